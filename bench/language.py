@@ -10,6 +10,7 @@ these strings and the Arrow arrays is not counted.
 
 import argparse
 import collections
+import re
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -23,7 +24,6 @@ import pyarrow.parquet as pq
 from datakit.filter import fasttext_model
 from datakit.filter.language import Language, LanguageConfig
 
-MARKS = ("\n", "\r", "\x0b", "\x0c", "\x85", "\u2028", "\u2029", "</s>")
 ISO_639_1 = {
     "afr": "af", "als": "sq", "amh": "am", "ara": "ar", "arb": "ar", "aze": "az", "azj": "az", "bel": "be", "ben": "bn",
     "bre": "br",
@@ -75,9 +75,8 @@ def texts_of(path: Path) -> list[str]:
 
 
 def line(text: str) -> str:
-    for mark in MARKS:
-        text = text.replace(mark, " ")
-    return text + "\n"
+    """A row for the module's reader, which stops at a new line and at the word `</s>`."""
+    return re.sub(r"(?<![^\0\t\v\f\r ])</s>(?![^\0\t\v\f\r ])", " ", text.replace("\n", " ")) + "\n"
 
 
 def module_answers(module, lines: list[str]) -> tuple[list[str | None], np.ndarray]:

@@ -2,7 +2,7 @@
 
     python bench/perplexity.py build folder/                         # lmplz from the sdist of kenlm
     python bench/perplexity.py compare folder/lmplz FILES... --order 5 --prune 0,0,1 --megabytes 20
-    python bench/perplexity.py speed folder/lmplz FILES... --order 5 --memory-mb 1024
+    python bench/perplexity.py speed folder/lmplz FILES... --order 5
 
 `build` needs a C++ compiler, cmake and Debian's libboost-all-dev. Both sides read the lines that `plain_text` makes;
 the time to make them is not counted. `compare` reads both ARPA files whole into memory.
@@ -25,14 +25,10 @@ from datakit.filter.perplexity import plain_text
 OURS = """
 import sys
 from pathlib import Path
-from datakit.filter.kneser_ney import estimate
-text, out, folder, order, memory, prune, threads = sys.argv[1:]
-def parts():
-    with open(text, "rb") as f:
-        while data := f.read(1 << 20):
-            yield data + f.readline().rstrip(b"\\n")
-estimate(parts(), Path(out), order=int(order), folder=Path(folder), memory_bytes=int(memory) << 20,
-         min_pruned=tuple(map(int, filter(None, prune.split(",")))), threads=int(threads))
+from datakit.filter.ngram_model import estimate
+text, out, order, prune = sys.argv[1:]
+with open(text, encoding="utf-8") as lines:
+    estimate(lines, Path(out), order=int(order), min_pruned=tuple(map(int, filter(None, prune.split(",")))))
 """
 
 
@@ -93,9 +89,7 @@ def main() -> None:
     parser.add_argument("files", nargs="*", type=Path, help="JSON lines with `text`")
     parser.add_argument("--order", type=int, default=5)
     parser.add_argument("--prune", default="", help="as 0,0,1")
-    parser.add_argument("--memory-mb", type=int, default=1024)
     parser.add_argument("--megabytes", type=float, default=1e6, help="text to read at most")
-    parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
     args = parser.parse_args()
     if args.what == "build":
         build(args.where)
@@ -106,10 +100,8 @@ def main() -> None:
         with text.open("wb") as f:
             f.writelines(lines(args.files, int(args.megabytes * 1e6)))
         size = text.stat().st_size / 1e6
-        (folder / "work").mkdir()
-        options = [str(args.order), str(args.memory_mb), args.prune, str(args.threads)]
-        mine = measured([sys.executable, "-c", OURS, str(text), str(ours), str(folder / "work"), *options])
-        lmplz = [str(args.where), "-o", str(args.order), "-S", f"{args.memory_mb}M", "-T", str(folder)]
+        mine = measured([sys.executable, "-c", OURS, str(text), str(ours), str(args.order), args.prune])
+        lmplz = [str(args.where), "-o", str(args.order), "-S", "1G", "-T", str(folder)]
         lmplz += ["--discount_fallback", *(["--prune", *args.prune.split(",")] if args.prune else [])]
         with text.open("rb") as source, theirs.open("wb") as out:
             other = measured(lmplz, stdin=source, stdout=out, stderr=subprocess.DEVNULL)

@@ -16,6 +16,9 @@ OPTIONS: dict[str, dict[str, str]] = {
         "min_shared_facts": "Raise threshold, and read the pairs: nothing compares names and numbers any more.",
         "seed": "It is a constant.",
     },
+    "language": {
+        "short_letters": "Scores are the model's own: raise min_score, or drop short rows with the rule set lengths.",
+    },
 }
 """By stage, then by the name of a removed option (with dots in nested sections): what to use instead."""
 

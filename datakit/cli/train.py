@@ -83,10 +83,6 @@ def _print_result(path: Path, as_json: bool) -> None:
     if best := dev.get("best_f1"):
         both = f"precision {best['precision']}, recall {best['recall']}"
         lines.append(f"AUC {dev['auc']}; the best F1 is {best['f1']} at a score of {best['min_score']}: {both}")
-    if fitted := dev.get("calibration"):
-        before, after = fitted.get("error_before"), fitted.get("error_after")
-        error = "" if before is None else f": calibration error {before} before, {after} after"
-        lines.append(f"scores are calibrated by Platt's sigmoid{error}")
     use = f"use it:   datakit classify INPUTS --model {path} --top 0.1, or --min-precision 0.9"
     say([*lines, f"manifest: {path}", f"model:    {model}", use])
 

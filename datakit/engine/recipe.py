@@ -49,7 +49,7 @@ STAGES: dict[str, Entry] = {
     "filter": Entry("datakit.filter.stage:Filter", "Drop rows that fail the quality rules."),
     "classify": Entry("datakit.filter.classifier:Classify", "Keep the rows that a classifier scores best.", False),
     "perplexity_model": Entry(
-        "datakit.filter.ngram_model:TrainNgramModel", "Train an n-gram model for `perplexity`.", False
+        "datakit.filter.perplexity:TrainNgramModel", "Train an n-gram model for `perplexity`.", False
     ),
     "perplexity": Entry(
         "datakit.filter.perplexity:Perplexity", "Keep the rows that a language model knows best.", False

@@ -1,20 +1,28 @@
-"""fastText on rows of text: their words and n-grams, the mean of their input vectors, the output layer.
+"""Prediction with fastText models: words and n-grams of a row, the mean of their vectors, the output layer.
 
-First: from UTF-8 bytes to the rows of the input matrix, by words, their character n-grams and the dictionary.
-Bojanowski et al. 2017, Enriching Word Vectors with Subword Information; hashes are 32-bit FNV-1a. A row of text is one
-line: white space and new lines of every kind separate words, and so does the text `</s>`, fastText's end-of-line mark,
-at which fastText would stop.
+Bojanowski et al. 2017, Enriching Word Vectors with Subword Information; Joulin et al. 2016, Bag of Tricks for Efficient
+Text Classification, and FastText.zip. Sums are float32 in fastText's order, so that scores are equal to the last bit.
 
-Second, the hidden layer: the mean of the input vectors of a row's words and n-grams.
-Joulin et al. 2016, Bag of Tricks for Efficient Text Classification, and FastText.zip for pruned and quantized matrices.
-The vectors of a row are added one after another in float32, in fastText's order, so that the sums are fastText's to the
-last bit. A cache holds which rows of the matrix a word has. The n-grams of all words of a block that the cache does not
-hold are hashed together, by position: vector instructions do it. Text is (data uint8, offsets int64), as
-`string_buffers` gives it.
+A row is one line. White space of ASCII separates words, new lines too, and so does the word `</s>`, at which fastText
+would stop. A row is read in pieces of `PIECE_BYTES` and the rest of the last word, so that buffers stay in the
+processor's cache. A piece becomes an array of characters: each is the bytes of its UTF-8 in a uint32, the first byte
+lowest, and a separator is 0. There is a 0 before the first word and one after the last:
 
-Third, the output layer on that mean: softmax, hierarchical softmax, one-vs-all.
-Sums, logarithms and ties are those of fastText. With hierarchical softmax (Joulin et al. 2016) a
-label's probability is the product of those of the branches from the root of a Huffman tree to its leaf.
+    0 t h e 0 c a t 0
+
+The n-grams of a word are those of `<word>`. The 0 before a word stands for its `<`, the 0 after it for its `>`. So an
+n-gram is a run of characters, and its hash (32-bit FNV-1a of its bytes) needs no knowledge of words: the hashes at all
+places are made together, size after size, in loops without branches that LLVM turns into vector instructions. Runs that
+go on after the end of a word get a hash, too, which nobody reads.
+
+A feature is a number: that of a word in the dictionary, or `num_words` plus a hashed n-gram. It is the row of the input
+matrix, but not in a pruned model, where most n-grams have no row. There `row_of` has the rows, and `known` one bit for
+each feature: the bits of all fit into the processor's cache, where the rows do not.
+
+What bounds the indices: `predict` makes buffers for the longest row, a piece is never longer than its row, and a piece
+of b bytes has at most b characters, (b + 1) / 2 words, and one n-gram of each size at each place. A feature is below
+`num_words + bucket`, for which `fasttext_model` checked the matrices. Invalid UTF-8 changes none of this: a byte that
+continues no character is a character of its own.
 """
 
 # mypy: disallow-untyped-defs=False, check-untyped-defs=False
@@ -22,832 +30,357 @@ label's probability is the product of those of the branches from the root of a H
 from typing import NamedTuple
 
 import numpy as np
-from llvmlite import ir  # type: ignore[import-untyped]
-from numba import types
-from numba.core import cgutils
-from numba.extending import intrinsic
-from numba.np.arrayobj import make_array
 
-from datakit.filter._kernels_bytes import HIGH, first, load
 from datakit.kernels import kernel
 
-_FNV_BASIS, _FNV_PRIME = np.uint32(2166136261), np.uint32(16777619)
-_MIX = np.uint64(0x9E3779B97F4A7C15)
-LESS, GREATER, SLASH, S = 0x3C, 0x3E, 0x2F, 0x73
-END_OF_LINE = np.uint64(0x3E732F3C)
-_EACH, _LOW_SEVEN = np.uint64(0x0101010101010101), np.uint64(0x7F7F7F7F7F7F7F7F)
-_CONTROLS, _MARKS, _CASE = np.uint64(0x5F) * _EACH, np.uint64(LESS) * _EACH, np.uint64(0x20) * _EACH
-_LEADS = np.uint64(0xE2) * _EACH
-_LABEL = np.uint64(0x5F6C6562616C5F5F)  # `__label_`, and one more underscore follows
+HIERARCHICAL, SOFTMAX = 1, 3
+"""Losses by their numbers in files; the others (2: negative sampling, 4: one against all) predict by a sigmoid."""
 
+PIECE_BYTES = 1 << 12
+"""Rows of 3 MB in pieces of 4 KB run at 57 MB/s, in one piece at 34."""
 
-@kernel(forceinline=True)
-def _step(h, byte):
-    """One step of FNV-1a as in fastText: bytes are signed, so that those above 127 flip the upper bits, too."""
-    return np.uint32((h ^ np.uint32(np.int8(byte))) * _FNV_PRIME)
-
-
-@kernel(forceinline=True)
-def _separator(eight):
-    """Bytes of the separator that eight bytes begin with, 0 inside a word: white space, a zero byte, `</s>`, U+0085,
-    U+2028, U+2029."""
-    byte = eight & np.uint64(0xFF)
-    if byte == 0x20 or byte - np.uint64(0x09) <= np.uint64(4) or byte == 0:
-        return 1
-    if eight & np.uint64(0xFFFFFFFF) == END_OF_LINE:
-        return 4
-    if eight & np.uint64(0xFFFF) == np.uint64(0x85C2):
-        return 2
-    return 3 if eight & np.uint64(0xFEFFFF) == np.uint64(0xA880E2) else 0
-
-
-@kernel(forceinline=True)
-def _may_separate(eight):
-    """The highest bit of each byte that a separator can begin with, and some others: up to 0x20, `<`, 0xC2, 0xE2."""
-    equal, lead = eight ^ _MARKS, (eight | _CASE) ^ _LEADS  # 0xC2 and 0xE2 differ in the bit of `_CASE`
-    inside = (eight & _LOW_SEVEN) + _CONTROLS | eight
-    inside &= (equal & _LOW_SEVEN) + _LOW_SEVEN | equal
-    inside &= (lead & _LOW_SEVEN) + _LOW_SEVEN | lead
-    return ~inside & HIGH
-
-
-@kernel(forceinline=True)
-def _word_part(eight, following):
-    """(the part of a word that eight bytes begin with, zeros after its end; its size; bytes of the separator).
-
-    `following` are the eight bytes after them; bytes after the end of a row are zeros, which count as a separator. A
-    word that goes on has eight bytes and a separator of 0.
-    """
-    maybe = _may_separate(eight)
-    while maybe != 0:
-        n = first(maybe)
-        bits = np.uint64(8 * n)
-        gap = _separator(eight if n == 0 else eight >> bits | following << np.uint64(64) - bits)
-        if gap > 0:
-            return eight & ((np.uint64(1) << bits) - np.uint64(1)), n, np.int64(gap)
-        maybe &= maybe - np.uint64(1)
-    return eight, np.int64(8), np.int64(0)
-
-
-@kernel(forceinline=True)
-def _until(eight, left):
-    """Eight bytes, zeros for those after the first `left` ones, which may be negative."""
-    if left >= 8:
-        return eight
-    return eight & ((np.uint64(1) << np.uint64(8 * max(left, 0))) - np.uint64(1))
-
-
-@kernel
-def parse_entries(data, start, count):
-    """The dictionary of a model file: (where each entry begins, word bytes, counts, kinds, where the dictionary ends).
-
-    An entry is a word, a zero byte, its count (int64) and its kind (int8: 0 word, 1 label). The end is -1 where the
-    data ends first.
-    """
-    begins, sizes = np.empty(count, np.int64), np.empty(count, np.int64)
-    counts, kinds = np.empty(count, np.int64), np.empty(count, np.int8)
-    at, size = start, len(data)
-    for i in range(count):
-        begins[i] = at
-        while at < size and data[at] != 0:
-            at += 1
-        if at + 10 > size:
-            return begins, sizes, counts, kinds, -1
-        sizes[i] = at - begins[i]
-        value = np.uint64(0)
-        for k in range(8):
-            value |= np.uint64(data[at + 1 + k]) << np.uint64(8 * k)
-        counts[i] = np.int64(value)
-        kinds[i] = np.int8(data[at + 9])
-        at += 10
-    return begins, sizes, counts, kinds, at
-
-
-@kernel(forceinline=True)
-def _fingerprint(head, last, size):
-    """64 bits made from a word's first eight bytes, its last eight (0: it has no more than eight) and its size; never
-    0, which marks a free place."""
-    mixed = (head ^ last * _MIX) * _MIX + np.uint64(size)
-    return (mixed ^ mixed >> np.uint64(29)) * _MIX | np.uint64(1)
-
-
-@kernel
-def build_table(blob, word_offsets, table, prints):
-    """Enter every word into `table` (int32, a power of two, all -1) and its fingerprint into `prints` (uint64, all 0).
-
-    `blob` has eight more bytes than the words.
-    """
-    mask = np.int64(len(table) - 1)
-    for word in range(len(word_offsets) - 1):
-        begin, size = word_offsets[word], word_offsets[word + 1] - word_offsets[word]
-        last = load(blob, begin + size - 8) if size > 8 else np.uint64(0)
-        found = _fingerprint(_until(load(blob, begin), size), last, size)
-        slot = np.int64(found >> np.uint64(32)) & mask
-        while table[slot] >= 0:
-            slot = slot + 1 & mask
-        table[slot], prints[slot] = word, found
-
-
-@kernel(forceinline=True)
-def _modulo(h, magic, bucket):
-    """h % bucket without a division (Lemire, Kaser and Kurz 2019); magic = 2**64 // bucket + 1, h and bucket uint32."""
-    low = np.uint64(magic * np.uint64(h))
-    high = (low >> np.uint64(32)) * bucket + ((low & np.uint64(0xFFFFFFFF)) * bucket >> np.uint64(32))
-    return np.int64(high >> np.uint64(32))
-
-
-@kernel(forceinline=True)
-def _ones_below(bits, place):
-    """How many of the bits below `place` are set."""
-    x = bits & ((np.uint64(1) << np.uint64(place)) - np.uint64(1))
-    x -= x >> np.uint64(1) & np.uint64(0x5555555555555555)
-    x = (x & np.uint64(0x3333333333333333)) + (x >> np.uint64(2) & np.uint64(0x3333333333333333))
-    x = x + (x >> np.uint64(4)) & np.uint64(0x0F0F0F0F0F0F0F0F)
-    return np.int64(x * _EACH >> np.uint64(56))
-
-
-_WORD_NGRAM_PRIME = np.uint64(116049371)
+_BASIS, _PRIME, _WORD_NGRAM_PRIME = np.uint32(2166136261), np.uint32(16777619), np.uint64(116049371)
+_LESS, _GREATER = np.uint32(0x3C), np.uint32(0x3E)
+_LABEL = np.array(list(b"__label__"), np.uint32)
+_END_OF_LINE = np.array(list(b"</s>\0"), np.uint32)
+_CHARACTER = np.array([0 if byte in b"\0\t\n\v\f\r " else byte for byte in range(256)], np.uint32)
+_CONTINUES = np.array([byte & 0xC0 == 0x80 for byte in range(256)], np.uint32)
 
 
 class Arrays(NamedTuple):
-    """A model as the kernels read it: V words and labels, R rows of the input matrix, D dimensions, L labels."""
+    """A model as the kernels read it: V words and labels, F features, R rows of the input matrix, D dimensions, L
+    labels."""
 
-    blob: np.ndarray  # uint8: the bytes of all words and labels, in the order of the file, and eight zeros
-    word_offsets: np.ndarray  # int64[V + 1]
-    table: np.ndarray  # int32[power of two]: word numbers by fingerprint, -1 free; open addressing
-    prints: np.ndarray  # uint64: these fingerprints, 0 free
+    chars: np.ndarray  # uint32: the characters of all words, then of all labels, with a 0 before and after each
+    begins: np.ndarray  # int64[V]: where each begins in `chars`
+    slots: np.ndarray  # int32[power of two > 2 V]: words and labels by hash, -1 free; open addressing
     num_words: int  # words come before labels
-    min_chars: int
-    max_chars: int  # of character n-grams; 0: none
+    end_of_line: int  # the number of the word `</s>`; -2: there is none
+    min_chars: int  # of character n-grams, 1 or more
+    max_chars: int  # 0: there are none
     word_ngrams: int
-    bucket: int
-    seen: np.ndarray  # uint64[bucket / 64 + 1] of a pruned model: one bit for each hashed n-gram, 1: kept; else empty
-    ranks: np.ndarray  # int64[bucket / 64 + 1]: how many are kept before these 64; rows of n-grams are in that order
-    end_of_line: int  # the row of the word `</s>`, -1: there is none
-    input_RD: np.ndarray  # float32; (0, D) where the rows stay quantized
-    codes: np.ndarray  # uint8[R, subvectors]; empty where input_RD is there
-    centroids: np.ndarray  # float32[subvectors, 256, width], the last one padded with zeros
-    norms: np.ndarray  # float32[R], 1 where the model has none
-    output_DL: np.ndarray  # float32, transposed; hierarchical: the inner nodes of the tree
+    bucket: int  # number of hashed n-grams; F = num_words + bucket
+    row_of: np.ndarray  # int32[F]: rows of the input matrix; empty: a feature is its row
+    known: np.ndarray  # uint8[F / 8 + 1]: one bit for each feature that has a row, the lowest first
+    input_RD: np.ndarray  # float32
+    output_LD: np.ndarray  # float32; hierarchical: of inner nodes of the tree
     output_norms: np.ndarray  # float32[L]
     loss: int
-    left: np.ndarray  # int32[2 L - 1]: children of the nodes of the tree, -1 leaf; leaves are the labels
+    left: (
+        np.ndarray
+    )  # int32[2 L - 1]: children of the nodes of the tree; nodes below L are the labels, the last the root
     right: np.ndarray
-    parent: np.ndarray
-    sigmoid: np.ndarray  # float32[513]: fastText's table over -8..8
 
 
-@intrinsic
-def _add_sixteen(typing, matrix, rows, n, acc, at):
-    """Add 16 neighbouring columns, from `at` on, of `matrix[rows[:n]]` to `acc[at:at + 16]`, row after row.
+# Words.
 
-    The sums stay in registers. In a loop of numba's they are stored after each row, since it cannot know that the
-    arrays do not overlap; that takes five times as long.
+
+@kernel
+def _step(h, byte):
+    """One step of FNV-1a as in fastText: bytes are signed, so that those above 127 flip the upper bits, too.
+
+    numba's product of two uint32 has 64 bits: every step is cut.
     """
-
-    def generate(context, builder, signature, arguments):
-        matrix, rows, acc = (make_array(signature.args[i])(context, builder, arguments[i]) for i in (0, 1, 3))
-        vector = ir.VectorType(ir.FloatType(), 16)
-        at, width = arguments[4], builder.extract_value(matrix.shape, 1)
-        total = cgutils.alloca_once(builder, vector)
-        sums = builder.bitcast(builder.gep(acc.data, [at]), vector.as_pointer())
-        builder.store(builder.load(sums, align=4), total)
-        with cgutils.for_range(builder, arguments[2]) as loop:
-            row = builder.sext(builder.load(builder.gep(rows.data, [loop.index])), width.type)
-            values = builder.gep(matrix.data, [builder.add(builder.mul(row, width), at)])
-            values = builder.load(builder.bitcast(values, vector.as_pointer()), align=4)
-            builder.store(builder.fadd(builder.load(total), values), total)
-        builder.store(builder.load(total), sums, align=4)
-        return context.get_dummy_value()
-
-    return types.void(matrix, rows, n, acc, at), generate
+    return np.uint32((h ^ np.uint32(np.int8(byte))) * _PRIME)
 
 
 @kernel
-def _add_rows(m, rows, n, acc_D):
-    """Add n rows of the input matrix to `acc_D`, in order."""
-    dims = len(acc_D)
-    if len(m.codes) == 0:
-        whole = dims - dims % 16
-        for at in range(0, whole, 16):
-            _add_sixteen(m.input_RD, rows, n, acc_D, at)
-        for d in range(whole, dims):
-            for k in range(n):
-                acc_D[d] += m.input_RD[rows[k], d]
-        return
-    width = m.centroids.shape[2]
-    for k in range(n):
-        for d in range(dims):
-            acc_D[d] += m.norms[rows[k]] * m.centroids[d // width, m.codes[rows[k], d // width], d % width]
-
-
-class _ReaderScratch(NamedTuple):
-    """Scratch buffers of one call, and the cache of words, which outlives the call."""
-
-    parts: np.ndarray  # uint64[W, 3]: the first 24 bytes of the words of a block
-    words: np.ndarray  # int64[4, W]: more of these words, see `_read_words`
-    text: np.ndarray  # uint8: the bytes of missing words
-    hashes: np.ndarray  # uint32: of the n-grams of one size, by position in the text
-    places: np.ndarray  # uint32: these modulo the number of buckets, for all sizes
-    kept: np.ndarray  # uint8: the highest bit is set where an n-gram begins that has a row
-    found: np.ndarray  # int32: rows of missing words
-    word_hashes: np.ndarray  # uint32: of missing words, for word n-grams
-    rows: np.ndarray  # int32: rows of the input matrix to add next
-    line: np.ndarray  # int32: the words of a line, for word n-grams
-    keys: np.ndarray  # uint64[places, 4 + rows / 2]: the cache of words, see `_read_words`
-    acc_D: np.ndarray  # float32
-
-
-@kernel
-def _scratch(m, longest, keys):
-    room = TEXT + 8 * m.max_chars + 64
-    sizes = max(m.max_chars - max(m.min_chars, 1) + 1, 0)
-    return _ReaderScratch(
-        np.empty((BLOCK, 3), np.uint64),
-        np.empty((4, BLOCK), np.int64),
-        np.empty(room, np.uint8),
-        np.empty(room, np.uint32),
-        np.empty(room * sizes, np.uint32),
-        np.empty(room, np.uint8),
-        np.empty(room * sizes + BLOCK + 1, np.int32),
-        np.zeros(BLOCK, np.uint32),
-        np.empty(room * sizes + BLOCK * 2 * keys.shape[1] + m.word_ngrams, np.int32),
-        np.empty(longest // 2 + 3 if m.word_ngrams > 1 else 1, np.int32),
-        keys,
-        np.empty(m.output_DL.shape[0], np.float32),
-    )
-
-
-# Numba counts references for every call that is given arrays, also for most inlined ones. So the next kernels work on a
-# block of words at a time, call functions of numbers, and are long.
-
-INFO, START, SIZE, SLOT = range(4)
-BLOCK = 1 << 9  # words
-TEXT = 1 << 13  # bytes of a block
-LONG_WORD = 1 << 10  # bytes of a word that is read by itself, piece by piece
-USED = 1 << 38  # in what the cache holds of a word: it was found since its place was last wanted for another
-
-
-@kernel
-def _read_words(data, begin, end, keys, parts, words):
-    """Split a block of text from `begin` on into words: (where it stopped, how many words).
-
-    `parts` (uint64[W, 3]) gets the first 24 bytes of each word, `words` its `START`, `SIZE` and, as `SLOT`, its place
-    in the cache. A word of `LONG_WORD` bytes ends the block before it. `data` has 16 more bytes
-    than the rows.
-    """
-    n, i, most, until = 0, begin, words.shape[1], min(end, begin + TEXT - LONG_WORD)
-    shift = np.uint64(64)
-    while len(keys) >> (np.uint64(64) - shift) > 1:
-        shift -= np.uint64(1)
-    while i < until and n < most:
-        low, high = _until(load(data, i), end - i), _until(load(data, i + 8), end - i - 8)
-        a, size, gap = _word_part(low, high)
-        if size == 0:
-            i += gap
-            continue
-        b, c = np.uint64(0), np.uint64(0)
-        at = i
-        while gap == 0:
-            at += 8
-            low, high = high, np.uint64(0) if at + 8 >= end else _until(load(data, at + 8), end - at - 8)
-            part, more, gap = _word_part(low, high)
-            b, c = part if size == 8 else b, part if size == 16 else c
-            size += more
-        if size >= LONG_WORD:
-            return i, n
-        key = (a ^ (b ^ c * _MIX) * _MIX) * _MIX
-        slot = np.int64((key ^ key >> np.uint64(32)) * _MIX >> shift)
-        parts[n, 0], parts[n, 1], parts[n, 2] = a, b, c
-        words[START, n], words[SIZE, n], words[SLOT, n] = i, size, slot
-        i += size + gap
-        n += 1
-    return i, n
-
-
-@kernel
-def _look_up(data, keys, parts, words, n, text):
-    """Look up n words in the cache: (how many are missing, bytes of `text`).
-
-    `INFO` of word w becomes what the cache holds: where its rows are, or will be (`places + m` for missing word m),
-    whether it is a label, how many rows, its hash. Of each missing word, `START` and `SIZE` become those of its bytes
-    in `text`, where a zero is before and after each; `SLOT` is the place that it takes, -1 for none. A key has the
-    bytes of a word of less than 24 bytes (a word holds no zero byte, so that shorter words differ, too). A word has two
-    places. One that was used since it was last in question stays there.
-    """
-    missing, used, places = 0, 1, len(keys)
-    text[0] = 0
-    for w in range(n):
-        a, b, c, size, slot = parts[w, 0], parts[w, 1], parts[w, 2], words[SIZE, w], words[SLOT, w]
-        other = slot ^ 1
-        first_is = (keys[slot, 0] == a) & (keys[slot, 1] == b) & (keys[slot, 2] == c)
-        other_is = (keys[other, 0] == a) & (keys[other, 1] == b) & (keys[other, 2] == c)
-        here = slot if first_is else other
-        if (first_is | other_is) & (size < 24):
-            info = np.int64(keys[here, 3])
-            words[INFO, w] = info
-            if info & USED == 0:
-                keys[here, 3] = np.uint64(info | USED)
-            continue
-        start = words[START, w]
-        words[INFO, w] = places + missing << 40
-        words[START, missing], words[SIZE, missing], words[SLOT, missing] = used, size, -1
-        for k in range(8):
-            text[used + k] = np.uint8(a >> np.uint64(8 * k))
-        for k in range(8, size):
-            text[used + k] = data[start + k]
-        if size < 24:
-            if np.int64(keys[slot, 3]) & USED == 0:
-                here = slot
-            elif np.int64(keys[other, 3]) & USED == 0:
-                here = other
-            else:
-                keys[slot, 3] &= np.uint64(~USED)
-                keys[other, 3] &= np.uint64(~USED)
-                here = -1
-            if here >= 0:
-                keys[here, 0], keys[here, 1], keys[here, 2] = a, b, c
-                keys[here, 3] = np.uint64(places + missing << 40)
-                words[SLOT, missing] = here
-        used += size + 1
-        text[used - 1] = 0
-        missing += 1
-    return missing, used
-
-
-@kernel
-def _find_rows(
-    text, used, words, missing, look_up, blob, word_offsets, table, prints, num_words, least, most, bucket, magic,
-    seen, ranks, hashes, places, kept, found, word_hashes, lines,
-):  # fmt: skip
-    """Find the rows of the input matrix of each missing word, in fastText's order: the word, then its n-grams by their
-    first character and their size.
-
-    `text` has the words with a zero before and after each, and `4 * most` zeros at the end. Of word m, `START` becomes
-    where its rows begin in `found`, and `SIZE` their number, or -1 for a label, which is no word. `places` (uint32) has
-    the hashed n-grams of one size after those of another; all positions of the text are hashed together, so that
-    vector instructions do it. An n-gram that goes over the end of its word is none.
-    """
-    pruned, mask, none = len(ranks) > 0, np.int64(len(table) - 1), np.uint32(bucket)
-    for chars in range(1, most + 1):
-        of_size = np.uint64((chars - least) * len(kept))
-        for k in range(used):
-            byte, before = text[np.uint64(k + chars - 1)], hashes[np.uint64(k)] if chars > 1 else _FNV_BASIS
-            bracket = np.uint8(GREATER) if chars > 1 else np.uint8(LESS)
-            hashes[np.uint64(k)] = _step(before, byte if byte > 0 else bracket)
-        for k in range(used):  # the lowest bit: the n-gram would go over the end of the word
-            if chars == 1:
-                kept[np.uint64(k)] = np.uint8(0)
-            elif chars > 2:
-                kept[np.uint64(k)] |= np.uint8(text[np.uint64(k + chars - 2)] == 0)
-        if chars >= least:
-            for k in range(used):
-                place = np.uint32(_modulo(hashes[np.uint64(k)], magic, bucket))
-                over = kept[np.uint64(k)] & np.uint8(1) > 0 or (chars == 1 and text[np.uint64(k)] == 0)
-                places[of_size + np.uint64(k)] = none if over else place
-            for k in range(used):
-                place = places[of_size + np.uint64(k)]
-                if pruned:
-                    bits = seen[np.uint64(place >> np.uint32(6))] >> np.uint64(place & np.uint32(63))
-                    kept[np.uint64(k)] |= np.uint8(bits & np.uint64(1)) << np.uint8(7)
-                else:
-                    kept[np.uint64(k)] |= np.uint8(place != none) << np.uint8(7)
-    filled = 0
-    for m in range(missing):
-        start, size = words[START, m], words[SIZE, m]
-        words[START, m] = filled
-        if look_up:
-            if lines:
-                h = _FNV_BASIS
-                for k in range(start, start + size):
-                    h = _step(h, text[k])
-                word_hashes[m] = h
-            head, last = _until(load(text, start), size), np.uint64(0)
-            if size > 8:
-                last = load(text, start + size - 8)
-            key = _fingerprint(head, last, size)
-            slot, word = np.int64(key >> np.uint64(32)) & mask, np.int64(-1)
-            while prints[slot] != 0 and word < 0:
-                if prints[slot] == key:
-                    word = np.int64(table[slot])
-                    from_ = word_offsets[word]
-                    same = 0 if word_offsets[word + 1] - from_ == size else -1
-                    while 0 <= same < size:
-                        same = same + 1 if blob[from_ + same] == text[start + same] else -1
-                    word = word if same == size else -1
-                slot = (slot + 1) & mask
-            if word >= num_words or (word < 0 and head == _LABEL and size >= 9 and text[start + 8] == 0x5F):
-                words[SIZE, m] = -1
-                continue
-            found[filled] = word
-            filled += np.int64(word >= 0)
-        stop = start + size
-        start -= np.int64(text[start - 1] == 0)
-        beyond = np.uint64(0)
-        until = stop if look_up else stop + 4 * most
-        for k in range(start, until, 8):
-            beyond |= _until(load(text, k), until - k)
-        k = start
-        while beyond & HIGH == 0 and most > 0 and k < stop:
-            marks = _until(load(kept, k), stop - k) & HIGH
-            while marks != 0:
-                j = np.uint64(k + first(marks))
-                marks &= marks - np.uint64(1)
-                for c in range(most - least + 1):
-                    place = places[np.uint64(c * len(kept)) + j]
-                    found[filled] = np.int32(place)
-                    if pruned:
-                        bits = seen[np.uint64(place >> np.uint32(6))]
-                        rank = ranks[np.uint64(place >> np.uint32(6))] + _ones_below(bits, place & np.uint32(63))
-                        found[filled] = num_words + rank
-                        filled += np.int64(bits >> np.uint64(place & np.uint32(63)) & np.uint64(1))
-                    else:
-                        found[filled] = num_words + np.int64(place)
-                        filled += np.int64(place != none)
-            k += 8
-        while beyond & HIGH > 0 and most > 0 and k < stop:
-            g, j, chars, closed = _FNV_BASIS, k, 0, text[k] & 0xC0 == 0x80
-            while chars < most and not closed:
-                byte = text[j]
-                closed = byte == 0 and j > k
-                g = _step(g, byte if byte > 0 else np.uint8(GREATER) if closed else np.uint8(LESS))
-                j += 1
-                while text[j] & 0xC0 == 0x80:
-                    g = _step(g, text[j])
-                    j += 1
-                chars += 1
-                if chars >= least and (chars > 1 or text[k] > 0):
-                    place = _modulo(g, magic, bucket)
-                    if not pruned:
-                        found[filled] = num_words + place
-                        filled += 1
-                    elif seen[place >> 6] >> np.uint64(place & 63) & np.uint64(1):
-                        found[filled] = num_words + ranks[place >> 6] + _ones_below(seen[place >> 6], place & 63)
-                        filled += 1
-            k += 1
-            while text[k] & 0xC0 == 0x80:
-                k += 1
-        words[SIZE, m] = filled - words[START, m]
-    return filled
-
-
-@kernel
-def _gather(words, n, missing, word_hashes, found, keys, rows, line, in_line):
-    """Write the rows of n words to `rows`, in order; then put those of missing words into the cache.
-
-    Returns (how many rows, words of the line so far, whose hashes are in `line`).
-    """
-    places, filled, lines = np.int64(len(keys)), 0, len(line) > 1
-    cached, width = keys.view(np.int32), 2 * keys.shape[1] - 8
-    for w in range(n):
-        info = words[INFO, w]
-        place = info >> 40
-        if place < places:
-            if width == 8:
-                for k in range(8):
-                    rows[filled + k] = cached[place, 8 + k]
-            else:
-                for k in range(info >> 32 & 0x3F):
-                    rows[filled + k] = cached[place, 8 + k]
-            filled += info >> 32 & 0x3F
-            if lines and not info >> 39 & 1:
-                line[in_line] = np.int32(info & 0xFFFFFFFF)
-                in_line += 1
-        else:
-            start, size = words[START, place - places], words[SIZE, place - places]
-            for k in range(size):
-                rows[filled + k] = found[start + k]
-            filled += max(size, 0)
-            if lines and size >= 0:
-                line[in_line] = np.int32(word_hashes[place - places])
-                in_line += 1
-    for m in range(missing):
-        slot, start, size = words[SLOT, m], words[START, m], words[SIZE, m]
-        if slot >= 0 and size <= width:
-            label = np.int64(size < 0)
-            keys[slot, 3] = np.uint64(slot << 40 | label << 39 | max(size, 0) << 32 | np.int64(word_hashes[m]))
-            for k in range(size):
-                cached[slot, 8 + k] = found[start + k]
-        elif slot >= 0:
-            keys[slot, 0], keys[slot, 3] = np.uint64(0), np.uint64(0)
-    return filled, in_line
-
-
-@kernel
-def _word_end(data, at, end):
-    """Where the word that goes on at `at` ends."""
-    while at < end:
-        four = np.uint64(0)
-        for k in range(min(end - at, 4)):
-            four |= np.uint64(data[at + k]) << np.uint64(8 * k)
-        if _separator(four) > 0:
-            return at
+def _word(chars, at):
+    """(hash, place of the 0 behind it) of the word that begins at `at`; `chars` has a 0 behind every word."""
+    h = _BASIS
+    while chars[at] != 0:
+        c = chars[at]
+        while c != 0:
+            h = _step(h, c)
+            c >>= np.uint32(8)
         at += 1
-    return end
+    return h, at
 
 
 @kernel
-def _rows_of(m, magic, s, used, missing, look_up):
-    """Call `_find_rows` with the arrays of a model."""
-    return _find_rows(
-        s.text, used, s.words, missing, look_up, m.blob, m.word_offsets, m.table, m.prints, np.int64(m.num_words),
-        np.int64(max(m.min_chars, 1)), np.int64(m.max_chars), np.uint64(m.bucket), magic, m.seen, m.ranks, s.hashes,
-        s.places, s.kept, s.found, s.word_hashes, m.word_ngrams > 1,
-    )  # fmt: skip
+def enter_words(chars, begins, slots):
+    """Enter the words of a dictionary into `slots`, which has more than twice as many places, all -1."""
+    for word in range(len(begins)):
+        slot = np.int64(_word(chars, begins[word])[0]) & len(slots) - 1
+        while slots[slot] >= 0:
+            slot = slot + 1 & len(slots) - 1
+        slots[slot] = word
 
 
 @kernel
-def _long_word(m, magic, data, begin, size, s):
-    """Add the rows of a word that is too long for a block to `s.acc_D`, in pieces: their number, -1 for a label."""
-    total, ahead = 0, 4 * np.int64(m.max_chars)
-    for word in range(len(m.word_offsets) - 1):
-        same = 0 if m.word_offsets[word + 1] - m.word_offsets[word] == size else -1
-        while 0 <= same < size:
-            same = same + 1 if m.blob[m.word_offsets[word] + same] == data[begin + same] else -1
-        if same == size:
-            if word >= m.num_words:
-                return -1
-            s.rows[0], total = word, 1
-            _add_rows(m, s.rows, 1, s.acc_D)
-            break
-    if total == 0 and load(data, begin) == _LABEL and data[begin + 8] == 0x5F:
-        return -1
-    for at in range(0, size, LONG_WORD):
-        stop = min(at + LONG_WORD + ahead, size)
-        s.text[0] = data[begin + at - 1] if at > 0 else np.uint8(0)
-        for k in range(at, stop):
-            s.text[1 + k - at] = data[begin + k]
-        used = 1 + stop - at
-        s.text[used : used + ahead + 16] = 0
-        s.words[START, 0], s.words[SIZE, 0] = 1, min(LONG_WORD, size - at)
-        filled = _rows_of(m, magic, s, used, 1, False)
-        _add_rows(m, s.found, filled, s.acc_D)
-        total += filled
-    return total
+def _find(m, h, chars, start):
+    """The number of the word that begins at `start` and has the hash h; -1: it is unknown.
+
+    The search ends, since half of the slots are free. Both words end with a 0, so neither is left.
+    """
+    slot = np.int64(h) & len(m.slots) - 1
+    while m.slots[slot] >= 0:
+        word, k = np.int64(m.slots[slot]), 0
+        while m.chars[m.begins[word] + k] == chars[start + k]:
+            if chars[start + k] == 0:
+                return word
+            k += 1
+        slot = slot + 1 & len(m.slots) - 1
+    return np.int64(-1)
 
 
 @kernel
-def _piece(m, magic, data, begin, end, s, in_line):
-    """Add the rows of all words of a piece of text to `s.acc_D`. Returns (how many rows, words of the line)."""
-    total, i = np.int64(0), begin
-    while i < end:
-        i, n = _read_words(data, i, end, s.keys, s.parts, s.words)
-        if n > 0:
-            missing, used = _look_up(data, s.keys, s.parts, s.words, n, s.text)
-            if missing > 0:
-                s.text[used : used + 4 * m.max_chars + 16] = 0
-                _rows_of(m, magic, s, used, missing, True)
-            filled, in_line = _gather(s.words, n, missing, s.word_hashes, s.found, s.keys, s.rows, s.line, in_line)
-            _add_rows(m, s.rows, filled, s.acc_D)
-            total += filled
-        elif i < end and _word_end(data, i, min(i + LONG_WORD, end)) - i >= LONG_WORD:
-            stop = _word_end(data, i, end)
-            found = _long_word(m, magic, data, i, stop - i, s)
-            if found >= 0 and m.word_ngrams > 1:
-                h = _FNV_BASIS
-                for k in range(i, stop):
-                    h = _step(h, data[k])
-                s.line[in_line] = np.int32(h)
-                in_line += 1
-            total += max(found, 0)
-            i = stop
-    return total, in_line
+def _is_label(chars, at):
+    """Whether the word that begins at `at` begins with `__label__`; a shorter one differs at its end, which is 0."""
+    k = 0
+    while k < len(_LABEL) and chars[at + k] == _LABEL[k]:
+        k += 1
+    return k == len(_LABEL)
+
+
+# Features of a piece of text.
 
 
 @kernel
-def _end_of_line(m, s, in_line):
-    """Add the end of the line: the word `</s>`, then the word n-grams of the line. Returns how many rows."""
-    total = 0
-    if m.end_of_line >= 0:
-        s.rows[0] = m.end_of_line
-        _add_rows(m, s.rows, 1, s.acc_D)
-        total = 1
-    if m.word_ngrams > 1:
-        h = _FNV_BASIS
-        for byte in (LESS, SLASH, S, GREATER):
-            h = _step(h, np.uint8(byte))
-        s.line[in_line] = np.int32(h)
-        total += _word_ngrams(m, s, in_line + 1)
-    return total
-
-
-@kernel
-def _word_ngrams(m, s, in_line):
-    """Add the rows of the n-grams of two words and more; how many."""
-    total, n = 0, 0
-    for i in range(in_line):
-        if n + m.word_ngrams > len(s.rows):
-            _add_rows(m, s.rows, n, s.acc_D)
-            total, n = total + n, 0
-        h = np.uint64(np.int64(s.line[i]))
-        for j in range(i + 1, min(in_line, i + m.word_ngrams)):
-            h = np.uint64(h * _WORD_NGRAM_PRIME + np.uint64(np.int64(s.line[j])))
-            row = np.int64(h % np.uint64(m.bucket))
-            if len(m.ranks) == 0:
-                s.rows[n] = m.num_words + row
-                n += 1
-            elif m.seen[row >> 6] >> np.uint64(row & 63) & np.uint64(1):
-                s.rows[n] = m.num_words + m.ranks[row >> 6] + _ones_below(m.seen[row >> 6], row & 63)
-                n += 1
-    _add_rows(m, s.rows, n, s.acc_D)
-    return total + n
-
-
-@kernel
-def _after_character(data, at, end):
-    """The first place from `at` on where a character begins."""
-    while at < end and data[at] & 0xC0 == 0x80:
+def _skip(data, at, end, table):
+    """The first place from `at` on, and before `end`, whose byte has a 0 in `table`; `end` if there is none."""
+    while at < end and table[data[at]] > 0:
         at += 1
     return at
 
 
 @kernel
-def _hidden(m, magic, data, begin, end, sample, s):
-    """Fill `s.acc_D` with the mean of a row's input vectors; returns their number.
+def read_characters(data, begin, end, chars):
+    """Write the characters of a piece of text to `chars` (end - begin + 2 places); returns how many, with the 0 at both
+    ends."""
+    chars[0], n, shift = 0, 1, np.uint32(32)
+    for i in range(begin, end):
+        byte = np.uint32(data[i])
+        if byte & 0xC0 == 0x80 and shift < 32:  # a byte of the character before, of which four fit into 32 bits
+            chars[n - 1] |= byte << shift
+            shift = np.uint32(shift + 8)
+        else:
+            chars[n] = _CHARACTER[byte]
+            shift = np.uint32(8 if byte >= 0xC0 else 32)
+            n += 1
+    chars[n] = 0
+    return n + 1
 
-    Of a row longer than `sample` bytes (0: no limit) only the first, the middle and the last third of that are read.
+
+@kernel
+def _hash_ngrams(m, chars, n, hashes, begins, ngrams):
+    """Fill `ngrams` (uint32[sizes, places]): the feature of the n-gram of each size that begins at each of n places.
+
+    `begins` gets the places where at least one of them is known, in order, and then n: in a pruned model they are few.
+
+    The last runs read up to `max_chars - 1` places behind the n characters: the buffer has them, and what they hold
+    does not matter. h % bucket comes from h * (1 / bucket) in float64, without a division. That is exact: h + 0.5 is at
+    least 0.5 / bucket away from a multiple of the bucket, and rounding moves the quotient by less than 2**-20 / bucket.
     """
-    s.acc_D[:] = np.float32(0)
-    third = sample // 3
-    if sample <= 0 or end - begin <= sample:
-        total, hashes = _piece(m, magic, data, begin, end, s, 0)
-    else:
-        total, hashes = 0, 0
-        for first in (begin, begin + (end - begin - third) // 2, end - third):
-            start, stop = _after_character(data, first, end), _after_character(data, first + third, end)
-            n, hashes = _piece(m, magic, data, start, stop, s, hashes)
-            total += n
-    total += _end_of_line(m, s, hashes)
-    if total > 0:
-        scale = np.float32(1.0 / total)
-        for d in range(len(s.acc_D)):
-            s.acc_D[d] *= scale
+    inverse, bucket, first = 1.0 / max(m.bucket, 1), np.uint32(m.bucket), np.uint32(m.num_words)
+    widest = chars[:n].max()  # of ASCII alone, three of the four rounds are left out
+    hashes[:n], begins[:n] = _BASIS, 0
+    for size in range(1, m.max_chars + 1):
+        last, bracket = chars[size - 1 :], _LESS if size == 1 else _GREATER
+        for shift in range(0, 32, 8):
+            if shift == 0 or widest >> np.uint32(shift) > 0:
+                for k in range(n):
+                    # these choices are between uint32: between narrower numbers, they would keep LLVM from using AVX2
+                    c = (last[k] if last[k] > 0 else bracket) >> np.uint32(shift)
+                    hashes[k] = _step(hashes[k], c) if c > 0 else hashes[k]
+        if size >= m.min_chars:
+            of_size = ngrams[size - m.min_chars]
+            for k in range(n):
+                of_size[k] = first + hashes[k] - np.uint32((hashes[k] + 0.5) * inverse) * bucket
+            for k in range(n):
+                begins[k] |= m.known[of_size[k] >> 3] >> (of_size[k] & 7) & 1
+    found = 0
+    for k in range(n):  # flags become places, in the same array: `found` is never above k
+        flag, begins[found] = begins[k], k
+        found += flag
+    begins[found] = n
+
+
+@kernel
+def _find_features(m, chars, n, begins, ngrams, features, hashes, words):
+    """Write the features of a piece to `features`, in fastText's order; returns (how many, words of the line so far).
+
+    A word comes first, then its n-grams by the place where they begin and by size; neither `<` nor `>` alone is one.
+    Hashes of words go to `hashes`, behind those of the `words` in earlier pieces of the line.
+    """
+    filled, stop, sizes, i = 0, 0, len(ngrams), 0
+    while stop < n - 1:
+        start = stop  # the 0 before the word; `stop` becomes the 0 behind it
+        h, stop = _word(chars, start + 1)
+        word = _find(m, h, chars, start + 1) if stop > start + 1 else m.end_of_line
+        # nothing between two separators, the end of a line, or a label, which the model may know or not
+        no_word = word == m.end_of_line or word >= m.num_words or (word < 0 and _is_label(chars, start + 1))
+        if m.word_ngrams > 1 and not no_word:
+            hashes[words] = np.int32(h)
+            words += 1
+        features[filled] = word
+        filled += word >= 0 and not no_word
+        while begins[i] < stop:  # the n behind the last place ends it
+            k, i = np.int64(begins[i]), i + 1
+            # a run from k on may end at `stop`, which stands for `>`
+            most = 0 if no_word else min(sizes, stop + 2 - k - m.min_chars)
+            for size in range(k == start and m.min_chars == 1, most):
+                feature = ngrams[size, k]
+                features[filled] = feature  # always written, and kept if it is known: a branch would cost more
+                filled += m.known[feature >> 3] >> (feature & 7) & 1
+    return filled, words
+
+
+# The hidden vector.
+
+
+@kernel
+def _add_rows(m, features, n, hidden_D):
+    """Add the rows of n features to `hidden_D`, in order; returns n. The features become rows."""
+    if len(m.row_of) > 0:
+        for i in range(n):
+            features[i] = m.row_of[features[i]]
+    for i in range(n):
+        row = features[i]  # looked up outside of the inner loop, which would not become vector instructions else
+        for d in range(len(hidden_D)):
+            hidden_D[d] += m.input_RD[row, d]
+    return n
+
+
+@kernel
+def _add_word_ngrams(m, hashes, words, features, hidden_D):
+    """Add the rows of the n-grams of two words and more of a line; returns how many. Their features come in batches."""
+    total, filled = 0, 0
+    for i in range(words):
+        h = np.uint64(np.int64(hashes[i]))
+        if filled + m.word_ngrams > len(features):
+            total, filled = total + _add_rows(m, features, filled, hidden_D), 0
+        for j in range(i + 1, min(words, i + m.word_ngrams)):
+            h = np.uint64(h * _WORD_NGRAM_PRIME + np.uint64(np.int64(hashes[j])))
+            feature = m.num_words + np.int64(h % np.uint64(m.bucket))
+            features[filled] = feature
+            filled += m.known[feature >> 3] >> (feature & 7) & 1
+    return total + _add_rows(m, features, filled, hidden_D)
+
+
+@kernel
+def _fill_hidden(m, data, begin, end, sample, places, features, hashes, hidden_D):
+    """Fill `hidden_D` with the mean of the vectors of a row; returns how many there were.
+
+    Of a row longer than `sample` bytes (0: no limit) the first, the middle and the last third of that are read, each
+    from the beginning of a character on.
+    """
+    hidden_D[:] = 0
+    total, words, sampled, third = 0, 0, 0 < sample < end - begin, sample // 3
+    for part in range(3 if sampled else 1):
+        at, stop = begin, end
+        if sampled:
+            at = begin + (end - begin - third) * part // 2
+            at, stop = _skip(data, at, end, _CONTINUES), _skip(data, at + third, end, _CONTINUES)
+        while at < stop:
+            until = _skip(data, min(at + PIECE_BYTES, stop), stop, _CHARACTER)
+            n = read_characters(data, at, until, places[0])
+            _hash_ngrams(m, places[0], n, places[1], places[2], places[3:])
+            filled, words = _find_features(m, places[0], n, places[2], places[3:], features, hashes, words)
+            total += _add_rows(m, features, filled, hidden_D)
+            at = until
+    features[0] = m.end_of_line
+    total += _add_rows(m, features, 1 if m.end_of_line >= 0 else 0, hidden_D)
+    if m.word_ngrams > 1:
+        hashes[words] = np.int32(_word(_END_OF_LINE, 0)[0])
+        total += _add_word_ngrams(m, hashes, words + 1, features, hidden_D)
+    scale = np.float32(1.0 / max(total, 1))
+    for d in range(len(hidden_D)):
+        hidden_D[d] *= scale
     return total
 
 
-@kernel
-def means(m, magic, data, offsets, sample, keys, means_ND, counts):
-    """Write the mean of each row's input vectors (float32[N, D]) and how many there were (int64[N]).
-
-    `keys` (uint64[places, 4 + R / 2], zeros at first; places are a power of two) is the cache of words that have
-    at most R rows of the input matrix, R being 8 to 62. `data` has 16 bytes more than the rows.
-    """
-    longest = np.int64(0)
-    for row in range(len(offsets) - 1):
-        longest = max(longest, offsets[row + 1] - offsets[row])
-    s = _scratch(m, longest, keys)
-    for row in range(len(offsets) - 1):
-        counts[row] = _hidden(m, magic, data, offsets[row], offsets[row + 1], sample, s)
-        for d in range(len(s.acc_D)):
-            means_ND[row, d] = s.acc_D[d]
-
-
-SOFTMAX, HIERARCHICAL, ONE_VS_ALL = range(3)
-
-_SIGMOID_LIMIT, _SIGMOID_STEPS = np.float32(8), 512
-_FLOOR = 1e-5  # fastText takes log(p + 1e-5), and its probabilities come back through exp
-_NEVER = np.float32(-np.inf)
+# The output layer.
 
 
 @kernel
-def _fill_logits(output_DL, norms, acc_D, logits_L):
-    """Fill `logits_L`: each output row times the hidden vector, summed over the dimensions in order."""
-    labels = len(logits_L)
-    for label in range(labels):
-        logits_L[label] = np.float32(0)
-    for d in range(len(acc_D)):
-        x = acc_D[d]
-        for label in range(labels):
-            logits_L[label] += output_DL[d, label] * x
-    for label in range(labels):
-        logits_L[label] *= norms[label]
-
-
-@kernel(forceinline=True)
 def _log(p):
     """fastText's logarithm of a float32, which is never that of zero."""
-    return np.float32(np.log(np.float64(p) + _FLOOR))
+    return np.float32(np.log(np.float64(p) + 1e-5))
 
 
 @kernel
-def _to_probabilities(loss, sigmoid, p):
-    """Turn logits `p` into probabilities: softmax, or a sigmoid of each from fastText's table."""
-    if loss == ONE_VS_ALL:
-        for label in range(len(p)):
-            x = p[label]
-            if x < -_SIGMOID_LIMIT:
-                p[label] = np.float32(0)
-            elif x > _SIGMOID_LIMIT:
-                p[label] = np.float32(1)
-            else:
-                step = (x + _SIGMOID_LIMIT) * np.float32(_SIGMOID_STEPS) / _SIGMOID_LIMIT / np.float32(2)
-                p[label] = sigmoid[np.int64(step)]
-        return
-    largest = p[0]
-    for label in range(len(p)):
-        largest = max(largest, p[label])
+def _logit(m, row, hidden_D):
+    """A row of the output matrix times the hidden vector, summed in order."""
     total = np.float32(0)
-    for label in range(len(p)):
-        p[label] = np.exp(p[label] - largest)
-        total += p[label]
-    for label in range(len(p)):
-        p[label] /= total
+    for d in range(len(hidden_D)):
+        total += m.output_LD[row, d] * hidden_D[d]
+    return total * m.output_norms[row]
 
 
 @kernel
-def _best_flat(p):
-    """(label, log score) of the most probable label; of equal ones the last, as in fastText's heap."""
-    largest = p[0]
-    for label in range(len(p)):
-        largest = max(largest, p[label])
-    best, score = -1, _NEVER
-    for label in range(len(p)):
-        if p[label] >= largest * np.float32(0.999):  # other values may have equal logarithms
-            this = _log(p[label])
-            if this >= score:
-                best, score = label, this
-    return best, score
+def _best_leaf(m, allowed, score, hidden_D, stack, scores):
+    """(label, log score) of the best allowed leaf of the tree; (-1, `score`) where all have less than `score`.
 
-
-@kernel(forceinline=True)
-def _turn(logit):
-    """(log probability of the left child, of the right child) of an inner node."""
-    f = np.float32(1.0 / np.float64(np.float32(1) + np.exp(-logit)))
-    return _log(np.float32(1.0 - np.float64(f))), _log(f)
-
-
-@kernel
-def _best_leaf(left, right, logits_L, stack, scores):
-    """(label, log score) of the best leaf, in fastText's depth-first order; (-1, floor) where all fall below 1e-5."""
-    labels = (len(left) + 1) // 2
-    best, score = np.int64(-1), _log(np.float32(0))
-    stack[0], scores[0] = len(left) - 1, np.float32(0)
-    depth = 1
+    The score of a node is the sum over the path from the root, which only falls: depth first, in fastText's order, a
+    node with less than the best leaf so far is not visited. The stack never holds more than one node a level and one.
+    """
+    labels, best, depth = len(m.output_norms), -1, 1
+    stack[0], scores[0] = len(m.left) - 1, 0
     while depth > 0:
         depth -= 1
         node, here = np.int64(stack[depth]), scores[depth]
-        if here < score:
+        if here < score or (node < labels and not allowed[node]):
             continue
         if node < labels:
             best, score = node, here
             continue
-        go_left, go_right = _turn(logits_L[node - labels])
-        stack[depth], scores[depth] = right[node], here + go_right
-        stack[depth + 1], scores[depth + 1] = left[node], here + go_left
+        f = np.float32(1.0 / np.float64(np.float32(1) + np.exp(-_logit(m, node - labels, hidden_D))))
+        stack[depth], scores[depth] = m.right[node], here + _log(f)
+        stack[depth + 1], scores[depth + 1] = m.left[node], here + _log(np.float32(1.0 - np.float64(f)))
         depth += 2
     return best, score
 
 
 @kernel
-def _leaf(left, parent, logits_L, stack, label):
-    """Log score of one label: the sum over the path from the root to its leaf."""
-    labels = (len(left) + 1) // 2
-    depth, node = 0, label
-    while parent[node] >= 0:
-        stack[depth] = node
-        depth, node = depth + 1, parent[node]
-    score = np.float32(0)
-    while depth > 0:
-        depth -= 1
-        go_left, go_right = _turn(logits_L[node - labels])
-        score += go_left if left[node] == stack[depth] else go_right
-        node = stack[depth]
-    return score
+def _sigmoid(x):
+    """fastText's sigmoid of a float32: a table of 512 steps from -8 to 8, 0 and 1 beyond it."""
+    if abs(x) > 8:
+        return np.float32(x > 0)
+    x = np.float32(np.floor((x + np.float32(8)) * np.float32(32))) / np.float32(32) - np.float32(8)
+    return np.float32(1.0 / (1.0 + np.float64(np.exp(-x))))
 
 
 @kernel
-def best(loss, output_DL, norms, left, right, sigmoid, means_ND, counts, labels, scores):
-    """Write the best label of each row (int32, -1: there is none) and its probability (float32)."""
-    logits_L = np.empty(output_DL.shape[1], np.float32)
-    stack, stack_scores = np.empty(len(left) + 1, np.int32), np.empty(len(left) + 1, np.float32)
-    for row in range(len(counts)):
-        labels[row], scores[row] = -1, np.float32(0)
-        if counts[row] == 0:
-            continue
-        _fill_logits(output_DL, norms, means_ND[row], logits_L)
-        if loss == HIERARCHICAL:
-            label, score = _best_leaf(left, right, logits_L, stack, stack_scores)
-        else:
-            _to_probabilities(loss, sigmoid, logits_L)
-            label, score = _best_flat(logits_L)
-        if label >= 0:
-            labels[row], scores[row] = label, np.exp(score)
+def _best_flat(m, allowed, score, hidden_D, p):
+    """(label, log score) of the most probable allowed label, of equal ones the last; (-1, `score`) as in `_best_leaf`.
+
+    Probabilities are by softmax or, with the losses that judge each label by itself, a sigmoid of each logit.
+    """
+    best, total, largest = -1, np.float32(0), np.float32(-np.inf)
+    for label in range(len(m.output_norms)):
+        p[label] = _logit(m, label, hidden_D)
+        largest = max(largest, p[label])
+    for label in range(len(m.output_norms)):
+        p[label] = np.exp(np.float64(p[label] - largest)) if m.loss == SOFTMAX else _sigmoid(p[label])
+        total += p[label]
+    for label in range(len(m.output_norms)):
+        this = _log(p[label] / total if m.loss == SOFTMAX else p[label])
+        if allowed[label] and this >= score:
+            best, score = label, this
+    return best, score
 
 
 @kernel
-def best_among(loss, output_DL, norms, left, parent, sigmoid, means_ND, counts, some, labels, scores):
-    """As `best`, but only among the labels of `some` (int64); of equal ones the last."""
-    logits_L, stack = np.empty(output_DL.shape[1], np.float32), np.empty(len(left) + 1, np.int32)
-    for row in range(len(counts)):
-        labels[row], scores[row] = -1, np.float32(0)
-        if counts[row] == 0:
-            continue
-        _fill_logits(output_DL, norms, means_ND[row], logits_L)
-        if loss != HIERARCHICAL:
-            _to_probabilities(loss, sigmoid, logits_L)
-        chosen, score = np.int64(-1), _NEVER
-        for label in some:
-            this = _leaf(left, parent, logits_L, stack, label) if loss == HIERARCHICAL else _log(logits_L[label])
-            if this >= score:
-                chosen, score = label, this
-        labels[row], scores[row] = chosen, np.exp(score)
+def predict(m, data, offsets, longest, sample, allowed, floor, labels, scores):
+    """Write the best allowed label of each row (int32; -1: none has `floor` or more) and its probability (float32).
+
+    `longest` is the number of bytes of the longest row. Buffers are made for it, but no more of their memory is touched
+    than the longest piece takes.
+    """
+    sizes = max(m.max_chars - m.min_chars + 1, 0)
+    # characters, hashes, places where known n-grams begin, n-grams by size
+    places = np.empty((3 + sizes, longest + 2 + m.max_chars), np.uint32)
+    features = np.empty((longest + 2) * (sizes + 1) + m.word_ngrams, np.int32)
+    hashes = np.empty(longest // 2 + 8, np.int32)  # of words: of a sample, each part may end in half a word
+    hidden_D, values = np.empty(m.input_RD.shape[1], np.float32), np.empty(len(m.left) + 1, np.float32)
+    stack = np.empty(len(m.left) + 1, np.int32)
+    for row in range(len(labels)):
+        labels[row], scores[row] = -1, 0
+        if _fill_hidden(m, data, offsets[row], offsets[row + 1], sample, places, features, hashes, hidden_D) > 0:
+            if m.loss == HIERARCHICAL:
+                label, score = _best_leaf(m, allowed, floor, hidden_D, stack, values)
+            else:
+                label, score = _best_flat(m, allowed, floor, hidden_D, values)
+            if label >= 0:
+                labels[row], scores[row] = label, np.exp(score)

@@ -7,8 +7,8 @@ classifier train` makes one.
 
 The `fasttext` module trains, in a process of its own. With one thread it leaves nine tenths of its input matrix
 uninitialized, so that two runs differ and some end in NaN. That process gets zeroed memory (glibc's `MALLOC_PERTURB_`);
-then equal texts give equal bytes. The rows that it held out say how good the model is and what its scores mean
-(`calibration`); both are in its manifest, and the classify stage uses them.
+then equal texts give equal bytes. Rows that are held out say what each threshold keeps, and how well; the model's
+manifest has it, and the classify stage takes its threshold from there. A score is the model's probability as it is.
 """
 
 import difflib
@@ -19,7 +19,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, astuple, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, Self, TextIO
 
@@ -33,8 +33,7 @@ import datakit.storage as storage
 from datakit.config import file_mark, option, sha256_file, shares
 from datakit.data import read_rows, view
 from datakit.errors import ConfigError, InputError, ModelError, UsageError
-from datakit.filter import calibration, ranking
-from datakit.filter.calibration import Calibration, Point
+from datakit.filter import ranking
 from datakit.manifest import Count, data_dir, load, tables
 from datakit.stage import Decision, Made, Parent, RawFile, Stage
 
@@ -89,8 +88,8 @@ class ClassifyConfig:
 class Classify(Stage):
     """Fills `classifier_score`, rounded to 1e-3, and drops the rows that score less than the threshold.
 
-    The score is the model's probability, calibrated where the model's manifest says how. Reason:
-    `classifier.min_score`. With `top`, `for_kind` gives a `ClassifyTop` instead, which must be run.
+    The score is the model's probability of the label. Reason: `classifier.min_score`. With `top`, `for_kind` gives a
+    `ClassifyTop` instead, which must be run.
     """
 
     name: ClassVar[str] = "classify"
@@ -111,17 +110,14 @@ class Classify(Stage):
         return found
 
     def resources(self) -> dict[str, Any]:
-        """Name and SHA-256 of the model, how its scores are calibrated, and the threshold that applies.
+        """Name and SHA-256 of the model, and the threshold that applies.
 
         Raises:
             ConfigError: no model is named, or no threshold has the wanted precision.
             ModelError: the model does not exist.
         """
-        path, fitted = self._path(), self._measured().calibration
-        found: dict[str, Any] = {"model": {"name": path.name, "sha256": sha256_file(path)}}
-        if fitted:
-            found["calibration"] = asdict(fitted)
-        return found | {"min_score": self.threshold}
+        path = self._path()
+        return {"model": {"name": path.name, "sha256": sha256_file(path)}, "min_score": self.threshold}
 
     @property
     def threshold(self) -> float:
@@ -173,10 +169,9 @@ class Classify(Stage):
         return ""
 
     def _scores(self, batch: pa.RecordBatch) -> NDArray[np.float64]:
-        """float64[N], rounded to 1e-3 like everything that decides."""
+        """float64[N]: the score of each row."""
         texts = view(batch, self.config.on, self.config.include_system)
-        found = self._model().probability(texts, self.config.label, self.config.sample_bytes)
-        return _rounded(found, self._measured().calibration)
+        return _rounded(self._model().probability(texts, self.config.label, self.config.sample_bytes))
 
     def _measured(self) -> "Measured":
         """What the model's manifest says about the label."""
@@ -256,17 +251,89 @@ class ClassifyTop(Classify):
         return scores, below_cut
 
 
-def _rounded(probabilities: NDArray[np.float32], fitted: Calibration | None) -> NDArray[np.float64]:
-    """Probabilities of fastText, which may exceed 1 by 1e-5, as scores from 0 to 1, rounded to 1e-3."""
-    scores = fitted.apply(probabilities) if fitted else np.minimum(probabilities.astype(np.float64), 1.0)
-    return np.asarray(scores.round(3))
+def _rounded(probabilities: NDArray[np.float32]) -> NDArray[np.float64]:
+    """Probabilities of fastText, which may exceed 1 by 1e-5, as scores: at most 1, and rounded to 1e-3 like everything
+    that decides."""
+    return np.asarray(np.minimum(probabilities.astype(np.float64), 1.0).round(3))
+
+
+# What each threshold keeps of rows that the model has not seen, and how well.
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """What a threshold keeps of the held-out rows: those that score at least `min_score`."""
+
+    min_score: float
+    true_positive: int
+    """Wanted rows that stay."""
+    false_positive: int
+    false_negative: int
+    true_negative: int
+
+    @property
+    def precision(self) -> float | None:
+        """The share of wanted rows among those that stay; None where none stays."""
+        kept = self.true_positive + self.false_positive
+        return self.true_positive / kept if kept else None
+
+    @property
+    def recall(self) -> float | None:
+        """The share of the wanted rows that stay; None where there are none."""
+        wanted = self.true_positive + self.false_negative
+        return self.true_positive / wanted if wanted else None
+
+    @property
+    def f1(self) -> float:
+        """The harmonic mean of precision and recall; 0 where no wanted row stays."""
+        return 2 * self.true_positive / max(2 * self.true_positive + self.false_positive + self.false_negative, 1)
+
+    @property
+    def kept(self) -> float:
+        """The share of all rows that stay."""
+        kept, gone = self.true_positive + self.false_positive, self.false_negative + self.true_negative
+        return kept / max(kept + gone, 1)
+
+    def facts(self) -> dict[str, Any]:
+        """Counts and ratios as JSON; ratios are rounded to 1e-3, and null where there is nothing to divide by."""
+        ratios = {"precision": self.precision, "recall": self.recall, "f1": self.f1, "kept": self.kept}
+        return asdict(self) | {name: None if value is None else round(value, 3) for name, value in ratios.items()}
+
+
+def auc(scores: NDArray[Any], positive: NDArray[np.bool_]) -> float | None:
+    """The area under the ROC curve, rounded to 1e-4, equal scores as a half; None where a side has no rows.
+
+    Mann and Whitney 1947: the share of pairs of a wanted and another row in which the wanted one scores higher.
+    """
+    wanted, other = int(positive.sum()), int((~positive).sum())
+    if not wanted or not other:
+        return None
+    _, place, counts = np.unique(scores, return_inverse=True, return_counts=True)
+    ranks = (np.cumsum(counts) - (counts - 1) / 2)[place]
+    return round(float((ranks[positive].sum() - wanted * (wanted + 1) / 2) / (wanted * other)), 4)
+
+
+def curve(scores: NDArray[np.float64], positive: NDArray[np.bool_]) -> list[Point]:
+    """A point for each threshold from 0 to 1 in steps of 0.01."""
+    found = []
+    for least in (n / 100 for n in range(101)):
+        stays = scores >= least
+        counts = ((stays & positive), (stays & ~positive), (~stays & positive), (~stays & ~positive))
+        found.append(Point(least, *(int(rows.sum()) for rows in counts)))
+    return found
+
+
+def best_f1(points: Sequence[Point]) -> Point:
+    """The threshold with the highest F1; of equal ones the one in the middle, farthest from where rows change sides."""
+    most = max(point.f1 for point in points)
+    equal = [point for point in points if point.f1 == most]
+    return equal[len(equal) // 2]
 
 
 @dataclass(frozen=True, slots=True)
 class Measured:
     """What `classifier train` found on the rows that it held out."""
 
-    calibration: Calibration | None = None
     best: float = 0.5
     """The threshold with the best F1."""
     points: tuple[Point, ...] = ()
@@ -274,32 +341,30 @@ class Measured:
     @classmethod
     def of(cls, facts: Mapping[str, Any]) -> "Measured":
         """From the facts of a classifier's manifest."""
-        dev, fitted = facts["dev"], facts["dev"].get("calibration")
-        return cls(
-            calibration=Calibration(fitted["slope"], fitted["intercept"]) if fitted else None,
-            best=dev["best_f1"]["min_score"] if dev.get("best_f1") else 0.5,
-            points=tuple(Point(*values) for values in dev.get("curve", [])),
-        )
+        dev = facts["dev"]
+        best: float = dev["best_f1"]["min_score"] if dev.get("best_f1") else 0.5
+        return cls(best, tuple(Point(*values) for values in dev.get("curve", [])))
 
     def with_precision(self, wanted: float, model: Path) -> float:
-        """The lowest threshold with a precision.
+        """The lowest threshold with a precision, which keeps most rows.
 
         Raises:
             ConfigError: there is none, or nothing was measured.
         """
-        if not self.points:
+        known = [(p.precision, p.min_score) for p in self.points if p.precision is not None]
+        if not known:
             raise ConfigError(
                 f"min_precision: nothing is known about the precision of {model.name}; give the manifest of a "
                 "classifier that `datakit classifier train` measured on held-out rows, or min_score"
             )
-        found = calibration.least_with_precision(list(self.points), wanted)
-        if found is None:
-            best = max((p for p in self.points if p.precision is not None), key=lambda p: p.precision or 0.0)
-            raise ConfigError(
-                f"min_precision = {wanted}: no threshold has it on the held-out rows; the best is "
-                f"{best.precision:.3f} at a score of {best.min_score}"
-            )
-        return found.min_score
+        for precision, min_score in known:
+            if precision >= wanted:
+                return min_score
+        precision, min_score = max(known, key=lambda pair: pair[0])
+        raise ConfigError(
+            f"min_precision = {wanted}: no threshold has it on the held-out rows; the best is {precision:.3f} at a "
+            f"score of {min_score}"
+        )
 
 
 def _measured(model: str) -> Measured:
@@ -611,40 +676,15 @@ def train(lines: Path, out: Path, config: TrainConfig) -> None:
 def measure(model: Path, dev: Sequence[tuple[pa.Array, NDArray[np.bool_]]]) -> dict[str, Any]:
     """How good a model is on held-out (texts, which are positive), each text read whole as in classify; as JSON.
 
-    The calibration is fitted on all of them; its error after calibrating is that of halves fitted on each other. All
-    thresholds are calibrated scores. Counts, precision and recall are those at 0.5. Ratios are rounded to 1e-3, and
-    null where there is nothing to divide by.
+    Counts, precision and recall are those at a score of 0.5.
     """
     from datakit.filter import fasttext_model
 
     loaded = fasttext_model.read(model)
     raw = np.concatenate([np.empty(0, np.float32), *(loaded.probability(texts, POSITIVE) for texts, _ in dev)])
     positive = np.concatenate([np.empty(0, np.bool_), *(wanted for _, wanted in dev)])
-    fitted = calibration.fit(raw, positive)
-    points = calibration.curve(_rounded(raw, fitted), positive)
-    half = points[calibration.THRESHOLDS.index(0.5)]
-    found = {"rows": len(raw), "auc": calibration.auc(raw, positive)} | _point(half)
+    points = curve(_rounded(raw), positive)
+    found = {"rows": len(raw), "auc": auc(raw, positive)} | points[50].facts()
     if positive.any() and not positive.all():
-        found["best_f1"] = _point(calibration.best_f1(points))
-        found["curve"] = [[p.min_score, *_counts(p).values()] for p in points]
-    if fitted:
-        error = calibration.held_out_error(raw, positive)
-        found["calibration"] = {"method": "platt"} | asdict(fitted)
-        found["calibration"] |= {"error_before": error[0], "error_after": error[1]} if error else {}
+        found |= {"best_f1": best_f1(points).facts(), "curve": [list(astuple(point)) for point in points]}
     return found
-
-
-def _counts(point: Point) -> dict[str, int]:
-    return {
-        "true_positive": point.true_positive,
-        "false_positive": point.false_positive,
-        "false_negative": point.false_negative,
-        "true_negative": point.true_negative,
-    }
-
-
-def _point(point: Point) -> dict[str, Any]:
-    """A threshold as JSON."""
-    ratios = {"precision": point.precision, "recall": point.recall, "f1": point.f1, "kept": point.kept}
-    rounded = {name: None if value is None else round(value, 3) for name, value in ratios.items()}
-    return {"min_score": point.min_score} | _counts(point) | rounded

@@ -1,21 +1,21 @@
-"""fastText models: finding and fetching them, reading their files (`.bin`, and `.ftz` with pruned and quantized
-matrices), and predicting.
+"""fastText models that classify: finding and fetching them, reading their files, and predicting.
 
-Joulin et al. 2016, Bag of Tricks for Efficient Text Classification and FastText.zip; file format versions 11 and 12.
-The `fasttext` module trains such models and is the reference in the tests. To use a model, only this file and its
-kernels are needed: they release the interpreter lock, which the module's `predict` holds.
+Joulin et al. 2016, Bag of Tricks for Efficient Text Classification, and FastText.zip; file format versions 11 and 12,
+as `.bin`, and as `.ftz` with pruned and quantized matrices. The `fasttext` module trains such models and is the
+reference in the tests. To use a model, only this file and its kernels are needed: they release the interpreter lock,
+which the module's `predict` holds.
 """
 
 import functools
 import importlib.metadata
+import struct
 import subprocess
 import sys
 import tempfile
-import threading
 import zipfile
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Any, Final
 
 import numpy as np
 import platformdirs
@@ -27,7 +27,6 @@ from datakit.config import file_mark, sha256_file
 from datakit.data import string_buffers
 from datakit.errors import ModelError, UsageError
 from datakit.filter import _kernels_fasttext as kernels
-from datakit.filter._kernels_fasttext import Arrays
 from datakit.manifest import check_shards, data_dir
 from datakit.manifest import load as load_manifest
 
@@ -156,32 +155,10 @@ def _download(known: KnownModel, folder: Path, timeout_s: float) -> Path:
     return folder / known.file
 
 
-# What a model predicts.
+# Predicting.
 
 LABEL: Final = "__label__"
 """The prefix of labels in fastText's files, which distinguishes them from words."""
-
-_MAGIC: Final = 793712314
-_SUPERVISED: Final = 3
-_LOSSES: Final = {1: kernels.HIERARCHICAL, 2: kernels.ONE_VS_ALL, 3: kernels.SOFTMAX, 4: kernels.ONE_VS_ALL}
-"""By number in the file: hs, ns (which predicts like one-vs-all), softmax, ova."""
-
-_CENTROIDS: Final = 256
-_MAX_DECODED_BYTES: Final = 512 << 20
-"""Quantized rows are decoded once if that takes no more memory than this, else for each use."""
-
-_CACHE_BYTES: Final = 4 << 20
-"""Memory of one thread's cache of words. More of it leaves the processor's caches and gains nothing."""
-
-_FEW_ROWS, _MANY_ROWS = 8, 32
-"""A word with more rows of the input matrix is not in the cache. Of a pruned model, words have 2 rows on average."""
-
-_MAX_NGRAM: Final = 64
-_MAX_PRUNED_BUCKETS: Final = 1 << 26
-"""More than any real model has. The kernels' buffers grow with them, and a corrupted file may say anything."""
-
-_INNER_COUNT: Final = 10**15
-"""The count of a node of the tree before its children are known, as in fastText."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,30 +177,17 @@ class FastTextModel:
 
     labels: tuple[str, ...]
     """In the order of the file, without `__label__`."""
-    arrays: Arrays
-    _caches: threading.local = field(default_factory=threading.local, repr=False, compare=False)
-    """Each thread's cache of words: see `_kernels_fasttext`."""
+    arrays: kernels.Arrays
 
-    def predict(self, texts: pa.Array, sample_bytes: int = 0, allowed: NDArray[np.bool_] | None = None) -> Prediction:
+    def predict(self, texts: pa.Array, sample_bytes: int = 0) -> Prediction:
         """The best label of each text (string array; a null is an empty text), read as one line.
 
         Of texts longer than `sample_bytes` (0: no limit), the first, the middle and the last third of that are read.
-        `allowed` (bool[L]) are the labels to choose from; at least one of them is True.
         """
-        best, scores = np.empty(len(texts), np.int32), np.empty(len(texts), np.float32)
-        means_ND, counts = self._means(texts, sample_bytes)
-        m = self.arrays
-        if allowed is None:
-            kernels.best(
-                m.loss, m.output_DL, m.output_norms, m.left, m.right, m.sigmoid, means_ND, counts, best, scores
-            )  # fmt: skip
-        else:
-            some = np.flatnonzero(allowed)
-            kernels.best_among(
-                m.loss, m.output_DL, m.output_norms, m.left, m.parent, m.sigmoid, means_ND, counts, some, best, scores
-            )  # fmt: skip
-        indices = pa.array(best, mask=best < 0)
-        return Prediction(pa.array(self.labels, pa.string()).take(indices), scores)
+        # fastText's search of the tree gives up what is less probable than this; other losses always have an answer
+        floor = np.log(1e-5) if self.arrays.loss == kernels.HIERARCHICAL else -np.inf
+        best, scores = self._best(texts, sample_bytes, np.ones(len(self.labels), np.bool_), floor)
+        return Prediction(pa.array(self.labels, pa.string()).take(pa.array(best, mask=best < 0)), scores)
 
     def probability(self, texts: pa.Array, label: str, sample_bytes: int = 0) -> NDArray[np.float32]:
         """float32[N]: the probability of one label for each text.
@@ -233,41 +197,17 @@ class FastTextModel:
         """
         if label not in self.labels:
             raise KeyError(label)
-        return self.predict(texts, sample_bytes, np.array([label == name for name in self.labels])).scores
+        return self._best(texts, sample_bytes, np.array([label == name for name in self.labels]), -np.inf)[1]
 
-    def _means(self, texts: pa.Array, sample_bytes: int) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
-        """float32[N, D]: the mean of each text's vectors; int64[N]: their number."""
+    def _best(
+        self, texts: pa.Array, sample_bytes: int, allowed: NDArray[np.bool_], floor: float
+    ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+        """(int32[N], float32[N]): the best label of `allowed` (bool[L]) and its probability; -1: none has e**floor."""
+        best, scores = np.empty(len(texts), np.int32), np.empty(len(texts), np.float32)
         data, offsets = string_buffers(texts)
-        means_ND = np.empty((len(texts), self.arrays.output_DL.shape[0]), np.float32)
-        counts = np.empty(len(texts), np.int64)
-        keys = self._cache()
-        # the kernels read up to 16 bytes behind the end of a row: the last row is read from a copy
-        safe = max(int(np.searchsorted(offsets, len(data) - 16, side="right")) - 1, 0)
-        tail = np.concatenate([data[offsets[safe] : offsets[-1]], np.zeros(16, np.uint8)])
-        tail.setflags(write=False)
-        for rows, begin, ends in (
-            (slice(safe), data, offsets[: safe + 1]),
-            (slice(safe, None), tail, offsets[safe:] - offsets[safe]),
-        ):
-            kernels.means(
-                self.arrays, self._magic, begin, ends, sample_bytes, keys, means_ND[rows], counts[rows]
-            )  # fmt: skip
-        return means_ND, counts
-
-    def _cache(self) -> NDArray[np.uint64]:
-        """This thread's cache of words, which takes no more than `_CACHE_BYTES`."""
-        held = vars(self._caches)
-        if not held:
-            kept_apart = len(self.arrays.ranks) > 0 or self.arrays.max_chars == 0
-            width = 4 + (_FEW_ROWS if kept_apart else _MANY_ROWS) // 2
-            held["keys"] = np.zeros((1 << (_CACHE_BYTES // (8 * width)).bit_length() - 1, width), np.uint64)
-        keys: NDArray[np.uint64] = held["keys"]
-        return keys
-
-    @property
-    def _magic(self) -> np.uint64:
-        """2**64 / buckets: with it, the kernels need no division by the number of buckets."""
-        return np.uint64(2**64 // max(self.arrays.bucket, 2) + 1)
+        longest = int(np.diff(offsets).max(initial=0))
+        kernels.predict(self.arrays, data, offsets, longest, sample_bytes, allowed, np.float32(floor), best, scores)
+        return best, scores
 
 
 def load(path: Path) -> FastTextModel:
@@ -284,6 +224,16 @@ def _loaded(path: Path, *_mark: int) -> FastTextModel:
     return read(path)
 
 
+# Reading a file. The kernels check no index, so everything that they rely on is checked here.
+
+_MAGIC, _SUPERVISED, _CENTROIDS = 793712314, 3, 256
+_MAX_NGRAM, _MAX_BUCKETS = 64, 1 << 26
+"""More than any real model has. Buffers grow with them, and a damaged file may say anything."""
+
+_INNER_COUNT: Final = 10**15
+"""The count of a node of the tree before its children are known, as in fastText; no count of a label may reach it."""
+
+
 def read(path: Path) -> FastTextModel:
     """The model of a file as it is now; `load` keeps it.
 
@@ -291,277 +241,179 @@ def read(path: Path) -> FastTextModel:
         ModelError: the file holds no fastText model that classifies, or ends too early.
     """
     try:
-        data = np.fromfile(path, np.uint8)
-        return _read(_Cursor(data))
-    except (ValueError, OverflowError, MemoryError, OSError) as e:
+        return _read(_Cursor(path.read_bytes()))
+    except (ValueError, OverflowError, MemoryError, OSError, struct.error) as e:
         raise ModelError(f"{path}: expected a fastText model trained to classify (.bin or .ftz), found: {e}") from e
 
 
-# Reading a file.
+def _expect(holds: bool, fault: str) -> None:
+    if not holds:
+        raise ValueError(fault)
 
 
 class _Cursor:
     """Values of a file, one after another, little-endian."""
 
-    def __init__(self, data: NDArray[np.uint8]) -> None:
+    def __init__(self, data: bytes) -> None:
         self.data, self.at = data, 0
 
-    def many(self, dtype: str, count: int) -> NDArray[np.generic]:
+    def numbers(self, types: str) -> tuple[Any, ...]:
+        """The next numbers, their types as in `struct`.
+
+        Raises:
+            struct.error: the file ends before.
+        """
+        found = struct.unpack_from("<" + types, self.data, self.at)
+        self.at += struct.calcsize("<" + types)
+        return found
+
+    def array(self, dtype: str, count: int) -> NDArray[Any]:
         """The next `count` values, copied so that they are aligned.
 
         Raises:
             ValueError: the file ends before, or the count is negative.
         """
         size = np.dtype(dtype).itemsize * count
-        if count < 0 or self.at + size > len(self.data):
-            raise ValueError(f"{len(self.data)} bytes, where byte {self.at} announces {count} values of {dtype}")
-        found = self.data[self.at : self.at + size].copy().view(dtype)
+        _expect(0 <= size <= len(self.data) - self.at, f"too few bytes for {count} values of {dtype} at {self.at}")
         self.at += size
-        return found
+        return np.frombuffer(self.data[self.at - size : self.at], dtype).copy()
 
-    def integer(self, dtype: str = "<i4") -> int:
-        """The next integer."""
-        return int(self.many(dtype, 1)[0])
+    def entry(self) -> tuple[bytes, int, int]:
+        """The next entry of a dictionary: a word, its count, its kind (0 word, 1 label).
 
-
-class _Settings(NamedTuple):
-    """The options of the training, in the order of the file (int32 each); a double `t` follows."""
-
-    dim: int
-    ws: int
-    epoch: int
-    min_count: int
-    neg: int
-    word_ngrams: int
-    loss: int
-    model: int
-    bucket: int
-    minn: int
-    maxn: int
-    lr_update_rate: int
-
-
-class _Dictionary(NamedTuple):
-    """Words and labels, and which n-grams a pruned model kept."""
-
-    blob: NDArray[np.uint8]
-    offsets: NDArray[np.int64]
-    num_words: int
-    labels: tuple[str, ...]
-    label_counts: NDArray[np.int64]
-    pruned: NDArray[np.int32] | None
-    """int32[kept, 2]: a hashed n-gram, and its row after those of the words; None: not pruned."""
-
-
-class _Matrix(NamedTuple):
-    """A matrix of a file: float32 rows, or the codes of a product quantizer (Jegou et al. 2011)."""
-
-    rows: NDArray[np.float32]
-    """float32[R, D]; (0, D) for a quantized matrix."""
-    codes: NDArray[np.uint8]
-    """uint8[R, subvectors]."""
-    centroids: NDArray[np.float32]
-    """float32[subvectors, 256, width]."""
-    norms: NDArray[np.float32]
-    """float32[R]: the factor of each decoded row."""
-
-    def decoded(self) -> NDArray[np.float32]:
-        """float32[R, D] without the norms."""
-        if not len(self.codes):
-            return self.rows
-        parts = self.centroids[np.arange(self.codes.shape[1]), self.codes]
-        return np.ascontiguousarray(parts.reshape(len(self.codes), -1)[:, : self.rows.shape[1]])
+        Raises:
+            ValueError: no zero byte follows.
+            struct.error: the file ends before.
+        """
+        begin, end = self.at, self.data.index(b"\0", self.at)
+        self.at = end + 1
+        return self.data[begin:end], *self.numbers("qb")
 
 
 def _read(file: _Cursor) -> FastTextModel:
-    settings = _settings(file)
-    words = _dictionary(file)
-    input_ = _quantized(file) if (quantized := bool(file.integer("u1"))) else _dense(file)
-    if words.pruned is not None and not quantized:
-        raise ValueError("a pruned dictionary over a matrix that is not quantized")
-    qout = bool(file.integer("u1"))
-    output_ = _quantized(file) if quantized and qout else _dense(file)
-    _check(settings, words, input_, output_)
-    return FastTextModel(words.labels, _arrays(settings, words, input_, output_))
-
-
-def _settings(file: _Cursor) -> _Settings:
-    magic, version = file.integer(), file.integer()
-    if magic != _MAGIC:
-        raise ValueError("a file that begins with other bytes")
-    if version not in (11, 12):
-        raise ValueError(f"format version {version}; versions 11 and 12 are known")
-    settings = _Settings(*(file.integer() for _ in _Settings._fields))
-    file.many("<f8", 1)
-    if settings.model != _SUPERVISED or settings.loss not in _LOSSES:
-        raise ValueError("a model of word vectors, which was not trained to classify")
-    # version 11 has no character n-grams in models that classify
-    return settings._replace(maxn=0) if version == 11 else settings
-
-
-def _dictionary(file: _Cursor) -> _Dictionary:
-    size, num_words, num_labels = (file.integer() for _ in range(3))
-    file.many("<i8", 1)
-    num_pruned = file.integer("<i8")
-    if min(size, num_words) < 0 or num_labels < 1 or size != num_words + num_labels:
-        raise ValueError(f"a dictionary of {size} entries, {num_words} words and {num_labels} labels")
-    if size > len(file.data):
-        raise ValueError(f"{len(file.data)} bytes, which cannot hold a dictionary of {size} entries")
-    begins, sizes, counts, kinds, end = kernels.parse_entries(file.data, file.at, size)
-    if end < 0 or not (kinds[:num_words] == 0).all() or not (kinds[num_words:] == 1).all():
-        raise ValueError("a dictionary that ends too early, or has words after labels")
-    file.at = int(end)
-    offsets = np.concatenate([[0], np.cumsum(sizes)])
-    blob = np.concatenate([file.data[b : b + s] for b, s in zip(begins, sizes, strict=True)])
-    texts = (blob[offsets[i] : offsets[i + 1]].tobytes() for i in range(num_words, size))
-    labels = tuple(text.decode(errors="replace").removeprefix(LABEL) for text in texts)
-    pruned = None if num_pruned < 0 else file.many("<i4", 2 * num_pruned).reshape(-1, 2)
-    return _Dictionary(blob, offsets, num_words, labels, counts[num_words:], pruned)  # type: ignore[arg-type]
-
-
-def _dense(file: _Cursor) -> _Matrix:
-    rows, dims = file.integer("<i8"), file.integer("<i8")
-    values = file.many("<f4", max(rows, 0) * dims if dims > 0 else -1).reshape(rows, dims)
-    return _Matrix(values, np.empty((0, 1), np.uint8), np.empty((1, 1, 1), np.float32), np.ones(rows, np.float32))  # type: ignore[arg-type]
-
-
-def _quantized(file: _Cursor) -> _Matrix:
-    has_norms = bool(file.integer("u1"))
-    rows, dims = file.integer("<i8"), file.integer("<i8")
-    codes = file.many("u1", file.integer()).reshape(rows, -1)
-    centroids = _centroids(file, dims, codes.shape[1])
-    norms: NDArray[np.generic] = np.ones(rows, np.float32)
-    if has_norms:
-        norm_codes = file.many("u1", rows)
-        norms = _centroids(file, 1, 1)[0, :, 0][norm_codes]
-    return _Matrix(np.empty((0, dims), np.float32), codes, centroids, norms)  # type: ignore[arg-type]
-
-
-def _centroids(file: _Cursor, dims: int, subvectors: int) -> NDArray[np.float32]:
-    """float32[subvectors, 256, width]: a quantizer's centroids; the last subvector may be narrower than the others."""
-    found = tuple(file.integer() for _ in range(4))
-    _, _, width, last = found
-    if found[:2] != (dims, subvectors) or width * (subvectors - 1) + last != dims or not 0 < last <= width:
-        raise ValueError(f"a quantizer of (dims, subvectors, width, last) {found} for {dims} dims in {subvectors}")
-    values = file.many("<f4", dims * _CENTROIDS)
-    centroids = np.zeros((subvectors, _CENTROIDS, width), np.float32)
-    whole = (subvectors - 1) * _CENTROIDS * width
-    centroids[:-1] = values[:whole].reshape(subvectors - 1, _CENTROIDS, width)
-    centroids[-1, :, :last] = values[whole:].reshape(_CENTROIDS, last)
-    return centroids
-
-
-def _check(settings: _Settings, words: _Dictionary, input_: _Matrix, output_: _Matrix) -> None:
-    """Check that the parts of a file fit together: the kernels check no index.
-
-    Raises:
-        ValueError: they do not fit.
-    """
-    if not 0 <= settings.minn <= _MAX_NGRAM or max(settings.maxn, settings.word_ngrams) > _MAX_NGRAM:
-        raise ValueError(f"n-grams of {settings.minn}..{settings.maxn} characters and {settings.word_ngrams} words")
-    if words.pruned is not None and settings.bucket > _MAX_PRUNED_BUCKETS:
-        raise ValueError(f"{settings.bucket} hashed n-grams before pruning")
-    hashes = settings.maxn > 0 or settings.word_ngrams > 1
-    hashed = len(words.pruned) if words.pruned is not None else settings.bucket if hashes else 0
-    rows, dims = len(input_.norms), input_.rows.shape[1]
-    if rows < words.num_words + hashed or dims != settings.dim or (hashes and settings.bucket < 1):
-        raise ValueError(
-            f"an input matrix of {rows} x {dims} for {words.num_words} words, {hashed} hashed n-grams and "
-            f"{settings.dim} dimensions"
-        )
-    if words.pruned is not None and len(words.pruned):
-        least, most = words.pruned.min(axis=0), words.pruned.max(axis=0)
-        if least.min() < 0 or most[0] >= settings.bucket or words.num_words + most[1] >= rows:
-            raise ValueError("a pruned n-gram whose row is not in the input matrix")
-    if output_.rows.shape[1] != dims or len(output_.norms) != len(words.labels):
-        raise ValueError(f"an output matrix of {len(output_.norms)} x {output_.rows.shape[1]} for {len(words.labels)}")
-
-
-def _arrays(settings: _Settings, words: _Dictionary, input_: _Matrix, output_: _Matrix) -> Arrays:
-    table = np.full(1 << (2 * len(words.offsets)).bit_length(), -1, np.int32)
-    prints, blob = np.zeros(len(table), np.uint64), np.concatenate([words.blob, np.zeros(8, np.uint8)])
-    kernels.build_table(blob, words.offsets, table, prints)
-    seen, ranks, order = _kept(settings, words)
-    decode = len(input_.norms) * settings.dim * 4 <= _MAX_DECODED_BYTES
-    if order is not None:  # only quantized models are pruned
-        input_ = input_._replace(codes=input_.codes[order], norms=input_.norms[order])
-    rows = input_.decoded() * input_.norms[:, None] if decode and len(input_.codes) else input_.rows
-    left, right, parent = _tree(words.label_counts)
-    return Arrays(
-        blob=blob,
-        word_offsets=words.offsets,
-        table=table,
-        prints=prints,
-        num_words=words.num_words,
-        min_chars=settings.minn,
-        max_chars=max(settings.maxn, 0) if words.pruned is None or len(words.pruned) else 0,
-        word_ngrams=settings.word_ngrams if words.pruned is None or len(words.pruned) else 1,
-        bucket=settings.bucket,
-        seen=seen,
-        ranks=ranks,
-        end_of_line=_number_of(words, b"</s>"),
-        input_RD=rows,
-        codes=input_.codes[: 0 if decode else None],
-        centroids=input_.centroids,
-        norms=input_.norms,
-        output_DL=np.ascontiguousarray(output_.decoded().T),
-        output_norms=output_.norms,
-        loss=_LOSSES[settings.loss],
+    magic, version = file.numbers("ii")
+    _expect(magic == _MAGIC, "a file that begins with other bytes")
+    _expect(version in (11, 12), f"format version {version}; versions 11 and 12 are known")
+    dim, _, _, _, _, word_ngrams, loss, kind, bucket, minn, maxn, _, _ = file.numbers("12id")
+    _expect(kind == _SUPERVISED and 1 <= loss <= 4, "a model of word vectors, which was not trained to classify")
+    fits = 0 <= minn <= _MAX_NGRAM and max(maxn, word_ngrams) <= _MAX_NGRAM
+    _expect(fits, f"n-grams of {minn}..{maxn} characters and {word_ngrams} words")
+    words, counts, num_words, kept = _entries(file)
+    quantized = file.numbers("?")[0]
+    input_RD, input_norms = _matrix(file, quantized)
+    output_LD, output_norms = _matrix(file, file.numbers("?")[0] and quantized)
+    fits = len(output_LD) == len(words) - num_words and dim == input_RD.shape[1] == output_LD.shape[1] > 0
+    _expect(fits, f"matrices of {input_RD.shape} and {output_LD.shape} for {len(words) - num_words} labels")
+    input_RD *= input_norms[:, None]
+    # version 11 has no character n-grams in models that classify; pruning may have kept no n-gram at all
+    none_kept = kept is not None and not len(kept)
+    maxn, word_ngrams = 0 if version == 11 or none_kept else max(maxn, 0), 1 if none_kept else max(word_ngrams, 1)
+    bucket = bucket if maxn > 0 or word_ngrams > 1 else 0
+    row_of, known = _features(bucket, num_words, len(input_RD), kept)
+    chars, begins, slots = _dictionary(words)
+    left, right = _tree(counts[num_words:])
+    labels = tuple(word.decode(errors="replace").removeprefix(LABEL) for word in words[num_words:])
+    arrays = kernels.Arrays(
+        chars=chars,
+        begins=begins,
+        slots=slots,
+        num_words=num_words,
+        end_of_line=words.index(b"</s>") if b"</s>" in words[:num_words] else -2,
+        min_chars=max(minn, 1),
+        max_chars=maxn,
+        word_ngrams=word_ngrams,
+        bucket=bucket,
+        row_of=row_of,
+        known=known,
+        input_RD=input_RD,
+        output_LD=output_LD,
+        output_norms=output_norms,
+        loss=loss,
         left=left,
         right=right,
-        parent=parent,
-        sigmoid=_sigmoid_table(),
     )
+    return FastTextModel(labels, arrays)
 
 
-def _kept(
-    settings: _Settings, words: _Dictionary
-) -> tuple[NDArray[np.uint64], NDArray[np.int64], NDArray[np.int64] | None]:
-    """Of a pruned model: a bit for each hashed n-gram that is kept, how many are kept before each 64 of them, and the
-    rows of the input matrix in the order of words and of these n-grams. Empty and None for other models."""
-    if words.pruned is None or not len(words.pruned):
-        return np.empty(0, np.uint64), np.empty(0, np.int64), None
-    bits = np.zeros((settings.bucket // 64 + 1) * 64, np.bool_)
-    bits[words.pruned[:, 0]] = True
-    seen = np.packbits(bits, bitorder="little").view(np.uint64)
-    ranks = np.concatenate([[0], np.cumsum(bits.reshape(-1, 64).sum(axis=1))[:-1]]).astype(np.int64)
-    by_ngram = np.full(settings.bucket, -1, np.int64)
-    by_ngram[words.pruned[:, 0]] = words.pruned[:, 1]  # of equal n-grams, the last one counts
-    return seen, ranks, np.concatenate([np.arange(words.num_words), words.num_words + by_ngram[by_ngram >= 0]])
+def _entries(file: _Cursor) -> tuple[tuple[bytes, ...], tuple[int, ...], int, NDArray[np.int32] | None]:
+    """The dictionary: (words and then labels, their counts, how many words, the n-grams that a pruned model has).
+
+    The n-grams are int32[kept, 2]: hash, and row after those of the words; None: the model is not pruned.
+    """
+    size, num_words, num_labels, _, pruned = file.numbers("iiiqq")
+    fits = num_words >= 0 and num_labels > 0 and num_words + num_labels == size <= len(file.data)
+    _expect(fits, f"a dictionary of {size} entries, {num_words} words and {num_labels} labels")
+    words, counts, kinds = zip(*(file.entry() for _ in range(size)), strict=True)
+    _expect(kinds == (0,) * num_words + (1,) * num_labels, "a dictionary with words after labels")
+    _expect(min(counts) >= 0 and max(counts) < _INNER_COUNT, "a dictionary with impossible counts")
+    return words, counts, num_words, None if pruned < 0 else file.array("<i4", 2 * pruned).reshape(-1, 2)
 
 
-def _number_of(words: _Dictionary, wanted: bytes) -> int:
-    """The number of a word, -1 for an unknown one."""
-    sizes = np.diff(words.offsets[: words.num_words + 1])
-    for word in np.flatnonzero(sizes == len(wanted)).tolist():
-        if words.blob[words.offsets[word] : words.offsets[word + 1]].tobytes() == wanted:
-            return word
-    return -1
+def _matrix(file: _Cursor, quantized: bool) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    """A matrix of float32, and the factor of each row."""
+    if not quantized:
+        rows, dims = file.numbers("qq")
+        return file.array("<f4", rows * dims).reshape(rows, dims), np.ones(rows, np.float32)
+    has_norms, rows, dims, size = file.numbers("?qqi")
+    matrix = _decoded(file, dims, file.array("u1", size).reshape(rows, -1))
+    return matrix, _decoded(file, 1, file.array("u1", rows)[:, None])[:, 0] if has_norms else np.ones(rows, np.float32)
 
 
-def _sigmoid_table() -> NDArray[np.float32]:
-    """float32[513]: fastText's table of the sigmoid from -8 to 8."""
-    x = (np.arange(513, dtype=np.float32) * np.float32(16) / np.float32(512) - np.float32(8)).astype(np.float32)
-    table: NDArray[np.float32] = (1.0 / (1.0 + np.exp(-x).astype(np.float64))).astype(np.float32)
-    return table
+def _decoded(file: _Cursor, dims: int, codes: NDArray[np.uint8]) -> NDArray[np.float32]:
+    """float32[R, D]: what the codes (uint8[R, subvectors]) of a product quantizer name (Jegou et al. 2011).
+
+    A code is the number of a centroid of its subvector; the last subvector may be narrower than the others.
+    """
+    found = file.numbers("4i")
+    _, subvectors, width, last = found
+    fits = found[:2] == (dims, codes.shape[1]) and width * (subvectors - 1) + last == dims and 0 < last <= width
+    _expect(fits, f"a quantizer of (dims, subvectors, width, last) {found} for {dims} dims")
+    centroids = [file.array("<f4", _CENTROIDS * n).reshape(_CENTROIDS, n) for n in [width] * (subvectors - 1) + [last]]
+    return np.hstack([of_part[codes[:, i]] for i, of_part in enumerate(centroids)])
 
 
-def _tree(counts: NDArray[np.int64]) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]]:
-    """Left, right, parent (int32[2 L - 1] each) of fastText's Huffman tree; the labels are sorted by falling count."""
+def _features(
+    bucket: int, num_words: int, rows: int, kept: NDArray[np.int32] | None
+) -> tuple[NDArray[np.int32], NDArray[np.uint8]]:
+    """The rows of features, and a bit for each that has one: see `kernels.Arrays`; `kept` as from `_entries`."""
+    fault = f"an input matrix of {rows} rows for {num_words} words and {bucket} hashed n-grams"
+    _expect(0 <= bucket <= _MAX_BUCKETS and num_words + (bucket if kept is None else 0) <= rows, fault)
+    if kept is None:
+        return np.empty(0, np.int32), np.full((num_words + bucket) // 8 + 1, 255, np.uint8)
+    row_of = np.full(num_words + bucket, -1, np.int32)
+    row_of[:num_words] = np.arange(num_words)
+    if bucket:
+        _expect(kept.min() >= 0 and kept[:, 0].max() < bucket and kept[:, 1].max() < rows - num_words, fault)
+        row_of[num_words + kept[:, 0]] = num_words + kept[:, 1]
+    return row_of, np.packbits(row_of >= 0, bitorder="little")
+
+
+def _dictionary(words: tuple[bytes, ...]) -> tuple[NDArray[np.uint32], NDArray[np.int64], NDArray[np.int32]]:
+    """The characters of words, where each word begins, and the hash table: see `kernels.Arrays`."""
+    text = np.frombuffer(b"\0".join(words), np.uint8)
+    chars = np.empty(len(text) + 2, np.uint32)
+    chars = chars[: kernels.read_characters(text, 0, len(text), chars)]
+    begins, slots = np.flatnonzero(chars[:-1] == 0) + 1, np.full(1 << (4 * len(words)).bit_length(), -1, np.int32)
+    _expect(len(begins) == len(words), "a dictionary with white space inside of words")
+    kernels.enter_words(chars, begins, slots)
+    return chars, begins, slots
+
+
+def _tree(counts: tuple[int, ...]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    """Left, right (int32[2 L - 1] each) of fastText's Huffman tree; the labels are sorted by falling count.
+
+    Each inner node joins the two lightest nodes that have no parent yet. Inner nodes are made in rising weight, so that
+    the lightest are always the next leaf and the next inner node. A node that is not made yet weighs `_INNER_COUNT`,
+    more than every leaf, so that it is never taken: two nodes without a parent are always left.
+    """
     labels, nodes = len(counts), 2 * len(counts) - 1
-    left, right, parent = (np.full(nodes, -1, np.int32) for _ in range(3))
-    weights = [int(c) for c in counts] + [_INNER_COUNT] * (labels - 1)
-    leaf, inner = labels - 1, labels
+    left, right = np.full(nodes, -1, np.int32), np.full(nodes, -1, np.int32)
+    weights, leaf, inner = [*counts] + [_INNER_COUNT] * (labels - 1), labels - 1, labels
     for node in range(labels, nodes):
-        pair = []
-        for _ in range(2):
+        for side in (left, right):
             if leaf >= 0 and weights[leaf] < weights[inner]:
-                pair.append(leaf)
-                leaf -= 1
+                side[node], leaf = leaf, leaf - 1
             else:
-                pair.append(inner)
-                inner += 1
-        left[node], right[node] = pair
-        parent[pair] = node
-        weights[node] = weights[pair[0]] + weights[pair[1]]
-    return left, right, parent
+                side[node], inner = inner, inner + 1
+        weights[node] = weights[left[node]] + weights[right[node]]
+    return left, right

@@ -1,124 +1,335 @@
-"""Training a language model for the perplexity stage: the rows of a dataset to an n-gram model in the ARPA format.
+"""N-gram language models: estimated by modified Kneser-Ney smoothing, in memory; written and read as ARPA; scoring.
 
-CCNet (Wenzek et al. 2020) trains such models on Wikipedia, one for each language. The estimation is `kneser_ney`; this
-file turns rows into sentences, as the perplexity stage reads them.
+Kneser and Ney 1995; Chen and Goodman 1998 for three discounts an order, from the counts of counts; Heafield et al.
+2013, Scalable Modified Kneser-Ney Language Model Estimation, for what pruning does. The model is that of KenLM's
+`lmplz`, with its default of interpolation:
+
+- Sentences begin with `<s>`, which is given, and end with `</s>`, which is predicted.
+- The count of an n-gram below the highest order is the number of different words before it (n-grams that begin with
+  `<s>` keep their own count).
+- Discounts of 1, 2, 3 and more: k - (k + 1) Y t(k + 1) / t(k), Y = t1 / (t1 + 2 t2), where t(k) n-grams of the order
+  have the count k. Where an order has no such counts, or a discount would be negative, its discounts are 0.5, 1, 1.5.
+- p(w | context) = (count - discount) / total + backoff(context) * p(w | context without its first word). Below words is
+  the uniform distribution over all words, `</s>` and `<unk>`; `<unk>` has that share alone.
+- A pruned n-gram gives its whole count to the back-off weight of its context. Discounts come from all n-grams.
+
+The n-grams of an order have numbers, by their words from the last to the first. An n-gram is then a pair of numbers: of
+the n-gram without its first word, and of that word. So each order takes one sort of all places of the text, and what it
+needs of its neighbours are sums over numbers. A text of N words takes about 50 N bytes for a sort, and 40 bytes for
+each different n-gram.
 """
 
-import os
-import shutil
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, field
+from array import array
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import repeat
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Any, Final
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
 
-from datakit.config import option, sha256_file
-from datakit.data import view
-from datakit.errors import ConfigError
-from datakit.filter.perplexity import MODEL, STAGE, TOKENIZER, load_tokenizer, sentence_reader
-from datakit.manifest import Count, tokenizer_file
-from datakit.stage import Made, Parent, Stage
+from datakit.errors import InputError, ModelError
+from datakit.filter import _kernels_ngram_model as kernels
+
+MARKS: Final = ("<unk>", "<s>", "</s>")
+"""The first words of the vocabulary of an estimated model, by their numbers."""
+UNKNOWN, BEGIN, END = range(3)
+
+FALLBACK: Final = (0.5, 1.0, 1.5)
+
+_SORT_BYTES, _GRAM_BYTES = 50, 40
+"""For each word of the text, and for each n-gram: see above."""
+_BLOCK: Final = 1 << 16
+"""N-grams that are written at once."""
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class NgramModelConfig:
-    """What the model learns from, and what it stores."""
-
-    order: int = option(5, "words of the longest n-gram, 2 to 5")
-    prune: tuple[int, ...] = option(
-        (), "by order, drop n-grams that occur at most so often; the last one is for higher orders: 0,0,1 as lmplz's"
-    )
-    tokenizer: str = option("", "a tokenizer.json, or its folder; then its ids count as words", path=True)
-    text: Literal["plain", "raw"] = option("plain", "what the model reads: lower case, digits as 0, ..., or rows as is")
-    on: Literal["all", "prompt", "answer"] = option("all", "the part of a row to learn from")
-    include_system: bool = option(False, "learn from system prompts, tool schemas and tool results too")
-    memory_mb: int = option(
-        1024, "sort in this much memory, beside the vocabulary; the disk has the rest", result=False
-    )
-
-    def __post_init__(self) -> None:
-        if not 2 <= self.order <= 5:
-            raise ConfigError(f"order = {self.order}: expected 2 to 5 words")
-        if len(self.prune) > self.order or any(b < a for a, b in zip((0, *self.prune), self.prune, strict=False)):
-            raise ConfigError(
-                f"prune = {list(self.prune)}: expected up to {self.order} counts, none lower than the one before it"
-            )
-        if self.prune[:1] > (0,):
-            raise ConfigError(f"prune = {list(self.prune)}: words are never dropped; expected 0 first, as in 0,0,1")
-        if self.memory_mb < 1:
-            raise ConfigError(f"memory_mb = {self.memory_mb}: expected 1 or more")
+# Estimating.
 
 
 @dataclass(frozen=True, slots=True)
-class TrainNgramModel(Stage):
-    """Estimates an n-gram model from all rows: `kept/model.arpa`, and `kept/tokenizer.json` if words are ids."""
+class Estimated:
+    """What an estimated model is, besides its file."""
 
-    name: ClassVar[str] = STAGE
-    help: ClassVar[str] = (
-        "The result is a folder with model.arpa and the settings of its text. KenLM reads it: name the folder in "
-        "`datakit perplexity --models en=FOLDER`."
+    sentences: int
+    words: int
+    """Of the text, without the ends of sentences."""
+    left_out: int
+    """Words of the text that were one of `MARKS`."""
+    ngrams: tuple[int, ...]
+    """By order: how many are in the file."""
+    discounts: tuple[tuple[float, float, float], ...]
+    """By order: of counts of 1, 2, 3 and more."""
+    fallback: tuple[int, ...]
+    """The orders whose discounts are `FALLBACK`."""
+
+
+@dataclass(slots=True)
+class _Grams:
+    """The n-grams of one order, by number."""
+
+    first: NDArray[np.int32]
+    """The first word of each."""
+    suffix: NDArray[np.int32]
+    """The n-gram without its first word, of the order below."""
+    context: NDArray[np.int32]
+    """The n-gram without its last word, of the order below."""
+    counts: Integers
+    """How often each is in the text; then, below the highest order, the different words before it."""
+    stays: NDArray[np.bool_]
+    """Whether it is not pruned."""
+
+
+def estimate(
+    texts: Iterable[str], out: Path, *, order: int, min_pruned: Sequence[int] = (), memory_bytes: int = 1 << 40
+) -> Estimated:
+    """Write the model of texts to `out`: lines are sentences, words are between white space.
+
+    `min_pruned[n - 1]` is the highest count at which an n-gram of order n goes; orders that it does not name have the
+    last value, and words (order 1) never go. Equal texts give equal bytes.
+
+    Raises:
+        InputError: there is no word, or the text does not fit into the memory.
+    """
+    vocabulary, ids, left_out = _numbers(texts, memory_bytes)
+    sentences = int(np.count_nonzero(ids == BEGIN))
+    if not sentences:
+        raise InputError("perplexity train: the rows hold no word to learn from")
+    least = [0, *(min_pruned[n] if n < len(min_pruned) else [0, *min_pruned][-1] for n in range(1, order))]
+    orders = _count(ids, len(vocabulary), least, memory_bytes)
+    discounts = [discounts_of(np.bincount(np.minimum(grams.counts, 5), minlength=6)) for grams in orders]
+    chosen = tuple(found or FALLBACK for found in discounts)
+    _write_arpa(out, list(vocabulary), orders, *_probabilities(orders, chosen))
+    return Estimated(
+        sentences=sentences,
+        words=len(ids) - 2 * sentences,
+        left_out=left_out,
+        ngrams=tuple(int(grams.stays.sum()) for grams in orders),
+        discounts=chosen,
+        fallback=tuple(n for n, found in enumerate(discounts, start=1) if found is None),
     )
-    Config: ClassVar[type] = NgramModelConfig
-    work_unit: ClassVar[Literal["shard", "raw", "all"]] = "all"
-    makes_rows: ClassVar[bool] = False
 
-    config: NgramModelConfig = field(default_factory=NgramModelConfig)
 
-    def resources(self) -> dict[str, Any]:
-        """Name and SHA-256 of the tokenizer.
+def discounts_of(counts: Integers) -> tuple[float, float, float] | None:
+    """The discounts of an order in which `counts[k]` n-grams have the count k, k from 1 to 4; None: there are none.
 
-        Raises:
-            ModelError: it does not exist.
-        """
-        if not self.config.tokenizer:
-            return {}
-        path = tokenizer_file(self.config.tokenizer)
-        return {"tokenizer": {"name": path.name, "sha256": sha256_file(path)}}
+    Chen and Goodman 1998, equation 26.
+    """
+    t = counts.astype(np.float64)
+    if not t[1:4].all():
+        return None
+    y = t[1] / (t[1] + 2 * t[2])
+    one, two, three = (float(k - (k + 1) * y * t[k + 1] / t[k]) for k in (1, 2, 3))
+    return (one, two, three) if 0 <= one <= 1 and 0 <= two <= 2 and 0 <= three <= 3 else None
 
-    def open(self) -> None:
-        """Load the tokenizer.
 
-        Raises:
-            ModelError: the file is no tokenizer.
-        """
-        if self.config.tokenizer:
-            load_tokenizer(tokenizer_file(self.config.tokenizer))
-
-    def output_kind(self, kind: str) -> str:
-        """A model."""
-        return "model"
-
-    def make(self, rows: Iterator[pa.RecordBatch], folder: Path, parents: Sequence[Parent]) -> Made:
-        """Write the model.
-
-        Raises:
-            InputError: the rows hold no word, or more different words than the order allows.
-        """
-        from datakit.filter.kneser_ney import estimate
-
-        (folder / MODEL).parent.mkdir(parents=True, exist_ok=True)
-        found = estimate(
-            self._texts(rows),
-            folder / MODEL,
-            order=self.config.order,
-            min_pruned=self.config.prune,
-            folder=folder,
-            memory_bytes=self.config.memory_mb << 20,
-            threads=min(len(os.sched_getaffinity(0)), 4),
+def _check_memory(needed: int, memory_bytes: int, what: str) -> None:
+    if needed > memory_bytes:
+        raise InputError(
+            f"perplexity train: {what} need {needed >> 20:,} MB, and memory_mb is {memory_bytes >> 20:,}: give more of "
+            "it, fewer rows, a lower --order, or a --tokenizer with fewer words"
         )
-        files = [MODEL]
-        if self.config.tokenizer:
-            shutil.copyfile(tokenizer_file(self.config.tokenizer), folder / TOKENIZER)
-            files.append(TOKENIZER)
-        count = parents[0].manifest.ledger.rows.kept
-        return Made(files=tuple(files), rows=Count(into=count, kept=count), facts={"ngram_model": asdict(found)})
 
-    def _texts(self, rows: Iterator[pa.RecordBatch]) -> Iterator[bytes]:
-        read = sentence_reader(
-            self.config.text, tokenizer_file(self.config.tokenizer) if self.config.tokenizer else None
-        )
-        for batch in rows:
-            for text in view(batch, self.config.on, self.config.include_system).to_pylist():
-                if text:
-                    yield read(text).encode()
+
+def _numbers(texts: Iterable[str], memory_bytes: int) -> tuple[dict[str, int], NDArray[np.int32], int]:
+    """(numbers of words by first occurrence, the words of all sentences with `<s>` and `</s>`, words left out)."""
+    vocabulary: defaultdict[str, int] = defaultdict()
+    vocabulary.default_factory = vocabulary.__len__  # a new word gets the next number
+    marks = {mark: vocabulary[mark] for mark in MARKS}
+    ids, left_out = array("i"), 0
+    for text in texts:
+        for line in text.split("\n"):
+            words = line.split()
+            if not marks.keys().isdisjoint(words):
+                left_out += len(words)
+                words = [word for word in words if word not in marks]
+                left_out -= len(words)
+            if words:
+                ids.append(BEGIN)
+                ids.extend(map(vocabulary.__getitem__, words))
+                ids.append(END)
+        _check_memory(len(ids) * _SORT_BYTES, memory_bytes, f"{len(ids):,} words")
+    return vocabulary, np.frombuffer(ids, np.int32), left_out
+
+
+def _count(ids: NDArray[np.int32], words: int, least: Sequence[int], memory_bytes: int) -> list[_Grams]:
+    """The n-grams of each order, with their counts, from the words of all sentences."""
+    every = np.arange(words, dtype=np.int32)
+    zeros, counts = np.zeros(words, np.int32), np.bincount(ids, minlength=words)
+    orders, held = [_Grams(every, zeros, zeros, counts, np.ones(words, np.bool_))], words
+    numbers, places = ids.astype(np.int64), np.arange(len(ids))
+    for n, pruned in enumerate(least[1:], start=2):
+        # `numbers` has, at each place, the n-gram of the order below that ends there
+        places = places[ids[places - n + 2] != BEGIN]  # those that begin after the first word of their sentence
+        keys = numbers[places] * words + ids[places - n + 1]
+        found, which, counts = np.unique(keys, return_inverse=True, return_counts=True)
+        context = np.empty(len(found), np.int32)
+        context[which] = numbers[places - 1]
+        numbers[places] = which
+        suffix, first = (part.astype(np.int32) for part in np.divmod(found, words))
+        below = orders[-1]
+        own = (below.first == BEGIN) & (n > 2)  # `<s>` is never predicted: as a word it has no count
+        below.counts = np.where(own, below.counts, np.bincount(suffix, minlength=len(below.counts)))
+        orders.append(_Grams(first, suffix, context, counts, counts > pruned))
+        held += len(found)
+        needed = held * _GRAM_BYTES + len(ids) * _SORT_BYTES
+        _check_memory(needed, memory_bytes, f"{held:,} n-grams of up to {n} words")
+    return orders
+
+
+def _probabilities(
+    orders: Sequence[_Grams], discounts: Sequence[tuple[float, ...]]
+) -> tuple[list[Floats], list[Floats]]:
+    """By order: (the probabilities of n-grams, their back-off weights as contexts, 0 where they are none)."""
+    words, taken = orders[0].counts, np.array([0.0, *discounts[0]])[np.minimum(orders[0].counts, 3)]
+    total = words.sum()
+    p = (words - taken) / total + taken.sum() / total / (len(words) - 1)
+    p[BEGIN] = 1.0
+    probabilities, weights = [p], list[Floats]()
+    for grams, values in zip(orders[1:], discounts[1:], strict=True):
+        taken = np.array([0.0, *values])[np.minimum(grams.counts, 3)]
+        size = len(probabilities[-1])
+        total = np.bincount(grams.context, grams.counts, size)
+        left = np.bincount(grams.context, np.where(grams.stays, taken, grams.counts), size)
+        weights.append(np.divide(left, total, out=np.zeros(size), where=total > 0))
+        # shares are float32, as in lmplz
+        share = ((grams.counts - taken) / total[grams.context]).astype(np.float32).astype(np.float64)
+        rest = weights[-1].astype(np.float32).astype(np.float64)
+        probabilities.append(share + rest[grams.context] * probabilities[-1][grams.suffix])
+    return probabilities, weights
+
+
+def _write_arpa(
+    out: Path, words: list[str], orders: Sequence[_Grams], probabilities: Sequence[Floats], weights: Sequence[Floats]
+) -> None:
+    names, last = np.array(words, object), len(orders)
+    with out.open("w", encoding="utf-8", newline="\n") as file:
+        file.write("\\data\\\n")
+        file.writelines(f"ngram {n}={int(grams.stays.sum())}\n" for n, grams in enumerate(orders, start=1))
+        for n, grams in enumerate(orders, start=1):
+            file.write(f"\n\\{n}-grams:\n")
+            kept = np.flatnonzero(grams.stays)
+            for begin in range(0, len(kept), _BLOCK):
+                numbers = kept[begin : begin + _BLOCK]
+                columns = [_logarithms(probabilities[n - 1][numbers]), _spelled(names, orders[:n], numbers)]
+                columns += [_logarithms(weights[n - 1][numbers])] if n < last else []
+                file.writelines("\t".join(line) + "\n" for line in zip(*columns, strict=True))
+        file.write("\n\\end\\\n")
+
+
+def _spelled(names: NDArray[Any], orders: Sequence[_Grams], numbers: NDArray[Any]) -> list[str]:
+    """The words of n-grams of the last of the orders, by their numbers."""
+    words = []
+    for grams in reversed(orders):
+        words.append(names[grams.first[numbers]].tolist())
+        numbers = grams.suffix[numbers]
+    return [" ".join(gram) for gram in zip(*words, strict=True)]
+
+
+def _logarithms(values: Floats) -> list[str]:
+    """Logarithms of probabilities and weights, at most 0; that of no weight is 0, too."""
+    logs = np.log10(values, out=np.zeros(len(values)), where=values > 0)
+    return [f"{value:.6f}" if value else "0" for value in np.minimum(logs, 0.0).round(6).tolist()]
+
+
+# Scoring.
+
+
+@dataclass(frozen=True, slots=True)
+class NgramModel:
+    """A model of an ARPA file."""
+
+    order: int
+    vocabulary: dict[str, int]
+    """Words by number; `<unk>`, `<s>` and `</s>` are among them."""
+    keys: NDArray[np.uint64]
+    values: NDArray[np.float32]
+
+    def score(self, texts: Sequence[str]) -> tuple[Floats, Integers]:
+        """(float64[N], int64[N]): the logarithm of the probability of each text to the base 10, whose lines are
+        sentences, and how many words it has, with an end of each sentence; 0 and 0 without a word."""
+        unknown, begin, end = (self.vocabulary[mark] for mark in MARKS)
+        ids, offsets, rows = array("i"), [0], list[int]()
+        for row, text in enumerate(texts):
+            for line in text.split("\n"):
+                if words := line.split():
+                    ids.extend(map(self.vocabulary.get, words, repeat(unknown)))
+                    ids.append(end)
+                    offsets.append(len(ids))
+                    rows.append(row)
+        totals, places = np.empty(len(rows), np.float32), np.array(offsets, np.int64)
+        kernels.score(self.keys, self.values, self.order, begin, np.array(ids, np.int32), places, totals)
+        of = np.array(rows, np.int64)
+        sums, lengths = np.bincount(of, totals, len(texts)), np.bincount(of, np.diff(places), len(texts))
+        return np.asarray(sums, np.float64), np.asarray(lengths, np.int64)
+
+
+def read_arpa(path: Path) -> NgramModel:
+    """The model of an ARPA file.
+
+    Raises:
+        ModelError: the file is none, or it is cut.
+    """
+    try:
+        return _parsed(path.read_bytes())
+    except (ValueError, OSError, MemoryError) as e:
+        raise ModelError(f"{path}: expected an n-gram model in the ARPA format, found: {e}") from None
+
+
+def _parsed(data: bytes) -> NgramModel:
+    """The format is that of SRILM's ngram-format(5): `\\data\\`, `ngram N=COUNT`, then a section for each order."""
+    head, *sections = data.split(b"\n\\")
+    lines = [line.partition(b"=") for line in head.split(b"\n") if line.startswith(b"ngram ")]
+    counts = [int(count) for _, _, count in lines]
+    names = [section[: section.find(b"\n")].strip() for section in sections]
+    if not counts or names != [*(b"%d-grams:" % n for n in range(1, len(counts) + 1)), b"end\\"]:
+        raise ValueError(f"sections {names} for {len(counts)} orders")
+    total = sum(counts) + 1
+    keys = np.zeros(1 << (2 * total).bit_length(), np.uint64)
+    values = np.zeros((len(keys), 2), np.float32)
+    words = pa.array([], pa.large_string())
+    for n, (section, count) in enumerate(zip(sections, counts, strict=False), start=1):
+        spelled, logs = _fields(section.partition(b"\n")[2], count)
+        if n == 1:
+            words = spelled
+            if MARKS[0] not in set(words.to_pylist()):  # as in KenLM, which gives it this probability
+                words = pa.concat_arrays([words, pa.array(MARKS[:1], pa.large_string())])
+                logs = np.concatenate([logs, np.array([[-100.0, 0.0]], np.float32)])
+            flat = words
+        else:
+            flat = pc.split_pattern(spelled, " ").flatten()
+        grams = pc.index_in(flat, words)
+        if grams.null_count or len(grams) != n * len(logs):
+            raise ValueError(f"{n}-grams of other sizes, or with words that are no 1-grams")
+        kernels.enter(grams.to_numpy().reshape(-1, n), logs, keys, values)
+    vocabulary = {word: number for number, word in enumerate(words.to_pylist())}
+    if len(vocabulary) != len(words) or not {*MARKS} <= vocabulary.keys():
+        raise ValueError(f"words that are there twice, or no {MARKS[1]} or {MARKS[2]}")
+    return NgramModel(len(counts), vocabulary, keys, values)
+
+
+def _fields(section: bytes, count: int) -> tuple[pa.Array, NDArray[np.float32]]:
+    """(n-grams, float32[G, 2]: logarithms of probability and back-off weight) of the lines of a section.
+
+    Raises:
+        ValueError: there are not `count` lines, or one has no number and n-gram.
+    """
+    lines = pc.split_pattern(pa.array([section.decode()], pa.large_string()), "\n").flatten()
+    lines = lines.filter(pc.not_equal(lines, ""))
+    if len(lines) != count:
+        raise ValueError(f"{len(lines)} n-grams where {count} are announced")
+    parts = pc.split_pattern(lines, "\t", max_splits=2)
+    begins, sizes = parts.offsets.to_numpy()[:-1], pc.list_value_length(parts).to_numpy()
+    if count and sizes.min() < 2:
+        raise ValueError(f"a line without a tab: {lines[int(sizes.argmin())].as_py()[:80]!r}")
+    logs = np.zeros((count, 2), np.float32)
+    logs[:, 0] = parts.values.take(pa.array(begins)).cast(pa.float32())
+    weighted = np.flatnonzero(sizes > 2)
+    logs[weighted, 1] = parts.values.take(pa.array(begins[weighted] + 2)).cast(pa.float32())
+    return parts.values.take(pa.array(begins + 1)), logs

@@ -1,59 +1,50 @@
-"""The perplexity stage: how well a language model predicts a row, compared with the other rows of its language.
+"""Perplexity: how well a language model predicts a row, compared with the other rows of its language; training models.
 
-Wenzek et al. 2020, CCNet: n-gram models (KenLM, Heafield 2011) of well-written text, one for each language. Their
-perplexity divides the rows of a language into head (up to the 30th percentile), middle (up to the 60th) and tail.
+Wenzek et al. 2020, CCNet: n-gram models of well-written text, one for each language. Their perplexity divides the rows
+of a language into head (up to the 30th percentile), middle (up to the 60th) and tail.
 
 As in CCNet, each line is a sentence for the model, and a row's perplexity is 10 ** (-score / length) over all its
 lines; the length counts the words and one end for each line. Texts are simplified first: lower case, no accents, digits
 as 0, ASCII punctuation, no control characters (`text = "plain"`). CCNet's own models read the pieces of a SentencePiece
 model, which is named beside them. CCNet computes its percentiles on a sample of one crawl, this stage on all its rows.
 
-A model may also be the result of `datakit perplexity train`: its manifest says how texts are read.
+`datakit perplexity train` makes a model of the rows of a dataset (`ngram_model`); its manifest says how texts are read.
+Any other model in the ARPA format can be named, too, and with the package kenlm one in KenLM's binary format.
 """
 
 import functools
 import json
 import math
 import re
+import shutil
 import unicodedata
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, Self
+from typing import Any, ClassVar, Final, Literal, Protocol, Self
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 import datakit.storage as storage
 from datakit.config import file_mark, option, sha256_file
 from datakit.data import view
 from datakit.errors import ConfigError, MissingExtraError, ModelError
 from datakit.filter import ranking
-from datakit.manifest import data_dir, is_manifest
+from datakit.manifest import Count, data_dir, is_manifest, tokenizer_file
 from datakit.manifest import load as load_manifest
-from datakit.stage import Decision, Stage
-
-if TYPE_CHECKING:
-    from tokenizers import Tokenizer
+from datakit.stage import Decision, Made, Parent, Stage
+from datakit.text.ids import open_tokenizer
 
 BUCKETS = ("head", "middle", "tail")
 UNKNOWN = "unknown"
 """The language of rows whose `lang` is null."""
 
-STAGE: Final = "perplexity_model"
-"""The stage that trains models, which are `MODEL`, with `TOKENIZER` where ids count as words."""
 MODEL: Final = "kept/model.arpa"
 TOKENIZER: Final = "kept/tokenizer.json"
-
-_PUNCTUATION = (
-    {"，": ",", "、": ",", "。": ".", "．": ". ", "：": ":", "∶": ":", "；": ";", "？": "?", "！": "!", "…": "...",
-     "（": "(", "）": ")", "【": "[", "】": "]", "〈": "<", "〉": ">", "％": "%", "～": "~", "–": "-", "—": " - ",
-     "━": "-", "►": "-", "’": "'", "´": "'"} | dict.fromkeys("„“”«»「」《》", '"')
-)  # fmt: skip
-_ASCII_PLAIN: Final = bytes(0x30 if 0x30 <= b <= 0x39 else b + 32 if 0x41 <= b <= 0x5A else b for b in range(256))
-_CONTROLS: Final = bytes(b for b in (*range(0x20), 0x7F) if b != 0x0A)
+"""The files of a trained model; the second where the ids of a tokenizer count as words."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -62,8 +53,8 @@ class PerplexityConfig:
 
     models: tuple[str, ...] = option(
         (),
-        "KenLM models, or folders that `perplexity train` made, each LANGUAGE=FILE with the language as in `lang`; a "
-        "FILE alone is for all others",
+        "n-gram models (ARPA), or folders that `perplexity train` made, each LANGUAGE=FILE with the language as in "
+        "`lang`; a FILE alone is for all others",
         path=True,
     )
     sentencepiece: tuple[str, ...] = option(
@@ -132,46 +123,45 @@ class Perplexity(Stage):
         """Name and SHA-256 of the models by language, and the Unicode version where the text depends on it.
 
         Raises:
-            MissingExtraError: the package kenlm is not installed.
-            ConfigError: no model is named.
+            ConfigError: no model is named, or one has two tokenizers.
             ModelError: a file does not exist.
         """
         if not self.config.models:
             raise ConfigError(
-                "models: the perplexity stage needs KenLM models, as --models en=en.arpa.bin; `datakit perplexity "
-                "train` makes one"
+                "models: the perplexity stage needs n-gram models, as --models en=en.arpa; `datakit perplexity train` "
+                "makes one"
             )
-        _kenlm()
-        named = by_language(self.config.models)
-        models = {language: ModelFiles.of(file, language) for language, file in named.items()}
-        for language in by_language(self.config.sentencepiece):
+        models = {lang: ModelFiles.of(file, lang) for lang, file in by_language(self.config.models).items()}
+        pieces = {lang: ModelFiles.of(file, lang) for lang, file in by_language(self.config.sentencepiece).items()}
+        for language in pieces:
             if models[language].tokenizer:
                 raise ConfigError(f"sentencepiece: {language or 'a file for all languages'}: the model has a tokenizer")
-        found = {
+        found: dict[str, Any] = {
             "models": {language: model.digests() for language, model in models.items()},
-            "sentencepiece": _digests(self.config.sentencepiece),
+            "sentencepiece": {language: model.digests() for language, model in pieces.items()},
         }
         plain = "plain" in {model.text or self.config.text for model in models.values()}
         return found | ({"unicode": unicodedata.unidata_version} if plain else {})
 
     def open(self) -> None:
-        """Load the models, once per process.
+        """Load the models, once per process, and compile the kernels that read them.
 
         Raises:
             ModelError: a file that is no such model.
+            MissingExtraError: a model needs a package that is not installed.
         """
         for language in by_language(self.config.models):
-            self._model(language)
+            perplexities(["a"], *self._model(language))
 
     def sketch(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Language and perplexity of each row; NaN for a row without one."""
         texts, languages = view(batch, self.config.on, self.config.include_system), _languages(batch)
-        named = by_language(self.config.models)
-        found = np.full(batch.num_rows, np.nan)
-        for i, (text, language) in enumerate(zip(texts.to_pylist(), languages.to_pylist(), strict=True)):
-            key = language if language in named else ""
-            if key in named:
-                found[i] = perplexity(text, *self._model(key))
+        named, found = by_language(self.config.models), np.full(batch.num_rows, np.nan)
+        chosen = np.array([language if language in named else "" for language in languages.to_pylist()])
+        for language in named:
+            rows = np.flatnonzero(chosen == language)
+            if len(rows):
+                found[rows] = perplexities(texts.take(pa.array(rows)).to_pylist(), *self._model(language))
         return pa.record_batch({"row_key": batch.column("row_key"), "lang": languages, "score": pa.array(found)})
 
     def reduce(self, sketches: Sequence[Path], out: Path, *, workers: int) -> dict[str, Any]:
@@ -213,21 +203,144 @@ class Perplexity(Stage):
             notes={"perplexity_not_measured": int((~measured).sum())},
         )
 
-    def decided_about(self, row_keys: npt.NDArray[np.uint64]) -> pa.RecordBatch:
+    def decided_about(self, row_keys: NDArray[np.uint64]) -> pa.RecordBatch:
         """The perplexities of the rows, and the cuts of all languages."""
         assert self.cut is not None, "call bind first"
         cuts = json.dumps(ranking.saved_cut(self.cut), sort_keys=True)
         found = ranking.saved_scores(self.cut, row_keys)
         return pa.record_batch({"score": found, "cuts": [cuts] * len(found)})
 
-    def _model(self, language: str) -> tuple[Any, "Reader"]:
-        """The model of a language, and how it reads texts. Called for every row."""
+    def _model(self, language: str) -> tuple["Scorer", "Reader"]:
+        """The model of a language, and how it reads texts."""
         model = _files(by_language(self.config.models)[language], language)
         pieces = by_language(self.config.sentencepiece).get(language)
-        return _load(str(model.file)), _reader(model.text or self.config.text, model.tokenizer, pieces)
+        return _load(model.file), sentence_reader(model.text or self.config.text, model.tokenizer, pieces)
+
+
+def _languages(batch: pa.RecordBatch) -> pa.Array:
+    if "lang" not in batch.schema.names:
+        return pa.repeat(UNKNOWN, batch.num_rows)
+    return pc.fill_null(batch.column("lang").cast(pa.string()), UNKNOWN)
+
+
+def _ranges(limits: NDArray[np.float64], bucket: NDArray[np.int64]) -> pa.Array:
+    """string[N]: the range of each row's bucket, whose `limits` are float64[N, 2], for people."""
+    rows = zip(bucket.tolist(), limits.tolist(), strict=True)
+    return pa.array([(f" <= {a:g}", f" in {a:g} to {b:g}", f" > {b:g}")[i] for i, (a, b) in rows], pa.string())
+
+
+# Training.
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class NgramModelConfig:
+    """What the model learns from, and what it stores."""
+
+    order: int = option(5, "words of the longest n-gram, 2 to 5")
+    prune: tuple[int, ...] = option(
+        (), "by order, drop n-grams that occur at most so often; the last one is for higher orders: 0,0,1 as lmplz's"
+    )
+    tokenizer: str = option("", "a tokenizer.json, or its folder; then its ids count as words", path=True)
+    text: Literal["plain", "raw"] = option("plain", "what the model reads: lower case, digits as 0, ..., or rows as is")
+    on: Literal["all", "prompt", "answer"] = option("all", "the part of a row to learn from")
+    include_system: bool = option(False, "learn from system prompts, tool schemas and tool results too")
+    memory_mb: int = option(
+        4096, "refuse text that needs more memory; 100 MB of text take about 2,500", result=False
+    )  # fmt: skip
+
+    def __post_init__(self) -> None:
+        if not 2 <= self.order <= 5:
+            raise ConfigError(f"order = {self.order}: expected 2 to 5 words")
+        if len(self.prune) > self.order or any(b < a for a, b in zip((0, *self.prune), self.prune, strict=False)):
+            raise ConfigError(
+                f"prune = {list(self.prune)}: expected up to {self.order} counts, none lower than the one before it"
+            )
+        if self.prune[:1] > (0,):
+            raise ConfigError(f"prune = {list(self.prune)}: words are never dropped; expected 0 first, as in 0,0,1")
+        if self.memory_mb < 1:
+            raise ConfigError(f"memory_mb = {self.memory_mb}: expected 1 or more")
+
+
+@dataclass(frozen=True, slots=True)
+class TrainNgramModel(Stage):
+    """Estimates an n-gram model from all rows: `kept/model.arpa`, and `kept/tokenizer.json` if words are ids."""
+
+    name: ClassVar[str] = "perplexity_model"
+    help: ClassVar[str] = (
+        "The result is a folder with model.arpa and the settings of its text. Name the folder in `datakit perplexity "
+        "--models en=FOLDER`; KenLM and other tools read the file, too."
+    )
+    Config: ClassVar[type] = NgramModelConfig
+    work_unit: ClassVar[Literal["shard", "raw", "all"]] = "all"
+    makes_rows: ClassVar[bool] = False
+
+    config: NgramModelConfig = field(default_factory=NgramModelConfig)
+
+    def resources(self) -> dict[str, Any]:
+        """Name and SHA-256 of the tokenizer.
+
+        Raises:
+            ModelError: it does not exist.
+        """
+        path = self._tokenizer()
+        return {"tokenizer": {"name": path.name, "sha256": sha256_file(path)}} if path else {}
+
+    def open(self) -> None:
+        """Load the tokenizer.
+
+        Raises:
+            ModelError: the file is no tokenizer.
+        """
+        sentence_reader(self.config.text, self._tokenizer())
+
+    def output_kind(self, kind: str) -> str:
+        """A model."""
+        return "model"
+
+    def make(self, rows: Iterator[pa.RecordBatch], folder: Path, parents: Sequence[Parent]) -> Made:
+        """Write the model.
+
+        Raises:
+            InputError: the rows hold no word, or do not fit into `memory_mb`.
+        """
+        from datakit.filter.ngram_model import estimate
+
+        config, tokenizer, files = self.config, self._tokenizer(), [MODEL]
+        read = sentence_reader(config.text, tokenizer)
+        texts = (text for batch in rows for text in view(batch, config.on, config.include_system).to_pylist())
+        (folder / MODEL).parent.mkdir(parents=True, exist_ok=True)
+        found = estimate(
+            (read(text) for text in texts if text),
+            folder / MODEL,
+            order=config.order,
+            min_pruned=config.prune,
+            memory_bytes=config.memory_mb << 20,
+        )
+        if tokenizer:
+            shutil.copyfile(tokenizer, folder / TOKENIZER)
+            files.append(TOKENIZER)
+        count = parents[0].manifest.ledger.rows.kept
+        return Made(files=tuple(files), rows=Count(into=count, kept=count), facts={"ngram_model": asdict(found)})
+
+    def _tokenizer(self) -> Path | None:
+        return tokenizer_file(self.config.tokenizer) if self.config.tokenizer else None
 
 
 # Models.
+
+
+class Scorer(Protocol):
+    """A language model."""
+
+    def score(self, texts: Sequence[str]) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+        """(logarithms of the probabilities of texts to the base 10, how many words and ends of lines each has)."""
+
+
+def perplexities(texts: Sequence[str], model: Scorer, read: "Reader") -> list[float]:
+    """The perplexity of each text, rounded to 1e-3; NaN for a text without a word."""
+    scores, lengths = model.score([read(text) for text in texts])
+    found = zip(scores.tolist(), lengths.tolist(), strict=True)
+    return [round(10.0 ** min(-score / length, 300), 3) if length else math.nan for score, length in found]
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,7 +366,7 @@ class ModelFiles:
         if not is_manifest(path):
             return cls(path)
         manifest = load_manifest(path)
-        if manifest.stage != STAGE:
+        if manifest.stage != TrainNgramModel.name:
             raise ModelError(f"{path}: expected a model of `perplexity train`, found the stage {manifest.stage}")
         folder, config = data_dir(path, manifest), manifest.config
         tokenizer = storage.here(folder / TOKENIZER) if config["tokenizer"] else None
@@ -274,53 +387,83 @@ def _files(name: str, language: str) -> ModelFiles:
     return ModelFiles.of(name, language)
 
 
-def _ranges(limits: npt.NDArray[np.float64], bucket: npt.NDArray[np.int64]) -> pa.Array:
-    """string[N]: the range of each row's bucket, whose `limits` are float64[N, 2], for people."""
-    rows = np.arange(len(bucket))
-    below, above = limits[rows, np.maximum(bucket - 1, 0)], limits[rows, np.minimum(bucket, 1)]
-    text = [
-        f" <= {high:g}" if i == 0 else f" > {low:g}" if i == 2 else f" in {low:g} to {high:g}"
-        for i, low, high in zip(bucket.tolist(), below.tolist(), above.tolist(), strict=True)
-    ]
-    return pa.array(text, pa.string())
+def _load(file: Path) -> Scorer:
+    """A model, read once per process, and again where the file changed."""
+    return _loaded(file, *file_mark(file))
 
+
+@functools.lru_cache(maxsize=64)
+def _loaded(file: Path, *_mark: int) -> Scorer:
+    from datakit.filter.ngram_model import read_arpa
+
+    with file.open("rb") as opened:
+        is_binary = opened.read(len(_KENLM_MARK)) == _KENLM_MARK
+    return _KenLM(file) if is_binary else read_arpa(file)
+
+
+_KENLM_MARK: Final = b"mmap lm http://kheafield.com/code"
+
+
+class _KenLM:
+    """A model in KenLM's binary format (Heafield 2011), which the package kenlm reads."""
+
+    def __init__(self, file: Path) -> None:
+        try:
+            import kenlm
+        except ImportError:
+            raise MissingExtraError(
+                f"{file}: a model in KenLM's binary format needs the package kenlm: install datakit[kenlm] (it is built"
+                " from source: a C++ compiler and cmake must be there), or name the model's ARPA file"
+            ) from None
+        try:
+            self._model = kenlm.Model(str(file))
+        except (OSError, RuntimeError) as e:
+            raise ModelError(f"{file}: expected a model in KenLM's binary format, found: {e}") from None
+
+    def score(self, texts: Sequence[str]) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+        """As `Scorer` says."""
+        lines = [[words for line in text.split("\n") if (words := line.split())] for text in texts]
+        scores = [sum(self._model.score(" ".join(words)) for words in text) for text in lines]
+        return np.array(scores, np.float64), np.array([sum(len(words) + 1 for words in text) for text in lines], int)
+
+
+# Texts.
 
 Reader = Callable[[str], str]
 """From a text to its sentences: one a line, words between spaces."""
 
+_PUNCTUATION: Final = (
+    {"，": ",", "、": ",", "。": ".", "．": ". ", "：": ":", "∶": ":", "；": ";", "？": "?", "！": "!", "…": "...",
+     "（": "(", "）": ")", "【": "[", "】": "]", "〈": "<", "〉": ">", "％": "%", "～": "~", "–": "-", "—": " - ",
+     "━": "-", "►": "-", "’": "'", "´": "'"} | dict.fromkeys("„“”«»「」《》", '"')
+)  # fmt: skip
+"""CCNet's table: `UNICODE_PUNCT` in cc_net/text_normalizer.py. Its models know no other punctuation."""
 
-def sentence_reader(text: str, tokenizer: Path | None) -> Reader:
-    """How a model reads texts: made `plain` or `raw`, and as the ids of a tokenizer if there is one."""
-    read: Reader = plain_text if text == "plain" else raw_text
-    if tokenizer is None:
-        return read
-    encode = load_tokenizer(tokenizer).encode_batch_fast
-
-    def ids(text: str) -> str:
-        lines = [line for line in read(text).split("\n") if line.strip()]
-        return "\n".join(" ".join(map(str, found.ids)) for found in encode(lines, add_special_tokens=False))
-
-    return ids
+_ASCII_PLAIN: Final = bytes(0x30 if 0x30 <= b <= 0x39 else b + 32 if 0x41 <= b <= 0x5A else b for b in range(256))
+_CONTROLS: Final = bytes(b for b in (*range(0x20), 0x7F) if b != 0x0A)
 
 
 @functools.cache
-def _reader(text: str, tokenizer: Path | None, pieces: str | None) -> Reader:
-    read = sentence_reader(text, tokenizer)
-    if not pieces:
-        return read
-    encode = _pieces(pieces).encode_as_pieces
-    return lambda text: "\n".join(" ".join(encode(line.strip())) for line in read(text).split("\n"))
+def sentence_reader(text: str, tokenizer: Path | None = None, pieces: str | None = None) -> Reader:
+    """How a model reads texts: made `plain` or `raw`, then as the ids of a tokenizer or the pieces of SentencePiece.
 
+    Raises:
+        ModelError: the file of the tokenizer or of the pieces is none.
+        MissingExtraError: the package sentencepiece is not installed.
+    """
+    read: Reader = plain_text if text == "plain" else raw_text
+    if tokenizer:
+        encode = open_tokenizer(str(tokenizer)).encode_batch_fast
 
-def perplexity(text: str, model: Any, read: Reader) -> float:
-    """The perplexity of a text under a KenLM model, rounded to 1e-3; NaN for a text without a word."""
-    score, length = 0.0, 0
-    for line in read(text).split("\n"):
-        words = line.split()
-        if words:
-            score += model.score(" ".join(words))
-            length += len(words) + 1
-    return round(10.0 ** min(-score / length, 300), 3) if length else math.nan
+        def ids(text: str) -> str:
+            lines = [line for line in read(text).split("\n") if line.strip()]
+            return "\n".join(" ".join(map(str, found.ids)) for found in encode(lines, add_special_tokens=False))
+
+        return ids
+    if pieces:
+        split = _load_pieces(pieces).encode_as_pieces
+        return lambda text: "\n".join(" ".join(split(line.strip())) for line in read(text).split("\n"))
+    return read
 
 
 def plain_text(text: str) -> str:
@@ -344,83 +487,20 @@ def raw_text(text: str) -> str:
 @functools.cache
 def _plain_characters() -> dict[int, str | None]:
     """What `plain_text` makes of characters: combining marks and controls go, digits are 0."""
+    made = {"Mn": None, "Nd": "0", "Zs": " "}
     found: dict[int, str | None] = {ord(one): other for one, other in _PUNCTUATION.items()}
     found |= dict.fromkeys((c for c in (*range(0x20), *range(0x7F, 0xA0)) if c != 0x0A), None)
-    for code in range(0x80, 0x110000):
-        kind = unicodedata.category(chr(code))
-        if kind == "Mn":
-            found[code] = None
-        elif kind == "Nd":
-            found[code] = "0"
-        elif kind == "Zs":
-            found[code] = " "
+    kinds = ((code, unicodedata.category(chr(code))) for code in range(0xA0, 0x110000))
+    found |= {code: made[kind] for code, kind in kinds if kind in made}
     return found | dict.fromkeys(range(0x30, 0x3A), "0")
 
 
-def _languages(batch: pa.RecordBatch) -> pa.Array:
-    if "lang" not in batch.schema.names:
-        return pa.repeat(UNKNOWN, batch.num_rows)
-    return pc.fill_null(batch.column("lang").cast(pa.string()), UNKNOWN)
-
-
-def _digests(files: Sequence[str]) -> dict[str, dict[str, str]]:
-    found = {}
-    for language, file in by_language(files).items():
-        path = storage.here(file)
-        if not path.is_file():
-            raise ModelError(f"{file}: the model for {language or 'all languages'} is not there")
-        found[language] = {"name": path.name, "sha256": sha256_file(path)}
-    return found
-
-
-def _kenlm() -> Any:
-    try:
-        import kenlm
-    except ImportError:
-        raise MissingExtraError(
-            "the perplexity stage needs the package kenlm: install datakit[kenlm] (it is built from source: a C++ "
-            "compiler and cmake must be there)"
-        ) from None
-    return kenlm
-
-
-def load_tokenizer(path: Path) -> "Tokenizer":
-    """The tokenizer of a tokenizer.json.
-
-    Raises:
-        ModelError: the file is no tokenizer.
-    """
-    from tokenizers import Tokenizer
-
-    try:
-        return Tokenizer.from_file(str(path))
-    except Exception as e:  # the library raises the base class
-        raise ModelError(f"{path}: expected a tokenizer.json, found: {e}") from None
-
-
-def _load(file: str) -> Any:
-    """A KenLM model, read once per process, and again where the file changed."""
-    return _loaded(file, *file_mark(Path(file)))
-
-
-@functools.lru_cache(maxsize=64)
-def _loaded(file: str, *_mark: int) -> Any:
-    kenlm = _kenlm()
-    settings = kenlm.Config()
-    settings.show_progress, settings.arpa_complain = False, kenlm.ARPALoadComplain.NONE
-    try:
-        return kenlm.Model(file, settings)
-    except (OSError, RuntimeError) as e:
-        raise ModelError(f"{file}: expected a KenLM model (ARPA or binary), found: {e}") from None
-
-
-@functools.cache
-def _pieces(file: str) -> Any:
+def _load_pieces(name: str) -> Any:
     try:
         import sentencepiece
     except ImportError:
         raise MissingExtraError("SentencePiece models need the package sentencepiece: install datakit[kenlm]") from None
     try:
-        return sentencepiece.SentencePieceProcessor(model_file=file)
+        return sentencepiece.SentencePieceProcessor(model_file=str(storage.here(name)))
     except (OSError, RuntimeError) as e:
-        raise ModelError(f"{file}: expected a SentencePiece model, found: {e}") from None
+        raise ModelError(f"{name}: expected a SentencePiece model, found: {e}") from None

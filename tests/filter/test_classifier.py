@@ -21,14 +21,17 @@ from datakit.engine.executors import Local, Progress
 from datakit.engine.runner import Run, run_stage
 from datakit.engine.store import OutputLayout
 from datakit.errors import ConfigError, InputError, ManifestError, ModelError, UsageError
-from datakit.filter.calibration import Calibration, Point
 from datakit.filter.classifier import (
     Classify,
     ClassifyConfig,
     Examples,
     Measured,
+    Point,
     TrainClassifier,
     TrainConfig,
+    auc,
+    best_f1,
+    curve,
     held_out,
     pieces,
 )
@@ -165,9 +168,8 @@ def test_one_side_alone_is_refused(examples, tmp_path):
 
 def test_a_threshold_keeps_what_scores_enough(manifest):
     stage, texts = classify(manifest, min_score=0.7), mixed(200, 3)
-    raw = load_model(stage._path()).probability(pa.array(texts), "positive")
-    fitted = load(manifest).facts["classifier"]["dev"]["calibration"]
-    scores = Calibration(fitted["slope"], fitted["intercept"]).apply(raw).round(3)
+    raw = load_model(stage._path()).probability(pa.array(texts), "positive").astype(float)
+    scores = np.minimum(raw, 1).round(3)
     decision = stage.decide(rows(texts))
     assert [r is None for r in decision.reasons.to_pylist()] == (scores >= 0.7).tolist()
     assert set(decision.reasons.drop_null().to_pylist()) == {"classifier.min_score"}
@@ -230,16 +232,48 @@ def test_the_model_and_its_label_are_checked_before_any_work(manifest, tmp_path)
         classify(tmp_path / "nothing.bin")
 
 
-def test_the_model_its_calibration_and_its_threshold_enter_the_key(manifest):
+def test_the_model_and_its_threshold_enter_the_key(manifest):
     model, dev = load(manifest).shards[0], load(manifest).facts["classifier"]["dev"]
-    fitted = {name: dev["calibration"][name] for name in ("slope", "intercept")}
-    best = {"min_score": dev["best_f1"]["min_score"]}
     named = {"model": {"name": "model.bin", "sha256": model.sha256}}
-    assert classify(manifest).resources() == named | {"calibration": fitted} | best
+    assert classify(manifest).resources() == named | {"min_score": dev["best_f1"]["min_score"]}
     assert classify(manifest, top=0.5).resources()["min_score"] == 0
     alone = data_dir(manifest, load(manifest)) / model.path
     assert classify(alone).resources() == named | {"min_score": 0.5}
     assert classify(manifest, label="negative").resources() == named | {"min_score": 0.5}
+
+
+ROWS = st.lists(st.tuples(st.integers(0, 20), st.booleans()), max_size=60)
+
+
+def arrays(rows):
+    return np.array([s / 20 for s, _ in rows], float), np.array([p for _, p in rows], bool)
+
+
+@given(ROWS)
+def test_auc_is_the_share_of_pairs_in_order(rows):
+    wanted, other = [s for s, p in rows if p], [s for s, p in rows if not p]
+    pairs = [(a > b) + (a == b) / 2 for a in wanted for b in other]
+    assert auc(*arrays(rows)) == (pytest.approx(sum(pairs) / len(pairs), abs=6e-5) if pairs else None)
+
+
+@given(ROWS)
+def test_each_threshold_counts_the_rows_that_it_keeps(rows):
+    points = curve(*arrays(rows))
+    assert [point.min_score for point in points] == [n / 100 for n in range(101)]
+    for point in points:
+        kept = [p for s, p in rows if s / 20 >= point.min_score]
+        gone = [p for s, p in rows if s / 20 < point.min_score]
+        assert (point.true_positive, point.false_positive) == (sum(kept), len(kept) - sum(kept))
+        assert (point.false_negative, point.true_negative) == (sum(gone), len(gone) - sum(gone))
+        assert point.precision == (sum(kept) / len(kept) if kept else None)
+        assert point.recall == (sum(kept) / (sum(kept) + sum(gone)) if sum(kept) + sum(gone) else None)
+        assert point.kept == pytest.approx(len(kept) / len(rows) if rows else 0)
+    assert best_f1(points).f1 == max(point.f1 for point in points)
+
+
+def test_the_best_threshold_is_in_the_middle_of_equal_ones():
+    scores, positive = np.array([0.2, 0.3, 0.7, 0.8]), np.array([False, False, True, True])
+    assert best_f1(curve(scores, positive)).min_score == 0.51
 
 
 def test_a_wanted_precision_chooses_the_threshold_that_has_it(manifest):
@@ -264,7 +298,7 @@ def test_without_held_out_rows_nothing_is_measured_and_half_is_the_threshold(exa
     config = build(TrainConfig, {"bucket": 2000, "epochs": 2, "dev": 0.0}, "train")
     made = train_classifier(run_in(tmp_path), examples, config)
     dev = load(made).facts["classifier"]["dev"]
-    assert dev["auc"] is None and dev["precision"] is None and "calibration" not in dev
+    assert dev["auc"] is None and dev["precision"] is None and "curve" not in dev
     assert classify(made).threshold == 0.5
 
 

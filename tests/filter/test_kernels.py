@@ -24,7 +24,7 @@ ARRAYS = {
 }
 CALLED = [
     _kernels_signals.measure, _kernels_c4.count, _kernels_c4.cut, _kernels_lookup.find, _kernels_lookup.rolling,
-    _kernels_lookup.table_of, _kernels_lookup.count_stop_words, _kernels_fasttext.means, _kernels_fasttext.best,
+    _kernels_lookup.table_of, _kernels_lookup.count_stop_words, _kernels_fasttext.predict,
     _kernels_text.collapse_spaces, _kernels_text.may_not_be_nfc, _kernels_text.hash_values,
     _kernels_text.hash_all_words,
 ]  # fmt: skip

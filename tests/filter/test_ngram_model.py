@@ -1,116 +1,225 @@
-"""`perplexity train`: from rows to a model, with the settings that tell the perplexity stage how to read."""
+"""N-gram models beside plain Python (estimates, scores, ARPA files read and written), and beside KenLM."""
 
-import importlib.util
-import json
+import itertools
 import math
+import random
+from collections import Counter, defaultdict
+from pathlib import Path
 
+import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-import datakit
-from datakit.config import build
-from datakit.errors import ConfigError, ModelError
-from datakit.filter import perplexity as scoring
-from datakit.filter.ngram_model import NgramModelConfig
-from datakit.filter.perplexity import ModelFiles, Perplexity, PerplexityConfig, perplexity, sentence_reader
-from datakit.manifest import load
+from datakit.errors import InputError, ModelError
+from datakit.filter import _kernels_ngram_model as kernels
+from datakit.filter.ngram_model import FALLBACK, discounts_of, estimate, read_arpa
 
-needs_kenlm = pytest.mark.skipif(importlib.util.find_spec("kenlm") is None, reason="the extra kenlm is not installed")
-
-TEXTS = ["The cat sat on the mat.\nThe dog sat, too.", "A cat is no dog in 1984.", "\n\n", "Élan, said the dog."] * 5
+END, UNK, BEGIN = "</s>", "<unk>", "<s>"
+WORDS = st.sampled_from(["a", "b", "c", "ü", "木", "unheard", UNK, "\x1b", "a\u200b"])
 
 
-@pytest.fixture(scope="module")
-def rows(tmp_path_factory):
-    path = tmp_path_factory.mktemp("rows") / "rows.jsonl"
-    path.write_text("".join(json.dumps({"text": text}) + "\n" for text in TEXTS))
-    return path
+def plain_model(lines, order, pruned=()):
+    """{n-gram: (probability, back-off weight)} of modified Kneser-Ney, by dictionaries."""
+    least = [0, *[(list(pruned) + [pruned[-1] if pruned else 0] * order)[n] for n in range(1, order)]]
+    actual, left = Counter(), defaultdict(set)
+    for line in lines:
+        words = [BEGIN, *line.split(), END]
+        for n in range(1, order + 1):
+            for i in range(len(words) - n + 1):
+                actual[tuple(words[i : i + n])] += 1
+                if i:
+                    left[tuple(words[i : i + n])].add(words[i - 1])
+    actual.pop((BEGIN,))
+    counts = {g: c if len(g) == order or g[0] == BEGIN else len(left[g]) for g, c in actual.items()}
+    discounts = []
+    for n in range(1, order + 1):
+        t = Counter(c for g, c in counts.items() if len(g) == n)
+        discounts.append([0, *(discounts_of(np.array([0, t[1], t[2], t[3], t[4]])) or FALLBACK)])
+    stays = {g for g, c in actual.items() if c > least[len(g) - 1]}
+    total, weight = Counter(), Counter()
+    for gram, count in counts.items():
+        total[gram[:-1]] += count
+        weight[gram[:-1]] += discounts[len(gram) - 1][min(count, 3)] if gram in stays else count
+    words = [w for (w,) in (g for g in counts if len(g) == 1)] + [UNK]
+    found = {}
+    for gram in sorted(stays | {(UNK,)}, key=len):
+        count, context = counts.get(gram, 0), gram[:-1]
+        lower = found[gram[1:]] if len(gram) > 1 else 1 / len(words)
+        share = (count - discounts[len(gram) - 1][min(count, 3)]) / total[context]
+        found[gram] = share + weight[context] / total[context] * lower
+    found[BEGIN,] = 1.0
+    return {g: (p, weight[g] / total[g] if total[g] else 1.0) for g, p in found.items()}
 
 
-@pytest.fixture(scope="module")
-def model(rows, tmp_path_factory):
-    folder = tmp_path_factory.mktemp("trained") / "model"
-    datakit.perplexity_model(str(rows), order=3, output=folder)
-    return folder
+class ByHand:
+    """An ARPA file as dictionaries, with back-off as its format says."""
 
-
-class FromArpa:
-    """Scores as the ARPA file says, with back-off."""
-
-    def __init__(self, path):
+    def __init__(self, path: Path) -> None:
         self.grams = {}
-        for line in path.read_text().splitlines():
+        for line in path.read_text().split("\n"):
             if "\t" in line:
                 p, words, *weight = line.split("\t")
-                self.grams[tuple(words.split())] = float(p), float(weight[0]) if weight else 0.0
+                self.grams[tuple(words.split(" "))] = float(p), float(weight[0]) if weight else 0.0
         self.order = max(map(len, self.grams))
 
-    def p(self, context, word):
+    def log10(self, context, word):
         if (*context, word) in self.grams:
             return self.grams[*context, word][0]
-        return self.grams.get(context, (0, 0))[1] + self.p(context[1:], word)
+        return self.grams.get(context, (0, 0))[1] + self.log10(context[1:], word)
 
-    def score(self, line):
-        words = ["<s>", *(w if (w,) in self.grams else "<unk>" for w in line.split()), "</s>"]
-        return sum(
-            self.p(tuple(words[max(i + 1 - self.order, 0) : i]), words[i]) for i in range(1, len(words))
-        )  # fmt: skip
-
-
-def test_a_model_is_trained_on_the_lines_as_they_are_scored(model):
-    grams = FromArpa(model / "kept/model.arpa").grams
-    assert ("in", "0000.", "</s>") in grams and ("<s>", "elan,") in grams and ("the",) in grams
-    facts = load(model / "manifest.json").facts["ngram_model"]
-    assert facts["sentences"] == 20 and facts["ngrams"][0] == sum(len(g) == 1 for g in grams)
+    def score(self, text):
+        total = 0.0
+        for line in text.split("\n"):
+            words = [w if (w,) in self.grams else UNK for w in line.split()]
+            words = [BEGIN, *words, END] if words else []
+            for i in range(1, len(words)):
+                total += self.log10(tuple(words[max(i + 1 - self.order, 0) : i]), words[i])
+        return total
 
 
-def test_text_like_that_of_the_model_has_a_lower_perplexity(model):
-    arpa = FromArpa(model / "kept/model.arpa")
-    read = sentence_reader("plain", None)
-    known, new = (perplexity(text, arpa, read) for text in ("the cat sat on the mat.", "mat dog cat sat in the on"))
-    assert known < new / 3 and math.isfinite(new)
+def lines_of(seed, sentences, words=40):
+    rng = random.Random(seed)
+    names = [f"w{i}" for i in range(words)]
+    weights = [1 / (i + 1) for i in range(words)]
+    return [" ".join(rng.choices(names, weights, k=rng.randint(1, 9))) for _ in range(sentences)]
 
 
-@needs_kenlm
-def test_kenlm_reads_the_model(model):
-    loaded, arpa, read = scoring._load(str(model / "kept/model.arpa")), FromArpa(model / "kept/model.arpa"), str
-    for text in ("the cat sat", "a dog on the mat.", "nothing known"):
-        assert perplexity(text, loaded, read) == pytest.approx(perplexity(text, arpa, read), rel=1e-4)
+def made(lines, folder, order, pruned=()):
+    path = folder / "model.arpa"
+    return estimate(["\n".join(lines)], path, order=order, min_pruned=pruned), path
 
 
-def test_the_perplexity_stage_takes_the_folder_and_reads_as_the_model_was_trained(
-    rows, model, small_tokenizer, tmp_path, monkeypatch
-):
-    ids = tmp_path / "ids"
-    datakit.perplexity_model(str(rows), order=2, text="raw", tokenizer=str(small_tokenizer), output=ids)
-    monkeypatch.setattr(scoring, "_load", lambda file: FromArpa(ModelFiles.of(file, "").file))
-    stage = Perplexity(config=PerplexityConfig(models=(f"en={ids}", f"de={model}/manifest.json")))
-    read = stage._model("en")[1]
-    tokenizer = scoring.load_tokenizer(small_tokenizer / "tokenizer.json")
-    assert read("The cat\n\nsat") == "\n".join(
-        " ".join(map(str, tokenizer.encode(line, add_special_tokens=False).ids)) for line in ("The cat", "sat")
+def assert_equal(found, expected):
+    assert found.keys() == expected.keys()
+    for gram, (p, weight) in expected.items():
+        assert found[gram][0] == pytest.approx(math.log10(p), abs=2e-6), gram
+        assert found[gram][1] == pytest.approx(min(math.log10(weight), 0) if weight else 0, abs=2e-6), gram
+
+
+@pytest.mark.parametrize("order", [2, 3, 4, 5])
+@pytest.mark.parametrize("pruned", [(), (0, 0, 1), (0, 1, 2)])
+def test_the_model_is_that_of_plain_python(tmp_path, order, pruned):
+    lines = lines_of(order, 300)
+    facts, path = made(lines, tmp_path, order, pruned)
+    expected = plain_model(lines, order, pruned)
+    assert_equal(ByHand(path).grams, expected)
+    assert (facts.sentences, facts.words) == (300, sum(len(line.split()) for line in lines))
+    assert facts.ngrams == tuple(sum(len(g) == n for g in expected) for n in range(1, order + 1))
+    assert 2 not in facts.fallback
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.lists(st.lists(st.sampled_from("abcü木"), min_size=1, max_size=6), min_size=1, max_size=8), st.integers(2, 5))
+def test_small_texts_are_those_of_plain_python(tmp_path_factory, sentences, order):
+    lines = [" ".join(words) for words in sentences]
+    _, path = made(lines, tmp_path_factory.mktemp("small"), order)
+    assert_equal(ByHand(path).grams, plain_model(lines, order))
+
+
+@pytest.mark.parametrize("pruned", [(), (0, 1)])
+def test_the_words_after_a_context_have_a_probability_of_one(tmp_path, pruned):
+    model = ByHand(made(lines_of(3, 200, 12), tmp_path, 3, pruned)[1])
+    words = [w for (w,) in (g for g in model.grams if len(g) == 1) if w != BEGIN]
+    for context in itertools.islice((g for g in model.grams if len(g) < 3 and g[-1] != END), 40):
+        assert sum(10 ** model.log10(context, w) for w in words) == pytest.approx(1, abs=1e-4), context
+
+
+def test_marks_in_the_text_are_left_out_and_lines_without_words_are_no_sentences(tmp_path):
+    facts = estimate(["", "a <s> b\n\n  \n<unk>", "</s> c"], tmp_path / "m", order=2)
+    assert (facts.sentences, facts.words, facts.left_out) == (2, 3, 3)
+    assert facts.fallback == (1, 2)
+    assert_equal(ByHand(tmp_path / "m").grams, plain_model(["a b", "c"], 2))
+
+
+def test_a_text_without_words_or_larger_than_the_memory_is_refused(tmp_path):
+    with pytest.raises(InputError, match="no word to learn from"):
+        estimate([" \n"], tmp_path / "m", order=3)
+    for memory, what in ((100, "words need"), (1_000_000, "n-grams of up to 3 words need")):
+        with pytest.raises(InputError, match=f"{what} .*MB, and memory_mb is .*lower --order"):
+            estimate(["\n".join(lines_of(0, 2000, 500))], tmp_path / "m", order=5, memory_bytes=memory)
+
+
+@settings(max_examples=100, deadline=None)
+@given(texts=st.lists(st.lists(st.lists(WORDS, max_size=8), max_size=4), max_size=5))
+@pytest.mark.parametrize("order", [2, 3, 5])
+def test_scores_are_those_of_the_file_by_hand(order, texts, tmp_path_factory):
+    folder = tmp_path_factory.getbasetemp() / f"scored{order}"
+    if not folder.is_dir():
+        folder.mkdir()
+        sentences = itertools.product(["a", "b", "c", "ü"], repeat=4)
+        made([" ".join(words) for words in itertools.islice(sentences, 0, None, 3)], folder, order, (0, 0, 1))
+    path = folder / "model.arpa"
+    lines = ["\n".join(" ".join(words) for words in text) for text in texts]
+    scores, lengths = read_arpa(path).score(lines)
+    assert scores.tolist() == pytest.approx([ByHand(path).score(text) for text in lines], abs=1e-4)
+    assert lengths.tolist() == [sum(len(words) + 1 for words in text if words) for text in texts]
+
+
+def test_the_kernel_stays_within_its_arrays(tmp_path):
+    """The kernel as Python, where NumPy checks each index: a full table row, one word, the longest context."""
+    model = read_arpa(made(lines_of(5, 60), tmp_path, 5)[1])
+    ids, offsets = np.array([5, 2, 3, 4, 5, 6, 7, 8, 2, 2], np.int32), np.array([0, 2, 9, 10])
+    found, plain = np.empty(3, np.float32), np.empty(3, np.float32)
+    kernels.score(model.keys, model.values, 5, 1, ids, offsets, found)
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("_longer", "_slot"):
+            patch.setattr(kernels, name, getattr(kernels, name).py_func)
+        with np.errstate(over="ignore"):
+            kernels.score.py_func(model.keys, model.values, 5, 1, ids, offsets, plain)
+    assert found.tolist() == plain.tolist()
+
+
+def test_a_model_without_unknown_words_and_without_some_suffixes_is_read(tmp_path):
+    """As SRILM writes them: no `<unk>`, no weights where there are none, a trigram whose bigram was pruned."""
+    path = tmp_path / "m.arpa"
+    path.write_text(
+        "\\data\\\nngram 1=4\nngram 2=1\nngram 3=1\n\n\\1-grams:\n-99\t<s>\t-0.5\n-0.7\ta\t-0.25\n-1\tb\n-2\t</s>\n\n"
+        "\\2-grams:\n-0.3\ta b\t-0.125\n\n\\3-grams:\n-0.2\ta b a\n\n\\end\\\n"
     )
-    grams = FromArpa(ids / "kept/model.arpa").grams
-    assert {w for (w,) in (g for g in grams if len(g) == 1)} >= set(read(TEXTS[0]).split())
-    assert stage._model("de")[1]("Élan 5") == "elan 0"
-    monkeypatch.setattr(scoring, "_kenlm", lambda: None)
-    assert stage.resources()["models"]["en"].keys() == {"name", "sha256", "text", "tokenizer"}
-    with pytest.raises(ConfigError, match="sentencepiece: en: the model has a tokenizer"):
-        Perplexity(config=PerplexityConfig(models=(f"en={ids}",), sentencepiece=("en=x",))).resources()
+    scores, lengths = read_arpa(path).score(["a b a", "b x", ""])
+    a, b, third, end = -0.5 - 0.7, -0.3, -0.2, -0.25 - 2
+    assert scores.tolist() == pytest.approx([a + b + third + end, (-0.5 - 1) - 100 - 2, 0], rel=1e-6)
+    assert lengths.tolist() == [4, 3, 0]
 
 
-def test_what_is_no_model_is_refused(rows, model, tmp_path):
-    with pytest.raises(ModelError, match=r"expected a model of `perplexity train`, found the stage ingest"):
-        ModelFiles.of(str(model / "parents/ingest"), "en")
-    with pytest.raises(ModelError, match="nothing: expected a tokenizer"):
-        datakit.perplexity_model(str(rows), tokenizer="nothing", output=tmp_path / "x")
-    (tmp_path / "bad.json").write_text("hello")
-    with pytest.raises(ModelError, match=r"bad\.json: expected a tokenizer"):
-        datakit.perplexity_model(str(rows), tokenizer=str(tmp_path / "bad.json"), output=tmp_path / "x")
-    for values, message in (
-        ({"order": 6}, "order = 6: expected 2 to 5"),
-        ({"prune": [1]}, "words are never dropped"),
-        ({"prune": [0, 2, 1]}, "none lower than the one before"),
-        ({"memory_mb": 0}, "memory_mb = 0"),
+GOOD = "\\data\\\nngram 1=3\n\n\\1-grams:\n-1\t<s>\n-1\t</s>\n-1\ta\n\n\\end\\\n"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        (GOOD, "hello", "sections"),
+        ("\\end\\", "", "sections"),
+        ("ngram 1=3", "ngram 1=4", "3 n-grams where 4 are announced"),
+        ("ngram 1=3", "ngram 1=x", "invalid literal"),
+        ("-1\ta", "a", "a line without a tab: 'a'"),
+        ("-1\ta", "x\ta", "Failed to parse string: 'x'"),
+        ("</s>", "a", "words that are there twice"),
+        ("</s>", "b", "no <s> or </s>"),
+        ("1=3\n", "1=3\nngram 2=1\n\n\\2-grams:\n-1\ta b\n", "sections"),
+        ("\\end\\", "\\2-grams:\n-1\ta b\n\n\\end\\", "sections"),
+        ("-1\ta", "-1\t\udcff", "can't decode"),
+    ],
+)
+def test_a_damaged_file_is_refused(tmp_path, old, new, message):
+    (tmp_path / "m.arpa").write_text(GOOD.replace(old, new), errors="surrogateescape")
+    with pytest.raises(
+        ModelError, match=rf"(?s)m\.arpa: expected an n-gram model in the ARPA format, found: .*{message}"
     ):
-        with pytest.raises(ConfigError, match=message):
-            build(NgramModelConfig, values, "perplexity_model")
+        read_arpa(tmp_path / "m.arpa")
+
+
+def test_an_ngram_of_unknown_words_or_of_another_size_is_refused(tmp_path):
+    for gram in ("a b", "a a a", "a"):
+        text = GOOD.replace("1=3", "1=3\nngram 2=1").replace("\\end\\", f"\\2-grams:\n-1\t{gram}\n\n\\end\\")
+        (tmp_path / "m.arpa").write_text(text)
+        with pytest.raises(ModelError, match="2-grams of other sizes, or with words that are no 1-grams"):
+            read_arpa(tmp_path / "m.arpa")
+
+
+def test_kenlm_gives_the_same_scores(tmp_path):
+    kenlm = pytest.importorskip("kenlm", reason="the extra kenlm is not installed")
+    path = made(lines_of(7, 2000, 100), tmp_path, 4, (0, 0, 1))[1]
+    theirs, lines = kenlm.Model(str(path)), [*lines_of(8, 500, 120), "</s> w1", "w1 <s> w2", "<unk>"]
+    assert read_arpa(path).score(lines)[0].tolist() == [theirs.score(line) for line in lines]

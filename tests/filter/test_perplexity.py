@@ -1,7 +1,6 @@
-"""The perplexity stage: its texts, its percentiles, and KenLM's scores beside an ARPA file read by hand."""
+"""The perplexity stage and the training of its models: texts, percentiles, settings, the models that it reads."""
 
-import importlib.util
-import itertools
+import json
 import math
 import re
 import sys
@@ -13,36 +12,46 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import datakit
 from datakit.config import build
 from datakit.errors import ConfigError, MissingExtraError, ModelError
 from datakit.filter import perplexity as module
-from datakit.filter.perplexity import Perplexity, PerplexityConfig, by_language, perplexity, plain_text, raw_text
+from datakit.filter.ngram_model import read_arpa
+from datakit.filter.perplexity import (
+    ModelFiles,
+    NgramModelConfig,
+    Perplexity,
+    PerplexityConfig,
+    by_language,
+    perplexities,
+    plain_text,
+    raw_text,
+)
+from datakit.manifest import load
+from datakit.text.ids import open_tokenizer
 
-needs_kenlm = pytest.mark.skipif(importlib.util.find_spec("kenlm") is None, reason="the extra kenlm is not installed")
-
-UNIGRAMS = {"<unk>": (-2.0, 0), "<s>": (0, -0.3), "</s>": (-1.0, 0), "the": (-0.5, -0.2), "cat": (-1.5, -0.4)}
-BIGRAMS = {("<s>", "the"): -0.25, ("the", "cat"): -0.125, ("cat", "</s>"): -0.75}
-
-
-class ByHand:
-    """A bigram model with back-off, as its ARPA file says."""
-
-    def score(self, line: str) -> float:
-        words, total = ["<s>", *(w if w in UNIGRAMS else "<unk>" for w in line.split()), "</s>"], 0.0
-        for before, word in itertools.pairwise(words):
-            seen = BIGRAMS.get((before, word))
-            total += seen if seen is not None else UNIGRAMS[before][1] + UNIGRAMS[word][0]
-        return total
+ARPA = (
+    "\\data\\\nngram 1=5\nngram 2=3\n\n\\1-grams:\n-2.0\t<unk>\t0\n0\t<s>\t-0.3\n-1.0\t</s>\n-0.5\tthe\t-0.2\n"
+    "-1.5\tcat\t-0.4\n\n\\2-grams:\n-0.25\t<s> the\n-0.125\tthe cat\n-0.75\tcat </s>\n\n\\end\\\n"
+)
+THE_CAT, THE_DOG = -0.25 - 0.125 - 0.75, -0.25 + (-0.2 - 2.0) - 1.0
+TEXTS = ["The cat sat on the mat.\nThe dog sat, too.", "A cat is no dog in 1984.", "\n\n", "Élan, said the dog."] * 5
 
 
 @pytest.fixture
 def arpa(tmp_path):
-    lines = ["\\data\\", f"ngram 1={len(UNIGRAMS)}", f"ngram 2={len(BIGRAMS)}", "", "\\1-grams:"]
-    lines += [f"{score}\t{word}\t{back}" for word, (score, back) in UNIGRAMS.items()]
-    lines += ["", "\\2-grams:", *(f"{score}\t{' '.join(words)}" for words, score in BIGRAMS.items()), "", "\\end\\", ""]
     path = tmp_path / "tiny.arpa"
-    path.write_text("\n".join(lines))
+    path.write_text(ARPA)
     return path
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    """The folder of a model of `TEXTS`."""
+    folder = tmp_path_factory.mktemp("trained")
+    (folder / "rows.jsonl").write_text("".join(json.dumps({"text": text}) + "\n" for text in TEXTS))
+    datakit.perplexity_model(str(folder / "rows.jsonl"), order=3, output=folder / "model")
+    return folder / "model"
 
 
 def rows(texts, langs=None) -> pa.RecordBatch:
@@ -50,13 +59,12 @@ def rows(texts, langs=None) -> pa.RecordBatch:
     return pa.record_batch({"row_key": keys, "text": pa.array(texts), "lang": pa.array(langs or ["en"] * len(texts))})
 
 
-def run(batch, folder, monkeypatch, **config):
-    """The decisions of the stage under the model by hand."""
-    monkeypatch.setattr(module, "_load", lambda _: ByHand())
-    monkeypatch.chdir(folder)
-    for name in ("a", "b"):
-        (folder / name).touch()
-    stage = Perplexity(config=build(PerplexityConfig, {"models": ["en=a"]} | config, "perplexity"))
+def run(batch, folder, **config):
+    """The decisions of the stage under the small model."""
+    (folder / "a").write_text(ARPA)
+    models = config.pop("models", ["en=a"])
+    named = [re.sub("a$", str(folder / "a"), model) for model in models]
+    stage = Perplexity(config=build(PerplexityConfig, {"models": named} | config, "perplexity"))
     files = []
     for i in range(2):
         sketch = stage.sketch(batch.slice(i * 5, 5 if i == 0 else None))
@@ -67,16 +75,11 @@ def run(batch, folder, monkeypatch, **config):
     return stage.bind(folder / "out.arrow").decide(batch), facts
 
 
-def test_the_length_counts_words_and_line_ends_over_all_lines():
-    both = perplexity("the cat\n\nthe dog", ByHand(), plain_text)
-    score = ByHand().score("the cat") + ByHand().score("the dog")
-    assert both == round(10 ** (-score / 6), 3)
-    assert math.isnan(perplexity(" \n\n", ByHand(), plain_text))
-
-
-def test_a_text_is_made_plain_as_the_models_were_trained():
-    assert plain_text("  Élan: 2024年，“Größe”… \x07ok ").strip() == 'elan: 0000年,"große"... ok'
-    assert perplexity("THE CAT", ByHand(), plain_text) < perplexity("THE CAT", ByHand(), raw_text)
+def test_the_length_counts_words_and_line_ends_over_all_lines(arpa):
+    found = perplexities(["the cat\n\nthe dog", " \n\n", "THE CAT"], read_arpa(arpa), plain_text)
+    assert found[0] == pytest.approx(10 ** (-(THE_CAT + THE_DOG) / 6), abs=1e-3)
+    assert math.isnan(found[1]) and found[0] == round(found[0], 3)
+    assert found[2] < perplexities(["THE CAT"], read_arpa(arpa), raw_text)[0]
 
 
 def by_hand(line):
@@ -94,10 +97,14 @@ def test_a_text_is_made_plain_line_by_line(text):
     assert [line.split(" ") if line else [] for line in raw_text(text).split("\n")] == (raw or [[]])
 
 
-def test_rows_fall_into_thirds_of_their_language(tmp_path, monkeypatch):
+def test_a_text_is_made_plain_as_the_models_were_trained():
+    assert plain_text("  Élan: 2024年，“Größe”… \x07ok ").strip() == 'elan: 0000年,"große"... ok'
+
+
+def test_rows_fall_into_thirds_of_their_language(tmp_path):
     texts = ["the cat"] * 3 + ["the the"] * 3 + ["dog dog dog"] * 4 + ["le chat", "", "die Katze"]
     langs = ["en"] * 10 + ["fr", "en", None]
-    decision, facts = run(rows(texts, langs), tmp_path, monkeypatch)
+    decision, facts = run(rows(texts, langs), tmp_path)
     expected = ["head"] * 3 + ["middle"] * 3 + ["tail"] * 4 + [None] * 3
     assert decision.columns["perplexity_bucket"].to_pylist() == expected
     assert decision.reasons.to_pylist() == [None] * 6 + ["perplexity.tail"] * 4 + [None] * 3
@@ -108,11 +115,9 @@ def test_rows_fall_into_thirds_of_their_language(tmp_path, monkeypatch):
     assert decision.notes == {"perplexity_not_measured": 3}
 
 
-def test_a_model_without_a_language_serves_the_others_each_by_its_own_percentiles(tmp_path, monkeypatch):
+def test_a_model_without_a_language_serves_the_others_each_by_its_own_percentiles(tmp_path):
     texts = ["the cat", "dog", "the dog"] * 4
-    decision, facts = run(
-        rows(texts, ["en"] * 6 + ["de"] * 6), tmp_path, monkeypatch, models=["en=a", "b"], keep=["tail"]
-    )
+    decision, facts = run(rows(texts, ["en"] * 6 + ["de"] * 6), tmp_path, models=["en=a", "a"], keep=["tail"])
     assert sorted(facts["up_to"]) == ["de", "en"]
     buckets = decision.columns["perplexity_bucket"].to_pylist()
     assert buckets[:6] == buckets[6:] == ["head", "tail", "middle"] * 2
@@ -129,12 +134,6 @@ def test_at_least_the_percentile_is_head_and_equal_rows_are_together(lengths, pe
     assert (values <= cut).mean() >= percentile / 100 and (values < cut).mean() < percentile / 100
 
 
-def test_without_kenlm_the_error_says_what_to_do(monkeypatch):
-    monkeypatch.setitem(sys.modules, "kenlm", None)
-    with pytest.raises(MissingExtraError, match=r"datakit\[kenlm\]"):
-        Perplexity(config=PerplexityConfig(models=("en=a.arpa",))).resources()
-
-
 def test_values_that_make_no_sense_are_refused():
     for values, message in (
         ({"keep": ["best"]}, "unknown bucket 'best'; there are head, middle, tail"),
@@ -145,35 +144,53 @@ def test_values_that_make_no_sense_are_refused():
     ):
         with pytest.raises(ConfigError, match=message):
             build(PerplexityConfig, values, "perplexity")
-    with pytest.raises(ConfigError, match="needs KenLM models"):
+    for values, message in (
+        ({"order": 6}, "order = 6: expected 2 to 5"),
+        ({"prune": [1]}, "words are never dropped"),
+        ({"prune": [0, 2, 1]}, "none lower than the one before"),
+        ({"memory_mb": 0}, "memory_mb = 0"),
+    ):
+        with pytest.raises(ConfigError, match=message):
+            build(NgramModelConfig, values, "perplexity_model")
+    with pytest.raises(ConfigError, match="needs n-gram models"):
         Perplexity().resources()
     assert by_language(["en=a/b.arpa", "eng_Latn=c", "x=1/y.bin"]) == {
         "en": "a/b.arpa", "eng_Latn": "c", "": "x=1/y.bin",
     }  # fmt: skip
 
 
-@needs_kenlm
-def test_kenlm_scores_as_the_file_says(arpa):
-    model = module._load(str(arpa))
-    for text in ("the cat", "cat the", "dog", "the the the cat cat dog", "The CAT\nthe cat\n"):
-        assert perplexity(text, model, plain_text) == pytest.approx(perplexity(text, ByHand(), plain_text), rel=1e-5)
-
-
-@needs_kenlm
-def test_a_file_that_is_no_model_is_refused_before_any_work(tmp_path):
+def test_a_file_that_is_no_model_is_refused_before_any_work(tmp_path, monkeypatch):
     (tmp_path / "bad.arpa").write_text("hello")
     stage = Perplexity(config=PerplexityConfig(models=(f"en={tmp_path / 'bad.arpa'}",)))
     assert stage.resources()["models"]["en"]["name"] == "bad.arpa"
-    with pytest.raises(ModelError, match=r"bad\.arpa: expected a KenLM model"):
+    with pytest.raises(ModelError, match=r"bad\.arpa: expected an n-gram model in the ARPA format"):
         stage.open()
     with pytest.raises(ModelError, match="the model for en is not there"):
         Perplexity(config=PerplexityConfig(models=("en=nothing.arpa",))).resources()
+    (tmp_path / "bad.bin").write_bytes(b"mmap lm http://kheafield.com/code format version 5\n")
+    binary = Perplexity(config=PerplexityConfig(models=(f"en={tmp_path / 'bad.bin'}",)))
+    monkeypatch.setitem(sys.modules, "kenlm", None)
+    with pytest.raises(MissingExtraError, match=r"bad\.bin: .* install datakit\[kenlm\] .*, or name the model's ARPA"):
+        binary.open()
 
 
-@needs_kenlm
+def test_a_binary_model_is_read_by_kenlm(tmp_path, monkeypatch):
+    class Model:
+        def __init__(self, path):
+            assert path.endswith("m.bin")
+
+        def score(self, line):
+            return -float(len(line))
+
+    monkeypatch.setitem(sys.modules, "kenlm", type(sys)("kenlm"))
+    monkeypatch.setattr(sys.modules["kenlm"], "Model", Model, raising=False)
+    (tmp_path / "m.bin").write_bytes(b"mmap lm http://kheafield.com/code format version 5\n")
+    found = perplexities(["a  b\n\nc", ""], module._load(tmp_path / "m.bin"), str)
+    assert found[0] == round(10 ** (4 / 5), 3) and math.isnan(found[1])
+
+
 def test_the_command_line_keeps_the_rows_that_the_model_knows(arpa, tmp_path, monkeypatch, capsys):
     from datakit.cli.main import main
-    from datakit.manifest import load
 
     monkeypatch.chdir(tmp_path)
     (tmp_path / "d.jsonl").write_text("".join(f'{{"text": "{"the cat " * (i % 7)} dog"}}\n' for i in range(50)))
@@ -184,3 +201,47 @@ def test_the_command_line_keeps_the_rows_that_the_model_knows(arpa, tmp_path, mo
     made = load(tmp_path / "manifests/d/perplexity.json")
     assert made.ledger.rows.dropped.keys() == {"perplexity.tail"} and made.ledger.rows.kept >= 30
     assert made.config["models"] == ["tiny.arpa"] and made.facts["perplexity"]["up_to"].keys() == {"unknown"}
+
+
+# Training.
+
+
+def test_a_model_is_trained_on_the_lines_as_they_are_scored(trained):
+    text = (trained / module.MODEL).read_text()
+    assert "in 0000. </s>\n" in text and "\t<s> elan,\t" in text
+    facts = load(trained / "manifest.json").facts["ngram_model"]
+    assert facts["sentences"] == 20 and f"ngram 3={facts['ngrams'][2]}\n" in text
+    stage = Perplexity(config=PerplexityConfig(models=(str(trained),)))
+    stage.open()
+    known, new = perplexities(["The cat sat on the mat.", "mat dog cat sat in the on"], *stage._model(""))
+    assert known < new / 3 and math.isfinite(new)
+
+
+def test_the_perplexity_stage_takes_the_folder_and_reads_as_the_model_was_trained(trained, small_tokenizer, tmp_path):
+    ids = tmp_path / "ids"
+    source = str(trained.parent / "rows.jsonl")
+    datakit.perplexity_model(source, order=2, text="raw", tokenizer=str(small_tokenizer), output=ids)
+    stage = Perplexity(config=PerplexityConfig(models=(f"en={ids}", f"de={trained}/manifest.json")))
+    model, read = stage._model("en")
+    tokenizer = open_tokenizer(str(small_tokenizer))
+    assert read("The cat\n\nsat") == "\n".join(
+        " ".join(map(str, tokenizer.encode(line, add_special_tokens=False).ids)) for line in ("The cat", "sat")
+    )
+    assert model.vocabulary.keys() >= set(read(TEXTS[0]).split())
+    assert stage._model("de")[1]("Élan 5") == "elan 0"
+    assert stage.resources()["models"]["en"].keys() == {"name", "sha256", "text", "tokenizer"}
+    (tmp_path / "x").touch()
+    two = Perplexity(config=PerplexityConfig(models=(f"en={ids}",), sentencepiece=(f"en={tmp_path}/x",)))
+    with pytest.raises(ConfigError, match="sentencepiece: en: the model has a tokenizer"):
+        two.resources()
+
+
+def test_what_is_no_model_is_refused(trained, tmp_path):
+    with pytest.raises(ModelError, match=r"expected a model of `perplexity train`, found the stage ingest"):
+        ModelFiles.of(str(trained / "parents/ingest"), "en")
+    source = str(trained.parent / "rows.jsonl")
+    with pytest.raises(ModelError, match="nothing: expected a tokenizer"):
+        datakit.perplexity_model(source, tokenizer="nothing", output=tmp_path / "x")
+    (tmp_path / "bad.json").write_text("hello")
+    with pytest.raises(ModelError, match=r"bad\.json: cannot be read as a tokenizer"):
+        datakit.perplexity_model(source, tokenizer=str(tmp_path / "bad.json"), output=tmp_path / "x")
