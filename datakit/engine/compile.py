@@ -110,7 +110,6 @@ def _documents() -> Iterator[dict[str, str]]:
     for n in range(24):
         text = _TEXT * (1 + n % 3) + f"Row {n} says something of its own: {n * 7919} {'x' * n}."
         yield {"text": text, "url": f"https://example.org/{n // 2}"}
-    yield {"text": "א", "url": "https://example.org/"}  # the language model takes it for English
 
 
 def _alike() -> Iterator[dict[str, str]]:
