@@ -2,7 +2,7 @@
 
     python bench/language.py parity corpora/*            # every text of every file, whole: labels and scores
     python bench/language.py speed corpora/web/*         # the same texts cut into rows of 500 characters, one core each
-    python bench/language.py accuracy corpora/language/* # per language: the model's answer, ours, ours from samples
+    python bench/language.py accuracy corpora/language/* # per language: whole rows, and samples of them
 
 The module gets what its own reader needs: one Python string for each row, new lines as spaces. The time to make
 these strings and the Arrow arrays is not counted.
@@ -20,25 +20,10 @@ import numpy as np
 import orjson
 import pyarrow as pa
 import pyarrow.parquet as pq
+from langcodes import Language as Tag
 
 from datakit.filter import fasttext_model
-from datakit.filter.language import Language, LanguageConfig
-
-ISO_639_1 = {
-    "afr": "af", "als": "sq", "amh": "am", "ara": "ar", "arb": "ar", "aze": "az", "azj": "az", "bel": "be", "ben": "bn",
-    "bre": "br",
-    "bul": "bg", "cat": "ca", "ces": "cs", "cmn": "zh", "cym": "cy", "dan": "da", "deu": "de", "div": "dv", "ell": "el",
-    "ekk": "et", "eng": "en", "epo": "eo", "est": "et", "eus": "eu", "fas": "fa", "fin": "fi", "fra": "fr", "fry": "fy",
-    "gle": "ga", "glg": "gl", "guj": "gu", "hau": "ha", "heb": "he", "hin": "hi", "hrv": "hr", "hun": "hu", "hye": "hy",
-    "ido": "io", "ina": "ia", "ind": "id", "isl": "is", "ita": "it", "jav": "jv", "jpn": "ja", "kan": "kn", "kat": "ka",
-    "kaz": "kk", "khk": "mn", "khm": "km", "kir": "ky", "kor": "ko", "lao": "lo", "lat": "la", "lit": "lt", "ltz": "lb",
-    "lvs": "lv", "mal": "ml", "mar": "mr", "mkd": "mk", "mlt": "mt", "mon": "mn", "mya": "my", "nld": "nl",
-    "nno": "nn", "nob": "no", "npi": "ne", "nep": "ne", "oci": "oc", "ory": "or", "oss": "os", "pan": "pa", "pes": "fa",
-    "plt": "mg", "pol": "pl", "por": "pt", "pus": "ps", "ron": "ro", "rus": "ru", "san": "sa", "sin": "si", "slk": "sk",
-    "slv": "sl", "som": "so", "spa": "es", "sqi": "sq", "srp": "sr", "sun": "su", "swe": "sv", "swh": "sw", "tam": "ta",
-    "tat": "tt", "tel": "te", "tgk": "tg", "tgl": "tl", "tha": "th", "tuk": "tk", "tur": "tr", "uig": "ug", "ukr": "uk",
-    "urd": "ur", "uzn": "uz", "uzb": "uz", "vie": "vi", "vol": "vo", "yid": "yi", "ydd": "yi", "yor": "yo", "zsm": "ms",
-}  # fmt: skip
+from datakit.filter.language import Language, LanguageConfig, converted
 
 
 def records(path: Path) -> Iterator[dict]:
@@ -127,34 +112,27 @@ def speed(args, module, ours) -> None:
     print(f"all: ours {rates[0]:,.0f} rows/s, module {rates[1]:,.0f} rows/s, {rates[0] / rates[1]:.1f} times")
 
 
+def code(tag: str) -> str:
+    """A language as the code of its macrolanguage, in which the sets and the model agree."""
+    found = Tag.get(tag).prefer_macrolanguage().language
+    return "no" if found == "nb" else str(found)
+
+
 def accuracy(args, module, ours) -> None:
-    tables = {"model": collections.Counter(), "ours": collections.Counter()}
-    tables |= {f"{n} bytes": collections.Counter() for n in args.samples}
-    rows = collections.Counter()
+    of = {label: code(converted(label, "iso639_3")) for label in ours.labels}
     for path in files(args.corpora):
-        data = list(records(path))
-        codes = [r.get("iso639_3") or r["lang"] for r in data]
-        gold = [ISO_639_1.get(code, code) for code in codes]
-        texts = [r["text"] for r in data]
-        known = [i for i, g in enumerate(gold) if g in ours.labels]
-        gold, texts = [gold[i] for i in known], [texts[i] for i in known]
-        answers = {"model": module_answers(module, [line(t) for t in texts])[0]}
-        for name in list(tables)[1:]:
-            sample = 0 if name == "ours" else int(name.split()[0])
+        data = [(code(row.get("iso639_3") or row["lang"]), row["text"]) for row in records(path)]
+        gold, texts = zip(*((gold, text) for gold, text in data if gold in of.values()), strict=True)
+        right, rows = {}, collections.Counter(gold)
+        for sample in (0, *args.samples):
             stage = Language(config=LanguageConfig(model=args.model, sample_bytes=sample))
-            decision = stage.decide(pa.record_batch({"text": pa.array(texts, pa.string())}))
-            answers[name] = decision.columns["lang"].to_pylist()
-        rows.update((path.name, g) for g in gold)
-        for name, found in answers.items():
-            tables[name].update((path.name, g) for g, f in zip(gold, found, strict=True) if g == f)
-    for corpus in sorted({c for c, _ in rows}):
-        keys = sorted(k for k in rows if k[0] == corpus)
-        print(corpus, "rows", *tables, sep="\t")
-        for key in keys:
-            print(key[1], rows[key], *(f"{tables[n][key] / rows[key]:.4f}" for n in tables), sep="\t")
-        count = sum(rows[k] for k in keys)
-        print("all", count, *(f"{sum(tables[n][k] for k in keys) / count:.4f}" for n in tables), sep="\t")
-        print("mean", len(keys), *(f"{np.mean([tables[n][k] / rows[k] for k in keys]):.4f}" for n in tables), sep="\t")
+            found = stage.decide(pa.record_batch({"text": pa.array(texts, pa.string())})).columns["lang_raw"]
+            pairs = zip(gold, found.to_pylist(), strict=True)
+            right[sample] = collections.Counter(wanted for wanted, label in pairs if wanted == of.get(label))
+        print(path.name, "rows", *(f"{n} bytes" if n else "whole" for n in right), sep="\t")
+        for name in sorted(rows):
+            print(name, rows[name], *(f"{r[name] / rows[name]:.4f}" for r in right.values()), sep="\t")
+        print("all", len(gold), *(f"{r.total() / len(gold):.4f}" for r in right.values()), sep="\t")
 
 
 def main() -> None:

@@ -42,7 +42,7 @@ PIECE_BYTES = 1 << 12
 _BASIS, _PRIME, _WORD_NGRAM_PRIME = np.uint32(2166136261), np.uint32(16777619), np.uint64(116049371)
 _LESS, _GREATER = np.uint32(0x3C), np.uint32(0x3E)
 _LABEL = np.array(list(b"__label__"), np.uint32)
-_END_OF_LINE = np.array(list(b"</s>\0"), np.uint32)
+_END_OF_LINE = np.int32(-677604519)  # the hash of `</s>`
 _CHARACTER = np.array([0 if byte in b"\0\t\n\v\f\r " else byte for byte in range(256)], np.uint32)
 _CONTINUES = np.array([byte & 0xC0 == 0x80 for byte in range(256)], np.uint32)
 
@@ -173,15 +173,17 @@ def _hash_ngrams(m, chars, n, hashes, begins, ngrams):
     least 0.5 / bucket away from a multiple of the bucket, and rounding moves the quotient by less than 2**-20 / bucket.
     """
     inverse, bucket, first = 1.0 / max(m.bucket, 1), np.uint32(m.bucket), np.uint32(m.num_words)
-    widest = chars[:n].max()  # of ASCII alone, three of the four rounds are left out
-    hashes[:n], begins[:n] = _BASIS, 0
+    widest = np.uint32(0)  # of ASCII alone, three of the four rounds are left out
+    for k in range(n):
+        widest |= chars[k]
+        hashes[k], begins[k] = _BASIS, 0
     for size in range(1, m.max_chars + 1):
         last, bracket = chars[size - 1 :], _LESS if size == 1 else _GREATER
         for shift in range(0, 32, 8):
             if shift == 0 or widest >> np.uint32(shift) > 0:
                 for k in range(n):
                     # these choices are between uint32: between narrower numbers, they would keep LLVM from using AVX2
-                    c = (last[k] if last[k] > 0 else bracket) >> np.uint32(shift)
+                    c = np.uint32((last[k] if last[k] > 0 else bracket) >> np.uint32(shift))
                     hashes[k] = _step(hashes[k], c) if c > 0 else hashes[k]
         if size >= m.min_chars:
             of_size = ngrams[size - m.min_chars]
@@ -245,11 +247,11 @@ def _add_rows(m, features, n, hidden_D):
 @kernel
 def _add_word_ngrams(m, hashes, words, features, hidden_D):
     """Add the rows of the n-grams of two words and more of a line; returns how many. Their features come in batches."""
-    total, filled = 0, 0
+    total, filled = np.int64(0), np.int64(0)
     for i in range(words):
         h = np.uint64(np.int64(hashes[i]))
         if filled + m.word_ngrams > len(features):
-            total, filled = total + _add_rows(m, features, filled, hidden_D), 0
+            total, filled = total + _add_rows(m, features, filled, hidden_D), np.int64(0)
         for j in range(i + 1, min(words, i + m.word_ngrams)):
             h = np.uint64(h * _WORD_NGRAM_PRIME + np.uint64(np.int64(hashes[j])))
             feature = m.num_words + np.int64(h % np.uint64(m.bucket))
@@ -265,8 +267,10 @@ def _fill_hidden(m, data, begin, end, sample, places, features, hashes, hidden_D
     Of a row longer than `sample` bytes (0: no limit) the first, the middle and the last third of that are read, each
     from the beginning of a character on.
     """
-    hidden_D[:] = 0
-    total, words, sampled, third = 0, 0, 0 < sample < end - begin, sample // 3
+    for d in range(len(hidden_D)):
+        hidden_D[d] = 0
+    # numba compiles functions once more for the literal 0
+    total, words, sampled, third = 0, np.int64(0), 0 < sample < end - begin, sample // 3
     for part in range(3 if sampled else 1):
         at, stop = begin, end
         if sampled:
@@ -280,9 +284,9 @@ def _fill_hidden(m, data, begin, end, sample, places, features, hashes, hidden_D
             total += _add_rows(m, features, filled, hidden_D)
             at = until
     features[0] = m.end_of_line
-    total += _add_rows(m, features, 1 if m.end_of_line >= 0 else 0, hidden_D)
+    total += _add_rows(m, features, np.int64(m.end_of_line >= 0), hidden_D)
     if m.word_ngrams > 1:
-        hashes[words] = np.int32(_word(_END_OF_LINE, 0)[0])
+        hashes[words] = _END_OF_LINE
         total += _add_word_ngrams(m, hashes, words + 1, features, hidden_D)
     scale = np.float32(1.0 / max(total, 1))
     for d in range(len(hidden_D)):

@@ -31,10 +31,10 @@ from numpy.typing import NDArray
 
 import datakit.storage as storage
 from datakit.config import file_mark, option, sha256_file, shares
-from datakit.data import read_rows, view
+from datakit.data import view
 from datakit.errors import ConfigError, InputError, ModelError, UsageError
 from datakit.filter import ranking
-from datakit.manifest import Count, data_dir, load, tables
+from datakit.manifest import Count, is_manifest, load
 from datakit.stage import Decision, Made, Parent, RawFile, Stage
 
 if TYPE_CHECKING:
@@ -150,23 +150,20 @@ class Classify(Stage):
 
     def decide(self, batch: pa.RecordBatch) -> Decision:
         """Score the rows, and compare the scores with the threshold."""
-        return self._decide(self._scores(batch), np.zeros(batch.num_rows, np.bool_))
+        return self._decide(self._scores(batch), np.zeros(batch.num_rows, np.bool_), "")
 
-    def _decide(self, scores: NDArray[np.float64], below_cut: NDArray[np.bool_]) -> Decision:
+    def _decide(self, scores: NDArray[np.float64], below_cut: NDArray[np.bool_], cut: str) -> Decision:
+        """`cut` is what the score of a row below the cut is compared with, for people."""
         low = scores < self.threshold
         reasons = np.full(len(scores), None, object)
         reasons[below_cut], reasons[low] = "classifier.top", "classifier.min_score"
-        limits = np.where(low, f" < {self.threshold:g}", self._top_limit())
+        limits = np.where(low, f" < {self.threshold:g}", cut)
         details = pc.binary_join_element_wise("score ", pa.array(scores).cast(pa.string()), pa.array(limits), "")
         return Decision(
             reasons=pa.array(reasons, pa.string()),
             detail=pc.if_else(pa.array(low | below_cut), details, None),
             columns={"classifier_score": pa.array(scores, pa.float32())},
         )
-
-    def _top_limit(self) -> str:
-        """What stays of the best rows, for the detail of a row that does not."""
-        return ""
 
     def _scores(self, batch: pa.RecordBatch) -> NDArray[np.float64]:
         """float64[N]: the score of each row."""
@@ -229,17 +226,15 @@ class ClassifyTop(Classify):
 
     def decide(self, batch: pa.RecordBatch) -> Decision:
         """Compare the sketched scores with the threshold and the cut."""
-        return self._decide(*self._found(batch.column("row_key").to_numpy()))
+        assert self.cut is not None, "decide needs what reduce wrote: call bind first"
+        last = "".join(f"; the last of them has {score:g}" for score in ranking.saved_cut(self.cut)["score"])
+        limit = f", not among the best {self.config.top:.3g} of all rows{last}"
+        return self._decide(*self._found(batch.column("row_key").to_numpy()), limit)
 
     def decided_about(self, row_keys: NDArray[np.uint64]) -> pa.RecordBatch:
         """The scores of the rows, and which are below the cut."""
         scores, below_cut = self._found(row_keys)
         return pa.record_batch({"score": scores, "below_cut": below_cut})
-
-    def _top_limit(self) -> str:
-        assert self.cut is not None
-        last = "".join(f"; the last of them has {score:g}" for score in ranking.saved_cut(self.cut)["score"])
-        return f", not among the best {self.config.top:.3g} of all rows{last}"
 
     def _found(self, keys: NDArray[np.uint64]) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
         """(scores, whether a row is below the cut) of the rows with these keys."""
@@ -451,8 +446,8 @@ class TrainClassifier(Stage):
 
     def parents(self) -> tuple[Parent, ...]:
         """The manifests among the examples."""
-        found = [rows.parent for rows in self._examples().inputs()]
-        return tuple(parent for parent in found if parent)
+        found = [rows.source for rows in self._examples().inputs()]
+        return tuple(source for source in found if isinstance(source, Parent))
 
     def sources(self) -> tuple[RawFile, ...]:
         """The raw files among the examples, and that of the scores.
@@ -520,8 +515,7 @@ class TrainClassifier(Stage):
 class ExampleRows:
     """The rows of some inputs: the kept ones of a manifest, or raw files, read as ingest reads them."""
 
-    parent: Parent | None
-    plan: "Plan | None"
+    source: "Parent | Plan"
 
     @classmethod
     def of(cls, inputs: Sequence[str]) -> "ExampleRows":
@@ -531,9 +525,9 @@ class ExampleRows:
 
         on_store = len(inputs) == 1 and storage.is_result(inputs[0])
         first = storage.pull_result(storage.local(inputs[0])) if on_store else Path(inputs[0])
-        if len(inputs) == 1 and _is_manifest(first):
-            return cls(Parent(first, load(first)), None)
-        return cls(None, plan(inputs, IngestConfig(other_kinds="quarantine")))
+        if len(inputs) == 1 and is_manifest(first):
+            return cls(Parent(first, load(first)))
+        return cls(plan(inputs, IngestConfig(other_kinds="quarantine")))
 
     def raw_files(self) -> list[RawFile]:
         """The raw files.
@@ -541,7 +535,7 @@ class ExampleRows:
         Raises:
             UsageError: a remote file.
         """
-        files = self.plan.files if self.plan else ()
+        files = () if isinstance(self.source, Parent) else self.source.files
         for f in files:
             if not f.is_local:
                 raise UsageError(f"{f.name}: is remote; ingest it first, and give its manifest")
@@ -551,21 +545,11 @@ class ExampleRows:
         """The rows, in their order."""
         from datakit.read.planning import read_unit, units
 
-        if self.parent:
-            folder = data_dir(self.parent.path, self.parent.manifest)
-            for shard in tables(self.parent.manifest, "kept"):
-                yield from read_rows(folder, shard)
-        if self.plan:
-            for unit in units(self.plan):
-                yield from (batch.rows for batch in read_unit(unit, self.plan))
-
-
-def _is_manifest(path: Path) -> bool:
-    if path.suffix != ".json" or not path.is_file():
-        return False
-    with path.open("rb") as f:
-        head = f.read(4096)
-    return head.startswith(b"{\n ") and b'"code": "' in head
+        if isinstance(self.source, Parent):
+            yield from self.source.rows()
+            return
+        for unit in units(self.source):
+            yield from (batch.rows for batch in read_unit(unit, self.source))
 
 
 def _labelled(examples: Examples) -> Iterator[tuple[pa.RecordBatch, NDArray[np.bool_], NDArray[np.bool_]]]:

@@ -6,7 +6,6 @@ row by row, so that no row is scored twice.
 
 import functools
 import json
-import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
+
+import datakit.storage as storage
 
 _SCHEMA = pa.schema([pa.field("row_key", pa.uint64()), pa.field("score", pa.float64())])
 
@@ -28,11 +29,12 @@ def save(out: Path, keys: NDArray[np.uint64], scores: NDArray[np.float64], cut: 
     order = np.argsort(keys)
     columns = [pa.array(keys[order]), pa.array(scores[order])]
     table = pa.table(columns, schema=_SCHEMA.with_metadata({"cut": json.dumps(cut)}))
-    temporary = out.with_name(f".{out.name}.{os.getpid()}.tmp")
-    with pa.OSFile(str(temporary), "wb") as file, pa.ipc.new_file(file, table.schema) as writer:
-        for batch in table.combine_chunks().to_batches():
-            writer.write_batch(batch)
-    temporary.rename(out)
+    with (
+        storage.whole_file(out, flush=False) as temporary,
+        pa.OSFile(str(temporary), "wb") as file,
+        pa.ipc.new_file(file, table.schema) as writer,
+    ):
+        writer.write_table(table.combine_chunks())
 
 
 def saved_scores(out: Path, keys: NDArray[np.uint64]) -> NDArray[np.float64]:
