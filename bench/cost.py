@@ -172,9 +172,9 @@ def main() -> None:
 
 def ranges_of(keys: float) -> int:
     """Into how many ranges a comparison cuts so many keys."""
-    from datakit.dedup.part_files import number_of_ranges
+    from datakit.dedup.shuffle import number_of_ranges
 
-    return number_of_ranges(int(keys), KEYS_OF_RANGE)
+    return number_of_ranges(int(keys))
 
 
 def rows_and_lines(folder: Path) -> tuple[int, int]:

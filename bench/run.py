@@ -1,6 +1,6 @@
 """`make bench`: every side-by-side comparison, one after another, on the corpora beside the repository.
 
-    python bench/run.py [NAME...] [--shared FOLDER]     # NAME: dedup, turns, recall, filters, language, line, ...
+    python bench/run.py [NAME...] [--shared FOLDER]     # NAME: dedup, recall, filters, language, line, ...
 
 Peers get environments of their own, bench/peers/.venv-NAME, from the pinned requirements; they are made once.
 """
@@ -20,7 +20,6 @@ BOOKS = "web/classic_books_en.parquet"
 ENGLISH = ["web/rust_book_en.jsonl.zst", "web/electron_8_langs.jsonl.zst"]
 COMPARISONS: dict[str, tuple[str, list[str], list[str], dict[str, str]]] = {
     "dedup": ("dedup.py", ["command", *CUT], [*NODEJS, BOOKS], {"--peer": "datatrove", "--memory-peer": "inmemory"}),
-    "turns": ("turns.py", [], ["sft"], {"--peer": "turns", "--datatrove": "datatrove"}),
     "recall": ("dedup_recall.py", [], [NODEJS[1], "neardup/nodejs_versions_pairs.jsonl.zst"], {}),
     "kernel": ("dedup.py", ["kernel", *CUT], [*NODEJS, BOOKS], {"--memory-peer": "inmemory"}),
     "filters": ("filters.py", [], ENGLISH, {"--peer": "datatrove"}),

@@ -12,6 +12,10 @@ STAGES: dict[str, str] = {
 """By the name of a removed stage: one sentence on what to use instead."""
 
 OPTIONS: dict[str, dict[str, str]] = {
+    "dedup": {
+        "cluster": "Leave it out: every cluster is a star, so each dropped row is similar to the row that stays.",
+        "compare": "Leave it out: documents are compared by their words, conversations by match (exact, loose, near).",
+    },
     "dedup_semantic": {
         "min_shared_facts": "Raise threshold, and read the pairs: nothing compares names and numbers any more.",
         "seed": "It is a constant.",

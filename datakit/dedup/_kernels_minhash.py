@@ -1,24 +1,15 @@
-"""From word hashes to sets of shingle hashes, MinHash values and bands; which band hashes occur more than once."""
+"""From word hashes to sets of shingle hashes, MinHash values and bands."""
 
 import numpy as np
 
 from datakit.kernels import kernel
+from datakit.text._kernels_text import finalize
 
 NONE = np.uint64(0xFFFFFFFFFFFFFFFF)  # a free slot; no hash that `finalize` makes has this value
 BASE = np.uint64(0xA0761D6478BD642F)  # odd: the order of the words matters, no bit of a word is lost
-_FINAL_1 = np.uint64(0xFF51AFD7ED558CCD)  # MurmurHash3's 64-bit finalizer (Appleby, 2011)
-_FINAL_2 = np.uint64(0xC4CEB9FE1A85EC53)
-_SHIFT = np.uint64(33)
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _LARGEST = np.uint32(0xFFFFFFFF)
 _FEW_SHINGLES = 32  # below it, a loop over shingles outside beats one over permutations
-
-
-@kernel(inline="always")
-def finalize(h):  # type: ignore[no-untyped-def]
-    """A hash whose bits all depend on all bits of `h`; never NONE."""
-    h = (h ^ h >> _SHIFT) * _FINAL_1
-    h = (h ^ h >> _SHIFT) * _FINAL_2
-    return min(h ^ h >> _SHIFT, NONE - np.uint64(1))
 
 
 @kernel
@@ -135,30 +126,5 @@ def band_hashes(values, rows_per_band, out):  # type: ignore[no-untyped-def]
         for band in range(out.shape[1]):
             h = np.uint64(0)
             for k in range(rows_per_band):
-                h = (h ^ np.uint64(values[row, band * rows_per_band + k])) * _FINAL_1
-                h ^= h >> _SHIFT
+                h = finalize(h + _GOLDEN ^ np.uint64(values[row, band * rows_per_band + k]))
             out[row, band] = h
-
-
-@kernel
-def repeated(hashes, seen, twice, out):  # type: ignore[no-untyped-def]
-    """Write the numbers of the rows whose hash may occur again to `out` int32 (rows,), in order; returns how many.
-
-    All rows whose hash does are among them, and few others: hashes are compared by their leading bits. `seen` and
-    `twice` (uint64, zeros) have one bit for each value of those; their length is a power of two.
-    """
-    bits = 6
-    while 1 << (bits - 6) < len(seen):
-        bits += 1
-    shift, low = np.uint64(64 - bits), np.uint64(63)
-    for row in range(len(hashes)):
-        slot = hashes[row] >> shift
-        word, bit = np.int64(slot >> np.uint64(6)), np.uint64(1) << (slot & low)
-        twice[word] |= seen[word] & bit
-        seen[word] |= bit
-    count = np.int64(0)
-    for row in range(len(hashes)):
-        slot = hashes[row] >> shift
-        out[count] = row  # branch-free: always write, advance only if it counts
-        count += np.int64(twice[np.int64(slot >> np.uint64(6))] >> (slot & low) & np.uint64(1))
-    return count

@@ -9,21 +9,18 @@ beside its index, and left out.
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 import datakit.storage as storage
 from datakit.config import digest, resolved
 from datakit.data import MESSAGES, read_shard
-from datakit.dedup.exact import Memory, SketchRows, open_rows
 from datakit.errors import ConfigError, InputError, IntegrityError
 from datakit.manifest import (
     AGAINST,
@@ -40,7 +37,7 @@ from datakit.manifest import (
 from datakit.stage import Parent
 
 if TYPE_CHECKING:
-    from datakit.dedup.stage import IndexedStage
+    from datakit.dedup.comparison import IndexedStage
 
 _NOT_NEEDED = ("source", "lang", "rank")  # alarms are about new rows, and policy `first` needs no rank
 
@@ -241,60 +238,6 @@ def _earlier_run(run: Parent) -> EarlierRun:
         removed=RemovedRows.read(folder),
         kept=run.manifest.ledger.rows.kept,
     )
-
-
-def live_rows(sketches: SketchRows, earlier: tuple[EarlierRun, ...]) -> npt.NDArray[np.int64]:
-    """The numbers of the earlier rows that are not removed, in order; sketches begin with the rows of all indexes."""
-    live, begin = [np.empty(0, np.int64)], 0
-    for run in earlier:
-        rows = np.arange(begin, begin + run.rows)
-        if run.removed.ids:
-            removed = pa.array(run.removed.ids, pa.string())
-            known = [
-                pc.is_in(batch.column("id"), removed).to_numpy(zero_copy_only=False)
-                for batch, first in zip(sketches.batches, sketches.begins, strict=False)
-                if begin <= first < begin + run.rows
-            ]
-            rows = rows[~np.concatenate([np.empty(0, np.bool_), *known])]
-        live.append(rows)
-        begin += run.rows
-    return np.concatenate(live)
-
-
-@dataclass(frozen=True, slots=True)
-class AllRows(SketchRows):
-    """The sketches of a run behind the indexes of earlier runs, whose rows come first.
-
-    `old`: how many rows these are. `live` bool (old,): whether a row of an index still counts.
-    """
-
-    old: int
-    live: npt.NDArray[np.bool_]
-
-    def among_all(self, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-        """The numbers of some rows among all rows of the runs; -1 stays."""
-        return rows
-
-    @property
-    def new(self) -> range:
-        """The numbers of the batches that hold the rows of this run."""
-        return range(int(np.searchsorted(self.begins, self.old)), len(self.batches))
-
-
-def open_all(sketches: Sequence[Path], earlier: tuple[EarlierRun, ...], memory: Memory, workers: int) -> AllRows:
-    """Map the sketch files of this run, and before them the indexes of earlier runs.
-
-    Raises:
-        IntegrityError: an index is damaged.
-    """
-    for run in earlier:
-        run.check(workers)
-    before = open_rows([path for run in earlier for path in run.paths], memory, by_key=False)
-    here = open_rows(sketches, memory)
-    live = np.zeros(len(before), np.bool_)
-    live[live_rows(before, earlier) if earlier else []] = True
-    begins = np.concatenate([before.begins[:-1], len(before) + here.begins])
-    return AllRows([*before.batches, *here.batches], begins, len(before), live)
 
 
 # Rows that are removed from an index.

@@ -47,11 +47,11 @@ import pyarrow.compute as pc
 
 from datakit.config import option, shares
 from datakit.data import compared_fields, row_chunks, string_buffers
+from datakit.dedup.comparison import at_least, frequent_survivors, source_column, text_bytes, write_decisions
 from datakit.dedup.cuts import Unit, bounds, comparable, decided_runs, edit, flags
-from datakit.dedup.exact import Memory
 from datakit.dedup.index import without_unneeded
 from datakit.dedup.sharing import SharedRows, SharingStage
-from datakit.dedup.stage import at_least, frequent_survivors, source_column, text_bytes, write_decisions
+from datakit.dedup.shuffle import Memory
 from datakit.errors import ConfigError
 from datakit.stage import Decision, Losses
 from datakit.text.ids import open_tokenizer, tokenizer_digest

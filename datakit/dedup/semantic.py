@@ -32,9 +32,7 @@ import pyarrow.compute as pc
 
 from datakit.config import option, sha256_file, shares
 from datakit.data import compared_fields
-from datakit.dedup.embedding import load_model, model_files, to_vectors
-from datakit.dedup.exact import Memory, SketchRows, open_rows
-from datakit.dedup.stage import (
+from datakit.dedup.comparison import (
     CompareStage,
     at_least,
     check_policy,
@@ -46,6 +44,9 @@ from datakit.dedup.stage import (
     text_bytes,
     write_decisions,
 )
+from datakit.dedup.embedding import load_model, model_files, to_vectors
+from datakit.dedup.exact import open_rows
+from datakit.dedup.shuffle import Memory, SketchRows
 from datakit.errors import ConfigError, InputError
 from datakit.stage import Decision, Losses
 from datakit.text.words import UNICODE_VERSION, normalize

@@ -26,10 +26,10 @@ import pyarrow.compute as pc
 
 import datakit.storage as storage
 from datakit.config import sha256_file
-from datakit.dedup.exact import Memory, open_rows
-from datakit.dedup.index import AllRows
-from datakit.dedup.part_files import Part, PartsWriter, Source, by_number, number_of_ranges, read_parts, sources_of
-from datakit.dedup.stage import IndexedStage
+from datakit.dedup.comparison import IndexedStage
+from datakit.dedup.exact import AllRows, open_rows
+from datakit.dedup.shuffle import Memory, Part, PartsWriter, Source, read_parts, repeated_hashes, sources_of
+from datakit.dedup.shuffle import parts_by_number as by_number
 from datakit.stage import CompareUnits, SketchFile
 
 RANGE_VALUES = 1 << 22
@@ -152,7 +152,7 @@ def sort_unit(stage: SharingStage, root: Path, ranges: int, index: int, source: 
         begin += batch.num_rows
         memory.release()
     out = PartsWriter(root, f".work/compared/values-{index:05d}.bin")
-    out.add_ranges(0, ranges, np.concatenate(hashes), np.concatenate(rows))
+    _add_ranges(out, ranges, np.concatenate(hashes), np.concatenate(rows))
     about = {"old": source.run >= 0, "values": sum(map(len, hashes)), "amounts": dict(amounts), "counts": dict(counts)}
     return out.close() | about
 
@@ -181,8 +181,6 @@ def match_unit(root: Path, memory_bytes: int, index: int, found: Sequence[tuple[
 
 def _repeated(hashes: npt.NDArray[np.uint64], memory: Memory) -> npt.NDArray[np.int64]:
     """Where the hashes are that occur more than once."""
-    from datakit.dedup.minhash import repeated_hashes
-
     suspects = repeated_hashes(hashes, memory)
     order = np.argsort(hashes[suspects])
     ordered = hashes[suspects][order]
@@ -216,3 +214,23 @@ def gather_unit(
             memory.release()
     temporary.rename(target)
     return {"files": [[path, target.stat().st_size, sha256_file(target)]], "old": source.run >= 0}
+
+
+def _add_ranges(self: PartsWriter, ranges: int, hashes: npt.NDArray[np.uint64], rows: npt.NDArray[np.uint32]) -> None:
+    """Append a part for each of `ranges` ranges of the hashes, numbered: the hashes in it, and the
+    row of each."""
+    part = (hashes >> np.uint64(48)).astype(np.uint16) // np.uint16((1 << 16) // ranges) if ranges > 1 else None
+    order = slice(None) if part is None else np.argsort(part, kind="stable")
+    cuts = [0, len(rows)] if part is None else np.searchsorted(part[order], np.arange(ranges + 1)).tolist()
+    hashes, rows = hashes[order], rows[order]
+    for number in range(ranges):
+        low, high = cuts[number], cuts[number + 1]
+        self.add(number, np.ascontiguousarray(hashes[low:high]), np.ascontiguousarray(rows[low:high]))
+
+
+def number_of_ranges(keys: int, of_range: int) -> int:
+    """Into how many ranges (a power of two) so many keys are cut, of about `of_range` keys each."""
+    ranges = 1
+    while ranges < 1 << 16 and keys > ranges * of_range:
+        ranges *= 2
+    return ranges

@@ -1,36 +1,49 @@
-"""The dedup stage: sketch every row, compare all sketches, split. And what all stages of this package share.
+"""The dedup stage: sketch every row, compare all sketches, split.
 
-`minhash` describes what a sketch holds, `cluster` decides which rows stay, `index` loads the earlier runs that rows are
-compared with. URLs, lines, spans and n-grams have stages of their own (`urls`, `repeats`, `ngrams`); they use the
-decisions file and the alarms of this file.
+`minhash` says what the sketch of a document holds, `turn_digests` that of a conversation or preference pair; `shuffle`
+brings together the rows that may be duplicates, `cluster` decides which of them stay, and `index` loads the earlier
+runs that rows are compared with.
 """
 
 import math
-import os
-from collections.abc import Callable, Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from fractions import Fraction
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
 import numpy.typing as npt
-import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
-import datakit.storage as storage
 from datakit.config import option, shares
-from datakit.dedup.exact import Memory, SketchRows
-from datakit.dedup.index import EarlierRun, earlier_runs, fingerprint, index_rows, run_of
-from datakit.errors import ConfigError, IntegrityError, UsageError
-from datakit.stage import MAX_ALARMS, CompareUnits, Decision, Parent, SketchFile, Stage, worst_first
-from datakit.text.words import UNICODE_VERSION, character_table
+from datakit.dedup.comparison import (
+    at_least,
+    check_indexed,
+    check_policy,
+    exact_ratio,
+    in_key_order,
+    score_column,
+    text_bytes,
+)
+from datakit.dedup.shuffle import (
+    BEGINNING,
+    Compared,
+    Decided,
+    GatheredRows,
+    Memory,
+    ShuffleStage,
+    counted_by,
+    digest_halves,
+)
+from datakit.errors import ConfigError
+from datakit.stage import MAX_ALARMS, Decision, Losses, worst_first
+from datakit.text.words import character_table
 
 if TYPE_CHECKING:
     from datakit.dedup.cluster import Verdict
-    from datakit.dedup.compare import Compared
 
 _FINEWEB = {"threshold": 0.75, "num_bands": 14, "rows_per_band": 8}  # Penedo et al., 2024
 _RECALL = 0.95  # of pairs at the threshold: what bands are chosen for
@@ -41,34 +54,20 @@ _MAX_VALUES = 256  # of a chosen signature: more rows in a band need many more b
 class DedupConfig:
     """Exact, then near duplicates by MinHash LSH: which rows count as duplicates, and which of them stays."""
 
+    match: Literal["exact", "loose", "near"] = option(
+        "exact",
+        "which conversations and preference pairs are duplicates. exact: roles, tools and all turns are equal but for "
+        "white space and Unicode form; loose: also but for letter case and the marks of sentences, where there is no "
+        "code; near: each turn is similar by --threshold - one changed word may change an answer",
+    )
     on: Literal["all", "prompt", "answer"] = option("all", "the part of a conversation or preference pair to compare")
     include_system: bool = option(True, "of conversations, compare system prompts, tool schemas and tool results too")
+    prefix: bool = option(True, "also drop a conversation that another one begins with")
     keep_per_prompt: int = option(1, "with --on prompt: how many answers of a question stay, the first by the policy")
-    compare: Literal["auto", "words", "characters"] = option(
-        "auto", "words: without signs; characters: with them; auto: with them where formulas or code need them"
-    )
-    shingle_words: int = option(5, "words in a shingle")
-    num_bands: int = option(
-        0,
-        "bands of the signature; rows that share one are compared. 0: 14 at threshold 0.75, else for a recall of 0.95",
-    )
-    rows_per_band: int = option(0, "MinHash values in a band; 0: 8 at threshold 0.75, else for a recall of 0.95")
     threshold: float = option(0.75, "least Jaccard similarity of the shingle sets of near duplicates")
-    cluster: Literal["star", "components"] = option(
-        "star",
-        "star: each dropped row is similar to the row that stays; components: to some row of a chain of similar rows",
-    )
+    shingle_words: int = option(5, "words in a shingle; a shorter text is a duplicate only of an equal one")
     policy: str = option("first", "which duplicate stays: first, longest, or highest:<column>; ties by position")
-    seed: int = option(1, "seed of the permutations, as datasketch takes it")
-    max_cluster_rows: int = option(1000, "raise an alarm where more rows than this are dropped for one row")
     max_loss: float = option(0.3, "raise an alarm where all rows, or those of a source, lose more than this share")
-    min_alarm_rows: int = option(20, "raise no alarm about fewer rows than this, of all, a source or a language")
-    memory_mb: int = option(
-        1024, "memory for comparing all rows; larger arrays go to the disk, with the same result", result=False
-    )
-    save_signatures: bool = option(
-        False, "write each row's MinHash values to the column minhash, as datasketch.LeanMinHash serialises them"
-    )
     save_duplicates: bool = option(False, "write the ids of the rows that each kept row stands for: column duplicates")
     save_index: bool = option(
         False, "write the index that a later run needs for --against; it takes 1.1 to 2.7 times the size of the text"
@@ -76,6 +75,30 @@ class DedupConfig:
     against: str = option(
         "", "also drop duplicates of rows that an earlier dedup kept: its manifest, run with save_index", result=False
     )
+    num_bands: int = option(
+        0,
+        "bands of the signature; rows that share one are compared. 0: 14 at threshold 0.75, else for a recall of 0.95",
+        advanced=True,
+    )
+    rows_per_band: int = option(
+        0, "MinHash values in a band; 0: 8 at threshold 0.75, else for a recall of 0.95", advanced=True
+    )
+    seed: int = option(1, "seed of the permutations, as datasketch takes it", advanced=True)
+    max_cluster_rows: int = option(
+        1000, "raise an alarm where more rows than this are dropped for one row", advanced=True
+    )
+    min_alarm_rows: int = option(
+        20, "raise no alarm about fewer rows than this, of all, a source or a language", advanced=True
+    )
+    save_signatures: bool = option(
+        False,
+        "write each row's MinHash values to the column minhash, as datasketch.LeanMinHash serialises them",
+        advanced=True,
+    )
+    memory_mb: int = option(
+        1024, "memory for comparing all rows; larger arrays go to the disk, with the same result", result=False,
+        advanced=True,
+    )  # fmt: skip
 
     def __post_init__(self) -> None:
         at_least(1, self, "shingle_words", "max_cluster_rows", "min_alarm_rows", "memory_mb", "keep_per_prompt")
@@ -90,7 +113,7 @@ class DedupConfig:
         bands = chosen_bands(self.threshold, self.num_bands, self.rows_per_band)
         for name, number in zip(("num_bands", "rows_per_band"), bands, strict=True):
             object.__setattr__(self, name, number)  # so that manifests name them
-        check_indexed(self, ("cluster", "policy"), ("star", "first"))
+        check_indexed(self, ("policy",), ("first",))
 
     @property
     def num_perm(self) -> int:
@@ -143,326 +166,52 @@ def _bands_needed(threshold: float, rows_per_band: int) -> int:
     return math.ceil(round(math.log(1.0 - _RECALL) / math.log(missed), 9)) if missed else 1
 
 
-def at_least(least: int, config: Any, *names: str) -> None:
-    """Raise ConfigError where a value of the config is smaller than `least`."""
-    for name in names:
-        if getattr(config, name) < least:
-            raise ConfigError(f"{name} must be at least {least}, found {getattr(config, name)}")
-
-
-def exact_ratio(threshold: float) -> Fraction:
-    """A threshold as a ratio that counts are compared with, without rounding.
-
-    Raises:
-        ConfigError: it lies outside (0, 1] or has more than three decimals.
-    """
-    if not 0.0 < threshold <= 1.0 or round(threshold, 3) != threshold:
-        raise ConfigError(f"threshold must lie in (0, 1], with at most three decimals; found {threshold}")
-    return Fraction(round(threshold * 1000), 1000)
-
-
-# What all stages of this package share: decisions by row key, and alarms about sources.
-
-DECISIONS = pa.schema(
-    [
-        pa.field("row_key", pa.uint64(), nullable=False),
-        pa.field("reason", pa.string()),  # null: the row stays
-        pa.field("detail", pa.string()),
-        pa.field("duplicate_of", pa.string()),  # the id of the row that a dropped row duplicates
-        pa.field("similarity", pa.float64()),
-        pa.field("duplicate_in", pa.string()),  # the version of the earlier run that kept that row; null: this run
-        pa.field("cut", pa.list_(pa.int32())),  # numbers of the units that are cut out of a row that stays
-        pa.field("cut_end", pa.list_(pa.int32())),  # for runs of units: where each ends
-        pa.field("kept_in", pa.list_(pa.string())),  # for each of them the id of a row that still has it, if known
-        pa.field("kept_in_run", pa.list_(pa.string())),  # and the version of the earlier run that kept that row
-        pa.field("cluster_size", pa.int64()),  # of a row that stays: how many rows it stands for; null: itself
-        pa.field("duplicates", pa.list_(pa.string())),  # and the ids of the others, where they are asked for
-    ]
-)
-"""The decisions file: one row for each row that is dropped or changed, in the order of their keys."""
-
-
-@dataclass(frozen=True)
-class CompareStage(Stage):
-    """A map -> reduce -> map stage: `reduce` writes a decisions file, `bind` names it, `decide` looks rows up in it."""
-
-    config: Any
-    decisions: Path | None = None
-
-    compares_rows: ClassVar[bool] = True
-
-    def bind(self, out: Path) -> Self:
-        """The stage that applies the decisions in `out`."""
-        return replace(self, decisions=out)
-
-    def look_up(self, row_key: pa.Array) -> pa.RecordBatch:
-        """The decisions about rows; null in every column for a row that stays unchanged."""
-        assert self.decisions is not None, "bind comes before decide"
-        wanted = row_key.to_numpy()
-        reader = pa.ipc.open_file(pa.memory_map(str(self.decisions)))
-        batches = [reader.get_batch(i) for i in range(reader.num_record_batches)]
-        near = pa.Table.from_batches(
-            [b for b in batches if _overlap(b.column("row_key").to_numpy(), wanted)], DECISIONS
-        )
-        known = near.column("row_key").to_numpy()
-        at = np.searchsorted(known, wanted)
-        hit = at < len(known)
-        hit[hit] = known[at[hit]] == wanted[hit]
-        found = near.take(pa.array(at, mask=~hit)).combine_chunks()
-        columns = [pa.concat_arrays(c.chunks) if c.num_chunks else pa.array([], c.type) for c in found.columns]
-        return pa.record_batch(columns, names=DECISIONS.names)
-
-    def decided_about(self, row_keys: npt.NDArray[np.uint64]) -> pa.RecordBatch | None:
-        """The decisions about the rows with these keys."""
-        return self.look_up(pa.array(row_keys)).drop_columns(["row_key"])
-
-    def unchanged(self, row_keys: npt.NDArray[np.uint64]) -> bool:
-        """Whether the rows with these keys, ascending, all stay as they are: no decision is about them."""
-        found = self.look_up(pa.array(row_keys))
-        return bool(found.column("row_key").null_count == len(row_keys))
-
-
-@dataclass(frozen=True)
-class IndexedStage(CompareStage):
-    """A stage whose result can hold an index of its kept rows, and whose rows are compared with such indexes.
-
-    Its config has `save_index` and `against`. `earlier` are the runs whose rows are compared with too, oldest first.
-    `duplicate_in` is then the version of the run that kept the other row, null for this run.
-    """
-
-    earlier: tuple[EarlierRun, ...] = ()
-
-    probe_kinds: ClassVar[tuple[str, ...]] = ("document",)
-    """The kinds of rows that `probe` takes."""
-
-    def compare_with(self, target: Path, kind: str) -> tuple[Self, tuple[Parent, ...]]:
-        """The stage with the runs that `against` names, and the manifest of the newest."""
-        if not self.config.against:
-            return self, ()
-        parent = run_of(storage.local(self.config.against), self.name)
-        place = parent.path.resolve()
-        if target.resolve() in (place, place.parent.parent / f"{parent.manifest.stage}.json"):
-            raise UsageError(
-                f"--against {self.config.against}: is the result that this run writes, so every row would be a "
-                "duplicate of itself. Give this run another --dataset or --output"
-            )
-        return replace(self, earlier=earlier_runs(parent, self.for_kind(kind), kind)), (parent,)
-
-    def resources(self) -> dict[str, Any]:
-        """The Unicode version of words and normal forms, which is the interpreter's; the earlier runs."""
-        against = [
-            {"version": e.version, "rows": e.kept - len(e.removed.ids), "removed": len(e.removed.ids),
-             "removed_sha256": e.removed.sha256} for e in self.earlier
-        ]  # fmt: skip
-        return {"unicode": UNICODE_VERSION} | ({"against": against} if against else {})
-
-    def probe(self, rows: pa.RecordBatch) -> pa.RecordBatch:
-        """What the index makes of the probe texts in the rows, for its fingerprint."""
-        return self.sketch(rows)
-
-    def facts(self) -> dict[str, Any]:
-        """The fingerprint of the index, where one is written."""
-        return {"index": {"fingerprint": fingerprint(self)}} if self.config.save_index else {}
-
-    def forecast_earlier(self) -> str:
-        """The end of the forecast's line: the indexes that are read."""
-        line = ""
-        for e in self.earlier:
-            size = sum(s.bytes for s in e.shards) / 1e6
-            gone = f", {len(e.removed.ids):,} of them removed since" if e.removed.ids else ""
-            line += f"; against {e.name}: {e.kept:,} rows{gone} ({size:,.0f} MB)"
-        return line
-
-    def versions_of(self, rows: npt.NDArray[np.int64]) -> pa.Array:
-        """The version of the earlier run that each row is of, by its number; null for this run's rows and for -1."""
-        versions = pa.array([*(e.version for e in self.earlier), None], pa.string())
-        run = np.searchsorted(np.cumsum([e.rows for e in self.earlier]), rows, side="right")
-        return versions.take(pa.array(np.where(rows < 0, len(self.earlier), run)))
-
-    def survivor_columns(self, found: pa.RecordBatch) -> dict[str, pa.Array]:
-        """From decisions: the columns of dropped rows that name the row that stays."""
-        names = ("duplicate_of", "duplicate_in") if self.earlier else ("duplicate_of",)
-        return {name: found.column(name) for name in names}
-
-    def in_which(self, versions: pa.Array) -> pa.Array:
-        """The name of the run that kept the other row, where it is an earlier one."""
-        known = pa.array([e.version for e in self.earlier], pa.string())
-        words = pa.array(["", *(f" in {e.name}" for e in self.earlier)])
-        return words.take(pc.add(pc.fill_null(pc.index_in(versions, known), -1), 1))
-
-    def decided_about(self, row_keys: npt.NDArray[np.uint64]) -> pa.RecordBatch | None:
-        """The decisions about the rows with these keys; without earlier runs dropped rows have no `duplicate_in`."""
-        found = super().decided_about(row_keys)
-        return found if found is None or self.earlier else found.drop_columns(["duplicate_in", "kept_in_run"])
-
-    @property
-    def saves_index(self) -> bool:
-        """Whether the result holds an index of its kept rows."""
-        return bool(self.config.save_index)
-
-    def index(self, sketches: pa.RecordBatch) -> pa.RecordBatch:
-        """The index of the kept rows of a batch of sketches."""
-        return index_rows(sketches, self.look_up(sketches.column("row_key")).column("reason").is_null())
-
-
-def check_indexed(config: Any, names: Sequence[str], kept: Sequence[str]) -> None:
-    """Raise ConfigError where a config has or reads an index, and the values of `names` are not those of `kept`."""
-    found = [getattr(config, name) for name in names]
-    for name, value in (("save_index", config.save_index), ("against", config.against)):
-        if value and found != [*kept]:
-            needed, have = (
-                " and ".join(f"{n} {v}" for n, v in zip(names, values, strict=True)) for values in (kept, found)
-            )
-            raise ConfigError(f"{name}: rows of earlier runs must stay, so it needs {needed}; found {have}")
-
-
-def _overlap(keys: npt.NDArray[np.uint64], wanted: npt.NDArray[np.uint64]) -> bool:
-    return len(keys) > 0 and len(wanted) > 0 and bool(keys[0] <= wanted.max() and keys[-1] >= wanted.min())
-
-
-def write_decisions(out: Path, batches: Iterable[pa.RecordBatch]) -> None:
-    """Write a decisions file; columns that a batch does not have are null."""
-    temporary = out.with_name(f".{out.name}.{os.getpid()}.tmp")
-    with pa.OSFile(str(temporary), "wb") as file, pa.ipc.new_file(file, DECISIONS) as writer:
-        for batch in batches:
-            columns = [batch.column(f.name).cast(f.type) if f.name in batch.schema.names
-                       else pa.nulls(batch.num_rows, f.type) for f in DECISIONS]  # fmt: skip
-            writer.write_batch(pa.record_batch(columns, schema=DECISIONS))
-    temporary.rename(out)
-
-
-def frequent_survivors(rows: SketchRows, counts: npt.NDArray[np.int64]) -> list[tuple[str, int]]:
-    """(id, count) of the rows with the largest counts, at most `MAX_ALARMS`; counts int64 (rows,) may be shorter."""
-    most = np.flatnonzero(counts)
-    most = most[np.argsort(-counts[most], kind="stable")][:MAX_ALARMS]
-    return list(zip(rows.ids(most).to_pylist(), counts[most].tolist(), strict=True))
-
-
-# Policies: which of the rows that count as one stays.
-
-
-def check_policy(policy: str) -> None:
-    """Raise ConfigError where a policy is none of first, longest, highest:<column>."""
-    if policy not in ("first", "longest") and not score_column(policy):
-        raise ConfigError(f"policy must be first, longest or highest:<column>, found {policy!r}")
-
-
-def score_column(policy: str) -> str:
-    """The column of `highest:<column>`; "" for another policy."""
-    return policy.removeprefix("highest:") if policy.startswith("highest:") else ""
-
-
-def policy_rank(batch: pa.RecordBatch, policy: str, lengths: Callable[[], pa.Array]) -> pa.Array:
-    """float64 for each row; of rows that count as one the highest stays, and null counts as lowest.
-
-    `lengths` gives the characters of each row. The column of a score may be a field of `extra`, where ingest keeps the
-    user's own.
-    """
-    column = score_column(policy)
-    if policy == "longest":
-        return lengths().cast(pa.float64())
-    if column in batch.schema.names:
-        kind = batch.schema.field(column).type
-        numeric = pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
-        return batch.column(column).cast(pa.float64()) if numeric else pa.nulls(len(batch), pa.float64())
-    if not column or "extra" not in batch.schema.names:
-        return pa.nulls(len(batch), pa.float64())
-    return pa.array([_number(extra, column) for extra in batch.column("extra").to_pylist()], pa.float64())
-
-
-def _number(extra: str | None, name: str) -> float | None:
-    value: Any = orjson.loads(extra).get(name) if extra else None
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-        return None
-    return float(value)
-
-
-def policy_order(
-    rows: SketchRows, row_key: npt.NDArray[np.uint64], policy: str, begin: int = 0, *, whole: bool = True
-) -> npt.NDArray[np.int64]:
-    """Numbers of the rows from `begin` on in the policy's order, ties by row_key; sketches have a column `rank`.
-
-    Raises:
-        ConfigError: the rows are all rows (`whole`), and the policy's column holds no number in any of them.
-    """
-    if policy == "first":
-        keys = row_key[begin:]
-        in_order = bool((keys[1:] > keys[:-1]).all())  # as ingest numbers them
-        return np.arange(begin, begin + len(keys)) if in_order else begin + np.argsort(keys, kind="stable")
-    ranks = [batch.column("rank").to_numpy(zero_copy_only=False) for batch in rows.batches]
-    rank = np.concatenate([np.empty(0, np.float64), *ranks])
-    if whole and len(rank) and np.isnan(rank).all():
-        raise ConfigError(f"policy {policy!r}: no row has a number in the column {score_column(policy)!r}")
-    return np.lexsort((row_key, -rank))  # NaN sorts last
-
-
-def source_column(batch: pa.RecordBatch, name: str = "source") -> pa.Array:
-    """A column of strings (the source) of each row; null where the rows have no such column."""
-    return batch.column(name).cast(pa.string()) if name in batch.schema.names else pa.nulls(len(batch), pa.string())
-
-
-def text_bytes(files: Sequence[Path]) -> tuple[int, int]:
-    """(rows, bytes of their columns before compression) of Parquet shards, for a forecast: footers are not checked yet.
-
-    Raises:
-        IntegrityError: a footer cannot be read.
-    """
-    try:
-        shards = [pq.read_metadata(file) for file in files]
-    except (OSError, pa.ArrowException) as e:
-        raise IntegrityError(
-            f"{files[0].parent}: a shard there has no readable footer ({e}). Run its stage again"
-        ) from None
-    sizes = (shard.row_group(n).total_byte_size for shard in shards for n in range(shard.num_row_groups))
-    return sum(shard.num_rows for shard in shards), sum(sizes)
-
-
 # The dedup stage.
 
 _CHECK = (
     "Check with `datakit pairs` whether these rows are duplicates, or only share a template, a prompt or a long "
     "passage; then compare less of them (on), or raise threshold. If they are duplicates, raise max_loss"
 )
-NO_CHAINS = (
-    "cluster must be star for conversations: each dropped one is compared, turn by turn, with the one that stays"
-)
-
 _SIGNATURES = "minhash"  # the column of saved signatures
+_LOOSER = "stay_but_for_loose"  # the ledger's note about them
 _ROW_BYTES = 80  # of a sketch, besides bands and shingles: key, id, source, digest, ...
 _TEXT_RATIO = 1.6  # bytes of shingle hashes per byte of English prose, rounded up; twice that in scripts without spaces
+_NOTES = {_LOOSER: 'more rows would be dropped with match = "loose": only letter case or sentence marks differ'}
 
 
 @dataclass(frozen=True)
-class Dedup(IndexedStage):
+class Dedup(ShuffleStage):
     """Drops every row that is a duplicate, and names the row that stays (`duplicate_of`, `similarity`).
 
-    Reasons are `exact_duplicate` (the normalised text is equal) and `near_duplicate`. `by_field` is set for preference
-    pairs, whose fields are compared by themselves too; `of_turns` for conversations, which have the reason `prefix` too
-    (see `alike`).
+    Reasons of documents are `exact_duplicate` (the normalised text is equal) and `near_duplicate`. Conversations and
+    preference pairs are compared turn by turn (`by_turn`); they have `loose_duplicate` and `prefix` too (see
+    `turn_digests`).
     """
 
     config: DedupConfig
-    by_field: bool = False
-    of_turns: bool = False
-    compared: "Compared | None" = None
+    by_turn: bool = False
 
     name: ClassVar[str] = "dedup"
     help: ClassVar[str] = "A near duplicate is dropped if its exact similarity to a row that stays reaches --threshold."
     Config: ClassVar[type] = DedupConfig
+    note_lines: ClassVar[Mapping[str, str]] = MappingProxyType(_NOTES)
     probe_kinds: ClassVar[tuple[str, ...]] = ("document", "conversation", "preference")
 
     def for_kind(self, kind: str) -> Self:
-        """The stage for rows of a kind: the fields of preference pairs are compared by themselves too."""
-        if kind == "conversation" and self.config.cluster != "star":
-            raise ConfigError(NO_CHAINS)
-        by_field = kind == "preference" and self.config.on != "prompt"
-        return replace(self, by_field=by_field, of_turns=kind == "conversation")
+        """The stage for rows of a kind: all but documents are compared turn by turn."""
+        return replace(self, by_turn=kind != "document")
+
+    @property
+    def compares_shingles(self) -> bool:
+        """Whether rows are compared by their shingles."""
+        return not self.by_turn or self.config.match == "near"
 
     def describe(self) -> tuple[str, ...]:
-        """The expected recall of the bands."""
-        if self.of_turns:
-            return (f"{self.name}: conversations are compared turn by turn, by the words that count",)
-        return (f"{self.name}: {self.config.expected_recall()}",)
+        """What counts as equal, and the expected recall of the bands."""
+        how = {"exact": "equal", "loose": "equal but for letter case and sentence marks", "near": "similar"}
+        line = f"{self.name}: roles and tools must be equal, and every turn {how[self.config.match]}"
+        recall = f"{self.name}: {self.config.expected_recall()}"
+        return (line,) * self.by_turn + (recall,) * self.compares_shingles
 
     def open(self) -> None:
         """Draw the permutations, build the character table, load the kernels."""
@@ -481,62 +230,146 @@ class Dedup(IndexedStage):
     def forecast(self, shards: Sequence[Path]) -> str:
         """The disk space for the sketches of the rows and for the comparison of all of them."""
         rows, text = text_bytes(shards)
-        sketches = rows * (_ROW_BYTES + 8 * self.config.num_bands) + int(_TEXT_RATIO * text)
-        keys = rows * 12 * (self.config.num_bands + 1)
-        disk = 2 * sketches + keys  # the sketches of rows that share a key are written again, group by group
+        bands = self.config.num_bands if self.compares_shingles else 0
+        sketches = rows * (_ROW_BYTES + 8 * bands) + int(_TEXT_RATIO * text) * self.compares_shingles
+        disk = 2 * sketches + rows * 12 * (bands + 1)  # the sketches of rows that share a key are written again
         line = f"{rows:,} rows, at most about {disk / 1e6:,.0f} MB of disk while they are compared"
         if self.config.save_index:
             line += f", and up to {sketches / 1e6:,.0f} MB for the index, which stays"
         return line + self.forecast_earlier()
 
     def sketch(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """Digest, bands and shingles of each row."""
-        from datakit.dedup.minhash import sketch
+        """What rows are compared by: digests, bands and shingles of each."""
+        from datakit.dedup import minhash, turn_digests
 
-        return sketch(batch, self.config)
+        return (minhash if "text" in batch.schema.names else turn_digests).sketch(batch, self.config)
 
-    def probe(self, rows: pa.RecordBatch) -> pa.RecordBatch:
-        """Sketches, and a digest of the lists of words that decide between turns: no few texts can hold all of them."""
-        from datakit.dedup.politeness import lists_digest
+    def keys(self, batch: pa.RecordBatch) -> Iterator[tuple[int, npt.NDArray[np.uint64], npt.NDArray[np.int64]]]:
+        """Half of each digest, the prefixes of conversations, the loose digest, and the bands."""
+        rows, names = np.arange(batch.num_rows), batch.schema.names
+        loose = self.config.match == "loose" and "loose" in names
+        yield 0, digest_halves(batch.column("loose" if loose else "digest"))[:, 0], rows
+        if "loose" in names and not loose:  # so that their number can be told
+            yield 1, digest_halves(batch.column("loose"))[:, 0], rows
+        if "prefixes" in names:
+            lists = batch.column("prefixes")
+            owners = np.repeat(rows, pc.list_value_length(lists).to_numpy(zero_copy_only=False))
+            yield 0, digest_halves(lists.flatten())[:, 0], owners + BEGINNING
+        if "shingles" in names:
+            described = np.flatnonzero(batch.column("shingles").is_valid().to_numpy(zero_copy_only=False))
+            for band in range(self.config.num_bands):
+                yield 2 + band, batch.column(f"band{band}").to_numpy()[described], described
 
-        return self.sketch(rows).append_column("lists", pa.array([lists_digest()] * rows.num_rows))
+    def totals(self, batch: pa.RecordBatch) -> dict[str, dict[str, int]]:
+        """Rows by source and language, and rows with a number in the column of the policy."""
+        ranked = pc.sum(pc.is_finite(batch.column("rank"))).as_py() or 0
+        return {name: counted_by(batch.column(name)) for name in ("source", "lang")} | {"ranked": {"rows": ranked}}
 
-    def compare(self, sketches: Sequence[SketchFile], units: CompareUnits) -> Self:
-        """Compare all rows, in work units."""
-        from datakit.dedup.compare import compare
+    def check_totals(self, totals: dict[str, Counter[str]]) -> None:
+        """Refuse a policy whose column has no number in any row.
 
-        return replace(self, compared=compare(self, sketches, units))
-
-    def reduce(self, sketches: Sequence[Path], out: Path, *, workers: int) -> dict[str, Any]:
-        """Write the dropped rows, by row_key, to `out`; returns the LSH parameters, counts of pairs and alarms."""
-        from datakit.dedup.cluster import lsh_facts
-        from datakit.dedup.compare import merged
-
-        if self.compared is None:
-            files = [SketchFile.of(path) for path in sketches]
-            return self.compare(files, CompareUnits(out.parent, workers)).reduce(sketches, out, workers=workers)
-        write_decisions(out, merged(self.compared, Memory(self.config.memory_mb << 20, out.parent)))
-        return {"lsh": lsh_facts(self.config)} | self.compared.facts() | {"alarms": _alarms(self.compared, self.config)}
-
-    def decisions_of(self, verdict: "Verdict", numbers: npt.NDArray[np.int64], old: int) -> pa.RecordBatch:
-        """The decisions about one group of rows, by row_key.
-
-        numbers int64 (rows,): each row's number among all; the first `old` rows of the group are of earlier runs.
+        Raises:
+            ConfigError: it has none.
         """
-        rows = np.flatnonzero(verdict.survivor >= 0)
-        reasons = pa.array(["near_duplicate", "exact_duplicate", "prefix"]).take(
-            pa.array(np.where(verdict.prefix[rows], 2, verdict.exact[rows]))
-        )
-        dropped = pa.record_batch(
-            {
-                "row_key": verdict.sketches.row_key[rows],
-                "reason": reasons,
-                "duplicate_of": verdict.sketches.ids(verdict.survivor[rows]),
-                "similarity": verdict.similarity[rows],
-                "duplicate_in": self.versions_of(numbers[verdict.survivor[rows]]),
-            }
-        )
-        return in_key_order([dropped, _stands_for(verdict, old, self.config.save_duplicates)])
+        if (column := score_column(self.config.policy)) and totals and not totals["ranked"]["rows"]:
+            raise ConfigError(f"policy {self.config.policy!r}: no row has a number in the column {column!r}")
+
+    def decide_rows(self, rows: GatheredRows, memory: Memory, threads: int) -> Decided:
+        """The decisions about one group, and what is known of the rows that others are dropped for."""
+        from datakit.dedup.cluster import decide
+
+        verdict = decide(rows, self.config, memory)
+        dropped = verdict.survivor >= 0
+        sizes = np.bincount(verdict.survivor[dropped], minlength=len(rows))
+        most = np.flatnonzero(sizes)
+        most = most[np.argsort(-sizes[most], kind="stable")][: MAX_ALARMS + 1]
+        survivors = zip(sizes[most], rows.numbers[most], rows.ids(most), strict=True)
+        lost: dict[str, Counter[str]] = {"source": Counter(), "lang": Counter()}
+        for batch, begin in zip(rows.batches, rows.begins, strict=False):
+            for name in lost if begin >= rows.old else ():  # the rows of an index have neither
+                gone = batch.column(name).filter(pa.array(dropped[begin : begin + batch.num_rows]))
+                lost[name].update(counted_by(gone))
+        counts = {name: dict(counted) for name, counted in lost.items()} | {
+            "candidates": verdict.facts,
+            "largest_bucket": {str(verdict.facts["largest_bucket_rows"]): 1},
+            "sizes": {
+                str(size): int((sizes[rows.old :] == size).sum()) for size in np.unique(sizes[rows.old :]) if size
+            },
+            "large": {"rows": int((sizes >= self.config.max_cluster_rows).sum())},
+        }
+        listed = [[int(count), int(number), name.as_py()] for count, number, name in survivors]
+        return Decided(self._decisions(rows, verdict, sizes), counts, listed)
+
+    def _decisions(self, rows: GatheredRows, verdict: "Verdict", sizes: npt.NDArray[np.int64]) -> pa.RecordBatch:
+        """The decisions: why rows are dropped, and what kept rows stand for."""
+        from datakit.dedup.cluster import REASONS
+
+        row_key = np.concatenate([batch.column("row_key").to_numpy() for batch in rows.batches])
+        gone = np.flatnonzero(verdict.survivor >= 0)
+        dropped = {
+            "row_key": row_key[gone],
+            "reason": pa.array(REASONS).take(pa.array(verdict.reason[gone])),
+            "duplicate_of": rows.ids(verdict.survivor[gone]),
+            "similarity": verdict.similarity[gone],
+            "duplicate_in": self.versions_of(rows.numbers[verdict.survivor[gone]]),
+        }
+        told = rows.old + np.flatnonzero((sizes > 0)[rows.old :] | verdict.looser[rows.old :])
+        stay = {
+            "row_key": pa.array(row_key[told]),
+            "cluster_size": pa.array(sizes[told] + 1),
+            "looser": pa.array(verdict.looser[told]),
+        }
+        if self.config.save_duplicates:
+            others = gone[verdict.survivor[gone] >= rows.old]
+            others = others[np.lexsort((row_key[others], verdict.survivor[others]))]
+            starts = pa.array(np.concatenate(([0], np.cumsum(sizes[told]))), pa.int32())
+            stay["duplicates"] = pa.ListArray.from_arrays(
+                starts, rows.ids(others), mask=pa.array(sizes[told] == 0)
+            )  # fmt: skip
+        return in_key_order([pa.record_batch(dropped), pa.record_batch(stay)])
+
+    def summarize(self, compared: Compared) -> dict[str, Any]:
+        """The LSH parameters, counts of pairs and clusters, and alarms."""
+        from datakit.dedup.cluster import FACTS, size_histogram
+
+        counts, sizes = compared.count("candidates"), compared.count("sizes")
+        largest = max(map(int, compared.count("largest_bucket")), default=0)
+        survivors = compared.survivors()
+        kept = compared.rows - compared.count("source").total()
+        found: dict[str, Any] = {"lsh": lsh_facts(self.config)} if self.compares_shingles else {}
+        return found | {
+            "candidates": {name: largest if name == "largest_bucket_rows" else counts[name] for name in FACTS},
+            "largest_cluster_rows": survivors[0][1] + 1 if survivors else int(compared.rows > 0),
+            "cluster_sizes": size_histogram({int(size): rows for size, rows in sizes.items()}, kept),
+            "alarms": self._alarms(compared, survivors),
+        }
+
+    def _alarms(self, compared: Compared, survivors: list[tuple[str, int]]) -> list[str]:
+        """Alarms about rows with many duplicates, and about sources and languages that are nearly lost."""
+        config = self.config
+        lost, languages = compared.count("lang"), compared.total("lang")
+        vanished = [
+            f"the language {name!r} vanishes: each of its {rows} rows is dropped as the duplicate of a row in another "
+            "language"
+            for name, rows in sorted(languages.items(), key=lambda item: (-item[1], item[0]))
+            if name and lost[name] == rows >= config.min_alarm_rows
+        ]
+        large = [
+            f"{count + 1} rows count as one: all but {name!r} are dropped as its duplicates (max_cluster_rows is "
+            f"{config.max_cluster_rows}); look whether they share boilerplate"
+            for name, count in survivors if count >= config.max_cluster_rows
+        ]  # fmt: skip
+        large += [""] * (compared.count("large")["rows"] - len(large))
+        sources = Losses("rows", compared.total("source"), compared.count("source"))
+        return [
+            *worst_first(large, "rows stand for more rows than that"),
+            *sources.alarms(config.max_loss, config.min_alarm_rows, _CHECK, survivors),
+            *worst_first(vanished, "languages vanish"),
+        ]
+
+    def unchanged(self, row_keys: npt.NDArray[np.uint64]) -> bool:
+        """No: kept rows get the size of their cluster."""
+        return False
 
     def decide(self, batch: pa.RecordBatch) -> Decision:
         """Look the rows up by row_key."""
@@ -560,53 +393,21 @@ class Dedup(IndexedStage):
             columns=columns,
             drop_columns={"duplicate_of": found.column("duplicate_of"), "similarity": similarity}
             | self.survivor_columns(found),
+            notes={_LOOSER: pc.sum(found.column("looser")).as_py() or 0},
         )
 
-    def unchanged(self, row_keys: npt.NDArray[np.uint64]) -> bool:
-        """No: kept rows get the size of their cluster."""
-        return False
 
-
-def _stands_for(verdict: "Verdict", old: int, with_ids: bool) -> pa.RecordBatch:
-    """The sizes of the clusters of this run's rows that others are dropped for, and perhaps the ids of the others."""
-    rows = old + np.flatnonzero(verdict.cluster_rows[old:])
-    counts = verdict.cluster_rows[rows]
-    columns = {"row_key": pa.array(verdict.sketches.row_key[rows]), "cluster_size": pa.array(counts + 1)}
-    if with_ids:
-        dropped = np.flatnonzero(verdict.survivor >= old)
-        dropped = dropped[np.lexsort((verdict.sketches.row_key[dropped], verdict.survivor[dropped]))]
-        starts = pa.array(np.concatenate(([0], np.cumsum(counts))), pa.int32())
-        columns["duplicates"] = pa.ListArray.from_arrays(starts, verdict.sketches.ids(dropped))
-    return pa.record_batch(columns)
-
-
-def in_key_order(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
-    """Decisions about different rows as one batch, in the order of their keys."""
-    table = pa.concat_tables([pa.Table.from_batches([batch]) for batch in batches], promote_options="default")
-    (made,) = table.sort_by("row_key").combine_chunks().to_batches(max_chunksize=max(table.num_rows, 1)) or [
-        pa.RecordBatch.from_pylist([], table.schema)
-    ]
-    return made
-
-
-def _alarms(compared: "Compared", config: DedupConfig) -> list[str]:
-    """Alarms about rows with many duplicates, and about sources and languages that are nearly lost."""
-    sources, languages = (compared.losses(name) for name in ("source", "lang"))
-    vanished = [
-        f"the language {name!r} vanishes: each of its {rows} rows is dropped as the duplicate of a row in another "
-        "language"
-        for name, rows in sorted(languages.whole.items(), key=lambda item: (-item[1], item[0]))
-        if languages.lost[name] == rows >= config.min_alarm_rows
-    ]
-    survivors = [(name, count) for count, _, name in compared.survivors()]
-    large = [
-        f"{count + 1} rows count as one: all but {name!r} are dropped as its duplicates (max_cluster_rows is "
-        f"{config.max_cluster_rows}); look whether they share boilerplate"
-        for name, count in survivors if count >= config.max_cluster_rows
-    ]  # fmt: skip
-    large += [""] * (sum(record["large"] for record in compared.decides) - len(large))
-    return [
-        *worst_first(large, "rows stand for more rows than that"),
-        *sources.alarms(config.max_loss, config.min_alarm_rows, _CHECK, survivors),
-        *worst_first(vanished, "languages vanish"),
-    ]
+def lsh_facts(config: DedupConfig) -> dict[str, Any]:
+    """The parameters of the bands and the recall that they give, for the manifest."""
+    chance = {
+        s: candidate_probability(s, config.num_bands, config.rows_per_band)
+        for s in (config.threshold, *(n / 20 for n in range(21)))
+    }
+    return {
+        "num_perm": config.num_perm,
+        "num_bands": config.num_bands,
+        "rows_per_band": config.rows_per_band,
+        "seed": config.seed,
+        "expected_recall": {f"{config.threshold:g}": chance[config.threshold]},
+        "candidate_probability": {f"{n / 20:.2f}": chance[n / 20] for n in range(21)},
+    }

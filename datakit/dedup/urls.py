@@ -16,9 +16,7 @@ import pyarrow.compute as pc
 
 from datakit.config import option, shares
 from datakit.data import compared_fields
-from datakit.dedup.exact import Memory, SketchRows, first_equal_rows
-from datakit.dedup.sharing import SharedRows, SharingStage
-from datakit.dedup.stage import (
+from datakit.dedup.comparison import (
     at_least,
     check_indexed,
     check_policy,
@@ -29,6 +27,9 @@ from datakit.dedup.stage import (
     text_bytes,
     write_decisions,
 )
+from datakit.dedup.exact import first_equal_rows
+from datakit.dedup.sharing import SharedRows, SharingStage
+from datakit.dedup.shuffle import Memory, SketchRows
 from datakit.errors import ConfigError
 from datakit.stage import MAX_ALARMS, Decision, Losses
 from datakit.text.page_urls import page_form, urls_at

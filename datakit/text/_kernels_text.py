@@ -21,6 +21,7 @@ _NOT_NFC = 8  # words.NOT_NFC
 _CCC_SHIFT = 8  # words.CCC_SHIFT
 _BLOCK = 64  # bytes at a time: LLVM turns such loops into vector instructions
 _ONE = np.uint64(1)
+_SHIFT = np.uint64(33)
 _SPACED = np.arange(256, dtype=np.uint8)  # ASCII white space as a space
 _SPACED[[*range(0x09, 0x0E), *range(0x1C, 0x20)]] = 0x20
 
@@ -33,16 +34,22 @@ def _is_ascii(block):
     return seen < 0x80
 
 
+@kernel(inline="always")
+def finalize(h):
+    """A hash whose bits all depend on all bits of `h` (MurmurHash3's finalizer: Appleby, 2011); never 2**64 - 1."""
+    h = (h ^ h >> _SHIFT) * np.uint64(0xFF51AFD7ED558CCD)
+    h = (h ^ h >> _SHIFT) * np.uint64(0xC4CEB9FE1A85EC53)
+    return min(h ^ h >> _SHIFT, np.uint64(2**64 - 2))
+
+
 @kernel
 def hash_values(data, offsets, out):
-    """A 64-bit hash of the bytes of each value (uint64 per row): FNV-1a, then the finalizer of MurmurHash3."""
+    """A 64-bit hash of the bytes of each value (uint64 per row): FNV-1a, then `finalize`."""
     for row in range(len(offsets) - 1):
         h = np.uint64(0xCBF29CE484222325)
         for i in range(offsets[row], offsets[row + 1]):
             h = (h ^ np.uint64(data[i])) * np.uint64(0x100000001B3)
-        h = (h ^ h >> np.uint64(33)) * np.uint64(0xFF51AFD7ED558CCD)
-        h = (h ^ h >> np.uint64(33)) * np.uint64(0xC4CEB9FE1A85EC53)
-        out[row] = h ^ h >> np.uint64(33)
+        out[row] = finalize(h)
 
 
 @kernel

@@ -25,7 +25,7 @@ from typing import Any
 
 import pytest
 
-import datakit.dedup.compare as compare
+import datakit.dedup.shuffle as shuffle
 import datakit.filter.blocklists as blocklists
 import datakit.filter.fasttext_model as fasttext_model
 import datakit.filter.perplexity as perplexity
@@ -714,8 +714,8 @@ class Elsewhere(CompareUnits):
 def test_units_of_a_comparison_fetch_what_other_machines_wrote(
     project: Path, s3: "boto3.Client", monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(compare, "GROUP_ROWS", 9)
-    monkeypatch.setattr(compare, "RANGE_KEYS", 40)
+    monkeypatch.setattr(shuffle, "GROUP_ROWS", 9)
+    monkeypatch.setattr(shuffle, "RANGE_KEYS", 40)
     stage = Dedup(DedupConfig())
     stage.open()
     texts = [json.loads(line)["text"] for path in write_rows(project) for line in Path(path).read_text().splitlines()]

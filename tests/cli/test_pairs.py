@@ -2,6 +2,7 @@
 
 import json
 import random
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from datakit.manifest import load
+from datakit.report.pairs import compare
 
 WORDS = [f"word{n}" for n in range(500)]
 
@@ -133,3 +135,38 @@ def test_two_columns_stand_side_by_side_where_there_is_room(datakit: Callable, d
         assert any("{+word" in line.split("│")[2] for line in wide)
     assert "141 of 151 shingles of 5 words are in both" in datakit("explain", "near", "--manifest", "out").out
     assert "the compared texts are equal" in datakit("explain", "same", "--manifest", "out").out
+
+
+@pytest.mark.parametrize(
+    ("name", "flags"),
+    [
+        ("sft/llamafactory/glaive_toolcall_en_demo.json", ["--match", "exact"]),
+        ("sft/llamafactory/glaive_toolcall_en_demo.json", ["--match", "near", "--threshold", "0.4"]),
+        ("sft/llamafactory/alpaca_zh_demo.json", ["--match", "loose"]),
+    ],
+)
+def test_every_drop_among_real_conversations_is_true(
+    datakit: Callable, project: Path, shared: Path, name: str, flags: list[str]
+) -> None:
+    """Counted again, turn by turn."""
+    said = datakit("dedup", shared / "corpora" / name, "--output", "out", "--max-loss", "1", *flags)
+    assert said.code == 0, said.err
+    manifest = load(project / "out/manifest.json")
+    kept, dropped = (
+        [row for shard in manifest.of_role(role) for row in pq.read_table(project / "out" / shard.path).to_pylist()]
+        for role in ("kept", "dropped")
+    )
+    rows = {row["id"]: row for row in (*kept, *dropped)}
+    assert dropped
+    for row in dropped:
+        one, other = (rows[name]["messages"] for name in (row["id"], row["duplicate_of"]))
+        if row["reason"] == "prefix":
+            other = other[: len(one)]
+        for field in ("role", "name", "tool_calls"):
+            assert [turn[field] for turn in one] == [turn[field] for turn in other]
+        pairs = [(a["content"] or "", b["content"] or "") for a, b in zip(one, other, strict=True)]
+        if row["reason"] == "near_duplicate":
+            assert row["similarity"] == min(compare(a, b, 5).similarity for a, b in pairs) >= 0.4
+        else:
+            fold = str.casefold if row["reason"] == "loose_duplicate" else str
+            assert all(fold("".join(re.findall(r"\w", a))) == fold("".join(re.findall(r"\w", b))) for a, b in pairs)

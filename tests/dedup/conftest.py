@@ -1,6 +1,7 @@
 """Runs dedup stages over rows as the engine does: sketch each shard, reduce, decide."""
 
 import tempfile
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -9,43 +10,56 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from datakit.data import MESSAGES
 from datakit.dedup.stage import Dedup, DedupConfig
+from datakit.stage import CompareUnits, SketchFile
+
+Messages = list[dict[str, Any]]
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """`rows` maps a dropped row's id to (reason, duplicate_of, similarity)."""
+    """`rows` maps a dropped row's id to (reason, duplicate_of, similarity). `groups`: how many were decided about."""
 
     rows: dict[str, tuple[str, str, float]]
     kept: list[str]
     facts: dict[str, Any]
+    notes: Counter[str]
+    groups: int
     decisions: bytes
 
 
 @pytest.fixture
-def run_dedup(tmp_path: Path) -> Callable[..., Outcome]:
-    """Deduplicate batches, or texts whose row numbers are their ids; `cut` is how many rows each shard has."""
+def run_dedup() -> Callable[..., Outcome]:
+    """See `deduplicate`."""
+    return deduplicate
 
-    def run(rows: pa.RecordBatch | Sequence[str], *, cut: int = 1000, workers: int = 2, **config: Any) -> Outcome:
-        batch = rows if isinstance(rows, pa.RecordBatch) else documents(rows)
-        stage = Dedup(DedupConfig(**config)).for_kind("preference" if "chosen" in batch.schema.names else "document")
-        stage.open()
-        shards = [batch.slice(begin, cut) for begin in range(0, max(batch.num_rows, 1), cut)]
-        files = [write(stage.sketch(shard), tmp_path / f"{i}.arrow") for i, shard in enumerate(shards)]
-        facts = stage.reduce(files, tmp_path / "decisions.arrow", workers=workers)
-        bound = stage.bind(tmp_path / "decisions.arrow")
-        dropped, kept = {}, []
+
+def deduplicate(rows: pa.RecordBatch | Sequence[str], *, cut: int = 1000, workers: int = 2, **config: Any) -> Outcome:
+    """Deduplicate batches, or texts whose row numbers are their ids; `cut` is how many rows each shard has."""
+    batch = rows if isinstance(rows, pa.RecordBatch) else documents(rows)
+    names = batch.schema.names
+    kind = "document" if "text" in names else "conversation" if "messages" in names else "preference"
+    stage = Dedup(DedupConfig(**config)).for_kind(kind)
+    stage.open()
+    shards = [batch.slice(begin, cut) for begin in range(0, max(batch.num_rows, 1), cut)]
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        files = [write(stage.sketch(shard), folder / f"{i}.arrow") for i, shard in enumerate(shards)]
+        compared = stage.compare([SketchFile.of(file) for file in files], CompareUnits(folder, workers))
+        facts = compared.reduce(files, folder / "decisions.arrow", workers=workers)
+        bound = stage.bind(folder / "decisions.arrow")
+        outcome = Outcome({}, [], facts, Counter(), len(compared.compared.decides), bound.decisions.read_bytes())
         for shard in shards:
             decision = bound.decide(shard)
+            outcome.notes.update(decision.notes)
             columns = (decision.reasons, *decision.drop_columns.values())
-            for name, *found in zip(shard.column("id").to_pylist(), *(c.to_pylist() for c in columns), strict=True):
+            for row, *found in zip(shard.column("id").to_pylist(), *(c.to_pylist() for c in columns), strict=True):
                 if found[0] is None:
-                    kept.append(name)
+                    outcome.kept.append(row)
                 else:
-                    dropped[name] = tuple(found)
-        return Outcome(dropped, kept, facts, (tmp_path / "decisions.arrow").read_bytes())
-
-    return run
+                    outcome.rows[row] = tuple(found)
+    return outcome
 
 
 def write(batch: pa.RecordBatch, path: Path) -> Path:
@@ -74,6 +88,28 @@ def documents(texts: Sequence[str], **columns: Any) -> pa.RecordBatch:
         "id": pa.array(map(str, range(len(texts))), pa.string()),
     }
     return pa.record_batch(head | columns | {"text": pa.array(texts, pa.string())})
+
+
+def talk(*turns: str, system: str = "") -> Messages:
+    """Turns of a user and an assistant, in turn, after a system prompt if there is one."""
+    made: Messages = [{"role": "system", "content": system}] if system else []
+    return made + [{"role": ("user", "assistant")[n % 2], "content": t} for n, t in enumerate(turns)]
+
+
+def conversations(*rows: Messages, ids: Sequence[str] = (), **columns: Any) -> pa.RecordBatch:
+    """Rows with their number as id, if they have no other."""
+    keys = pa.array(range(len(rows)), pa.uint64())
+    names = pa.array(ids or map(str, range(len(rows))), pa.string())
+    return pa.record_batch({"row_key": keys, "id": names, "messages": pa.array(rows, MESSAGES)} | columns)
+
+
+def preferences(rows: Sequence[Sequence[Messages]]) -> pa.RecordBatch:
+    """Pairs of prompt, chosen, rejected."""
+    sides = {
+        name: pa.array([row[n] for row in rows], MESSAGES) for n, name in enumerate(("prompt", "chosen", "rejected"))
+    }
+    keys = {"row_key": pa.array(range(len(rows)), pa.uint64()), "id": [str(i) for i in range(len(rows))]}
+    return pa.record_batch(keys | sides)
 
 
 def run_level(

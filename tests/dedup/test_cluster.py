@@ -9,9 +9,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from datakit.dedup._kernels_cluster import least_of_class, least_shared, shared_values, size_class
-from datakit.dedup.cluster import BLOCK_ROWS, Clusters, components, star
-from datakit.dedup.exact import Memory
+from datakit.dedup.cluster import Stars, size_histogram, star
 from datakit.dedup.minhash import Buckets, find_buckets
+from datakit.dedup.shuffle import Memory
 
 MEMORY = Memory(1 << 30, Path(tempfile.gettempdir()))
 Row = tuple[frozenset[int], tuple[int, ...]]  # shingles, band hashes
@@ -29,30 +29,27 @@ def laid_out(sets: list[frozenset[int]]) -> tuple[list[np.ndarray], np.ndarray, 
     return memory, address, np.array([len(values) for values in memory], dtype=np.int64)
 
 
-def find(
-    rows: list[Row], least: Fraction, index_threshold: int, workers: int = 1, block_rows: int = BLOCK_ROWS
-) -> Clusters:
+def find(rows: list[Row], least: Fraction, index_threshold: int, keep: int = 1) -> Stars:
     memory, address, length = laid_out([shingles for shingles, _ in rows])
     bands = np.array([bands for _, bands in rows], dtype=np.uint64).reshape(len(rows), -1)
-    buckets = find_buckets(lambda n: bands[:, n], bands.shape[1], len(rows), MEMORY)
-    clusters = star(buckets, address, length, least, MEMORY, index_threshold, workers=workers, block_rows=block_rows)
+    buckets = find_buckets(list(bands.T), len(rows), MEMORY)
+    stars = star(buckets, address, length, least, MEMORY, index_threshold=index_threshold, keep=keep)
     assert len(memory) == len(rows)
-    return clusters
+    return stars
 
 
-def reference(rows: list[Row], least: Fraction) -> tuple[list[int], list[float]]:
+def reference(rows: list[Row], least: Fraction, keep: int = 1) -> tuple[list[int], list[float]]:
     """The definition in design.md: each row against every earlier kept row."""
     survivor, similarity = [], []
     for i, (shingles, bands) in enumerate(rows):
-        survivor.append(-1)
-        similarity.append(1.0)
+        similar = []
         for j in range(i):
-            if survivor[j] >= 0 or not any(a == b for a, b in zip(bands, rows[j][1], strict=True)):
-                continue
             jaccard = Fraction(len(shingles & rows[j][0]), len(shingles | rows[j][0]))
-            if jaccard >= least:
-                survivor[i], similarity[i] = j, int(jaccard * 1000 + Fraction(1, 2)) / 1000
-                break
+            shares = any(a == b for a, b in zip(bands, rows[j][1], strict=True))
+            if survivor[j] < 0 and shares and jaccard >= least:
+                similar.append((j, int(jaccard * 1000 + Fraction(1, 2)) / 1000))
+        survivor.append(similar[0][0] if len(similar) >= keep else -1)
+        similarity.append(similar[0][1] if len(similar) >= keep else 1.0)
     return survivor, similarity
 
 
@@ -61,41 +58,14 @@ some_rows = st.lists(st.tuples(few_shingles, st.tuples(st.integers(0, 1), st.int
 thresholds = st.sampled_from([Fraction(1, 5), Fraction(1, 2), Fraction(3, 4), Fraction(1)])
 
 
-@given(some_rows, thresholds, st.sampled_from([0, 1, 3, 64]))
-@example([(frozenset({1}), (0, 0)), (frozenset({1, 2}), (0, 1)), (frozenset({1}), (1, 0))], Fraction(1, 2), 0)
+@given(some_rows, thresholds, st.sampled_from([0, 1, 3, 64]), st.integers(1, 3))
+@example([(frozenset({1}), (0, 0)), (frozenset({1, 2}), (0, 1)), (frozenset({1}), (1, 0))], Fraction(1, 2), 0, 1)
 @settings(max_examples=400)
-def test_star_follows_its_definition_walked_or_indexed(rows: list[Row], least: Fraction, index_threshold: int) -> None:
-    clusters = find(rows, least, index_threshold)
-    assert (clusters.survivor.tolist(), clusters.similarity.tolist()) == reference(rows, least)
-
-
-@given(some_rows, thresholds, st.sampled_from([0, 1, 3]), st.sampled_from([1, 2, 5]))
-@settings(max_examples=200)
-def test_star_follows_its_definition_block_by_block(
-    rows: list[Row], least: Fraction, index_threshold: int, block_rows: int
+def test_star_follows_its_definition_walked_or_indexed(
+    rows: list[Row], least: Fraction, index_threshold: int, keep: int
 ) -> None:
-    clusters = find(rows, least, index_threshold, block_rows=block_rows)
-    assert (clusters.survivor.tolist(), clusters.similarity.tolist()) == reference(rows, least)
-
-
-@pytest.mark.parametrize("index_threshold", [0, 2, 64])
-def test_workers_change_neither_what_star_decides_nor_what_it_counts(index_threshold: int) -> None:
-    rng = np.random.default_rng(9)
-    base = [frozenset(map(int, rng.choice(4000, 60, replace=False))) for _ in range(400)]
-    rows: list[Row] = []
-    for _ in range(9000):
-        family = int(rng.integers(len(base)))
-        changed = frozenset(map(int, rng.integers(5000, 9000, int(rng.integers(0, 12)))))
-        rows.append((base[family] | changed, (family, int(rng.integers(20)))))
-    one = find(rows, Fraction(9, 10), index_threshold, workers=1, block_rows=4096)
-    assert 100 < (one.survivor < 0).sum() < 8000
-    for workers in (2, 5):
-        other = find(rows, Fraction(9, 10), index_threshold, workers=workers, block_rows=4096)
-        assert (other.survivor == one.survivor).all() and (other.similarity == one.similarity).all()
-        counted = (other.pairs_compared, other.entries_visited)
-        assert counted == (one.pairs_compared, one.entries_visited)
-    apart = find(rows, Fraction(9, 10), index_threshold, block_rows=64)
-    assert (apart.survivor == one.survivor).all() and (apart.similarity == one.similarity).all()
+    clusters = find(rows, least, index_threshold, keep)
+    assert (clusters.survivor.tolist(), clusters.similarity.tolist()) == reference(rows, least, keep)
 
 
 @pytest.mark.parametrize("index_threshold", [0, 8])
@@ -175,57 +145,12 @@ def test_size_classes_grow_and_begin_at_their_least_size() -> None:
         assert least_of_class(c) <= n < least_of_class(c + 1) <= max(n * 1.02, n + 1) + 1
 
 
-def chains(rows: list[Row], least: Fraction, index_threshold: int) -> Clusters:
-    memory, address, length = laid_out([shingles for shingles, _ in rows])
-    bands = np.array([bands for _, bands in rows], dtype=np.uint64).reshape(len(rows), -1)
-    buckets = find_buckets(lambda n: bands[:, n], bands.shape[1], len(rows), MEMORY)
-    clusters = components(buckets, address, length, least, MEMORY, index_threshold)
-    assert len(memory) == len(rows)
-    return clusters
-
-
-def test_components_name_the_first_row_and_its_true_similarity() -> None:
-    sets = [frozenset(range(i, i + 10)) for i in (0, 5, 10, 50)]
-    rows: list[Row] = list(zip(sets, [(1, 10), (1, 20), (2, 20), (2, 20)], strict=True))
-    clusters = chains(rows, Fraction(1, 3), 64)
-    assert clusters.survivor.tolist() == [-1, 0, 0, -1], "the last shares bands, and no shingle"
-    assert clusters.similarity.tolist() == [1.0, 0.333, 0.0, 1.0]
-    assert (chains(rows, Fraction(1, 2), 64).survivor == -1).all()
-
-
-@given(some_rows, thresholds, st.sampled_from([0, 1, 3, 64]))
-@settings(max_examples=300)
-def test_components_are_chains_of_rows_that_share_a_band_and_are_similar(
-    rows: list[Row], least: Fraction, index_threshold: int
-) -> None:
-    alike = [
-        [
-            any(x == y for x, y in zip(bands, others, strict=True)) and Fraction(len(a & b), len(a | b)) >= least
-            for b, others in rows
-        ]
-        for a, bands in rows
-    ]
-    reach = np.linalg.matrix_power(np.array(alike, object), len(rows)) > 0
-    expected = [int(np.flatnonzero(reach[row])[0]) for row in range(len(rows))]
-    found = chains(rows, least, index_threshold).survivor
-    assert [row if survivor < 0 else survivor for row, survivor in enumerate(found.tolist())] == expected
-
-
-@pytest.mark.parametrize(("common", "own"), [(95, 5), (22, 5), (1, 5)], ids=["0.90", "0.69", "0.09"])
-def test_components_of_a_flood_are_not_quadratic(common: int, own: int) -> None:
-    count = 20_000
-    rows: list[Row] = [
-        (frozenset(range(common)) | frozenset(range(1000 + own * i, 1000 + own * (i + 1))), (3, i))
-        for i in range(count)
-    ]
-    clusters = chains(rows, Fraction(3, 4), 64)
-    similar = Fraction(common, common + 2 * own) >= Fraction(3, 4)
-    assert (clusters.survivor < 0).sum() == (1 if similar else count)
-    assert clusters.pairs_compared < 70 * count
-    assert clusters.entries_visited < 140 * count
-
-
 def test_nothing_in_nothing_out() -> None:
     empty = Buckets(np.empty((14, 0), np.int32), np.empty(0, np.int64))
     clusters = star(empty, np.empty(0, np.uint64), np.empty(0, np.int64), Fraction(3, 4), MEMORY)
     assert len(clusters.survivor) == len(clusters.similarity) == clusters.pairs_compared == 0
+
+
+def test_clusters_are_counted_by_size() -> None:
+    assert size_histogram({1: 4, 2: 3, 3: 1, 6: 2, 7: 1}, 20) == {"1": 9, "2": 4, "3": 3, "4-7": 3, "8-15": 1}
+    assert size_histogram({}, 0) == {}

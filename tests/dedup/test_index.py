@@ -1,9 +1,7 @@
 """Runs against earlier ones: what they skip, and that their results equal one run over all rows."""
 
 import random
-import tempfile
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,21 +12,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from datakit.config import sha256_file
-from datakit.dedup import politeness
-from datakit.dedup.index import EarlierRun, RemovedRows, fingerprint
-from datakit.dedup.minhash import Buckets
+from datakit.dedup.index import RemovedRows, fingerprint
 from datakit.dedup.repeats import DedupRepeats, RepeatsConfig
-from datakit.dedup.stage import Dedup, DedupConfig, IndexedStage
+from datakit.dedup.stage import Dedup, DedupConfig
 from datakit.dedup.urls import DedupUrls, UrlsConfig
-from datakit.engine.runner import index_unit
 from datakit.errors import ConfigError, IntegrityError
-from datakit.manifest import Shard
 from tests.dedup.conftest import write
+from tests.dedup.runs import DEDUP, Runs, jointly_and_apart, rows
 from tests.dedup.test_stage import edited, families, prose
 
-Fate = tuple[Any, ...]
-DEDUP = Dedup(DedupConfig())
 LEVELS = {
     "urls": DedupUrls(UrlsConfig()),
     "lines": DedupRepeats(RepeatsConfig(min_words_left=12, min_words=2)),
@@ -37,75 +29,6 @@ LEVELS = {
     "tokens": DedupRepeats(RepeatsConfig(min_words_left=12, window=9, unit="token")),
     "shares": DedupRepeats(RepeatsConfig(max_repeated_share=0.6, window=5, unit="token")),
 }
-
-
-def rows(texts: Sequence[str], name: str) -> pa.RecordBatch:
-    keys = pa.array(range(len(texts)), pa.uint64())
-    names = pa.array([f"{name}{i}" for i in range(len(texts))], pa.string())
-    urls = pa.array([f"https://example.org/{len(text) % 40}" if len(text) % 3 else None for text in texts], pa.string())
-    return pa.record_batch({"row_key": keys, "id": names, "url": urls, "text": pa.array(texts, pa.string())})
-
-
-@dataclass
-class Runs:
-    """Dedup runs one after another, each against all before it."""
-
-    folder: Path
-    stage: IndexedStage
-    done: tuple[EarlierRun, ...] = ()
-
-    def add(self, batch: pa.RecordBatch, cut: int = 7, workers: int = 2) -> dict[str, Fate]:
-        """What became of the rows that were dropped, (reason, survivor, ...), or lost some of their text."""
-        data = self.folder / str(len(self.done))
-        data.mkdir()
-        stage = replace(self.stage, config=replace(self.stage.config, save_index=True), earlier=self.done)
-        shards = [batch.slice(begin, cut) for begin in range(0, max(batch.num_rows, 1), cut)]
-        files = [write(stage.sketch(shard), data / f"{i:05d}.arrow") for i, shard in enumerate(shards)]
-        stage.reduce(files, data / "decisions.arrow", workers=workers)
-        bound = stage.bind(data / "decisions.arrow")
-        index = tuple(
-            Shard(**index_unit(bound, data, i, [f.name, f.stat().st_size, sha256_file(f)])["shard"])
-            for i, f in enumerate(files)
-        )
-        self.done += (EarlierRun(f"run {len(self.done)}", f"v{len(self.done)}", data, index, RemovedRows(), 0),)
-        found = {}
-        for shard in shards:
-            decision = bound.decide(shard)
-            columns = [decision.reasons, *(c for n, c in decision.drop_columns.items() if n != "duplicate_in")]
-            columns += [] if isinstance(stage, Dedup | DedupUrls) else [decision.detail]
-            for name, *fate in zip(shard.column("id").to_pylist(), *(c.to_pylist() for c in columns), strict=True):
-                if fate[0] is not None:
-                    found[name] = tuple(fate)
-            for table in decision.side_tables.values():
-                for cut_row in table.to_pylist():
-                    where = cut_row.pop("duplicate_in", None)
-                    assert where == self.version_of(cut_row["duplicate_of"])
-                    found[cut_row["id"]] = (*found.get(cut_row["id"], ()), *list(cut_row.values())[2:])
-            if self.done[:-1]:
-                gone = [decision.drop_columns[n].to_pylist() for n in ("duplicate_of", "duplicate_in")]
-                assert all(where == self.version_of(of) for of, where in zip(*gone, strict=True) if of and ":" in of)
-        return found
-
-    def version_of(self, name: str | None) -> str | None:
-        """The version of the earlier run that has the row; None for the newest run."""
-        run = int(name.partition(":")[0]) if name and ":" in name else len(self.done) - 1
-        return f"v{run}" if run < len(self.done) - 1 else None
-
-
-def jointly_and_apart(
-    parts: Sequence[Sequence[str]], cut: int = 7, stage: IndexedStage = DEDUP, workers: int = 2
-) -> tuple[dict[str, Fate], dict[str, Fate]]:
-    with tempfile.TemporaryDirectory() as folder:
-        apart = dict[str, Fate]()
-        runs = Runs(Path(folder), stage)
-        for n, part in enumerate(parts):
-            apart |= runs.add(rows(part, f"{n}:"), cut, workers)
-        batches = [rows(part, f"{n}:") for n, part in enumerate(parts)]
-        table = pa.Table.from_batches(batches).combine_chunks()
-        table = table.set_column(0, "row_key", pa.array(range(table.num_rows), pa.uint64()))
-        (joint,) = table.to_batches() or [rows([], "")]
-        (Path(folder) / "joint").mkdir()
-        return Runs(Path(folder) / "joint", stage).add(joint, cut, workers), apart
 
 
 pool = st.sampled_from([*families(6, 40, seed=2), "short", "Short", "", "我们正在寻找一种更好的方法来清理训练数据"])
@@ -254,26 +177,6 @@ def test_old_rows_are_not_compared_with_each_other(tmp_path: Path) -> None:
     assert facts["candidates"]["pairs_compared"] == facts["candidates"]["entries_visited"] == 0
 
 
-def test_buckets_of_settled_rows_alone_are_left_out() -> None:
-    buckets = Buckets(np.array([[0, 0, 1, 1], [2, -1, 2, -1]], np.int32), np.array([2, 2, 2]))
-    buckets.leave_settled(3)
-    assert buckets.of_row.tolist() == [[-1, -1, 1, 1], [-1, -1, -1, -1]]
-
-
-def test_the_fingerprint_follows_the_lists_of_words(monkeypatch: pytest.MonkeyPatch) -> None:
-    plain = fingerprint(Dedup(DedupConfig()))
-    assert fingerprint(Dedup(DedupConfig())) == plain
-    monkeypatch.setattr(politeness, "_SOFT", politeness._SOFT + " zyx")
-    politeness.phrase_table.cache_clear()
-    politeness.lists_digest.cache_clear()
-    try:
-        assert fingerprint(Dedup(DedupConfig())) != plain
-    finally:
-        monkeypatch.undo()
-        politeness.phrase_table.cache_clear()
-        politeness.lists_digest.cache_clear()
-
-
 def test_the_fingerprint_follows_what_rows_are_compared_by() -> None:
     plain = fingerprint(Dedup(DedupConfig()))
     assert fingerprint(Dedup(DedupConfig(max_loss=0.9, max_cluster_rows=3))) == plain
@@ -284,7 +187,7 @@ def test_the_fingerprint_follows_what_rows_are_compared_by() -> None:
 @pytest.mark.parametrize(
     ("config", "values"),
     [
-        (DedupConfig, {"cluster": "components"}), (DedupConfig, {"policy": "longest"}),
+        (DedupConfig, {"policy": "longest"}),
         (UrlsConfig, {"policy": "highest:score"}),
     ],
 )  # fmt: skip

@@ -12,7 +12,6 @@ import pytest
 from datakit.report.pairs import compare
 from datakit.text.words import split_words
 from tests.dedup.conftest import documents
-from tests.dedup.test_stage import conversations, talk
 
 RunDedup = Callable[..., Any]
 
@@ -66,28 +65,6 @@ def test_planted_duplicates_are_found_and_distinct_rows_stay(
 def test_languages_in_one_dataset_do_not_meet(run_dedup: RunDedup, articles: dict[str, list[str]]) -> None:
     rows = [text for made in articles.values() for text in made]
     assert run_dedup(rows).rows == {}
-
-
-@pytest.mark.parametrize("name", DECLARATIONS)
-def test_prompts_and_answers_are_compared_in_every_script(
-    run_dedup: RunDedup, articles: dict[str, list[str]], name: str
-) -> None:
-    a, b, c, *others = articles[name]
-    system = "".join(others) + "".join(others)[::-1]
-    rows = conversations(
-        talk(a, b, system),
-        talk(one_word_changed(a), c, system),  # the prompt again
-        talk(c, one_word_changed(b), system),  # the answer again
-        talk(one_word_changed(a), one_word_changed(b), system),  # both
-        talk(b, a, system),  # the same words, said by the other
-    )
-    assert run_dedup(rows, on="prompt").kept == ["0", "2", "4"]
-    assert run_dedup(rows, on="answer").kept == ["0", "1", "4"]
-    dropped = run_dedup(rows).rows
-    assert dropped["3"][:2] == ("near_duplicate", "0") and dropped["3"][2] > 0.8
-    assert {"1", "2"}.isdisjoint(dropped), "half of each is new, however much the system prompt is of the rest"
-    other = conversations(talk(a, b, system), talk(a, b, others[0]))
-    assert run_dedup(other).rows == {} and run_dedup(other, include_system=False).kept == ["0"]
 
 
 @pytest.mark.parametrize("name", ["electron_8_langs.jsonl.zst", "opensource_guide_28_langs.jsonl.gz"])

@@ -14,23 +14,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from datakit.dedup.exact import Memory
 from datakit.dedup.minhash import (
-    Buckets,
     ShingleSets,
     band_hashes,
     find_buckets,
     permutations,
-    repeated_hashes,
     saved_signatures,
     shingle_sets,
     signatures,
 )
+from datakit.dedup.shuffle import Memory
 from datakit.dedup.stage import DedupConfig, candidate_probability
 from datakit.text.words import hash_words, split_words
 from tests.dedup.conftest import documents
 
-SPARE, SCARCE = Memory(1 << 30, Path(tempfile.gettempdir())), Memory(256, Path(tempfile.gettempdir()))
+MEMORY = Memory(256, Path(tempfile.gettempdir()))
 small_bands = arrays(np.uint64, st.tuples(st.integers(0, 20), st.integers(1, 4)), elements=st.integers(0, 4))
 
 
@@ -153,34 +151,9 @@ def test_saved_signatures_hold_the_values_of_each_row() -> None:
         assert (found.seed, found.scheme) == (9, "affine32")
 
 
-def found(bands: np.ndarray, memory: Memory = SPARE, workers: int = 1) -> Buckets:
-    return find_buckets(lambda n: bands[:, n], bands.shape[1], len(bands), memory, workers)
-
-
-@given(arrays(np.uint64, st.tuples(st.integers(0, 40), st.just(3)), elements=st.integers(0, 15).map(lambda n: n << 60)))
-def test_little_memory_gives_the_same_buckets(bands: np.ndarray) -> None:
-    assert len(bands) < 2 or SCARCE.ranges(len(bands) * 64) > 1
-    spare, scarce = found(bands), found(bands, SCARCE, workers=2)
-    assert np.array_equal(spare.of_row, scarce.of_row)
-    assert np.array_equal(spare.sizes, scarce.sizes)
-
-
-@given(arrays(np.uint64, st.integers(0, 40), elements=st.integers(0, 9).map(lambda n: n * 0x1234567812345678)))
-def test_hashes_that_occur_again_are_all_among_the_repeated_ones(hashes: np.ndarray) -> None:
-    rows = repeated_hashes(hashes, SPARE).tolist()
-    assert rows == sorted(set(rows))
-    assert {n for n, value in enumerate(hashes.tolist()) if (hashes == value).sum() > 1} <= set(rows)
-
-
-def test_few_rows_that_are_alone_are_among_the_repeated_ones() -> None:
-    hashes = np.random.default_rng(1).integers(0, 1 << 64, 100_000, np.uint64)
-    assert len(repeated_hashes(hashes, SPARE)) < 100_000 / 8
-    assert np.array_equal(repeated_hashes(hashes, SCARCE), repeated_hashes(hashes, SPARE))
-
-
 @given(small_bands)
 def test_rows_share_a_bucket_exactly_where_they_share_a_band(bands: np.ndarray) -> None:
-    buckets = found(bands, workers=2)
+    buckets = find_buckets(list(bands.T), len(bands), MEMORY)
     for row in range(len(bands)):
         for band in range(bands.shape[1]):
             fellows = bands[:, band] == bands[row, band]

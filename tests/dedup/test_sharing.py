@@ -10,9 +10,9 @@ import pyarrow as pa
 import pytest
 
 import datakit.dedup.sharing as sharing
-from datakit.dedup.exact import Memory
 from datakit.dedup.repeats import DedupRepeats, RepeatsConfig
 from datakit.dedup.sharing import SharingStage, share
+from datakit.dedup.shuffle import Memory
 from datakit.dedup.urls import DedupUrls
 from datakit.errors import IntegrityError
 from datakit.stage import CompareUnits, SketchFile

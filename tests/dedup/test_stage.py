@@ -1,26 +1,20 @@
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-import datasketch
-import numpy as np
 import orjson
 import pyarrow as pa
 import pytest
 
 from datakit.config import resolved
-from datakit.data import MESSAGES
-from datakit.dedup.exact import Memory
-from datakit.dedup.minhash import row_shingles, signatures
 from datakit.dedup.stage import Dedup, DedupConfig, chosen_bands
 from datakit.errors import ConfigError
-from datakit.report.pairs import compare, compare_fields
+from datakit.report.pairs import compare
 from datakit.stage import MAX_ALARMS, split
-from tests.dedup.conftest import documents
+from tests.dedup.conftest import conversations, documents, talk, write
 
 RunDedup = Callable[..., Any]
 WORDS = [f"word{i}" for i in range(3000)]
@@ -28,16 +22,6 @@ WORDS = [f"word{i}" for i in range(3000)]
 
 def prose(seed: int, words: int = 120) -> list[str]:
     return random.Random(seed).choices(WORDS, k=words)
-
-
-def preferences(rows: Sequence[tuple[str, str, str]]) -> pa.RecordBatch:
-    """Preference pairs: prompt, chosen, rejected."""
-    columns = {
-        name: pa.array([[{"role": role, "content": row[n]}] for row in rows], MESSAGES)
-        for n, (name, role) in enumerate([("prompt", "user"), ("chosen", "assistant"), ("rejected", "assistant")])
-    }
-    keys = {"row_key": pa.array(range(len(rows)), pa.uint64()), "id": [str(i) for i in range(len(rows))]}
-    return pa.record_batch(keys | columns)
 
 
 def edited(words: list[str], changes: int, seed: int) -> str:
@@ -107,22 +91,6 @@ def test_neither_shards_nor_workers_change_a_byte(run_dedup: RunDedup, cut: int,
     )
 
 
-@pytest.mark.parametrize("policy", ["first", "longest"])
-@pytest.mark.parametrize("workers", [1, 2])
-def test_a_budget_of_memory_changes_no_byte(
-    run_dedup: RunDedup, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, policy: str, workers: int
-) -> None:
-    texts = families(40, 900, seed=7)
-    expected = run_dedup(texts, policy=policy)
-    scarce = Memory(4000, tmp_path)
-    assert scarce.ranges(96 * len(texts)) > 64, "digests and bands are cut, and the tables of buckets lie on the disk"
-    monkeypatch.setattr("datakit.dedup.stage.Memory", lambda size, folder: scarce)
-    monkeypatch.setattr("datakit.dedup.exact._PART_ROWS", 61)
-    monkeypatch.setattr("datakit.dedup.cluster._ROWS_AT_ONCE", 47)
-    cut = run_dedup(texts, policy=policy, cut=100, workers=workers)
-    assert (cut.decisions, cut.facts) == (expected.decisions, expected.facts)
-
-
 def test_rows_that_come_out_of_order_are_compared_in_the_order_of_their_keys(run_dedup: RunDedup) -> None:
     texts = families(10, 200, seed=5)
     rows = documents(texts)
@@ -163,42 +131,24 @@ def test_policy_highest_of_a_column_without_numbers_is_refused(run_dedup: RunDed
         run_dedup(["a", "b"], policy="highest:quality")
 
 
-def test_short_rows_are_compared_by_letters_but_numbers_signs_and_negations_must_be_equal(run_dedup: RunDedup) -> None:
-    outcome = run_dedup(
-        ["Yes.", "yes", "Yess", "Yes.", "", "  ", "...", "?", "No.", "12", "13", "-12", "12.", "not yes"]
-    )
-    assert outcome.rows == {
-        "1": ("near_duplicate", "0", 1.0), "3": ("exact_duplicate", "0", 1.0), "5": ("exact_duplicate", "4", 1.0),
-        "12": ("near_duplicate", "9", 1.0),
-    }  # fmt: skip
-    short = ["Good morning everyone", "good morning, everyone!", "Good mornings everyone", "Good evening everyone"]
-    assert run_dedup(short).kept == ["0", "3"]
-    assert run_dedup(short, threshold=0.99).kept == ["0", "2", "3"]
-
-
-def test_formulas_and_code_are_compared_with_their_signs(run_dedup: RunDedup) -> None:
-    equations = [
-        "Solve -5*x + 2 = 52.",
-        "Solve 5*x - 2 = -52.",
-        "Solve -5*x+2=52",
-        "Ｓolve −５*x ＋ 2 ＝ 52",
-        "5² = 25",
-        "52 = 25",
+def test_rows_with_fewer_words_than_a_shingle_are_duplicates_only_of_equal_ones(run_dedup: RunDedup) -> None:
+    rows = [
+        "Yes.",
+        "yes",
+        "Yes. ",
+        "",
+        "  ",
+        "...",
+        "No.",
+        "Increase the pressure",
+        "Decrease the pressure",
+        "Increase\n the pressure",
     ]
-    assert run_dedup(equations).kept == ["0", "1", "4", "5"]
-    code = "def f(x, y):\n    total = 0\n    for k in range(x):\n        total += k * y\n    return {} * total\n"
-    rows = [code.format("x"), code.format("x") + "\n\n", code.format("2"), code.format("x").replace("* y", "+ y")]
-    assert run_dedup(rows).kept == ["0", "2", "3"]
-    assert run_dedup(rows, compare="words").kept == ["0", "2"]
-    assert run_dedup(rows, compare="characters").kept == ["0", "2", "3"]
-
-
-def test_equations_that_all_differ_all_stay(run_dedup: RunDedup) -> None:
-    texts = [
-        f"Solve {a}*x {sign} {b} = {c}." for a in range(2, 12) for b in range(1, 11) for c in range(15) for sign in "+-"
-    ]
-    assert run_dedup(texts).rows == {}
-    assert run_dedup(conversations(*(talk(text, "x = 1") for text in texts))).rows == {}
+    assert run_dedup(rows).rows == {n: ("exact_duplicate", of, 1.0) for n, of in {"2": "0", "4": "3", "9": "7"}.items()}
+    assert run_dedup(["one two three four", "one two three, four"]).rows == {}
+    assert run_dedup(["one two three four five", "one two three, four five"]).rows == {
+        "1": ("near_duplicate", "0", 1.0)
+    }
 
 
 @pytest.mark.parametrize(
@@ -220,91 +170,6 @@ def test_every_script_behaves_like_english(run_dedup: RunDedup, text: str) -> No
     assert outcome.rows["1"][2] == outcome.rows["3"][2] == 1.0 > outcome.rows["4"][2] >= 0.75
 
 
-def talk(prompt: str, answer: str, system: str = "", call: str | None = None) -> list[dict[str, str | None]]:
-    turns = [{"role": "system", "content": system}] if system else []
-    turns.append({"role": "user", "content": prompt})
-    return [*turns, {"role": "assistant", "content": answer, "tool_calls": call}]
-
-
-def conversations(*rows: list[dict[str, str | None]]) -> pa.RecordBatch:
-    keys = pa.array(range(len(rows)), pa.uint64())
-    return pa.record_batch(
-        {"row_key": keys, "id": [str(i) for i in range(len(rows))], "messages": pa.array(rows, MESSAGES)}
-    )
-
-
-def test_a_shared_system_prompt_makes_no_duplicates(run_dedup: RunDedup) -> None:
-    system = " ".join(prose(9, 500))
-    batch = conversations(*(talk(" ".join(prose(i, 30)), "Yes.", system) for i in range(5)))
-    assert run_dedup(batch).rows == {}
-    assert run_dedup(batch, include_system=False).rows == {}
-
-
-def test_prompts_or_answers_alone_can_be_compared(run_dedup: RunDedup) -> None:
-    question, answer = " ".join(prose(1, 30)), " ".join(prose(2, 30))
-    batch = conversations(talk(question, answer), talk(question, "No."), talk("Why?", answer))
-    assert run_dedup(batch).rows == {}
-    assert run_dedup(batch, on="prompt").kept == ["0", "2"]
-    assert run_dedup(batch, on="answer").kept == ["0", "1"]
-
-
-def test_answers_that_call_different_tools_are_different(run_dedup: RunDedup) -> None:
-    batch = conversations(talk("Go", "", call='[{"name": "up"}]'), talk("Go", "", call='[{"name": "down"}]'))
-    assert run_dedup(batch).rows == {}
-
-
-def test_a_preference_pair_is_one_row(run_dedup: RunDedup) -> None:
-    ask, good, bad = (" ".join(prose(seed, 40)) for seed in (1, 2, 3))
-    rows = [
-        (ask, good, bad),
-        (ask, good, bad),
-        (ask, bad, good),
-        (edited(prose(1, 40), 1, 0), good, "No."),
-        ("Why?", good, bad),
-    ]
-    batch = preferences(rows)
-    assert run_dedup(batch, on="prompt").kept == ["0", "4"]
-    assert run_dedup(batch, on="answer").kept == ["0", "2", "3"]
-    assert run_dedup(batch).rows == {"1": ("exact_duplicate", "0", 1.0)}
-
-
-def test_a_pair_whose_answers_changed_places_is_no_duplicate_however_long_the_prompt(run_dedup: RunDedup) -> None:
-    ask, good, bad = " ".join(prose(1, 900)), " ".join(prose(2, 40)), " ".join(prose(3, 40))
-    rows = [
-        (ask, good, bad),
-        (ask, bad, good),
-        (ask, "Yes.", "No."),
-        (ask, "No.", "Yes."),
-        (edited(prose(1, 900), 2, 0), "Yes!", "No!"),  # its answers have no runs of five words: they count as written
-        (edited(prose(1, 900), 2, 0), good, bad),
-        (edited(prose(1, 900), 3, 0), bad, good),
-        (edited(prose(1, 900), 4, 0), good, good),
-        ("a b", "c", "d e"),
-        ("a", "b c", "d e"),
-    ]
-    found = run_dedup(preferences(rows), num_bands=100, rows_per_band=1)
-    assert {name: fate[:2] for name, fate in found.rows.items()} == {
-        "5": ("near_duplicate", "0"), "6": ("near_duplicate", "1")
-    }  # fmt: skip
-    for name, (_, of, similarity) in found.rows.items():
-        assert compare_fields(rows[int(name)], rows[int(of)], 5).similarity == similarity
-    assert compare_fields(rows[0], rows[1], 5).only_first[0].startswith("chosen: ")
-    assert compare_fields(rows[2], rows[3], 5).only_second == ("chosen: No.", "rejected: Yes.")
-
-
-def test_the_sides_of_pairs_have_the_signatures_of_datasketch_too() -> None:
-    pairs = [(" ".join(prose(n, 40)), " ".join(prose(n + 9, 30)), "short" * (n % 2)) for n in range(6)]
-    made = row_shingles([pa.array(side) for side in zip(*pairs, strict=True)], 5)
-    values = signatures(made, 16, 1)
-    for row, (begin, end) in enumerate(pairwise(made.starts)):
-        hashes = made.hashes[begin:end]
-        assert (hashes[1:] > hashes[:-1]).all()
-        assert [int((hashes >> np.uint64(62) == n).sum()) for n in range(4)] == [36, 26, row % 2, 0]
-        theirs = datasketch.MinHash(num_perm=16, seed=1, hashfunc=int, scheme="affine32")
-        theirs.update_batch((hashes & np.uint64(0xFFFFFFFF)).tolist())
-        assert values[row].tolist() == theirs.hashvalues.tolist()
-
-
 def test_rows_of_a_flood_are_compared_once_each(run_dedup: RunDedup) -> None:
     words = prose(1, 300)
     outcome = run_dedup([" ".join([*words[:30], f"n{i}", *words[30:]]) for i in range(3000)])
@@ -313,14 +178,6 @@ def test_rows_of_a_flood_are_compared_once_each(run_dedup: RunDedup) -> None:
     assert outcome.facts["candidates"]["pairs_in_buckets"] > 1_000_000
     assert outcome.facts["largest_cluster_rows"] > 2900
     assert "rows count as one: all but '0' are dropped" in outcome.facts["alarms"][0]
-
-
-def test_components_follow_chains_and_say_how_little_is_left(run_dedup: RunDedup) -> None:
-    words = prose(1, 400)
-    chain = [" ".join(words[i : i + 100]) for i in range(0, 300, 5)]
-    outcome = run_dedup(chain, cluster="components")
-    assert min(similarity for _, _, similarity in outcome.rows.values()) < 0.2
-    assert len(run_dedup(chain).kept) > len(outcome.kept)
 
 
 def test_facts_hold_the_curve_and_are_json(run_dedup: RunDedup) -> None:
@@ -337,10 +194,15 @@ def test_no_rows_and_one_row(run_dedup: RunDedup) -> None:
     assert run_dedup(["only"]).kept == ["0"]
 
 
-def test_decisions_fit_a_split(run_dedup: RunDedup, tmp_path: Any) -> None:
-    batch = conversations(talk("Hello there my old friend", "Hi"), talk("Hello there my old friend", "Hi"))
-    run_dedup(batch)
-    stage = Dedup(DedupConfig()).bind(tmp_path / "decisions.arrow")
+def bound(batch: pa.RecordBatch, folder: Path, kind: str = "document", **config: Any) -> Dedup:
+    stage = Dedup(DedupConfig(**config)).for_kind(kind)
+    stage.reduce([write(stage.sketch(batch), folder / "0.arrow")], folder / "decisions.arrow", workers=1)
+    return stage.bind(folder / "decisions.arrow")
+
+
+def test_decisions_fit_a_split(tmp_path: Path) -> None:
+    batch = conversations(talk("Hello", "Hi"), talk("Hello", "Hi"))
+    stage = bound(batch, tmp_path, "conversation")
     kept, dropped = split(batch, stage.decide(batch), stage.name)
     assert kept.column("id").to_pylist() == ["0"]
     assert dropped.select(["id", "reason", "detail", "duplicate_of"]).to_pylist() == [
@@ -419,7 +281,7 @@ def test_kept_rows_know_what_they_stand_for(run_dedup: RunDedup, tmp_path: Any) 
     texts = [numbered(n) for n in (3, 4, 3, 5, 3, 5)]
     facts = run_dedup(texts, cut=4, save_duplicates=True).facts
     assert facts["cluster_sizes"] == {"1": 1, "2": 1, "3": 1}
-    stage = Dedup(DedupConfig(save_duplicates=True)).bind(tmp_path / "decisions.arrow")
+    stage = bound(documents(texts), tmp_path, save_duplicates=True)
     kept, dropped = split(documents(texts), stage.decide(documents(texts)), "dedup")
     assert kept.select(["id", "cluster_size", "duplicates"]).to_pylist() == [
         {"id": "0", "cluster_size": 3, "duplicates": ["2", "4"]},
@@ -436,7 +298,7 @@ def test_explain_shows_what_differs() -> None:
     assert found.only_second == ("two three four five seven",)
     assert (found.similarity, found.equal) == (0.333, False)
     assert compare("short\u00a0 text", "short text", 5).similarity == 1.0
-    assert compare("short", "Short", 5).similarity == 1.0 > compare("short", "shorts", 5).similarity == 0.8
+    assert compare("short", "Short", 5).similarity == 0.0
 
 
 def sourced(texts: list[str], sources: list[str], langs: list[str | None]) -> pa.RecordBatch:
@@ -466,7 +328,7 @@ def test_sources_and_languages_that_are_lost_are_told(run_dedup: RunDedup) -> No
 
 def test_the_worst_of_many_are_told_and_the_others_counted(run_dedup: RunDedup) -> None:
     texts = [numbered(n // 3) for n in range(3 * (MAX_ALARMS + 4))]
-    alarms = run_dedup(texts, max_cluster_rows=2).facts["alarms"]
+    alarms = run_dedup(texts, max_cluster_rows=2, max_loss=1.0).facts["alarms"]
     assert len(alarms) == MAX_ALARMS + 1
     assert alarms[0].startswith("3 rows count as one: all but '0' ")
     assert alarms[-1] == "4 more rows stand for more rows than that"

@@ -1,0 +1,168 @@
+"""From the text of a turn to the form by which turns are equal, and from the digests of turns to those of rows."""
+
+# mypy: disallow-untyped-defs=False, check-untyped-defs=False
+
+import numpy as np
+
+from datakit.kernels import kernel
+from datakit.text._kernels_text import decode, encode, finalize
+
+_WORD, _SPACE, _LETTER, _NUMBER = 1, 4, 16, 64  # as in words.CharacterTable
+_FOLD_SHIFT = 16
+_TAB = 4  # columns
+
+# By ASCII character. Quotes and brackets may stand between a word and its sentence mark.
+_MARKS, _CLOSING, _SIGNS = np.zeros(128, np.bool_), np.zeros(128, np.bool_), np.zeros(128, np.bool_)
+_MARKS[[ord(char) for char in ".,!?;"]] = True
+_CLOSING[[ord(char) for char in "\"')"]] = True
+_SIGNS[[ord(char) for char in "#$%&*+/<=>@[\\]^_`{|}~"]] = True
+
+
+@kernel
+def _entry(code, pages, entries):
+    return np.int64(entries[np.int64(pages[code >> 8]) << 8 | code & 255])
+
+
+@kernel
+def _is_break(code):
+    return 0x0A <= code <= 0x0D or code == 0x85 or code == 0x2028 or code == 0x2029
+
+
+@kernel
+def _narrow(code):
+    """The ASCII form of a full-width character; of the ideographic full stop, too. Others are themselves."""
+    if code == 0x3002:
+        return np.int64(0x2E)
+    return code - 0xFEE0 if 0xFF01 <= code <= 0xFF5E else code
+
+
+@kernel
+def _is_closing(code):
+    """Quotes and brackets that close: ASCII ones, 2019, 201D, 300D, 300F, FF09."""
+    if code < 0x80:
+        return _CLOSING[code]
+    return code == 0x2019 or code == 0x201D or code == 0x300D or code == 0x300F or code == 0xFF09
+
+
+@kernel
+def _is_mark(code):
+    code = _narrow(code)
+    return code < 0x80 and _MARKS[code]
+
+
+@kernel
+def has_code(data, begin, end, pages, entries):
+    """Whether a text may be code or a formula.
+
+    That is: it has an ASCII sign that prose lacks, an indented line, a point or an opening bracket right between a
+    letter and a letter or digit, as in `a.b` and `f(x)`, or a hyphen that begins a word, as in `-1` and `-v`.
+    """
+    i, indented, letter, space, joint = begin, False, False, True, False
+    while i < end:
+        code, width = decode(data, i, end)
+        entry = _entry(code, pages, entries)
+        if entry & _SPACE:
+            indented = True if _is_break(code) else indented
+            if indented and not _is_break(code) and i + width < end:
+                after, _ = decode(data, i + width, end)
+                if not _entry(after, pages, entries) & _SPACE:
+                    return True
+        elif (code < 0x80 and _SIGNS[code]) or (joint and entry & _WORD):
+            return True
+        else:
+            indented = False
+        joint = (letter and (code == 0x2E or code == 0x28)) or (space and code == 0x2D)
+        letter, space = entry & _LETTER > 0, entry & _SPACE > 0
+        i += width
+    return False
+
+
+@kernel
+def _ends_word(code, data, i, end, pages, entries):
+    """Whether the sentence mark before byte i ends a word: a full-width one where no digit follows, any other one
+    before white space, a further mark, something that closes, or the end."""
+    if i >= end:
+        return True
+    after, _ = decode(data, i, end)
+    entry = _entry(after, pages, entries)
+    if code >= 0x80:
+        return entry & _NUMBER == 0
+    return entry & _SPACE > 0 or _is_mark(after) or _is_closing(after)
+
+
+@kernel
+def _plain(data, i, end, loose, pages, entries, folds, out, at):
+    """Write one text as `plain_turns` says; returns where it ends."""
+    start, gap, columns = at, 0, 0  # gap: 1 after white space, 2 after a line break
+    letters, word = 0, False  # letters before this place, and whether a word ends there, but for marks and what closes
+    while i < end:
+        code, width = decode(data, i, end)
+        entry = _entry(code, pages, entries)
+        begin, i = i, i + width
+        if entry & _SPACE:
+            if _is_break(code):
+                gap, columns = 2, 0
+            else:
+                gap = max(gap, 1)
+                columns = (columns // _TAB + 1) * _TAB if code == 0x09 else columns + 1
+            letters, word = 0, False
+            continue
+        counts = not (loose and word and _is_mark(code) and (letters > 1 or _narrow(code) != 0x21))
+        if not counts and _ends_word(code, data, i, end, pages, entries):
+            continue
+        if gap and at > start:
+            out[at] = 0x0A if gap == 2 and columns else 0x20
+            at += 1
+            for _ in range(columns if gap == 2 else 0):
+                out[at] = 0x20
+                at += 1
+        gap = 0
+        fold = entry >> _FOLD_SHIFT
+        if loose and fold:
+            for k in range(3):
+                if folds[fold, k] >= 0:
+                    at = encode(np.int64(folds[fold, k]), out, at)
+        else:
+            for k in range(begin, i):
+                out[at] = data[k]
+                at += 1
+        letters = letters + 1 if entry & _LETTER else letters if _is_closing(code) else 0
+        word = entry & _WORD > 0 or (word and _is_closing(code))
+    return at
+
+
+@kernel
+def plain_turns(data, offsets, loose, pages, entries, folds, out, out_offsets):
+    """Each text with its white space as single spaces, but for the indentation of its lines.
+
+    A line break before white space is a line feed and as many spaces as there are columns: so lines without indentation
+    may be broken anywhere, and no other text has a line feed. White space at both ends is left out. With `loose`, a
+    text without code is case-folded and loses the sentence marks at the ends of words; one after a digit or a single
+    letter that may be a factorial (`5!`) stays.
+
+    `out` holds 4 times the bytes of the texts: a tab becomes 4 spaces, folding makes at most three bytes of one.
+    """
+    at = 0
+    for row in range(len(offsets) - 1):
+        out_offsets[row] = at
+        begin, end = offsets[row], offsets[row + 1]
+        fold = loose and not has_code(data, begin, end, pages, entries)
+        at = _plain(data, begin, end, fold, pages, entries, folds, out, at)
+    out_offsets[len(offsets) - 1] = at
+
+
+@kernel
+def chain(digests, starts, states, every):
+    """Chain the digests of turns, uint64 (turns, 2). `states` uint64 (rows, 2) holds where each row begins, and becomes
+    its digest; `every` uint64 (turns, 2) becomes the state after each turn.
+
+    The turns of row r are those from `starts[r]` to `starts[r + 1]`. A step is a bijection of the state for one turn,
+    and of the turn for one state: two rows that differ in one turn alone never meet.
+    """
+    for row in range(len(starts) - 1):
+        a, b = states[row, 0], states[row, 1]
+        for turn in range(starts[row], starts[row + 1]):
+            a = finalize(a ^ digests[turn, 0]) + b
+            b = finalize(b ^ digests[turn, 1]) + a
+            every[turn, 0], every[turn, 1] = a, b
+        states[row, 0], states[row, 1] = a, b

@@ -1,0 +1,202 @@
+"""Conversations and preference pairs are compared turn by turn: two rows are equal if their roles, tools and turns are.
+
+Each turn has one digest, of its role, its name, its texts and the calls of tools in it, each with its length before it.
+The digests are chained, so that the state after each turn stands for the beginning of the row up to there. One turn
+more or less, or a text that moved from one turn to another, makes another digest; a context that rows share, however
+long, says nothing.
+
+`match = "exact"`: two texts are equal that differ in Unicode form (NFC) and white space only; indentation counts.
+`match = "loose"`: in texts without code, letter case and sentence marks at the ends of words do not count either.
+`match = "near"`: rows whose text shares a band of MinHash values are compared, turn by turn, by the Jaccard similarity
+of their shingles, and the least similar turn decides. A turn shorter than a shingle has one value, its own hash, so it
+must be equal. The number of the turn is in the high bits of its values, so that the set of a row holds all of its
+turns.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from datakit.data import row_chunks, string_array, string_buffers
+from datakit.dedup import _kernels_turns as kernels
+from datakit.dedup.minhash import ShingleSets, bands_of, row_columns, shingle_sets, text_of
+from datakit.dedup.shuffle import digest_halves
+from datakit.dedup.stage import DedupConfig
+from datakit.text.words import binary_digest, character_table, compose, hash_values
+
+DIGESTS = pa.large_list(pa.field("item", pa.binary(16), nullable=False))
+TURN_SHIFT = 48
+"""The bits of a shingle's hash in the set of a row; the number of its turn is above them."""
+
+_MAX_TURNS = (1 << 64 - TURN_SHIFT) - 2  # turns after that count as one
+_CONTEXT = pa.array(["system", "developer", "tool", "function"])
+_CHUNK_BYTES = 1 << 20
+TEXTS = ("role", "name", "reasoning_content", "content", "tool_calls")
+
+Halves = npt.NDArray[np.uint64]
+
+
+@dataclass(frozen=True, slots=True)
+class RowTurns:
+    """The turns of some rows, one after another; those of row i are from `starts[i]` to `starts[i + 1]`.
+
+    field int64 (turns,): 0 for a conversation or the prompt of a pair, 1 for the chosen answer, 2 for the rejected one.
+    The others are string arrays (turns,). tools: the schemas of each row, a string array (rows,).
+    """
+
+    starts: npt.NDArray[np.int64]
+    field: npt.NDArray[np.int64]
+    tools: pa.Array
+    role: pa.Array
+    name: pa.Array
+    reasoning_content: pa.Array
+    content: pa.Array
+    tool_calls: pa.Array
+
+
+def turns_of(batch: pa.RecordBatch, config: DedupConfig) -> RowTurns:
+    """What is compared of each row: the turns that `on` asks for, in order.
+
+    With `include_system` also system prompts, tool results and the schemas of tools; the latter not of answers alone.
+    """
+    conversation = "messages" in batch.schema.names
+    columns = ["messages"] if conversation else ["prompt", "chosen", "rejected"]
+    asked = {"all": columns, "prompt": columns[:1], "answer": columns[-2:]}[config.on]
+    parts = [batch.column(name) for name in asked]
+    turns = pa.concat_arrays([part.flatten() for part in parts])
+    counts = [pc.fill_null(pc.list_value_length(part), 0).to_numpy(zero_copy_only=False) for part in parts]
+    row = np.concatenate([np.repeat(np.arange(len(batch)), count) for count in counts])
+    field = np.repeat([columns.index(name) for name in asked], [int(count.sum()) for count in counts])
+    role = pc.fill_null(pc.struct_field(turns, "role"), "")
+    context = pc.is_in(role, _CONTEXT).to_numpy(zero_copy_only=False)
+    wanted = ~context
+    if conversation and config.on != "all":
+        said = pc.equal(role, "assistant").to_numpy(zero_copy_only=False)
+        wanted &= said if config.on == "answer" else ~said
+    if config.include_system and not (conversation and config.on == "answer"):
+        wanted |= context
+    order = np.flatnonzero(wanted)
+    order = order[np.argsort(row[order], kind="stable")]
+    texts = {name: _strings(turns, name, order) for name in TEXTS}
+    tools = pa.array([""] * len(batch), pa.string())
+    if "tools" in batch.schema.names and config.include_system and config.on != "answer":
+        tools = pc.fill_null(batch.column("tools"), "").cast(pa.string())
+    starts = np.searchsorted(row[order], np.arange(len(batch) + 1)).astype(np.int64)
+    return RowTurns(starts, field[order], tools=tools, **texts)
+
+
+def _strings(turns: pa.Array, name: str, order: npt.NDArray[np.int64]) -> pa.Array:
+    """A field of the chosen turns as strings; "" where it is null or missing."""
+    if turns.type.get_field_index(name) < 0:
+        return pa.array([""] * len(order), pa.string())
+    return pc.fill_null(pc.struct_field(turns, name), "").cast(pa.string()).take(pa.array(order))
+
+
+def plain(texts: pa.Array, loose: bool) -> pa.Array:
+    """Each text in the form that is equal for texts that count as equal: see `_kernels_turns.plain_turns`."""
+    table = character_table()
+    data, offsets = string_buffers(compose(texts))
+    pieces, sizes = [np.empty(0, np.uint8)], [np.empty(0, np.int64)]
+    for begin, end in row_chunks(offsets, _CHUNK_BYTES):
+        out = np.empty(4 * int(offsets[end] - offsets[begin]) + 4, np.uint8)
+        ends = np.empty(end - begin + 1, np.int64)
+        kernels.plain_turns(
+            data, offsets[begin : end + 1], loose, table.pages, table.entries, table.folds, out, ends
+        )  # fmt: skip
+        pieces.append(out[: ends[-1]].copy())
+        sizes.append(np.diff(ends))
+    return string_array(np.concatenate(pieces), np.concatenate(([0], np.cumsum(np.concatenate(sizes)))))
+
+
+def chained(turns: RowTurns, parts: Sequence[pa.Array]) -> tuple[Halves, Halves]:
+    """(the digest of each row, the state after each turn), uint64 (n, 2); the digest of a turn is of some string
+    arrays.
+
+    A turn is hashed as its field and the lengths of its parts, each with a colon behind it, and then the parts. So no
+    text can be taken for the end of one part and the beginning of another.
+    """
+    lengths = [pa.array(turns.field), *(pc.binary_length(part) for part in parts)]
+    head = pc.binary_join_element_wise(*(length.cast(pa.string()) for length in lengths), "", ":")
+    digests = digest_halves(binary_digest(pc.binary_join_element_wise(head, *parts, "")))
+    states, every = digest_halves(binary_digest(turns.tools)).copy(), np.empty_like(digests)
+    kernels.chain(np.ascontiguousarray(digests), turns.starts, states, every)
+    return states, every
+
+
+def digests_of(turns: RowTurns, loose: bool) -> tuple[Halves, Halves]:
+    """The digests of rows, and of their beginnings, as `chained` gives them."""
+    texts = plain(turns.reasoning_content, loose), plain(turns.content, loose)
+    return chained(turns, [turns.role, turns.name, *texts, turns.tool_calls])
+
+
+def sketch(batch: pa.RecordBatch, config: DedupConfig) -> pa.RecordBatch:
+    """For each row its `row_columns`, its number of `turns`, its digests `digest` (exact) and `loose`.
+
+    Where they are needed also `whole`, the digest of everything in the row (to keep several answers of a prompt),
+    `prefixes`, the digests of the proper beginnings of a conversation, and the bands and `shingles` of near duplicates.
+    """
+    turns = turns_of(batch, config)
+    exact, loose = (digests_of(turns, how) for how in (False, True))
+    columns = row_columns(batch, config, lambda: text_of(batch, config)) | {
+        "turns": pa.array(np.diff(turns.starts).astype(np.uint64)),
+        "digest": _binary(exact[0]),
+        "loose": _binary(loose[0]),
+    }
+    if config.keep_per_prompt > 1:
+        everything = replace(config, on="all", keep_per_prompt=1, include_system=True)
+        columns["whole"] = _binary(digests_of(turns_of(batch, everything), False)[0])
+    if config.prefix and config.on == "all" and "messages" in batch.schema.names:
+        inner = np.ones(len(exact[1]), np.bool_)
+        inner[turns.starts[1:][np.diff(turns.starts) > 0] - 1] = False  # the last turn of a row ends the whole of it
+        states = (loose if config.match == "loose" else exact)[1][inner]
+        ends = np.concatenate(([0], np.cumsum(np.maximum(np.diff(turns.starts) - 1, 0))))
+        columns["prefixes"] = pa.LargeListArray.from_arrays(pa.array(ends), _binary(states), type=DIGESTS)
+    if config.match == "near":
+        columns |= _near_columns(batch, turns, config)
+    return pa.record_batch(columns)
+
+
+def _binary(halves: Halves) -> pa.Array:
+    data = pa.py_buffer(np.ascontiguousarray(halves))
+    return pa.Array.from_buffers(pa.binary(16), len(halves), [None, data])
+
+
+def _near_columns(batch: pa.RecordBatch, turns: RowTurns, config: DedupConfig) -> dict[str, pa.Array]:
+    """The bands of each row's text, and the `shingles` of its turns; null where the text is shorter than a shingle.
+
+    What must be equal is mixed into the bands: rows of other roles, calls or tools share none.
+    """
+    found = shingle_sets(text_of(batch, config), config.shingle_words)
+    frame = chained(turns, [turns.role, turns.name, turns.tool_calls])[0]
+    bands = bands_of(found, config) ^ frame[:, :1]
+    sets, starts = sets_of_turns(turns, config.shingle_words), turns.starts
+    lengths = sets.starts[starts[1:] * 2] - sets.starts[starts[:-1] * 2]
+    long = np.diff(found.starts) > 0
+    kept = ShingleSets(
+        sets.hashes[np.repeat(long, lengths)], np.concatenate(([0], np.cumsum(np.where(long, lengths, 0))))
+    )
+    named = {f"band{n}": pa.array(np.ascontiguousarray(band)) for n, band in enumerate(bands.T)}
+    return named | {"shingles": kept.lists()}
+
+
+def sets_of_turns(turns: RowTurns, shingle_words: int) -> ShingleSets:
+    """Two sets for each turn, of its reasoning and of its content; each value has the number of its set in the row
+    above `TURN_SHIFT`, so that the sets of a row, one after another, are one ascending set."""
+    number = len(turns.content)
+    place = np.arange(2 * number).reshape(2, number).T.ravel()  # reasoning and content of each turn side by side
+    texts = pa.concat_arrays([turns.reasoning_content, turns.content]).take(pa.array(place))
+    found = shingle_sets(compose(texts), shingle_words)
+    sizes = np.diff(found.starts)
+    short = (sizes == 0) & ((place >= number) | (pc.binary_length(texts).to_numpy() > 0))
+    starts = np.concatenate(([0], np.cumsum(sizes + short)))
+    values, of_short = np.empty(starts[-1], np.uint64), np.zeros(starts[-1], np.bool_)
+    of_short[starts[:-1][short]] = True
+    values[of_short] = hash_values(plain(texts.filter(pa.array(short)), False))
+    values[~of_short] = found.hashes
+    at = np.arange(2 * number) - np.repeat(2 * turns.starts[:-1], 2 * np.diff(turns.starts))
+    above = np.minimum(np.repeat(at, np.diff(starts)), _MAX_TURNS).astype(np.uint64) << np.uint64(TURN_SHIFT)
+    return ShingleSets(values >> np.uint64(64 - TURN_SHIFT) | above, starts)

@@ -1,0 +1,90 @@
+"""Runs of one dedup stage, each against all before it, and one run over all of their rows."""
+
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from datakit.config import sha256_file
+from datakit.dedup.comparison import IndexedStage
+from datakit.dedup.index import EarlierRun, RemovedRows
+from datakit.dedup.stage import Dedup, DedupConfig
+from datakit.dedup.urls import DedupUrls
+from datakit.engine.runner import index_unit
+from datakit.manifest import Shard
+from tests.dedup.conftest import write
+
+Fate = tuple[Any, ...]
+DEDUP = Dedup(DedupConfig())
+
+
+def rows(texts: Sequence[str], name: str) -> pa.RecordBatch:
+    keys = pa.array(range(len(texts)), pa.uint64())
+    names = pa.array([f"{name}{i}" for i in range(len(texts))], pa.string())
+    urls = pa.array([f"https://example.org/{len(text) % 40}" if len(text) % 3 else None for text in texts], pa.string())
+    return pa.record_batch({"row_key": keys, "id": names, "url": urls, "text": pa.array(texts, pa.string())})
+
+
+@dataclass
+class Runs:
+    """Dedup runs one after another, each against all before it."""
+
+    folder: Path
+    stage: IndexedStage
+    done: tuple[EarlierRun, ...] = ()
+
+    def add(self, batch: pa.RecordBatch, cut: int = 7, workers: int = 2) -> dict[str, Fate]:
+        """What became of the rows that were dropped, (reason, survivor, ...), or lost some of their text."""
+        data = self.folder / str(len(self.done))
+        data.mkdir()
+        stage = replace(self.stage, config=replace(self.stage.config, save_index=True), earlier=self.done)
+        shards = [batch.slice(begin, cut) for begin in range(0, max(batch.num_rows, 1), cut)]
+        files = [write(stage.sketch(shard), data / f"{i:05d}.arrow") for i, shard in enumerate(shards)]
+        stage.reduce(files, data / "decisions.arrow", workers=workers)
+        bound = stage.bind(data / "decisions.arrow")
+        index = tuple(
+            Shard(**index_unit(bound, data, i, [f.name, f.stat().st_size, sha256_file(f)])["shard"])
+            for i, f in enumerate(files)
+        )
+        self.done += (EarlierRun(f"run {len(self.done)}", f"v{len(self.done)}", data, index, RemovedRows(), 0),)
+        found = {}
+        for shard in shards:
+            decision = bound.decide(shard)
+            columns = [decision.reasons, *(c for n, c in decision.drop_columns.items() if n != "duplicate_in")]
+            columns += [] if isinstance(stage, Dedup | DedupUrls) else [decision.detail]
+            for name, *fate in zip(shard.column("id").to_pylist(), *(c.to_pylist() for c in columns), strict=True):
+                if fate[0] is not None:
+                    found[name] = tuple(fate)
+            for table in decision.side_tables.values():
+                for cut_row in table.to_pylist():
+                    where = cut_row.pop("duplicate_in", None)
+                    assert where == self.version_of(cut_row["duplicate_of"])
+                    found[cut_row["id"]] = (*found.get(cut_row["id"], ()), *list(cut_row.values())[2:])
+            if self.done[:-1]:
+                gone = [decision.drop_columns[n].to_pylist() for n in ("duplicate_of", "duplicate_in")]
+                assert all(where == self.version_of(of) for of, where in zip(*gone, strict=True) if of and ":" in of)
+        return found
+
+    def version_of(self, name: str | None) -> str | None:
+        """The version of the earlier run that has the row; None for the newest run."""
+        run = int(name.partition(":")[0]) if name and ":" in name else len(self.done) - 1
+        return f"v{run}" if run < len(self.done) - 1 else None
+
+
+def jointly_and_apart(
+    parts: Sequence[Sequence[str]], cut: int = 7, stage: IndexedStage = DEDUP, workers: int = 2
+) -> tuple[dict[str, Fate], dict[str, Fate]]:
+    with tempfile.TemporaryDirectory() as folder:
+        apart = dict[str, Fate]()
+        runs = Runs(Path(folder), stage)
+        for n, part in enumerate(parts):
+            apart |= runs.add(rows(part, f"{n}:"), cut, workers)
+        batches = [rows(part, f"{n}:") for n, part in enumerate(parts)]
+        table = pa.Table.from_batches(batches).combine_chunks()
+        table = table.set_column(0, "row_key", pa.array(range(table.num_rows), pa.uint64()))
+        (joint,) = table.to_batches() or [rows([], "")]
+        (Path(folder) / "joint").mkdir()
+        return Runs(Path(folder) / "joint", stage).add(joint, cut, workers), apart

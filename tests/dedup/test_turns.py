@@ -1,0 +1,381 @@
+"""Conversations and preference pairs: which differences count, and that no two structures share a digest."""
+
+import unicodedata
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from datakit.dedup._kernels_cluster import least_similar_turn
+from datakit.dedup.stage import DedupConfig
+from datakit.dedup.turn_digests import TURN_SHIFT, digests_of, plain, sets_of_turns, turns_of
+from datakit.errors import ConfigError
+from datakit.text.words import character_table, entry, hash_values, split_words
+from tests.dedup.conftest import Messages, conversations, preferences, talk
+from tests.dedup.runs import Runs
+
+RunDedup = Callable[..., Any]
+BREAKS, MARKS, CLOSING = "\n\v\f\r\x85\u2028\u2029", ".,!?;。．，！？；", "\"')’”」』）"
+SIGNS = "#$%&*+/<=>@[\\]^_`{|}~"
+
+
+# The form by which texts are equal, in plain Python.
+
+
+def exact_form(text: str) -> str:
+    return spaced(unicodedata.normalize("NFC", text))
+
+
+def spaced(text: str) -> str:
+    out, run = "", ""
+    for char in text:
+        if char.isspace():
+            run = char if char in BREAKS else run + char
+            continue
+        columns = 0
+        for space in run[1:] if run and run[0] in BREAKS else "":
+            columns = (columns // 4 + 1) * 4 if space == "\t" else columns + 1
+        out += ("\n" + " " * columns if columns else " " if run else "") * bool(out) + char
+        run = ""
+    return out
+
+
+def is_kind(char: str, kinds: str) -> bool:
+    return unicodedata.category(char)[0] in kinds
+
+
+def has_code(text: str) -> bool:
+    joined = zip(text, text[1:], text[2:], strict=False)
+    lines = "".join("\n" if char in BREAKS else char for char in text).split("\n")[1:]
+    return (
+        any(char in SIGNS for char in text)
+        or any(
+            a.isspace() and b == "-" and is_kind(c, "LMN") for a, b, c in zip(" " + text, text, text[1:], strict=False)
+        )
+        or any(is_kind(a, "L") and b in ".(" and is_kind(c, "LMN") for a, b, c in joined)
+        or any(line.strip() and line[0].isspace() for line in lines)
+    )
+
+
+def loose_form(text: str) -> str:
+    text = unicodedata.normalize("NFC", text)
+    if has_code(text):
+        return exact_form(text)
+    kept = ""
+    for at, char in enumerate(text):
+        word = kept.rstrip(CLOSING)
+        after = text[at + 1 : at + 2]
+        ends = not after or after.isspace() or after in MARKS + CLOSING
+        if ord(char) > 0x7F:
+            ends = not after or not is_kind(after, "N")
+        factorial = char in "!！" and not (len(word) > 1 and is_kind(word[-1], "L") and is_kind(word[-2], "L"))
+        if char in MARKS and word and is_kind(word[-1], "LMN") and ends and not factorial:
+            continue
+        kept += char
+    return spaced("".join(char.casefold() for char in kept))
+
+
+alphabet = st.sampled_from([*"aB7- \t\n.,!?;\"')(=ß中，。！７’\u00e9\u0301\u3000\u2028"])
+
+
+@given(st.lists(st.text(alphabet, max_size=30), max_size=5))
+@example(["a\n\tb", "5!", "Ab!", "a?!", "f(x", "f (x", 'Ab."', "中，中", "中，7", "\n a", "a\n \n b"])
+def test_texts_are_equal_by_the_form_that_plain_python_makes(texts: list[str]) -> None:
+    array = pa.array(texts, pa.string())
+    assert plain(array, False).to_pylist() == [exact_form(text) for text in texts]
+    assert plain(array, True).to_pylist() == [loose_form(text) for text in texts]
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "match"),
+    [
+        ("a  b\n\nc", " a b\u3000c\r\n", "exact"),
+        ("caf\u00e9", "cafe\u0301", "exact"),
+        ("if a:\n\tb", "if a:\n    b", "exact"),
+        ("What is up?", "what is UP", "loose"),
+        ("你好，世界！", "你好世界", "loose"),
+        ('She said "Stop."', "She said “stop.”".replace("“", '"').replace("”", '"'), "loose"),
+        ("Well... yes?!", "well yes", "loose"),
+        ("It costs 3.", "It costs 3", "loose"),
+        ("if a:\n  b", "if a:\nb", ""),
+        ("What is 5!", "What is 5", ""),
+        ("Solve n!", "Solve n", ""),
+        ("3 - 1", "3 1", ""),
+        ("-5", "5", ""),
+        ("ls -S", "ls -s", ""),
+        ("3.5", "35", ""),
+        ("x = X", "x = x", ""),
+        ("print(A)", "print(a)", ""),
+        ("a.B", "a.b", ""),
+        ("Is it `A`?", "Is it `a`?", ""),
+        ("１，０", "１０", ""),
+        ("one two", "one too", ""),
+    ],
+)
+def test_what_counts_between_two_turns(run_dedup: RunDedup, one: str, other: str, match: str) -> None:
+    rows = conversations(talk(one, "Yes"), talk(other, "Yes"))
+    dropped = {how for how in ("exact", "loose") if run_dedup(rows, match=how).rows}
+    assert dropped == {"exact": {"exact", "loose"}, "loose": {"loose"}, "": set()}[match]
+    assert run_dedup(rows).notes.get("stay_but_for_loose", 0) == (match == "loose")
+
+
+# Digests.
+
+texts = st.sampled_from(["", "a", "b", "ab", "a:", "1:a", "user", "0:4:"])
+messages = st.fixed_dictionaries(
+    {"role": st.sampled_from(["user", "assistant", "system", "tool"]), "content": texts},
+    optional={"name": texts, "reasoning_content": texts, "tool_calls": texts},
+)
+talks = st.lists(messages, max_size=4)
+
+
+def structure(row: Messages) -> tuple[Any, ...]:
+    names = ("role", "name", "reasoning_content", "content", "tool_calls")
+    return tuple(tuple(message.get(name) or "" for name in names) for message in row)
+
+
+def digests(batch: pa.RecordBatch, **config: Any) -> list[bytes]:
+    found, _ = digests_of(turns_of(batch, DedupConfig(**config)), False)
+    return [row.tobytes() for row in found]
+
+
+@given(st.lists(talks, min_size=2, max_size=8))
+def test_two_conversations_share_a_digest_exactly_if_they_have_one_structure(rows: list[Messages]) -> None:
+    found = digests(conversations(*rows))
+    for i, row in enumerate(rows):
+        assert [d == found[i] for d in found] == [structure(other) == structure(row) for other in rows]
+
+
+@given(st.lists(st.tuples(talks, talks, talks), min_size=2, max_size=6))
+def test_two_pairs_share_a_digest_exactly_if_they_have_one_structure(rows: list[tuple[Messages, ...]]) -> None:
+    found = digests(preferences(rows))
+    for i, row in enumerate(rows):
+        same = [[structure(side) for side in other] == [structure(side) for side in row] for other in rows]
+        assert [d == found[i] for d in found] == same
+
+
+@given(talks, talks)
+def test_the_state_after_a_turn_is_the_digest_of_the_row_up_to_there(one: Messages, other: Messages) -> None:
+    _, every = digests_of(turns_of(conversations(one, other), DedupConfig()), False)
+    beginnings = [row[: end + 1] for row in (one, other) for end in range(len(row))]
+    assert [state.tobytes() for state in every] == digests(conversations(*beginnings))
+
+
+# What is compared of a row.
+
+
+def test_rows_that_share_a_context_and_differ_in_question_or_answer_all_stay(run_dedup: RunDedup) -> None:
+    context = " ".join(f"word{n}" for n in range(400))
+    rows = conversations(
+        talk(f"{context} What is the capital of France?", "Paris."),
+        talk(f"{context} What is the capital of Spain?", "Paris."),
+        talk(f"{context} What is the capital of France?", "Lyon."),
+        talk("What is the capital of France?", "Paris.", system=context),
+        talk("What is the capital of Spain?", "Paris.", system=context),
+    )
+    for match in ("exact", "loose"):
+        assert run_dedup(rows, match=match).rows == {}
+    assert run_dedup(rows, match="near").kept == ["0", "2", "3", "4"], "one word of 400 is above any threshold"
+
+
+def test_system_prompts_tools_and_calls_count(run_dedup: RunDedup) -> None:
+    call = {"role": "assistant", "content": "", "tool_calls": '[{"name": "up"}]'}
+    other = call | {"tool_calls": '[{"name": "down"}]'}
+    result = [{"role": "tool", "name": "up", "content": "1"}, {"role": "tool", "name": "down", "content": "1"}]
+    user = {"role": "user", "content": "Go"}
+    rows = conversations(
+        [user, call], [user, other], [user, call, result[0]], [user, call, result[1]], talk("Go", "A", system="1"),
+        talk("Go", "A", system="2"), talk("Go", "A"), talk("Go", "A"), tools=["", "", "", "", "", "", "x", "y"],
+    )  # fmt: skip
+    assert run_dedup(rows, prefix=False).rows == {}
+    assert run_dedup(rows, prefix=False, include_system=False).kept == ["0", "1", "4"]
+    assert run_dedup(rows, on="prompt").kept == ["0", "2", "3", "4", "5", "6", "7"]
+    assert run_dedup(rows, on="prompt", include_system=False).kept == ["0"]
+    assert run_dedup(rows, on="answer").kept == ["0", "1", "4"]
+
+
+def test_a_conversation_that_another_begins_with_is_dropped_for_the_longest(run_dedup: RunDedup) -> None:
+    turns = ["What?", "That.", "And?", "Nothing.", "Bye", "Bye"]
+    rows = conversations(*(talk(*turns[:n]) for n in (2, 2, 6, 4, 1)), talk(*turns[:3], "Else"), talk("Hm", "That."))
+    expected = dict.fromkeys("0134", ("prefix", "2", 1.0))
+    for cut in (1, 3, 10):
+        assert run_dedup(rows, cut=cut).rows == expected
+    assert run_dedup(rows, prefix=False).rows == {"1": ("exact_duplicate", "0", 1.0)}
+    assert run_dedup(rows, on="prompt").kept == ["0", "2", "3", "6"]
+    cased = conversations(talk("what", "that"), talk(*turns))
+    assert run_dedup(cased).rows == {}
+    assert run_dedup(cased, match="loose").rows == {"0": ("prefix", "1", 1.0)}
+
+
+def test_rows_that_share_a_beginning_only_are_not_even_compared(run_dedup: RunDedup) -> None:
+    rows = [talk(f"Question {n}", "Answer", system="The same for all") for n in range(50)]
+    outcome = run_dedup(conversations(*rows))
+    assert outcome.rows == {} and outcome.groups == 0
+    assert run_dedup(conversations(*rows, rows[3][:2])).rows == {"50": ("prefix", "3", 1.0)}
+
+
+def test_so_many_answers_of_a_prompt_stay(run_dedup: RunDedup) -> None:
+    rows = [talk("Why?", answer) for answer in ("A", "B", "B", "C", "D")] + [talk("Who?", "A"), talk("why", "E")]
+    scores = pa.array([1.0, 2.0, 2.0, 5.0, 4.0, 0.0, 3.0])
+    batch = conversations(*rows).append_column("score", scores)
+    best = run_dedup(batch, on="prompt", keep_per_prompt=2, policy="highest:score")
+    assert best.kept == ["3", "4", "5", "6"]
+    assert best.rows["0"] == best.rows["1"] == ("exact_duplicate", "3", 1.0)
+    assert run_dedup(batch, on="prompt", keep_per_prompt=3).kept == ["0", "1", "3", "5", "6"]
+    assert run_dedup(batch, on="prompt", keep_per_prompt=3).rows["2"] == ("exact_duplicate", "1", 1.0)
+    assert run_dedup(batch, on="prompt", keep_per_prompt=2, match="loose").kept == ["0", "1", "5"]
+    with pytest.raises(ConfigError, match="keep_per_prompt"):
+        DedupConfig(keep_per_prompt=2)
+
+
+def test_of_equal_rows_the_policy_chooses(run_dedup: RunDedup) -> None:
+    batch = conversations(*[talk("Why?", "So.")] * 3, talk("why", "So")).append_column("score", pa.array([1, 3, 2, 9]))
+    assert run_dedup(batch, policy="highest:score").rows == dict.fromkeys("02", ("exact_duplicate", "1", 1.0))
+    loose = run_dedup(batch, match="loose", policy="highest:score")
+    assert loose.rows == dict.fromkeys("012", ("loose_duplicate", "3", 1.0))
+    assert run_dedup(batch, match="loose").rows["1"] == ("exact_duplicate", "0", 1.0)
+    assert run_dedup(batch, match="loose").rows["3"] == ("loose_duplicate", "0", 1.0)
+
+
+def test_a_pair_is_one_row_and_its_answers_may_not_change_places(run_dedup: RunDedup) -> None:
+    rows = [
+        ("Why?", "So.", "No."),
+        ("Why?", "So. ", "No."),
+        ("Why?", "No.", "So."),
+        ("Who?", "So.", "No."),
+        ("", "", ""),
+    ]
+    batch = preferences([[talk(t)[:1] if n == 0 else talk("", t)[1:] for n, t in enumerate(row)] for row in rows])
+    assert run_dedup(batch).rows == {"1": ("exact_duplicate", "0", 1.0)}
+    assert run_dedup(batch, on="prompt").kept == ["0", "3", "4"]
+    assert run_dedup(batch, on="answer").kept == ["0", "2", "4"]
+
+
+# Near duplicates.
+
+
+def word_sets(turn: str) -> set[Any]:
+    words = split_words(turn)
+    return {tuple(words[i : i + 5]) for i in range(len(words) - 4)} or {exact_form(turn)}
+
+
+def least_similarity(one: tuple[str, ...], other: tuple[str, ...]) -> Fraction:
+    sets = ((word_sets(a), word_sets(b)) for a, b in zip(one, other, strict=True))
+    return min(Fraction(len(a & b), len(a | b)) for a, b in sets)
+
+
+pool = [" ".join(f"w{n if n % k else n + 99}" for n in range(1, 40)) for k in (99, 9, 17, 31)]
+pool += [" ".join(f"v{n}" for n in range(30)), "Yes.", "yes", "Yes. ", "no one at all here", ""]
+
+
+@given(st.lists(st.tuples(st.sampled_from(pool), st.sampled_from(pool)), min_size=1, max_size=8))
+def test_the_least_similar_turn_decides(rows: list[tuple[str, str]]) -> None:
+    """Every band is one value, so that nearly all similar rows are candidates."""
+    from tests.dedup.conftest import deduplicate
+
+    batch = conversations(*(talk(*row) for row in rows))
+    outcome = deduplicate(batch, match="near", num_bands=100, rows_per_band=1, prefix=False)
+    kept: list[int] = []
+    for n, row in enumerate(rows):
+        similar = [(k, least_similarity(row, rows[k])) for k in kept]
+        found = [(k, s) for k, s in similar if (s >= Fraction(3, 4) and len(split_words(" ".join(row))) >= 5) or s == 1]
+        equal = [k for k in kept if [exact_form(t) for t in rows[k]] == [exact_form(t) for t in row]]
+        if not found and not equal:
+            kept.append(n)
+            assert str(n) in outcome.kept
+        elif equal:
+            assert outcome.rows[str(n)] == ("exact_duplicate", str(equal[0]), 1.0)
+        else:
+            (k, similarity) = found[0]
+            assert outcome.rows[str(n)] == ("near_duplicate", str(k), int(similarity * 1000 + Fraction(1, 2)) / 1000)
+
+
+def test_near_duplicates_have_equal_roles_calls_and_numbers_of_turns(run_dedup: RunDedup) -> None:
+    long = pool[0]
+    near = pool[3]
+    other_role = [{"role": "user", "content": long}, {"role": "user", "content": near}]
+    called = [{"role": "user", "content": long}, {"role": "assistant", "content": near, "tool_calls": "[1]"}]
+    thought = [{"role": "user", "content": long}, {"role": "assistant", "content": near, "reasoning_content": long}]
+    rows = conversations(
+        talk(long, long), talk(near, near), talk(long, near, ""), other_role, called, thought,
+        tools=[""] * 6,
+    )  # fmt: skip
+    assert set(run_dedup(rows, match="near", num_bands=100, rows_per_band=1).rows) == {"1"}
+    pairs = preferences([[talk(long)[:1], talk("", a)[1:], talk("", b)[1:]] for a, b in
+                         ((long, pool[4]), (near, pool[4]), (pool[4], long))])  # fmt: skip
+    assert set(run_dedup(pairs, match="near", num_bands=100, rows_per_band=1).rows) == {"1"}
+
+
+def test_a_prefix_of_a_row_that_is_dropped_goes_to_the_row_that_stays(run_dedup: RunDedup) -> None:
+    rows = conversations(talk(pool[0], "Yes", "Go on", "No"), talk(pool[3], "Yes", "Go on", "No"), talk(pool[3], "Yes"))
+    found = run_dedup(rows, match="near", num_bands=100, rows_per_band=1).rows
+    assert {name: fate[:2] for name, fate in found.items()} == {"1": ("near_duplicate", "0"), "2": ("prefix", "0")}
+    assert found["1"][2] == found["2"][2] < 1
+
+
+@given(st.lists(st.tuples(st.sampled_from(pool), st.sampled_from(pool)), min_size=1, max_size=5))
+def test_the_set_of_a_row_is_ascending_and_holds_each_turn(rows: list[tuple[str, str]]) -> None:
+    turns = turns_of(conversations(*(talk(*row) for row in rows)), DedupConfig())
+    made = sets_of_turns(turns, 5)
+    assert len(made.starts) == 2 * 2 * len(rows) + 1
+    for n, row in enumerate(rows):
+        values = made.hashes[made.starts[4 * n] : made.starts[4 * n + 4]]
+        assert (values[1:] > values[:-1]).all()
+        above, counts = np.unique(values >> np.uint64(TURN_SHIFT), return_counts=True)
+        assert dict(zip(above.tolist(), counts.tolist(), strict=True)) == {
+            2 * turn + 1: len(word_sets(text)) for turn, text in enumerate(row)
+        }
+
+
+some_sets = st.lists(st.frozensets(st.integers(0, 6), max_size=5), min_size=1, max_size=4)
+
+
+@given(some_sets, some_sets, st.sampled_from([Fraction(1, 2), Fraction(3, 4), Fraction(1)]))
+def test_the_kernel_finds_the_least_similar_turn(
+    one: list[frozenset[int]], other: list[frozenset[int]], least: Fraction
+) -> None:
+    def laid_out(turns: list[frozenset[int]]) -> np.ndarray:
+        return np.array([t << TURN_SHIFT | v for t, turn in enumerate(turns) for v in sorted(turn)], np.uint64)
+
+    pairs = [(a, b) for a, b in zip(one, other, strict=False) if a | b]
+    pairs += [(turn, frozenset()) for turn in [*one[len(other) :], *other[len(one) :]] if turn]
+    shares = [Fraction(len(a & b), len(a | b)) for a, b in pairs]
+    expected = int(min(shares, default=Fraction(1)) * 1000 + Fraction(1, 2))
+    found = least_similar_turn(laid_out(one), laid_out(other), least.numerator, least.denominator)
+    assert found == (expected if min(shares, default=Fraction(1)) >= least else -1)
+
+
+# Across runs.
+
+
+@pytest.mark.parametrize("config", [{}, {"match": "loose"}, {"match": "near"}, {"on": "prompt", "keep_per_prompt": 2}])
+@given(st.lists(st.lists(st.lists(st.sampled_from(["Yes.", "yes", "No", pool[0], pool[3]]), max_size=3), max_size=6),
+                min_size=2, max_size=3))  # fmt: skip
+def test_runs_against_each_other_end_like_one_over_all_rows(
+    tmp_path_factory: Any, config: dict[str, Any], parts: list[list[list[str]]]
+) -> None:
+    """Without prefixes: a row of an earlier run stays, even where a longer one comes later."""
+    from datakit.dedup.stage import Dedup
+
+    stage = Dedup(DedupConfig(prefix=False, **config)).for_kind("conversation")
+    names = [[f"{n}:{i}" for i in range(len(part))] for n, part in enumerate(parts)]
+    runs, apart = Runs(tmp_path_factory.mktemp("apart"), stage), {}
+    for part, ids in zip(parts, names, strict=True):
+        apart |= runs.add(conversations(*(talk(*row) for row in part), ids=ids), 3)
+    joint = conversations(*(talk(*row) for part in parts for row in part), ids=[name for ids in names for name in ids])
+    assert apart == Runs(tmp_path_factory.mktemp("joint"), stage).add(joint, 4)
+
+
+def test_the_table_has_the_flags_that_the_kernel_repeats() -> None:
+    from datakit.dedup import _kernels_turns as kernels
+    from datakit.text import words
+
+    assert (kernels._WORD, kernels._SPACE, kernels._LETTER, kernels._NUMBER, kernels._FOLD_SHIFT) == (
+        words.WORD, words.SPACE, words.LETTER, words.NUMBER, words.FOLD_SHIFT,
+    )  # fmt: skip
+    assert entry("a") & words.LETTER and len(character_table().folds) and len(hash_values(pa.array(["a"]))) == 1
