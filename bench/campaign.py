@@ -1,6 +1,7 @@
 """Damage on purpose: killed runs, failing disks, flipped bits, hostile files. Nothing may be lost or believed.
 
     python -m bench.campaign FOLDER                      all: 1,000 kills, 500 faults, 1,000 flips, 10,000 inputs
+    python -m bench.campaign FOLDER --short              the same in about ten minutes
     python -m bench.campaign FOLDER kills=50 inputs=200  some parts, that often
     python -m bench.campaign FOLDER table                what was found so far
 
@@ -51,6 +52,7 @@ import click
 from tests.engine.corpus import RECIPE, WORDS, write_corpus
 
 COUNTS = {"kills": 1000, "faults": 500, "flips": 1000, "inputs": 10_000}
+SHORT = {"kills": 30, "faults": 30, "flips": 60, "inputs": 1_500}
 TIMEOUT_S = 300
 RIDDLES = ("Traceback (most recent call last)", "this is an error in datakit", "Segmentation", "AssertionError")
 """What no output may hold."""
@@ -339,99 +341,11 @@ def kill_once(root: Path, how: str, delay: float) -> tuple[Ended, bool]:
 
 
 OPERATIONS = ("write", "rename", "fsync", "link", "mkdir", "open")
-SHIM = r"""
-#define _GNU_SOURCE
-#include <dlfcn.h>
-#include <errno.h>
-#include <fcntl.h>
-#include <stdarg.h>
-#include <stdatomic.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
-#include <sys/types.h>
-#include <sys/uio.h>
-#include <unistd.h>
-
-static char operation[16], root[4096];
-static int nth = 0, error = 0, onward = 0;
-static atomic_int seen = 0;
-
-__attribute__((constructor)) void campaign_arm(void) {
-    const char *said = getenv("CAMPAIGN_FAULT");
-    nth = 0;
-    seen = 0;
-    if (said && sscanf(said, "%15s %d %d %d %4095s", operation, &nth, &error, &onward, root) != 5) nth = 0;
-}
-
-static int fails(const char *what, const char *path) {
-    if (!nth || strcmp(what, operation) || !path || strncmp(path, root, strlen(root))) return 0;
-    int now = ++seen;
-    if (now == nth || (onward && now > nth)) { errno = error; return 1; }
-    return 0;
-}
-
-static int fails_fd(const char *what, int fd) {
-    if (!nth || strcmp(what, operation)) return 0;
-    char link[64], path[4096];
-    int before = errno;
-    snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
-    ssize_t n = readlink(link, path, sizeof path - 1);
-    errno = before;
-    if (n < 0) return 0;
-    path[n] = 0;
-    return fails(what, path);
-}
-
-static const char *absolute(const char *path, char *room) {
-    if (path[0] == '/') return path;
-    if (!getcwd(room, 2048)) return path;
-    strcat(room, "/");
-    strncat(room, path, 2000);
-    return room;
-}
-
-#define NEXT(type, name, ...) \
-    static type (*next)(__VA_ARGS__) = NULL; if (!next) next = (type (*)(__VA_ARGS__))dlsym(RTLD_NEXT, name)
-
-ssize_t write(int fd, const void *b, size_t n) {
-    NEXT(ssize_t, "write", int, const void *, size_t); return fails_fd("write", fd) ? -1 : next(fd, b, n); }
-ssize_t pwrite(int fd, const void *b, size_t n, off_t o) {
-    NEXT(ssize_t, "pwrite", int, const void *, size_t, off_t);
-    return fails_fd("write", fd) ? -1 : next(fd, b, n, o); }
-ssize_t pwrite64(int fd, const void *b, size_t n, off_t o) {
-    NEXT(ssize_t, "pwrite64", int, const void *, size_t, off_t);
-    return fails_fd("write", fd) ? -1 : next(fd, b, n, o); }
-ssize_t writev(int fd, const struct iovec *v, int n) {
-    NEXT(ssize_t, "writev", int, const struct iovec *, int); return fails_fd("write", fd) ? -1 : next(fd, v, n); }
-int fsync(int fd) { NEXT(int, "fsync", int); return fails_fd("fsync", fd) ? -1 : next(fd); }
-int fdatasync(int fd) { NEXT(int, "fdatasync", int); return fails_fd("fsync", fd) ? -1 : next(fd); }
-int ftruncate(int fd, off_t n) { NEXT(int, "ftruncate", int, off_t); return fails_fd("write", fd) ? -1 : next(fd, n); }
-int rename(const char *a, const char *b) {
-    char room[4096]; NEXT(int, "rename", const char *, const char *);
-    return fails("rename", absolute(b, room)) ? -1 : next(a, b); }
-int link(const char *a, const char *b) {
-    char room[4096]; NEXT(int, "link", const char *, const char *);
-    return fails("link", absolute(b, room)) ? -1 : next(a, b); }
-int mkdir(const char *a, mode_t m) {
-    char room[4096]; NEXT(int, "mkdir", const char *, mode_t);
-    return fails("mkdir", absolute(a, room)) ? -1 : next(a, m); }
-
-#define OPEN(name) \
-int name(const char *path, int flags, ...) { \
-    char room[4096]; va_list rest; va_start(rest, flags); mode_t mode = va_arg(rest, mode_t); va_end(rest); \
-    NEXT(int, #name, const char *, int, ...); \
-    return (flags & O_CREAT) && fails("open", absolute(path, room)) ? -1 : next(path, flags, mode); }
-OPEN(open)
-OPEN(open64)
-"""
 
 
 def build_shim(folder: Path) -> Path:
     """Compile the library that makes operations fail."""
-    source, library = folder / "shim.c", folder / "shim.so"
-    source.write_text(SHIM)
+    source, library = Path(__file__).with_name("campaign_shim.c"), folder / "shim.so"
     subprocess.run(["gcc", "-shared", "-fPIC", "-O1", "-w", "-o", library, source, "-ldl"], check=True)
     return library
 
@@ -547,9 +461,7 @@ def flips(folder: Path, trials: Trials, count: int, seed: int) -> None:
         state = rng.choices(list(states), (4, 1))[0]
         use = rng.choice(list(USES)) if state == "finished" else "run"
         restore(root, states[state])
-        name = rng.choice(
-            [n for n, data in states[state].items() if data and not n.startswith(("raw/", "cache/datakit/m"))]
-        )
+        name = rng.choice([n for n, data in states[state].items() if data and not n.startswith("raw/")])
         how, decayed = damage(root / name, rng), rng.random() < 0.3
         if decayed:
             as_before(root)
@@ -611,13 +523,16 @@ def damage(file: Path, rng: random.Random) -> str:
 def as_before(root: Path) -> None:
     """Let the cache of hashes believe that every file is as it was: a bit that decays on a disk changes no times."""
     from datakit.config import file_mark
+    from datakit.engine.lineage import sealed
 
-    cache = root / "cache/datakit/file-hashes.sqlite"
+    cache = root / "cache/datakit/known.sqlite"
     try:
         with contextlib.closing(sqlite3.connect(cache)) as table, table:
-            for (name,) in table.execute("SELECT name FROM hashes").fetchall():
+            for name, found in table.execute("SELECT name, found FROM known").fetchall():
                 if Path(name).is_file():
-                    table.execute("UPDATE hashes SET mark = ? WHERE name = ?", (str(file_mark(Path(name))), name))
+                    mark = str(file_mark(Path(name)))
+                    row = (mark, sealed(name, mark, found[8:]), name)
+                    table.execute("UPDATE known SET mark = ?, found = ? WHERE name = ?", row)
     except sqlite3.Error:
         return
 
@@ -891,11 +806,12 @@ def main() -> int:
     if len(sys.argv) < 2:
         print(__doc__)
         return 2
-    folder, arguments = Path(sys.argv[1]), sys.argv[2:]
+    folder, arguments = Path(sys.argv[1]), [word for word in sys.argv[2:] if word != "--short"]
     if arguments != ["table"]:
         counts = dict(words(arguments))
         seed = counts.pop("seed", 1)
-        trials = run(folder, counts or {part: COUNTS[part] for part in PARTS}, seed)
+        usual = SHORT if "--short" in sys.argv else COUNTS
+        trials = run(folder, counts or {part: usual[part] for part in PARTS}, seed)
     else:
         trials = Trials(folder)
     if "LD_PRELOAD" not in os.environ:

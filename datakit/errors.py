@@ -5,7 +5,8 @@
     ├── ConfigError             exit code 2: a recipe, flag or --set value that is unknown, wrong or senseless
     ├── InputError              a file that is missing, unreadable or not what it was said to be
     │   └── LayoutError         rows whose fields fit no known layout
-    ├── ManifestError           a manifest that is missing, malformed or of another format version
+    ├── ManifestError           a manifest that is missing or malformed
+    │   ├── FormatVersionError  a manifest that an earlier version of datakit wrote
     │   └── IntegrityError      a checksum, a count or a parent that does not match what the manifest says
     ├── ModelError              a tokenizer, chat template or classifier that is missing or cannot be used
     ├── MissingExtraError       an optional package that this command needs
@@ -45,7 +46,11 @@ class LayoutError(InputError):
 
 
 class ManifestError(DatakitError):
-    """A manifest that is missing, malformed or of another format version."""
+    """A manifest that is missing or malformed."""
+
+
+class FormatVersionError(ManifestError):
+    """A manifest that an earlier version of datakit wrote: its stage has to run again."""
 
 
 class IntegrityError(ManifestError):

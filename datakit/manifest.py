@@ -17,7 +17,7 @@ from typing import Any, Self
 
 import datakit.storage as storage
 from datakit.config import digest, sha256_file
-from datakit.errors import IntegrityError, ManifestError, ModelError
+from datakit.errors import FormatVersionError, IntegrityError, ManifestError, ModelError
 from datakit.storage import flush_folder as flush_folder
 from datakit.storage import make_folder as make_folder
 from datakit.storage import write_whole as write_whole
@@ -182,7 +182,8 @@ class Manifest:
         """Read a manifest file's bytes. Callers share what comes back, and leave its dictionaries as they are.
 
         Raises:
-            ManifestError: not a manifest of this format version.
+            ManifestError: not a manifest.
+            FormatVersionError: of an earlier format version.
             IntegrityError: its bytes are not those that were written.
         """
         try:
@@ -192,7 +193,7 @@ class Manifest:
             raise ManifestError(f"{where}: not a datakit manifest ({type(e).__name__})") from None
         if found != (FORMAT, FORMAT_VERSION):
             if found[0] == FORMAT and isinstance(found[1], int) and found[1] < FORMAT_VERSION:
-                raise ManifestError(
+                raise FormatVersionError(
                     f"{where}: an earlier version of datakit wrote it (format version {found[1]}, expected "
                     f"{FORMAT_VERSION}). Run its stage again; `datakit run` does it for a whole dataset."
                 )
@@ -233,6 +234,14 @@ def load(path: Path | str) -> Manifest:
         return Manifest.from_bytes(path.read_bytes(), str(path))
     except OSError as e:
         raise ManifestError(f"{path}: cannot read the manifest ({e.strerror}); has the stage run to its end?") from None
+
+
+def load_readable(path: Path) -> Manifest | None:
+    """`load`, and None for a manifest that an earlier version of datakit wrote."""
+    try:
+        return load(path)
+    except FormatVersionError:
+        return None
 
 
 def is_manifest(path: Path) -> bool:

@@ -150,7 +150,7 @@ def gc(dataset: str | None, history: bool, purge: bool, before: str, output: Pat
 
 def _purge_output(output: Path, before: str, dry_run: bool) -> int:
     """Purge the folders in parents/ of an `--output` folder; returns the bytes that are free now."""
-    from datakit.engine.lineage import purge_parents
+    from datakit.engine.maintenance import purge_parents
 
     gone = list(purge_parents(output, before, dry_run=dry_run))
     say(f"{'would purge' if dry_run else 'purged'} {folder} ({size:,} bytes)" for folder, size in gone)
@@ -159,7 +159,7 @@ def _purge_output(output: Path, before: str, dry_run: bool) -> int:
 
 def _collect(root: Path, dataset: str | None, *, history: bool, purge: bool, before: str, dry_run: bool) -> int:
     """Remove what a project does not need; returns the bytes that are free now."""
-    from datakit.engine.lineage import forget_history, remove_folder, unused_folders
+    from datakit.engine.maintenance import forget_history, remove_folder, unused_folders
 
     gone = forget_history(root, dataset, dry_run=dry_run) if history else set[Path]()
     total = _purge(root, dataset, before, dry_run) if purge else 0
@@ -173,7 +173,7 @@ def _collect(root: Path, dataset: str | None, *, history: bool, purge: bool, bef
 
 def _purge(root: Path, dataset: str | None, before: str, dry_run: bool) -> int:
     """Remove the shards of old versions, and of stages before one; returns the bytes that are free now."""
-    from datakit.engine.lineage import earlier_results, old_versions, purge
+    from datakit.engine.maintenance import earlier_results, old_versions, purge
 
     total = 0
     earlier = earlier_results(root, dataset, before) if dataset and before else []
@@ -208,7 +208,7 @@ def fetch(name: str) -> None:
 @click.command("compile", context_settings=CONTEXT)
 def compile_() -> None:
     """Compile the kernels of all stages into the cache (about a minute, once), so that no later run waits for it."""
-    from datakit.engine.compile import compile_kernels
+    from datakit.engine.maintenance import compile_kernels
 
     logging.getLogger("datakit.kernels").setLevel(logging.WARNING)  # the lines below say that kernels are compiled
     start = time.monotonic()

@@ -9,6 +9,7 @@ import json
 import logging
 import os
 import random
+import shutil
 import sys
 import threading
 import time
@@ -22,7 +23,7 @@ from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from datakit.errors import DatakitError, MissingExtraError, UsageError
-from datakit.storage import mirror
+from datakit.storage import mirror, shown
 from datakit.terminal import printable, unguarded
 
 T = TypeVar("T")
@@ -291,7 +292,7 @@ def _result(reference: Any) -> Any:
         ) from None
 
 
-# Progress: a bar with rows/s and MB/s on a terminal, plain lines elsewhere, nothing for the library.
+# Progress: lines with rows/s and MB/s for people, nothing for the library.
 
 
 class Progress:
@@ -340,85 +341,52 @@ class Progress:
 
 
 class Lines(Progress):
-    """Plain lines on standard error: one at the end of a phase, and one every few seconds of a long one.
+    """Lines on standard error: one at the end of a phase, and one every few seconds of a long one.
 
-    A phase that reads no rows and is over at once has no line.
+    On a terminal the line of the phase at hand is written again and again in its place. A phase that reads no rows and
+    is over at once has no line.
     """
 
     every_s = 5.0
     least_s = 1.0
     said = 0.0
 
+    def __init__(self) -> None:
+        self.live = sys.stderr.isatty()
+        self.every_s = 0.1 if self.live else self.every_s
+
     def line(self, text: str) -> None:
         """Print a line; a phase whose units are all done has its own first."""
         if self.units is not None and self.done >= self.units:
             self.end()
-        sys.stderr.write(f"{printable(text)}\n")
-        sys.stderr.flush()
+        self._write(f"{printable(text)}\n")
 
     def show(self) -> None:
         """A line every few seconds."""
         if not self.done:
             self.said = self.began
         elif time.monotonic() - self.said > self.every_s and self.done != self.units:
-            self._say()
+            self._write(self._text()[: shutil.get_terminal_size().columns - 1] if self.live else f"{self._text()}\n")
 
     def end(self) -> None:
         """The totals of the phase."""
         if self.title and self.done and (self.rows or time.monotonic() - self.began > self.least_s):
-            self._say()
+            self._write(f"{self._text()}\n")
+        elif self.live:
+            self._write("")
         self.title = ""
 
-    def _say(self) -> None:
+    def _text(self) -> str:
         self.said = time.monotonic()
         of = f"/{self.units}" if self.units else ""
         again = f" ({self.again} done before)" if self.again else ""
         speed = f", {self.rows:,} rows, {self.speed()}" if self.rows else ""
-        text = f"{self.title}: {self.done}{of} units{again}{speed}, {self.said - self.began:.1f} s"
-        sys.stderr.write(f"{printable(text)}\n")
-        sys.stderr.flush()
+        return printable(f"{self.title}: {self.done}{of} units{again}{speed}, {self.said - self.began:.1f} s")
 
-
-class Bar(Progress):
-    """A Rich progress bar; finished phases stay on the screen."""
-
-    def __init__(self) -> None:
-        from rich.console import Console
-        from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
-        from rich.progress import Progress as RichProgress
-
-        self._bar = RichProgress(
-            TextColumn("{task.description:<18}"),
-            BarColumn(bar_width=24),
-            MofNCompleteColumn(),
-            TextColumn("{task.fields[speed]}"),
-            TimeElapsedColumn(),
-            console=Console(file=unguarded(sys.stderr)),
-        )
-        self._bar.start()
-        self._task: Any = None
-
-    def show(self) -> None:
-        """Move the bar."""
-        if not self.done:
-            self._task = self._bar.add_task(self.title, total=self.units, speed="")
-        else:
-            self._bar.update(self._task, completed=self.done, speed=self.speed())
-
-    def line(self, text: str) -> None:
-        """Print a line above the bar."""
-        self._bar.console.print(printable(text), markup=False, highlight=False)
-
-    def end(self) -> None:
-        """Fill the bar."""
-        if self._task is not None:
-            self._bar.update(self._task, total=self.done or 1, completed=self.done or 1)
-            self._task = None
-
-    def close(self) -> None:
-        """Give the terminal back."""
-        self.end()
-        self._bar.stop()
+    def _write(self, text: str) -> None:
+        stream = unguarded(sys.stderr)  # the text is printable, and what clears the line must pass
+        stream.write(shown(f"\r\x1b[2K{text}" if self.live else text))
+        stream.flush()
 
 
 class JsonLog(Progress):
@@ -468,7 +436,5 @@ class JsonLog(Progress):
 
 
 def for_terminal(quiet: bool) -> Progress:
-    """Progress on standard error: a bar on a terminal, lines elsewhere; nothing if `quiet`."""
-    if quiet:
-        return Progress()
-    return Bar() if sys.stderr.isatty() else Lines()
+    """Progress on standard error; nothing if `quiet`."""
+    return Progress() if quiet else Lines()

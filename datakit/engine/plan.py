@@ -49,11 +49,7 @@ class Flow:
                     f"the recipe of {self.recipe.dataset} has no stage {until!r}; it has {', '.join(stages)}"
                 )
             stages = stages[: stages.index(until) + 1]
-        self._check(stages)
-        done: dict[str, Path] = {}
-        for stage in stages:
-            done[stage] = self._one(stage, done, list(self.recipe.inputs))
-        return done[stages[-1]]
+        return self._steps(stages, {}, list(self.recipe.inputs))
 
     def _check(self, steps: Sequence[str]) -> None:
         """Refuse wrong requests before any work.
@@ -98,7 +94,7 @@ class Flow:
         flow = self._limited(steps[0])
         flow._check(steps)
         for step in steps:
-            done[step] = flow._one(step, done, inputs)
+            done[step] = run_stage(flow.run, *flow.ready(step, done, inputs))
         return done[steps[-1]]
 
     def _limited(self, first: str) -> "Flow":
@@ -119,8 +115,7 @@ class Flow:
     def _continue(self, stage: str) -> Path:
         """Run a stage on what is there. By a recipe, what is stale runs first; without one, only what is missing."""
         if stage == "ingest":
-            self._check(["ingest"])
-            return self._one("ingest", {}, list(self.recipe.inputs))
+            return self._steps(["ingest"], {}, list(self.recipe.inputs))
         if self.recipe.path is not None and self.recipe.inputs:
             return self._in_order(stage)
         project = replace(self.run.layout, output=None)
@@ -159,9 +154,10 @@ class Flow:
             self.run.progress.line(f"{stage}: first brings up to date what it needs: {said}")
         done: dict[str, Path] = {}
         for step in steps:
-            path = project.run.layout.manifest(step)
-            done[step] = project._one(step, done, list(self.recipe.inputs)) if step in stale else path
-        return flow._one(stage, done, [])
+            if step in stale:
+                run_stage(project.run, *project.ready(step, done, list(self.recipe.inputs)))
+            done[step] = project.run.layout.manifest(step)
+        return run_stage(flow.run, *flow.ready(stage, done, []))
 
     def stale(self, stages: Sequence[str]) -> dict[str, str]:
         """Which results of the recipe's first stages are not what a run would make now, and why. Nothing is run."""
@@ -209,9 +205,6 @@ class Flow:
                         f"give the files again, as in `datakit {rows[-1]} FILES... --dataset {dataset}`"
                     )
         hashes.save()
-
-    def _one(self, name: str, done: dict[str, Path], inputs: list[Any]) -> Path:
-        return run_stage(self.run, *self.ready(name, done, inputs))
 
     def ready(
         self, name: str, done: dict[str, Path], inputs: list[Any]

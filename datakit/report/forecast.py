@@ -39,7 +39,7 @@ from datakit.data import read_rows, view
 from datakit.engine.executors import Local, Progress, all_cores
 from datakit.engine.plan import Flow
 from datakit.engine.recipe import Recipe, stage_class
-from datakit.engine.runner import CACHE_BYTES, Run, run_stage
+from datakit.engine.runner import Run, run_stage
 from datakit.engine.store import OutputLayout
 from datakit.errors import ConfigError, UsageError
 from datakit.manifest import Manifest, data_dir, load, load_run, tables
@@ -394,7 +394,7 @@ def _extrapolated(recipe: Recipe, sample: _Sample, small: _SampleRun, large: _Sa
         )
         sizes.append(values)
     parts = [[cost.values for cost in run.stages.values()] for run in (small, large)]
-    most = max(max(parts[1]), min(max(sizes), CACHE_BYTES))
+    most = max(parts[1])
     start = min(small.start_s, large.start_s)
     return Forecast(
         dataset=recipe.dataset,

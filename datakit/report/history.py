@@ -4,11 +4,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from datakit.engine.lineage import config_differences, limit_differences, old_versions, raw_differences, unused_folders
+from datakit.engine.lineage import config_differences, limit_differences, raw_differences
+from datakit.engine.maintenance import old_versions, unused_folders
 from datakit.engine.plan import stale_results
 from datakit.engine.recipe import FLOW, datasets
 from datakit.errors import DatakitError
-from datakit.manifest import Manifest, data_dir, load, load_run, purged_on
+from datakit.manifest import Manifest, data_dir, load, load_readable, load_run, purged_on
 from datakit.report.tables import lines_of
 from datakit.storage import exists, sizes
 
@@ -69,12 +70,13 @@ def versions(root: Path, dataset: str, stage: str | None = None) -> list[dict[st
     folder, found = root / "manifests" / dataset, list[dict[str, Any]]()
     for name in (s for s in FLOW if stage in (None, s)):
         paths = (p for p in folder.glob(f"history/{name}-*.json") if not p.name.endswith(".run.json"))
-        made = [(load_run(p).get("started", ""), p, m) for p in paths if (m := load(p)).stage == name]
+        made = [(load_run(p).get("started", ""), p, m) for p in paths if (m := load_readable(p)) and m.stage == name]
         before: Manifest | None = None
         for when, path, manifest in sorted(made, key=lambda version: version[0]):
             current = folder / f"{name}.json"
             about = {"stage": name, "version": manifest.version, "made": when, "rows": manifest.ledger.rows.kept}
-            about["current"] = current.is_file() and load(current).version == manifest.version
+            now = load_readable(current) if current.is_file() else None
+            about["current"] = now is not None and now.version == manifest.version
             found.append(about | {"shards": _shards(path, manifest), "changed": list(_changes(before, manifest))})
             before = manifest
     return found

@@ -133,7 +133,7 @@ def test_a_damaged_cache_of_hashes_is_no_error_and_begins_again(
     project: Path, monkeypatch: pytest.MonkeyPatch, damage: str
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(project / "cache"))
-    path, cache = texts(project / "a.jsonl"), project / "cache/datakit/file-hashes.sqlite"
+    path, cache = texts(project / "a.jsonl"), project / "cache/datakit/known.sqlite"
     right = sha256_file(path)
     for _ in range(3):
         hashes = FileHashes()
@@ -168,7 +168,7 @@ def test_files_that_are_gone_are_forgotten_where_there_are_too_many(
     project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(project / "cache"))
-    monkeypatch.setattr("datakit.engine.lineage.MOST_HASHES", 2)
+    monkeypatch.setattr("datakit.engine.lineage.MOST_ENTRIES", 2)
     kept, gone = texts(project / "a.jsonl"), [texts(project / f"{i}.jsonl") for i in range(3)]
     hashes = FileHashes()
     right, *_ = [hashes.of(path) for path in (kept, *gone)]

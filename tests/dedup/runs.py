@@ -13,7 +13,8 @@ from datakit.dedup.comparison import IndexedStage
 from datakit.dedup.index import EarlierRun, RemovedRows
 from datakit.dedup.stage import Dedup, DedupConfig
 from datakit.dedup.urls import DedupUrls
-from datakit.engine.runner import index_unit
+from datakit.engine.store import EarlierUnits
+from datakit.engine.units import UnitWork
 from datakit.manifest import Shard
 from tests.dedup.conftest import write
 
@@ -45,8 +46,9 @@ class Runs:
         files = [write(stage.sketch(shard), data / f"{i:05d}.arrow") for i, shard in enumerate(shards)]
         stage.reduce(files, data / "decisions.arrow", workers=workers)
         bound = stage.bind(data / "decisions.arrow")
+        units = UnitWork(bound, data, data, EarlierUnits())
         index = tuple(
-            Shard(**index_unit(bound, data, i, [f.name, f.stat().st_size, sha256_file(f)])["shard"])
+            Shard(**units.index(i, [f.name, f.stat().st_size, sha256_file(f)])["shards"][0])
             for i, f in enumerate(files)
         )
         self.done += (EarlierRun(f"run {len(self.done)}", f"v{len(self.done)}", data, index, RemovedRows(), 0),)

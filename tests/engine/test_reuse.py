@@ -188,7 +188,7 @@ def test_what_is_damaged_or_gone_is_made_again(tmp_path: Path) -> None:
     folder = data_dir(project.manifest("language"), load(project.manifest("language")))
     shard, sketch = (
         folder / "kept/part-00001.parquet",
-        next(folder.parents[1].glob("dedup/*/.units/sketches/00002.arrow")),
+        next(folder.parents[1].glob("dedup/*/.units/sketches/part-00002.arrow")),
     )
     for file in (shard, sketch):
         data = bytearray(file.read_bytes())

@@ -9,9 +9,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from datakit.data import ContentHash, content_of, read_shard
-from datakit.engine.store import ROW_GROUP_ROWS, ShardWriter, UnitWriter, entry, inspect
+from datakit.data import KEY, ContentHash, content_of, read_rows, read_shard
+from datakit.engine.store import ROW_GROUP_ROWS, SKETCHES, UnitWriter, entry, inspect
 from datakit.errors import InputError, IntegrityError
+from datakit.manifest import Shard
 
 MESSAGES = pa.list_(pa.struct([("role", pa.string()), ("weight", pa.float64())]))
 SCHEMA = pa.schema([("n", pa.uint64()), ("s", pa.string()), ("f", pa.float32()), ("b", pa.bool_()), ("m", MESSAGES)])
@@ -34,6 +35,14 @@ row = st.fixed_dictionaries(
 
 def batch_of(rows: list[dict]) -> pa.RecordBatch:
     return pa.RecordBatch.from_pylist(rows, schema=SCHEMA)
+
+
+def write(folder: Path, *batches: pa.RecordBatch, index: int = 0, first_file: int = 0) -> Shard:
+    with UnitWriter(folder, index, first_file=first_file) as out:
+        for batch in batches:
+            out.write("kept", batch)
+        (shard,) = out.close()
+    return shard
 
 
 def digest(*batches: pa.RecordBatch) -> str:
@@ -82,25 +91,19 @@ def test_garbage_under_a_null_does_not_reach_the_hash() -> None:
 
 def test_the_same_batches_give_the_same_bytes_in_row_groups_of_bounded_size(tmp_path: Path) -> None:
     rows = batch_of([{"n": i, "s": "x" * 50, "f": 0.5, "b": True, "m": []} for i in range(ROW_GROUP_ROWS + 1000)])
-    shard = None
-    for name, size in (("a", 1000), ("b", 1000)):
-        writer = ShardWriter(tmp_path, f"kept/{name}.parquet", SCHEMA)
-        for at in range(0, rows.num_rows, size):
-            writer.write(rows.slice(at, size))
-        shard = writer.close()
-    assert shard is not None and shard.rows == rows.num_rows
-    assert (tmp_path / "kept/a.parquet").read_bytes() == (tmp_path / "kept/b.parquet").read_bytes()
-    assert pq.ParquetFile(tmp_path / "kept/a.parquet").num_row_groups == 2
-    assert list(inspect(tmp_path, shard)) == []
+    shards = [write(tmp_path, *(rows.slice(at, 1000) for at in range(0, rows.num_rows, 1000)), index=n) for n in (0, 1)]
+    assert shards[0].rows == rows.num_rows
+    one, other = (tmp_path / shard.path for shard in shards)
+    assert one.read_bytes() == other.read_bytes()
+    assert pq.ParquetFile(one).num_row_groups == 2
+    assert list(inspect(tmp_path, shards[0])) == []
 
 
 def test_the_same_values_under_another_encoding_have_the_same_content_hash(tmp_path: Path) -> None:
     rows = batch_of(
         [{"n": i, "s": str(i % 7), "f": 1.5, "b": None, "m": [{"role": "user", "weight": None}]} for i in range(999)]
     )
-    writer = ShardWriter(tmp_path, "kept/a.parquet", SCHEMA)
-    writer.write(rows)
-    shard = writer.close()
+    shard = write(tmp_path, rows)
     pq.write_table(
         pa.Table.from_batches([rows]),
         tmp_path / "kept/b.parquet",
@@ -117,6 +120,7 @@ def test_an_abandoned_unit_leaves_nothing_that_looks_whole(tmp_path: Path) -> No
     def fail() -> None:
         with UnitWriter(tmp_path, 0) as out:
             out.write("kept", batch_of([dict.fromkeys(SCHEMA.names)]))
+            out.write(SKETCHES, batch_of([]))
             raise InputError("broken")
 
     with pytest.raises(InputError):
@@ -137,23 +141,20 @@ def test_kept_is_written_for_no_rows_and_keeps_its_schema(tmp_path: Path) -> Non
 @given(where=st.floats(0, 1, exclude_max=True), bit=st.integers(0, 7))
 @settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_no_flipped_bit_of_a_shard_is_read(tmp_path: Path, where: float, bit: int) -> None:
-    writer = ShardWriter(tmp_path, "kept/a.parquet", SCHEMA)
-    writer.write(batch_of([dict.fromkeys(SCHEMA.names) | {"n": i} for i in range(50)]))
-    shard = writer.close()
+    shard = write(tmp_path, batch_of([dict.fromkeys(SCHEMA.names) | {"n": i} for i in range(50)]))
     data = bytearray((tmp_path / shard.path).read_bytes())
     data[int(where * len(data))] ^= 1 << bit
     (tmp_path / shard.path).write_bytes(data)
     with pytest.raises(
-        IntegrityError, match=f"a.parquet: expected sha256 {shard.sha256}, found .* `datakit run` again"
+        IntegrityError, match=f"part-00000.parquet: expected sha256 {shard.sha256}, found .* `datakit run` again"
     ):
         read_shard(tmp_path, shard, ["n"])
 
 
 @pytest.mark.parametrize("damage", ["cut", "longer", "gone"])
 def test_a_shard_of_another_size_is_not_read(tmp_path: Path, damage: str) -> None:
-    writer = ShardWriter(tmp_path, "kept/a.parquet", SCHEMA)
-    writer.write(batch_of([dict.fromkeys(SCHEMA.names)]))
-    shard, file = writer.close(), tmp_path / "kept/a.parquet"
+    shard = write(tmp_path, batch_of([dict.fromkeys(SCHEMA.names)]))
+    file = tmp_path / shard.path
     data = file.read_bytes()
     file.unlink()
     if damage != "gone":
@@ -162,3 +163,14 @@ def test_a_shard_of_another_size_is_not_read(tmp_path: Path, damage: str) -> Non
         IntegrityError, match="is not there. `datakit history`" if damage == "gone" else f"expected {shard.bytes}"
     ):
         read_shard(tmp_path, shard)
+
+
+def test_a_shard_stores_places_within_files_and_gives_row_keys_again(tmp_path: Path) -> None:
+    rows = pa.record_batch({"row_key": pa.array([0, 0], pa.uint64()), "id": pa.array(["a", "b"])})
+    moved = [rows.set_column(0, KEY, pa.array([(n << 40) + 1, (n + 2 << 40) + 7], pa.uint64())) for n in (0, 5)]
+    shards = [write(tmp_path / str(n), moved[n], first_file=(0, 5)[n]) for n in (0, 1)]
+    assert shards[0].sha256 == shards[1].sha256, "the same bytes wherever the file stands among others"
+    for n, shard in enumerate(shards):
+        assert [b.to_pylist() for b in read_rows(tmp_path / str(n), shard)] == [moved[n].to_pylist()]
+        (keys,) = read_rows(tmp_path / str(n), shard, ["id", "row_key"])
+        assert keys.to_pylist() == moved[n].select(["id", "row_key"]).to_pylist()

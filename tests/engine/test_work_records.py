@@ -27,10 +27,10 @@ def test_units_that_are_done_are_not_done_again(tmp_path: Path) -> None:
         return {"files": [[path, len(payload), hashlib.sha256(payload.encode()).hexdigest()]], "rows": index}
 
     with open_work(tmp_path) as first, pytest.raises(KeyboardInterrupt):
-        first.phase("x", work, [(0, "a"), (1, "bb"), (2, "stop")], title="x")
+        first.units("x", work, [(0, "a"), (1, "bb"), (2, "stop")], title="x")
     (tmp_path / "kept/1").write_text("bc")  # not the bytes that its record says: to be done again
     with open_work(tmp_path) as second:
-        results = second.phase("x", work, [(0, "a"), (1, "bb"), (2, "ccc")], title="x")
+        results = second.units("x", work, [(0, "a"), (1, "bb"), (2, "ccc")], title="x")
         second.finish()
     assert calls == [0, 1, 2, 1, 2]
     assert [r["rows"] for r in results] == [0, 1, 2]
@@ -45,11 +45,11 @@ def test_a_unit_whose_record_was_changed_is_done_again(tmp_path: Path) -> None:
         return {"rows": 100}
 
     with open_work(tmp_path) as first:
-        first.phase("x", work, [(0, None), (1, None)], title="x")
+        first.units("x", work, [(0, None), (1, None)], title="x")
     record = tmp_path / ".work/x/00000.json"
     record.write_bytes(record.read_bytes().replace(b"100", b"900"))
     with open_work(tmp_path) as second:
-        assert second.phase("x", work, [(0, None), (1, None)], title="x") == [{"rows": 100}] * 2
+        assert second.units("x", work, [(0, None), (1, None)], title="x") == [{"rows": 100, "index": n} for n in (0, 1)]
     assert calls == [0, 1, 0]
 
 
@@ -59,7 +59,7 @@ def test_another_key_discards_what_lies_there(tmp_path: Path, key: bytes) -> Non
         return {"rows": index}
 
     with open_work(tmp_path, "one") as first:
-        first.phase("x", work, [(0, None)], title="x")
+        first.units("x", work, [(0, None)], title="x")
         (tmp_path / "kept").mkdir()
         (tmp_path / "kept/old").write_text("old")
         (tmp_path / "manifest.json").write_text("{}")
@@ -102,4 +102,4 @@ def test_a_full_disk_is_an_error_that_says_what_to_do(tmp_path: Path) -> None:
         raise OSError(28, "No space left on device", "shard")
 
     with open_work(tmp_path) as w, pytest.raises(DatakitError, match=r"No space left on device.*make room"):
-        w.phase("x", work, [(0, None)], title="x")
+        w.units("x", work, [(0, None)], title="x")

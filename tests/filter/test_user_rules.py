@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from datakit.config import build, resolved
-from datakit.engine.lineage import _covers
+from datakit.engine.runner import _covers
 from datakit.errors import ConfigError, InputError
 from datakit.filter.rule_set import Signals, count_signals
 from datakit.filter.stage import RULE_SETS, Filter, FilterConfig, rule_set_class

@@ -1,0 +1,340 @@
+"""What is done to a project beside its runs: garbage collection, purging; and compiling the kernels before real work.
+
+A data folder belongs to one key of one stage. It is needed as long as a manifest names it, in `manifests/` or in the
+history there.
+"""
+
+import contextlib
+import json
+import re
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import partial
+from importlib.util import find_spec
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import datakit.storage as storage
+from datakit.engine.executors import Local, Progress, all_cores
+from datakit.engine.plan import Flow
+from datakit.engine.recipe import STAGES, Recipe
+from datakit.engine.runner import Run
+from datakit.engine.store import OutputLayout
+from datakit.errors import MissingExtraError, ModelError, UsageError
+from datakit.manifest import ROLES, Manifest, ancestors, data_dir, load, load_readable, load_run, run_file
+
+# Data folders and versions.
+
+OWN_FOLDERS = frozenset({*ROLES, ".work", ".done", ".units", ".claim"})
+"""What a data folder may hold."""
+
+
+def _manifests(root: Path, dataset: str | None = None, *, history: bool | None = None) -> Iterator[tuple[Path, Any]]:
+    """Manifests of a project with their paths: current ones, those in history, or (None) both.
+
+    One that an earlier version of datakit wrote is None.
+
+    Raises:
+        ManifestError: one cannot be read; nothing may be removed then.
+    """
+    patterns = {None: ("*.json", "history/*.json"), False: ("*.json",), True: ("history/*.json",)}
+    for pattern in patterns[history]:
+        for path in sorted((root / "manifests").glob(f"{dataset or '*'}/{pattern}")):
+            if not path.name.endswith(".run.json"):
+                yield path, load_readable(path)
+
+
+def _folder_of(path: Path, manifest: Manifest | None) -> Path:
+    """The data folder of a manifest, also of one that an earlier version of datakit wrote."""
+    if manifest is not None:
+        return data_dir(path, manifest)
+    old = json.loads(path.read_bytes())
+    root = path.parents[3] if path.parent.name == "history" else path.parents[2]
+    return root / "data" / str(old["dataset"]) / str(old["stage"]) / str(old["key"])[:16]
+
+
+def unused_folders(root: Path, dataset: str | None, ignore: set[Path]) -> list[Path]:
+    """Data folders that no manifest names; manifests in `ignore` do not count.
+
+    Raises:
+        ManifestError: a manifest cannot be read; nothing may be removed then.
+    """
+    named = {_folder_of(path, manifest).resolve() for path, manifest in _manifests(root) if path not in ignore}
+    folders = storage.subfolders(root / "data", f"{dataset or '*'}/*/*")
+    return [p for p in folders if _is_data_folder(p) and p.resolve() not in named]
+
+
+def _is_data_folder(folder: Path) -> bool:
+    """Whether a folder holds a stage's data, of this version or an earlier one; users keep files below `data/` too."""
+    if folder.is_symlink() or not re.fullmatch("[a-z_]+/[0-9a-f]{16}", f"{folder.parent.name}/{folder.name}"):
+        return False
+    if storage.url_of(folder) is not None:
+        names = {name.split("/")[0] for name in storage.sizes(folder)}
+    else:
+        names = {e.name for e in folder.iterdir()} if folder.is_dir() else {""}
+    return names <= OWN_FOLDERS
+
+
+def remove_folder(folder: Path) -> bool:
+    """Remove a data folder, unless a run is writing to it."""
+    try:  # of an object store, it may never have been on this machine
+        with storage.locked(folder), storage.Claim(folder):
+            storage.remove(folder)
+    except UsageError:
+        return False
+    return True
+
+
+def forget_history(root: Path, dataset: str | None, *, dry_run: bool) -> set[Path]:
+    """Remove the history manifests from which no current manifest descends; returns those removed."""
+    live, gone = _live_versions(root), set()
+    for path, manifest in _manifests(root, dataset, history=True):
+        if manifest is None or manifest.version not in live:
+            gone.add(path)
+            for file in () if dry_run else (path, run_file(path)):
+                storage.remove(file)
+    return gone
+
+
+def _live_versions(root: Path) -> dict[str, Path]:
+    """The versions that a project's current manifests are or were made from, each with such a current manifest."""
+    live: dict[str, Path] = {}
+    for path, current in _manifests(root, history=False):
+        for _, manifest in ancestors(path, against=True) if current else ():
+            live.setdefault(manifest.version, path)
+    return live
+
+
+@dataclass(frozen=True, slots=True)
+class OldVersion:
+    """A version whose shards may go: an old one, or a newest one before a stage; or one that another dataset needs."""
+
+    path: Path
+    manifest: Manifest
+    folder: Path
+    needed_by: Path | None = None
+    """A current manifest of another dataset that was made from it, or was run against it."""
+
+    @property
+    def bytes(self) -> int:
+        """What its removal would free: files that no other version has."""
+        return _own_bytes(self.folder)
+
+
+def old_versions(root: Path, dataset: str | None) -> list[OldVersion]:
+    """The versions in the history of a dataset (None: of all) whose shards are still on the disk.
+
+    Raises:
+        ManifestError: a manifest cannot be read; nothing may be removed then.
+    """
+    live, folders, own, found = _live_versions(root), set(), set(), []
+    for path, current in _manifests(root, history=False):
+        folders.add(_folder_of(path, current))
+        if current and dataset in (None, path.parent.name):
+            own |= {m.version for _, m in ancestors(path) if m.dataset == current.dataset}
+    for path, manifest in _manifests(root, dataset, history=True):
+        folder = _folder_of(path, manifest)
+        if manifest and manifest.version not in own and folder not in folders and storage.exists(folder):
+            found.append(OldVersion(path, manifest, folder, live.get(manifest.version)))
+    return found
+
+
+def earlier_results(root: Path, dataset: str, before: str) -> list[OldVersion]:
+    """The newest results of a dataset's stages before a stage, and those that other datasets need.
+
+    They are what the stage's result was made from, and other results of the stages that come before it in recipes.
+
+    Raises:
+        UsageError: the dataset has no result of that stage.
+    """
+    last = root / "manifests" / dataset / f"{before}.json"
+    if not last.is_file():
+        raise UsageError(f"{last}: is not there: {dataset} has no result of the stage {before!r}")
+    others, order, found = dict[str, Path](), list(STAGES), []
+    for path, current in _manifests(root, history=False):
+        if current and path.parent.name != dataset:
+            others |= {m.version: path for _, m in ancestors(path, against=True)}
+    made_from = {m.version for _, m in ancestors(last)[1:]}
+    for path, manifest in _manifests(root, dataset, history=False):
+        if manifest and (manifest.version in made_from or manifest.stage in order[: order.index(before)]):
+            folder = data_dir(path, manifest)
+            if storage.exists(folder):
+                found.append(OldVersion(path, manifest, folder, others.get(manifest.version)))
+    return found
+
+
+def _own_bytes(folder: Path) -> int:
+    """The bytes of a folder's files that are in no other folder (hard links share them)."""
+    if storage.url_of(folder) is not None:
+        return sum(storage.sizes(folder).values())
+    return sum(s.st_size for f in folder.rglob("*") if f.is_file() and (s := f.stat()).st_nlink == 1)
+
+
+def purge(old: OldVersion) -> bool:
+    """Remove the shards of an old version and mark its manifests as purged; False where a run is writing there.
+
+    The manifests stay. `verify` then reports the version as purged.
+    """
+    folder = old.path.parent if old.path.parent.name == "history" else old.path.parent / "history"
+    for path in (old.path, *folder.glob("*.json")):  # another version may have had the same folder
+        found = None if path.name.endswith(".run.json") else load_readable(path)
+        if found is not None and data_dir(path, found) == old.folder:
+            _mark_purged(path)
+    return remove_folder(old.folder)
+
+
+def purge_parents(output: Path, before: str, *, dry_run: bool) -> Iterator[tuple[Path, int]]:
+    """Remove the shards of the earlier stages that an `--output` folder carries in `parents/`; their manifests stay.
+
+    With `before`, only of the stages before it. Yields each stage's folder with its bytes.
+
+    Raises:
+        ManifestError: the folder has no manifest.
+        UsageError: it carries no result of the stage `before`.
+    """
+    last, parents = output / "manifest.json", (output / "parents").resolve()
+    carried = {m.stage: p for p, m in ancestors(last) if p.resolve().parent.parent == parents}
+    first = carried.get(before, last) if before else last
+    if before and load(first).stage != before:
+        raise UsageError(
+            f"{output}: holds no result of the stage {before!r}; parents/ has {', '.join(carried) or 'none'}"
+        )
+    for path, manifest in ancestors(first)[1:]:
+        entries = [path.parent / name for name in sorted(OWN_FOLDERS) if storage.exists(path.parent / name)]
+        if carried.get(manifest.stage) == path and entries:
+            size = sum(_own_bytes(entry) for entry in entries)
+            if not dry_run:
+                _mark_purged(path)
+                for entry in entries:
+                    storage.remove(entry)
+            yield output / "parents" / path.parent.name, size
+
+
+def _mark_purged(path: Path) -> None:
+    run = load_run(path) | {"purged": time.strftime("%Y-%m-%d", time.gmtime())}
+    storage.write_whole(run_file(path), (json.dumps(run, indent=1, sort_keys=True) + "\n").encode())
+
+
+# Compiling the kernels: every stage is run on a few made rows. Kernels are compiled for the types of their arguments,
+# and stages call them with the same types whatever the data, so that this compiles what any run needs.
+
+_TEXT = (
+    "The harbour of the old town was built in the year of the great flood. Nobody thought that it would be needed "
+    "again! Then the railway came, and with it the merchants who wanted to ship their grain before winter.\n\n"
+    "- They asked the council for a wall; 3 of 7 members agreed...\n- Write to port@example.org or 192.168.0.1.\n\n"
+    "港口建于大洪水之年。没有人认为它会再次被需要。Гавань старого города построили давно, café naïve.\n"
+)
+_TOKENIZE = ("tokenizer", "tokenize", "pack")
+_VALUES: dict[str, dict[str, Any]] = {
+    "dedup": {"save_index": True},
+    "dedup_repeats": {"min_words_left": 0},
+    "filter": {
+        "rules": ("gopher_quality", "gopher_repetition", "c4", "fineweb", "loops", "words", "private", "contamination"),
+        "words": {"lists": {"all": "words.txt"}},
+        "contamination": {"eval": ("items.jsonl",), "action": "cut"},
+    },
+    "dedup_semantic": {"cells": 2},
+    "tokenizer": {"vocab_size": 300},
+    "pack": {"seq_len": 64},
+}
+_LINES, _TOKENS = {"unit": "line", "min_words_left": 0}, {"unit": "token", "max_repeated_share": 0.1}
+_OVERLAP = {"rules": ("contamination",), "contamination": {"eval": ("items.jsonl",), "mode": "overlap"}}
+
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """A run of some stages on made rows of one kind."""
+
+    title: str
+    rows: str
+    stages: tuple[str, ...]
+    values: dict[str, dict[str, Any]] = field(default_factory=dict)
+    needs: tuple[str, ...] = ()
+    """Packages without which the step is left out."""
+
+
+_STEPS = (
+    _Step("reading, conversations", "conversations", ("dedup",)),  # first and alone: others share what it compiles
+    _Step("language", "documents", ("language",)),
+    _Step("filters", "documents", ("filter",)),
+    _Step("dedup", "documents", ("dedup_urls", "dedup")),
+    _Step("tokenize and pack", "documents", _TOKENIZE),
+    _Step("lines that occur again", "documents", ("dedup_repeats",), {"dedup_repeats": _LINES}),
+    _Step("tokens that occur again", "documents", ("dedup_repeats",), {"dedup_repeats": _TOKENS}),
+    _Step("contamination by overlap", "documents", ("filter",), {"filter": _OVERLAP}),
+    _Step("pack rows that leave much room", "lines", _TOKENIZE),
+    _Step("conversations", "conversations", ("filter", *_TOKENIZE)),
+    _Step("preference pairs", "pairs", ("dedup", "filter", *_TOKENIZE)),
+    _Step("dedup by meaning", "conversations", ("dedup_semantic",), needs=("wordllama",)),
+    _Step("web pages", "documents", (), {"ingest": {"html_field": "text"}}, ("fastwarc", "resiliparse")),
+)
+
+
+def compile_kernels(tell: Callable[[str], None]) -> None:
+    """Compile the kernels of all stages, in two processes where there are two cores; `tell` gets a line for each step.
+
+    A stage whose model is not installed is left out, and `tell` says so.
+    """
+    steps = [step for step in _STEPS if all(map(find_spec, step.needs))]
+    with tempfile.TemporaryDirectory(prefix="datakit-compile-") as scratch:
+        item = {"question": _TEXT[:200], "answer": "Before winter, said the merchants."}
+        Path(scratch, "items.jsonl").write_text(json.dumps(item) + "\n")
+        Path(scratch, "words.txt").write_text("harbour\nold town\n")
+        work, pool = partial(_compile, Path(scratch)), Local(min(2, all_cores()))
+        found = chain([work(steps[0])], pool.map(work, steps[1:], processes=True))
+        for number, lines in enumerate(found, 1):
+            tell(f"compiled {number}/{len(steps)}: {'; '.join(lines)}")
+
+
+def _compile(root: Path, step: _Step) -> list[str]:
+    """Run the stages of a step; returns what there is to say."""
+    with contextlib.chdir(root):
+        name = step.title.replace(" ", "-").replace(",", "")
+        rows = Path(f"{name}.jsonl")
+        rows.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in _ROWS[step.rows]()), "utf-8")
+        run = Run(layout=OutputLayout(root=root, dataset=name), executor=Local(1), progress=Progress())
+        said = [step.title]
+        for stages in (step.stages, tuple(s for s in step.stages if s != "language")):
+            recipe = Recipe(dataset=name, inputs=(rows.name,), stages=("ingest", *stages), tables=_VALUES | step.values)
+            try:
+                Flow(run=run, recipe=recipe).all()
+                break
+            except (ModelError, MissingExtraError) as e:
+                if stages != step.stages or "language" not in stages:
+                    raise
+                said.append(f"the language stage is left out: {e}")
+    return said
+
+
+def _documents() -> Iterator[dict[str, str]]:
+    for n in range(24):
+        text = _TEXT * (1 + n % 3) + f"Row {n} says something of its own: {n * 7919} {'x' * n}."
+        yield {"text": text, "url": f"https://example.org/{n // 2}"}
+
+
+def _lines() -> Iterator[dict[str, str]]:
+    """Rows of more than a third of `seq_len`: two fit in a packed row, and the slowest search for a better fit runs."""
+    for n in range(40):
+        yield {"text": f"{n * 7919 % 10**6:06d} {n * 104729 % 10**12:012d} rows"}
+
+
+def _conversations() -> Iterator[dict[str, Any]]:
+    for n in range(8):
+        answer = {"role": "assistant", "content": f"{_TEXT[n * 9 :]} {n}"}
+        yield {"messages": [{"role": "system", "content": "Be brief."}, {"role": "user", "content": _TEXT}, answer]}
+    for n in range(70):  # so many with the same first letters are found through an index
+        asked = {"role": "user", "content": f"Write about b{chr(97 + n % 26)}{chr(97 + n // 26)}ok words"}
+        yield {"messages": [asked, {"role": "assistant", "content": "It is done."}]}
+
+
+def _pairs() -> Iterator[dict[str, str]]:
+    for n in range(8):
+        yield {"prompt": f"{n}? {_TEXT}", "chosen": f"Yes, {n}. {_TEXT[n:]}", "rejected": f"No. {_TEXT[n * 20 :]}"}
+
+
+_ROWS: dict[str, Callable[[], Iterator[Any]]] = {
+    "documents": _documents, "lines": _lines, "conversations": _conversations, "pairs": _pairs
+}  # fmt: skip

@@ -1,0 +1,64 @@
+"""A project that an earlier version of datakit made: its manifests are refused in one sentence, and its stages run."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from datakit.engine.maintenance import forget_history, old_versions, unused_folders
+from datakit.errors import FormatVersionError
+from datakit.manifest import load
+from tests.cli.conftest import Said
+
+Datakit = Callable[..., Said]
+SENTENCE = "an earlier version of datakit wrote it (format version 1, expected 2)"
+RECIPE = '[dataset]\nkind = "text"\ninputs = ["rows.jsonl"]\nstages = ["ingest", "dedup"]\n[dedup_bloom]\n'
+
+
+def by_an_earlier_version(path: Path) -> None:
+    body = json.loads(path.read_text()) | {"format_version": 1}
+    path.write_text(json.dumps(body, sort_keys=True, indent=1, ensure_ascii=False) + "\n")
+
+
+@pytest.fixture
+def old(datakit: Datakit, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A project of two stages, and a result in a folder, with manifests of version 1 and other values in their keys."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "manifests/d").mkdir(parents=True)
+    (tmp_path / "manifests/d/recipe.toml").write_text(RECIPE)
+    (tmp_path / "rows.jsonl").write_text("".join(json.dumps({"text": f"row {n % 7}"}) + "\n" for n in range(20)))
+    assert datakit("run", "--dataset", "d", "--set", "dedup.max_loss=0.9").code == 0
+    assert datakit("ingest", "rows.jsonl", "--output", "alone").code == 0
+    for path in (*tmp_path.glob("manifests/d/**/*.json"), tmp_path / "alone/manifest.json"):
+        if ".run." not in path.name:
+            by_an_earlier_version(path)
+    return tmp_path
+
+
+def test_its_manifests_are_refused_in_one_sentence(datakit: Datakit, old: Path) -> None:
+    with pytest.raises(FormatVersionError, match="run` does it for a whole dataset"):
+        load(old / "manifests/d/dedup.json")
+    for command in (["show", "manifests/d/dedup.json"], ["verify", "manifests/d/dedup.json"], ["filter", "alone"]):
+        said = datakit(*command)
+        assert said.code == 1 and SENTENCE in said.err and "error in datakit" not in said.err
+    said = datakit("status")
+    assert said.code == 0 and said.out.count(SENTENCE) == 2
+    said = datakit("dedup", "--only", "--dataset", "d")
+    assert said.code == 2 and SENTENCE in said.err
+
+
+def test_its_stages_run_again_and_its_data_stay_until_they_are_forgotten(datakit: Datakit, old: Path) -> None:
+    (before,) = (old / "data/d/dedup").iterdir()
+    assert unused_folders(old, None, set()) == [] and old_versions(old, None) == []
+    said = datakit("run", "--dataset", "d")
+    assert said.code == 0 and "up to date" not in said.err
+    assert load(old / "manifests/d/dedup.json").ledger.rows.kept == 7
+    assert "ledgers balance" in datakit("verify", "manifests/d/dedup.json").out
+    assert datakit("run", "--dataset", "d").err.count("up to date") == 2
+    assert datakit("ingest", "rows.jsonl", "--output", "alone").code == 0
+    assert load(old / "alone/manifest.json").ledger.rows.kept == 20
+    assert datakit("history", "--dataset", "d").out.count("first version") == 2
+    assert unused_folders(old, None, set()) == [] and old_versions(old, None) == []
+    assert len(forget_history(old, "d", dry_run=False)) == 1
+    assert unused_folders(old, None, set()) == [before]
