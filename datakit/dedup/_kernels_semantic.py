@@ -100,14 +100,12 @@ def similarity(row, other, rows):
 
 
 @kernel
-def _first_similar(row, rows, cells, kept, low, high):
-    """(the first kept row that is similar enough or -1, the similarity, rows compared): those of the row's cells whose
-    places lie in `low[cell]:high[cell]`.
-    """
+def _first_similar(row, rows, cells, begins, ends, kept):
+    """Of the kept rows of a row's cells: (the first that is similar enough or -1, the similarity, rows compared)."""
     best, nearest, compared = -1, 0, 0
     for cell in cells[row]:
-        for k in range(low[cell], high[cell]):
-            other = np.int64(kept.owners[k])
+        for k in range(begins[cell], ends[cell]):
+            other = np.int64(kept[k])
             if best >= 0 and other >= best:
                 break  # kept rows of a cell are in order
             compared += 1
@@ -119,33 +117,20 @@ def _first_similar(row, rows, cells, kept, low, high):
 
 
 @kernel
-def look_back(rows, cells, kept, numbers, survivor, shared):
-    """Compare some rows with all that were kept before their block; returns how many comparisons that took.
+def decide(rows, cells, begins, ends, kept, begin, end, survivor, shared):
+    """Decide about the rows from `begin` to `end`, in order, after all before them; returns how many comparisons that
+    took.
 
-    This changes only `survivor` int64 (-1 where none is similar) and `shared` int64 (thousandths) of these rows, so
-    threads may share a block.
+    Kept rows of a cell have the places `begins[cell]:ends[cell]` of `kept` int32; a row that is similar to none of its
+    cells is put behind those of its nearest. `survivor` int64 (-1 at first) gets the row that stays, `shared` int64 the
+    similarity in thousandths.
     """
     compared = 0
-    for row in numbers:
-        survivor[row], shared[row], tried = _first_similar(row, rows, cells, kept, kept.begins, kept.fresh)
-        compared += tried
-    return compared
-
-
-@kernel
-def decide_block(rows, cells, kept, begin, end, survivor, shared):
-    """Decide about the rows from `begin` to `end`, after `look_back`, in order: a row that is similar to none kept
-    before the block is compared with what is kept of the block. Returns how many comparisons that took.
-    """
-    compared = 0
-    kept.fresh[:] = kept.ends
     for row in range(begin, end):
-        if survivor[row] < 0:
-            survivor[row], shared[row], tried = _first_similar(row, rows, cells, kept, kept.fresh, kept.ends)
-            compared += tried
+        survivor[row], shared[row], tried = _first_similar(row, rows, cells, begins, ends, kept)
+        compared += tried
         if survivor[row] < 0:
             cell = cells[row, 0]
-            kept.owners[kept.ends[cell]] = row
-            kept.ends[cell] += 1
-    kept.fresh[:] = kept.ends
+            kept[ends[cell]] = row
+            ends[cell] += 1
     return compared

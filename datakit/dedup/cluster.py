@@ -93,7 +93,7 @@ def decide(rows: GatheredRows, config: DedupConfig, memory: Memory) -> Verdict:
 def _order(rows: GatheredRows, config: DedupConfig, memory: Memory) -> Numbers:
     """The rows as they are decided: those of earlier runs, and the others in the policy's order; of conversations the
     longer ones first, so that they stay for their prefixes."""
-    order = policy_order(rows, rows.column("row_key", memory), config.policy, rows.old, whole=False)
+    order = policy_order(rows, rows.column("row_key", memory), config.policy, rows.old)
     if "prefixes" in rows.batches[0].schema.names:
         turns = rows.column("turns", memory).astype(np.int64)
         order = order[np.argsort(-turns[order], kind="stable")]

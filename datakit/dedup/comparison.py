@@ -1,6 +1,7 @@
 """What the stages of this package share: the decisions file, `--against`, policies, and small checks of options."""
 
 import math
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -17,7 +18,7 @@ import pyarrow.parquet as pq
 import datakit.storage as storage
 from datakit.dedup.index import EarlierRun, earlier_runs, fingerprint, index_rows, run_of
 from datakit.errors import ConfigError, IntegrityError, UsageError
-from datakit.stage import MAX_ALARMS, Parent, Stage
+from datakit.stage import Parent, Stage
 from datakit.text.words import UNICODE_VERSION
 
 if TYPE_CHECKING:
@@ -215,13 +216,6 @@ def write_decisions(out: Path, batches: Iterable[pa.RecordBatch]) -> None:
             writer.write_batch(pa.record_batch(columns, schema=DECISIONS))
 
 
-def frequent_survivors(rows: "SketchRows", counts: npt.NDArray[np.int64]) -> list[tuple[str, int]]:
-    """(id, count) of the rows with the largest counts, at most `MAX_ALARMS`; counts int64 (rows,) may be shorter."""
-    most = np.flatnonzero(counts)
-    most = most[np.argsort(-counts[most], kind="stable")][:MAX_ALARMS]
-    return list(zip(rows.ids(most).to_pylist(), counts[most].tolist(), strict=True))
-
-
 # Policies: which of the rows that count as one stays.
 
 
@@ -234,6 +228,17 @@ def check_policy(policy: str) -> None:
 def score_column(policy: str) -> str:
     """The column of `highest:<column>`; "" for another policy."""
     return policy.removeprefix("highest:") if policy.startswith("highest:") else ""
+
+
+def check_ranked(policy: str, totals: dict[str, Counter[str]]) -> None:
+    """Raise ConfigError where the policy's column holds no number in any row; `totals` has them as `ranked`."""
+    if (column := score_column(policy)) and totals and not totals["ranked"]["rows"]:
+        raise ConfigError(f"policy {policy!r}: no row has a number in the column {column!r}")
+
+
+def ranked(batch: pa.RecordBatch) -> dict[str, int]:
+    """The rows of a batch of sketches that have a number in the policy's column."""
+    return {"rows": pc.sum(pc.is_finite(batch.column("rank"))).as_py() or 0}
 
 
 def policy_rank(batch: pa.RecordBatch, policy: str, lengths: Callable[[], pa.Array]) -> pa.Array:
@@ -262,22 +267,15 @@ def _number(extra: str | None, name: str) -> float | None:
 
 
 def policy_order(
-    rows: "SketchRows", row_key: npt.NDArray[np.uint64], policy: str, begin: int = 0, *, whole: bool = True
+    rows: "SketchRows", row_key: npt.NDArray[np.uint64], policy: str, begin: int = 0
 ) -> npt.NDArray[np.int64]:
-    """Numbers of the rows from `begin` on in the policy's order, ties by row_key; sketches have a column `rank`.
-
-    Raises:
-        ConfigError: the rows are all rows (`whole`), and the policy's column holds no number in any of them.
-    """
+    """Numbers of the rows from `begin` on in the policy's order, ties by row_key; sketches have a column `rank`."""
     if policy == "first":
         keys = row_key[begin:]
         in_order = bool((keys[1:] > keys[:-1]).all())  # as ingest numbers them
         return np.arange(begin, begin + len(keys)) if in_order else begin + np.argsort(keys, kind="stable")
     ranks = [batch.column("rank").to_numpy(zero_copy_only=False) for batch in rows.batches]
-    rank = np.concatenate([np.empty(0, np.float64), *ranks])
-    if whole and len(rank) and np.isnan(rank).all():
-        raise ConfigError(f"policy {policy!r}: no row has a number in the column {score_column(policy)!r}")
-    return np.lexsort((row_key, -rank))  # NaN sorts last
+    return np.lexsort((row_key, -np.concatenate([np.empty(0, np.float64), *ranks])))  # NaN sorts last
 
 
 def source_column(batch: pa.RecordBatch, name: str = "source") -> pa.Array:

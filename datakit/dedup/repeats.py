@@ -33,7 +33,8 @@ with a repeated anchor. In memory are 4 to 8 bytes for each different window tha
 many.
 """
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from itertools import pairwise
@@ -47,11 +48,10 @@ import pyarrow.compute as pc
 
 from datakit.config import option, shares
 from datakit.data import compared_fields, row_chunks, string_buffers
-from datakit.dedup.comparison import at_least, frequent_survivors, source_column, text_bytes, write_decisions
+from datakit.dedup.comparison import at_least, in_key_order, source_column, text_bytes
 from datakit.dedup.cuts import Unit, bounds, comparable, decided_runs, edit, flags
 from datakit.dedup.index import without_unneeded
-from datakit.dedup.sharing import SharedRows, SharingStage
-from datakit.dedup.shuffle import Memory
+from datakit.dedup.shuffle import Compared, Decided, GatheredRows, Memory, ShuffleStage, survivors_of
 from datakit.errors import ConfigError
 from datakit.stage import Decision, Losses
 from datakit.text.ids import open_tokenizer, tokenizer_digest
@@ -74,7 +74,8 @@ _CHUNK_BYTES: Final = 1 << 20
 _PART: Final = 1 << 10  # windows whose hashes go through one hash table
 _UNIT_BYTES: Final = {"line": 40, "paragraph": 200, "sentence": 60, "token": 5}  # of English text; a low guess
 _DISK_BYTES: Final = {"line": 84, "paragraph": 84, "sentence": 84, "token": 18}  # per unit, if half of the rows share
-_SALTS: Final = np.arange(3, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+_SPREAD: Final = np.uint64(0x9E3779B97F4A7C15)  # odd, so that different values stay different
+_SALTS: Final = np.arange(3, dtype=np.uint64) * _SPREAD  # of the fields of a row
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -136,21 +137,22 @@ class Units(NamedTuple):
     words: npt.NDArray[np.uint32]
     row_starts: npt.NDArray[np.int64]
 
-    def columns(self, at: Any = slice(None), starts: npt.NDArray[np.int64] | None = None) -> dict[str, pa.Array]:
-        """The columns of sketches; `at` chooses units, which then begin at `starts`."""
-        starts = self.row_starts if starts is None else starts
-        arrays: dict[str, Any] = {"hashes": self.hashes, "checks": self.checks, "words": self.words}
-        return {
-            name: _list_column(array[at], starts) if len(array) else _list_column(array, starts * 0)
-            for name, array in arrays.items()
-        }
+    def columns(self) -> dict[str, pa.Array]:
+        """The columns of sketches."""
+        return {name: _list_column(getattr(self, name), self.row_starts) for name in _COLUMNS}
 
     @classmethod
     def of(cls, sketches: pa.RecordBatch) -> "Units":
         """From the columns of sketches, without a copy."""
         offsets = sketches.column("hashes").offsets.to_numpy()
-        hashes, checks, words = (sketches.column(name).flatten().to_numpy() for name in ("hashes", "checks", "words"))
+        hashes, checks, words = (sketches.column(name).flatten().to_numpy() for name in _COLUMNS)
         return cls(hashes, checks, words, np.asarray(offsets - offsets[0], np.int64))
+
+    def taken(self, at: npt.NDArray[np.int64], row_starts: npt.NDArray[np.int64]) -> "Units":
+        """Some of the units, as the units of other rows."""
+        if not len(self.words):
+            return Units(self.hashes[at], self.checks, self.words, row_starts)
+        return Units(self.hashes[at], self.checks[at], self.words[at], row_starts)
 
     def totals(self) -> npt.NDArray[np.int64]:
         """The words of each row."""
@@ -159,37 +161,28 @@ class Units(NamedTuple):
         return np.asarray(np.diff(np.concatenate(([0], np.cumsum(self.words, dtype=np.int64)))[self.row_starts]))
 
 
+_COLUMNS: Final = ("hashes", "checks", "words")
+_NONE = np.empty(0, np.uint64)
+_NO_COUNTS = np.empty(0, np.uint32)
+
+
 def _list_column(numbers: npt.NDArray[Any], starts: npt.NDArray[np.int64]) -> pa.Array:
+    starts = starts if len(numbers) else np.zeros_like(starts)
     kind = pa.large_list(pa.field("item", pa.from_numpy_dtype(numbers.dtype), nullable=False))
     return pa.LargeListArray.from_arrays(pa.array(starts), pa.array(numbers), type=kind)
 
 
 def hash_units(texts: pa.Array, unit: Unit, digits: str = "as_written", tokenizer: str = "") -> Units:
     """The units of each text. With `digits` "zero" every decimal digit counts as 0."""
-    from datakit.dedup import _kernels_repeats as kernels
-
-    texts = texts if tokenizer else comparable(texts, unit)
+    if tokenizer:
+        return _token_ids(texts, tokenizer)
+    texts = comparable(texts, unit)
     if digits == "zero":
         texts = pc.replace_substring_regex(texts, r"\p{Nd}", "0")
     data, offsets = string_buffers(texts)
-    none, no_counts = np.empty(0, np.uint64), np.empty(0, np.uint32)
-    found = [Units(none, none, no_counts, np.zeros(1, np.int64))]
-    for begin, end in row_chunks(offsets, _CHUNK_BYTES):
-        chunk = offsets[begin : end + 1]
-        if tokenizer:
-            ids, starts = _token_ids(texts.slice(begin, end - begin), tokenizer)
-            found.append(Units(ids, none, no_counts, starts))
-        elif unit == "token":
-            words, starts = hash_words_in(data, chunk)
-            found.append(Units(words, none, no_counts, starts))
-        else:
-            units = bounds(data, chunk, unit)
-            # between two units there is only white space, which has no words
-            words, starts = hash_words_in(data, np.append(units.starts, chunk[-1]))
-            hashes, checks, counts = (np.empty(len(units.starts), a.dtype) for a in (none, none, no_counts))
-            made = Units(hashes, checks, counts, units.row_starts)
-            kernels.hash_units(words, starts, made.hashes, made.checks, made.words)
-            found.append(made)
+    chunks = row_chunks(offsets, _CHUNK_BYTES)
+    found = [_hash_chunk(data, offsets[begin : end + 1], unit) for begin, end in chunks]
+    found.insert(0, Units(_NONE, _NONE, _NO_COUNTS, np.zeros(1, np.int64)))
     sizes = np.concatenate([np.diff(one.row_starts) for one in found])
     return Units(
         np.concatenate([one.hashes for one in found]),
@@ -199,25 +192,37 @@ def hash_units(texts: pa.Array, unit: Unit, digits: str = "as_written", tokenize
     )
 
 
-def _token_ids(texts: pa.Array, tokenizer: str) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.int64]]:
+def _hash_chunk(data: npt.NDArray[np.uint8], offsets: npt.NDArray[np.int64], unit: Unit) -> Units:
+    from datakit.dedup import _kernels_repeats as kernels
+
+    if unit == "token":
+        hashes, row_starts = hash_words_in(data, offsets)
+        return Units(hashes, _NONE, _NO_COUNTS, row_starts)
+    units = bounds(data, offsets, unit)
+    # between two units there is only white space, which has no words
+    words, starts = hash_words_in(data, np.append(units.starts, offsets[-1]))
+    count = len(units.starts)
+    made = Units(np.empty(count, np.uint64), np.empty(count, np.uint64), np.empty(count, np.uint32), units.row_starts)
+    kernels.hash_units(words, starts, made.hashes, made.checks, made.words)
+    return made
+
+
+def _token_ids(texts: pa.Array, tokenizer: str) -> Units:
     found = open_tokenizer(tokenizer).encode_batch_fast(texts.to_pylist(), add_special_tokens=False)
     ids = [np.array(one.ids, np.uint64) for one in found]
-    return np.concatenate([np.empty(0, np.uint64), *ids]), np.cumsum([0, *map(len, ids)])
+    return Units(np.concatenate([_NONE, *ids]), _NONE, _NO_COUNTS, np.cumsum([0, *map(len, ids)]))
 
 
-def _in_one_row(fields: list[Units]) -> Units:
-    """The units of several fields of a row (prompt, chosen, rejected) after one another; equal ones of different fields
-    differ."""
-    if len(fields) == 1:
-        return fields[0]
-    rows = np.concatenate([np.repeat(np.arange(len(f.row_starts) - 1), np.diff(f.row_starts)) for f in fields])
-    order = np.argsort(rows, kind="stable")
-    hashes, checks = (
-        np.concatenate([array ^ salt for array, salt in zip(arrays, _SALTS, strict=False)])
-        for arrays in ([f.hashes for f in fields], [f.checks for f in fields])
-    )
-    words, starts = np.concatenate([f.words for f in fields]), np.sum([f.row_starts for f in fields], axis=0)
-    return Units(hashes[order], checks[order] if len(checks) else checks, words[order] if len(words) else words, starts)
+def units_of_rows(batch: pa.RecordBatch, config: RepeatsConfig) -> Units:
+    """The units of each row, those of several fields (prompt, chosen, rejected) after one another. Equal units of
+    different fields differ."""
+    fields = compared_fields(batch, config.on, include_calls=True)
+    count = len(fields)
+    by_row = np.arange(count * len(batch)).reshape(count, -1).T.ravel()
+    units = hash_units(pa.concat_arrays(fields).take(pa.array(by_row)), config.unit, config.digits, config.tokenizer)
+    salts = np.tile(_SALTS[:count], len(batch)).repeat(np.diff(units.row_starts))
+    checks = units.checks ^ salts if len(units.checks) else units.checks
+    return Units(units.hashes ^ salts, checks, units.words, units.row_starts[::count].copy())
 
 
 class Anchors(NamedTuple):
@@ -227,22 +232,34 @@ class Anchors(NamedTuple):
     firsts: npt.NDArray[np.uint32]
     row_starts: npt.NDArray[np.int64]
 
-    @classmethod
-    def of(cls, units: Units, config: RepeatsConfig, memory: Memory | None = None) -> "Anchors":
-        """The anchors of the windows of some rows."""
-        from datakit.dedup import _kernels_repeats as kernels
-
-        hashes, firsts = np.empty(len(units.hashes), np.uint64), np.empty(len(units.hashes), np.uint32)
-        starts, size = np.empty_like(units.row_starts), config.window
-        short = size // 2 if config.unit == "token" else size
-        kernels.winnow(
-            units.hashes, units.words, units.row_starts, size, short, config.min_words, hashes, firsts, starts
-        )
-        hashes, firsts = hashes[: starts[-1]].copy(), firsts[: starts[-1]].copy()
-        return cls(memory.keep(hashes), memory.keep(firsts), starts) if memory else cls(hashes, firsts, starts)
+    def kept(self, memory: Memory) -> "Anchors":
+        """The same, in files where they are large."""
+        return Anchors(memory.keep(self.hashes), memory.keep(self.firsts), self.row_starts)
 
 
-# Repeats: from the sketches of all rows that share an anchor to what is cut where.
+def anchors_of(units: Units, config: RepeatsConfig) -> Anchors:
+    """The anchors of the windows of some rows."""
+    from datakit.dedup import _kernels_repeats as kernels
+
+    hashes, firsts = np.empty(len(units.hashes), np.uint64), np.empty(len(units.hashes), np.uint32)
+    starts, size = np.empty_like(units.row_starts), config.window
+    short = size // 2 if config.unit == "token" else size
+    kernels.winnow(units.hashes, units.words, units.row_starts, size, short, config.min_words, hashes, firsts, starts)
+    return Anchors(hashes[: starts[-1]].copy(), firsts[: starts[-1]].copy(), starts)
+
+
+# Repeats: from the sketches of rows that share anchors to what is cut where.
+
+
+class Found(NamedTuple):
+    """Runs of repeated units of some rows, int64 (runs,) each: the row, its first unit, its end, the row that has the
+    units, and their words."""
+
+    rows: npt.NDArray[np.int64]
+    firsts: npt.NDArray[np.int64]
+    ends: npt.NDArray[np.int64]
+    owners: npt.NDArray[np.int64]
+    words: npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,77 +267,71 @@ class Repeats:
     """The units that lie in windows of repeated anchors, and what is decided about them.
 
     Those of row i are `[row_starts[i], row_starts[i + 1])`. `unit_of` int32: their numbers in the row; `weights`
-    uint32: their words; `found`: the number of the row that a repeated unit stays in, else -1. `totals` int64 (rows,):
-    the words of each row. `dropped` bool (rows,).
+    uint32: their words; `owner_of`: the number of the row that a repeated unit stays in, else -1. `totals` int64
+    (rows,): the words of each row. `dropped` bool (rows,).
     """
 
     row_starts: npt.NDArray[np.int64]
     unit_of: npt.NDArray[np.int32]
     weights: npt.NDArray[np.uint32]
-    found: npt.NDArray[Any]
+    owner_of: npt.NDArray[Any]
     totals: npt.NDArray[np.int64]
     dropped: npt.NDArray[np.bool_]
     facts: dict[str, int]
 
-    def runs(self, begin: int, end: int) -> tuple[npt.NDArray[np.int64], ...]:
-        """Of some rows the runs of repeated units that stay in one row, int64 (runs,) each: (the row, from 0 on; the
-        first unit; the end; the row that has it; words)."""
+    def runs(self, begin: int, end: int) -> Found:
+        """The runs of the rows from `begin` to `end`, numbered from 0 on."""
         low, high = self.row_starts[begin], self.row_starts[end]
-        found, unit_of = self.found[low:high], self.unit_of[low:high].astype(np.int64)
+        owner_of, unit_of = self.owner_of[low:high], self.unit_of[low:high].astype(np.int64)
         rows = np.repeat(np.arange(end - begin), np.diff(self.row_starts[begin : end + 1]))
-        joins = np.zeros(len(found) + 1, np.bool_)  # unit i belongs to the run of the one before it
-        joins[1:-1] = (rows[1:] == rows[:-1]) & (found[1:] == found[:-1]) & (unit_of[1:] == unit_of[:-1] + 1)
-        firsts, lasts = (np.flatnonzero((found >= 0) & ~joined) for joined in (joins[:-1], joins[1:]))
+        joined = np.zeros(len(rows) + 1, np.bool_)  # whether unit i belongs to the run of the one before it
+        joined[1:-1] = (rows[1:] == rows[:-1]) & (owner_of[1:] == owner_of[:-1]) & (unit_of[1:] == unit_of[:-1] + 1)
+        firsts = np.flatnonzero((owner_of >= 0) & ~joined[:-1])
+        lasts = np.flatnonzero((owner_of >= 0) & ~joined[1:])
         until = np.concatenate(([0], np.cumsum(self.weights[low:high], dtype=np.int64)))
-        return (
-            rows[firsts], unit_of[firsts], unit_of[lasts] + 1, found[firsts].astype(np.int64),
-            until[lasts + 1] - until[firsts],
-        )  # fmt: skip
+        words = until[lasts + 1] - until[firsts]
+        return Found(rows[firsts], unit_of[firsts], unit_of[lasts] + 1, owner_of[firsts].astype(np.int64), words)
 
 
-def find_repeats(rows: SharedRows, config: RepeatsConfig, memory: Memory) -> Repeats:
+def find_repeats(rows: GatheredRows, config: RepeatsConfig, memory: Memory) -> Repeats:
     """Compare the sketches of rows. Those of earlier runs come first: they are passages between what was cut there, and
     nothing is cut out of them."""
     from datakit.dedup import _kernels_repeats as kernels
     from datakit.dedup._kernels_minhash import NONE
 
     size, units = config.window, [Units.of(batch) for batch in rows.batches]
-    anchors = [Anchors.of(one, config, memory) for one in units]
+    anchors = [anchors_of(one, config).kept(memory) for one in units]
     if config.unit == "token":
-        hashes = _joined([one.hashes for one in anchors], np.uint64, memory)
-        equal, repeated, _ = _groups(hashes, hashes, memory)
-        ends = np.cumsum([0, *(len(one.hashes) for one in anchors)])
-        chosen = [equal[low:high] >= 0 for low, high in pairwise(ends)]
+        hashes = _joined([one.hashes for one in anchors], memory)
+        repeated = _groups(hashes, hashes, memory)[0] >= 0
+        chosen = np.split(repeated, np.cumsum([len(one.hashes) for one in anchors])[:-1])
     else:  # each is a window: those of too few words are left out
         chosen = [one.hashes != NONE for one in anchors]
-        repeated = 0
-    totals = _joined([one.totals() for one in units], np.int64, memory)
-    counts = memory.full((len(rows),), 0, np.int64)
     parts = list(zip(units, anchors, chosen, pairwise(rows.begins), strict=True))
+    counts, totals = (memory.full((len(rows),), 0, np.int64) for _ in range(2))
     for one, own, mask, (begin, end) in parts:
-        lengths = np.diff(one.row_starts)
-        kernels.count_candidates(own.row_starts, own.firsts, mask, lengths, size, counts[begin:end])
+        totals[begin:end] = one.totals()
+        kernels.count_candidates(*own[1:], mask, np.diff(one.row_starts), size, counts[begin:end])
     row_starts = memory.keep(np.concatenate(([0], np.cumsum(counts))))
-    total = int(row_starts[-1])
     kinds = (np.int32, np.uint64, np.uint64, np.uint32)
-    unit_of, hashes, checks, weights = made = [memory.full((total,), 0, kind) for kind in kinds]
+    unit_of, hashes, checks, weights = made = [memory.full((int(row_starts[-1]),), 0, kind) for kind in kinds]
     for one, own, mask, (begin, end) in parts:
         at = slice(row_starts[begin], row_starts[end])
-        kernels.hash_candidates(one, own.row_starts, own.firsts, mask, size, *(array[at] for array in made))
+        kernels.hash_candidates(one, *own[1:], mask, size, *(array[at] for array in made))
         memory.release()
     groups, windows, compared = _groups(hashes, checks, memory)
     number = _number_type(len(rows))
-    owner, found = memory.full((windows,), -1, number), memory.full((total,), -1, number)
+    owner, owner_of = memory.full((windows,), -1, number), memory.full(hashes.shape, -1, number)
     dropped = np.zeros(len(rows), np.bool_)
     kernels.settle(row_starts, groups, _first_of_texts(rows), owner)
-    share = Fraction(config.max_repeated_share).limit_denominator(1000)
-    rest = (rows.old, owner, found, dropped)
-    if share:
-        kernels.drop_known(row_starts, groups, weights, totals, size, (share.numerator, share.denominator), *rest)
+    decided = (rows.old, owner, owner_of, dropped)
+    if config.max_repeated_share:
+        share = Fraction(config.max_repeated_share).limit_denominator(1000).as_integer_ratio()
+        kernels.drop_known(row_starts, groups, weights, totals, size, share, *decided)
     else:
-        kernels.choose(row_starts, groups, weights, totals, size, config.min_words_left, *rest)
-    facts = {"anchors_repeated": repeated, "windows_compared": compared, "windows_repeated": windows}
-    return Repeats(row_starts, unit_of, weights, found, totals, dropped, facts)
+        kernels.choose(row_starts, groups, weights, totals, size, config.min_words_left, *decided)
+    facts = {"windows_compared": compared, "windows_repeated": windows}
+    return Repeats(row_starts, unit_of, weights, owner_of, totals, dropped, facts)
 
 
 def _groups(
@@ -334,12 +345,9 @@ def _groups(
     return numbers, *kernels.number_equals(hashes, checks, bits, np.empty((1 << bits) + 2, np.int64), order, numbers)
 
 
-def _joined(arrays: list[npt.NDArray[Any]], kind: Any, memory: Memory) -> npt.NDArray[Any]:
-    """Arrays after one another."""
-    made, end = memory.full((sum(map(len, arrays)),), 0, kind), 0
-    for array in arrays:
-        made[end : end + len(array)] = array
-        end += len(array)
+def _joined(arrays: list[npt.NDArray[np.uint64]], memory: Memory) -> npt.NDArray[np.uint64]:
+    made = memory.full((sum(map(len, arrays)),), 0, np.uint64)
+    np.concatenate([_NONE, *arrays], out=made)
     return made
 
 
@@ -348,12 +356,13 @@ def _number_type(count: int) -> Any:
     return np.int32 if count < 1 << 31 else np.int64
 
 
-def _first_of_texts(rows: SharedRows) -> npt.NDArray[np.int64]:
+def _first_of_texts(rows: GatheredRows) -> npt.NDArray[np.int64]:
     """For each row of an index the first of those that are of the same text, int64 (old,)."""
-    keys = [batch.column("row_key").to_numpy() for batch in rows.batches[: rows.new.start]]
     first = np.arange(rows.old)
-    for own, begin in zip(keys, rows.begins, strict=False):
-        first[begin + 1 : begin + len(own)][own[1:] == own[:-1]] = 0
+    for batch, begin in zip(rows.batches, rows.begins, strict=False):
+        if begin < rows.old:
+            keys = batch.column("row_key").to_numpy()
+            first[begin + 1 : begin + len(keys)][keys[1:] == keys[:-1]] = 0
     return np.maximum.accumulate(first)
 
 
@@ -361,7 +370,7 @@ def _first_of_texts(rows: SharedRows) -> npt.NDArray[np.int64]:
 
 
 @dataclass(frozen=True)
-class DedupRepeats(SharingStage):
+class DedupRepeats(ShuffleStage):
     """Cuts repeated passages, or drops rows that mostly consist of them; the reason is `duplicate_passages`.
 
     A kept row that loses a passage is edited: it gets a new `content_hash`, and its pieces are recorded in `cuts`.
@@ -400,26 +409,22 @@ class DedupRepeats(SharingStage):
 
     def sketch(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """`row_key`, `id` and `source`; the `hashes`, `checks` and `words` of each row's units."""
-        config, texts = self.config, compared_fields(batch, self.config.on, include_calls=True)
-        units = _in_one_row([hash_units(text, config.unit, config.digits, config.tokenizer) for text in texts])
         head = {"row_key": batch.column("row_key"), "id": batch.column("id"), "source": source_column(batch)}
-        return pa.record_batch(head | units.columns())
+        return pa.record_batch(head | units_of_rows(batch, self.config).columns())
 
-    def values(self, batch: pa.RecordBatch) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.int64]]:
+    def keys(self, batch: pa.RecordBatch) -> Iterator[tuple[int, npt.NDArray[np.uint64], npt.NDArray[np.int64]]]:
         """The anchors: equal windows have equal ones."""
         from datakit.dedup._kernels_minhash import NONE
 
-        found = Anchors.of(Units.of(batch), self.config)
-        rows = np.repeat(np.arange(batch.num_rows), np.diff(found.row_starts))
-        return found.hashes[found.hashes != NONE], rows[found.hashes != NONE]
+        hashes, _, starts = anchors_of(Units.of(batch), self.config)
+        rows = np.repeat(np.arange(batch.num_rows), np.diff(starts))
+        compared = hashes != NONE
+        yield 0, hashes[compared] * _SPREAD, rows[compared]  # anchors are mostly small; ranges of keys are cut evenly
 
-    def amounts(self, batch: pa.RecordBatch) -> npt.NDArray[np.int64]:
-        """The words of each row."""
-        return Units.of(batch).totals()
-
-    def counts(self, batch: pa.RecordBatch) -> dict[str, int]:
-        """The units."""
-        return {"units": len(Units.of(batch).hashes)}
+    def totals(self, batch: pa.RecordBatch) -> dict[str, dict[str, int]]:
+        """The words by source, and the units."""
+        units = Units.of(batch)
+        return {"words": _by_source(batch, units.totals()), "units": {"all": len(units.hashes)}}
 
     def index(self, sketches: pa.RecordBatch) -> pa.RecordBatch:
         """Of each kept row in a batch of sketches what lies between its cuts and holds a window, each as a row.
@@ -442,59 +447,66 @@ class DedupRepeats(SharingStage):
         at = np.arange(starts[-1]) + np.repeat(units.row_starts[row_of] + begins - starts[:-1], lengths)
         head = without_unneeded(sketches.select(["row_key", "id", "source"])).take(pa.array(row_of))
         columns = dict(zip(head.schema.names, head.columns, strict=True))
-        return pa.record_batch(columns | units.columns(at, starts))
+        return pa.record_batch(columns | units.taken(at, starts).columns())
 
-    def reduce(self, sketches: Sequence[Path], out: Path, *, workers: int) -> dict[str, Any]:
-        """Write what is cut and dropped to `out`; returns counts and alarms.
+    def decide_rows(self, rows: GatheredRows, memory: Memory, threads: int) -> Decided:
+        """Decide about the rows of one group."""
+        repeats, passages = find_repeats(rows, self.config, memory), np.zeros(len(rows), np.int64)
+        lost, decisions = Counter[str](), list[pa.RecordBatch]()
+        for batch, (begin, end) in zip(rows.batches, pairwise(rows.begins), strict=True):
+            if begin >= rows.old:
+                runs, dropped, total = repeats.runs(begin, end), repeats.dropped[begin:end], repeats.totals[begin:end]
+                repeated = np.bincount(runs.rows, runs.words, end - begin).astype(np.int64)
+                np.add.at(passages, runs.owners, 1)
+                lost.update(_by_source(batch, np.where(dropped, total, repeated)))
+                decisions.append(self._decisions(rows, batch, begin, runs, dropped, total, repeated))
+        counts = {"lost": dict(lost), "facts": repeats.facts}
+        return Decided(in_key_order(decisions), counts, survivors_of(rows, passages))
 
-        Raises:
-            IntegrityError: an index is damaged.
-        """
-        memory = Memory(self.config.memory_mb << 20, out.parent)
-        shared = self.shared_with(sketches, out, workers)
-        rows, losses = shared.rows(memory), Losses("words")
-        repeats, stays = find_repeats(rows, self.config, memory), np.zeros(len(rows), np.int64)
-        write_decisions(out, (self._decide(rows, n, repeats, losses, stays) for n in rows.new))
-        losses.whole.update(shared.amounts())
-        words = {"words": losses.whole.total(), "words_lost": losses.lost.total()}
-        survivors = frequent_survivors(rows, stays)
-        alarms = losses.alarms(self.config.max_loss, MIN_ALARM_WORDS, _CHECK, survivors, "passages")
-        return {"units": shared.counts()["units"]} | repeats.facts | words | {"alarms": alarms}
-
-    def _decide(
-        self, rows: SharedRows, number: int, repeats: Repeats, losses: Losses, stays: npt.NDArray[np.int64]
-    ) -> pa.RecordBatch:
-        """The decisions about one batch of sketches; `losses` counts what its sources lose, `stays` the passages that
-        are lost for each row."""
-        batch, begin, end = rows.batches[number], rows.begins[number], rows.begins[number + 1]
-        row_of, firsts, ends, owners, words = repeats.runs(begin, end)
-        dropped, total = repeats.dropped[begin:end], repeats.totals[begin:end]
-        repeated = np.bincount(row_of, words, end - begin).astype(np.int64)
-        losses.add(batch.column("source"), np.zeros_like(total), np.where(dropped, total, repeated))
-        np.add.at(stays, owners, 1)
-        changed = np.flatnonzero((repeated > 0) | dropped)
-        cut = ~dropped[row_of]
-        lists = np.cumsum([0, *np.bincount(row_of[cut], minlength=end - begin)[changed]])
-        survivor = _most_of(owners, row_of, dropped, words, begin)[changed]
+    def _decisions(
+        self, rows: GatheredRows, batch: pa.RecordBatch, begin: int, runs: Found,
+        dropped: npt.NDArray[np.bool_], total: npt.NDArray[np.int64], repeated: npt.NDArray[np.int64],
+    ) -> pa.RecordBatch:  # fmt: skip
+        """The decisions about the rows of one batch of sketches."""
+        changed = np.flatnonzero(repeated)
+        cut = ~dropped[runs.rows]
+        offsets = np.cumsum([0, *np.bincount(runs.rows[cut], minlength=len(dropped))[changed]])
+        survivor = _most_of(runs, dropped, begin)[changed]
         details = [
             f"{repeated[row]} of its {total[row]} words stand before it, {total[row] - repeated[row]} are new"
-            if dropped[row] else None for row in changed.tolist()
-        ]  # fmt: skip
-        columns = {
-            "row_key": batch.column("row_key").take(pa.array(changed)),
-            "reason": pa.array(["duplicate_passages" if dropped[row] else None for row in changed], pa.string()),
-            "detail": pa.array(details, pa.string()),
-            "duplicate_of": rows.ids(survivor),
-            "duplicate_in": self.versions_of(rows.among_all(survivor)),
-        }
+            for row in changed.tolist()
+        ]
+        stays = pa.array(~dropped[changed])
+        none = pa.scalar(None, pa.string())
+        owners = runs.owners[cut]
         of_runs = {
-            "cut": pa.array(firsts[cut], pa.int32()),
-            "cut_end": pa.array(ends[cut], pa.int32()),
-            "kept_in": rows.ids(owners[cut]),
-            "kept_in_run": self.versions_of(rows.among_all(owners[cut])),
+            "cut": pa.array(runs.firsts[cut], pa.int32()),
+            "cut_end": pa.array(runs.ends[cut], pa.int32()),
+            "kept_in": rows.ids(owners),
+            "kept_in_run": self.versions_of(rows.numbers[owners]),
         }
-        offsets = pa.array(lists, pa.int32())
-        return pa.record_batch(columns | {n: pa.ListArray.from_arrays(offsets, v) for n, v in of_runs.items()})
+        of_rows = {
+            "row_key": batch.column("row_key").take(pa.array(changed)),
+            "reason": pc.if_else(stays, none, "duplicate_passages"),
+            "detail": pc.if_else(stays, none, pa.array(details, pa.string())),
+            "duplicate_of": rows.ids(survivor),
+            "duplicate_in": self.versions_of(np.where(survivor < 0, -1, rows.numbers[survivor])),
+        }
+        lists = pa.array(offsets, pa.int32())
+        return pa.record_batch(of_rows | {n: pa.ListArray.from_arrays(lists, v) for n, v in of_runs.items()})
+
+    def summarize(self, compared: Compared) -> dict[str, Any]:
+        """Counts and alarms."""
+        losses = Losses("words", compared.total("words"), compared.count("lost"))
+        found, survivors = compared.count("facts"), compared.survivors()
+        return {
+            "units": compared.total("units")["all"],
+            "windows_compared": found["windows_compared"],
+            "windows_repeated": found["windows_repeated"],
+            "words": losses.whole.total(),
+            "words_lost": losses.lost.total(),
+            "alarms": losses.alarms(self.config.max_loss, MIN_ALARM_WORDS, _CHECK, survivors, "passages"),
+        }
 
     def decide(self, batch: pa.RecordBatch) -> Decision:
         """Look the rows up by row_key, and cut."""
@@ -517,19 +529,21 @@ class DedupRepeats(SharingStage):
         )
 
 
-def _most_of(
-    owners: npt.NDArray[np.int64],
-    row_of: npt.NDArray[np.int64],
-    dropped: npt.NDArray[np.bool_],
-    words: npt.NDArray[np.int64],
-    first: int,
-) -> npt.NDArray[np.int64]:
-    """For each dropped row the other row that has most of its words, the earlier of two; -1 without one."""
+def _by_source(batch: pa.RecordBatch, amounts: npt.NDArray[np.int64]) -> dict[str, int]:
+    """The sum of an amount of each row, by source."""
+    table = pa.table({"source": pc.fill_null(batch.column("source"), ""), "amount": amounts})
+    sums = table.group_by("source").aggregate([("amount", "sum")])
+    return dict(zip(sums.column("source").to_pylist(), sums.column("amount_sum").to_pylist(), strict=True))
+
+
+def _most_of(runs: Found, dropped: npt.NDArray[np.bool_], begin: int) -> npt.NDArray[np.int64]:
+    """For each row the other row that has most of its words, the earlier of two; -1 where it is not dropped, or only
+    repeats itself. The first row has the number `begin`."""
     most = np.full(len(dropped), -1, np.int64)
-    chosen = dropped[row_of] & (owners != row_of + first)
-    pairs, inverse = np.unique(np.stack([row_of[chosen], owners[chosen]]), axis=1, return_inverse=True)
-    counts = np.bincount(inverse.ravel(), words[chosen], pairs.shape[1])
-    order = np.lexsort((pairs[1], -counts, pairs[0]))
-    row, at = np.unique(pairs[0][order], return_index=True)
-    most[row] = pairs[1][order][at]
+    chosen = dropped[runs.rows] & (runs.owners != runs.rows + begin)
+    pairs, place = np.unique(np.stack([runs.rows[chosen], runs.owners[chosen]]), axis=1, return_inverse=True)
+    words = np.bincount(place.ravel(), runs.words[chosen], pairs.shape[1])
+    order = np.lexsort((pairs[1], -words, pairs[0]))
+    row, first = np.unique(pairs[0][order], return_index=True)
+    most[row] = pairs[1][order][first]
     return most

@@ -18,6 +18,7 @@ the number of threads; a BLAS would not promise that.
 
 import hashlib
 import math
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -36,19 +37,19 @@ from datakit.dedup.comparison import (
     CompareStage,
     at_least,
     check_policy,
+    check_ranked,
     exact_ratio,
-    frequent_survivors,
     policy_order,
     policy_rank,
+    ranked,
     source_column,
     text_bytes,
     write_decisions,
 )
 from datakit.dedup.embedding import load_model, model_files, to_vectors
-from datakit.dedup.exact import open_rows
-from datakit.dedup.shuffle import Memory, SketchRows
+from datakit.dedup.shuffle import Memory, SketchRows, open_sketches, survivors_of
 from datakit.errors import ConfigError, InputError
-from datakit.stage import Decision, Losses
+from datakit.stage import MAX_ALARMS, Decision, Losses
 from datakit.text.words import UNICODE_VERSION, normalize
 
 _FEW_ROWS: Final = 8192  # so many are one cell: every row is compared with every other
@@ -56,7 +57,7 @@ _CELL_ROWS: Final = 1024  # of more rows, cells have at least so many on average
 _SAMPLE_ROWS: Final = 64  # for each cell, of which k-means learns
 _ROUNDS: Final = 10  # of k-means
 _SEED: Final = 1  # of the sample that k-means begins with
-_BLOCK_ROWS, _BLOCKS = 1 << 14, 64  # rows that are decided at one time; in a large set a 64th of them
+_BLOCK_ROWS: Final = 1 << 14  # rows after which memory may be released
 _TASK_ROWS: Final = 256
 _CONTEXT_ROLES: Final = ("system", "developer", "tool", "function")
 
@@ -173,18 +174,6 @@ class SemanticRows(NamedTuple):
     threshold: int
 
 
-class KeptRows(NamedTuple):
-    """Kept rows by cell: those of a cell have the places `begins[cell]:ends[cell]`, int64 (cells,), in order.
-
-    fresh int64 (cells,): where those of the present block begin. owners int32 (rows,): the number of the row.
-    """
-
-    begins: npt.NDArray[np.int64]
-    fresh: npt.NDArray[np.int64]
-    ends: npt.NDArray[np.int64]
-    owners: npt.NDArray[np.int32]
-
-
 class SemanticClusters(NamedTuple):
     """survivor int64 (rows,): the row that stays for each, -1 where it stays; similarity int64 in thousandths."""
 
@@ -207,25 +196,16 @@ def star(rows: SemanticRows, config: SemanticConfig, memory: Memory, workers: in
 
     count = len(rows.context)
     survivor, shared = memory.full((count,), -1, np.int64), memory.full((count,), 0, np.int64)
-    compared, block_rows = 0, max(_BLOCK_ROWS, -(-count // _BLOCKS))
     with ThreadPoolExecutor(workers) as pool:
         means = _means(rows, memory)
         centroids = _centroids(means, number_of_cells(count, config.cells), memory, pool)
         cells = _nearest(means, centroids, min(config.probes, len(centroids)), memory, pool)
-        sizes = np.bincount(cells[:, 0], minlength=len(centroids))
-        begins = np.cumsum(sizes) - sizes
-        kept = KeptRows(begins, begins.copy(), begins.copy(), memory.full((count,), 0, np.int32))
-
-        def look_back(numbers: npt.NDArray[np.int64]) -> int:
-            found: int = kernels.look_back(rows, cells, kept, numbers, survivor, shared)
-            return found
-
-        for begin, end in _ranges(0, count, block_rows):
-            later = np.arange(begin, end)
-            later = later[np.argsort(cells[later, 0], kind="stable")]  # neighbours look at the same cells
-            compared += sum(pool.map(look_back, [later[a:b] for a, b in _ranges(0, len(later), _TASK_ROWS)]))
-            compared += kernels.decide_block(rows, cells, kept, begin, end, survivor, shared)
-            memory.release()
+    sizes = np.bincount(cells[:, 0], minlength=len(centroids))
+    begins = np.cumsum(sizes) - sizes
+    ends, kept, compared = begins.copy(), memory.full((count,), 0, np.int32), 0
+    for begin, end in _ranges(0, count, _BLOCK_ROWS):
+        compared += kernels.decide(rows, cells, begins, ends, kept, begin, end, survivor, shared)
+        memory.release()
     return SemanticClusters(survivor, shared, len(centroids), compared)
 
 
@@ -365,7 +345,8 @@ class DedupSemantic(CompareStage):
     def reduce(self, sketches: Sequence[Path], out: Path, *, workers: int) -> dict[str, Any]:
         """Write the dropped rows to `out`; returns counts and alarms."""
         memory = Memory(self.config.memory_mb << 20, out.parent)
-        found = open_rows(sketches, memory)
+        found = open_sketches(sketches, memory)
+        check_ranked(self.config.policy, {"ranked": Counter(rows=sum(ranked(b)["rows"] for b in found.batches))})
         order = policy_order(found, found.column("row_key", memory), self.config.policy)
         rows, order = self._rows(found, order, memory)
         clusters = star(rows, self.config, memory, workers)
@@ -376,9 +357,8 @@ class DedupSemantic(CompareStage):
         losses, unread = Losses("rows"), len(found) - len(order)
         write_decisions(out, (_decisions(found, n, first, near, losses) for n in range(len(found.batches))))
         stands_for = np.bincount(first[first >= 0], minlength=1)
-        alarms = losses.alarms(
-            self.config.max_loss, self.config.min_alarm_rows, _CHECK, frequent_survivors(found, stands_for)
-        )
+        most = [(name, count) for count, _, name in survivors_of(found, stands_for)[:MAX_ALARMS]]
+        alarms = losses.alarms(self.config.max_loss, self.config.min_alarm_rows, _CHECK, most)
         if len(found) >= self.config.min_alarm_rows and unread > self.config.max_loss * len(found):
             alarms.insert(0, (
                 f"{unread} of {len(found)} rows are not compared: they have no text, or the model does not know a "

@@ -282,6 +282,12 @@ class SketchRows:
         return np.concatenate(halves)
 
 
+def open_sketches(paths: Sequence[Path], memory: Memory) -> SketchRows:
+    """Map the sketches of all rows, in the order of their shards."""
+    batches = [batch for path in paths for batch in _batches(memory.map(path)) if batch.num_rows]
+    return SketchRows(batches, np.cumsum([0, *(batch.num_rows for batch in batches)], dtype=np.int64))
+
+
 @dataclass(frozen=True, slots=True)
 class GatheredRows(SketchRows):
     """The rows of one group, in the order of all rows.
@@ -432,6 +438,15 @@ def _sum(counts: Iterable[dict[str, int]]) -> Counter[str]:
     for counted in counts:
         total.update(counted)
     return total
+
+
+def survivors_of(rows: SketchRows, counts: npt.NDArray[np.int64]) -> list[list[Any]]:
+    """[count, number, id] of the rows with the largest counts, int64 (rows,), as `Decided.survivors` has them."""
+    numbers = rows.numbers if isinstance(rows, GatheredRows) else np.arange(len(rows))
+    most = np.flatnonzero(counts)
+    most = most[np.argsort(-counts[most], kind="stable")][: MAX_ALARMS + 1]
+    found = zip(counts[most].tolist(), numbers[most].tolist(), rows.ids(most).to_pylist(), strict=True)
+    return [list(survivor) for survivor in found]
 
 
 def counted_by(column: pa.Array) -> dict[str, int]:

@@ -23,9 +23,10 @@ from datakit.dedup.comparison import (
     at_least,
     check_indexed,
     check_policy,
+    check_ranked,
     exact_ratio,
     in_key_order,
-    score_column,
+    ranked,
     text_bytes,
 )
 from datakit.dedup.shuffle import (
@@ -37,9 +38,10 @@ from datakit.dedup.shuffle import (
     ShuffleStage,
     counted_by,
     digest_halves,
+    survivors_of,
 )
 from datakit.errors import ConfigError
-from datakit.stage import MAX_ALARMS, Decision, Losses, worst_first
+from datakit.stage import Decision, Losses, worst_first
 from datakit.text.words import character_table
 
 if TYPE_CHECKING:
@@ -262,8 +264,7 @@ class Dedup(ShuffleStage):
 
     def totals(self, batch: pa.RecordBatch) -> dict[str, dict[str, int]]:
         """Rows by source and language, and rows with a number in the column of the policy."""
-        ranked = pc.sum(pc.is_finite(batch.column("rank"))).as_py() or 0
-        return {name: counted_by(batch.column(name)) for name in ("source", "lang")} | {"ranked": {"rows": ranked}}
+        return {name: counted_by(batch.column(name)) for name in ("source", "lang")} | {"ranked": ranked(batch)}
 
     def check_totals(self, totals: dict[str, Counter[str]]) -> None:
         """Refuse a policy whose column has no number in any row.
@@ -271,8 +272,7 @@ class Dedup(ShuffleStage):
         Raises:
             ConfigError: it has none.
         """
-        if (column := score_column(self.config.policy)) and totals and not totals["ranked"]["rows"]:
-            raise ConfigError(f"policy {self.config.policy!r}: no row has a number in the column {column!r}")
+        check_ranked(self.config.policy, totals)
 
     def decide_rows(self, rows: GatheredRows, memory: Memory, threads: int) -> Decided:
         """The decisions about one group, and what is known of the rows that others are dropped for."""
@@ -281,9 +281,6 @@ class Dedup(ShuffleStage):
         verdict = decide(rows, self.config, memory)
         dropped = verdict.survivor >= 0
         sizes = np.bincount(verdict.survivor[dropped], minlength=len(rows))
-        most = np.flatnonzero(sizes)
-        most = most[np.argsort(-sizes[most], kind="stable")][: MAX_ALARMS + 1]
-        survivors = zip(sizes[most], rows.numbers[most], rows.ids(most), strict=True)
         lost: dict[str, Counter[str]] = {"source": Counter(), "lang": Counter()}
         for batch, begin in zip(rows.batches, rows.begins, strict=False):
             for name in lost if begin >= rows.old else ():  # the rows of an index have neither
@@ -297,8 +294,7 @@ class Dedup(ShuffleStage):
             },
             "large": {"rows": int((sizes >= self.config.max_cluster_rows).sum())},
         }
-        listed = [[int(count), int(number), name.as_py()] for count, number, name in survivors]
-        return Decided(self._decisions(rows, verdict, sizes), counts, listed)
+        return Decided(self._decisions(rows, verdict, sizes), counts, survivors_of(rows, sizes))
 
     def _decisions(self, rows: GatheredRows, verdict: "Verdict", sizes: npt.NDArray[np.int64]) -> pa.RecordBatch:
         """The decisions: why rows are dropped, and what kept rows stand for."""

@@ -4,7 +4,8 @@
 """
 
 import functools
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar, Literal
@@ -20,19 +21,28 @@ from datakit.dedup.comparison import (
     at_least,
     check_indexed,
     check_policy,
-    frequent_survivors,
+    check_ranked,
     policy_order,
     policy_rank,
+    ranked,
     source_column,
     text_bytes,
-    write_decisions,
 )
-from datakit.dedup.exact import first_equal_rows
-from datakit.dedup.sharing import SharedRows, SharingStage
-from datakit.dedup.shuffle import Memory, SketchRows
+from datakit.dedup.shuffle import (
+    Compared,
+    Decided,
+    GatheredRows,
+    Memory,
+    ShuffleStage,
+    counted_by,
+    digest_halves,
+    first_of_equals,
+    survivors_of,
+)
 from datakit.errors import ConfigError
-from datakit.stage import MAX_ALARMS, Decision, Losses
+from datakit.stage import Decision, Losses, worst_first
 from datakit.text.page_urls import page_form, urls_at
+from datakit.text.words import binary_digest
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -73,7 +83,7 @@ _CHECK = (
 
 
 @dataclass(frozen=True)
-class DedupUrls(SharingStage):
+class DedupUrls(ShuffleStage):
     """Drops every row whose URL another row has that comes before it in the policy's order.
 
     The reason is `duplicate_url`; `duplicate_of` names the row that stays.
@@ -88,8 +98,6 @@ class DedupUrls(SharingStage):
 
     def sketch(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """`row_key`, `id`, `source`, `rank` under the policy, and the `digest` of the row's URL, null without one."""
-        from datakit.text.words import binary_digest
-
         urls = urls_at(batch, self.config.field)
         digests = binary_digest(page_form(urls) if self.config.same == "page" else urls)
         return pa.record_batch(
@@ -102,16 +110,25 @@ class DedupUrls(SharingStage):
             }
         )
 
-    def values(self, batch: pa.RecordBatch) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.int64]]:
+    def keys(self, batch: pa.RecordBatch) -> Iterator[tuple[int, npt.NDArray[np.uint64], npt.NDArray[np.int64]]]:
         """Half of the digest of each row that has a URL."""
         digest = batch.column("digest")
         rows = np.flatnonzero(digest.is_valid().to_numpy(zero_copy_only=False))
-        halves = np.frombuffer(digest.buffers()[1], np.uint64)[::2][digest.offset :]
-        return halves[rows], rows
+        yield 0, digest_halves(digest)[rows, 0], rows
 
-    def counts(self, batch: pa.RecordBatch) -> dict[str, int]:
-        """The rows that have a URL."""
-        return {"with_url": len(batch) - batch.column("digest").null_count}
+    def totals(self, batch: pa.RecordBatch) -> dict[str, dict[str, int]]:
+        """The rows by source, and those that have a URL."""
+        known = len(batch) - batch.column("digest").null_count
+        return {"source": counted_by(batch.column("source")), "url": {"rows": known}, "ranked": ranked(batch)}
+
+    def check_totals(self, totals: dict[str, Counter[str]]) -> None:
+        """Raise a ConfigError where no row has a URL, or a number in the policy's column."""
+        check_ranked(self.config.policy, totals)
+        if totals.get("source") and not totals["url"]["rows"]:
+            raise ConfigError(
+                f"dedup_urls: none of {totals['source'].total()} rows has a URL in the field {self.config.field!r}; "
+                "name the field that has it (--field, or field in [dedup_urls]), or leave the stage out"
+            )
 
     def probe(self, rows: pa.RecordBatch) -> pa.RecordBatch:
         """The digests of the probe URLs; settings must match anyway, so that the field does not matter."""
@@ -121,64 +138,51 @@ class DedupUrls(SharingStage):
         """The rows, and the indexes that are read."""
         return f"{text_bytes(shards)[0]:,} rows{self.forecast_earlier()}" if self.earlier else ""
 
-    def reduce(self, sketches: Sequence[Path], out: Path, *, workers: int) -> dict[str, Any]:
-        """Write the dropped rows to `out`; returns counts and alarms.
-
-        Raises:
-            ConfigError: no row has a URL.
-            IntegrityError: an index is damaged.
-        """
-        memory = Memory(self.config.memory_mb << 20, out.parent)
-        shared = self.shared_with(sketches, out, workers)
-        rows, losses = shared.rows(memory), Losses("rows")
-        order = policy_order(rows, rows.column("row_key", memory), self.config.policy, rows.old)
+    def decide_rows(self, rows: GatheredRows, memory: Memory, threads: int) -> Decided:
+        """Decide about the rows of one group: the first of each URL stays."""
+        row_key = rows.column("row_key", memory)
+        order = policy_order(rows, row_key, self.config.policy, rows.old)
         order = np.concatenate([np.arange(rows.old), order])
-        place = first_equal_rows(rows, order, memory)
-        first = np.full(len(rows), -1)
-        first[order] = np.where(place < 0, -1, order[place])
-        known, new = shared.counts()["with_url"], shared.amounts().total()
-        if new and not known:
-            raise ConfigError(
-                f"dedup_urls: none of {new} rows has a URL in the field {self.config.field!r}; name the field "
-                "that has it (--field, or field in [dedup_urls]), or leave the stage out"
-            )
-        first[first == np.arange(len(rows))] = -1
-        write_decisions(out, (self._decide(rows, n, first, losses) for n in rows.new))
-        losses.whole.update(shared.amounts())
-        repeats = np.bincount(first[first >= 0], minlength=1)
+        first = np.empty_like(order)
+        first[order] = order[first_of_equals(rows.digests()[order])]
+        dropped = np.flatnonzero((first != np.arange(len(rows))) & (np.arange(len(rows)) >= rows.old))
+        gone = np.bincount(dropped, minlength=len(rows)) > 0
+        lost = [
+            counted_by(batch.column("source").filter(pa.array(gone[begin : begin + batch.num_rows])))
+            for batch, begin in zip(rows.batches, rows.begins, strict=False)
+            if begin >= rows.old
+        ]
+        sizes = np.bincount(first[dropped], minlength=len(rows))
+        decisions = {
+            "row_key": row_key[dropped],
+            "reason": pa.array(["duplicate_url"] * len(dropped), pa.string()),
+            "duplicate_of": rows.ids(first[dropped]),
+            "duplicate_in": self.versions_of(rows.numbers[first[dropped]]),
+        }
+        counts = {
+            "lost": dict(sum(map(Counter, lost), Counter[str]())),
+            "large": {"rows": int((sizes >= self.config.max_cluster_rows).sum())},
+        }
+        return Decided(pa.record_batch(decisions), counts, survivors_of(rows, sizes))
+
+    def summarize(self, compared: Compared) -> dict[str, Any]:
+        """Counts and alarms."""
+        config, survivors = self.config, compared.survivors()
+        losses = Losses("rows", compared.total("source"), compared.count("lost"))
+        large = [
+            f"{count + 1} rows have the URL of {name!r} and all but it are dropped (max_cluster_rows is "
+            f"{config.max_cluster_rows})"
+            for name, count in survivors if count >= config.max_cluster_rows
+        ]  # fmt: skip
+        large += [""] * (compared.count("large")["rows"] - len(large))
         return {
-            "rows_with_url": known,
-            "largest_cluster_rows": int(repeats.max()) + (new > 0),
+            "rows_with_url": compared.total("url")["rows"],
+            "largest_cluster_rows": survivors[0][1] + 1 if survivors else int(compared.rows > 0),
             "alarms": [
-                *self._large_clusters(rows, repeats),
-                *losses.alarms(
-                    self.config.max_loss, self.config.min_alarm_rows, _CHECK, frequent_survivors(rows, repeats)
-                ),
+                *worst_first(large, "URLs stand for more rows than that"),
+                *losses.alarms(config.max_loss, config.min_alarm_rows, _CHECK, survivors),
             ],
         }
-
-    def _large_clusters(self, rows: SketchRows, repeats: npt.NDArray[np.int64]) -> list[str]:
-        worst = np.flatnonzero(repeats + 1 > self.config.max_cluster_rows)
-        worst = worst[np.argsort(-repeats[worst], kind="stable")][:MAX_ALARMS]
-        return [
-            f"{repeats[row] + 1} rows have the URL of {name!r} and all but it are dropped (max_cluster_rows is "
-            f"{self.config.max_cluster_rows})"
-            for row, name in zip(worst, rows.ids(worst).to_pylist(), strict=True)
-        ]
-
-    def _decide(self, rows: SharedRows, number: int, first: npt.NDArray[np.int64], losses: Losses) -> pa.RecordBatch:
-        """The decisions about one batch of sketches; `first` is the row that stays with the same URL, else -1."""
-        batch, first = rows.batches[number], first[rows.begins[number] : rows.begins[number + 1]]
-        losses.add(batch.column("source"), np.zeros(len(first), np.int64), first >= 0)
-        dropped = np.flatnonzero(first >= 0)
-        return pa.record_batch(
-            {
-                "row_key": batch.column("row_key").take(pa.array(dropped)),
-                "reason": pa.array(["duplicate_url"] * len(dropped), pa.string()),
-                "duplicate_of": rows.ids(first[dropped]),
-                "duplicate_in": self.versions_of(rows.among_all(first[dropped])),
-            }
-        )
 
     def decide(self, batch: pa.RecordBatch) -> Decision:
         """Look the rows up by row_key."""

@@ -18,10 +18,11 @@ from hypothesis import strategies as st
 
 from datakit.data import MESSAGES, string_buffers
 from datakit.dedup import _kernels_repeats as kernels
-from datakit.dedup import cuts
+from datakit.dedup import cuts, shuffle
 from datakit.dedup._kernels_minhash import NONE
 from datakit.dedup.cuts import Runs, Unit, bounds, cut_runs, flags
-from datakit.dedup.repeats import Anchors, DedupRepeats, RepeatsConfig, Units, hash_units
+from datakit.dedup.repeats import DedupRepeats, RepeatsConfig, Units, anchors_of, hash_units
+from datakit.dedup.urls import DedupUrls
 from datakit.errors import ConfigError, ModelError
 from datakit.text.words import TERMINALS, digest, hash_words, normalize, split_words
 from tests.dedup.conftest import LevelOutcome, documents, restored, run_level
@@ -203,7 +204,7 @@ def polynomial(hashes: Sequence[int]) -> int:
 def test_anchors_are_the_least_runs_of_every_window(values: list[int], size: int) -> None:
     """Winnowing in plain Python: the last of the least hashes in each window."""
     units, short = rows_of([values, values]), max(size // 2, 1)
-    found = Anchors.of(units, RepeatsConfig(unit="token", window=size))
+    found = anchors_of(units, RepeatsConfig(unit="token", window=size))
     own = units.hashes[: len(values)].tolist()
     runs = [polynomial(own[i : i + short]) for i in range(len(values) - short + 1)]
     expected, last = [], None
@@ -219,7 +220,7 @@ def test_anchors_are_the_least_runs_of_every_window(values: list[int], size: int
 @given(st.lists(st.integers(0, 3), max_size=20), st.integers(1, 3), st.integers(1, 9))
 def test_windows_of_few_words_are_not_compared(values: list[int], size: int, min_words: int) -> None:
     units = rows_of([values], words=2)
-    found = Anchors.of(units, RepeatsConfig(unit="sentence", window=size, min_words=min_words))
+    found = anchors_of(units, RepeatsConfig(unit="sentence", window=size, min_words=min_words))
     windows = [polynomial(units.hashes[i : i + size].tolist()) for i in range(len(values) - size + 1)]
     assert found.hashes.tolist() == (windows if 2 * size >= min_words else [int(NONE)] * len(windows))
 
@@ -511,6 +512,33 @@ def test_workers_shards_and_memory_do_not_change_what_is_decided(unit: Unit, win
         assert (other.kept, other.cuts, other.facts) == (reference.kept, reference.cuts, reference.facts)
         if cut == 250:
             assert other.decisions == reference.decisions
+
+
+STAGES = {
+    "lines": DedupRepeats(RepeatsConfig(min_words=1, min_words_left=3)),
+    "sentences": DedupRepeats(RepeatsConfig(unit="sentence", window=2, min_words=2, min_words_left=3)),
+    "tokens": DedupRepeats(RepeatsConfig(unit="token", window=6, min_words_left=3)),
+    "shares": DedupRepeats(RepeatsConfig(unit="token", window=6, max_repeated_share=0.6)),
+    "urls": DedupUrls(),
+}
+
+
+@pytest.mark.parametrize("name", STAGES)
+def test_neither_ranges_nor_groups_nor_shards_change_a_decision(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    picks = random.Random(2)
+    known = [sentence(picks.randrange(10_000)) for _ in range(300)]
+    texts = ["\n".join(picks.choices(known, k=picks.randrange(1, 5))) for _ in range(300)]
+    texts = [picks.choice(texts[:n]) if n and picks.random() < 0.1 else text for n, text in enumerate(texts)]
+    urls = [picks.choice([None, f"https://example.org/{picks.randrange(300)}"]) for _ in range(300)]
+    batch = documents(texts).append_column("url", pa.array(urls, pa.string()))
+    whole = run_level(STAGES[name], batch, cut=300, workers=1)
+    assert whole.dropped
+    for keys, rows, cut, workers in ((1, 1, 300, 1), (64, 20, 41, 3), (1 << 20, 100, 7, 2)):
+        monkeypatch.setattr(shuffle, "RANGE_KEYS", keys)
+        monkeypatch.setattr(shuffle, "GROUP_ROWS", rows)
+        made = run_level(STAGES[name], batch, cut=cut, workers=workers)
+        assert (made.kept, made.dropped, made.facts) == (whole.kept, whole.dropped, whole.facts)
+        assert sorted(map(str, made.cuts)) == sorted(map(str, whole.cuts))
 
 
 @pytest.mark.parametrize("texts", [[], [""], ["\n \n"], ["one two three four five six"], ["a b c d e f"] * 3000])
