@@ -180,60 +180,48 @@ def winnow(units, words, row_starts, size, short, min_words, anchors, firsts, an
 
 
 @kernel
-def count_candidates(anchor_starts, firsts, chosen, lengths, size, out):
-    """Write to `out` how many units of each row lie in windows with a chosen anchor (bool for each anchor).
+def find_candidates(rows, firsts, anchor_starts, chosen, size, counts, unit_of, hashes, checks, weights):
+    """Write to `counts` how many units of each row lie in windows with a chosen anchor (bool for each anchor).
 
-    `lengths`: the units of each row.
-    """
-    for row in range(len(anchor_starts) - 1):
-        total, covered = 0, 0
-        for a in range(anchor_starts[row], anchor_starts[row + 1]):
-            if chosen[a]:
-                first = np.int64(firsts[a])
-                end = np.int64(firsts[a + 1]) if a + 1 < anchor_starts[row + 1] else lengths[row] - size + 1
-                total += max(end - 1 + size - max(first, covered), 0)
-                covered = max(covered, end - 1 + size)
-        out[row] = total
-
-
-@kernel
-def hash_candidates(rows, anchor_starts, firsts, chosen, size, unit_of, hashes, checks, weights):
-    """For the units that `count_candidates` counts: their number in the row to `unit_of` (int32), their words to
+    Of these units, where the other outputs are not empty: their number in the row to `unit_of` (int32), their words to
     `weights` (uint32), and to `hashes` and `checks` the two halves of the hash of the window that begins there, NONE
     where no window with a chosen anchor does.
 
     `rows` is `repeats.Units`; without checks of their own, units are words, and their hashes stand for them.
     """
-    at, own = 0, len(rows.checks) > 0
+    at, second = 0, rows.checks if len(rows.checks) else rows.hashes
     high, high_check = _power(BASE, size), _power(_SECOND, size)
     for row in range(len(anchor_starts) - 1):
-        covered, next_window, rolling, check = 0, -1, np.uint64(0), np.uint64(0)
+        begin, covered, next_window, rolling, check = at, 0, -1, np.uint64(0), np.uint64(0)
         base, length = rows.row_starts[row], rows.row_starts[row + 1] - rows.row_starts[row]
         for a in range(anchor_starts[row], anchor_starts[row + 1]):
             if not chosen[a]:
                 continue
             first = np.int64(firsts[a])
             end = np.int64(firsts[a + 1]) if a + 1 < anchor_starts[row + 1] else length - size + 1
-            for unit in range(max(first, covered), end - 1 + size):
-                unit_of[at], hashes[at] = unit, NONE
-                weights[at] = rows.words[base + unit] if len(rows.words) else 1
-                at += 1
+            fresh_units = max(first, covered)
             covered = max(covered, end - 1 + size)
+            at += covered - fresh_units
+            if len(unit_of) == 0:
+                continue
+            for unit in range(fresh_units, covered):
+                place = at - (covered - unit)
+                unit_of[place], hashes[place] = unit, NONE
+                weights[place] = rows.words[base + unit] if len(rows.words) else 1
             for window in range(first, end):
                 fresh = window != next_window  # else the hash of the window before it rolls on
                 if fresh:
                     rolling = check = np.uint64(0)
                 for k in range(window if fresh else window + size - 1, window + size):
-                    unit = rows.hashes[base + k]
-                    rolling = rolling * BASE + unit
-                    check = check * _SECOND + (rows.checks[base + k] if own else unit)
+                    rolling = rolling * BASE + rows.hashes[base + k]
+                    check = check * _SECOND + second[base + k]
                 if not fresh:
-                    unit = rows.hashes[base + window - 1]
-                    rolling -= high * unit
-                    check -= high_check * (rows.checks[base + window - 1] if own else unit)
+                    rolling -= high * rows.hashes[base + window - 1]
+                    check -= high_check * second[base + window - 1]
                 next_window = window + 1
                 place = at - (covered - window)
                 hashes[place], checks[place] = finalize(rolling), finalize(check)
+        counts[row] = at - begin
 
 
 @kernel

@@ -309,15 +309,15 @@ def find_repeats(rows: GatheredRows, config: RepeatsConfig, memory: Memory) -> R
         chosen = [one.hashes != NONE for one in anchors]
     parts = list(zip(units, anchors, chosen, pairwise(rows.begins), strict=True))
     counts, totals = (memory.full((len(rows),), 0, np.int64) for _ in range(2))
+    kinds = (np.int32, np.uint64, np.uint64, np.uint32)
     for one, own, mask, (begin, end) in parts:
         totals[begin:end] = one.totals()
-        kernels.count_candidates(*own[1:], mask, np.diff(one.row_starts), size, counts[begin:end])
+        kernels.find_candidates(one, *own[1:], mask, size, counts[begin:end], *(np.empty(0, kind) for kind in kinds))
     row_starts = memory.keep(np.concatenate(([0], np.cumsum(counts))))
-    kinds = (np.int32, np.uint64, np.uint64, np.uint32)
     unit_of, hashes, checks, weights = made = [memory.full((int(row_starts[-1]),), 0, kind) for kind in kinds]
     for one, own, mask, (begin, end) in parts:
         at = slice(row_starts[begin], row_starts[end])
-        kernels.hash_candidates(one, *own[1:], mask, size, *(array[at] for array in made))
+        kernels.find_candidates(one, *own[1:], mask, size, counts[begin:end], *(array[at] for array in made))
         memory.release()
     groups, windows, compared = _groups(hashes, checks, memory)
     number = _number_type(len(rows))
@@ -472,12 +472,9 @@ class DedupRepeats(ShuffleStage):
         cut = ~dropped[runs.rows]
         offsets = np.cumsum([0, *np.bincount(runs.rows[cut], minlength=len(dropped))[changed]])
         survivor = _most_of(runs, dropped, begin)[changed]
-        details = [
-            f"{repeated[row]} of its {total[row]} words stand before it, {total[row] - repeated[row]} are new"
-            for row in changed.tolist()
-        ]
-        stays = pa.array(~dropped[changed])
-        none = pa.scalar(None, pa.string())
+        stays, none = pa.array(~dropped[changed]), pa.scalar(None, pa.string())
+        known, all_of, new = (pa.array(n[changed]).cast(pa.string()) for n in (repeated, total, total - repeated))
+        detail = pc.binary_join_element_wise(known, " of its ", all_of, " words stand before it, ", new, " are new", "")
         owners = runs.owners[cut]
         of_runs = {
             "cut": pa.array(runs.firsts[cut], pa.int32()),
@@ -488,7 +485,7 @@ class DedupRepeats(ShuffleStage):
         of_rows = {
             "row_key": batch.column("row_key").take(pa.array(changed)),
             "reason": pc.if_else(stays, none, "duplicate_passages"),
-            "detail": pc.if_else(stays, none, pa.array(details, pa.string())),
+            "detail": pc.if_else(stays, none, detail),
             "duplicate_of": rows.ids(survivor),
             "duplicate_in": self.versions_of(np.where(survivor < 0, -1, rows.numbers[survivor])),
         }
