@@ -217,9 +217,11 @@ def units_of_rows(batch: pa.RecordBatch, config: RepeatsConfig) -> Units:
     """The units of each row, those of several fields (prompt, chosen, rejected) after one another. Equal units of
     different fields differ."""
     fields = compared_fields(batch, config.on, include_calls=True)
-    count = len(fields)
+    count, options = len(fields), (config.unit, config.digits, config.tokenizer)
+    if count == 1:
+        return hash_units(fields[0], *options)
     by_row = np.arange(count * len(batch)).reshape(count, -1).T.ravel()
-    units = hash_units(pa.concat_arrays(fields).take(pa.array(by_row)), config.unit, config.digits, config.tokenizer)
+    units = hash_units(pa.concat_arrays(fields).take(pa.array(by_row)), *options)
     salts = np.tile(_SALTS[:count], len(batch)).repeat(np.diff(units.row_starts))
     checks = units.checks ^ salts if len(units.checks) else units.checks
     return Units(units.hashes ^ salts, checks, units.words, units.row_starts[::count].copy())
