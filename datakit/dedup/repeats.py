@@ -227,27 +227,20 @@ def units_of_rows(batch: pa.RecordBatch, config: RepeatsConfig) -> Units:
     return Units(units.hashes ^ salts, checks, units.words, units.row_starts[::count].copy())
 
 
-class Anchors(NamedTuple):
-    """The anchors of rows, as the kernel `winnow` makes them: hashes uint64, firsts uint32, row_starts int64."""
+def anchors_of(
+    units: Units, config: RepeatsConfig
+) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint32], npt.NDArray[np.int64]]:
+    """The anchors of the windows of some rows, as the kernel `winnow` makes them.
 
-    hashes: npt.NDArray[np.uint64]
-    firsts: npt.NDArray[np.uint32]
-    row_starts: npt.NDArray[np.int64]
-
-    def kept(self, memory: Memory) -> "Anchors":
-        """The same, in files where they are large."""
-        return Anchors(memory.keep(self.hashes), memory.keep(self.firsts), self.row_starts)
-
-
-def anchors_of(units: Units, config: RepeatsConfig) -> Anchors:
-    """The anchors of the windows of some rows."""
+    (hashes, the first window of each, how many each row has)
+    """
     from datakit.dedup import _kernels_repeats as kernels
 
     hashes, firsts = np.empty(len(units.hashes), np.uint64), np.empty(len(units.hashes), np.uint32)
     starts, size = np.empty_like(units.row_starts), config.window
     short = size // 2 if config.unit == "token" else size
     kernels.winnow(units.hashes, units.words, units.row_starts, size, short, config.min_words, hashes, firsts, starts)
-    return Anchors(hashes[: starts[-1]].copy(), firsts[: starts[-1]].copy(), starts)
+    return hashes[: starts[-1]], firsts[: starts[-1]], np.diff(starts)
 
 
 # Repeats: from the sketches of rows that share anchors to what is cut where.
@@ -302,24 +295,25 @@ def find_repeats(rows: GatheredRows, config: RepeatsConfig, memory: Memory) -> R
     from datakit.dedup._kernels_minhash import NONE
 
     size, units = config.window, [Units.of(batch) for batch in rows.batches]
-    anchors = [anchors_of(one, config).kept(memory) for one in units]
+    anchors, firsts, counts = memory.join((anchors_of(one, config) for one in units), np.uint64, np.uint32, np.int64)
+    starts = memory.keep(np.concatenate(([0], np.cumsum(counts))))
+    chosen = memory.full(anchors.shape, 0, np.bool_)
     if config.unit == "token":
-        hashes = _joined([one.hashes for one in anchors], memory)
-        repeated = _groups(hashes, hashes, memory)[0] >= 0
-        chosen = np.split(repeated, np.cumsum([len(one.hashes) for one in anchors])[:-1])
+        np.greater_equal(_groups(anchors, anchors, memory)[0], 0, out=chosen)
     else:  # each is a window: those of too few words are left out
-        chosen = [one.hashes != NONE for one in anchors]
-    parts = list(zip(units, anchors, chosen, pairwise(rows.begins), strict=True))
+        np.not_equal(anchors, NONE, out=chosen)
     counts, totals = (memory.full((len(rows),), 0, np.int64) for _ in range(2))
     kinds = (np.int32, np.uint64, np.uint64, np.uint32)
-    for one, own, mask, (begin, end) in parts:
+    parts = list(zip(units, pairwise(rows.begins), strict=True))
+    for one, (begin, end) in parts:
         totals[begin:end] = one.totals()
-        kernels.find_candidates(one, *own[1:], mask, size, counts[begin:end], *(np.empty(0, kind) for kind in kinds))
+        nothing = (np.empty(0, kind) for kind in kinds)
+        kernels.find_candidates(one, firsts, starts[begin : end + 1], chosen, size, counts[begin:end], *nothing)
     row_starts = memory.keep(np.concatenate(([0], np.cumsum(counts))))
     unit_of, hashes, checks, weights = made = [memory.full((int(row_starts[-1]),), 0, kind) for kind in kinds]
-    for one, own, mask, (begin, end) in parts:
-        at = slice(row_starts[begin], row_starts[end])
-        kernels.find_candidates(one, *own[1:], mask, size, counts[begin:end], *(array[at] for array in made))
+    for one, (begin, end) in parts:
+        own = (array[row_starts[begin] : row_starts[end]] for array in made)
+        kernels.find_candidates(one, firsts, starts[begin : end + 1], chosen, size, counts[begin:end], *own)
         memory.release()
     groups, windows, compared = _groups(hashes, checks, memory)
     number = _number_type(len(rows))
@@ -345,12 +339,6 @@ def _groups(
     kind, bits = _number_type(len(hashes)), max(len(hashes) // _PART, 1).bit_length()
     order, numbers = (memory.full(hashes.shape, 0, kind) for _ in range(2))
     return numbers, *kernels.number_equals(hashes, checks, bits, np.empty((1 << bits) + 2, np.int64), order, numbers)
-
-
-def _joined(arrays: list[npt.NDArray[np.uint64]], memory: Memory) -> npt.NDArray[np.uint64]:
-    made = memory.full((sum(map(len, arrays)),), 0, np.uint64)
-    np.concatenate([_NONE, *arrays], out=made)
-    return made
 
 
 def _number_type(count: int) -> Any:
@@ -418,8 +406,8 @@ class DedupRepeats(ShuffleStage):
         """The anchors: equal windows have equal ones."""
         from datakit.dedup._kernels_minhash import NONE
 
-        hashes, _, starts = anchors_of(Units.of(batch), self.config)
-        rows = np.repeat(np.arange(batch.num_rows), np.diff(starts))
+        hashes, _, counts = anchors_of(Units.of(batch), self.config)
+        rows = np.repeat(np.arange(batch.num_rows), counts)
         compared = hashes != NONE
         yield 0, hashes[compared] * _SPREAD, rows[compared]  # anchors are mostly small; ranges of keys are cut evenly
 

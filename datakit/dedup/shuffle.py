@@ -97,14 +97,39 @@ class Memory:
                 os.posix_fallocate(file.fileno(), 0, size)
             except OSError as e:
                 raise OSError(e.errno, e.strerror, str(self.folder)) from None
-            mapped = mmap.mmap(file.fileno(), size)
-        with self._lock:
-            self._arrays.add(mapped)
+            mapped = self._mapped(file, size)
         array = np.frombuffer(mapped, dtype).reshape(shape)
         if value:  # a new file holds zeros
             array[...] = value
             _release(mapped)
         return array
+
+    def _mapped(self, file: Any, size: int) -> mmap.mmap:
+        mapped = mmap.mmap(file.fileno(), size)
+        with self._lock:
+            self._arrays.add(mapped)
+        return mapped
+
+    def join(self, pieces: Iterable[Sequence[npt.NDArray[Any]]], *dtypes: Any) -> list[npt.NDArray[Any]]:
+        """One array for each dtype, of the pieces after one another: each piece has a part of every array.
+
+        They lie in files without a name, so that only one piece is in memory at a time.
+
+        Raises:
+            OSError: the disk has no space for them.
+        """
+        with ExitStack() as stack:
+            files = [stack.enter_context(tempfile.TemporaryFile(dir=self.folder)) for _ in dtypes]
+            sizes = [0] * len(files)
+            for piece in pieces:
+                for number, (file, array, dtype) in enumerate(zip(files, piece, dtypes, strict=True)):
+                    try:
+                        sizes[number] += file.write(np.ascontiguousarray(array, dtype).data)
+                        file.flush()
+                    except OSError as e:
+                        raise OSError(e.errno, e.strerror, str(self.folder)) from None
+            found = zip(files, sizes, dtypes, strict=True)
+            return [np.frombuffer(self._mapped(f, n), dtype) if n else np.empty(0, dtype) for f, n, dtype in found]
 
     def keep(self, array: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """The array, moved to a file if it is large."""
