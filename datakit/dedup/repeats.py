@@ -48,7 +48,7 @@ import pyarrow.compute as pc
 
 from datakit.config import option, shares
 from datakit.data import compared_fields, row_chunks, string_buffers
-from datakit.dedup.comparison import at_least, in_key_order, source_column, text_bytes
+from datakit.dedup.comparison import at_least, source_column, text_bytes
 from datakit.dedup.cuts import Unit, bounds, comparable, decided_runs, edit, flags
 from datakit.dedup.index import without_unneeded
 from datakit.dedup.shuffle import Compared, Decided, GatheredRows, Memory, ShuffleStage, survivors_of
@@ -451,7 +451,7 @@ class DedupRepeats(ShuffleStage):
                 lost.update(_by_source(batch, np.where(dropped, total, repeated)))
                 decisions.append(self._decisions(rows, batch, begin, runs, dropped, total, repeated))
         counts = {"lost": dict(lost), "facts": repeats.facts}
-        return Decided(in_key_order(decisions), counts, survivors_of(rows, passages))
+        return Decided(decisions, counts, survivors_of(rows, passages))
 
     def _decisions(
         self, rows: GatheredRows, batch: pa.RecordBatch, begin: int, runs: Found,

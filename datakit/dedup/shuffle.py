@@ -403,11 +403,12 @@ def sources_of(earlier: Sequence[EarlierRun], sketches: Sequence[SketchFile]) ->
 class Decided(NamedTuple):
     """What `decide_rows` says about one group.
 
-    decisions: by row_key, with columns of `DECISIONS`. counts: sums for the facts, {name: {key: count}}. survivors: of
-    the rows that most others are lost for [how many, number among all rows, id], at most `MAX_ALARMS` + 1.
+    decisions: batches by row_key, with columns of `DECISIONS`. counts: sums for the facts, {name: {key: count}}.
+    survivors: of the rows that most others are lost for [how many, number among all rows, id], at most
+    `MAX_ALARMS` + 1.
     """
 
-    decisions: pa.RecordBatch
+    decisions: Sequence[pa.RecordBatch]
     counts: dict[str, dict[str, int]]
     survivors: list[list[Any]]
 
@@ -747,5 +748,6 @@ def decide_unit(
     rows = GatheredRows(batches, begins, numbers, int(np.searchsorted(numbers, old)))
     decided = stage.decide_rows(rows, memory, threads if len(rows) > 2 * GROUP_ROWS else 1)
     out = PartsWriter(root, f".work/compared/decisions-{index:05d}.bin")
-    out.add_rows(0, [decided.decisions])
+    for batch in decided.decisions:
+        out.add_rows(0, [batch])
     return out.close() | {"counts": decided.counts, "survivors": decided.survivors}

@@ -294,7 +294,7 @@ class Dedup(ShuffleStage):
             },
             "large": {"rows": int((sizes >= self.config.max_cluster_rows).sum())},
         }
-        return Decided(self._decisions(rows, verdict, sizes), counts, survivors_of(rows, sizes))
+        return Decided([self._decisions(rows, verdict, sizes)], counts, survivors_of(rows, sizes))
 
     def _decisions(self, rows: GatheredRows, verdict: "Verdict", sizes: npt.NDArray[np.int64]) -> pa.RecordBatch:
         """The decisions: why rows are dropped, and what kept rows stand for."""

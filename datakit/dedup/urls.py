@@ -163,7 +163,7 @@ class DedupUrls(ShuffleStage):
             "lost": dict(sum(map(Counter, lost), Counter[str]())),
             "large": {"rows": int((sizes >= self.config.max_cluster_rows).sum())},
         }
-        return Decided(pa.record_batch(decisions), counts, survivors_of(rows, sizes))
+        return Decided([pa.record_batch(decisions)], counts, survivors_of(rows, sizes))
 
     def summarize(self, compared: Compared) -> dict[str, Any]:
         """Counts and alarms."""
