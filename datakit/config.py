@@ -20,6 +20,8 @@ from typing import Any, Literal, TypeVar, get_args, get_origin
 from datakit.errors import ConfigError
 
 T = TypeVar("T")
+PRESET = "preset"
+"""The key under which a table of a recipe, or a flag, that is one word has that word: `--map squad`."""
 
 
 def option(
@@ -146,6 +148,8 @@ def check(value: Any, kind: Any, where: str) -> Any:
         ConfigError: the value is of another type.
     """
     origin = get_origin(kind)
+    if origin is dict and isinstance(value, str) and get_args(kind)[1] is str:
+        value = {PRESET: value}
     if kind is Any:
         return value
     if origin is Literal:
@@ -192,6 +196,8 @@ def parse(text: str, kind: Any, where: str) -> Any:
         parts = re.split(r",(?![^{\[(]*[}\])])", text)
         return tuple(parse(t.strip(), get_args(kind)[0], where) for t in parts if t.strip())
     if get_origin(kind) is dict:
+        if re.fullmatch(r"\w+", text):
+            return {PRESET: text}
         texts = [text] if "{" in text else re.split(r",(?=[^,=]*=)|,\s*$", text)
         pairs = [t.partition("=") for t in texts if t.strip()]
         wrong = next((key for key, equals, _ in pairs if not equals or not key.strip()), None)

@@ -571,18 +571,25 @@ def json_strings(text: str) -> Iterator[str]:
 # The strings that `content_hash` is made from, where a row is more than one text.
 
 _FIELD, _MESSAGE, _TURNS = " \x01 ", " \x02 ", " \x03 "  # with spaces, so that white space beside them does not count
+_MARKS = {n: f"\x04{n}" for n in (1, 2, 3, 4)}
+"""How a text writes these characters, so that no text ends a field, a message or a side."""
 
 
 def conversation_view(messages: Sequence[Sequence[Any]], tools: str | None) -> str:
     """The string that a conversation's `content_hash` is made from. A message has its values as in `MESSAGE`."""
-    return _canonical(messages) + _FIELD + (tools or "")
+    return _canonical(messages) + _FIELD + _unmarked(tools or "")
 
 
 def preference_view(fields: Sequence[Sequence[Sequence[Any]]], tools: str | None) -> str:
     """The string that a preference pair's `content_hash` is made from; the fields are prompt, chosen and rejected."""
-    return _TURNS.join([*map(_canonical, fields), tools or ""])
+    return _TURNS.join([*map(_canonical, fields), _unmarked(tools or "")])
 
 
 def _canonical(messages: Sequence[Sequence[Any]]) -> str:
     """Messages as one string: equal exactly if roles, contents, names, reasoning and calls are equal."""
-    return _MESSAGE.join([_FIELD.join([x or "" for x in m[:6]]) for m in messages])
+    return _MESSAGE.join([_FIELD.join([_unmarked(x) if x else "" for x in m[:6]]) for m in messages])
+
+
+def _unmarked(text: str) -> str:
+    """A text without the marks; nearly all have none."""
+    return text.translate(_MARKS) if any(mark in text for mark in "\x01\x02\x03\x04") else text

@@ -42,7 +42,13 @@ class InputError(DatakitError):
 
 
 class LayoutError(InputError):
-    """Rows whose fields fit no known layout."""
+    """Rows whose fields fit no known layout. NAME in the message stands for the dataset."""
+
+    def of_dataset(self, name: str, command: str = "") -> "LayoutError":
+        """The same error with the name of the dataset; `command` is what the user runs instead of `datakit run`."""
+        told = str(self).replace("datakit run --dataset NAME", command or "datakit run --dataset NAME")
+        told = told.replace("in its recipe:", f"in manifests/{name}/recipe.toml:")
+        return LayoutError(told.replace("--dataset NAME", f"--dataset {name}"))
 
 
 class ManifestError(DatakitError):

@@ -23,6 +23,12 @@ OPTIONS: dict[str, dict[str, str]] = {
     "language": {
         "short_letters": "Scores are the model's own: raise min_score, or drop short rows with the rule set lengths.",
     },
+    "ingest": {
+        "tree_paths": "Trees of messages are no layout any more: write the paths that you want as lists of messages.",
+        "max_page_mb": "It is a constant: pages of more than 8 MiB are quarantined.",
+        "max_page_tags": "It is a constant: pages of more than 100,000 start tags are quarantined.",
+        "max_page_depth": "It is a constant: pages of more than 512 elements inside of one another are quarantined.",
+    },
 }
 """By stage, then by the name of a removed option (with dots in nested sections): what to use instead."""
 

@@ -1,6 +1,7 @@
 """From what was asked for to the stages that must run: the recipe's order, what is there already, what comes first."""
 
 import os
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -12,7 +13,7 @@ from datakit.engine.lineage import FileHashes
 from datakit.engine.recipe import FLOW, Recipe, load_recipe, make_stage, stage_class
 from datakit.engine.runner import Run, run_stage, travelling_files, why_stale
 from datakit.engine.store import OutputLayout
-from datakit.errors import DatakitError, UsageError
+from datakit.errors import DatakitError, LayoutError, UsageError
 from datakit.manifest import Manifest, ancestors, is_manifest, load, load_run
 from datakit.stage import Parent, Stage
 
@@ -216,7 +217,11 @@ class Flow:
                 raise UsageError(
                     f"dataset {self.recipe.dataset!r} names no inputs: give files, or put them into its recipe"
                 )
-            return stage.read_from(inputs).leave_out(self.run.layout.removed), (), ()
+            try:
+                return stage.read_from(inputs).leave_out(self.run.layout.removed), (), ()
+            except LayoutError as e:
+                named = "" if self.recipe.inputs else f"datakit ingest {shlex.join(map(str, inputs))} --dataset NAME"
+                raise e.of_dataset(self.recipe.dataset, named) from None
         made = {s: Parent(path, load(path)) for s, path in done.items()}
         for folder, (file, size, sha256) in (f for parent in made.values() for f in travelling_files(parent)):
             storage.bring(folder / file, size, sha256)

@@ -186,7 +186,7 @@ def _raw_entries(files: Sequence[RawFile], folder: Path) -> tuple[list[dict[str,
 
 
 def _remote_hash(url: str) -> str:
-    from datakit.read.files import open_binary
+    from datakit.read.streams import open_binary
 
     total = hashlib.sha256()
     with open_binary(url) as file:

@@ -28,7 +28,7 @@ import datakit.storage as storage
 from datakit.config import file_mark, option
 from datakit.errors import ConfigError, InputError
 from datakit.filter.rule_set import Measure, MeasuredRows, RuleSet, Signals
-from datakit.read.files import read_whole
+from datakit.read.streams import read_whole
 from datakit.text.page_urls import page_form, urls_at
 from datakit.text.words import hash_values
 

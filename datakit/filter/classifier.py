@@ -572,7 +572,7 @@ def _read_scores(path: Path) -> Mapping[str, float]:
     Raises:
         InputError: the file cannot be read, or a line holds no id and number.
     """
-    from datakit.read.files import open_binary
+    from datakit.read.streams import open_binary
 
     found: dict[str, float] = {}
     try:

@@ -24,14 +24,9 @@ import pyarrow.parquet as pq
 
 from datakit.config import file_mark
 from datakit.errors import ConfigError, InputError
-from datakit.read.files import (
-    UNKNOWN,
-    Skipped,
-    find,
-    is_url,
-    read_whole,
-    suffixes_of,
-)
+from datakit.read.find import UNKNOWN, Skipped, find, suffixes_of
+from datakit.read.streams import read_whole
+from datakit.storage import is_url
 
 PARTS: Final = ("question", "choices", "answer", "passage", "other")
 

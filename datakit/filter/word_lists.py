@@ -33,7 +33,7 @@ import datakit.storage as storage
 from datakit.config import file_mark, option
 from datakit.errors import ConfigError, InputError
 from datakit.filter.rule_set import Measure, MeasuredRows, RuleSet, Signals, short_code
-from datakit.read.files import read_whole
+from datakit.read.streams import read_whole
 from datakit.text.words import hash_words
 
 ALL: Final = "all"

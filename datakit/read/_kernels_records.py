@@ -6,7 +6,7 @@ import numpy as np
 
 from datakit.kernels import kernel
 
-MORE, CLOSED, BROKEN = 0, 1, 2
+FOUND, MORE, CLOSED, BROKEN = 0, 1, 2, 3
 _VALUE, _FIRST_VALUE, _KEY, _FIRST_KEY, _COLON, _AFTER = 0, 1, 2, 3, 4, 5
 _QUOTE, _BACKSLASH, _NEWLINE = 34, 92, 10
 _OPEN_BRACE, _CLOSE_BRACE, _OPEN_BRACKET, _CLOSE_BRACKET = 123, 125, 91, 93
@@ -148,62 +148,51 @@ def _value_end(data, i, end):
 
 
 @kernel
-def values(data, pos, in_array, spans):
-    """Find JSON values that follow one another, as elements of an array (`in_array`) or with white space between them.
+def next_value(data, i, in_array):
+    """(start, stop, status) of the next JSON value from i on: an element of an array, or what follows white space.
 
-    Fills `spans`, int64 (capacity, 3), with (start, stop, new lines before the start) of complete values. Returns
-    (count, pos, new lines, status). Status MORE: the bytes or the capacity ended, `pos` is the start of an unfinished
-    value. CLOSED: the array's bracket was found, `pos` is after it. BROKEN: the value at `pos` is not JSON.
+    FOUND: `data[start:stop]` is the value. CLOSED: the array's bracket was found, `stop` is after it. MORE: the bytes
+    end inside of the value, or before one begins. BROKEN: what begins at `start` is not JSON.
     """
-    end, count, newlines = len(data), 0, 0
-    i = pos
-    while count < len(spans):
-        while i < end and (_is_space(data[i]) or (in_array and data[i] == _COMMA)):
-            newlines += data[i] == _NEWLINE
-            i += 1
-        if i >= end:
-            return count, i, newlines, MORE
-        if in_array and data[i] == _CLOSE_BRACKET:
-            return count, i + 1, newlines, CLOSED
-        stop, inner = _check_value(data, i, end)
-        if stop == -1:
-            return count, i, newlines, MORE
-        if stop == -2:
-            return count, i, newlines, BROKEN
-        spans[count, 0], spans[count, 1], spans[count, 2] = i, stop, newlines
-        count += 1
-        newlines += inner
-        i = stop
-    return count, i, newlines, MORE
+    end = len(data)
+    while i < end and (_is_space(data[i]) or (in_array and data[i] == _COMMA)):
+        i += 1
+    if i >= end:
+        return i, i, MORE
+    if in_array and data[i] == _CLOSE_BRACKET:
+        return i, i + 1, CLOSED
+    stop = _checked_end(data, i, end)
+    if stop < 0:
+        return i, i, MORE if stop == -1 else BROKEN
+    return i, stop, FOUND
 
 
 @kernel
-def _check_value(data, start, end):
-    """(stop, new lines inside) of the value at `start`; stop is -1 if the bytes end inside it, -2 if it is not JSON.
+def _checked_end(data, i, end):
+    """One past the value at i; -1 if the bytes end inside of it, -2 if it is not JSON.
 
-    Checks the grammar, so that a missing brace or quote is noticed where it is missing. Whether a closing bracket
-    matches its opening one is checked in the innermost 64 levels only.
+    Checks the grammar, so that a missing brace or quote is noticed where it is missing. `kinds` has a bit for each open
+    bracket, the innermost lowest: 1 for an object. So whether a closing bracket matches its opening one is checked in
+    the innermost 64 levels only.
     """
-    i, newlines, depth, kinds, state = start, 0, 0, np.uint64(0), _VALUE
-    one = np.uint64(1)
+    depth, kinds, state, one = 0, np.uint64(0), _VALUE, np.uint64(1)
     while i < end:
         c = data[i]
         if _is_space(c):
-            newlines += c == _NEWLINE
             i += 1
             continue
         in_object = (kinds & one) == one and depth > 0
         if c == _QUOTE:
             stop = _string_end(data, i + 1, end)
             if stop == -1:
-                return -1, newlines
+                return -1
             if stop < -1 or state in (_COLON, _AFTER):
-                return -2, newlines
+                return -2
             i = stop
             state = _COLON if state in (_KEY, _FIRST_KEY) else _AFTER
         elif c in (_OPEN_BRACE, _OPEN_BRACKET):
             if state != _VALUE and state != _FIRST_VALUE:
-                return -2, newlines
+                return -2
             depth += 1
             kinds = kinds << one | np.uint64(c == _OPEN_BRACE)
             state = _FIRST_KEY if c == _OPEN_BRACE else _FIRST_VALUE
@@ -211,7 +200,7 @@ def _check_value(data, start, end):
         elif c in (_CLOSE_BRACE, _CLOSE_BRACKET):
             closes = state == _AFTER or state == (_FIRST_KEY if c == _CLOSE_BRACE else _FIRST_VALUE)
             if depth == 0 or not closes or (depth <= 64 and in_object != (c == _CLOSE_BRACE)):
-                return -2, newlines
+                return -2
             depth -= 1
             kinds = kinds >> one
             state = _AFTER
@@ -226,13 +215,13 @@ def _check_value(data, start, end):
             while i < end and _is_literal(data[i]):
                 i += 1
             if i >= end:
-                return -1, newlines
+                return -1
             state = _AFTER
         else:
-            return -2, newlines
+            return -2
         if depth == 0 and state == _AFTER:
-            return i, newlines
-    return -1, newlines
+            return i
+    return -1
 
 
 @kernel

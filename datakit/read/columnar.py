@@ -17,23 +17,33 @@ import pyarrow.parquet as pq
 from datakit.data import RECORD_BITS
 from datakit.errors import InputError
 from datakit.read.columns import types_of
-from datakit.read.files import EXPANSION_FROM, BrokenStreamError, Remaining, Segment, SourceFile, filesystem
-from datakit.read.layouts.record import Fields, MisfitError
-from datakit.read.layouts.turns import TOOLS
-from datakit.read.row_builder import Cells, Position, RowBuilder
+from datakit.read.record import Cells, Fields, RecordError
+from datakit.read.row_builder import Position, RowBuilder
+from datakit.read.streams import EXPANSION_FROM, Remaining, Segment, SourceFile, filesystem
 
 ROWS: Final = 512
 """Rows that become Python objects at once."""
 MOST_LOST: Final = 1 << 16
 """Rows of a damaged group that are quarantined one by one: a damaged file may claim any number of them."""
 MOST_ROWS: Final = 1 << RECORD_BITS
-_DAMAGE: Final = (OSError, pa.ArrowException, MemoryError, ValueError, TypeError, KeyError, BrokenStreamError)
+_DAMAGE: Final = (OSError, pa.ArrowException, MemoryError, ValueError, TypeError, KeyError)
 """What Arrow raises about files that are damaged."""
+FORMATS: Final = ("parquet", "arrow", "arrow_stream")
+TOOLS: Final = ("tools", "functions")
 CALLS: Final = ("tool_calls", "function_call", "tools")
-"""Fields of a turn that hold objects without fixed keys."""
+"""Fields of a record, and of a turn, that hold objects without fixed keys."""
 
 
 # Files.
+
+
+def format_of(magic: bytes) -> str:
+    """The format by a file's first bytes; "" for others."""
+    if magic.startswith(b"PAR1"):
+        return "parquet"
+    if magic.startswith(b"ARROW1"):
+        return "arrow"
+    return "arrow_stream" if magic.startswith(b"\xff\xff\xff\xff") else ""
 
 
 def head(file: SourceFile, count: int) -> list[Fields]:
@@ -65,11 +75,13 @@ def read(file: SourceFile, segment: Segment, builder: RowBuilder) -> Iterator[No
     assert segment.groups is not None
     opened, record, unpacked = _open(file), segment.first_record, 0
     for group in range(*segment.groups):
-        begin = record
+        begin, found = record, "corrupt_file"
         try:
             for batch in _batches(opened, file, group):
                 unpacked += batch.nbytes
-                file.limits.check_expansion(file.name, file.bytes, unpacked)
+                if bomb := file.limits.expands_too_far(file.name, file.bytes, unpacked):
+                    found = bomb.reason
+                    raise ValueError(bomb.detail)
                 yield
                 _add(batch, record, builder)
                 record += batch.num_rows
@@ -77,8 +89,7 @@ def read(file: SourceFile, segment: Segment, builder: RowBuilder) -> Iterator[No
             if isinstance(e, MemoryError) and not _asks_too_much(e, file):
                 raise
             end = begin + next(islice(_groups(file), group, None))[0]
-            reason = e.reason if isinstance(e, BrokenStreamError) else "corrupt_file"
-            why = MisfitError(reason, f"rows {record + 1} to {end} cannot be read: {e}")
+            why = RecordError(found, f"rows {record + 1} to {end} cannot be read: {e}")
             for lost in range(record, min(end, record + MOST_LOST)):
                 yield
                 builder.quarantine(Position(lost, lost, -1), why, b"")
@@ -309,7 +320,7 @@ def _add(batch: pa.RecordBatch, record: int, builder: RowBuilder) -> None:
             if wrong is not None:
                 raise wrong
             builder.add(fields, number, original, size)
-        except MisfitError as e:
+        except RecordError as e:
             raw = "{" + ",".join(original.without(())) + "}"
             builder.quarantine(Position(number, number, -1), e, raw.encode())
 
@@ -318,7 +329,7 @@ def _good_rows(batch: pa.RecordBatch) -> list[Fields]:
     return [fields for fields, wrong in _rows(batch) if wrong is None]
 
 
-def _rows(batch: pa.RecordBatch) -> Iterator[tuple[Fields, MisfitError | None]]:
+def _rows(batch: pa.RecordBatch) -> Iterator[tuple[Fields, RecordError | None]]:
     """Each row as (fields, None). If a cell has no Python value: the row's other fields, and what is wrong."""
     batch = _with_nanoseconds_as_text(batch)
     try:
@@ -359,13 +370,13 @@ def _without_nulls(value: Any) -> Any:
     return [_without_nulls(v) for v in value] if type(value) is list else value
 
 
-def _row(batch: pa.RecordBatch) -> tuple[Fields, MisfitError | None]:
+def _row(batch: pa.RecordBatch) -> tuple[Fields, RecordError | None]:
     fields, wrong = Fields(), None
     for name, column in zip(batch.schema.names, batch.columns, strict=True):
         try:
             fields[name] = column.to_pylist()[0]
         except (ValueError, OverflowError) as e:
-            wrong = wrong or MisfitError("bad_cell", f"column {name!r}, {column.type}: {e}")
+            wrong = wrong or RecordError("bad_cell", f"column {name!r}, {column.type}: {e}")
     return fields, wrong
 
 

@@ -14,7 +14,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from datakit.data import COMMON, KEY, RECORD
-from datakit.read.layouts.record import Fields
+from datakit.read.record import Fields
 
 MAX_COLUMNS: Final = 256
 MAX_KEYS: Final = 64

@@ -1,4 +1,4 @@
-"""CSV and TSV with a header line (RFC 4180): one record a row, every cell a string, or a list or object as JSON."""
+"""CSV and TSV with a header line (RFC 4180): one record a row, every cell a string."""
 
 import csv
 import sys
@@ -10,13 +10,10 @@ import numpy as np
 
 from datakit.errors import InputError
 from datakit.read import _kernels_records as kernels
-from datakit.read.files import Remaining, Segment, SegmentEnd, SourceFile, Spans, count_newlines, cut_stream
-from datakit.read.layouts.record import Fields, MisfitError, decoded
-from datakit.read.layouts.turns import parsed
-from datakit.read.row_builder import Cells, Position, RowBuilder
+from datakit.read.record import Fields, RecordError, decoded
+from datakit.read.row_builder import Position, RowBuilder
+from datakit.read.streams import Remaining, Segment, SegmentEnd, SourceFile, Spans, count_newlines, cut_stream
 
-ROWS: Final = 256
-"""Rows that are read between two looks at the size of the batch."""
 HEAD_BYTES: Final = 1 << 19
 """The first records are looked for in so many bytes, or in one record that is longer."""
 
@@ -47,7 +44,7 @@ def first_records(file: SourceFile, head: bytes, count: int) -> list[Fields]:
     starts, stops, _ = _records(head, file.delimiter, min(len(head), HEAD_BYTES) + 1)
     rows = list[Fields]()
     for start, stop in list(zip(starts.tolist(), stops.tolist(), strict=True))[1 : count + 1]:
-        with suppress(MisfitError):
+        with suppress(RecordError):
             rows.append(_fields(head[start:stop], file))
     return rows
 
@@ -58,7 +55,7 @@ def cut(file: SourceFile, index: int, remaining: Remaining) -> Iterator[Segment]
 
 
 class _RecordFinder:
-    """Finds where records end; see `files.FindEnd`. The first record of a file is its header and not a row."""
+    """Finds where records end; see `streams.FindEnd`. The first record of a file is its header and not a row."""
 
     def __init__(self, delimiter: str) -> None:
         self.delimiter = delimiter
@@ -83,29 +80,21 @@ def read(file: SourceFile, data: bytes, segment: Segment, builder: RowBuilder) -
     csv.field_size_limit(sys.maxsize)  # for the whole process; a document is often longer than the default limit
     starts, stops, lines = (a.tolist() for a in _records(data, file.delimiter, len(data) + 1))
     header = 1 if segment.first_line == 0 else 0
-    for i in range(header, len(starts)):
-        if (i - header) % ROWS == 0:
-            yield
-        raw, record = data[starts[i] : stops[i]], segment.first_record + i - header
-        try:
-            builder.limits.check_record(len(raw))
-            fields = _fields(raw, file)
-            builder.add(fields, record, Cells(fields), len(raw))
-        except MisfitError as e:
-            builder.quarantine(Position(record, segment.first_line + lines[i], segment.start + starts[i]), e, raw)
+    records = zip(starts[header:], stops[header:], lines[header:], strict=True)
+    for record, (start, stop, line) in enumerate(records, segment.first_record):
+        position = Position(record, segment.first_line + line, segment.start + start)
+        builder.read(position, data[start:stop], lambda raw: _fields(raw, file))
+        yield
 
 
 def _fields(raw: bytes, file: SourceFile) -> Fields:
     try:
         cells = _cells(decoded(raw), file.delimiter)
     except csv.Error as e:
-        raise MisfitError("bad_row", f"it is not CSV: {e}") from None
+        raise RecordError("bad_row", f"it is not CSV: {e}") from None
     if len(cells) != len(file.header):
-        raise MisfitError("bad_row", f"it has {len(cells)} cells, the header {len(file.header)}")
-    fields: Fields = dict(zip(file.header, cells, strict=True))
-    for name in file.nested:
-        fields[name] = parsed(fields[name])
-    return fields
+        raise RecordError("bad_row", f"it has {len(cells)} cells, the header {len(file.header)}")
+    return dict(zip(file.header, cells, strict=True))
 
 
 def _cells(text: str, delimiter: str) -> list[str]:

@@ -11,16 +11,17 @@ first key of the records before it.
 
 import json
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from copy import copy
 from typing import Any, Final
 
 import numpy as np
 import orjson
 
 from datakit.read import _kernels_records as kernels
-from datakit.read.files import BOM, Remaining, Segment, SegmentEnd, SourceFile, Spans, count_newlines, cut_stream
-from datakit.read.layouts.record import Fields, MisfitError, decoded, name_of, parse_exactly, to_json
+from datakit.read.record import Fields, RecordError, decoded, name_of, parse_exactly, to_json
 from datakit.read.row_builder import Position, RowBuilder
+from datakit.read.streams import BOM, Remaining, Segment, SegmentEnd, SourceFile, Spans, count_newlines, cut_stream
 
 HEAD_RECORDS: Final = 100
 """How many of a file's first records are looked at to recognise its format and layout."""
@@ -28,8 +29,8 @@ FIRST_BYTES: Final = 1 << 19
 """Most files have that many records in their first 512 KiB."""
 BLOCK: Final = 1 << 20
 """Bytes of records that are parsed between two looks at the size of the batch."""
-VALUES_AT_ONCE: Final = 4096
 _FIRST_KEY = re.compile(rb'\{\s*("(?:[^"\\\n]|\\.)*")\s*:')
+_ARRAY = re.compile(rb"(\xef\xbb\xbf)?\s*\[")
 _SPACE = b" \t\r\n"
 
 
@@ -71,13 +72,18 @@ def _first_values(head: bytes, form: str) -> list[bytes]:
         return first_lines(head)
     end = ValueFinder(in_array=form == "json")(bytearray(head), 1 << 62, True)
     spans = end.spans[:HEAD_RECORDS].tolist() if end is not None and end.spans is not None else []
-    return [head[start:stop] for start, stop, _ in spans]
+    return [head[start:stop] for start, stop in spans]
 
 
 def begins_with_records(head: bytes) -> bool:
     """Whether the first bytes hold enough lines to recognise the layout, and the first of them is a record."""
     rows = first_lines(head[:FIRST_BYTES])
     return len(rows) >= HEAD_RECORDS and type(_value(rows[0].removeprefix(BOM))) is dict
+
+
+def holds_a_record(head: bytearray) -> bool:
+    """Whether the first bytes of a file hold a whole record."""
+    return bool(first_records(bytes(head), "json")) if _ARRAY.match(head) else b"\n" in head
 
 
 def first_lines(head: bytes) -> list[bytes]:
@@ -91,11 +97,11 @@ def first_lines(head: bytes) -> list[bytes]:
 def _value(row: bytes) -> object:
     try:
         return parse(row)
-    except MisfitError:
+    except RecordError:
         return None
 
 
-# Cut: between values. (Lines are cut by `files.cut_lines`.)
+# Cut: between values. (Lines are cut by `streams.cut_lines`.)
 
 
 def cut_array(file: SourceFile, index: int, remaining: Remaining) -> Iterator[Segment]:
@@ -109,112 +115,66 @@ def cut_objects(file: SourceFile, index: int, remaining: Remaining) -> Iterator[
 
 
 class ValueFinder:
-    """Finds the values of one file, call by call; see `files.FindEnd`."""
+    """Finds the values of one file, call by call; see `streams.FindEnd`."""
 
     def __init__(self, in_array: bool) -> None:
         self.in_array = in_array
         self.opened = not in_array
-        self.closed = False
         self.key: bytes | None = None
         """The first key of the file's first record, with its quotes."""
 
     def __call__(self, data: bytearray, wanted: int, at_end: bool) -> SegmentEnd | None:
-        """See `files.FindEnd`."""
-        scan = _Scan(self, data, wanted, at_end)
-        if not scan.run():
-            return None
-        end = scan.end()
-        self.opened, self.key = True, scan.key
-        self.closed = self.closed or 0 <= scan.closed_at <= end.stop
-        return end
+        """See `streams.FindEnd`. What was learned of the file is kept only with an end that is found."""
+        seen, spans, pos = copy(self), list[tuple[int, int]](), 0
+        array = np.frombuffer(memoryview(data).toreadonly(), np.uint8)
+        if not seen.opened:
+            pos, seen.opened = data.find(b"[") + 1, True
+        while not spans or spans[-1][1] < wanted:
+            start, stop, status = kernels.next_value(array, pos, seen.in_array)
+            if status == kernels.FOUND:
+                seen._remember_key(data, start)
+                spans.append((start, stop))
+                pos = stop
+            elif status == kernels.CLOSED:
+                seen.in_array, pos = False, stop
+            elif start < len(data):  # not JSON, or cut where the bytes end
+                pos = -1 if status == kernels.MORE and not at_end else seen._next_start(data, start)
+                if pos < 0 and not at_end:
+                    return None
+                spans.append((start, seen._broken_end(data, start, pos)))
+                seen.in_array, pos = seen.in_array and pos >= 0, pos if pos >= 0 else len(data)
+            elif not at_end:
+                return None
+            else:
+                spans += [(start, start)] * seen.in_array  # an array that is still open is an empty bad record
+                seen.in_array = False
+                break
+        del array  # the caller shortens `data`
+        vars(self).update(vars(seen))
+        end = spans[-1][1] if spans and spans[-1][1] >= wanted else len(data)
+        newlines = count_newlines(memoryview(data)[:end])
+        return SegmentEnd(end, len(spans), newlines, np.array(spans, np.int64).reshape(-1, 2))
 
-
-class _Scan:
-    """One call of a `ValueFinder`: scans `data` until a value ends at or after `wanted` bytes."""
-
-    def __init__(self, finder: ValueFinder, data: bytearray, wanted: int, at_end: bool) -> None:
-        self.data, self.wanted, self.at_end = data, wanted, at_end
-        self.opened, self.key = finder.opened, finder.key
-        self.in_array = finder.in_array and not finder.closed
-        self.closed_at = -1
-        self.array = np.frombuffer(memoryview(data).toreadonly(), np.uint8)
-        self.pos = self.lines = self.last = 0
-        self.found: list[tuple[Spans, int]] = []
-
-    def run(self) -> bool:
-        """True when the end of a segment is found, False when more bytes are needed."""
-        if not self.opened:
-            self.pos = self.data.index(b"[") + 1
-            self.lines, self.opened = count_newlines(memoryview(self.data)[: self.pos]), True
-        while self.last < self.wanted:
-            spans = np.empty((VALUES_AT_ONCE, 3), np.int64)
-            count, self.pos, newlines, status = kernels.values(self.array, self.pos, self.in_array, spans)
-            if count:
-                self._remember_key(int(spans[0, 0]))
-                self._take(spans[:count], self.lines)
-            self.lines += newlines
-            if status == kernels.CLOSED:
-                self.closed_at, self.in_array = self.pos, False
-            elif status == kernels.BROKEN or (self.pos < len(self.data) and count < VALUES_AT_ONCE):
-                if self.last < self.wanted and not self._skip_broken(status):
-                    return False
-            elif status == kernels.MORE and count < VALUES_AT_ONCE:
-                return self._finish()
-        return True
-
-    def end(self) -> SegmentEnd:
-        """The segment's values: all found, up to the first that ends at or after `wanted`."""
-        whole = [np.column_stack([s[:, :2], s[:, 2] + before]) for s, before in self.found]
-        spans = np.concatenate(whole) if whole else np.empty((0, 3), np.int64)
-        beyond = np.flatnonzero(spans[:, 1] >= self.wanted)
-        stop = len(self.data)
-        if len(beyond):
-            spans = spans[: beyond[0] + 1]
-            stop = int(spans[-1, 1])
-        self.array = np.empty(0, np.uint8)  # releases `data`, which the caller shortens
-        return SegmentEnd(stop, len(spans), count_newlines(memoryview(self.data)[:stop]), spans)
-
-    def _take(self, spans: Spans, lines: int) -> None:
-        self.found.append((spans, lines))
-        self.last = int(spans[-1, 1])
-
-    def _remember_key(self, start: int) -> None:
-        if self.key is None and (match := _FIRST_KEY.match(self.data, start)):
+    def _remember_key(self, data: bytearray, start: int) -> None:
+        if self.key is None and (match := _FIRST_KEY.match(data, start)):
             self.key = match[1]
 
-    def _finish(self) -> bool:
-        """The bytes end between two values. An array that is still open at the file's end is an empty bad record."""
-        if self.at_end and self.in_array:
-            end = len(self.data)
-            self._take(np.array([[end, end, 0]], np.int64), self.lines)
-        return self.at_end
+    def _next_start(self, data: bytearray, broken: int) -> int:
+        """Where the record after a broken one begins: a brace before the usual first key, after a comma, a bracket or a
+        new line; -1 where none is in sight."""
+        self._remember_key(data, broken)
+        key = re.escape(self.key) + rb"\s*:" if self.key else rb'"'
+        known = self.key or data[broken : broken + 1] != b"{"
+        between = rb"(?:[,\n}\]]\s*)" if known else rb"(?:\}\s*,?\s*)"
+        match = re.compile(between + rb"(\{\s*" + key + rb")").search(data, broken + 1)
+        return match.start(1) if match else -1
 
-    def _skip_broken(self, status: int) -> bool:
-        """Take the broken bytes at `pos` as one record, up to where the next record seems to begin."""
-        if status == kernels.MORE and not self.at_end:
-            return False
-        following = self._next_start(self.pos + 1)
-        if following < 0 and not self.at_end:
-            return False
-        end = following if following >= 0 else len(self.data)
-        raw = bytes(memoryview(self.data)[self.pos : end]).rstrip(_SPACE + b",")
+    def _broken_end(self, data: bytearray, start: int, following: int) -> int:
+        """Where a broken record ends: before the next one, or what closes the array."""
+        raw = bytes(memoryview(data)[start : following if following >= 0 else len(data)]).rstrip(_SPACE + b",")
         if following < 0 and self.in_array:
             raw = raw.removesuffix(b"]").rstrip(_SPACE)
-        self._take(np.array([[self.pos, self.pos + len(raw), 0]], np.int64), self.lines)
-        self.lines += count_newlines(memoryview(self.data)[self.pos : end])
-        self.pos = end
-        if following < 0:
-            self.closed_at, self.in_array = end, False
-        return True
-
-    def _next_start(self, begin: int) -> int:
-        """Where the next record begins: a brace before the usual first key, after a comma, a bracket or a new line."""
-        self._remember_key(self.pos)
-        key = re.escape(self.key) + rb"\s*:" if self.key else rb'"'
-        known = self.key or self.data[self.pos : self.pos + 1] != b"{"
-        between = rb"(?:[,\n}\]]\s*)" if known else rb"(?:\}\s*,?\s*)"
-        match = re.compile(between + rb"(\{\s*" + key + rb")").search(self.data, begin)
-        return match.start(1) if match else -1
+        return start + len(raw)
 
 
 # Read: parse each record.
@@ -223,24 +183,15 @@ class _Scan:
 def read_lines(data: bytes, segment: Segment, builder: RowBuilder) -> Iterator[None]:
     """Give the lines of a segment to the builder; a record's number is its line."""
     starts, stops, numbers = _lines(data)
-    records = (numbers + segment.first_line).tolist()
-
-    def position(i: int) -> Position:
-        return Position(records[i], records[i], segment.start + int(starts[i]))
-
-    return _read(data, starts, stops, records, position, builder)
+    return _read(data, starts, stops, (numbers + segment.first_line).tolist(), segment, builder)
 
 
 def read_values(data: bytes, segment: Segment, builder: RowBuilder) -> Iterator[None]:
     """Give the values of a segment to the builder; a record's number is its place among the file's values."""
-    spans = segment.spans if segment.spans is not None else np.empty((0, 3), np.int64)
+    spans = segment.spans if segment.spans is not None else np.empty((0, 2), np.int64)
     records = range(segment.first_record, segment.first_record + len(spans))
-
-    def position(i: int) -> Position:
-        return Position(records[i], segment.first_line + int(spans[i, 2]), segment.start + int(spans[i, 0]))
-
     starts, stops = np.ascontiguousarray(spans[:, 0]), np.ascontiguousarray(spans[:, 1])
-    return _read(data, starts, stops, records, position, builder)
+    return _read(data, starts, stops, records, segment, builder)
 
 
 def _lines(data: bytes) -> tuple[Spans, Spans, Spans]:
@@ -249,26 +200,21 @@ def _lines(data: bytes) -> tuple[Spans, Spans, Spans]:
 
 
 def _read(
-    data: bytes,
-    starts: Spans,
-    stops: Spans,
-    records: Sequence[int],
-    position: Callable[[int], Position],
-    builder: RowBuilder,
+    data: bytes, starts: Spans, stops: Spans, records: Sequence[int], segment: Segment, builder: RowBuilder
 ) -> Iterator[None]:
     """Give the records `data[starts[i]:stops[i]]`, which have the numbers `records`, to the builder.
 
     Yields before each `BLOCK`, so that the caller can take a batch.
     """
     array, begin = np.frombuffer(data, np.uint8), 0
+    counted, line_number = 0, segment.first_line
     while begin < len(starts):
         yield
         end = max(begin + 1, int(np.searchsorted(stops, starts[begin] + BLOCK)))
         first, members = kernels.members(array, starts[begin:end], stops[begin:end])
-        ends, flat = (4 * first[1:]).tolist(), members.ravel().tolist()
-        a = 0
-        records_here = zip(range(begin, end), starts[begin:end].tolist(), stops[begin:end].tolist(), ends, strict=True)
-        for i, start, stop, b in records_here:
+        ends, flat, a = (4 * first[1:]).tolist(), members.ravel().tolist(), 0
+        here = zip(records[begin:end], starts[begin:end].tolist(), stops[begin:end].tolist(), ends, strict=True)
+        for record, start, stop, b in here:
             line, rewrite = data[start:stop], False
             try:
                 builder.limits.check_record(stop - start)
@@ -277,9 +223,10 @@ def _read(
                 except orjson.JSONDecodeError as e:
                     fields, rewrite = _parse_slowly(line, str(e)), True
                 repeated = type(fields) is dict and b - a > 4 * len(fields)
-                builder.add(fields, records[i], JsonRecord(data, line, flat[a:b], rewrite), stop - start, repeated)
-            except MisfitError as e:
-                builder.quarantine(position(i), e, line)
+                builder.add(fields, record, JsonRecord(data, line, flat[a:b], rewrite), stop - start, repeated)
+            except RecordError as e:
+                line_number, counted = line_number + data.count(b"\n", counted, start), start
+                builder.quarantine(Position(record, line_number, segment.start + start), e, line)
             a = b
         begin = end
 
@@ -288,7 +235,7 @@ def parse(raw: bytes) -> Any:
     """The value of a JSON text.
 
     Raises:
-        MisfitError: it is not JSON, or not UTF-8.
+        RecordError: it is not JSON, or not UTF-8.
     """
     try:
         return orjson.loads(raw)
@@ -302,9 +249,9 @@ def _parse_slowly(raw: bytes, refusal: str) -> Any:
     try:
         value = json.loads(text)
     except RecursionError:
-        raise MisfitError("too_deep", "its brackets are nested too deeply") from None
+        raise RecordError("too_deep", "its brackets are nested too deeply") from None
     except ValueError:
-        raise MisfitError("invalid_json", refusal) from None
+        raise RecordError("invalid_json", refusal) from None
     if "\\u" in text:
         _refuse_lone_surrogates(value)
     return value
@@ -315,13 +262,13 @@ def _refuse_lone_surrogates(value: Any) -> None:
         json.dumps(value, ensure_ascii=False).encode()
     except UnicodeEncodeError as e:
         found = ord(e.object[e.start])
-        raise MisfitError(
+        raise RecordError(
             "lone_surrogate", f"it holds \\u{found:04x} without its other half, which is no character"
         ) from None
 
 
 class JsonRecord:
-    """The bytes of a JSON record; see `row_builder.Original`.
+    """The bytes of a JSON record; see `record.Original`.
 
     `members` are four offsets into `data` for each member of the outermost object, one after another: key start and
     stop without the quotes, value start and stop. With `rewrite`, NaN and the infinities, which JSON does not have,
@@ -332,10 +279,6 @@ class JsonRecord:
 
     def __init__(self, data: bytes, line: bytes, members: list[int], rewrite: bool) -> None:
         self.data, self.line, self.members, self.rewrite = data, line, members, rewrite
-
-    def value(self, key: str) -> str:
-        """See `Original`."""
-        return next((self._text(start, stop) for k, start, stop in self._decoded() if k == key), "")
 
     def without(self, used: tuple[str, ...]) -> list[str]:
         """See `Original`."""

@@ -1,10 +1,11 @@
 """From parsed records to rows: each record becomes a row of its file's layout, or is quarantined with the reason."""
 
 import hashlib
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import chain
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -12,13 +13,19 @@ import pyarrow as pa
 from datakit import data as schema
 from datakit.data import conversation_view, preference_view
 from datakit.read.columns import array_of, fitting
-from datakit.read.files import FileLimits
-from datakit.read.layouts.mapping import Document, value_at
+from datakit.read.layouts.conversations import (
+    PLAIN,
+    Conversation,
+    Message,
+    ParseOptions,
+    declares_tools_twice,
+    refuse_media,
+)
+from datakit.read.layouts.mapping import Picked, converter
 from datakit.read.layouts.preferences import Preference, one_sided
-from datakit.read.layouts.recognise import BY_NAME, FileLayout, folded
-from datakit.read.layouts.record import Fields, InexactNumbersError, MisfitError, name_of, to_json, with_exact_numbers
-from datakit.read.layouts.tokenised import Spans, Tokens
-from datakit.read.layouts.turns import PLAIN, Conversation, Message, Reading, declares_tools_twice
+from datakit.read.layouts.table import CONVERTERS, MAPPED, Document, FileLayout, Spans, Tokens
+from datakit.read.record import Cells, Fields, InexactNumbersError, Number, Original, RecordError, at, name_of, to_json
+from datakit.read.streams import FileLimits
 from datakit.stage import RawBatch
 from datakit.text.words import digest, normalize
 
@@ -27,12 +34,6 @@ if TYPE_CHECKING:
 
 BATCH_BYTES: Final = 16 << 20
 BATCH_ROWS: Final = 1 << 16
-UNFINISHED: Final = ("invalid_json", "invalid_utf8", "bad_row")
-"""Reasons that a record cut in the middle may have."""
-
-PATHS: Final = 1 << 12
-"""Rows that one record makes, at most; such a record takes so many numbers of rows."""
-
 ID: Final = "id"
 
 
@@ -43,53 +44,6 @@ class Position:
     record: int
     line: int
     offset: int
-
-
-class Original(Protocol):
-    """A record as the user wrote it."""
-
-    def value(self, key: str) -> str:
-        """The JSON text of a top-level field; "" if there is no such field."""
-
-    def without(self, used: tuple[str, ...]) -> list[str]:
-        """The JSON text of each `"key": value`, in the user's order, without the fields in `used`.
-
-        If a used key occurs twice, only its last value was used, as in JSON parsers; the earlier ones are returned.
-        """
-
-    def exact(self) -> Fields:
-        """The fields, with each number that a float or an int64 cannot hold exactly as a `Number`."""
-
-
-class Cells:
-    """An `Original` made of typed cells (Parquet, Arrow, CSV). Times are written in ISO 8601, bytes in base64."""
-
-    __slots__ = ("fields",)
-
-    def __init__(self, fields: Fields) -> None:
-        self.fields = fields
-
-    def value(self, key: str) -> str:
-        """See `Original`."""
-        return self._text(self.fields[key]) if key in self.fields else ""
-
-    def without(self, used: tuple[str, ...]) -> list[str]:
-        """See `Original`; a cell's name occurs once."""
-        return [f"{to_json(k)}:{self._text(v)}" for k, v in self.fields.items() if k not in used]
-
-    def exact(self) -> Fields:
-        """See `Original`."""
-        exact: Fields = with_exact_numbers(self.fields)
-        return exact
-
-    def _text(self, value: Any) -> str:
-        try:
-            return to_json(value)
-        except InexactNumbersError:
-            return to_json(with_exact_numbers(value))
-
-
-DEFAULT_LIMITS: Final = FileLimits()
 
 
 class RowBuilder:
@@ -103,16 +57,14 @@ class RowBuilder:
         kind: str,
         segment_source: str = "text",
         id_field: str = "",
-        reading: Reading = PLAIN,
+        options: ParseOptions = PLAIN,
         columns: pa.Schema | None = None,
     ) -> None:
-        self.kind = kind
-        self.limits = DEFAULT_LIMITS
+        self.kind, self.segment_source, self.options = kind, segment_source, options
+        self.id_field = id_field or ID
+        self.id_is_path = "." in self.id_field
         self.columns = columns or pa.schema([])
         self._tests = [(f.name, fitting(f.type)) for f in self.columns]
-        self.reading = reading
-        self.segment_source = segment_source
-        self.id_field = id_field or ID
         self.pages: Pages | None = None
         """What makes the text of records whose layout says that it is HTML."""
         self.last: int | None = None
@@ -127,16 +79,17 @@ class RowBuilder:
         self.notes: dict[str, int] = {}
         self.bytes = 0
 
-    def begin_file(self, index: int, name: str, choice: FileLayout, limits: FileLimits = DEFAULT_LIMITS) -> None:
+    def begin_file(self, index: int, name: str, layout: FileLayout, limits: FileLimits | None = None) -> None:
         """The next records come from file number `index`, which has this name, this layout and these limits."""
-        self.limits = limits
-        self.name = name
+        self.limits = limits or FileLimits()
+        self.name, self.layout = name, layout
         self.first_key = schema.row_key(index, 0)
-        self.choice = choice
-        self.text_field = choice.text_field
-        self.text_used: tuple[str, ...] = (choice.text_field,)
-        self.convert = BY_NAME[choice.layout].convert if choice.layout else None
-        self.ends_badly = False
+        self.text_field = layout.text_field
+        self.text_used: tuple[str, ...] = (layout.text_field,)
+        self.is_plain = layout.layout in ("", "document")
+        if not self.is_plain:
+            self.convert = converter(layout) if layout.layout == MAPPED else CONVERTERS[layout.layout]
+        self.fields_of = dict(layout.required + layout.optional)
 
     @property
     def full(self) -> bool:
@@ -148,49 +101,70 @@ class RowBuilder:
         """Whether there is nothing to take."""
         return not (self.rows or self.bad or self.notes)
 
+    def count(self, note: str) -> None:
+        """Count something under the name of a ledger note."""
+        self.notes[note] = self.notes.get(note, 0) + 1
+
     def add(self, fields: Any, record: int, original: Original, size: int, repeated: bool = False) -> None:
         """Add record number `record`, which has `size` bytes. `repeated`: one of its keys occurs twice.
 
         Raises:
-            MisfitError: the record does not fit the file's layout.
+            RecordError: the record does not fit the file's layout.
         """
         if self.last is not None and record >= self.last:
             return
         if type(fields) is not dict:
-            raise MisfitError("not_an_object", f"a record should be an object, found {name_of(fields)}")
-        left = ""
-        if self.convert is None:
-            content, used = fields.get(self.text_field), self.text_used
-            if self.choice.html and isinstance(content, str | bytes):
+            raise RecordError("not_an_object", f"a record should be an object, found {name_of(fields)}")
+        left, used = "", self.text_used
+        if self.is_plain:
+            content = fields.get(self.text_field)
+            if self.layout.html and isinstance(content, str | bytes):
                 content, fields, left = self._page(content, fields, record)
             elif type(content) is not str:
                 raise self._no_text(fields)
         else:
-            content, used, left = self._content(fields, original)
-        given = fields.get(self.id_field)
-        if given is None and "." in self.id_field:
-            given = self._id(value_at(fields, self.id_field.split("."), self.id_field), original)
-        elif given is not None:
-            given = self._id(given, original)
-            used = used if given is None else (*used, self.id_field)
-        extra = None
+            try:
+                content, used, left = self._converted(fields)
+            except InexactNumbersError:
+                content, used, left = self._converted(original.exact())
+        own_id = given = fields.get(self.id_field)
+        if given is not None or self.id_is_path:
+            own_id = given if type(given) is str else self._id(fields, original)
+            used = (*used, self.id_field) if own_id and given is not None else used
         values, used = self._own(fields, used) if self._tests else ((), used)
+        extra = None
         if len(fields) > len(used) or left or repeated:
-            kept = original.without(used)
-            if left:
-                kept.append(left)
+            kept = original.without(used) + ([left] if left else [])
             extra = "{" + ",".join(kept) + "}" if kept else None
-            if repeated:
-                self.notes["repeated_keys"] = self.notes.get("repeated_keys", 0) + 1
-        key, name = self.first_key + record, given or f"{self.name}:{record}"
-        if type(content) is list:
-            self._add_paths(content, record, name, extra, values)
-        else:
-            self.rows.append((key, name, self.name, extra, content))
-            if self._tests:
-                self.values.append(values)
+        if repeated:
+            self.count("repeated_keys")
+        self.rows.append((self.first_key + record, own_id or f"{self.name}:{record}", self.name, extra, content))
+        if self._tests:
+            self.values.append(values)
         self.bytes += size
-        self.ends_badly = False
+
+    def read(self, position: Position, raw: bytes, parse: Callable[[bytes], Fields | str]) -> None:
+        """Add the record that `parse` makes of some bytes; count it under the note that `parse` returns instead; or
+        quarantine it."""
+        if self.last is not None and position.record >= self.last:
+            return
+        try:
+            self.limits.check_record(len(raw))
+            fields = parse(raw)
+            if isinstance(fields, str):
+                self.count(fields)
+            else:
+                self.add(fields, position.record, Cells(fields), len(raw))
+        except RecordError as e:
+            self.quarantine(position, e, raw)
+
+    def _id(self, fields: Fields, original: Original) -> str | None:
+        """The user's id, a string or a whole number with all its digits; None for any other value."""
+        given = at(fields, self.id_field)
+        if type(given) is float:  # a big integer may be parsed as one
+            written = at(original.exact(), self.id_field)
+            return str(written) if type(written) is Number and written.lstrip("-").isdigit() else None
+        return str(given) if type(given) is int else given if type(given) is str else None
 
     def _page(self, html: str | bytes, fields: Fields, record: int) -> tuple[str, Fields, str]:
         """(text of a page, the fields with its title, the title as a JSON member if it is no column)."""
@@ -211,41 +185,22 @@ class RowBuilder:
                 value = None
             elif not fits(value):
                 value = None
-                self.notes["fields_of_other_type"] = self.notes.get("fields_of_other_type", 0) + 1
+                self.count("fields_of_other_type")
             elif name in fields:
                 taken.append(name)
             values.append(value)
         return tuple(values), tuple(taken)
 
-    def _add_paths(self, paths: list[Any], record: int, name: str, extra: str | None, values: tuple[Any, ...]) -> None:
-        """Add the rows of a record that makes several: numbers and ids of their own, in the order of records."""
-        if len(paths) > PATHS:
-            raise MisfitError("too_many_paths", f"the record makes {len(paths)} rows, more than {PATHS}")
-        for i, content in enumerate(paths):
-            key = self.first_key + record * PATHS + i
-            self.rows.append((key, f"{name}/{i}" if i else name, self.name, extra, content))
-            if self._tests:
-                self.values.append(values)
-
-    def quarantine(self, position: Position, why: MisfitError, raw: bytes) -> None:
+    def quarantine(self, position: Position, why: RecordError, raw: bytes) -> None:
         """Add a record that cannot become a row, with its bytes."""
         if self.last is not None and position.record >= self.last:
             return
         offset = None if position.offset < 0 else position.offset
         self.bad.append((self.name, position.line + 1, offset, why.reason, why.detail, raw[: self.limits.record_bytes]))
         self.bytes += len(raw)
-        self.ends_badly = True
-
-    def end_early(self, position: Position, why: MisfitError) -> None:
-        """The file cannot be read beyond this position: quarantines its unfinished last record, or an empty one."""
-        if self.ends_badly and self.bad and self.bad[-1][3] in UNFINISHED:
-            file, line, offset, _, _, raw = self.bad[-1]
-            self.bad[-1] = (file, line, offset, why.reason, why.detail, raw)
-        else:
-            self.quarantine(position, why, b"")
 
     def take(self) -> RawBatch:
-        """Everything collected since the last call. `notes` counts `repeated_keys`: records with a key twice."""
+        """Everything collected since the last call."""
         made = RawBatch(self._row_batch(), self._quarantine_batch(), self.notes)
         self._begin_batch()
         return made
@@ -254,70 +209,60 @@ class RowBuilder:
         """The fields of a record that its row is not made from.
 
         Raises:
-            MisfitError: the record does not fit the file's layout.
+            RecordError: the record does not fit the file's layout.
         """
-        used = self.text_used if self.convert is None else self._converted(fields)[1]
+        used = self.text_used if self.is_plain else self._converted(fields)[1]
         return [name for name in fields if name not in used and name != self.id_field]
 
-    def _content(self, fields: Fields, original: Original) -> tuple[Any, tuple[str, ...], str]:
-        """(content of the row or rows, the fields that it was made from, JSON members of what is left inside these)."""
-        try:
-            return self._converted(fields)
-        except InexactNumbersError:
-            return self._converted(original.exact())
-
     def _converted(self, fields: Fields) -> tuple[Any, tuple[str, ...], str]:
-        assert self.convert is not None
-        names = {folded(k): k for k in fields} if self.choice.folded else None
-        content = self.convert(fields if names is None else {n: fields[k] for n, k in names.items()}, self.reading)
-        first = content[0] if type(content) is list else content
-        used, left = first.used, first.left
-        if names is not None:
-            used, left = tuple(names[n] for n in used), {names[n]: rest for n, rest in left.items()}
-        if type(first) is Conversation and first.tools and declares_tools_twice(first):
-            self.notes["tools_twice"] = self.notes.get("tools_twice", 0) + 1
-        if type(first) is Conversation and (self.kind == "preference" or first.judgement is not None):
-            content = [self._judged(c) for c in content] if type(content) is list else self._judged(content)
-        members = _members_of(left) if left else ""
-        return content.text if type(content) is Document else content, used, members
+        """(content of the row, the fields that it was made from, JSON members of what is left inside these)."""
+        picked = Picked(fields, self.layout)
+        try:
+            made = self.convert(picked.found, self.options)
+        except RecordError as e:  # in the words of the file
+            ours = re.match(r"\w+", e.detail)
+            theirs = self.fields_of.get(ours[0], ours[0]) if ours else ""
+            raise RecordError(e.reason, theirs + e.detail[ours.end() if ours else 0 :]) from None
+        used, left = picked.used(made.used, self.fields_of), ""
+        if made.left or picked.left:
+            left = _members_of(picked.rest(made.left, self.fields_of))
+        if isinstance(made, Document):
+            return made.text, used, left
+        if not isinstance(made, Tokens):
+            if self.layout.layout != MAPPED:
+                refuse_media(fields, made.messages if isinstance(made, Conversation) else made.prompt)
+            if isinstance(made, Conversation):
+                made = self._judged(made)
+        return made, used, left
 
     def _judged(self, found: Conversation) -> Conversation | Preference:
-        """A pair with one side; among conversations, a bad answer with weight 0."""
-        made: Conversation | Preference = found
-        name = "answers_judged_bad"
+        """A pair with one side where pairs are asked for; among conversations, a bad answer has weight 0."""
+        if found.tools and declares_tools_twice(found):
+            self.count("tools_twice")
+        if found.label is None and self.kind != "preference":
+            return found
         if self.kind == "preference":
             made = one_sided(found)
-            name = "answers_judged_good" if made.chosen else name
-        elif str(found.judgement) in ("0", "0.0"):
-            self.notes["labels_of_0"] = self.notes.get("labels_of_0", 0) + 1
-        elif str(found.judgement).lower() == "false":
+            self.count("answers_judged_good" if made.chosen else "answers_judged_bad")
+            return made
+        if str(found.label) in ("0", "0.0"):
+            self.count("labels_of_0")
+        elif str(found.label).lower() == "false":
+            self.count("answers_judged_bad")
             messages = [m._replace(weight=0.0) if m.role == "assistant" else m for m in found.messages]
-            made = found._replace(messages=messages)
-        if made is not found:
-            self.notes[name] = self.notes.get(name, 0) + 1
-        return made
+            return found._replace(messages=messages)
+        return found
 
-    def _no_text(self, fields: Fields) -> MisfitError:
+    def _no_text(self, fields: Fields) -> RecordError:
         """Why a record in a file of documents has no text."""
-        field, other = self.text_field, self.choice.other_kind
+        name, other = self.text_field, self.layout.other_kind
         if other:
-            return MisfitError("other_kind", f"the file holds {other} rows, the dataset another kind")
-        if not field:
-            return MisfitError("no_layout", "none of the file's first records could be read: its layout is unknown")
-        if field not in fields:
-            return MisfitError(
-                "missing_field", f"{field} should be there; the fields are {', '.join(fields) or 'none'}"
-            )
-        return MisfitError("not_text", f"{field} should be a string, found {name_of(fields[field])}")
-
-    def _id(self, given: Any, original: Original) -> str | None:
-        """The user's id: a string, or a whole number with all its digits; None for any other value."""
-        if type(given) is str:
-            return given or None
-        if type(given) is int:
-            return str(given)
-        written = original.value(self.id_field) if type(given) is float else ""
-        return written if written.lstrip("-").isdigit() else None
+            return RecordError("other_kind", f"the file holds {other} rows, the dataset another kind")
+        if not name:
+            return RecordError("no_layout", "none of the file's first records could be read: its layout is unknown")
+        if name not in fields:
+            return RecordError("missing_field", f"{name} should be there; the fields are {', '.join(fields) or 'none'}")
+        return RecordError("not_text", f"{name} should be a string, found {name_of(fields[name])}")
 
     def _row_batch(self) -> pa.RecordBatch:
         n = len(self.rows)
@@ -346,6 +291,9 @@ class RowBuilder:
 
 def _members_of(left: Fields) -> str:
     return ",".join(f"{to_json(k)}:{to_json(v)}" for k, v in left.items())
+
+
+# The columns of each kind.
 
 
 def _documents(texts: list[str]) -> dict[str, pa.Array]:

@@ -2,7 +2,6 @@
 
 import contextlib
 import hashlib
-import io
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -14,16 +13,16 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.feather
 
 from datakit.config import file_mark, option
 from datakit.errors import ConfigError, InputError
 from datakit.stage import Decision, RawBatch, RawFile, RawGroup, Stage
-from datakit.storage import is_url, tags_of
+from datakit.storage import is_url, tags_of, whole_file
 
 if TYPE_CHECKING:
     from datakit.read.planning import Plan
     from datakit.read.removal import RemovalList
-    from datakit.read.web import PageLimits
 
 PROCESSES_FROM_BYTES: Final = 1 << 30
 """Below, the start of processes and their imports take longer than they save."""
@@ -44,82 +43,60 @@ class IngestConfig:
     """All values that shape the rows that are read."""
 
     kind: Literal["auto", "text", "sft", "preference"] = option(
-        "auto", "the kind of every row; auto: what all files have in common"
+        "auto", "the kind of every row; auto: that of all files"
     )
-    layout: str = option(
-        "auto", "the layout of every file by name; auto: each file's own, from the fields of its records"
-    )
+    layout: str = option("auto", "the layout of every file by name; auto: each file's own, from its fields")
     text_split: Literal["file", "line", "paragraph"] = option("file", "what is one document in plain text files")
     text_field: str = option("", "the field that holds a document's text; empty: text, content, markdown and the like")
     id_field: str = option("", "the field that holds a record's id; empty: id")
     map: dict[str, str] = option(
-        {}, "our name = the record's field, path (meta.body) or template ({instruction}\\n\\n{context}); for any layout"
+        {}, "our name = the record's field, path or template ({instruction}\\n\\n{context}); or a known set, as squad"
     )
     roles: dict[str, str] = option({}, "speaker = role: system, user, assistant or tool; for speakers of other names")
     split: str = option("", "the split that is read, as train; several with commas; all: every file")
-    limit: int = option(
-        0, "take in only so many records, the first ones in the order of the files, or rows of a result; 0: all"
-    )
-    tree_paths: Literal["best", "every"] = option(
-        "best", "of a tree of messages: the path of the best replies, or every path that ends in an answer"
-    )
-    columns: Literal["typed", "json"] = option(
-        "typed", "fields that make no row and no id: columns of their type, or all of them as JSON in extra"
-    )
-    other_kinds: Literal["refuse", "quarantine"] = option(
-        "refuse", "what happens with files of another kind than the one asked for"
-    )
-    max_record_mb: int = option(256, "MiB of the longest record; a longer one is quarantined")
-    max_expansion: int = option(
-        300, "times its size that a compressed file may grow to (and 64 MiB always); what follows is quarantined"
-    )
+    limit: int = option(0, "take in only so many records, the first ones in the order of the files; 0: all")
     html_field: str = option("", "the field that holds a page's HTML, of which the text is made; in any record format")
     extractor: Literal["resiliparse", "trafilatura"] = option(
         "resiliparse", "what makes text of HTML: resiliparse is fast, trafilatura leaves out more of what is no content"
     )
-    max_page_mb: int = option(8, "MiB of the longest page; a longer one is quarantined")
-    max_page_tags: int = option(100_000, "tags of a page; one with more is quarantined")
-    max_page_depth: int = option(512, "elements of a page inside of one another; a deeper one is quarantined")
-    page_timeout_s: int = option(120, "seconds for the text of one page; see on_timeout")
+    shard_mb: int = option(16, "uncompressed MiB of input per unit of work, and so per shard")
+    columns: Literal["typed", "json"] = option(
+        "typed", "fields that make no row and no id: columns of their type, or JSON in extra", advanced=True
+    )
+    other_kinds: Literal["refuse", "quarantine"] = option(
+        "refuse", "what happens with files of another kind than the one asked for", advanced=True
+    )
+    max_record_mb: int = option(256, "MiB of the longest record; a longer one is quarantined", advanced=True)
+    max_expansion: int = option(
+        300, "times its size that a compressed file may grow to (and 64 MiB always)", advanced=True
+    )
+    page_timeout_s: int = option(120, "seconds for the text of one page; see on_timeout", advanced=True)
     on_timeout: Literal["error", "quarantine"] = option(
         "error",
-        "a page that took longer ends the run with its name, or is quarantined: then rows depend on the machine",
+        "a page that took longer ends the run, or is quarantined: rows then depend on it",
+        advanced=True,
     )
-    shard_mb: int = option(16, "uncompressed MiB of input per unit of work, and so per shard")
-
-    @property
-    def page_limits(self) -> "PageLimits":
-        """What a web page may cost."""
-        from datakit.read.web import PageLimits
-
-        tags, depth = self.max_page_tags, self.max_page_depth
-        return PageLimits(self.max_page_mb << 20, tags, depth, self.page_timeout_s, self.on_timeout)
 
     def __post_init__(self) -> None:
-        at_least_1 = {"max_page_mb": self.max_page_mb, "max_page_tags": self.max_page_tags}
-        at_least_1 |= {"max_page_depth": self.max_page_depth, "page_timeout_s": self.page_timeout_s}
-        for name, value in at_least_1.items():
-            if value < 1:
-                raise ConfigError(f"{name} is {value}; it should be at least 1")
-        if self.layout != "auto":
-            from datakit.read.layouts.recognise import BY_NAME
-
-            if self.layout not in BY_NAME:
-                raise ConfigError(f"layout is {self.layout!r}; known layouts are auto, {', '.join(BY_NAME)}")
-        if self.map or self.roles:
-            from datakit.read.layouts.mapping import reading_of
-
-            reading_of(self.map, self.roles)
-            if self.layout != "auto" and self.map.keys() - {"id"}:
-                raise ConfigError("layout and map exclude each other: the mapping says which fields are read")
+        # the offsets of an Arrow string array end at 2 GiB
+        for name, most in (("shard_mb", 2048), ("max_record_mb", 1024), ("max_expansion", 0), ("page_timeout_s", 0)):
+            value = getattr(self, name)
+            if value < 1 or 0 < most < value:
+                allowed = f"between 1 and {most}" if most else "at least 1"
+                raise ConfigError(f"{name} is {value}; it should be {allowed}")
         if self.limit < 0:
             raise ConfigError(f"limit is {self.limit}; it should be at least 1, or 0 for all records")
-        if self.shard_mb < 1:
-            raise ConfigError(f"shard_mb is {self.shard_mb}; it should be at least 1")
-        if not 1 <= self.max_record_mb <= 1024:  # the offsets of an Arrow string array end at 2 GiB
-            raise ConfigError(f"max_record_mb is {self.max_record_mb}; it should be between 1 and 1024")
-        if self.max_expansion < 1:
-            raise ConfigError(f"max_expansion is {self.max_expansion}; it should be at least 1")
+        if self.layout != "auto":
+            from datakit.read.layouts.table import NAMES
+
+            if self.layout not in NAMES:
+                raise ConfigError(f"layout is {self.layout!r}; known layouts are auto, {', '.join(NAMES)}")
+        if self.map or self.roles:
+            from datakit.read.layouts.mapping import user_mapping
+
+            user_mapping(self.map, self.roles)
+            if self.layout != "auto" and self.map.keys() - {"id"}:
+                raise ConfigError("layout and map exclude each other: the mapping says which fields are read")
 
 
 @dataclass(frozen=True)
@@ -291,10 +268,8 @@ class Ingest(Stage):
         decisions = _new_ids(sketches)
         if self.removals and self.removals.rows:
             decisions = _with_removed(decisions, sketches, self.removals)
-        temporary = out.with_name(f".{out.name}.{os.getpid()}.tmp")
-        with pa.OSFile(str(temporary), "wb") as file, pa.ipc.new_file(file, _DECISIONS) as writer:
-            writer.write_table(pa.table(decisions, schema=_DECISIONS))
-        temporary.rename(out)
+        with whole_file(out, flush=False) as temporary:
+            pa.feather.write_feather(pa.table(decisions, schema=_DECISIONS), str(temporary), compression="uncompressed")
         return {}
 
     def bind(self, out: Path) -> Self:
@@ -340,19 +315,10 @@ def _marks(paths: Sequence[str]) -> tuple[tuple[str, tuple[Any, ...]], ...]:
 
 
 def _table_hash(table: pa.Table) -> str:
-    """SHA-256 over the table as an Arrow IPC stream of one batch, 64 hex digits."""
-    total = hashlib.sha256()
-
-    class Sink(io.RawIOBase):
-        def writable(self) -> bool:
-            return True
-
-        def write(self, data: Any) -> int:
-            total.update(data)
-            return memoryview(data).nbytes
-
-    with pa.PythonFile(Sink(), "w") as file, pa.ipc.new_stream(file, table.schema) as writer:
-        writer.write_table(table.combine_chunks())
+    """SHA-256 over the schema and the values of a table, however it is chunked, 64 hex digits."""
+    total = hashlib.sha256(table.schema.serialize())
+    for batch in table.combine_chunks().to_batches(max_chunksize=1 << 16):
+        total.update(batch.serialize())
     return total.hexdigest()
 
 

@@ -4,14 +4,21 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from datakit.read.files import Remaining, Segment, SegmentEnd, SourceFile, count_newlines, cut_lines, cut_stream
-from datakit.read.layouts.record import MisfitError, decoded
-from datakit.read.row_builder import Cells, Position, RowBuilder
+from datakit.read.record import Fields, RecordError, decoded
+from datakit.read.row_builder import Position, RowBuilder
+from datakit.read.streams import (
+    Remaining,
+    Segment,
+    SegmentEnd,
+    SourceFile,
+    count_newlines,
+    cut_lines,
+    cut_stream,
+    whole_file,
+)
 
 FIELD: Final = "text"
 """The only field of the records that plain text is made of."""
-BLOCK: Final = 1 << 20
-"""Bytes of documents that are read between two looks at the size of the batch."""
 
 _BLANK_LINES = re.compile(rb"\n[ \t\r]*\n\s*")
 _SPACE = b" \t\r\n"
@@ -21,11 +28,7 @@ def cut(file: SourceFile, index: int, remaining: Remaining, split: str) -> Itera
     """Cut where documents end: at the file's end, at line ends, or after blank lines."""
     if split == "line":
         return cut_lines(file, index, remaining)
-    return cut_stream(file, index, remaining, _file_end if split == "file" else _paragraph_end)
-
-
-def _file_end(data: bytearray, wanted: int, at_end: bool) -> SegmentEnd | None:
-    return SegmentEnd(len(data), 1, count_newlines(data)) if at_end else None
+    return cut_stream(file, index, remaining, whole_file if split == "file" else _paragraph_end)
 
 
 def _paragraph_end(data: bytearray, wanted: int, at_end: bool) -> SegmentEnd | None:
@@ -39,19 +42,10 @@ def _paragraph_end(data: bytearray, wanted: int, at_end: bool) -> SegmentEnd | N
 
 def read(data: bytes, segment: Segment, builder: RowBuilder, split: str) -> Iterator[None]:
     """Give the documents of a segment to the builder, lines and paragraphs without the white space around them."""
-    pending = BLOCK
     for start, stop, line in _documents(data, split):
-        pending += stop - start
-        if pending >= BLOCK:
-            pending = 0
-            yield
-        raw, number = data[start:stop], segment.first_line + line
-        try:
-            builder.limits.check_record(len(raw))
-            fields = {FIELD: _plain_text(raw)}
-            builder.add(fields, number, Cells(fields), len(raw))
-        except MisfitError as e:
-            builder.quarantine(Position(number, number, segment.start + start), e, raw)
+        number = segment.first_line + line
+        builder.read(Position(number, number, segment.start + start), data[start:stop], _fields)
+        yield
 
 
 def _documents(data: bytes, split: str) -> Iterator[tuple[int, int, int]]:
@@ -77,7 +71,7 @@ def _documents(data: bytes, split: str) -> Iterator[tuple[int, int, int]]:
         begin = after
 
 
-def _plain_text(raw: bytes) -> str:
+def _fields(raw: bytes) -> Fields:
     if b"\0" in raw:
-        raise MisfitError("nul_bytes", f"byte {raw.index(0)} of the record is NUL: this is no plain text")
-    return decoded(raw)
+        raise RecordError("nul_bytes", f"byte {raw.index(0)} of the record is NUL: this is no plain text")
+    return {FIELD: decoded(raw)}

@@ -1,66 +1,50 @@
 """Web pages: WARC and WET archives, HTML files, and HTML in a field of a record; each page becomes a document.
 
-An archive is cut at the borders of its records. In a `.warc.gz` each record is a gzip member, so that a unit is a range
-of the file's bytes, and a damaged member costs itself only: the next one is found by its first bytes. A member may hold
-several records; they stay in one unit. Other archives are cut in their uncompressed bytes, by the length that each
-record states; a record whose length is wrong ends where the next one begins. A page is refused by its bytes, tags and
-depth before a tree is built of it. These limits, and not a clock, decide what a page may cost, so that the rows do not
-depend on the machine.
+An archive is cut at the borders of its records, by the length that each record states; a record whose length is wrong
+ends where the next one begins. In a `.warc.gz` each record is a gzip member, and a damaged one costs itself only (see
+`streams.blocks`). A page is refused by its bytes, tags and depth. These limits, and not a clock, decide what a page may
+cost, so that the rows do not depend on the machine.
 """
 
 import re
-import zlib
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from typing import Any, BinaryIO, Final, Literal
+from collections.abc import Iterator
+from functools import partial
+from typing import Final
 
 import numpy as np
 
 from datakit.errors import InputError, MissingExtraError
-from datakit.read.extraction import Extraction, ExtractionError, PageTimeoutError
-from datakit.read.files import (
-    CHUNK,
-    BrokenStreamError,
-    Remaining,
-    Segment,
-    SourceFile,
-    blocks,
-    open_binary,
-)
-from datakit.read.layouts.record import Fields, MisfitError
-from datakit.read.row_builder import Cells, Position, RowBuilder
+from datakit.read.extract import Extraction, ExtractionError, PageTimeoutError
+from datakit.read.record import Fields, RecordError
+from datakit.read.row_builder import Position, RowBuilder
+from datakit.read.streams import Remaining, Segment, SegmentEnd, SourceFile, cut_stream
 
 FORMATS: Final = ("warc", "html")
 TITLE: Final = "title"
 COLUMNS: Final = ("url", "date", "mime", "title")
 """What is known of a page besides its text."""
 HTML: Final = ("text/html", "application/xhtml+xml")
-BLOCK: Final = 1 << 20
-"""Bytes of pages that are read between two looks at the size of the batch."""
+MAX_BYTES: Final = 8 << 20
+MAX_TAGS: Final = 100_000
+MAX_DEPTH: Final = 512
+"""What a page may have: bytes, start tags, elements inside of one another."""
 HEADER_BYTES: Final = 1 << 16
 """Bytes of the longest header of a record."""
-MOST_REPLACED: Final = 1000
+MAX_REPLACED: Final = 1000
 """One wrong character in so many is replaced; a page with more of them is not in the charset that it names."""
 
-GOOD, DAMAGED, TRUNCATED, TOO_LONG = range(4)
+GOOD, DAMAGED, TRUNCATED = range(3)
 _SAID: Final = {
-    DAMAGED: ("corrupt_record", "the record is damaged: its end is not where its header or its compression says"),
+    DAMAGED: ("corrupt_record", "the record is damaged: its end is not where its header says"),
     TRUNCATED: ("truncated_record", "the file ends inside of this record"),
-    TOO_LONG: ("too_long", "the record is longer than max_record_mb allows"),
 }
 """What is wrong with a record whose end was not found -> (reason, detail)."""
 
 _BEGIN: Final = b"WARC/"
 _VERSION: Final = re.compile(rb"WARC/[01]\.\d+\r?\n")
+_RECORD_BEGIN: Final = re.compile(rb"\n(?=WARC/[01]\.\d+\r?\n)")
 _HEADER_END: Final = re.compile(rb"\r?\n\r?\n")
 _LENGTH: Final = re.compile(rb"(?i)\ncontent-length:[ \t]*(\d{1,15})[ \t]*\r?\n")
-_MEMBER: Final = b"\x1f\x8b\x08"
-FED: Final = 1 << 16
-"""Compressed bytes that a decoder gets at once: what it leaves of them is copied."""
-_FAR: Final = 16
-"""Bytes that may hold the beginning of a mark that ends in the next block."""
-
-Spans = np.ndarray[Any, Any]
 
 
 def check(extractor: str) -> None:
@@ -94,128 +78,33 @@ def check_head(file: SourceFile, head: bytes) -> None:
         raise InputError(f"{file.path}: it is no web archive (WARC): it begins with {head[:24]!r}")
 
 
-# Cut: archives at the borders of their records, where these are found in the bytes.
-
-
-@dataclass(frozen=True, slots=True)
-class _ArchiveRecord:
-    """A record of an archive: where it starts and stops, whether it is whole, and its size when uncompressed."""
-
-    start: int
-    stop: int
-    state: int
-    unpacked: int
-    raw: bytes | bytearray | memoryview = b""
-    records: int = 1
-    """Of a gzip member: how many records it holds."""
+# Cut: archives at the borders of their records.
 
 
 def cut(file: SourceFile, index: int, remaining: Remaining) -> Iterator[Segment]:
-    """Cut an archive between records. `Segment.spans` has for each record its start, its stop and what is wrong.
-
-    Where records are gzip members, it has this for each member, whatever the number of records in it.
-
-    Raises:
-        InputError: the file cannot be opened or read.
-    """
-    members = file.compression == "gzip" and _has_member_for_each_record(file)
-    keep = not file.is_local or (bool(file.compression) and not members)
-    limit = file.limits.record_bytes
-    found, failure = (_members(file, limit) if members else _stream(blocks(file), limit)), None
-    spans, data, first, number, unpacked, end = list[tuple[int, int, int]](), bytearray(), 0, 0, 0, 0
-
-    def segment() -> Segment:
-        base = spans[0][0]
-        array = np.array(spans, np.int64) - np.array([base, base, 0])
-        stop, kept = spans[-1][1], bytes(data) if keep else None
-        return Segment(index, first, first, base, stop, kept, array, unpacked=unpacked, members=members)
-
-    try:
-        for record in found:
-            end = record.stop
-            if record.state == TOO_LONG:  # its bytes were not kept
-                if spans:
-                    yield segment()
-                why = "too_long", file.limits.too_long(record.stop - record.start)
-                yield Segment(index, number, number, record.start, record.start, b"", failure=why)
-                first = number = number + 1
-                unpacked, spans, data = 0, [], bytearray()
-                continue
-            spans.append((record.start, record.stop, record.state))
-            number, unpacked = number + record.records, unpacked + record.unpacked
-            if keep:
-                data += record.raw
-            if unpacked >= remaining():
-                yield segment()
-                first, unpacked, spans, data = number, 0, [], bytearray()
-    except BrokenStreamError as e:
-        failure = e.reason, e.detail
-    if spans:
-        yield segment()
-    if failure:
-        yield Segment(index, number, number, end, end, b"", failure=failure)
+    """Cut an archive between records. `Segment.spans` has for each record its start, its stop and what is wrong."""
+    return cut_stream(file, index, remaining, partial(_records_end, limit=file.limits.record_bytes), _RECORD_BEGIN)
 
 
-def _has_member_for_each_record(file: SourceFile) -> bool:
-    """Whether the first gzip member of a file ends with its first record; a damaged one says nothing against it."""
-    with open_binary(file.path) as opened:
-        decoder, out = zlib.decompressobj(wbits=31), bytearray()
-        while not decoder.eof and (block := opened.read(CHUNK)):
-            try:
-                out += decoder.decompress(block, HEADER_BYTES + CHUNK - len(out))
-            except zlib.error:
-                return True
-            header = _HEADER_END.search(out)
-            length = _LENGTH.search(out, 0, header.end()) if header else None
-            if header and length and len(out) > header.end() + int(length[1]) + 8:
-                return False
-            if len(out) >= HEADER_BYTES:
-                return True
-    return True
-
-
-def _stream(source: Iterator[bytes], limit: int) -> Iterator[_ArchiveRecord]:
-    """The records of uncompressed bytes, which `source` gives in blocks of any size.
-
-    Raises:
-        BrokenStreamError: a compressed stream is damaged; raised after the last whole record.
-    """
-    buffer, base, pos, lost, failure, at_end = bytearray(), 0, 0, -1, None, False
-    while not at_end or pos < len(buffer):
-        step = _next_record(buffer, pos, limit if lost < 0 else -1, at_end) if pos < len(buffer) else None
-        if step is None and at_end:
-            break
-        if step is None:
-            if lost >= 0 or len(buffer) - pos > limit + HEADER_BYTES:  # a record that is too long: its bytes go
-                lost = base + pos if lost < 0 else lost
-                pos = max(pos, len(buffer) - _FAR)
-            del buffer[:pos]
-            base, pos = base + pos, 0
-            try:
-                block = next(source, b"")
-            except BrokenStreamError as e:
-                block, failure = b"", e
-            at_end = not block
-            buffer += block
-            continue
-        size, state = step
-        if lost >= 0 or state == TOO_LONG:
-            yield _ArchiveRecord(base + pos if lost < 0 else lost, base + pos + size, TOO_LONG, 0)
-            lost = -1
-        else:
-            with memoryview(buffer) as view:
-                raw = bytes(view[pos : pos + size])
-            yield _ArchiveRecord(base + pos, base + pos + size, state, size, raw)
-        pos += size
-    if failure is not None:
-        raise failure
+def _records_end(data: bytearray, wanted: int, at_end: bool, limit: int) -> SegmentEnd | None:
+    """See `streams.FindEnd`."""
+    spans, pos = list[tuple[int, int, int]](), 0
+    while pos < len(data) and pos < wanted:
+        found = _next_record(data, pos, limit, at_end)
+        if found is None:
+            return None
+        spans.append((pos, pos + found[0], found[1]))
+        pos += found[0]
+    if pos < wanted and not at_end:
+        return None
+    return SegmentEnd(pos, len(spans), len(spans), np.array(spans, np.int64).reshape(-1, 3))
 
 
 def _next_record(data: bytearray, pos: int, limit: int, at_end: bool) -> tuple[int, int] | None:
     """(bytes, state) of the record at `pos`; None if more bytes are needed.
 
     A record is good if its header states a length, and after so many bytes and the line ends behind them the next
-    record begins, or the file ends. Else it ends where the next line begins that may be the first of a record.
+    record begins, or the bytes end. Else it ends where the next line begins that may be the first of a record.
     """
     state = DAMAGED
     if data.startswith(_BEGIN, pos):
@@ -227,143 +116,17 @@ def _next_record(data: bytearray, pos: int, limit: int, at_end: bool) -> tuple[i
             stop = header.end() + int(length[1])
             while stop < len(data) and data[stop] in b"\r\n":
                 stop += 1
-            if not at_end and stop + len(_BEGIN) > len(data):
+            whole = stop == len(data) and data.endswith(b"\r\n\r\n")  # as the standard has it
+            if not at_end and not whole and stop + len(_BEGIN) > len(data):
                 return None
             if data.startswith(_BEGIN, stop) or stop == len(data):
                 return stop - pos, GOOD
             state = TRUNCATED if stop > len(data) else DAMAGED
         elif header is None and at_end:
             state = TRUNCATED
-    found = data.find(b"\n" + _BEGIN, pos + 1)
-    while found >= 0 and not _VERSION.match(data, found + 1):
-        found = data.find(b"\n" + _BEGIN, found + 1)
-    if found < 0 and not at_end:
-        return None
-    size, state = (found + 1 - pos, DAMAGED) if found >= 0 else (len(data) - pos, state)
-    return size, TOO_LONG if size > limit + HEADER_BYTES else state
-
-
-class _Window:
-    """A moving part of a file's bytes; all places are counted from the beginning of the file."""
-
-    def __init__(self, opened: BinaryIO) -> None:
-        self.opened = opened
-        self.data = bytearray()
-        self.base = 0
-
-    @property
-    def end(self) -> int:
-        return self.base + len(self.data)
-
-    def more(self) -> bool:
-        """Read another block; False at the end of the file."""
-        block = self.opened.read(CHUNK)
-        self.data += block
-        return bool(block)
-
-    def drop(self, at: int) -> None:
-        """Forget the bytes before this place."""
-        del self.data[: at - self.base]
-        self.base = max(self.base, at)
-
-    def part(self, start: int, stop: int) -> bytes:
-        with memoryview(self.data) as view:
-            return bytes(view[start - self.base : stop - self.base])
-
-
-def _members(file: SourceFile, limit: int) -> Iterator[_ArchiveRecord]:
-    """The records of an archive whose records are gzip members: places in the compressed file.
-
-    Raises:
-        BrokenStreamError: the file grows beyond its limit.
-    """
-    with open_binary(file.path) as opened:
-        window, at, made = _Window(opened), 0, 0
-        while True:
-            window.drop(at)
-            if not window.data and not window.more():
-                return
-            if padding := len(window.data) - len(window.data.lstrip(b"\0")):  # between and after members
-                at += padding
-                continue
-            stop, unpacked, records, state = _member(window, file, made)
-            made += unpacked
-            if state != GOOD:
-                stop, state = _next_member(window, at, limit, state)
-            raw = b"" if file.is_local or state == TOO_LONG else window.part(at, stop)
-            yield _ArchiveRecord(at, stop, state, unpacked, raw, records)
-            at = stop
-
-
-def _member(window: _Window, file: SourceFile, before: int) -> tuple[int, int, int, int]:
-    """(its end, uncompressed bytes, records, state) of the member that the window begins with.
-
-    A member that is not good counts as one record. `before`: uncompressed bytes of the members before it.
-
-    Raises:
-        BrokenStreamError: the file grows beyond its limit.
-    """
-    limit, decoder, fed, made, records, state = file.limits.record_bytes, _decoder(), window.base, 0, 0, GOOD
-
-    def blocks_of_member() -> Iterator[bytes]:
-        nonlocal fed, made, state
-        while not decoder.eof:
-            if fed == window.end and not window.more():
-                state = TRUNCATED
-                return
-            piece = window.part(fed, min(fed + FED, window.end))
-            fed += len(piece)
-            for block in _unpacked(decoder, piece):
-                made += len(block)
-                file.limits.check_expansion(file.name, window.end, before + made)
-                if not records and made - len(block) > limit + HEADER_BYTES:
-                    state = TOO_LONG
-                    return
-                yield block
-
-    try:
-        for _ in _stream(blocks_of_member(), limit):
-            records += 1
-    except zlib.error:
-        state = DAMAGED
-    return fed - len(decoder.unused_data), made, records if state == GOOD else 1, state
-
-
-def _decoder() -> Any:
-    return zlib.decompressobj(wbits=31)
-
-
-def _unpacked(decoder: Any, piece: bytes) -> Iterator[bytes]:
-    """The uncompressed bytes of a piece of a member, in blocks that are not empty."""
-    while piece and not decoder.eof:
-        if block := decoder.decompress(piece, CHUNK):
-            yield block
-        piece = decoder.unconsumed_tail
-
-
-def _next_member(window: _Window, at: int, limit: int, state: int) -> tuple[int, int]:
-    """(where the next member begins that holds a record, state) after the member at `at`, whose end is not known."""
-    seek = at + 1
-    while True:
-        found = window.data.find(_MEMBER, seek - window.base)
-        if found < 0:
-            seek = max(seek, window.end - len(_MEMBER) + 1)
-            if seek - at > limit:
-                window.drop(seek)
-                state = TOO_LONG
-            if not window.more():
-                return window.end, state
-            continue
-        found += window.base
-        while window.end - found < FED and window.more():
-            pass
-        try:
-            head = zlib.decompressobj(wbits=31).decompress(window.part(found, found + FED), len(_BEGIN))
-        except zlib.error:
-            head = b""
-        if head == _BEGIN:
-            return found, DAMAGED if state == TRUNCATED else state
-        seek = found + 1
+    if found := _RECORD_BEGIN.search(data, pos + 1):
+        return found.end() - pos, DAMAGED
+    return (len(data) - pos, state) if at_end else None
 
 
 # Read: the pages of a unit.
@@ -374,66 +137,20 @@ def read(file: SourceFile, data: bytes, segment: Segment, builder: RowBuilder) -
     pages = builder.pages
     assert pages is not None
     if file.format == "html":
+        position = Position(segment.first_record, segment.first_line, segment.start)
+        builder.read(position, data, lambda raw: pages.of_file(raw, file.path))
         yield
-        if not segment.failure:
-            _add(builder, segment.first_record, segment.start, data, lambda: pages.of_file(data, file.path))
         return
-    if segment.spans is None:  # a failure without records
-        return
-    pending, verify = BLOCK, not file.compression
-    for number, (start, raw, state) in enumerate(
-        _records(data, segment, file.limits.record_bytes), segment.first_record
-    ):
-        pending += len(raw)
-        if pending >= BLOCK:
-            pending = 0
-            yield
-
-        def fields(
-            raw: bytes = raw, state: int = state, name: str = f"{file.path}: record {number + 1}"
-        ) -> Fields | str:
-            if state != GOOD:
-                raise MisfitError(*_SAID[state])
-            return pages.of_record(raw, name, verify)
-
-        _add(builder, number, segment.start + start, raw, fields)
-
-
-def _records(data: bytes, segment: Segment, limit: int) -> Iterator[tuple[int, bytes, int]]:
-    """(start in the segment, bytes, state) of each record; records of a good gzip member have its start."""
     assert segment.spans is not None
-    for start, stop, state in segment.spans.tolist():
-        raw = data[start:stop]
-        if segment.members and state == GOOD:
-            for record in _stream(_unpacked(_decoder(), raw), limit):
-                yield start, bytes(record.raw), record.state
-        else:
-            yield start, raw, state
+    for number, (start, stop, state) in enumerate(segment.spans.tolist(), segment.first_record):
 
+        def fields(raw: bytes, number: int = number, state: int = state) -> Fields | str:
+            if state != GOOD:
+                raise RecordError(*_SAID[state])
+            return pages.of_record(raw, f"{file.path}: record {number + 1}", verify=not file.compression)
 
-def _add(builder: RowBuilder, number: int, offset: int, raw: bytes, fields: Callable[[], Fields | str]) -> None:
-    """Add the page that `fields` returns, or count what it says the record is instead; quarantine what it refuses."""
-    if builder.last is not None and number >= builder.last:
-        return
-    try:
-        found = fields()
-        if isinstance(found, str):
-            builder.notes[found] = builder.notes.get(found, 0) + 1
-        else:
-            builder.add(found, number, Cells(found), len(found["text"]))
-    except MisfitError as e:
-        builder.quarantine(Position(number, number, offset), e, raw)
-
-
-@dataclass(frozen=True, slots=True)
-class PageLimits:
-    """What a page may cost; see `IngestConfig`."""
-
-    bytes: int = 8 << 20
-    tags: int = 200_000
-    depth: int = 512
-    timeout_s: float = 120
-    on_timeout: Literal["error", "quarantine"] = "error"
+        builder.read(Position(number, number, segment.start + start), data[start:stop], fields)
+        yield
 
 
 class Pages:
@@ -443,9 +160,9 @@ class Pages:
     for precision, without comments. Both look at one page only: nothing is remembered from page to page.
     """
 
-    def __init__(self, extractor: str, limits: PageLimits | None = None) -> None:
+    def __init__(self, extractor: str, timeout_s: float = 120, on_timeout: str = "error") -> None:
         check(extractor)
-        self.limits = limits or PageLimits()
+        self.timeout_s, self.on_timeout = timeout_s, on_timeout
         self.extraction = Extraction(extractor)
 
     def of_record(self, raw: bytes, name: str, verify: bool) -> Fields | str:
@@ -454,17 +171,17 @@ class Pages:
         `verify`: compare the digest that the record states, where no compression has a checksum of its own.
 
         Raises:
-            MisfitError: the record is damaged, or its page is refused.
+            RecordError: the record is damaged, or its page is refused.
         """
         from fastwarc.warc import WarcRecord, WarcRecordType
 
         try:
             record = WarcRecord.from_bytes(raw)
             if verify and "WARC-Block-Digest" in record.headers and not record.verify_block_digest(consume=False):
-                raise MisfitError("digest_mismatch", "the bytes of the record are not those of its WARC-Block-Digest")
+                raise RecordError("digest_mismatch", "the bytes of the record are not those of its WARC-Block-Digest")
             kind, headers = record.record_type, record.headers
             if kind in (WarcRecordType.unknown, WarcRecordType.no_type):
-                raise MisfitError("unknown_type", f"its WARC-Type is {headers.get('WARC-Type')!r}")
+                raise RecordError("unknown_type", f"its WARC-Type is {headers.get('WARC-Type')!r}")
             if kind not in (WarcRecordType.response, WarcRecordType.resource, WarcRecordType.conversion):
                 return "archive_records"
             mime, charset = str(headers.get("Content-Type") or ""), None
@@ -473,13 +190,13 @@ class Pages:
                     return "other_mimes"
                 record.parse_http(auto_decode="all")
                 if record.http_headers is None:
-                    raise MisfitError("corrupt_record", "its HTTP headers cannot be read")
+                    raise RecordError("corrupt_record", "its HTTP headers cannot be read")
                 if record.http_headers.status_code != 200:
                     return "answers_not_ok"
                 mime, charset = record.http_headers.get("Content-Type") or "", record.http_charset
             body = record.reader.read()
         except (OSError, ValueError, EOFError) as e:
-            raise MisfitError("corrupt_record", f"the record cannot be read: {e}") from None
+            raise RecordError("corrupt_record", f"the record cannot be read: {e}") from None
         plain = mime.split(";")[0].strip().lower() or _mime_of(body)
         if plain not in (*HTML, "text/plain"):
             return "other_mimes"
@@ -496,7 +213,7 @@ class Pages:
         """The fields of an HTML file; its URL is the one that the page calls canonical.
 
         Raises:
-            MisfitError: the page is refused.
+            RecordError: the page is refused.
         """
         text, title = self.of_html(raw, name)
         found = _CANONICAL.search(raw)
@@ -507,70 +224,56 @@ class Pages:
         """(text, title) of a page; the title is None without one. `name` is for messages.
 
         Raises:
-            MisfitError: the page is beyond a limit, in no charset that it can be read in, or has no text.
+            RecordError: the page is beyond a limit, in no charset that it can be read in, or has no text.
             InputError: it took too long, and that is an error.
         """
         raw = page.encode() if isinstance(page, str) else page
-        self._check(raw)
+        looks_deep = self._check(raw)
         html = page if isinstance(page, str) else decoded_page(page, charset)
         try:
-            text, title = self.extraction.text_of(html, self.limits.timeout_s)
+            text, title = self.extraction.text_of(html, self.timeout_s, MAX_DEPTH if looks_deep else 0)
         except ExtractionError as e:
-            raise MisfitError("extraction_failed", str(e)) from None
+            raise RecordError(e.reason, str(e)) from None
         except PageTimeoutError:
-            said = f"the page took more than the {self.limits.timeout_s:g} s that page_timeout_s allows"
-            if self.limits.on_timeout == "quarantine":
-                raise MisfitError("page_timeout", said) from None
+            said = f"the page took more than the {self.timeout_s:g} s that page_timeout_s allows"
+            if self.on_timeout == "quarantine":
+                raise RecordError("page_timeout", said) from None
             raise InputError(
-                f"{name}: {said}. Lower max_page_tags or max_page_mb, which decide alike on every machine; or set "
-                "on_timeout to quarantine, and the rows depend on the speed of the machine"
+                f"{name}: {said}. Raise it; or set on_timeout to quarantine, and the rows depend on the speed of the "
+                "machine"
             ) from None
         if not text or not text.strip():
-            raise MisfitError("no_text", "the extractor finds no text in the page")
+            raise RecordError("no_text", "the extractor finds no text in the page")
         return text, title
 
     def _plain(self, raw: bytes, charset: str | None) -> str:
         self._check_bytes(len(raw))
         text = decoded_page(raw, charset or "utf-8")
         if not text.strip():
-            raise MisfitError("no_text", "the record has no text")
+            raise RecordError("no_text", "the record has no text")
         if "\0" in text:
-            raise MisfitError("nul_bytes", "the record holds NUL: this is no plain text")
+            raise RecordError("nul_bytes", "the record holds NUL: this is no plain text")
         return text
 
     def _check_bytes(self, size: int) -> None:
-        if size > self.limits.bytes:
-            raise MisfitError(
-                "page_too_long", f"the page has {size:,} bytes, and max_page_mb allows {self.limits.bytes >> 20} MiB"
-            )
+        if size > MAX_BYTES:
+            raise RecordError("page_too_long", f"the page has {size:,} bytes, more than {MAX_BYTES >> 20} MiB")
 
-    def _check(self, raw: bytes) -> None:
-        """Refuse a page by its bytes, its tags and their depth."""
-        from datakit.read import _kernels_web as kernels
+    def _check(self, raw: bytes) -> bool:
+        """Refuse a page by its bytes and its tags; whether its tree may be too deep.
 
+        It is not where fewer start tags than that wait for an end tag at any place: most pages' trees need no look.
+        """
         self._check_bytes(len(raw))
-        data = np.frombuffer(raw, np.uint8)
-        tags, depth = kernels.tags_and_depth(data, _VOID, _RAW, _FOREIGN, self.limits.depth)
-        if depth > self.limits.depth:
-            raise MisfitError(
-                "page_too_deep", f"its elements are nested more than max_page_depth ({self.limits.depth})"
-            )
-        if tags > self.limits.tags:
-            raise MisfitError(
-                "page_too_many_tags", f"it has {tags:,} tags, more than max_page_tags ({self.limits.tags:,})"
-            )
+        data = np.frombuffer(raw + b" ", np.uint8)
+        after = data[np.flatnonzero(data[:-1] == ord("<")) + 1]
+        letters = ((after | 32) >= ord("a")) & ((after | 32) <= ord("z"))
+        if (tags := int(np.count_nonzero(letters))) > MAX_TAGS:
+            raise RecordError("page_too_many_tags", f"it has {tags:,} tags, more than {MAX_TAGS:,}")
+        waiting = np.cumsum(letters.astype(np.int64) - (after == ord("/")))
+        return bool(len(waiting)) and int(waiting.max()) > MAX_DEPTH
 
 
-def _names(words: str) -> Spans:
-    return np.array([int.from_bytes(w.encode()[:8].lower(), "big") for w in words.split()], np.uint64)
-
-
-_VOID: Final = _names(
-    "area base br col embed hr img input link meta param source track wbr "
-    "p li dt dd tr td th thead tbody tfoot colgroup option optgroup rb rp rt rtc html head body"
-)
-_RAW: Final = _names("script style textarea title xmp iframe noembed noframes")
-_FOREIGN: Final = _names("svg math foreignobject")
 _CANONICAL: Final = re.compile(
     rb"""(?i)<link\s[^<>]*?rel=["']?canonical["']?\s[^<>]*?href=["']?(https?://[^\s"'<>]{1,2000})"""
 )
@@ -592,7 +295,7 @@ def decoded_page(raw: bytes, charset: str | None = None) -> str:
     If all fail, single wrong characters are replaced in the charset that the page names.
 
     Raises:
-        MisfitError: the page has many bytes that are no characters in the charset that it names.
+        RecordError: the page has many bytes that are no characters in the charset that it names.
     """
     from resiliparse.parse.encoding import detect_encoding, map_encoding_to_html5
 
@@ -627,6 +330,6 @@ _WIDER: Final = {"gbk": "gb18030", "shift_jis": "cp932", "euc_kr": "cp949"}
 def _replaced(raw: bytes, name: str) -> str:
     text = raw.decode(name, errors="replace")
     wrong = text.count("\ufffd")
-    if wrong > max(1, len(text) // MOST_REPLACED):
-        raise MisfitError("wrong_charset", f"{wrong:,} of {len(text):,} characters are not {name}")
+    if wrong > max(1, len(text) // MAX_REPLACED):
+        raise RecordError("wrong_charset", f"{wrong:,} of {len(text):,} characters are not {name}")
     return text

@@ -32,7 +32,8 @@ import datakit.filter.perplexity as perplexity
 import datakit.filter.word_lists as word_lists
 import datakit.object_store as object_store
 import datakit.pack.chat as chat
-import datakit.read.files as files
+import datakit.read.find as find_module
+import datakit.read.streams as streams
 import datakit.storage as storage
 import train.engine.flags as flags
 from datakit.config import option
@@ -40,8 +41,9 @@ from datakit.dedup.embedding import model_files
 from datakit.dedup.stage import Dedup, DedupConfig
 from datakit.errors import DatakitError, InputError, IntegrityError, UsageError
 from datakit.manifest import FORMAT, load
-from datakit.read.files import HIDDEN, OURS, find, open_binary
+from datakit.read.find import HIDDEN, OURS, find
 from datakit.read.stage import Ingest
+from datakit.read.streams import open_binary
 from datakit.stage import CompareUnits, SketchFile
 from datakit.text.ids import tokenizer_file
 from tests.cli.conftest import Said
@@ -611,7 +613,8 @@ def test_errors_of_a_store_that_fsspec_reads_are_told(monkeypatch: pytest.Monkey
         raise PermissionDeniedError("403 Forbidden\n\nDebug source: of many lines")
 
     system = SimpleNamespace(get_file_info=refuse, open_input_file=refuse)
-    monkeypatch.setattr(files, "filesystem", lambda url: (system, url.split("://")[1]))
+    for module in (find_module, streams):
+        monkeypatch.setattr(module, "filesystem", lambda url: (system, url.split("://")[1]))
     with pytest.raises(InputError, match=r"az://b/x: cannot be listed: 403 Forbidden$"):
         find(["az://b/x"])
     with pytest.raises(InputError, match=r"az://b/x: cannot be opened: 403 Forbidden$"):

@@ -146,10 +146,3 @@ def test_columns_of_typed_files_keep_their_types_and_values_through_stages(tmp_p
         assert got.to_pylist() == wanted.column(name).to_pylist() or name == "share", name
         assert str(got.type).replace("element:", "item:") == str(wanted.schema.field(name).type), name
     assert pc.all(pc.is_null(rows.column("extra"))).as_py()
-
-
-def test_the_paths_of_a_tree_have_the_columns_of_their_record(read_bytes):
-    replies = [{"role": "assistant", "text": text, "replies": []} for text in "ab"]
-    tree = {"prompt": {"role": "prompter", "text": "hi", "replies": replies}, "topic": "x", "score": 0.5}
-    found = read_bytes(json.dumps(tree).encode() + b"\n", tree_paths="every", columns="typed")
-    assert [(r["topic"], r["score"], r["extra"]) for r in found.rows] == [("x", 0.5, None)] * 2

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from datakit.read.files import SourceFile, blocks, compression_of
 from datakit.read.json import parse
+from datakit.read.streams import SourceFile, blocks, compression_of
 
 SFT = {
     "gpteacher/codegen-instruct.json": ("alpaca", 4535),

@@ -7,33 +7,17 @@ import lzma
 import os
 import random
 import sys
-from functools import partial
 from itertools import pairwise
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from hypothesis import example, given, settings
-from hypothesis import strategies as st
 
 from datakit.errors import ConfigError, InputError, LayoutError
-from datakit.read import files
-from datakit.read.files import (
-    BOM,
-    HIDDEN,
-    OURS,
-    TWICE,
-    UNKNOWN,
-    Cutter,
-    Segment,
-    SourceFile,
-    cut_lines,
-    cut_stream,
-    find,
-    line_end,
-)
+from datakit.read.find import HIDDEN, OURS, TWICE, UNKNOWN, find
 from datakit.read.planning import plan, read_unit, units
 from datakit.read.stage import IngestConfig
+from datakit.read.streams import SourceFile, cut_lines
 
 ROW = b'{"text":"t"}\n'
 
@@ -188,7 +172,7 @@ def test_files_of_different_kinds_are_refused_by_name(read, tmp_path):
 
 
 def test_unknown_fields_are_refused_with_the_layouts_that_are_known(read_bytes):
-    with pytest.raises(LayoutError, match=r"(?s)a: x.*b: y.*--map text=a.*messages.*docs/inputs.md"):
+    with pytest.raises(LayoutError, match=r"(?s)a: x.*b: y.*--map text=FIELD.*messages.*docs/inputs.md"):
         read_bytes(b'{"a":"x","b":"y"}\n')
     assert read_bytes(b'{"a":"x","b":"y"}\n', text_field="a").texts == ["x"]
 
@@ -370,6 +354,53 @@ def test_damage_in_the_middle_is_quarantined_and_rows_before_it_survive(read_byt
     assert found.texts[:200] == texts[:200]
 
 
+@pytest.mark.parametrize("codec", ["gzip", "bz2", "xz"])
+@pytest.mark.parametrize("what", ["flipped", "zeros", "cut", "no header"])
+def test_a_damaged_member_costs_itself_and_reading_goes_on_at_the_next_one(read_bytes, codec, what):
+    parts = [records(60, seed) for seed in range(5)]
+    packed = [compress(jsonl(texts), codec) for texts in parts]
+    bad, middle = bytearray(packed[2]), len(packed[2]) // 2
+    if what == "flipped":
+        bad[middle] ^= 16
+    elif what == "zeros":
+        bad[middle : middle + 40] = bytes(40)
+    elif what == "cut":  # what decodes it reads over the beginning of the next member
+        del bad[middle:]
+    else:
+        bad[:4] = b"none"
+    found = read_bytes(b"".join([*packed[:2], bytes(bad), *packed[3:]]), f"data.jsonl.{SUFFIX[codec]}")
+    assert found.texts == parts[0] + parts[1] + parts[3] + parts[4]
+    assert found.reasons == ["corrupt_stream"]
+    begin, following = len(packed[0] + packed[1]), len(b"".join(packed[:2])) + len(bad)
+    assert f"begins at byte {begin:,} " in found.bad[0]["detail"]
+    assert f"reading goes on at byte {following:,}" in found.bad[0]["detail"]
+    assert found.bad[0]["line"] == 121
+
+
+def test_a_record_that_begins_in_a_damaged_member_is_quarantined_with_its_bytes(read_bytes):
+    texts = records(3000)
+    whole = jsonl(texts)
+    packed = [gzip.compress(whole[a:b]) for a, b in pairwise([0, 300_001, 320_001, 500_001, len(whole)])]
+    packed[1] = packed[1][:-8] + bytes(8)
+    found = read_bytes(b"".join(packed), "data.jsonl.gz")
+    before, after = whole[:300_001].count(b"\n"), whole[320_001:].count(b"\n") - 1
+    assert found.texts == texts[:before] + texts[-after:]
+    assert found.reasons == ["corrupt_stream", "invalid_json"]
+    assert whole[found.bad[0]["byte_offset"] :].startswith(found.bad[0]["raw"]) and found.bad[0]["raw"]
+    assert whole[320_001:].startswith(found.bad[1]["raw"])
+    assert len({row["row_key"] for row in found.rows}) == len(found.rows)
+
+
+@pytest.mark.parametrize(("name", "data"), [
+    ("a.txt.gz", b"one\ntwo"), ("a.json.gz", b'[{"text": "a"}, {"text": "b"}]'), ("a.csv.gz", b"text\na\nb\n"),
+])  # fmt: skip
+def test_a_damaged_member_of_another_format_loses_no_record_before_it(read_bytes, name, data):
+    bad = bytearray(gzip.compress(data[: len(data) // 2]))
+    bad[-5] ^= 1
+    found = read_bytes(gzip.compress(data) + bytes(bad), name)
+    assert (found.texts, found.reasons) == ([] if "txt" in name else ["a", "b"], ["corrupt_stream"])
+
+
 def test_zeros_between_and_after_gzip_members_are_padding(read_bytes):
     data = gzip.compress(jsonl(["a"])) + bytes(512) + gzip.compress(jsonl(["b"])) + bytes(1 << 19)
     assert read_bytes(data, "x.jsonl.gz").texts == ["a", "b"]
@@ -392,31 +423,6 @@ def test_units_of_a_stream_equal_those_of_the_plain_file(read_bytes, codec):
     assert plain.units == packed.units == 2
     assert [r["row_key"] for r in plain.rows] == [r["row_key"] for r in packed.rows]
     assert packed.texts == texts
-
-
-@settings(max_examples=300)
-@given(st.lists(st.sampled_from([b"a", b"\n", b"bcd", b"\r\n", BOM]), max_size=40), st.lists(st.integers(-1, 12)))
-@example([b"a"] * 9 + [b"\n"], [3])
-@example([BOM], [])
-@example([BOM, b"\n", b"a"], [1])
-def test_a_plain_file_is_cut_where_a_stream_is(
-    tmp_path_factory: pytest.TempPathFactory, pieces: list[bytes], wanted: list[int]
-) -> None:
-    path = tmp_path_factory.getbasetemp() / "cut.jsonl"
-    path.write_bytes(b"".join(pieces))
-    file = SourceFile(str(path), path.name, "jsonl", "", path.stat().st_size)
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(files, "_PIECE", 4)
-        assert _cuts(cut_lines, file, wanted) == _cuts(partial(cut_stream, find_end=line_end), file, wanted)
-
-
-def _cuts(cutter: Cutter, file: SourceFile, wanted: list[int]) -> list[Segment]:
-    """The segments, if each is asked for with other remaining bytes."""
-    found: list[Segment] = []
-    for segment in cutter(file, 3, lambda: wanted[len(found)] if len(found) < len(wanted) else 5):
-        found.append(segment)
-    return found
 
 
 def test_segments_have_the_wanted_bytes_and_nothing_is_left_out(tmp_path: Path) -> None:

@@ -17,8 +17,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from datakit.errors import DatakitError, InputError
-from datakit.read import files
-from datakit.read.files import FileLimits, SourceFile, cut_lines
+from datakit.read import streams
+from datakit.read.streams import FileLimits, SourceFile, cut_lines
 
 LINE = b'{"text": "good"}\n'
 
@@ -57,7 +57,7 @@ def test_a_dangling_link_is_one_quarantined_record_and_refused_by_name(read, tmp
 
 @pytest.mark.parametrize("codec", ["gz", "bz2", "xz", "zst"])
 def test_a_few_bytes_that_become_gigabytes_are_not_unpacked(read, tmp_path, monkeypatch, codec):
-    monkeypatch.setattr(files, "EXPANSION_FROM", 16 << 20)
+    monkeypatch.setattr(streams, "EXPANSION_FROM", 16 << 20)
     data = LINE * 1000 + b'{"text": "' + b"a" * (48 << 20) + b'"}\n' + LINE
     squeeze = {"gz": gzip.compress, "bz2": bz2.compress, "xz": lzma.compress,
                "zst": lambda d: pa.compress(d, "zstd", asbytes=True)}[codec]  # fmt: skip
@@ -69,10 +69,10 @@ def test_a_few_bytes_that_become_gigabytes_are_not_unpacked(read, tmp_path, monk
 
 
 def test_unpacking_makes_no_block_that_is_larger_than_the_others():
-    for maker in ("gzip", "bz2", "xz"):
-        squeezed = {"gzip": gzip.compress, "bz2": bz2.compress, "xz": lzma.compress}[maker](bytes(30 << 20))
-        blocks = list(files._inflate(iter([squeezed]), files._MAKERS[maker]))
-        assert max(map(len, blocks)) <= files.BLOCK and sum(map(len, blocks)) == 30 << 20
+    for codec in ("gzip", "bz2", "xz"):
+        squeezed = {"gzip": gzip.compress, "bz2": bz2.compress, "xz": lzma.compress}[codec](bytes(30 << 20))
+        blocks = list(streams._decompress(streams._DECODERS[codec](), squeezed))
+        assert max(map(len, blocks)) <= streams.BLOCK and sum(map(len, blocks)) == 30 << 20
 
 
 @pytest.mark.parametrize("name", ["a.jsonl", "a.jsonl.gz"])
@@ -163,7 +163,7 @@ def test_a_changed_offset_ends_no_process(tmp_path, name):
 
 
 def test_a_table_that_unpacks_to_far_more_is_not_read_to_its_end(read, tmp_path, monkeypatch):
-    monkeypatch.setattr(files, "EXPANSION_FROM", 1 << 20)
+    monkeypatch.setattr(streams, "EXPANSION_FROM", 1 << 20)
     pq.write_table(pa.table({"text": ["a" * 2000] * 20_000}), tmp_path / "a.parquet", compression="zstd")
     found = read(tmp_path, max_expansion=10)
     assert 0 < len(found.rows) < 20_000 and len(found.rows) + len(found.bad) == 20_000
@@ -173,10 +173,10 @@ def test_a_table_that_unpacks_to_far_more_is_not_read_to_its_end(read, tmp_path,
 def test_limits_that_make_no_sense_are_refused():
     for values in ({"max_record_mb": 0}, {"max_record_mb": 5000}, {"max_expansion": 0}):
         with pytest.raises(DatakitError, match=next(iter(values))):
-            files_config(**values)
+            limits(**values)
 
 
-def files_config(**values: int) -> object:
+def limits(**values: int) -> object:
     from datakit.read.stage import IngestConfig
 
     return IngestConfig(**values)

@@ -1,35 +1,60 @@
-"""Foreign layouts: each is recognised by its fields, and nothing a record says is lost."""
+"""Layouts: each line of the table is recognised by its fields and gives the rows that its records hold."""
 
 import json
 
 import pytest
 
-from datakit.read.layouts import tokenised
-from datakit.read.layouts.conversations import from_alpaca, from_turns
-from datakit.read.layouts.preferences import from_pair, from_transcripts
-from datakit.read.layouts.recognise import LAYOUTS, choose, layout_of
-from datakit.read.layouts.record import InexactNumbersError, MisfitError, parse_exactly, to_json, with_exact_numbers
-from datakit.read.layouts.turns import PLAIN, Message, message, turns
+from datakit.errors import InputError, LayoutError
+from datakit.read.layouts.conversations import PLAIN, Message, conversation, message, turns
+from datakit.read.layouts.table import CONVERTERS, LAYOUTS, choose, token_pairs, tokens
+from datakit.read.record import InexactNumbersError, RecordError, parse_exactly, to_json
 
 USER, BOT = {"role": "user", "content": "hi"}, {"role": "assistant", "content": "yo"}
+NO = {"role": "assistant", "content": "no"}
 HUMAN, GPT = {"from": "human", "value": "hi"}, {"from": "gpt", "value": "yo"}
 EXCHANGE = [Message("user", "hi"), Message("assistant", "yo")]
+ASKED = [("user", "hi"), ("assistant", "yo")]
+THOUGHT = [("user", "hi"), ("assistant", "because", "yo")]
+
+
+def said(row, name="messages"):
+    """Role, reasoning and content of each message of a row, the reasoning left out where there is none."""
+    turns = [(m["role"], m["reasoning_content"], m["content"]) for m in row[name]]
+    return [tuple(x for x in turn if x is not None) for turn in turns]
+
 
 CONVERSATIONS = [
-    ("messages", {"messages": [USER, BOT]}),
-    ("messages", {"messages": [USER, BOT], "label": True}),
-    ("sharegpt", {"conversations": [HUMAN, GPT]}),
-    ("minimind", {"conversations": [USER, BOT]}),
-    ("alpaca", {"instruction": "hi", "input": "", "output": "yo"}),
-    ("alpaca", {"instruction": "hi", "response": "yo"}),
-    ("alpaca", {"instruction": "hi", "input": None, "output": "yo", "text": "### Instruction: hi"}),
-    ("alpaca", {"instruction": "", "input": "hi", "output": "yo"}),
-    ("question_answer", {"question": "hi", "answer": "yo"}),
-    ("question_answer", {"query": "hi", "response": "yo"}),
-    ("prompt_completion", {"prompt": "hi", "completion": "yo"}),
-    ("prompt_completion", {"prompt": [USER], "completion": [BOT]}),
-    ("prompt_completion", {"input": "hi", "output": "yo"}),
-]
+    ("messages", {"messages": [USER, BOT]}, ASKED),
+    ("messages", {"messages": {"role": ["user", "bot"], "content": ["hi", "yo"]}}, ASKED),
+    ("messages", {"messages": json.dumps([USER, BOT])}, ASKED),
+    ("messages", {"messages": [{"role": "developer", "content": "be"}, USER, BOT]}, [("system", "be"), *ASKED]),
+    ("messages", {"messages": [USER, {"role": "Tool-Response", "content": "3"}, BOT]},
+     [("user", "hi"), ("tool", "3"), ("assistant", "yo")]),
+    ("messages", {"messages": [USER, {"role": "tool_call", "content": '{"name": "f"}'},
+                               {"role": "tool_result", "content": "3"}, BOT]},
+     [("user", "hi"), ("assistant", ""), ("tool", "3"), ("assistant", "yo")]),
+    ("messages", {"messages": [USER, {"role": "assistant", "channel": "analysis", "content": "because"},
+                               {"role": "assistant", "channel": "final", "content": "yo"}]}, THOUGHT),
+    ("messages", {"messages": [USER, BOT | {"reasoning": "because"}]}, THOUGHT),
+    ("sharegpt", {"conversations": [HUMAN, GPT], "instruction": "hi", "response": "yo"}, ASKED),
+    ("sharegpt", {"conversations": [HUMAN, GPT], "system": "be"}, [("system", "be"), *ASKED]),
+    ("minimind", {"conversations": [USER, BOT]}, ASKED),
+    ("minimind", {"conversation": [USER | {"toxic": False}, BOT], "turn": 1}, ASKED),
+    ("alpaca", {"instruction": "hi", "input": "", "output": "yo"}, ASKED),
+    ("alpaca", {"instruction": "hi", "response": "yo", "context": ""}, ASKED),
+    ("alpaca", {"instruction": "hi", "input": None, "output": "yo", "text": "### Instruction: hi"}, ASKED),
+    ("alpaca", {"instruction": "", "input": "hi", "output": "yo"}, ASKED),
+    ("alpaca", {"instruction": "hi", "input": "you", "output": "yo", "history": [["a", "b"]], "system": "be"},
+     [("system", "be"), ("user", "a"), ("assistant", "b"), ("user", "hi\nyou"), ("assistant", "yo")]),
+    ("question_answer", {"question": "hi", "answer": "yo"}, ASKED),
+    ("question_answer", {"Question": "hi", "Response": "yo"}, ASKED),
+    ("question_answer", {"problem": "hi", "solution": "yo", "answer": "42"}, ASKED),
+    ("question_answer", {"query": "hi", "response": "yo", "system_prompt": "be"}, [("system", "be"), *ASKED]),
+    ("question_answer", {"question": "hi", "answer": "yo", "history": [USER, BOT]}, [*ASKED, *ASKED]),
+    ("prompt_completion", {"prompt": "hi", "completion": "yo"}, ASKED),
+    ("prompt_completion", {"prompt": [USER], "completion": [BOT]}, ASKED),
+    ("prompt_completion", {"input": "hi", "output": "yo", "reasoning_content": "because"}, THOUGHT),
+]  # fmt: skip
 PAIRS = [
     ("pairs", {"prompt": "hi", "chosen": "yo", "rejected": "no"}),
     ("pairs", {"prompt": "hi", "preferred": "yo", "other": "no"}),
@@ -37,61 +62,78 @@ PAIRS = [
     ("pairs", {"instruction": "hi", "input": "", "chosen": "yo", "rejected": "no"}),
     ("pairs", {"conversations": [HUMAN], "chosen": "yo", "rejected": "no"}),
     ("pairs", {"conversations": [HUMAN], "chosen": GPT, "rejected": {"from": "gpt", "value": "no"}}),
-    ("pairs", {"messages": [USER], "chosen": BOT, "rejected": {"role": "assistant", "content": "no"}}),
-    ("pairs", {"prompt": [USER], "chosen": [BOT], "rejected": [{"role": "assistant", "content": "no"}]}),
-    ("pairs", {"chosen": [USER, BOT], "rejected": [USER, {"role": "assistant", "content": "no"}]}),
-    ("pairs", {"prompt": "hi", "chosen": [USER, BOT], "rejected": [USER, {"role": "assistant", "content": "no"}]}),
-    ("pairs", {"chosen_messages": [USER, BOT], "rejected_messages": [USER, {"role": "assistant", "content": "no"}]}),
+    ("pairs", {"messages": [USER], "chosen": BOT, "rejected": NO}),
+    ("pairs", {"prompt": [USER], "chosen": [BOT], "rejected": [NO]}),
+    ("pairs", {"chosen": [USER, BOT], "rejected": [USER, NO]}),
+    ("pairs", {"prompt": "hi", "chosen": [USER, BOT], "rejected": [USER, NO]}),
+    ("pairs", {"chosen_messages": [USER, BOT], "rejected_messages": [USER, NO]}),
+    ("pairs", {"input": {"messages": [USER]}, "preferred_output": [BOT], "non_preferred_output": [NO]}),
+    ("pairs", {"messages": [USER, BOT], "rejected_response": "no"}),
     ("transcripts", {"chosen": "\n\nHuman: hi\n\nAssistant: yo", "rejected": "\n\nHuman: hi\n\nAssistant: no"}),
 ]
 
 
-@pytest.mark.parametrize(("name", "record"), CONVERSATIONS)
-def test_every_way_to_write_an_exchange_gives_the_same_messages(name, record):
-    layout = layout_of(record)
-    assert (layout.name, layout.kind) == (name, "conversation")
-    made = layout.convert(record, PLAIN)
-    assert made.messages == EXCHANGE
-    assert set(record) - set(made.used) <= {"label", "text"}
+@pytest.fixture
+def read_records(read_bytes):
+    """Read records as a JSONL file."""
+
+    def reading(*records, **config):
+        return read_bytes("".join(json.dumps(r) + "\n" for r in records).encode(), **config)
+
+    return reading
+
+
+@pytest.mark.parametrize(("name", "record", "expected"), CONVERSATIONS)
+def test_every_way_to_write_a_conversation_gives_its_messages(read_records, name, record, expected):
+    found = read_records(record)
+    assert (found.plan.kind, found.plan.layouts[0].layout, found.bad) == ("conversation", name, [])
+    assert said(found.rows[0]) == expected
 
 
 @pytest.mark.parametrize(("name", "record"), PAIRS)
-def test_every_way_to_write_a_pair_gives_the_same_sides(name, record):
-    layout = layout_of(record)
-    assert (layout.name, layout.kind) == (name, "preference")
-    made = layout.convert(record, PLAIN)
-    assert (made.prompt, made.chosen, made.rejected) == (EXCHANGE[:1], EXCHANGE[1:], [Message("assistant", "no")])
-    assert set(made.used) == set(record)
+def test_every_way_to_write_a_pair_gives_the_same_sides(read_records, name, record):
+    found = read_records(record)
+    assert (found.plan.kind, found.plan.layouts[0].layout, found.bad) == ("preference", name, [])
+    (row,) = found.rows
+    assert [said(row, n) for n in ("prompt", "chosen", "rejected")] == [ASKED[:1], ASKED[1:], [("assistant", "no")]]
+    assert row["extra"] is None
 
 
-def test_transcripts_share_every_turn_up_to_the_first_difference():
-    made = from_transcripts(
+def test_transcripts_share_every_turn_up_to_the_first_difference(read_records):
+    (row,) = read_records(
         {
             "chosen": "\n\nHuman: a\n\nAssistant: b\n\nHuman: c\nd\n\nAssistant: e",
             "rejected": "\n\nHuman: a\n\nAssistant: b\n\nHuman: c\nd\n\nAssistant: f\n\nHuman: g\n\nAssistant: h",
         }
-    )
-    assert [m.content for m in made.prompt] == ["a", "b", "c\nd"]
-    assert ([m.content for m in made.chosen], [m.content for m in made.rejected]) == (["e"], ["f", "g", "h"])
+    ).rows
+    assert [[m["content"] for m in row[n]] for n in ("prompt", "chosen", "rejected")] == [
+        ["a", "b", "c\nd"], ["e"], ["f", "g", "h"]]  # fmt: skip
 
 
-def test_equal_sides_still_have_a_prompt_and_an_answer_each():
-    made = from_pair({"chosen": [USER, BOT], "rejected": [USER, BOT]})
-    assert (made.prompt, made.chosen, made.rejected) == (EXCHANGE[:1], EXCHANGE[1:], EXCHANGE[1:])
+def test_equal_sides_still_have_a_prompt_and_an_answer_each(read_records):
+    (row,) = read_records({"chosen": [USER, BOT], "rejected": [USER, BOT]}).rows
+    assert [said(row, n) for n in ("prompt", "chosen", "rejected")] == [ASKED[:1], ASKED[1:], ASKED[1:]]
 
 
-def test_a_pair_is_never_read_as_a_conversation():
+@pytest.mark.parametrize("field", ["context", "passage", "options"])
+def test_a_question_whose_context_would_stay_unread_is_refused_or_quarantined(read_records, field):
+    plain, about = {"question": "who?", "answer": "Ann"}, {"question": "who?", "answer": "Ann", field: "It was Ann."}
+    with pytest.raises(LayoutError, match=f"{field}: It was Ann"):
+        read_records(plain, about)
+    found = read_records(*[plain] * 100, about)  # behind the records that tell the layout
+    assert (len(found.rows), found.reasons) == (100, ["unread_field"])
+
+
+def test_a_pair_is_never_read_as_a_conversation(read_records):
     record = {"conversations": [HUMAN], "chosen": "yo", "rejected": "no"}
-    assert layout_of(record, "conversation").kind == "preference"
+    with pytest.raises(LayoutError, match="preference rows"):
+        read_records(record, kind="sft")
 
 
-def test_the_kind_asked_for_decides_where_a_record_could_be_two():
+def test_the_kind_asked_for_decides_where_a_record_could_be_two(read_records):
     record = {"instruction": "hi", "output": "yo", "text": "all of it"}
-    assert [layout_of(record, kind).kind for kind in ("auto", "conversation", "document")] == [
-        "conversation",
-        "conversation",
-        "document",
-    ]
+    kinds = [read_records(record, kind=kind).plan.kind for kind in ("auto", "sft", "text")]
+    assert kinds == ["conversation", "conversation", "document"]
 
 
 def test_a_file_has_the_layout_of_most_of_its_records():
@@ -102,37 +144,125 @@ def test_a_file_has_the_layout_of_most_of_its_records():
     assert choose([{"markdown": "m"}, {"markdown": "m", "text": None}]).text_field == "markdown"
 
 
-def test_system_tools_and_history_find_their_places():
-    record = {
-        "system": "be kind",
-        "tools": [{"name": "f"}],
-        "history": [["a", "b"]],
-        "instruction": "c",
-        "input": "d",
-        "output": "e",
-    }
-    made = from_alpaca(record)
-    assert [(m.role, m.content) for m in made.messages] == [
-        ("system", "be kind"),
-        ("user", "a"),
-        ("assistant", "b"),
-        ("user", "c\nd"),
-        ("assistant", "e"),
-    ]
-    assert made.tools == '[{"name":"f"}]'
-    assert set(made.used) == set(record)
+@pytest.mark.parametrize("name", ["body", "raw_content", "content", "page_content", "Text"])
+def test_usual_names_of_a_text_are_recognised(read_records, name):
+    found = read_records({name: "some text", "url": "http://x", "title": "t"})
+    assert (found.plan.kind, found.texts) == ("document", ["some text"])
+
+
+def test_one_turn_a_record_is_no_document_unless_it_is_asked_for(read_records):
+    turns = [{"conversation_id": 7, "role": r, "content": c} for r, c in ASKED]
+    with pytest.raises(LayoutError, match="content: hi"):
+        read_records(*turns)
+    assert read_records(*turns, kind="text").texts == ["hi", "yo"]
+
+
+def test_records_that_are_no_objects_are_refused_with_a_way_to_name_them(read_bytes):
+    for raw, match in ((b'[{"role": "user"}]\n[]\n', r"\{messages: \.\}"), (b'"a"\n"b"\n', r"\{text: \.\}")):
+        with pytest.raises(InputError, match=match):
+            read_bytes(raw)
+
+
+def test_cells_of_csv_with_turns_are_read_as_turns_and_other_json_stays_a_text(read_bytes):
+    def cell(turns):
+        return '"' + json.dumps(turns).replace('"', '""') + '"'
+
+    found = read_bytes(f"messages,topic\n{cell([USER, BOT])},x\n".encode(), "chat.csv")
+    assert (found.plan.layouts[0].layout, said(found.rows[0])) == ("messages", ASKED)
+    found = read_bytes(f'messages\n"{[USER, BOT]}"\n"[{{\'role\': }}]"\n'.encode(), "pandas.csv")
+    assert (said(found.rows[0]), found.reasons) == (ASKED, ["bad_messages"])
+    pair = f"prompt,chosen,rejected\n{cell([USER])},{cell([BOT])},{cell([NO])}\n"
+    (row,) = read_bytes(pair.encode(), "pairs.csv").rows
+    assert [said(row, n) for n in ("prompt", "chosen", "rejected")] == [ASKED[:1], ASKED[1:], [("assistant", "no")]]
+    about = read_bytes(f'prompt,completion\nas JSON,{cell([BOT])}\nas JSON,"[1]"\n'.encode(), "about.csv").rows
+    assert [said(row)[1][1] for row in about] == [json.dumps([BOT]), "[1]"]
+
+
+# Labels (KTO).
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        {"prompt": "hi", "completion": "no", "label": False},
+        {"prompt": [USER], "completion": [NO], "label": False},
+        {"conversations": [HUMAN, {"from": "gpt", "value": "no"}], "kto_tag": False},
+        {"prompt": "hi", "response": "no", "label": "class 3", "is_safe": False},
+    ],
+)
+def test_an_answer_that_its_record_judges_bad_is_not_learned_and_counted(read_records, record):
+    good = {k: True if v is False else v for k, v in record.items()}
+    found = read_records(record, good)
+    weights = [[m["weight"] for m in r["messages"] if m["role"] == "assistant"] for r in found.rows]
+    assert weights == [[0.0], [None]]
+    assert found.notes["answers_judged_bad"] == 1
+
+
+def test_a_judgement_written_as_text_counts_and_a_class_of_an_example_does_not(read_bytes, read_records):
+    found = read_bytes(b"prompt,completion,label\nhi,yo,True\nhi,no,False\n", "judged.csv")
+    assert [r["messages"][1]["weight"] for r in found.rows] == [None, 0.0]
+    classes = read_records({"question": "hi", "answer": "yo", "label": 0})
+    assert classes.rows[0]["messages"][1]["weight"] is None
+    assert classes.notes == {"labels_of_0": 1}
+    options = read_records({"question": "hi", "answer": "yo", "correct": "B"})
+    assert (options.rows[0]["messages"][1]["weight"], options.notes) == (None, {})
+
+
+@pytest.mark.parametrize(
+    ("record", "more", "prompt", "answer"),
+    [
+        ({"Prompt": "hi", "Response": "yo", "Label": True}, {}, ASKED[:1], ASKED[1:]),
+        (
+            {"messages": [USER, {"role": "assistant", "content": "", "tool_calls": [{"function": {"name": "f"}}]},
+                          {"role": "tool", "content": "3"}, BOT], "label": True},
+            {}, ASKED[:1], [("assistant", ""), ("tool", "3"), ("assistant", "yo")],
+        ),
+        (
+            {"conversations": [{"from": s, "value": v} for s, v in (("human", "a"), ("gpt", "b")) * 2],
+             "kto_tag": True},
+            {}, [("user", "a"), ("assistant", "b"), ("user", "a")], [("assistant", "b")],
+        ),
+        (
+            {"prompt": [USER, BOT, USER], "completion": [BOT], "label": 1},
+            {}, [*ASKED, ("user", "hi")], ASKED[1:],
+        ),
+        (
+            {"q": "hi", "a": "yo", "ok": True},
+            {"map": {"prompt": "q", "answer": "a", "label": "ok"}}, ASKED[:1], ASKED[1:],
+        ),
+    ],
+)  # fmt: skip
+def test_a_judged_answer_is_a_pair_with_one_side_where_pairs_are_asked_for(read_records, record, more, prompt, answer):
+    bad = {k: type(v)(not v) if type(v) in (bool, int) else v for k, v in record.items()}
+    found = read_records(record, bad, kind="preference", **more)
+    assert found.plan.kind == "preference"
+    assert [said(r, "prompt") for r in found.rows] == [prompt] * 2
+    assert [said(r, "chosen") for r in found.rows] == [answer, []]
+    assert [said(r, "rejected") for r in found.rows] == [[], answer]
+    assert found.notes == {"answers_judged_good": 1, "answers_judged_bad": 1}
+
+
+def test_records_without_a_judgement_are_no_pair(read_records):
+    judged = {"prompt": "hi", "completion": "yo", "label": True}
+    found = read_records(judged, judged | {"label": None}, judged | {"label": 3}, kind="preference")
+    assert (len(found.rows), found.reasons) == (1, ["no_judgement", "no_judgement"])
+    with pytest.raises(LayoutError, match="or one answer with a label true or false"):
+        read_records({"prompt": "hi", "completion": "yo"}, kind="preference")
+
+
+# Turns.
 
 
 def test_minimind_declares_tools_in_the_system_message():
     tools = '[{"type": "function"}]'
-    made = from_turns({"conversations": [{"role": "system", "content": "s", "tools": tools}, USER, BOT]})
+    made = conversation({"messages": [{"role": "system", "content": "s", "tools": tools}, USER, BOT]})
     assert (made.tools, made.messages[0], made.left) == (tools, Message("system", "s"), {})
 
 
 def test_sharegpt_calls_become_openai_calls_with_their_json_untouched():
     call = '{"name": "f", "arguments": {"x": 1.50, "big": 123456789012345678901}}'
-    record = {"conversations": [HUMAN, {"from": "function_call", "value": call}, {"from": "observation", "value": "3"}]}
-    made = from_turns(record).messages
+    record = [HUMAN, {"from": "function_call", "value": call}, {"from": "observation", "value": "3"}]
+    made = turns(record, "messages").messages
     assert made[1] == Message("assistant", "", tool_calls=f'[{{"type":"function","function":{call}}}]')
     assert made[2] == Message("tool", "3")
 
@@ -157,14 +287,85 @@ def test_openai_calls_are_kept_as_they_are():
         assert (made.content, json.loads(made.tool_calls), left) == ("", calls, {})
     made, _ = message({"role": "tool", "content": "3", "tool_call_id": "1", "name": "f"}, "m")
     assert made == Message("tool", "3", name="f", tool_call_id="1")
+    former, _ = message({"role": "assistant", "content": None, "function_call": {"name": "f", "arguments": "{}"}}, "m")
+    assert json.loads(former.tool_calls)[0]["function"]["name"] == "f"
 
 
-def test_fields_of_a_message_without_a_column_are_left_over():
-    record = {
-        "messages": [{**USER, "time": 7}, BOT, {"role": "user", "content": [{"type": "text", "text": "x", "c": 1}]}]
-    }
-    made = from_turns(record)
-    assert made.left == {"messages": [{"time": 7}, {}, {"content": [{"c": 1}]}]}
+def test_calls_and_results_that_are_parts_of_content_are_turns_of_their_own(read_records):
+    """Anthropic's messages."""
+    uses = [{"type": "tool_use", "id": i, "name": "f", "input": {"x": n}} for i, n in (("a", 1), ("b", 2))]
+    results = [{"type": "tool_result", "tool_use_id": "a", "content": "3"},
+               {"type": "tool_result", "tool_use_id": "b", "content": [{"type": "text", "text": "4"}]}]  # fmt: skip
+    record = {"system": [{"type": "text", "text": "be"}], "tools": [{"name": "f", "input_schema": {"type": "object"}}],
+              "messages": [USER, {"role": "assistant", "content": [{"type": "text", "text": "wait"}, *uses]},
+                           {"role": "user", "content": [*results, {"type": "text", "text": "so?"}]}, BOT]}  # fmt: skip
+    (row,) = read_records(record).rows
+    assert said(row) == [("system", "be"), ("user", "hi"), ("assistant", "wait"), ("tool", "3"), ("tool", "4"),
+                         ("user", "so?"), ("assistant", "yo")]  # fmt: skip
+    assert [m["tool_call_id"] for m in row["messages"][3:5]] == ["a", "b"]
+    calls = json.loads(row["messages"][2]["tool_calls"])
+    assert [(c["id"], c["function"]) for c in calls] == [
+        ("a", {"name": "f", "arguments": {"x": 1}}), ("b", {"name": "f", "arguments": {"x": 2}})]  # fmt: skip
+    assert json.loads(row["tools"]) == [{"name": "f", "parameters": {"type": "object"}}]
+
+
+def test_what_a_tool_gives_and_gets_may_be_an_object(read_records):
+    record = [HUMAN, {"from": "function_call", "value": {"name": "f", "arguments": {"x": 1}}},
+              {"from": "observation", "value": {"temp": 1.50}}, GPT]  # fmt: skip
+    (row,) = read_records({"conversations": record}).rows
+    assert [m["content"] for m in row["messages"]] == ["hi", "", '{"temp":1.5}', "yo"]
+    assert read_records({"messages": [{"role": "user", "content": {"a": 1}}]}).reasons == ["not_text"]
+
+
+def test_tools_are_read_from_openais_former_field_and_as_text(read_records):
+    given = [[{"name": "f"}], ['{"name": "f"}'], '[{"name": "f"}]', '["{\\"name\\": \\"f\\"}"]']
+    found = read_records(*({"messages": [USER, BOT], "functions": tools} for tools in given))
+    assert [json.loads(r["tools"]) for r in found.rows] == [[{"name": "f"}]] * 4
+    exact = read_records({"messages": [USER, BOT], "tools": '[{"name": "h", "x": 1.50}]'})
+    assert exact.rows[0]["tools"] == '[{"name": "h", "x": 1.50}]'
+    assert read_records({"messages": [USER, BOT], "tools": ["f"]}).reasons == ["bad_tools"]
+
+
+def test_tools_that_the_system_prompt_declares_too_are_counted(read_records):
+    system = {"role": "system", "content": "<tools>{'name': 'f'}</tools>"}
+    found = read_records(*({"messages": [system, USER, BOT], "tools": [{"name": name}]} for name in "fg"))
+    assert found.notes == {"tools_twice": 1}
+
+
+def test_fields_of_a_message_without_a_column_are_left_over(read_records):
+    part = {"role": "user", "content": [{"type": "text", "text": "x", "c": 1}]}
+    (row,) = read_records({"messages": [{**USER, "time": 7}, BOT, part]}).rows
+    assert json.loads(row["extra"]) == {"messages": [{"time": 7}, {}, {"content": [{"c": 1}]}]}
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "weight"),
+    [
+        ("weight", 0.5, 0.5),
+        ("loss", False, 0),
+        ("message_training", False, 0),
+        ("train", True, 1),
+        ("loss", None, None),
+    ],
+)
+def test_what_is_learned_of_a_turn_is_read_from_each_of_its_usual_fields(read_records, field, value, weight):
+    (row,) = read_records({"conversations": [HUMAN, {**GPT, field: value}]}).rows
+    assert [m["weight"] for m in row["messages"]] == [None, weight]
+
+
+@pytest.mark.parametrize(
+    ("record", "kept"),
+    [({"prompt": "<image>what?", "response": "a cat", "images": ["1.jpg"]}, False),
+     ({"conversations": [{"from": "human", "value": "<image>\nwhat?"}, GPT], "image": "1.jpg"}, False),
+     ({"question": "what?", "answer": "a cat", "image": {"bytes": "/9j/", "path": None}}, False),
+     ({"question": "what?", "chosen": "a cat", "rejected": "a dog", "image": {"bytes": "/9j/", "path": None}}, False),
+     ({"prompt": "what is <image> in SVG?", "response": "a mark"}, True),
+     ({"question": "what?", "answer": "a cat", "image": {"bytes": None, "path": None}, "videos": []}, True),
+     ({"question": "what?", "answer": "a cat", "image": "https://logo"}, True)],
+)  # fmt: skip
+def test_what_a_picture_shows_is_not_learned_without_it(read_records, record, kept):
+    found = read_records(record)
+    assert (len(found.rows), found.reasons) == ((1, []) if kept else (0, ["non_text_part"]))
 
 
 @pytest.mark.parametrize(
@@ -174,7 +375,7 @@ def test_fields_of_a_message_without_a_column_are_left_over():
         ({}, "bad_messages"),
         (7, "bad_messages"),
         ("not json", "bad_messages"),
-        (["hi"], "bad_messages"),
+        ([["hi"]], "bad_messages"),
         ([{"role": "wizard", "content": "hi"}], "unknown_role"),
         ([{"content": "hi"}], "missing_field"),
         ([{"role": "user"}], "missing_field"),
@@ -183,43 +384,55 @@ def test_fields_of_a_message_without_a_column_are_left_over():
         ([{"role": "user", "content": [{"type": "image_url", "image_url": "x"}]}], "non_text_part"),
         ([{"role": "user", "content": [7]}], "not_text"),
         ([{"role": "user", "content": [{"type": "text", "text": 7}]}], "not_text"),
+        ([{"role": "user", "content": [{"type": "text"}]}], "missing_field"),
         ([{"from": "function_call", "value": "no json"}], "bad_tool_calls"),
         ([{"from": "function_call", "value": "[1]"}], "bad_tool_calls"),
         ([{"from": "function_call", "value": 7}], "bad_tool_calls"),
         ([{"role": "assistant", "content": "x", "tool_calls": "no json"}], "bad_tool_calls"),
         ([{"role": "assistant", "content": "x", "weight": "heavy"}], "bad_weight"),
+        ([{"role": "assistant", "content": "x", "weight": -1}], "bad_weight"),
+        ([{"role": "assistant", "content": "x", "train_detail": [{"train": False}]}], "bad_weight"),
+        ([{"role": "assistant", "channel": "analysis", "content": "x"}], "no_answer"),
     ],
 )
 def test_a_turn_that_is_no_message_is_told_apart(value, reason):
-    with pytest.raises(MisfitError) as caught:
+    with pytest.raises(RecordError) as caught:
         turns(value, "messages")
     assert caught.value.reason == reason
     assert "messages" in caught.value.detail
 
 
-@pytest.mark.parametrize("layout", LAYOUTS, ids=lambda x: x.name)
-def test_a_record_without_the_fields_is_no_crash_in_any_layout(layout):
-    if layout.convert is None:
-        return
-    for record in ({}, {"text": "t"}, {"messages": None, "prompt": None, "chosen": 1, "rejected": 2, "ids": "x"}):
-        with pytest.raises(MisfitError):
-            layout.convert(record, PLAIN)
+@pytest.mark.parametrize("line", LAYOUTS, ids=lambda x: x.name)
+def test_a_record_with_wrong_values_is_no_crash_in_any_layout(line):
+    for value in (None, 1, [], {}, "x", [1], [[]], {"a": 1}):
+        found = dict.fromkeys([*line.required, *line.optional], value)
+        try:
+            CONVERTERS[line.name](found, PLAIN)
+        except RecordError:
+            continue
+
+
+def test_details_of_the_quarantine_have_the_files_own_names(read_records):
+    found = read_records(*[{"conversations": [HUMAN, GPT]}] * 2, {"conversations": [{"from": "x", "value": "y"}]})
+    assert found.bad[0]["detail"].startswith("conversations[0].from is 'x'")
+
+
+# Token ids.
 
 
 def test_token_ids_with_masks_become_spans():
     ids = [5, 6, 7, 8, 9]
-    assert tokenised.from_ids({"ids": ids}).label_spans is None
-    masked = tokenised.from_ids({"input_ids": ids, "loss_mask": [0, 1, 1, 0, 1]})
-    assert (masked.input_ids, masked.label_spans, masked.used) == (ids, [(1, 3), (4, 5)], ("input_ids", "loss_mask"))
-    assert tokenised.from_ids({"input_ids": ids, "labels": [-100, -100, 7, 8, 9]}).label_spans == [(2, 5)]
-    assert tokenised.from_ids({"input_ids": ids, "loss_mask": [0] * 5}).label_spans == []
+    assert tokens({"ids": ids}, PLAIN).label_spans is None
+    assert tokens({"ids": ids, "mask": [0, 1, 1, 0, 1]}, PLAIN).label_spans == [(1, 3), (4, 5)]
+    assert tokens({"ids": ids, "labels": [-100, -100, 7, 8, 9]}, PLAIN).label_spans == [(2, 5)]
+    assert tokens({"ids": ids, "mask": [0] * 5}, PLAIN).label_spans == []
 
 
 def test_pairs_of_token_ids():
-    made = tokenised.from_id_pair({"prompt_ids": [1, 2], "chosen_ids": [3], "rejected_ids": [4, 5]})
+    made = token_pairs({"prompt_ids": [1, 2], "chosen_ids": [3], "rejected_ids": [4, 5]}, PLAIN)
     assert (made.input_ids, made.label_spans) == ([1, 2, 3], [(2, 3)])
     assert (made.rejected_ids, made.rejected_label_spans) == ([1, 2, 4, 5], [(2, 4)])
-    shared = tokenised.from_id_pair({"chosen_ids": [1, 2, 3], "rejected_ids": [1, 2, 4, 5]})
+    shared = token_pairs({"chosen_ids": [1, 2, 3], "rejected_ids": [1, 2, 4, 5]}, PLAIN)
     assert (shared.label_spans, shared.rejected_label_spans) == ([(2, 3)], [(2, 4)])
 
 
@@ -231,14 +444,14 @@ def test_pairs_of_token_ids():
         {"ids": [1, 2.5]},
         {"ids": []},
         {"ids": "12"},
-        {"ids": [1, 2], "loss_mask": [1]},
-        {"ids": [1, 2], "loss_mask": [1, 2]},
+        {"ids": [1, 2], "mask": [1]},
+        {"ids": [1, 2], "mask": [1, 2]},
         {"ids": [1, 2], "labels": [2, -100]},
     ],
 )
 def test_ids_and_masks_that_cannot_be_are_refused(record):
-    with pytest.raises(MisfitError):
-        tokenised.from_ids(record)
+    with pytest.raises(RecordError):
+        tokens(record, PLAIN)
 
 
 def test_nested_numbers_are_written_as_they_were_read():
@@ -246,4 +459,3 @@ def test_nested_numbers_are_written_as_they_were_read():
     with pytest.raises(InexactNumbersError):
         to_json(json.loads(text))
     assert to_json(parse_exactly(text)) == text
-    assert to_json(with_exact_numbers({"a": [0.1, float("inf")]})) == '{"a":[0.1,"Infinity"]}'

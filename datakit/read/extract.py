@@ -22,6 +22,7 @@ BLOCK: Final = 1 << 20
 START_S: Final = 300
 """Seconds for the start of a process, which loads libraries from a disk that may be slow."""
 PR_SET_PDEATHSIG: Final = 1
+FAILED: Final = "extraction_failed"
 
 
 class PageTimeoutError(Exception):
@@ -29,7 +30,11 @@ class PageTimeoutError(Exception):
 
 
 class ExtractionError(Exception):
-    """The extractor failed on a page; the text says how."""
+    """The extractor failed on a page, or its tree is too deep; the text says how."""
+
+    def __init__(self, reason: str, detail: str) -> None:
+        super().__init__(detail)
+        self.reason = reason
 
 
 class Extraction:
@@ -39,19 +44,21 @@ class Extraction:
         self.extractor = extractor
         self._process: subprocess.Popen[bytes] | None = None
 
-    def text_of(self, html: str, seconds: float) -> tuple[str, str | None]:
-        """(text, title) of a page; the title is None without one.
+    def text_of(self, html: str, seconds: float, max_depth: int = 0) -> tuple[str, str | None]:
+        """(text, title) of a page; the title is None without one. The depth of its tree is looked at where
+        `max_depth` is not 0.
 
         Raises:
             PageTimeoutError: it took more than so many seconds.
-            ExtractionError: the extractor failed, or ended its process.
+            ExtractionError: the extractor failed, or ended its process; or the tree is deeper.
             InputError: the process does not start.
         """
         for attempt in (1, 2):  # a page that ends two processes did it; one may have been killed from outside
             process = self._started()
             try:
-                _send(_pipe(process.stdin), html.encode("utf-8", "surrogatepass"))
-                failed, text, title = pickle.loads(_message(_pipe(process.stdout), time.monotonic() + seconds))
+                page = max_depth.to_bytes(_SIZE, "little") + html.encode("utf-8", "surrogatepass")
+                _send(_pipe(process.stdin), page)
+                reason, failed, text, title = pickle.loads(_message(_pipe(process.stdout), time.monotonic() + seconds))
                 break
             except PageTimeoutError:
                 self.close()
@@ -59,9 +66,9 @@ class Extraction:
             except (EOFError, BrokenPipeError):
                 ended = self._ended(process)
                 if attempt == 2:
-                    raise ExtractionError(f"the extractor's process ended with {ended}") from None
-        if failed:
-            raise ExtractionError(failed)
+                    raise ExtractionError(FAILED, f"the extractor's process ended with {ended}") from None
+        if reason:
+            raise ExtractionError(reason, failed)
         return text, title
 
     def _started(self) -> subprocess.Popen[bytes]:
@@ -127,7 +134,8 @@ def _bytes_until(pipe: IO[bytes], size: int, until: float) -> bytes:
     """
     made = bytearray()
     while len(made) < size:
-        if not select.select([pipe], [], [], max(until - time.monotonic(), 0))[0]:
+        left = until - time.monotonic()
+        if left <= 0 or not select.select([pipe], [], [], left)[0]:
             raise PageTimeoutError
         block = os.read(pipe.fileno(), min(size - len(made), BLOCK))
         if not block:
@@ -163,13 +171,38 @@ def _line(text: str | None) -> str | None:
     return " ".join(text.split()) or None if text else None
 
 
-def _made(extractor: str, page: bytes) -> tuple[str, str, str | None]:
-    """(what failed, text, title) of a page."""
+def deeper_than(html: str, limit: int) -> bool:
+    """Whether the tree that a parser makes of a page has elements inside of more than so many others.
+
+    An extractor may need minutes for such a tree, and the parser does not.
+    """
+    from resiliparse.parse.html import HTMLTree
+
+    node: Any = HTMLTree.parse(html).document
+    depth = 0
+    while node is not None:
+        child = node.first_child
+        if child is not None:
+            node, depth = child, depth + 1
+            if depth > limit:
+                return True
+            continue
+        while node is not None and node.next is None:
+            node, depth = node.parent, depth - 1
+        node = node and node.next
+    return False
+
+
+def _made(extractor: str, page: bytes) -> tuple[str, str, str, str | None]:
+    """(reason and detail of what failed, text, title) of a page."""
     make: Any = {"resiliparse": resiliparse, "trafilatura": trafilatura}[extractor]
+    max_depth, html = int.from_bytes(page[:_SIZE], "little"), page[_SIZE:].decode("utf-8", "surrogatepass")
     try:
-        return "", *make(page.decode("utf-8", "surrogatepass"))
+        if max_depth and deeper_than(html, max_depth):
+            return "page_too_deep", f"its elements are nested more than {max_depth} deep", "", None
+        return "", "", *make(html)
     except Exception as e:
-        return f"{type(e).__name__}: {e}", "", None
+        return FAILED, f"{type(e).__name__}: {e}", "", None
 
 
 def main(extractor: str) -> None:
@@ -179,7 +212,7 @@ def main(extractor: str) -> None:
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     pages, answers = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # what an extractor prints is no answer
-    if failed := _made(extractor, b"<p>Loads the libraries.</p>")[0]:
+    if failed := _made(extractor, bytes(_SIZE) + b"<p>Loads the libraries.</p>")[1]:
         sys.exit(failed)
     _send(answers, b"")
     while head := pages.read(_SIZE):

@@ -1,0 +1,433 @@
+"""Input files: from files, folders, globs and URLs to one sorted list, and which splits their names say.
+
+Folders and patterns mean the same on a disk and on a store: one walk asks a `_Place` for the entries of its folders.
+"""
+
+import fnmatch
+import glob
+import json
+import os
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path, PurePath
+from typing import Any, Final
+
+import pyarrow as pa
+
+from datakit.errors import InputError, UsageError
+from datakit.manifest import FORMAT, ROLES
+from datakit.object_store import first_line, reading_errors
+from datakit.read.streams import filesystem, open_binary
+from datakit.storage import SCHEMES, is_url, refuse_settings, spelled
+
+FORMATS: Final = {
+    "jsonl": (".jsonl", ".ndjson"),
+    "json": (".json",),
+    "parquet": (".parquet",),
+    "arrow": (".arrow", ".feather", ".ipc", ".arrows"),
+    "csv": (".csv", ".tsv"),
+    "text": (".txt", ".text", ".md", ".markdown"),
+    "html": (".html", ".htm", ".xhtml"),
+    "warc": (".warc", ".wet"),
+}
+SUFFIXES: Final = {suffix: name for name, suffixes in FORMATS.items() for suffix in suffixes}
+COMPRESSED: Final = {".gz": "gzip", ".gzip": "gzip", ".zst": "zstd", ".zstd": "zstd", ".bz2": "bz2", ".xz": "xz",
+                     ".lz4": "lz4"}  # fmt: skip
+ABOUT: Final = re.compile(r"(?i)^(readme|license|licence|changelog|contributing|notice|citation)\b")
+"""Names of files that describe the data. In a folder they are skipped; a path that names one file reads it."""
+_RUN_FOLDER: Final = re.compile(r"/data/[^/]+/[^/]+/[0-9a-f]{16}$")
+"""The data folder of a run: dataset, stage, key."""
+
+UNKNOWN: Final = "unknown suffix, or a file like README"
+HIDDEN: Final = "name begins with . or _"
+OURS: Final = "written by datakit"
+TWICE: Final = "link to a folder that is already read"
+SPECIAL: Final = "no regular file but a FIFO, a socket or a device"
+DANGLING: Final = -1
+"""The size of a link to a file that does not exist. It is an input file without records, whose place is quarantined."""
+_SPECIAL_SIZE: Final = -2
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Skipped:
+    """A file or a folder that was found and is not read."""
+
+    path: str
+    why: str
+    """`UNKNOWN`, `HIDDEN`, `OURS`, `TWICE` or `SPECIAL`; or the split that it belongs to."""
+
+
+def find(inputs: Sequence[str]) -> tuple[list[tuple[str, str, int]], list[Skipped]]:
+    """All files that the inputs name, as (path, name, bytes) sorted by name, and what was skipped in folders.
+
+    The same set of files gives the same list; the order and the repetition of inputs do not matter.
+
+    Raises:
+        InputError: no input, a file that is missing, a glob or a folder without any file, a name that is not UTF-8.
+    """
+    if not inputs:
+        raise InputError("no inputs: name at least one file, glob or folder to read")
+    sizes: dict[str, int] = {}
+    skipped: list[Skipped] = []
+    for given in map(str, inputs):
+        before = len(skipped)
+        found = dict(_url_files(given, skipped) if is_url(given) else _local_files(given, skipped))
+        if not found:
+            raise InputError(_nothing_found(_shown(given), skipped[before:]))
+        sizes |= found
+    for path in sizes:
+        try:
+            path.encode()
+        except UnicodeEncodeError:
+            raise InputError(
+                f"{_shown(path)}: its name is not UTF-8 ({os.fsencode(os.path.basename(path))!r}), so that rows could "
+                "not name their file; rename the file, or its folder"
+            ) from None
+    names = _names(list(sizes))
+    listed = sorted(((path, names[path], size) for path, size in sizes.items()), key=lambda f: f[1])
+    return listed, sorted({replace(s, path=_shown(s.path)) for s in skipped if s.path not in sizes})
+
+
+def _nothing_found(given: str, skipped: list[Skipped]) -> str:
+    ours = [_shown(s.path) for s in skipped if s.why == OURS]
+    if ours:
+        return (
+            f"{given}: no file to read there: {ours[0]} was written by datakit, and the output of datakit is not read "
+            "as input; name the files in it if you want to read them"
+        )
+    return f"{given}: no readable file there; known suffixes are {', '.join([*SUFFIXES, *COMPRESSED])}"
+
+
+def _shown(path: str) -> str:
+    """A path that can be printed: replacement characters for bytes that are not UTF-8."""
+    return os.fsencode(path).decode(errors="replace")
+
+
+def suffixes_of(name: str) -> tuple[str, str]:
+    """(format, compression) from a file's suffixes; "" for each that they do not name."""
+    stem, last = os.path.splitext(name.lower())
+    if last in COMPRESSED:
+        return SUFFIXES.get(os.path.splitext(stem)[1], ""), COMPRESSED[last]
+    return SUFFIXES.get(last, ""), ""
+
+
+def _names(paths: list[str]) -> dict[str, str]:
+    """Path -> the same path relative to the common parent folder, with forward slashes."""
+    local = [p for p in paths if not is_url(p)]
+    if local and len(local) < len(paths):
+        return {p: p if is_url(p) else Path(p).as_posix() for p in paths}
+    split = [p.split("/") if is_url(p) else list(Path(p).parts) for p in paths]
+    folders = [parts[:-1] for parts in split]
+    shared = next(
+        (i for i, level in enumerate(zip(*folders, strict=False)) if len(set(level)) > 1), min(map(len, folders))
+    )
+    return {p: "/".join(parts[shared:]) for p, parts in zip(paths, split, strict=True)}
+
+
+# Where files lie.
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    path: str
+    name: str
+    is_folder: bool
+    size: int
+    is_link: bool = False
+
+
+class _Place:
+    """A file system: this machine's."""
+
+    def entries(self, folder: str) -> list[_Entry]:
+        """What is in a folder, by name. A link to nothing has the size `DANGLING`.
+
+        Raises:
+            InputError: it cannot be listed.
+        """
+        try:
+            with os.scandir(folder) as found:
+                listed = sorted(found, key=lambda e: e.name)
+            return [_Entry(e.path, e.name, e.is_dir(), _size(e), e.is_symlink()) for e in listed]
+        except OSError as e:
+            raise InputError(f"{folder}: cannot be listed: {e.strerror or e}") from e
+
+    def real(self, folder: str) -> str:
+        """The folder without links."""
+        return os.path.realpath(folder)
+
+
+def _size(entry: "os.DirEntry[str]") -> int:
+    if entry.is_dir():
+        return 0
+    if entry.is_file():
+        return entry.stat().st_size
+    return _SPECIAL_SIZE if os.path.exists(entry.path) else DANGLING
+
+
+class _Listing(_Place):
+    """An object store: files by their path, as one listing has them."""
+
+    def __init__(self, prefix: str, files: dict[str, int]) -> None:
+        self._folders: dict[str, dict[str, _Entry]] = {}
+        for path, size in files.items():
+            folder, _, name = path.rpartition("/")
+            self._folders.setdefault(prefix + folder, {})[name] = _Entry(prefix + path, name, False, size)
+            while "/" in folder:
+                above, _, name = folder.rpartition("/")
+                self._folders.setdefault(prefix + above, {})[name] = _Entry(prefix + folder, name, True, 0)
+                folder = above
+
+    def entries(self, folder: str) -> list[_Entry]:
+        return [entry for _, entry in sorted(self._folders.get(folder, {}).items())]
+
+    def real(self, folder: str) -> str:
+        return folder
+
+
+def _local_files(given: str, skipped: list[Skipped]) -> Iterator[tuple[str, int]]:
+    path = os.path.abspath(os.path.expanduser(given))
+    if not os.path.exists(path) and glob.has_magic(given):
+        base = os.path.dirname(re.split(r"[*?\[]", path)[0] + "x")
+        pattern = os.path.relpath(path, base).split(os.sep) + [""] * given.endswith("/")
+        yield from _Walk(_Place(), skipped).files(base, tuple(pattern)) if os.path.isdir(base) else ()
+    elif os.path.isdir(path):
+        yield from _Walk(_Place(), skipped).files(path, None)
+    elif os.path.isfile(path):
+        yield path, os.path.getsize(path)
+    elif os.path.exists(path):
+        raise InputError(f"{given}: is {SPECIAL}, and datakit reads a file more than once; write its bytes into a file")
+    elif os.path.islink(path):
+        raise InputError(f"{given}: is a link to {os.readlink(path)}, which does not exist")
+    else:
+        raise InputError(f"{given}: no such file or folder")
+
+
+def _url_files(given: str, skipped: list[Skipped]) -> Iterator[tuple[str, int]]:
+    """The files of a URL.
+
+    Raises:
+        InputError: there is nothing, it cannot be listed, it has settings, or an object has a key that is no path.
+    """
+    from pyarrow import fs
+
+    given = spelled(given)
+    refuse_settings(given)
+    system, inner = filesystem(given)
+    prefix = given[: len(given) - len(inner)] if given.endswith(inner) else given.split("://")[0] + "://"
+    has_magic, pattern = glob.has_magic(inner), None
+    try:
+        whole = has_magic and given.split("://")[0] not in SCHEMES  # there, a key may hold these characters
+        info = None if whole or given.endswith("/") else system.get_file_info(inner)
+        if info is not None and info.type == fs.FileType.File:
+            yield prefix + info.path, info.size
+            return
+        folder = re.split(r"[*?\[]", inner)[0].rpartition("/")[0] if has_magic else inner.rstrip("/")
+        listed = system.get_file_info(fs.FileSelector(folder, recursive=True, allow_not_found=True))
+    except (*reading_errors(), pa.ArrowException) as e:
+        raise InputError(f"{given}: cannot be listed: {first_line(e)}") from e
+    if not listed:
+        raise InputError(f"{given}: {_missing(system, given, folder, has_magic)}")
+    if has_magic:
+        pattern = tuple(inner.rstrip("/").removeprefix(f"{folder}/").split("/") + [""] * given.endswith("/"))
+    files = {i.path: i.size for i in listed if i.type == fs.FileType.File}
+    for path, size in _Walk(_Listing(prefix, files), skipped).files(prefix + folder, pattern):
+        if any(part in ("", ".", "..") for part in path.removeprefix(f"{prefix}{folder}/").split("/")):
+            raise InputError(f"{path}: a key with an empty part, `.` or `..` is no path; copy it to another")
+        yield path, size
+
+
+def _missing(system: Any, given: str, folder: str, pattern: bool) -> str:
+    """Why a URL has no files: what is missing."""
+    from pyarrow import fs
+
+    bucket = folder.split("/")[0]
+    with suppress(*reading_errors()):  # some may list a folder, but not ask for the bucket
+        if given.split("://")[0] in SCHEMES and system.get_file_info(bucket).type == fs.FileType.NotFound:
+            return f"there is no such bucket ({bucket}); make it, or name another"
+    return "no file matches" if pattern else "no such file or folder"
+
+
+Pattern = tuple[str, ...] | None
+"""The parts of a pattern that a path must still match; "" at its end: folders alone. None: all data files are read."""
+
+
+class _Walk:
+    """Walks the folders that one input names. Each folder and each file is returned once.
+
+    Links to folders are followed last, and only if the folder was not read under its own path. So a circle of links
+    ends.
+    """
+
+    def __init__(self, place: _Place, skipped: list[Skipped]) -> None:
+        self.place, self.skipped = place, skipped
+        self._listed = dict[str, list[_Entry]]()
+        self._folders = set[tuple[str, Pattern]]()
+        self._files = set[str]()
+        self._links = list[tuple[str, Pattern]]()
+
+    def files(self, base: str, pattern: Pattern) -> Iterator[tuple[str, int]]:
+        """(path, bytes) of the files below a folder: those that match the pattern, with any name, and the data files
+        below folders that match it. `*` stays within a folder, `**` does not, as in Python's `glob`."""
+        if pattern is None and self._is_ours(base):
+            self.skipped.append(Skipped(base, OURS))
+            return
+        yield from self._folder(base, pattern)
+        while self._links:
+            path, rest = min(self._links, key=lambda link: link[0])
+            self._links.remove((path, rest))
+            if (self.place.real(path), rest) in self._folders:
+                self.skipped.append(Skipped(path, TWICE))
+            else:
+                yield from self._folder(path, rest)
+
+    def _folder(self, folder: str, pattern: Pattern) -> Iterator[tuple[str, int]]:
+        pattern = None if pattern in ((), ("",)) else pattern
+        real = self.place.real(folder)
+        if (real, pattern) in self._folders:
+            return
+        self._folders.add((real, pattern))
+        if pattern is None:
+            yield from self._data_files(folder, real)
+            return
+        head, rest = pattern[0], pattern[1:]
+        if head == "**" and rest:
+            yield from self._folder(folder, rest)
+        for entry in self._entries(folder):
+            if entry.name.startswith(".") and not head.startswith("."):
+                continue
+            if head != "**" and not fnmatch.fnmatchcase(entry.name, head):
+                continue
+            if entry.is_folder:
+                yield from self._enter(entry, pattern if head == "**" else rest)
+            elif not rest:
+                yield from self._file(entry, real)
+
+    def _data_files(self, folder: str, real: str) -> Iterator[tuple[str, int]]:
+        for entry in self._entries(folder):
+            hidden = entry.name.startswith((".", "_")) and entry.name not in (".", "..")
+            if entry.is_folder and not hidden:
+                yield from self._enter(entry, None)
+            elif entry.is_folder:
+                self.skipped.append(Skipped(entry.path, HIDDEN))
+            elif suffixes_of(entry.name)[0] and not hidden and not ABOUT.match(entry.name):
+                yield from self._file(entry, real)
+            elif not hidden:
+                self.skipped.append(Skipped(entry.path, UNKNOWN))
+
+    def _enter(self, entry: _Entry, rest: Pattern) -> Iterator[tuple[str, int]]:
+        if self._is_ours(entry.path):
+            self.skipped.append(Skipped(entry.path, OURS))
+        elif entry.is_link:
+            self._links.append((entry.path, rest or None))
+        else:
+            yield from self._folder(entry.path, rest)
+
+    def _file(self, entry: _Entry, real: str) -> Iterator[tuple[str, int]]:
+        """The file, unless it was returned before under another path of its folder."""
+        own = f"{real}/{entry.name}"
+        if own not in self._files:
+            self._files.add(own)
+            if entry.size == _SPECIAL_SIZE:
+                self.skipped.append(Skipped(entry.path, SPECIAL))
+            else:
+                yield entry.path, entry.size
+
+    def _entries(self, folder: str) -> list[_Entry]:
+        if folder not in self._listed:
+            self._listed[folder] = self.place.entries(folder)
+        return self._listed[folder]
+
+    def _is_ours(self, folder: str) -> bool:
+        """Whether datakit wrote the folder: a packed dataset, the data folder of a run, or a folder of manifests."""
+        entries = {entry.name: entry for entry in self._entries(folder)}
+        if ".work" in entries or ("manifest.json" in entries and _is_manifest(entries["manifest.json"].path)):
+            return True
+        plain = folder.replace(os.sep, "/")
+        if _RUN_FOLDER.search(plain) and not entries.keys().isdisjoint(ROLES):
+            return True
+        of_manifests = PurePath(plain).parent.name == "manifests"
+        return of_manifests and any(_is_manifest(e.path) for n, e in entries.items() if n.endswith(".json"))
+
+
+def _is_manifest(path: str) -> bool:
+    try:
+        with open_binary(path) as opened:
+            body = json.load(opened)
+    except (InputError, OSError, ValueError, RecursionError):
+        return False
+    return isinstance(body, dict) and body.get("format") == FORMAT
+
+
+# Splits: what the names of files say.
+
+_NUMBERED: Final = re.compile(r"^(?P<split>\w[\w.]*?)-\d{5}-of-\d{5}")
+"""How Hub data sets name the files of a split: `train-00000-of-00014.parquet`."""
+_SPLIT_WORDS: Final = {
+    "train": ("train", "training"),
+    "test": ("test", "testing", "eval", "evaluation"),
+    "validation": ("validation", "valid", "val", "dev"),
+}
+"""A split -> the words in a file's name that say it, as the `datasets` library has them."""
+_SPLITS: Final = {word: split for split, words in _SPLIT_WORDS.items() for word in words}
+
+
+def split_of(name: str) -> str:
+    """The split that a file's name, or the folder that it is in, says it belongs to; "" if they say nothing."""
+    path = PurePath(name)
+    if numbered := _NUMBERED.match(path.name):
+        return numbered["split"]
+    words = [w for w in re.split(r"[^a-z0-9]+", path.name.lower()) if w in _SPLITS]
+    folders = [part.lower() for part in reversed(path.parts[:-1]) if part.lower() in _SPLITS]
+    return _SPLITS[words[0]] if words else _SPLITS[folders[0]] if folders else ""
+
+
+def _below(path: str, within: Sequence[str]) -> str:
+    """The part of a path below the folder or glob that names it."""
+    for whole in within:
+        base = re.split(r"[*?\[]", whole)[0]
+        if path.startswith(base):
+            return path[(len(base) if base == whole else base.rfind("/") + 1) :].lstrip("/")
+    return PurePath(path).name
+
+
+Found = list[tuple[str, str, int]]
+
+
+def of_split(found: Found, inputs: Sequence[str], wanted: str) -> tuple[Found, list[Skipped], str]:
+    """(the files of the wanted splits, those of other splits, a line for people).
+
+    Raises:
+        UsageError: a folder or a glob has several splits, or there is no such split.
+    """
+    paths = [path if is_url(path) else os.path.abspath(os.path.expanduser(path)) for path in map(str, inputs)]
+    named = {path for path, _, _ in found}.intersection(paths)
+    within = [path for path in paths if path not in named]  # folders and globs
+    splits = {path: split_of(PurePath(path).name if path in named else _below(path, within)) for path, _, _ in found}
+    counts = Counter(split for split in splits.values() if split)
+    listed = ", ".join(f"{split} ({n} file{'s'[: n != 1]})" for split, n in sorted(counts.items()))
+    given = ", ".join(map(str, inputs[:3])) + (", ..." if len(inputs) > 3 else "")
+    if not wanted:
+        several = {split: path for path, split in splits.items() if split and path not in named}
+        # folders of texts may have pages with names like these
+        sure = any(s.startswith("train") or _NUMBERED.match(PurePath(p).name) for s, p in several.items())
+        if len(several) > 1 and (sure or not any(suffixes_of(p)[0] == "text" for p in several.values())):
+            raise UsageError(
+                f"{given}: several splits are there: {listed}. Name what is read, as --split train "
+                '(several with commas), or --split all; in a recipe, split = "train" under [ingest]'
+            )
+        return found, [], f"files of several splits were named, and all are read: {listed}" if len(counts) > 1 else ""
+    asked = {split.strip() for split in wanted.split(",") if split.strip()}
+    if "all" in asked:
+        return found, [], ""
+    if missing := asked - counts.keys():
+        raise UsageError(
+            f"{given}: there is no split {', '.join(sorted(missing))}; there is "
+            f"{listed or 'no file whose name or folder says a split'}"
+        )
+    taken = [file for file in found if splits[file[0]] in asked]
+    left = [Skipped(path, f"split {splits[path] or 'unknown'}") for path, _, _ in found if splits[path] not in asked]
+    return taken, left, ""

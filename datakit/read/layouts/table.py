@@ -1,0 +1,311 @@
+"""The layouts of published records, a line each, and which one a file has.
+
+A line says which of the file's fields are ours. A source is a field, `a|b` (the first of these that the file has),
+`a+b` (both texts, a new line between), or a path into a field (`input.messages`). What a layout makes of these fields
+follows from our names: `text` is a document, `messages`, or `prompt` and `answer`, a conversation, `chosen` and
+`rejected` a pair, `ids` token ids. A record that fits no line is refused: see `mapping.advice`.
+"""
+
+from array import array
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from typing import Any, Final, NamedTuple
+
+from datakit.read.layouts.conversations import JUDGED, ParseOptions, conversation
+from datakit.read.layouts.preferences import is_transcript, preference, transcripts
+from datakit.read.record import Fields, RecordError, at, listed, name_of, text_of
+
+Convert = Callable[[Fields, ParseOptions], Any]
+"""From a record's values by our names to a row's content."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Layout:
+    """One way to write records."""
+
+    name: str
+    kind: str
+    convert: Convert
+    holds: Callable[[Any], bool]
+    """Whether the value of a required field is what this layout has there."""
+    required: Mapping[str, str]
+    """Our name -> its source."""
+    optional: Mapping[str, str] = field(default_factory=dict)
+    unless: tuple[str, ...] = ()
+    """Fields that the layout would leave unread although an answer depends on them: a record with a value there does
+    not fit."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileLayout:
+    """The layout of one file: where its records hold what a row is made of.
+
+    `layout` is "" if no record could be read, or if the file's rows are of another kind than the dataset's.
+    """
+
+    layout: str
+    kind: str
+    text_field: str = ""
+    """The field of a document's text."""
+    records: int = 0
+    """How many of the first records were looked at."""
+    required: tuple[tuple[str, str], ...] = ()
+    """(our name, field or path); a record without one of these is quarantined."""
+    optional: tuple[tuple[str, str], ...] = ()
+    unless: tuple[str, ...] = ()
+    """See `Layout`."""
+    other_kind: str = ""
+    """The file's kind, if its records are quarantined because the dataset is of another kind."""
+    html: bool = False
+    """The text is made of the HTML in `text_field`."""
+    beside: tuple[str, ...] = ()
+    """Fields of its first records that the layout does not read. They are kept beside the row."""
+
+
+# What the fields of layouts hold.
+
+
+def _is_text(value: Any) -> bool:
+    return type(value) is str
+
+
+def _turns_with(speaker: str) -> Callable[[Any], bool]:
+    def holds(value: Any) -> bool:
+        value = listed(value)
+        return type(value) is list and bool(value) and type(value[0]) is dict and speaker in value[0]
+
+    return holds
+
+
+def _is_said(value: Any) -> bool:
+    """Whether a value may be a question or an answer: a text, a turn, or a list of turns."""
+    return type(value) is str or value == [] or any(holds(value) or holds([value]) for holds in (_BY_ROLE, _BY_FROM))
+
+
+def _is_ids(value: Any) -> bool:
+    return type(value) is list and len(value) > 0 and type(value[0]) is int and type(value[-1]) is int
+
+
+_BY_ROLE, _BY_FROM = _turns_with("role"), _turns_with("from")
+
+
+# Documents and token ids.
+
+Ids = list[int]
+Spans = list[tuple[int, int]]
+IGNORED: Final = -100
+"""The label of tokens that are not learned, PyTorch's default `ignore_index`."""
+
+
+class Document(NamedTuple):
+    """A document's text and the name (ours) that it was made from."""
+
+    text: str
+    used: tuple[str, ...]
+    left: Fields
+
+
+class Tokens(NamedTuple):
+    """Token ids and the spans to learn (None: all of them); for a pair also those of the rejected answer."""
+
+    input_ids: Ids
+    label_spans: Spans | None
+    rejected_ids: Ids | None
+    rejected_label_spans: Spans | None
+    used: tuple[str, ...]
+    left: Fields
+
+
+def document(found: Fields, _: ParseOptions) -> Document:
+    """`text`, a string."""
+    return Document(text_of(found["text"], "text"), ("text",), {})
+
+
+def tokens(found: Fields, _: ParseOptions) -> Tokens:
+    """`ids`, with a `mask` of 0 and 1 for each id, or with `labels`: -100 for ids that are not learned."""
+    ids = _ids(found["ids"], "ids")
+    name = next((n for n in ("mask", "labels") if found.get(n) is not None), "")
+    spans = _spans(found[name], name, ids) if name else None
+    return Tokens(ids, spans, None, None, ("ids", name), {})
+
+
+def token_pairs(found: Fields, _: ParseOptions) -> Tokens:
+    """`chosen_ids` and `rejected_ids`, which follow `prompt_ids`; without it their common beginning is the prompt."""
+    chosen, rejected = (_ids(found[n], n) for n in ("chosen_ids", "rejected_ids"))
+    if found.get("prompt_ids") is not None:
+        prompt = _ids(found["prompt_ids"], "prompt_ids")
+        chosen, rejected, shared = prompt + chosen, prompt + rejected, len(prompt)
+    else:
+        limit = min(len(chosen), len(rejected)) - 1
+        shared = next((i for i in range(limit) if chosen[i] != rejected[i]), max(limit, 0))
+    spans = [(shared, len(chosen))], [(shared, len(rejected))]
+    return Tokens(chosen, spans[0], rejected, spans[1], ("chosen_ids", "rejected_ids", "prompt_ids"), {})
+
+
+def _ids(value: Any, where: str) -> Ids:
+    if type(value) is not list or not value:
+        raise RecordError("bad_ids", f"{where} should be a list of token ids, found {name_of(value)}")
+    try:
+        array("i", value)  # checks in C that all are integers of at most 31 bits
+    except (TypeError, OverflowError) as e:
+        raise RecordError("bad_ids", f"{where} should hold token ids below 2**31: {e}") from None
+    if min(value) < 0:
+        raise RecordError("bad_ids", f"{where} should hold token ids, found {min(value)}")
+    return value
+
+
+def _spans(mask: Any, where: str, ids: Ids) -> Spans:
+    """The runs of ids to learn, as half-open ranges."""
+    if type(mask) is not list or len(mask) != len(ids):
+        found = f"{len(mask)} of them" if type(mask) is list else name_of(mask)
+        raise RecordError("bad_mask", f"{where} should be a list of {len(ids)} values, one per token id, found {found}")
+    if where == "labels":
+        if any(label not in (IGNORED, token) for label, token in zip(mask, ids, strict=True)):
+            raise RecordError("bad_mask", f"labels should repeat the token ids or be {IGNORED}, aligned with them")
+        mask = [label != IGNORED for label in mask]
+    elif any(m not in (0, 1) for m in mask):
+        raise RecordError("bad_mask", f"{where} should hold 0 and 1 only")
+    edges = [i for i, (a, b) in enumerate(pairwise([0, *mask, 0])) if bool(a) != bool(b)]
+    return list(zip(edges[::2], edges[1::2], strict=True))
+
+
+# The table. The order matters, because a record may fit several lines: an alpaca record that also has the rendered
+# `text` is a conversation, and a `conversations` list with `chosen` and `rejected` is a pair.
+
+LABELS: Final = "label|kto_tag|is_correct|correct|is_safe"
+AROUND: Final = {"system": "system|system_prompt", "tools": "tools|functions", "label": LABELS}
+_ASKED: Final = AROUND | {"history": "history", "reasoning_content": "reasoning_content"}
+_PROMPT: Final = "messages|conversations|prompt|question|instruction+input|query|input.messages|input"
+_MASKS: Final = {"mask": "loss_mask|assistant_masks|completion_mask", "labels": "labels"}
+_UNREAD: Final = ("context", "passage", "article", "document", "options", "choices")
+_PAIRS: Final = (
+    ("chosen", "rejected"),
+    ("preferred", "other"),
+    ("response_chosen", "response_rejected"),
+    ("chosen_messages", "rejected_messages"),
+    ("preferred_output", "non_preferred_output"),
+    ("messages", "rejected_response"),
+)
+"""TRL; mini-llm; MedicalGPT; LLaMA-Factory; OpenAI; ms-swift."""
+
+
+def _pairs(name: str, convert: Convert, holds: Callable[[Any], bool], optional: Mapping[str, str]) -> list[Layout]:
+    return [Layout(name, "preference", convert, holds, {"chosen": a, "rejected": b}, optional) for a, b in _PAIRS]
+
+
+def _talk(name: str, holds: Callable[[Any], bool], **required: str) -> Layout:
+    optional, unless = (AROUND, ()) if "messages" in required else (_ASKED, _UNREAD)
+    return Layout(name, "conversation", conversation, holds, required, optional, unless)
+
+
+LAYOUTS: Final = (
+    Layout("token_pairs", "tokens_preference", token_pairs, _is_ids,
+           {"chosen_ids": "chosen_ids", "rejected_ids": "rejected_ids"}, {"prompt_ids": "prompt_ids"}),
+    Layout("tokens", "tokens", tokens, _is_ids, {"ids": "input_ids"}, _MASKS),
+    Layout("tokens", "tokens", tokens, _is_ids, {"ids": "ids"}, _MASKS, unless=("text",)),
+    *_pairs("transcripts", transcripts, is_transcript, {}),
+    *_pairs("pairs", preference, _is_said, {"prompt": _PROMPT, "tools": "tools|input.tools"} | _ASKED),
+    _talk("messages", _BY_ROLE, messages="messages"),
+    _talk("sharegpt", _BY_FROM, messages="messages|conversations|conversation"),
+    _talk("minimind", _BY_ROLE, messages="conversations|conversation"),
+    _talk("alpaca", _is_said, prompt="instruction+input", answer="output|response"),
+    _talk("question_answer", _is_said, prompt="question|query|problem", answer="response|solution|answer"),
+    _talk("prompt_completion", _is_said, prompt="prompt|input", answer="completion|response|output|answer"),
+    Layout("document", "document", document, _is_text, {"text": "text"}, unless=("role",)),
+    Layout("document", "document", document, _is_text, {"text": "content|markdown|raw_content|body|page_content"},
+           unless=("role", "from", "prompt", "question", "instruction", "input")),
+)  # fmt: skip
+MAPPED: Final = "mapped"
+"""The layout of files that the user's mapping describes."""
+NAMES: Final = tuple(dict.fromkeys(layout.name for layout in LAYOUTS))
+CONVERTERS: Final = {layout.name: layout.convert for layout in LAYOUTS}
+
+
+# Which layout a file has.
+
+
+def choose(head: Sequence[Fields], kind: str = "auto", forced: str = "auto", text_field: str = "") -> FileLayout | None:
+    """The layout of most of a file's first records (on a tie the earlier in the table); None if no record fits any.
+
+    `forced` names a layout; then the records only decide which of its fields they have. Names of fields count in any
+    letters. With `kind` preference, conversations whose answer is judged make pairs of one side. A pair and token ids
+    are never anything else, whatever `kind` is; what is a document by `kind` may leave other fields unread.
+    """
+    if text_field and kind in ("auto", "document"):
+        fits = any(type(fields.get(text_field)) is str for fields in head)
+        return FileLayout("document", "document", text_field, len(head)) if fits or forced == "document" else None
+    lines = [line for line in LAYOUTS if forced in ("auto", line.name)]
+    plain = [{_folded(name): value for name, value in fields.items()} for fields in head]
+    votes = Counter(line for fields in plain if (line := _line_of(fields, lines, kind)) is not None)
+    if not votes and forced == "auto":
+        return None
+    line = max(lines, key=lambda x: votes[x])
+    if forced == "auto" and kind != "document" and any(unread(fields, line.unless) for fields in plain):
+        return None
+    return _in_file(line, head, plain, kind)
+
+
+def _folded(name: str) -> str:
+    return name.strip().lower()
+
+
+def _line_of(fields: Fields, lines: Sequence[Layout], kind: str) -> Layout | None:
+    fitting = [line for line in lines if _fits(line, fields, kind)]
+    first = next(iter(fitting), None)
+    if first is None or kind == "auto" or (first.kind != "conversation" and kind != "document"):
+        return first
+    return next((line for line in fitting if line.kind == kind), first)
+
+
+def _fits(line: Layout, fields: Fields, kind: str) -> bool:
+    if line.kind != kind and unread(fields, line.unless):
+        return False
+    found = [fields.get(_first(source, fields).split("+")[0]) for source in line.required.values()]
+    return all(value is not None and line.holds(value) for value in found)
+
+
+def unread(fields: Fields, names: tuple[str, ...]) -> str:
+    """The first of some fields that holds something; "" without one."""
+    return next((name for name in names if fields.get(name)), "")
+
+
+def _first(source: str, fields: Fields) -> str:
+    """The first of the sources `a|b` that a record has; the first of all if it has none."""
+    named = source.split("|")
+    return next((name for name in named if at(fields, name.split("+")[0]) is not None), named[0])
+
+
+def _in_file(line: Layout, head: Sequence[Fields], plain: Sequence[Fields], kind: str) -> FileLayout:
+    """A line of the table with the names of fields that a file has."""
+    whole: Fields = {}
+    for fields in plain:
+        whole |= {name: value for name, value in fields.items() if whole.get(name) is None}
+    given = {_folded(name): name for fields in head for name in fields}
+
+    def named(source: str) -> str:
+        parts = (path.split(".") for path in _first(source, whole).split("+"))
+        return "+".join(".".join(given.get(key, key) for key in path) for path in parts)
+
+    judged = next((n for n in LABELS.split("|") if any(str(f.get(n)).lower() in JUDGED for f in plain)), "")
+    made = FileLayout(line.name, line.kind, records=len(head))
+    if line.kind == "document":
+        return replace(made, text_field=named(line.required["text"]))
+    required = {ours: named(source) for ours, source in line.required.items()}
+    optional = {ours: named(source) for ours, source in line.optional.items() if _has(whole, source)}
+    if judged and "label" in optional:
+        optional["label"] = given[judged]
+    optional = {ours: source for ours, source in optional.items() if source not in required.values()}
+    pairs = kind == "preference" and line.kind == "conversation" and judged
+    return replace(
+        made,
+        kind=kind if pairs else line.kind,
+        required=tuple(required.items()),
+        optional=tuple(optional.items()),
+        unless=tuple(given.get(name, name) for name in line.unless),
+    )
+
+
+def _has(fields: Fields, source: str) -> bool:
+    return at(fields, _first(source, fields).split("+")[0]) is not None

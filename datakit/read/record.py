@@ -1,0 +1,195 @@
+"""What all readers and layouts share: why a record is refused, and JSON that keeps every digit of a number."""
+
+import ast
+import base64
+import json
+from typing import Any, Protocol
+
+import orjson
+
+Fields = dict[str, Any]
+MAX_DEPTH = 500
+
+
+class RecordError(Exception):
+    """A record that cannot become a row. `reason` is one word that is counted, `detail` a sentence for people."""
+
+    def __init__(self, reason: str, detail: str) -> None:
+        super().__init__(f"{reason}: {detail}")
+        self.reason = reason
+        self.detail = detail
+
+
+class InexactNumbersError(Exception):
+    """A nested float must be written as JSON again, but parsing may have rounded it. Parse exactly and try again."""
+
+
+class Number(str):
+    """A JSON number as its characters, so that it is written exactly as it was read."""
+
+    __slots__ = ()
+
+
+class Original(Protocol):
+    """A record as the user wrote it."""
+
+    def without(self, used: tuple[str, ...]) -> list[str]:
+        """The JSON text of each `"key": value`, in the user's order, without the fields in `used`.
+
+        If a used key occurs twice, only its last value was used, as in JSON parsers; the earlier ones are returned.
+        """
+
+    def exact(self) -> Fields:
+        """The fields, with each number that a float or an int64 cannot hold exactly as a `Number`."""
+
+
+class Cells:
+    """An `Original` made of typed cells (Parquet, Arrow, CSV). Times are written in ISO 8601, bytes in base64."""
+
+    __slots__ = ("fields",)
+
+    def __init__(self, fields: Fields) -> None:
+        self.fields = fields
+
+    def without(self, used: tuple[str, ...]) -> list[str]:
+        """See `Original`; a cell's name occurs once."""
+        return [f"{to_json(k)}:{self._text(v)}" for k, v in self.fields.items() if k not in used]
+
+    def exact(self) -> Fields:
+        """See `Original`."""
+        exact: Fields = _with_exact_numbers(self.fields)
+        return exact
+
+    def _text(self, value: Any) -> str:
+        try:
+            return to_json(value)
+        except InexactNumbersError:
+            return to_json(_with_exact_numbers(value))
+
+
+def decoded(raw: bytes) -> str:
+    """A record's bytes as text.
+
+    Raises:
+        RecordError: they are not UTF-8.
+    """
+    try:
+        return raw.decode()
+    except UnicodeDecodeError as e:
+        found = f"byte {e.start} of the record is 0x{raw[e.start]:02x}, which is not UTF-8 there"
+        raise RecordError("invalid_utf8", found) from None
+
+
+def parse_exactly(text: str) -> Any:
+    """Parse JSON with floats and big integers as `Number`, and with NaN and the infinities as strings."""
+    return json.loads(text, parse_float=Number, parse_int=_integer, parse_constant=str)
+
+
+def _integer(digits: str) -> int | Number:
+    return int(digits) if len(digits) < 19 else Number(digits)
+
+
+def _with_exact_numbers(value: Any) -> Any:
+    """A value from a typed column, with its floats as `Number`s in their shortest exact form."""
+    if type(value) is float:
+        return Number(json.dumps(value)) if value - value == 0 else json.dumps(value)
+    if type(value) is dict:
+        return {k: _with_exact_numbers(v) for k, v in value.items()}
+    return [_with_exact_numbers(v) for v in value] if type(value) is list else value
+
+
+def to_json(value: Any) -> str:
+    """A nested value as JSON text.
+
+    Raises:
+        InexactNumbersError: it holds a float, whose original digits are lost.
+        RecordError: it is nested too deeply.
+    """
+    if _has_float(value):
+        raise InexactNumbersError
+    try:
+        return orjson.dumps(value, default=_default, option=orjson.OPT_PASSTHROUGH_SUBCLASS).decode()
+    except TypeError as e:
+        raise RecordError("bad_value", f"a nested value cannot be written as JSON: {e}") from None
+
+
+def _default(value: Any) -> Any:
+    """Values without a JSON type: a `Number` as its digits, bytes in base64, any other as its text."""
+    if type(value) is Number:
+        return orjson.Fragment(str.__str__(value))
+    return base64.b64encode(value).decode() if type(value) is bytes else str(value)
+
+
+def _has_float(value: Any, depth: int = 0) -> bool:
+    if depth > MAX_DEPTH:
+        raise RecordError("too_deep", f"a value is nested more than {MAX_DEPTH} levels deep")
+    if type(value) is dict:
+        return any(_has_float(v, depth + 1) for v in value.values())
+    return any(_has_float(v, depth + 1) for v in value) if type(value) is list else type(value) is float
+
+
+def listed(value: Any) -> Any:
+    """A list that is written in another way: as JSON text, as Python prints it (so pandas writes lists into CSV), or as
+    an object of lists of one length (so `datasets` stores lists of objects). Any other value as it is."""
+    if type(value) is str and value.lstrip().startswith("["):
+        try:
+            found = orjson.loads(value)
+            return parse_exactly(value) if _has_float(found) else found
+        except orjson.JSONDecodeError:
+            try:
+                return _with_exact_numbers(ast.literal_eval(value.strip()))
+            except (ValueError, SyntaxError, MemoryError, RecursionError):
+                return value
+    if type(value) is not dict or not value:
+        return value
+    columns = list(value.values())
+    if any(type(column) is not list or len(column) != len(columns[0]) for column in columns):
+        return value
+    return [dict(zip(value, row, strict=True)) for row in zip(*columns, strict=True)]
+
+
+def at(fields: Fields, path: str) -> Any:
+    """The value of a field, or of a path with dots into objects, lists and lists as text; None where there is none."""
+    if path in fields or "." not in path:
+        return fields.get(path)
+    value: Any = fields
+    for key in path.split("."):
+        value = listed(value) if type(value) is str else value
+        if type(value) is list:
+            value = value[int(key)] if key.isdigit() and int(key) < len(value) else None
+        else:
+            value = value.get(key) if type(value) is dict else None
+    return value
+
+
+def without(value: Any, path: str) -> Any:
+    """An object without the value that a path leads to, and without what is then empty; lists stay whole."""
+    key, _, rest = (path, "", "") if type(value) is dict and path in value else path.partition(".")
+    if type(value) is not dict or key not in value:
+        return value
+    inner = without(value[key], rest) if rest else None
+    return {k: v for k, v in value.items() if k != key} | ({key: inner} if inner else {})
+
+
+def text_of(value: Any, where: str) -> str:
+    """A value that must be a string.
+
+    Raises:
+        RecordError: it is not a string.
+    """
+    if type(value) is not str:
+        raise RecordError("not_text", f"{where} should be a string, found {name_of(value)}")
+    return value
+
+
+def name_of(value: Any) -> str:
+    """The type of a JSON value for error messages, with the value if it is short."""
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int | float | Number):
+        return f"the number {value}"
+    if isinstance(value, str):
+        return "a string"
+    return "an object" if isinstance(value, dict) else "a list" if isinstance(value, list) else type(value).__name__

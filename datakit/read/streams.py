@@ -1,0 +1,509 @@
+"""Bytes of input files: opened wherever they lie, decompressed past damage, cut into segments of whole records."""
+
+import bz2
+import glob
+import lzma
+import os
+import re
+import zlib
+from collections.abc import Callable, Iterator
+from copy import copy
+from dataclasses import dataclass, field
+from typing import Any, BinaryIO, Final, Protocol, cast
+
+import numpy as np
+import pyarrow as pa
+
+from datakit.errors import InputError, MissingExtraError
+from datakit.object_store import arrow_s3, first_line, fsspec_store, reading_errors
+from datakit.read.record import RecordError
+from datakit.storage import SCHEMES, is_url
+
+EXPANSION_FROM: Final = 64 << 20
+"""Bytes that any compressed file may grow to."""
+BLOCK: Final = 4 << 20
+CHUNK: Final = 1 << 16
+"""Compressed bytes that are decompressed at once."""
+HELD: Final = 1 << 16
+"""Bytes before damage that are not certain: a member's checksum comes after its bytes. Those of members up to so large
+are given up whole."""
+MAGIC: Final = {
+    "gzip": b"\x1f\x8b\x08",
+    "zstd": b"\x28\xb5\x2f\xfd",
+    "bz2": b"BZh",
+    "xz": b"\xfd7zXZ\x00",
+    "lz4": b"\x04\x22\x4d\x18",
+}
+_DECODERS: Final[dict[str, Callable[[], Any]]] = {
+    "gzip": lambda: zlib.decompressobj(wbits=31),
+    "bz2": bz2.BZ2Decompressor,
+    "xz": lambda: lzma.LZMADecompressor(memlimit=1 << 30),  # `xz -9` needs 65 MiB
+}
+_ERRORS: Final = (zlib.error, lzma.LZMAError, OSError, ValueError)
+BOM: Final = b"\xef\xbb\xbf"
+PIECE: Final = 1 << 18
+Spans = np.ndarray[Any, Any]
+_CREDENTIALS = re.compile(r"^(s3|gs|az|https?)://[^/]*@")
+
+
+@dataclass(frozen=True, slots=True)
+class FileLimits:
+    """What a file may cost; see `IngestConfig`."""
+
+    record_bytes: int = 256 << 20
+    expansion: int = 300
+
+    def check_record(self, size: int) -> None:
+        """Raises a `RecordError` for a record with too many bytes."""
+        if size > self.record_bytes:
+            raise RecordError(*self.too_long(size))
+
+    def too_long(self, size: int) -> tuple[str, str]:
+        """(reason, detail) of a record that is not read."""
+        allowed = f"max_record_mb allows {self.record_bytes >> 20} MiB"
+        return "too_long", f"the record has {size:,} bytes or more, and {allowed}"
+
+    def expands_too_far(self, name: str, read: int, made: int) -> "Damage | None":
+        """What is wrong if `read` bytes of a file have become too many."""
+        if made <= EXPANSION_FROM + self.expansion * read:
+            return None
+        return Damage(
+            "too_large_unpacked",
+            f"{read:,} bytes of {name} became {made:,} bytes, more than {self.expansion} times as many; what "
+            "follows is not read. If the file is good, raise max_expansion",
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class SourceFile:
+    """One input file, and how it is read."""
+
+    path: str
+    """An absolute path, or a URL; for a table in memory its name."""
+    name: str
+    """The path relative to the common parent folder of all inputs, so that the folder can be moved."""
+    format: str
+    """"jsonl", "json" (an array), "json_objects", "csv", "text", "html", "warc", "parquet", "arrow", "arrow_stream",
+    "table" or, for a link to nothing, "dangling"."""
+    compression: str
+    bytes: int
+    header: tuple[str, ...] = ()
+    """Column names of a CSV file."""
+    delimiter: str = ","
+    """The character between the cells of a CSV file."""
+    limits: FileLimits = field(default_factory=FileLimits)
+
+    @property
+    def is_local(self) -> bool:
+        """Whether it lies on this machine's file system."""
+        return not is_url(self.path)
+
+    @property
+    def has_ranges(self) -> bool:
+        """Whether workers can read parts of it themselves: here, or on an object store."""
+        return self.is_local or self.path.split("://")[0] in SCHEMES
+
+
+# Open: local or remote.
+
+
+def open_binary(path: str) -> BinaryIO:
+    """Open a local file or a URL for reading.
+
+    Raises:
+        InputError: it cannot be opened; the message says why.
+    """
+    try:
+        if is_url(path):
+            system, inner = filesystem(path)
+            return cast(BinaryIO, system.open_input_file(inner))
+        return open(path, "rb")
+    except reading_errors() as e:
+        raise InputError(f"{path}: cannot be opened: {getattr(e, 'strerror', '') or first_line(e)}") from e
+
+
+def filesystem(url: str) -> tuple[Any, str]:
+    """(Arrow file system, path in it) of a URL. Arrow itself reads s3, gs and hdfs, obstore az, fsspec all others.
+
+    Raises:
+        InputError: the URL's scheme is unknown, or the URL holds credentials.
+        MissingExtraError: a package for that scheme is not installed.
+    """
+    from pyarrow import fs
+
+    if found := _CREDENTIALS.match(url):
+        raise InputError(f"{found[1]}://...: names credentials; give them by the environment or a profile")
+    scheme, path = url.split("://", 1)
+    bucket, stored = path.split("/")[0], scheme in SCHEMES
+    if stored and (not bucket or glob.has_magic(bucket)):
+        raise InputError(f"{url}: expected {scheme}://BUCKET/..., with the name of one bucket")
+    try:
+        if scheme == "az" or (scheme == "gs" and os.environ.get("STORAGE_EMULATOR_HOST")):
+            return fs.PyFileSystem(fs.FSSpecHandler(fsspec_store(url))), path.rstrip("/")
+        if scheme == "s3" and (options := arrow_s3()):
+            return fs.S3FileSystem(**options), path.rstrip("/")
+        if stored:  # of the bucket alone: in a URI `%`, `#` and `?` mean something else than in a key
+            return fs.FileSystem.from_uri(f"{scheme}://{bucket}")[0], path.rstrip("/")
+        if scheme == "hdfs":
+            system, inner = fs.FileSystem.from_uri(url)
+            return system, inner
+        from fsspec.core import url_to_fs
+
+        found, path = url_to_fs(url)
+    except ImportError as e:
+        raise MissingExtraError(f"{url}: a package for this kind of URL is missing: {e}") from e
+    except (OSError, ValueError) as e:
+        raise InputError(f"{url}: no file system for it: {e}") from e
+    return fs.PyFileSystem(fs.FSSpecHandler(found)), path
+
+
+# Decompress: members one after another, past those that are damaged.
+
+
+@dataclass(frozen=True, slots=True)
+class Damage:
+    """Bytes of a compressed file are missing between two blocks, or at its end."""
+
+    reason: str
+    detail: str
+
+
+def compression_of(head: bytes) -> str:
+    """The compression by a file's first bytes; "" for none."""
+    return next((name for name, magic in MAGIC.items() if head.startswith(magic)), "")
+
+
+def blocks(file: SourceFile, size: int = BLOCK) -> Iterator[bytes | Damage]:
+    """The uncompressed bytes of a file, for a file without compression `size` bytes at a time.
+
+    Several compressed members or frames, one after another, are read as one stream. A damaged member of gzip, bz2 or xz
+    costs itself only: reading goes on at the next one. In other streams, what follows damage is lost.
+
+    Raises:
+        InputError: the file cannot be opened or read.
+    """
+    with open_binary(file.path) as raw:
+        try:
+            if not file.compression:
+                while block := raw.read(size):
+                    yield block
+                return
+            made, maker = 0, _DECODERS.get(file.compression)
+            for found in _members(raw, maker, file) if maker else _frames(raw, file):
+                made += len(found) if isinstance(found, bytes) else 0
+                read = file.bytes if raw.closed else raw.tell()
+                if bomb := file.limits.expands_too_far(file.name, read, made):
+                    yield bomb
+                    return
+                yield found
+        except reading_errors() as e:
+            raise InputError(f"{file.path}: cannot be read: {first_line(e)}") from e
+
+
+def read_whole(path: str) -> tuple[bytes, bytes]:
+    """(a file's bytes, the same decompressed), for lists and evaluation sets, which fit in memory.
+
+    Raises:
+        InputError: the file cannot be opened, read or decompressed.
+    """
+    with open_binary(path) as opened:
+        raw = opened.read()
+    compression, whole = compression_of(raw[:8]), bytearray()
+    if not compression:
+        return raw, raw
+    for block in blocks(SourceFile(path, path, "", compression, len(raw))):
+        if isinstance(block, Damage):
+            raise InputError(f"{path}: cannot be decompressed: {block.detail}")
+        whole += block
+    return raw, bytes(whole)
+
+
+def _members(raw: BinaryIO, make: Callable[[], Any], file: SourceFile) -> Iterator[bytes | Damage]:
+    """gzip, bz2, xz. `HELD` bytes are kept back until more of their member follow, or its end is good.
+
+    The next member is looked for from the beginning of a damaged one: its decoder may have read over that of another.
+    """
+    begin = 0  # where in the file the current member begins
+    while True:
+        begin = _after_padding(raw, begin)
+        if begin < 0:
+            return
+        decoder, held, position = make(), bytearray(), begin
+        try:
+            while not decoder.eof and (data := raw.read(CHUNK)):
+                position += len(data)
+                for out in _decompress(decoder, data):
+                    held += out
+                    if len(held) >= 2 * HELD:
+                        yield bytes(held[:-HELD])
+                        del held[:-HELD]
+        except _ERRORS as e:
+            following = _next_member(raw, begin + 1, file.compression, make)
+            goes_on = f"reading goes on at byte {following:,}" if following >= 0 else "what follows is lost"
+            yield Damage(
+                "corrupt_stream",
+                f"the {file.compression} stream of {file.name} is damaged, in the member that begins at byte "
+                f"{begin:,} ({e}); {goes_on}",
+            )
+            if following < 0:
+                return
+            begin = following
+            continue
+        yield bytes(held)
+        if not decoder.eof:
+            yield _truncated(file)
+            return
+        begin = position - len(decoder.unused_data)
+
+
+def _after_padding(raw: BinaryIO, begin: int) -> int:
+    """Where the next member begins, after zeros that may stand between and behind members; -1 at the file's end."""
+    while True:
+        raw.seek(begin)
+        data = raw.read(CHUNK)
+        if not data:
+            return -1
+        begin += len(data) - len(data.lstrip(b"\0"))
+        if data.strip(b"\0"):
+            raw.seek(begin)
+            return begin
+
+
+def _decompress(decoder: Any, data: bytes) -> Iterator[bytes]:
+    """What some bytes of one member become, at most `BLOCK` bytes at a time: a few bytes can become gigabytes."""
+    while True:
+        out = decoder.decompress(data, BLOCK)
+        if out:
+            yield out
+        data = getattr(decoder, "unconsumed_tail", b"")  # zlib's alone; the others keep it
+        if decoder.eof or (len(out) < BLOCK and not data):
+            return
+
+
+def _next_member(raw: BinaryIO, begin: int, compression: str, make: Callable[[], Any]) -> int:
+    """Where the next member begins: the bytes of its mark, and `CHUNK` bytes that can be decoded; -1 without one."""
+    magic, window = MAGIC[compression], b""
+    raw.seek(begin)
+    while data := raw.read(CHUNK):
+        window += data
+        base, found = raw.tell() - len(window), window.find(magic)
+        while found >= 0:
+            raw.seek(base + found)
+            try:
+                if make().decompress(raw.read(CHUNK), CHUNK):
+                    return base + found
+            except _ERRORS:
+                pass
+            found = window.find(magic, found + 1)
+        raw.seek(base + len(window))
+        window = window[-len(magic) :]
+    return -1
+
+
+def _frames(raw: BinaryIO, file: SourceFile) -> Iterator[bytes | Damage]:
+    """zstd and lz4, by Arrow, in reads of `HELD` bytes: damage costs the read that it is in."""
+    try:
+        stream = pa.CompressedInputStream(pa.PythonFile(raw, mode="r"), file.compression)
+        while block := stream.read(HELD):
+            yield block
+    except (OSError, pa.ArrowException) as e:
+        found = f"the {file.compression} stream of {file.name} is damaged: {e}; what follows is lost"
+        yield _truncated(file) if "runcated" in str(e) else Damage("corrupt_stream", found)
+
+
+def _truncated(file: SourceFile) -> Damage:
+    said = f"the {file.compression} stream of {file.name} is truncated: it ends before its end mark"
+    return Damage("truncated_stream", said)
+
+
+# Cut: into segments that end where records end.
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """A part of one file that holds whole records.
+
+    Its bytes are `data`; for an uncompressed local file the worker reads the range `start:stop` itself. Columnar files
+    have `groups` instead, tables in memory `table`.
+    """
+
+    file: int
+    first_record: int
+    first_line: int
+    start: int
+    stop: int
+    data: bytes | None = None
+    spans: Spans | None = None
+    """int64[records, 2] of JSON values: start and stop in the segment's bytes. Records of a web archive have a third
+    number: what is wrong with them."""
+    groups: tuple[int, int] | None = None
+    """Row groups (Parquet) or record batches (Arrow), half open."""
+    table: pa.Table | None = None
+    failure: tuple[str, str] | None = None
+    """(reason, detail) of a segment whose bytes are one record that cannot be read whole."""
+
+    @property
+    def bytes(self) -> int:
+        """Uncompressed bytes."""
+        return self.stop - self.start
+
+
+Remaining = Callable[[], int]
+"""How many bytes the current unit still takes; below 1: it is full, cut at the next record."""
+
+
+class Cutter(Protocol):
+    """Cuts one file into segments."""
+
+    def __call__(self, file: SourceFile, index: int, remaining: Remaining) -> Iterator[Segment]:
+        """The segments of file number `index`; each has at least the remaining bytes at that time."""
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentEnd:
+    """Where a segment may end: its bytes, and the records and lines in it."""
+
+    stop: int
+    records: int
+    lines: int
+    spans: Spans | None = None
+
+
+FindEnd = Callable[[bytearray, int, bool], SegmentEnd | None]
+"""(bytes that begin with a record, wanted bytes, whether the file ends here) -> the first end of a record at or after
+the wanted bytes; None if more bytes are needed."""
+
+LINE_BEGIN: Final = re.compile(rb"\n")
+MARK_BYTES: Final = 16
+"""Bytes that may hold the beginning of a mark which ends in the next block."""
+
+
+def cut_stream(
+    file: SourceFile, index: int, remaining: Remaining, find_end: FindEnd, begin: re.Pattern[bytes] | None = None
+) -> Iterator[Segment]:
+    """Cut a file that is read once from its beginning to its end. A byte order mark is skipped.
+
+    A record that is too long, or that damage cuts, is a segment with a failure. Behind a long one the next record
+    stands after a match of `begin`; without such a mark the rest of the file is not read. Behind damage the next member
+    is taken to begin with a record.
+    """
+    return _StreamCutter(file, index, remaining, find_end, begin).run()
+
+
+class _StreamCutter:
+    """`buffer` holds the bytes of the file from `base` on; they begin with record number `record`, line `line`."""
+
+    def __init__(
+        self, file: SourceFile, index: int, remaining: Remaining, find_end: FindEnd, begin: re.Pattern[bytes] | None
+    ) -> None:
+        self.file, self.index, self.remaining, self.find_end, self.begin = file, index, remaining, find_end, begin
+        self.keep = bool(file.compression) or not file.has_ranges
+        self.buffer, self.base, self.record, self.line = bytearray(), 0, 0, 0
+        self.wait = 0
+        """The end of a long record is searched again only when so many bytes are there: linear time in all."""
+        self.skipping = False
+        """Whether the bytes belong to a record that is too long."""
+
+    def run(self) -> Iterator[Segment]:
+        """All segments."""
+        for block in blocks(self.file):
+            if isinstance(block, Damage):
+                if not self.skipping and (end := self._last_end()):
+                    yield self._segment(end)
+                yield self._lost((block.reason, block.detail), bytes(self.buffer))
+                self.skipping = False
+                if self.find_end is whole_file:
+                    return
+                continue
+            self.buffer += block
+            if self.base == 0 and self.buffer.startswith(BOM):
+                self._drop(len(BOM))
+            if self.skipping:
+                self._skip()
+            if not self.skipping:
+                yield from self._cut(at_end=False)
+            if self.skipping and self.begin is None:
+                return
+        if not self.skipping:
+            yield from self._cut(at_end=True)
+
+    def _cut(self, at_end: bool) -> Iterator[Segment]:
+        """The segments that the buffer holds whole."""
+        while self.buffer and (at_end or len(self.buffer) > max(self.remaining(), self.wait)):
+            most = max(self.remaining(), 0) + self.file.limits.record_bytes
+            end = self.find_end(self.buffer, max(self.remaining(), 1), at_end)
+            if end is None and len(self.buffer) > most and (end := self._last_end()) is None:
+                yield self._lost(self.file.limits.too_long(len(self.buffer)), b"")
+                self.skipping = True
+                return
+            if end is None:
+                self.wait = min(2 * len(self.buffer), most)
+                return
+            yield self._segment(end)
+
+    def _last_end(self) -> SegmentEnd | None:
+        """The last end of a record in bytes whose last record goes on; None without any."""
+        low, high = 0, len(self.buffer)
+        while low < high:
+            middle = (low + high + 1) // 2
+            if copy(self.find_end)(self.buffer, middle, False) is None:  # a finder remembers what it found
+                high = middle - 1
+            else:
+                low = middle
+        return self.find_end(self.buffer, low, False) if low else None
+
+    def _segment(self, end: SegmentEnd) -> Segment:
+        data = bytes(memoryview(self.buffer)[: end.stop]) if self.keep else None
+        stop = self.base + end.stop
+        made = Segment(self.index, self.record, self.line, self.base, stop, data, end.spans)
+        self._drop(end.stop)
+        self.record, self.line, self.wait = self.record + end.records, self.line + end.lines, 0
+        return made
+
+    def _lost(self, failure: tuple[str, str], raw: bytes) -> Segment:
+        """The whole buffer as one record that is not read; `raw` is kept of it."""
+        stop = self.base + len(raw)
+        made = Segment(self.index, self.record, self.line, self.base, stop, raw, failure=failure)
+        self._drop(len(self.buffer))
+        self.record, self.line, self.wait = self.record + 1, self.line + 1, 0
+        return made
+
+    def _skip(self) -> None:
+        """Drop the bytes before the next record, as far as it is in sight."""
+        found = self.begin.search(self.buffer) if self.begin else None
+        self.skipping = found is None
+        self._drop(found.end() if found else max(len(self.buffer) - MARK_BYTES, 0))
+
+    def _drop(self, size: int) -> None:
+        del self.buffer[:size]
+        self.base += size
+
+
+def cut_lines(file: SourceFile, index: int, remaining: Remaining) -> Iterator[Segment]:
+    """Cut at line ends.
+
+    Raises:
+        InputError: the file cannot be opened or read.
+    """
+    return cut_stream(file, index, remaining, line_end, LINE_BEGIN)
+
+
+def line_end(data: bytearray, wanted: int, at_end: bool) -> SegmentEnd | None:
+    """A `FindEnd`: the first line end; at the file's end also the last byte."""
+    found = data.find(b"\n", wanted - 1)
+    if found < 0 and not at_end:
+        return None
+    stop = found + 1 if found >= 0 else len(data)
+    newlines = count_newlines(memoryview(data)[:stop])
+    return SegmentEnd(stop, newlines, newlines)
+
+
+def whole_file(data: bytearray, wanted: int, at_end: bool) -> SegmentEnd | None:
+    """A `FindEnd`: the file is one record."""
+    return SegmentEnd(len(data), 1, count_newlines(data)) if at_end else None
+
+
+def count_newlines(data: bytes | bytearray | memoryview) -> int:
+    """New lines in some bytes. They are compared in pieces that fit into the processor's cache."""
+    array = np.frombuffer(data, np.uint8)
+    return sum(int(np.count_nonzero(array[i : i + PIECE] == 10)) for i in range(0, len(array), PIECE))
