@@ -16,6 +16,11 @@ OPTIONS: dict[str, dict[str, str]] = {
         "cluster": "Leave it out: every cluster is a star, so each dropped row is similar to the row that stays.",
         "compare": "Leave it out: documents are compared by their words, conversations by match (exact, loose, near).",
     },
+    "classifier": {
+        "piece_chars": "It is a constant (2,000 characters): cut longer rows yourself if you want other pieces.",
+        "max_pieces": "It is a constant (20): repeat the rows that shall count more.",
+        "threads": "Training takes one thread, so that equal examples give equal models.",
+    },
     "dedup_semantic": {
         "min_shared_facts": "Raise threshold, and read the pairs: nothing compares names and numbers any more.",
         "seed": "It is a constant.",

@@ -44,6 +44,10 @@ if TYPE_CHECKING:
 POSITIVE: Final = "positive"
 NEGATIVE: Final = "negative"
 
+PIECE_CHARS: Final = 2000
+MAX_PIECES: Final = 20
+"""A classifier learns from pieces of rows: long rows count more, and none counts more than twenty times."""
+
 
 # Classify: score rows with a model.
 
@@ -382,21 +386,18 @@ class TrainConfig:
     """What model to train, and how it is measured."""
 
     dev: float = option(0.1, "share of the rows to hold out for measuring; rows with equal text stay together")
-    piece_chars: int = option(2000, "train on pieces of at most this many characters, so that long rows count more")
-    max_pieces: int = option(20, "use at most this many pieces of each row, spread evenly over it")
     dim: int = option(32, "dimensions of the vectors")
     word_ngrams: int = option(2, "words in the longest n-gram that has a vector")
     bucket: int = option(200_000, "number of vectors for word n-grams, which share them by hash")
     epochs: int = option(10, "passes over the pieces")
     learning_rate: float = option(0.2, "the initial learning rate; it falls to 0")
-    threads: int = option(1, "training threads; with more than one, every run gives another model")
     seed: int = option(0, "random seed of the initial vectors and of the held-out rows")
 
     def __post_init__(self) -> None:
         if not 0 <= self.dev < 1:
             raise ConfigError(f"dev = {self.dev}: expected a share from 0 to below 1")
         values = asdict(self)
-        for name in ("piece_chars", "max_pieces", "dim", "word_ngrams", "bucket", "epochs", "threads"):
+        for name in ("dim", "word_ngrams", "bucket", "epochs"):
             if values[name] < 1:
                 raise ConfigError(f"{name} = {values[name]}: expected 1 or more")
         if self.learning_rate <= 0 or self.seed < 0:
@@ -492,7 +493,7 @@ class TrainClassifier(Stage):
                 counts[NEGATIVE] += int((~wanted).sum())
                 held, texts = held_out(batch.column("content_hash"), config), view(batch)
                 dev.append((texts.filter(pa.array(held)), wanted[held]))
-                write_examples(texts.filter(pa.array(~held)), wanted[~held], config, out)
+                write_examples(texts.filter(pa.array(~held)), wanted[~held], out)
         for side, count in counts.items():
             if not count:
                 raise InputError(f"the classifier has no {side} rows to learn from, of {total} rows: {counts}")
@@ -601,22 +602,22 @@ def held_out(content_hashes: pa.Array, config: TrainConfig) -> NDArray[np.bool_]
     return np.asarray(shares < config.dev)
 
 
-def pieces(text: str, config: TrainConfig) -> Iterator[str]:
+def pieces(text: str, piece_chars: int = PIECE_CHARS, max_pieces: int = MAX_PIECES) -> Iterator[str]:
     """The parts of a text to train on: its words on one line, at most `max_pieces` pieces, spread evenly over it."""
     line = " ".join(text.split())
-    count = -(-len(line) // config.piece_chars)
-    wanted = min(count, config.max_pieces)
+    count = -(-len(line) // piece_chars)
+    wanted = min(count, max_pieces)
     for i in range(wanted):
-        start = i * count // wanted * config.piece_chars
-        yield line[start : start + config.piece_chars]
+        start = i * count // wanted * piece_chars
+        yield line[start : start + piece_chars]
 
 
-def write_examples(texts: pa.Array, positive: NDArray[np.bool_], config: TrainConfig, out: TextIO) -> None:
+def write_examples(texts: pa.Array, positive: NDArray[np.bool_], out: TextIO) -> None:
     """Write the pieces of texts, with their labels, as the fasttext module reads them."""
     from datakit.filter.fasttext_model import LABEL
 
     for text, wanted in zip(texts.to_pylist(), positive.tolist(), strict=True):
-        for piece in pieces(text, config):
+        for piece in pieces(text):
             # a label, or the mark of a line's end, would be read as one
             clean = piece.replace(LABEL, " ").replace("</s>", " ")
             out.write(f"{LABEL}{POSITIVE if wanted else NEGATIVE} {clean}\n")
@@ -641,7 +642,7 @@ def train(lines: Path, out: Path, config: TrainConfig) -> None:
         "bucket": config.bucket,
         "epoch": config.epochs,
         "lr": config.learning_rate,
-        "thread": config.threads,
+        "thread": 1,  # with more, every run would give another model
         "seed": config.seed,
         "verbose": 0,
     }

@@ -312,7 +312,7 @@ def test_what_is_held_out_depends_on_the_content_alone(hashes):
 
 @given(st.text(max_size=300), st.integers(1, 20), st.integers(1, 5))
 def test_pieces_are_short_lines_out_of_the_text(text, size, most):
-    found = list(pieces(text, TrainConfig(piece_chars=size, max_pieces=most)))
+    found = list(pieces(text, size, most))
     line = " ".join(text.split())
     assert len(found) == min(most, math.ceil(len(line) / size))
     assert all(0 < len(p) <= size and p in line and len(p.splitlines()) <= 1 for p in found)

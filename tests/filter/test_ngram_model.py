@@ -156,18 +156,22 @@ def test_scores_are_those_of_the_file_by_hand(order, texts, tmp_path_factory):
     assert lengths.tolist() == [sum(len(words) + 1 for words in text if words) for text in texts]
 
 
-def test_the_kernel_stays_within_its_arrays(tmp_path):
-    """The kernel as Python, where NumPy checks each index: a full table row, one word, the longest context."""
+def test_the_kernels_stay_within_their_arrays(tmp_path):
+    """As Python, where NumPy checks each index: the smallest tables, a sentence of one word, the longest contexts."""
     model = read_arpa(made(lines_of(5, 60), tmp_path, 5)[1])
     ids, offsets = np.array([5, 2, 3, 4, 5, 6, 7, 8, 2, 2], np.int32), np.array([0, 2, 9, 10])
     found, plain = np.empty(3, np.float32), np.empty(3, np.float32)
     kernels.score(model.keys, model.values, 5, 1, ids, offsets, found)
+    grams, logs = np.array([[1, 2], [2, 1], [1, 1]], np.int32), np.ones((3, 2), np.float32)
+    keys, values = np.zeros(4, np.uint64), np.zeros((4, 2), np.float32)
     with pytest.MonkeyPatch.context() as patch:
         for name in ("_longer", "_slot"):
             patch.setattr(kernels, name, getattr(kernels, name).py_func)
         with np.errstate(over="ignore"):
             kernels.score.py_func(model.keys, model.values, 5, 1, ids, offsets, plain)
+            kernels.enter.py_func(grams, logs, keys, values)
     assert found.tolist() == plain.tolist()
+    assert np.count_nonzero(keys) == values[:, 0].sum() == 3
 
 
 def test_a_model_without_unknown_words_and_without_some_suffixes_is_read(tmp_path):
