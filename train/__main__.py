@@ -26,7 +26,6 @@ COMMANDS = {
     "serve": "serve a model: OpenAI's API and a page to chat on",
     "eval": "loss and perplexity on a packed set",
     "export": "write a model for other programs, such as Ollama",
-    "memory": "what fits: GiB by method and GPU",
     "merge": "merge adapters into their base model, or average checkpoints",
 }
 """Modules of this package with a `main`, and what they do."""

@@ -76,7 +76,8 @@ def log_probs(model: CausalLM, batch: Batch, labels: ChunkedConfig) -> tuple[Ten
     """Summed log-probabilities of the labels of each packed row of `batch.rows`, and their number, both (2P,)."""
     hidden_LD = label_states(model, batch, labels, labels.attend(batch))
     row_L = packed_rows(batch)
-    return row_log_probs(hidden_LD, model.lm_head, batch.counted[1], row_L, len(batch.rows), labels.loss_chunk)
+    chunk = labels.chunk(model.lm_head)
+    return row_log_probs(hidden_LD, model.lm_head, batch.counted[1], row_L, len(batch.rows), chunk)
 
 
 def packed_rows(batch: Batch) -> Tensor:

@@ -180,7 +180,7 @@ class GrpoLoss:
     def log_probs(self, model: CausalLM, batch: Batch) -> Tensor:
         """Log-probability of each token of the answers at the sampling temperature, (L,)."""
         hidden_LD = label_states(model, batch, self.labels, self.labels.attend(batch))
-        targets_L, chunk = batch.counted[1], self.labels.loss_chunk
+        targets_L, chunk = batch.counted[1], self.labels.chunk(model.lm_head)
         return token_log_probs(hidden_LD, model.lm_head, targets_L, chunk, self.config.temperature)
 
     def __call__(self, model: CausalLM, batch: Batch) -> LossSum:

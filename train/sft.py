@@ -20,14 +20,24 @@ from train.engine.device import usable_device
 from train.engine.loop import Loss
 from train.engine.start import RunConfig, configured, finish, prepare
 from train.model.decoder import CausalLM
-from train.model.loss import ChunkedConfig, chunked_loss, head_loss, label_states, liger_loss
+from train.model.loss import (
+    DENSE_SHARE,
+    ChunkedConfig,
+    FusedLoss,
+    chunked_loss,
+    head_loss,
+    label_states,
+    liger_loss,
+)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LabelConfig(ChunkedConfig):
     """How the loss is computed; no value here changes the result, except z_loss."""
 
-    head_loss: Literal["plain", "liger"] = option("plain", "liger: a fused kernel on CUDA, needs liger-kernel")
+    head_loss: Literal["plain", "liger"] = option(
+        "plain", "liger: a fused kernel, where there is CUDA and liger-kernel; else plain"
+    )
     z_loss: float = option(0.0, "weight of log(Z)^2, such as 1e-4, against drifting logits (PaLM, 2022); 0: off")
 
     def __post_init__(self) -> None:
@@ -45,17 +55,25 @@ class SftConfig(RunConfig):
     labels: LabelConfig = section(LabelConfig)
 
 
-def label_loss(config: LabelConfig) -> Loss:
-    """The objective, computed as `config` says: (loss_sum, count) over the labels of a batch."""
+def label_loss(config: LabelConfig, fused: FusedLoss | None = None) -> Loss:
+    """The objective, computed as `config` says: (loss_sum, count) over the labels of a batch.
+
+    `fused` is a kernel for the head and its loss. In batches in which nearly every position counts, as in pretraining,
+    no hidden state is moved: the other positions have the target -100.
+    """
 
     def batch_loss(model: CausalLM, batch: Batch) -> tuple[Tensor, int]:
-        hidden_LD = label_states(model, batch, config, config.attend(batch), filled=True)
-        if config.loss_chunk:
-            hidden_LD, targets_L = hidden_LD[: batch.labels], batch.counted[1]
-            return chunked_loss(hidden_LD, model.lm_head, targets_L, config.loss_chunk, config.z_loss)
-        if config.head_loss != "plain":
-            return liger_loss(hidden_LD.device)(hidden_LD[: batch.labels], model.lm_head, batch.counted[1])
-        return head_loss(hidden_LD, model.lm_head, batch.targets_L, config.z_loss)[0], batch.labels  # padding: loss 0
+        attend, head = config.attend(batch), model.lm_head
+        if batch.labels >= DENSE_SHARE * batch.ids_BT.numel():
+            hidden_LD = model(batch.ids_BT, batch.segments.positions_BT, attend).flatten(0, 1)
+            targets_L = batch.every_target()
+        else:
+            hidden_LD, targets_L = label_states(model, batch, config, attend, filled=True), batch.targets_L
+        if fused:
+            return fused(hidden_LD, head, targets_L)[0], batch.labels
+        if (chunk := config.chunk(head)) < len(targets_L):
+            return chunked_loss(hidden_LD, head, targets_L, chunk, config.z_loss)[0], batch.labels
+        return head_loss(hidden_LD, head, targets_L, config.z_loss)[0], batch.labels
 
     return batch_loss
 
@@ -64,12 +82,10 @@ def objective(config: SftConfig) -> Loss:
     """The loss of the run.
 
     Raises:
-        ConfigError: a kernel that this device or installation does not have.
+        ConfigError: an attention kernel that this device does not have.
     """
-    labels = config.labels.on(usable_device(config.loop.device))
-    if labels.head_loss != "plain":
-        liger_loss(usable_device(config.loop.device))
-    return label_loss(labels)
+    device = usable_device(config.loop.device)
+    return label_loss(config.labels.on(device), liger_loss(device) if config.labels.head_loss == "liger" else None)
 
 
 def main(argv: Sequence[str], prog: str = "python -m train.sft") -> int:

@@ -65,7 +65,7 @@ def pack(tmp_path_factory: pytest.TempPathFactory, tokenizer_folder: Path) -> Pa
         labelled: bool = True,
         vocab_size: int = 300,
         validation: Sequence[Row] = (),
-        **header: int,
+        **header: int | str,
     ) -> Path:
         folder = tmp_path_factory.mktemp("packed")
         copies = folder / "kept" / "tokenizer"
@@ -117,7 +117,14 @@ def _append(writer: PackedWriter, number: int, row: Row) -> None:
     sources["row_key"] = number * 100 + np.arange(len(row))
     sources["row"], sources["segment"] = number, np.arange(len(row))
     sources["tokens"] = np.diff(bounds)
-    writer.append(ids, labels, np.array([len(labels)]), bounds, np.array([len(bounds)]), sources)
+    writer.append(
+        ids if writer.padded else ids[0, : bounds[-1]],
+        labels,
+        np.array([len(labels)]),
+        bounds,
+        np.array([len(bounds)]),
+        sources,
+    )
 
 
 def _random_piece(rng: np.random.Generator, length: int, vocab_size: int = 300) -> Piece:

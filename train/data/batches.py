@@ -12,8 +12,8 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from itertools import islice, pairwise
-from typing import Any, TypeVar
+from itertools import groupby, islice, pairwise
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -50,6 +50,11 @@ class Batch:
     def counted(self) -> tuple[Tensor, Tensor]:
         """`label_pos_L` and `targets_L` without padding."""
         return self.label_pos_L[: self.labels], self.targets_L[: self.labels]
+
+    def every_target(self) -> Tensor:
+        """The target of every position, (B*T,); -100 where it is no label."""
+        label_pos_L, targets_L = self.counted
+        return torch.full_like(self.ids_BT.flatten(), IGNORED).scatter_(0, label_pos_L, targets_L)
 
     def to(self, device: torch.device | str) -> "Batch":
         """The batch on another device."""
@@ -97,12 +102,13 @@ def collate(data: PackedSet | Mixture, micro: MicroBatch, batch_rows: int) -> Ba
 
 def packets(
     data: PackedSet | Mixture, micros: Sequence[MicroBatch], batch_rows: int, label_fill: int = 0, pin: bool = False,
-    flat: bool = False,
+    flat: bool = False, label_sizes: Sequence[int] = (),
 ) -> list[Packet]:  # fmt: skip
     """Micro-batches of `batch_rows` rows each; missing rows are padding, so a bucket has one shape.
 
-    `label_fill` 16 pads labels to the next sixteenth of the positions. With `pin`, tensors are in pinned memory. With
-    `flat`, the rows of a micro-batch become one row without their padding (see `flat_packet`).
+    Labels are padded to the smallest of `label_sizes` that has room for them; beyond these, `label_fill` 16 pads them
+    to the next sixteenth of the positions. With `pin`, tensors are in pinned memory. With `flat`, the rows of a
+    micro-batch become one row without their padding (see `flat_packet`).
 
     Raises:
         IntegrityError: a token outside the vocabulary, or a label on padding, across two sequences or out of order.
@@ -110,7 +116,7 @@ def packets(
     found: dict[int, Packet] = {}
     for width in sorted({m.width for m in micros}):
         here = [i for i, m in enumerate(micros) if m.width == width]
-        block = _Block(mixture(data), [micros[i] for i in here], batch_rows, width, pin)
+        block = _Block(mixture(data), [micros[i] for i in here], batch_rows, width, pin, tuple(label_sizes))
         if flat:
             found |= dict(zip(here, block.flat_packets(), strict=True))
             continue
@@ -141,6 +147,7 @@ class _Block:
     batch_rows: int
     width: int
     pin: bool
+    label_sizes: tuple[int, ...] = ()
 
     @property
     def places(self) -> int:
@@ -198,9 +205,9 @@ class _Block:
         for i, own in enumerate(found):
             own -= i * self.places
         counts = [len(own) for own in found]
-        if not unit:
+        if not unit and not self.label_sizes:
             return list(torch.split(self._pinned(labels), counts)), counts
-        return [self._pinned(_filled(own, unit, self.places)) for own in found], counts
+        return [self._pinned(_filled(own, unit or 1, self.places, self.label_sizes)) for own in found], counts
 
     def _pinned(self, values: Array) -> Tensor:
         tensor = torch.from_numpy(values)
@@ -263,8 +270,14 @@ def _gather(data: PackedSet, own: Int64, to: Int64, ids: Array) -> _Part:
 
 
 def _copy(data: PackedSet, own: Int64, to: Int64, ids: Array) -> None:
-    stored, header = np.asarray(data.packed.ids), data.header
-    if len(own) == len(ids) and header.stride == ids.shape[1]:  # all rows, in order
+    stored, header, index = np.asarray(data.packed.ids), data.header, data.packed.ids_index
+    if index is not None:  # rows without padding
+        counts = np.minimum(data.lengths[own], ids.shape[1])
+        ids[to] = header.pad_id
+        at = np.repeat(to * ids.shape[1], counts) + _ranges(np.zeros_like(counts), counts)
+        ids.reshape(-1)[at] = stored[_ranges(_index(index, own)[:, 0], counts)]
+        copied = ids[to]
+    elif len(own) == len(ids) and header.stride == ids.shape[1]:  # all rows, in order
         copied = np.take(stored, own, 0, out=ids, mode="clip")  # the other modes copy twice
     else:
         copied = stored[:, : ids.shape[1]][own]
@@ -349,9 +362,10 @@ def _refused(data: PackedSet, own: Int64) -> IntegrityError:
     )
 
 
-def _filled(label_pos: Array, unit: int, positions: int) -> Array:
-    """Labels, followed by unlabelled positions up to the next multiple of `unit`."""
-    size = min(max(1, -(-len(label_pos) // unit)) * unit, positions)
+def _filled(label_pos: Array, unit: int, positions: int, sizes: Sequence[int] = ()) -> Array:
+    """Labels, then unlabelled positions up to the smallest size with room, beyond these up to a multiple of `unit`."""
+    rounded = max(1, -(-len(label_pos) // unit)) * unit
+    size = min(next((s for s in sizes if s >= len(label_pos)), rounded), positions)
     free = np.ones(positions, np.bool_)
     free[label_pos] = False
     return np.concatenate([label_pos, np.flatnonzero(free)[: size - len(label_pos)]])
@@ -369,8 +383,19 @@ class DataConfig:
 
     batch_rows: int = option(8, "packed rows per micro-batch")
     grad_accum: int = option(1, "micro-batches per optimizer step, shared by all ranks")
+    batch_size_schedule: tuple[str, ...] = option(
+        (), "rows of a micro-batch from a step on, as 0:4,100:8, in place of --batch-rows"
+    )
     weights: tuple[float, ...] = option((), "share of each manifest in the training tokens; none: every row once")
     bucket_sizes: tuple[int, ...] = option((), "row lengths to pad to; default: a quarter, a half and all of seq_len")
+    label_bucket_sizes: tuple[int, ...] = option(
+        (),
+        "pad the labels of a micro-batch to one of these numbers, so that compiled parts see few shapes",
+        result=False,
+    )
+    bin_cache: Literal["mmap", "memory"] = option(
+        "mmap", "memory: read the packed files whole at the start, for slow or remote disks", result=False
+    )
     shuffle_buffer: int = option(65536, "rows that are shuffled together; 0 keeps the order of the file")
     num_workers: int = option(1, "threads that prepare batches; 0: prepare in the main thread", result=False)
     prefetch_steps: int = option(2, "steps that each worker prepares ahead", result=False)
@@ -383,8 +408,31 @@ class DataConfig:
             raise ConfigError("num_workers must be at least 0 and prefetch_steps at least 1")
         if list(self.bucket_sizes) != sorted(set(self.bucket_sizes)) or min(self.bucket_sizes, default=1) < 1:
             raise ConfigError(f"bucket_sizes must be positive and ascending, found {self.bucket_sizes}")
+        if (
+            list(self.label_bucket_sizes) != sorted(set(self.label_bucket_sizes))
+            or min(self.label_bucket_sizes, default=1) < 1
+        ):
+            raise ConfigError(f"label_bucket_sizes must be positive and ascending, found {self.label_bucket_sizes}")
         if not all(0 < w < float("inf") for w in self.weights):
             raise ConfigError(f"weights must be positive, found {self.weights}")
+        steps = [step for step, _ in self.sizes]
+        if steps != sorted(set(steps)) or min(rows for _, rows in self.sizes) < 1:
+            raise ConfigError(f"batch_size_schedule: steps must ascend, rows be at least 1: {self.batch_size_schedule}")
+
+    @property
+    def sizes(self) -> tuple[tuple[int, int], ...]:
+        """The schedule of batch sizes: (first step, rows of a micro-batch), the first at step 0.
+
+        Raises:
+            ConfigError: a part is not STEP:ROWS.
+        """
+        try:
+            given = [(int(step), int(rows)) for step, rows in (part.split(":") for part in self.batch_size_schedule)]
+        except ValueError:
+            raise ConfigError(
+                f"batch_size_schedule: expected STEP:ROWS,..., found {self.batch_size_schedule}"
+            ) from None
+        return tuple(given if given and given[0][0] == 0 else [(0, self.batch_rows), *given])
 
 
 class StepStream(IterableDataset[list[Batch]]):
@@ -406,10 +454,9 @@ class StepStream(IterableDataset[list[Batch]]):
         self.data, self.config, self.first_step = mixture(data), config, first_step
         self.pin, self.label_fill, self.flat = pin, label_fill, flat
         unit = self.data.header.rows_per_unit
-        if config.batch_rows % unit:
+        if odd := [rows for _, rows in config.sizes if rows % unit]:
             raise ConfigError(
-                f"batch_rows {config.batch_rows} would split units of {unit} rows: {self.data.name} needs a "
-                f"multiple of {unit}"
+                f"batch_rows {odd[0]} would split units of {unit} rows: {self.data.name} needs a multiple of {unit}"
             )
         if config.weights and len(config.weights) != len(self.data.manifests):
             raise ConfigError(
@@ -423,10 +470,10 @@ class StepStream(IterableDataset[list[Batch]]):
             self.data.widths(config.bucket_sizes),
             batch_rows=config.batch_rows, grad_accum=config.grad_accum, shuffle_buffer=config.shuffle_buffer,
             seed=(*(int(v, 16) for v in self.data.version.split("+")), seed), rows_per_unit=unit, source_rows=rows,
-            shares=[w / t for w, t in zip(config.weights, tokens, strict=False)])  # fmt: skip
-        self.split = Split(
-            rank=rank, ranks=ranks, grad_accum=config.grad_accum, batch_rows=config.batch_rows, rows_per_unit=unit
-        )
+            shares=[w / t for w, t in zip(config.weights, tokens, strict=False)], sizes=config.sizes)  # fmt: skip
+        most = max(rows for _, rows in config.sizes)
+        self.split = Split(rank=rank, ranks=ranks, grad_accum=config.grad_accum, batch_rows=most, rows_per_unit=unit)
+        """How ranks share the largest steps."""
 
     def epoch_of(self, step: int) -> int:
         """The epoch (from 0) of a step (from 0)."""
@@ -483,10 +530,15 @@ class StepStream(IterableDataset[list[Batch]]):
 
     def _make(self, first: int, many: int) -> list[list[Packet]]:
         """Collate the micro-batches of several steps."""
-        shares = [self.split.of(micros) for micros in self.plan.steps(first, many)]
-        micros = [micro for share in shares for micro in share]
-        made = iter(packets(self.data, micros, self.split.piece_rows, self.label_fill, self.pin, self.flat))
-        return [list(islice(made, len(share))) for share in shares]
+        found: list[list[Packet]] = []
+        rows_of = [self.plan.rows_at(step) for step in range(first, first + many)]
+        for rows, run in groupby(zip(rows_of, self.plan.steps(first, many), strict=True), key=lambda pair: pair[0]):
+            split = replace(self.split, batch_rows=rows)
+            shares = [split.of(micros) for _, micros in run]
+            micros, sizes = [micro for share in shares for micro in share], self.config.label_bucket_sizes
+            made = iter(packets(self.data, micros, split.piece_rows, self.label_fill, self.pin, self.flat, sizes))
+            found += [list(islice(made, len(share))) for share in shares]
+        return found
 
 
 class _Ahead(Iterator[R]):

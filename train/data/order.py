@@ -169,54 +169,102 @@ class Mixed:
         return found, drawn + np.bincount(source, minlength=len(drawn))
 
 
+Sizes = Sequence[tuple[int, int]]
+"""A schedule of batch sizes: (first step, rows of a micro-batch from there on), ascending, the first at step 0."""
+
+
 class StepPlan:
     """All steps of a run: `step(i)` for any i, in any order, from any thread.
 
-    The last step of an epoch takes the remaining micro-batches, so every epoch starts with a new step.
+    The last step of an epoch takes the remaining micro-batches, so every epoch starts with a new step. With a schedule
+    of batch sizes the rows are listed in pieces that divide all sizes, and a step joins pieces of one width.
     """
 
     def __init__(
         self, widths: Int64, *, batch_rows: int, grad_accum: int, seed: Key, shuffle_buffer: int = 0,
-        rows_per_unit: int = 1, source_rows: Sequence[int] = (), shares: Sequence[float] = (),
+        rows_per_unit: int = 1, source_rows: Sequence[int] = (), shares: Sequence[float] = (), sizes: Sizes = (),
     ) -> None:  # fmt: skip
-        """`widths` is the bucket of each row; a step has `grad_accum` micro-batches of `batch_rows` rows.
+        """`widths` is the bucket of each row; a step has `grad_accum` micro-batches of `batch_rows` rows, or as `sizes`
+        says.
 
         With `shares` the rows are a mix: source i has `source_rows[i]` rows, in order, and `shares[i]` of those drawn.
         """
-        self.grad_accum, self.rows_per_unit, batch_units = grad_accum, rows_per_unit, batch_rows // rows_per_unit
+        self.grad_accum, self.rows_per_unit = grad_accum, rows_per_unit
+        self.sizes = tuple(sizes) or ((0, batch_rows),)
+        piece = math.gcd(*(rows for _, rows in self.sizes)) // rows_per_unit
         window, units = shuffle_buffer // rows_per_unit, widths.reshape(-1, rows_per_unit).max(1)
-        self.epochs: Epochs | Mixed = Epochs(units, batch_units, window, seed)
+        self.epochs: Epochs | Mixed = Epochs(units, piece, window, seed)
         if shares:
-            self.epochs = Mixed(
-                units, np.array(source_rows) // rows_per_unit, np.array(shares), batch_units, window, seed
-            )
-        self.steps_per_epoch = -(-self.epochs.batches // grad_accum)
+            self.epochs = Mixed(units, np.array(source_rows) // rows_per_unit, np.array(shares), piece, window, seed)
+        self._pieces = [(first, rows // rows_per_unit // piece) for first, rows in self.sizes]
+        """From which step on a micro-batch has so many pieces."""
+        self.steps_per_epoch = self.first_step(1)
+        """Steps of the first epoch, and of every one where the batch size stays."""
         self._lock = threading.Lock()
+
+    def rows_at(self, step: int) -> int:
+        """Rows of a micro-batch of a step."""
+        return next(rows for first, rows in reversed(self.sizes) if first <= step)
 
     def epoch_of(self, step: int) -> int:
         """The epoch (from 0) of a step (from 0)."""
-        return step // self.steps_per_epoch
+        return self._place(step)[0]
+
+    def first_step(self, epoch: int) -> int:
+        """The first step of an epoch (from 0)."""
+        low, high = 0, epoch * self.epochs.batches  # an epoch has no more steps than pieces
+        while low < high:
+            middle = (low + high) // 2
+            low, high = (low, middle) if self._place(middle)[0] >= epoch else (middle + 1, high)
+        return low
+
+    def _place(self, step: int) -> tuple[int, int, int]:
+        """The epoch of a step, its first piece within the epoch, and the pieces of a micro-batch."""
+        epoch, piece, total, at = 0, 0, self.epochs.batches, 0
+        ends = [first for first, _ in self._pieces[1:]] + [step + 1]
+        for (_, many), end in zip(self._pieces, ends, strict=True):
+            each, steps = many * self.grad_accum, min(step, end) - at
+            left = -(-(total - piece) // each)  # steps to the end of the epoch
+            if steps < left:
+                piece += steps * each
+            else:
+                whole, within = divmod(steps - left, -(-total // each))
+                epoch, piece = epoch + 1 + whole, within * each
+            at = min(step, end)
+            if step < end:
+                break
+        return epoch, piece, many
 
     def step(self, step: int) -> list[MicroBatch]:
         """The micro-batches of a step."""
         return self.steps(step, 1)[0]
 
     def steps(self, first: int, count: int) -> list[list[MicroBatch]]:
-        """The micro-batches of `count` steps in a row; together they cost little more than one step."""
+        """The micro-batches of `count` steps in a row."""
         found: list[list[MicroBatch]] = []
-        each = self.grad_accum
-        while len(found) < count:
-            epoch, within = divmod(first + len(found), self.steps_per_epoch)
-            many = min(count - len(found), self.steps_per_epoch - within)
+        for step in range(first, first + count):
+            epoch, piece, many = self._place(step)
+            last = min(piece + many * self.grad_accum, self.epochs.batches)
             with self._lock:  # one thread makes the list of an epoch
-                units = self.epochs.of(epoch, within * each, (within + many) * each)
-            micros = [MicroBatch(self._rows(u.rows), u.width) for u in units] if self.rows_per_unit > 1 else units
-            found += [micros[i * each : (i + 1) * each] for i in range(many)]
+                units = self.epochs.of(epoch, piece, last)
+            micros = units if many == 1 else _joined(units, self.rows_at(step) // self.rows_per_unit)
+            found.append(
+                [MicroBatch(self._rows(u.rows), u.width) for u in micros] if self.rows_per_unit > 1 else micros
+            )
         return found
 
     def _rows(self, units: Int64) -> Int64:
         rows: Int64 = (units[:, None] * self.rows_per_unit + np.arange(self.rows_per_unit)).ravel()
         return rows
+
+
+def _joined(pieces: Sequence[MicroBatch], most: int) -> list[MicroBatch]:
+    """Pieces of one width joined to micro-batches of up to `most` units; wide ones first."""
+    found = []
+    for width in sorted({p.width for p in pieces}, reverse=True):
+        units = np.concatenate([p.rows for p in pieces if p.width == width])
+        found += [MicroBatch(units[i : i + most], width) for i in range(0, len(units), most)]
+    return found
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -8,7 +8,7 @@ import os
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any, Literal
@@ -24,6 +24,8 @@ from datakit.pack.format import SOURCE_DTYPE, Header, Packed
 from train.data.order import Int64
 
 Part = Literal["packed", "validation"]
+FORMATS = ("bin2d", "bin")
+"""Formats of packed sets that are trained on: rows with a stride, or without padding."""
 VERIFY_HELP = "check every byte of the data against its checksum before the first step, at 1 GB/s a core or more"
 SLOW_MB = 5000
 """Megabytes whose check is announced, because it takes seconds."""
@@ -98,13 +100,16 @@ class PackedSet:
     tokenizer_files: tuple[Path, ...]
 
     @classmethod
-    def open_all(cls, manifest: Path, part: Part = "packed", verify: bool = True) -> list["PackedSet"]:
+    def open_all(
+        cls, manifest: Path, part: Part = "packed", verify: bool = True, in_memory: bool = False
+    ) -> list["PackedSet"]:
         """Map the rows of a pack manifest, one set per row length, shortest first; empty sets are skipped.
 
-        `part` is the training data (`packed`) or the validation split, if there is one.
+        `part` is the training data (`packed`) or the validation split, if there is one. With `in_memory` the files are
+        read whole instead of mapped.
 
         Raises:
-            ManifestError: not a pack manifest in bin2d format, or no rows or labels.
+            ManifestError: not a pack manifest in format bin2d or bin, or no rows or labels.
             IntegrityError: files are missing or changed (`bring`).
         """
         fetch(manifest)
@@ -113,16 +118,17 @@ class PackedSet:
         if part == "validation" and found.stage == "pack" and not packed:
             raise ManifestError(f"{manifest}: has no validation rows; pack with, for example, --validation 0.01")
         headers = packed.get("buckets", [packed])
-        if found.stage != "pack" or any(h.get("prefix") is None or h.get("format") != "bin2d" for h in headers):
+        if found.stage != "pack" or any(h.get("prefix") is None or h.get("format") not in FORMATS for h in headers):
             raise ManifestError(
-                f"{manifest}: expected the manifest of a pack stage in bin2d format, found stage {found.stage!r} with "
-                f"format {packed.get('format')!r}; run `datakit pack --format bin2d` first"
+                f"{manifest}: expected the manifest of a pack stage in format bin2d or bin, found stage "
+                f"{found.stage!r} with format {packed.get('format')!r}; run `datakit pack --format bin2d` first"
             )
         folder = data_dir(manifest, found)
         bring([manifest], verify)
         tokenizer = dict(found.facts.get("tokenizer", {}))
         files = tuple(folder / f for f in tokenizer.pop("files", ()))
         mapped = [p for h in headers if (p := Packed.open(folder / h["prefix"])).header.num_samples]
+        mapped = [_in_memory(p) for p in mapped] if in_memory else mapped
         if not mapped:
             raise ManifestError(f"{manifest}: has no rows, so there is nothing to train on")
         if not any(p.labels is None or len(p.labels) for p in mapped):
@@ -156,6 +162,16 @@ class PackedSet:
         """The header of the rows."""
         return self.packed.header
 
+    def ids_of(self, row: int) -> Int64:
+        """The real tokens of a row."""
+        return self.packed.ids_of(row).astype(np.int64)
+
+
+def _in_memory(packed: Packed) -> Packed:
+    """The same rows, read into memory."""
+    mapped = {f.name: getattr(packed, f.name) for f in fields(packed)}
+    return replace(packed, **{name: np.array(v) for name, v in mapped.items() if isinstance(v, np.ndarray)})
+
 
 def _real_lengths(manifest: Path, packed: Packed) -> Int64:
     index = np.asarray(packed.segment_index).astype(np.int64)
@@ -181,7 +197,7 @@ class Mixture:
             _check_alike(self.sets[0], other)
 
     @classmethod
-    def open(cls, manifests: Sequence[Path], verify: bool = True) -> "Mixture":
+    def open(cls, manifests: Sequence[Path], verify: bool = True, in_memory: bool = False) -> "Mixture":
         """Map the rows of several pack manifests.
 
         Raises:
@@ -191,7 +207,7 @@ class Mixture:
         """
         if len(set(manifests)) != len(manifests):
             raise ConfigError(f"--manifest has one manifest twice: {', '.join(map(str, manifests))}")
-        return cls(tuple(s for m in manifests for s in PackedSet.open_all(m, verify=verify)))
+        return cls(tuple(s for m in manifests for s in PackedSet.open_all(m, "packed", verify, in_memory)))
 
     @property
     def manifests(self) -> list[Path]:

@@ -136,8 +136,7 @@ def save(
         numbered = f"-{ranks.rank + 1:05d}-of-{parts:05d}" if parts > 1 else ""
         if ranks.rank < parts:
             save_file(_optimizer_tensors(model, optimizer), own / f"optimizer{numbered}.safetensors")
-        if ranks.first:
-            save_file(rng or rng_tensors(), own / "rng.safetensors")
+        save_file(rng or rng_tensors(), own / _rng_file(ranks.rank))
         return {file.name: _finished(file) for file in sorted(own.iterdir())}
 
     def seal(files: dict[str, str]) -> None:
@@ -203,8 +202,15 @@ def rng_tensors() -> dict[str, Tensor]:
     return states
 
 
-def restore(path: Path, model: CausalLM, optimizer: Optimizers) -> None:
+def _rng_file(rank: int) -> str:
+    """The file with the generator states of a rank: each rank draws its own numbers (dropout, answers of GRPO)."""
+    return f"rng-{rank:05d}.safetensors" if rank else "rng.safetensors"
+
+
+def restore(path: Path, model: CausalLM, optimizer: Optimizers, rank: int = 0) -> None:
     """Load weights, optimizer state and generator states of a checked checkpoint.
+
+    A rank that was not there when it was written keeps its own generator states.
 
     Raises:
         ModelError: the checkpoint belongs to a model with other tensors.
@@ -217,16 +223,20 @@ def restore(path: Path, model: CausalLM, optimizer: Optimizers) -> None:
         found.add(name)
     for name in parameters.keys() - found:
         _check_shape(path, name, None, parameters[name])
+    fused = {p for group in optimizer.param_groups if group.get("fused") for p in group["params"]}
     for file in path.glob("optimizer*.safetensors"):
         with safe_open(file, "pt") as values:
             for key in values.keys():  # noqa: SIM118
                 name, _, part = key.rpartition("/")
                 value, parameter = values.get_tensor(key), parameters[name]
-                if value.ndim == 0:  # the step; bitsandbytes counts it as an int
-                    optimizer.state[parameter][part] = value if value.is_floating_point() else value.item()
+                if value.ndim == 0:  # the step; bitsandbytes counts it as an int, a fused kernel on the device
+                    counted = value.to(parameter.device) if parameter in fused else value
+                    optimizer.state[parameter][part] = counted if value.is_floating_point() else value.item()
                 else:
                     optimizer.state[parameter][part] = like(parameter, value.to(parameter.device))
-    rng = load_file(path / "rng.safetensors")
+    if not (path / _rng_file(rank)).is_file():
+        return
+    rng = load_file(path / _rng_file(rank))
     torch.set_rng_state(rng["cpu"])
     if "cuda" in rng and torch.cuda.is_available():
         torch.cuda.set_rng_state(rng["cuda"])

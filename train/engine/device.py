@@ -18,13 +18,19 @@ def usable_device(name: str, threads: int = 0) -> torch.device:
         torch.set_num_threads(threads)
     try:
         device = torch.device(("cuda" if torch.cuda.is_available() else "cpu") if name == "auto" else name)
-        if device.type == "cuda" and device.index is None and "LOCAL_RANK" in os.environ:
-            device = torch.device("cuda", int(os.environ["LOCAL_RANK"]))  # each process on a machine has its own GPU
-            torch.cuda.set_device(device)
+        if device.type == "cuda":
+            if device.index is None:  # each process on a machine has its own GPU
+                device = torch.device("cuda", int(os.environ.get("LOCAL_RANK", 0)))
+            torch.cuda.set_device(device)  # kernels and streams that name no device are on this one
         torch.empty(1, device=device)
     except (RuntimeError, AssertionError) as e:
         raise ConfigError(f"--device {name}: cannot be used here ({str(e).splitlines()[0]})") from None
     return device
+
+
+def allow_tf32(allowed: bool) -> None:
+    """Whether CUDA computes fp32 products in TF32, in training, evaluation and generation alike."""
+    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = allowed
 
 
 def need_compiler(device: torch.device) -> None:

@@ -11,9 +11,11 @@ Only rank 0 prints and writes, but slices are saved by all ranks: each writes so
 
 import atexit
 import contextlib
+import itertools
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any, TypeVar
@@ -32,6 +34,8 @@ from train.model.decoder import CausalLM
 from train.model.lora import trained
 
 T = TypeVar("T")
+_LONG = itertools.count()
+"""Numbers of the calls of `long_by_first`, the same on all ranks."""
 BUCKET_BYTES = 25 << 20
 """Size of the gradient buckets of one all-reduce; torch's default."""
 
@@ -75,7 +79,8 @@ class Ranks:
         if not dist.is_initialized():
             with found.network_errors():
                 backend = "nccl" if device.type == "cuda" else "gloo"
-                dist.init_process_group(backend, timeout=timeout)
+                own = device if device.type == "cuda" else None  # else NCCL guesses it at the first collective
+                dist.init_process_group(backend, timeout=timeout, device_id=own)
             atexit.register(lambda: dist.is_initialized() and dist.destroy_process_group())
             if not found.first:
                 sys.stdout = open(os.devnull, "w")  # noqa: SIM115
@@ -110,16 +115,19 @@ class Ranks:
                 f"checkpoint with --resume"
             ) from None
 
-    def sums(self, values: Iterable[float | Tensor]) -> list[float]:
-        """Each value summed over the ranks. Values on a device are read together: one wait for all."""
-        found = [v.detach().double() if isinstance(v, Tensor) else v for v in values]
-        if self.size == 1 and not any(isinstance(v, Tensor) for v in found):
-            return [float(v) for v in found]
-        tensor = torch.stack([torch.as_tensor(v, dtype=torch.float64, device=self.device) for v in found])
-        with self.network_errors():
-            if self.size > 1:
-                dist.all_reduce(tensor)
-            return [float(v) for v in tensor.tolist()]
+    def sums(self, values: Iterable[float]) -> list[float]:
+        """Each value summed over the ranks."""
+        found = list(map(float, values))
+        return self.summed(found).tolist() if self.size > 1 else found
+
+    def summed(self, numbers: Sequence[float], tensors: Sequence[Tensor] = ()) -> Tensor:
+        """Numbers, then tensors on the device, each summed over the ranks: fp64, flat, on the device; nothing waits."""
+        flat = [torch.tensor(numbers, dtype=torch.float64).to(self.device, non_blocking=True)]
+        found = torch.cat([*flat, *(t.detach().to(self.device).double().flatten() for t in tensors)])
+        if self.size > 1:
+            with self.network_errors():
+                dist.all_reduce(found)
+        return found
 
     def gathered(self, value: T) -> list[T]:
         """The value of each rank, on every rank."""
@@ -165,6 +173,34 @@ class Ranks:
         found: list[Any] = self.together(lambda: does() if self.first else None)
         result: T = found[0]
         return result
+
+    def long_by_first(self, does: Callable[[], T]) -> T:
+        """`by_first` for work that may take longer than ranks wait for each other, such as packing files.
+
+        The other ranks ask the store that they met in, every half second, and not a collective, which would time out.
+        """
+        if self.size == 1:
+            return does()
+        made: list[tuple[Any, Exception | None]] = []
+        key, store = f"datakit/{next(_LONG)}", dist.distributed_c10d._get_default_store()
+        with self.network_errors():
+            if self.first:
+                try:
+                    made.append((does(), None))
+                except Exception as e:
+                    made.append((None, e))
+                store.set(key, "done")
+            while not store.check([key]):
+                time.sleep(0.5)
+
+        def outcome() -> T:
+            found, error = made[0]
+            if error:
+                raise error
+            result: T = found
+            return result
+
+        return self.by_first(outcome)
 
     def share(self, model: nn.Module) -> None:
         """Broadcast the weights of rank 0."""
@@ -241,7 +277,7 @@ def shard(ranks: Ranks, model: CausalLM, precision: str = "fp32") -> None:
         model.to_empty(device=ranks.device)
     for name, p in model.named_parameters():
         assert isinstance(p, DTensor)
-        source = whole[name] if ranks.first else torch.empty(p.shape, device=ranks.device)
+        source = whole[name] if ranks.first else torch.empty(p.shape, dtype=p.dtype, device=ranks.device)
         with ranks.network_errors(), torch.no_grad():
             p.copy_(distribute_tensor(source.to(ranks.device), mesh, p.placements))
 

@@ -192,6 +192,8 @@ class Trainer:
         alone = self.ranks.size == 1 or self.sharded
         self.gradient_sum = None if alone else GradientSum(self.ranks, self.model)
         self.precision = precision(self.loop.dtype, self.device)
+        self.empty_steps: int = self.state.loop.get("empty_steps", 0)
+        """Steps without a label on any rank: their rows change nothing."""
         self.model.checkpoint_every = self.loop.checkpoint_every
         moe = self.model.config.moe
         self.balance: Balance | None = None
@@ -243,35 +245,50 @@ class Trainer:
         return step in (self.total_steps, self.loop.stop_at) or stopping
 
     def _step(self, steps: Iterator[list[Batch]]) -> StepReport:
-        """One optimizer step."""
+        """One optimizer step. The host waits for the device once: for the sums of the step and the gradient's norm."""
         step, begin = self.state.step + 1, time.perf_counter()
         lr = learning_rate(self.optim, step, self.total_steps)
         self.optimizer.set_rate(lr)
         with mark("data", self.device):
             batches = next(steps)
         data_seconds = time.perf_counter() - begin
-        count, sums = self._backward(batches)
-        grad_norm = self._scale_gradients(count)
-        means = {name: total / max(1, count) for name, total in sums.items()}
+        numbers, sums = self._backward(batches)
+        tensors = [*sums.values()] + ([self.balance.counted()] if self.balance else [])
+        found = self.ranks.summed(numbers, tensors)
+        norm = self._scale_gradients(found[0])
+        *values, grad_norm = torch.cat((found, norm.detach().double().view(1))).tolist()  # the one wait of a step
+        (count, stopped, all_tokens, real, labels, flops), values = values[:6], values[6:]
+        self.stopping = stopped > 0
+        means = {name: total / max(1, count) for name, total in zip(sums, values, strict=False)}
         loss = means.pop("loss")
-        skip = self.loss_scale is not None and self.loss_scale.skip
+        skip = count == 0 or (self.loss_scale is not None and self.loss_scale.skip)
         if not (math.isfinite(loss) and (math.isfinite(grad_norm) or skip)):
             self._refuse(step, loss, grad_norm)
         with mark("optimizer", self.device):
-            if math.isfinite(grad_norm):  # else they overflowed, and the step changes nothing but its number
+            if count and math.isfinite(grad_norm):  # else the step changes nothing but its number
                 self.optimizer.step()
             self.optimizer.zero_grad(set_to_none=True)
+        self.empty_steps += count == 0
         self.state = replace(self.state, step=step)
+        means |= {"steps_without_labels": float(self.empty_steps)} if self.empty_steps else {}
         if self.loss_scale:
             means |= {"loss_scale": self.loss_scale.scale, "overflows": float(self.loss_scale.overflows)}
         if self.balance:
-            self.balance.finish(count, self.ranks.sums)
+            self.balance.finish(int(count), values[len(sums) :])
             means["busiest_expert"] = self.balance.busiest()
-        report = self._report(lr, loss, grad_norm, batches, time.perf_counter() - begin, data_seconds)
-        return replace(report, logged=means)
+        return StepReport(
+            step=step, steps=self.total_steps, epoch=self.stream.epoch_of(step - 1) + 1,
+            epochs=self.stream.epoch_of(self.total_steps - 1) + 1, loss=loss, lr=lr, grad_norm=grad_norm,
+            all_tokens=int(all_tokens), real_tokens=int(real), label_tokens=int(labels),
+            seconds=time.perf_counter() - begin, data_seconds=data_seconds, flops=flops,
+            peak_flops=self.peak and self.peak * self.ranks.size, logged=means)  # fmt: skip
 
-    def _backward(self, batches: list[Batch]) -> tuple[int, dict[str, float]]:
-        """Run forward and backward on all micro-batches; returns count and sums of all ranks, with that of the loss."""
+    def _backward(self, batches: list[Batch]) -> tuple[list[float], dict[str, Tensor]]:
+        """Run forward and backward on all micro-batches.
+
+        Returns numbers of this rank: the count, whether it is to stop, tokens (all, real, labels), operations; and the
+        sums of the objective on the device, that of the loss first.
+        """
         total, sums = 0, {"loss": torch.zeros((), dtype=torch.float64, device=self.device)}
         if isinstance(self.loss, StepLoss):
             with autocast(self.device, self.precision):
@@ -294,23 +311,22 @@ class Trainer:
         if self.gradient_sum:
             self.gradient_sum.finish()
         stopped = self.interrupt.signal is not None  # a signal to one rank stops all ranks after this step
-        count_all, stopping, *found = self.ranks.sums([total, stopped, *sums.values()])
-        self.stopping = stopping > 0
-        return int(count_all), dict(zip(sums, found, strict=True))
+        return [total, stopped, *self._amounts(batches)], sums
 
-    def _scale_gradients(self, count: int) -> float:
-        """Divide gradients by the step's count and clip them; returns the norm before clipping."""
+    def _scale_gradients(self, count: Tensor) -> Tensor:
+        """Divide gradients by the step's count and clip them; returns the norm before clipping, on the device."""
         grads = [p.grad for p in self.model.parameters() if p.grad is not None]
         if not grads:
-            return 0.0
+            return count.new_zeros(())
         if self.loss_scale:
             self.loss_scale.unscale(self.optimizer)
-        torch._foreach_div_(grads, float(count))
+        own = [g.to_local() if isinstance(g, DTensor) else g for g in grads]
+        torch._foreach_div_(own, count.clamp(min=1))
         norm = torch.nn.utils.get_total_norm(grads)
         norm = norm.full_tensor() if isinstance(norm, DTensor) else norm
         if self.optim.max_grad_norm:
             torch.nn.utils.clip_grads_with_norm_(self.model.parameters(), self.optim.max_grad_norm, norm)
-        return norm.item()
+        return norm
 
     def _refuse(self, step: int, loss: float, grad_norm: float) -> None:
         described = self.stream.data.describe(self.stream.rows_of(step - 1))
@@ -329,27 +345,20 @@ class Trainer:
             f"{'; '.join(shown)}. Try a lower --lr or --dtype fp32, or look at these rows"
         )
 
-    def _report(
-        self, lr: float, loss: float, grad_norm: float, batches: list[Batch], seconds: float, data_seconds: float
-    ) -> StepReport:
+    def _amounts(self, batches: list[Batch]) -> tuple[int, int, int, float]:
+        """Positions, real tokens, labels and operations of this rank's micro-batches."""
         real = sum(b.real_tokens for b in batches)
         groups, window = [g for b in batches for g in b.segments.groups], self.model.config.window
         whole, far = (sum(s * max(0, w - n) ** 2 for s, w in groups) / (2 * max(1, real)) for n in (0, window))
         flops = self.model.flops_per_token(whole, far) * real
-        tokens = sum(b.ids_BT.numel() for b in batches), real, sum(b.labels for b in batches)
-        *counts, flops = self.ranks.sums([*tokens, flops])
-        all_tokens, real, labels = map(int, counts)
-        return StepReport(
-            step=self.state.step, steps=self.total_steps, epoch=self.stream.epoch_of(self.state.step - 1) + 1,
-            epochs=self.stream.epoch_of(self.total_steps - 1) + 1, loss=loss, lr=lr, grad_norm=grad_norm,
-            all_tokens=all_tokens, real_tokens=real, label_tokens=labels, seconds=seconds, data_seconds=data_seconds,
-            flops=flops, peak_flops=self.peak and self.peak * self.ranks.size)  # fmt: skip
+        return sum(b.ids_BT.numel() for b in batches), real, sum(b.labels for b in batches), flops
 
     def _save(self) -> None:
         if self.saving:
             self.saving.result()  # if that failed, every rank raises the error
         stateful = {"loss_scale": self.loss_scale, "balance": self.balance}
-        loop_state = {name: part.state() for name, part in stateful.items() if part}
+        loop_state: dict[str, Any] = {name: part.state() for name, part in stateful.items() if part}
+        loop_state |= {"empty_steps": self.empty_steps} if self.empty_steps else {}
         whole = self.adapters is not None  # small, and read as one file
         model, optimizer = checkpoint.unshard(self.model, self.optimizer, self.ranks, self.loop.async_save, whole)
         args = self.checkpoints, replace(self.state, loop=loop_state), model, optimizer

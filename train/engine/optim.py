@@ -21,9 +21,10 @@ from train.model.lora import bitsandbytes
 class OptimConfig:
     """Optimizer, learning rate and clipping."""
 
-    optimizer: Literal["adamw", "adamw8bit", "muon"] = option(
+    optimizer: Literal["adamw", "adamw8bit", "muon", "lion", "adafactor"] = option(
         "adamw",
-        "adamw8bit: a quarter of the state, needs bitsandbytes; muon: layers' matrices by Muon, the rest by AdamW",
+        "adamw8bit: a quarter of the state, needs bitsandbytes; muon: layers' matrices by Muon, the rest by AdamW; "
+        "lion: half of the state; adafactor: hardly any",
     )
     lr: float = option(0.0, "peak learning rate; 0: 0.256 / hidden size, for trained weights a share by objective")
     schedule: Literal["cosine", "wsd", "constant"] = option("cosine", "after warmup; wsd: constant, then linear decay")
@@ -35,8 +36,8 @@ class OptimConfig:
     matrix_lr_ratio: float = option(1.0, "learning rate of matrices in the layers, as a multiple")
     scalar_lr_ratio: float = option(1.0, "learning rate of norms, biases and gates, as a multiple")
     weight_decay: float = option(0.01, "weight decay of matrices; norms, biases and embeddings have none")
-    beta1: float = option(0.9, "AdamW's decay of the mean gradient")
-    beta2: float = option(0.95, "AdamW's decay of the mean squared gradient")
+    beta1: float = option(0.9, "decay of the mean gradient (AdamW, Lion)")
+    beta2: float = option(0.0, "decay of the mean squared gradient (AdamW: 0.95), or of Lion's mean (0.99); 0: these")
     momentum: float = option(0.95, "Muon's decay of the mean gradient")
     max_grad_norm: float = option(1.0, "clip gradients to this norm; 0: no clipping")
 
@@ -51,14 +52,20 @@ class OptimConfig:
             raise ConfigError("multiples of the learning rate (*_lr_ratio) must not be negative")
 
 
+RATE_RATIO = {"lion": 0.2, "adafactor": 20.0}
+"""Default peak rate of an optimizer, as a multiple of AdamW's. A step of Lion has the size of the rate in every value,
+so it needs 3 to 10 times less (Chen et al., 2023); Adafactor's rate is relative to a matrix, whose values start near
+0.02 (Shazeer and Stern, 2018). Muon's updates are scaled to AdamW's, so one rate is for both (Liu et al., 2025)."""
+
+
 def peak_rate(config: OptimConfig, hidden_size: int, share: float) -> float:
     """The peak learning rate: `config.lr`, or a default.
 
     For random weights the default is inverse to the width (Yang et al., 2022): 5e-4 at 512, as in minimind. For trained
-    weights it is a share of that, by objective: small models need higher rates there too. Muon's updates are scaled to
-    AdamW's, so one rate is for both (Liu et al., 2025).
+    weights it is a share of that, by objective: small models need higher rates there too. `RATE_RATIO` converts it for
+    other optimizers than AdamW.
     """
-    return config.lr or share * 0.256 / hidden_size
+    return config.lr or share * 0.256 / hidden_size * RATE_RATIO.get(config.optimizer, 1.0)
 
 
 def learning_rate(config: OptimConfig, step: int, total_steps: int) -> float:
@@ -81,8 +88,42 @@ def learning_rate(config: OptimConfig, step: int, total_steps: int) -> float:
     return config.lr * (low + (1 - low) * (1 + math.cos(math.pi * progress)) / 2)
 
 
+class Lion(torch.optim.Optimizer):
+    """p <- (1 - lr * weight_decay) p - lr * sign(beta1 * m + (1 - beta1) g), m <- beta2 * m + (1 - beta2) g.
+
+    Lion (Chen et al., 2023). One mean m for each value: half of the state of AdamW.
+    """
+
+    def __init__(self, groups: list[dict[str, Any]], betas: tuple[float, float]) -> None:
+        super().__init__(groups, {"betas": betas})
+
+    @torch.no_grad()
+    def step(self, closure: None = None) -> None:  # type: ignore[override]
+        """Move every parameter that has a gradient."""
+        for group in self.param_groups:
+            params = [p for p in group["params"] if p.grad is not None]
+            if not params:
+                continue
+            for p in params:
+                self.state[p].setdefault("exp_avg", torch.zeros_like(p))
+            means, grads, (beta1, beta2) = (
+                [self.state[p]["exp_avg"] for p in params],
+                [p.grad for p in params],
+                group["betas"],
+            )
+            signs = torch._foreach_lerp(means, grads, 1 - beta1)
+            torch._foreach_sign_(signs)
+            torch._foreach_mul_(params, 1 - group["lr"] * group["weight_decay"])
+            torch._foreach_add_(params, signs, alpha=-group["lr"])
+            torch._foreach_lerp_(means, grads, 1 - beta2)
+
+
+NEED_WHOLE = (torch.optim.Muon, torch.optim.Adafactor)
+"""Optimizers that look at whole matrices; the others work value by value, and so on slices, too."""
+
+
 class Optimizers:
-    """Several optimizers as one, with shared `state`. Muon needs whole matrices, so sliced ones are gathered for it."""
+    """Several optimizers as one, with shared `state`. Sliced matrices are gathered for those of `NEED_WHOLE`."""
 
     def __init__(self, parts: Sequence[torch.optim.Optimizer]) -> None:
         self.parts = parts
@@ -99,7 +140,7 @@ class Optimizers:
     def step(self) -> None:
         """Update every parameter that has a gradient; with slices all ranks must call this."""
         for part in self.parts:
-            if isinstance(part, torch.optim.Muon) and self.sliced:
+            if isinstance(part, NEED_WHOLE) and self.sliced:
                 self._step_one_by_one(part)
             else:
                 part.step()
@@ -168,9 +209,14 @@ def _groups(model: nn.Module, config: OptimConfig) -> Iterator[dict[str, Any]]:
 
 
 def _parts(groups: list[dict[str, Any]], config: OptimConfig) -> Iterator[torch.optim.Optimizer]:
-    """AdamW (Loshchilov and Hutter, 2019), with state in 8 bits (Dettmers et al., 2022); Muon (Jordan et al., 2024)."""
-    betas = (config.beta1, config.beta2)
-    if config.optimizer == "adamw8bit":
+    """AdamW (Loshchilov and Hutter, 2019), with state in 8 bits (Dettmers et al., 2022); Muon (Jordan et al., 2024);
+    Lion; Adafactor (Shazeer and Stern, 2018)."""
+    betas = (config.beta1, config.beta2 or (0.99 if config.optimizer == "lion" else 0.95))
+    if config.optimizer == "lion":
+        yield Lion(groups, betas)
+    elif config.optimizer == "adafactor":
+        yield torch.optim.Adafactor(groups)
+    elif config.optimizer == "adamw8bit":
         yield bitsandbytes("--optimizer adamw8bit").optim.AdamW8bit(groups, betas=betas, eps=1e-8)
     else:
         by_muon = {"matrix"} if config.optimizer == "muon" else set()

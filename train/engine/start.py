@@ -28,7 +28,7 @@ from datakit.storage import locked
 from train.data.batches import LABEL_FILL, DataConfig, StepStream
 from train.data.packed import Mixture, PackedSet, bring, place_of
 from train.engine import checkpoint, flags
-from train.engine.device import precision, usable_device
+from train.engine.device import allow_tf32, precision, usable_device
 from train.engine.distributed import Ranks, RanksConfig, shard
 from train.engine.evaluator import Evaluator, EvaluatorConfig
 from train.engine.log import TrackConfig
@@ -242,9 +242,9 @@ def open_data(config: RunConfig) -> Mixture:
     manifests: Sequence[Path] = config.manifests
     ranks = Ranks.join(usable_device(config.loop.device), config.ranks)
     if config.quick.data:
-        manifests = [ranks.by_first(lambda: pack_files(config.quick, config.init, Path(config.loop.out)))]
-    ranks.by_first(lambda: bring(manifests, config.data.verify))
-    data = Mixture.open(manifests, verify=False)
+        manifests = [ranks.long_by_first(lambda: pack_files(config.quick, config.init, Path(config.loop.out)))]
+    ranks.long_by_first(lambda: bring(manifests, config.data.verify))
+    data = Mixture.open(manifests, verify=False, in_memory=config.data.bin_cache == "memory")
     if (found := data.header.rows_per_unit) != config.rows_per_unit:
         raise InputError(
             f"{data.name}: has {found} rows per unit (task {data.header.task!r}), expected {config.rows_per_unit}: "
@@ -263,7 +263,7 @@ def prepare(config: RunConfig, loss: Loss, data: Mixture | None = None, model: C
     """
     device, out = usable_device(config.loop.device, config.loop.threads), Path(config.loop.out)
     ranks = Ranks.join(device, config.ranks)
-    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = config.loop.tf32
+    allow_tf32(config.loop.tf32)
     data = data or open_data(config)
     torch.manual_seed(config.loop.seed)
     model = model or _initial_model(config, data, ranks)
@@ -287,7 +287,7 @@ def prepare(config: RunConfig, loss: Loss, data: Mixture | None = None, model: C
     if config.evaluator.eval_every:
         evaluator = Evaluator.of(config.evaluator, data, config.data, *how, packed=config.needs_data)
     steps = config.loop.steps or _optimal_steps(config, model, stream)
-    steps = steps or config.loop.epochs * stream.plan.steps_per_epoch
+    steps = steps or stream.plan.first_step(config.loop.epochs)
     if config.optim.head_lr_ratio != 1 and model.config.tied_embeddings:
         raise ConfigError("head_lr_ratio: the output head of this model is its embedding matrix; use embed_lr_ratio")
     stop_ids: tuple[int, ...] = ()
@@ -320,7 +320,7 @@ def _initial_model(config: RunConfig, data: Mixture, ranks: Ranks) -> CausalLM:
     if not config.ranks.fsdp:
         return make_model(config, data)
     made: list[CausalLM] = []
-    ranks.by_first(lambda: made.append(make_model(config, data)))
+    ranks.long_by_first(lambda: made.append(make_model(config, data)))
     if made:
         return made[0]
     with torch.device("meta"):
@@ -470,7 +470,7 @@ def _resume(
         UsageError: it is beyond the last of the run's `steps`.
     """
     damaged: list[str] = []
-    found = ranks.by_first(lambda: checkpoint.newest(Path(config.loop.out) / "checkpoints", damaged))
+    found = ranks.long_by_first(lambda: checkpoint.newest(Path(config.loop.out) / "checkpoints", damaged))
     for problem in damaged:
         print(f"[train] skipped a damaged checkpoint: {problem}", flush=True)
     if found is None:
@@ -493,7 +493,7 @@ def _resume(
                 f"of one run of {now} {name} (--stop-at ends a run early with its schedule)",
                 flush=True,
             )
-    checkpoint.restore(path, model, optimizer)
+    checkpoint.restore(path, model, optimizer, ranks.rank)
     print(f"[train] resumed from {path}", flush=True)
     return replace(state, step=old.step, loop=old.loop)
 

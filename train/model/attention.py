@@ -178,13 +178,15 @@ def attend_by_mask(q_BHQE: Tensor, k_BKSE: Tensor, v_BKSE: Tensor, mask: Tensor 
 
 def masked_attention(segments: Segments) -> Attend:
     """The reference: a query sees its own sequence up to itself; padding sees only padding."""
-    sequence, at_T = segments.sequence_BT, torch.arange(segments.sequence_BT.shape[1])
+    sequence, masks = segments.sequence_BT, dict[int, Tensor]()
+    at_T = torch.arange(sequence.shape[1], device=sequence.device)
     same_B1TT = (sequence[:, :, None] == sequence[:, None, :])[:, None]
 
     def attend(q_BTHE: Tensor, k_BTKE: Tensor, v_BTKE: Tensor, scores: Scores) -> Tensor:
         q, k, v = (x.transpose(1, 2) for x in (q_BTHE, k_BTKE, v_BTKE))
-        mask_B1TT = same_B1TT & sees(at_T, at_T, scores.window).to(sequence.device)
-        return attend_by_mask(q, k, v, mask_B1TT, scores).transpose(1, 2)
+        if scores.window not in masks:  # one for all layers of a kind
+            masks[scores.window] = same_B1TT & sees(at_T, at_T, scores.window)
+        return attend_by_mask(q, k, v, masks[scores.window], scores).transpose(1, 2)
 
     return attend
 
@@ -366,12 +368,20 @@ def auto_attention(segments: Segments) -> Attend:
 
 
 def sequence_bounds(segments: Segments) -> tuple[Tensor, int]:
-    """Flat starts of all sequences and the end (int32), and the longest length; each padding position is a sequence."""
-    positions_N = segments.positions_BT.flatten()
-    # the number is known, so the host does not wait for the device
-    number = sum(s for s, _ in segments.groups) + len(positions_N) - len(segments.tokens_N)
-    starts = torch.nonzero_static(positions_N == 0, size=number).flatten()
-    return F.pad(starts, (0, 1), value=len(positions_N)).int(), max((w for _, w in segments.groups), default=1)
+    """Flat starts of all sequences, then the number of positions (int32, S + B + 1), and a bound of their lengths.
+
+    The padding at the end of a row is one sequence more. S + B is the most that there can be, and known on the host, so
+    that it need not wait for the device; what is left over are sequences without a position at the end.
+    """
+    sequence_BT = segments.sequence_BT
+    rows, width = sequence_BT.shape
+    begins_BT = torch.ones_like(sequence_BT, dtype=torch.bool)
+    begins_BT[:, 1:] = sequence_BT[:, 1:] != sequence_BT[:, :-1]
+    most, places = sum(s for s, _ in segments.groups) + rows, rows * width
+    starts = torch.nonzero_static(begins_BT.flatten(), size=most, fill_value=places).flatten()
+    padding = min(width, places - len(segments.tokens_N))
+    longest = max((min(w, width) for _, w in segments.groups), default=1)
+    return F.pad(starts, (0, 1), value=places).int(), max(longest, padding)
 
 
 ATTENTIONS: dict[str, Callable[[Segments], Attend]] = {

@@ -161,7 +161,8 @@ class RMSNorm(nn.Module):
         # the fused kernel needs input and weight of one dtype
         weight = (self.weight + self.offset if self.offset else self.weight).to(x.dtype)
         if x.device.type != "cpu" or torch.compiler.is_compiling():
-            return F.rms_norm(x, weight.shape, weight, self.eps)
+            with torch.autocast(x.device.type, enabled=False):  # autocast of CUDA would make it fp32, and all after it
+                return F.rms_norm(x, weight.shape, weight, self.eps)
         normed: Tensor = _CpuRMSNorm.apply(x, weight, self.eps)  # type: ignore[no-untyped-call]
         return normed
 
@@ -241,9 +242,18 @@ class MLP(nn.Module):
         return self.through(x_BTD, *(self._modules[name] for name in self.matrices))  # type: ignore[arg-type]
 
 
+class LayerNorm(nn.LayerNorm):
+    """torch's, in the dtype of its input: autocast of CUDA would make it fp32, and all after it."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        """The same shape and dtype."""
+        with torch.autocast(x.device.type, enabled=False):
+            return F.layer_norm(x, self.normalized_shape, self.weight.to(x.dtype), self.bias.to(x.dtype), self.eps)
+
+
 def norm_of(c: ModelConfig, width: int) -> nn.Module:
     """A norm over `width` values."""
-    return RMSNorm(width, c.norm_eps, c.norm_offset) if c.norm == "rms" else nn.LayerNorm(width, c.norm_eps)
+    return RMSNorm(width, c.norm_eps, c.norm_offset) if c.norm == "rms" else LayerNorm(width, c.norm_eps)
 
 
 Ropes = dict[str, Rotary]
@@ -441,7 +451,9 @@ class CausalLM(nn.Module):
         for block in blocks:
             x_BTD = self._run(block, block, x_BTD, ropes, attend)
         assert isinstance(last, Block)
-        return self._final(self._run(last, last.at, x_BTD, ropes, attend, at_L, torch.arange(len(at_L)).to(at_L)))
+        return self._final(
+            self._run(last, last.at, x_BTD, ropes, attend, at_L, torch.arange(len(at_L), device=at_L.device))
+        )
 
     def _final(self, x: Tensor) -> Tensor:
         """The final norm; logits that are divided are divided here, before the head."""
@@ -462,7 +474,8 @@ class CausalLM(nn.Module):
         """The embedded tokens (B, T, D), and the rotary tables."""
         x_BTD = self.model.embed_tokens(ids_BT)
         if self.config.embedding_scale != 1:
-            x_BTD = x_BTD * torch.tensor(self.config.embedding_scale).to(x_BTD.dtype)  # rounded like the weights
+            # rounded like the weights, as a number: a tensor would be copied to the device in each pass
+            x_BTD = x_BTD * torch.tensor(self.config.embedding_scale, dtype=x_BTD.dtype, device="cpu").item()
         if self.model.embed_positions is not None:
             x_BTD = x_BTD + self.model.embed_positions(positions_BT)
         kind: Any = x_BTD.device.type

@@ -12,7 +12,7 @@ Shapes: B rows, T positions, N flat positions, D hidden, X experts, A active exp
 token and one of its experts.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any
@@ -88,7 +88,9 @@ class MoE(nn.Module):
         pairs_M, places_M = flat_M.argsort(stable=True), torch.arange(len(flat_M), device=flat_M.device)
         x_MD = x_ND[:, None].expand(*chosen_NA.shape, x_ND.shape[-1]).flatten(0, 1)
         x_MD = move_rows(x_MD, pairs_M, places_M, len(flat_M))
-        counts_X = torch.bincount(flat_M, minlength=len(self.experts))
+        counts_X = flat_M.new_zeros(len(self.experts)).scatter_add_(
+            0, flat_M, torch.ones_like(flat_M)
+        )  # bincount waits
         made_MD = self.grouped(x_MD, counts_X) if self._can_group(x_MD) else self.segmented(x_MD, counts_X)
         return move_rows(made_MD, places_M, pairs_M, len(flat_M)).view(*chosen_NA.shape, -1)
 
@@ -168,10 +170,14 @@ class Balance:
         self._tokens += batch.real_tokens
         return torch.stack(terms).mean() * (self.weight * self.labels_per_token)
 
-    def finish(self, labels: int, summed: Callable[[Iterable[float]], Sequence[float]]) -> None:
-        """End a step with this many labels on all ranks; `summed` adds numbers over the ranks."""
-        tokens, *flat = summed([float(self._tokens), *torch.cat([counts_X for _, counts_X in self._step]).tolist()])
-        size = len(self.shares[0])
+    def counted(self) -> Tensor:
+        """The tokens of the step so far, then of each expert of each layer; on the device, to be summed over ranks."""
+        counts = torch.cat([counts_X for _, counts_X in self._step])
+        return torch.cat((torch.full((1,), float(self._tokens), dtype=torch.float64).to(counts), counts))
+
+    def finish(self, labels: int, counted: Sequence[float]) -> None:
+        """End a step with this many labels on all ranks; `counted` is the sum of `counted()` over the ranks."""
+        (tokens, *flat), size = counted, len(self.shares[0])
         if tokens:
             self.shares = [[n / tokens for n in flat[i : i + size]] for i in range(0, len(flat), size)]
             self.labels_per_token = labels / tokens

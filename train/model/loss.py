@@ -6,6 +6,7 @@ through the head: if a tenth of the tokens are labels, the head and the softmax 
 Shapes: B rows, T positions, N = B*T flat positions, L labels, C labels of a chunk, D hidden, V vocabulary.
 """
 
+import contextlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
     from train.model.decoder import CausalLM
 
 IGNORED = -100
+DENSE_SHARE = 0.9
+"""From this share of labels on, a layer at label positions only saves less than the moving of rows costs."""
 
 
 def head_loss(hidden_LD: Tensor, head: nn.Module, targets_L: Tensor, z_weight: float = 0.0) -> tuple[Tensor, int]:
@@ -36,7 +39,7 @@ def head_loss(hidden_LD: Tensor, head: nn.Module, targets_L: Tensor, z_weight: f
     logits_LV = head(hidden_LD).float()
     loss = F.cross_entropy(logits_LV, targets_L, reduction="sum")
     if z_weight:
-        loss = loss + z_weight * logits_LV.logsumexp(-1)[targets_L != IGNORED].square().sum()
+        loss = loss + z_weight * (logits_LV.logsumexp(-1).square() * (targets_L != IGNORED)).sum()
     return loss, len(targets_L)
 
 
@@ -47,11 +50,12 @@ def chunked_loss(
 
     def cross_entropy(logits_CV: Tensor, part: slice) -> tuple[Tensor, Tensor, Tensor]:
         logz_C1, targets_C1 = logits_CV.logsumexp(-1, keepdim=True), targets_L[part, None]
+        counts_C1 = (targets_C1 != IGNORED).float()
+        targets_C1 = targets_C1.clamp(min=0)
         logp_CV = logits_CV - logz_C1
-        loss = z_weight * logz_C1.square().sum() - logp_CV.gather(1, targets_C1).sum()
-        minus_one_C1 = -torch.ones_like(targets_C1, dtype=torch.float32)
-        slopes_CV = logp_CV.exp_().mul_(1 + 2 * z_weight * logz_C1)
-        return loss, loss, slopes_CV.scatter_add_(1, targets_C1, minus_one_C1)
+        loss = (counts_C1 * (z_weight * logz_C1.square() - logp_CV.gather(1, targets_C1))).sum()
+        slopes_CV = logp_CV.exp_().mul_(counts_C1 * (1 + 2 * z_weight * logz_C1))
+        return loss, loss, slopes_CV.scatter_add_(1, targets_C1, -counts_C1)
 
     return chunked_sum(hidden_LD, head, chunk, cross_entropy)[0], len(targets_L)
 
@@ -121,7 +125,8 @@ def row_log_probs(
     `token_log_probs`.
     """
     logp_L = token_log_probs(hidden_LD, head, targets_L, chunk)
-    return logp_L.new_zeros(rows).index_add(0, row_L, logp_L), torch.bincount(row_L, minlength=rows)
+    counts = row_L.new_zeros(rows).scatter_add_(0, row_L, torch.ones_like(row_L))  # bincount waits for the device
+    return logp_L.new_zeros(rows).index_add(0, row_L, logp_L), counts
 
 
 def token_log_probs(
@@ -136,7 +141,7 @@ def token_log_probs(
     def losses(hidden_CD: Tensor, targets_C: Tensor) -> Tensor:
         return F.cross_entropy(head(hidden_CD).float() / temperature, targets_C, reduction="none")
 
-    if chunk and len(targets_L):
+    if 0 < chunk < len(targets_L):
         parts = zip(torch.split(hidden_LD, chunk), torch.split(targets_L, chunk), strict=True)
         return -torch.cat([checkpoint(losses, *part, use_reentrant=False) for part in parts])
     return -losses(hidden_LD, targets_L)
@@ -146,20 +151,22 @@ FusedLoss = Callable[[Tensor, nn.Linear, Tensor], tuple[Tensor, int]]
 """Hidden states (L, D), the head and one target each -> (loss_sum, count)."""
 
 
-def liger_loss(device: torch.device) -> FusedLoss:
+def liger_loss(device: torch.device) -> FusedLoss | None:
     """`head_loss` by the fused kernel of Liger (Hsu et al., 2024), which stores no logits.
 
-    Raises:
-        ConfigError: the package is not installed, or there is no CUDA device.
+    None without CUDA or the package: the plain loss, which has the same value, takes its place, and a line says so.
     """
-    if device.type != "cuda":
-        raise ConfigError(f"--head-loss liger is a CUDA kernel, and this run is on {device.type}; use plain")
-    try:
-        from liger_kernel.transformers.fused_linear_cross_entropy import LigerFusedLinearCrossEntropyLoss
-    except ImportError as e:
-        raise ConfigError(f"--head-loss liger needs the package liger-kernel: pip install it ({e})") from None
+    liger: Any = None
+    with contextlib.suppress(ImportError):
+        import liger_kernel.transformers.fused_linear_cross_entropy as liger
+    if device.type != "cuda" or liger is None:
+        missing = "CUDA" if device.type != "cuda" else "the package liger-kernel"
+        print(
+            f"[train] --head-loss liger needs {missing}: the plain loss, which has the same value, is used", flush=True
+        )
+        return None
     # without accum_dtype, sums of many chunks are rounded to bf16
-    return over_labels(partial(LigerFusedLinearCrossEntropyLoss, reduction="sum", accum_dtype=torch.float32))
+    return over_labels(partial(liger.LigerFusedLinearCrossEntropyLoss, reduction="sum", accum_dtype=torch.float32))
 
 
 def over_labels(kernel: Callable[..., Any]) -> FusedLoss:
@@ -204,11 +211,20 @@ class StatesConfig:
 class ChunkedConfig(StatesConfig):
     """How the loss is computed; no value here changes the result."""
 
-    loss_chunk: int = option(0, "labels with logits in memory at once; 0: all labels of a micro-batch")
+    loss_chunk: int = option(0, "labels with logits in memory at once; 0: as many as take 128 MiB")
 
     def __post_init__(self) -> None:
         if self.loss_chunk < 0:
             raise ConfigError(f"loss_chunk must not be negative, found {self.loss_chunk}")
+
+    def chunk(self, head: nn.Linear) -> int:
+        """`loss_chunk`, or its default for the vocabulary of a head."""
+        return self.loss_chunk or chunk_of(head)
+
+
+def chunk_of(head: nn.Linear) -> int:
+    """How many labels take 128 MiB of logits in fp32, at least 256: smaller products waste the hardware."""
+    return max(256, (1 << 25) // head.weight.shape[0])
 
 
 def label_states(
@@ -216,7 +232,8 @@ def label_states(
 ) -> Tensor:
     """Hidden states at the labels, (L, D); with `filled`, L includes the padding of `label_pos_L`."""
     where = batch.ids_BT, batch.segments.positions_BT
-    if config.label_only and not model.config.moe.num_experts:  # routers see every position
+    few = batch.labels < DENSE_SHARE * batch.ids_BT.numel()
+    if config.label_only and few and not model.config.moe.num_experts:  # routers see every position
         hidden_LD = model.hidden_at(*where, attend, batch.label_pos_L)
         return hidden_LD if filled else hidden_LD[: batch.labels]
     return gathered(model(*where, attend), batch.label_pos_L if filled else batch.counted[0])

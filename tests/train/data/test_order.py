@@ -171,3 +171,38 @@ def test_ranks_share_a_step_whole_and_evenly(
 def test_one_rank_has_the_step_as_it_is() -> None:
     step = [MicroBatch(np.arange(4), 16), MicroBatch(np.arange(4, 6), 64)]
     assert [p.rows.tolist() for p in Split(grad_accum=2, batch_rows=4).of(step)] == [[0, 1, 2, 3], [4, 5]]
+
+
+@given(
+    rows=st.integers(1, 60), sizes=st.lists(st.tuples(st.integers(1, 9), st.sampled_from([2, 4, 6])), max_size=3),
+    grad_accum=st.integers(1, 3), unit=st.sampled_from([1, 2]), seed=st.integers(0, 9),
+)  # fmt: skip
+@settings(max_examples=100, deadline=None)
+def test_a_schedule_of_batch_sizes_uses_every_row_once_an_epoch_and_its_sizes_from_their_steps_on(
+    rows: int, sizes: list[tuple[int, int]], grad_accum: int, unit: int, seed: int
+) -> None:
+    widths = np.repeat(np.random.default_rng(seed).choice([16, 32], rows), unit)
+    starts = np.cumsum([step for step, _ in sizes]).tolist()
+    schedule = [(0, 2), *zip(starts, [size for _, size in sizes], strict=True)]
+
+    def plan() -> StepPlan:
+        return StepPlan(
+            widths, batch_rows=99, grad_accum=grad_accum, seed=(seed,), shuffle_buffer=9, rows_per_unit=unit,
+            sizes=schedule,
+        )  # fmt: skip
+
+    walked, step = plan(), 0
+    for epoch in range(3):
+        assert walked.first_step(epoch) == step
+        seen = []
+        while walked.epoch_of(step) == epoch:
+            size = dict(reversed(schedule))[max(first for first, _ in schedule if first <= step)]
+            assert walked.rows_at(step) == size
+            found = walked.step(step)
+            assert all(len(m.rows) <= size and (widths[m.rows] == m.width).all() for m in found)
+            assert [m.rows.tolist() for m in plan().step(step)] == [m.rows.tolist() for m in found]
+            rows_of_step = sum(len(m.rows) for m in found)
+            assert 0 < rows_of_step <= size * grad_accum
+            seen += [row for m in found for row in m.rows.tolist()]
+            step += 1
+        assert sorted(seen) == list(range(rows * unit))

@@ -163,8 +163,8 @@ def test_a_run_goes_on_with_other_ranks_and_workers_in_the_same_steps(
     seen.mkdir()
     lean = sft.label_loss
 
-    def watched(config: sft.LabelConfig) -> Callable:
-        inner = lean(config)
+    def watched(config: sft.LabelConfig, fused: None) -> Callable:
+        inner = lean(config, fused)
 
         def loss(model: torch.nn.Module, batch: object) -> tuple:
             with (seen / f"{os.getpid()}").open("a") as f:

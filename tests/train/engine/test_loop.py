@@ -64,8 +64,8 @@ def test_a_loss_that_is_not_finite_stops_the_run_and_names_the_rows(manifest: Pa
 def test_gradients_are_clipped_to_the_norm(manifest: Path, tmp_path: Path) -> None:
     run = trainer(manifest, tmp_path / "run", 4, 1)
     batches = next(iter(run.stream))
-    count, _ = run._backward(batches)
-    before = run._scale_gradients(count)
+    (count, *_), _ = run._backward(batches)
+    before = run._scale_gradients(torch.tensor(float(count))).item()
     after = torch.nn.utils.get_total_norm([p.grad for p in run.model.parameters()]).item()
     assert before > 1.0
     assert after == pytest.approx(1.0, rel=1e-4)

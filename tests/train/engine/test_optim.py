@@ -9,7 +9,7 @@ import torch
 from datakit.errors import ConfigError, ModelError
 from train.data.batches import DataConfig
 from train.engine.loop import LoopConfig, Trainer
-from train.engine.optim import OptimConfig, learning_rate, make_optimizer, peak_rate
+from train.engine.optim import Lion, OptimConfig, learning_rate, make_optimizer, peak_rate
 from train.engine.start import RunConfig, prepare
 from train.model.decoder import PRESETS, CausalLM
 from train.sft import LabelConfig, label_loss
@@ -17,7 +17,7 @@ from train.sft import LabelConfig, label_loss
 loss = label_loss(LabelConfig())
 
 WITH_PACKAGE = pytest.mark.skipif(find_spec("bitsandbytes") is None, reason="bitsandbytes is not installed")
-OPTIMIZERS = ["adamw", "muon", pytest.param("adamw8bit", marks=WITH_PACKAGE)]
+OPTIMIZERS = ["adamw", "muon", "lion", "adafactor", pytest.param("adamw8bit", marks=WITH_PACKAGE)]
 SIZE = replace(PRESETS["tiny"], vocab_size=20, num_layers=1, hidden_size=16, head_dim=4, intermediate_size=24)
 
 
@@ -65,6 +65,20 @@ def test_another_optimizer_does_not_go_on_from_a_checkpoint(manifest: Path, tmp_
     run(manifest, tmp_path, OptimConfig(optimizer="muon"), stop_at=1)
     with pytest.raises(ModelError, match="the optimizer 'muon', and this run has 'adamw'"):
         run(manifest, tmp_path, OptimConfig(), resume=True)
+
+
+def test_lion_steps_by_the_sign_of_its_mean() -> None:
+    """The formulas of the paper, step by step in fp64."""
+    generator = torch.Generator().manual_seed(1)
+    p = torch.nn.Parameter(torch.randn(5, 3, generator=generator, dtype=torch.float64))
+    lion = Lion([{"params": [p], "lr": 0.01, "weight_decay": 0.1}], betas=(0.9, 0.99))
+    expected, mean = p.detach().clone(), torch.zeros_like(p)
+    for _ in range(4):
+        p.grad = torch.randn(5, 3, generator=generator, dtype=torch.float64)
+        lion.step()
+        expected -= 0.01 * (torch.sign(0.9 * mean + 0.1 * p.grad) + 0.1 * expected)
+        mean = 0.99 * mean + 0.01 * p.grad
+        torch.testing.assert_close(p.detach(), expected)
 
 
 def test_muon_moves_the_layers_matrices_and_adamw_the_rest() -> None:

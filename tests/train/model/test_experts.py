@@ -112,7 +112,7 @@ def test_the_balance_loss_is_transformers_when_the_step_before_was_like_this_one
     for _ in range(2):
         model(batch.ids_BT, batch.segments.positions_BT, grouped_attention(batch.segments))
         found = balance.loss(batch)
-        balance.finish(batch.labels, list)
+        balance.finish(batch.labels, balance.counted().tolist())
     probs = model.model.layers[0].mlp.routed[0]
     mask = (batch.segments.sequence_BT > 0).long()
     assert mask.min() == 0  # there is padding, which counts nowhere
@@ -145,7 +145,7 @@ def test_the_balance_loss_draws_tokens_from_the_busiest_expert(manifest: Path) -
     for _ in range(3):
         model(batch.ids_BT, batch.segments.positions_BT, grouped_attention(batch.segments))
         (loss := balance.loss(batch)).backward()
-        balance.finish(batch.labels, list)
+        balance.finish(batch.labels, balance.counted().tolist())
         probabilities.append(layer.mlp.routed[0][batch.segments.sequence_BT.flatten() > 0].mean(0))
         with torch.no_grad():
             layer.mlp.gate.weight -= 0.1 * layer.mlp.gate.weight.grad / loss
