@@ -3,7 +3,9 @@
     python -m train.distill --manifest manifests/mydata/pack.json --teacher out/teacher --preset tiny --out out/student
 
 The loss of a label is alpha * CE + (1 - alpha) * T^2 * KL(teacher || student), both distributions at temperature T
-(Hinton et al., 2015); T^2 keeps the scale of the gradient.
+(Hinton et al., 2015); T^2 keeps the scale of the gradient. --hidden-mse-weight and --hidden-cosine-weight add the
+distance of the last hidden states at each label, through a learned linear map where the widths differ (as in FitNets:
+Romero et al., 2015). The map is trained and saved beside the student, and is no part of it.
 
 Shapes: L labels, C labels of a chunk, D hidden, V vocabulary.
 """
@@ -14,7 +16,7 @@ from dataclasses import dataclass, field
 
 import torch
 import torch.nn.functional as F  # noqa: N812
-from torch import Tensor
+from torch import Tensor, nn
 
 from datakit.config import option, section
 from datakit.errors import ConfigError, UsageError
@@ -35,10 +37,19 @@ class TeacherConfig:
     alpha: float = option(0.5, "weight of the cross-entropy; the divergence from the teacher has weight 1 - alpha")
     temperature: float = option(1.5, "temperature of both distributions")
     loss_chunk: int = option(512, "labels with student and teacher logits in memory at once")
+    hidden_mse_weight: float = option(0.0, "weight of the mean squared difference of the last hidden states")
+    hidden_cosine_weight: float = option(0.0, "weight of 1 - cosine of the last hidden states")
 
     def __post_init__(self) -> None:
+        if min(self.hidden_mse_weight, self.hidden_cosine_weight) < 0:
+            raise ConfigError("hidden_mse_weight and hidden_cosine_weight must not be negative")
         if not 0 <= self.alpha <= 1 or self.temperature <= 0 or self.loss_chunk < 1:
             raise ConfigError("alpha must be in 0..1, temperature positive, loss_chunk at least 1")
+
+    @property
+    def compares_hidden(self) -> bool:
+        """Whether hidden states are compared."""
+        return bool(self.hidden_mse_weight or self.hidden_cosine_weight)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -52,6 +63,8 @@ class DistillConfig(RunConfig):
         RunConfig.__post_init__(self)
         if not self.distill.teacher:
             raise UsageError("name the folder of the teacher with --teacher")
+        if self.distill.compares_hidden and (self.lora.lora_rank or self.ranks.fsdp):
+            raise UsageError("--hidden-mse-weight and --hidden-cosine-weight do not go with --lora-rank or --fsdp")
 
 
 def label_losses(
@@ -69,6 +82,21 @@ def label_losses(
     return F.cross_entropy(logits_CV, targets_C, reduction="sum"), divergence * config.temperature**2
 
 
+def hidden_distances(student_LD: Tensor, teacher_LD: Tensor) -> tuple[Tensor, Tensor]:
+    """Sums over labels of the mean squared difference over D, and of 1 - cosine; in fp32."""
+    a_LD, b_LD = student_LD.float(), teacher_LD.float()
+    return (a_LD - b_LD).square().mean(-1).sum(), (1 - F.cosine_similarity(a_LD, b_LD, dim=-1)).sum()
+
+
+def with_hidden_map(student: CausalLM, teacher: CausalLM, seed: int) -> CausalLM:
+    """The student, with a map of its hidden states to the teacher's width where the widths differ."""
+    width, theirs = student.config.hidden_size, teacher.config.hidden_size
+    if width != theirs:
+        student.hidden_map = nn.Linear(width, theirs, bias=False)
+        nn.init.normal_(student.hidden_map.weight, std=width**-0.5, generator=torch.Generator().manual_seed(seed))
+    return student
+
+
 @dataclass(frozen=True, slots=True)
 class DistillLoss:
     """The objective: (loss_sum, label tokens); logs cross-entropy and divergence per label token."""
@@ -84,7 +112,13 @@ class DistillLoss:
             teacher_LD = label_states(self.teacher, batch, self.states, attend)
         hidden_LD = label_states(model, batch, self.states, attend)
         loss_sum, sums = self._labels(model, hidden_LD, teacher_LD, batch.counted[1])
-        return LossSum(loss_sum, batch.labels, dict(zip(("ce", "kl"), sums.unbind(), strict=True)))
+        logged = dict(zip(("ce", "kl"), sums.unbind(), strict=True))
+        if self.config.compares_hidden:
+            student_LD = hidden_LD if model.hidden_map is None else model.hidden_map(hidden_LD)
+            mse, cosine = hidden_distances(student_LD, teacher_LD)
+            loss_sum = loss_sum + self.config.hidden_mse_weight * mse + self.config.hidden_cosine_weight * cosine
+            logged |= {"hidden_mse": mse.detach(), "hidden_cosine": cosine.detach()}
+        return LossSum(loss_sum, batch.labels, logged)
 
     def _labels(
         self, model: CausalLM, hidden_LD: Tensor, teacher_LD: Tensor, targets_L: Tensor
@@ -109,7 +143,10 @@ def main(argv: Sequence[str], prog: str = "python -m train.distill") -> int:
     config = configured(DistillConfig, prog, __doc__, argv)
     states, data = config.labels.on(usable_device(config.loop.device)), open_data(config)
     student = make_model(config, data)
-    teacher = read_frozen(config.distill.teacher, data).to(usable_device(config.loop.device))
+    teacher = read_frozen(config.distill.teacher, data)
+    if config.distill.compares_hidden:
+        student = with_hidden_map(student, teacher, config.loop.seed)
+    teacher = teacher.to(usable_device(config.loop.device))
     return finish(prepare(config, DistillLoss(config.distill, teacher, states), data, student), prog)
 
 

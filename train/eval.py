@@ -13,12 +13,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+import torch
+
 from datakit.config import option
 from datakit.errors import ConfigError, InputError, UsageError
 from train.data.batches import DataConfig
 from train.data.packed import VERIFY_HELP, PackedSet, place_of
 from train.engine import checkpoint, flags
-from train.engine.device import precision, usable_device
+from train.engine.device import allow_tf32, precision, usable_device
 from train.engine.evaluator import Score, evaluate, total
 from train.engine.start import check_fits
 from train.engine.suites import SuiteScore, read_suites, suite_score
@@ -39,7 +41,9 @@ class EvalConfig:
     split: Literal["train", "validation"] = option("train", "part of the manifest")
     max_rows: int = option(0, "rows per row length to evaluate on, evenly spaced; 0: all")
     batch_rows: int = option(8, "packed rows per batch")
-    dtype: Literal["auto", "bf16", "fp32"] = option("fp32", "arithmetic; auto: bf16 where fast")
+    dtype: Literal["auto", "bf16", "fp32"] = option("auto", "arithmetic; auto: bf16 on CUDA, else fp32")
+    tf32: bool = option(False, "on CUDA, compute fp32 products in TF32, as in training")
+    attention: Literal["auto", "grouped", "masked", "flex", "varlen"] = option("auto", "as in training")
     device: str = option("auto", "cpu, cuda, ...; auto: cuda where there is one")
     threads: int = option(0, "CPU threads; 0: all cores")
     verify: bool = option(True, VERIFY_HELP)
@@ -69,7 +73,13 @@ def scores(config: EvalConfig) -> dict[str, Score]:
     for data in sets:
         check_fits(folder, model, data)
     batches = DataConfig(batch_rows=config.batch_rows)
-    return evaluate(model, sets, batches, precision(config.dtype, device), config.max_rows)
+    return evaluate(model, sets, batches, arithmetic(config, device), config.max_rows, attention=config.attention)
+
+
+def arithmetic(config: EvalConfig, device: torch.device) -> str:
+    """The precision of the products, as `precision`; sets TF32."""
+    allow_tf32(config.tf32)
+    return precision(config.dtype if config.dtype != "auto" or device.type == "cuda" else "fp32", device)
 
 
 def suite_scores(config: EvalConfig) -> dict[str, SuiteScore]:
@@ -84,7 +94,7 @@ def suite_scores(config: EvalConfig) -> dict[str, SuiteScore]:
     shots_from = Path(config.shots_from) if config.shots_from else None
     found = read_suites(config.suites, config.shots, shots_from)
     model, tokenizer, _ = load(Path(config.model))
-    model, half = model.to(device), precision(config.dtype, device)
+    model, half = model.to(device), arithmetic(config, device)
     return {s.name: suite_score(model, s, tokenizer, half, new_tokens=config.suite_tokens) for s in found}
 
 

@@ -57,6 +57,12 @@ def export(config: ExportConfig) -> Path:
     if name not in hf.DTYPES:
         raise ModelError(f"dtype {name!r}: expected one of {', '.join(hf.DTYPES)}; name one with --export-dtype")
     dtype, model.config = hf.DTYPES[name], replace(model.config, dtype=name)
+    if hf.family_of(model.config) == hf.OWN:
+        c = model.config
+        raise ModelError(
+            f"{config.checkpoint}: no model of transformers has these options together: logit_softcap "
+            f"{c.logit_softcap}, activation {c.activation}, qk_norm {c.qk_norm}; train.generate and train.serve run it"
+        )
     out.mkdir(parents=True, exist_ok=True)
     if config.to == "hf":
         ids = {"pad_token_id": tokenizer.pad_id, "eos_token_id": tokenizer.eos_id, "bos_token_id": tokenizer.bos_id}

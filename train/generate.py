@@ -19,7 +19,7 @@ from datakit.config import option, section
 from datakit.errors import ConfigError, InputError, ModelError, UsageError
 from datakit.pack.chat import ChatTokenizer
 from train.engine import checkpoint, flags
-from train.engine.device import usable_device
+from train.engine.device import allow_tf32, usable_device
 from train.model import hf, lora
 from train.model.batching import answers, prompt_ids, stream_text
 from train.model.decoder import CausalLM
@@ -40,7 +40,8 @@ class GenerateConfig:
     system: str = option("", "system message before the conversation")
     plain: bool = option(False, "continue the prompt as plain text, without template (always for plain-text models)")
     stop: tuple[str, ...] = option((), "stop strings: an answer ends before the first one; \\n is a new line")
-    dtype: Literal["fp32", "bf16"] = option("fp32", "dtype of the weights; bf16 halves their memory")
+    dtype: Literal["auto", "fp32", "bf16"] = option("auto", "dtype of the weights; auto: bf16 on CUDA, else fp32")
+    tf32: bool = option(False, "on CUDA, compute fp32 products in TF32, as in training")
     device: str = option("auto", "cpu, cuda, ...; auto: cuda where there is one")
     threads: int = option(0, "CPU threads; 0: all cores")
     sample: SampleConfig = section(SampleConfig)
@@ -79,7 +80,9 @@ class Generator:
         plain = config.plain or state.get("task") == "pretrain"
         if plain and config.chat:
             raise UsageError(f"{config.checkpoint}: a plain-text model has no chat turns; use --prompt")
-        dtype = torch.bfloat16 if config.dtype == "bf16" else torch.float32
+        allow_tf32(config.tf32)
+        half = config.dtype == "bf16" or (config.dtype == "auto" and device.type == "cuda")
+        dtype = torch.bfloat16 if half else torch.float32
         return cls(model.to(device, dtype), tokenizer, config, plain)
 
     def prompt_of(self, said: str | Sequence[dict[str, Any]], where: str = "the prompt") -> list[int]:

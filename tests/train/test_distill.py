@@ -143,6 +143,46 @@ def test_a_student_learns_and_resumes(manifest: Path, teacher: Path, narrow: Pat
     assert [json.loads(line)["loss"] for line in lines] == [r["loss"] for r in whole]
 
 
+@pytest.mark.parametrize("width", [32, 48])
+def test_hidden_states_are_compared_as_the_formulas_say(batch: Batch, width: int) -> None:
+    """MSE and 1 - cosine over labels, through a map only where the widths differ; gradients reach the map."""
+    config = TeacherConfig(teacher="-", hidden_mse_weight=0.5, hidden_cosine_weight=2.0)
+    student, teacher = made(0), made(1, hidden_size=width, head_dim=width // 4).requires_grad_(False)
+    student = distill.with_hidden_map(student, teacher, seed=3)
+    assert (student.hidden_map is None) == (width == student.config.hidden_size)
+    with_hidden = DistillLoss(config, teacher)(student, batch)
+    plain = DistillLoss(TeacherConfig(teacher="-"), teacher)(student, batch)
+    attend = masked_attention(batch.segments)
+    s, t = (
+        m(batch.ids_BT, batch.segments.positions_BT, attend).flatten(0, 1)[batch.label_pos_L]
+        for m in (student, teacher)
+    )
+    s = s if student.hidden_map is None else s @ student.hidden_map.weight.T
+    mse = ((s - t) ** 2).sum() / width
+    cosine = (1 - (s * t).sum(1) / (s.norm(dim=1) * t.norm(dim=1))).sum()
+    torch.testing.assert_close(with_hidden.loss_sum, plain.loss_sum + 0.5 * mse + 2.0 * cosine, rtol=1e-5, atol=1e-4)
+    torch.testing.assert_close(with_hidden.logged["hidden_mse"], mse.detach(), rtol=1e-5, atol=1e-4)
+    if student.hidden_map is not None:
+        assert gradients(student, with_hidden.loss_sum)["hidden_map.weight"].abs().max() > 0
+
+
+def test_the_map_of_hidden_states_is_resumed_and_no_part_of_the_model(
+    manifest: Path, teacher: Path, narrow: Path, tmp_path: Path
+) -> None:
+    options = ["--teacher", str(teacher), "--hidden-mse-weight", "1", "--hidden-cosine-weight", "1"]
+    whole = student(manifest, narrow, tmp_path / "whole", *options)
+    assert whole[-1]["hidden_cosine"] < whole[0]["hidden_cosine"]
+    student(manifest, narrow, tmp_path / "parts", *options, "--stop-at", "3")
+    place = tmp_path / "parts" / "checkpoints" / "step_00000003"
+    assert (place / "beside.safetensors").is_file()
+    from train.model.hf import read_model
+
+    assert read_model(place).hidden_map is None
+    assert distill.main(["--resume", "--out", str(tmp_path / "parts")]) == 0
+    lines = (tmp_path / "parts" / "metrics.jsonl").read_text().splitlines()
+    assert [json.loads(line)["loss"] for line in lines] == [r["loss"] for r in whole]
+
+
 def test_splitting_a_step_changes_nothing(manifest: Path, teacher: Path, narrow: Path, tmp_path: Path) -> None:
     common = ["--teacher", str(teacher), "--bucket-sizes", "64"]
     runs = [

@@ -169,8 +169,8 @@ class PackedSet:
 
 def _in_memory(packed: Packed) -> Packed:
     """The same rows, read into memory."""
-    mapped = {f.name: getattr(packed, f.name) for f in fields(packed)}
-    return replace(packed, **{name: np.array(v) for name, v in mapped.items() if isinstance(v, np.ndarray)})
+    read: dict[str, Any] = {f.name: getattr(packed, f.name) for f in fields(packed)}
+    return replace(packed, **{name: np.array(v) for name, v in read.items() if isinstance(v, np.ndarray)})
 
 
 def _real_lengths(manifest: Path, packed: Packed) -> Int64:

@@ -3,6 +3,7 @@
     config.json, model.safetensors, tokenizer files   the model; any reader of Hugging Face folders loads it
     optimizer.safetensors, rng.safetensors            `<parameter>/<state>` and generator states; no pickles
     adapter_config.json, adapter_model.safetensors    with LoRA, instead of the model: only the adapters
+    beside.safetensors                                what is trained with the model and is no part of it (distillation)
     state.json                                        the step, the run's settings and data, SHA-256 of every file
 
 A checkpoint is written to a temporary folder, flushed to disk, then renamed. After a crash an incomplete checkpoint has
@@ -13,6 +14,7 @@ and any reader of Hugging Face folders loads it: `model-00001-of-00002.safetenso
 `optimizer-00001-of-00002.safetensors`. No rank holds more than its share, and all must write to one file system.
 """
 
+import itertools
 import json
 import os
 import shutil
@@ -78,18 +80,22 @@ def unshard(
         return model, optimizer
     named, kind, parts = trained(model), hf.family_of(model.config), ranks.size if sliced and not by_first else 1
     files = hf.files_of(
-        ((hf.stored(name, kind).name, p.numel() * p.element_size()) for name, p in named.items()), parts
+        ((hf.stored(n, kind).name, p.numel() * p.element_size()) for n, p in named.items() if not _beside(n)), parts
     )
     owner = {stored: number % parts for number, names in enumerate(files) for stored in names}
     parameters, state = {}, {}
     for name, p in named.items():
-        mine = owner[hf.stored(name, kind).name] == ranks.rank
+        mine = owner.get(hf.stored(name, kind).name, 0) == ranks.rank
         if mine or sliced:
             weight = nn.Parameter(_whole(p.detach(), mine))
             values = {k: _whole(torch.as_tensor(v), mine) for k, v in optimizer.state.get(p, {}).items()}
         if mine:
             parameters[name], state[weight] = weight, values
     return WholeModel(model.config, parameters, files, min(parts, len(files))), SimpleNamespace(state=state)
+
+
+def _beside(name: str) -> bool:
+    return name.startswith(hf.BESIDE)
 
 
 def _whole(value: Tensor, mine: bool) -> Tensor:
@@ -133,6 +139,9 @@ def save(
             write_model(own, model, tokenizer_files, special, state.stop_ids)
         elif isinstance(model, WholeModel) and ranks.rank < parts:
             hf.write_weights(own, hf.file_tensors(model.parameters, hf.family_of(model.config)), model.files)
+        beside = {n: p.detach().cpu().contiguous() for n, p in model.named_parameters() if _beside(n)}
+        if ranks.first and beside:
+            save_file(beside, own / "beside.safetensors")
         numbered = f"-{ranks.rank + 1:05d}-of-{parts:05d}" if parts > 1 else ""
         if ranks.rank < parts:
             save_file(_optimizer_tensors(model, optimizer), own / f"optimizer{numbered}.safetensors")
@@ -217,7 +226,10 @@ def restore(path: Path, model: CausalLM, optimizer: Optimizers, rank: int = 0) -
     """
     parameters, found = trained(model), set[str]()
     weights = lora.tensors(path)[0].items() if (path / lora.WEIGHTS).is_file() else read_weights(path)
-    for name, value in weights:  # one at a time: a rank with slices has no room for all
+    beside = path / "beside.safetensors"
+    for name, value in itertools.chain(
+        weights, load_file(beside).items() if beside.is_file() else ()
+    ):  # one at a time: a rank with slices has no room for all
         _check_shape(path, name, value, parameters.get(name))
         fill(parameters[name], value)
         found.add(name)

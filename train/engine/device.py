@@ -2,6 +2,8 @@
 
 import os
 import shutil
+import sys
+from pathlib import Path
 
 import torch
 
@@ -31,6 +33,42 @@ def usable_device(name: str, threads: int = 0) -> torch.device:
 def allow_tf32(allowed: bool) -> None:
     """Whether CUDA computes fp32 products in TF32, in training, evaluation and generation alike."""
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = allowed
+
+
+def limit_memory(device: torch.device, limit: float) -> None:
+    """Let this process take no more memory: up to 1 a share of what is free now, above 1 so many GiB; 0: no limit.
+
+    On CUDA it bounds the allocator's memory on the device, else what the process may write to (RLIMIT_DATA). Past it an
+    allocation fails, which ends the command with one clear error.
+    """
+    if not limit:
+        return
+    if device.type == "cuda":
+        free, total = torch.cuda.mem_get_info(device)
+        wanted = limit * free if limit <= 1 else limit * 2**30
+        torch.cuda.set_per_process_memory_fraction(min(1.0, wanted / total), device)
+        return
+    if not Path("/proc/self/status").is_file():
+        raise ConfigError("--memory-limit on CPU needs Linux: remove it, or limit the process from outside")
+    import resource
+
+    def kib(path: str, name: str) -> int:
+        return int(next(line for line in Path(path).read_text().splitlines() if line.startswith(name)).split()[1])
+
+    taken = kib("/proc/self/status", "VmData")
+    wanted = taken + limit * kib("/proc/meminfo", "MemAvailable") if limit <= 1 else limit * 2**20
+    _, hard = resource.getrlimit(resource.RLIMIT_DATA)
+    resource.setrlimit(resource.RLIMIT_DATA, (int(wanted) << 10, hard))
+
+
+def peak_mib(device: torch.device) -> float:
+    """The most memory so far, in MiB: of the device's allocator, or of this process with the files that it maps."""
+    if device.type == "cuda":
+        return torch.cuda.max_memory_allocated(device) / 2**20
+    import resource  # not on Windows
+
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss  # KiB; on macOS bytes
+    return peak / (2**20 if sys.platform == "darwin" else 2**10)
 
 
 def need_compiler(device: torch.device) -> None:

@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy as np
 import torch
-import torch.nn.functional as F  # noqa: N812
 
 from datakit.config import option
 from datakit.errors import ConfigError, InputError, ManifestError, UsageError
@@ -27,9 +26,10 @@ from train.data.packed import Mixture, PackedSet, place_of
 from train.engine.device import autocast
 from train.engine.distributed import Ranks
 from train.engine.suites import Suite, read_suites, suite_score
-from train.model.attention import grouped_attention
+from train.model.attention import ATTENTIONS
 from train.model.batching import answers, prompt_ids
 from train.model.decoder import CausalLM, ModelConfig
+from train.model.loss import chunk_of, token_log_probs
 from train.model.sample import SampleConfig
 
 FILE_BITS = 40
@@ -60,15 +60,16 @@ class Score:
 
 def evaluate(
     model: CausalLM, sets: Sequence[PackedSet], batches: DataConfig, precision: str, max_rows: int = 0,
-    ranks: Ranks | None = None,
+    ranks: Ranks | None = None, attention: str = "auto",
 ) -> dict[str, Score]:  # fmt: skip
     """The score of every source file, by name; every row is predicted once, in file order.
 
-    `batches` gives the batch and bucket sizes. With `max_rows`, evenly spaced batches with about that many rows of each
-    set are predicted; 0: all rows. Ranks share the batches, and all get the whole result.
+    `batches` gives the batch and bucket sizes, `attention` one of `ATTENTIONS`. With `max_rows`, evenly spaced batches
+    with about that many rows of each set are predicted; 0: all rows. Ranks share the batches, and all get the whole
+    result. As in training, the logits of a chunk of labels are in memory at a time.
     """
     found, ranks = dict[str, Score](), ranks or Ranks()
-    parts = [_of_set(model, data, batches, precision, max_rows, ranks) for data in sets]
+    parts = [_of_set(model, data, batches, precision, max_rows, ranks, attention) for data in sets]
     for own in ranks.gathered(parts):
         for name, score in (pair for of_set in own for pair in of_set.items()):
             before = found.get(name, Score(0, 0.0))
@@ -78,7 +79,7 @@ def evaluate(
 
 @torch.no_grad()
 def _of_set(
-    model: CausalLM, data: PackedSet, batches: DataConfig, precision: str, max_rows: int, ranks: Ranks
+    model: CausalLM, data: PackedSet, batches: DataConfig, precision: str, max_rows: int, ranks: Ranks, attention: str
 ) -> dict[str, Score]:
     device = next(model.parameters()).device
     sizes = tuple(s for s in batches.bucket_sizes if s <= data.header.seq_len)
@@ -93,10 +94,10 @@ def _of_set(
         (batch,) = stream.batches(min(i, some - 1) * steps // some)
         with autocast(device, precision):
             here = batch.to(device)
-            attend = grouped_attention(here.segments)
+            attend = ATTENTIONS[attention](here.segments)
             hidden_LD = model.hidden_at(here.ids_BT, here.segments.positions_BT, attend, here.label_pos_L)
-            logits_LV = model.lm_head(hidden_LD).float()
-            losses_L = F.cross_entropy(logits_LV, here.targets_L, reduction="none").cpu().double().numpy()
+            logp_L = token_log_probs(hidden_LD, model.lm_head, here.targets_L, chunk_of(model.lm_head))
+            losses_L = -logp_L.cpu().double().numpy()
         if i >= some:  # with a sharded model all ranks must run as often
             continue
         file_L = files[_sequence_of_labels(data, batch)].astype(int)
@@ -202,11 +203,12 @@ class Evaluator:
     tokenizer: ChatTokenizer | None
     """Of prompts and suites."""
     ranks: Ranks
+    attention: str = "auto"
 
     @classmethod
     def of(
         cls, config: EvaluatorConfig, data: Mixture, batches: DataConfig, precision: str, model: ModelConfig,
-        ranks: Ranks, packed: bool = True,
+        ranks: Ranks, packed: bool = True, attention: str = "auto",
     ) -> "Evaluator":  # fmt: skip
         """The evaluator of a run on `data`; prompts go through the chat template if these are conversations.
 
@@ -228,13 +230,13 @@ class Evaluator:
         sets = list[PackedSet]()
         if packed or config.eval_manifest:
             sets = validation_sets(config, data, model.max_positions, batches.verify, needed=not suites)
-        return cls(config, sets, batches, precision, prompts, suites, tokenizer, ranks)
+        return cls(config, sets, batches, precision, prompts, suites, tokenizer, ranks, attention)
 
     def evaluate(self, model: CausalLM, step: int) -> dict[str, Any]:
         """Evaluate and print; returns the record for eval.jsonl."""
         suites, said, c = dict[str, dict[str, Any]](), list[str](), self.config
         with untouched(model):
-            found = evaluate(model, self.sets, self.batches, self.precision, c.eval_rows, self.ranks)
+            found = evaluate(model, self.sets, self.batches, self.precision, c.eval_rows, self.ranks, self.attention)
             if self.tokenizer:
                 scores = {s.name: suite_score(model, s, self.tokenizer, self.precision) for s in self.suites}
                 suites = {name: score.record() for name, score in scores.items()}

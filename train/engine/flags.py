@@ -211,7 +211,8 @@ def guarded(run: Callable[[Sequence[str]], int]) -> int:
             print(
                 f"error: out of memory: {wanted} do not fit into the free memory of the machine. "
                 f"Training needs less with --loss-chunk 512, with --checkpoint-every 1, or with fewer --batch-rows and "
-                f"more --grad-accum. Saved checkpoints are intact: continue with --resume",
+                f"more --grad-accum; or --memory-limit is too low. Saved checkpoints are intact: continue with "
+                f"--resume",
                 file=sys.stderr,
             )
             return 1

@@ -27,7 +27,7 @@ from datakit.manifest import write_whole
 from datakit.storage import locked
 from train.data.batches import Batch, StepStream
 from train.engine import checkpoint
-from train.engine.device import autocast, need_compiler, precision
+from train.engine.device import autocast, need_compiler, peak_mib, precision
 from train.engine.distributed import GradientSum, Ranks, reshard
 from train.engine.evaluator import Evaluator
 from train.engine.log import Log, StepReport, TrackConfig, mark, peak_flops
@@ -107,7 +107,7 @@ class LoopConfig:
     out: str = option("out/run", "folder for checkpoints, metrics.jsonl and the resolved configuration")
     resume: bool = option(False, "continue from the newest checkpoint in `out`")
     profile: int = option(0, "number of steps to trace, from the third on, into `out`/profile.json; 0: none")
-    save_every: int = option(500, "steps between checkpoints; the last step always gets one")
+    save_every: int = option(500, "steps between checkpoints; the last step always gets one; 0: none, for timing")
     async_save: bool = option(False, "copy a checkpoint to CPU memory, and write it while the training goes on")
     keep_checkpoints: int = option(3, "number of newest checkpoints to keep; 0: all")
     log_every: int = option(1, "steps between log lines; metrics.jsonl has every step")
@@ -120,12 +120,18 @@ class LoopConfig:
     compile: bool = option(False, "compile the layers: takes seconds per bucket; on CPU it needs a C++ compiler")
     device: str = option("auto", "cpu, cuda, ...; auto: cuda where there is one")
     threads: int = option(0, "CPU threads; 0: all cores")
-    step_sleep_ms: float = option(0.0, "pause after each step, to leave time for other work on the machine")
+    step_sleep_ms: float = option(0.0, "pause after a step, to leave time for other work on the machine")
+    step_sleep_every: int = option(1, "steps between such pauses")
+    memory_limit: float = option(
+        0.0,
+        "most memory: up to 1 a share of what is free at the start, above 1 GiB; of the GPU, or of the process; 0: all",
+    )
 
     def __post_init__(self) -> None:
         names = ["steps", "epochs", "stop_at", "keep_checkpoints", "threads", "checkpoint_every", "profile"]
-        if min(getattr(self, name) for name in (*names, "step_sleep_ms")) < 0 or self.save_every < 1:
-            raise ConfigError(f"{', '.join(names)} and step_sleep_ms must be 0 or more, save_every at least 1")
+        names += ["step_sleep_ms", "save_every", "memory_limit"]
+        if min(getattr(self, name) for name in names) < 0 or self.step_sleep_every < 1:
+            raise ConfigError(f"{', '.join(names)} must be 0 or more, step_sleep_every at least 1")
         if self.log_every < 1 or (self.steps == 0 and self.epochs < 1):
             raise ConfigError("log_every must be at least 1, and so must steps or epochs")
 
@@ -216,8 +222,11 @@ class Trainer:
             if self.ranks.first:
                 log = Log(self.out, self.track, self.state.config, self.state.step, self.loop.profile)
                 closing.enter_context(log.closing)
+            first = self.state.step + 1
             while self.state.step < self.total_steps:
                 report = self._step(steps)
+                if report.step == first:
+                    print(f"[train] peak memory of the first step: {peak_mib(self.device):,.0f} MiB", flush=True)
                 if log:
                     log.write(report.step, report.record())
                 done = self._done(report.step)
@@ -229,11 +238,12 @@ class Trainer:
                     reshard(self.model)
                     if log:
                         log.evaluated(report.step, record)
-                if report.step % self.loop.save_every == 0 or done:
+                if self.loop.save_every and (report.step % self.loop.save_every == 0 or done):
                     self._save()
                 if done:
                     break
-                time.sleep(self.loop.step_sleep_ms / 1e3)
+                if report.step % self.loop.step_sleep_every == 0:
+                    time.sleep(self.loop.step_sleep_ms / 1e3)
             if self.saving:
                 self.saving.result()
         return 128 + self.interrupt.signal if self.interrupt.signal else 0

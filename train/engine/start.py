@@ -28,7 +28,7 @@ from datakit.storage import locked
 from train.data.batches import LABEL_FILL, DataConfig, StepStream
 from train.data.packed import Mixture, PackedSet, bring, place_of
 from train.engine import checkpoint, flags
-from train.engine.device import allow_tf32, precision, usable_device
+from train.engine.device import allow_tf32, limit_memory, precision, usable_device
 from train.engine.distributed import Ranks, RanksConfig, shard
 from train.engine.evaluator import Evaluator, EvaluatorConfig
 from train.engine.log import TrackConfig
@@ -38,6 +38,7 @@ from train.model import hf, lora
 from train.model.decoder import PRESETS, CausalLM, ModelConfig, of_depth, resized
 from train.model.experts import MoeConfig
 from train.model.lora import Adapters, LoraConfig
+from train.model.loss import StatesConfig
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -93,8 +94,14 @@ class SizesConfig:
     num_heads: int = option(0, "query heads; each has hidden_size / num_heads values, if one of the two is given")
     num_kv_heads: int = option(0, "key/value heads; default with --num-heads: as many")
     intermediate_size: int = option(0, "inner width of the MLP")
+    qk_norm: bool = option(False, "RMSNorm on the queries and keys of each head (Qwen3)")
+    activation: Literal["silu", "relu2"] = option("silu", "relu2: squared ReLU (So et al., 2021)")
+    logit_softcap: float = option(0.0, "logits are X * tanh(logits / X) (Gemma 2); 0: off")
+    zero_init: bool = option(False, "begin with zeros in the matrices that write to the residual stream")
 
     def __post_init__(self) -> None:
+        if self.logit_softcap < 0:
+            raise ConfigError(f"logit_softcap must not be negative, found {self.logit_softcap}")
         if min(self.depth, self.tokens_per_parameter, *self.sizes().values()) < 0:
             raise ConfigError(f"sizes of a model must not be negative, found {self}")
         if self.depth and self.model_config:
@@ -125,6 +132,10 @@ class SizesConfig:
                 raise ConfigError(f"--hidden-size {width} is not a multiple of --num-heads {heads}")
             given["head_dim"] = width // heads
         found = replace(plain, **given)  # type: ignore[arg-type]
+        if self.qk_norm or self.activation != "silu" or self.logit_softcap:
+            chosen: dict[str, Any] = {"activation": self.activation} if self.activation != "silu" else {}
+            chosen |= {"qk_norm": True} if self.qk_norm else {}
+            found = replace(found, **chosen, logit_softcap=self.logit_softcap or found.logit_softcap)
         if plain.embedding_scale == plain.hidden_size**0.5:  # Gemma
             found = replace(found, embedding_scale=found.hidden_size**0.5)
         if found.num_layers != plain.num_layers and (plain.windowed_layers or plain.plain_layers):
@@ -161,6 +172,7 @@ class RunConfig:
     loop: LoopConfig = section(LoopConfig)
     lora: LoraConfig = section(LoraConfig)
     evaluator: EvaluatorConfig = section(EvaluatorConfig)
+    labels: StatesConfig = section(StatesConfig)
     track: TrackConfig = section(TrackConfig)
     moe: MoeConfig = section(MoeConfig)
     ranks: RanksConfig = section(RanksConfig)
@@ -195,6 +207,8 @@ def finish(trainer: Trainer, prog: str) -> int:
     command, separator, _ = prog.rpartition("." if prog.startswith("python") else " ")
     said = "--chat" if trainer.state.stop_ids else '--prompt "Once upon a time"'
     ended = trainer.state.step == trainer.total_steps
+    if not trainer.loop.save_every:
+        return code
     following = f"{command}{separator}generate --checkpoint {out} {said}" if ended else f"{prog} --out {out} --resume"
     print(f"[train] next: {following}", flush=True)
     return code
@@ -264,6 +278,7 @@ def prepare(config: RunConfig, loss: Loss, data: Mixture | None = None, model: C
     device, out = usable_device(config.loop.device, config.loop.threads), Path(config.loop.out)
     ranks = Ranks.join(device, config.ranks)
     allow_tf32(config.loop.tf32)
+    limit_memory(device, config.loop.memory_limit)
     data = data or open_data(config)
     torch.manual_seed(config.loop.seed)
     model = model or _initial_model(config, data, ranks)
@@ -285,7 +300,7 @@ def prepare(config: RunConfig, loss: Loss, data: Mixture | None = None, model: C
     how = precision(config.loop.dtype, device), model.config, ranks
     evaluator: Evaluator | None = None
     if config.evaluator.eval_every:
-        evaluator = Evaluator.of(config.evaluator, data, config.data, *how, packed=config.needs_data)
+        evaluator = Evaluator.of(config.evaluator, data, config.data, *how, config.needs_data, config.labels.attention)
     steps = config.loop.steps or _optimal_steps(config, model, stream)
     steps = steps or stream.plan.first_step(config.loop.epochs)
     if config.optim.head_lr_ratio != 1 and model.config.tied_embeddings:
@@ -372,7 +387,7 @@ def make_model(config: RunConfig, data: PackedSet | Mixture) -> CausalLM:
         check_fits(folder, model, data, grown=config.resize_vocab)
         return model
     model = CausalLM(_model_config(config, data))
-    model.init_weights(torch.Generator().manual_seed(config.loop.seed))
+    model.init_weights(torch.Generator().manual_seed(config.loop.seed), config.sizes.zero_init)
     return model
 
 
@@ -399,7 +414,9 @@ def _model_config(config: RunConfig, data: PackedSet | Mixture) -> ModelConfig:
     found = replace(preset, vocab_size=rounded, max_positions=max(preset.max_positions, header.seq_len))
     if config.moe.num_experts:
         found = replace(found, moe=config.moe, qk_norm=True)  # Qwen3-MoE
-    hf.family_of(found)
+    if hf.family_of(found) == hf.OWN:
+        print("[train] note: transformers has no model with these options: train.export will refuse it", flush=True)
+        found = replace(found, family=hf.OWN)
     return found
 
 

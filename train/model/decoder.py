@@ -66,7 +66,7 @@ class ModelConfig:
     output_bias: bool = False
     """Bias of the attention's output projection."""
     mlp_bias: bool = False
-    activation: Literal["silu", "gelu_tanh"] = "silu"
+    activation: Literal["silu", "gelu_tanh", "relu2"] = "silu"
     gated: bool = True
     """The MLP has a gate (SwiGLU)."""
     swiglu_limit: float = 0.0
@@ -211,7 +211,11 @@ class _Gated(torch.autograd.Function):
         return torch.ops.aten.silu_backward(grads[0] * up, gate), F.silu(gate).mul_(grads[0])
 
 
-ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"silu": F.silu, "gelu_tanh": partial(F.gelu, approximate="tanh")}
+ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
+    "silu": F.silu,
+    "gelu_tanh": partial(F.gelu, approximate="tanh"),
+    "relu2": lambda x: F.relu(x).square(),  # So et al., 2021
+}
 
 
 class MLP(nn.Module):
@@ -426,6 +430,8 @@ class CausalLM(nn.Module):
         self.tie()
         self.checkpoint_every = 0
         """Every N-th layer recomputes its activations in the backward pass; 0: none."""
+        self.hidden_map: nn.Linear | None = None
+        """Distillation's map of hidden states to the teacher's width: trained and saved, no part of the model."""
         self.random = False
         """Whether layers draw random numbers (dropout of adapters), which a second computation has to repeat."""
 
@@ -499,13 +505,16 @@ class CausalLM(nn.Module):
             block.compile_parts()
 
     @torch.no_grad()
-    def init_weights(self, generator: torch.Generator) -> None:
-        """Normal(0, 0.02), divided by sqrt(2 x layers) where a layer writes to the stream (Radford et al., 2019)."""
+    def init_weights(self, generator: torch.Generator, zero: bool = False) -> None:
+        """Normal(0, 0.02), divided by sqrt(2 x layers) where a layer writes to the stream (Radford et al., 2019).
+
+        With `zero` that is 0: at first, no layer changes the stream (muP: Yang et al., 2022).
+        """
         for name, module in self.named_modules():
             if isinstance(module, nn.Linear | nn.Embedding):
                 out = name.endswith(("o_proj", "down_proj"))
                 std = 0.02 * (1 / (2 * self.config.num_layers) ** 0.5 if out else 1)
-                nn.init.normal_(module.weight, std=std, generator=generator)
+                nn.init.normal_(module.weight, std=0.0 if zero and out else std, generator=generator)
                 if isinstance(module, nn.Linear) and module.bias is not None:
                     nn.init.zeros_(module.bias)
 

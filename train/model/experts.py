@@ -75,7 +75,8 @@ class MoE(nn.Module):
         if self.config.norm_topk:
             weights_NA = weights_NA / weights_NA.sum(-1, keepdim=True)
         self.routed = probs_NX, chosen_NA
-        out_ND = (self._apply_experts(x_ND, chosen_NA) * weights_NA[..., None].to(x_ND.dtype)).sum(1)
+        weighted_NAD = self._apply_experts(x_ND, chosen_NA) * weights_NA[..., None].to(x_ND.dtype)
+        out_ND = weighted_NAD.sum(1, dtype=x_ND.dtype)  # without a dtype, CUDA's autocast makes it fp32
         out: Tensor = out_ND.view_as(x_BTD)
         return out
 

@@ -25,7 +25,8 @@ from train.model.decoder import CausalLM, ModelConfig
 from train.model.experts import MoeConfig
 from train.model.rope import Rope
 
-ACTIVATIONS = {"silu": "silu", "swish": "silu", "gelu_pytorch_tanh": "gelu_tanh", "gelu_new": "gelu_tanh"}
+ACTIVATIONS = {"silu": "silu", "swish": "silu", "gelu_pytorch_tanh": "gelu_tanh", "gelu_new": "gelu_tanh",
+               "relu2": "relu2"}  # fmt: skip
 """`hidden_act` of config.json -> `ModelConfig.activation`."""
 
 
@@ -72,6 +73,8 @@ class Family:
     """The experts' matrices are stored as one, (experts, in, out), with columns of gate and up in turn."""
 
 
+OWN = "datakit"
+"""Our own `model_type`: options together that no architecture of transformers has. Only this trainer reads it."""
 _ACTIVATION_NAMES = {ours: name for name, ours in reversed(ACTIVATIONS.items())}
 COMMON = {
     "vocab_size": Key("vocab_size", ...), "hidden_size": Key("hidden_size", ...),
@@ -152,7 +155,12 @@ FAMILIES = {
             ("model.layers", "transformer.h"), ("model.norm", "transformer.ln_f"), ("input_layernorm", "ln_1"),
             ("post_attention_layernorm", "ln_2"), ("self_attn.o_proj", "attn.c_proj"),
             ("self_attn.qkv_proj", "attn.c_attn"), ("mlp.up_proj", "mlp.c_fc"), ("mlp.down_proj", "mlp.c_proj")),
-        joined=_QKV, transposed=r"\.c_(attn|proj|fc)\.weight$")}  # fmt: skip
+        joined=_QKV, transposed=r"\.c_(attn|proj|fc)\.weight$"),
+    OWN: Family(
+        architecture="DatakitForCausalLM",
+        keys=_BIASES | {
+            "use_qk_norm": Key("qk_norm", False, bool), "final_logit_softcapping": _optional("logit_softcap", 0.0)}),
+}  # fmt: skip
 TEXT_KEYS = ("dtype", "torch_dtype", "tie_word_embeddings", "quantization_config")
 """Keys of a model that reads images, too, which concern its text part."""
 READ = frozenset({"model_type", "dtype", "rope_theta", "rope_parameters", "rope_scaling", "partial_rotary_factor",
@@ -314,7 +322,7 @@ def family_of(c: ModelConfig) -> str:
     plain = c
     if c.moe.num_experts:  # a family stores the width that an expert has
         plain = replace(c, moe=replace(c.moe, expert_size=c.moe.inner_size(c.intermediate_size)))
-    for kind in dict.fromkeys((c.family, "llama", "qwen2", "qwen3", "qwen3_moe")):
+    for kind in dict.fromkeys((c.family, "llama", "qwen2", "qwen3", "qwen3_moe", OWN)):
         with contextlib.suppress(ModelError):
             again = config_from_hf(_written(c, kind), kind)
             if replace(again, moe=again.moe if c.moe.num_experts else plain.moe) == plain:
@@ -478,6 +486,8 @@ def file_tensors(named: Mapping[str, Tensor], kind: str, dtype: torch.dtype | No
     return {name: together(parts).contiguous() for name, parts in pieces.items()}
 
 
+BESIDE = "hidden_map."
+"""What the names of parameters begin with that are trained with a model and are no part of it."""
 Files = list[dict[str, int]]
 """The tensors of each file of weights, by their names in it, with their bytes."""
 
@@ -622,7 +632,8 @@ def write_model(
     if stop_ids and list(stop_ids) != [generation.get("eos_token_id")]:
         generation["eos_token_id"] = list(stop_ids)
     (folder / "generation_config.json").write_text(json.dumps(generation, indent=2) + "\n", encoding="utf-8")
-    tensors = file_tensors(dict(model.named_parameters()), config["model_type"], dtype)
+    own = {name: p for name, p in model.named_parameters() if not name.startswith(BESIDE)}
+    tensors = file_tensors(own, config["model_type"], dtype)
     write_weights(folder, tensors, model.files if isinstance(model, WholeModel) else None)
     copy_files(tokenizer_files, folder)
 

@@ -6,10 +6,10 @@ through the head: if a tenth of the tokens are labels, the head and the softmax 
 Shapes: B rows, T positions, N = B*T flat positions, L labels, C labels of a chunk, D hidden, V vocabulary.
 """
 
-import contextlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 import torch
@@ -156,15 +156,14 @@ def liger_loss(device: torch.device) -> FusedLoss | None:
 
     None without CUDA or the package: the plain loss, which has the same value, takes its place, and a line says so.
     """
-    liger: Any = None
-    with contextlib.suppress(ImportError):
-        import liger_kernel.transformers.fused_linear_cross_entropy as liger
-    if device.type != "cuda" or liger is None:
-        missing = "CUDA" if device.type != "cuda" else "the package liger-kernel"
+    missing = "CUDA" if device.type != "cuda" else "" if find_spec("liger_kernel") else "the package liger-kernel"
+    if missing:
         print(
             f"[train] --head-loss liger needs {missing}: the plain loss, which has the same value, is used", flush=True
         )
         return None
+    import liger_kernel.transformers.fused_linear_cross_entropy as liger
+
     # without accum_dtype, sums of many chunks are rounded to bf16
     return over_labels(partial(liger.LigerFusedLinearCrossEntropyLoss, reduction="sum", accum_dtype=torch.float32))
 

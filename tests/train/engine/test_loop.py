@@ -71,6 +71,57 @@ def test_gradients_are_clipped_to_the_norm(manifest: Path, tmp_path: Path) -> No
     assert after == pytest.approx(1.0, rel=1e-4)
 
 
+def test_a_step_without_labels_is_counted_and_changes_nothing(pack: Callable, tmp_path: Path) -> None:
+    """It was "loss nan": its sums were divided by a count of 0."""
+    rows = [[(list(range(5, 15)), list(range(9)))] if i % 2 else [(list(range(5, 15)), [])] for i in range(4)]
+    run = prepare(
+        RunConfig(
+            manifest=str(pack(rows, seq_len=16)), preset="tiny", optim=OptimConfig(lr=1e-3, warmup_steps=0),
+            data=DataConfig(batch_rows=1, shuffle_buffer=0), loop=LoopConfig(out=str(tmp_path), dtype="fp32", steps=4),
+        ),
+        loss,
+    )  # fmt: skip
+    assert run.run() == 0
+    records = [json.loads(line) for line in (tmp_path / "metrics.jsonl").read_text().splitlines()]
+    assert [r["label_tokens"] for r in records] == [0, 9, 0, 9]
+    assert [r["loss"] for r in records[::2]] == [0.0, 0.0] and [r["grad_norm"] for r in records[::2]] == [0.0, 0.0]
+    assert [r.get("steps_without_labels") for r in records] == [1.0, 1.0, 2.0, 2.0]
+    assert records[3]["loss"] < records[1]["loss"]
+
+
+def test_a_run_for_timing_saves_nothing_and_pauses_as_often_as_asked(
+    manifest: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pauses: list[float] = []
+    monkeypatch.setattr("train.engine.loop.time.sleep", pauses.append)
+    run = trainer(manifest, tmp_path / "run", 4, 1, steps=7, save_every=0, step_sleep_ms=5, step_sleep_every=3)
+    assert run.run() == 0
+    assert not (tmp_path / "run" / "checkpoints").exists()
+    assert pauses == [0.005, 0.005]
+    assert "peak memory of the first step: " in capsys.readouterr().out
+
+
+def test_a_growing_batch_resumes_exactly_and_its_sums_are_right(manifest: Path, tmp_path: Path) -> None:
+    def run(out: Path, rows: int, schedule: tuple[str, ...], **loop: object) -> list[dict]:
+        prepare(
+            RunConfig(
+                manifest=str(manifest), preset="tiny", optim=OptimConfig(lr=1e-3),
+                data=DataConfig(batch_rows=rows, batch_size_schedule=schedule, bucket_sizes=(64,)),
+                loop=LoopConfig(out=str(out), **{"dtype": "fp32", "steps": 6} | loop),
+            ),
+            loss,
+        ).run()  # fmt: skip
+        return [json.loads(line) for line in (out / "metrics.jsonl").read_text().splitlines()]
+
+    whole = run(tmp_path / "whole", 8, ("0:2", "3:4"))
+    run(tmp_path / "parts", 8, ("0:2", "3:4"), stop_at=2)
+    assert [r["loss"] for r in run(tmp_path / "parts", 8, ("0:2", "3:4"), resume=True)] == [r["loss"] for r in whole]
+    small = run(tmp_path / "small", 2, ())
+    assert [r["loss"] for r in whole[:3]] == pytest.approx([r["loss"] for r in small[:3]], abs=1e-6)
+    assert whole[3]["label_tokens"] == sum(r["label_tokens"] for r in small[3:5])
+    assert whole[3]["loss"] != whole[2]["loss"]
+
+
 def test_the_schedule_warms_up_linearly_and_ends_at_its_minimum() -> None:
     config = OptimConfig(lr=1.0, min_lr_ratio=0.1, warmup_steps=4)
     rates = [learning_rate(config, s, 20) for s in range(1, 21)]

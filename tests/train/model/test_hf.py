@@ -32,6 +32,7 @@ KINDS = {
     "LlamaConfig with biases": {
         "attention_bias": True, "mlp_bias": True, "rope_theta": 5e5, "tie_word_embeddings": False,
     },
+    "LlamaConfig relu2": {"hidden_act": "relu2"},
     "LlamaConfig llama3": {"rope_theta": 5e5, "rope_scaling": LLAMA3},
     "LlamaConfig yarn": {"rope_scaling": YARN},
     "LlamaConfig linear": {"rope_scaling": {"type": "linear", "factor": 3.0}},
