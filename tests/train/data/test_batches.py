@@ -84,8 +84,7 @@ def test_a_set_without_labels_or_rows_is_refused(pack: Callable) -> None:
 def test_another_stage_or_format_is_refused_by_name(manifest: Path, tmp_path: Path) -> None:
     found = load(manifest)
     for change in ({"stage": "dedup"}, {"facts": {"packed": {"prefix": "kept/train", "format": "megatron"}}}):
-        values = {n: getattr(found, n) for n in found.__slots__} | change
-        save(tmp_path / "manifest.json", type(found)(**values), {})
+        save(tmp_path / "manifest.json", replace(found, **change), {})
         with pytest.raises(ManifestError, match=(next(iter(change)) == "stage" and "'dedup'") or "'megatron'"):
             PackedSet.open_all(tmp_path / "manifest.json")[0]
 
