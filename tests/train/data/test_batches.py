@@ -174,7 +174,7 @@ def lengths_of(pack: Callable, parts: list[tuple[list, int]]) -> Path:
             target.write_bytes(text.replace(b'"train.', f'"train-{seq_len}.'.encode()) if "meta" in file.name else text)
         headers.append(load(path).facts["packed"] | {"prefix": f"kept/train-{seq_len}"})
     facts = found.facts | {"packed": {"format": "bin2d in several row lengths", "buckets": headers}}
-    changed = type(found)(**{n: getattr(found, n) for n in found.__slots__} | {"facts": facts})
+    changed = replace(found, facts=facts)
     save(made[0], changed, {})
     return made[0]
 
