@@ -165,10 +165,11 @@ class Result:
     files lie in a temporary folder that goes with `close`, at the end of a `with` block, or when the process ends.
     """
 
-    def __init__(self, path: Path, table: pa.Table | None, scratch: "_Scratch | None") -> None:
+    def __init__(self, path: Path, table: pa.Table | None, scratch: "_Scratch | None", source: Any = None) -> None:
         self.dataset = Dataset(path)
         """The same result as it lies on the disk."""
         self._table, self._scratch = table, scratch
+        self._source = source  # a temporary result that was given lives as long as this one
 
     def __repr__(self) -> str:
         rows = self.ledger.rows
@@ -374,7 +375,7 @@ def run_stage_on(
         with _shown(progress) as shown:
             run = Run(layout=layout, executor=Local(workers or all_cores()), progress=shown)
             path = Flow(run=run, recipe=Recipe(dataset=name, tables=sections), flags=flags).stage(stage, inputs)
-        return Result(path, table, scratch)
+        return Result(path, table, scratch, data)
     except BaseException:
         if scratch is not None:
             scratch.close()

@@ -14,21 +14,12 @@ from typing import Any, Final
 Row = dict[str, Any]
 
 SHINGLE_WORDS: Final = 5
-THRESHOLD: Final = 0.75
-"""The similarity from which two rows are near duplicates: the dedup stage's default."""
 SURE: Final = 0.9
 """Planted near duplicates are more similar than this: 14 bands of 8 rows find them with a probability above 0.999."""
+SURE_TURN: Final = 0.78
+"""So is each of their turns to its copy: the least similar turn decides, and the dedup stage's threshold is 0.75."""
 MIN_NEAR_WORDS: Final = 110
 """Rows with fewer words do not become near duplicates: one word would change too many of their shingles."""
-
-DECISIVE: Final = frozenset(
-    [
-        *("no", "not", "never", "none", "nothing", "nor", "neither", "without", "unless", "except", "cannot", "half"),
-        *("one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "first", "second", "third"),
-        *("quarter", "hundred", "thousand", "million", *"不没无非未别否零一二三四五六七八九十百千万亿两半"),
-    ]
-)
-"""Negations and numbers: an answer that lacks one is another answer."""
 
 EXACT: Final = 30
 NEAR: Final = 20
@@ -112,12 +103,19 @@ def _near(row: Row, i: int, rng: random.Random, plan: Plan) -> Row:
     ident = f"copy-near-{i:02d}"
     copy = conversation(ident, _without_a_word(turns(row), rng))
     shorter = conversation(ident, _without_a_word(turns(copy), rng))
-    if i % 2 and jaccard(text(row), text(shorter)) > SURE:
+    if i % 2 and _is_sure(row, shorter):
         copy = shorter
+    assert _is_sure(row, copy), f"{row['id']} makes no sure near duplicate"
     similarity = round(jaccard(text(row), text(copy)), 3)
-    assert SURE < similarity < 1, f"{row['id']} makes no sure near duplicate"
     plan.near_duplicates.append({"id": ident, "of": row["id"], "similarity": similarity})
     return copy
+
+
+def _is_sure(row: Row, copy: Row) -> bool:
+    """Whether the dedup stage must find the copy."""
+    pairs = zip(turns(row), turns(copy), strict=True)
+    changed = [jaccard(one, other) for (_, one), (_, other) in pairs if one != other]
+    return jaccard(text(row), text(copy)) > SURE and min(changed) > SURE_TURN
 
 
 def _without_a_word(said: Sequence[tuple[str, str]], rng: random.Random) -> list[tuple[str, str]]:
@@ -125,7 +123,6 @@ def _without_a_word(said: Sequence[tuple[str, str]], rng: random.Random) -> list
     longest = max((i for i, (role, _) in enumerate(said) if role == "assistant"), key=lambda i: len(said[i][1]))
     role, content = said[longest]
     found = list(re.finditer(r"(?<= )[a-z]+ ", content)) or list(re.finditer(r"[\u4e00-\u9fff]", content))
-    found = [m for m in found if m.group().strip() not in DECISIVE]
     gone = found[rng.randrange(len(found))]
     return [*said[:longest], (role, content[: gone.start()] + content[gone.end() :]), *said[longest + 1 :]]
 

@@ -1,6 +1,7 @@
 """The Python API: tables in, tables out, and the decisions of the command on the same rows."""
 
 import importlib
+import inspect
 import json
 import os
 import signal
@@ -43,14 +44,8 @@ def test_a_table_comes_back_as_kept_dropped_and_quarantined_rows(table: pa.Table
         assert result.kept.drop_columns(["cluster_size"]) == table.take([0, 5, 7])
         assert result.kept.column("cluster_size").to_pylist() == [5, 1, 1]
         assert datakit.dedup(result.kept).kept.column("cluster_size").to_pylist() == [1, 1, 1], "it is counted anew"
-        assert result.dropped.column_names == [
-            *table.column_names,
-            "stage",
-            "reason",
-            "detail",
-            "duplicate_of",
-            "similarity",
-        ]
+        why = ["stage", "reason", "detail", "duplicate_of", "similarity"]
+        assert result.dropped.column_names == [*table.column_names, *why]
         assert result.dropped["n"].to_pylist() == [1, 2, 3, 4]
         assert result.dropped["duplicate_of"].to_pylist() == [0, 0, 0, 0]
         assert result.quarantined["row"].to_pylist() == [6]
@@ -74,18 +69,7 @@ def test_every_form_of_arrow_gives_the_same(table: pa.Table, form: str) -> None:
 def test_the_decisions_are_those_of_the_command(table: pa.Table, tmp_path: Path) -> None:
     pq.write_table(table, tmp_path / "rows.parquet")
     (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in table.to_pylist()))
-    command = [
-        sys.executable,
-        "-m",
-        "datakit",
-        "dedup",
-        "rows.jsonl",
-        "--output",
-        "out",
-        "--threshold",
-        "0.8",
-        "--json",
-    ]
+    command = [sys.executable, "-m", "datakit", "dedup", "rows.jsonl", "--output", "out", "--threshold", "0.8"]
     subprocess.run(command, cwd=tmp_path, check=True, capture_output=True)
     by_command = datakit.open(tmp_path / "out").to_table("dropped")
     for given in (table, str(tmp_path / "rows.parquet"), [tmp_path / "rows.jsonl"]):
@@ -151,6 +135,8 @@ def test_pack_before_and_after_its_package_is_imported(table: pa.Table, small_to
     assert before.facts["packed"]["num_samples"] == after.facts["packed"]["num_samples"] > 0
     assert before.kept.select(few.column_names) == few
     assert (tmp_path / "packed/kept/train.ids2d.bin").stat().st_size == before.facts["packed"]["num_samples"] * 33 * 4
+    first = datakit.pack(datakit.tokenize(table, tokenizer=small_tokenizer), limit=2, seq_len=32)
+    assert first.ledger.rows.kept == first.kept.num_rows == 2
     ids = datakit.tokenize(few, tokenizer=small_tokenizer).kept
     assert ids.column_names[: few.num_columns] == few.column_names
     assert len(ids["input_ids"][0]) > 100
@@ -212,16 +198,18 @@ def test_temporary_folders_go_with_close_and_exit_and_after_a_kill(tmp_path: Pat
 
 def test_importing_datakit_loads_the_standard_library_only_and_offers_all() -> None:
     code = (
-        "import sys, datakit; assert not {'pyarrow', 'numpy', 'numba', 'click'} & set(sys.modules); "
+        "import sys; old = {*sys.modules}; import datakit; print(*{m.split('.')[0] for m in {*sys.modules} - old}); "
         "assert all(callable(getattr(datakit, name)) for name in datakit.__all__); "
         "assert set(datakit.__all__) <= set(dir(datakit))"
     )
-    subprocess.run([sys.executable, "-c", code], check=True)
+    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    assert set(done.stdout.split()) <= {"datakit", *sys.stdlib_module_names}
     assert datakit.__all__ == [
         "Dataset", "Dedup", "Filter", "Ingest", "Language", "Normalize", "Pack", "Pipeline", "Result", "Tokenize",
         "dedup", "filter", "ingest", "language", "normalize", "open", "pack", "tokenize",
     ]  # fmt: skip
-    assert "threshold" in datakit.language.__doc__ or "min_score" in datakit.language.__doc__
+    threshold = inspect.signature(datakit.language).parameters["min_score"]
+    assert threshold.default == 0.65 and threshold.annotation is float and "min_score" in datakit.language.__doc__
 
 
 def test_what_is_no_data_is_refused_by_type() -> None:

@@ -9,10 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 
-from datakit.cli.main import OTHER_COMMANDS, datakit
-from datakit.config import options
 from datakit.engine.recipe import STAGES, config_class, make_stage, stage_class
 from datakit.stage import Stage
 
@@ -183,39 +180,10 @@ def test_a_stage_is_what_the_registry_says(name: str) -> None:
     assert isinstance(stage, kind) and stage.config == kind.Config()
 
 
-@pytest.mark.parametrize("name", STAGES)
-def test_a_stage_has_a_command_with_help(name: str) -> None:
-    """Its flags follow from its config; `classifier` and `tokenizer` have commands of their own."""
-    done = CliRunner().invoke(datakit, [name.replace("_", "-"), "--help" if name in OTHER_COMMANDS else "--help-all"])
-    assert done.exit_code == 0, done.output
-    if name not in OTHER_COMMANDS:
-        plain = [o.name for o in options(config_class(name)) if not o.nested and o.name != "kind"]
-        assert [n for n in plain if f"--{n.replace('_', '-')}" not in done.output] == []
-
-
 def python(code: str, *arguments: str) -> str:
     done = subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True, cwd=ROOT)
     assert done.returncode == 0, done.stderr
     return done.stdout
-
-
-def test_help_loads_no_stage() -> None:
-    loaded = python(
-        "import sys\n"
-        "from datakit.cli.main import main\n"
-        "try: main(['--help'])\n"
-        "except SystemExit: pass\n"
-        "print(*sys.modules, sep='\\n')"
-    ).splitlines()
-    stages = {entry.path.partition(":")[0] for entry in STAGES.values()}
-    assert "datakit.engine.recipe" in loaded
-    assert not set(loaded) & {"pyarrow", "numpy", "numba", "tokenizers", "fasttext", "datakit.stage", *stages}
-
-
-def test_importing_datakit_loads_the_standard_library_only() -> None:
-    loaded = python("import sys; old = {*sys.modules}; import datakit; print(*{*sys.modules} - old, sep='\\n')")
-    names = {name.split(".")[0] for name in loaded.splitlines()}
-    assert names <= {"datakit", *sys.stdlib_module_names}
 
 
 def test_a_config_needs_no_numba() -> None:

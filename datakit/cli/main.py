@@ -130,28 +130,30 @@ def _exit_code(args: list[str] | None) -> int:
     except click.ClickException as e:
         e.show()
         return 2 if isinstance(e, click.UsageError) else 1
-    except DatakitError as e:
-        _say(str(e))
-        return e.exit_code
     except BrokenPipeError:  # the reader of our output is gone, as in `datakit show M | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
-    except OSError as e:
+    except DatakitError as e:
+        _say(str(e))
+        return e.exit_code
+    except Exception as e:
+        _say(_explained(e))
+        return 1
+
+
+def _explained(e: Exception) -> str:
+    """What happened, where it is no error of the user's, and what to do."""
+    if isinstance(e, OSError):
         where = storage.on_this_machine(e.filename) if isinstance(e.filename, str) else ""
         why = f"{e.filename or 'file system'}: {e.strerror or e}{where}"
-        _say(f"{why}. Finished work is kept: fix the cause and run again.")
-        return 1
-    except Exception as e:
-        if isinstance(e, MemoryError) or "can't start new thread" in str(e):  # no memory for the thread's stack
-            _say("out of memory. Finished work is kept: run again with fewer --workers, smaller shard_mb or memory_mb.")
-            return 1
-        if type(e).__module__.split(".")[0] in NETWORK:
-            _say(f"the network: {e}. Finished work is kept: run again, or check the address and the connection.")
-            return 1
-        if os.environ.get("DATAKIT_TRACEBACK"):
-            raise
-        _say(f"this is an error in datakit, not in your data: {e!r}. Run again with DATAKIT_TRACEBACK=1 and report it.")
-        return 1
+        return f"{why}. Finished work is kept: fix the cause and run again."
+    if isinstance(e, MemoryError) or "can't start new thread" in str(e):  # no memory for the thread's stack
+        return "out of memory. Finished work is kept: run again with fewer --workers, smaller shard_mb or memory_mb."
+    if type(e).__module__.split(".")[0] in NETWORK:
+        return f"the network: {e}. Finished work is kept: run again, or check the address and the connection."
+    if os.environ.get("DATAKIT_TRACEBACK"):
+        raise e
+    return f"this is an error in datakit, not in your data: {e!r}. Run again with DATAKIT_TRACEBACK=1 and report it."
 
 
 class _Notices(logging.Handler):

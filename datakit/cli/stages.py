@@ -13,16 +13,7 @@ import datakit.storage as storage
 from datakit.cli.flags import CONTEXT, project, say, say_json
 from datakit.engine.executors import JsonLog, Local, UnitExecutor, all_cores, for_terminal
 from datakit.engine.plan import Flow, given_manifest, sections
-from datakit.engine.recipe import (
-    FLOW,
-    KINDS,
-    STAGES,
-    check_name,
-    load_recipe,
-    stage_class,
-    which_dataset,
-    write_recipe,
-)
+from datakit.engine.recipe import FLOW, KINDS, STAGES, check_name, load_recipe, stage_class, which_dataset, write_recipe
 from datakit.engine.runner import Run
 from datakit.engine.store import OutputLayout
 from datakit.errors import AlarmError, UsageError
@@ -155,17 +146,9 @@ def _name_from(inputs: tuple[str, ...]) -> str:
 
 def _print_summary(path: Path, as_json: bool, *, whole: bool, began: float) -> None:
     """What a command made: the stage's ledger, or with `whole` the funnel; then what to look at, and alarms last."""
-    from datakit.report.tables import (
-        about_lines,
-        alarm_lines,
-        funnel,
-        funnel_lines,
-        head_line,
-        ledger_lines,
-        next_lines,
-    )
+    import datakit.report.tables as report
 
-    manifest, stages = load(path), funnel(path, began)
+    manifest, stages = load(path), report.funnel(path, began)
     data = data_dir(path, manifest)
     if as_json:
         made = {"manifest": str(path), "data": str(data), "dataset": manifest.dataset, "stage": manifest.stage}
@@ -175,8 +158,8 @@ def _print_summary(path: Path, as_json: bool, *, whole: bool, began: float) -> N
         return
     stages = stages if whole else stages[-1:]
     if whole:
-        say([*funnel_lines(stages), head_line(manifest), *about_lines(manifest)])
+        say([*report.funnel_lines(stages), report.head_line(manifest), *report.about_lines(manifest)])
     else:
-        say(ledger_lines(manifest))
-    after = [f"  {line}" for line in next_lines(stages)]
-    say([f"manifest: {path}", f"data:     {data}", *(["next:", *after] if after else []), *alarm_lines(stages)])
+        say(report.ledger_lines(manifest))
+    after = [f"  {line}" for line in report.next_lines(stages)]
+    say([f"manifest: {path}", f"data:     {data}", *(["next:", *after] if after else []), *report.alarm_lines(stages)])

@@ -5,7 +5,7 @@ rows of a file that moved are matched by their content.
 """
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -27,7 +27,9 @@ from datakit.text.words import hash_values
 Hashes = npt.NDArray[np.uint64]
 """64-bit hashes of ids, or of contents."""
 
+Side = tuple[Path, Manifest]
 NO_ROW = "not in its input"
+OTHER = "other content"
 UNREADABLE = "could not be read"
 
 
@@ -50,8 +52,8 @@ KINDS = ("gained", "lost", "changed")
 class Difference:
     """How the kept rows of two results differ."""
 
-    first: tuple[Path, Manifest]
-    second: tuple[Path, Manifest]
+    first: Side
+    second: Side
     same: int = 0
     counts: dict[str, Counter[str]] = field(default_factory=lambda: {name: Counter() for name in KINDS})
     """"gained", "lost" and "changed" rows by why the other result does not have them."""
@@ -79,46 +81,46 @@ def diff(first: Path, second: Path, samples: int = 3) -> Difference:
         IntegrityError: a shard is missing or damaged.
     """
     found = Difference((first, load(first)), (second, load(second)))
-    one, other = (_Hashes.of(*_with_rows(*side)) for side in (found.first, found.second))
-    place = other.places(one.ids)
+    rows = [_with_rows(*side) for side in (found.first, found.second)]
+    (ids, contents), (other_ids, other_contents) = (_hashes(*side) for side in rows)
+    place = _places(other_ids, ids)
     both = place >= 0
-    changed = one.ids[both][one.contents[both] != other.contents[place[both]]]
-    lost, gained = ~both, one.places(other.ids) < 0
-    stays = lost & np.isin(one.contents, other.contents[gained])
-    moved = gained & np.isin(other.contents, one.contents[lost])
+    changed = ids[both][contents[both] != other_contents[place[both]]]
+    lost, gained = ~both, _places(ids, other_ids) < 0
+    stays = lost & np.isin(contents, other_contents[gained])  # under another id
+    moved = gained & np.isin(other_contents, contents[lost])
     found.same = int(both.sum()) - len(changed) + int(stays.sum())
-    _explain(found, "lost", one.ids[lost & ~stays], found.first, found.second, samples)
-    _explain(found, "gained", other.ids[gained & ~moved], found.second, found.first, samples)
-    _changed(found, changed, samples)
-    found.settings = _settings(found.first[0], found.second[0])
+    for name, gone, here, missing in (("gained", other_ids[gained & ~moved], found.second, found.first),
+                                      ("lost", ids[lost & ~stays], found.first, found.second)):  # fmt: skip
+        reasons = _reasons(missing, gone)
+        numbers = {reason: np.flatnonzero(reasons == reason) for reason in dict.fromkeys(reasons.tolist())}
+        found.counts[name] = Counter({reason: len(at) for reason, at in numbers.items()})
+        shown = {reason: gone[at[:samples]].tolist() for reason, at in numbers.items()}
+        texts = _texts(here, [row for listed in shown.values() for row in listed])
+        for reason, _ in found.counts[name].most_common():
+            found.samples[name] += [DifferingRow(texts[r][0], reason, texts[r][1]) for r in shown[reason] if r in texts]
+    if len(changed):
+        found.counts["changed"][OTHER] = len(changed)
+        one, other = (_texts(side, changed[:samples].tolist()) for side in (found.first, found.second))
+        found.samples["changed"] = [DifferingRow(one[r][0], OTHER, one[r][1], other[r][1]) for r in one if r in other]
+    found.settings = _settings(first, second)
     return found
 
 
-@dataclass(frozen=True, slots=True)
-class _Hashes:
-    """The kept rows of a result as 64-bit hashes, in the order of the ids': 16 bytes a row, whatever the rows hold.
+def _hashes(path: Path, manifest: Manifest) -> tuple[Hashes, Hashes]:
+    """The ids and the contents of the kept rows, in the order of the ids': 16 bytes a row, whatever the rows hold.
 
     That two of 10 million ids share a hash has a probability of 3 in a million.
     """
-
-    ids: Hashes
-    contents: Hashes
-
-    @classmethod
-    def of(cls, path: Path, manifest: Manifest) -> "_Hashes":
-        """Read the ids and the content hashes of a result."""
-        names, rows = ["id", "content_hash"], sum(shard.rows for shard in tables(manifest, "kept"))
-        ids, contents, at = np.empty(rows, np.uint64), np.empty(rows, np.uint64), 0
-        for shard in tables(manifest, "kept"):
-            for batch in read_rows(data_dir(path, manifest), shard, names):
-                part = slice(at, at := at + batch.num_rows)
-                ids[part], contents[part] = (hash_values(batch.column(name)) for name in names)
-        order = np.argsort(ids)
-        return cls(ids[order], contents[order])
-
-    def places(self, ids: Hashes) -> npt.NDArray[np.int64]:
-        """int64 (ids,): where each id is; -1 for none."""
-        return _places(self.ids, ids)
+    shards = tables(manifest, "kept")
+    made = np.empty((2, sum(shard.rows for shard in shards)), np.uint64)
+    at = 0
+    for shard in shards:
+        for batch in read_rows(data_dir(path, manifest), shard, ["id", "content_hash"]):
+            made[:, at : at + batch.num_rows] = [hash_values(batch.column(n)) for n in ("id", "content_hash")]
+            at += batch.num_rows
+    ids, contents = made[:, np.argsort(made[0])]
+    return ids, contents
 
 
 def _places(known: Hashes, ids: Hashes) -> npt.NDArray[np.int64]:
@@ -129,9 +131,9 @@ def _places(known: Hashes, ids: Hashes) -> npt.NDArray[np.int64]:
     return np.where(known[at] == ids, at, -1)
 
 
-def _with_rows(path: Path, manifest: Manifest) -> tuple[Path, Manifest]:
+def _with_rows(path: Path, manifest: Manifest) -> Side:
     """The result itself, or for a pack the rows that it was made from."""
-    for place, known in [(path, manifest), *ancestors(path)]:
+    for place, known in ancestors(path):
         if tables(known, "kept") and known.stage != "pack":
             if day := purged_on(place, known):
                 raise InputError(
@@ -142,87 +144,53 @@ def _with_rows(path: Path, manifest: Manifest) -> tuple[Path, Manifest]:
     raise InputError(f"{path}: the result of {manifest.stage} has no rows to compare")
 
 
-def _explain(
-    found: Difference, name: str, ids: Hashes, there: tuple[Path, Manifest], gone: tuple[Path, Manifest], samples: int
-) -> None:
-    """Why rows that one result has are not in the other; `ids` ascend."""
-    number, reasons = _reasons(gone, ids)
-    counts = np.bincount(number, minlength=len(reasons))
-    found.counts[name] = Counter({reason: int(n) for reason, n in zip(reasons, counts, strict=True) if n})
-    shown = {reasons[r]: ids[np.flatnonzero(number == r)[:samples]].tolist() for r in np.flatnonzero(counts)}
-    rows = _texts(_with_rows(*there), [row for listed in shown.values() for row in listed])
-    for reason, _ in found.counts[name].most_common():
-        found.samples[name] += [
-            DifferingRow(rows[row][0], reason, rows[row][1]) for row in shown[reason] if row in rows
-        ]
-
-
-def _reasons(side: tuple[Path, Manifest], ids: Hashes) -> tuple[npt.NDArray[np.int32], list[str]]:
-    """(for each id the number of what a stage behind a result said of its row, what they said)."""
-    links = ancestors(side[0]) if len(ids) else []
+def _reasons(side: Side, ids: Hashes) -> npt.NDArray[Any]:
+    """object (ids,): what the latest stage that says something of it says of each row; `ids` ascend."""
+    links = [link for link in ancestors(side[0]) if len(ids)]
     purged = [manifest.stage for path, manifest in links if purged_on(path, manifest)]
     unknown = f"unknown, since the shards of {', '.join(reversed(purged))} were purged" if purged else NO_ROW
-    number, numbers = np.zeros(len(ids), np.int32), {unknown: 0}
-
-    def note(names: pa.Array, said: pa.Array, stage: str) -> None:
-        place = _places(ids, hash_values(names))
-        here = np.flatnonzero(place >= 0)
-        here = here[number[place[here]] == 0]  # what the latest stage said counts
-        told = said.take(pa.array(here)).to_pylist()
-        number[place[here]] = [numbers.setdefault(f"{stage}: {reason}", len(numbers)) for reason in told]
-
+    said = np.full(len(ids), None, dtype=object)
     for path, manifest in links:
         if manifest.stage in purged:
             continue
-        folder = data_dir(path, manifest)
-        for shard in tables(manifest, "dropped"):
-            for batch in read_rows(folder, shard, ["id", "reason"]):
-                note(batch.column("id"), batch.column("reason"), manifest.stage)
-        for shard in tables(manifest, "quarantine"):
-            for batch in read_rows(folder, shard, ["file", "line", "reason"]):
-                line = pc.cast(pc.subtract(batch.column("line"), 1), pa.string())
-                names = pc.binary_join_element_wise(batch.column("file"), line, ":")
-                note(pc.fill_null(names, ""), batch.column("reason"), f"{manifest.stage}: {UNREADABLE}")
-    return number, list(numbers)
+        for names, reasons in _dropped(path, manifest):
+            place = _places(ids, hash_values(names))
+            here = np.flatnonzero(place >= 0)
+            here = here[said[place[here]] == None]  # noqa: E711  (each of them)
+            said[place[here]] = [f"{manifest.stage}: {reason}" for reason in reasons.take(pa.array(here)).to_pylist()]
+    said[said == None] = unknown  # noqa: E711
+    return said
 
 
-def _texts(side: tuple[Path, Manifest], ids: Sequence[int]) -> dict[int, tuple[str, str]]:
-    """(id, text) of a few rows, by the hash of the id."""
+def _dropped(path: Path, manifest: Manifest) -> Iterator[tuple[pa.Array, pa.Array]]:
+    """(ids, reasons) of the rows that a stage dropped, or could not read."""
+    folder = data_dir(path, manifest)
+    for shard in tables(manifest, "dropped"):
+        for batch in read_rows(folder, shard, ["id", "reason"]):
+            yield batch.column("id"), batch.column("reason")
+    for shard in tables(manifest, "quarantine"):
+        for batch in read_rows(folder, shard, ["file", "line", "reason"]):
+            line = pc.cast(pc.subtract(batch.column("line"), 1), pa.string())
+            names = pc.binary_join_element_wise(batch.column("file"), line, ":")
+            unread = pc.binary_join_element_wise(UNREADABLE, batch.column("reason"), ": ")
+            yield pc.fill_null(names, ""), unread
+
+
+def _texts(side: Side, ids: list[int]) -> dict[int, tuple[str, str]]:
+    """(id, text) of a few rows, by the hash of the id: from the last stage behind a result whose rows have text."""
     wanted, found = np.array(sorted(set(ids)), np.uint64), dict[int, tuple[str, str]]()
-    path, manifest = _with_texts(side)
-    for shard in tables(manifest, "kept"):
-        if len(found) == len(wanted):
-            break
-        folder = data_dir(path, manifest)
-        if not any((_places(wanted, hash_values(b.column("id"))) >= 0).any() for b in read_rows(folder, shard, ["id"])):
-            continue
-        for batch in read_rows(folder, shard):
+    links = [(p, m) for p, m in ancestors(side[0]) if tables(m, "kept") and not purged_on(p, m)]
+    with_text = [link for link in links if link[1].kind in ("document", "conversation", "preference")]
+    path, manifest = next(iter(with_text or links or [side]))
+    for shard in tables(manifest, "kept") if len(wanted) else ():
+        for batch in read_rows(data_dir(path, manifest), shard):
             hashes = hash_values(batch.column("id"))
             here = np.flatnonzero(_places(wanted, hashes) >= 0)
-            for number, row in zip(hashes[here].tolist(), batch.take(pa.array(here)).to_pylist(), strict=True):
-                found[number] = (row["id"], body(row))
+            rows = batch.take(pa.array(here)).to_pylist()
+            found |= {int(number): (row["id"], body(row)) for number, row in zip(hashes[here], rows, strict=True)}
+        if len(found) == len(wanted):
+            break
     return found
-
-
-def _with_texts(side: tuple[Path, Manifest]) -> tuple[Path, Manifest]:
-    """The last stage behind a result whose rows have text; the result itself where none has."""
-    for place, known in ancestors(side[0]):
-        told = known.kind in ("document", "conversation", "preference") and tables(known, "kept")
-        if told and not purged_on(place, known):
-            return place, known
-    return side
-
-
-def _changed(found: Difference, ids: Hashes, samples: int) -> None:
-    counts = found.counts["changed"]
-    if len(ids):
-        counts["other content"] = len(ids)
-    some = ids[:samples].tolist()
-    one, other = (_texts(_with_rows(*side), some) for side in (found.first, found.second))
-    both = [row for row in some if row in one]
-    found.samples["changed"] = [
-        DifferingRow(one[row][0], "other content", one[row][1], other.get(row, ("", ""))[1]) for row in both
-    ]
 
 
 def _settings(first: Path, second: Path) -> dict[str, list[str]]:

@@ -16,7 +16,6 @@ import json
 import os
 import re
 import shutil
-import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -158,7 +157,7 @@ def _whole_folder(output: Path) -> Iterator[Path]:
 
 @contextlib.contextmanager
 def _published(output: Path) -> Iterator[Path]:
-    """A folder on this machine, whose files become the objects of `output` if all goes well; SHA256SUMS is the last.
+    """The mirror of `output`, whose files become its objects if all goes well; SHA256SUMS is the last.
 
     Raises:
         UsageError: `output` holds something, or another export writes there.
@@ -167,24 +166,24 @@ def _published(output: Path) -> Iterator[Path]:
     names = storage.sizes(output).keys()
     if names and storage.CLAIM not in names:  # with a claim they are of an export that was killed
         raise UsageError(f"{output}: is not empty; name a new or an empty folder")
-    with storage.Claim(output) as claim, tempfile.TemporaryDirectory(prefix="datakit-export-") as made:
+    with storage.Claim(output) as claim:
         for left in names - {storage.CLAIM}:
             storage.remove(output / left)
-        yield Path(made)
-        claim.check()
-        files = sorted(f.relative_to(made) for f in Path(made).rglob("*") if f.is_file())
         try:
-            for name in sorted(files, key=lambda f: f.name == "SHA256SUMS"):
-                place = output / name
-                make_folder(place.parent)
-                shutil.move(Path(made) / name, place)
-                storage.publish(output, [(name.as_posix(), place.stat().st_size, sha256_file(place))])
-                place.unlink()
+            make_folder(output)
+            yield output
+            claim.check()
+            files = [f for f in sorted(output.rglob("*")) if f.is_file() and f.name != storage.CLAIM]
+            for file in sorted(files, key=lambda f: f.name == "SHA256SUMS"):
+                about = file.relative_to(output).as_posix(), file.stat().st_size, sha256_file(file)
+                storage.publish(output, [about])
         except BaseException:
             with contextlib.suppress(InputError):  # the store may be what failed
-                for name in files:
+                for name in storage.sizes(output).keys() - {storage.CLAIM}:
                     storage.remove(output / name)
             raise
+        finally:
+            shutil.rmtree(output / "data", ignore_errors=True)  # it need not stay in the mirror
 
 
 # Files of one split, cut by data.

@@ -18,9 +18,9 @@ values. Ingest is timed on as many first records of the raw files, since it read
 """
 
 import multiprocessing
-import os
 import resource
 import shutil
+import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
@@ -35,7 +35,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from datakit.config import option
-from datakit.data import read_rows, view
+from datakit.data import read_rows, splitmix64, view
 from datakit.engine.executors import Local, Progress, all_cores
 from datakit.engine.plan import Flow
 from datakit.engine.recipe import Recipe, stage_class
@@ -59,6 +59,8 @@ TAIL = 0.0005
 UNSEEN = 7.6
 """Rows that may be lost in the sample for a reason that it does not show: exp(-7.6) is `TAIL`."""
 LEAST_SIMILARITY = 0.05
+FLAT_BYTES = 1 << 30
+"""From so many bytes of values on, memory does not grow: shards are worked on one after the other."""
 
 Shares = npt.NDArray[np.float64]
 """float64 (1 + REPLICATES,): a number of the whole sample, then of each replicate."""
@@ -90,19 +92,13 @@ def sample_keys(rows: pa.RecordBatch, seed: int) -> npt.NDArray[np.uint64]:
     from datakit.text.words import compose, hash_values, normalize
 
     if "input_ids" in rows.schema.names:
-        return _mixed(hash_values(rows.column("content_hash").cast(pa.string())), seed)
+        return splitmix64(hash_values(rows.column("content_hash").cast(pa.string())) + np.uint64(seed))
     texts = compose(view(rows, "all", include_system=True, include_calls=True))
     found, keys = shingle_sets(texts, SHINGLE_WORDS), hash_values(normalize(texts))
     some = np.flatnonzero(np.diff(found.starts))
     if len(some):
-        keys[some] = np.minimum.reduceat(_mixed(found.hashes, seed), found.starts[some])
-    return _mixed(keys, seed + 1)
-
-
-def _mixed(hashes: npt.NDArray[np.uint64], seed: int) -> npt.NDArray[np.uint64]:
-    """Another order of 64-bit hashes for each seed: multiplied with an odd number, their low half folded in."""
-    made = hashes * np.uint64((0x9E3779B97F4A7C15 * (2 * seed + 1)) % (1 << 64) | 1)
-    return (made ^ (made >> np.uint64(32))) * np.uint64(0xD6E8FEB86659FD93)
+        keys[some] = np.minimum.reduceat(splitmix64(found.hashes + np.uint64(seed)), found.starts[some])
+    return splitmix64(keys + np.uint64(seed + 1))
 
 
 @dataclass(frozen=True)
@@ -186,59 +182,34 @@ class _SampleRun:
 
     stages: dict[str, _Cost]
     manifests: dict[str, Path]
-    start_s: float
-    """Seconds outside of stages."""
+    seconds: float
     cpu_s: float
     memory: float
+    """Bytes at the peak: of the process, and of its largest worker times the workers."""
+
+    def most_values(self) -> float:
+        """Of the stage that read most."""
+        return max(cost.values for cost in self.stages.values())
 
 
-def _run_sample(recipe: Recipe, folder: Path, sample: Path, rows: int, workers: int) -> dict[str, Path]:
+def _run_sample(recipe: Recipe, folder: Path, sample: Path, rows: int, workers: int) -> _SampleRun:
     """Run ingest on the first `rows` records, the other stages on so many rows of a sample; in a process of its own."""
-    run = Run(OutputLayout(root=folder, dataset=recipe.dataset), Local(workers), Progress())
+    began, run = time.monotonic(), Run(OutputLayout(root=folder, dataset=recipe.dataset), Local(workers), Progress())
     first = Flow(run=run, recipe=recipe, flags={"ingest": {"limit": rows}})
     ingest = run_stage(run, *first.ready("ingest", {}, list(recipe.inputs)))
     done, others = {"ingest": sample}, recipe.stages[1:]
     flow = Flow(run=run, recipe=recipe, limited=(others[0] if others else "", rows))
     for name in others:
         done[name] = run_stage(run, *flow.ready(name, done, []))
-    return done | {"ingest": ingest}
-
-
-def _measure(recipe: Recipe, folder: Path, sample: Path, rows: int, workers: int) -> _SampleRun:
-    begin, cpu, memory = time.monotonic(), _cpu_below(), 0
-    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
-        future = pool.submit(_run_sample, recipe, folder, sample, rows, workers)
-        while not future.done():
-            memory = max(memory, _memory_below())
-            time.sleep(0.05)
-        manifests = future.result()
-    wall, stages = time.monotonic() - begin, {}
-    for name, path in manifests.items():
-        run, files = load_run(path), (folder / "data" / recipe.dataset / name).rglob("*")
+    stages = {}
+    for name, path in (done | {"ingest": ingest}).items():
+        made, files = load_run(path), (folder / "data" / recipe.dataset / name).rglob("*")
         disk = {s.st_ino: s.st_size for s in (f.stat() for f in files)}  # hard links count once
-        stages[name] = _Cost(run["bytes"], run["seconds"], sum(disk.values()))
-    start = max(wall - sum(cost.seconds for cost in stages.values()), 0.0)
-    return _SampleRun(stages, manifests, start, _cpu_below() - cpu, memory)
-
-
-def _cpu_below() -> float:
-    """Seconds of processor time of all processes below this one that have ended."""
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return used.ru_utime + used.ru_stime
-
-
-def _memory_below() -> int:
-    """Bytes that the processes below this one have in memory; 0 where the system does not tell."""
-    mine, total = {os.getpid()}, 0
-    for entry in sorted(int(p.name) for p in Path("/proc").glob("[0-9]*")):  # a child mostly has the higher number
-        try:
-            fields = Path(f"/proc/{entry}/stat").read_text().rpartition(")")[2].split()
-        except OSError:  # it has ended
-            continue
-        if int(fields[1]) in mine:
-            mine.add(entry)
-            total += int(fields[21]) * os.sysconf("SC_PAGESIZE")
-    return total
+        stages[name] = _Cost(made["bytes"], made["seconds"], sum(disk.values()))
+    mine, below = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    cpu_s = sum(used.ru_utime + used.ru_stime for used in (mine, below))
+    memory = (mine.ru_maxrss + workers * below.ru_maxrss) * (1 if sys.platform == "darwin" else 1024)
+    return _SampleRun(stages, done, time.monotonic() - began, cpu_s, memory)
 
 
 def line_through(small: tuple[float, float], large: tuple[float, float], at: float) -> float:
@@ -347,7 +318,9 @@ def forecast(
         rows, runs = len(sample.row_keys), list[_SampleRun]()
         for project, some in (("small", max(rows // SMALLER, 1)), ("large", max(rows, 1))):
             progress.line(f"forecast: all stages on {some:,} rows")
-            runs.append(_measure(recipe, folder / project, sample.path, some, workers))
+            with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
+                task = pool.submit(_run_sample, recipe, folder / project, sample.path, some, workers)
+                runs.append(task.result())
         made = _extrapolated(recipe, sample, runs[0], runs[1], workers)
         return replace(made, took_s=round(time.monotonic() - began, 1))
 
@@ -393,9 +366,9 @@ def _extrapolated(recipe: Recipe, sample: _Sample, small: _SampleRun, large: _Sa
             )
         )
         sizes.append(values)
-    parts = [[cost.values for cost in run.stages.values()] for run in (small, large)]
-    most = max(parts[1])
-    start = min(small.start_s, large.start_s)
+    inputs = [sum(cost.values for cost in run.stages.values()) for run in (small, large)]
+    largest = max(large.most_values(), min(max(sizes), FLAT_BYTES))
+    start = max(min(run.seconds - sum(cost.seconds for cost in run.stages.values()) for run in (small, large)), 0.0)
     return Forecast(
         dataset=recipe.dataset,
         rows=total,
@@ -403,8 +376,8 @@ def _extrapolated(recipe: Recipe, sample: _Sample, small: _SampleRun, large: _Sa
         workers=workers,
         stages=stages,
         seconds=round(sum(s.seconds for s in stages) + start, 1),
-        cpu_s=round(line_through((sum(parts[0]), small.cpu_s), (sum(parts[1]), large.cpu_s), sum(sizes)), 1),
-        memory=round(line_through((max(parts[0]), small.memory), (max(parts[1]), large.memory), most)),
+        cpu_s=round(line_through((inputs[0], small.cpu_s), (inputs[1], large.cpu_s), sum(sizes)), 1),
+        memory=round(line_through((small.most_values(), small.memory), (large.most_values(), large.memory), largest)),
         disk=sum(s.disk for s in stages),
         took_s=0.0,
     )

@@ -62,14 +62,9 @@ class Drops:
 
     def to_json(self) -> dict[str, Any]:
         """All of it as JSON."""
-        made: dict[str, Any] = {
-            "stage": self.stage,
-            "exact": self.exact,
-            "prefixes": self.prefixes,
-            "unnamed": self.unnamed,
-        }
-        made |= {"near": {f"{similarity:.2f}": n for similarity, n in self.near.items()}, "others": self.others}
-        return made | {"pairs": [pair.to_json() for pair in self.pairs]}
+        names = ("stage", "exact", "prefixes", "named", "unnamed", "others")
+        near = {f"{similarity:.2f}": n for similarity, n in self.near.items()}
+        return {n: getattr(self, n) for n in names} | {"near": near, "pairs": [pair.to_json() for pair in self.pairs]}
 
 
 def drops(path: Path, lowest: int, stage: str = "") -> Drops:
@@ -166,17 +161,14 @@ def _run(path: Path, manifest: Manifest, version: str | None) -> tuple[Path, Man
 
 
 def rows_by_id(path: Path, manifest: Manifest, role: str, ids: Iterable[str]) -> dict[str, dict[str, Any]]:
-    """Some whole rows of a result by id."""
-    batches = _batches_with(path, manifest, role, pa.array(sorted(set(ids)), pa.string()))
-    return {row["id"]: row for batch in batches for row in batch.to_pylist()}
-
-
-def _batches_with(path: Path, manifest: Manifest, role: str, ids: pa.Array) -> Iterator[pa.RecordBatch]:
-    """The rows of a result with some ids; from a shard without any of them only the ids are read."""
-    folder = data_dir(path, manifest)
-    for shard in tables(manifest, role) if len(ids) else ():
-        if any(pc.any(pc.is_in(b.column("id"), ids)).as_py() for b in read_rows(folder, shard, ["id"])):
-            yield from (batch.filter(pc.is_in(batch.column("id"), ids)) for batch in read_rows(folder, shard))
+    """Some whole rows of a result by id; from a shard without any of them only the ids are read."""
+    wanted, folder = pa.array(sorted(set(ids)), pa.string()), data_dir(path, manifest)
+    found = dict[str, dict[str, Any]]()
+    for shard in tables(manifest, role) if len(wanted) else ():
+        if any(pc.any(pc.is_in(b.column("id"), wanted)).as_py() for b in read_rows(folder, shard, ["id"])):
+            for batch in read_rows(folder, shard):
+                found |= {row["id"]: row for row in batch.filter(pc.is_in(batch.column("id"), wanted)).to_pylist()}
+    return found
 
 
 # Similarity, where the stage itself compared something else.

@@ -19,16 +19,7 @@ from datakit.data import RECORD_BITS
 from datakit.errors import InputError
 from datakit.manifest import data_dir, find_parent, load
 from datakit.pack.format import Packed
-from datakit.pack.inspect import (
-    WRONG,
-    LabelRun,
-    LintCounts,
-    PackedRow,
-    TokenIndex,
-    open_all,
-    prove,
-    texts,
-)
+from datakit.pack.inspect import WRONG, LabelRun, LintCounts, PackedRow, TokenIndex, open_all, prove, texts
 from datakit.report.page import render
 from datakit.report.tables import lines_of, share
 from datakit.report.texts import visible

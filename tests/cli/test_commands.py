@@ -58,17 +58,20 @@ print(fresh_pages() - before)
     assert int(done.stdout) < 500
 
 
-def test_help_lists_every_command_and_loads_nothing_heavy() -> None:
-    heavy = ("pyarrow", "numba", "numpy", "rich", "tokenizers", "jinja2")
-    code = f"""
+def test_help_lists_every_command_and_loads_no_stage_and_nothing_heavy() -> None:
+    code = """
 import sys, atexit
-atexit.register(lambda: print([m for m in {heavy} if m in sys.modules]))
+atexit.register(lambda: print(*sys.modules))
 from datakit.cli.main import main
 main(["--help"])
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert all(re.search(rf"^  {name} ", done.stdout, re.M) for name in commands())
-    assert done.stdout.endswith("\n[]\n")
+    loaded = set(done.stdout.splitlines()[-1].split())
+    assert "datakit.engine.recipe" in loaded
+    stages = {entry.path.partition(":")[0] for entry in STAGES.values()} | {"datakit.stage"}
+    heavy = {"pyarrow", "numba", "numpy", "rich", "tokenizers", "jinja2", "fasttext"}
+    assert not loaded & (stages | heavy)
 
 
 def test_a_command_that_compiles_kernels_says_so_once_and_not_with_json(project: Path) -> None:
