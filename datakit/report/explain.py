@@ -187,8 +187,10 @@ def _survivor(gone: FoundRow, text: str, order: list[tuple[Path, Manifest]], col
 def _shared_shingles(gone: FoundRow, found: list[FoundRow]) -> str:
     """How many shingles two documents share, counted again in the texts that dedup compared."""
     kept = next((one for one in found if one.manifest.stage == "dedup" and one.role == "kept"), None)
-    if kept is None or "text" not in gone.row:
+    if kept is None:
         return ""
+    if "text" not in gone.row:
+        return ", that of the least similar turn" if gone.row["reason"] == "near_duplicate" else ""
     texts, size = (gone.row["text"], kept.row["text"]), gone.manifest.config["shingle_words"]
     if sum(map(len, texts)) > _MOST_CHARACTERS:
         return ""

@@ -19,6 +19,8 @@ LEVEL = "dedup"
 """What the names of all levels of dedup begin with."""
 ORDER = [("similarity", "ascending"), ("row_key", "ascending")]
 COLUMNS = ["row_key", "id", "reason", "duplicate_of", "similarity", "duplicate_in"]
+EQUAL = ["exact_duplicate", "loose_duplicate", "prefix"]
+"""Reasons of rows that are no near duplicates: of what was compared, both have the same."""
 SHINGLE_WORDS = 5
 """Of the similarity that is computed here, where the stage compared something else than whole texts."""
 MOST_COMPARED = 2000
@@ -47,6 +49,8 @@ class Drops:
 
     stage: str
     exact: int
+    loose: int
+    """Conversations that differ in letter case and the marks of sentences alone."""
     prefixes: int
     """Conversations that are the beginning of another one."""
     near: dict[float, int]
@@ -62,7 +66,7 @@ class Drops:
 
     def to_json(self) -> dict[str, Any]:
         """All of it as JSON."""
-        names = ("stage", "exact", "prefixes", "named", "unnamed", "others")
+        names = ("stage", "exact", "loose", "prefixes", "named", "unnamed", "others")
         near = {f"{similarity:.2f}": n for similarity, n in self.near.items()}
         return {n: getattr(self, n) for n in names} | {"near": near, "pairs": [pair.to_json() for pair in self.pairs]}
 
@@ -86,7 +90,7 @@ def drops(path: Path, lowest: int, stage: str = "") -> Drops:
         known = pc.is_valid(named.column("similarity"))
         unmeasured += named.filter(pc.invert(known))[: MOST_COMPARED - len(unmeasured)].to_pylist()
         measured = named.filter(known)
-        equal = pc.is_in(measured.column("reason"), pa.array(["exact_duplicate", "prefix"]))
+        equal = pc.is_in(measured.column("reason"), pa.array(EQUAL))
         reasons.update(measured.column("reason").filter(equal).to_pylist())
         near.update(map(_floor, measured.column("similarity").filter(pc.invert(equal)).to_pylist()))
         chosen = pa.concat_tables([t for t in (chosen, pa.table(measured)) if t.num_rows] or [pa.table(measured)])
@@ -96,8 +100,7 @@ def drops(path: Path, lowest: int, stage: str = "") -> Drops:
     pairs = sorted(pairs, key=lambda pair: pair.similarity)[:lowest]  # stable: rows of one similarity stay in order
     return Drops(
         stage=level[1].stage,
-        exact=reasons["exact_duplicate"],
-        prefixes=reasons["prefix"],
+        **{name: reasons[reason] for reason, name in zip(EQUAL, ("exact", "loose", "prefixes"), strict=True)},
         near=dict(sorted(near.items())),
         named=named_rows,
         unnamed=sum(level[1].ledger.rows.dropped.values()) - named_rows,
@@ -241,7 +244,8 @@ def _headline(drops: Drops) -> str:
     """How many rows were dropped, and why."""
     if drops.stage == "dedup":
         named = sum(drops.near.values())
-        begin = f", and {drops.prefixes:,} conversations that others begin with" if drops.prefixes else ""
+        begin = f", and {drops.loose:,} that differ in case and sentence marks alone" if drops.loose else ""
+        begin += f", and {drops.prefixes:,} conversations that others begin with" if drops.prefixes else ""
         return f"{named:,} near and {drops.exact:,} exact duplicates were dropped{begin}"
     if drops.stage in _WHY:
         return f"{drops.named:,} rows were dropped {_WHY[drops.stage]}"
