@@ -1,25 +1,19 @@
 """Dedup by the number of rows: time, memory of the process tree, disk, and whether the known duplicates are found.
 
     python bench/dedup_scale.py make TEXTS.parquet ROWS FILE.jsonl       # deterministic; also FILE.truth.json
-    python bench/dedup_scale.py cut FILE.jsonl PARTS FOLDER              # the same rows in PARTS files
-    python bench/dedup_scale.py run FILE.jsonl|FOLDER... [--memory-mb 1024] [--limit-mb N] [--cold]
+    python bench/dedup_scale.py run FILE.jsonl... [--memory-mb 1024] [--limit-mb N]
 
 Rows of about 500 characters are made of pieces of the texts. 10% are exact copies of earlier rows, 8% have one word
 changed (Jaccard similarity 0.89), 6% two (0.79), and 6% three (0.70: no duplicates). A row's id says which row it was
 made from, so that every drop can be checked. The command runs as its users run it. The memory of its process tree is
 read four times a second as PSS (shared pages are counted once): the total, and the part that is no mapped file, which
-the system cannot take back. --limit-mb is RLIMIT_DATA, a hard limit on that part for each process. For each phase it
-prints the number of busy cores (processor time of the tree by wall time), and the number of threads that were ready to
-run, read twenty times a second: the phase could have used so many cores, also if others use the machine. --cold removes
-the input from the page cache (if the system follows the advice), and uses a copy of our sources without compiled
-kernels and tables, which the run makes.
+the system cannot take back. --limit-mb is RLIMIT_DATA, a hard limit on that part for each process.
 """
 
 import argparse
 import contextlib
 import hashlib
 import json
-import os
 import re
 import resource
 import shutil
@@ -35,7 +29,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-ROOT = Path(__file__).resolve().parents[1]
 PIECES, PIECE_WORDS = 10, 9
 BLOCK = 100_000
 KINDS = {"c0": 0.10, "e1": 0.08, "e2": 0.06, "e3": 0.06}
@@ -98,26 +91,6 @@ def memory_of(pid: int) -> tuple[float, float]:
     return sums[0], sums[1]
 
 
-def seconds_of(pid: int) -> float:
-    """Processor seconds of a process tree so far; those of a process that has ended are its parent's."""
-    total = 0.0
-    for process in tree(pid):
-        with contextlib.suppress(OSError):
-            fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
-            total += sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
-    return total
-
-
-def ready_in(pid: int) -> int:
-    """Threads of a process tree that run, or could if a core were free."""
-    found = 0
-    for process in tree(pid):
-        for task in Path(f"/proc/{process}/task").glob("*/stat"):
-            with contextlib.suppress(OSError):
-                found += task.read_text().rpartition(") ")[2].startswith("R")
-    return found
-
-
 def size_of(folder: Path) -> float:
     """MB of all files in a folder; a file with several links is counted once."""
     sizes = {}
@@ -128,53 +101,23 @@ def size_of(folder: Path) -> float:
     return sum(sizes.values())
 
 
-def cut(source: Path, parts: int, folder: Path) -> None:
-    """Write the same rows in the same order to several files."""
-    folder.mkdir()
-    rows = json.loads(source.with_suffix(".truth.json").read_text())["rows"]
-    with source.open("rb") as file:
-        for number in range(parts):
-            count = rows * (number + 1) // parts - rows * number // parts
-            (folder / f"part-{number:04d}.jsonl").write_bytes(b"".join(next(file) for _ in range(count)))
-    shutil.copy(source.with_suffix(".truth.json"), folder.with_suffix(".truth.json"))
-
-
-def cold(source: Path, folder: Path) -> dict[str, str]:
-    """Environment variables for a run that finds neither the input in memory nor anything compiled."""
-    for path in [source] if source.is_file() else source.iterdir():
-        with path.open("rb") as file:
-            os.fsync(file.fileno())
-            os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
-    shutil.copytree(ROOT / "datakit", folder / "datakit", ignore=shutil.ignore_patterns("__pycache__"))
-    return {"PYTHONPATH": str(folder), "XDG_CACHE_HOME": str(folder / "cache")}
-
-
-def run(source: Path, output: Path, memory_mb: int, workers: int, limit_mb: int, extra: dict[str, str]) -> None:
-    """Run the command once with some environment variables; print its time, memory and disk, and what it found."""
+def run(source: Path, output: Path, memory_mb: int, workers: int, limit_mb: int) -> None:
+    """Run the command once; print its time, memory and disk, and what it found."""
     shutil.rmtree(output, ignore_errors=True)
     line = [sys.executable, "-m", "datakit", "dedup", str(source), "--output", str(output), "--kind", "text"]
     line += ["--memory-mb", str(memory_mb), "--workers", str(workers)]
     line = ["prlimit", f"--data={limit_mb << 20}", *line] if limit_mb else line
     before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
-    peak, disk, phases, busy = [0.0, 0.0], 0.0, dict[str, list[float]](), dict[str, list[float]]()
-    environment = os.environ | extra
+    peak, disk, turn = [0.0, 0.0], 0.0, 0
     with (
         tempfile.TemporaryFile("w+") as said,
-        subprocess.Popen(line, stderr=said, stdout=said, env=environment, cwd=source.parent) as process,
+        subprocess.Popen(line, stderr=said, stdout=said, cwd=source.parent) as process,
     ):
-        turn, last = 0, (start, 0.0)
         while process.poll() is None:
-            now = memory_of(process.pid) if turn % 5 == 0 else (0.0, 0.0)
-            peak = [max(a, b) for a, b in zip(peak, now, strict=True)]
-            phase = next((p for p in ("split", "reduce", "sketch") if (output / ".work" / p).is_dir()), "ingest")
-            phases[phase] = [max(a, b) for a, b in zip(phases.get(phase, [0.0, 0.0]), now, strict=True)]
-            clock = time.perf_counter(), seconds_of(process.pid)
-            spent = [*(max(0.0, a - b) for a, b in zip(clock, last, strict=True)), ready_in(process.pid), 1]
-            busy[phase] = [a + b for a, b in zip(busy.get(phase, [0.0] * 4), spent, strict=True)]
-            last = clock
-            disk = max(disk, size_of(output)) if turn % 100 == 0 else disk
+            peak = [max(a, b) for a, b in zip(peak, memory_of(process.pid), strict=True)]
+            disk = max(disk, size_of(output)) if turn % 20 == 0 else disk
             turn += 1
-            time.sleep(0.05)
+            time.sleep(0.25)
         wall = time.perf_counter() - start
         said.seek(0)
         text = said.read()
@@ -185,10 +128,6 @@ def run(source: Path, output: Path, memory_mb: int, workers: int, limit_mb: int,
     rows = json.loads(source.with_suffix(".truth.json").read_text())["rows"]
     print(f"{rows:,} rows: {wall:.1f} s, {cpu:.1f} CPU s ({cpu / rows * 1e6:.1f} us a row), {rows / wall:,.0f} rows/s")
     print(f"  peak of the tree: {peak[0]:.0f} MB, {peak[1]:.0f} without mapped files; disk {disk:,.0f} MB")
-    phases_told = (f"{p} {c / s:.2f} and {r / n:.2f} in {s:.1f} s" for p, (s, c, r, n) in busy.items())
-    ready = sum(r for *_, r, _ in busy.values()) / sum(n for *_, n in busy.values())
-    print(f"  cores busy and threads ready: {cpu / wall:.2f} and {ready:.2f}; {'; '.join(phases_told)}")
-    print("  memory by phase: " + "; ".join(f"{p} {a:.0f} / {b:.0f}" for p, (a, b) in phases.items()))
     print("  " + "\n  ".join(part for part in text.splitlines() if "of disk" in part or " s" in part[-4:]))
     judge(source, output)
 
@@ -216,15 +155,11 @@ def judge(source: Path, output: Path) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     todo = parser.add_subparsers(dest="todo", required=True)
-    making, cutting, running = (todo.add_parser(name) for name in ("make", "cut", "run"))
-    cutting.add_argument("file", type=Path)
-    cutting.add_argument("parts", type=int)
-    cutting.add_argument("folder", type=Path)
+    making, running = (todo.add_parser(name) for name in ("make", "run"))
     making.add_argument("texts", type=Path)
     making.add_argument("rows", type=int)
     making.add_argument("out", type=Path)
     running.add_argument("files", type=Path, nargs="+")
-    running.add_argument("--cold", action="store_true")
     running.add_argument("--memory-mb", type=int, default=1024)
     running.add_argument("--limit-mb", type=int, default=0)
     running.add_argument("--workers", type=int, default=2)
@@ -232,13 +167,9 @@ def main() -> None:
     if args.todo == "make":
         make(args.texts, args.rows, args.out)
         return
-    if args.todo == "cut":
-        cut(args.file, args.parts, args.folder)
-        return
     for source in map(Path.resolve, args.files):
         with tempfile.TemporaryDirectory(dir=source.parent) as folder:
-            extra = cold(source, Path(folder)) if args.cold else {}
-            run(source, Path(folder) / "out", args.memory_mb, args.workers, args.limit_mb, extra)
+            run(source, Path(folder) / "out", args.memory_mb, args.workers, args.limit_mb)
 
 
 if __name__ == "__main__":

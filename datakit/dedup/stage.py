@@ -58,9 +58,9 @@ class DedupConfig:
 
     match: Literal["exact", "loose", "near"] = option(
         "exact",
-        "which conversations and preference pairs are duplicates. exact: roles, tools and all turns are equal but for "
-        "white space and Unicode form; loose: also but for letter case and the marks of sentences, where there is no "
-        "code; near: each turn is similar by --threshold - one changed word may change an answer",
+        "which conversations and pairs are duplicates. exact: roles, tools and all turns are equal but for white space "
+        "and Unicode form; loose: also but for letter case and sentence marks, where there is no code; near: each turn "
+        "is similar by --threshold, but one changed word may change an answer",
     )
     on: Literal["all", "prompt", "answer"] = option("all", "the part of a conversation or preference pair to compare")
     include_system: bool = option(True, "of conversations, compare system prompts, tool schemas and tool results too")
