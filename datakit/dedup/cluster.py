@@ -16,7 +16,7 @@ import numpy.typing as npt
 import pyarrow.compute as pc
 
 from datakit.dedup import _kernels_cluster as kernels
-from datakit.dedup.comparison import exact_ratio, policy_order
+from datakit.dedup.comparison import Flags, Hashes, Numbers, exact_ratio, policy_order
 from datakit.dedup.minhash import Buckets, find_buckets
 from datakit.dedup.shuffle import GatheredRows, Memory, SketchRows, digest_halves, first_of_equals
 from datakit.dedup.stage import DedupConfig
@@ -32,8 +32,6 @@ EXACT, LOOSE, NEAR, PREFIX = range(4)
 REASONS = ("exact_duplicate", "loose_duplicate", "near_duplicate", "prefix")
 """Why a row is dropped, by these codes."""
 
-Numbers = npt.NDArray[np.int64]
-
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
@@ -46,7 +44,7 @@ class Verdict:
     survivor: Numbers
     similarity: npt.NDArray[np.float64]
     reason: npt.NDArray[np.int8]
-    looser: npt.NDArray[np.bool_]
+    looser: Flags
     facts: dict[str, int]
     """Counts of candidates, and `largest_bucket_rows`."""
 
@@ -113,7 +111,7 @@ def _drop_prefixes(
     rows: GatheredRows,
     order: Numbers,
     first: Numbers,
-    digest: npt.NDArray[np.uint64],
+    digest: Hashes,
     target: Numbers,
     code: npt.NDArray[np.int8],
 ) -> None:
@@ -171,7 +169,7 @@ def _drop_similar(
 FACTS = ("buckets", "largest_bucket_rows", "pairs_in_buckets", "pairs_compared", "entries_visited", "pairs_similar")
 
 
-def shingles_at(rows: SketchRows, memory: Memory) -> tuple[npt.NDArray[np.uint64], Numbers]:
+def shingles_at(rows: SketchRows, memory: Memory) -> tuple[Hashes, Numbers]:
     """(address uint64, length int64) of the set of shingles of each row, in the memory of the batches."""
     address, length = (memory.full((len(rows),), 0, dtype) for dtype in (np.uint64, np.int64))
     for batch, begin in zip(rows.batches, rows.begins, strict=False):
@@ -263,7 +261,7 @@ class Stars:
 
 def star(
     buckets: Buckets,
-    address: npt.NDArray[np.uint64],
+    address: Hashes,
     length: Numbers,
     least: Fraction,
     memory: Memory,

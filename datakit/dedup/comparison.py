@@ -24,6 +24,10 @@ from datakit.text.words import UNICODE_VERSION
 if TYPE_CHECKING:
     from datakit.dedup.shuffle import SketchRows
 
+Hashes = npt.NDArray[np.uint64]
+Numbers = npt.NDArray[np.int64]
+Flags = npt.NDArray[np.bool_]
+
 
 def at_least(least: int, config: Any, *names: str) -> None:
     """Raise ConfigError where a value of the config is smaller than `least`."""
@@ -95,11 +99,11 @@ class CompareStage(Stage):
         columns = [pa.concat_arrays(c.chunks) if c.num_chunks else pa.array([], c.type) for c in found.columns]
         return pa.record_batch(columns, names=DECISIONS.names)
 
-    def decided_about(self, row_keys: npt.NDArray[np.uint64]) -> pa.RecordBatch | None:
+    def decided_about(self, row_keys: Hashes) -> pa.RecordBatch | None:
         """The decisions about the rows with these keys."""
         return self.look_up(pa.array(row_keys)).drop_columns(["row_key"])
 
-    def unchanged(self, row_keys: npt.NDArray[np.uint64]) -> bool:
+    def unchanged(self, row_keys: Hashes) -> bool:
         """Whether the rows with these keys, ascending, all stay as they are: no decision is about them."""
         found = self.look_up(pa.array(row_keys))
         return bool(found.column("row_key").null_count == len(row_keys))
@@ -156,7 +160,7 @@ class IndexedStage(CompareStage):
             line += f"; against {e.name}: {e.kept:,} rows{gone} ({size:,.0f} MB)"
         return line
 
-    def versions_of(self, rows: npt.NDArray[np.int64]) -> pa.Array:
+    def versions_of(self, rows: Numbers) -> pa.Array:
         """The version of the earlier run that each row is of, by its number; null for this run's rows and for -1."""
         versions = pa.array([*(e.version for e in self.earlier), None], pa.string())
         run = np.searchsorted(np.cumsum([e.rows for e in self.earlier]), rows, side="right")
@@ -173,7 +177,7 @@ class IndexedStage(CompareStage):
         words = pa.array(["", *(f" in {e.name}" for e in self.earlier)])
         return words.take(pc.add(pc.fill_null(pc.index_in(versions, known), -1), 1))
 
-    def decided_about(self, row_keys: npt.NDArray[np.uint64]) -> pa.RecordBatch | None:
+    def decided_about(self, row_keys: Hashes) -> pa.RecordBatch | None:
         """The decisions about the rows with these keys; without earlier runs dropped rows have no `duplicate_in`."""
         found = super().decided_about(row_keys)
         return found if found is None or self.earlier else found.drop_columns(["duplicate_in", "kept_in_run"])
@@ -199,7 +203,7 @@ def check_indexed(config: Any, names: Sequence[str], kept: Sequence[str]) -> Non
             raise ConfigError(f"{name}: rows of earlier runs must stay, so it needs {needed}; found {have}")
 
 
-def _overlap(keys: npt.NDArray[np.uint64], wanted: npt.NDArray[np.uint64]) -> bool:
+def _overlap(keys: Hashes, wanted: Hashes) -> bool:
     return len(keys) > 0 and len(wanted) > 0 and bool(keys[0] <= wanted.max() and keys[-1] >= wanted.min())
 
 
@@ -266,9 +270,7 @@ def _number(extra: str | None, name: str) -> float | None:
     return float(value)
 
 
-def policy_order(
-    rows: "SketchRows", row_key: npt.NDArray[np.uint64], policy: str, begin: int = 0
-) -> npt.NDArray[np.int64]:
+def policy_order(rows: "SketchRows", row_key: Hashes, policy: str, begin: int = 0) -> Numbers:
     """Numbers of the rows from `begin` on in the policy's order, ties by row_key; sketches have a column `rank`."""
     if policy == "first":
         keys = row_key[begin:]

@@ -10,7 +10,6 @@ beside its index, and left out.
 import hashlib
 import json
 from collections.abc import Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -123,34 +122,25 @@ class EarlierRun:
 
     @property
     def rows(self) -> int:
-        """Rows in the index, removed ones included; more than one for a text that `dedup_substrings` cut in two."""
+        """Rows in the index, removed ones included; more than one for a text that `dedup_repeats` cut in two."""
         return sum(shard.rows for shard in self.shards)
 
-    @property
-    def paths(self) -> list[Path]:
-        """The index files, in row order."""
-        return [self.folder / shard.path for shard in self.shards]
-
-    def check(self, workers: int) -> None:
-        """Compare every byte of the index with the checksums in its manifest, before any of it is used.
+    def check_file(self, shard: Shard) -> None:
+        """Compare every byte of a file of the index with its checksum in the manifest, before any of it is used.
 
         Raises:
-            IntegrityError: a file is missing, truncated or changed.
+            IntegrityError: it is missing, truncated or changed.
         """
-        with ThreadPoolExecutor(workers) as pool:
-            list(pool.map(self.check_file, self.shards))
-
-    def check_file(self, shard: Shard) -> None:
-        """The same for one file of the index."""
         try:
             check_shards(self.folder, [shard])
         except IntegrityError as e:  # a run of the new dataset makes no index of the old one
             raise IntegrityError(f"{e}. The file is of the index of {self.name}; run that dedup again") from None
 
     def ids(self) -> Iterator[pa.Array]:
-        """The ids in the index, batch by batch."""
-        for path in self.paths:
-            with pa.memory_map(str(path)) as file:
+        """The ids in the index, batch by batch; each file is checked first."""
+        for shard in self.shards:
+            self.check_file(shard)
+            with pa.memory_map(str(self.folder / shard.path)) as file:
                 reader = pa.ipc.open_file(file)
                 for number in range(reader.num_record_batches):
                     yield reader.get_batch(number).column("id")
@@ -322,7 +312,6 @@ def _dedups(path: Path) -> list[Parent]:
 
 def _remove_from(index: EarlierRun, wanted: set[str]) -> tuple[set[str], set[str]]:
     """(those of the ids that an index holds, those of them that were not removed before)."""
-    index.check(1)
     with storage.locked(index.folder):
         asked, known = pa.array(sorted(wanted), pa.string()), set[str]()
         for found in index.ids():

@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 
 from datakit.data import row_chunks, string_buffers, view
 from datakit.dedup import _kernels_minhash as kernels
-from datakit.dedup.comparison import policy_rank, source_column
+from datakit.dedup.comparison import Hashes, Numbers, policy_rank, source_column
 from datakit.dedup.shuffle import Memory, digest_halves, first_of_equals
 from datakit.dedup.stage import DedupConfig
 from datakit.text.words import binary_digest, compose, hash_words_in, normalize, stated_digest
@@ -39,8 +39,8 @@ _AFFINE32 = 1  # datasketch's code of the scheme
 class ShingleSets:
     """The sets of several rows: row i has `hashes[starts[i]:starts[i + 1]]`, distinct 64-bit hashes, ascending."""
 
-    hashes: npt.NDArray[np.uint64]
-    starts: npt.NDArray[np.int64]
+    hashes: Hashes
+    starts: Numbers
 
     def lists(self) -> pa.Array:
         """The sets as a column of lists, null where a set is empty."""
@@ -90,14 +90,14 @@ def signatures(sets: ShingleSets, num_perm: int, seed: int) -> npt.NDArray[np.ui
     return values
 
 
-def band_hashes(values: npt.NDArray[np.uint32], num_bands: int, rows_per_band: int) -> npt.NDArray[np.uint64]:
+def band_hashes(values: npt.NDArray[np.uint32], num_bands: int, rows_per_band: int) -> Hashes:
     """One 64-bit hash of the `rows_per_band` values of each band, uint64 (rows, num_bands)."""
     bands = np.empty((len(values), num_bands), dtype=np.uint64)
     kernels.band_hashes(values, rows_per_band, bands)
     return bands
 
 
-def bands_of(sets: ShingleSets, config: DedupConfig) -> npt.NDArray[np.uint64]:
+def bands_of(sets: ShingleSets, config: DedupConfig) -> Hashes:
     """The bands of sets, uint64 (rows, num_bands)."""
     return band_hashes(signatures(sets, config.num_perm, config.seed), config.num_bands, config.rows_per_band)
 
@@ -171,7 +171,7 @@ class Buckets:
     """
 
     of_row: npt.NDArray[np.int32]
-    sizes: npt.NDArray[np.int64]
+    sizes: Numbers
 
     @property
     def pairs(self) -> int:
@@ -179,7 +179,7 @@ class Buckets:
         return int((self.sizes * (self.sizes - 1) // 2).sum())
 
 
-def find_buckets(bands: list[npt.NDArray[np.uint64]], rows: int, memory: Memory) -> Buckets:
+def find_buckets(bands: list[Hashes], rows: int, memory: Memory) -> Buckets:
     """Group rows by each of their bands, given as hashes, uint64 (rows,) each."""
     of_row, every, first = memory.full((len(bands), rows), -1, np.int32), [np.empty(0, np.int64)], 0
     for number, hashes in enumerate(bands):

@@ -439,7 +439,7 @@ class DedupRepeats(ShuffleStage):
         columns = dict(zip(head.schema.names, head.columns, strict=True))
         return pa.record_batch(columns | units.taken(at, starts).columns())
 
-    def decide_rows(self, rows: GatheredRows, memory: Memory, threads: int) -> Decided:
+    def decide_rows(self, rows: GatheredRows, memory: Memory) -> Decided:
         """Decide about the rows of one group."""
         repeats, passages = find_repeats(rows, self.config, memory), np.zeros(len(rows), np.int64)
         lost, decisions = Counter[str](), list[pa.RecordBatch]()

@@ -39,7 +39,7 @@ import pyarrow.compute as pc
 
 import datakit.storage as storage
 from datakit.config import sha256_file
-from datakit.dedup.comparison import IndexedStage, write_decisions
+from datakit.dedup.comparison import Flags, Hashes, IndexedStage, Numbers, write_decisions
 from datakit.dedup.index import EarlierRun
 from datakit.errors import IntegrityError
 from datakit.manifest import changed
@@ -276,12 +276,12 @@ class SketchRows:
     """
 
     batches: list[pa.RecordBatch]
-    begins: npt.NDArray[np.int64]
+    begins: Numbers
 
     def __len__(self) -> int:
         return int(self.begins[-1])
 
-    def ids(self, numbers: npt.NDArray[np.int64]) -> pa.Array:
+    def ids(self, numbers: Numbers) -> pa.Array:
         """The ids of the given rows, in that order; null for -1."""
         distinct, place = np.unique(numbers, return_inverse=True)
         known = distinct[distinct >= 0]
@@ -294,14 +294,14 @@ class SketchRows:
         unknown = pa.nulls(len(distinct) - len(known), pa.string())
         return pa.concat_arrays([unknown, *found]).take(pa.array(place))
 
-    def column(self, name: str, memory: Memory) -> npt.NDArray[np.uint64]:
+    def column(self, name: str, memory: Memory) -> Hashes:
         """A uint64 column of all rows."""
         values = memory.full((len(self),), 0, np.uint64)
         for batch, begin in zip(self.batches, self.begins, strict=False):
             values[begin : begin + batch.num_rows] = batch.column(name).to_numpy()
         return values
 
-    def digests(self, name: str = "digest") -> npt.NDArray[np.uint64]:
+    def digests(self, name: str = "digest") -> Hashes:
         """A column of 16 bytes for each row as uint64 (rows, 2); nulls have any value."""
         halves = [np.empty((0, 2), np.uint64), *(digest_halves(batch.column(name)) for batch in self.batches)]
         return np.concatenate(halves)
@@ -320,17 +320,17 @@ class GatheredRows(SketchRows):
     `numbers` int64 (rows,): the number of each among all rows. The first `old` rows are of earlier runs, and stay.
     """
 
-    numbers: npt.NDArray[np.int64]
+    numbers: Numbers
     old: int
 
 
-def digest_halves(column: pa.Array) -> npt.NDArray[np.uint64]:
+def digest_halves(column: pa.Array) -> Hashes:
     """Values of 16 bytes as uint64 (rows, 2)."""
     begin = 2 * column.offset
     return np.frombuffer(column.buffers()[1], np.uint64)[begin : begin + 2 * len(column)].reshape(-1, 2)
 
 
-def first_of_equals(digests: npt.NDArray[np.uint64]) -> npt.NDArray[np.int64]:
+def first_of_equals(digests: Hashes) -> Numbers:
     """For each row the first row with the same digest (itself where it is the first).
 
     `digests` is uint64 (rows, 2), the two halves of 128 bits. Returns int64 (rows,).
@@ -466,7 +466,7 @@ def _sum(counts: Iterable[dict[str, int]]) -> Counter[str]:
     return total
 
 
-def survivors_of(rows: SketchRows, counts: npt.NDArray[np.int64]) -> list[list[Any]]:
+def survivors_of(rows: SketchRows, counts: Numbers) -> list[list[Any]]:
     """[count, number, id] of the rows with the largest counts, int64 (rows,), as `Decided.survivors` has them."""
     numbers = rows.numbers if isinstance(rows, GatheredRows) else np.arange(len(rows))
     most = np.flatnonzero(counts)
@@ -487,7 +487,7 @@ class ShuffleStage(IndexedStage):
 
     compared: Compared | None = None
 
-    def keys(self, batch: pa.RecordBatch) -> Iterator[tuple[int, npt.NDArray[np.uint64], npt.NDArray[np.int64]]]:
+    def keys(self, batch: pa.RecordBatch) -> Iterator[tuple[int, Hashes, Numbers]]:
         """(band, keys, the row of each) of a batch of sketches or of an index.
 
         Rows that share a key of one band, directly or through others, are decided together; so is a row by itself that
@@ -502,7 +502,7 @@ class ShuffleStage(IndexedStage):
     def check_totals(self, totals: dict[str, Counter[str]]) -> None:
         """Raise a clear error, before rows are compared, where the totals of all rows make no sense. Default: none."""
 
-    def decide_rows(self, rows: GatheredRows, memory: Memory, threads: int) -> Decided:
+    def decide_rows(self, rows: GatheredRows, memory: Memory) -> Decided:
         """Decide about the rows of one group."""
         raise NotImplementedError(f"{type(self).__name__}.decide_rows")
 
@@ -540,9 +540,7 @@ def shuffle(stage: ShuffleStage, sketches: Sequence[SketchFile], units: CompareU
     wanted = [(source, at[number][0][1]) for number, source in enumerate(sources) if number in at]
     groups = parts_by_number(units.do("gather", partial(gather_unit, root, memory), wanted))
     payloads = [[part for _, part in groups[number]] for number in sorted(groups)]
-    return Compared(
-        root, sorts, units.do("decide", partial(decide_unit, stage, root, memory, old, units.share), payloads)
-    )
+    return Compared(root, sorts, units.do("decide", partial(decide_unit, stage, root, memory, old), payloads))
 
 
 # 1. Sort: the keys of each sketch file, in ranges.
@@ -624,9 +622,7 @@ def join_unit(
     return out.close()
 
 
-def _linked(
-    hashes: npt.NDArray[np.uint64], rows: npt.NDArray[np.int64], whole: npt.NDArray[np.bool_], old: int, memory: Memory
-) -> npt.NDArray[np.int64]:
+def _linked(hashes: Hashes, rows: Numbers, whole: Flags, old: int, memory: Memory) -> Numbers:
     """int64 (links, 2): each row that has a hash again, and the first row that has it."""
     repeated = repeated_hashes(hashes, memory)
     order = repeated[np.lexsort((rows[repeated], hashes[repeated]))]
@@ -639,7 +635,7 @@ def _linked(
     return np.column_stack((rows[found], rows[first][found]))
 
 
-def repeated_hashes(hashes: npt.NDArray[np.uint64], memory: Memory) -> npt.NDArray[np.int32]:
+def repeated_hashes(hashes: Hashes, memory: Memory) -> npt.NDArray[np.int32]:
     """The places of the hashes that may occur again, in order: all that do and few others.
 
     Most rows share no hash, so that sorting all of them would be wasted.
@@ -657,7 +653,7 @@ def repeated_hashes(hashes: npt.NDArray[np.uint64], memory: Memory) -> npt.NDArr
 # 3. Components of rows that are linked, and groups of components.
 
 
-def joined(links: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+def joined(links: Numbers) -> Numbers:
     """int64 (rows, 2): each row that a link names, ascending, and the first row of its component."""
     from datakit.dedup import _kernels_shuffle as kernels
 
@@ -668,7 +664,7 @@ def joined(links: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
     return np.column_stack((rows, rows[first]))
 
 
-def groups_of(forests: Iterable[npt.NDArray[np.int64]]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+def groups_of(forests: Iterable[Numbers]) -> tuple[Numbers, Numbers]:
     """(rows that are linked, ascending; the number of each one's group), from results of `joined`."""
     waiting, size = [np.empty((0, 2), np.int64)], 0
     for forest in forests:
@@ -734,19 +730,16 @@ def _write_groups(out: PartsWriter, pieces: dict[int, list[pa.RecordBatch]]) -> 
 
 
 def decide_unit(
-    stage: ShuffleStage, root: Path, memory_bytes: int, old: int, threads: int, index: int, parts: Sequence[Part]
+    stage: ShuffleStage, root: Path, memory_bytes: int, old: int, index: int, parts: Sequence[Part]
 ) -> dict[str, Any]:
-    """Decide about the rows of one group, and write the decisions.
-
-    `threads` work on a group that one large component made large; others run beside a small group.
-    """
+    """Decide about the rows of one group, and write the decisions."""
     stage.open()
     memory = Memory(memory_bytes, root)
     batches = [batch for part in read_parts(root, parts, memory) for batch in pa.ipc.open_stream(part)]
     numbers = np.concatenate([batch.column("row").to_numpy() for batch in batches])
     begins = np.cumsum([0, *(batch.num_rows for batch in batches)], dtype=np.int64)
     rows = GatheredRows(batches, begins, numbers, int(np.searchsorted(numbers, old)))
-    decided = stage.decide_rows(rows, memory, threads if len(rows) > 2 * GROUP_ROWS else 1)
+    decided = stage.decide_rows(rows, memory)
     out = PartsWriter(root, f".work/compared/decisions-{index:05d}.bin")
     for batch in decided.decisions:
         out.add_rows(0, [batch])

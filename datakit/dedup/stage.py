@@ -14,12 +14,13 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from datakit.config import option, shares
 from datakit.dedup.comparison import (
+    Hashes,
+    Numbers,
     at_least,
     check_indexed,
     check_policy,
@@ -246,7 +247,7 @@ class Dedup(ShuffleStage):
 
         return (minhash if "text" in batch.schema.names else turn_digests).sketch(batch, self.config)
 
-    def keys(self, batch: pa.RecordBatch) -> Iterator[tuple[int, npt.NDArray[np.uint64], npt.NDArray[np.int64]]]:
+    def keys(self, batch: pa.RecordBatch) -> Iterator[tuple[int, Hashes, Numbers]]:
         """Half of each digest, the prefixes of conversations, the loose digest, and the bands."""
         rows, names = np.arange(batch.num_rows), batch.schema.names
         loose = self.config.match == "loose" and "loose" in names
@@ -274,7 +275,7 @@ class Dedup(ShuffleStage):
         """
         check_ranked(self.config.policy, totals)
 
-    def decide_rows(self, rows: GatheredRows, memory: Memory, threads: int) -> Decided:
+    def decide_rows(self, rows: GatheredRows, memory: Memory) -> Decided:
         """The decisions about one group, and what is known of the rows that others are dropped for."""
         from datakit.dedup.cluster import decide
 
@@ -296,7 +297,7 @@ class Dedup(ShuffleStage):
         }
         return Decided([self._decisions(rows, verdict, sizes)], counts, survivors_of(rows, sizes))
 
-    def _decisions(self, rows: GatheredRows, verdict: "Verdict", sizes: npt.NDArray[np.int64]) -> pa.RecordBatch:
+    def _decisions(self, rows: GatheredRows, verdict: "Verdict", sizes: Numbers) -> pa.RecordBatch:
         """The decisions: why rows are dropped, and what kept rows stand for."""
         from datakit.dedup.cluster import REASONS
 
@@ -363,7 +364,7 @@ class Dedup(ShuffleStage):
             *worst_first(vanished, "languages vanish"),
         ]
 
-    def unchanged(self, row_keys: npt.NDArray[np.uint64]) -> bool:
+    def unchanged(self, row_keys: Hashes) -> bool:
         """No: kept rows get the size of their cluster."""
         return False
 

@@ -17,12 +17,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from datakit.data import row_chunks, string_array, string_buffers
 from datakit.dedup import _kernels_turns as kernels
+from datakit.dedup.comparison import Hashes, Numbers
 from datakit.dedup.minhash import ShingleSets, bands_of, row_columns, shingle_sets, text_of
 from datakit.dedup.shuffle import digest_halves
 from datakit.dedup.stage import DedupConfig
@@ -37,8 +37,6 @@ _CONTEXT = pa.array(["system", "developer", "tool", "function"])
 _CHUNK_BYTES = 1 << 20
 TEXTS = ("role", "name", "reasoning_content", "content", "tool_calls")
 
-Halves = npt.NDArray[np.uint64]
-
 
 @dataclass(frozen=True, slots=True)
 class RowTurns:
@@ -48,8 +46,8 @@ class RowTurns:
     The others are string arrays (turns,). tools: the schemas of each row, a string array (rows,).
     """
 
-    starts: npt.NDArray[np.int64]
-    field: npt.NDArray[np.int64]
+    starts: Numbers
+    field: Numbers
     tools: pa.Array
     role: pa.Array
     name: pa.Array
@@ -89,7 +87,7 @@ def turns_of(batch: pa.RecordBatch, config: DedupConfig) -> RowTurns:
     return RowTurns(starts, field[order], tools=tools, **texts)
 
 
-def _strings(turns: pa.Array, name: str, order: npt.NDArray[np.int64]) -> pa.Array:
+def _strings(turns: pa.Array, name: str, order: Numbers) -> pa.Array:
     """A field of the chosen turns as strings; "" where it is null or missing."""
     if turns.type.get_field_index(name) < 0:
         return pa.array([""] * len(order), pa.string())
@@ -112,7 +110,7 @@ def plain(texts: pa.Array, loose: bool) -> pa.Array:
     return string_array(np.concatenate(pieces), np.concatenate(([0], np.cumsum(np.concatenate(sizes)))))
 
 
-def chained(turns: RowTurns, parts: Sequence[pa.Array]) -> tuple[Halves, Halves]:
+def chained(turns: RowTurns, parts: Sequence[pa.Array]) -> tuple[Hashes, Hashes]:
     """(the digest of each row, the state after each turn), uint64 (n, 2); the digest of a turn is of some string
     arrays.
 
@@ -127,7 +125,7 @@ def chained(turns: RowTurns, parts: Sequence[pa.Array]) -> tuple[Halves, Halves]
     return states, every
 
 
-def digests_of(turns: RowTurns, loose: bool) -> tuple[Halves, Halves]:
+def digests_of(turns: RowTurns, loose: bool) -> tuple[Hashes, Hashes]:
     """The digests of rows, and of their beginnings, as `chained` gives them."""
     texts = plain(turns.reasoning_content, loose), plain(turns.content, loose)
     return chained(turns, [turns.role, turns.name, *texts, turns.tool_calls])
@@ -160,7 +158,7 @@ def sketch(batch: pa.RecordBatch, config: DedupConfig) -> pa.RecordBatch:
     return pa.record_batch(columns)
 
 
-def _binary(halves: Halves) -> pa.Array:
+def _binary(halves: Hashes) -> pa.Array:
     data = pa.py_buffer(np.ascontiguousarray(halves))
     return pa.Array.from_buffers(pa.binary(16), len(halves), [None, data])
 

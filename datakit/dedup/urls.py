@@ -138,7 +138,7 @@ class DedupUrls(ShuffleStage):
         """The rows, and the indexes that are read."""
         return f"{text_bytes(shards)[0]:,} rows{self.forecast_earlier()}" if self.earlier else ""
 
-    def decide_rows(self, rows: GatheredRows, memory: Memory, threads: int) -> Decided:
+    def decide_rows(self, rows: GatheredRows, memory: Memory) -> Decided:
         """Decide about the rows of one group: the first of each URL stays."""
         row_key = rows.column("row_key", memory)
         order = policy_order(rows, row_key, self.config.policy, rows.old)

@@ -144,7 +144,7 @@ def test_levels_keep_what_a_row_removed_from_the_index_had(tmp_path: Path, level
 def test_a_damaged_index_is_refused_before_it_is_used(tmp_path: Path, damage: str) -> None:
     runs = Runs(tmp_path, DEDUP)
     runs.add(rows(families(3, 30), "old"))
-    file = runs.done[0].paths[1]
+    file = runs.done[0].folder / runs.done[0].shards[1].path
     data = bytearray(file.read_bytes())
     data[len(data) // 2] ^= 1
     file.unlink()
