@@ -51,6 +51,15 @@ def edited(rows: int, seed: int) -> list[str]:
     return texts
 
 
+def test_pieces_are_joined_in_files_that_vanish(tmp_path: Path) -> None:
+    pieces = [(np.arange(n, dtype=np.uint64), np.full(2 * n, n, np.uint32)) for n in (3, 0, 100_000)]
+    found = Memory(1 << 20, tmp_path).join(iter(pieces), np.uint64, np.uint32)
+    for number, array in enumerate(found):
+        assert np.array_equal(array, np.concatenate([piece[number] for piece in pieces]))
+    assert [len(array) for array in Memory(1 << 20, tmp_path).join([], np.uint64, np.int64)] == [0, 0]
+    assert list(tmp_path.iterdir()) == []
+
+
 @pytest.mark.parametrize("policy", ["first", "longest"])
 def test_neither_ranges_nor_groups_nor_shards_change_a_decision(
     run_dedup: RunDedup, monkeypatch: pytest.MonkeyPatch, policy: str
