@@ -21,7 +21,6 @@ import pyarrow.parquet as pq
 
 from datakit.config import build
 from datakit.filter.language import Language
-from datakit.filter.rule_set import Signals, count_signals
 from datakit.filter.stage import Filter, FilterConfig
 
 RULES = {"quality": "gopher_quality", "repetition": "gopher_repetition", "c4": "c4", "fineweb": "fineweb"}
@@ -64,9 +63,9 @@ def english(texts: pa.Array) -> pa.Array:
     return texts.filter(pc.equal(lang, "en"))
 
 
-def ours(texts: pa.Array, symbol_words: str) -> tuple[dict[str, list[str | None]], float, Signals]:
+def ours(texts: pa.Array, symbol_words: str) -> tuple[dict[str, list[str | None]], float]:
     batch = pa.record_batch({"text": texts, "lang": pa.repeat("en", len(texts))})
-    verdicts, seconds = {}, 0.0
+    verdicts = {}
     for name, rule in RULES.items():
         options = {"quality": {rule: {"symbol_words": symbol_words}}, "c4": {rule: {"where": "lines"}}}.get(name, {})
         stage = Filter(config=build(FilterConfig, {"rules": [rule], **options}, "filter"))
@@ -77,8 +76,7 @@ def ours(texts: pa.Array, symbol_words: str) -> tuple[dict[str, list[str | None]
     both.decide(batch.slice(0, 1))
     start = time.thread_time()
     both.decide(batch)
-    seconds = time.thread_time() - start
-    return verdicts, seconds, count_signals(texts)
+    return verdicts, time.thread_time() - start
 
 
 def theirs(python: Path, texts: pa.Array, same: list[str]) -> tuple[dict[str, list[str | None]], dict[str, float]]:
@@ -104,7 +102,7 @@ def main() -> None:
         texts = english(texts_of(path))
         texts = texts.slice(0, args.rows) if args.rows else texts
         texts = pc.replace_substring(texts, "\r\n", "\n") if "breaks" in same else texts
-        mine, my_seconds, _ = ours(texts, args.symbol_words)
+        mine, my_seconds = ours(texts, args.symbol_words)
         peers, peer_seconds = theirs(args.peer, texts, same)
         megabytes = pc.sum(pc.binary_length(texts)).as_py() / 1e6
         both = sum(peer_seconds.values())

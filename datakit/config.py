@@ -40,12 +40,13 @@ def option(
     return field(default=default, metadata=metadata)
 
 
-def section(config: type, help: str = "") -> Any:
+def section(config: type, help: str = "", *, optional: bool = False) -> Any:
     """A nested config dataclass, a table of its own in the recipe; `help` is one sentence.
 
-    The default is made once: config classes are frozen, so all that have it can share it.
+    The default is made once: config classes are frozen, so all that have it can share it. An `optional` section is
+    None where it is not used, and is in no manifest then.
     """
-    return field(default=config(), metadata={"help": help})
+    return field(default=None if optional else config(), metadata={"help": help, "optional": optional})
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +68,8 @@ class Option:
     @property
     def nested(self) -> type | None:
         """The config class of a nested section, or None."""
-        return self.type if dataclasses.is_dataclass(self.type) and isinstance(self.type, type) else None
+        members = (self.type, *get_args(self.type))  # an optional section is `Config | None`
+        return next((kind for kind in members if isinstance(kind, type) and dataclasses.is_dataclass(kind)), None)
 
 
 def options(config: type) -> list[Option]:
@@ -249,7 +251,7 @@ def resolved(config: Any) -> dict[str, Any]:
     plain: dict[str, Any] = json.loads(json.dumps(dataclasses.asdict(config)))
     for f in dataclasses.fields(config):
         value = plain[f.name]
-        if not f.metadata.get("result", True):
+        if not f.metadata.get("result", True) or (value is None and f.metadata.get("optional")):
             del plain[f.name]
         elif dataclasses.is_dataclass(getattr(config, f.name)):
             plain[f.name] = resolved(getattr(config, f.name))

@@ -471,8 +471,10 @@ def _joined(parts: Sequence[pa.Array]) -> pa.Array:
 JSON_FIELDS: Final = ("tool_calls", "tools", "extra")
 """Fields that hold JSON as a string."""
 
-_NOT_TEXT: Final = ("row_key", "id", "content_hash", "source", "lang", "role", "tool_call_id")
-"""Fields that name a row, a role or a file."""
+_NOT_TEXT: Final = ("row_key", "id", "content_hash", "source", "lang")
+"""Columns that name a row or a file."""
+
+_NAMES_IN_MESSAGES: Final = ("role", "tool_call_id")
 
 TextEdit = Callable[[pa.Array, npt.NDArray[np.int64], str], pa.Array]
 """(string[M], int64[M]: the row of each text, the field's name) -> string[M]."""
@@ -534,7 +536,8 @@ def _edited(array: pa.Array, rows: npt.NDArray[np.int64], name: str, edit: TextE
     if pa.types.is_struct(kind):
         children = [pc.struct_field(array, [i]) for i in range(kind.num_fields)]
         new = [
-            c if f.name in _NOT_TEXT else _edited(c, rows, f.name, edit) for f, c in zip(kind, children, strict=True)
+            c if f.name in _NAMES_IN_MESSAGES else _edited(c, rows, f.name, edit)
+            for f, c in zip(kind, children, strict=True)
         ]
         if all(a is b for a, b in zip(new, children, strict=True)):
             return array

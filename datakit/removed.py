@@ -34,6 +34,16 @@ OPTIONS: dict[str, dict[str, str]] = {
         "max_page_tags": "It is a constant: pages of more than 100,000 start tags are quarantined.",
         "max_page_depth": "It is a constant: pages of more than 512 elements inside of one another are quarantined.",
     },
+    "filter": {
+        "contamination.mode": "Contamination weighs the words of each text of an item: set max_match_ratio.",
+        "contamination.ngram_words": "Contamination has n-grams of 5 words: set max_match_ratio or min_rare_words.",
+        "contamination.short_ngram_words": "Contamination has n-grams of 5 words: set min_rare_words.",
+        "contamination.max_prompt_overlap_ratio": "Set contamination.max_match_ratio, and eval_fields for the prompts.",
+        "contamination.max_answer_overlap_ratio": "Set contamination.max_match_ratio, and eval_fields for the answers.",
+        "contamination.max_shared_items": "Set contamination.min_rare_words to fewer words that must match.",
+        "gopher_repetition.duplicates": "Each copy after the first is a duplicate, as in datatrove.",
+        "fineweb.duplicates": "Each copy after the first is a duplicate, as in datatrove.",
+    },
 }
 """By stage, then by the name of a removed option (with dots in nested sections): what to use instead."""
 

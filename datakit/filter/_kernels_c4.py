@@ -2,25 +2,21 @@
 
 Legend: N rows of the batch, C counts. Text is UTF-8 as Arrow guarantees it. Nearly all bytes are skipped, eight at a
 time: only the ends of words, brackets and characters beyond ASCII are looked at.
+
+A line is `data[line:end]`: `end` is where its last solid character ends, so white space at its end is not part of it.
 """
 
 # mypy: disallow-untyped-defs=False, check-untyped-defs=False
 
 import numpy as np
 
-from datakit.filter._kernels_bytes import below, first, load, same
+from datakit.filter._kernels_bytes import before, below, decode, first, load, same
 from datakit.kernels import kernel
-from datakit.text._kernels_text import decode
 
 COUNTS = (
     "c4_words",
     "c4_unmarked_words",  # of those, characters of Thai and Lao, which end no sentence with a mark
-    "c4_lines",  # with anything but white space in them: the six below add up to them
-    "c4_long_word_lines",
-    "c4_unfinished_lines",
-    "c4_few_word_lines",
-    "c4_javascript_lines",
-    "c4_policy_lines",
+    "c4_lines",  # with anything but white space in them
     "c4_kept_lines",
     "c4_sentences",  # in kept lines
     "c4_citations",  # in kept lines
@@ -29,87 +25,72 @@ COUNTS = (
     "c4_lorem_ipsum",
     "c4_judged_lorem_ipsum",  # in lines that are long and finished enough to stay
 )
-WORDS, UNMARKED, LINES, LONG_WORD, UNFINISHED, FEW_WORDS, JAVASCRIPT, POLICY, KEPT = range(9)
-SENTENCES, CITATIONS, CURLY, JUDGED_CURLY, LOREM, JUDGED_LOREM = range(9, 15)
+WORDS, UNMARKED, LINES, KEPT, SENTENCES, CITATIONS, CURLY, JUDGED_CURLY, LOREM, JUDGED_LOREM = range(len(COUNTS))
 
 # The flags of `filter.rule_set`; a test compares the two.
-SPACE, BREAK, SPACELESS, TERMINAL, QUOTE = 1, 2, 32, 64, 128
+SPACE, BREAK, UNSEGMENTED, TERMINAL, QUOTE = 1, 2, 32, 64, 128
 _LAST_UNMARKED = 0x0EFF  # Thai and Lao come before, the other scripts without spaces after
 
-_PLAIN, _CASE = 0, np.uint64(0x2020202020202020)
-_EDIT = np.frombuffer(b"[edit]", np.uint8)
-_CITATION_NEEDED = np.frombuffer(b"[citation needed]", np.uint8)
+MIN_WORDS, MAX_CHARS, FINISHED, NO_JAVASCRIPT, NO_POLICY = range(5)  # the places of the rules
+
+_CASE, _BLOCK = np.uint64(0x2020202020202020), 64
+
+# The phrases of the paper, lower case; those of policies as in datatrove. Each has three bytes that are rare in other
+# text ("jav", "m i", "f u", "y p", "oki"), which are looked for first: here with the place of these bytes.
+_SAYS_NOTHING, _SAYS_JAVASCRIPT, _SAYS_POLICY, _SAYS_LOREM, _CITES = range(5)
+_PHRASES = (
+    (b"javascript", 0, _SAYS_JAVASCRIPT), (b"lorem ipsum", 4, _SAYS_LOREM), (b"terms of use", 7, _SAYS_POLICY),
+    (b"privacy policy", 6, _SAYS_POLICY), (b"cookie policy", 2, _SAYS_POLICY), (b"uses cookies", 7, _SAYS_POLICY),
+    (b"use cookies", 6, _SAYS_POLICY), (b"use of cookies", 9, _SAYS_POLICY), (b"[edit]", 0, _CITES),
+    (b"[citation needed]", 0, _CITES),
+)  # fmt: skip
+_TEXTS = np.array([list(text.ljust(20, b"\0")) for text, _, _ in _PHRASES], np.uint8)
+_SIZES = np.array([len(text) for text, _, _ in _PHRASES])
+_RARE_AT = np.array([place for _, place, _ in _PHRASES])
+_KINDS = np.array([kind for _, _, kind in _PHRASES])
 
 
 @kernel
-def count(data, offsets, classes, kinds, min_words, max_chars, unfinished, javascript, policy):
-    """The counts of a batch.
+def scan(data, offsets, classes, stops, rules, stays, out, out_offsets, changed):
+    """The counts of a batch, int64[C, N]; with `out`, also the text of rows that lose lines.
 
-    data uint8[bytes], offsets int64[N+1], classes uint8[0x110000], kinds uint8[256] (0: a byte inside a word that can
-    be skipped); then the rules: a line needs `min_words` words, none longer than `max_chars` code points. It is cut if
-    it does not end in a sentence's mark or quote (`unfinished`), or holds a phrase (`javascript`, `policy`), where
-    these flags are set. Returns int64[C, N].
+    data uint8[bytes], offsets int64[N+1], classes uint8[0x110000], stops uint8[256] (0: a byte inside a word that can
+    be skipped), rules int64[5] (a line needs so many words, none longer than so many code points; whether it must end
+    as a sentence does; whether it must not hold "javascript", and a policy's phrase).
+    To fill, if out (uint8) is not empty: it must be as large as the rows, since for each new line that is written a
+    break was read; out_offsets int64[N+1], empty for rows without a change; changed bool[N]. Only rows of `stays`
+    (bool[N]) are looked at then. Rows mostly in Thai and Lao lose nothing.
     """
-    rows = offsets.size - 1
-    out = np.zeros((len(COUNTS), rows), np.int64)
-    hits, hit_kinds = _phrase_buffers(offsets)
-    counts, nothing = np.empty(len(COUNTS), np.int64), np.empty(0, np.uint8)
-    for row in range(rows):
-        counts[:] = 0
-        low, high = offsets[row], offsets[row + 1]
-        _find_phrases(data, low, high, hits, hit_kinds)
-        rules = (min_words, max_chars, unfinished, javascript, policy, False)
-        _scan(data, low, high, classes, kinds, hits, hit_kinds, rules, counts, nothing, 0)
-        out[:, row] = counts
-    return out
-
-
-@kernel
-def cut(data, offsets, classes, kinds, min_words, max_chars, unfinished, javascript, policy, out, out_offsets, changed):
-    """Copy the lines that stay of rows that lose any, without citations; arguments as those of `count`, and to fill:
-
-    out uint8 (as large as the rows), out_offsets int64[N+1] of the changed rows in it, changed bool[N]. Line breaks
-    become new lines, and a blank line stays between lines that had one between them. Rows mostly in Thai and Lao lose
-    nothing. Returns how many rows changed.
-    """
-    hits, hit_kinds = _phrase_buffers(offsets)
-    counts = np.empty(len(COUNTS), np.int64)
-    at, made = 0, 0
+    counts = np.zeros((len(COUNTS), offsets.size - 1), np.int64)
+    longest = 0
+    for row in range(offsets.size - 1):
+        longest = max(longest, offsets[row + 1] - offsets[row])
+    # Two places with rare bytes are three bytes apart at least; the last element is the end of the row.
+    hits, hit_kinds = np.empty(longest // 3 + 2, np.int64), np.empty(longest // 3 + 2, np.int64)
+    own = np.zeros(len(COUNTS), np.int64)
     out_offsets[0] = 0
     for row in range(offsets.size - 1):
-        counts[:] = 0
-        low, high = offsets[row], offsets[row + 1]
-        _find_phrases(data, low, high, hits, hit_kinds)
-        rules = (min_words, max_chars, unfinished, javascript, policy, True)
-        end = _scan(data, low, high, classes, kinds, hits, hit_kinds, rules, counts, out, at)
-        loses = counts[KEPT] < counts[LINES] or counts[CITATIONS] > 0
-        changed[row] = loses and 2 * counts[UNMARKED] <= counts[WORDS]
-        if changed[row]:
-            made += 1
-            out_offsets[made] = at = end
-    return made
+        at = out_offsets[row]
+        out_offsets[row + 1] = at
+        if stays[row]:
+            own[:] = 0
+            _find_phrases(data, offsets[row], offsets[row + 1], hits, hit_kinds)
+            at = _scan_row(data, offsets[row], offsets[row + 1], classes, stops, hits, hit_kinds, rules, own, out, at)
+            counts[:, row] = own
+            loses = own[KEPT] < own[LINES] or own[CITATIONS] > 0
+            if out.size and loses and 2 * own[UNMARKED] <= own[WORDS]:
+                changed[row] = True
+                out_offsets[row + 1] = at
+    return counts
 
 
 @kernel
-def _citation(data, at, high):
-    """Bytes of the citation mark that begins at `at` ("[12]", "[]", "[edit]", "[citation needed]"); 0 for none."""
-    end = at + 1
-    while end < high and 48 <= data[end] <= 57:
-        end += 1
-    if end < high and data[end] == 93:
-        return end + 1 - at
-    for phrase in (_EDIT, _CITATION_NEEDED):
-        if _matches(data, at, at, high, phrase):
-            return phrase.size
-    return 0
-
-
-@kernel
-def _scan(data, low, high, classes, kinds, hits, hit_kinds, rules, counts, out, out_at):
-    """Count a row line by line; with the last rule also copy what stays to `out`. Returns where that ends."""
-    at, line, end = low, low, low  # where the line begins, where its last solid character ends
+def _scan_row(data, low, high, classes, stops, hits, hit_kinds, rules, counts, out, out_at):
+    """Count a row line by line, and copy what stays to `out` if it is not empty. Returns where that ends."""
+    at, line, end, said = low, low, low, np.empty(5, np.int64)
     words, chars, longest, sentences, citations, curly, hit = 0, 0, 0, 0, 0, 0, 0
-    last, said, begun, blank = 0, False, out_at, False  # `said`: there is text since the last sentence's end
+    last, unended, begun = 0, False, out_at  # `unended`: there is text since the last sentence's end
+    blank = low > high  # False, but no literal, for which numba would compile `_copy` once more
     while at <= high:
         start = at
         while at + 8 <= high:
@@ -120,137 +101,92 @@ def _scan(data, low, high, classes, kinds, hits, hit_kinds, rules, counts, out, 
                 break
             at += 8
         if at + 8 > high:  # fewer than eight bytes are left
-            while at < high and kinds[data[np.uintp(at)]] == _PLAIN:
+            while at < high and stops[data[np.uintp(at)]] == 0:
                 at += 1
         if at > start:
             chars += at - start
-            last, end, said = np.int64(data[at - 1]), at, True
-        if at < high and data[at] == 32:  # nearly every word's end
-            words += chars > 0
-            longest = max(longest, chars)
-            chars = 0
-            if (
-                said
-                and (classes[last] & (TERMINAL | QUOTE) or last == 41 or last == 93)
-                and _ends(data, line, end, last, classes)
-            ):
-                sentences += 1
-                said = False
-            at += 1
-            continue
-        code, width = (10, 1) if at == high else decode(data, at, high)
+            last, end, unended = np.int64(data[at - 1]), at, True
+        code, width = (10, 1) if at == high else decode(data, at)
         kind = classes[code]
         if code == 13 and at + 1 < high and data[at + 1] == 10:
             kind = SPACE  # the new line after it ends the line
-        if kind & (SPACE | BREAK | SPACELESS):
+        if kind & (SPACE | BREAK | UNSEGMENTED):
             words += chars > 0
             longest = max(longest, chars)
             chars = 0
-            if (
-                said
-                and kind & (SPACE | BREAK)
-                and (classes[last] & (TERMINAL | QUOTE) or last == 41 or last == 93)  # before a call for each word
-                and _ends(data, line, end, last, classes)
-            ):
-                sentences += 1
-                said = False
-            if kind & SPACELESS:
+            if kind & UNSEGMENTED:
                 words += 1
                 longest = max(longest, 1)
                 counts[UNMARKED] += code <= _LAST_UNMARKED
-                last, end, said = code, at + width, True
-        elif code == 123:
-            chars += 1
-            curly += 1
-            last, end, said = code, at + 1, True
-        elif code == 91:
-            chars += 1
-            citations += _citation(data, at, high) > 0
-            last, end, said = code, at + 1, True
+                last, end, unended = code, at + width, True
+            elif (
+                unended
+                and (classes[last] & (TERMINAL | QUOTE) or last == 41 or last == 93)  # before a call for each word
+                and _ends_sentence(data, line, end, classes)
+            ):
+                sentences += 1
+                unended = False
         else:
             chars += 1
+            curly += code == 123
+            citations += code == 91 and _citation(data, at, high) > 0
             last, end = code, at + width
             if kind & TERMINAL and code > 0x3000:  # a mark that needs no space after it
-                sentences += said
-                said = False
+                sentences += unended
+                unended = False
             elif not kind & QUOTE:
-                said = True
-        if kind & BREAK:
-            sentences += said
-            lorem, javascript, policy = 0, 0, 0
-            while hits[hit] < at:
-                lorem += hit_kinds[hit] == SAYS_LOREM
-                javascript += hit_kinds[hit] == SAYS_JAVASCRIPT
-                policy += hit_kinds[hit] == SAYS_POLICY
-                hit += 1
-            counts[LOREM] += lorem
-            counts[CURLY] += curly
-            if words > 0:
-                verdict = _verdict(data, line, end, words, longest, javascript, policy, classes, rules)
-                counts[WORDS] += words
-                counts[LINES] += 1
-                counts[verdict] += 1
-                if verdict >= JAVASCRIPT:
-                    counts[JUDGED_LOREM] += lorem
-                if verdict >= POLICY:
-                    counts[JUDGED_CURLY] += curly
-                if verdict == KEPT:
-                    counts[SENTENCES] += sentences
-                    counts[CITATIONS] += citations
-                    if rules[5]:
-                        out_at = _copy(data, line, end, citations, blank, begun, out, out_at)
-                        blank = False
-            else:
-                blank = True
-            line = end = at + width
-            words, longest, sentences, citations, curly, last, said = 0, 0, 0, 0, 0, 0, False
+                unended = True
         at += width
+        if not kind & BREAK:
+            continue
+        sentences += unended
+        said[:] = 0
+        while hits[hit] < at - width:
+            said[hit_kinds[hit]] += 1
+            hit += 1
+        counts[LOREM] += said[_SAYS_LOREM]
+        counts[CURLY] += curly
+        if words > 0:
+            counts[WORDS] += words
+            counts[LINES] += 1
+            finished = not rules[FINISHED] or _is_finished(data, line, end, classes)
+            if longest <= rules[MAX_CHARS] and words >= rules[MIN_WORDS] and finished:
+                counts[JUDGED_LOREM] += said[_SAYS_LOREM]
+                if not (rules[NO_JAVASCRIPT] and said[_SAYS_JAVASCRIPT]):
+                    counts[JUDGED_CURLY] += curly
+                    if not (rules[NO_POLICY] and said[_SAYS_POLICY]):
+                        counts[KEPT] += 1
+                        counts[SENTENCES] += sentences
+                        counts[CITATIONS] += citations
+                        if out.size:
+                            out_at = _copy(data, line, end, citations, blank, begun, out, out_at)
+                            blank = False
+        else:
+            blank = True
+        line = end = at
+        words, longest, sentences, citations, curly, last, unended = 0, 0, 0, 0, 0, 0, False
     return out_at
 
 
 @kernel
-def _ends(data, line, end, last, classes):
+def _ends_sentence(data, line, end, classes):
     """Whether a sentence's mark is the last character before `end`; quotes and brackets after it are ignored."""
-    while classes[last] & QUOTE or last == 41 or last == 93:
-        end -= 1
-        while end > line and data[end] & 0xC0 == 0x80:
-            end -= 1
-        if end <= line:
-            return False
-        begin = end - 1
-        while begin > line and data[begin] & 0xC0 == 0x80:
-            begin -= 1
-        last, _ = decode(data, begin, end)
-    return classes[last] & TERMINAL != 0
+    while end > line:
+        begin = before(data, end, line)
+        code, _ = decode(data, begin)
+        if not (classes[code] & QUOTE or code == 41 or code == 93):
+            return classes[code] & TERMINAL != 0
+        end = begin
+    return False
 
 
 @kernel
-def _verdict(data, line, end, words, longest, javascript, policy, classes, rules):
-    """What happens to a line: the index of the count that it adds to."""
-    min_words, max_chars, unfinished, no_javascript, no_policy, _ = rules
-    if longest > max_chars:
-        return LONG_WORD
-    if unfinished and not _finished(data, line, end, classes):
-        return UNFINISHED
-    if words < min_words:
-        return FEW_WORDS
-    if no_javascript and javascript:
-        return JAVASCRIPT
-    if no_policy and policy:
-        return POLICY
-    return KEPT
-
-
-@kernel
-def _finished(data, line, end, classes):
+def _is_finished(data, line, end, classes):
     """Whether a line ends in a sentence's mark or a quote; citations are ignored, an ellipsis ends no sentence."""
     end = _before_citations(data, line, end)
     if end == line or (end - line >= 3 and data[end - 1] == 46 and data[end - 2] == 46 and data[end - 3] == 46):
         return False
-    begin = end - 1
-    while begin > line and data[begin] & 0xC0 == 0x80:
-        begin -= 1
-    code, _ = decode(data, begin, end)
+    code, _ = decode(data, before(data, end, line))
     return classes[code] & (TERMINAL | QUOTE) != 0
 
 
@@ -270,63 +206,38 @@ def _before_citations(data, line, end):
 
 
 @kernel
+def _citation(data, at, high):
+    """Bytes of the citation mark that begins at `at` ("[12]", "[]", "[edit]", "[citation needed]"); 0 for none."""
+    end = at + 1
+    while end < high and 48 <= data[end] <= 57:
+        end += 1
+    if end < high and data[end] == 93:
+        return end + 1 - at
+    for k in range(_SIZES.size):
+        if _KINDS[k] == _CITES and _is_phrase(data, at, at, high, k):
+            return _SIZES[k]
+    return 0
+
+
+@kernel
 def _copy(data, line, end, citations, blank, begun, out, at):
-    """Append a line without its citations to the row that begins at `begun`."""
-    if at > begun:
+    """Append a line without its citations to the row that begins at `begun`; returns where it ends.
+
+    Between two lines is a new line, or a blank line if there was one.
+    """
+    for _ in range((at > begun) * (1 + blank)):
         out[at] = 10
         at += 1
-        if blank:
-            out[at] = 10
+    if citations:
+        end = _before_citations(data, line, end)
+    while line < end:
+        width = _citation(data, line, end) if citations and data[line] == 91 else 0
+        line += width
+        if not width:
+            out[at] = data[line]
             at += 1
-    if not citations:
-        out[at : at + end - line] = data[line:end]
-        return at + end - line
-    end = _before_citations(data, line, end)
-    place = line
-    while place < end:
-        width = _citation(data, place, end) if data[place] == 91 else 0
-        if width:
-            place += width
-        else:
-            out[at] = data[place]
-            at += 1
-            place += 1
+            line += 1
     return at
-
-
-SAYS_JAVASCRIPT, SAYS_POLICY, SAYS_LOREM = 1, 2, 3  # kinds of phrases; 0 is none
-
-_JAVASCRIPT = np.frombuffer(b"javascript", np.uint8)
-_LOREM = np.frombuffer(b"lorem ipsum", np.uint8)
-_TERMS = np.frombuffer(b"terms of use", np.uint8)
-_PRIVACY = np.frombuffer(b"privacy policy", np.uint8)
-_COOKIE_POLICY = np.frombuffer(b"cookie policy", np.uint8)
-_USES_COOKIES = np.frombuffer(b"uses cookies", np.uint8)
-_USE_COOKIES = np.frombuffer(b"use cookies", np.uint8)
-_USE_OF_COOKIES = np.frombuffer(b"use of cookies", np.uint8)
-
-_BLOCK = 64  # bytes at a time: LLVM makes vector instructions of such loops
-
-
-@kernel
-def _phrase_buffers(offsets):
-    """Scratch buffers for the phrases of the longest row: each phrase takes more than four bytes."""
-    longest = 0
-    for row in range(offsets.size - 1):
-        longest = max(longest, offsets[row + 1] - offsets[row])
-    return np.empty(longest // 4 + 2, np.int64), np.empty(longest // 4 + 2, np.uint8)
-
-
-@kernel
-def _matches(data, at, low, high, phrase):
-    """Whether the bytes from `at` are the phrase, whatever the case of ASCII letters."""
-    if at < low or at + phrase.size > high:
-        return False
-    for i in range(phrase.size):
-        byte = data[at + i]
-        if (byte | 32 if 65 <= byte <= 90 else byte) != phrase[i]:
-            return False
-    return True
 
 
 @kernel
@@ -336,19 +247,19 @@ def _find_phrases(data, low, high, hits, hit_kinds):
     while at < high:
         end = min(at + _BLOCK, high)
         if at + _BLOCK + 2 > high or _has_rare(data[at : at + _BLOCK + 2]):
-            for place in range(at, end):
-                kind = _phrase(data, place, low, high) if _is_rare(data, place, high) else 0
-                if kind:
-                    hits[found], hit_kinds[found] = place, kind
-                    found += 1
+            for place in range(at, min(end, high - 2)):
+                if _rare(data[place] | 32, data[place + 1] | 32, data[place + 2] | 32):
+                    kind = _phrase(data, place, low, high)
+                    if kind != _SAYS_NOTHING:
+                        hits[found], hit_kinds[found] = place, kind
+                        found += 1
         at = end
     hits[found] = high
 
 
 @kernel(inline="always")
 def _rare(one, two, three):
-    """Whether three lower-case bytes occur in one of the phrases and are rare elsewhere: "jav", "m i" of lorem ipsum,
-    "f u" of terms of use, "y p" of privacy policy, "oki" of cookies. Every phrase has such bytes."""
+    """Whether three lower-case bytes are those of a phrase; without branches."""
     return (
         ((one == 106) & (two == 97) & (three == 118))
         | ((one == 109) & (two == 32) & (three == 105))
@@ -360,7 +271,7 @@ def _rare(one, two, three):
 
 @kernel
 def _has_rare(block):
-    """Whether three rare bytes begin in a block, which is followed by two more bytes; without branches."""
+    """Whether three rare bytes begin in a block, which is followed by two more bytes: LLVM makes vectors of it."""
     found = False
     for k in range(_BLOCK):
         found |= _rare(block[k] | 32, block[k + 1] | 32, block[k + 2] | 32)
@@ -368,24 +279,21 @@ def _has_rare(block):
 
 
 @kernel
-def _is_rare(data, at, high):
-    return at + 2 < high and _rare(data[at] | 32, data[at + 1] | 32, data[at + 2] | 32)
+def _phrase(data, at, low, high):
+    """The kind of the phrase whose three rare bytes begin at `at`."""
+    for k in range(_SIZES.size):
+        if _KINDS[k] != _CITES and _is_phrase(data, at - _RARE_AT[k], low, high, k):
+            return _KINDS[k]
+    return _SAYS_NOTHING
 
 
 @kernel
-def _phrase(data, at, low, high):
-    """The kind of the phrase whose three rare bytes begin at `at`; 0 for none."""
-    if _matches(data, at, low, high, _JAVASCRIPT):
-        return SAYS_JAVASCRIPT
-    if _matches(data, at - 4, low, high, _LOREM):
-        return SAYS_LOREM
-    if (
-        _matches(data, at - 7, low, high, _TERMS)
-        or _matches(data, at - 6, low, high, _PRIVACY)
-        or _matches(data, at - 2, low, high, _COOKIE_POLICY)
-        or _matches(data, at - 7, low, high, _USES_COOKIES)
-        or _matches(data, at - 6, low, high, _USE_COOKIES)
-        or _matches(data, at - 9, low, high, _USE_OF_COOKIES)
-    ):
-        return SAYS_POLICY
-    return 0
+def _is_phrase(data, at, low, high, k):
+    """Whether the bytes from `at` are a phrase, whatever the case of ASCII letters."""
+    if at < low or at + _SIZES[k] > high:
+        return False
+    for i in range(_SIZES[k]):
+        byte = data[at + i]
+        if (byte | 32 if 65 <= byte <= 90 else byte) != _TEXTS[k, i]:
+            return False
+    return True

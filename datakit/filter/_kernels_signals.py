@@ -15,12 +15,11 @@ import numpy as np
 from datakit.filter._kernels_bytes import HIGH, before, below, decode, digits, first, hashed, head, letters, load, mixed
 from datakit.kernels import kernel
 
-SIGNALS = (
+_OF_WORDS = (
     "chars",  # code points of the row, white space included
     "words",
-    "spaceless_words",  # words that are one character of a script written without spaces
+    "unsegmented_words",  # words that are one character of a script written without spaces
     "kana_han_words",  # of those, characters of Han, Hiragana and Katakana
-    "word_chars",  # code points in words
     "spaced_chars",  # code points in words with spaces around them, combining marks not counted
     "symbol_words",  # words without any letter, mark or digit
     "symbol_chars",  # their code points
@@ -29,7 +28,8 @@ SIGNALS = (
     "hashes",  # "#"
     "ellipses",  # "..." and "…"
     "stop_words",  # how many different ones of Gopher's eight English words
-    "max_word_chars",
+)
+_OF_LINES = (
     "all_lines",  # blank ones too
     "lines",  # with anything but white space in them
     "bullet_lines",
@@ -37,51 +37,25 @@ SIGNALS = (
     "terminal_lines",  # lines that end in a sentence's mark
     "short_lines",  # at most SHORT_LINE_CHARS code points, one of Han or kana counted as three
     "line_breaks",
-    "line_chars",  # code points in lines, white space at their ends not counted
     "dup_lines",  # copies after the first
-    "dup_line_chars",
-    "all_dup_lines",  # every copy of what occurs twice or more
-    "all_dup_line_chars",
+    "dup_line_chars",  # their code points, white space at their ends not counted
     "paragraphs",  # lines between blank lines
     "dup_paragraphs",
     "dup_paragraph_chars",
-    "all_dup_paragraphs",
-    "all_dup_paragraph_chars",
-    "ngram_step",  # words of the text to one of an n-gram
-    "top_2gram_chars",
-    "top_3gram_chars",
-    "top_4gram_chars",
-    "dup_5gram_chars",
-    "dup_6gram_chars",
-    "dup_7gram_chars",
-    "dup_8gram_chars",
-    "dup_9gram_chars",
-    "dup_10gram_chars",
-    "all_dup_5gram_chars",
-    "all_dup_6gram_chars",
-    "all_dup_7gram_chars",
-    "all_dup_8gram_chars",
-    "all_dup_9gram_chars",
-    "all_dup_10gram_chars",
 )
-_AT = {name: place for place, name in enumerate(SIGNALS)}
-CHARS, WORDS, SPACELESS_WORDS, WORD_CHARS = _AT["chars"], _AT["words"], _AT["spaceless_words"], _AT["word_chars"]
-SPACED_CHARS, SYMBOL_WORDS, SYMBOL_CHARS = _AT["spaced_chars"], _AT["symbol_words"], _AT["symbol_chars"]
-ALPHA_WORDS, FOREIGN_WORDS, STOP_WORDS = _AT["alpha_words"], _AT["foreign_words"], _AT["stop_words"]
-HASHES, ELLIPSES = _AT["hashes"], _AT["ellipses"]
-MAX_WORD_CHARS, LINES, BULLET_LINES = _AT["max_word_chars"], _AT["lines"], _AT["bullet_lines"]
-ELLIPSIS_LINES, TERMINAL_LINES, SHORT_LINES = _AT["ellipsis_lines"], _AT["terminal_lines"], _AT["short_lines"]
-ALL_LINES, LINE_BREAKS, LINE_CHARS, DUP_LINES = (
-    _AT["all_lines"],
-    _AT["line_breaks"],
-    _AT["line_chars"],
-    _AT["dup_lines"],
+MIN_TOP, MAX_TOP, MIN_DUP, MAX_DUP = 2, 4, 5, 10  # n of the n-grams: the most frequent one, all duplicate ones
+_OF_NGRAMS = (
+    *(f"top_{n}gram_chars" for n in range(MIN_TOP, MAX_TOP + 1)),
+    *(f"dup_{n}gram_chars" for n in range(MIN_DUP, MAX_DUP + 1)),
 )
-PARAGRAPHS, DUP_PARAGRAPHS = _AT["paragraphs"], _AT["dup_paragraphs"]
-KANA_HAN_WORDS, NGRAM_STEP, TOP_NGRAM = _AT["kana_han_words"], _AT["ngram_step"], _AT["top_2gram_chars"]
+SIGNALS = _OF_WORDS + _OF_LINES + _OF_NGRAMS
+(CHARS, WORDS, UNSEGMENTED_WORDS, KANA_HAN_WORDS, SPACED_CHARS, SYMBOL_WORDS, SYMBOL_CHARS, ALPHA_WORDS, FOREIGN_WORDS,
+ HASHES, ELLIPSES, STOP_WORDS) = range(12)  # fmt: skip
+(ALL_LINES, LINES, BULLET_LINES, ELLIPSIS_LINES, TERMINAL_LINES, SHORT_LINES, LINE_BREAKS, DUP_LINES, _, PARAGRAPHS,
+ DUP_PARAGRAPHS, _, FIRST_NGRAM) = range(12, 25)  # fmt: skip
 
 # The flags of `filter.rule_set`; a test compares the two.
-SPACE, BREAK, LETTER, MARK, NUMBER, SPACELESS, TERMINAL = 1, 2, 4, 8, 16, 32, 64
+SPACE, BREAK, LETTER, MARK, NUMBER, UNSEGMENTED, TERMINAL = 1, 2, 4, 8, 16, 32, 64
 FOREIGN_LETTER = 256  # of a word: a letter beyond ASCII
 
 SHORT_LINE_CHARS = 30
@@ -93,9 +67,6 @@ KANA_HAN_EXTRA = 2
 KANA_HAN_STEP, OTHER_STEP = 2, 4
 FIRST_KANA_HAN = 0x2E80  # the other scripts without spaces come before
 
-MIN_TOP, MAX_TOP, MIN_DUP, MAX_DUP = 2, 4, 5, 10  # n of the n-grams: the most frequent one, all duplicate ones
-
-_FIRST_SIZE = 4096  # slots of the table of `_number` at first
 _ONE, _ALL, _CASE = np.uint64(1), np.uint64(2**64 - 1), np.uint64(0x2020202020202020)
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
@@ -115,11 +86,12 @@ def scan_words(data, low, high, classes, keys, sizes, starts, signals):
     Words are white-space tokens; in a token with characters of a script without spaces each of those is a word, and
     so are the runs between them that hold a letter or digit (a lone comma between two of them belongs to neither).
     Fills keys (hash), sizes (code points) and starts (place in the row with every gap as one space) of each word.
+    Returns how many words of the text are one word of an n-gram.
     Counts live in local variables until the end: a store to `signals` for each word would cost a third of the speed.
     """
     found, place, chars, dots = 0, 0, 0, 0
     hashes, ellipses, alone, kana_han, alpha, foreign = 0, 0, 0, 0, 0, 0
-    word_chars, mark_chars, symbols, symbol_chars, longest, stop_words = 0, 0, 0, 0, 0, 0
+    word_chars, mark_chars, symbols, symbol_chars, stop_words = 0, 0, 0, 0, 0
     marks, flags, rest, begin = 0, 0, 0, low  # rest: bytes of the token that are not the first of their character
     letter, digit = np.uint64(0), np.uint64(0)
     punctuated = False
@@ -158,8 +130,8 @@ def scan_words(data, low, high, classes, keys, sizes, starts, signals):
             continue
         code, width = (32, 1) if byte == 32 else decode(data, at)
         kind = classes[code]
-        if kind & (SPACE | SPACELESS):
-            broken |= (kind & SPACELESS) != 0
+        if kind & (SPACE | UNSEGMENTED):
+            broken |= (kind & UNSEGMENTED) != 0
             size = at - begin - rest
             chars += size
             flags |= (LETTER if letter else 0) | (NUMBER if digit else 0)
@@ -173,7 +145,6 @@ def scan_words(data, low, high, classes, keys, sizes, starts, signals):
                 place += size
                 word_chars += size
                 mark_chars += marks
-                longest = max(longest, size)
                 if flags & LETTER:
                     alpha += 1
                     if flags & FOREIGN_LETTER:
@@ -187,7 +158,7 @@ def scan_words(data, low, high, classes, keys, sizes, starts, signals):
                     symbol_chars += size
             chars += at < high
             dots = 0
-            if kind & SPACELESS:
+            if kind & UNSEGMENTED:
                 keys[found], sizes[found], starts[found] = hashed(data, at, at + width), 1, place
                 found += 1
                 place += 1
@@ -211,19 +182,15 @@ def scan_words(data, low, high, classes, keys, sizes, starts, signals):
             if kind & LETTER:
                 flags |= FOREIGN_LETTER
         at += width
-    signals[CHARS], signals[WORDS], signals[SPACELESS_WORDS], signals[KANA_HAN_WORDS] = chars, found, alone, kana_han
-    signals[WORD_CHARS], signals[SPACED_CHARS] = word_chars + alone, word_chars - mark_chars
-    signals[SYMBOL_WORDS], signals[SYMBOL_CHARS], signals[HASHES], signals[ELLIPSES] = (
-        symbols,
-        symbol_chars,
-        hashes,
-        ellipses,
-    )
-    signals[ALPHA_WORDS], signals[FOREIGN_WORDS], signals[STOP_WORDS] = alpha, foreign, _bits(stop_words)
-    signals[MAX_WORD_CHARS] = max(longest, min(alone, 1))
-    signals[NGRAM_STEP] = 1
-    if 2 * alone > found:
-        signals[NGRAM_STEP] = KANA_HAN_STEP if 2 * kana_han > alone else OTHER_STEP
+    signals[CHARS], signals[WORDS], signals[UNSEGMENTED_WORDS], signals[KANA_HAN_WORDS] = chars, found, alone, kana_han
+    signals[SPACED_CHARS], signals[SYMBOL_WORDS], signals[SYMBOL_CHARS] = word_chars - mark_chars, symbols, symbol_chars
+    signals[ALPHA_WORDS], signals[FOREIGN_WORDS], signals[HASHES], signals[ELLIPSES] = alpha, foreign, hashes, ellipses
+    while stop_words:  # a bit for each
+        signals[STOP_WORDS] += stop_words & 1
+        stop_words >>= 1
+    if 2 * alone <= found:
+        return 1
+    return KANA_HAN_STEP if 2 * kana_han > alone else OTHER_STEP
 
 
 @kernel
@@ -237,25 +204,11 @@ def _stop_word(word, size):
 @kernel
 def _quoted_stop_word(data, begin, end):
     """The same for a word with punctuation around it."""
-    while begin < end and not _ascii_alphanumeric(data[begin]):
+    while begin < end and not (48 <= data[begin] <= 57 or 97 <= (data[begin] | 32) <= 122):
         begin += 1
-    while begin < end and not _ascii_alphanumeric(data[end - 1]):
+    while begin < end and not (48 <= data[end - 1] <= 57 or 97 <= (data[end - 1] | 32) <= 122):
         end -= 1
     return _stop_word(head(data, begin, end), end - begin) if begin < end else 0
-
-
-@kernel(inline="always")
-def _ascii_alphanumeric(byte):
-    return 48 <= byte <= 57 or 97 <= (byte | 32) <= 122
-
-
-@kernel
-def _bits(mask):
-    count = 0
-    while mask:
-        mask &= mask - 1
-        count += 1
-    return count
 
 
 _SEED, _PRIME = np.uint64(0xCBF29CE484222325), np.uint64(0x100000001B3)
@@ -311,7 +264,7 @@ def _line(data, at, high, classes):
         if kind & BREAK and not (code == 13 and at + 1 < high and data[at + 1] == 10):
             return at, width, rest, extra
         rest += width - 1
-        if kind & SPACELESS and code >= FIRST_KANA_HAN:
+        if kind & UNSEGMENTED and code >= FIRST_KANA_HAN:
             extra += KANA_HAN_EXTRA
         at += width
     return high, 1, rest, extra
@@ -335,7 +288,6 @@ def _solid_end(data, line, end, classes):
 def _count_line(data, line, end, classes, size, extra, signals):
     """Add a line to the row's signals: data[line:end] without the white space at its end."""
     signals[LINES] += 1
-    signals[LINE_CHARS] += size
     signals[SHORT_LINES] += size + extra <= SHORT_LINE_CHARS
     last, _ = decode(data, before(data, end, line))
     dots = end - line >= 3 and data[end - 1] == 46 and data[end - 2] == 46 and data[end - 3] == 46
@@ -355,93 +307,62 @@ def _count_line(data, line, end, classes, size, extra, signals):
 
 
 @kernel
-def _duplicates(sizes, total, numbers, counts, firsts, out):
-    """Fill out[4]: copies after the first and their code points; all copies of repeated ones, and theirs."""
+def _duplicates(keys, sizes, total, scratch, out):
+    """Fill out[2]: copies after the first of equal keys, and their code points."""
+    _, numbers, _, firsts = scratch
+    _number(keys, total, scratch)
     for i in range(total):
-        if counts[numbers[i]] > 1:
-            out[2] += 1
-            out[3] += sizes[i]
-            if firsts[numbers[i]] != i:
-                out[0] += 1
-                out[1] += sizes[i]
+        if firsts[numbers[i]] != i:
+            out[0] += 1
+            out[1] += sizes[i]
 
 
 @kernel
-def _table_size(entries):
-    """Slots for that many entries at half load at most: a power of two."""
-    size = 64
-    while size < 2 * entries:
-        size *= 2
-    return size
-
-
-@kernel
-def _number(keys, total, table, numbers, counts, firsts):
+def _number(keys, total, scratch):
     """Number equal keys alike, in order of their first occurrence; returns how many different ones there are.
 
-    Fills numbers[i] of each key, counts[number] and firsts[number] (the i of the first occurrence). A key of 0 counts
-    as 1: keys are hashes, or pairs that never are 0. `table` (uint64, twice `_table_size(total)`) holds keys and their
-    numbers side by side; it begins small and grows with the number of keys, so that a few keys fit into the cache.
+    scratch: slots int32[power of two], numbers, counts, firsts int32. Fills numbers[i] of each key, counts[number] and
+    firsts[number] (the i of the first occurrence). A slot holds a number plus one, or 0; only as many slots are used
+    as half load needs, so that those of a short row stay in the cache. `slots` has at least twice as many as keys.
     """
-    limit = _table_size(total)
-    size = min(limit, _FIRST_SIZE)
-    table[: 2 * size] = 0
+    slots, numbers, counts, firsts = scratch
+    size = 64
+    while size < 2 * total:
+        size *= 2
+    slots[:size] = 0
     distinct = 0
     for i in range(total):
-        key = max(keys[np.uintp(i)], np.uint64(1))
-        slot = _slot(key, table, size)
-        if table[slot] == 0:
-            if 2 * distinct >= size and size < limit:
-                size = _grown(keys, distinct, table, size, limit, firsts)
-                slot = _slot(key, table, size)
-            table[slot], table[slot + _ONE] = key, distinct
-            counts[distinct], firsts[distinct] = 0, i
+        key = keys[np.uintp(i)]
+        mixed_key = key * _GOLDEN
+        slot = (mixed_key ^ mixed_key >> np.uint64(32)) & np.uint64(size - 1)
+        while slots[slot] and keys[np.uintp(firsts[np.uintp(slots[slot] - 1)])] != key:
+            slot = (slot + _ONE) & np.uint64(size - 1)
+        if not slots[slot]:
+            counts[np.uintp(distinct)], firsts[np.uintp(distinct)] = 0, i
             distinct += 1
-        number = table[slot + _ONE]
+            slots[slot] = distinct
+        number = slots[slot] - 1
         numbers[np.uintp(i)] = number
-        counts[number] += 1
+        counts[np.uintp(number)] += 1
     return distinct
 
 
 @kernel
-def _slot(key, table, size):
-    """The slot of a key in the table, or the free slot where it would go."""
-    mixed = key * _GOLDEN
-    mask = np.uint64(size - 1)
-    slot = (mixed ^ mixed >> np.uint64(32)) & mask
-    while table[slot << _ONE] != 0 and table[slot << _ONE] != key:
-        slot = (slot + _ONE) & mask
-    return slot << _ONE
-
-
-@kernel
-def _grown(keys, distinct, table, size, limit, firsts):
-    """Make the table four times as large; returns its size."""
-    size = min(4 * size, limit)
-    table[: 2 * size] = 0
-    for number in range(distinct):
-        key = max(keys[firsts[number]], np.uint64(1))
-        slot = _slot(key, table, size)
-        table[slot], table[slot + _ONE] = key, number
-    return size
-
-
-@kernel
-def _ngrams(keys, total_words, step, sizes, starts, words, places, numbers, counts, firsts, table, chars, out):
-    """Characters in the most frequent 2..4-gram and in repeated 5..10-grams of one row; an n-gram is n * step words.
+def _ngrams(keys, total_words, step, sizes, starts, words, places, scratch, chars, out):
+    """Characters in the most frequent 2..4-gram and in duplicate 5..10-grams of one row; an n-gram is n * step words.
 
     An n-gram can repeat only where the (n-1)-grams at its place and a step behind it do, so the places still worth a
     look shrink with n. An n-gram's key is exact: the number of its (n-1)-gram and the number of its last `step` words.
-    Fills out: top 2..4-grams, then duplicate 5..10-grams counted as extra copies, then the same counted as all copies.
+    Fills out: top 2..4-grams, then duplicate 5..10-grams.
     """
-    _number(keys, total_words, table, words, counts, firsts)
+    _, numbers, counts, firsts = scratch
+    _number(keys, total_words, scratch)
     for i in range(total_words):
-        places[np.uintp(i)] = i
-    numbers[:total_words] = words[:total_words]
+        places[np.uintp(i)], words[np.uintp(i)] = i, numbers[np.uintp(i)]
     left = _repeated(places, numbers, counts, total_words)
     for length in range(2, step + 1):
         total = _longer(keys, words, places, numbers, left, length - 1, 1)
-        _number(keys, total, table, numbers, counts, firsts)
+        _number(keys, total, scratch)
         left = _repeated(places, numbers, counts, total)
     for i in range(left):
         words[np.uintp(places[np.uintp(i)])] = numbers[np.uintp(i)]
@@ -449,14 +370,12 @@ def _ngrams(keys, total_words, step, sizes, starts, words, places, numbers, coun
         total = _longer(keys, words, places, numbers, left, (n - 1) * step, step)
         if total < 2:
             return
-        distinct = _number(keys, total, table, numbers, counts, firsts)
+        distinct = _number(keys, total, scratch)
         if n <= MAX_TOP:
             out[n - MIN_TOP] = _top(sizes, starts, places, counts, firsts, distinct, n * step, chars)
         left = _repeated(places, numbers, counts, total)
         if n >= MIN_DUP:
-            extra = MAX_TOP - MIN_TOP + 1 + n - MIN_DUP
-            out[extra + MAX_DUP - MIN_DUP + 1] = _covered(sizes, places, left, n * step)
-            out[extra] = _extra(sizes, places, numbers, counts, left, n * step)
+            out[MAX_TOP - MIN_TOP + 1 + n - MIN_DUP] = _extra(sizes, places, numbers, counts, left, n * step)
 
 
 # Branch-free: both always write an element, and advance only if it is kept.
@@ -506,17 +425,6 @@ def _top(sizes, starts, places, counts, firsts, distinct, length, chars):
 
 
 @kernel
-def _covered(sizes, places, total, length):
-    """Characters of the words that lie in any repeated n-gram, each word once."""
-    chars, done = 0, 0
-    for i in range(total):
-        for word in range(max(done, places[i]), places[i] + length):
-            chars += sizes[word]
-        done = places[i] + length
-    return chars
-
-
-@kernel
 def _extra(sizes, places, numbers, counts, total, length):
     """Characters of the words in n-grams that occurred before, from left to right, continuing after each hit."""
     for i in range(total):
@@ -541,40 +449,29 @@ def measure(data, offsets, classes):
     """
     rows = offsets.size - 1
     out = np.zeros((len(SIGNALS), rows), np.int64)
-    longest = 0
+    longest, size = 0, 64
     for row in range(rows):
         longest = max(longest, offsets[row + 1] - offsets[row])
     # A word takes two bytes at least: its own and the space, or three for a character of a script without spaces.
-    room = longest // 2 + 2
-    keys, sizes, starts = np.empty(room, np.uint64), np.empty(room, np.int32), np.empty(room, np.int32)
-    words, places, numbers = np.empty(room, np.int32), np.empty(room, np.int32), np.empty(room, np.int32)
-    counts, firsts = np.empty(room, np.int32), np.empty(room, np.int32)
-    paragraph_keys, paragraph_sizes = np.empty(room, np.uint64), np.empty(room, np.int32)
-    table = np.empty(128, np.uint64)
+    most = longest // 2 + 2
+    while size < 2 * most:
+        size *= 2
+    keys, paragraph_keys = np.empty(most, np.uint64), np.empty(most, np.uint64)
+    sizes, starts, paragraph_sizes = np.empty(most, np.int32), np.empty(most, np.int32), np.empty(most, np.int32)
+    words, places = np.empty(most, np.int32), np.empty(most, np.int32)
+    scratch = np.empty(size, np.int32), np.empty(most, np.int32), np.empty(most, np.int32), np.empty(most, np.int32)
     signals = np.empty(len(SIGNALS), np.int64)
     for row in range(rows):
         signals[:] = 0
         low, high = offsets[row], offsets[row + 1]
         scan_lines(data, low, high, classes, keys, sizes, paragraph_keys, paragraph_sizes, signals)
-        lines, paragraphs = signals[LINES], signals[PARAGRAPHS]
-        table = _at_least(2 * _table_size(lines), table)
-        if lines > 1:
-            _number(keys, lines, table, numbers, counts, firsts)
-            _duplicates(sizes, lines, numbers, counts, firsts, signals[DUP_LINES:])
-        if paragraphs > 1:
-            _number(paragraph_keys, paragraphs, table, numbers, counts, firsts)
-            _duplicates(paragraph_sizes, paragraphs, numbers, counts, firsts, signals[DUP_PARAGRAPHS:])
-        scan_words(data, low, high, classes, keys, sizes, starts, signals)
-        total, step, chars, repeats = signals[WORDS], signals[NGRAM_STEP], signals[CHARS], signals[TOP_NGRAM:]
-        table = _at_least(2 * _table_size(total), table)
-        _ngrams(keys, total, step, sizes, starts, words, places, numbers, counts, firsts, table, chars, repeats)
+        _duplicates(keys, sizes, signals[LINES], scratch, signals[DUP_LINES:])
+        _duplicates(paragraph_keys, paragraph_sizes, signals[PARAGRAPHS], scratch, signals[DUP_PARAGRAPHS:])
+        step = scan_words(data, low, high, classes, keys, sizes, starts, signals)
+        total, chars, repeats = signals[WORDS], signals[CHARS], signals[FIRST_NGRAM:]
+        _ngrams(keys, total, step, sizes, starts, words, places, scratch, chars, repeats)
         out[:, row] = signals
     return out
-
-
-@kernel
-def _at_least(size, table):
-    return table if table.size >= size else np.empty(size, np.uint64)
 
 
 _LOOP_UNIT, _LOOP_TIMES, _LOOP_BYTES = 64, 10, 200

@@ -39,7 +39,7 @@ _NO_CALLS = r"^\s*(?:\[\s*\]|null)?\s*$"
 _MARGINS = rf"\A[{_INVISIBLE}]+|[{_INVISIBLE}]+\z"
 """RE2: white space, controls, and what has no width or no ink (zero-width spaces, fillers, blank Braille)."""
 
-_LEAST_DUP_CHARS, _LEAST_TURN_CHARS = 500, 10
+_MIN_DUP_CHARS, _MIN_TURN_CHARS = 500, 10
 
 _UNLIMITED = np.iinfo(np.int64).max
 
@@ -49,29 +49,25 @@ class EmptyAnswer(RuleSet):
     """How short an answer may be."""
 
     name: ClassVar[str] = "empty_answer"
-    counts: ClassVar[bool] = True
+    measured_with: ClassVar[tuple[str, ...]] = ()
 
     min_answer_chars: int = option(1, "drop rows with an answer of fewer characters, white space around it not counted")
 
-    def measure(self, rows: MeasuredRows) -> Iterator[Measure]:
+    def measures(self, rows: MeasuredRows) -> Iterator[Measure]:
         """The characters of each row's shortest answer; a row whose answers are all tool calls is not judged."""
-        counts = rows.counted(self).counts
+        counts = rows.counted(self)
         if "answer_chars" in counts:
             shortest = counts["answer_chars"]
             yield Measure("min_answer_chars", shortest, shortest < _UNLIMITED)
 
-    def count_rows(self, rows: MeasuredRows) -> Signals:
+    def signals(self, rows: MeasuredRows) -> Signals:
         """`answer_chars`: characters of the shortest answer, of conversations and preference pairs."""
         fields = [rows.batch.column(n) for n in ("messages", "chosen", "rejected") if n in rows.batch.schema.names]
         if not fields:
-            return Signals({})
-        chars, empty = np.array([_shortest(m) for m in fields]), np.array([_is_empty(m) for m in fields])
-        return Signals({"answer_chars": np.where(empty & ~empty.all(axis=0), _UNLIMITED, chars).min(axis=0)})
-
-
-def _is_empty(messages: pa.ListArray) -> NDArray[np.bool_]:
-    empty: NDArray[np.bool_] = pc.equal(pc.list_value_length(messages), 0).to_numpy(zero_copy_only=False)
-    return empty
+            return Signals()
+        chars = np.array([_shortest(m) for m in fields])
+        empty = np.array([pc.equal(pc.list_value_length(m), 0).to_numpy(zero_copy_only=False) for m in fields])
+        return Signals(answer_chars=np.where(empty & ~empty.all(axis=0), _UNLIMITED, chars).min(axis=0))
 
 
 def _shortest(messages: pa.ListArray) -> NDArray[np.int64]:
@@ -86,15 +82,19 @@ def _shortest(messages: pa.ListArray) -> NDArray[np.int64]:
     chars = pc.fill_null(pc.utf8_length(pc.replace_substring_regex(said, _MARGINS, "")), 0)
     given = pc.struct_field(turns, "tool_calls")
     calls = pc.and_not(given.is_valid(), pc.fill_null(pc.match_substring_regex(given, _NO_CALLS), True))
-    answer = pc.fill_null(pc.equal(pc.struct_field(turns, "role"), "assistant"), False).to_numpy(zero_copy_only=False)
-    size = np.where(calls.to_numpy(zero_copy_only=False), _UNLIMITED, chars.to_numpy().astype(np.int64))
-    lengths = pc.fill_null(pc.list_value_length(messages), 0).to_numpy(zero_copy_only=False)
-    row = np.repeat(np.arange(len(messages)), lengths)
+    size = pc.if_else(calls, _UNLIMITED, pc.cast(chars, pa.int64())).to_numpy()
+    row, answer = _answers(messages)
     shortest = np.full(len(messages), _UNLIMITED)
     np.minimum.at(shortest, row[answer], size[answer])
-    answered = np.zeros(len(messages), np.bool_)
-    answered[row[answer]] = True
-    return np.where(answered, shortest, 0)
+    shortest[np.setdiff1d(np.arange(len(messages)), row[answer])] = 0
+    return shortest
+
+
+def _answers(messages: pa.ListArray) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """(the row of each message of a list<message>, int64[M]; bool[M]: messages of the assistant)."""
+    lengths = pc.fill_null(pc.list_value_length(messages), 0).to_numpy(zero_copy_only=False)
+    answer = pc.fill_null(pc.equal(pc.struct_field(messages.flatten(), "role"), "assistant"), False)
+    return np.repeat(np.arange(len(messages)), lengths), answer.to_numpy(zero_copy_only=False)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -102,8 +102,8 @@ class Loops(RuleSet):
     """How much of a text may be repeated runs of ten words, or of a few characters, and how often a turn may come."""
 
     name: ClassVar[str] = "loops"
-    counts: ClassVar[bool] = True
     shared: ClassVar[bool] = True
+    measured_with: ClassVar[tuple[str, ...]] = ()
 
     max_dup_10gram_char_ratio: float = option(
         0.3, "drop rows with a larger share of characters in 10-grams that came before"
@@ -115,41 +115,35 @@ class Loops(RuleSet):
 
     max_equal_turns: int = option(3, "drop conversations in which the assistant says one turn more often")
 
-    def measure(self, rows: MeasuredRows) -> Iterator[Measure]:
+    def measures(self, rows: MeasuredRows) -> Iterator[Measure]:
         """The shares of duplicate 10-grams and of loops of characters, then equal turns."""
         repeated, counts = rows.signals.ratio("dup_10gram_chars", "chars"), rows.counted(self)
-        long = rows.signals["dup_10gram_chars"] >= _LEAST_DUP_CHARS
+        long = rows.signals["dup_10gram_chars"] >= _MIN_DUP_CHARS
         yield Measure("max_dup_10gram_char_ratio", repeated, long)
         yield Measure("max_loop_char_ratio", counts.ratio("loop_bytes", "text_bytes"))
-        if "equal_turns" in counts.counts:
+        if "equal_turns" in counts:
             yield Measure("max_equal_turns", counts["equal_turns"])
 
-    def count_rows(self, rows: MeasuredRows) -> Signals:
-        """What `count` counts; of conversations also `equal_turns`: how often the most frequent answer comes."""
-        counts = dict(self.count(rows.texts_for(self)).counts)
-        if "messages" in rows.batch.schema.names:
-            counts["equal_turns"] = _equal_turns(rows.batch.column("messages"))
-        return Signals(counts)
+    def signals(self, rows: MeasuredRows) -> Signals:
+        """`loop_bytes`: bytes in stretches that repeat a few characters; `text_bytes`: all bytes.
 
-    def count(self, texts: pa.Array) -> Signals:
-        """`loop_bytes`: bytes in stretches that repeat a few characters; `text_bytes`: all bytes."""
+        Of conversations also `equal_turns`: how often the most frequent answer comes.
+        """
         from datakit.filter._kernels_signals import loop_bytes
 
-        data, offsets = string_buffers(texts)
-        return Signals({"loop_bytes": loop_bytes(data, offsets), "text_bytes": np.diff(offsets)})
+        data, offsets = string_buffers(rows.texts)
+        counts = Signals(loop_bytes=loop_bytes(data, offsets), text_bytes=np.diff(offsets))
+        if "messages" in rows.batch.schema.names:
+            counts["equal_turns"] = _equal_turns(rows.batch.column("messages"))
+        return counts
 
 
 def _equal_turns(messages: pa.ListArray) -> NDArray[np.int64]:
     """int64[N]: how often each list<message> has its most frequent assistant turn; short turns do not count."""
-    turns = messages.flatten()
-    said = normalize(pc.struct_field(turns, "content"))
-    counts = pc.and_(
-        pc.fill_null(pc.equal(pc.struct_field(turns, "role"), "assistant"), False),
-        pc.greater_equal(pc.utf8_length(said), _LEAST_TURN_CHARS),
-    ).to_numpy(zero_copy_only=False)
-    lengths = pc.fill_null(pc.list_value_length(messages), 0).to_numpy(zero_copy_only=False)
-    row = np.repeat(np.arange(len(messages)), lengths)[counts]
-    pairs = np.stack([row.astype(np.uint64), hash_values(said.filter(pa.array(counts)))])
+    said = normalize(pc.struct_field(messages.flatten(), "content"))
+    row, answer = _answers(messages)
+    of = answer & pc.greater_equal(pc.utf8_length(said), _MIN_TURN_CHARS).to_numpy(zero_copy_only=False)
+    pairs = np.stack([row[of].astype(np.uint64), hash_values(said.filter(pa.array(of)))])
     different, times = np.unique(pairs, axis=1, return_counts=True)
     most = np.zeros(len(messages), np.int64)
     np.maximum.at(most, different[0].astype(np.int64), times)

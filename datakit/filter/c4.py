@@ -22,9 +22,10 @@ Where implementations differ, this one reads the paper so:
   these scripts are not cut and need no sentences.
 """
 
+import functools
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -33,7 +34,7 @@ from numpy.typing import NDArray
 
 from datakit.config import option
 from datakit.data import string_array, string_buffers
-from datakit.filter.rule_set import BREAK, SPACE, Measure, MeasuredRows, RuleSet, Signals, character_classes
+from datakit.filter.rule_set import BREAK, SPACE, Edits, Measure, MeasuredRows, RuleSet, Signals, character_classes
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -41,8 +42,9 @@ class C4(RuleSet):
     """Thresholds of the paper's first version; the last one has 3 sentences and 5 words."""
 
     name: ClassVar[str] = "c4"
-    counts: ClassVar[bool] = True
-    edits: ClassVar[bool] = True
+    measured_with: ClassVar[tuple[str, ...]] = (
+        "min_line_words", "max_line_word_chars", "line_end", "javascript", "policy",
+    )  # fmt: skip
 
     max_lorem_ipsum: int = option(0, 'drop rows that say "lorem ipsum" more often')
     max_curly_brackets: int = option(0, 'drop rows with more "{"')
@@ -57,7 +59,7 @@ class C4(RuleSet):
     javascript: Literal["cut", "keep"] = option("cut", 'lines with the word "javascript"')
     policy: Literal["cut", "keep"] = option("cut", "lines with phrases of cookie, privacy and use policies")
 
-    def measure(self, rows: MeasuredRows) -> Iterator[Measure]:
+    def measures(self, rows: MeasuredRows) -> Iterator[Measure]:
         """Lorem ipsum and curly brackets, then the sentences that stay."""
         counts = rows.counted(self)
         where = "judged_" if self.where == "lines" else ""
@@ -66,43 +68,38 @@ class C4(RuleSet):
         yield Measure("max_curly_brackets", counts[f"c4_{where}curly_brackets"])
         yield Measure("min_sentences", counts["c4_sentences"], marks_sentences)
 
-    def count(self, texts: pa.Array) -> Signals:
-        """Count lines, sentences and phrases of each text; see `_kernels_c4.COUNTS`."""
+    def signals(self, rows: MeasuredRows) -> Signals:
+        """Lines, sentences and phrases of each text; see `_kernels_c4.COUNTS`."""
         from datakit.filter import _kernels_c4
 
-        counted = _kernels_c4.count(*string_buffers(texts), *self._line_rules())
-        return Signals(dict(zip(_kernels_c4.COUNTS, counted, strict=True)))
+        counted, _, _ = self._scan(rows.texts, np.ones(len(rows.texts), np.bool_), cut=False)
+        return Signals(zip(_kernels_c4.COUNTS, counted, strict=True))
 
-    def counted_with(self) -> dict[str, Any]:
-        """The rules on lines."""
-        return {
-            "min_line_words": self.min_line_words,
-            "max_line_word_chars": self.max_line_word_chars,
-            "line_end": self.line_end,
-            "javascript": self.javascript,
-            "policy": self.policy,
-        }
+    def edit(self, table: pa.RecordBatch, stays: NDArray[np.bool_]) -> Edits | None:
+        """The documents that stay, without the lines that do not."""
+        if self.lines == "count" or "text" not in table.schema.names:
+            return None
+        _, cut, changed = self._scan(table.column("text"), stays, cut=True)
+        if not changed.any():
+            return None
+        return Edits({"text": pc.if_else(pa.array(changed), cut, table.column("text"))}, changed)
 
-    def edit(self, texts: pa.Array, kind: str) -> pa.Array:
-        """The texts without the lines that do not stay."""
+    def _scan(
+        self, texts: pa.Array, stays: NDArray[np.bool_], *, cut: bool
+    ) -> tuple[NDArray[np.int64], pa.Array, NDArray[np.bool_]]:
+        """(counts int64[C, N], with `cut` the texts that lose lines without them, bool[N]: which ones these are)."""
         from datakit.filter import _kernels_c4
 
-        if self.lines == "count" or kind != "document":
-            return texts
         data, offsets = string_buffers(texts)
-        out, out_offsets = np.empty(offsets[-1] - offsets[0], np.uint8), np.empty_like(offsets)
-        changed = np.empty(len(texts), np.bool_)
-        arguments = (data, offsets, *self._line_rules(), out, out_offsets, changed)
-        made = _kernels_c4.cut(*arguments)
-        cut = string_array(out[: out_offsets[made]], out_offsets[: made + 1])
-        return pc.replace_with_mask(texts, pa.array(changed), cut)
-
-    def _line_rules(self) -> tuple[Any, ...]:
-        """The arguments of the kernels after the text."""
-        cuts = self.line_end == "sentence", self.javascript == "cut", self.policy == "cut"
-        return (character_classes(), _stops(), self.min_line_words, self.max_line_word_chars, *cuts)
+        out, out_offsets = np.empty(offsets[-1] - offsets[0] if cut else 0, np.uint8), np.empty_like(offsets)
+        changed = np.zeros(len(texts), np.bool_)
+        flags = self.line_end == "sentence", self.javascript == "cut", self.policy == "cut"
+        rules = np.array([self.min_line_words, self.max_line_word_chars, *flags], np.int64)
+        counts = _kernels_c4.scan(data, offsets, character_classes(), _stops(), rules, stays, out, out_offsets, changed)
+        return counts, string_array(out[: out_offsets[-1]], out_offsets), changed
 
 
+@functools.cache
 def _stops() -> NDArray[np.uint8]:
     """uint8[256]: 0 for the ASCII bytes inside a word that the kernel can skip."""
     stops = np.ones(256, np.uint8)

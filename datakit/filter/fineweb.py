@@ -4,7 +4,7 @@ Penedo et al. 2024, The FineWeb Datasets, section 3.5; its language score is the
 
 Where implementations read the paper differently, this one reads it so:
 - the paper drops rows with 0.1 or more of their characters in duplicate lines; the code that made the dataset has 0.01,
-  and so has this rule set. `duplicates` is that of gopher_repetition; the code counts "extra_copies".
+  and so has this rule set.
 - a line ends in punctuation if that is a sentence's mark of any script (Unicode's Sentence_Terminal), as in datatrove;
   white space at its end is ignored; in datatrove a line that ends in a space ends in no mark.
 - blank lines do not count. A row without other lines fails `min_lines`; datatrove calls it empty.
@@ -16,7 +16,7 @@ Where implementations read the paper differently, this one reads it so:
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 from datakit.config import option
 from datakit.filter.rule_set import Measure, MeasuredRows, RuleSet, ratio
@@ -34,14 +34,13 @@ class FineWeb(RuleSet):
     max_short_line_ratio: float = option(0.67, "drop rows with a larger share of lines of at most 30 characters")
     max_dup_line_char_ratio: float = option(0.01, "drop rows with a larger share of characters in duplicate lines")
     max_line_breaks_per_word: float = option(0.3, "drop rows with more line breaks per word")
-    duplicates: Literal["extra_copies", "all_copies"] = option("extra_copies", "whether the first copy counts too")
 
-    def measure(self, rows: MeasuredRows) -> Iterator[Measure]:
+    def measures(self, rows: MeasuredRows) -> Iterator[Measure]:
         """The measures in the order of the fields, which is datatrove's."""
-        s, dup = rows.signals, "all_dup" if self.duplicates == "all_copies" else "dup"
-        marked = 2 * (s["spaceless_words"] - s["kana_han_words"]) <= s["words"]
+        s = rows.signals
+        marked = 2 * (s["unsegmented_words"] - s["kana_han_words"]) <= s["words"]
         yield Measure("min_lines", s["lines"])
         yield Measure("min_terminal_line_ratio", s.ratio("terminal_lines", "lines"), marked)
         yield Measure("max_short_line_ratio", s.ratio("short_lines", "lines"))
-        yield Measure("max_dup_line_char_ratio", ratio(s[f"{dup}_line_chars"], s["chars"] - s["line_breaks"]))
+        yield Measure("max_dup_line_char_ratio", ratio(s["dup_line_chars"], s["chars"] - s["line_breaks"]))
         yield Measure("max_line_breaks_per_word", s.ratio("line_breaks", "words"))

@@ -11,15 +11,14 @@ Where implementations read the paper differently, `gopher_quality` reads it so:
   without spaces are left out; where they are over a fifth of the words, word length is not judged (the other words
   there are names and links).
 - the paper's stop words are English. Rows in other languages need as many different stop words of their own language
-  (`filter.rule_set`), or of English: an untranslated page may have the label of the site's language. These lists are
+  (`filter.stop_words`), or of English: an untranslated page may have the label of the site's language. These lists are
   longer than the paper's eight words, so that the rule is milder there. Rows in languages without a list, or written
   without spaces, are not judged; the ledger counts them. Where the language stage has not run, only rows that could be
   English are judged (at most 2% of their words have a letter beyond ASCII), and stop words of any one language count.
 
 And `gopher_repetition` so:
-- what is a duplicate: `duplicates = "extra_copies"` counts each copy after the first, as datatrove does (n-grams from
-  left to right, continuing after each hit); "all_copies" counts the first one too, as Dolma does (every word inside a
-  repeated n-gram, once).
+- a duplicate is each copy after the first, as in datatrove (n-grams from left to right, continuing after each hit).
+  Dolma counts the first copy too.
 - shares of characters are of all characters of the text, white space included; the top n-gram's characters include the
   spaces between its words, those of duplicate n-grams do not. Both as in datatrove.
 - an n-gram that occurs once is no repetition. In datatrove it is one, and every text of a few words is dropped.
@@ -38,18 +37,11 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from datakit.config import option
-from datakit.filter.rule_set import (
-    Measure,
-    MeasuredRows,
-    RuleSet,
-    check_stop_words,
-    language_numbers,
-    ratio,
-    stop_word_languages,
-)
+from datakit.filter.rule_set import Measure, MeasuredRows, Report, RuleSet, ratio
+from datakit.filter.stop_words import check_stop_words, language_numbers, stop_word_languages
 
 _MAX_FOREIGN_WORD_RATIO = 0.02
-_MAX_SPACELESS_WORD_RATIO = 0.2
+_MAX_UNSEGMENTED_WORD_RATIO = 0.2
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -76,16 +68,16 @@ class GopherQuality(RuleSet):
         """Refuse languages without a list of stop words."""
         check_stop_words(self.stop_words)
 
-    def measure(self, rows: MeasuredRows) -> Iterator[Measure]:
+    def measures(self, rows: MeasuredRows) -> Iterator[Measure]:
         """The measures in the order of the fields, which is the paper's."""
         s = rows.signals
-        spaced = s["words"] - s["spaceless_words"]
+        spaced = s["words"] - s["unsegmented_words"]
         words, chars = s["words"], s["spaced_chars"]
         if self.symbol_words == "ignore":
             words, chars, spaced = words - s["symbol_words"], chars - s["symbol_chars"], spaced - s["symbol_words"]
         yield Measure("min_words", words)
         yield Measure("max_words", words)
-        mean, by_spaces = ratio(chars, spaced), s.ratio("spaceless_words", "words") <= _MAX_SPACELESS_WORD_RATIO
+        mean, by_spaces = ratio(chars, spaced), s.ratio("unsegmented_words", "words") <= _MAX_UNSEGMENTED_WORD_RATIO
         yield Measure("min_mean_word_chars", mean, by_spaces)
         yield Measure("max_mean_word_chars", mean, by_spaces)
         yield Measure("max_hash_word_ratio", s.ratio("hashes", "words"))
@@ -96,13 +88,13 @@ class GopherQuality(RuleSet):
         counts = np.maximum(s["stop_words"], s["own_stop_words"])
         yield Measure("min_stop_words", counts, self._judged_by_stop_words(rows))
 
-    def notes(self, rows: MeasuredRows, stays: NDArray[np.bool_]) -> dict[str, int]:
+    def report(self, rows: MeasuredRows, stays: NDArray[np.bool_]) -> Report:
         """By language, the number of rows without a list of stop words, or without one that is asked for."""
         if not self.min_stop_words:
-            return {}
+            return Report()
         silent = rows.languages.filter(pa.array(~self._judged_by_stop_words(rows)))
         found = pc.value_counts(silent.drop_null()).to_pylist()
-        return {f"min_stop_words_is_off_for_{r['values']}": r["counts"] for r in found}
+        return Report({f"min_stop_words_is_off_for_{r['values']}": r["counts"] for r in found})
 
     def _judged_by_stop_words(self, rows: MeasuredRows) -> NDArray[np.bool_]:
         """bool[N]: rows of a language whose list is asked for, and rows of unknown language that may be English."""
@@ -138,16 +130,15 @@ class GopherRepetition(RuleSet):
     max_dup_8gram_char_ratio: float = option(0.12, "the same for 8-grams")
     max_dup_9gram_char_ratio: float = option(0.11, "the same for 9-grams")
     max_dup_10gram_char_ratio: float = option(0.1, "the same for 10-grams")
-    duplicates: Literal["extra_copies", "all_copies"] = option("extra_copies", "whether the first copy counts too")
 
-    def measure(self, rows: MeasuredRows) -> Iterator[Measure]:
+    def measures(self, rows: MeasuredRows) -> Iterator[Measure]:
         """The measures in the order of the fields."""
-        s, dup = rows.signals, "all_dup" if self.duplicates == "all_copies" else "dup"
-        yield Measure("max_dup_paragraph_ratio", s.ratio(f"{dup}_paragraphs", "paragraphs"))
-        yield Measure("max_dup_paragraph_char_ratio", s.ratio(f"{dup}_paragraph_chars", "chars"))
-        yield Measure("max_dup_line_ratio", s.ratio(f"{dup}_lines", "lines"))
-        yield Measure("max_dup_line_char_ratio", s.ratio(f"{dup}_line_chars", "chars"))
+        s = rows.signals
+        yield Measure("max_dup_paragraph_ratio", s.ratio("dup_paragraphs", "paragraphs"))
+        yield Measure("max_dup_paragraph_char_ratio", s.ratio("dup_paragraph_chars", "chars"))
+        yield Measure("max_dup_line_ratio", s.ratio("dup_lines", "lines"))
+        yield Measure("max_dup_line_char_ratio", s.ratio("dup_line_chars", "chars"))
         for n in range(2, 5):
             yield Measure(f"max_top_{n}gram_char_ratio", s.ratio(f"top_{n}gram_chars", "chars"))
         for n in range(5, 11):
-            yield Measure(f"max_dup_{n}gram_char_ratio", s.ratio(f"{dup}_{n}gram_chars", "chars"))
+            yield Measure(f"max_dup_{n}gram_char_ratio", s.ratio(f"dup_{n}gram_chars", "chars"))

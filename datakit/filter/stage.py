@@ -10,17 +10,18 @@ import importlib
 import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, ClassVar, Final, Literal, cast
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from datakit.config import option, section, shares
-from datakit.data import On, conversation_view, preference_view
+from datakit.data import On, conversation_view, edit_whole_rows, preference_view
 from datakit.errors import ConfigError, InputError
-from datakit.filter.rule_set import MeasuredRows, RuleSet, stop_words_version
+from datakit.filter.rule_set import MeasuredRows, Resources, RuleSet
+from datakit.filter.stop_words import stop_words_version
 from datakit.stage import Decision, Stage, with_column
 from datakit.text.words import UNICODE_VERSION, digest, normalize
 
@@ -31,13 +32,13 @@ RULE_SETS: Final = {
     "fineweb": "datakit.filter.fineweb:FineWeb",
     "gopher_quality": "datakit.filter.gopher:GopherQuality",
     "gopher_repetition": "datakit.filter.gopher:GopherRepetition",
-    "lengths": "datakit.filter.lengths:Lengths",
+    "lengths": "datakit.filter.limits:Lengths",
     "loops": "datakit.filter.answers:Loops",
     "private": "datakit.filter.private:Private",
-    "regex": "datakit.filter.patterns:Regex",
-    "sample": "datakit.filter.sample:RowSample",
-    "urls": "datakit.filter.blocklists:Urls",
-    "words": "datakit.filter.word_lists:Words",
+    "regex": "datakit.filter.lists:Regex",
+    "sample": "datakit.filter.limits:RowSample",
+    "urls": "datakit.filter.lists:Urls",
+    "words": "datakit.filter.lists:Words",
 }
 """Every rule set: its name in recipes and reasons, and where its class is."""
 
@@ -56,8 +57,8 @@ DEFAULT_VIEW: Final[dict[str, On]] = {"document": "all", "conversation": "answer
 KEYS: Final = ("row_key", "id", "source", "lang")
 """Columns that saved signals share with their rows."""
 
-SPOKEN: Final = ("content", "reasoning_content")
-"""The fields of a message that are prose."""
+PROSE: Final = ("text", "content", "reasoning_content")
+"""The fields of a row and of its messages that are prose."""
 
 Edit = Callable[[pa.Array], pa.Array]
 """Texts to texts, string[N] without nulls each."""
@@ -96,30 +97,36 @@ class FilterOptions:
             raise ConfigError(f"thresholds of {unused[0]!r} are set, but rules = {list(self.rules)} leaves it out")
 
     def rule_set(self, name: str) -> RuleSet:
-        """A rule set with the thresholds of its section."""
-        return cast(RuleSet, getattr(self, name))
+        """A rule set with the thresholds of its section, or with the defaults where there is none."""
+        return cast(RuleSet, getattr(self, name) or rule_set_class(name)())
 
     def changed(self) -> list[str]:
         """The rule sets with a threshold that is not the default."""
-        default = {f.name: f.default for f in dataclasses.fields(self)}
-        return [n for n in RULE_SETS if self.rule_set(n) != default[n]]
+        return [n for n in RULE_SETS if (given := getattr(self, n)) is not None and given != type(given)()]
 
-    def rules_for(self, kind: str) -> tuple[str, ...]:
-        """The rule sets that decide about a kind: those asked for, or the kind's and those with a threshold set."""
+    def in_use(self, kind: str) -> "FilterOptions":
+        """The options with the rule sets that decide about a kind, each with its section; no other section is there.
+
+        They are those asked for, or the kind's and those with a threshold set.
+        """
         default = DEFAULT_RULES[kind]
-        return self.rules or default + tuple(n for n in self.changed() if n not in default)
+        rules = self.rules or default + tuple(n for n in self.changed() if n not in default)
+        on = DEFAULT_VIEW[kind] if self.on == "auto" else self.on
+        sections = {name: self.rule_set(name) if name in rules else None for name in RULE_SETS}
+        return dataclasses.replace(self, rules=rules, on=on, **cast(Any, sections))
 
 
 FilterConfig: Final[type[FilterOptions]] = dataclasses.make_dataclass(
     "FilterConfig",
-    [(n, c, section(c, (c.__doc__ or "").strip())) for n in RULE_SETS if (c := rule_set_class(n))],
+    [(n, c | None, section(c, (c.__doc__ or "").strip(), optional=True))
+     for n in RULE_SETS if (c := rule_set_class(n))],
     bases=(FilterOptions,),
     namespace={"__module__": __name__, "__doc__": FilterOptions.__doc__},
     frozen=True,
     kw_only=True,
     slots=True,
-)
-"""`FilterOptions` and a section of thresholds for every rule set."""
+)  # fmt: skip
+"""`FilterOptions` and a section of thresholds for every rule set, None for one that is not in use."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,37 +145,35 @@ class Filter(Stage):
         return self.config.max_loss
 
     def for_kind(self, kind: str) -> "Filter":
-        """The stage for rows of a kind: its config names the rule sets and the view that decide."""
+        """The stage for rows of a kind: its config has the rule sets and the view that decide."""
         if kind not in DEFAULT_RULES:  # tokens: `decide` says what is wrong
             return self
-        on = DEFAULT_VIEW[kind] if self.config.on == "auto" else self.config.on
-        return Filter(config=dataclasses.replace(self.config, rules=self.config.rules_for(kind), on=on))
+        return Filter(config=self.config.in_use(kind))
 
     def modules(self) -> tuple[str, ...]:
-        """The modules of the active rule sets."""
+        """The modules of the rule sets in use."""
         return tuple(RULE_SETS[name].partition(":")[0] for name in self.config.rules)
 
     def resources(self) -> dict[str, Any]:
-        """The versions of Unicode and of the stop words, and the files that the active rule sets name."""
+        """The versions of Unicode and of the stop words, and the files that the rule sets in use name."""
         shared = {"unicode": UNICODE_VERSION, "stop_words": stop_words_version()}
-        return functools.reduce(operator.or_, (r.resources() for r in self._active()), shared)
+        return functools.reduce(operator.or_, (r.digests for r in self._loaded()), shared)
 
     def open(self) -> None:
-        """Load what the active rule sets need; the character table is built with the first batch."""
-        for rule_set in self._active():
-            rule_set.open()
+        """Load what the rule sets in use need; the character table is built with the first batch."""
+        self._loaded()
 
     def describe(self) -> tuple[str, ...]:
-        """What the active rule sets say."""
-        return tuple(line for r in self._active() for line in r.describe())
+        """What the rule sets in use say."""
+        return tuple(line for r in self._loaded() for line in r.lines)
 
     def ledger(self) -> dict[str, int]:
-        """The counts of the active rule sets."""
-        return functools.reduce(operator.or_, (r.ledger() for r in self._active()), {})
+        """The counts of the rule sets in use."""
+        return functools.reduce(operator.or_, (r.counters for r in self._loaded()), {})
 
     def facts(self) -> dict[str, Any]:
-        """The alarms of the active rule sets."""
-        alarms = [alarm for r in self._active() for alarm in r.alarms()]
+        """The alarms of the rule sets in use."""
+        alarms = [alarm for r in self._loaded() for alarm in r.alarms]
         return {"alarms": alarms} if alarms else {}
 
     def saves(self) -> dict[str, Any] | None:
@@ -178,58 +183,61 @@ class Filter(Stage):
         """
         if not self.config.signals:
             return None
-        counted = {r.name: r.counted_with() for r in self._active() if r.counts}
+        counted = {r.name: r.settings() for r in self._rule_sets() if r.measured_with is not None}
         seen = {"on": self.config.on, "include_system": self.config.include_system}
-        shared = {"shared": True} if any(r.shared for r in self._active()) else {}
+        shared = {"shared": True} if any(r.shared for r in self._rule_sets()) else {}
         return {"role": "signals", "view": seen, "counted": counted} | shared | self.resources()
 
     def decide(self, batch: pa.RecordBatch) -> Decision:
-        """Compare every row with the active rule sets.
+        """Compare every row with the rule sets in use.
 
         Raises:
             InputError: the rows are tokens, which have no text.
         """
-        return self._decide(batch, None)
+        return self.decide_again(batch, None)
 
-    def decide_again(self, batch: pa.RecordBatch, saved: pa.RecordBatch) -> Decision:
-        """The same decision from the signals that an earlier run saved of these rows."""
-        return self._decide(batch, saved)
-
-    def _decide(self, batch: pa.RecordBatch, saved: pa.RecordBatch | None) -> Decision:
-        kind = kind_of(batch)
-        stage = self.for_kind(kind)
-        config, rule_sets = stage.config, stage._active()
+    def decide_again(self, batch: pa.RecordBatch, saved: pa.RecordBatch | None) -> Decision:
+        """The same decision from the signals that an earlier run saved of these rows, if there are any."""
+        stage = self.for_kind(kind_of(batch))
+        config, rule_sets = stage.config, stage._rule_sets()
         rows = MeasuredRows(batch, cast(On, config.on), config.include_system, saved)
         reasons, details = judge(rule_sets, rows)
-        stays = pc.is_null(reasons)
-        new = set[str]()
-        made, edited, notes = batch, pa.array(np.zeros(batch.num_rows, np.bool_)), dict[str, int]()
-        for rule_set in (r for r in rule_sets if r.edits):
-            own = rule_set.edit_rows(made, rows)
-            if own is None:
-                columns, which = edit_rows(made, stays, [partial(rule_set.edit, kind=kind)])
-            else:
-                which, notes = pa.array(own.changed), notes | own.counts
-                columns = with_hashes(made, own.columns, which)
-            for name, column in columns.items():
-                made = with_column(made, name, column)
-                new.add(name)
-            edited = pc.or_(edited, which)
-        columns = {n: made.column(n) for n in batch.schema.names if n in new}
-        side_tables = {"signals": _signals_table(rows, rule_sets)} if config.signals else {}
+        stays = pc.is_null(reasons).to_numpy(zero_copy_only=False)
+        tables = {"signals": _signals_table(rows, rule_sets)} if config.signals else {}
+        counters = dict[str, int]()
         for rule_set in rule_sets:
-            side_tables |= rule_set.side_tables(rows)
-            notes |= rule_set.notes(rows, stays.to_numpy(zero_copy_only=False))
-        for rule_set in rule_sets:  # a passage of an evaluation item may hold a private value, too
-            for role, table in side_tables.items():
-                if "passage" in table.schema.names:
-                    side_tables[role] = with_column(table, "passage", rule_set.edit_text(table.column("passage")))
+            report = rule_set.report(rows, stays)
+            tables, counters = tables | report.tables, counters | report.counters
+        made, columns, edited = batch, dict[str, pa.Array](), np.zeros(batch.num_rows, np.bool_)
+        for rule_set in rule_sets:
+            if edits := rule_set.edit(made, stays):
+                made, columns = _with(made, edits.columns), columns | edits.columns
+                edited, counters = edited | edits.changed, counters | edits.counters
+        columns = with_hashes(made, columns, edited)
+        # A passage of an evaluation item, or a detail, may hold a private value too.
+        tables["detail"] = pa.record_batch({"detail": details})
+        for role, table in tables.items():
+            for rule_set in rule_sets:
+                if edits := rule_set.edit(table, np.ones(table.num_rows, np.bool_)):
+                    tables[role] = table = _with(table, edits.columns)
         return Decision(
-            reasons=reasons, detail=details, columns=columns, side_tables=side_tables, notes=notes, edited=edited
+            reasons=reasons,
+            detail=tables.pop("detail").column("detail"),
+            columns=columns,
+            side_tables=tables,
+            notes=counters,
+            edited=pa.array(edited),
         )
 
-    def _active(self) -> list[RuleSet]:
+    def _rule_sets(self) -> list[RuleSet]:
         return [self.config.rule_set(name) for name in self.config.rules]
+
+    def _loaded(self) -> list[Resources]:
+        return [rule_set.resources() for rule_set in self._rule_sets()]
+
+
+def _with(table: pa.RecordBatch, columns: dict[str, pa.Array]) -> pa.RecordBatch:
+    return functools.reduce(lambda made, name: with_column(made, name, columns[name]), columns, table)
 
 
 def kind_of(batch: pa.RecordBatch) -> str:
@@ -252,7 +260,7 @@ def judge(rule_sets: Sequence[RuleSet], rows: MeasuredRows) -> tuple[pa.Array, p
     reasons, details = np.full(rows.batch.num_rows, None, object), np.full(rows.batch.num_rows, None, object)
     for rule_set in rule_sets:
         limits = dataclasses.asdict(rule_set)
-        for measure in rule_set.measure(rows):
+        for measure in rule_set.measures(rows):
             limit = limits[measure.threshold]
             failed = np.flatnonzero(measure.fails(limit) & (reasons == None))  # noqa: E711
             reasons[failed] = f"{rule_set.name}.{measure.label or measure.threshold}"
@@ -264,8 +272,8 @@ def _signals_table(rows: MeasuredRows, rule_sets: Sequence[RuleSet]) -> pa.Recor
     """What the rule sets measure by, as columns: shared signals and those of their own; and the keys of the rows."""
     columns = {n: rows.batch.column(n) for n in KEYS if n in rows.batch.schema.names}
     shared = [rows.signals] if any(r.shared for r in rule_sets) else []
-    for signals in (*shared, *(rows.counted(r) for r in rule_sets if r.counts)):
-        columns |= {n: pa.array(values) for n, values in signals.counts.items()}
+    for signals in (*shared, *(rows.counted(r) for r in rule_sets if r.measured_with is not None)):
+        columns |= {n: pa.array(values) for n, values in signals.items()}
     return pa.record_batch(columns)
 
 
@@ -275,66 +283,42 @@ def edit_rows(batch: pa.RecordBatch, stays: pa.Array, edits: Sequence[Edit]) -> 
     Only rows that stay (`stays`, bool[N]) are edited. Returns the columns that changed, `content_hash` among them, and
     bool[N]: the rows that changed.
     """
-    changed = pa.array(np.zeros(batch.num_rows, np.bool_))
-    columns: dict[str, pa.Array] = {}
-    for name in ("text", "messages", "prompt", "chosen", "rejected"):
-        if name in batch.schema.names and edits:
-            column = batch.column(name)
-            made, which = _edit_texts(column, stays, edits) if name == "text" else _edit_turns(column, stays, edits)
-            if pc.any(which).as_py():
-                columns[name] = made
-                changed = pc.or_(changed, which)
-    return with_hashes(batch, columns, changed), changed
+    changed, row_stays = np.zeros(batch.num_rows, np.bool_), stays.to_numpy(zero_copy_only=False)
+
+    def edit(texts: pa.Array, rows: NDArray[np.int64], name: str) -> pa.Array:
+        if name not in PROSE:
+            return texts
+        of = np.flatnonzero(row_stays[rows] & pc.is_valid(texts).to_numpy(zero_copy_only=False))
+        before = texts.take(pa.array(of))
+        made = functools.reduce(lambda text, one: one(text), edits, before)
+        which = pc.not_equal(made, before).to_numpy(zero_copy_only=False)
+        if not which.any():
+            return texts
+        mask = np.zeros(len(texts), np.bool_)
+        mask[of[which]] = changed[rows[of[which]]] = True
+        return pc.replace_with_mask(texts, pa.array(mask), made.filter(pa.array(which)))
+
+    names = [n for n in ("text", "messages", "prompt", "chosen", "rejected") if n in batch.schema.names]
+    columns = edit_whole_rows(batch.select(names), edit)
+    return with_hashes(batch, columns, changed), pa.array(changed)
 
 
-def with_hashes(batch: pa.RecordBatch, columns: dict[str, pa.Array], changed: pa.Array) -> dict[str, pa.Array]:
-    """The columns that changed, with the `content_hash` of the rows that changed (bool[N])."""
+def with_hashes(batch: pa.RecordBatch, columns: dict[str, pa.Array], changed: NDArray[np.bool_]) -> dict[str, pa.Array]:
+    """The columns that changed, with the `content_hash` of the rows that changed (bool[N]), as ingest makes it."""
     if not columns or "content_hash" not in batch.schema.names:
         return columns
-    hashes = pc.replace_with_mask(batch.column("content_hash"), changed, _hashes(batch, columns, changed))
+    which = pa.array(changed)
+    if "text" in batch.schema.names:
+        made = columns.get("text", batch.column("text")).filter(which)
+    else:
+        names = [n for n in ("messages", "prompt", "chosen", "rejected", "tools") if n in batch.schema.names]
+        rows = pa.table({n: columns.get(n, batch.column(n)) for n in names}).filter(which).to_pylist()
+        made = pa.array([_view_of(row) for row in rows], pa.string())
+    hashes = pc.replace_with_mask(batch.column("content_hash"), which, digest(normalize(made)))
     return columns | {"content_hash": hashes}
 
 
-def _hashes(batch: pa.RecordBatch, columns: dict[str, pa.Array], changed: pa.Array) -> pa.Array:
-    """`content_hash` of the rows that changed, as ingest makes it."""
-    if "text" in columns:
-        return digest(normalize(columns["text"].filter(changed)))
-    names = [n for n in ("messages", "prompt", "chosen", "rejected", "tools") if n in batch.schema.names]
-    rows = pa.table({n: columns.get(n, batch.column(n)) for n in names}).filter(changed).to_pylist()
-    views = []
-    for row in rows:
-        tools = row.pop("tools", None)
-        fields = [[list(message.values()) for message in row[n] or ()] for n in row]
-        views.append(conversation_view(fields[0], tools) if "messages" in row else preference_view(fields, tools))
-    return digest(normalize(pa.array(views, pa.string())))
-
-
-def _edit_texts(texts: pa.Array, stays: pa.Array, edits: Sequence[Edit]) -> tuple[pa.Array, pa.Array]:
-    """(the texts, which of them changed); texts of rows that do not stay are as before."""
-    mask = pc.and_(stays, pc.is_valid(texts))
-    made = before = texts.filter(mask)
-    for edit in edits:
-        made = edit(made)
-    which = pc.not_equal(made, before)
-    changed = np.zeros(len(texts), np.bool_)
-    changed[np.flatnonzero(mask.to_numpy(zero_copy_only=False))] = which.to_numpy(zero_copy_only=False)
-    return pc.replace_with_mask(texts, pa.array(changed), made.filter(which)), pa.array(changed)
-
-
-def _edit_turns(messages: pa.Array, stays: pa.Array, edits: Sequence[Edit]) -> tuple[pa.Array, pa.Array]:
-    """The same for a list<struct> column: every message of a row that stays."""
-    turns = messages.flatten()
-    lengths = pc.fill_null(pc.list_value_length(messages), 0).to_numpy(zero_copy_only=False)
-    row = np.repeat(np.arange(len(messages)), lengths)
-    turn_stays = pc.take(stays, pa.array(row))
-    fields, changed = [], np.zeros(len(messages), np.bool_)
-    for f in turns.type:
-        column = pc.struct_field(turns, f.name)
-        if f.name in SPOKEN:
-            column, which = _edit_texts(column, turn_stays, edits)
-            changed[row[which.to_numpy(zero_copy_only=False)]] = True
-        fields.append(column)
-    made = pa.StructArray.from_arrays(fields, fields=list(turns.type))
-    offsets = pa.array(np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32))
-    nulls = {"mask": pc.is_null(messages)} if messages.null_count else {}
-    return pa.ListArray.from_arrays(offsets, made, type=messages.type, **nulls), pa.array(changed)
+def _view_of(row: dict[str, Any]) -> str:
+    tools = row.pop("tools", None)
+    fields = [[list(message.values()) for message in row[name] or ()] for name in row]
+    return conversation_view(fields[0], tools) if "messages" in row else preference_view(fields, tools)

@@ -1,7 +1,6 @@
 """What each threshold of the filter drops, and what other limits would drop, from saved signals, without the text."""
 
 import dataclasses
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -51,7 +50,7 @@ def findings(table: pa.Table, rule_sets: Sequence[RuleSet], examples: int) -> It
     rows, gone = MeasuredRows(batch, saved=batch), np.zeros(batch.num_rows, np.bool_)
     for rule_set in rule_sets:
         limits = dataclasses.asdict(rule_set)
-        for measure in rule_set.measure(rows):
+        for measure in rule_set.measures(rows):
             limit = limits[measure.threshold]
             failed = measure.fails(limit)
             name = f"{rule_set.name}.{measure.label or measure.threshold}"
@@ -61,9 +60,9 @@ def findings(table: pa.Table, rule_sets: Sequence[RuleSet], examples: int) -> It
 
 def was_measured(rule_set: RuleSet, saved: dict[str, Any]) -> bool:
     """Whether a run counted all that the rule set's thresholds need; `saved` is what its manifest says of that."""
-    own = json.loads(json.dumps(rule_set.counted_with()))
     shared = not rule_set.shared or saved.get("shared", False)
-    return shared and (not rule_set.counts or saved.get("counted", {}).get(rule_set.name) == own)
+    own = rule_set.measured_with is None or saved.get("counted", {}).get(rule_set.name) == rule_set.settings()
+    return shared and own
 
 
 def _finding(

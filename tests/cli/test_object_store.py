@@ -26,10 +26,9 @@ from typing import Any
 import pytest
 
 import datakit.dedup.shuffle as shuffle
-import datakit.filter.blocklists as blocklists
 import datakit.filter.fasttext_model as fasttext_model
+import datakit.filter.lists as lists
 import datakit.filter.perplexity as perplexity
-import datakit.filter.word_lists as word_lists
 import datakit.object_store as object_store
 import datakit.pack.chat as chat
 import datakit.read.find as find_module
@@ -350,14 +349,14 @@ def test_lists_and_templates_may_be_on_the_store(s3: "boto3.Client") -> None:
     s3.put_object(Bucket=BUCKET, Key="lists/bad.txt", Body=b"vile\n")
     s3.put_object(Bucket=BUCKET, Key="lists/hosts.txt", Body=b"vile.example\n")
     s3.put_object(Bucket=BUCKET, Key="lists/own.jinja", Body=b"{{ messages }}")
-    words = word_lists._word_list(f"s3://{BUCKET}/lists/bad.txt", False)
-    assert words == word_lists._word_list(str(storage.local(f"s3://{BUCKET}/lists/bad.txt")), False)
-    assert not blocklists.blocklist(f"s3://{BUCKET}/lists/hosts.txt").unreadable
+    words = lists.word_list("en", f"s3://{BUCKET}/lists/bad.txt")
+    assert words == lists.word_list("en", str(storage.local(f"s3://{BUCKET}/lists/bad.txt")))
+    assert not lists.blocklist(f"s3://{BUCKET}/lists/hosts.txt").unreadable
     assert chat._choose(f"s3://{BUCKET}/lists/own.jinja", {}, "") == "{{ messages }}"
     with pytest.raises(InputError, match="is not there"):
-        blocklists.blocklist(f"s3://{BUCKET}/lists/none.txt")
+        lists.blocklist(f"s3://{BUCKET}/lists/none.txt")
     with pytest.raises(UsageError, match="raw inputs only"):
-        blocklists.blocklist("https://host.example/list.txt")
+        lists.blocklist("https://host.example/list.txt")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""Evaluation items in rows: against plain sets of n-grams, planted items of real sets, what goes and what is told."""
+"""Evaluation items in rows: against a plain definition, planted items of real sets, what goes and what is told."""
 
 import json
 import math
@@ -12,6 +12,7 @@ from datakit.config import build, resolved
 from datakit.data import MESSAGES
 from datakit.errors import ConfigError, InputError
 from datakit.filter import contamination
+from datakit.filter.rule_set import MeasuredRows
 from datakit.filter.stage import Filter, FilterConfig
 from datakit.text.words import split_words
 
@@ -32,47 +33,14 @@ def items(tmp_path: Path) -> str:
     return str(path)
 
 
-def stage(items: str | list[str], mode: str = "weighted", **values) -> Filter:
+def stage(items: str | list[str], **values) -> Filter:
     files = [items] if isinstance(items, str) else items
-    made = build(
-        FilterConfig, {"rules": ["contamination"], "contamination": {"eval": files, "mode": mode} | values}, "filter"
-    )
+    made = build(FilterConfig, {"rules": ["contamination"], "contamination": {"eval": files} | values}, "filter")
     return Filter(config=made)
 
 
 def documents(*texts: str) -> pa.RecordBatch:
     return pa.record_batch({"text": pa.array(texts, pa.string()), "id": [f"r{i}" for i in range(len(texts))]})
-
-
-def grams(text: str, size: int = 13, short: int = 8) -> set[tuple[str, ...]]:
-    words = split_words(text)
-    size = size if len(words) >= size else short
-    return {tuple(words[i : i + size]) for i in range(len(words) - size + 1)}
-
-
-def contains(text: str, gram: tuple[str, ...]) -> bool:
-    words = split_words(text)
-    return any(tuple(words[i : i + len(gram)]) == gram for i in range(len(words)))
-
-
-def test_overlaps_are_those_of_plain_sets(tmp_path):
-    rng = random.Random(3)
-    vocabulary = ["a", "b", "Cé", "字", "12"]
-    items = [{"question": " ".join(rng.choices(vocabulary, k=rng.randint(1, 30)))} for _ in range(40)]
-    path = tmp_path / "e.json"
-    path.write_text(json.dumps(items))
-    config = contamination.Contamination(eval=(str(path),), mode="overlap", ngram_words=6, short_ngram_words=3)
-    texts = [" ".join(rng.choices(vocabulary, k=rng.randint(0, 60))) for _ in range(40)]
-    counts = config.count(pa.array(texts))
-    for row, text in enumerate(texts):
-        shares = []
-        for item in items:
-            own = grams(item["question"], 6, 3)
-            held = sum(contains(text, g) for g in own)
-            shares.append(max(1, round(1000 * held / len(own))) if held else 0)
-        best = max(shares)
-        assert counts["contamination_prompt"][row] == best
-        assert counts["contamination_prompt_item"][row] == (shares.index(best) if best else -1)
 
 
 def test_an_item_is_found_whatever_its_case_and_punctuation(items):
@@ -84,41 +52,17 @@ def test_an_item_is_found_whatever_its_case_and_punctuation(items):
         "",
         QUESTION[:45],
     )
-    for mode, hit in (("weighted", "match_ratio"), ("overlap", "prompt_overlap_ratio")):
-        decision = stage(items, mode).decide(documents(*copies))
-        assert decision.reasons.to_pylist() == [f"contamination.max_{hit}"] * 3 + [None] * 3
-        assert decision.detail[0].as_py() == f"{hit} 1.0 > 0.5"
-    dropped = stage(items, "any").decide(documents(*copies)).reasons.to_pylist()
-    assert dropped == ["contamination.max_shared_items"] * 3 + [None] * 3
-
-
-def test_short_items_are_found_by_shorter_ngrams_and_the_shortest_not_at_all(items):
-    batch = documents("See: the quick brown fox jumps over the lazy dog!", "They say that nobody wrote it, he knows.")
-    for mode in ("overlap", "weighted", "any"):
-        found = stage(items, mode).decide(batch)
-        assert [bool(r) for r in found.reasons.to_pylist()] == [True, False], mode
-
-
-def test_prompts_and_answers_are_told_apart(items):
-    batch = documents(f"{PROSE} {ANSWER}", f"{PROSE} {QUESTION}")
-    assert [bool(r) for r in stage(items, "overlap").decide(batch).reasons.to_pylist()] == [False, True]
-    both = stage(items, "overlap", max_answer_overlap_ratio=0.5).decide(batch)
-    assert both.reasons.to_pylist() == [f"contamination.max_{part}_overlap_ratio" for part in ("answer", "prompt")]
-    matches = stage(items).decide(batch).side_tables["matches"].to_pylist()
-    assert [(m["id"], m["part"]) for m in matches] == [("r0", "answer"), ("r1", "question")]
+    decision = stage(items).decide(documents(*copies))
+    assert decision.reasons.to_pylist() == ["contamination.max_match_ratio"] * 3 + [None] * 3
+    assert decision.detail[0].as_py() == "match_ratio 1.0 > 0.5"
 
 
 def test_every_row_that_holds_an_item_is_listed_under_it_with_the_passage(items):
     batch = documents(PROSE, f"{QUESTION} {ANSWER}", f"{PROSE}\n{QUESTION.upper()} {PROSE}")
-    matches = stage(items, "overlap").decide(batch).side_tables["matches"].to_pylist()
-    assert {(m["item"], m["part"], m["id"], m["overlap"], m["passage"]) for m in matches} == {
-        ("sheep.jsonl:1", "prompt", "r1", 1.0, QUESTION),
-        ("sheep.jsonl:1", "answer", "r1", 1.0, ANSWER),
-        ("sheep.jsonl:1", "prompt", "r2", 1.0, QUESTION.upper()),
-    }
     matches = stage(items).decide(batch).side_tables["matches"].to_pylist()
     assert [(m["item"], m["part"], m["id"], m["overlap"], m["passage"]) for m in matches] == [
         ("sheep.jsonl:1", "question", "r1", 1.0, QUESTION),
+        ("sheep.jsonl:1", "answer", "r1", 1.0, ANSWER),
         ("sheep.jsonl:1", "question", "r2", 1.0, QUESTION.upper()),
     ]
 
@@ -133,7 +77,7 @@ def test_weighted_shares_are_those_of_the_plain_definition(tmp_path):
     config = contamination.Contamination(eval=(str(path),), min_rare_words=least)
     texts = [" ".join(rng.choices(vocabulary, k=rng.randint(0, 400))) for _ in range(40)]
     texts += [f"{PROSE} {item['question']} {PROSE}" for item in made]
-    counts = config.count(pa.array(texts))
+    counts = config.signals(MeasuredRows(documents(*texts)))
 
     def size(words):
         return 8 if 2 * sum(w in "字牛" for w in words) > len(words) else 5
@@ -160,21 +104,13 @@ def test_weighted_shares_are_those_of_the_plain_definition(tmp_path):
                     held[k] |= gram in has[n]
             weights = [round(base.get(w, 1000) * f) for w, f in zip(item, factors, strict=True)]
             matched = sum(w for w, h in zip(weights, held, strict=True) if h)
-            evidence, seen, counted = 0, set(), set()  # each word of the row and of the item counts once
-            for at, gram in enumerate(grams(words, n)):
-                for place in (p for p, other in enumerate(grams(item, n)) if other == gram):
-                    for k in range(n):
-                        if at + k not in seen and place + k not in counted:
-                            seen.add(at + k)
-                            counted.add(place + k)
-                            evidence += weights[place + k]
             share = 1000 * matched // max(1, sum(weights))
-            own = matched if 2 * matched >= 3000 * least or share < 300 else evidence
             enough = int(1000 * least)
             if 2 * sum(held) < len(words):
-                share = share * min(4 * enough, 2 * own + enough) // (4 * enough) if own >= enough else 0
+                share = share * min(4 * enough, 2 * matched + enough) // (4 * enough) if matched >= enough else 0
             shares.append(share)
-        assert abs(int(counts["contamination_match"][row]) - max(shares)) <= 5, (row, text)
+        assert counts["contamination_match"][row] == max(shares), (row, text)
+        assert counts["contamination_match_item"][row] == (shares.index(max(shares)) if max(shares) else -1)
 
 
 def test_lines_that_hold_an_item_can_be_cut(items):
@@ -208,7 +144,7 @@ def test_the_files_are_known_by_name_and_hash(items):
 
 @pytest.mark.parametrize(
     ("content", "message"),
-    [("not json", "cannot be read"), ('{"x": 1}', "no record has text"), ("", "cannot be read")],
+    [("not json", "cannot be read"), ('{"x": 1}', "no record has a text"), ("", "cannot be read")],
 )
 def test_a_file_without_items_is_an_error_before_any_work(tmp_path, content, message):
     path = tmp_path / "e.jsonl"
@@ -222,8 +158,6 @@ def test_evaluation_files_must_be_named_and_be_there(tmp_path):
         stage(str(tmp_path / "none.jsonl")).resources()
     with pytest.raises(ConfigError, match="names no evaluation files"):
         stage([]).resources()
-    with pytest.raises(ConfigError, match="short_ngram_words = 20"):
-        stage([], short_ngram_words=20)
 
 
 def planted(question: str, answer: str) -> dict[str, str]:
@@ -322,29 +256,11 @@ def test_common_words_do_not_condemn_a_long_text_and_a_row_that_is_the_item_goes
     assert [bool(r) for r in found.reasons.to_pylist()] == [False, True]
 
 
-def test_choices_are_found_in_any_order_and_short_answers_support_short_questions(tmp_path):
-    choices = ["a glacier carves out the valley", "wind carries sand over the dunes", "rivers deposit silt in deltas"]
-    items = [
-        {"question": "Which one shows erosion?", "choices": choices, "answer": 0},
-        {
-            "question": "Who painted the ceiling of the Sistine Chapel?",
-            "choices": ["Raphael", "Michelangelo"],
-            "answer": 1,
-        },
-    ]
-    path = tmp_path / "mmlu.jsonl"
-    path.write_text("\n".join(map(json.dumps, items)))
-    shuffled = f"{PROSE} Q. Which one shows erosion? (A) {choices[2]} (B) {choices[0]} (C) {choices[1]} {PROSE}"
-    trivia = f"{PROSE * 5} Who painted the ceiling of the Sistine Chapel? Michelangelo did. {PROSE * 5}"
-    found = stage(str(path)).decide(documents(shuffled, trivia, PROSE)).reasons.to_pylist()
-    assert [bool(r) for r in found] == [True, True, False]
-
-
 def test_the_ledger_counts_the_items_and_an_item_that_cannot_be_searched_is_an_alarm(tmp_path):
     rows = [
         {"question": QUESTION},
-        {"question": "Why?", "answer": "So."},
-        {"question": None, "id": 3},
+        {"question": "为什么天是蓝的"},
+        {"question": "Why?", "id": 3},
         {"question": QUESTION},
     ]
     path = tmp_path / "e.jsonl"
@@ -358,7 +274,12 @@ def test_the_ledger_counts_the_items_and_an_item_that_cannot_be_searched_is_an_a
         "evaluation_lines_unreadable": 1,
     }
     alarms = " | ".join(made.facts()["alarms"])
-    for said in ("1 of 4 items of e.jsonl have no text", "1 lines of e.jsonl are not JSON", "too short", "e.jsonl:1"):
+    for said in (
+        "1 of 4 items of e.jsonl have no text of 5 words",
+        "1 lines of e.jsonl are not JSON",
+        "too short",
+        "e.jsonl:1",
+    ):
         assert said in alarms
 
 

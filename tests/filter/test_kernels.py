@@ -23,7 +23,7 @@ ARRAYS = {
     "made by a kernel": string_array(np.frombuffer(bytearray(b"abc def"), np.uint8), np.array([0, 3, 7])),
 }
 CALLED = [
-    _kernels_signals.measure, _kernels_c4.count, _kernels_c4.cut, _kernels_lookup.find, _kernels_lookup.rolling,
+    _kernels_signals.measure, _kernels_c4.scan, _kernels_lookup.find, _kernels_lookup.rolling,
     _kernels_lookup.table_of, _kernels_lookup.count_stop_words, _kernels_fasttext.predict,
     _kernels_text.collapse_spaces, _kernels_text.may_not_be_nfc, _kernels_text.hash_values,
     _kernels_text.hash_all_words,
@@ -39,7 +39,7 @@ def stage(tmp_path_factory) -> Filter:
         "gopher_quality": {"min_words": 0, "min_stop_words": 0},
         "c4": {"min_sentences": 0, "max_curly_brackets": 9},
     }
-    values = {"rules": rules, "contamination": {"eval": [str(items)], "max_prompt_overlap_ratio": 1.0}} | limits
+    values = {"rules": rules, "contamination": {"eval": [str(items)], "max_match_ratio": 1.0}} | limits
     return Filter(config=build(FilterConfig, values, "filter"))
 
 

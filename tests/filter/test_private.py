@@ -6,6 +6,7 @@ import re
 from itertools import pairwise
 
 import numpy as np
+import phonenumbers
 import pyarrow as pa
 import pytest
 from hypothesis import example, given, settings
@@ -14,200 +15,197 @@ from hypothesis import strategies as st
 from datakit.config import build
 from datakit.data import MESSAGES
 from datakit.errors import ConfigError
-from datakit.filter import private, private_numbers
-from datakit.filter.private import FINDERS, find, luhn
+from datakit.filter.private_rules import KINDS, NATIONAL_NUMBERS, SECRETS, finder
 from datakit.filter.stage import Filter, FilterConfig
 
 KEY = "sk-" + "aB3dE5gH7jK9mN1pQ2rS4tU6vW8xY0zC"
 VALUES = [
-    ("email", "jane.doe+news@mail.company.co.uk"),
-    ("email", "x_1@firma.de"),
-    ("ip", "93.184.216.34"),
-    ("ip", "2606:2800:220:1:248:1893:25c8:1946"),
-    ("card", "4111 1111 1111 1111"),
-    ("card", "5500-0000-0000-0004"),
-    ("card", "378282246310005"),
-    ("iban", "DE89 3704 0044 0532 0130 00"),
-    ("iban", "GB82WEST12345698765432"),
-    ("national_id", "11010519491231002X"),
-    ("national_id", "12345678Z"),
-    ("national_id", "X1234567L"),
-    ("phone", "+44 20 7946 0958"),
-    ("phone", "+1 (212) 736-5000"),
-    ("phone", "(212) 736-5000"),
-    ("phone", "212-736-5000"),
-    ("key", KEY),
-    ("key", "AKIA" + "Z7QK3M5PX2WD9RTB"),
+    ("email", "jane.doe+news@mail.company.co.uk"), ("email", "x_1@firma.de"), ("email", "иван@почта.рф"),
+    ("email", "bob@müller.de"), ("ip", "93.184.216.34"), ("ip", "2606:2800:220:1:248:1893:25c8:1946"),
+    ("card", "4111 1111 1111 1111"), ("card", "5500-0000-0000-0004"), ("card", "378282246310005"),
+    ("card", "3782 822463 10005"), ("iban", "DE89 3704 0044 0532 0130 00"), ("iban", "GB82WEST12345698765432"),
+    ("phone", "+44 20 7946 0958"), ("phone", "+1 (212) 736-5000"), ("phone", "(212) 736-5000"),
+    ("phone", "212-736-5000"), ("key", KEY), ("key", "AKIA" + "Z7QK3M5PX2WD9RTB"),
     ("key", "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"),
-]
+    ("key", "123456789:" + "AAF-x_yz1B2c3D4e5F6g7H8i9J0k1L2m3N4"),
+]  # fmt: skip
 LOOKALIKES = [
-    "me@example.com and you@sub.example.org and root@localhost",
+    "me@example.com and you@sub.example.org and root@localhost and a@host.test",
     "git@github.com:a/b.git, an image@2x.png, user@host, @mention, a@b, npm i left-pad@1.3.0",
     "127.0.0.1 192.168.1.20 10.0.0.1 172.16.3.4 169.254.1.1 224.0.0.114 0.0.0.0 255.255.255.0 198.51.100.7",
-    "V8 is at 5.0.71.32, version 10.15.63.20, v1.2.3.4, Chrome/76.0.3809.146, 1.2.3.4.5, 999.1.1.1, numpy==1.2.3.4",
+    "V8 is at 5.0.71.32, version 10.15.63.20, v1.2.3.4, Chrome/76.0.203.146, 1.2.3.4.5, 999.1.1.1, numpy==1.2.103.4",
     "12:30:45 std::vector a::b::c 00:1B:44:11:3A:B7 fe80::1",
     "4111 1111 1111 1112, 1234567890123456, 0.4111111111111111, 0000000000000000, id=41111111111111110000000",
     "DE89 3704 0044 0532 0130 01 and AB12 CDEF GHIJ KLMN",
-    "110105194912310021 12345678A 2023-12-01 20231201123045 1,234,567,890",
+    "110105194912310021 12345678Z X1234567L 2023-12-01 20231201123045 1,234,567,890",
+    "the cc 450000 engine, AB123456C is the part number, SSN 000-12-3456",
+    "the order 123-45-6789 was sent",
     "555-0123 (212) 555-0123 1-2-3 2020-2021 100 200 300 13800138000 phone 5 +1 +12 3",
+    "+999 123 456 789",
     "AKIAIOSFODNN7EXAMPLE sk-xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx sk-learn ghp_short sk-1234567890",
+    "api_key = os.environ.get_the_key_of_the_service, token: aaaaaaaaaaaaaaaaaaaa11, sk-fading-circle-in-the-page",
+    "http://user:${PASSWORD}@host.de/ and http://host:8080/a@b and ://:@",
 ]
+NATIONAL = {
+    "us.ssn": "536-90-4399", "ca.sin": "130 692 544", "gb.nhs": "9434765870", "fr.nir": "2 95 10 99 126 111 93",
+    "de.idnr": "36 574 261 809", "it.codicefiscale": "RCCMNL83S18D969H", "es.dni": "54362315K", "es.nie": "X2482300W",
+    "nl.bsn": "1112.22.333", "be.nn": "85.07.30-033 28", "pl.pesel": "44051401359", "se.personnummer": "880320-0016",
+    "fi.hetu": "131052-308T", "tr.tckimlik": "17291716060", "br.cpf": "390.533.447-05",
+    "mx.curp": "BOXW310820HNERXN09",
+    "za.idnr": "7503305044089", "in_.aadhaar": "234123412346", "cn.ric": "360426199101010071",
+    "kr.rrn": "971013-9019902",
+}  # fmt: skip
+"""The examples of python-stdnum's documentation."""
 
 
-@pytest.mark.parametrize(("kind", "value"), VALUES)
-def test_a_private_value_is_found_wherever_it_stands(kind, value):
-    for line in (value, f"Here: {value}.", f"({value})", f"“{value}”，", f"a {value} b"):
-        begin = line.index(value)
-        assert find(line, tuple(FINDERS)) == [(begin, begin + len(value), kind)], line
-
-
-@pytest.mark.parametrize("line", LOOKALIKES)
-def test_what_only_looks_private_stays(line):
-    assert [line[a:b] for a, b, _ in find(line, tuple(FINDERS))] == []
-
-
-def test_numbers_behind_a_word_for_phones_are_phones():
-    assert find("电话：13800138000", ("phone",)) == [(3, 14, "phone")]
-    assert find("Tel. 030 1234 5678", ("phone",)) == [(5, 18, "phone")]
-
-
-def test_small_addresses_need_a_word_that_says_so():
-    assert find("the server at 8.8.4.4 answers", ("ip",)) == [(14, 21, "ip")]
-    assert find("it is 8.8.4.4 now", ("ip",)) == []
-
-
-@given(st.integers(0, 10**15))
-def test_luhn_catches_every_single_wrong_digit(number):
-    digits = next(f"{number}{c}" for c in range(10) if luhn(f"{number}{c}"))
-    for i, d in enumerate(digits):
-        assert not luhn(digits[:i] + str((int(d) + 1) % 10) + digits[i + 1 :])
-
-
-@given(st.text(max_size=200) | st.text("0123456789.-+ @:abAB()", max_size=120))
-def test_found_values_are_in_order_and_apart_and_what_arrow_finds_suspicious(line):
-    found = find(line, tuple(FINDERS))
-    assert all(0 <= a < b <= len(line) for a, b, _ in found)
-    assert all(b <= c for (_, b, _), (c, _, _) in pairwise(found))
-    if found and "\n" not in line:
-        assert private.Private().replace(line)[1]
-
-
-@pytest.mark.parametrize("around", ["{}", "{}\n", "a\nb {} c\n\nd", "说：{}。\n再见"])
-def test_the_kernel_passes_every_line_that_holds_a_value(around):
-    texts = [around.format(value) for _, value in VALUES]
-    made = stage().decide(pa.record_batch({"text": texts})).columns["text"].to_pylist()
-    assert made == [around.format(f"<{kind.upper()}>") for kind, _ in VALUES]
+def found_in(line: str, *types: str, **options) -> list[tuple[str, str]]:
+    made = finder(types or tuple(KINDS), options.get("patterns", {}), options.get("regions", ("US",)))
+    return [(kind, line[a:b]) for a, b, kind in made.find(line, options.get("context", ""))]
 
 
 def stage(**values) -> Filter:
     return Filter(config=build(FilterConfig, {"rules": ["private"], "private": values}, "filter"))
 
 
-_SAYINGS = [
-    "password",
-    "Passwort:",
-    "PASS",
-    " pw=",
-    "mot de passe : ",
-    "şifre ",
-    "пароль",
-    "密码是",
-    "pwd",
-    "Kennwort ist ",
-]
-_VALUES = [
-    "hunter2!!x",
-    "Xk9#mmQ2",
-    " ",
-    ": ",
-    "=",
-    "pass",
-    " for the router: ",
-    "İ",
-    "ſ",
-    ",",
-    "'",
-    "a",
-    "passpass: a1!b2?c3",
-]
+def cleaned(*texts: str | None, **values) -> list[str | None]:
+    batch = pa.record_batch({"text": pa.array(texts, pa.string())})
+    return stage(**values).decide(batch).columns.get("text", batch.column("text")).to_pylist()
 
 
-_NAMES = ["api_key", "Token: ", "BEARER ", "secret", "toKen=", "access key ", "auth-key: ", "sk-", "ghp_", "eyJ", "SG."]
-_RUNS = ["A1b2C3d4E5f6G7h8I9j0", "aaaaaaaaaaaaa", "+1 (415) ", "555-2671", "12345678:", "(", ".", "-", "/", "é", "0"]
+@pytest.mark.parametrize(("kind", "value"), VALUES)
+def test_a_private_value_is_found_wherever_it_stands(kind, value):
+    for line in (value, f"Here: {value}.", f"({value})", f"“{value}”，", f"a {value} b", f"12 {value} 7"):
+        assert found_in(line) == [(kind, value)], line
 
 
-_ANY_CASE = [form for word in private._PASSWORD_WORDS for form in (word, word.upper(), word.capitalize(), word.title())]
+@pytest.mark.parametrize("line", LOOKALIKES)
+def test_what_only_looks_private_stays(line):
+    assert found_in(line) == []
 
 
-@settings(max_examples=60)
-@given(
-    st.lists(
-        st.text(max_size=60)
-        | st.sampled_from([v for _, v in VALUES])
-        | st.text("019.@:-+ aA\n", max_size=40)
-        | st.sampled_from(_ANY_CASE + _SAYINGS + _VALUES + _NAMES + _RUNS)
-        | st.from_regex(private._PREFIXED, fullmatch=True)
-        | st.from_regex(private._WEBHOOK, fullmatch=True),
-        max_size=5,
+@pytest.mark.parametrize("module", NATIONAL_NUMBERS)
+def test_a_national_number_counts_beside_each_word_that_names_it_and_nowhere_else(module):
+    number, checks = NATIONAL[module], importlib.import_module(f"stdnum.{module}")
+    assert checks.is_valid(number)
+    assert found_in(f"It is {number} here") == []
+    wrong = number[:-1] + ("0" if number[-1] != "0" else "1")
+    for word in NATIONAL_NUMBERS[module].replace(r"\.?", "").replace(r"\w*", "").split("|"):
+        word = re.sub(r"\[(.).\]", r"\1", word)
+        for line in (f"{word} {number}", f"my {word.upper()}: {number}, and more 12", f"{number} ({word})"):
+            assert found_in(line) == [("national_id", number)], line
+        assert found_in(f"x{word}y {number}") == [] or not word.isascii()
+        assert checks.is_valid(wrong) or found_in(f"{word} {wrong}") == []
+        assert found_in(f"{word} {'.' * 50} {number} {'.' * 30} {word}") == []
+
+
+@pytest.mark.parametrize(
+    ("line", "value"),
+    [("电话：13800138000", "13800138000"), ("Tel. 030 1234 5678", "030 1234 5678"), ("phone (06) 12 34 56 78",
+     "(06) 12 34 56 78"), ("teléfono: 91 123 45 67", "91 123 45 67"), ("a phone call of 30 12", None),
+     ("tell me 030 1234 5678", None), ("030 1234 5678 is my phone", None)],
+)  # fmt: skip
+def test_numbers_behind_a_word_for_phones_are_phones(line, value):
+    assert found_in(line, "phone") == ([("phone", value)] if value else [])
+
+
+@given(st.sampled_from(sorted(phonenumbers.SUPPORTED_REGIONS)))
+def test_example_numbers_of_all_countries_are_found_in_the_international_form(region):
+    number = phonenumbers.example_number(region)
+    form = phonenumbers.format_number(number, phonenumbers.PhoneNumberFormat.INTERNATIONAL)
+    fictional = re.search(r"555-01\d\d$", form)
+    assert found_in(f"Reach us: {form}.", "phone") == ([] if fictional else [("phone", form)])
+
+
+def test_numbers_of_the_users_regions_are_found_in_the_grouping_of_their_country():
+    line = "01 44 27 13 55 and 0144 27 1355 and 212-736-5000"
+    assert found_in(line, regions=("FR",)) == [("phone", "01 44 27 13 55")]
+    assert found_in(line, regions=("FR", "US")) == [("phone", "01 44 27 13 55"), ("phone", "212-736-5000")]
+
+
+def test_small_addresses_need_a_word_that_says_so():
+    assert found_in("the server at 8.8.4.4 answers") == [("ip", "8.8.4.4")]
+    assert found_in("it is 8.8.4.4 now") == []
+
+
+def test_passwords_are_found_in_urls_and_keys_behind_their_names():
+    assert found_in("postgres://joe:hunter2x@db.firma.de/x") == [("password", "hunter2x"),
+                                                                ("email", "hunter2x@db.firma.de")][:1]  # fmt: skip
+    for line in ('api_key = "A1b2C3d4E5f6G7h8I9j0"', "Token: A1b2C3d4E5f6G7h8I9j0", "secret=>A1b2C3d4E5f6G7h8I9j0"):
+        assert found_in(line) == [("key", "A1b2C3d4E5f6G7h8I9j0")], line
+    assert found_in("A1b2C3d4E5f6G7h8I9j0") == []
+
+
+_TEXTS = (
+    st.text(max_size=60)
+    | st.text("019.@:-+ aA()\u00a0", max_size=60)
+    | st.sampled_from([v for _, v in VALUES] + list(NATIONAL.values()))
+    | st.sampled_from(
+        [" tel ", "SSN: ", "api_key=", "ip ", "://a:", "@", " ", "token: ", "BSN ", "phone", ".", "ſ", "İ"]
     )
 )
-@example(["hf_QwErTyUiOpAsDfGhJkLzXcVbNmQwErTyUiOp"])  # letters only
-@example(["glpat-abcdefghijklmnopqrst"])
-@example(["пароль:", "Zx9!kd82"])
-@example(["ПАРОЛЬ:", "Zx9!kd82", "ŞİFRE:", "Zx9!kd82"])
-@example(["PW is", "Zx9!kd82"])
-def test_the_kernel_misses_nothing_that_the_slow_way_finds(pieces):
-    text = " ".join(pieces)
-    rules = private.Private()
-    slow, counts = rules.replace(text)
-    (fast,) = rules._editor({})(pa.array([text]), np.zeros(1, np.int64), "text").to_pylist()
-    assert fast == slow, counts
 
 
-@given(st.lists(st.sampled_from(_SAYINGS + _VALUES + _NAMES + _RUNS), max_size=12))
-@example([" pw=", "hunter2!!x"])
-@example(["mot de passe : ", "hunter2!!x", " ", "пароль", ": ", "Xk9#mmQ2"])
-@example(["toKen=", "A1b2C3d4E5f6G7h8I9j0"])
-@example(["api_key", "=", "A1b2C3d4E5f6G7h8I9j0", " bearer ", "A1b2C3d4E5f6G7h8I9j0"])
-@example(["ghp_", "A1b2C3d4E5f6G7h8I9j0" * 2, " ", "+1 (415) ", "555-2671"])
-@example(["ſ", "secret", "=", "A1b2C3d4E5f6G7h8I9j0"])
-def test_patterns_are_tried_where_a_word_begins_and_nowhere_else(pieces):
-    text = "".join(pieces)
-    for words, pattern in (
-        (private._PASSWORD_WORDS, private._PASSWORD),
-        (private._ASSIGNED_WORDS, private._ASSIGNED),
-        (private._BEARER_WORDS, private._BEARER),
-    ):
-        tried = [found.span() for found in private._beginning(words, pattern, text)]
-        assert tried == [found.span() for found in pattern.finditer(text)]
-    for pattern, before in ((private._PREFIXED, "(?<![A-Za-z0-9_-])"), (private._PHONE, "")):
-        everywhere = re.compile(before + "(?:" + pattern.pattern.split("(?:", 1)[1], re.ASCII)
-        assert [found.span() for found in pattern.finditer(text)] == [f.span() for f in everywhere.finditer(text)]
-
-
-_SAYS = [n.says for n in private_numbers.NUMBERS if n.says]
-_WORDS_BEFORE = [
-    "SSN",
-    "social  security",
-    "İd",
-    "ıd",
-    "Personnummer",
-    "cédula",
-    "c.c.",
-    "T.C.",
-    "איד תעודת",
-    "TIN_",
-    "é",
-]
-
-
+@settings(max_examples=300)
 @given(
-    st.lists(st.sampled_from([*_WORDS_BEFORE, "ID", "aadhar", "паспорт", "Emšo", " ", "-", "x", "_", "1"]), max_size=6)
+    st.lists(
+        _TEXTS
+        | st.sampled_from(SECRETS).flatmap(lambda s: st.from_regex(re.compile("".join(s), re.ASCII), fullmatch=True)),
+        max_size=6,
+    )
 )
-def test_a_text_without_words_for_numbers_has_no_number_that_needs_one(pieces):
-    text = "".join(pieces)
-    if not private_numbers._says_number(text):
-        assert not any(says.search(text) for says in _SAYS)
+@example(["hf_", "QwErTyUiOpAsDfGhJkLzXcVbNmQwErTyUiOp"])
+@example(["tel (12) (34) (56) 7"])
+def test_found_values_are_in_order_and_apart_each_hint_matches_and_cutting_leaves_the_rest(pieces):
+    line = "".join(pieces).replace("\n", " ")
+    every = finder(tuple(KINDS), {}, ("US", "FR"))
+    found = every.find(line)
+    assert all(0 <= a < b <= len(line) for a, b, _ in found)
+    assert all(b <= c for (_, b, _), (c, _, _) in pairwise(found))
+    for name, kind in KINDS.items():
+        alone = [(m.start(), m.end()) for m in kind.pattern.finditer(line)]
+        assert not alone or name in ("national_id", "phone", "key", "ip") or re.search(kind.hint, line)
+    (made,) = cleaned(line, phone_regions=["US", "FR"])
+    tags = "|".join(f"<{name.upper()}>" for name in KINDS)
+    rest = [line[a:b] for a, b in zip([0, *(b for _, b, _ in found)], [*(a for a, _, _ in found), None], strict=True)]
+    assert made == line if not found else re.split(tags, made) == rest or re.search(tags, line)
+
+
+@settings(max_examples=200)
+@given(st.lists(st.sampled_from([v for _, v in VALUES]) | st.text("ab ,.;\n", max_size=9), max_size=6).map(" ".join))
+def test_after_the_rule_no_found_value_is_left(text):
+    for replacement in ("tag", "pseudonymize"):
+        (made,) = cleaned(text, replacement=replacement)
+        assert cleaned(made, replacement=replacement) == [made]
+        assert not [value for _, value in VALUES if value in made]
+
+
+@pytest.mark.parametrize("unit", ["u{}@firma{}.de", "+44 20 7946 09{:02}", "http://u:pw{}@h.de", "4111 1111 1111 1111",
+                                  "93.184.216.34", "SSN 123-45-6789", "1 2 345", "A1B2", "GB82 WEST"])  # fmt: skip
+def test_each_character_is_looked_at_a_bounded_number_of_times(unit, monkeypatch):
+    counts = {}
+    for n in (100, 400):
+        calls = 0
+
+        def counted(kind, valid=None):
+            def check(value, around):
+                nonlocal calls
+                calls += len(value)
+                return kind.valid(value, around)
+
+            return check
+
+        made = finder(tuple(KINDS), {}, ("US",))
+        kinds = {name: type(k)(k.hint, k.pattern, counted(k), k.grouped) for name, k in made.kinds.items()}
+        type(made)(kinds, made.hint).find(" ".join(unit.format(i % 100, i) for i in range(n)))
+        counts[n] = calls
+    assert counts[400] <= 4.5 * counts[100] + 100
+
+
+def test_long_lines_of_digits_and_letters_are_no_trap():  # a quadratic pattern would take hours
+    lines = ["1" * 100_000, "a." * 50_000 + "@", "1 " * 20_000, "A1B2 " * 10_000, "1:" * 50_000, "x@" * 50_000,
+             "1." * 50_000, "a@a." * 30_000, "token" * 20_000, "eyJ" * 30_000, "-----BEGIN PRIVATE KEY-----" * 4000,
+             "://a:" * 20_000, "key=" * 20_000]  # fmt: skip
+    assert all(isinstance(made, str) for made in cleaned(*lines))
 
 
 def test_values_become_placeholders_and_are_counted():
@@ -221,11 +219,11 @@ def test_values_become_placeholders_and_are_counted():
         "key:\n<KEY>\nend",
     ]
     assert decision.edited.to_pylist() == [True, False, True]
-    assert {k: v for k, v in decision.notes.items() if v} == {
-        "private_email": 2,
-        "private_phone": 1,
-        "private_key": 1,
-    }
+    assert {k: v for k, v in decision.notes.items() if v} == {"private_email": 2, "private_phone": 1, "private_key": 1}
+
+
+def test_a_private_key_without_an_end_goes_with_its_base64():
+    assert cleaned("a\n-----BEGIN PRIVATE KEY-----\nMIIE\nAB12==\n\n# b") == ["a\n<KEY># b"]
 
 
 def test_rows_with_private_values_can_be_dropped():
@@ -233,11 +231,27 @@ def test_rows_with_private_values_can_be_dropped():
     decision = stage(action="drop", max_values=1).decide(pa.record_batch({"text": texts}))
     assert decision.reasons.to_pylist() == [None, "private.max_values", None]
     assert "text" not in decision.columns
+    assert decision.notes["private_email"] == 1
+    again = stage(action="drop").decide_again(pa.record_batch({"text": texts}), decision.side_tables["signals"])
+    assert again.reasons.to_pylist() == ["private.max_values"] * 2 + [None]
 
 
-def test_only_the_types_asked_for_are_looked_for():
-    (made,) = stage(types=["ip"]).decide(pa.record_batch({"text": ["a@firma.de 93.184.216.34"]})).columns["text"]
-    assert made.as_py() == "a@firma.de <IP>"
+def test_only_the_types_asked_for_are_looked_for_and_patterns_of_the_user_too():
+    assert cleaned("a@firma.de 93.184.216.34", types=["ip"]) == ["a@firma.de <IP>"]
+    made = cleaned("staff 4711-AB, a@firma.de", types=["email"], patterns={"staff_id": r"\d{4}-[A-Z]{2}"})
+    assert made == ["staff <STAFF_ID>, <EMAIL>"]
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [({"types": ["name"]}, "types: unknown 'name'; expected some of card, email"), ({"types": []}, r"types = \[\]"),
+     ({"phone_regions": ["XX"]}, "phone_regions: unknown 'XX'"), ({"patterns": {"a": "("}}, "no regular expression"),
+     ({"patterns": {"a": "b*"}}, "needs a character"), ({"patterns": {"email": "b"}}, "a new name"),
+     ({"replacement": "fake"}, "expected one of tag, pseudonymize")],
+)  # fmt: skip
+def test_unusable_options_are_refused(values, message):
+    with pytest.raises(ConfigError, match=message):
+        stage(**values)
 
 
 def test_every_turn_of_a_conversation_is_mended_and_the_rest_stays_as_it_is():
@@ -258,57 +272,44 @@ def test_every_turn_of_a_conversation_is_mended_and_the_rest_stays_as_it_is():
     assert [made[i].as_py() for i in (0, 1, 3)] == [messages[i].as_py() for i in (0, 1, 3)]
 
 
-def test_unknown_types_are_refused():
-    with pytest.raises(ConfigError, match=r"types = \['name'\]: expected some of password, key"):
-        stage(types=["name"])
-
-
-def test_long_lines_of_digits_and_letters_are_no_trap():  # a quadratic pattern would take hours
-    lines = [
-        "1" * 100_000,
-        "a." * 50_000 + "@",
-        "1 " * 50_000,
-        "A1B2 " * 20_000,
-        "1:" * 50_000,
-        "x@" * 50_000,
-        "1." * 50_000,
-    ]
-    rules = private.Private()
-    assert all(isinstance(rules.replace(line)[0], str) for line in lines)
-
-
 def test_all_text_of_a_row_is_mended_and_what_is_counted_is_what_was_replaced():
-    mail, call = (
-        "bo.li@web.de",
-        {"name": "send", "arguments": json.dumps({"to": "bo.li@web.de", "n": 12345678901234567890})},
-    )
+    mail = "bo.li@web.de"
+    call = {"name": "send", "arguments": json.dumps({"to": mail, "n": 12345678901234567890})}
     turns = [
         {"role": "system", "content": f"Admin: {mail}"},
-        {"role": "user", "content": f"{mail} {mail}", "name": "bo"},
+        {"role": "user", "content": f"{mail} {mail}", "name": mail},
         {"role": "assistant", "content": None, "tool_calls": json.dumps([call])},
         {"role": "tool", "content": json.dumps({"found": mail, "phone": "9876543210"})},
     ]
+    extra = '{"a": 1.50, "big": 123456789012345678901234, "by": {"mail": "bo.li@web.de"}, "card": 4111111111111111, '
+    extra += '"bo.li\\u0040web.de": "admin", "li@web.de": 1, "phone": ["9876543210"]}'
     columns = {
         "messages": pa.array([turns], MESSAGES),
         "tools": [json.dumps([{"description": f"asks {mail}"}])],
-        "extra": [
-            '{"a": 1.50, "big": 123456789012345678901234, "by": {"mail": "bo.li@web.de"}, "card": 4111111111111111}'
-        ],
-        "author": [mail],
+        "extra": [extra],
+        "author": pa.array([{"id": mail, "name": "Bo"}]),
+        "phone": ["9876543210"],
+        "bio": [mail],
         "content_hash": ["h"],
-        "id": ["r"],
+        "id": [f"{mail}#2"],
+        "source": ["rows.jsonl"],
+        "row_key": pa.array([(3 << 40) | 7], pa.uint64()),
     }
-    decision = stage().decide(pa.record_batch(columns))
+    decision = stage(exclude=["bio"]).decide(pa.record_batch(columns))
     made = {n: c.to_pylist()[0] for n, c in decision.columns.items()}
-    assert "web.de" not in json.dumps(made) and "9876543210" not in json.dumps(made)
+    assert "web.de" not in json.dumps(made) and "9876543210" not in json.dumps(made) and "bio" not in made
     assert made["extra"] == (
-        '{"a": 1.50, "big": 123456789012345678901234, "by": {"mail": "<EMAIL>"}, "card": "<CARD>"}'
+        '{"a": 1.50, "big": 123456789012345678901234, "by": {"mail": "<EMAIL>"}, "card": "<CARD>", '
+        '"<EMAIL>": "admin", "<EMAIL>#2": 1, "phone": ["<PHONE>"]}'
     )
     assert json.loads(json.loads(made["messages"][2]["tool_calls"])[0]["arguments"]) == {
         "to": "<EMAIL>",
         "n": 12345678901234567890,
     }
-    assert {k: v for k, v in decision.notes.items() if v} == {"private_email": 8, "private_phone": 1, "private_card": 1}
+    assert made["author"] == {"id": "<EMAIL>", "name": "Bo"} and made["id"] == "rows.jsonl:7"
+    assert {k: v for k, v in decision.notes.items() if v} == {
+        "private_email": 12, "private_phone": 3, "private_card": 1,
+    }  # fmt: skip
     assert made["content_hash"] != "h" and decision.edited.to_pylist() == [True]
 
 
@@ -317,33 +318,41 @@ def test_values_hidden_outside_of_the_prose_drop_a_row():
     assert stage(action="drop").decide(rows).reasons.to_pylist() == ["private.max_values", None]
 
 
-def test_rows_that_another_rule_drops_are_mended_too():
-    rules = {"rules": ["gopher_quality", "private"]}
+def test_rows_that_another_rule_drops_are_mended_with_their_details():
+    rules = {"rules": ["regex", "gopher_quality", "private"], "regex": {"drop": {"a": "never"}}}
     made = Filter(config=build(FilterConfig, rules, "filter")).decide(pa.record_batch({"text": ["bo.li@web.de"]}))
     assert made.reasons.to_pylist() == ["gopher_quality.min_words"]
     assert made.columns["text"].to_pylist() == ["<EMAIL>"]
 
 
+def test_passages_and_details_beside_the_rows_are_mended(tmp_path):
+    item = "Please write to bo.li@web.de about the old stone bridge"
+    (tmp_path / "e.jsonl").write_text(json.dumps({"q": item}))
+    (tmp_path / "words").write_text("li@web.de\n")
+    rules = {
+        "rules": ["words", "contamination", "private"],
+        "contamination": {"eval": [str(tmp_path / "e.jsonl")]},
+        "words": {"lists": {"all": str(tmp_path / "words")}},
+    }
+    batch = pa.record_batch({"text": [item, "call li@web.de"], "id": ["1", "2"]})
+    made = Filter(config=build(FilterConfig, rules, "filter")).decide(batch)
+    assert made.side_tables["matches"].column("passage").to_pylist() == [item.replace("bo.li@web.de", "<EMAIL>")]
+    assert "web.de" not in str(made.detail.to_pylist()) and made.detail.null_count == 0
+
+
 def test_made_up_values_are_the_same_for_the_same_value_and_nobodys():
     texts = [f"{value} and {value}" for _, value in VALUES] + ["x@firma.de", "y@firma.de"]
-    one, other = (
-        stage(replacement="fake", seed=seed).decide(pa.record_batch({"text": texts})).columns["text"].to_pylist()
-        for seed in (1, 2)
-    )
+    one, other = (cleaned(*texts, replacement="pseudonymize", seed=seed) for seed in (1, 2))
     assert all(a != b for a, b in zip(one, other, strict=True))
     for text in one[:-2]:
         first, second = text.split(" and ")
         assert first == second
     assert one[-1] != one[-2]
-    assert not stage().decide(pa.record_batch({"text": one})).columns
+    assert cleaned(*one) == one
 
 
-def test_the_benchmark_is_large_and_met():
-    bench = importlib.import_module("bench.private")
-    values = strings = 0
-    for name in bench.SETS:
-        recall, wrong, negatives = bench.judge(name, False)
-        assert {kind: share for kind, (n, of) in recall.items() if (share := n / of) < 0.97} == {}
-        assert wrong <= 0.01 * negatives
-        values, strings = values + sum(of for _, of in recall.values()), strings + negatives
-    assert values >= 600 and strings >= 600
+def test_nulls_and_no_rows_are_no_trouble():
+    assert cleaned() == [] and cleaned(None, "", "\n") == [None, "", "\n"]
+    empty = pa.record_batch({"messages": pa.array([], MESSAGES), "extra": pa.array([], pa.string())})
+    assert stage(action="drop").decide(empty).reasons.to_pylist() == []
+    assert np.array_equal(stage().decide(empty).edited, [])
