@@ -241,7 +241,6 @@ _VALUES: dict[str, dict[str, Any]] = {
     "pack": {"seq_len": 64},
 }
 _LINES, _TOKENS = {"unit": "line", "min_words_left": 0}, {"unit": "token", "max_repeated_share": 0.1}
-_OVERLAP = {"rules": ("contamination",), "contamination": {"eval": ("items.jsonl",), "mode": "overlap"}}
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,7 +263,6 @@ _STEPS = (
     _Step("tokenize and pack", "documents", _TOKENIZE),
     _Step("lines that occur again", "documents", ("dedup_repeats",), {"dedup_repeats": _LINES}),
     _Step("tokens that occur again", "documents", ("dedup_repeats",), {"dedup_repeats": _TOKENS}),
-    _Step("contamination by overlap", "documents", ("filter",), {"filter": _OVERLAP}),
     _Step("pack rows that leave much room", "lines", _TOKENIZE),
     _Step("conversations", "conversations", ("filter", *_TOKENIZE)),
     _Step("preference pairs", "pairs", ("dedup", "filter", *_TOKENIZE)),
