@@ -142,10 +142,9 @@ def _pairs(path: Path, manifest: Manifest, chosen: list[dict[str, Any]]) -> list
     pairs = []
     for r in chosen:
         one, other = gone[r["id"]], stay[r.get("duplicate_in"), r["duplicate_of"]]
-        similarity = r["similarity"]
-        if similarity is None:
-            similarity = compare(body(one), body(other), SHINGLE_WORDS).similarity
-        pairs.append(Pair(similarity, r["reason"], one, other))
+        known = r["similarity"]
+        measured = text_similarity(body(one), body(other), SHINGLE_WORDS) if known is None else known
+        pairs.append(Pair(measured, r["reason"], one, other))
     return pairs
 
 
@@ -177,39 +176,20 @@ def rows_by_id(path: Path, manifest: Manifest, role: str, ids: Iterable[str]) ->
 # Similarity, where the stage itself compared something else.
 
 
-@dataclass(frozen=True, slots=True)
-class ShingleComparison:
-    """The shingles of two texts, each written as its words with a space between, in the order of the text."""
+def text_similarity(first: str, second: str, shingle_words: int) -> float:
+    """Exact Jaccard similarity of the shingles of two documents, as the dedup stage computes it, rounded to 1e-3.
 
-    similarity: float
-    """Exact Jaccard similarity of the shingle sets, rounded to 1e-3; for texts too short for a shingle, 1 if equal."""
-    equal: bool
-    """The normalised texts are equal: exact duplicates."""
-    shared: tuple[str, ...]
-    only_first: tuple[str, ...]
-    only_second: tuple[str, ...]
-
-
-def compare(first: str, second: str, shingle_words: int) -> ShingleComparison:
-    """Compare the texts of two documents as the dedup stage does."""
+    Of texts that are too short for a shingle it is 1 if they are equal, else 0.
+    """
     one, two = normalize(pa.array([first, second], pa.string())).to_pylist()
-    a, b = _word_shingles(one, shingle_words), _word_shingles(two, shingle_words)
-    shared = tuple(s for s in a if s in b)
-    union = len(a) + len(b) - len(shared)
-    similarity = (2000 * len(shared) + union) // (2 * union) / 1000 if union else float(one == two)  # halves up
-    return ShingleComparison(
-        similarity=similarity,
-        equal=one == two,
-        shared=shared,
-        only_first=tuple(s for s in a if s not in b),
-        only_second=tuple(s for s in b if s not in a),
-    )
+    a, b = _shingles(one, shingle_words), _shingles(two, shingle_words)
+    shared, union = len(a & b), len(a | b)
+    return (2000 * shared + union) // (2 * union) / 1000 if union else float(one == two)  # halves up
 
 
-def _word_shingles(text: str, size: int) -> dict[str, None]:
-    """The distinct shingles of a text, in order (a dict, because a set has no order)."""
+def _shingles(text: str, size: int) -> set[tuple[str, ...]]:
     words = split_words(text)
-    return dict.fromkeys(" ".join(words[i : i + size]) for i in range(len(words) - size + 1))
+    return {tuple(words[i : i + size]) for i in range(len(words) - size + 1)}
 
 
 # As lines of text.

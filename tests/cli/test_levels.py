@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from datakit.manifest import data_dir, load
-from datakit.report.pairs import compare
+from datakit.report.pairs import text_similarity
 from tests.dedup.conftest import restored
 from tests.engine.corpus import results
 from tests.engine.test_bytes import KILLED
@@ -150,7 +150,7 @@ def test_pairs_shows_the_drops_of_every_level_the_least_similar_first(reference:
     }
     for pair in found["pairs"]:
         one, other = (texts[pair[side]["id"]] for side in ("dropped", "stays"))
-        assert pair["similarity"] == compare(one, other, 5).similarity
+        assert pair["similarity"] == text_similarity(one, other, 5)
     assert [p["similarity"] for p in found["pairs"]] == sorted(p["similarity"] for p in found["pairs"])
     assert found["others"] == {stage: len(gone[stage]) for stage in LEVELS if stage != "dedup_urls"}
     said = datakit("pairs", reference / "manifests/d/dedup_urls.json", "--lowest", 1).out.splitlines()
