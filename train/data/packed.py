@@ -169,8 +169,9 @@ class PackedSet:
 
 def _in_memory(packed: Packed) -> Packed:
     """The same rows, read into memory."""
-    read: dict[str, Any] = {f.name: getattr(packed, f.name) for f in fields(packed)}
-    return replace(packed, **{name: np.array(v) for name, v in read.items() if isinstance(v, np.ndarray)})
+    mapped = {f.name: getattr(packed, f.name) for f in fields(packed)}
+    read: dict[str, Any] = {name: np.array(v) for name, v in mapped.items() if isinstance(v, np.ndarray)}
+    return replace(packed, **read)
 
 
 def _real_lengths(manifest: Path, packed: Packed) -> Int64:
