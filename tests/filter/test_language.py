@@ -105,6 +105,13 @@ def test_a_listed_language_with_a_low_score_says_so():
     assert decision.reasons.to_pylist() == ["language_score"]
 
 
+def test_a_row_with_just_the_least_score_stays(stage):
+    score = round(stage.decide(documents(SENTENCES["fr"])).columns["lang_score"][0].as_py(), 3)
+    for least, reason in ((score, None), (score + 0.0005, "language_score")):
+        listed = Language(config=LanguageConfig(languages=("fr",), min_score=least))
+        assert listed.decide(documents(SENTENCES["fr"])).reasons.to_pylist() == [reason]
+
+
 def test_und_can_be_listed_and_then_needs_no_score():
     stage = Language(config=LanguageConfig(languages=("und",)))
     assert stage.decide(documents("1234")).reasons.to_pylist() == [None]
@@ -212,6 +219,19 @@ def test_a_mixed_row_has_the_share_of_each_language():
     assert shares[0][0]["share"] == pytest.approx(english / (english + russian), abs=0.05)
     assert shares[1:] == [[{"lang": "de", "share": 1.0}], [], []]
     assert "lang_shares" not in Language().decide(documents("a")).columns
+
+
+@pytest.mark.parametrize(
+    ("text", "first"),
+    [
+        ("x" * 12 + ". y\n" + "z" * 30, "x" * 12 + ". y\n"),
+        ("x" * 12 + ". y " + "z" * 30, "x" * 12 + "."),
+        ("x" * 12 + " y " + "z" * 30, "x" * 12 + " y "),
+        ("x" * 42, "x" * 20),
+    ],
+)
+def test_a_segment_ends_with_a_line_a_sentence_a_word_or_its_size(text, first):
+    assert segments(text, 20)[0] == first
 
 
 @given(st.text("ab. \n。", max_size=400), st.integers(20, 90))
