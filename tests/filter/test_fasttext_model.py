@@ -264,6 +264,18 @@ def test_a_label_with_an_impossible_count_is_refused(trained, tmp_path):
             fasttext_model.load(tmp_path / "m.bin")
 
 
+def test_a_kept_ngram_beyond_the_buckets_or_the_rows_is_refused(trained, tmp_path):
+    quantized(trained, "softmax_chars", tmp_path / "m.ftz", cutoff=400)
+    whole = (tmp_path / "m.ftz").read_bytes()
+    at = whole.index(b"__label__five\0") + len(b"__label__five\0") + 9  # behind the last label, its count and kind
+    for offset, value in ((0, 5000), (0, -1), (4, 400), (4, -1)):
+        damaged = bytearray(whole)
+        struct.pack_into("<i", damaged, at + offset, value)
+        (tmp_path / "d.ftz").write_bytes(damaged)
+        with pytest.raises(ModelError, match=r"an input matrix of .* and 5000 hashed n-grams"):
+            fasttext_model.load(tmp_path / "d.ftz")
+
+
 HOSTILE = """
 import sys
 from pathlib import Path
