@@ -5,9 +5,9 @@ begins, the identity gate (`choose_engine`) encodes a sample of the input, some 
 tokenizer's added tokens with both. If one id differs, `tokenizers` encodes the whole run. The choice is stored, so
 every worker and every resumed run uses the same library.
 
-**Where tokens are.** fastokens returns ids without offsets in the text. A token stands for so many bytes; if the
-normaliser leaves a text as it is, and the bytes of its tokens add up to those of the text, each token's place follows.
-`tokenizers` tells the places in all other rows.
+**Where tokens are.** fastokens returns ids without offsets in the text. A token stands for so many characters; if the
+normaliser leaves a text as it is, and the characters of its tokens add up to those of the text, each token's place
+follows. `tokenizers` tells the places in all other rows.
 """
 
 import json
@@ -55,6 +55,13 @@ AWKWARD = (
     "\n \n\t\n  x\r y",
 )  # fmt: skip
 """Strings on which tokenizers often differ; the identity gate always compares them."""
+
+PRINTABLE = {*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)}
+"""Bytes that stand for themselves in byte-level vocabularies (Radford et al. 2019); the others count up from U+0100."""
+INSIDE = {chr(b): b & 0xC0 == 0x80 for b in PRINTABLE} | {
+    chr(0x100 + i): b & 0xC0 == 0x80 for i, b in enumerate(b for b in range(256) if b not in PRINTABLE)
+}
+"""By the character for a byte: whether UTF-8 has it inside of a character only."""
 
 Engine = Literal["fastokens", "tokenizers"]
 
@@ -211,7 +218,7 @@ class Encoder:
         tokens = np.zeros(len(flat), np.int64)
         if engine == "fastokens":
             ids, offsets = self.encode(texts, engine)
-            tokens, certain = self._by_bytes(texts, places, ids, offsets, np.repeat(np.arange(len(texts)), counts))
+            tokens, certain = self._by_sizes(texts, ids, offsets, flat, np.repeat(np.arange(len(texts)), counts))
         rest = np.flatnonzero(~certain).tolist()
         encodings = self.tokenizer.encode([texts[i] for i in rest])
         for i, encoding in zip(rest, encodings, strict=True):
@@ -222,21 +229,27 @@ class Encoder:
             ids, offsets = np.concatenate(rows), np.cumsum([len(row) for row in rows], dtype=np.int64)
         return ids, offsets, tokens, len(rest)
 
-    def _by_bytes(
-        self, texts: list[str], places: Sequence[Sequence[int]], ids: Int32, offsets: Int64, of_text: Int64
+    def _by_sizes(
+        self, texts: list[str], ids: Int32, offsets: Int64, places: Int64, of_text: Int64
     ) -> tuple[Int64, npt.NDArray[np.bool_]]:
-        """The tokens at places in texts, from the numbers of bytes that tokens stand for; and the texts for which these
-        are certain, bool (texts,)."""
-        sizes = np.fromiter((len(t) if t.isascii() else len(t.encode()) for t in texts), np.int64, len(texts))
-        in_bytes = (at if t.isascii() else _bytes_before(t, at) for t, at in zip(texts, places, strict=True))
-        at = np.fromiter(chain.from_iterable(in_bytes), np.int64, len(of_text))
-        ends = np.concatenate([[0], np.cumsum(self._token_sizes[ids])])
-        until = ends[offsets]  # bytes of the tokens of the texts before
-        certain = np.diff(until) == sizes
+        """The tokens at places in texts, from the numbers of characters that tokens begin; and the texts for which
+        these are certain, bool (texts,)."""
+        sizes, inside, in_bytes = self._token_sizes
+        before = np.zeros(len(ids) + 1, np.int64)
+        np.cumsum(sizes[ids], out=before[1:])
+        until = before[offsets]
+        certain = np.diff(until) == np.fromiter(map(len, texts), np.int64, len(texts))
+        if in_bytes is not None:  # the vocabulary lacks a byte, which vanishes from within a character
+            found = np.add.reduceat(np.append(in_bytes[ids], 0), np.minimum(offsets[:-1], len(ids)))
+            certain &= (found == [len(text.encode()) for text in texts]) | (np.diff(offsets) == 0)
         if self.tokenizer.encoder.normalizer is not None:
             certain &= np.fromiter(map(self._is_normal, texts), np.bool_, len(texts))
-        found = np.searchsorted(ends[:-1], at + until[of_text]) - offsets[of_text]
-        return found, certain
+        wanted = places + until[of_text]
+        found = np.searchsorted(before[:-1], wanted)
+        inside = np.append(inside[ids], False)
+        while len(split := np.flatnonzero(inside[found] & (before[found] == wanted))):
+            found[split] += 1  # the token begins within the character before
+        return found - offsets[of_text], certain
 
     def _is_normal(self, text: str) -> bool:
         """Whether the normaliser leaves a text as it is."""
@@ -250,27 +263,22 @@ class Encoder:
         return bool(self.tokenizer.spec()["normalizer"] == {"type": "NFC"})
 
     @cached_property
-    def _token_sizes(self) -> Int64:
-        """The bytes of text that each token stands for, int64 (ids,); 0 where it is not known."""
-        spec, sizes = self.tokenizer.spec(), np.zeros(self.tokenizer.vocab_size, np.int64)
+    def _token_sizes(self) -> tuple[Int64, npt.NDArray[np.bool_], Int64 | None]:
+        """How many characters of text each token begins, int64 (ids,); whether its first byte is inside of a character,
+        bool (ids,); and its bytes, int64 (ids,), if the vocabulary lacks the token of a byte."""
+        spec, made = self.tokenizer.spec(), np.zeros((3, self.tokenizer.vocab_size), np.int64)
         vocab = spec["model"].get("vocab")
         on_bytes = '"ByteLevel"' in json.dumps([spec.get("pre_tokenizer"), spec.get("decoder")])
         for token, number in vocab.items() if isinstance(vocab, dict) else ():
-            is_byte = len(token) == 6 and token.startswith("<0x")
             # A byte-level vocabulary has a character for each byte; others write "▁" for a space.
-            sizes[number] = len(token) if on_bytes else 1 if is_byte else len(token.replace("▁", " ").encode())
+            is_byte = len(token) == 6 and token.startswith("<0x")
+            data = bytes([int(token[3:5], 16)]) if is_byte else token.encode()
+            inside = [INSIDE.get(c, False) for c in token] if on_bytes else [b & 0xC0 == 0x80 for b in data]
+            made[:, number] = len(inside) - sum(inside), inside[:1] == [True], len(inside)
         for token in spec["added_tokens"]:
-            sizes[token["id"]] = len(token["content"].encode())
-        return sizes
-
-
-def _bytes_before(text: str, places: Sequence[int]) -> list[int]:
-    """The bytes before some characters of a text."""
-    found, at, size = dict[int, int](), 0, 0
-    for place in sorted(set(places)):
-        size += len(text[at:place].encode())
-        at, found[place] = place, size
-    return [found[place] for place in places]
+            made[:, token["id"]] = len(token["content"]), 0, len(token["content"].encode())
+        lacks_bytes = on_bytes and not INSIDE.keys() <= vocab.keys()
+        return made[0], made[1] > 0, made[2] if lacks_bytes else None
 
 
 def _fill_holes(vocab: Any, added: int) -> None:

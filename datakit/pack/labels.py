@@ -50,11 +50,11 @@ class Labelled(NamedTuple):
 
     text: str
     """The rendering with the template's special tokens in reserved spelling, ready to encode."""
-    edges: tuple[int, ...] = ()
-    """The characters of `text` at which labels begin and end, in turn."""
-    turn_starts: tuple[int, ...] = ()
-    """The characters of `text` at which users' turns begin, with their headers: a long conversation may be cut
-    there."""
+    places: list[int]
+    """The characters of `text` at which labels begin and end, in turn; then those at which users' turns begin, with
+    their headers: a long conversation may be cut there."""
+    num_edges: int
+    """How many of the places are those of labels."""
     thoughts_not_rendered: int = 0
     """Thoughts of the assistant that the template leaves out."""
     thoughts_stripped: int = 0
@@ -65,7 +65,12 @@ class Labelled(NamedTuple):
     @property
     def labels(self) -> list[Chars]:
         """The labels as half-open ranges of characters of `text`."""
-        return list(zip(self.edges[::2], self.edges[1::2], strict=True))
+        return list(zip(self.places[: self.num_edges : 2], self.places[1 : self.num_edges : 2], strict=True))
+
+    @property
+    def turn_starts(self) -> list[int]:
+        """The characters of `text` at which users' turns begin."""
+        return self.places[self.num_edges :]
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,9 +128,9 @@ class Labeller:
             raise RowError(e.reason, str(e)) from None
         except UnicodeEncodeError as e:
             raise RowError("lone_surrogate", f"the JSON of a tool or a call escapes half a character: {e}") from None
-        edges = turns.respelled([edge for span in labels for edge in span])
+        edges = [edge for span in labels for edge in span]
         lost, stripped = _thoughts(row, messages, turns.answers)
-        made = Labelled(text, tuple(edges), tuple(turns.respelled(starts)), lost, stripped, turns.ended)
+        made = Labelled(text, turns.respelled(edges + starts), len(edges), lost, stripped, turns.ended)
         return made, row, labels, starts
 
     @cached_property

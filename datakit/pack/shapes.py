@@ -84,8 +84,6 @@ class ShapePlan(NamedTuple):
     """Between two gaps: the number of the text, and the number of its way in `WAYS`."""
     edges: list[tuple[int, int]]
     """Where labels begin and end, then where users' turns begin: the number of a gap, and characters of it before."""
-    labels: int
-    """How many of the edges are those of labels."""
     facts: Labelled
     """Of the row that the plan was made from: all but its text and places."""
 
@@ -164,7 +162,8 @@ class Shapes:
                 for tried in (text + NEUTRAL, NEUTRAL + text, NEUTRAL + text + NEUTRAL)
             ):
                 telling.add(text)
-        return telling
+        # a text that has one of these also has every part of it
+        return {text for text in telling if not any(part in text for part in telling - {text})}
 
     def _around(self, turns: Sequence[Message], text: str) -> list[str] | None:
         """The template's own text around texts that begin and end with `text`; None if it changes them."""
@@ -240,10 +239,11 @@ class Shapes:
         """
         if self._telling is None:
             return {}
-        joined = "\0".join(texts)
+        data = _bytes_of(flat.field("content"))
         has_calls = flat.field("tool_calls").null_count < len(flat)
-        telling = [text for text in self._telling if has_calls or text in joined]
-        codes = self._codes(flat, texts, [*telling, *(c for c in (*RESERVED, *MARKS, "think>") if c in joined)])
+        telling = [text for text in self._telling if has_calls or text.encode() in data]
+        reserved = (*RESERVED, *MARKS) if RESERVED.encode()[:2] in data else ()  # the same two bytes begin them all
+        codes = self._codes(flat, texts, [*telling, *reserved, *(["think>"] if b"think>" in data else [])])
         odd, raw = np.concatenate([[0], np.cumsum(codes < 0)])[bounds], codes.tobytes()
         groups: dict[Any, list[tuple[int, list[Any]]]] = {}
         for k, is_plain in enumerate((odd[1:] == odd[:-1]).tolist()):
@@ -359,7 +359,14 @@ class Shapes:
             gaps.append("")
         if any(gap < 0 for gap, _ in edges) or row.marker.level > 1:
             return None
-        return ShapePlan(gaps, holes, edges, 2 * len(labels), labelled._replace(text="", edges=(), turn_starts=()))
+        return ShapePlan(gaps, holes, edges, labelled._replace(text="", places=[]))
+
+
+def _bytes_of(texts: pa.StringArray) -> bytes:
+    """The bytes of all texts of a column."""
+    _, offsets, data = texts.buffers()
+    ends = np.frombuffer(offsets, np.int32)[texts.offset : texts.offset + len(texts) + 1]
+    return b"" if data is None else memoryview(data)[ends[0] : ends[-1]].tobytes()
 
 
 def _join(plan: ShapePlan, rows: list[list[Any]]) -> list[Labelled]:
@@ -375,8 +382,7 @@ def _join(plan: ShapePlan, rows: list[list[Any]]) -> list[Labelled]:
     own = np.cumsum([0, *map(len, plan.gaps)])
     places = np.array([own[gap] + before for gap, before in plan.edges], np.int64)
     edges = (ends[[gap for gap, _ in plan.edges]].T + places).tolist()
-    n, facts = plan.labels, plan.facts[3:]
+    facts = plan.facts[2:]
     return [
-        Labelled(text, tuple(found[:n]), tuple(found[n:]), *facts)
-        for text, found in zip(map("".join, zip(*parts, strict=True)), edges, strict=True)
+        Labelled(text, found, *facts) for text, found in zip(map("".join, zip(*parts, strict=True)), edges, strict=True)
     ]

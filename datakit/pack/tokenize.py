@@ -368,11 +368,11 @@ class Tokenize(Stage):
         sequences = Sequences.of(batch, self.config)
         labelled = self._labelled(batch, sequences)
         made = [found if isinstance(found, Labelled) else REFUSED for found in labelled]
-        places = [row.edges + row.turn_starts for row in made]
+        places = [row.places for row in made]
         ids, offsets, at, library = self.encoder.encode_placed([row.text for row in made], places, self.choice.engine)
         self._count(len(made) - library, library)
-        num_edges = np.array([len(row.edges) for row in made], np.int64)
-        num_starts = np.array([len(row.turn_starts) for row in made], np.int64)
+        num_edges = np.array([row.num_edges for row in made], np.int64)
+        num_starts = np.fromiter(map(len, places), np.int64, len(made)) - num_edges
         is_edge = np.repeat(np.tile([True, False], len(made)), np.stack([num_edges, num_starts], axis=1).ravel())
         spans = at[is_edge].reshape(-1, 2)
         # the first token of a sequence is never a target
@@ -423,7 +423,7 @@ class Tokenize(Stage):
         return counts | {IGNORED: _row_variables(batch)[1]}
 
 
-REFUSED = Labelled("")
+REFUSED = Labelled("", [], 0)
 """Stands for a sequence that is refused: no tokens."""
 
 
