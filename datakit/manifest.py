@@ -229,7 +229,9 @@ def load(path: Path | str) -> Manifest:
         ManifestError: missing, or not a manifest.
         IntegrityError: changed after it was written.
     """
-    path = storage.at_hand(Path(path))
+    path = Path(path)
+    if not path.is_file():
+        storage.at_hand(path)
     try:
         return Manifest.from_bytes(path.read_bytes(), str(path))
     except OSError as e:
@@ -261,7 +263,8 @@ def run_file(path: Path) -> Path:
 def load_run(path: Path) -> dict[str, Any]:
     """The run file of a manifest; empty where there is none."""
     try:
-        run = json.loads(storage.at_hand(run_file(path)).read_text(encoding="utf-8"))
+        file = run_file(path)
+        run = json.loads((file if file.is_file() else storage.at_hand(file)).read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return {}
     return run if isinstance(run, dict) else {}

@@ -5,13 +5,11 @@ section and flags follow. It holds import paths, so that `datakit --help` loads 
 `manifests/<dataset>/recipe.toml`.
 """
 
-import contextlib
 import difflib
 import importlib
 import json
 import re
 import tomllib
-from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -150,8 +148,10 @@ class Recipe:
         values = self.changed({stage: sets or {}}, {stage: flags or {}}).tables.get(stage, {})
         if stage == "ingest":
             values = {"kind": self.kind} | values
-        with _known_keys(stage):
+        try:
             return build(config_class(stage), values, f"{self.path} [{stage}]" if self.path else stage)
+        except UnknownKeyError as e:
+            raise _about(stage, e) from None
 
     def changed(self, sets: dict[str, dict[str, str]], flags: dict[str, dict[str, Any]] | None = None) -> "Recipe":
         """The recipe with the values of flags, then `--set` values, in its sections."""
@@ -159,8 +159,10 @@ class Recipe:
         for stage, given in (flags or {}).items():
             tables[stage] = tables.get(stage, {}) | given
         for stage, key, text in ((stage, *item) for stage, values in sets.items() for item in values.items()):
-            with _known_keys(stage):
+            try:
                 assign(tables.setdefault(stage, {}), config_class(stage), key, text, f"--set {stage}.{key}")
+            except UnknownKeyError as e:
+                raise _about(stage, e) from None
         return replace(self, tables=tables)
 
     def before(self, stage: str) -> tuple[str, ...]:
@@ -170,15 +172,11 @@ class Recipe:
         return tuple(s for s in self.stages if FLOW.index(s) < FLOW.index(stage))
 
 
-@contextlib.contextmanager
-def _known_keys(stage: str) -> Iterator[None]:
-    """Let an error about an unknown key say what replaced a removed option, or which sections have such a key."""
-    try:
-        yield
-    except UnknownKeyError as e:
-        if instead := removed.sentence(stage, e.path):
-            raise ConfigError(f"{e.where}: the option {e.key!r} was removed. {instead}") from None
-        raise (e.belonging_to(places) if (places := _sections_of(e.key)) else e) from None
+def _about(stage: str, error: UnknownKeyError) -> ConfigError:
+    """An error about an unknown key that says what replaced a removed option, or which sections have such a key."""
+    if instead := removed.sentence(stage, error.path):
+        return ConfigError(f"{error.where}: the option {error.key!r} was removed. {instead}")
+    return error.belonging_to(places) if (places := _sections_of(error.key)) else error
 
 
 def _sections_of(key: str) -> list[str]:

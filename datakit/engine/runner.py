@@ -121,7 +121,10 @@ def run_stage(run: Run, stage: Stage, parents: Sequence[Parent] = (), against: S
 
 
 def travelling_files(parent: Parent) -> list[tuple[Path, list[Any]]]:
-    """The files of a result that are no tables and that later stages read (a tokenizer), as `Work.needs` has them."""
+    """The files of a result on a store that are no tables and that later stages read (a tokenizer), as `Work.needs` has
+    them."""
+    if storage.url_of(parent.path) is None:
+        return []
     folder = data_dir(parent.path, parent.manifest)
     plain = [s for s in parent.manifest.of_role("kept") if s.content_sha256 is None and parent.manifest.stage != "pack"]
     return [(folder, [s.path, s.bytes, s.sha256]) for s in plain]
