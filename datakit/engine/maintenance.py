@@ -227,15 +227,15 @@ _TEXT = (
     "- They asked the council for a wall; 3 of 7 members agreed...\n- Write to port@example.org or 192.168.0.1.\n\n"
     "港口建于大洪水之年。没有人认为它会再次被需要。Гавань старого города построили давно, café naïve.\n"
 )
+_RULES: dict[str, Any] = {  # of the filters step: conversations and pairs have those of their kind
+    "rules": ("gopher_quality", "gopher_repetition", "c4", "fineweb", "loops", "words", "private", "contamination"),
+    "words": {"lists": {"all": "words.txt"}},
+    "contamination": {"eval": ("items.jsonl",), "action": "cut"},
+}
 _TOKENIZE = ("tokenizer", "tokenize", "pack")
 _VALUES: dict[str, dict[str, Any]] = {
     "dedup": {"save_index": True},
     "dedup_repeats": {"min_words_left": 0},
-    "filter": {
-        "rules": ("gopher_quality", "gopher_repetition", "c4", "fineweb", "loops", "words", "private", "contamination"),
-        "words": {"lists": {"all": "words.txt"}},
-        "contamination": {"eval": ("items.jsonl",), "action": "cut"},
-    },
     "dedup_semantic": {"cells": 2},
     "tokenizer": {"vocab_size": 300},
     "pack": {"seq_len": 64},
@@ -258,7 +258,7 @@ class _Step:
 _STEPS = (
     _Step("reading, conversations", "conversations", ("dedup",)),  # first and alone: others share what it compiles
     _Step("language", "documents", ("language",)),
-    _Step("filters", "documents", ("filter",)),
+    _Step("filters", "documents", ("filter",), {"filter": _RULES}),
     _Step("dedup", "documents", ("dedup_urls", "dedup")),
     _Step("tokenize and pack", "documents", _TOKENIZE),
     _Step("lines that occur again", "documents", ("dedup_repeats",), {"dedup_repeats": _LINES}),
