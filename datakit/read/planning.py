@@ -270,21 +270,9 @@ def _layout(file: SourceFile, head: list[Fields], config: IngestConfig) -> FileL
     if chosen is None:
         wanted = f" with text in {config.text_field!r}" if config.text_field else ""
         why = f"the fields of its records fit no known layout{wanted}"
-        raise LayoutError(f"{file.path}: {why}. {_advice(file, head, kind)}")
+        raise LayoutError(f"{file.path}: {why}. {advice(head, kind)}")
     _check_speakers(file, head, options, dict(chosen.required).get("messages", ""))
     return chosen
-
-
-def _advice(file: SourceFile, head: list[Fields], kind: str) -> str:
-    """What was found in records of no known layout, and how to go on."""
-    lists = [n for n, v in head[0].items() if type(v) is list and len(v) > 1 and type(v[0]) is dict]
-    if len(head) > 1 or len(lists) != 1:
-        return advice(head, kind)
-    made = PurePath(file.path).with_suffix(".rows.jsonl").name
-    return (
-        f"It is one record. If the rows stand in its list {lists[0]!r}, write one row a line:\n"
-        f"  jq -c '.{lists[0]}[]' {file.path} > {made}\n{advice(head, kind)}"
-    )
 
 
 def _check_names(file: SourceFile, head: list[Fields], mapping: Mapping[str, str], options: ParseOptions) -> None:
@@ -397,17 +385,10 @@ def _unreadable(file: SourceFile) -> str:
         try:
             codecs.getincrementaldecoder("utf-8")().decode(head)
         except UnicodeDecodeError as e:
-            return (
-                f"no record there can be read (byte {e.start} is 0x{head[e.start]:02x}, not UTF-8 there; Latin-1 "
-                "is converted by iconv -f LATIN1 -t UTF-8 FILE > NEW)"
-            )
+            found = f"byte {e.start} is 0x{head[e.start]:02x}, not UTF-8 there"
+            return f"no record there can be read ({found}; iconv -f LATIN1 -t UTF-8 FILE > NEW converts Latin-1)"
         if file.format != "csv" and (found := json.first_of_others(head, file.format)):
-            made, each = PurePath(file.path).with_suffix(".objects.jsonl"), "." if file.format == "jsonl" else ".[]"
-            name = "text" if found == "a string" else "messages"
-            return (
-                f"its records are no objects: the first is {found}. Give each a name, for example\n"
-                f"  jq -c '{each} | {{{name}: .}}' {shlex.quote(file.path)} > {shlex.quote(made.name)}\nAs it is"
-            )
+            return f'its records are no objects: the first is {found}, and each should be as {{"text": ...}}'
     return "no record there can be read"
 
 

@@ -6,6 +6,7 @@ import lzma
 import os
 import re
 import zlib
+from collections import deque
 from collections.abc import Callable, Iterator
 from copy import copy
 from dataclasses import dataclass, field
@@ -25,8 +26,8 @@ BLOCK: Final = 4 << 20
 CHUNK: Final = 1 << 16
 """Compressed bytes that are decompressed at once."""
 HELD: Final = 1 << 16
-"""Bytes before damage that are not certain: a member's checksum comes after its bytes. Those of members up to so large
-are given up whole."""
+"""Bytes before damage that are not certain, since a member's checksum comes after its bytes: at least so many are given
+up, and members of up to so many whole."""
 MAGIC: Final = {
     "gzip": b"\x1f\x8b\x08",
     "zstd": b"\x28\xb5\x2f\xfd",
@@ -221,52 +222,48 @@ def read_whole(path: str) -> tuple[bytes, bytes]:
 def _members(raw: BinaryIO, make: Callable[[], Any], file: SourceFile) -> Iterator[bytes | Damage]:
     """gzip, bz2, xz. `HELD` bytes are kept back until more of their member follow, or its end is good.
 
-    The next member is looked for from the beginning of a damaged one: its decoder may have read over that of another.
+    The file is read from its beginning to its end without a step back, which on an object store is a request of its
+    own; but after damage the next member is looked for from the beginning of the damaged one, since its decoder may
+    have read over it.
     """
-    begin = 0  # where in the file the current member begins
+    data, end = b"", 0  # what was read and not decoded, and where it ends in the file
     while True:
-        begin = _after_padding(raw, begin)
-        if begin < 0:
-            return
-        decoder, held, position = make(), bytearray(), begin
-        try:
-            while not decoder.eof and (data := raw.read(CHUNK)):
-                position += len(data)
-                for out in _decompress(decoder, data):
-                    held += out
-                    if len(held) >= 2 * HELD:
-                        yield bytes(held[:-HELD])
-                        del held[:-HELD]
-        except _ERRORS as e:
-            following = _next_member(raw, begin + 1, file.compression, make)
-            goes_on = f"reading goes on at byte {following:,}" if following >= 0 else "what follows is lost"
-            yield Damage(
-                "corrupt_stream",
-                f"the {file.compression} stream of {file.name} is damaged, in the member that begins at byte "
-                f"{begin:,} ({e}); {goes_on}",
-            )
-            if following < 0:
+        data = data.lstrip(b"\0")  # zeros between and behind members are padding
+        if not data:
+            data = raw.read(PIECE)
+            end += len(data)
+            if not data:
                 return
-            begin = following
             continue
-        yield bytes(held)
+        begin, decoder, held, size = end - len(data), make(), deque[bytes](), 0
+        try:
+            while not decoder.eof:
+                if not data:
+                    data = raw.read(PIECE)
+                    end += len(data)
+                if not data:
+                    break
+                piece, data = data[:CHUNK], data[CHUNK:]
+                for out in _decompress(decoder, piece):
+                    held.append(out)
+                    size += len(out)
+                    while size - len(held[0]) >= HELD:
+                        size -= len(held[0])
+                        yield held.popleft()
+        except _ERRORS as e:
+            end, data = _next_member(raw, begin + 1, file.compression, make), b""
+            goes_on = f"reading goes on at byte {end:,}" if end >= 0 else "what follows is lost"
+            where = f"in the member that begins at byte {begin:,} ({e}); {goes_on}"
+            yield Damage("corrupt_stream", f"the {file.compression} stream of {file.name} is damaged, {where}")
+            if end < 0:
+                return
+            raw.seek(end)
+            continue
+        yield from held
         if not decoder.eof:
             yield _truncated(file)
             return
-        begin = position - len(decoder.unused_data)
-
-
-def _after_padding(raw: BinaryIO, begin: int) -> int:
-    """Where the next member begins, after zeros that may stand between and behind members; -1 at the file's end."""
-    while True:
-        raw.seek(begin)
-        data = raw.read(CHUNK)
-        if not data:
-            return -1
-        begin += len(data) - len(data.lstrip(b"\0"))
-        if data.strip(b"\0"):
-            raw.seek(begin)
-            return begin
+        data = decoder.unused_data + data
 
 
 def _decompress(decoder: Any, data: bytes) -> Iterator[bytes]:

@@ -251,6 +251,10 @@ def advice(head: Sequence[Fields], kind: str) -> str:
         f"Its fields, each with a value:\n{fields_with_samples(head)}",
         "Say which field is which, in place of FIELD:",
     ]
+    if len(head) == 1:
+        said.insert(
+            1, "It is one record. If its rows stand in one of its lists, write one row a line: jq -c '.FIELD[]'"
+        )
     for made, names in wanted.items():
         flags = " ".join(f"--map {shlex.quote(f'{name}=FIELD')}" for name in names)
         table = ", ".join(f'{name} = "FIELD"' for name in names)
