@@ -114,6 +114,7 @@ def test_what_was_cut_can_be_put_back_and_the_rest_stays_as_it_was(
         ("a\nb\nc\n", "line", [1], "a\nc\n"),
         ("a\r\nb\r\nc", "line", [1], "a\r\nc"),
         ("a\nb", "line", [1], "a"),
+        ("a \nb\nc", "line", [1], "a\nc"),
         ("a\nb\n", "line", [0], "b\n"),
         ("a\n\nb\n\nc", "line", [1], "a\n\nc"),
         ("a\n\nb\nc", "line", [1], "a\n\nc"),
