@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from datakit.config import option
+from datakit.data import splitmix64
 from datakit.errors import ConfigError
 from datakit.filter.rule_set import Measure, MeasuredRows, Report, Resources, RuleSet, Signals
 from datakit.text.ids import open_tokenizer, tokenizer_digest
@@ -131,8 +132,6 @@ class RowSample(RuleSet):
 
 
 def _mixed(words: NDArray[np.uint64], seed: int) -> NDArray[np.uint64]:
-    """Words that depend on every bit of the given ones and of the seed: splitmix64's finalizer (Steele et al. 2014)."""
-    mixed = words ^ (np.uint64(seed % 2**64) * np.uint64(0x9E3779B97F4A7C15))
-    mixed = (mixed ^ mixed >> np.uint64(30)) * np.uint64(0xBF58476D1CE4E5B9)
-    mixed = (mixed ^ mixed >> np.uint64(27)) * np.uint64(0x94D049BB133111EB)
-    return np.asarray(mixed ^ mixed >> np.uint64(31))
+    """Words that depend on every bit of the given ones and of the seed."""
+    seeded = words ^ (np.uint64(seed % 2**64) * np.uint64(0x9E3779B97F4A7C15))
+    return splitmix64(seeded - np.uint64(0x9E3779B97F4A7C15))  # which adds that number first
