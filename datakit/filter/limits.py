@@ -133,5 +133,5 @@ class RowSample(RuleSet):
 
 def _mixed(words: NDArray[np.uint64], seed: int) -> NDArray[np.uint64]:
     """Words that depend on every bit of the given ones and of the seed."""
-    seeded = words ^ (np.uint64(seed % 2**64) * np.uint64(0x9E3779B97F4A7C15))
-    return splitmix64(seeded - np.uint64(0x9E3779B97F4A7C15))  # which adds that number first
+    golden = 0x9E3779B97F4A7C15
+    return splitmix64((words ^ np.uint64(seed * golden % 2**64)) - np.uint64(golden))  # which adds that number first
