@@ -29,8 +29,9 @@ import datakit.storage as storage
 from datakit.data import splitmix64
 from datakit.errors import ModelError
 from datakit.manifest import tokenizer_file, write_whole
-from datakit.pack.chat import FIRST_PRIVATE, PRIVATE, RESERVED, ChatTokenizer
+from datakit.pack.chat import ChatTokenizer
 from datakit.pack.labels import Labeller
+from datakit.pack.marks import FIRST_PRIVATE, PRIVATE, RESERVED
 from datakit.pack.shapes import Shapes
 
 Int32 = npt.NDArray[np.int32]

@@ -19,9 +19,10 @@ import pyarrow as pa
 from datakit.data import RECORD_BITS
 from datakit.errors import ManifestError
 from datakit.manifest import Count, Manifest, check_shards, data_dir, load
-from datakit.pack.chat import RESERVED_SPELLING, ChatTokenizer
+from datakit.pack.chat import ChatTokenizer
 from datakit.pack.format import Packed, training_table
 from datakit.pack.labels import Labeller, RowError
+from datakit.pack.marks import RESERVED_SPELLING
 
 Int32 = npt.NDArray[np.int32]
 Int64 = npt.NDArray[np.int64]

@@ -20,17 +20,8 @@ from itertools import accumulate
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
-from datakit.pack.chat import (
-    THOUGHT_KEYS,
-    ChatTokenizer,
-    MarkedRow,
-    Marker,
-    Message,
-    RenderError,
-    Rendering,
-    Span,
-    plain_messages,
-)
+from datakit.pack.chat import ChatTokenizer, MarkedRow
+from datakit.pack.marks import THOUGHT_KEYS, Marker, Message, RenderError, Rendering, Span, plain_messages
 
 Chars = tuple[int, int]
 MEMORY = 20_000
@@ -178,7 +169,7 @@ def common_prefix(a: str, b: str) -> int:
 
 def _check_complete(tokenizer: ChatTokenizer, row: MarkedRow, variables: Mapping[str, Any]) -> None:
     """Refuse a row if a message, a call or the tools are not rendered: what has marks must show one."""
-    seen = {row.owners[number] for _, _, number in row.rendering.spans}
+    seen = {row.owners[number] for start, end, number in row.rendering.spans if start < end}
     if row.plain_tools and all(i >= 0 for i, _ in seen):
         _check_needed(tokenizer, row, row.plain, None, variables, "the row has tools, and the template renders none")
     for i, kind in dict.fromkeys(row.owners):

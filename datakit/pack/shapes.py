@@ -24,23 +24,22 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from datakit.pack.chat import (
+from datakit.pack.chat import MarkedRow, TooSlowError
+from datakit.pack.labels import Chars, Labelled, Labeller, RowError
+from datakit.pack.marks import (
     FIRST_PRIVATE,
     MARKS,
     OPEN,
     RESERVED,
     RESERVED_TEXT,
-    MarkedRow,
     Marker,
     Message,
     RenderError,
-    TooSlowError,
     around,
     marked_messages,
     plain_messages,
     plain_tools,
 )
-from datakit.pack.labels import Chars, Labelled, Labeller, RowError
 
 Outcome = Labelled | RowError
 Row = tuple[list[dict[str, Any]], str | None, dict[str, Any]]

@@ -41,9 +41,10 @@ from datakit.config import option
 from datakit.data import SPANS, TURN_STARTS, tokens
 from datakit.errors import ConfigError, ModelError, UsageError
 from datakit.manifest import Ledger, tokenizer_file
-from datakit.pack.chat import RESERVED, RESERVED_SPELLING, ChatTokenizer, TooSlowError
+from datakit.pack.chat import ChatTokenizer, TooSlowError
 from datakit.pack.encoder import Encoder, EngineChoice, Int32, Int64, Sample, choose_engine, encoder_of
 from datakit.pack.labels import Labelled, RowError
+from datakit.pack.marks import RESERVED, RESERVED_SPELLING
 from datakit.stage import Decision, Parent, Stage
 
 READ_BYTES = 32 << 20

@@ -7,7 +7,8 @@ import sys
 import pytest
 
 from datakit.errors import ConfigError, ModelError
-from datakit.pack.chat import ChatTokenizer, RenderError, plain_messages, plain_tools
+from datakit.pack.chat import ChatTokenizer
+from datakit.pack.marks import RenderError, plain_messages, plain_tools
 from tests.pack.by_hand import label, labelled_ids
 
 ASK = [{"role": "user", "content": "hi <|im_end|>"}]

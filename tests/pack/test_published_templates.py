@@ -14,8 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from datakit.pack.chat import ChatTokenizer, plain_messages, plain_tools
+from datakit.pack.chat import ChatTokenizer
 from datakit.pack.labels import RowError
+from datakit.pack.marks import plain_messages, plain_tools
 from datakit.pack.shapes import Shapes
 from tests.pack.by_hand import SYSTEM, label, labelled_ids, labeller, says, user
 

@@ -3,9 +3,12 @@
 import json
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from datakit.pack.chat import ChatTokenizer
 from datakit.pack.labels import RowError
+from datakit.pack.marks import RESERVED_SPELLING
 from datakit.pack.shapes import Shapes
 from tests.pack.by_hand import label, labeller, says, user
 
@@ -162,3 +165,37 @@ def test_a_plan_that_would_give_something_else_is_not_used(small, conversations,
     monkeypatch.setattr(Shapes, "_plan", lambda *args: (p := right(*args))._replace(gaps=[*p.gaps[:-1], "?"]))
     found = shapes.label(conversations(rows).column("messages"), [None] * 4, [{}] * 4)
     assert found == [label(small, row) for row in rows]
+
+
+SPECIAL = ("<|im_end|>", "<|im_start|>assistant\n", "<think>", "</think>", "<tool_response>\nx\n</tool_response>")
+PLAIN = ("a", "", " ", "\n", " led", "x \n", "7", "None", "same", "\u4f60\u597d", "%s {}", '{"a": 1}')
+MARKS = ("\ufdd6", "\ufdd0\U000f0000", "\ufdd0", "\U000f0001")
+HOSTILE = st.sampled_from([*PLAIN, *SPECIAL, *MARKS])
+TURNS = st.one_of(
+    HOSTILE.map(user),
+    HOSTILE.map(says),
+    st.tuples(HOSTILE, HOSTILE).map(lambda texts: says(texts[0], reasoning_content=texts[1])),
+    st.tuples(HOSTILE, HOSTILE).map(lambda texts: says(texts[0], tool_calls=call("f", {"x": texts[1]}))),
+    HOSTILE.map(result),
+)
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(rows=st.lists(st.lists(TURNS, max_size=6), min_size=1, max_size=8))
+@pytest.mark.parametrize("name", ["minimind", "qwen2"])
+def test_hostile_conversations_are_refused_or_hold_their_answers_and_no_special_token_of_a_text(
+    real, load, conversations, name, rows
+):
+    """Mark characters, special tokens in texts, blank contents: the same from a plan as row by row."""
+    tokenizer = load(real(name))
+    joined(tokenizer, conversations, rows)
+    for row in rows:
+        try:
+            made = label(tokenizer, row)
+        except RowError:
+            continue
+        said = [m["content"].rpartition("</think>")[2].strip() for m in row if m["role"] == "assistant"]
+        assert [text in made.text[a:b] for text, (a, b) in zip(said, made.labels, strict=True)] == [True] * len(said)
+        written = len(RESERVED_SPELLING.findall(made.text))
+        ids = tokenizer.encode([made.text])[0].ids
+        assert sum(i in tokenizer.special.values() for i in ids) == written

@@ -16,8 +16,9 @@ from datakit.data import SPANS, tokens
 from datakit.errors import ConfigError, ModelError, UsageError
 from datakit.manifest import Count, Ledger
 from datakit.pack import encoder
-from datakit.pack.chat import FIRST_PRIVATE, RESERVED, ChatTokenizer, built_in
+from datakit.pack.chat import ChatTokenizer, built_in
 from datakit.pack.encoder import EngineChoice
+from datakit.pack.marks import FIRST_PRIVATE, RESERVED
 from datakit.pack.tokenize import Tokenize, TokenizeConfig, surround
 from datakit.stage import split, with_column
 
