@@ -129,7 +129,7 @@ def test_flags_take_underscores_and_dashes(datakit: Callable, project: Path) -> 
 BAD_FILES = {
     "language": ("--model", "expected a fastText model"),
     "classify": ("--model", "expected a fastText model"),
-    "filter": ("--eval", "no evaluation item in it is long enough to search"),
+    "filter": ("--eval", "no record has a text of 5 words to search"),
     "tokenize": ("--tokenizer", "expected JSON"),
 }
 
