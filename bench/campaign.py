@@ -774,7 +774,7 @@ PARTS: dict[str, Callable[[Path, Trials, int, int], None]] = {
     "inputs": inputs, "flips": flips, "faults": faults, "kills": kills,
 }  # fmt: skip
 IMPORTED = (
-    "api", "cli.look", "cli.main", "cli.packed", "cli.stages", "dedup.cluster", "dedup.index", "dedup.minhash",
+    "api", "cli.look", "cli.main", "cli.results", "cli.stages", "dedup.cluster", "dedup.index", "dedup.minhash",
     "dedup.stage", "filter.language", "filter.stage", "pack.inspect", "pack.stage", "pack.tokenize",
     "pack.train_tokenizer", "read.columnar", "read.planning",
 )  # fmt: skip

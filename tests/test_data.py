@@ -14,7 +14,7 @@ COMMON = ["row_key", "id", "content_hash", "source", "lang", "lang_score", "extr
         ("document", ["text"]),
         ("conversation", ["messages", "tools"]),
         ("preference", ["prompt", "chosen", "rejected", "tools"]),
-        ("tokens", ["input_ids", "label_spans", "segment_source"]),
+        ("tokens", ["input_ids", "label_spans", "segment_source", "turn_starts"]),
         (
             "tokens_preference",
             ["input_ids", "label_spans", "segment_source", "rejected_ids", "rejected_label_spans"],

@@ -80,10 +80,10 @@ def test_a_bit_that_flips_between_two_phases_of_one_run_is_noticed_and_repaired_
     whole = results(project)
     for path in (project / f"manifests/d/{level}.json", *project.glob(f"data/d/{level}/*")):
         path.rename(project / f"aside-{path.name}")
-    phase = work.Work.phase
+    units = work.Work.units
 
     def corrupted(self: work.Work, name: str, *args: object, **more: object) -> list[work.Result]:
-        made = phase(self, name, *args, **more)  # type: ignore[arg-type]
+        made = units(self, name, *args, **more)  # type: ignore[arg-type]
         if name == after and self.data.parent.name == level:
             file = self.data / made[0]["files"][0][0]
             data = bytearray(file.read_bytes())
@@ -92,10 +92,10 @@ def test_a_bit_that_flips_between_two_phases_of_one_run_is_noticed_and_repaired_
         return made
 
     with monkeypatch.context() as patch:
-        patch.setattr(work.Work, "phase", corrupted)
+        patch.setattr(work.Work, "units", corrupted)
         said = datakit("run", "--dataset", "d", "--until", level)
     assert said.code == 1 and "changed after this run wrote it" in said.err
-    assert ("sketches/00000.arrow" if after == "sketch" else "decisions.arrow") in said.err
+    assert ("sketches/part-00000.arrow" if after == "sketch" else "decisions.arrow") in said.err
     assert not (project / f"manifests/d/{level}.json").exists()
     assert datakit("run", "--dataset", "d", "--until", level).code == 0
     assert results(project) == whole

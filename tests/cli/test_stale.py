@@ -117,5 +117,5 @@ def test_status_and_history_tell_what_is_there_stale_and_what_changed(datakit: C
     assert found[1]["changed"] == ["input files are new: z.jsonl", "+1 rows"]
     assert datakit("gc", "--purge").code == 0
     said = datakit("history", "--dataset", "d").out
-    assert "language" in said and "* ingest" in said
+    assert "language" in said and "*  ingest" in said
     assert datakit("history", "--dataset", "nope").code == 2 and datakit("status", "--dataset", "nope").code == 2
