@@ -373,7 +373,7 @@ def test_a_rank_killed_while_it_saves_its_share_and_a_damaged_share_cost_no_earl
     def killing(file: Path) -> str:
         if os.environ.get("RANK") == "1":
             calls.append(file)
-            if len(calls) == 6:  # the third save: its share of the weights is there, its optimizer is not
+            if len(calls) == 8:  # the third save: its share of the weights is there, its optimizer is not
                 os.kill(os.getpid(), signal.SIGKILL)
         return finished(file)
 
