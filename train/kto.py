@@ -124,7 +124,7 @@ class KtoLoss:
         """The tokens of a row, and the first one of its answer; 0 without an answer."""
         ((owner, (own,), _),) = self.data.places(np.array([row]))
         labels = owner.packed.labels_of(int(own))
-        ids = owner.ids_of(int(own))
+        ids = owner.packed.ids_of(int(own)).astype(np.int64)
         return ids, int(labels[0]) + 1 if labels is not None and len(labels) else 0
 
     def __call__(self, model: CausalLM, batch: Batch) -> LossSum:

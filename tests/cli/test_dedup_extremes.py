@@ -112,7 +112,8 @@ def test_what_a_flood_of_rows_that_differ_in_one_word_costs_a_level_grows_with_t
     assert said.code == 0, said.err
     made = load(project / "out/manifest.json")
     assert made.ledger.rows.kept == 1
-    assert rows <= made.facts["units"] <= 4 * rows
+    compared, repeated = {"line": (4, 3), "sentence": (2, 1)}[level]
+    assert (made.facts["windows_compared"], made.facts["windows_repeated"]) == (compared * rows, repeated)
 
 
 def test_one_file_and_the_same_rows_in_many_files_give_the_same_rows(datakit: Callable, project: Path) -> None:

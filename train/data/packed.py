@@ -162,10 +162,6 @@ class PackedSet:
         """The header of the rows."""
         return self.packed.header
 
-    def ids_of(self, row: int) -> Int64:
-        """The real tokens of a row."""
-        return self.packed.ids_of(row).astype(np.int64)
-
 
 def _in_memory(packed: Packed) -> Packed:
     """The same rows, read into memory."""

@@ -226,10 +226,9 @@ def restore(path: Path, model: CausalLM, optimizer: Optimizers, rank: int = 0) -
     """
     parameters, found = trained(model), set[str]()
     weights = lora.tensors(path)[0].items() if (path / lora.WEIGHTS).is_file() else read_weights(path)
-    beside = path / "beside.safetensors"
-    for name, value in itertools.chain(
-        weights, load_file(beside).items() if beside.is_file() else ()
-    ):  # one at a time: a rank with slices has no room for all
+    file = path / "beside.safetensors"
+    beside = load_file(file).items() if file.is_file() else ()
+    for name, value in itertools.chain(weights, beside):  # one at a time: a rank with slices has no room for all
         _check_shape(path, name, value, parameters.get(name))
         fill(parameters[name], value)
         found.add(name)
