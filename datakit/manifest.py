@@ -18,9 +18,7 @@ from typing import Any, Self
 import datakit.storage as storage
 from datakit.config import digest, sha256_file
 from datakit.errors import FormatVersionError, IntegrityError, ManifestError, ModelError
-from datakit.storage import flush_folder as flush_folder
-from datakit.storage import make_folder as make_folder
-from datakit.storage import write_whole as write_whole
+from datakit.storage import write_whole
 
 FORMAT = "datakit.manifest"
 FORMAT_VERSION = 2

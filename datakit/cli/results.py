@@ -13,7 +13,7 @@ from datakit.cli.flags import CONTEXT, say, say_json
 from datakit.cli.look import stale_line
 from datakit.engine.recipe import FLOW, which_dataset
 from datakit.errors import UsageError
-from datakit.manifest import load, write_whole
+from datakit.manifest import load
 
 if TYPE_CHECKING:
     from datakit.report.export import Exported
@@ -136,7 +136,7 @@ def report(manifest: Path | None, dataset: str | None, output: Path | None) -> N
     say(stale_line(path))
     page = page_of(path).encode()
     target = output or Path(f"{load(path).dataset}-report.html")
-    write_whole(target.absolute(), page)
+    storage.write_whole(target.absolute(), page)
     click.echo(f"wrote {target} ({len(page):,} bytes)")
 
 

@@ -31,7 +31,6 @@ from datakit.manifest import (
     find_parent,
     load,
     tables,
-    write_whole,
 )
 from datakit.stage import Parent
 
@@ -274,7 +273,7 @@ class RemovedRows:
     def write(self, data: Path) -> None:
         """Write the list beside the index."""
         body = {"format": _FORMAT, "ids": list(self.ids), "sha256": self.sha256}
-        write_whole(data / _FILE, (json.dumps(body, ensure_ascii=False, indent=0) + "\n").encode())
+        storage.write_whole(data / _FILE, (json.dumps(body, ensure_ascii=False, indent=0) + "\n").encode())
 
 
 def remove(path: Path, ids: Iterable[str]) -> tuple[int, list[str]]:

@@ -28,11 +28,12 @@ import orjson
 import datakit.storage as storage
 from datakit.data import splitmix64
 from datakit.errors import ModelError
-from datakit.manifest import tokenizer_file, write_whole
+from datakit.manifest import tokenizer_file
 from datakit.pack.chat import ChatTokenizer
 from datakit.pack.labels import Labeller
 from datakit.pack.marks import FIRST_PRIVATE, PRIVATE, RESERVED
 from datakit.pack.shapes import Shapes
+from datakit.storage import write_whole
 
 Int32 = npt.NDArray[np.int32]
 Int64 = npt.NDArray[np.int64]

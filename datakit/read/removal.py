@@ -22,7 +22,7 @@ import pyarrow.parquet as pq
 import datakit.storage as storage
 from datakit.data import read_rows
 from datakit.errors import IntegrityError, UsageError
-from datakit.manifest import data_dir, find_parent, is_manifest, load, purged_on, tables, write_whole
+from datakit.manifest import data_dir, find_parent, is_manifest, load, purged_on, tables
 
 FORMAT: Final = "datakit.removed_rows"
 SALT: Final = "removal.salt"
@@ -157,7 +157,7 @@ def remove(root: Path, dataset: str, ids: Sequence[str], why: str) -> Removed:
         lines = head or target.read_text(encoding="utf-8").splitlines()
         about = {"on": time.strftime("%Y-%m-%d", time.gmtime()), "why": why}
         lines += [json.dumps({"id": n, "content": c} | about, ensure_ascii=False) for n, c in sorted(new.items())]
-        write_whole(target, ("\n".join(lines) + "\n").encode())
+        storage.write_whole(target, ("\n".join(lines) + "\n").encode())
     wanted_contents, count = pa.array(sorted(set(contents.values())), pa.string()), 0
     for shard in tables(manifest, "kept"):
         for batch in read_rows(folder, shard, ["content_hash"]):
@@ -168,7 +168,7 @@ def remove(root: Path, dataset: str, ids: Sequence[str], why: str) -> Removed:
 def _project_salt(root: Path) -> bytes:
     file = root / "manifests" / SALT
     if not file.is_file():
-        write_whole(file, (os.urandom(32).hex() + "\n").encode())
+        storage.write_whole(file, (os.urandom(32).hex() + "\n").encode())
     return bytes.fromhex(file.read_text())
 
 

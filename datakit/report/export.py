@@ -33,7 +33,7 @@ from datakit.data import KEY, MESSAGES, of_kind, read_rows, stored
 from datakit.engine.recipe import config_class, stage_class
 from datakit.engine.store import ROW_GROUP_BYTES, ROW_GROUP_ROWS
 from datakit.errors import InputError, UsageError
-from datakit.manifest import Manifest, ancestors, data_dir, flush_folder, load, make_folder, tables, write_whole
+from datakit.manifest import Manifest, ancestors, data_dir, load, tables
 from datakit.read.columns import array_of, fitting, inferred, joined
 from datakit.report.page import templates
 from datakit.report.tables import losses
@@ -113,7 +113,7 @@ def export(path: Path, output: Path, config: ExportConfig | None = None) -> Expo
     """
     config, manifest = config or ExportConfig(), load(path)
     with _whole_folder(output) if storage.url_of(output) is None else _published(output) as folder:
-        make_folder(folder / "data")
+        storage.make_folder(folder / "data")
         if manifest.stage == "pack":
             made = _export_packed(path, manifest, folder, config)
         elif tables(manifest, "kept"):
@@ -121,10 +121,10 @@ def export(path: Path, output: Path, config: ExportConfig | None = None) -> Expo
         else:
             raise InputError(f"{path}: the result of {manifest.stage} has no rows to export; its files lie in "
                              f"{data_dir(path, manifest)}")  # fmt: skip
-        write_whole(folder / "README.md", _card(path, made, config).encode())
+        storage.write_whole(folder / "README.md", _card(path, made, config).encode())
         names = ["README.md", *(name for split in made.splits for name in split.files)]
         sums = "".join(f"{sha256_file(folder / name)}  {name}\n" for name in sorted(names))
-        write_whole(folder / "SHA256SUMS", sums.encode())
+        storage.write_whole(folder / "SHA256SUMS", sums.encode())
     made.folder = output
     return made
 
@@ -149,7 +149,7 @@ def _whole_folder(output: Path) -> Iterator[Path]:
                 shutil.rmtree(left) if left.is_dir() else left.unlink()
             yield folder
             folder.rename(output)
-            flush_folder(output.parent)
+            storage.flush_folder(output.parent)
         except BaseException:
             shutil.rmtree(folder, ignore_errors=True)
             raise
@@ -170,7 +170,7 @@ def _published(output: Path) -> Iterator[Path]:
         for left in names - {storage.CLAIM}:
             storage.remove(output / left)
         try:
-            make_folder(output)
+            storage.make_folder(output)
             yield output
             claim.check()
             files = [f for f in sorted(output.rglob("*")) if f.is_file() and f.name != storage.CLAIM]
@@ -271,7 +271,7 @@ def _write_split(
         with part.open("rb") as file:
             os.fsync(file.fileno())
         split.files.append(f"data/{part.rename(place).name}")
-    flush_folder(folder / "data")
+    storage.flush_folder(folder / "data")
     return split
 
 

@@ -19,7 +19,7 @@ from torch.profiler import ProfilerActivity, profile, record_function, schedule
 
 from datakit.config import digest, option
 from datakit.errors import ConfigError
-from datakit.manifest import write_whole
+from datakit.storage import write_whole
 
 PEAK_FLOPS = {"H200": 989e12, "H100": 989e12, "A100": 312e12, "L40S": 362e12, "RTX 4090": 165e12}
 """Dense bf16 operations per second from data sheets, by a part of the device name."""

@@ -23,8 +23,7 @@ from torch.distributed.tensor import DTensor
 
 from datakit.config import option
 from datakit.errors import ConfigError, DatakitError
-from datakit.manifest import write_whole
-from datakit.storage import locked
+from datakit.storage import locked, write_whole
 from train.data.batches import Batch, StepStream
 from train.engine import checkpoint
 from train.engine.device import autocast, need_compiler, peak_mib, precision

@@ -22,9 +22,8 @@ import torch
 
 from datakit.config import UnknownKeyError, canonical, option, resolved, section, sha256_file
 from datakit.errors import ConfigError, InputError, MissingExtraError, ModelError, UsageError
-from datakit.manifest import write_whole
 from datakit.pack.chat import ChatTokenizer
-from datakit.storage import locked
+from datakit.storage import locked, write_whole
 from train.data.batches import LABEL_FILL, DataConfig, StepStream
 from train.data.packed import Mixture, PackedSet, bring, place_of
 from train.engine import checkpoint, flags
