@@ -13,12 +13,15 @@ import pyarrow.compute as pc
 from datakit.data import RECORD_BITS, read_rows
 from datakit.engine.recipe import stage_class
 from datakit.manifest import Manifest, ancestors, check_shards, data_dir, purged_on, tables
+from datakit.report.pairs import shared_shingles
 from datakit.report.texts import body, differences, shorten, side_by_side, visible
 
 MOST_CUTS = 20
 """Cut pieces of a row that are shown; the others are counted."""
 MOST_MATCHES = 5
 """Evaluation items that a row matches and that are shown, the largest share first; the others are counted."""
+_MOST_CHARACTERS = 10_000_000
+"""Longer texts (both together) are not compared by shingles: that takes some hundred bytes a word."""
 INDENT = " " * 10
 
 
@@ -172,11 +175,26 @@ def _survivor(gone: FoundRow, text: str, order: list[tuple[Path, Manifest]], col
         if one.role == "dropped"
     )
     similarity = gone.row.get("similarity")  # null for a row that was dropped for its URL or its lines
-    least = ", that of the least similar turn" if "text" not in gone.row and (similarity or 1) < 1 else ""
-    similar = "" if similarity is None else f"; similarity {similarity}{least}"
+    similar = "" if similarity is None else f"; similarity {similarity}{_compared(gone, found)}"
     yield f"{INDENT}{name} stayed{where}{later}{similar}"
     kept = body(found[0].row)
     two_columns = side_by_side(text, kept, gone.row["id"], name, columns - 12)
     if not two_columns:
         yield f"{INDENT}[-this row-], {{+that row+}}:"
     yield from (f"  {INDENT}{line}" for line in two_columns or differences(text, kept))
+
+
+def _compared(gone: FoundRow, found: list[FoundRow]) -> str:
+    """What the similarity is of: the shingles that two documents share, counted again in their texts, or a turn."""
+    if "text" not in gone.row:
+        return ", that of the least similar turn" if gone.row["similarity"] < 1 else ""
+    kept = next((one for one in found if one.manifest.stage == "dedup" and one.role == "kept"), None)
+    if kept is None:
+        return ""
+    texts, size = (gone.row["text"], kept.row["text"]), gone.manifest.config["shingle_words"]
+    if sum(map(len, texts)) > _MOST_CHARACTERS:
+        return ""
+    shared, union, equal = shared_shingles(*texts, size)
+    if equal:
+        return ": the compared texts are equal"
+    return f": {shared:,} of {union:,} shingles of {size} words are in both"

@@ -181,10 +181,15 @@ def text_similarity(first: str, second: str, shingle_words: int) -> float:
 
     Of texts that are too short for a shingle it is 1 if they are equal, else 0.
     """
+    shared, union, equal = shared_shingles(first, second, shingle_words)
+    return (2000 * shared + union) // (2 * union) / 1000 if union else float(equal)  # halves up
+
+
+def shared_shingles(first: str, second: str, shingle_words: int) -> tuple[int, int, bool]:
+    """How many shingles two documents share, how many there are in both, and whether the compared texts are equal."""
     one, two = normalize(pa.array([first, second], pa.string())).to_pylist()
     a, b = _shingles(one, shingle_words), _shingles(two, shingle_words)
-    shared, union = len(a & b), len(a | b)
-    return (2000 * shared + union) // (2 * union) / 1000 if union else float(one == two)  # halves up
+    return len(a & b), len(a | b), one == two
 
 
 def _shingles(text: str, size: int) -> set[tuple[str, ...]]:

@@ -133,7 +133,8 @@ def test_two_columns_stand_side_by_side_where_there_is_room(datakit: Callable, d
         wide = [line for line in datakit(*command, "--columns", "110").out.splitlines() if "│" in line]
         assert any("[-new0-]" in line.split("│")[1] for line in wide)
         assert any("{+word" in line.split("│")[2] for line in wide)
-    assert "a stayed; similarity 0.9" in datakit("explain", "near", "--manifest", "out").out
+    assert "141 of 151 shingles of 5 words are in both" in datakit("explain", "near", "--manifest", "out").out
+    assert "the compared texts are equal" in datakit("explain", "same", "--manifest", "out").out
 
 
 @pytest.mark.parametrize(
