@@ -240,7 +240,8 @@ _VALUES: dict[str, dict[str, Any]] = {
     "tokenizer": {"vocab_size": 300},
     "pack": {"seq_len": 64},
 }
-_LINES, _TOKENS = {"unit": "line", "min_words_left": 0}, {"unit": "token", "max_repeated_share": 0.1}
+_LINES, _TOKENS = {"unit": "line", "min_words_left": 0}, {"unit": "token", "min_words_left": 0}
+_SHARES = {"unit": "token", "max_repeated_share": 0.1}
 
 
 @dataclass(frozen=True, slots=True)
@@ -263,6 +264,7 @@ _STEPS = (
     _Step("tokenize and pack", "documents", _TOKENIZE),
     _Step("lines that occur again", "documents", ("dedup_repeats",), {"dedup_repeats": _LINES}),
     _Step("tokens that occur again", "documents", ("dedup_repeats",), {"dedup_repeats": _TOKENS}),
+    _Step("rows of tokens that occur again", "documents", ("dedup_repeats",), {"dedup_repeats": _SHARES}),
     _Step("pack rows that leave much room", "lines", _TOKENIZE),
     _Step("conversations", "conversations", ("filter", *_TOKENIZE)),
     _Step("preference pairs", "pairs", ("dedup", "filter", *_TOKENIZE)),
