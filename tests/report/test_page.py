@@ -97,9 +97,10 @@ def _look(browser: Any, page: Path, width: int, scheme: str) -> None:
     assert shown.evaluate("document.documentElement.scrollWidth") <= width  # only tables scroll, in their own frames
     colour = shown.evaluate("getComputedStyle(document.body).backgroundColor")
     assert (sum(map(int, re.findall(r"\d+", colour)[:3])) < 200) == (scheme == "dark")
-    total = shown.locator(".sample").count()
+    total = shown.locator("#all .sample").count()
+    shown.click("#all > summary")
     shown.fill("#search", "near_duplicate")
-    found = shown.locator(".sample:visible").count()
+    found = shown.locator("#all .sample:visible").count()
     assert 0 < found < total and shown.inner_text("#shown") == f"{found} of {total}"
     assert shown.title() == "d / pack" and said == [] and all(url.startswith(("file:", "data:")) for url in asked)
     if PICTURES:
