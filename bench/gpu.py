@@ -32,17 +32,17 @@ import torch  # noqa: E402
 from datakit.config import build, sha256_file  # noqa: E402
 from datakit.manifest import Count, Ledger, Manifest, Shard, save  # noqa: E402
 from datakit.pack.format import SOURCE_DTYPE, Header, PackedWriter  # noqa: E402
+from train import hf  # noqa: E402
+from train.batching import jobs_of, stream  # noqa: E402
 from train.data.batches import DataConfig  # noqa: E402
 from train.data.packed import PackedSet  # noqa: E402
-from train.engine.device import usable_device  # noqa: E402
-from train.engine.evaluator import evaluate, total  # noqa: E402
-from train.engine.start import prepare  # noqa: E402
-from train.model import hf  # noqa: E402
-from train.model.batching import jobs_of, stream  # noqa: E402
-from train.model.decoder import PRESETS, CausalLM, ModelConfig  # noqa: E402
-from train.model.experts import MoeConfig  # noqa: E402
-from train.model.sample import SampleConfig  # noqa: E402
+from train.device import usable_device  # noqa: E402
+from train.evaluator import evaluate, total  # noqa: E402
+from train.experts import MoeConfig  # noqa: E402
+from train.model import PRESETS, CausalLM, ModelConfig  # noqa: E402
+from train.sample import SampleConfig  # noqa: E402
 from train.sft import SftConfig, objective  # noqa: E402
+from train.start import prepare  # noqa: E402
 
 Row = dict[str, Any]
 VOCAB = 32768

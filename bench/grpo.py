@@ -21,8 +21,8 @@ import torch
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[0] = str(ROOT)  # not this folder
 from datakit.pack.chat import ChatTokenizer  # noqa: E402
-from train.model.decoder import PRESETS, CausalLM  # noqa: E402
-from train.model.hf import write_model  # noqa: E402
+from train.hf import write_model  # noqa: E402
+from train.model import PRESETS, CausalLM  # noqa: E402
 
 TEMPLATE = "{% for m in messages %}{{ m.content }}{% if m.role == 'assistant' %}<|end|>{% endif %}{% endfor %}"
 

@@ -26,8 +26,8 @@ import httpx2
 import torch
 
 from datakit.pack.chat import ChatTokenizer
-from train.model import hf
-from train.model.decoder import PRESETS, CausalLM
+from train import hf
+from train.model import PRESETS, CausalLM
 
 WORDS = [
     "the", "cat", "sat", "on", "a", "mat", "and", "saw", "how", "many", "large", "green", "birds", "flew", "over",

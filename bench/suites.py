@@ -24,8 +24,8 @@ import torch  # noqa: E402
 
 from datakit.pack.chat import ChatTokenizer  # noqa: E402
 from train.data.batches import flat_packet  # noqa: E402
-from train.model.decoder import PRESETS, CausalLM  # noqa: E402
-from train.model.hf import write_model  # noqa: E402
+from train.hf import write_model  # noqa: E402
+from train.model import PRESETS, CausalLM  # noqa: E402
 from train.sft import LabelConfig, label_loss  # noqa: E402
 
 WORDS = "cat dog ball tree house red big happy mom friend park water little girl boy bird".split()  # noqa: SIM905

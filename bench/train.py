@@ -61,10 +61,10 @@ def ours(a: argparse.Namespace, values: dict[str, Any]) -> dict[str, Any]:
     sys.path[0] = str(Path(__file__).resolve().parents[1])  # not this folder, where `train` would be this very file
     from bench import selfcheck
     from train.data.batches import DataConfig
-    from train.engine.loop import LoopConfig
-    from train.engine.optim import OptimConfig
-    from train.engine.start import prepare
+    from train.loop import LoopConfig
+    from train.optim import OptimConfig
     from train.sft import LabelConfig, SftConfig, objective
+    from train.start import prepare
 
     def given(section: str) -> dict[str, Any]:
         return {k.split(".")[1]: v for k, v in values.items() if k.startswith(f"{section}.")}

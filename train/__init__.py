@@ -19,8 +19,8 @@ if _missing := [name for name in ("torch", "safetensors") if find_spec(name) is 
         sys.exit(f"error: {_message}")
     raise MissingExtraError(_message)
 if _alone and (_name := sys.orig_argv[-len(sys.argv)]).startswith("train."):
+    from train import flags
     from train.__main__ import COMMANDS, check
-    from train.engine import flags
 
     if _name[6:] in COMMANDS and (_code := flags.guarded(lambda argv: check(_name[6:], argv, f"python -m {_name}"))):
         sys.exit(_code)

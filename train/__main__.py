@@ -13,7 +13,7 @@ from importlib import import_module
 from datakit.absent import absent
 from datakit.config import build
 from datakit.errors import UsageError
-from train.engine import flags
+from train import flags
 
 COMMANDS = {
     "pretrain": "train on every token",

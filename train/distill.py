@@ -20,13 +20,13 @@ from torch import Tensor, nn
 
 from datakit.config import option, section
 from datakit.errors import ConfigError, UsageError
+from train import flags
 from train.data.batches import Batch
-from train.engine import flags
-from train.engine.device import usable_device
-from train.engine.loop import LossSum
-from train.engine.start import RunConfig, configured, finish, make_model, open_data, prepare, read_frozen
-from train.model.decoder import CausalLM
-from train.model.loss import StatesConfig, chunked_sum, label_states
+from train.device import usable_device
+from train.loop import LossSum
+from train.loss import StatesConfig, chunked_sum, label_states
+from train.model import CausalLM
+from train.start import RunConfig, configured, finish, make_model, open_data, prepare, read_frozen
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

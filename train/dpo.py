@@ -19,15 +19,14 @@ from torch import Tensor
 
 from datakit.config import option, section
 from datakit.errors import ConfigError, InputError, UsageError
+from train import flags, lora
 from train.data.batches import Batch
 from train.data.packed import Mixture
-from train.engine import flags
-from train.engine.device import usable_device
-from train.engine.loop import LossSum
-from train.engine.start import RunConfig, configured, finish, open_data, prepare, read_frozen
-from train.model import lora
-from train.model.decoder import CausalLM
-from train.model.loss import ChunkedConfig, label_states, row_log_probs
+from train.device import usable_device
+from train.loop import LossSum
+from train.loss import ChunkedConfig, label_states, row_log_probs
+from train.model import CausalLM
+from train.start import RunConfig, configured, finish, open_data, prepare, read_frozen
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

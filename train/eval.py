@@ -3,7 +3,7 @@
 python -m train.eval --model out/run --manifest manifests/held_out/pack.json
 python -m train.eval --model out/run --suites arc_easy.jsonl,gsm8k.jsonl
 
-Suites are the user's files in the layouts of ARC, HellaSwag, MMLU, C-Eval and GSM8K (train/engine/suites.py).
+Suites are the user's files in the layouts of ARC, HellaSwag, MMLU, C-Eval and GSM8K (train/suites.py).
 """
 
 import json
@@ -17,15 +17,14 @@ import torch
 
 from datakit.config import option
 from datakit.errors import ConfigError, InputError, UsageError
+from train import checkpoint, flags, lora
 from train.data.batches import DataConfig
 from train.data.packed import VERIFY_HELP, PackedSet, place_of
-from train.engine import checkpoint, flags
-from train.engine.device import allow_tf32, precision, usable_device
-from train.engine.evaluator import Score, evaluate, total
-from train.engine.start import check_fits
-from train.engine.suites import SuiteScore, read_suites, suite_score
+from train.device import allow_tf32, precision, usable_device
+from train.evaluator import Score, evaluate, total
 from train.generate import load
-from train.model import lora
+from train.start import check_fits
+from train.suites import SuiteScore, read_suites, suite_score
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

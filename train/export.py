@@ -14,10 +14,9 @@ from datakit.config import option
 from datakit.errors import InputError, ModelError, UsageError
 from datakit.manifest import tokenizer_file
 from datakit.pack.chat import ChatTokenizer, RenderError
-from train.engine import checkpoint, flags
+from train import checkpoint, flags, gguf, hf
+from train.batching import stop_ids_of
 from train.generate import load
-from train.model import gguf, hf
-from train.model.batching import stop_ids_of
 
 DTYPES = {"fp32": "float32", "bf16": "bfloat16", "fp16": "float16"}
 

@@ -18,12 +18,11 @@ import torch
 from datakit.config import option, section
 from datakit.errors import ConfigError, InputError, ModelError, UsageError
 from datakit.pack.chat import ChatTokenizer
-from train.engine import checkpoint, flags
-from train.engine.device import allow_tf32, usable_device
-from train.model import hf, lora
-from train.model.batching import answers, prompt_ids, stream_text
-from train.model.decoder import CausalLM
-from train.model.sample import SampleConfig
+from train import checkpoint, flags, hf, lora
+from train.batching import answers, prompt_ids, stream_text
+from train.device import allow_tf32, usable_device
+from train.model import CausalLM
+from train.sample import SampleConfig
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -28,22 +28,21 @@ from datakit.config import option, section, sha256_file
 from datakit.errors import ConfigError, InputError, UsageError
 from datakit.pack.chat import ChatTokenizer
 from datakit.pack.format import Header
+from train import flags, hf, lora
+from train.batching import Job, Sampling, prompt_ids, stop_ids_of, stream
 from train.data.batches import Batch, StepStream, flat_packet
 from train.data.order import Int64, by_size
 from train.data.packed import Mixture, PackedSet
+from train.device import autocast, usable_device
 from train.dpo import packed_rows
-from train.engine import flags
-from train.engine.device import autocast, usable_device
-from train.engine.evaluator import untouched
-from train.engine.loop import LossSum, Trainer
-from train.engine.rewards import FIELDS, Reward, needed, reward_of
-from train.engine.start import RunConfig, configured, finish, prepare
+from train.evaluator import untouched
 from train.generate import load, prompt_rows
-from train.model import hf, lora
-from train.model.batching import Job, Sampling, prompt_ids, stop_ids_of, stream
-from train.model.decoder import CausalLM
-from train.model.loss import ChunkedConfig, label_states, token_log_probs
-from train.model.sample import SampleConfig
+from train.loop import LossSum, Trainer
+from train.loss import ChunkedConfig, label_states, token_log_probs
+from train.model import CausalLM
+from train.rewards import FIELDS, Reward, needed, reward_of
+from train.sample import SampleConfig
+from train.start import RunConfig, configured, finish, prepare
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -19,16 +19,16 @@ from torch import Tensor
 
 from datakit.config import option, section
 from datakit.errors import ConfigError
+from train import flags
 from train.data.batches import Batch, flat_packet
 from train.data.order import Int64
 from train.data.packed import Mixture
+from train.device import usable_device
 from train.dpo import Reference, log_probs, reference_of
-from train.engine import flags
-from train.engine.device import usable_device
-from train.engine.loop import LossSum
-from train.engine.start import RunConfig, configured, finish, open_data, prepare
-from train.model.decoder import CausalLM
-from train.model.loss import ChunkedConfig
+from train.loop import LossSum
+from train.loss import ChunkedConfig
+from train.model import CausalLM
+from train.start import RunConfig, configured, finish, open_data, prepare
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -14,9 +14,8 @@ import torch
 
 from datakit.config import option
 from datakit.errors import InputError, ModelError, UsageError
-from train.engine import checkpoint, flags
-from train.model import hf, lora
-from train.model.decoder import CausalLM
+from train import checkpoint, flags, hf, lora
+from train.model import CausalLM
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -8,9 +8,9 @@ With conversations, every token is a label, also user turns and template tokens.
 import sys
 from collections.abc import Sequence
 
-from train.engine import flags
-from train.engine.start import configured, finish, open_data, prepare
+from train import flags
 from train.sft import SftConfig, objective
+from train.start import configured, finish, open_data, prepare
 
 
 def main(argv: Sequence[str], prog: str = "python -m train.pretrain") -> int:

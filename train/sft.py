@@ -14,13 +14,11 @@ from torch import Tensor
 
 from datakit.config import option, section
 from datakit.errors import ConfigError
+from train import flags
 from train.data.batches import Batch
-from train.engine import flags
-from train.engine.device import usable_device
-from train.engine.loop import Loss
-from train.engine.start import RunConfig, configured, finish, prepare
-from train.model.decoder import CausalLM
-from train.model.loss import (
+from train.device import usable_device
+from train.loop import Loss
+from train.loss import (
     DENSE_SHARE,
     ChunkedConfig,
     FusedLoss,
@@ -29,6 +27,8 @@ from train.model.loss import (
     label_states,
     liger_loss,
 )
+from train.model import CausalLM
+from train.start import RunConfig, configured, finish, prepare
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -34,7 +34,7 @@ import datakit.pack.chat as chat
 import datakit.read.find as find_module
 import datakit.read.streams as streams
 import datakit.storage as storage
-import train.engine.flags as flags
+import train.flags as flags
 from datakit.config import option
 from datakit.dedup.embedding import model_files
 from datakit.dedup.stage import Dedup, DedupConfig

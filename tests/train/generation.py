@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
-from train.model.batching import jobs_of, stream
-from train.model.decoder import CausalLM
-from train.model.sample import SampleConfig
+from train.batching import jobs_of, stream
+from train.model import CausalLM
+from train.sample import SampleConfig
 
 
 def generate(

@@ -10,12 +10,12 @@ import torch
 
 from datakit.errors import ConfigError, ModelError, UsageError
 from train import distill, sft
+from train.attention import masked_attention
 from train.data.batches import Batch, DataConfig, StepStream
 from train.data.packed import PackedSet
 from train.distill import DistillLoss, TeacherConfig
-from train.model.attention import masked_attention
-from train.model.decoder import PRESETS, CausalLM
-from train.model.loss import StatesConfig
+from train.loss import StatesConfig
+from train.model import PRESETS, CausalLM
 
 SMALL = replace(PRESETS["tiny"], vocab_size=300, hidden_size=32, num_layers=2, head_dim=8, intermediate_size=48)
 
@@ -125,7 +125,7 @@ def student(manifest: Path, init: Path, out: Path, *more: str) -> list[dict]:
 @pytest.fixture(scope="module")
 def narrow(manifest: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A student of another width, as a folder."""
-    from train.model.hf import write_model
+    from train.hf import write_model
 
     folder = tmp_path_factory.mktemp("narrow")
     data = PackedSet.open_all(manifest)[0]
@@ -175,7 +175,7 @@ def test_the_map_of_hidden_states_is_resumed_and_no_part_of_the_model(
     student(manifest, narrow, tmp_path / "parts", *options, "--stop-at", "3")
     place = tmp_path / "parts" / "checkpoints" / "step_00000003"
     assert (place / "beside.safetensors").is_file()
-    from train.model.hf import read_model
+    from train.hf import read_model
 
     assert read_model(place).hidden_map is None
     assert distill.main(["--resume", "--out", str(tmp_path / "parts")]) == 0
@@ -197,7 +197,7 @@ def test_splitting_a_step_changes_nothing(manifest: Path, teacher: Path, narrow:
 def test_a_teacher_of_another_tokenizer_or_a_smaller_vocabulary_is_refused(
     manifest: Path, pack: Callable, random_rows: Callable, narrow: Path, tmp_path: Path
 ) -> None:
-    from train.model.hf import write_model
+    from train.hf import write_model
 
     data = PackedSet.open_all(manifest)[0]
     other = tmp_path / "other"

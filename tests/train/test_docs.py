@@ -3,9 +3,9 @@ from pathlib import Path
 
 import pytest
 
-from train.engine.optim import OptimConfig
-from train.engine.start import SizesConfig
-from train.model.experts import MoeConfig
+from train.experts import MoeConfig
+from train.optim import OptimConfig
+from train.start import SizesConfig
 
 PAGE = Path(__file__).parents[2] / "docs" / "model.md"
 

@@ -10,15 +10,13 @@ import torch
 import torch.nn.functional as F  # noqa: N812
 
 from datakit.errors import InputError
-from train import dpo, sft
+from train import dpo, flags, hf, sft
+from train.attention import masked_attention
 from train.data.batches import DataConfig, StepStream
 from train.data.packed import Mixture, PackedSet
 from train.dpo import DpoLoss, PairConfig, pair_losses
-from train.engine import flags
-from train.model import hf
-from train.model.attention import masked_attention
-from train.model.decoder import CausalLM
-from train.model.loss import ChunkedConfig, row_log_probs
+from train.loss import ChunkedConfig, row_log_probs
+from train.model import CausalLM
 
 BETA = 0.3
 
@@ -70,7 +68,7 @@ def run(manifest: Path, start: Path, out: Path, *more: str) -> list[dict]:
 def by_hand(model: CausalLM, ids: list[int], places: list[int]) -> float:
     """The log-probability of one sequence's labels, from the logits of that sequence alone."""
     bounds, positions = torch.tensor([[0, len(ids)]]), torch.arange(len(ids))[None]
-    from train.model.attention import Segments
+    from train.attention import Segments
 
     attend = masked_attention(Segments.of(bounds.numpy(), len(ids)))
     logits = model.lm_head(model(torch.tensor([ids]), positions, attend))[0].log_softmax(-1)

@@ -13,11 +13,10 @@ from datakit.config import sha256_file
 from datakit.errors import DatakitError, InputError, UsageError
 from datakit.manifest import load, save
 from train import eval as evaluation
-from train import sft
+from train import hf, lora, sft
 from train.data.batches import DataConfig, StepStream
 from train.data.packed import PackedSet
-from train.engine.evaluator import FILE_BITS, Score, evaluate, total
-from train.model import hf, lora
+from train.evaluator import FILE_BITS, Score, evaluate, total
 
 
 @pytest.fixture(scope="module")

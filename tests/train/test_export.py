@@ -10,11 +10,11 @@ from safetensors.torch import load_file
 
 from datakit.errors import InputError, ModelError
 from datakit.pack.chat import ChatTokenizer
+from train import hf
+from train.batching import stop_ids_of
 from train.export import ExportConfig, export, modelfile, ollama_template
 from train.generate import load
-from train.model import hf
-from train.model.batching import stop_ids_of
-from train.model.decoder import CausalLM, ModelConfig
+from train.model import CausalLM, ModelConfig
 
 SMALL = ModelConfig(
     vocab_size=320,

@@ -13,10 +13,10 @@ import torch
 
 from datakit.errors import ConfigError, InputError, ModelError, UsageError
 from tests.train.generation import generate
+from train.attention import Segments, masked_attention
 from train.generate import GenerateConfig, Generator, load, main, prompt_rows
-from train.model.attention import Segments, masked_attention
-from train.model.decoder import CausalLM
-from train.model.sample import SampleConfig
+from train.model import CausalLM
+from train.sample import SampleConfig
 from train.sft import main as sft
 
 

@@ -13,12 +13,12 @@ import torch
 from datakit.errors import ConfigError, InputError
 from train import grpo
 from train.data.batches import flat_packet
-from train.engine.rewards import answer_in, reward_of
-from train.engine.sandbox import passes
 from train.grpo import GrpoLoss, Rollout, RolloutConfig, advantages, token_losses
-from train.model.decoder import PRESETS, CausalLM
-from train.model.hf import write_model
-from train.model.loss import ChunkedConfig
+from train.hf import write_model
+from train.loss import ChunkedConfig
+from train.model import PRESETS, CausalLM
+from train.rewards import answer_in, reward_of
+from train.sandbox import passes
 
 LOW, HIGH, BETA, LONGEST = 0.2, 0.28, 0.04, 9
 
@@ -69,7 +69,7 @@ def test_log_probabilities_of_tokens_are_those_of_the_sequence_alone_at_the_temp
     expected = []
     for ids, begin in zip(sequences, begins, strict=True):
         one = flat_packet([ids.numpy()], [torch.arange(len(ids) - 1).numpy()], torch.zeros(1).numpy(), 0, 1).to("cpu")
-        from train.model.attention import masked_attention
+        from train.attention import masked_attention
 
         logits = model.lm_head(model(one.ids_BT, one.segments.positions_BT, masked_attention(one.segments)))[0]
         expected.append((logits / 0.7).log_softmax(-1)[torch.arange(begin - 1, len(ids) - 1), ids[begin:]])

@@ -14,7 +14,7 @@ from train.data.batches import DataConfig, StepStream
 from train.data.packed import Mixture
 from train.dpo import log_probs, packed_rows
 from train.kto import JudgedConfig, KtoLoss, answer_losses
-from train.model.decoder import PRESETS, CausalLM
+from train.model import PRESETS, CausalLM
 
 Row = list[tuple[list[int], list[int]]]
 

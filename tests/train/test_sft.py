@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from train.engine import flags
+from train import flags
 from train.sft import main
 
 LINE = re.compile(

@@ -23,10 +23,10 @@ from torch.utils.data import IterableDataset
 
 from datakit.config import option
 from datakit.errors import ConfigError, IntegrityError
+from train.attention import Groups, Segments, arrange_batches, numbers_in
 from train.data.order import Int64, MicroBatch, Split, StepPlan
 from train.data.packed import VERIFY_HELP, Mixture, PackedSet, mixture
-from train.model.attention import Groups, Segments, arrange_batches, numbers_in
-from train.model.loss import IGNORED
+from train.loss import IGNORED
 
 
 @dataclass(frozen=True, slots=True)

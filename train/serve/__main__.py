@@ -2,7 +2,7 @@
 
 import sys
 
-from train.engine import flags
+from train import flags
 from train.serve import main
 
 if __name__ == "__main__":

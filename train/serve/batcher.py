@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from torch import Tensor
 
 from datakit.errors import ConfigError
-from train.model.batching import Engine, Job, Sampling, Token
-from train.model.decoder import CausalLM
+from train.batching import Engine, Job, Sampling, Token
+from train.model import CausalLM
 
 log = logging.getLogger(__name__)
 

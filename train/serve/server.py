@@ -27,7 +27,7 @@ from starlette.types import ASGIApp
 
 from datakit.errors import UsageError
 from datakit.pack.answer_parts import AnswerPart, forced
-from train.engine import flags
+from train import flags
 from train.serve.guard import LOOPBACK, Guard, PatientProtocol
 from train.serve.requests import ChatRequest, CompletionRequest, ErrorBody, Generation, TokenizeRequest, Tool
 from train.serve.service import ApiError, Choice, Delta, ServeConfig, Service

@@ -18,11 +18,11 @@ from datakit.config import option
 from datakit.errors import ConfigError
 from datakit.pack.answer_parts import KEPT, AnswerPart, AnswerParts, Form, form_of, thinks_first
 from datakit.pack.chat import ChatTokenizer, RenderError
-from train.engine.device import usable_device
+from train.batching import Job, Token, stop_ids_of
+from train.device import usable_device
 from train.generate import load
-from train.model.batching import Job, Token, stop_ids_of
-from train.model.decoder import CausalLM
-from train.model.sample import SampleConfig, TextStream
+from train.model import CausalLM
+from train.sample import SampleConfig, TextStream
 from train.serve.batcher import Batcher, QueueFullError, RequestSampling
 from train.serve.requests import ChatMessage, Generation, Tool
 

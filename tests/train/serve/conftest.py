@@ -17,9 +17,9 @@ import torch
 import torch.nn.functional as F  # noqa: N812
 
 from datakit.pack.chat import ChatTokenizer
-from train.model import hf
-from train.model.attention import Segments, masked_attention
-from train.model.decoder import CausalLM, ModelConfig
+from train import hf
+from train.attention import Segments, masked_attention
+from train.model import CausalLM, ModelConfig
 
 pytest.importorskip("fastapi", reason="the extra `serve` is not installed")
 

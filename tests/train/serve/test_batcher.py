@@ -6,9 +6,9 @@ import time
 import pytest
 import torch
 
-from train.model.batching import Job, Sampling, Token
-from train.model.decoder import CausalLM, ModelConfig
-from train.model.sample import SampleConfig
+from train.batching import Job, Sampling, Token
+from train.model import CausalLM, ModelConfig
+from train.sample import SampleConfig
 from train.serve.batcher import Batcher, QueueFullError
 
 CONFIG = ModelConfig(

@@ -1,0 +1,118 @@
+"""Kernels for CUDA: here their refusals, what of them runs without, and, where there is CUDA, their equality."""
+
+import importlib.util
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+import torch.nn.functional as F  # noqa: N812
+
+from datakit.errors import ConfigError
+from train.attention import ATTENTIONS, Scores, Segments, flex_attention, masked_attention, sequence_bounds
+from train.loss import head_loss, liger_loss, over_labels
+from train.model import SoftcappedHead
+from train.sft import LabelConfig
+from train.sft import main as sft
+
+CUDA = pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
+SEGMENTS = Segments.of([[0, 5, 20], [0, 17], [0, 0]], 32)
+
+
+def qkv(device: str, dtype: torch.dtype) -> list[torch.Tensor]:
+    generator = torch.Generator().manual_seed(0)
+    return [torch.randn(3, 32, h, 16, generator=generator).to(device, dtype).requires_grad_() for h in (4, 2, 2)]
+
+
+@pytest.mark.filterwarnings("ignore:flex_attention called without")
+def test_flex_attention_is_the_masked_reference() -> None:
+    q, k, v = (x.detach() for x in qkv("cpu", torch.float32))
+    found, expected = (make(SEGMENTS)(q, k, v, Scores()) for make in (flex_attention, masked_attention))
+    real = SEGMENTS.sequence_BT > 0
+    torch.testing.assert_close(found[real], expected[real], atol=1e-5, rtol=1e-4)
+    assert found.isfinite().all()
+
+
+def test_bounds_of_sequences_cover_every_position_once() -> None:
+    bounds, longest = sequence_bounds(SEGMENTS)
+    # rows of 32: two sequences and padding, one and padding, padding alone; one sequence without a position is left
+    assert bounds.tolist() == [0, 5, 20, 32, 49, 64, 96]
+    assert bounds.dtype == torch.int32 and longest == 32
+
+
+@CUDA
+@pytest.mark.parametrize("name", ["flex", "varlen"])
+def test_cudas_attention_is_the_masked_reference(name: str) -> None:
+    segments, grads = SEGMENTS.to("cuda"), []
+    real = segments.sequence_BT > 0
+    for make in (ATTENTIONS[name], masked_attention):
+        inputs = qkv("cuda", torch.bfloat16)
+        out = make(segments)(*inputs, Scores())[real].float()
+        grads.append([out, *torch.autograd.grad(out.square().sum(), inputs)])
+    for found, expected in zip(*grads, strict=True):
+        torch.testing.assert_close(found.float(), expected.float(), atol=3e-2, rtol=3e-2)
+
+
+@CUDA
+@pytest.mark.parametrize("softcap", [0.0, 4.0])
+def test_a_fused_loss_is_the_plain_one(softcap: float) -> None:
+    if importlib.util.find_spec("liger_kernel") is None:
+        pytest.skip("liger-kernel is not installed")
+    generator = torch.Generator().manual_seed(0)
+    head = SoftcappedHead(64, 300, softcap) if softcap else torch.nn.Linear(64, 300, bias=False)
+    head = head.to("cuda", torch.bfloat16)
+    hidden = torch.randn(40, 64, generator=generator).to("cuda", torch.bfloat16).requires_grad_()
+    targets = torch.randint(0, 300, (40,), generator=generator).cuda()
+    found = []
+    for loss in (liger_loss(torch.device("cuda")), head_loss):
+        total, count = loss(hidden, head, targets)
+        found.append([total, *torch.autograd.grad(total, (hidden, head.weight))])
+        assert count == 40
+    for one, other in zip(*found, strict=True):
+        torch.testing.assert_close(one.float(), other.float(), atol=3e-2, rtol=2e-2)
+
+
+def test_what_surrounds_a_kernel_gives_it_the_softcap_and_keeps_empty_batches_from_it() -> None:
+    def kernel(softcap: float | None) -> Callable[..., torch.Tensor]:
+        def loss(weight: torch.Tensor, hidden: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
+            logits = hidden @ weight.T
+            logits = softcap * torch.tanh(logits / softcap) if softcap else logits
+            return F.cross_entropy(logits, targets, reduction="sum")
+
+        return loss
+
+    hidden = torch.randn(9, 16, requires_grad=True)
+    for head in (SoftcappedHead(16, 20, 2.0), torch.nn.Linear(16, 20, bias=False)):
+        found, count = over_labels(kernel)(hidden, head, torch.arange(9))
+        torch.testing.assert_close(found, head_loss(hidden, head, torch.arange(9))[0])
+        assert count == 9
+    total, count = over_labels(kernel)(hidden[:0], head, torch.arange(0))
+    total.backward()
+    assert (total.item(), count) == (0, 0)
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="has CUDA")
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        (["--attention", "flex"], "--attention flex is a CUDA kernel"),
+        (["--attention", "varlen"], "--attention varlen is a CUDA kernel"),
+    ],
+)
+def test_kernels_for_cuda_are_refused_before_anything_begins(
+    manifest: Path, tmp_path: Path, flags: list[str], message: str
+) -> None:
+    with pytest.raises(ConfigError, match=message):
+        sft(["--manifest", str(manifest), "--preset", "tiny", "--out", str(tmp_path / "run"), *flags])
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="has CUDA")
+def test_ligers_loss_falls_back_to_the_plain_one_with_a_line(capsys: pytest.CaptureFixture[str]) -> None:
+    assert liger_loss(torch.device("cpu")) is None
+    assert "needs CUDA: the plain loss, which has the same value, is used" in capsys.readouterr().out
+
+
+def test_a_chunk_of_a_fused_loss_is_refused() -> None:
+    with pytest.raises(ConfigError, match="loss_chunk is only for head_loss plain"):
+        LabelConfig(loss_chunk=4, head_loss="liger")

@@ -1,0 +1,135 @@
+"""Looking at a run while it trains: true numbers, and no trace of it in what is trained."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+
+from datakit.errors import InputError, ManifestError, UsageError
+from train import eval as evaluation
+from train import hf, lora, sft
+from train.evaluator import untouched
+from train.generate import GenerateConfig, Generator
+from train.sample import SampleConfig
+
+
+@pytest.fixture(scope="module")
+def split(pack: Callable, random_rows: Callable) -> Path:
+    return pack(random_rows(30, 64), seq_len=64, validation=random_rows(9, 64, seed=5))
+
+
+def train(manifest: Path, out: Path, *more: str) -> list[float]:
+    plain = ["--manifest", str(manifest), "--out", str(out), "--preset", "tiny", "--steps", "6", "--threads", "1"]
+    assert sft.main([*plain, "--batch-rows", "4", "--save-every", "2", "--keep-checkpoints", "0", *more]) == 0
+    return [json.loads(line)["loss"] for line in (out / "metrics.jsonl").read_text().splitlines()]
+
+
+def looks(out: Path) -> list[dict]:
+    return [json.loads(line) for line in (out / "eval.jsonl").read_text().splitlines()]
+
+
+@pytest.fixture(scope="module")
+def prompts(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    file = tmp_path_factory.mktemp("prompts") / "prompts.txt"
+    file.write_text("the cat sat\n\nhello\n")
+    return file
+
+
+@pytest.fixture(scope="module")
+def watched(split: Path, prompts: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[float]]:
+    out = tmp_path_factory.mktemp("watched") / "run"
+    options = ["--eval-every", "4", "--sample-prompts", str(prompts), "--sample-temperature", "1"]
+    return out, train(split, out, *options, "--sample-tokens", "9")
+
+
+@pytest.mark.parametrize("options", [["--dtype", "fp32"], ["--dtype", "bf16", "--num-experts", "4"]])
+def test_looking_changes_nothing_of_the_training(split: Path, prompts: Path, tmp_path: Path, options: list) -> None:
+    blind = train(split, tmp_path / "blind", *options)
+    looking = [
+        "--eval-every",
+        "2",
+        "--sample-prompts",
+        str(prompts),
+        "--sample-temperature",
+        "1",
+        "--sample-tokens",
+        "8",
+    ]
+    assert train(split, tmp_path / "seeing", *options, *looking) == blind
+    states = [tmp_path / name / "checkpoints" / "step_00000006" for name in ("blind", "seeing")]
+    for name in ("model.safetensors", "optimizer.safetensors", "rng.safetensors"):
+        assert (states[0] / name).read_bytes() == (states[1] / name).read_bytes()
+
+
+def test_the_loss_is_that_of_train_eval_on_the_checkpoint(watched: tuple[Path, list[float]], split: Path) -> None:
+    out, _ = watched
+    assert [r["step"] for r in looks(out)] == [4, 6]  # every fourth step, and the last
+    for record in looks(out):
+        folder = out / "checkpoints" / f"step_{record['step']:08d}"
+        options = {"model": str(folder), "manifest": str(split), "split": "validation", "dtype": "auto"}
+        (score,) = evaluation.scores(evaluation.EvalConfig(**options)).values()
+        assert (record["label_tokens"], record["loss"]) == (score.labels, score.loss)
+        assert record["sources"] == {"file 0": score.record()}
+
+
+def test_the_samples_are_the_models_answers(watched: tuple[Path, list[float]]) -> None:
+    out, _ = watched
+    sample = SampleConfig(max_new_tokens=9, temperature=1.0)
+    generator = Generator.of(GenerateConfig(checkpoint=str(out), prompt="-", sample=sample))
+    asked = ["the cat sat", "hello"]
+    answers = generator.answers([generator.prompt_of(p) for p in asked])
+    expected = [{"prompt": p, "completion": a} for p, a in zip(asked, answers, strict=True)]
+    assert looks(out)[-1]["samples"] == expected
+
+
+def test_the_log_tells_each_source_and_sample(split: Path, tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
+    (tmp_path / "p.txt").write_text("hello\n")
+    options = ["--eval-every", "3", "--eval-rows", "4", "--sample-tokens", "8"]
+    train(split, tmp_path / "run", *options, "--sample-prompts", str(tmp_path / "p.txt"))
+    lines = [line for line in capsys.readouterr().out.splitlines() if line.startswith(("[eval]", "[sample]"))]
+    assert [line.split()[:3] for line in lines[::2]] == [["[eval]", f"step={s}", "source=all"] for s in (3, 6)]
+    assert lines[1].startswith('[sample] step=3 "hello" -> "')
+    everything = train(split, tmp_path / "all", "--eval-every", "6") and looks(tmp_path / "all")[0]
+    assert looks(tmp_path / "run")[-1]["label_tokens"] < everything["label_tokens"]
+
+
+def test_a_resumed_run_keeps_its_habits_and_repeats_no_record(split: Path, tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    train(split, out, "--eval-every", "2", "--stop-at", "3")
+    assert [r["step"] for r in looks(out)] == [2, 3]
+    (out / "checkpoints" / "step_00000003" / "model.safetensors").unlink()
+    assert sft.main(["--resume", "--out", str(out)]) == 0
+    assert [r["step"] for r in looks(out)] == [2, 4, 6]
+
+
+def test_rows_that_do_not_fit_are_refused(
+    manifest: Path, split: Path, pack: Callable, random_rows: Callable, tmp_path: Path
+) -> None:
+    def refused(error: type, words: str, *more: str, on: Path = split) -> None:
+        with pytest.raises(error, match=words):
+            train(on, tmp_path / "run", *more)
+        assert not (tmp_path / "run").exists()
+
+    refused(InputError, "no validation split", "--eval-every", "2", on=manifest)
+    refused(UsageError, "--eval-every", "--eval-manifest", str(split))
+    pairs = pack(random_rows(4, 64), seq_len=64, rows_per_unit=2)
+    refused(InputError, "preference pairs", "--eval-every", "2", "--eval-manifest", str(pairs))
+    other = pack(random_rows(4, 64), seq_len=64, vocab_size=301)
+    refused(ManifestError, "vocab_size 301, and .* with 300", "--eval-every", "2", "--eval-manifest", str(other))
+    (tmp_path / "none.txt").write_text("\n")
+    refused(InputError, "has no prompts", "--eval-every", "2", "--sample-prompts", str(tmp_path / "none.txt"))
+    assert train(manifest, tmp_path / "run", "--eval-every", "6", "--eval-manifest", str(split))
+    assert looks(tmp_path / "run")[0]["label_tokens"] > 0
+
+
+def test_mode_and_generators_are_as_before(watched: tuple[Path, list[float]]) -> None:
+    model = lora.read(watched[0] / "checkpoints" / "step_00000006").train()
+    before = torch.get_rng_state()
+    with untouched(model):
+        torch.rand(5)
+        assert not model.training
+    assert model.training
+    assert torch.equal(torch.get_rng_state(), before)
+    assert hf.read_config(watched[0] / "checkpoints" / "step_00000006").num_layers == 4

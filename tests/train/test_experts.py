@@ -1,0 +1,179 @@
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+import torch
+
+from datakit.errors import ConfigError
+from train.attention import grouped_attention
+from train.data.batches import Batch, DataConfig, StepStream
+from train.data.packed import PackedSet
+from train.experts import Balance, MoE, MoeConfig
+from train.loop import LoopConfig, Trainer
+from train.lora import LoraConfig, attach
+from train.model import MLP, PRESETS, CausalLM
+from train.optim import OptimConfig
+from train.sft import LabelConfig, SftConfig, label_loss
+from train.start import prepare
+
+SMALL = replace(PRESETS["tiny"], vocab_size=300, num_layers=2, hidden_size=32, head_dim=8, intermediate_size=48)
+
+
+def first_batch(manifest: Path) -> Batch:
+    return next(iter(StepStream(PackedSet.open_all(manifest)[0], DataConfig(bucket_sizes=(80,)), seed=0)))[0]
+
+
+def trainer(manifest: Path, out: Path, batch_rows: int = 4, grad_accum: int = 1, steps: int = 3, **moe) -> Trainer:
+    config = SftConfig(
+        manifest=str(manifest), preset="tiny", optim=OptimConfig(lr=1e-3, warmup_steps=0),
+        data=DataConfig(batch_rows=batch_rows, grad_accum=grad_accum, bucket_sizes=(64,)),
+        loop=LoopConfig(out=str(out), dtype="fp32", steps=steps),
+        moe=MoeConfig(**{"num_experts": 4, "expert_size": 32} | moe),
+    )  # fmt: skip
+    return prepare(config, label_loss(LabelConfig()))
+
+
+def experts(inner_size: int, moe: MoeConfig, **differences: object) -> MoE:
+    """A layer of width 16 whose experts have this inner width."""
+    c = replace(SMALL, hidden_size=16, moe=replace(moe, expert_size=inner_size), **differences)
+    return MoE(c, partial(MLP, c))
+
+
+@pytest.mark.parametrize("norm_topk", [True, False])
+def test_a_token_is_the_weighted_sum_of_its_experts(norm_topk: bool) -> None:
+    moe = MoeConfig(num_experts=5, experts_per_token=2, norm_topk=norm_topk)
+    layer, x = experts(12, moe), torch.randn(3, 7, 16)
+    out = layer(x)
+    for row in range(3):
+        for t in range(7):
+            probs = layer.gate(x[row, t]).softmax(-1).tolist()
+            best = sorted(range(5), key=lambda e: -probs[e])[:2]
+            total = sum(probs[e] for e in best) if norm_topk else 1.0
+            expected = sum(probs[e] / total * layer.experts[e](x[row, t]) for e in best)
+            torch.testing.assert_close(out[row, t], expected, atol=1e-5, rtol=1e-4)
+
+
+def one_by_one(layer: MoE, x_ND: torch.Tensor) -> torch.Tensor:
+    """Each expert gathers its tokens and adds what it makes of them: the plainest way over whole tensors."""
+    weights_NA, chosen_NA = layer.gate(x_ND).softmax(-1).topk(layer.config.experts_per_token, -1)
+    out_ND = torch.zeros_like(x_ND)
+    for number, expert in enumerate(layer.experts):
+        token, place = (chosen_NA == number).nonzero(as_tuple=True)
+        share = (weights_NA / weights_NA.sum(-1, keepdim=True))[token, place, None]
+        out_ND = out_ND.index_add(0, token, expert(x_ND[token]) * share)
+    return out_ND
+
+
+@pytest.mark.parametrize("kind", [{}, {"activation": "gelu_tanh", "gated": False}])
+@pytest.mark.parametrize("tokens", [1, 50])  # with one token most experts have none
+def test_segments_and_one_product_for_all_experts_give_what_one_by_one_does(kind: dict, tokens: int) -> None:
+    """Value and all gradients; the product for all is what CUDA takes."""
+    layer = experts(24, MoeConfig(num_experts=5, experts_per_token=2), **kind)
+    found = []
+    for way in (one_by_one, "segmented", "grouped"):
+        x_ND = torch.randn(tokens, 16, generator=torch.Generator().manual_seed(1), requires_grad=True)
+        layer.zero_grad()
+        layer._can_group = lambda x_MD, way=way: way == "grouped"
+        out_ND = one_by_one(layer, x_ND) if way is one_by_one else layer(x_ND)
+        out_ND.square().sum().backward()
+        found.append([out_ND, x_ND.grad, *(p.grad.clone() for p in layer.parameters())])
+    for other in found[1:]:
+        for mine, expected in zip(other, found[0], strict=True):
+            torch.testing.assert_close(mine, expected, atol=1e-5, rtol=1e-5)
+
+
+def test_adapters_of_experts_are_not_passed_by() -> None:
+    model = CausalLM(replace(SMALL, moe=MoeConfig(num_experts=4, expert_size=16)))
+    layer = model.model.layers[0].mlp
+    on_gpu = SimpleNamespace(is_cuda=True, dtype=torch.bfloat16, device=torch.device("cpu"))
+    assert layer._can_group(on_gpu)
+    attach(model, LoraConfig(lora_rank=2), torch.Generator())
+    assert not layer._can_group(on_gpu)
+    assert type(layer.gate) is torch.nn.Linear, "the router has none, as PEFT understands `gate_proj`"
+
+
+def test_one_expert_that_all_tokens_take_is_the_plain_layer() -> None:
+    layer, x = experts(12, MoeConfig(num_experts=1)), torch.randn(3, 7, 16)
+    torch.testing.assert_close(layer(x), layer.experts[0](x))
+
+
+def test_the_balance_loss_is_transformers_when_the_step_before_was_like_this_one(manifest: Path) -> None:
+    pytest.importorskip("transformers")
+    from transformers.models.qwen3_moe.modeling_qwen3_moe import load_balancing_loss_func
+
+    batch = first_batch(manifest)
+    model = CausalLM(replace(SMALL, num_layers=1, moe=MoeConfig(num_experts=4, experts_per_token=2, expert_size=16)))
+    model.init_weights(torch.Generator().manual_seed(0))
+    balance = Balance(model, 1.0)
+    for _ in range(2):
+        model(batch.ids_BT, batch.segments.positions_BT, grouped_attention(batch.segments))
+        found = balance.loss(batch)
+        balance.finish(batch.labels, balance.counted().tolist())
+    probs = model.model.layers[0].mlp.routed[0]
+    mask = (batch.segments.sequence_BT > 0).long()
+    assert mask.min() == 0  # there is padding, which counts nowhere
+    expected = load_balancing_loss_func((probs.log(),), num_experts=4, top_k=2, attention_mask=mask)
+    assert found.item() / batch.labels == pytest.approx(expected.item(), rel=1e-5)
+
+
+def test_accumulation_changes_nothing_of_the_balance(pack: Callable, random_rows: Callable, tmp_path: Path) -> None:
+    manifest = pack(random_rows(21, 64), seq_len=64)
+    found = []
+    for batch_rows, grad_accum in ((7, 1), (1, 7)):
+        out = tmp_path / str(batch_rows)
+        one = trainer(manifest, out, batch_rows, grad_accum, balance_weight=1.0)
+        assert one.run() == 0
+        found.append((one, [json.loads(line) for line in (out / "metrics.jsonl").read_text().splitlines()]))
+    for whole, split in zip(found[0][1], found[1][1], strict=True):
+        for name in ("loss", "balance_loss", "busiest_expert"):
+            assert whole[name] == pytest.approx(split[name], rel=1e-4)
+    for a, b in zip(found[0][0].model.parameters(), found[1][0].model.parameters(), strict=True):
+        torch.testing.assert_close(a, b, atol=3e-5, rtol=1e-3)
+    assert found[0][0].balance.shares == found[1][0].balance.shares
+
+
+def test_the_balance_loss_draws_tokens_from_the_busiest_expert(manifest: Path) -> None:
+    batch = first_batch(manifest)
+    model = CausalLM(replace(SMALL, num_layers=1, moe=MoeConfig(num_experts=4, expert_size=16)))
+    model.init_weights(torch.Generator().manual_seed(1))
+    balance, (layer,) = Balance(model, 1.0), model.model.layers
+    probabilities = []
+    for _ in range(3):
+        model(batch.ids_BT, batch.segments.positions_BT, grouped_attention(batch.segments))
+        (loss := balance.loss(batch)).backward()
+        balance.finish(batch.labels, balance.counted().tolist())
+        probabilities.append(layer.mlp.routed[0][batch.segments.sequence_BT.flatten() > 0].mean(0))
+        with torch.no_grad():
+            layer.mlp.gate.weight -= 0.1 * layer.mlp.gate.weight.grad / loss
+        layer.mlp.gate.weight.grad = None
+    torch.testing.assert_close(probabilities[1], probabilities[0], atol=1e-5, rtol=0)  # nothing was known of the first
+    busiest = int(torch.tensor(balance.shares[0]).argmax())
+    assert balance.busiest() > 1.1 and probabilities[2][busiest] < probabilities[1][busiest]
+
+
+def test_the_router_of_the_first_step_is_drawn_nowhere(manifest: Path) -> None:
+    """Equal shares have no gradient: probabilities sum to one."""
+    model, batch = CausalLM(replace(SMALL, moe=MoeConfig(num_experts=4, expert_size=16))), first_batch(manifest)
+    model(batch.ids_BT, batch.segments.positions_BT, grouped_attention(batch.segments))
+    gates = [layer.mlp.gate.weight for layer in model.model.layers]
+    for grad in torch.autograd.grad(Balance(model, 1.0).loss(batch), gates):
+        assert grad.abs().max() < 1e-4
+
+
+def test_a_token_costs_the_operations_of_its_experts_alone() -> None:
+    def flops(**moe: int) -> float:
+        with torch.device("meta"):
+            return CausalLM(replace(SMALL, moe=MoeConfig(**moe))).flops_per_token(10)
+
+    router = 6 * 2 * 32 * 8
+    assert flops(num_experts=8, experts_per_token=2, expert_size=24) == pytest.approx(flops() + router)
+
+
+@pytest.mark.parametrize("values", [{"experts_per_token": 5}, {"experts_per_token": 0}, {"expert_size": -1}])
+def test_impossible_mixtures_are_refused(values: dict) -> None:
+    with pytest.raises(ConfigError):
+        MoeConfig(**{"num_experts": 4} | values)

@@ -1,0 +1,290 @@
+"""What goes wrong for real: killed while saving, a full disk, files that were damaged, weights that are no numbers."""
+
+import json
+import os
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+from safetensors.torch import load_file, save_file
+
+from datakit.errors import DatakitError, ManifestError, ModelError, UsageError
+from train import checkpoint, distill, flags, generate, sft
+from train import eval as evaluation
+
+STEPS = 6
+
+
+def options(manifest: Path, out: Path) -> list[str]:
+    plain = ["--manifest", str(manifest), "--out", str(out), "--preset", "tiny", "--steps", str(STEPS)]
+    return [*plain, "--batch-rows", "4", "--threads", "1", "--dtype", "fp32", "--save-every", "2"]
+
+
+def losses(out: Path) -> list[float]:
+    return [json.loads(line)["loss"] for line in (out / "metrics.jsonl").read_text().splitlines()]
+
+
+@pytest.fixture(scope="module")
+def whole(manifest: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("whole") / "run"
+    assert sft.main([*options(manifest, out), "--keep-checkpoints", "0"]) == 0
+    return out
+
+
+def assert_same(out: Path, expected: Path) -> None:
+    """Losses, and every tensor and number of the last checkpoint."""
+    assert losses(out) == losses(expected)
+    mine, theirs = (o / "checkpoints" / f"step_{STEPS:08d}" for o in (out, expected))
+    assert sorted(f.name for f in mine.iterdir()) == sorted(f.name for f in theirs.iterdir())
+    assert all((mine / f.name).read_bytes() == f.read_bytes() for f in theirs.glob("*.safetensors"))
+    assert (
+        json.loads((mine / "state.json").read_text())["loop"] == json.loads((theirs / "state.json").read_text())["loop"]
+    )
+
+
+HALF = ["--dtype", "fp16"]
+"""More to save: averages, and the scale of the loss."""
+
+
+@pytest.fixture(scope="module")
+def whole_half(manifest: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("half") / "run"
+    assert sft.main([*options(manifest, out), *HALF]) == 0
+    return out
+
+
+def killed_at(module: ModuleType, function: str, call: int, argv: list[str]) -> Callable[[], int]:
+    """`train.sft`, killed at the n-th call of a function."""
+
+    def body() -> int:
+        calls, whole = [], getattr(module, function)
+
+        def killing(*args: object) -> object:
+            calls.append(args)
+            if len(calls) == call:
+                os.kill(os.getpid(), signal.SIGKILL)
+            return whole(*args)
+
+        setattr(module, function, killing)
+        return sft.main(argv)
+
+    return body
+
+
+@pytest.mark.parametrize(
+    ("module", "function", "call", "more"),
+    [
+        (checkpoint, "save_file", 4, []),  # the second checkpoint's model is written, its generators are not
+        (checkpoint, "_flush", 19, []),  # all its files are written, some are on the disk
+        (checkpoint, "save_file", 3, HALF),  # its model is written, its optimizer is not
+        (checkpoint, "save_file", 4, ["--async-save", "--step-sleep-ms", "200"]),  # the training goes on meanwhile
+        (checkpoint, "_flush", 19, ["--async-save", "--step-sleep-ms", "200"]),
+    ],
+)
+def test_killed_while_saving_the_checkpoint_before_is_used(
+    whole: Path,
+    whole_half: Path,
+    manifest: Path,
+    tmp_path: Path,
+    forked: Callable,
+    module: ModuleType,
+    function: str,
+    call: int,
+    more: list[str],
+) -> None:
+    out = tmp_path / "run"
+    process = forked(killed_at(module, function, call, [*options(manifest, out), *more]))
+    assert process.wait() == -signal.SIGKILL, process.output()
+    names = sorted(p.name.split(".")[1] if p.name.startswith(".") else p.name for p in (out / "checkpoints").iterdir())
+    assert names == ["step_00000002", "step_00000004"]  # the second is under a name that begins with a dot
+    assert not (out / "checkpoints" / "step_00000004").exists()
+    assert sft.main(["--resume", "--out", str(out)]) == 0
+    assert_same(out, whole_half if more == HALF else whole)
+    assert not list((out / "checkpoints").glob(".*"))
+
+
+def test_a_disk_that_is_full_stops_the_run_with_its_reason_and_costs_no_checkpoint(
+    whole: Path, manifest: Path, tmp_path: Path, forked: Callable
+) -> None:
+    """The system itself refuses to let files grow, as on a full disk, from the first checkpoint on."""
+    out = tmp_path / "run"
+
+    def body() -> int:
+        sys.argv = ["train.sft", *options(manifest, out), "--step-sleep-ms", "50"]
+        return flags.guarded(sft.main)
+
+    process = forked(body)
+    process.until("saved")
+    resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (200_000, 200_000))
+    assert process.wait() == 1, process.output()
+    said = process.output()
+    assert "cannot write the checkpoint" in said and "free some space and continue with --resume" in said
+    assert "Traceback" not in said
+    names = [p.name for p in (out / "checkpoints").iterdir()]
+    assert len(names) == 1 and names[0] in ("step_00000002", "step_00000004")
+    assert sft.main(["--resume", "--out", str(out)]) == 0
+    assert losses(out) == losses(whole)
+
+
+FILL = """
+import subprocess, sys
+from pathlib import Path
+from train import sft
+from train import flags
+def mount(*options):
+    subprocess.run(["mount", *options, "tmpfs", "full"], check=True)
+Path("full").mkdir()
+mount("-t", "tmpfs", "-o", "size=15m")
+sys.argv[1:] = [*sys.argv[1:], "--out", "full/run"]
+assert flags.guarded(sft.main) == 1
+print("now with room", [p.name for p in Path("full/run/checkpoints").iterdir()], file=sys.stderr)
+mount("-o", "remount,size=1g")
+sys.argv.append("--resume")
+assert flags.guarded(sft.main) == 0
+subprocess.run(["cp", "-r", "full/run", "."], check=True)
+subprocess.run(["umount", "full"], check=True)
+"""
+
+
+@pytest.mark.campaign
+def test_a_file_system_that_runs_full_while_saving_is_a_clear_error_and_the_run_goes_on_after(
+    whole_half: Path, manifest: Path, tmp_path: Path
+) -> None:
+    """A real one in memory, with room for one checkpoint and the half of another."""
+    own = ["unshare", "--map-root-user", "--mount"]
+    (tmp_path / "try").mkdir()
+    tried = subprocess.run([*own, "mount", "-t", "tmpfs", "tmpfs", tmp_path / "try"], capture_output=True)
+    if tried.returncode:
+        pytest.skip("a file system cannot be mounted here")
+    command = [*own, sys.executable, "-c", FILL, *options(manifest, tmp_path)[:2], *options(manifest, tmp_path)[4:]]
+    done = subprocess.run([*command, *HALF], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert "step_00000004: cannot write the checkpoint (" in done.stderr and "free some space" in done.stderr
+    assert "now with room ['step_00000002']" in done.stderr and "Traceback" not in done.stderr
+    assert_same(tmp_path / "run", whole_half)
+
+
+LIMITED = """
+import resource, sys
+from train import sft
+from train import flags
+resource.setrlimit(resource.RLIMIT_DATA, (50 << 20, -1))
+sys.exit(flags.guarded(sft.main))
+"""
+
+
+def test_a_run_that_may_not_take_the_memory_it_needs_says_so_and_goes_on_with_less(
+    manifest: Path, tmp_path: Path
+) -> None:
+    """The system refuses memory at the start, or in the middle of the run."""
+    out = tmp_path / "run"
+    command = [sys.executable, "-m", "train.sft", *options(manifest, out)]
+    low = [sys.executable, "-c", LIMITED, *options(manifest, out)]
+    limited = subprocess.run(low, capture_output=True, text=True)
+    assert limited.returncode == 1, limited.stderr
+    assert limited.stderr.startswith("error: out of memory: ") and limited.stderr.count("\n") == 1
+    assert not out.exists() or not (out / "checkpoints").exists()
+    process = subprocess.Popen([*command, "--steps", "200"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    for line in process.stdout:
+        if "saved" in line:
+            break
+    now = int(Path(f"/proc/{process.pid}/statm").read_text().split()[5]) * resource.getpagesize()
+    resource.prlimit(process.pid, resource.RLIMIT_DATA, (now // 2, now // 2))
+    _, said = process.communicate(timeout=120)
+    assert process.returncode == 1 and "error: out of memory: " in said and "Traceback" not in said, said
+    saved = checkpoint.steps(out / "checkpoints")
+    assert saved and checkpoint.check(saved[0]).step < 200
+    assert sft.main(["--resume", "--out", str(out), "--stop-at", str(checkpoint.check(saved[0]).step + 1)]) == 0
+
+
+def cut(file: Path) -> None:
+    os.truncate(file, file.stat().st_size // 2)
+
+
+def flip(file: Path) -> None:
+    data = bytearray(file.read_bytes())
+    data[-5] ^= 64
+    file.write_bytes(data)
+
+
+@pytest.mark.parametrize("spoil", [cut, flip, Path.unlink])
+@pytest.mark.parametrize("name", ["model.safetensors", "optimizer.safetensors", "rng.safetensors"])
+def test_a_damaged_checkpoint_is_passed_over(
+    whole: Path, manifest: Path, tmp_path: Path, spoil: Callable, name: str, capsys: pytest.CaptureFixture
+) -> None:
+    out = Path(shutil.copytree(whole, tmp_path / "run"))
+    spoil(out / "checkpoints" / "step_00000006" / name)
+    assert sft.main(["--resume", "--out", str(out)]) == 0
+    said = capsys.readouterr().out
+    assert f"step_00000006/{name}: missing or damaged" in said
+    assert f"resumed from {out}/checkpoints/step_00000004" in said
+    assert losses(out) == losses(whole)
+
+
+@pytest.mark.parametrize("spoil", [cut, flip, Path.unlink])
+def test_nothing_starts_from_a_damaged_model(whole: Path, manifest: Path, tmp_path: Path, spoil: Callable) -> None:
+    folder = Path(shutil.copytree(whole / "checkpoints" / "step_00000006", tmp_path / "model"))
+    spoil(folder / "model.safetensors")
+    fresh = ["--manifest", str(manifest), "--out", str(tmp_path / "out"), "--steps", "1"]
+    with pytest.raises(ModelError, match=r"cannot read the weights|changed or damaged since it was saved"):
+        sft.main([*fresh, "--init", str(folder)])
+    with pytest.raises(ModelError, match=str(folder)):
+        distill.main([*fresh, "--preset", "tiny", "--teacher", str(folder)])
+    with pytest.raises(ModelError, match=str(folder)):
+        generate.main(["--checkpoint", str(folder), "--prompt", "x"])
+    with pytest.raises(ModelError, match=str(folder)):
+        evaluation.main(["--model", str(folder), "--manifest", str(manifest)])
+    assert not (tmp_path / "out").exists()
+
+
+def test_weights_that_are_no_numbers_are_refused_by_tensor(whole: Path, manifest: Path, tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(whole / "checkpoints" / "step_00000006", tmp_path / "model"))
+    (folder / "state.json").unlink()  # so that only the weights themselves can tell
+    weights = load_file(folder / "model.safetensors")
+    weights["model.norm.weight"][3:5] = float("nan")
+    save_file(weights, folder / "model.safetensors")
+    with pytest.raises(ModelError, match=r"'model\.norm\.weight': 2 of 128 values are not finite"):
+        sft.main(["--manifest", str(manifest), "--out", str(tmp_path / "out"), "--init", str(folder), "--steps", "1"])
+
+
+def test_no_labels_at_all_is_refused(pack: Callable, tmp_path: Path) -> None:
+    manifest = pack([[([5, 6, 7, 8], [])]] * 3, seq_len=16)
+    with pytest.raises(ManifestError, match="no token is a label"):
+        sft.main(["--manifest", str(manifest), "--out", str(tmp_path / "out"), "--steps", "1"])
+
+
+def test_a_loss_that_is_no_number_leaves_the_rows_of_its_step_in_a_file(
+    manifest: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A learning rate that drives the weights to infinity, as users do."""
+    out = tmp_path / "run"
+    with pytest.raises(DatakitError, match=r"not finite, so the run stops .* also in .*not_finite_step_") as stopped:
+        sft.main([*options(manifest, out), "--lr", "1e30", "--max-grad-norm", "0", "--warmup-steps", "0"])
+    (place,) = out.glob("not_finite_step_*.json")
+    told = json.loads(place.read_text())
+    (rows,) = told["rows"]
+    assert rows["manifest"] == str(manifest)
+    assert rows["packed_rows"] and str(rows["packed_rows"]) in str(stopped.value)
+    assert all(key // 100 in rows["packed_rows"] for key in rows["row_keys"])
+    assert told["step"] > 1 and place.name == f"not_finite_step_{told['step']:08d}.json"
+    assert all(int(p.name[-8:]) < told["step"] for p in (out / "checkpoints").glob("step_*"))
+
+
+def test_of_two_runs_in_one_folder_the_second_is_refused_and_the_first_goes_on(
+    whole: Path, manifest: Path, tmp_path: Path, forked: Callable, capsys: pytest.CaptureFixture
+) -> None:
+    out = tmp_path / "run"
+    first = forked(lambda: sft.main([*options(manifest, out), "--step-sleep-ms", "200"]))
+    first.until("step=1 ")  # before its first checkpoint
+    for more in ([], ["--resume"]):
+        with pytest.raises(UsageError, match="another run is writing to this folder"):
+            sft.main([*options(manifest, out), *more])
+    assert first.wait() == 0, first.output()
+    assert_same(out, whole)
+    assert sft.main(["--resume", "--out", str(out)]) == 0

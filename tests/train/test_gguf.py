@@ -1,0 +1,275 @@
+"""GGUF files: what is in them, and what a real llama.cpp makes of them (where the packages are installed)."""
+
+import json
+import struct
+from collections.abc import Sequence
+from copy import deepcopy
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from tokenizers import Tokenizer, models, normalizers
+
+from datakit.errors import ModelError
+from datakit.pack.chat import ChatTokenizer
+from tests.train.generation import generate
+from train import gguf, hf
+from train.attention import Rope, Segments, masked_attention
+from train.experts import MoeConfig
+from train.export import main as export
+from train.model import PRESETS, CausalLM
+from train.sample import SampleConfig
+
+reader = pytest.importorskip("gguf", reason="GGUF files need the package gguf")
+SMALL = {
+    "vocab_size": 320, "hidden_size": 64, "intermediate_size": 96, "num_hidden_layers": 4, "num_attention_heads": 4,
+    "num_key_value_heads": 2, "max_position_embeddings": 256,
+}  # fmt: skip
+LLAMA3 = {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
+          "original_max_position_embeddings": 16}  # fmt: skip
+YARN = {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 16}
+LONG = {"rope_type": "longrope", "short_factor": [1.0, 1.1, 1.3, 1.4, 1.5, 1.6],
+        "long_factor": [1.0, 2.5, 9.0, 9.5, 10.0, 11.0]}  # fmt: skip
+GEMMA = {"head_dim": 32, "sliding_window": 9, "query_pre_attn_scalar": 11, "num_hidden_layers": 6}
+KINDS: dict[str, dict[str, Any]] = {
+    "LlamaConfig": {"tie_word_embeddings": True},
+    "LlamaConfig with biases": {"attention_bias": True, "mlp_bias": True, "rope_theta": 5e5},
+    "LlamaConfig llama3": {"rope_scaling": LLAMA3},
+    "LlamaConfig yarn": {"rope_scaling": YARN},
+    "LlamaConfig linear": {"rope_scaling": {"type": "linear", "factor": 3.0}},
+    "MistralConfig": {"sliding_window": None},
+    "MistralConfig windows": {"sliding_window": 9},
+    "Qwen2Config": {"tie_word_embeddings": False},
+    "Qwen3Config": {"head_dim": 32},
+    "Qwen3Config yarn": {"head_dim": 32, "rope_scaling": YARN},
+    "Qwen3MoeConfig": {
+        "head_dim": 32, "num_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 32, "norm_topk_prob": True,
+    },
+    "Gemma2Config": GEMMA | {"attn_logit_softcapping": 2.0, "final_logit_softcapping": 1.5},
+    "Gemma3TextConfig": GEMMA | {"rope_scaling": {"rope_type": "linear", "factor": 8.0}},
+    "Gemma3TextConfig of another pattern": GEMMA | {"sliding_window_pattern": 3},
+    "Phi3Config": {"pad_token_id": 0},
+    "Phi3Config longrope": {
+        "pad_token_id": 0, "rope_scaling": LONG, "partial_rotary_factor": 0.75,
+        "original_max_position_embeddings": 256, "max_position_embeddings": 512,
+    },
+    "Olmo2Config": {},
+    "Olmo3Config": {"sliding_window": 9},
+    "Olmo3Config yarn": {"sliding_window": 9, "rope_scaling": YARN},
+    "SmolLM3Config": {"tie_word_embeddings": True, "pad_token_id": 0},
+    "GraniteConfig": {
+        "embedding_multiplier": 12.0, "residual_multiplier": 0.22, "attention_multiplier": 0.1, "logits_scaling": 4.0,
+    },
+    "GPT2Config": {"num_key_value_heads": 4, "n_inner": 96},
+}  # fmt: skip
+
+
+@pytest.fixture
+def folder(request: pytest.FixtureRequest, tmp_path: Path, tokenizer_folder: Path) -> Path:
+    """A folder with a random model of transformers', none of whose parameters is at its start value."""
+    transformers = pytest.importorskip("transformers")
+    settings = SMALL | deepcopy(KINDS[request.param])  # transformers changes what it is given
+    config = getattr(transformers, request.param.split()[0])(**settings)
+    torch.manual_seed(0)
+    model = transformers.AutoModelForCausalLM.from_config(config)
+    for name, p in model.named_parameters():
+        if "norm" in name or name.endswith("bias"):
+            p.data += torch.randn_like(p) * 0.3
+        elif p.ndim > 1:  # large enough that soft caps, windows and positions show
+            p.data *= 4
+    model.float().save_pretrained(tmp_path / "model")
+    spec = json.loads((tokenizer_folder / "tokenizer.json").read_text())
+    texts = sorted(spec["model"]["vocab"], key=spec["model"]["vocab"].get)
+    words = [
+        *texts[:3],
+        "q",
+        "z",
+        "qz",
+        *(f"q{i}q" for i in range(6, len(texts))),
+    ]  # llama.cpp leaves parts of characters out of its list
+    spec["model"] |= {"vocab": {word: i for i, word in enumerate(words)}, "merges": [["q", "z"]]}
+    with_tokenizer(tmp_path / "model", tokenizer_folder)
+    (tmp_path / "model" / "tokenizer.json").write_text(json.dumps(spec))
+    return tmp_path / "model"
+
+
+def with_tokenizer(folder: Path, tokenizer: Path) -> Path:
+    for name in ("tokenizer.json", "tokenizer_config.json"):
+        (folder / name).write_bytes((tokenizer / name).read_bytes())
+    return folder
+
+
+def exported(folder: Path, out: Path, *more: str) -> Path:
+    assert export(["--checkpoint", str(folder), "--output", str(out), "--to", "gguf", *more]) == 0
+    return out / "model.gguf"
+
+
+STOPS = frozenset({0, 2})
+"""The ids of <|endoftext|> and <|im_end|>."""
+
+
+def said(file: Path, prompts: Sequence[list[int] | str], count: int) -> list[list[tuple[int, float]]]:
+    """What llama.cpp answers to prompts (ids or text), greedily, in fp32: ids with their log-probabilities."""
+    llama = pytest.importorskip("xllamacpp", reason="no llama.cpp here: pip install xllamacpp")
+    p = llama.CommonParams()
+    p.model.path, p.n_ctx, p.n_parallel, p.warmup, p.verbosity, p.n_gpu_layers = str(file), 256, 1, False, -1, 0
+    p.cpuparams.n_threads = p.cpuparams_batch.n_threads = 1
+    p.cache_type_k = p.cache_type_v = llama.ggml_type.GGML_TYPE_F32
+    p.flash_attn_type = llama.llama_flash_attn_type.LLAMA_FLASH_ATTN_TYPE_DISABLED
+    server = llama.Server(p)
+    wanted = {"n_predict": count, "temperature": 0.0, "top_k": 1, "logprobs": 1}
+    answers = [server.handle_completions(wanted | {"prompt": prompt}) for prompt in prompts]
+    tokens = [[(t["id"], t["logprob"]) for t in a["choices"][0]["logprobs"]["content"]] for a in answers]
+    return [one[:-1] if one[-1][0] in STOPS else one for one in tokens]
+
+
+def ours(folder: Path, prompts: Sequence[Sequence[int]], count: int) -> list[list[tuple[int, float]]]:
+    model = hf.read_model(folder).eval()
+    found = []
+    for prompt in prompts:
+        ids = generate(model, [prompt], STOPS, SampleConfig(max_new_tokens=count))[0]
+        whole = torch.tensor([[*prompt, *ids]])
+        segments = Segments.of([[0, whole.shape[1]]], whole.shape[1])
+        with torch.no_grad():
+            logits = model.lm_head(model(whole, segments.positions_BT, masked_attention(segments)))[0]
+        logp = logits.log_softmax(-1)[len(prompt) - 1 : -1].gather(1, torch.tensor(ids)[:, None])[:, 0]
+        found.append(list(zip(ids, logp.tolist(), strict=True)))
+    return found
+
+
+def equal(found: list[list[tuple[int, float]]], expected: list[list[tuple[int, float]]], apart: float = 2e-3) -> None:
+    assert [[i for i, _ in one] for one in found] == [[i for i, _ in one] for one in expected]
+    assert sum(map(len, expected)) >= 5
+    for one, other in zip(found, expected, strict=True):
+        assert one == [(i, pytest.approx(p, abs=apart)) for i, p in other]
+
+
+@pytest.mark.parametrize("folder", [name for name in KINDS if name != "MistralConfig windows"], indirect=True)
+def test_llama_cpp_gives_the_same_greedy_ids(folder: Path, tmp_path: Path) -> None:
+    prompts = torch.randint(3, 300, (2, 20), generator=torch.Generator().manual_seed(1)).tolist()
+    equal(said(exported(folder, tmp_path / "out"), prompts, 24), ours(folder, prompts, 24))
+
+
+def pieces_of(model: bytes) -> list[tuple[str, float, int]]:
+    """Text, score and kind of each piece of a SentencePiece model, which is a message of protobuf."""
+
+    def varint(at: int) -> tuple[int, int]:
+        value = shift = 0
+        while True:
+            byte, at = model[at], at + 1
+            value, shift = value | (byte & 127) << shift, shift + 7
+            if byte < 128:
+                return value, at
+
+    found, at = [], 0
+    while at < len(model) and model[at] == 0x0A:  # field 1, a message
+        size, at = varint(at + 1)
+        end, text, score, kind = at + size, "", 0.0, 1
+        while at < end:
+            field, at = varint(at)
+            if field == 0x0A:
+                length, at = varint(at)
+                text, at = model[at : at + length].decode(), at + length
+            elif field == 0x15:
+                (score,), at = struct.unpack("<f", model[at : at + 4]), at + 4
+            else:
+                kind, at = varint(at)
+        found.append((text, score, kind))
+    return found
+
+
+@pytest.fixture
+def stories(shared: Path, tmp_path: Path) -> Path:
+    """A trained Llama, whose SentencePiece tokenizer is written as a tokenizer.json."""
+    place, folder = shared / "models" / "stories260K", tmp_path / "stories"
+    if not place.is_dir():
+        pytest.skip(f"no model at {place}")
+    folder.mkdir()
+    for name in ("config.json", "model.safetensors"):
+        (folder / name).write_bytes((place / name).read_bytes())
+    pieces = pieces_of((place / "tok512.model").read_bytes())
+    vocab = {text: i for i, (text, *_) in enumerate(pieces)}
+    ranked = sorted((p for p in pieces if p[2] == 1), key=lambda p: -p[1])
+    merges = [(t[:i], t[i:]) for t, *_ in ranked for i in range(1, len(t)) if {t[:i], t[i:]} <= vocab.keys()]
+    tokenizer = Tokenizer(models.BPE(vocab, merges, unk_token="<unk>", byte_fallback=True, fuse_unk=True))
+    tokenizer.normalizer = normalizers.Sequence([normalizers.Prepend("\u2581"), normalizers.Replace(" ", "\u2581")])
+    tokenizer.add_special_tokens(["<unk>", "<s>", "</s>"])
+    tokenizer.save(str(folder / "tokenizer.json"))
+    settings = {"bos_token": "<s>", "eos_token": "</s>", "unk_token": "<unk>", "add_bos_token": True}
+    (folder / "tokenizer_config.json").write_text(json.dumps(settings))
+    return folder
+
+
+def test_a_trained_model_reads_and_says_in_llama_cpp_what_its_reference_does(
+    stories: Path, shared: Path, tmp_path: Path
+) -> None:
+    expected = json.loads((shared / "models" / "stories260K" / "reference.json").read_text())
+    greedy, prompt = expected["greedy_ids_from_bos"], [1, *expected["prompt_ids_after_bos"]]
+    by_ids, of_text = said(file := exported(stories, tmp_path / "out"), [greedy[:1], expected["prompt"]], 60)
+    assert [i for i, _ in by_ids] == greedy[1:61]
+    equal([of_text], ours(stories, [prompt], 60))
+    equal(said(exported(stories, tmp_path / "half", "--export-dtype", "bf16"), [greedy[:1]], 5), [by_ids[:5]], 0.1)
+    assert reader.GGUFReader(file).fields["llama.context_length"].parts[-1][0] == 512
+
+
+@pytest.mark.parametrize("folder", ["LlamaConfig"], indirect=True)
+def test_llama_cpp_cuts_text_as_the_tokenizer_does(folder: Path, tokenizer_folder: Path, tmp_path: Path) -> None:
+    with_tokenizer(folder, tokenizer_folder)
+    text = "the cat's 1234 mat\n  sat  there, hello!"
+    ids = ChatTokenizer.load(tokenizer_folder).encode_text(text)
+    by_text, by_ids = said(exported(folder, tmp_path / "out"), [text, ids], 24)
+    equal([by_text], [by_ids])
+
+
+@pytest.mark.parametrize("folder", ["Qwen3Config"], indirect=True)
+def test_the_file_has_tokenizer_template_and_sizes(
+    folder: Path, tokenizer_folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture
+) -> None:
+    with_tokenizer(folder, tokenizer_folder)
+    file = exported(folder, tmp_path / "out", "--export-dtype", "fp16")
+    found = reader.GGUFReader(file)
+    said = {name: field.contents() for name, field in found.fields.items()}
+    own = ChatTokenizer.load(tokenizer_folder)
+    assert said["tokenizer.chat_template"] == own.template_source and said["tokenizer.ggml.pre"] == "gpt-2"
+    assert said["tokenizer.ggml.eos_token_id"] == 2 and not said["tokenizer.ggml.add_bos_token"]
+    assert said["tokenizer.ggml.tokens"][:3] == ["<|endoftext|>", "<|im_start|>", "<|im_end|>"]
+    assert said["tokenizer.ggml.tokens"][-1] == "[PAD319]" and said["tokenizer.ggml.token_type"][-1] == gguf.UNUSED
+    assert said["tokenizer.ggml.token_type"][:4] == [gguf.CONTROL] * 3 + [gguf.NORMAL]
+    assert said["qwen3.attention.key_length"] == 32 and said["general.file_type"] == 1
+    kinds = {t.name: t.tensor_type.name for t in found.tensors}
+    assert kinds["blk.0.attn_q.weight"] == "F16" and kinds["blk.3.attn_q_norm.weight"] == "F32"
+    assert file.stat().st_mode & 0o777 == 0o644 and "note:" not in capsys.readouterr().out
+    spec = json.loads((folder / "tokenizer.json").read_text())
+    split = {"type": "Split", "pattern": {"Regex": "[a-z]+"}, "behavior": "Isolated", "invert": False}
+    spec["pre_tokenizer"] = {"type": "Sequence", "pretokenizers": [split, spec["pre_tokenizer"]]}
+    (folder / "tokenizer.json").write_text(json.dumps(spec))
+    exported(folder, tmp_path / "again")
+    assert "note: this pre-tokenizer is unknown" in capsys.readouterr().out
+
+
+TINY = replace(PRESETS["tiny"], vocab_size=320, num_layers=2)
+
+
+@pytest.mark.parametrize(
+    ("config", "message"),
+    [
+        (replace(TINY, plain_layers=(0,), family="smollm3"), r"layers without rotary positions, \(0,\)"),
+        (replace(TINY, family="qwen3", qk_norm=True, qkv_bias=True, output_bias=True), "qkv_bias in qwen3"),
+        (replace(TINY, rope=Rope(partial_rotary_factor=0.5)), "no Hugging Face architecture has these options"),
+        (replace(TINY, moe=MoeConfig(num_experts=4, norm_topk=False), qk_norm=True), "norm_topk_prob false"),
+    ],
+)
+def test_a_model_that_llama_cpp_would_run_wrongly_is_refused(config: Any, message: str, tmp_path: Path) -> None:
+    with pytest.raises(ModelError, match=message):
+        gguf.write(tmp_path / "x.gguf", CausalLM(config), None, [], torch.float32)
+
+
+@pytest.mark.parametrize("folder", ["MistralConfig windows"], indirect=True)
+def test_where_llama_cpp_has_no_windows_the_context_is_cut(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture
+) -> None:
+    file = exported(folder, tmp_path / "out")
+    assert "the context is cut to the window of 9 tokens" in capsys.readouterr().out
+    assert reader.GGUFReader(file).fields["llama.context_length"].contents() == 9

@@ -1,0 +1,372 @@
+import json
+import re
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+from datakit.errors import ModelError
+from tests.train.generation import generate
+from train import attention, hf, lora
+from train.attention import Segments, grouped_attention, masked_attention
+from train.hf import config_from_hf, config_to_hf, fingerprint, read_model, write_model
+from train.model import PRESETS, CausalLM
+from train.sample import SampleConfig
+
+SMALL = {
+    "vocab_size": 97, "hidden_size": 32, "intermediate_size": 56, "num_hidden_layers": 3, "num_attention_heads": 4,
+    "num_key_value_heads": 2, "max_position_embeddings": 64,
+}  # fmt: skip
+LLAMA3 = {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
+          "original_max_position_embeddings": 16}  # fmt: skip
+YARN = {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 16}
+LONG = {"rope_type": "longrope", "short_factor": [1.0, 1.1, 1.3], "long_factor": [1.0, 2.5, 9.0]}
+EXPERTS = {"num_experts": 5, "num_experts_per_tok": 2, "moe_intermediate_size": 24}
+GEMMA = {"head_dim": 16, "sliding_window": 9, "query_pre_attn_scalar": 11}
+KINDS = {
+    "LlamaConfig": {"tie_word_embeddings": True},
+    "LlamaConfig with biases": {
+        "attention_bias": True, "mlp_bias": True, "rope_theta": 5e5, "tie_word_embeddings": False,
+    },
+    "LlamaConfig relu2": {"hidden_act": "relu2"},
+    "LlamaConfig llama3": {"rope_theta": 5e5, "rope_scaling": LLAMA3},
+    "LlamaConfig yarn": {"rope_scaling": YARN},
+    "LlamaConfig linear": {"rope_scaling": {"type": "linear", "factor": 3.0}},
+    "LlamaConfig dynamic": {"rope_scaling": {"type": "dynamic", "factor": 3.0}},
+    "MistralConfig": {"sliding_window": None},
+    "MistralConfig windows": {"sliding_window": 9},
+    "Qwen2Config": {"tie_word_embeddings": False},
+    "Qwen2Config windows": {"use_sliding_window": True, "sliding_window": 7, "max_window_layers": 1},
+    "Qwen3Config": {"head_dim": 16, "tie_word_embeddings": True},
+    "Qwen3MoeConfig": {"head_dim": 16} | EXPERTS,
+    "Qwen3MoeConfig of some layers": {
+        "head_dim": 8, "num_experts": 4, "num_experts_per_tok": 3, "moe_intermediate_size": 16,
+        "norm_topk_prob": True, "decoder_sparse_step": 2, "tie_word_embeddings": True,
+    },
+    "Gemma2Config": GEMMA | {"attn_logit_softcapping": 2.0, "final_logit_softcapping": 1.5},
+    "Gemma3TextConfig": GEMMA | {"sliding_window_pattern": 3, "rope_scaling": {"rope_type": "linear", "factor": 8.0}},
+    "Phi3Config": {"pad_token_id": 0},
+    "Phi3Config longrope": {
+        "pad_token_id": 0, "rope_scaling": LONG, "partial_rotary_factor": 0.75, "sliding_window": 9,
+        "original_max_position_embeddings": 32,
+    },
+    "Olmo2Config": {},
+    "Olmo3Config": {"num_hidden_layers": 4, "sliding_window": 9, "rope_scaling": YARN},
+    "SmolLM3Config": {"num_hidden_layers": 4, "tie_word_embeddings": True, "pad_token_id": 0},
+    "GraniteConfig": {
+        "embedding_multiplier": 12.0, "residual_multiplier": 0.22, "attention_multiplier": 0.1, "logits_scaling": 4.0,
+    },
+    "GptOssConfig": {
+        "head_dim": 16, "num_local_experts": 5, "num_experts_per_tok": 2, "sliding_window": 9,
+        "rope_scaling": YARN | {"truncate": False},
+    },
+    "GPT2Config": {"num_key_value_heads": 4, "n_inner": 56},
+}  # fmt: skip
+
+
+def logits(model: CausalLM, ids: torch.Tensor) -> torch.Tensor:
+    segments = Segments.of([[0, ids.shape[1]]] * ids.shape[0], ids.shape[1])
+    with torch.no_grad():
+        return model.lm_head(model(ids, segments.positions_BT, grouped_attention(segments)))
+
+
+@pytest.fixture(params=KINDS)
+def reference(request: pytest.FixtureRequest) -> Any:
+    """A random model of transformers', with norms and biases that are not at their start values."""
+    return made(request.param)
+
+
+def made(name: str) -> Any:
+    transformers = pytest.importorskip("transformers")
+    config = getattr(transformers, name.split()[0])(**SMALL | KINDS[name])
+    torch.manual_seed(0)
+    model = transformers.AutoModelForCausalLM.from_config(config, attn_implementation="eager")
+    for name, p in model.named_parameters():
+        if "norm" in name or name.endswith(("bias", "sinks")):
+            p.data += torch.randn_like(p) * 0.3
+        elif p.ndim > 1:  # large enough that soft caps, windows and positions show
+            p.data *= 4
+    return model.float().eval()
+
+
+def test_logits_equal_those_of_transformers(reference: Any, tmp_path: Path) -> None:
+    reference.save_pretrained(tmp_path)
+    ids = torch.randint(0, 97, (3, 40))
+    with torch.no_grad():
+        expected = reference(ids).logits
+    torch.testing.assert_close(logits(read_model(tmp_path), ids), expected, atol=1e-4, rtol=1e-4)
+
+
+def test_a_written_folder_loads_in_transformers_with_equal_logits(reference: Any, tmp_path: Path) -> None:
+    import transformers
+
+    reference.save_pretrained(tmp_path / "theirs")
+    ours = read_model(tmp_path / "theirs")
+    (tmp_path / "ours").mkdir()
+    write_model(tmp_path / "ours", ours, (), {"pad_token_id": 0, "eos_token_id": 2, "bos_token_id": None})
+    again, loading = transformers.AutoModelForCausalLM.from_pretrained(tmp_path / "ours", output_loading_info=True)
+    assert not any(loading.values())
+    ids = torch.randint(0, 97, (2, 30))
+    with torch.no_grad():
+        torch.testing.assert_close(again(ids).logits, logits(ours, ids), atol=1e-4, rtol=1e-4)
+
+
+def test_a_sharded_folder_is_read_whole(tmp_path: Path) -> None:
+    model = small_model()
+    save(model, tmp_path)
+    whole = load_file(tmp_path / "model.safetensors")
+    (tmp_path / "model.safetensors").unlink()
+    names = sorted(whole)
+    shards = {"model-00001-of-00002.safetensors": names[::2], "model-00002-of-00002.safetensors": names[1::2]}
+    for file, part in shards.items():
+        save_file({n: whole[n] for n in part}, tmp_path / file)
+    index = {"weight_map": {n: file for file, part in shards.items() for n in part}}
+    (tmp_path / "model.safetensors.index.json").write_text(json.dumps(index))
+    for one, other in zip(read_model(tmp_path).parameters(), model.parameters(), strict=True):
+        assert torch.equal(one, other)
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_a_preset_survives_config_json(name: str) -> None:
+    assert config_from_hf(config_to_hf(PRESETS[name], {}), "here") == PRESETS[name]
+
+
+def test_presets_have_the_sizes_of_their_names() -> None:
+    with torch.device("meta"):
+        sizes = {name: CausalLM(config).num_parameters() for name, config in PRESETS.items()}
+    assert {n: round(s / 1e6) for n, s in sizes.items()} == {"tiny": 2, "26m": 26, "64m": 64, "104m": 104}
+    assert sizes["26m"] == 25_829_888
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"rope_scaling": {"rope_type": "spiral", "factor": 4.0}},
+        {"rope_parameters": {"rope_type": "llama3", "rope_theta": 1e4, "factor": 8.0}},
+        {"rope_scaling": {"rope_type": "linear", "factor": 8.0, "twist": 3}},
+        {"hidden_act": "gelu"}, {"embedding_multiplier": 2.0}, {"sliding_window": 128},
+        {"final_logit_softcapping": 30.0},
+        {"num_experts": 4}, {"quantization_config": {"bits": 4}}, {"layer_types": ["sliding_attention"] * 3},
+    ],
+)  # fmt: skip
+def test_a_key_that_changes_the_mathematics_is_refused_by_name(change: dict) -> None:
+    config = config_to_hf(PRESETS["tiny"], {}) | change
+    with pytest.raises(ModelError, match=r"spiral|low_freq_factor|twist|" + next(iter(change))):
+        config_from_hf(config, "here")
+
+
+@pytest.mark.parametrize(
+    ("kind", "change"),
+    [
+        ("olmo3", {"rope_parameters": {"rope_type": "default", "rope_theta": 5e3}}),
+        ("gemma3_text", {"rope_scaling": {"full_attention": {"rope_type": "linear", "factor": 2.0}}}),
+        ("olmo2", {"rope_parameters": {"full_attention": {"rope_type": "linear", "factor": 2.0}}}),
+    ],
+)
+def test_rotary_positions_in_the_form_of_another_family_are_refused(kind: str, change: dict) -> None:
+    """transformers reads over them without a word."""
+    with pytest.raises(ModelError, match=r"rope_parameters = .* is not implemented; this family has one"):
+        config_from_hf(SMALL | {"model_type": kind} | change, "here")
+
+
+def test_empty_rotary_scaling_is_as_if_it_was_missing() -> None:
+    plain = SMALL | {"model_type": "gpt_oss"}
+    assert config_from_hf(plain | {"rope_scaling": {}}, "here") == config_from_hf(plain, "here")
+
+
+def test_what_does_not_change_the_mathematics_is_not_refused() -> None:
+    plain = config_to_hf(PRESETS["tiny"], {})
+    more = {
+        "is_llama_config": True,
+        "unsloth_fixed": True,
+        "_name_or_path": "x",
+        "temperature": 0.6,
+        "auto_map": {"a": 1},
+    }
+    more |= {"pretraining_tp": 1, "attention_dropout": 0.1, "cache_implementation": "hybrid", "sep_token_id": 4}
+    assert config_from_hf(plain | more, "here") == config_from_hf(plain, "here") == PRESETS["tiny"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "more"),
+    [
+        ("phi3", {"full_attn_mod": 1, "interpolate_factor": 1, "lm_head_bias": False}),  # Phi-4-mini
+        ("gemma2", {"sliding_window_size": 4096}),  # Gemma 2 9B
+        ("qwen3_moe", {"use_qk_norm": True, "qkv_bias": False, "shared_expert_intermediate_size": 0}),  # Qwen3-Coder
+        ("gpt2", {"n_special": 0, "predict_special_tokens": True, "output_past": True}),  # GPT-2 medium and XL
+        ("llama", {"max_sequence_length": 2048, "rope_scaling": {"type": "linear", "factor": 2, "finetuned": True}}),
+    ],
+)
+def test_keys_of_published_folders_that_change_nothing_are_read_over(kind: str, more: dict) -> None:
+    plain = SMALL | {"model_type": kind, "n_embd": 32, "n_layer": 3, "n_head": 4}
+    plain = {k: v for k, v in plain.items() if k[:2] != "n_" or kind == "gpt2"}
+    plain |= {"rope_scaling": {"type": "linear", "factor": 2}} if "rope_scaling" in more else {}
+    assert config_from_hf(plain | more, "here") == config_from_hf(plain, "here")
+    for key, value in (("full_attn_mod", 2), ("use_qk_norm", kind != "qwen3_moe"), ("partial_rotary_factor", 0.5)):
+        if key != "partial_rotary_factor" or kind not in ("phi3", "gpt2"):
+            with pytest.raises(ModelError, match=key):
+                config_from_hf(plain | {key: value}, "here")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"hidden_size": "32"}, {"num_hidden_layers": 2.5}, {"rope_scaling": ["linear"]}, {"rope_theta": "x"},
+        {"hidden_act": ["silu"]}, {"max_position_embeddings": {}}, {"model_type": ["llama"]}, {"layer_types": 3},
+    ],
+)  # fmt: skip
+def test_a_value_of_another_type_is_refused_by_its_file(change: dict, tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text(json.dumps(SMALL | {"model_type": "llama"} | change))
+    with pytest.raises(ModelError, match=r"config\.json: "):
+        hf.read_config(tmp_path)
+    (tmp_path / "config.json").write_text("[1]")
+    with pytest.raises(ModelError, match=r"config\.json: cannot read it"):
+        hf.read_config(tmp_path)
+
+
+@pytest.mark.parametrize("kind", [kind for kind in hf.FAMILIES if kind != hf.OWN])
+def test_a_missing_key_has_the_value_of_transformers(kind: str) -> None:
+    transformers = pytest.importorskip("transformers")
+    whole = json.loads(transformers.AutoConfig.for_model(kind).to_json_string(use_diff=False))
+    expected = config_from_hf(whole, "here")
+    for key in ("rms_norm_eps", "layer_norm_epsilon", "num_experts_per_tok", "tie_word_embeddings", "hidden_act"):
+        less = {k: v for k, v in whole.items() if k != key}
+        assert config_from_hf(less, "here") == expected, key
+
+
+@pytest.mark.parametrize("name", [n for n in KINDS if n not in ("MistralConfig", "Qwen3MoeConfig of some layers")])
+@torch.no_grad()
+def test_every_family_packs_generates_serves_and_takes_adapters(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rows of several sequences as each alone; greedy ids of transformers; adapters that merge."""
+    theirs = made(name)
+    theirs.save_pretrained(tmp_path)
+    model = read_model(tmp_path).eval()
+    ids, bounds = torch.randint(3, 97, (1, 60), generator=torch.Generator().manual_seed(1)), [0, 11, 12, 60]
+    alone = torch.cat([logits(model, ids[:, a:b]) for a, b in pairwise(bounds)], 1)
+    segments = Segments.of([bounds], 60)
+    for width, make in ((10**6, grouped_attention), (0, grouped_attention), (0, masked_attention)):
+        monkeypatch.setattr(attention, "PRODUCT_WIDTH", width)
+        packed = model.lm_head(model(ids, segments.positions_BT, make(segments)))
+        torch.testing.assert_close(packed, alone, atol=1e-4, rtol=1e-4)
+    prompt = ids[0, :20].tolist()
+    expected = theirs.generate(ids[:, :20], max_new_tokens=24, do_sample=False, eos_token_id=96, pad_token_id=0)
+    config = SampleConfig(max_new_tokens=24)
+    said = generate(model, [prompt[:7], prompt], frozenset({96}), config)[1]
+    greedy = [token for token in expected[0, 20:].tolist() if token != 96]
+    assert said == greedy[: model.config.context - len(prompt)]
+    assert model.config.context == (32 if "longrope" in name else model.config.max_positions)
+    lora.attach(model, lora.LoraConfig(lora_rank=2), torch.Generator().manual_seed(0))
+    with torch.enable_grad():
+        logits_of = model.lm_head(model(ids, segments.positions_BT, grouped_attention(segments)))
+        logits_of.square().sum().backward()
+    for parameter in lora.trained(model).values():
+        assert parameter.grad is not None and parameter.grad.isfinite().all()
+        parameter -= 1e-3 * parameter.grad / (parameter.grad.norm() + 1e-9)
+    adapted = logits(model, ids)
+    (tmp_path / "adapters").mkdir()
+    lora.Adapters(lora.LoraConfig(lora_rank=2), tmp_path, fingerprint(tmp_path)).write(tmp_path / "adapters", model)
+    torch.testing.assert_close(logits(lora.read(tmp_path / "adapters"), ids), adapted, atol=1e-4, rtol=1e-4)
+
+
+def test_the_text_part_of_a_model_that_reads_images_is_taken(tmp_path: Path) -> None:
+    """In both layouts of names, that of the hub and that which transformers writes now."""
+    transformers = pytest.importorskip("transformers")
+    text = SMALL | GEMMA | {"num_hidden_layers": 6}
+    sight = {"hidden_size": 16, "intermediate_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2,
+             "image_size": 28, "patch_size": 14}  # fmt: skip
+    torch.manual_seed(0)
+    config = transformers.Gemma3Config(text_config=text, vision_config=sight, mm_tokens_per_image=4)
+    theirs = transformers.Gemma3ForConditionalGeneration(config).eval()
+    theirs.save_pretrained(tmp_path)
+    ids = torch.randint(0, 97, (2, 30))
+    with torch.no_grad():
+        expected = theirs(input_ids=ids).logits
+    weights = load_file(tmp_path / "model.safetensors")
+    assert any("vision_tower" in name for name in weights)
+    inside = re.compile(r"^(model\.)?language_model\.(model\.)?")
+    for prefix in ("language_model.model.", "model.language_model."):
+        save_file({inside.sub(prefix, name): t for name, t in weights.items()}, tmp_path / "model.safetensors")
+        model = read_model(tmp_path)
+        torch.testing.assert_close(logits(model, ids), expected, atol=1e-4, rtol=1e-4)
+    (tmp_path / "out").mkdir()
+    write_model(tmp_path / "out", model, (), {})
+    again = transformers.AutoModelForCausalLM.from_pretrained(tmp_path / "out")
+    assert type(again).__name__ == "Gemma3ForCausalLM"
+    with torch.no_grad():
+        torch.testing.assert_close(again(ids).logits, expected, atol=1e-4, rtol=1e-4)
+    body = json.loads((tmp_path / "config.json").read_text()) | {"quantization_config": {"bits": 4}}
+    with pytest.raises(ModelError, match="quantization_config"):
+        config_from_hf(body, "here")
+
+
+def test_large_weights_are_written_in_shards_that_all_can_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hf, "SHARD_BYTES", 20_000)
+    model = small_model()
+    save(model, tmp_path)
+    files = sorted(tmp_path.glob("model-*.safetensors"))
+    assert len(files) > 2 and not (tmp_path / "model.safetensors").exists()
+    assert all(f.stat().st_mode & 0o777 == 0o644 for f in files)
+    for one, other in zip(read_model(tmp_path).parameters(), model.parameters(), strict=True):
+        assert torch.equal(one, other)
+    import transformers
+
+    again = transformers.AutoModelForCausalLM.from_pretrained(tmp_path)
+    ids = torch.randint(0, 97, (1, 9))
+    with torch.no_grad():
+        torch.testing.assert_close(again(ids).logits, logits(model, ids), atol=1e-4, rtol=1e-4)
+
+
+def test_another_architecture_is_refused_by_name() -> None:
+    with pytest.raises(ModelError, match="'gemma'"):
+        config_from_hf({"model_type": "gemma"}, "here")
+
+
+def test_missing_and_misshapen_tensors_are_refused_by_name(tmp_path: Path) -> None:
+    save(small_model(), tmp_path)
+    weights = load_file(tmp_path / "model.safetensors")
+    norm = weights.pop("model.norm.weight")
+    save_file(weights, tmp_path / "model.safetensors")
+    with pytest.raises(ModelError, match=r"model\.norm\.weight.*no such tensor"):
+        read_model(tmp_path)
+    save_file(weights | {"model.norm.weight": norm[:5]}, tmp_path / "model.safetensors")
+    with pytest.raises(ModelError, match=r"model\.norm\.weight.*\(32,\).*\(5,\)"):
+        read_model(tmp_path)
+    (tmp_path / "model.safetensors").write_bytes(b"damaged")
+    with pytest.raises(ModelError, match="cannot read the weights"):
+        read_model(tmp_path)
+    (tmp_path / "model.safetensors.index.json").write_text('{"weight_map": []}')
+    with pytest.raises(ModelError, match="cannot read the weights"):
+        read_model(tmp_path)
+
+
+def test_a_trained_model_says_what_its_reference_says(shared: Path) -> None:
+    folder = shared / "models" / "stories260K"
+    if not folder.is_dir():
+        pytest.skip(f"no model at {folder}")
+    expected, model = json.loads((folder / "reference.json").read_text()), read_model(folder)
+    greedy = expected["greedy_ids_from_bos"]
+    ids = torch.tensor([greedy])
+    found = logits(model, ids)[0]
+    torch.testing.assert_close(found[0, :16], torch.tensor(expected["logits_at_bos_first16"]), atol=1e-4, rtol=1e-4)
+    torch.testing.assert_close(found[9, :16], torch.tensor(expected["logits_at_pos9_first16"]), atol=1e-4, rtol=1e-4)
+    assert found[:-1].argmax(-1).tolist() == greedy[1:]
+    (said,) = generate(model, [greedy[:1]], frozenset(), SampleConfig(max_new_tokens=60))
+    assert said == greedy[1:61]
+    prompt = torch.tensor([[1, *expected["prompt_ids_after_bos"]]])
+    loss = torch.nn.functional.cross_entropy(logits(model, prompt)[0, :-1], prompt[0, 1:])
+    assert loss.item() == pytest.approx(expected["nll_of_prompt_mean"], abs=1e-4)
+
+
+def small_model() -> CausalLM:
+    return CausalLM(replace(config_from_hf(SMALL | {"model_type": "llama"}, "here"), tied_embeddings=True))
+
+
+def save(model: CausalLM, folder: Path) -> None:
+    model.init_weights(torch.Generator().manual_seed(0))
+    write_model(folder, model, (), {})

@@ -1,0 +1,59 @@
+"""Where the numbers go: TensorBoard, Weights & Biases, a terminal, a trace."""
+
+import contextlib
+import json
+from pathlib import Path
+
+import pytest
+
+from datakit.errors import ConfigError
+from train import log as trackers
+from train.log import TrackConfig
+from train.sft import main
+
+
+def train(manifest: Path, out: Path, *more: str) -> None:
+    plain = ["--manifest", str(manifest), "--out", str(out), "--preset", "tiny", "--steps", "4", "--threads", "1"]
+    assert main([*plain, "--batch-rows", "4", *more]) == 0
+
+
+def test_a_tracker_that_is_not_installed_is_refused_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(trackers, "find_spec", lambda name: None)
+    with pytest.raises(ConfigError, match="--report-to wandb: it is not installed; pip install wandb"):
+        TrackConfig(report_to=("wandb",))
+    with pytest.raises(ConfigError, match="found"):
+        TrackConfig(report_to=("mlflow",))
+    assert trackers.trackers(TrackConfig(), Path("nowhere"), {}, 0, contextlib.ExitStack()) == []
+
+
+def test_tensorboard_has_the_steps_and_a_resumed_run_replaces_those_after_its_checkpoint(
+    manifest: Path, tmp_path: Path
+) -> None:
+    pytest.importorskip("tensorboard")
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    out = tmp_path / "run"
+    train(manifest, out, "--stop-at", "2", "--eval-every", "2", "--eval-manifest", str(manifest))
+    assert main(["--resume", "--out", str(out)]) == 0
+    found = EventAccumulator(str(out / "tensorboard")).Reload()
+    records = [json.loads(line) for line in (out / "metrics.jsonl").read_text().splitlines()]
+    told = {e.step: e.value for e in found.Scalars("train/loss")}
+    assert told == pytest.approx({r["step"]: r["loss"] for r in records})
+    assert [e.step for e in found.Scalars("eval/loss")] == [2, 4]
+
+
+def test_weights_and_biases_keeps_an_offline_run(manifest: Path, tmp_path: Path) -> None:
+    pytest.importorskip("wandb")
+    train(manifest, tmp_path / "run", "--report-to", "wandb")
+    assert list((tmp_path / "run" / "wandb").glob("offline-run-*/*.wandb"))
+
+
+def test_a_profile_has_its_steps_and_the_parts_of_each(
+    manifest: Path, tmp_path: Path, capsys: pytest.CaptureFixture
+) -> None:
+    train(manifest, tmp_path / "run", "--profile", "2")
+    place = tmp_path / "run" / "profile.json"
+    assert f"profile: {place}" in capsys.readouterr().out
+    names = [e.get("name", "") for e in json.loads(place.read_text())["traceEvents"]]
+    assert [sum(n == part for n in names) for part in ("data", "forward", "backward", "optimizer")] == [2, 2, 2, 2]
+    assert sum(n.startswith("ProfilerStep#") for n in names) == 2

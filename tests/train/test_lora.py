@@ -1,0 +1,314 @@
+"""Adapters: what they leave unchanged, what they save, and that merging them changes no logit."""
+
+import json
+import shutil
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+from datakit.errors import DatakitError, ModelError
+from train import dpo, flags, hf, lora, merge, sft
+from train.attention import Segments, grouped_attention
+from train.data.packed import PackedSet
+from train.generate import load
+from train.generate import main as generate
+from train.lora import LoraConfig, LoraLinear
+from train.model import PRESETS, CausalLM
+from train.start import check_fits
+
+
+def logits(model: CausalLM) -> torch.Tensor:
+    ids = torch.arange(3, 23)[None]
+    with torch.no_grad():
+        return model.lm_head(model(ids, torch.arange(20)[None], grouped_attention(Segments.of([[0, 20]], 20))))
+
+
+@pytest.fixture
+def model() -> CausalLM:
+    made = CausalLM(replace(PRESETS["tiny"], vocab_size=300, num_layers=2, qkv_bias=True))
+    made.init_weights(torch.Generator().manual_seed(0))
+    return made
+
+
+def spoiled(model: CausalLM) -> None:
+    with torch.no_grad():
+        for p in lora.trained(model).values():
+            p.add_(torch.randn(p.shape, generator=torch.Generator().manual_seed(p.numel())) * 0.1)
+
+
+def test_new_adapters_change_nothing(model: CausalLM) -> None:
+    before = logits(model)
+    lora.attach(model, LoraConfig(lora_rank=4), torch.Generator().manual_seed(0))
+    torch.testing.assert_close(logits(model), before, atol=0, rtol=0)
+    spoiled(model)
+    assert (logits(model) - before).abs().max() > 1e-2
+
+
+def test_an_adapter_is_the_formula(model: CausalLM) -> None:
+    layer = model.model.layers[0].self_attn.q_proj
+    adapted = LoraLinear(layer, 4, scale=3.0)
+    torch.nn.init.normal_(adapted.lora_A)
+    torch.nn.init.normal_(adapted.lora_B)
+    x = torch.randn(5, 128)
+    expected = layer(x) + 3.0 * x @ adapted.lora_A.T @ adapted.lora_B.T
+    torch.testing.assert_close(adapted(x), expected, atol=1e-4, rtol=1e-4)
+
+
+def test_only_the_targets_adapters_are_trained(model: CausalLM) -> None:
+    lora.attach(model, LoraConfig(lora_rank=4, lora_targets=("q", "down")), torch.Generator())
+    names = set(lora.trained(model))
+    assert len(names) == 2 * 2 * 2
+    assert all(".q_proj.lora_" in n or ".down_proj.lora_" in n for n in names)
+    assert all(p.shape[0 if "lora_A" in n else 1] == 4 for n, p in lora.trained(model).items())
+
+
+@pytest.fixture(scope="module")
+def base(manifest: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("base")
+    options = ["--preset", "tiny", "--steps", "2", "--dtype", "fp32", "--threads", "1"]
+    assert sft.main(["--manifest", str(manifest), "--out", str(out), *options]) == 0
+    return out / "checkpoints" / "step_00000002"
+
+
+def train(manifest: Path, base: Path, out: Path, *more: str, main: Callable = sft.main) -> Path:
+    options = ["--lora-rank", "4", "--lr", "1e-2", "--steps", "14", "--dtype", "fp32", "--threads", "1"]
+    assert main(["--manifest", str(manifest), "--init", str(base), "--out", str(out), *options, *more]) == 0
+    return out
+
+
+@pytest.fixture(scope="module")
+def run(manifest: Path, base: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return train(manifest, base, tmp_path_factory.mktemp("lora") / "run")
+
+
+def test_a_run_saves_adapters_alone_and_leaves_the_base_as_it_was(run: Path, base: Path) -> None:
+    place = run / "checkpoints" / "step_00000014"
+    names = {p.name for p in place.iterdir()}
+    assert {"adapter_config.json", "adapter_model.safetensors", "tokenizer.json", "state.json"} <= names
+    assert not names & {"model.safetensors", "config.json"}
+    records = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
+    first, second = (sum(r["loss"] for r in records[i : i + 7]) for i in (0, 7))  # two epochs of the same rows
+    assert second < first
+    assert lora.tensors(place)[1] == hf.fingerprint(base)
+    assert json.loads((place / "state.json").read_text())["config"]["lora"]["lora_rank"] == 4
+
+
+def test_a_run_with_adapters_resumes_exactly(run: Path, manifest: Path, base: Path, tmp_path: Path) -> None:
+    out = train(manifest, base, tmp_path / "cut", "--stop-at", "5")
+    assert sft.main(["--resume", "--out", str(out)]) == 0
+    found = [[json.loads(x)["loss"] for x in (d / "metrics.jsonl").read_text().splitlines()] for d in (run, out)]
+    assert found[0] == found[1]
+
+
+def test_a_merged_folder_is_the_adapted_model_for_every_reader(run: Path, base: Path, tmp_path: Path, capsys) -> None:
+    out = tmp_path / "merged"
+    assert merge.main(["--adapter", str(run), "--output", str(out)]) == 0
+    model, _, _ = load(run)  # the adapters over their base
+    torch.testing.assert_close(logits(hf.read_model(out)), logits(model), atol=1e-5, rtol=1e-5)
+    assert (logits(model) - logits(hf.read_model(base))).abs().max() > 1e-3
+    special = [json.loads((d / "config.json").read_text())["eos_token_id"] for d in (base, out)]
+    assert special[0] == special[1] is not None
+    stored = {t.dtype for t in load_file(out / "model.safetensors").values()}
+    assert stored == {hf.DTYPES[json.loads((out / "config.json").read_text())["torch_dtype"]]}
+    said = []
+    for folder in (run, out):
+        capsys.readouterr()
+        assert generate(["--checkpoint", str(folder), "--prompt", "hello", "--max-new-tokens", "5"]) == 0
+        said.append(capsys.readouterr().out)
+    assert said[0] == said[1]
+
+
+def test_peft_computes_the_same(run: Path, base: Path) -> None:
+    peft = pytest.importorskip("peft", reason="peft is not installed")
+    transformers = pytest.importorskip("transformers", reason="transformers is not installed")
+    plain = transformers.AutoModelForCausalLM.from_pretrained(base)
+    theirs = peft.PeftModel.from_pretrained(plain, run / "checkpoints" / "step_00000014")
+    with torch.no_grad():
+        found = theirs(torch.arange(3, 23)[None]).logits
+    torch.testing.assert_close(logits(load(run)[0]), found, atol=1e-4, rtol=1e-4)
+
+
+def test_dropout_acts_in_training_alone_and_resumes_exactly(manifest: Path, base: Path, tmp_path: Path) -> None:
+    more = ["--lora-dropout", "0.3", "--steps", "4", "--checkpoint-every", "1"]
+    whole = train(manifest, base, tmp_path / "whole", *more)
+    plain = train(manifest, base, tmp_path / "plain", *more[2:])
+    cut = train(manifest, base, tmp_path / "cut", *more, "--stop-at", "2")
+    assert sft.main(["--resume", "--out", str(cut)]) == 0
+    found = [
+        [json.loads(x)["loss"] for x in (d / "metrics.jsonl").read_text().splitlines()] for d in (whole, cut, plain)
+    ]
+    assert found[0] == found[1] != found[2]
+    settings = json.loads((whole / "checkpoints" / "step_00000004" / "adapter_config.json").read_text())
+    assert settings["lora_dropout"] == 0.3
+
+
+def test_layers_computed_again_drop_the_same_inputs(model: CausalLM) -> None:
+    lora.attach(model, LoraConfig(lora_rank=4, lora_dropout=0.5), torch.Generator().manual_seed(0))
+    spoiled(model)
+    found = []
+    for every in (0, 1):
+        model.checkpoint_every = every
+        torch.manual_seed(1)
+        ids = torch.arange(3, 23)[None]
+        model(ids, torch.arange(20)[None], grouped_attention(Segments.of([[0, 20]], 20))).square().sum().backward()
+        found.append([p.grad.clone() for p in lora.trained(model).values()])
+        model.zero_grad()
+    for one, other in zip(*found, strict=True):
+        torch.testing.assert_close(one, other)
+
+
+def test_packed_weights_are_near_the_plain_ones_and_adapters_on_them_learn(
+    manifest: Path, base: Path, tmp_path: Path
+) -> None:
+    nf4 = pytest.importorskip("bitsandbytes", reason="bitsandbytes is not installed")
+    layer = torch.nn.Linear(256, 128)
+    packed = LoraLinear(layer, 4, 2.0, nf4=nf4)
+    assert packed.weight.nbytes * 8 == layer.weight.nbytes and packed.weight.dtype == torch.uint8
+    x = torch.randn(6, 256, requires_grad=True)
+    whole = torch.nn.Linear(256, 128)
+    whole.weight.data, whole.bias = nf4.functional.dequantize_4bit(packed.weight, packed.packing), layer.bias
+    assert 1e-4 < (whole.weight - layer.weight).abs().max() < 0.01  # of weights up to 1/16
+    torch.testing.assert_close(packed(x), whole(x), atol=1e-5, rtol=1e-5)
+    found, expected = (torch.autograd.grad(f(x).square().sum(), x)[0] for f in (packed, whole))
+    torch.testing.assert_close(found, expected, atol=1e-4, rtol=1e-4)
+    out = train(manifest, base, tmp_path / "run", "--qlora")
+    records = [json.loads(line)["loss"] for line in (out / "metrics.jsonl").read_text().splitlines()]
+    assert sum(records[7:]) < sum(records[:7])
+    cut = train(manifest, base, tmp_path / "cut", "--qlora", "--stop-at", "3")
+    assert sft.main(["--resume", "--out", str(cut)]) == 0
+    assert records == [json.loads(line)["loss"] for line in (cut / "metrics.jsonl").read_text().splitlines()]
+
+
+def test_packed_weights_without_adapters_are_refused() -> None:
+    with pytest.raises(DatakitError, match="add --lora-rank"):
+        LoraConfig(qlora=True)
+
+
+def test_the_root_of_the_rank_scales_adapters_that_are_saved_and_read(base: Path, tmp_path: Path) -> None:
+    config = lora.LoraConfig(lora_rank=16, lora_alpha=8.0, rslora=True)
+    assert (config.scale, lora.LoraConfig(lora_rank=16, lora_alpha=8.0).scale) == (2.0, 0.5)
+    model = hf.read_model(base)
+    lora.attach(model, config, torch.Generator().manual_seed(0))
+    with torch.no_grad():
+        for name, p in lora.trained(model).items():
+            p.add_(0.02 if name.endswith("lora_B") or "lora_B" in name else 0)
+    lora.Adapters(config, base, hf.fingerprint(base)).write(tmp_path, model)
+    assert json.loads((tmp_path / "adapter_config.json").read_text())["use_rslora"] is True
+    torch.testing.assert_close(logits(lora.read(tmp_path)), logits(model), atol=1e-5, rtol=1e-5)
+
+
+def test_a_pattern_of_modules_is_what_it_met_and_a_name_without_tensors_is_refused(base: Path, tmp_path: Path) -> None:
+    config = lora.LoraConfig(lora_rank=4, lora_targets=("q", "down"))
+    model = hf.read_model(base)
+    lora.attach(model, config, torch.Generator().manual_seed(0))
+    with torch.no_grad():
+        for p in lora.trained(model).values():
+            p.add_(0.02)
+    lora.Adapters(config, base, hf.fingerprint(base)).write(tmp_path, model)
+    file = tmp_path / "adapter_config.json"
+    settings = json.loads(file.read_text())
+    file.write_text(json.dumps(settings | {"target_modules": r".*\.(q_proj|down_proj)"}))
+    torch.testing.assert_close(logits(lora.read(tmp_path)), logits(model), atol=1e-5, rtol=1e-5)
+    file.write_text(json.dumps(settings | {"target_modules": ["q_proj", "down_proj", "up_proj"]}))
+    with pytest.raises(ModelError, match="up_proj"):
+        lora.read(tmp_path)
+    file.write_text(json.dumps(settings | {"target_modules": [n.removesuffix(".lora_A") for n in found(model, "A")]}))
+    torch.testing.assert_close(logits(lora.read(tmp_path)), logits(model), atol=1e-5, rtol=1e-5)
+
+
+def found(model: CausalLM, side: str) -> list[str]:
+    return [name for name in lora.trained(model) if name.endswith(f"lora_{side}")]
+
+
+def test_adapters_of_some_layers_with_ranks_and_alphas_of_their_own_are_read(base: Path, tmp_path: Path) -> None:
+    model = hf.read_model(base)
+    layers = [layer.self_attn for layer in model.model.layers]
+    layers[1].q_proj = LoraLinear(layers[1].q_proj, 4, scale=8 / 4)
+    layers[1].v_proj = LoraLinear(layers[1].v_proj, 2, scale=32 / 2)
+    layers[0].v_proj = LoraLinear(layers[0].v_proj, 2, scale=8 / 2)
+    adapters = {n: p for n, p in model.named_parameters() if "lora_" in n}
+    for p in adapters.values():
+        torch.nn.init.normal_(p, std=0.05)
+    save_file({f"base_model.model.{n}.weight": p.detach() for n, p in adapters.items()}, tmp_path / lora.WEIGHTS)
+    settings = {"peft_type": "LORA", "r": 4, "lora_alpha": 8, "base_model_name_or_path": str(base),
+                "target_modules": ["self_attn.q_proj", "v_proj"], "layers_to_transform": None, "peft_version": "0.21.2",
+                "rank_pattern": {"v_proj": 2}, "alpha_pattern": {"layers.1.self_attn.v_proj": 32}, "megatron_core": "m",
+                "qalora_group_size": 16, "init_lora_weights": True, "bias": "none"}  # fmt: skip
+    file = tmp_path / lora.CONFIG
+    file.write_text(json.dumps(settings))
+    torch.testing.assert_close(logits(lora.read(tmp_path)), logits(model), atol=1e-5, rtol=1e-5)
+    for key, value in {"alora_invocation_tokens": [5], "init_lora_weights": "pissa", "use_new_idea": True,
+                       "peft_type": "ADALORA", "bias": "all"}.items():  # fmt: skip
+        file.write_text(json.dumps(settings | {key: value}))
+        with pytest.raises(ModelError, match=f"{key} = .* changes the result"):
+            lora.read(tmp_path)
+    file.write_text(json.dumps(settings))
+    adapters["model.embed_tokens.lora_embedding_A"] = torch.zeros(4, 300)
+    save_file({f"base_model.model.{n}": p.detach() for n, p in adapters.items()}, tmp_path / lora.WEIGHTS)
+    with pytest.raises(ModelError, match=r"embed_tokens.lora_embedding_A' does not fit the attention and MLP matrices"):
+        lora.read(tmp_path)
+
+
+def test_another_base_is_refused_with_both_hashes(run: Path, base: Path, manifest: Path, tmp_path: Path) -> None:
+    other = Path(shutil.copytree(base, tmp_path / "other"))
+    model = hf.read_model(other)
+    with torch.no_grad():
+        model.model.norm.weight.add_(1)
+    hf.write_model(other, model, [], {})
+    (other / "state.json").unlink()
+    hashes = (hf.fingerprint(base), hf.fingerprint(other))
+    with pytest.raises(ModelError) as merging:
+        lora.read(run / "checkpoints" / "step_00000014", other)
+    out = Path(shutil.copytree(run, tmp_path / "run"))
+    with pytest.raises(ModelError) as resuming:
+        sft.main(["--resume", "--out", str(out), "--init", str(other)])
+    for stopped in (merging, resuming):
+        assert all(h in str(stopped.value) for h in hashes)
+
+
+def test_preference_training_takes_adapters(pack: Callable, random_rows: Callable, base: Path, tmp_path: Path) -> None:
+    pairs = pack([[row[0]] for row in random_rows(8, 64)], seq_len=64, rows_per_unit=2)
+    out = train(pairs, base, tmp_path / "run", "--epochs", "3", main=dpo.main)
+    first, *_, last = [json.loads(line)["loss"] for line in (out / "metrics.jsonl").read_text().splitlines()]
+    assert first == pytest.approx(0.6931, abs=1e-4)
+    assert last < first
+
+
+@pytest.mark.parametrize(
+    ("argv", "text"),
+    [
+        (["--lora-rank", "4"], "--init"),
+        (["--lora-rank", "4", "--init", "x", "--lora-targets", "q,w"], "q,w"),
+        (["--lora-rank", "-1"], "negative"),
+    ],
+)
+def test_senseless_options_are_refused(argv: list[str], text: str) -> None:
+    with pytest.raises(DatakitError, match=text):
+        sft.main(["--manifest", "m.json", *argv])
+
+
+def test_merging_what_has_no_adapters_is_refused(base: Path, tmp_path: Path) -> None:
+    (tmp_path / "adapter_config.json").write_text('{"r": 4}')
+    with pytest.raises(ModelError, match="expected the configuration of a LoRA adapter"):
+        merge.main(["--adapter", str(tmp_path), "--output", str(tmp_path / "merged")])
+    with pytest.raises(ModelError, match="no adapters to merge"):
+        merge.main(["--adapter", str(base), "--output", str(tmp_path / "out")])
+    assert flags.built(merge.MergeConfig, {"adapter": "a", "output": "b"}).base == ""
+
+
+def test_adapters_without_a_tokenizer_have_that_of_their_base(manifest: Path, base: Path, tmp_path: Path) -> None:
+    """The model may then have more embeddings than the tokenizer has tokens, as Qwen's have."""
+    data = PackedSet.open_all(manifest, "packed", False)[0]
+    large = CausalLM(replace(PRESETS["tiny"], vocab_size=data.header.vocab_size + 20, num_layers=2))
+    (tmp_path / "base").mkdir()
+    hf.write_model(tmp_path / "base", large, hf.tokenizer_files(base), {})
+    settings = {"lora_alpha": 8, "target_modules": [], "base_model_name_or_path": str(tmp_path / "base")}
+    (tmp_path / lora.CONFIG).write_text(json.dumps(settings))
+    check_fits(tmp_path, large, data)
+    (tmp_path / "base" / "tokenizer.json").write_text("{}")
+    with pytest.raises(ModelError, match=r"base/tokenizer.json has 44136fa355b3678a"):
+        check_fits(tmp_path, large, data)

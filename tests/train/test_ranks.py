@@ -1,0 +1,429 @@
+"""Several processes as one run: real ranks over gloo, forked from this process, so that imports cost nothing."""
+
+import json
+import math
+import multiprocessing
+import os
+import resource
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+import torch._dynamo  # once for all ranks, of which each would import it for itself
+import torch.distributed as dist
+from safetensors.torch import load_file
+from transformers import AutoModelForCausalLM
+
+from datakit.errors import ConfigError, ModelError
+from train import checkpoint, flags, hf, sft
+
+SIZES = ["--hidden-size=64", "--num-layers=2", "--num-heads=2", "--num-kv-heads=1", "--intermediate-size=96"]
+STEPS = 16  # of 13 steps an epoch: across its end, where steps are short
+
+
+def free_port() -> int:
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return int(s.getsockname()[1])
+
+
+class Run:
+    """`train.sft` as `ranks` processes; `each` gives a rank options of its own."""
+
+    def __init__(self, out: Path, ranks: int, argv: list[str], each: Callable[[int], list[str]] = lambda r: []) -> None:
+        port, fork = free_port(), multiprocessing.get_context("fork")
+        self.logs = [out.parent / f"{out.name}.{time.monotonic_ns()}.{r}.log" for r in range(ranks)]
+        self.ranks = [
+            fork.Process(target=_rank, args=(r, ranks, port, self.logs[r], [*argv, "--out", str(out), *each(r)]))
+            for r in range(ranks)
+        ]
+        for process in self.ranks:
+            process.start()
+
+    def wait(self) -> list[int]:
+        """The exit codes; a rank that hangs fails the test."""
+        for process in self.ranks:
+            process.join(90)
+        hung = [process for process in self.ranks if process.is_alive()]
+        for process in hung:
+            process.kill()
+        assert not hung, self.said()
+        return [process.exitcode for process in self.ranks]
+
+    def said(self, rank: int | None = None) -> str:
+        return "".join(log.read_text() for r, log in enumerate(self.logs) if rank in (None, r) and log.exists())
+
+    def until(self, text: str) -> None:
+        for _ in range(900):
+            if text in self.said():
+                return
+            time.sleep(0.05)
+        raise AssertionError(self.said())
+
+
+def _rank(rank: int, ranks: int, port: int, log: Path, argv: list[str]) -> None:
+    os.environ |= {
+        "RANK": str(rank), "WORLD_SIZE": str(ranks), "LOCAL_RANK": str(rank), "MASTER_ADDR": "127.0.0.1",
+        "MASTER_PORT": str(port),
+    }  # fmt: skip
+    out = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    os.dup2(out, 1)
+    os.dup2(out, 2)
+    sys.stdout, sys.stderr = (os.fdopen(n, "w", closefd=False) for n in (1, 2))
+    sys.argv = ["train.sft", *argv]
+    code = flags.guarded(sft.main)
+    if dist.is_initialized():  # `os._exit` calls nothing that was registered
+        dist.destroy_process_group()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
+
+
+@pytest.fixture(scope="module")
+def data(pack: Callable, random_rows: Callable) -> Path:
+    return pack(random_rows(50, 32), seq_len=32)
+
+
+@pytest.fixture
+def argv(data: Path) -> list[str]:
+    options = {
+        "--manifest": data, "--preset": "tiny", "--dtype": "fp32", "--threads": 1, "--batch-rows": 4, "--steps": STEPS,
+        "--warmup-steps": 0, "--lr": 1e-3, "--rank-timeout-s": 60,
+    }  # fmt: skip
+    return [*(str(part) for pair in options.items() for part in pair), *SIZES]
+
+
+def losses(out: Path) -> dict[int, float]:
+    return {r["step"]: r["loss"] for r in map(json.loads, (out / "metrics.jsonl").read_text().splitlines())}
+
+
+def looks(out: Path) -> dict[int, float]:
+    return {r["step"]: r["loss"] for r in map(json.loads, (out / "eval.jsonl").read_text().splitlines())}
+
+
+@pytest.fixture(scope="module")
+def whole(data: Path, tmp_path_factory: pytest.TempPathFactory) -> Callable[[int], dict[int, float]]:
+    """The losses of one process with `grad_accum` micro-batches a step."""
+    known: dict[int, dict[int, float]] = {}
+
+    def run(accum: int) -> dict[int, float]:
+        if accum not in known:
+            out = tmp_path_factory.mktemp("whole") / "run"
+            plain = ["--manifest", str(data), "--preset", "tiny", "--dtype", "fp32", "--threads", "1", "--lr", "1e-3"]
+            plain += ["--batch-rows", "4", "--warmup-steps", "0", "--steps", str(STEPS), "--out", str(out), *SIZES]
+            assert sft.main([*plain, "--grad-accum", str(accum)]) == 0
+            known[accum] = losses(out)
+        return known[accum]
+
+    return run
+
+
+@pytest.mark.parametrize(
+    ("ranks", "accum", "more"),
+    [
+        (2, 1, []),
+        (4, 2, ["--num-workers", "2"]),
+        (2, 3, ["--fsdp", "--no-label-only"]),
+        pytest.param(2, 3, [], marks=pytest.mark.campaign),
+        pytest.param(2, 1, ["--fsdp"], marks=pytest.mark.campaign),
+    ],
+)
+def test_ranks_have_the_losses_of_one(
+    argv: list[str], whole: Callable, tmp_path: Path, ranks: int, accum: int, more: list[str]
+) -> None:
+    run = Run(tmp_path / "run", ranks, [*argv, "--grad-accum", str(accum), *more])
+    assert run.wait() == [0] * ranks, run.said()
+    assert losses(tmp_path / "run") == pytest.approx(whole(accum), abs=1e-5)
+    assert run.said(1) == "", "other ranks are silent"
+    assert run.said(0).count("step=3 ") == 1
+
+
+def test_the_balance_of_experts_does_not_depend_on_ranks(argv: list[str], tmp_path: Path) -> None:
+    """Statistics of routers are those of the whole step."""
+    options = ["--num-experts", "3", "--balance-weight", "1"]
+    argv = [*argv, *options, "--steps", "6", "--grad-accum", "2"]
+    runs = [Run(tmp_path / str(ranks), ranks, argv) for ranks in (1, 2)]
+    assert [run.wait() for run in runs] == [[0], [0, 0]], runs[1].said()
+    assert losses(tmp_path / "2") == pytest.approx(losses(tmp_path / "1"), abs=1e-5)
+
+
+def test_a_run_goes_on_with_other_ranks_and_workers_in_the_same_steps(
+    argv: list[str], whole: Callable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """1 -> 4 ranks, then two of them sharded, then one; 0 -> 3 workers; stopped in the middle of an epoch."""
+    seen = tmp_path / "rows"
+    seen.mkdir()
+    lean = sft.label_loss
+
+    def watched(config: sft.LabelConfig, fused: None) -> Callable:
+        inner = lean(config, fused)
+
+        def loss(model: torch.nn.Module, batch: object) -> tuple:
+            with (seen / f"{os.getpid()}").open("a") as f:
+                f.writelines(f"{row}\n" for row in batch.rows)
+            return inner(model, batch)
+
+        return loss
+
+    monkeypatch.setattr(sft, "label_loss", watched)
+    out, parts = tmp_path / "run", [(1, 3, []), (4, 8, []), (2, 11, ["--fsdp"]), (1, 13, [])]
+    for number, (ranks, stop, more) in enumerate(parts):
+        resume = ["--resume"] if number else []
+        workers = ["--num-workers", str(min(number, 3)), "--stop-at", str(stop)]
+        run = Run(out, ranks, [*argv, "--grad-accum", "1", *workers, *more, *resume])
+        assert run.wait() == [0] * ranks, run.said()
+    assert losses(out) == pytest.approx({s: loss for s, loss in whole(1).items() if s <= 13}, abs=1e-5)
+    rows = [int(line) for file in seen.iterdir() for line in file.read_text().split()]
+    assert sorted(rows) == list(range(50)), "an epoch has every row exactly once"
+
+
+def test_a_loss_that_is_not_finite_on_one_rank_stops_all_and_names_the_rows(
+    argv: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plain = sft.head_loss
+    calls = []
+
+    def spoiled(*a: object) -> tuple:
+        calls.append(1)
+        loss, count = plain(*a)
+        return (loss * float("nan") if os.environ["RANK"] == "1" and len(calls) == 3 else loss), count
+
+    monkeypatch.setattr(sft, "head_loss", spoiled)
+    run = Run(tmp_path / "run", 2, [*argv, "--save-every", "1"])
+    assert run.wait() == [1, 1]
+    for rank in (0, 1):
+        assert "step 3: loss nan" in run.said(rank) and "row_key" in run.said(rank)
+    assert sorted(p.name for p in (tmp_path / "run" / "checkpoints").iterdir()) == ["step_00000001", "step_00000002"]
+
+
+class Overflow(torch.autograd.Function):
+    """The loss is finite, its gradient is not."""
+
+    @staticmethod
+    def forward(ctx, x):
+        return x.clone()
+
+    @staticmethod
+    def backward(ctx, grad):
+        return grad * float("inf")
+
+
+@pytest.mark.parametrize("more", [[], ["--fsdp"]])
+def test_an_fp16_overflow_on_one_rank_skips_the_step_on_all(
+    argv: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, more: list[str]
+) -> None:
+    plain, calls = sft.head_loss, []
+
+    def spoiled(*a: object) -> tuple:
+        calls.append(1)
+        loss, count = plain(*a)
+        return (Overflow.apply(loss) if os.environ["RANK"] == "1" and len(calls) == 2 else loss), count
+
+    monkeypatch.setattr(sft, "head_loss", spoiled)
+    run = Run(tmp_path / "run", 2, [*argv, "--dtype", "fp16", "--stop-at", "4", *more])
+    assert run.wait() == [0, 0], run.said()
+    records = [json.loads(line) for line in (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()]
+    assert [(r["loss_scale"], r["overflows"]) for r in records] == [(16, 0), (8, 1), (8, 1), (8, 1)]
+    assert not math.isfinite(records[1]["grad_norm"]) and math.isfinite(records[3]["grad_norm"])
+    state = json.loads((tmp_path / "run" / "checkpoints" / "step_00000004" / "state.json").read_text())
+    assert state["loop"]["loss_scale"] == {"scale": 8, "steps_since": 2, "overflows": 1}
+
+
+def test_a_signal_to_one_rank_stops_all_after_the_same_step(argv: list[str], whole: Callable, tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    run = Run(out, 2, [*argv, "--step-sleep-ms", "50"])
+    run.until("step=3 ")
+    os.kill(run.ranks[1].pid, signal.SIGTERM)
+    assert run.wait() == [128 + signal.SIGTERM] * 2
+    last = max(losses(out))
+    assert 3 <= last < STEPS
+    assert [p.name for p in (out / "checkpoints").iterdir()] == [f"step_{last:08d}"]
+    again = Run(out, 2, [*argv, "--resume"])
+    assert again.wait() == [0, 0]
+    assert losses(out) == pytest.approx(whole(1), abs=1e-5)
+
+
+def test_the_others_end_with_a_message_when_a_rank_is_killed(argv: list[str], tmp_path: Path) -> None:
+    run = Run(tmp_path / "run", 2, [*argv, "--step-sleep-ms", "50"])
+    run.until("step=2 ")
+    run.ranks[1].kill()
+    assert run.wait()[0] == 1
+    assert "error: rank 0 of 2 cannot continue without the other ranks" in run.said(0)
+
+
+def test_the_others_do_not_wait_for_ever_for_a_rank_that_hangs(argv: list[str], tmp_path: Path) -> None:
+    run = Run(tmp_path / "run", 2, [*argv, "--step-sleep-ms", "50", "--rank-timeout-s", "3"])
+    run.until("step=2 ")
+    os.kill(run.ranks[1].pid, signal.SIGSTOP)
+    run.ranks[0].join(60)
+    assert run.ranks[0].exitcode == 1
+    assert "slower than --rank-timeout-s" in run.said(0)
+    run.ranks[1].kill()
+
+
+def test_ranks_with_other_data_or_options_are_refused_with_both_values(
+    argv: list[str], pack: Callable, random_rows: Callable, tmp_path: Path
+) -> None:
+    other = pack(random_rows(20, 32, seed=8), seq_len=32)
+    for theirs in (["--manifest", str(other)], [*argv[:2], "--seed", "5"]):
+        run = Run(tmp_path / "run", 2, argv[2:], lambda rank, theirs=theirs: theirs if rank else argv[:2])
+        assert run.wait() == [2, 2]
+        assert "rank 0 has" in run.said(0) and "but rank 1 has" in run.said(1), run.said()
+        assert not (tmp_path / "run").exists()
+
+
+def test_what_rank_0_meets_all_ranks_are_told(argv: list[str], tmp_path: Path) -> None:
+    place = tmp_path / "run" / "checkpoints" / "step_00000004"
+    place.mkdir(parents=True)
+    (place / "state.json").write_text("{}")
+    run = Run(tmp_path / "run", 2, [*argv, "--resume"])
+    assert run.wait() == [1, 1]
+    assert all("every checkpoint is damaged" in run.said(rank) for rank in (0, 1)), run.said()
+
+
+def test_gradients_are_summed_in_buckets_however_small(
+    argv: list[str], whole: Callable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("train.ranks.BUCKET_BYTES", 1000)
+    run = Run(tmp_path / "run", 2, argv)
+    assert run.wait() == [0, 0], run.said()
+    assert losses(tmp_path / "run") == pytest.approx(whole(1), abs=1e-5)
+
+
+def test_torchrun_starts_it(argv: list[str], whole: Callable, tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", "--master-port"]
+    command += [str(free_port()), "-m", "train.sft", *argv, "--stop-at", "3", "--out", str(tmp_path / "run")]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "2 ranks with 1 x 2 rows a step each" in done.stdout
+    expected = {step: loss for step, loss in whole(1).items() if step <= 3}
+    assert losses(tmp_path / "run") == pytest.approx(expected, abs=1e-5)
+
+
+LOOKING = ["--eval-every", "2"]
+SLICED = {
+    "adapters": ["--lora-rank", "4", "--lr", "0.01", *LOOKING],
+    "experts": [
+        "--seed", "1", "--num-experts", "3", "--experts-per-token", "2", "--balance-weight", "1",
+        "--checkpoint-every", "1", *LOOKING,
+    ],
+    "muon": ["--optimizer", "muon"],
+}  # fmt: skip
+ONE, TWO, SLICES = (1, []), (2, []), (2, ["--fsdp", "--async-save"])
+
+
+@pytest.mark.parametrize("name", list(SLICED))
+def test_what_is_sliced_goes_on_whole_and_sliced_again_as_if_it_never_had_been(
+    argv: list[str], tmp_path: Path, name: str
+) -> None:
+    """Slices, then one process or two whole ranks, then slices: losses, evaluations, and all that is saved."""
+    argv = [*argv, "--steps", "6", "--grad-accum", "2", *SLICED[name]]
+    argv += ["--eval-manifest", argv[1]] if "--eval-every" in argv else []
+    if "--lora-rank" in argv:
+        base = ["--out", str(tmp_path / "base"), "--steps", "1", "--lora-rank", "0"]
+        assert Run(tmp_path / "base", 1, [*argv, *base]).wait() == [0]
+        argv = [part for part in argv if part not in SIZES]
+        argv += ["--init", str(tmp_path / "base" / "checkpoints" / "step_00000001")]
+    whole, out = tmp_path / "whole", tmp_path / "run"
+    one = Run(whole, 1, argv)
+    assert one.wait() == [0], one.said()
+    way = {"adapters": [SLICES, ONE, TWO, SLICES], "experts": [SLICES, TWO, SLICES], "muon": [SLICES, ONE, SLICES]}[
+        name
+    ]
+    for number, (ranks, more) in enumerate(way):
+        stop = [] if number + 1 == len(way) else ["--stop-at", str(2 + number)]
+        run = Run(out, ranks, [*argv, *more, *stop, *(["--resume"] if number else [])])
+        assert run.wait() == [0] * ranks, run.said()
+    exact = 1e-4 if name == "muon" else 1e-5  # its products are in bf16, where the order of summing shows
+    assert losses(out) == pytest.approx(losses(whole), abs=exact)
+    if "--eval-every" in argv:
+        assert list(looks(whole)) == [2, 4, 6]
+        assert {s: loss for s, loss in looks(out).items() if s != 3} == pytest.approx(looks(whole), abs=exact)
+    assert_same_end(out, whole)
+
+
+def assert_same_end(out: Path, whole: Path) -> None:
+    ends = [folder / "checkpoints" / "step_00000006" for folder in (whole, out)]
+    kind = "adapter_model" if (ends[0] / "adapter_model.safetensors").exists() else "model"
+    assert len(list(ends[1].glob("*-of-00002.safetensors"))) == (4 if kind == "model" else 0)  # a share of each rank
+    for name in (kind, "optimizer"):
+        expected, found = ({k: v for f in end.glob(f"{name}*") for k, v in tensors_of(f).items()} for end in ends)
+        assert expected.keys() == found.keys()
+        for key, value in expected.items():
+            torch.testing.assert_close(found[key], value, atol=1e-4, rtol=1e-2, msg=f"{name} {key}")
+
+
+def tensors_of(file: Path) -> dict[str, torch.Tensor]:
+    return load_file(file) if file.suffix == ".safetensors" else {}
+
+
+def test_a_rank_killed_while_it_saves_its_share_and_a_damaged_share_cost_no_earlier_checkpoint(
+    argv: list[str], whole: Callable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    finished, calls = checkpoint._finished, list[Path]()
+
+    def killing(file: Path) -> str:
+        if os.environ.get("RANK") == "1":
+            calls.append(file)
+            if len(calls) == 8:  # the third save: its share of the weights is there, its optimizer is not
+                os.kill(os.getpid(), signal.SIGKILL)
+        return finished(file)
+
+    out = tmp_path / "run"
+    with monkeypatch.context() as patch:
+        patch.setattr(checkpoint, "_finished", killing)
+        run = Run(out, 2, [*argv, "--fsdp", "--async-save", "--save-every", "3", "--step-sleep-ms", "20"])
+        assert run.wait() == [1, -signal.SIGKILL], run.said()
+    assert "error: rank 0 of 2 cannot continue without the other ranks" in run.said(0)
+    newer = out / "checkpoints" / "step_00000006"
+    assert not newer.with_name("step_00000009").exists() and newer.with_name(".step_00000009.tmp").exists()
+    theirs = AutoModelForCausalLM.from_pretrained(newer).state_dict()
+    ours = dict(hf.read_model(newer).named_parameters())
+    assert all(torch.equal(theirs[name], value) for name, value in ours.items())
+    share = newer / "model-00002-of-00002.safetensors"
+    data = share.read_bytes()
+    share.write_bytes(data[:-9] + bytes([data[-9] ^ 1]) + data[-8:])
+    with pytest.raises(ModelError, match=r"model-00002-of-00002\.safetensors: changed or damaged"):
+        hf.read_model(newer)
+    assert sft.main([*argv, "--out", str(out), "--resume"]) == 0
+    assert losses(out) == pytest.approx(whole(1), abs=1e-5)
+    assert (out / "checkpoints" / "damaged.step_00000006").is_dir()
+
+
+def test_every_rank_looks_at_what_one_would_and_rank_0_tells_it(argv: list[str], tmp_path: Path) -> None:
+    (tmp_path / "prompts.txt").write_text("hello\nthe cat sat on\n")
+    argv = [*argv, "--steps", "3", "--grad-accum", "2", "--eval-every", "2", "--eval-manifest", argv[1]]
+    argv += ["--eval-rows", "12", "--sample-prompts", str(tmp_path / "prompts.txt"), "--sample-tokens", "8"]
+    told = []
+    for ranks, more in ((1, []), (2, []), (2, ["--fsdp"])):
+        out = tmp_path / f"{ranks}{''.join(more)}"
+        run = Run(out, ranks, [*argv, *more])
+        assert run.wait() == [0] * ranks, run.said()
+        assert run.said(0).count("[sample] step=2") == 2 and run.said().count("[eval] step=3 source=all") == 1
+        told.append([json.loads(line) for line in (out / "eval.jsonl").read_text().splitlines()])
+    for found in told[1:]:
+        for mine, expected in zip(found, told[0], strict=True):
+            assert mine["samples"] == expected["samples"] and mine["label_tokens"] == expected["label_tokens"]
+            assert mine["loss"] == pytest.approx(expected["loss"], abs=1e-5)
+    assert all(len(s["completion"]) > 0 for s in told[0][-1]["samples"])
+
+
+def test_a_checkpoint_that_cannot_be_written_stops_every_rank_with_the_reason(argv: list[str], tmp_path: Path) -> None:
+    run = Run(tmp_path / "run", 2, [*argv, "--fsdp", "--save-every", "2", "--step-sleep-ms", "50"])
+    run.until("saved")
+    resource.prlimit(run.ranks[0].pid, resource.RLIMIT_FSIZE, (200_000, 200_000))  # its disk is full from now on
+    assert run.wait() == [1, 1]
+    for rank in (0, 1):
+        assert "cannot write the checkpoint" in run.said(rank) and "free some space" in run.said(rank)
+    assert Run(tmp_path / "run", 1, [*argv, "--resume"]).wait() == [0]
+
+
+def test_slices_need_ranks(argv: list[str], tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="--fsdp needs several ranks"):
+        sft.main([*argv, "--out", str(tmp_path / "run"), "--fsdp"])

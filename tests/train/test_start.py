@@ -1,0 +1,163 @@
+import importlib.util
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from datakit.errors import ConfigError, InputError, MissingExtraError, ModelError, UsageError
+from datakit.manifest import load
+from train import distill, hf, merge, pretrain, sft
+from train.export import ExportConfig, export
+from train.model import PRESETS, CausalLM
+from train.start import QuickConfig, pack_files
+
+
+@pytest.fixture
+def chats(tmp_path: Path) -> Path:
+    rows = [
+        {"messages": [{"role": "user", "content": f"hello {i}"}, {"role": "assistant", "content": "the cat sat"}]}
+        for i in range(20)
+    ]
+    (tmp_path / "chats.jsonl").write_text("".join(json.dumps(r) + "\n" for r in rows) + "not json\n")
+    return tmp_path / "chats.jsonl"
+
+
+def test_files_are_packed_on_the_fly_and_trained_on(
+    chats: Path, tokenizer_folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture
+) -> None:
+    options = ["--data", str(chats), "--tokenizer", str(tokenizer_folder), "--seq-len", "64", "--preset", "tiny"]
+    options += ["--batch-rows", "2", "--threads", "1", "--steps", "2", "--out", str(tmp_path / "run")]
+    assert sft.main(options) == 0
+    said = capsys.readouterr().out
+    assert "step=2 " in said and "1 records could not be read" in said, "the line that is not JSON is told of"
+    manifest = load(tmp_path / "run" / "data" / "manifest.json")
+    assert manifest.stage == "pack" and manifest.facts["packed"]["seq_len"] == 64
+    state = json.loads((tmp_path / "run" / "checkpoints" / "step_00000002" / "state.json").read_text())
+    assert state["manifest_version"] == manifest.version
+
+
+def test_files_that_cannot_be_packed_are_refused_in_the_packers_words(tmp_path: Path, tokenizer_folder: Path) -> None:
+    (tmp_path / "odd.jsonl").write_text('{"nonsense": 1}\n')
+    with pytest.raises(InputError, match="fit no known layout"):
+        pack_files(
+            QuickConfig(data=(str(tmp_path / "odd.jsonl"),), tokenizer=str(tokenizer_folder)), "", tmp_path / "run"
+        )
+
+
+def test_what_is_missing_is_named(chats: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(UsageError, match="--tokenizer"):
+        pack_files(QuickConfig(data=(str(chats),)), "", tmp_path)
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "pyarrow" else name)
+    with pytest.raises(MissingExtraError, match="needs pyarrow: install datakit"):
+        pack_files(QuickConfig(data=(str(chats),)), "some/model", tmp_path)
+    with pytest.raises(UsageError, match="or files with --data"):
+        sft.main(["--out", str(tmp_path)])
+
+
+def test_a_run_ends_with_the_next_command(manifest: Path, tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
+    options = ["--manifest", str(manifest), "--preset", "tiny", "--steps", "2", "--out", str(tmp_path / "run")]
+    for more, said in (
+        (["--stop-at", "1"], f"datakit-train sft --out {tmp_path / 'run'} --resume"),
+        (["--resume"], f"datakit-train generate --checkpoint {tmp_path / 'run'} --chat"),
+    ):
+        assert sft.main([*options, *more], "datakit-train sft") == 0
+        assert capsys.readouterr().out.splitlines()[-1] == f"[train] next: {said}"
+
+
+def test_a_folder_without_a_run_is_not_resumed(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="typo: holds no run to resume"):
+        sft.main(["--out", str(tmp_path / "typo"), "--resume"])
+    (tmp_path / "run.json").write_text('{"config": {}}')
+    with pytest.raises(InputError, match=r"run\.json: unreadable .* delete it"):
+        sft.main(["--out", str(tmp_path), "--resume"])
+
+
+def test_a_run_beyond_its_last_step_is_not_resumed(manifest: Path, tmp_path: Path) -> None:
+    options = ["--manifest", str(manifest), "--preset", "tiny", "--out", str(tmp_path / "run")]
+    assert sft.main([*options, "--steps", "3"]) == 0
+    with pytest.raises(UsageError, match=r"is at step 3, and is now to end at step 2: train on with --steps above 3"):
+        sft.main([*options, "--steps", "2", "--resume"])
+    assert sft.main([*options, "--steps", "3", "--resume"]) == 0
+    with pytest.raises(UsageError, match="was trained on labels: resume it with the command that began the run"):
+        pretrain.main([*options, "--steps", "4", "--resume"])
+    with pytest.raises(UsageError, match="run: holds a run of another command: resume it with that one"):
+        distill.main([*options, "--steps", "4", "--resume", "--teacher", str(tmp_path / "run")])
+
+
+def test_the_mean_of_checkpoints_is_written(manifest: Path, tmp_path: Path) -> None:
+    options = ["--manifest", str(manifest), "--preset", "tiny", "--steps", "3", "--save-every", "1"]
+    assert sft.main([*options, "--out", str(tmp_path / "run")]) == 0
+    assert merge.main(["--adapter", str(tmp_path / "run"), "--average", "2", "--output", str(tmp_path / "mean")]) == 0
+    models = [hf.read_model(tmp_path / "run" / "checkpoints" / f"step_0000000{i}") for i in (2, 3)]
+    for (name, found), one, other in zip(
+        hf.read_model(tmp_path / "mean").named_parameters(), *(m.parameters() for m in models), strict=True
+    ):
+        torch.testing.assert_close(found, (one + other) / 2, msg=name)
+    with pytest.raises(InputError, match="has 3 checkpoints, and --average wants 4"):
+        merge.main(["--adapter", str(tmp_path / "run"), "--average", "4", "--output", str(tmp_path / "more")])
+
+
+def test_a_model_learns_tokens_that_its_tokenizer_did_not_have(
+    manifest: Path, pack: Callable, random_rows: Callable, tokenizer_folder: Path, tmp_path: Path
+) -> None:
+    base = tmp_path / "base"
+    base.mkdir()
+    small = CausalLM(replace(PRESETS["tiny"], vocab_size=280, tied_embeddings=False))
+    small.init_weights(torch.Generator().manual_seed(0))
+    old = json.loads((tokenizer_folder / "tokenizer.json").read_text())
+    ids = old["model"]["vocab"]
+    old["model"]["vocab"] = {token: i for token, i in ids.items() if i < 280}
+    (tmp_path / "tokenizer.json").write_text(json.dumps(old))
+    hf.write_model(base, small, [tmp_path / "tokenizer.json"], {})
+    run = ["--manifest", str(manifest), "--init", str(base), "--steps", "1", "--lr", "1e-9", "--out"]
+    with pytest.raises(ModelError, match="--resize-vocab"):
+        sft.main([*run, str(tmp_path / "no")])
+    with pytest.raises(UsageError, match="--lora-rank would freeze"):
+        sft.main([*run, str(tmp_path / "no"), "--resize-vocab", "--lora-rank", "2"])
+    assert sft.main([*run, str(tmp_path / "run"), "--resize-vocab"]) == 0
+    found = hf.read_model(tmp_path / "run" / "checkpoints" / "step_00000001")
+    assert found.config.vocab_size == 320
+    for now, was in ((found.model.embed_tokens, small.model.embed_tokens), (found.lm_head, small.lm_head)):
+        torch.testing.assert_close(now.weight[:280], was.weight)
+        torch.testing.assert_close(now.weight[280:], was.weight.mean(0).expand(40, -1))
+    old["model"]["vocab"] |= {"a": ids["b"], "b": ids["a"]}
+    (base / "tokenizer.json").write_text(json.dumps(old))
+    with pytest.raises(ModelError, match=f"token 'a' has the id {ids['b']} .* and {ids['a']} in the tokenizer"):
+        sft.main([*run, str(tmp_path / "other"), "--resize-vocab"])
+
+
+def test_weights_in_bf16_take_half_and_resume_exactly(manifest: Path, tmp_path: Path) -> None:
+    common = ["--manifest", str(manifest), "--preset", "tiny", "--steps", "4", "--weights-dtype", "bf16"]
+    assert sft.main([*common, "--out", str(tmp_path / "whole")]) == 0
+    assert sft.main([*common, "--out", str(tmp_path / "parts"), "--stop-at", "2"]) == 0
+    assert sft.main([*common, "--out", str(tmp_path / "parts"), "--resume"]) == 0
+    last = [tmp_path / name / "checkpoints" / "step_00000004" for name in ("whole", "parts")]
+    weights = [load_file(folder / "model.safetensors") for folder in last]
+    states = load_file(last[0] / "optimizer.safetensors")
+    assert {t.dtype for t in (*weights[0].values(), *(s for s in states.values() if s.ndim))} == {torch.bfloat16}
+    assert all(torch.equal(t, weights[1][name]) for name, t in weights[0].items())
+    losses = [json.loads(line)["loss"] for line in (tmp_path / "whole" / "metrics.jsonl").read_text().splitlines()]
+    assert losses[-1] < losses[0]
+    adapters = ["--init", str(last[0]), "--lora-rank", "2", *common[:2], "--steps", "1", *common[-2:]]
+    assert sft.main([*adapters, "--out", str(tmp_path / "lora")]) == 0
+    trained = load_file(tmp_path / "lora" / "checkpoints" / "step_00000001" / "adapter_model.safetensors")
+    assert {t.dtype for t in trained.values()} == {torch.float32}
+    with pytest.raises(ConfigError, match="arithmetic in bf16"):
+        sft.main([*common, "--dtype", "fp32", "--out", str(tmp_path / "no")])
+
+
+def test_what_a_base_says_about_generation_is_carried_over(manifest: Path, tmp_path: Path) -> None:
+    plain = ["--manifest", str(manifest), "--steps", "1", "--out"]
+    assert sft.main([*plain, str(tmp_path / "base"), "--preset", "tiny"]) == 0
+    base = tmp_path / "base" / "checkpoints" / "step_00000001"
+    said = json.loads((base / "generation_config.json").read_text())
+    (base / "generation_config.json").write_text(json.dumps(said | {"top_p": 0.8, "eos_token_id": [1, 2]}))
+    assert sft.main([*plain, str(tmp_path / "run"), "--init", str(base)]) == 0
+    out = export(ExportConfig(checkpoint=str(tmp_path / "run"), output=str(tmp_path / "out")))
+    assert json.loads((out / "generation_config.json").read_text()) == said | {"top_p": 0.8}, "its own stop tokens"
+    assert "chat_template" in json.loads((out / "tokenizer_config.json").read_text())
+    assert all(f.stat().st_mode & 0o777 == 0o644 for f in out.iterdir())

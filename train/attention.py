@@ -1,0 +1,545 @@
+"""Causal attention that never crosses the sequences packed in one row; rotary positions of queries and keys.
+
+The model calls an `Attend` with queries, keys and values. All implementations for training give the same result:
+- `masked_attention` is the reference: one masked product over whole rows.
+- `grouped_attention` computes no products between sequences: sequences are gathered into groups of similar length,
+  each group is one batched call, and the results are scattered back.
+- `flex_attention` and `varlen_attention` are CUDA kernels.
+`auto_attention` chooses between them. `batching.SlotCache` is the implementation for generation.
+
+Rotary positions (RoPE: Su et al., 2021) come last in the file. Scalings stretch them to longer sequences: each changes
+the frequencies of the rotated pairs, and for some kinds the size of the rotated vectors:
+- linear: every frequency divided by the factor (Chen et al., 2023)
+- dynamic: no change up to the longest trained sequence; models here run no longer ones
+- llama3: low frequencies divided by the factor, with a ramp up to the high ones, which stay (Llama 3.1, 2024)
+- yarn: the same between two numbers of rotations, and larger vectors (Peng et al., 2023)
+- longrope: searched divisors for each frequency, one list for short and one for long sequences (Ding et al., 2024)
+
+Shapes: B rows, T positions, N = B*T flat positions, S sequences of a group, W the group's width in positions,
+H query heads, K key/value heads, R = H/K query heads per key/value head, E head width, P rotated pairs of a head.
+"""
+
+import inspect
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import cache
+from itertools import pairwise
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+import torch
+import torch.nn.functional as F  # noqa: N812
+from torch import Tensor
+from torch.utils.checkpoint import checkpoint
+
+from datakit.errors import ConfigError, ModelError
+
+Int64 = npt.NDArray[np.int64]
+Groups = tuple[tuple[int, int], ...]
+GROUP_WIDTH = 32
+"""Lengths are rounded up to a multiple of this, and equal ones make a group; the value was measured on CPU."""
+PRODUCT_WIDTH, HALF_PRODUCT_WIDTH = 64, 512
+"""Up to these widths, in fp32 and in bf16, a product with its score matrices is as fast on CPU as SDPA, or faster."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scores:
+    """How one layer scores its keys."""
+
+    layer: int = 0
+    window: int = 0
+    """Keys that a query sees, itself included; 0: all before it."""
+    softcap: float = 0.0
+    """Scores are softcap * tanh(score / softcap); 0: off."""
+    sinks: Tensor | None = None
+    """A score of each head, (H,), that takes its share of the weights and gives nothing (Xiao et al., 2023)."""
+
+    @property
+    def plain(self) -> bool:
+        """Whether weights are the softmax of scaled products."""
+        return not self.softcap and self.sinks is None
+
+
+class Attend(Protocol):
+    """Attention of one layer."""
+
+    def __call__(self, q_BTHE: Tensor, k_BTKE: Tensor, v_BTKE: Tensor, scores: Scores) -> Tensor:
+        """The attended values, (B, T, H, E)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Segments:
+    """The sequences packed in a batch, and their groups for attention. Tensors are int64."""
+
+    positions_BT: Tensor
+    """Position within its sequence; 0 on padding."""
+    sequence_BT: Tensor
+    """Number of the sequence in its row, from 1; 0 on padding."""
+    tokens_N: Tensor
+    """Flat positions of the real tokens, group by group."""
+    slots_N: Tensor
+    """The place of each in the concatenated groups."""
+    groups: Groups
+    """(S, W) of each group."""
+
+    @classmethod
+    def of(cls, bounds: Sequence[Sequence[int] | np.ndarray[Any, Any]], width: int) -> "Segments":
+        """Segments of rows cut to `width` positions; a row's `bounds` go from 0 to the end of its tokens."""
+        cut = [np.minimum(np.asarray(b, np.int64), width) for b in bounds]
+        starts = np.concatenate([b[:-1] + r * width for r, b in enumerate(cut)] or [np.empty(0, np.int64)])
+        lengths = np.concatenate([np.diff(b) for b in cut] or [np.empty(0, np.int64)])
+        some = lengths > 0  # sequences with at least one input position
+        starts, lengths = starts[some], lengths[some]
+        numbers, batch = numbers_in(starts // width), np.zeros_like(starts)
+        table, _, (groups,), (tokens,) = arrange_batches(starts, lengths, numbers, batch, 1)
+        return cls.expanded(torch.from_numpy(table), groups, tokens, len(bounds), width)
+
+    @classmethod
+    def expanded(cls, sequences_S4: Tensor, groups: Groups, tokens: int, rows: int, width: int) -> "Segments":
+        """Expand the result of `arrange_batches` to one entry per token, on the device of `sequences_S4`."""
+        starts, lengths, slots, number = sequences_S4.unbind(1)
+        before = lengths.cumsum(0) - lengths
+        offset = torch.arange(tokens, device=starts.device) - repeat(before, lengths, tokens)
+        tokens_N = offset + repeat(starts, lengths, tokens)
+        positions, sequence = (
+            offset.new_zeros(rows * width).scatter_(0, tokens_N, x).view(rows, width)
+            for x in (offset, repeat(number, lengths, tokens))
+        )
+        return cls(positions, sequence, tokens_N, offset + repeat(slots, lengths, tokens), groups)
+
+    def to(self, device: torch.device | str) -> "Segments":
+        """The same on another device."""
+        moved = {n: getattr(self, n).to(device, non_blocking=True) for n in self.__slots__ if n != "groups"}
+        return replace(self, **moved)
+
+
+def numbers_in(row_S: Int64) -> Int64:
+    """Number of each sequence in its row, from 1; `row_S` is ascending."""
+    found: Int64 = np.arange(1, len(row_S) + 1) - np.searchsorted(row_S, row_S)
+    return found
+
+
+def arrange_batches(
+    starts_S: Int64, lengths_S: Int64, numbers_S: Int64, batch_S: Int64, batches: int
+) -> tuple[Int64, Int64, list[Groups], list[int]]:
+    """Sort the sequences of each batch into groups; returns a table, the offsets of each batch in it, and the groups
+    and the number of tokens of each batch.
+
+    A line of the table is (start, length, first slot, number in its row). `batch_S` is the batch of each sequence,
+    ascending; `starts_S` are ascending flat positions in that batch.
+    """
+    widths_S = -(-lengths_S // GROUP_WIDTH) * GROUP_WIDTH
+    order = np.lexsort((widths_S, batch_S))
+    widths = widths_S[order]
+    before = offsets_of(widths)
+    cuts = np.searchsorted(batch_S, np.arange(batches + 1))
+    slots = before[:-1] - before[cuts[:-1]][batch_S]
+    table = np.stack([starts_S[order], lengths_S[order], slots, numbers_S[order]], 1)
+    new = np.ones(len(order), np.bool_)
+    new[1:] = (widths[1:] != widths[:-1]) | (batch_S[1:] != batch_S[:-1])
+    begins = np.flatnonzero(new)
+    kinds = list(zip(np.diff(begins, append=len(order)).tolist(), widths[begins].tolist(), strict=True))
+    groups = [tuple(kinds[a:b]) for a, b in pairwise(np.searchsorted(begins, cuts).tolist())]
+    return table, cuts, groups, np.diff(offsets_of(lengths_S)[cuts]).tolist()
+
+
+def offsets_of(counts: Int64) -> Int64:
+    """Cumulative sums of counts, starting at 0: one more value than counts."""
+    found = np.zeros(len(counts) + 1, np.int64)
+    np.cumsum(counts, out=found[1:])
+    return found
+
+
+def repeat(values_S: Tensor, counts_S: Tensor, total: int) -> Tensor:
+    """`torch.repeat_interleave` with a known total; on CPU through numpy, which is eight times faster."""
+    if values_S.device.type == "cpu":
+        return torch.from_numpy(np.repeat(values_S.numpy(), counts_S.numpy()))
+    return torch.repeat_interleave(values_S, counts_S, output_size=total)
+
+
+def sees(query_Q: Tensor, key_S: Tensor, window: int) -> Tensor:
+    """Whether a query sees a key, by their positions, (..., Q, S): those up to itself, within the window."""
+    distance_QS = query_Q[..., None] - key_S[..., None, :]
+    return (distance_QS >= 0) & (distance_QS < window) if window else distance_QS >= 0
+
+
+def attend_by_mask(q_BHQE: Tensor, k_BKSE: Tensor, v_BKSE: Tensor, mask: Tensor | None, how: Scores) -> Tensor:
+    """Attention where a boolean mask is true, (B, H, Q, E); without a mask everywhere.
+
+    Queries may be grouped: K heads in place of H, each with the queries of its H / K heads, position by position.
+    """
+    if how.plain:
+        return F.scaled_dot_product_attention(q_BHQE, k_BKSE, v_BKSE, attn_mask=mask, enable_gqa=True)
+    k, v = (x.repeat_interleave(q_BHQE.shape[1] // x.shape[1], 1) for x in (k_BKSE, v_BKSE))
+    scores = q_BHQE @ k.transpose(-1, -2) * q_BHQE.shape[-1] ** -0.5
+    scores = how.softcap * torch.tanh(scores / how.softcap) if how.softcap else scores
+    scores = scores if mask is None else scores.masked_fill(~mask, -math.inf)
+    if how.sinks is not None:
+        heads, queries = q_BHQE.shape[1:3]
+        sinks_HQ = how.sinks.view(heads, -1).repeat(1, heads * queries // len(how.sinks))
+        scores = torch.cat((scores, sinks_HQ[..., None].to(scores).expand(*scores.shape[:-1], 1)), -1)
+    weights: Tensor = scores.softmax(-1, dtype=torch.promote_types(scores.dtype, torch.float32))
+    return weights[..., : k.shape[-2]].to(v.dtype) @ v
+
+
+def masked_attention(segments: Segments) -> Attend:
+    """The reference: a query sees its own sequence up to itself; padding sees only padding."""
+    sequence, masks = segments.sequence_BT, dict[int, Tensor]()
+    at_T = torch.arange(sequence.shape[1], device=sequence.device)
+    same_B1TT = (sequence[:, :, None] == sequence[:, None, :])[:, None]
+
+    def attend(q_BTHE: Tensor, k_BTKE: Tensor, v_BTKE: Tensor, scores: Scores) -> Tensor:
+        q, k, v = (x.transpose(1, 2) for x in (q_BTHE, k_BTKE, v_BTKE))
+        if scores.window not in masks:  # one for all layers of a kind
+            masks[scores.window] = same_B1TT & sees(at_T, at_T, scores.window)
+        return attend_by_mask(q, k, v, masks[scores.window], scores).transpose(1, 2)
+
+    return attend
+
+
+def grouped_attention(segments: Segments) -> Attend:
+    """One batched call for each group of sequences of like length; padding positions give zeros."""
+    sizes = [s * w for s, w in segments.groups]
+    masks: Masks = {}
+
+    def attend(q_BTHE: Tensor, k_BTKE: Tensor, v_BTKE: Tensor, scores: Scores) -> Tensor:
+        moved = (
+            torch.split(move_rows(x.flatten(0, 1), segments.tokens_N, segments.slots_N, sum(sizes)), sizes)
+            for x in (q_BTHE, k_BTKE, v_BTKE)
+        )
+        out = [
+            _causal(q.unflatten(0, (s, w)), k.unflatten(0, (s, w)), v.unflatten(0, (s, w)), scores, masks)
+            for (s, w), q, k, v in zip(segments.groups, *moved, strict=True)
+        ]
+        slots = torch.cat([x.flatten(0, 1) for x in out]) if out else q_BTHE.new_zeros((0, *q_BTHE.shape[2:]))
+        return move_rows(slots, segments.slots_N, segments.tokens_N, q_BTHE.shape[:2].numel()).view_as(q_BTHE)
+
+    return attend
+
+
+Masks = dict[tuple[int, int], Tensor]
+"""Masks of a batch by width and window."""
+
+
+def _causal(q_SWHE: Tensor, k_SWKE: Tensor, v_SWKE: Tensor, scores: Scores, masks: Masks) -> Tensor:
+    """Causal attention of sequences of one width, (S, W, H, E).
+
+    Short sequences on CPU use one product that keeps its score matrices, because it is faster there. Others use
+    `scaled_dot_product_attention`, which keeps none; with a soft cap or sinks they are made again in the backward pass.
+    """
+    width, heads = q_SWHE.shape[1], q_SWHE.shape[2] // k_SWKE.shape[2]
+    scores = scores if width > scores.window else replace(scores, window=0)
+    at_W, key = torch.arange(width, device=q_SWHE.device), (width, scores.window)
+    short = width <= (PRODUCT_WIDTH if q_SWHE.dtype == torch.float32 else HALF_PRODUCT_WIDTH)
+    if q_SWHE.device.type == "cpu" and short and scores.plain:
+        if key not in masks:
+            mask_WW = torch.zeros(width, width, dtype=q_SWHE.dtype).masked_fill(~sees(at_W, at_W, key[1]), -math.inf)
+            masks[key] = mask_WW.repeat(heads, 1)[None]
+        return _product(q_SWHE, k_SWKE, v_SWKE, masks[key])
+    q, k, v = (x.transpose(1, 2) for x in (q_SWHE, k_SWKE, v_SWKE))
+    if scores.plain and not scores.window:
+        return F.scaled_dot_product_attention(q, k, v, is_causal=True, enable_gqa=True).transpose(1, 2)
+    if key not in masks:
+        masks[key] = sees(at_W, at_W, scores.window)
+    again = (q, k, v, masks[key], scores)
+    if not (scores.plain or short):
+        found: Tensor = checkpoint(attend_by_mask, *again, use_reentrant=False, preserve_rng_state=False)
+        return found.transpose(1, 2)
+    return attend_by_mask(*again).transpose(1, 2)
+
+
+def _product(q_SWHE: Tensor, k_SWKE: Tensor, v_SWKE: Tensor, mask_1QW: Tensor) -> Tensor:
+    """The R query heads of a key/value head share one product; `mask_1QW` is (1, R*W, W), added to the scores."""
+    S, W, H, E = q_SWHE.shape
+    K = k_SWKE.shape[2]
+    R = H // K
+    q = q_SWHE.view(S, W, K, R, E).permute(0, 2, 3, 1, 4).reshape(S * K, R * W, E)
+    k, v = (x.transpose(1, 2).reshape(S * K, W, E) for x in (k_SWKE, v_SWKE))
+    weights = torch.baddbmm(mask_1QW, q, k.transpose(1, 2), alpha=E**-0.5).softmax(-1)
+    out = torch.bmm(weights.to(v.dtype), v)
+    return out.view(S, K, R, W, E).permute(0, 3, 1, 2, 4).reshape(S, W, H, E)
+
+
+def move_rows(x: Tensor, source: Tensor, target: Tensor, length: int) -> Tensor:
+    """Copy rows `source` of x to rows `target` of a zero tensor with `length` rows; every row is used at most once.
+
+    The gradient is the copy back. The gradient of plain indexing would be a scatter-add, which is slower.
+    """
+    return _Move.apply(x, source, target, length)  # type: ignore[no-untyped-call,no-any-return]
+
+
+class _Move(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, source: Tensor, target: Tensor, length: int) -> Tensor:
+        ctx.save_for_backward(source, target)
+        ctx.length = x.shape[0]
+        return _moved(x, source, target, length)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None, None, None]:
+        source, target = ctx.saved_tensors
+        return _moved(grads[0], target, source, ctx.length), None, None, None
+
+
+def _moved(x: Tensor, source: Tensor, target: Tensor, length: int) -> Tensor:
+    return x.new_zeros((length, *x.shape[1:])).index_copy_(0, target, x.index_select(0, source))
+
+
+def flex_attention(segments: Segments) -> Attend:
+    """FlexAttention (Dong et al., 2024): a kernel compiled for the mask; it skips fully masked blocks."""
+    sequence, (rows, width) = segments.sequence_BT, segments.sequence_BT.shape
+    kernel, make_blocks = _flex(compiled=sequence.is_cuda)
+    blocks: dict[int, Any] = {}
+
+    def attend(q_BTHE: Tensor, k_BTKE: Tensor, v_BTKE: Tensor, scores: Scores) -> Tensor:
+        window, softcap = scores.window or width, scores.softcap
+        if scores.sinks is not None:
+            raise ConfigError("--attention flex does not know attention sinks: use --attention auto")
+
+        def seen(b: Tensor, h: Tensor, q: Tensor, k: Tensor) -> Tensor:
+            return (sequence[b, q] == sequence[b, k]) & (q >= k) & (q - k < window)
+
+        def capped(score: Tensor, b: Tensor, h: Tensor, q: Tensor, k: Tensor) -> Tensor:
+            return softcap * torch.tanh(score / softcap)
+
+        if window not in blocks:
+            blocks[window] = make_blocks(seen, rows, None, width, width, device=sequence.device)
+        q, k, v = (x.transpose(1, 2) for x in (q_BTHE, k_BTKE, v_BTKE))
+        out: Tensor = kernel(q, k, v, score_mod=capped if softcap else None, block_mask=blocks[window], enable_gqa=True)
+        return out.transpose(1, 2)
+
+    return attend
+
+
+@cache
+def _flex(*, compiled: bool) -> tuple[Callable[..., Any], Callable[..., Any]]:
+    """The kernel, and what makes its block masks; both compiled on CUDA."""
+    from torch.nn.attention.flex_attention import create_block_mask, flex_attention  # slow import, rarely needed
+
+    if not compiled:
+        return flex_attention, create_block_mask
+    return torch.compile(flex_attention, dynamic=False), torch.compile(create_block_mask, dynamic=False)
+
+
+def varlen_attention(segments: Segments) -> Attend:
+    """FlashAttention over concatenated sequences of any length (Dao, 2023); bf16 or fp16, on CUDA.
+
+    Raises:
+        ConfigError: fp32, or a model with a soft cap; the kernel has neither.
+    """
+    from torch.nn.attention.varlen import varlen_attn
+
+    bounds, longest = sequence_bounds(segments)
+
+    def attend(q_BTHE: Tensor, k_BTKE: Tensor, v_BTKE: Tensor, scores: Scores) -> Tensor:
+        if not _fits_varlen(q_BTHE, scores):
+            raise ConfigError(
+                f"--attention varlen needs bf16 or fp16 and a model without a soft cap or sinks; found {q_BTHE.dtype} "
+                f"and a soft cap of {scores.softcap}: use --dtype bf16, or --attention auto"
+            )
+        q, k, v = (x.flatten(0, 1) for x in (q_BTHE, k_BTKE, v_BTKE))
+        out: Any = varlen_attn(
+            q, k, v, bounds, bounds, longest, longest,
+            window_size=(scores.window - 1, 0), enable_gqa=q.shape[1] != k.shape[1])  # fmt: skip
+        attended: Tensor = out.view_as(q_BTHE)
+        return attended
+
+    return attend
+
+
+def _fits_varlen(q: Tensor, scores: Scores) -> bool:
+    return q.dtype in (torch.bfloat16, torch.float16) and scores.plain
+
+
+@cache
+def _has_varlen() -> bool:
+    """Whether this torch has the kernel with windows and grouped queries."""
+    try:
+        from torch.nn.attention.varlen import varlen_attn
+    except ImportError:
+        return False
+    return {"window_size", "enable_gqa"} <= inspect.signature(varlen_attn).parameters.keys()
+
+
+def auto_attention(segments: Segments) -> Attend:
+    """`varlen_attention` on CUDA where it fits; else `grouped_attention`."""
+    grouped = grouped_attention(segments)
+    varlen = varlen_attention(segments) if segments.positions_BT.is_cuda and _has_varlen() else None
+
+    def attend(q_BTHE: Tensor, k_BTKE: Tensor, v_BTKE: Tensor, scores: Scores) -> Tensor:
+        chosen = varlen if varlen is not None and _fits_varlen(q_BTHE, scores) else grouped
+        return chosen(q_BTHE, k_BTKE, v_BTKE, scores)
+
+    return attend
+
+
+def sequence_bounds(segments: Segments) -> tuple[Tensor, int]:
+    """Flat starts of all sequences, then the number of positions (int32, S + B + 1), and a bound of their lengths.
+
+    The padding at the end of a row is one sequence more. S + B is the most that there can be, and known on the host, so
+    that it need not wait for the device; what is left over are sequences without a position at the end.
+    """
+    sequence_BT = segments.sequence_BT
+    rows, width = sequence_BT.shape
+    begins_BT = torch.ones_like(sequence_BT, dtype=torch.bool)
+    begins_BT[:, 1:] = sequence_BT[:, 1:] != sequence_BT[:, :-1]
+    most, places = sum(s for s, _ in segments.groups) + rows, rows * width
+    starts = torch.nonzero_static(begins_BT.flatten(), size=most, fill_value=places).flatten()
+    padding = min(width, places - len(segments.tokens_N))
+    longest = max((min(w, width) for _, w in segments.groups), default=1)
+    return F.pad(starts, (0, 1), value=places).int(), max(longest, padding)
+
+
+ATTENTIONS: dict[str, Callable[[Segments], Attend]] = {
+    "auto": auto_attention, "grouped": grouped_attention, "masked": masked_attention, "flex": flex_attention,
+    "varlen": varlen_attention}  # fmt: skip
+CUDA_ONLY = ("flex", "varlen")
+"""On other devices flex has no gradients and varlen does not exist."""
+
+
+Rotary = tuple[Tensor, ...]
+"""Cosine and sine tables of some positions; empty for a layer without rotary positions."""
+SCALINGS: dict[str, dict[str, Any]] = {
+    "default": {}, "dynamic": {"factor": None}, "linear": {"factor": None},
+    "llama3": {"factor": None, "low_freq_factor": None, "high_freq_factor": None},
+    "yarn": {"factor": 0.0, "beta_fast": 32.0, "beta_slow": 1.0, "truncate": True},
+    "longrope": {"short_factor": None, "long_factor": None},
+}  # fmt: skip
+"""The keys of each kind in config.json, with their defaults; None: the key must be there."""
+SIZED = ("llama3", "yarn", "longrope")
+"""Kinds that depend on the longest sequence before the scaling, `original_max_position_embeddings`."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Rope:
+    """Rotary positions of some layers; names of config.json."""
+
+    rope_theta: float = 10000.0
+    rope_type: str = "default"
+    partial_rotary_factor: float = 1.0
+    """Share of a head that is rotated."""
+    factor: float = 1.0
+    low_freq_factor: float = 1.0
+    high_freq_factor: float = 4.0
+    beta_fast: float = 32.0
+    beta_slow: float = 1.0
+    truncate: bool = True
+    short_factor: tuple[float, ...] = ()
+    long_factor: tuple[float, ...] = ()
+    original_max_position_embeddings: int = 0
+    attention_factor: float = 1.0
+    """Factor of cosine and sine."""
+
+    @classmethod
+    def read(cls, found: Mapping[str, Any], theta: float, share: float, longest: int, original: int) -> "Rope":
+        """The rotary positions of a dictionary of config.json, with the values of keys beside it.
+
+        Raises:
+            ModelError: an unknown kind or key.
+        """
+        kind = str(found.get("rope_type", found.get("type", "default")) or "default")
+        kind = {"su": "longrope", "mrope": "default"}.get(kind, kind)
+        if kind not in SCALINGS:
+            raise ModelError(f"rotary scaling {kind!r} changes the result and is not implemented")
+        read, known = SCALINGS[kind], {"rope_type", "type", "rope_theta", "partial_rotary_factor"}
+        known |= {*read, "factor", "attention_factor", "original_max_position_embeddings", "mscale", "mscale_all_dim"}
+        known |= {"finetuned"}  # says how the weights were made
+        if unknown := sorted(k for k in set(found) - known if found[k] and kind != "default"):
+            raise ModelError(f"rotary scaling {kind!r} with {unknown[0]} = {found[unknown[0]]!r} is not implemented")
+        if absent := [k for k, default in read.items() if default is None and found.get(k) is None]:
+            raise ModelError(f"rotary scaling {kind!r} needs the key {absent[0]}")
+        values = {k: found[k] if found.get(k) is not None else default for k, default in read.items()}
+        values = {k: tuple(v) if isinstance(v, list) else v for k, v in values.items()}
+        original = int(found.get("original_max_position_embeddings") or original or longest)
+        if kind in ("yarn", "longrope"):
+            factor = values["factor"] = float(found.get("factor") or longest / original)
+            values["attention_factor"] = float(found.get("attention_factor") or enlarged(kind, factor, original, found))
+        if kind in SIZED:
+            values["original_max_position_embeddings"] = original
+        share = float(found.get("partial_rotary_factor", share))
+        theta = float(found.get("rope_theta", theta))
+        return cls(rope_theta=theta, rope_type=kind, partial_rotary_factor=share, **values)
+
+    def written(self) -> dict[str, Any]:
+        """The dictionary `rope_scaling` of config.json; empty for the default."""
+        if self.rope_type == "default":
+            return {}
+        names = ["rope_type", *SCALINGS[self.rope_type]]
+        names += ["original_max_position_embeddings"] if self.rope_type in SIZED else []
+        names += ["factor", "attention_factor"] if self.rope_type in ("yarn", "longrope") else []
+        return {k: list(v) if isinstance(v, tuple) else v for k, v in asdict(self).items() if k in names}
+
+    def width(self, head_dim: int) -> int:
+        """Number of rotated values of a head."""
+        return int(head_dim * self.partial_rotary_factor)
+
+
+def enlarged(kind: str, factor: float, original: int, found: Mapping[str, Any]) -> float:
+    """The factor of rotated vectors, where config.json does not say it."""
+    if factor <= 1:
+        return 1.0
+    if kind == "longrope":
+        return math.sqrt(1 + math.log(factor) / math.log(original))
+    one, all_dim = (0.1 * (found.get(name) or 0) * math.log(factor) + 1 for name in ("mscale", "mscale_all_dim"))
+    return one / all_dim if found.get("mscale") and found.get("mscale_all_dim") else 0.1 * math.log(factor) + 1
+
+
+@cache
+def frequencies(rope: Rope, head_dim: int, device: torch.device, long: bool = False) -> Tensor:
+    """The angle of each pair at position 1, (P,), fp32."""
+    width = rope.width(head_dim)
+    exponents_P = torch.arange(0, width, 2, device=device, dtype=torch.float32) / width
+    plain_P = rope.rope_theta**-exponents_P
+    if rope.rope_type == "linear":
+        return plain_P / rope.factor
+    if rope.rope_type == "llama3":
+        turns_P = rope.original_max_position_embeddings * plain_P / (2 * math.pi)
+        low, high = rope.low_freq_factor, rope.high_freq_factor
+        keep_P = ((turns_P - low) / (high - low)).clamp(0, 1)
+        return plain_P * (keep_P + (1 - keep_P) / rope.factor)
+    if rope.rope_type == "yarn":
+        longest, spread = rope.original_max_position_embeddings, 2 * math.log(rope.rope_theta)  # pairs by their turns
+        low, high = (width * math.log(longest / (t * 2 * math.pi)) / spread for t in (rope.beta_fast, rope.beta_slow))
+        low, high = (math.floor(low), math.ceil(high)) if rope.truncate else (low, high)
+        low, high = max(low, 0), min(high, width - 1)
+        steps_P = torch.arange(width // 2, device=device, dtype=torch.float32)
+        divided_P = ((steps_P - low) / max(high - low, 0.001)).clamp(0, 1)
+        return plain_P * (1 - divided_P + divided_P / rope.factor)
+    if rope.rope_type == "longrope":
+        return plain_P / torch.tensor(rope.long_factor if long else rope.short_factor, device=device)
+    return plain_P
+
+
+def rotary_tables(positions_BT: Tensor, rope: Rope, head_dim: int, dtype: torch.dtype) -> Rotary:
+    """Cosine and sine of each position's angles, (B, T, 1, P)."""
+    frequencies_P = frequencies(rope, head_dim, positions_BT.device)
+    if rope.rope_type == "longrope":
+        long_BT11 = (_lengths(positions_BT) > rope.original_max_position_embeddings)[..., None, None]
+        frequencies_P = torch.where(long_BT11, frequencies(rope, head_dim, positions_BT.device, True), frequencies_P)
+    angles = positions_BT[..., None, None].float() * frequencies_P
+    cos, sin = angles.cos(), angles.sin()
+    if rope.attention_factor != 1:
+        cos, sin = cos * rope.attention_factor, sin * rope.attention_factor
+    return cos.to(dtype), sin.to(dtype)
+
+
+def _lengths(positions_BT: Tensor) -> Tensor:
+    """The length of each position's sequence as far as it is in the row; a sequence begins at position 0, (B, T)."""
+    begins_BT = positions_BT == 0
+    begins_BT[:, 0] = True
+    number_N = begins_BT.flatten().cumsum(0) - 1
+    flat_N = positions_BT.flatten()
+    return flat_N.new_zeros(len(flat_N)).scatter_reduce(0, number_N, flat_N + 1, "amax")[number_N].view_as(positions_BT)
+
+
+def rotate(x_BTHE: Tensor, rotary: Rotary) -> Tensor:
+    """Rotate each pair (i, i + P) by its position's angle: the half-split layout of Hugging Face checkpoints."""
+    if not rotary:
+        return x_BTHE
+    cos, sin = rotary
+    pairs = cos.shape[-1]
+    a, b, rest = x_BTHE[..., :pairs], x_BTHE[..., pairs : 2 * pairs], x_BTHE[..., 2 * pairs :]
+    turned = (a * cos - b * sin, b * cos + a * sin)
+    return torch.cat((*turned, rest) if rest.shape[-1] else turned, -1)

@@ -1,0 +1,321 @@
+"""Checkpoints: `out/<run>/checkpoints/step_00000100/`, a Hugging Face folder from which training can resume.
+
+    config.json, model.safetensors, tokenizer files   the model; any reader of Hugging Face folders loads it
+    optimizer.safetensors, rng.safetensors            `<parameter>/<state>` and generator states; no pickles
+    adapter_config.json, adapter_model.safetensors    with LoRA, instead of the model: only the adapters
+    beside.safetensors                                what is trained with the model and is no part of it (distillation)
+    state.json                                        the step, the run's settings and data, SHA-256 of every file
+
+A checkpoint is written to a temporary folder, flushed to disk, then renamed. After a crash an incomplete checkpoint has
+only its temporary name. A checkpoint that was damaged later does not match its checksums.
+
+Where ranks have slices (FSDP), each rank writes a share of the tensors, whole, so that any number of ranks can resume
+and any reader of Hugging Face folders loads it: `model-00001-of-00002.safetensors` with its index, and beside it
+`optimizer-00001-of-00002.safetensors`. No rank holds more than its share, and all must write to one file system.
+"""
+
+import itertools
+import json
+import os
+import shutil
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import load_file, save_file
+from torch import Tensor, nn
+from torch.distributed.fsdp import FSDPModule
+
+from datakit.config import digest, sha256_file
+from datakit.errors import InputError, IntegrityError, ModelError
+from train import hf, lora
+from train.hf import Weights, WholeModel, copy_files, read_weights, write_model
+from train.lora import Adapters, trained
+from train.model import CausalLM
+from train.optim import Optimizers
+from train.ranks import Ranks, fill, like, whole_of
+
+FORMAT = "train.checkpoint"
+FORMAT_VERSION = 1
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class State:
+    """Contents of state.json."""
+
+    step: int
+    """Optimizer steps taken."""
+    task: str
+    """Task of the packed data: `pretrain` for plain text, `sft`, ..."""
+    manifest_version: str
+    tokenizer: dict[str, Any]
+    """Tokenizer facts of the pack manifest: hashes, vocabulary size, special ids."""
+    order: dict[str, Any]
+    """The settings that decide which rows make which step."""
+    config: dict[str, Any]
+    """The run's resolved configuration."""
+    stop_ids: tuple[int, ...] = ()
+    """Tokens that end an answer; empty for plain text."""
+    base_sha256: str = ""
+    """With LoRA: the fingerprint of the base model."""
+    loop: dict[str, Any] = field(default_factory=dict)
+    """More state of the loop: loss scale, balance loss."""
+    files: dict[str, str] = field(default_factory=dict)
+    """SHA-256 by file name."""
+
+
+def unshard(
+    model: CausalLM, optimizer: Optimizers, ranks: Ranks, copied: bool = False, by_first: bool = False
+) -> tuple[Weights, Any]:
+    """Model and optimizer as this rank saves them: its share of the tensors, whole, in CPU memory of their own.
+
+    Without slices, or with `by_first`, everything is the share of rank 0; without slices it is copied only if `copied`.
+    With slices all ranks must call this. Only trained parameters are saved.
+    """
+    sliced = isinstance(model, FSDPModule)
+    if ranks.first and not (sliced or copied):
+        return model, optimizer
+    named, kind, parts = trained(model), hf.family_of(model.config), ranks.size if sliced and not by_first else 1
+    files = hf.files_of(
+        ((hf.stored(n, kind).name, p.numel() * p.element_size()) for n, p in named.items() if not _beside(n)), parts
+    )
+    owner = {stored: number % parts for number, names in enumerate(files) for stored in names}
+    parameters, state = {}, {}
+    for name, p in named.items():
+        mine = owner.get(hf.stored(name, kind).name, 0) == ranks.rank
+        if mine or sliced:
+            weight = nn.Parameter(_whole(p.detach(), mine))
+            values = {k: _whole(torch.as_tensor(v), mine) for k, v in optimizer.state.get(p, {}).items()}
+        if mine:
+            parameters[name], state[weight] = weight, values
+    return WholeModel(model.config, parameters, files, min(parts, len(files))), SimpleNamespace(state=state)
+
+
+def _beside(name: str) -> bool:
+    return name.startswith(hf.BESIDE)
+
+
+def _whole(value: Tensor, mine: bool) -> Tensor:
+    """A copy of the whole tensor on the rank that saves it; an empty tensor on the others, which help to gather it."""
+    found = whole_of(value)
+    return found.to("cpu", copy=found is value) if mine else found.new_empty(0)
+
+
+def save(
+    folder: Path, state: State, model: Weights, optimizer: Optimizers, tokenizer_files: tuple[Path, ...],
+    adapters: Adapters | None = None, rng: dict[str, Tensor] | None = None, ranks: Ranks | None = None,
+) -> Path:  # fmt: skip
+    """Write the checkpoint of `state.step` under `folder` and return its path; with `adapters` only these are written.
+
+    All `ranks` must call this; each writes what `unshard` gave it. `rng` has the generator states of that step, by
+    default those of now.
+
+    Raises:
+        InputError: the disk is full or the folder is not writable; earlier checkpoints are unchanged.
+    """
+    path, ranks = folder / f"step_{state.step:08d}", ranks or Ranks()
+    temporary, old = (folder / f".{path.name}.{end}" for end in ("tmp", "old"))
+
+    def begin() -> None:
+        for place in (temporary, old):
+            shutil.rmtree(place, ignore_errors=True)
+        temporary.mkdir(parents=True)
+
+    def write() -> dict[str, str]:
+        """Write the files of this rank; returns their checksums."""
+        if not temporary.is_dir():
+            raise OSError("the folder of rank 0 is not there: all ranks must write to one file system")
+        own = temporary / f"rank_{ranks.rank}"
+        own.mkdir()
+        parts = model.parts if isinstance(model, WholeModel) else 1
+        if ranks.first and adapters:
+            adapters.write(own, model)
+            copy_files(tokenizer_files, own)
+        elif ranks.first:
+            special = {f"{name}_token_id": state.tokenizer.get(f"{name}_id") for name in ("pad", "eos", "bos")}
+            write_model(own, model, tokenizer_files, special, state.stop_ids)
+        elif isinstance(model, WholeModel) and ranks.rank < parts:
+            hf.write_weights(own, hf.file_tensors(model.parameters, hf.family_of(model.config)), model.files)
+        beside = {n: p.detach().cpu().contiguous() for n, p in model.named_parameters() if _beside(n)}
+        if ranks.first and beside:
+            save_file(beside, own / "beside.safetensors")
+        numbered = f"-{ranks.rank + 1:05d}-of-{parts:05d}" if parts > 1 else ""
+        if ranks.rank < parts:
+            save_file(_optimizer_tensors(model, optimizer), own / f"optimizer{numbered}.safetensors")
+        save_file(rng or rng_tensors(), own / _rng_file(ranks.rank))
+        return {file.name: _finished(file) for file in sorted(own.iterdir())}
+
+    def seal(files: dict[str, str]) -> None:
+        """Gather the files, write state.json, and give the checkpoint its name."""
+        for file in temporary.glob("rank_*/*"):
+            file.rename(temporary / file.name)
+        for own in temporary.glob("rank_*"):
+            own.rmdir()
+        body = {"format": FORMAT, "format_version": FORMAT_VERSION} | asdict(state) | {"files": files}
+        text = json.dumps(body | {"checksum": digest(body)}, indent=1, sort_keys=True) + "\n"
+        (temporary / "state.json").write_text(text, encoding="utf-8")
+        _flush(temporary / "state.json")
+        _flush(temporary)
+        if path.exists():  # damaged, or the run was resumed from an earlier step
+            path.rename(old)
+        temporary.rename(path)
+        _flush(folder)
+        shutil.rmtree(old, ignore_errors=True)
+
+    try:
+        ranks.by_first(begin)
+        files = {name: sha256 for share in ranks.together(write) for name, sha256 in share.items()}
+        ranks.by_first(lambda: seal(files))
+    except (OSError, SafetensorError) as e:
+        if ranks.first:
+            shutil.rmtree(temporary, ignore_errors=True)
+        raise InputError(
+            f"{path}: cannot write the checkpoint ({e}); free some space and continue with --resume"
+        ) from None
+    return path
+
+
+def _finished(file: Path) -> str:
+    """Flush a file that is readable by others to disk; returns its SHA-256."""
+    file.chmod(0o644)  # safetensors writes files that only the owner can read
+    _flush(file)
+    return sha256_file(file)
+
+
+def _flush(path: Path) -> None:
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _optimizer_tensors(model: Weights, optimizer: Optimizers) -> dict[str, torch.Tensor]:
+    found: dict[str, Tensor] = {}
+    for name, parameter in trained(model).items():
+        for key, value in optimizer.state[parameter].items():
+            own = torch.as_tensor(value).detach().cpu().contiguous()
+            # all parameters share the code tables of 8-bit state, and safetensors refuses shared memory
+            found[f"{name}/{key}"] = own.clone() if key.startswith("qmap") else own
+    return found
+
+
+def rng_tensors() -> dict[str, Tensor]:
+    """The states of the random generators."""
+    states = {"cpu": torch.get_rng_state()}
+    if torch.cuda.is_available():
+        states["cuda"] = torch.cuda.get_rng_state()
+    return states
+
+
+def _rng_file(rank: int) -> str:
+    """The file with the generator states of a rank: each rank draws its own numbers (dropout, answers of GRPO)."""
+    return f"rng-{rank:05d}.safetensors" if rank else "rng.safetensors"
+
+
+def restore(path: Path, model: CausalLM, optimizer: Optimizers, rank: int = 0) -> None:
+    """Load weights, optimizer state and generator states of a checked checkpoint.
+
+    A rank that was not there when it was written keeps its own generator states.
+
+    Raises:
+        ModelError: the checkpoint belongs to a model with other tensors.
+    """
+    parameters, found = trained(model), set[str]()
+    weights = lora.tensors(path)[0].items() if (path / lora.WEIGHTS).is_file() else read_weights(path)
+    file = path / "beside.safetensors"
+    beside = load_file(file).items() if file.is_file() else ()
+    for name, value in itertools.chain(weights, beside):  # one at a time: a rank with slices has no room for all
+        _check_shape(path, name, value, parameters.get(name))
+        fill(parameters[name], value)
+        found.add(name)
+    for name in parameters.keys() - found:
+        _check_shape(path, name, None, parameters[name])
+    fused = {p for group in optimizer.param_groups if group.get("fused") for p in group["params"]}
+    for file in path.glob("optimizer*.safetensors"):
+        with safe_open(file, "pt") as values:
+            for key in values.keys():  # noqa: SIM118
+                name, _, part = key.rpartition("/")
+                value, parameter = values.get_tensor(key), parameters[name]
+                if value.ndim == 0:  # the step; bitsandbytes counts it as an int, a fused kernel on the device
+                    counted = value.to(parameter.device) if parameter in fused else value
+                    optimizer.state[parameter][part] = counted if value.is_floating_point() else value.item()
+                else:
+                    optimizer.state[parameter][part] = like(parameter, value.to(parameter.device))
+    if not (path / _rng_file(rank)).is_file():
+        return
+    rng = load_file(path / _rng_file(rank))
+    torch.set_rng_state(rng["cpu"])
+    if "cuda" in rng and torch.cuda.is_available():
+        torch.cuda.set_rng_state(rng["cuda"])
+
+
+def _check_shape(path: Path, name: str, there: Tensor | None, here: Tensor | None) -> None:
+    shapes = [None if tensor is None else tuple(tensor.shape) for tensor in (there, here)]
+    if shapes[0] != shapes[1]:
+        raise ModelError(
+            f"{path}: tensor {name!r} has shape {shapes[0]} in the checkpoint and {shapes[1]} in this run's model; "
+            f"resume with the model of the first start"
+        )
+
+
+def check(path: Path) -> State:
+    """Verify all files of a checkpoint and return its state.
+
+    Raises:
+        IntegrityError: a file is missing or damaged; the message names it.
+    """
+    try:
+        body = json.loads((path / "state.json").read_text(encoding="utf-8"))
+        checksum = body.pop("checksum")
+        intact = digest(body) == checksum
+        found = (body.pop("format"), body.pop("format_version"))
+    except (OSError, ValueError, KeyError, AttributeError, TypeError) as e:
+        raise IntegrityError(f"{path / 'state.json'}: unreadable ({e!r})") from None
+    if not intact or found != (FORMAT, FORMAT_VERSION):
+        raise IntegrityError(f"{path / 'state.json'}: changed after it was written, or of an unknown version {found}")
+    for name, expected in body["files"].items():
+        file = path / name
+        if not file.is_file() or sha256_file(file) != expected:
+            raise IntegrityError(f"{file}: missing or damaged; expected sha256 {expected}")
+    return State(**body)
+
+
+def newest_of_run(folder: Path) -> Path:
+    """The newest checkpoint of a run's folder, not verified; any other folder is returned unchanged."""
+    found = steps(folder / "checkpoints")
+    return found[0] if found else folder
+
+
+def steps(folder: Path) -> list[Path]:
+    """The checkpoints under a folder, newest first, not verified."""
+    return sorted(folder.glob("step_" + "[0-9]" * 8), reverse=True)
+
+
+def newest(folder: Path, damaged: list[str]) -> tuple[Path, State] | None:
+    """The newest intact checkpoint; None if there are no checkpoints.
+
+    Newer damaged ones are renamed to `damaged.step_...`, and the reasons are added to `damaged`.
+
+    Raises:
+        IntegrityError: there are checkpoints, but all are damaged.
+    """
+    for path in steps(folder):
+        try:
+            return path, check(path)
+        except IntegrityError as e:
+            damaged.append(str(e))
+            shutil.rmtree(folder / f"damaged.{path.name}", ignore_errors=True)
+            path.rename(folder / f"damaged.{path.name}")
+    if damaged:
+        raise IntegrityError(f"{folder}: every checkpoint is damaged: {'; '.join(damaged)}")
+    return None
+
+
+def keep_newest(folder: Path, count: int) -> None:
+    """Remove all but the newest `count` checkpoints (0 keeps all), and incomplete ones of killed runs."""
+    for path in (*(steps(folder)[count:] if count else ()), *folder.glob(".step_*")):
+        shutil.rmtree(path, ignore_errors=True)

@@ -1,1 +1,0 @@
-"""The training run: start, loop, optimizers, checkpoints, ranks and logs."""

@@ -1,0 +1,272 @@
+"""Evaluation on held-out rows: loss and perplexity by source file, during a run and for train.eval; sample answers.
+
+Evaluation does not change the training: weights, gradients and random generators stay as they are.
+
+Shapes: L labels.
+"""
+
+import contextlib
+import json
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from datakit.config import option
+from datakit.errors import ConfigError, InputError, ManifestError, UsageError
+from datakit.manifest import find_parent, load
+from datakit.pack.chat import ChatTokenizer
+from train.attention import ATTENTIONS
+from train.batching import answers, prompt_ids
+from train.data.batches import Batch, DataConfig, StepStream
+from train.data.order import Int64
+from train.data.packed import Mixture, PackedSet, place_of
+from train.device import autocast
+from train.loss import chunk_of, token_log_probs
+from train.model import CausalLM, ModelConfig
+from train.ranks import Ranks
+from train.sample import SampleConfig
+from train.suites import Suite, read_suites, suite_score
+
+FILE_BITS = 40
+"""A row_key is (number of the raw file << FILE_BITS) + number of the record in the file."""
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """Number of label tokens, and their summed loss in nats."""
+
+    labels: int
+    loss_sum: float
+
+    @property
+    def loss(self) -> float:
+        """Mean over the label tokens; NaN if there are none."""
+        return self.loss_sum / self.labels if self.labels else math.nan
+
+    @property
+    def perplexity(self) -> float:
+        """exp(loss)."""
+        return math.exp(self.loss) if self.loss < 700 else math.inf
+
+    def record(self) -> dict[str, Any]:
+        """As a JSON object."""
+        return {"label_tokens": self.labels, "loss": self.loss, "perplexity": self.perplexity}
+
+
+def evaluate(
+    model: CausalLM, sets: Sequence[PackedSet], batches: DataConfig, precision: str, max_rows: int = 0,
+    ranks: Ranks | None = None, attention: str = "auto",
+) -> dict[str, Score]:  # fmt: skip
+    """The score of every source file, by name; every row is predicted once, in file order.
+
+    `batches` gives the batch and bucket sizes, `attention` one of `ATTENTIONS`. With `max_rows`, evenly spaced batches
+    with about that many rows of each set are predicted; 0: all rows. Ranks share the batches, and all get the whole
+    result. As in training, the logits of a chunk of labels are in memory at a time.
+    """
+    found, ranks = dict[str, Score](), ranks or Ranks()
+    parts = [_of_set(model, data, batches, precision, max_rows, ranks, attention) for data in sets]
+    for own in ranks.gathered(parts):
+        for name, score in (pair for of_set in own for pair in of_set.items()):
+            before = found.get(name, Score(0, 0.0))
+            found[name] = Score(before.labels + score.labels, before.loss_sum + score.loss_sum)
+    return {name: found[name] for name in sorted(found)}
+
+
+@torch.no_grad()
+def _of_set(
+    model: CausalLM, data: PackedSet, batches: DataConfig, precision: str, max_rows: int, ranks: Ranks, attention: str
+) -> dict[str, Score]:
+    device = next(model.parameters()).device
+    sizes = tuple(s for s in batches.bucket_sizes if s <= data.header.seq_len)
+    sizes = sizes if sizes and sizes[-1] == data.header.seq_len else ()
+    one = DataConfig(batch_rows=batches.batch_rows, bucket_sizes=sizes, shuffle_buffer=0, num_workers=0)
+    stream = StepStream(data, one, seed=0)
+    files = data.packed.sources["row_key"] >> np.uint64(FILE_BITS)
+    names, found, steps = _file_names(data.manifest), dict[str, Score](), stream.plan.steps_per_epoch
+    some = min(steps, -(-max_rows // one.batch_rows)) if max_rows else steps
+    for turn in range(-(-some // ranks.size)):
+        i = turn * ranks.size + ranks.rank
+        (batch,) = stream.batches(min(i, some - 1) * steps // some)
+        with autocast(device, precision):
+            here = batch.to(device)
+            attend = ATTENTIONS[attention](here.segments)
+            hidden_LD = model.hidden_at(here.ids_BT, here.segments.positions_BT, attend, here.label_pos_L)
+            logp_L = token_log_probs(hidden_LD, model.lm_head, here.targets_L, chunk_of(model.lm_head))
+            losses_L = -logp_L.cpu().double().numpy()
+        if i >= some:  # with a sharded model all ranks must run as often
+            continue
+        file_L = files[_sequence_of_labels(data, batch)].astype(int)
+        for file in np.unique(file_L).tolist():
+            name = names[file] if file < len(names) else f"file {file}"
+            before, losses = found.get(name, Score(0, 0.0)), losses_L[file_L == file]
+            found[name] = Score(before.labels + len(losses), before.loss_sum + float(losses.sum()))
+    return found
+
+
+def total(scores: dict[str, Score]) -> Score:
+    """The score over all sources."""
+    return Score(sum(s.labels for s in scores.values()), sum(s.loss_sum for s in scores.values()))
+
+
+def _sequence_of_labels(data: PackedSet, batch: Batch) -> Int64:
+    """The index of each label's sequence in the set's source records, (L,)."""
+    width, flat_L = batch.ids_BT.shape[1], batch.label_pos_L.numpy()
+    firsts = np.searchsorted(data.packed.sources["row"], batch.rows)
+    found = np.empty(len(flat_L), np.int64)
+    for i, row in enumerate(batch.rows):
+        here = flat_L // width == i
+        bounds = data.packed.segments_of(int(row))
+        found[here] = firsts[i] + np.searchsorted(bounds, flat_L[here] % width, side="right") - 1
+    return found
+
+
+def _file_names(manifest: Path) -> list[str]:
+    """The raw files of a packed set, by number; empty if its parent manifests are missing."""
+    path: Path | None = manifest
+    while path is not None and path.is_file():
+        found = load(path)
+        if raw := [parent["raw"] for parent in found.parents if "raw" in parent]:
+            return raw
+        parents = [p for p in found.parents if p.get("manifest") not in (None, "tokenizer")]
+        path = find_parent(path, parents[0]) if parents else None
+    return []
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class EvaluatorConfig:
+    """When to evaluate, and on what."""
+
+    eval_every: int = option(0, "steps between evaluations; the last step always gets one; 0: never")
+    eval_manifest: str = option("", "manifest to evaluate on: its validation split, else its rows; default: --manifest")
+    eval_rows: int = option(0, "rows to evaluate on, evenly spaced; 0: all")
+    eval_suites: tuple[str, ...] = option((), "files of questions to score as well (see train.eval)")
+    sample_prompts: str = option("", "text file with one prompt per line; each evaluation prints an answer to each")
+    sample_tokens: int = option(64, "maximum tokens of an answer")
+    sample_temperature: float = option(0.0, "sampling temperature of the answers; 0: always the most likely token")
+
+    def __post_init__(self) -> None:
+        if min(self.eval_every, self.eval_rows, self.sample_temperature) < 0 or self.sample_tokens < 1:
+            raise ConfigError("eval_every, eval_rows and sample_temperature must be 0 or more, sample_tokens 1")
+        if (self.eval_manifest or self.sample_prompts or self.eval_suites) and not self.eval_every:
+            raise UsageError("--eval-manifest, --eval-suites and --sample-prompts need --eval-every: the steps between")
+
+
+def validation_sets(
+    config: EvaluatorConfig, data: Mixture, max_positions: int, verify: bool, needed: bool = True
+) -> list[PackedSet]:
+    """The sets to evaluate on: the validation split of `eval_manifest`, else its rows, else the training data's splits.
+
+    Raises:
+        ManifestError: not the tokenizer of the training data.
+        InputError: no validation split, preference pairs, or rows longer than the model allows.
+    """
+    manifests = [place_of(config.eval_manifest)] if config.eval_manifest else data.manifests
+    verify = verify and bool(config.eval_manifest)  # other splits were checked with the training data
+    found = [s for m in manifests if "validation" in load(m).facts for s in PackedSet.open_all(m, "validation", verify)]
+    if not found and config.eval_manifest:
+        found = PackedSet.open_all(manifests[0], verify=verify)
+    if not found and needed:
+        raise InputError(f"{data.name}: has no validation split; pack with --validation 0.01, or set --eval-manifest")
+    for one in found:
+        if one.header.rows_per_unit != 1:
+            raise InputError(
+                f"{one.manifest}: holds preference pairs; a loss over rejected answers is meaningless: name text or "
+                f"conversations with --eval-manifest"
+            )
+        if one.header.seq_len > max_positions:
+            raise InputError(f"{one.manifest}: rows of {one.header.seq_len} tokens; the model allows {max_positions}")
+        for name in ("sha256", "vocab_size"):
+            if (theirs := one.tokenizer.get(name)) != (ours := data.tokenizer.get(name)):
+                raise ManifestError(
+                    f"{one.manifest} was made with a tokenizer of {name} {theirs!r}, and {data.name} with {ours!r}: "
+                    f"use one tokenizer for both"
+                )
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluator:
+    """Evaluates a model during a run."""
+
+    config: EvaluatorConfig
+    sets: list[PackedSet]
+    batches: DataConfig
+    precision: str
+    prompts: list[tuple[str, list[int]]]
+    """Prompts for sample answers, with their tokens."""
+    suites: list[Suite]
+    tokenizer: ChatTokenizer | None
+    """Of prompts and suites."""
+    ranks: Ranks
+    attention: str = "auto"
+
+    @classmethod
+    def of(
+        cls, config: EvaluatorConfig, data: Mixture, batches: DataConfig, precision: str, model: ModelConfig,
+        ranks: Ranks, packed: bool = True, attention: str = "auto",
+    ) -> "Evaluator":  # fmt: skip
+        """The evaluator of a run on `data`; prompts go through the chat template if these are conversations.
+
+        Raises:
+            DatakitError: rows or prompts do not fit the model.
+        """
+        suites, prompts = read_suites(config.eval_suites), list[tuple[str, list[int]]]()
+        asks = suites or config.sample_prompts
+        tokenizer = ChatTokenizer.load(data.tokenizer_files[0].parent) if asks else None
+        if tokenizer and (path := config.sample_prompts):
+            lines = Path(path).read_bytes().decode("utf-8-sig", "replace").split("\n")
+            texts = [line.strip() for line in lines if line.strip()]
+            if not texts or any("\ufffd" in text for text in texts):
+                raise InputError(f"{path}: has no prompts, or is not UTF-8; expected one per line")
+            plain = data.header.task == "pretrain"
+            for text in texts:
+                where = f"{path}: the prompt {text[:40]!r}"
+                prompts.append((text, prompt_ids(tokenizer, text, plain, model.context, where)))
+        sets = list[PackedSet]()
+        if packed or config.eval_manifest:
+            sets = validation_sets(config, data, model.max_positions, batches.verify, needed=not suites)
+        return cls(config, sets, batches, precision, prompts, suites, tokenizer, ranks, attention)
+
+    def evaluate(self, model: CausalLM, step: int) -> dict[str, Any]:
+        """Evaluate and print; returns the record for eval.jsonl."""
+        suites, said, c = dict[str, dict[str, Any]](), list[str](), self.config
+        with untouched(model):
+            found = evaluate(model, self.sets, self.batches, self.precision, c.eval_rows, self.ranks, self.attention)
+            if self.tokenizer:
+                scores = {s.name: suite_score(model, s, self.tokenizer, self.precision) for s in self.suites}
+                suites = {name: score.record() for name, score in scores.items()}
+                sample = SampleConfig(max_new_tokens=c.sample_tokens, temperature=c.sample_temperature)
+                said = answers(model, self.tokenizer, [ids for _, ids in self.prompts], sample)
+        samples = [(text, answer) for (text, _), answer in zip(self.prompts, said, strict=True)]
+        everything = total(found)
+        shown = [("all", everything), *(found.items() if len(found) > 1 else ())]
+        for name, score in shown if self.sets else ():
+            numbers = f"loss={score.loss:.4f} perplexity={score.perplexity:.2f} label_tokens={score.labels}"
+            print(f"[eval] step={step} source={name} {numbers}", flush=True)
+        for name, record in suites.items():
+            print(f"[eval] step={step} suite={name} {' '.join(f'{k}={v}' for k, v in record.items())}", flush=True)
+        for pair in samples:
+            texts = (json.dumps(text, ensure_ascii=False) for text in pair)
+            print(f"[sample] step={step} {' -> '.join(texts)}", flush=True)
+        return {
+            "step": step, **everything.record(), "sources": {name: score.record() for name, score in found.items()},
+            "samples": [{"prompt": prompt, "completion": answer} for prompt, answer in samples],
+        } | ({"suites": suites} if suites else {})  # fmt: skip
+
+
+@contextlib.contextmanager
+def untouched(model: CausalLM) -> Iterator[None]:
+    """Put the model into eval mode inside the context; restore its mode and the random generators afterwards."""
+    training, devices = model.training, range(torch.cuda.device_count())
+    model.eval()
+    try:
+        # compiled layers would be compiled again for every prompt length
+        with torch.random.fork_rng(devices), torch.compiler.set_stance("force_eager"):
+            yield
+    finally:
+        model.train(training)

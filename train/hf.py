@@ -1,0 +1,670 @@
+"""Read and write Hugging Face folders: config.json, model.safetensors (or its sharded index), tokenizer files.
+
+All families are one decoder. `FAMILIES` is the table of their differences: fields of `ModelConfig` that are the same in
+the whole family, keys of config.json that set a field, and names of tensors. A key that is neither there nor known to
+change nothing is refused by name, unless it is empty.
+"""
+
+import contextlib
+import json
+import re
+import shutil
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+from torch import Tensor, nn
+
+from datakit.config import digest, sha256_file
+from datakit.errors import ConfigError, ModelError
+from train.attention import Rope
+from train.experts import MoeConfig
+from train.model import CausalLM, ModelConfig
+
+ACTIVATIONS = {"silu": "silu", "swish": "silu", "gelu_pytorch_tanh": "gelu_tanh", "gelu_new": "gelu_tanh",
+               "relu2": "relu2"}  # fmt: skip
+"""`hidden_act` of config.json -> `ModelConfig.activation`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """A key of config.json that sets a field of ModelConfig."""
+
+    field: str
+    default: Any
+    """The value where the key is missing: that of transformers; `...`: there is none."""
+    read: Callable[[Any], Any] = lambda value: value
+    write: Callable[[Any], Any] = lambda value: value
+
+
+def _optional(field: str, default: float) -> Key:
+    """A number that may be null; 0 in ModelConfig."""
+    return Key(field, default, lambda v: float(v or 0), lambda v: v or None)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Family:
+    """How the models of one `model_type` differ from Llama."""
+
+    architecture: str
+    same: Mapping[str, Any] = field(default_factory=dict)
+    """Fields of ModelConfig, with the family's value."""
+    keys: Mapping[str, Key] = field(default_factory=dict)
+    defaults: Mapping[str, Any] = field(default_factory=dict)
+    """Values of common keys, where config.json has none."""
+    renamed: Mapping[str, str] = field(default_factory=dict)
+    """The family's own names of common keys."""
+    windows: int = 0
+    """0: no windows; 1: every layer has one, if any; n: every layer but each n-th, unless `layer_types` says more."""
+    experts: bool = False
+    local_theta: float = 0.0
+    """`rope_theta` of layers with a window, where they have rotary positions of their own."""
+    tensors: Sequence[tuple[str, str]] = ()
+    """Parts of our names of tensors, and the family's."""
+    joined: Mapping[str, tuple[str, int, int]] = field(default_factory=dict)
+    """Matrices stored as one: part of our name -> (the family's, the place in it, number of places)."""
+    transposed: str = ""
+    """Pattern of names of matrices that are stored as (in, out)."""
+    stacked: bool = False
+    """The experts' matrices are stored as one, (experts, in, out), with columns of gate and up in turn."""
+
+
+OWN = "datakit"
+"""Our own `model_type`: options together that no architecture of transformers has. Only this trainer reads it."""
+_ACTIVATION_NAMES = {ours: name for name, ours in reversed(ACTIVATIONS.items())}
+COMMON = {
+    "vocab_size": Key("vocab_size", ...), "hidden_size": Key("hidden_size", ...),
+    "num_hidden_layers": Key("num_layers", ...), "num_attention_heads": Key("num_heads", ...),
+    "num_key_value_heads": Key("num_kv_heads", ...), "head_dim": Key("head_dim", ...),
+    "intermediate_size": Key("intermediate_size", ...), "max_position_embeddings": Key("max_positions", 2048),
+    "rms_norm_eps": Key("norm_eps", 1e-6),
+    "hidden_act": Key("activation", "silu", ACTIVATIONS.__getitem__, _ACTIVATION_NAMES.__getitem__),
+    "tie_word_embeddings": Key("tied_embeddings", False), "torch_dtype": Key("dtype", "float32", str)}  # fmt: skip
+"""Keys of every family."""
+_BIASES = {"attention_bias": Key("qkv_bias", False, bool), "mlp_bias": Key("mlp_bias", False, bool)}
+_ATTENTION_BIAS = {"attention_bias": _BIASES["attention_bias"]}
+_QUERY_SCALAR = Key("attention_scale", 256, lambda v: float(v) ** -0.5, lambda v: round(v**-2))
+_QKV = {f"self_attn.{n}_proj": ("self_attn.qkv_proj", i, 3) for i, n in enumerate("qkv")}
+_GEMMA = {"norm_at": "around", "norm_offset": 1.0, "activation": "gelu_tanh"}
+_OLMO = {"norm_at": "after", "qk_norm": True, "qk_norm_whole": True}
+_EPS_1E5 = {"rms_norm_eps": 1e-5}
+_GEMMA_DEFAULTS = {"head_dim": 256, "hidden_act": "gelu_pytorch_tanh", "sliding_window": 4096,
+                   "tie_word_embeddings": True, "rms_norm_eps": 1e-6}  # fmt: skip
+FAMILIES = {
+    "llama": Family(architecture="LlamaForCausalLM", keys=_BIASES),
+    "mistral": Family(architecture="MistralForCausalLM", windows=1, defaults={"sliding_window": 4096}),
+    "qwen2": Family(architecture="Qwen2ForCausalLM", same={"qkv_bias": True}, windows=1),
+    "qwen3": Family(
+        architecture="Qwen3ForCausalLM", same={"qk_norm": True}, keys=_ATTENTION_BIAS, windows=1,
+        defaults={"head_dim": 128}),
+    "qwen3_moe": Family(
+        architecture="Qwen3MoeForCausalLM", same={"qk_norm": True}, keys=_ATTENTION_BIAS, windows=1, experts=True,
+        renamed={"num_local_experts": "num_experts"}),
+    "gemma2": Family(
+        architecture="Gemma2ForCausalLM", same=_GEMMA, windows=2, defaults=_GEMMA_DEFAULTS,
+        renamed={"hidden_activation": "hidden_act"},
+        keys=_ATTENTION_BIAS | {
+            "query_pre_attn_scalar": _QUERY_SCALAR,
+            "final_logit_softcapping": _optional("logit_softcap", 30.0),
+            "attn_logit_softcapping": _optional("attention_softcap", 50.0)}),
+    "gemma3_text": Family(
+        architecture="Gemma3ForCausalLM", same=_GEMMA | {"qk_norm": True}, windows=6, local_theta=1e4,
+        defaults=_GEMMA_DEFAULTS | {"rope_theta": 1e6, "vocab_size": 262208, "num_attention_heads": 8,
+                                    "num_key_value_heads": 4, "max_position_embeddings": 131072},
+        renamed={"hidden_activation": "hidden_act"},
+        keys=_ATTENTION_BIAS | {
+            "query_pre_attn_scalar": _QUERY_SCALAR, "final_logit_softcapping": _optional("logit_softcap", 0.0)}),
+    "phi3": Family(
+        architecture="Phi3ForCausalLM", windows=1, defaults=_EPS_1E5,
+        joined=_QKV | {f"mlp.{n}_proj": ("mlp.gate_up_proj", i, 2) for i, n in enumerate(("gate", "up"))}),
+    "olmo2": Family(architecture="Olmo2ForCausalLM", same=_OLMO, keys=_ATTENTION_BIAS, defaults=_EPS_1E5),
+    "olmo3": Family(
+        architecture="Olmo3ForCausalLM", same=_OLMO, keys=_ATTENTION_BIAS, windows=4, local_theta=5e5,
+        defaults=_EPS_1E5 | {"rope_theta": 5e5, "sliding_window": 4096}),
+    "smollm3": Family(
+        architecture="SmolLM3ForCausalLM", keys=_BIASES, defaults={"rope_theta": 2e6, "tie_word_embeddings": True}),
+    "granite": Family(
+        architecture="GraniteForCausalLM",
+        keys=_BIASES | {
+            "embedding_multiplier": Key("embedding_scale", 1.0, float),
+            "residual_multiplier": Key("residual_scale", 1.0, float),
+            "attention_multiplier": Key("attention_scale", 1.0, float),
+            "logits_scaling": Key("logit_divisor", 1.0, float)}),
+    "gpt_oss": Family(
+        architecture="GptOssForCausalLM", same={"sinks": True, "mlp_bias": True}, windows=2, experts=True, stacked=True,
+        keys=_ATTENTION_BIAS | {"swiglu_limit": Key("swiglu_limit", 7.0, float)},
+        defaults={"attention_bias": True, "head_dim": 64, "sliding_window": 128, "max_position_embeddings": 131072,
+                  "num_experts_per_tok": 4, "rms_norm_eps": 1e-5, "rope_theta": 1.5e5, "rope_scaling": {
+                      "rope_type": "yarn", "factor": 32.0, "truncate": False, "original_max_position_embeddings": 4096,
+                  }},
+        renamed={"num_local_experts": "num_experts"}, tensors=(("mlp.gate.", "mlp.router."),)),
+    "gpt2": Family(
+        architecture="GPT2LMHeadModel",
+        same={"norm": "layer", "learned_positions": True, "gated": False, "qkv_bias": True, "output_bias": True,
+              "mlp_bias": True},
+        defaults={"hidden_act": "gelu_new", "rms_norm_eps": 1e-5, "tie_word_embeddings": True},
+        renamed={"n_embd": "hidden_size", "n_layer": "num_hidden_layers", "n_head": "num_attention_heads",
+                 "n_positions": "max_position_embeddings", "n_inner": "intermediate_size",
+                 "layer_norm_epsilon": "rms_norm_eps", "activation_function": "hidden_act"},
+        tensors=(
+            ("model.embed_tokens", "transformer.wte"), ("model.embed_positions", "transformer.wpe"),
+            ("model.layers", "transformer.h"), ("model.norm", "transformer.ln_f"), ("input_layernorm", "ln_1"),
+            ("post_attention_layernorm", "ln_2"), ("self_attn.o_proj", "attn.c_proj"),
+            ("self_attn.qkv_proj", "attn.c_attn"), ("mlp.up_proj", "mlp.c_fc"), ("mlp.down_proj", "mlp.c_proj")),
+        joined=_QKV, transposed=r"\.c_(attn|proj|fc)\.weight$"),
+    OWN: Family(
+        architecture="DatakitForCausalLM",
+        keys=_BIASES | {
+            "use_qk_norm": Key("qk_norm", False, bool), "final_logit_softcapping": _optional("logit_softcap", 0.0)}),
+}  # fmt: skip
+TEXT_KEYS = ("dtype", "torch_dtype", "tie_word_embeddings", "quantization_config")
+"""Keys of a model that reads images, too, which concern its text part."""
+READ = frozenset({"model_type", "dtype", "rope_theta", "rope_parameters", "rope_scaling", "partial_rotary_factor",
+                  "original_max_position_embeddings", *COMMON})  # fmt: skip
+"""Keys of every family that are read."""
+WINDOWS = frozenset({"sliding_window", "layer_types", "use_sliding_window", "max_window_layers",
+                     "sliding_window_pattern", "_sliding_window_pattern", "rope_local_base_freq"})  # fmt: skip
+"""Keys of families with windows."""
+NULLABLE = ("sliding_window", "final_logit_softcapping", "attn_logit_softcapping")
+"""Keys for which null is a value; for others it is as if they were missing."""
+EXPERTS = {
+    "num_experts": Key("num_experts", 128), "num_experts_per_tok": Key("experts_per_token", 8),
+    "moe_intermediate_size": Key("expert_size", 768), "norm_topk_prob": Key("norm_topk", False),
+    "router_aux_loss_coef": Key("balance_weight", 0.001)}  # fmt: skip
+"""Keys of a model with experts, and the fields of MoeConfig that they set."""
+EXPERT_LAYERS = ("decoder_sparse_step", "mlp_only_layers")
+"""Keys that say which layers have experts."""
+NEUTRAL = re.compile(
+    r"_.*|unsloth.*|summary_.*|.*_token_id|(bos|eos|pad|unk|sep|cls)_token|.*dropout.*|.*_pdrop|architectures|"
+    r"transformers(_version|\.js_config)|initializer_range|use_cache|max_window_layers|output_(attentions|"
+    r"hidden_states|router_logits)|return_dict|id2label|label2id|problem_type|is_encoder_decoder|is_llama_config|"
+    r"chunk_size_feed_forward|num_labels|n_ctx|pretraining_tp|auto_map|model_name|name|torchscript|"
+    r"task_specific_params|cache_implementation|gradient_checkpointing|pruned_heads|finetuning_task|"
+    r"num_logits_to_keep|temperature|top_k|top_p|do_sample|max_length|max_new_tokens|attn_implementation|mup_.*|"
+    r"experts_per_token|initial_context_length|max_sequence_length|sliding_window_size|n_special|output_past|"
+    r"predict_special_tokens|tokenizer_.*|(repetition|length)_penalty|typical_p|num_(beams|beam_groups|return_sequences)"
+)
+"""Keys that do not change the logits."""
+REQUIRED: dict[str, Any] = {"scale_attn_weights": True, "use_sliding_window": False, "swiglu_alpha": 1.702,
+                            "full_attn_mod": 1, "interpolate_factor": 1}  # fmt: skip
+"""Keys that change the logits, with the only implemented value."""
+DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
+"""Dtypes of stored weights by their names in config.json."""
+SHARD_BYTES = 5_000_000_000
+"""Weights of more bytes are written as several files of about one size, and an index."""
+
+
+def config_from_hf(config: dict[str, Any], where: str) -> ModelConfig:
+    """The model configuration of a config.json.
+
+    Raises:
+        ModelError: unknown model type, a missing size, or a key that changes the result.
+    """
+    if text := config.get("text_config"):  # the text part of a model that reads images, too (Gemma 3)
+        config = {k: v for k, v in config.items() if k in TEXT_KEYS} | text
+    kind = str(config.get("model_type", ""))
+    if kind not in FAMILIES:
+        raise ModelError(f"{where}: model_type {kind!r} is not supported; expected one of {', '.join(FAMILIES)}")
+    family = FAMILIES[kind]
+    plain = {k: v for k, v in config.items() if ((v or k[:5] != "rope_") and v is not None) or k in NULLABLE}
+    config = dict(family.defaults) | plain | {ours: plain[k] for k, ours in family.renamed.items() if k in plain}
+    config = {k: v for k, v in config.items() if k not in family.renamed}
+    try:
+        for key, value in config.items():
+            _check_key(key, value, family)
+        return _config(config, kind, family)
+    except KeyError as e:
+        raise ModelError(f"{where}: the key {e} is missing") from None
+    except (ConfigError, ModelError) as e:
+        raise ModelError(f"{where}: {e}") from None
+    except (TypeError, ValueError, ArithmeticError, AttributeError, IndexError) as e:
+        raise ModelError(f"{where}: a value has the wrong type or size ({e})") from None
+
+
+def _config(config: dict[str, Any], kind: str, family: Family) -> ModelConfig:
+    layers, heads, width = (config[k] for k in ("num_hidden_layers", "num_attention_heads", "hidden_size"))
+    follow = {"num_key_value_heads": heads, "head_dim": width // max(1, heads), "intermediate_size": 4 * width}
+    config = follow | {k: v for k, v in config.items() if v or k not in follow}
+    config |= {"torch_dtype": config["dtype"]} if config.get("dtype") else {}
+    values = dict(family.same)
+    for name, key in (COMMON | dict(family.keys)).items():
+        values[key.field] = key.read(config[name] if key.default is ... else config.get(name, key.default))
+    if "attention_bias" in family.keys:
+        values["output_bias"] = values["qkv_bias"]
+    if kind in ("gemma2", "gemma3_text"):
+        values["embedding_scale"] = width**0.5
+    if family.stacked:
+        config |= {"moe_intermediate_size": config["intermediate_size"], "norm_topk_prob": True}
+    if kind == "smollm3":
+        every, found = config.get("no_rope_layer_interval", 4), config.get("no_rope_layers")
+        values["plain_layers"] = tuple(i for i in range(layers) if not (found[i] if found else (i + 1) % every))
+    window = config.get("sliding_window") or 0
+    windowed = _windowed(config, kind, family, layers) if window and family.windows else ()
+    rope, window_rope = _ropes(config, family)
+    if rope.partial_rotary_factor != 1 and kind != "phi3":  # transformers rotates whole heads, whatever the key says
+        raise ModelError(f"partial_rotary_factor = {rope.partial_rotary_factor} is not implemented for {kind}")
+    return ModelConfig(
+        family=kind, rope=rope, window_rope=window_rope if windowed and window_rope != rope else None,
+        window=window if windowed else 0, windowed_layers=windowed,
+        moe=_experts(config) if family.experts else MoeConfig(), **values)  # fmt: skip
+
+
+def _windowed(config: dict[str, Any], kind: str, family: Family, layers: int) -> tuple[int, ...]:
+    """The layers with a window."""
+    if kind.startswith("qwen") and not config.get("use_sliding_window"):
+        return ()
+    found = config.get("layer_types") if family.windows != 1 or kind in ("qwen2", "qwen3") else None
+    if found:
+        if unknown := set(found) - {"full_attention", "sliding_attention"}:
+            raise ModelError(f"layer_types: {unknown.pop()!r} changes the result and is not implemented")
+        return tuple(i for i, name in enumerate(found) if name == "sliding_attention")
+    if kind in ("qwen2", "qwen3"):
+        return tuple(range(config.get("max_window_layers", 28), layers))
+    every = config.get("sliding_window_pattern") or config.get("_sliding_window_pattern") or family.windows
+    return tuple(i for i in range(layers) if every == 1 or (i + 1) % every)
+
+
+def _ropes(config: dict[str, Any], family: Family) -> tuple[Rope, Rope | None]:
+    """The rotary positions of layers without and with a window; newer configs store them in `rope_parameters`."""
+    found = config.get("rope_parameters") or config.get("rope_scaling") or {}
+    nested = bool(found.keys() & {"full_attention", "sliding_attention"})
+    if found and nested != bool(family.local_theta and config.get("rope_parameters")):
+        expected = "by kind of layer" if family.local_theta else "the same for all layers"
+        raise ModelError(f"rope_parameters = {found} is not implemented; this family has one {expected}")
+    theta, share = config.get("rope_theta", 10000.0), config.get("partial_rotary_factor", 1.0)
+    longest = config.get("max_position_embeddings", 2048)
+    original = config.get("original_max_position_embeddings", 0)
+    whole = Rope.read((found.get("full_attention") or {}) if nested else found, theta, share, longest, original)
+    if not family.local_theta:
+        return whole, None
+    local = (found.get("sliding_attention") or {}) if nested else {}
+    base = config.get("rope_local_base_freq", family.local_theta)
+    return whole, Rope.read(local, base, share, longest, original)
+
+
+def _experts(config: dict[str, Any]) -> MoeConfig:
+    layers, every = range(config["num_hidden_layers"]), config.get("decoder_sparse_step", 1)
+    dense = {i for i in layers if (i + 1) % every} | set(config.get("mlp_only_layers") or ())
+    found = {key.field: config.get(name, key.default) for name, key in EXPERTS.items()}
+    return MoeConfig(**found, dense_layers=tuple(sorted(dense)))
+
+
+def _check_key(key: str, value: Any, family: Family) -> None:
+    known, smollm3 = key in (*EXPERTS, *EXPERT_LAYERS) and family.experts, "SmolLM3" in family.architecture
+    if known or key in family.keys or (family.windows and key in WINDOWS):
+        return
+    if key == "hidden_act":
+        fits = value in ACTIVATIONS
+    elif key in READ or (smollm3 and key in ("no_rope_layers", "no_rope_layer_interval")):
+        return
+    elif key == "layer_types":
+        fits = set(value) == {"full_attention"}
+    elif key == "sliding_window":
+        fits = not value or smollm3  # read only with use_sliding_window, which is refused
+    elif key == "use_qk_norm":
+        fits = bool(value) == bool(family.same.get("qk_norm"))
+    else:
+        fits = value == REQUIRED[key] if key in REQUIRED else not value or NEUTRAL.fullmatch(key) is not None
+    if not fits:
+        raise ModelError(f"{key} = {value!r} changes the result and is not implemented")
+
+
+def family_of(c: ModelConfig) -> str:
+    """The family that expresses the model.
+
+    Raises:
+        ModelError: there is none.
+    """
+    plain = c
+    if c.moe.num_experts:  # a family stores the width that an expert has
+        plain = replace(c, moe=replace(c.moe, expert_size=c.moe.inner_size(c.intermediate_size)))
+    for kind in dict.fromkeys((c.family, "llama", "qwen2", "qwen3", "qwen3_moe", OWN)):
+        with contextlib.suppress(ModelError):
+            again = config_from_hf(_written(c, kind), kind)
+            if replace(again, moe=again.moe if c.moe.num_experts else plain.moe) == plain:
+                return kind
+    raise ModelError(f"no Hugging Face architecture has these options together: {c}")
+
+
+def config_to_hf(c: ModelConfig, special_ids: dict[str, int | None]) -> dict[str, Any]:
+    """The config.json of a model; `special_ids` are `pad_token_id`, `eos_token_id`, `bos_token_id`."""
+    return _written(c, family_of(c)) | special_ids
+
+
+def _written(c: ModelConfig, kind: str) -> dict[str, Any]:
+    """The config.json of a model as one of this family."""
+    family = FAMILIES[kind]
+    plain: dict[str, Any] = {"architectures": [family.architecture], "model_type": kind}
+    plain |= {name: key.write(getattr(c, key.field)) for name, key in COMMON.items()} | {"use_cache": True}
+    plain |= {name: key.write(getattr(c, key.field)) for name, key in family.keys.items()}
+    plain |= _windows_written(c, kind, family) | ({} if c.learned_positions else _ropes_written(c, family))
+    if kind == "smollm3":
+        plain["no_rope_layers"] = [int(i not in c.plain_layers) for i in range(c.num_layers)]
+    if family.experts:
+        moe = replace(c.moe, expert_size=c.moe.inner_size(c.intermediate_size))
+        plain |= {name: getattr(moe, key.field) for name, key in EXPERTS.items()}
+        plain |= {"decoder_sparse_step": 1, "mlp_only_layers": list(moe.dense_layers)}
+    names = {common: theirs for theirs, common in family.renamed.items() if kind != "qwen3_moe"}
+    return {names.get(name, name): value for name, value in plain.items()}
+
+
+def _windows_written(c: ModelConfig, kind: str, family: Family) -> dict[str, Any]:
+    if not family.windows:
+        return {}
+    plain: dict[str, Any] = {"sliding_window": c.window or None}
+    if kind.startswith("qwen"):
+        plain["use_sliding_window"] = bool(c.window)
+    if family.windows > 1 or (c.window and kind in ("qwen2", "qwen3")):
+        names = ("full_attention", "sliding_attention")
+        plain["layer_types"] = [names[i in c.windowed_layers] for i in range(c.num_layers)]
+    return plain
+
+
+def _ropes_written(c: ModelConfig, family: Family) -> dict[str, Any]:
+    """The keys of rotary positions, as older and newer programs read them."""
+    plain: dict[str, Any] = {"rope_theta": c.rope.rope_theta}
+    if c.rope.partial_rotary_factor != 1:
+        plain["partial_rotary_factor"] = c.rope.partial_rotary_factor
+    if scaling := c.rope.written():
+        plain["rope_scaling"] = scaling
+        if c.rope.rope_type == "longrope":
+            plain["original_max_position_embeddings"] = c.rope.original_max_position_embeddings
+    if family.local_theta:
+        local = c.window_rope or c.rope
+        plain["rope_local_base_freq"] = local.rope_theta
+        plain["rope_parameters"] = {
+            name: {"rope_type": "default", "rope_theta": rope.rope_theta} | rope.written()
+            for name, rope in (("full_attention", c.rope), ("sliding_attention", local))
+        }
+    return plain
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """Where a parameter lies in a folder's files."""
+
+    name: str
+    place: int = 0
+    places: int = 1
+    """The tensor of this name is this many matrices, one below the other."""
+    transposed: bool = False
+    expert: int = -1
+    """Which part of a stack it is; -1: it is in none."""
+
+
+EXPERT = re.compile(r"(.*\.experts)\.(\d+)\.(gate|up|down)_proj\.(weight|bias)")
+
+
+def stored(name: str, kind: str) -> Stored:
+    """The tensor of a family's files that has our parameter `name`."""
+    family = FAMILIES[kind]
+    if family.stacked and (found := EXPERT.fullmatch(name)):
+        before, number, what, part = found.groups()
+        whole = f"{before}.{'down' if what == 'down' else 'gate_up'}_proj{'_bias' if part == 'bias' else ''}"
+        return Stored(whole, int(what == "up"), 1 + (what != "down"), part == "weight", int(number))
+    place, places = 0, 1
+    for ours, (theirs, at, count) in family.joined.items():
+        if ours in name:
+            name, place, places = name.replace(ours, theirs), at, count
+    for ours, theirs in family.tensors:
+        name = name.replace(ours, theirs)
+    return Stored(name, place, places, bool(family.transposed and re.search(family.transposed, name)))
+
+
+UNUSED = re.compile(
+    r"lm_head\.weight|.*rotary_emb\.inv_freq|.*\.attn\.(masked_)?bias|(model\.)?(vision_tower|multi_modal_projector)\..*"
+)
+"""Tensors of files that a model may not need: a tied head, tables of older programs, and what reads images."""
+TEXT_PART = re.compile(r"^(model\.)?language_model\.(?:model\.)?")
+"""What the names of the text part begin with in a model that reads images, too."""
+
+
+def _text_name(name: str) -> str:
+    """The name that a tensor would have without the parts for images."""
+    found = TEXT_PART.sub("", name)
+    return name if found == name else found if found.startswith("lm_head") else f"model.{found}"
+
+
+def read_weights(folder: Path) -> Iterator[tuple[str, Tensor]]:
+    """Yield the tensors of a folder under our names, in the files' dtype.
+
+    Raises:
+        ModelError: a tensor is missing, has another shape, or is not of the model in config.json.
+    """
+    config = read_config(folder)
+    with torch.device("meta"):
+        shapes = {name: tuple(p.shape) for name, p in CausalLM(config).named_parameters()}
+    places = {name: stored(name, config.family) for name in shapes}
+    rows: dict[str, list[int]] = {}
+    for name, at in places.items():
+        rows.setdefault(at.name, []).append(shapes[name][0])
+    with _open_weights(folder) as files:
+        bare = "wte.weight" in files  # as the first GPT-2 files are
+        left = set(files)
+        for name, at in places.items():
+            key = at.name.removeprefix("transformer.") if bare else at.name
+            left.discard(key)
+            found = _tensor(*files[key], at, config.moe.num_experts) if key in files else None
+            if found is not None and at.expert < 0 and at.places > 1 and len(found) == sum(rows[at.name]):
+                found = torch.split(found, rows[at.name])[at.place]
+            if found is None or tuple(found.shape) != shapes[name]:
+                what = "no such tensor" if found is None else tuple(found.shape)
+                raise ModelError(f"{folder}: tensor {key!r}: expected {shapes[name]} by config.json, found {what}")
+            yield name, found
+        if wrong := sorted(key for key in left if not UNUSED.fullmatch(key)):
+            raise ModelError(f"{folder}: tensor {wrong[0]!r}: expected no such tensor by config.json")
+
+
+def _tensor(file: Any, name: str, at: Stored, experts: int) -> Tensor:
+    """A tensor of a file, or an expert's part of it."""
+    if at.expert < 0 or (part := file.get_slice(name)).get_shape()[0] != experts:
+        found: Tensor = file.get_tensor(name)
+        return found.T if at.transposed and found.ndim == 2 else found
+    found = part[at.expert]
+    return (found.T if at.transposed else found)[at.place :: at.places]
+
+
+def file_tensors(named: Mapping[str, Tensor], kind: str, dtype: torch.dtype | None = None) -> dict[str, Tensor]:
+    """Parameters of our names as the tensors of a family's files, in `dtype` (default: their own)."""
+    pieces: dict[str, dict[tuple[int, int], Tensor]] = {}
+    for name, tensor in named.items():
+        at = stored(name, kind)
+        tensor = tensor.detach().to("cpu", dtype or tensor.dtype)
+        pieces.setdefault(at.name, {})[at.expert, at.place] = tensor.T if at.transposed else tensor
+    axis = int(bool(FAMILIES[kind].transposed))
+
+    def together(parts: Mapping[tuple[int, int], Tensor]) -> Tensor:
+        numbers, found = {expert for expert, _ in parts}, [parts[at] for at in sorted(parts)]
+        if -1 in numbers:
+            return torch.cat(found, axis if found[0].ndim > 1 else 0) if len(found) > 1 else found[0]
+        return torch.stack(found).view(len(numbers), -1, *found[0].shape).movedim(1, -1).flatten(-2)
+
+    return {name: together(parts).contiguous() for name, parts in pieces.items()}
+
+
+BESIDE = "hidden_map."
+"""What the names of parameters begin with that are trained with a model and are no part of it."""
+Files = list[dict[str, int]]
+"""The tensors of each file of weights, by their names in it, with their bytes."""
+
+
+def files_of(sizes: Iterable[tuple[str, int]], parts: int = 1) -> Files:
+    """Tensors, given as (name, bytes), in `parts` files of about one size; more where these have over SHARD_BYTES."""
+    joined, files, before = dict[str, int](), dict[int, dict[str, int]](), 0
+    for name, size in sizes:
+        joined[name] = joined.get(name, 0) + size
+    total = sum(joined.values())
+    number = max(parts, -(-total // SHARD_BYTES))
+    for name, size in joined.items():
+        files.setdefault((2 * before + size) * number // (2 * total), {})[name] = size
+        before += size
+    return list(files.values()) or [{}]
+
+
+def write_weights(folder: Path, weights: Mapping[str, Tensor], files: Files | None = None) -> None:
+    """Write model.safetensors, or shards and their index.
+
+    With `files`, which names the tensors of all ranks, only the files whose tensors are in `weights` are written. Who
+    writes the first one writes the index.
+    """
+    files = files or files_of((name, tensor.nbytes) for name, tensor in weights.items())
+    index: dict[str, str] = {}
+    for number, names in enumerate(files, 1):
+        file = "model.safetensors" if len(files) == 1 else f"model-{number:05d}-of-{len(files):05d}.safetensors"
+        index |= dict.fromkeys(names, file)
+        if names.keys() <= weights.keys():
+            save_file({name: weights[name] for name in names}, folder / file, metadata={"format": "pt"})
+            (folder / file).chmod(0o644)  # safetensors writes files that only the owner can read
+    if len(files) > 1 and files[0].keys() <= weights.keys():
+        total = {"total_size": sum(sum(names.values()) for names in files)}
+        text = json.dumps({"metadata": total, "weight_map": index}, indent=2) + "\n"
+        (folder / "model.safetensors.index.json").write_text(text, encoding="utf-8")
+
+
+def read_model(folder: Path) -> CausalLM:
+    """Read the model of a folder, with fp32 weights on the CPU; one tensor at a time is in memory besides the model.
+
+    Raises:
+        ModelError: a file is missing or damaged, or the weights do not fit the configuration.
+    """
+    with torch.device("meta"):
+        model = CausalLM(read_config(folder))
+    found = {name: t.to("cpu", torch.float32).contiguous() for name, t in read_weights(folder)}
+    check_sound(folder, ("config.json", *(f.name for f in folder.glob("model*.safetensors"))), found)
+    model.load_state_dict(found, strict=False, assign=True)
+    model.tie()
+    return model
+
+
+def check_sound(folder: Path, names: Sequence[str], tensors: Mapping[str, Tensor]) -> None:
+    """Refuse weights with another checksum than in the checkpoint's state.json, and weights that are not finite.
+
+    Raises:
+        ModelError: naming the file, or the tensor.
+    """
+    saved = saved_state(folder).get("files", {})
+    for name in names:
+        if name in saved and sha256_file(folder / name) != saved[name]:
+            raise ModelError(f"{folder / name}: changed or damaged since it was saved; expected sha256 {saved[name]}")
+    for name, tensor in tensors.items():
+        if wrong := int((~tensor.isfinite()).sum()):
+            raise ModelError(f"{folder}: tensor {name!r}: {wrong} of {tensor.numel()} values are not finite numbers")
+
+
+def fingerprint(folder: Path) -> str:
+    """SHA-256 over configuration and weights or adapters, 64 hex digits."""
+    names = ("config.json", "model*.safetensors", "adapter_config.json", "adapter_model.safetensors")
+    return digest({f.name: sha256_file(f) for name in names for f in folder.glob(name)})
+
+
+def read_config(folder: Path, name: str = "config.json") -> ModelConfig:
+    """The configuration of a folder.
+
+    Raises:
+        ModelError: no readable config.json, or one that is not implemented.
+    """
+    path = folder / name
+    try:
+        config = dict(json.loads(path.read_text(encoding="utf-8")))
+    except (OSError, ValueError, TypeError) as e:
+        if (folder / "adapter_config.json").is_file():
+            raise ModelError(f"{folder}: holds only LoRA adapters; merge them with train.merge first") from None
+        raise ModelError(f"{path}: cannot read it ({e}); expected a folder with a Hugging Face model") from None
+    try:
+        generation = dict(json.loads((folder / "generation_config.json").read_text(encoding="utf-8")))
+    except (OSError, ValueError, TypeError):
+        generation = {}
+    return replace(config_from_hf(config, str(path)), generation=generation)
+
+
+@contextlib.contextmanager
+def _open_weights(folder: Path) -> Iterator[dict[str, tuple[Any, str]]]:
+    """The open file of every tensor, and its name there; of model.safetensors, or of the shards in its index."""
+    index = folder / "model.safetensors.index.json"
+    with contextlib.ExitStack() as stack:
+        try:
+            names = {"model.safetensors"}
+            if index.is_file():
+                names = set(json.loads(index.read_bytes())["weight_map"].values())
+            opened = [stack.enter_context(safe_open(folder / Path(name).name, "pt")) for name in sorted(names)]
+            files = {_text_name(key): (f, key) for f in opened for key in f.keys()}  # noqa: SIM118
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, SafetensorError) as e:
+            raise ModelError(f"{folder}: cannot read the weights ({e}); expected model.safetensors") from None
+        yield files
+
+
+@dataclass(frozen=True, slots=True)
+class WholeModel:
+    """Configuration and parameters of a model that this rank saves; they are whole where the model itself is sliced."""
+
+    config: ModelConfig
+    parameters: dict[str, nn.Parameter]
+    files: Files
+    """The files of all ranks; those whose tensors are here are to be written."""
+    parts: int
+    """Ranks that save; 1: rank 0 alone."""
+
+    def named_parameters(self) -> Iterator[tuple[str, nn.Parameter]]:
+        """Like `nn.Module.named_parameters`."""
+        return iter(self.parameters.items())
+
+
+Weights = CausalLM | WholeModel
+"""A model to save."""
+
+
+def write_model(
+    folder: Path, model: Weights, tokenizer_files: Iterable[Path], special_ids: dict[str, int | None],
+    stop_ids: Sequence[int] = (), dtype: torch.dtype | None = None,
+) -> None:  # fmt: skip
+    """Write config.json, model.safetensors and copies of the tokenizer's files into an existing folder.
+
+    `stop_ids` are the tokens that end an answer, if they differ from `eos_token_id`; `dtype` is that of the files, by
+    default that of the parameters. The keys of the base's generation_config.json are carried over.
+    """
+    config = config_to_hf(model.config, special_ids)
+    (folder / "config.json").write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
+    generation = model.config.generation | {k: v for k, v in special_ids.items() if v is not None}
+    if stop_ids and list(stop_ids) != [generation.get("eos_token_id")]:
+        generation["eos_token_id"] = list(stop_ids)
+    (folder / "generation_config.json").write_text(json.dumps(generation, indent=2) + "\n", encoding="utf-8")
+    own = {name: p for name, p in model.named_parameters() if not name.startswith(BESIDE)}
+    tensors = file_tensors(own, config["model_type"], dtype)
+    write_weights(folder, tensors, model.files if isinstance(model, WholeModel) else None)
+    copy_files(tokenizer_files, folder)
+
+
+TOKENIZER_FILES = (
+    "tokenizer.json", "tokenizer_config.json", "chat_template.jinja", "special_tokens_map.json", "tokenizer.model",
+)  # fmt: skip
+
+
+def tokenizer_files(*folders: Path) -> list[Path]:
+    """The files of a tokenizer, each in the first folder that has it."""
+    places = (next((f / name for f in folders if (f / name).is_file()), None) for name in TOKENIZER_FILES)
+    return [place for place in places if place]
+
+
+def saved_state(folder: Path) -> dict[str, Any]:
+    """The state.json of a checkpoint; empty for a folder of another program.
+
+    Raises:
+        ModelError: it is damaged.
+    """
+    path = folder / "state.json"
+    try:
+        found = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+    except ValueError as e:
+        raise ModelError(f"{path}: changed or damaged since it was saved ({e})") from None
+    return found if isinstance(found, dict) else {}
+
+
+def copy_files(files: Iterable[Path], folder: Path) -> None:
+    """Copy files into a folder under their names, readable by others."""
+    for file in files:
+        shutil.copyfile(file, folder / file.name)
+        (folder / file.name).chmod(0o644)

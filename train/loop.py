@@ -1,0 +1,385 @@
+"""The training loop: steps, accumulation, clipping, schedule, precision, logs and checkpoints.
+
+An objective is a function `loss(model, batch) -> (loss_sum, count)`, with more sums to log if it has any. All sums are
+divided by the count of the whole optimizer step, so the result does not depend on the split into micro-batches.
+"""
+
+import contextlib
+import json
+import math
+import signal
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from types import FrameType, MappingProxyType
+from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
+
+import torch
+from torch import Tensor
+from torch.distributed.fsdp import FSDPModule
+from torch.distributed.tensor import DTensor
+
+from datakit.config import option
+from datakit.errors import ConfigError, DatakitError
+from datakit.storage import locked, write_whole
+from train import checkpoint
+from train.data.batches import Batch, StepStream
+from train.device import autocast, need_compiler, peak_mib, precision
+from train.evaluator import Evaluator
+from train.experts import Balance
+from train.log import Log, StepReport, TrackConfig, mark, peak_flops
+from train.lora import Adapters
+from train.model import CausalLM
+from train.optim import OptimConfig, Optimizers, learning_rate
+from train.ranks import GradientSum, Ranks, reshard
+
+
+class LossScale:
+    """Loss scaling for fp16: torch's GradScaler, with a lower limit and a count of overflows.
+
+    Small gradients vanish in fp16, so the loss is multiplied by a scale. An overflow halves the scale; 2,000 steps
+    without one double it (Micikevicius et al., 2018). The scale multiplies the loss *sum* of a micro-batch, so it
+    starts thousands of times lower than is usual for means.
+    """
+
+    smallest = 2.0**-24
+    """Gradients that overflow even with this scale are not finite in themselves."""
+
+    def __init__(self, device: torch.device, scale: float = 16.0, steps_since: int = 0, overflows: int = 0) -> None:
+        """`steps_since` is the number of steps since the last change of the scale, `overflows` the count so far."""
+        self.scaler = torch.amp.GradScaler(device.type, init_scale=scale, growth_interval=2000)
+        self.scaler.load_state_dict(self.scaler.state_dict() | {"_growth_tracker": steps_since})
+        self.overflows, self.skip = overflows, False
+        """`skip`: the gradients of this step overflowed, and the next step has a smaller scale."""
+
+    @property
+    def scale(self) -> float:
+        """The scale of the next step."""
+        return self.scaler.get_scale()
+
+    def unscale(self, optimizer: Optimizers) -> None:
+        """Divide the gradients by the scale, and choose the scale of the next step."""
+        before = self.scale
+        self.scaler.unscale_(optimizer)  # type: ignore[arg-type]
+        self.scaler.update()
+        self.skip = before > self.smallest and self.scale < before
+        self.overflows += self.skip
+
+    def state(self) -> dict[str, Any]:
+        """The state for a checkpoint: arguments of `LossScale`."""
+        tracker = self.scaler.state_dict()["_growth_tracker"]
+        return {"scale": self.scale, "steps_since": tracker, "overflows": self.overflows}
+
+
+class LossSum(NamedTuple):
+    """The result of an objective for a micro-batch."""
+
+    loss_sum: Tensor
+    divisor: int
+    """The count to divide by: label tokens, or pairs."""
+    logged: Mapping[str, Tensor] = MappingProxyType({})
+    """More sums; their means are logged under these names."""
+
+
+Loss = Callable[[CausalLM, Batch], LossSum | tuple[Tensor, int]]
+
+
+@runtime_checkable
+class StepLoss(Protocol):
+    """An objective that needs to know the whole step before its first micro-batch."""
+
+    def begin(
+        self, model: CausalLM, batches: Sequence[Batch], sums: Callable[[Iterable[float]], Sequence[float]]
+    ) -> None:
+        """Start a step with these micro-batches; `sums` adds numbers over the ranks."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LoopConfig:
+    """Length of the run, precision, and what is saved."""
+
+    steps: int = option(0, "total optimizer steps, also the length of the schedule; 0: the steps of `epochs`")
+    epochs: int = option(1, "passes over the data when `steps` is 0")
+    stop_at: int = option(0, "stop after this step with a checkpoint, to resume later; 0: never")
+    out: str = option("out/run", "folder for checkpoints, metrics.jsonl and the resolved configuration")
+    resume: bool = option(False, "continue from the newest checkpoint in `out`")
+    profile: int = option(0, "number of steps to trace, from the third on, into `out`/profile.json; 0: none")
+    save_every: int = option(500, "steps between checkpoints; the last step always gets one; 0: none, for timing")
+    async_save: bool = option(False, "copy a checkpoint to CPU memory, and write it while the training goes on")
+    keep_checkpoints: int = option(3, "number of newest checkpoints to keep; 0: all")
+    log_every: int = option(1, "steps between log lines; metrics.jsonl has every step")
+    seed: int = option(0, "random seed of the first weights and of the order of rows")
+    dtype: Literal["auto", "bf16", "fp16", "fp32"] = option(
+        "auto", "precision of the arithmetic; weights stay fp32; auto: bf16 where it is fast; fp16 scales the loss"
+    )
+    tf32: bool = option(False, "on CUDA, compute fp32 products in TF32: faster, less precise; no effect elsewhere")
+    checkpoint_every: int = option(0, "recompute activations of every N-th layer, which saves memory; 0: none, 1: all")
+    compile: bool = option(False, "compile the layers: takes seconds per bucket; on CPU it needs a C++ compiler")
+    device: str = option("auto", "cpu, cuda, ...; auto: cuda where there is one")
+    threads: int = option(0, "CPU threads; 0: all cores")
+    step_sleep_ms: float = option(0.0, "pause after a step, to leave time for other work on the machine")
+    step_sleep_every: int = option(1, "steps between such pauses")
+    memory_limit: float = option(
+        0.0,
+        "most memory: up to 1 a share of what is free at the start, above 1 GiB; of the GPU, or of the process; 0: all",
+    )
+
+    def __post_init__(self) -> None:
+        names = ["steps", "epochs", "stop_at", "keep_checkpoints", "threads", "checkpoint_every", "profile"]
+        names += ["step_sleep_ms", "save_every", "memory_limit"]
+        if min(getattr(self, name) for name in names) < 0 or self.step_sleep_every < 1:
+            raise ConfigError(f"{', '.join(names)} must be 0 or more, step_sleep_every at least 1")
+        if self.log_every < 1 or (self.steps == 0 and self.epochs < 1):
+            raise ConfigError("log_every must be at least 1, and so must steps or epochs")
+
+
+class Interrupt:
+    """Turns the first SIGINT or SIGTERM into a flag, so that the current step is finished and saved."""
+
+    def __init__(self) -> None:
+        self.signal: signal.Signals | None = None
+
+    def _note(self, number: int, frame: FrameType | None) -> None:
+        if self.signal is not None:
+            raise KeyboardInterrupt
+        self.signal = signal.Signals(number)
+        print(f"[train] {self.signal.name}: stopping after this step (again to stop at once)", flush=True)
+
+    @contextlib.contextmanager
+    def watching(self) -> Iterator[None]:
+        """Catch the signals inside the context; restore the old handlers afterwards."""
+        old = {s: signal.signal(s, self._note) for s in (signal.SIGINT, signal.SIGTERM)}
+        try:
+            yield
+        finally:
+            for number, handler in old.items():
+                signal.signal(number, handler)
+
+
+@dataclass(kw_only=True)
+class Trainer:
+    """One run: model, data, optimizer and state."""
+
+    model: CausalLM
+    optimizer: Optimizers
+    loss: Loss
+    stream: StepStream
+    loop: LoopConfig
+    optim: OptimConfig
+    state: checkpoint.State
+    """State after the last finished step."""
+    total_steps: int
+    device: torch.device
+    adapters: Adapters | None = None
+    """Adapters that are trained instead of the weights."""
+    loss_scale: LossScale | None = None
+    """Only with fp16."""
+    ranks: Ranks = field(default_factory=Ranks)
+    evaluator: Evaluator | None = None
+    """Evaluations during the run."""
+    track: TrackConfig = field(default_factory=TrackConfig)
+    interrupt: Interrupt = field(default_factory=Interrupt)
+
+    def __post_init__(self) -> None:
+        self.out = Path(self.loop.out)
+        self.checkpoints = self.out / "checkpoints"
+        if self.loop.compile:
+            need_compiler(self.device)
+            self.model.compile_parts()
+        self.saver = ThreadPoolExecutor(1)
+        self.writers = self.ranks.apart() if self.loop.async_save else self.ranks
+        self.saving: Future[None] | None = None
+        """The checkpoint that is written in the background, or was."""
+        self.peak = peak_flops(self.device)
+        self.sharded = isinstance(self.model, FSDPModule)
+        alone = self.ranks.size == 1 or self.sharded
+        self.gradient_sum = None if alone else GradientSum(self.ranks, self.model)
+        self.precision = precision(self.loop.dtype, self.device)
+        self.empty_steps: int = self.state.loop.get("empty_steps", 0)
+        """Steps without a label on any rank: their rows change nothing."""
+        self.model.checkpoint_every = self.loop.checkpoint_every
+        moe = self.model.config.moe
+        self.balance: Balance | None = None
+        if moe.num_experts and moe.balance_weight:
+            self.balance = Balance(self.model, moe.balance_weight, self.state.loop.get("balance"))
+        if self.precision == "fp16":
+            self.loss_scale = LossScale(self.device, **self.state.loop.get("loss_scale", {}))
+
+    def run(self) -> int:
+        """Train to `total_steps` and return the exit code: 0, or 128 + the signal that stopped it.
+
+        Raises:
+            DatakitError: a loss or gradient that is not finite.
+        """
+        self.stream.first_step = self.state.step
+        with self.interrupt.watching(), self.ranks.network_errors(), contextlib.ExitStack() as closing:
+            self.ranks.by_first(lambda: closing.enter_context(locked(self.out, required=False)))
+            steps = self.stream.on(self.device)
+            log: Log | None = None
+            if self.ranks.first:
+                log = Log(self.out, self.track, self.state.config, self.state.step, self.loop.profile)
+                closing.enter_context(log.closing)
+            first = self.state.step + 1
+            while self.state.step < self.total_steps:
+                report = self._step(steps)
+                if report.step == first:
+                    print(f"[train] peak memory of the first step: {peak_mib(self.device):,.0f} MiB", flush=True)
+                if log:
+                    log.write(report.step, report.record())
+                done = self._done(report.step)
+                if report.step % self.loop.log_every == 0 or done:
+                    print(report.line(), flush=True)
+                if self.evaluator and (done or report.step % self.evaluator.config.eval_every == 0):
+                    reshard(self.model)
+                    record = self.evaluator.evaluate(self.model, report.step)  # on every rank, so that no rank waits
+                    reshard(self.model)
+                    if log:
+                        log.evaluated(report.step, record)
+                if self.loop.save_every and (report.step % self.loop.save_every == 0 or done):
+                    self._save()
+                if done:
+                    break
+                if report.step % self.loop.step_sleep_every == 0:
+                    time.sleep(self.loop.step_sleep_ms / 1e3)
+            if self.saving:
+                self.saving.result()
+        return 128 + self.interrupt.signal if self.interrupt.signal else 0
+
+    def _done(self, step: int) -> bool:
+        if self.stopping and self.interrupt.signal is None:
+            self.interrupt.signal = signal.SIGTERM  # another rank got the signal
+        stopping = self.stopping if self.ranks.size > 1 else self.interrupt.signal is not None
+        return step in (self.total_steps, self.loop.stop_at) or stopping
+
+    def _step(self, steps: Iterator[list[Batch]]) -> StepReport:
+        """One optimizer step. The host waits for the device once: for the sums of the step and the gradient's norm."""
+        step, begin = self.state.step + 1, time.perf_counter()
+        lr = learning_rate(self.optim, step, self.total_steps)
+        self.optimizer.set_rate(lr)
+        with mark("data", self.device):
+            batches = next(steps)
+        data_seconds = time.perf_counter() - begin
+        numbers, sums = self._backward(batches)
+        tensors = [*sums.values()] + ([self.balance.counted()] if self.balance else [])
+        found = self.ranks.summed(numbers, tensors)
+        norm = self._scale_gradients(found[0])
+        *values, grad_norm = torch.cat((found, norm.detach().double().view(1))).tolist()  # the one wait of a step
+        (count, stopped, all_tokens, real, labels, flops), values = values[:6], values[6:]
+        self.stopping = stopped > 0
+        means = {name: total / max(1, count) for name, total in zip(sums, values, strict=False)}
+        loss = means.pop("loss")
+        skip = count == 0 or (self.loss_scale is not None and self.loss_scale.skip)
+        if not (math.isfinite(loss) and (math.isfinite(grad_norm) or skip)):
+            self._refuse(step, loss, grad_norm)
+        with mark("optimizer", self.device):
+            if count and math.isfinite(grad_norm):  # else the step changes nothing but its number
+                self.optimizer.step()
+            self.optimizer.zero_grad(set_to_none=True)
+        self.empty_steps += count == 0
+        self.state = replace(self.state, step=step)
+        means |= {"steps_without_labels": float(self.empty_steps)} if self.empty_steps else {}
+        if self.loss_scale:
+            means |= {"loss_scale": self.loss_scale.scale, "overflows": float(self.loss_scale.overflows)}
+        if self.balance:
+            self.balance.finish(int(count), values[len(sums) :])
+            means["busiest_expert"] = self.balance.busiest()
+        return StepReport(
+            step=step, steps=self.total_steps, epoch=self.stream.epoch_of(step - 1) + 1,
+            epochs=self.stream.epoch_of(self.total_steps - 1) + 1, loss=loss, lr=lr, grad_norm=grad_norm,
+            all_tokens=int(all_tokens), real_tokens=int(real), label_tokens=int(labels),
+            seconds=time.perf_counter() - begin, data_seconds=data_seconds, flops=flops,
+            peak_flops=self.peak and self.peak * self.ranks.size, logged=means)  # fmt: skip
+
+    def _backward(self, batches: list[Batch]) -> tuple[list[float], dict[str, Tensor]]:
+        """Run forward and backward on all micro-batches.
+
+        Returns numbers of this rank: the count, whether it is to stop, tokens (all, real, labels), operations; and the
+        sums of the objective on the device, that of the loss first.
+        """
+        total, sums = 0, {"loss": torch.zeros((), dtype=torch.float64, device=self.device)}
+        if isinstance(self.loss, StepLoss):
+            with autocast(self.device, self.precision):
+                self.loss.begin(self.model, batches, self.ranks.sums)
+        for batch in batches:
+            if self.gradient_sum and batch is batches[-1]:
+                self.gradient_sum.last_pass()
+            with autocast(self.device, self.precision), mark("forward", self.device):
+                loss_sum, count, logged = LossSum(*self.loss(self.model, batch))
+                if self.balance:
+                    added = self.balance.loss(batch)
+                    loss_sum, logged = loss_sum + added, {**logged, "balance_loss": added.detach()}
+            if count or self.balance or self.sharded:  # with slices every rank must run every layer
+                with mark("backward", self.device):
+                    scaled = self.loss_scale.scaler.scale(loss_sum) if self.loss_scale else loss_sum
+                    scaled.backward()  # type: ignore[no-untyped-call]
+            total += count
+            for name, value in {"loss": loss_sum, **logged}.items():
+                sums[name] = sums.get(name, 0.0) + value.detach().double()  # no wait for the device
+        if self.gradient_sum:
+            self.gradient_sum.finish()
+        stopped = self.interrupt.signal is not None  # a signal to one rank stops all ranks after this step
+        return [total, stopped, *self._amounts(batches)], sums
+
+    def _scale_gradients(self, count: Tensor) -> Tensor:
+        """Divide gradients by the step's count and clip them; returns the norm before clipping, on the device."""
+        grads = [p.grad for p in self.model.parameters() if p.grad is not None]
+        if not grads:
+            return count.new_zeros(())
+        if self.loss_scale:
+            self.loss_scale.unscale(self.optimizer)
+        own = [g.to_local() if isinstance(g, DTensor) else g for g in grads]
+        torch._foreach_div_(own, count.clamp(min=1))
+        norm = torch.nn.utils.get_total_norm(grads)
+        norm = norm.full_tensor() if isinstance(norm, DTensor) else norm
+        if self.optim.max_grad_norm:
+            torch.nn.utils.clip_grads_with_norm_(self.model.parameters(), self.optim.max_grad_norm, norm)
+        return norm
+
+    def _refuse(self, step: int, loss: float, grad_norm: float) -> None:
+        described = self.stream.data.describe(self.stream.rows_of(step - 1))
+        path = self.out / f"not_finite_step_{step:08d}.json"
+        values = {"step": step, "loss": str(loss), "grad_norm": str(grad_norm), "rows": described}
+        shown = (
+            f"packed rows of {rows['manifest']} (seq_len {rows['seq_len']}) {rows['packed_rows']}, from the source "
+            f"rows with row_key {rows['row_keys']}"
+            for rows in described
+        )
+        if self.ranks.first:
+            write_whole(path, json.dumps(values, indent=1).encode() + b"\n")
+        raise DatakitError(
+            f"step {step}: loss {loss} with gradient norm {grad_norm} is not finite, so the run stops before the "
+            f"weights are damaged (last good step: {step - 1}). Its rows, also in {path}: "
+            f"{'; '.join(shown)}. Try a lower --lr or --dtype fp32, or look at these rows"
+        )
+
+    def _amounts(self, batches: list[Batch]) -> tuple[int, int, int, float]:
+        """Positions, real tokens, labels and operations of this rank's micro-batches."""
+        real = sum(b.real_tokens for b in batches)
+        groups, window = [g for b in batches for g in b.segments.groups], self.model.config.window
+        whole, far = (sum(s * max(0, w - n) ** 2 for s, w in groups) / (2 * max(1, real)) for n in (0, window))
+        flops = self.model.flops_per_token(whole, far) * real
+        return sum(b.ids_BT.numel() for b in batches), real, sum(b.labels for b in batches), flops
+
+    def _save(self) -> None:
+        if self.saving:
+            self.saving.result()  # if that failed, every rank raises the error
+        stateful = {"loss_scale": self.loss_scale, "balance": self.balance}
+        loop_state: dict[str, Any] = {name: part.state() for name, part in stateful.items() if part}
+        loop_state |= {"empty_steps": self.empty_steps} if self.empty_steps else {}
+        whole = self.adapters is not None  # small, and read as one file
+        model, optimizer = checkpoint.unshard(self.model, self.optimizer, self.ranks, self.loop.async_save, whole)
+        args = self.checkpoints, replace(self.state, loop=loop_state), model, optimizer
+        rng = checkpoint.rng_tensors()
+
+        def write() -> None:
+            folder = checkpoint.save(*args, self.stream.data.tokenizer_files, self.adapters, rng, self.writers)
+            if self.ranks.first:
+                checkpoint.keep_newest(self.checkpoints, self.loop.keep_checkpoints)
+                print(f"[train] saved {folder}", flush=True)
+
+        if self.loop.async_save:
+            self.saving = self.saver.submit(write)
+        else:
+            write()

@@ -1,0 +1,238 @@
+"""Losses over the labels of a batch: hidden states at label positions, cross-entropy, log-probabilities.
+
+Every loss is a sum with its count, so that the loop can divide by the count of a whole optimizer step. Only labels go
+through the head: if a tenth of the tokens are labels, the head and the softmax cost a tenth.
+
+Shapes: B rows, T positions, N = B*T flat positions, L labels, C labels of a chunk, D hidden, V vocabulary.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any, Literal, Self
+
+import torch
+import torch.nn.functional as F  # noqa: N812
+from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
+
+from datakit.config import option
+from datakit.errors import ConfigError
+from train.attention import ATTENTIONS, CUDA_ONLY, Attend, move_rows
+
+if TYPE_CHECKING:
+    from train.data.batches import Batch
+    from train.model import CausalLM
+
+IGNORED = -100
+DENSE_SHARE = 0.9
+"""From this share of labels on, a layer at label positions only saves less than the moving of rows costs."""
+
+
+def head_loss(hidden_LD: Tensor, head: nn.Module, targets_L: Tensor, z_weight: float = 0.0) -> tuple[Tensor, int]:
+    """(loss_sum, count) of hidden states with one target each; a target of -100 gives loss 0.
+
+    `z_weight` is the weight of log(Z)^2, where Z is the sum of exp(logits): it keeps logits from drifting away (z-loss,
+    PaLM: Chowdhery et al., 2022).
+    """
+    logits_LV = head(hidden_LD).float()
+    loss = F.cross_entropy(logits_LV, targets_L, reduction="sum")
+    if z_weight:
+        loss = loss + z_weight * (logits_LV.logsumexp(-1).square() * (targets_L != IGNORED)).sum()
+    return loss, len(targets_L)
+
+
+def chunked_loss(
+    hidden_LD: Tensor, head: nn.Linear, targets_L: Tensor, chunk: int, z_weight: float = 0.0
+) -> tuple[Tensor, int]:
+    """`head_loss`, with the logits of `chunk` labels in memory at a time."""
+
+    def cross_entropy(logits_CV: Tensor, part: slice) -> tuple[Tensor, Tensor, Tensor]:
+        logz_C1, targets_C1 = logits_CV.logsumexp(-1, keepdim=True), targets_L[part, None]
+        counts_C1 = (targets_C1 != IGNORED).float()
+        targets_C1 = targets_C1.clamp(min=0)
+        logp_CV = logits_CV - logz_C1
+        loss = (counts_C1 * (z_weight * logz_C1.square() - logp_CV.gather(1, targets_C1))).sum()
+        slopes_CV = logp_CV.exp_().mul_(counts_C1 * (1 + 2 * z_weight * logz_C1))
+        return loss, loss, slopes_CV.scatter_add_(1, targets_C1, -counts_C1)
+
+    return chunked_sum(hidden_LD, head, chunk, cross_entropy)[0], len(targets_L)
+
+
+Slopes = Callable[[Tensor, slice], tuple[Tensor, Tensor, Tensor]]
+"""Logits (C, V) in fp32 and their slice of the labels -> (summed loss, sums to log, gradient of the loss (C, V))."""
+
+
+def chunked_sum(hidden_LD: Tensor, head: nn.Linear, chunk: int, slopes: Slopes) -> tuple[Tensor, Tensor]:
+    """A loss summed over labels, and its sums to log, with the logits of `chunk` labels in memory at a time.
+
+    The gradients of a chunk are computed in the forward pass, while its logits exist, so that no logits are computed
+    twice (Liger: Hsu et al., 2024). The head has no bias; its logits may have a soft cap.
+    """
+    weight_VD, softcap = head.weight.to(hidden_LD.dtype), float(getattr(head, "softcap", 0.0))
+    found: tuple[Tensor, Tensor] = _Chunked.apply(hidden_LD, weight_VD, softcap, chunk, slopes)  # type: ignore[no-untyped-call]
+    return found
+
+
+class _Chunked(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: Any, hidden_LD: Tensor, weight_VD: Tensor, softcap: float, chunk: int, slopes: Slopes
+    ) -> tuple[Tensor, Tensor]:
+        needs_hidden, needs_weight = ctx.needs_input_grad[:2]
+        grad_LD = torch.empty_like(hidden_LD) if needs_hidden else None
+        grad_VD = torch.zeros_like(weight_VD, dtype=torch.float32) if needs_weight else None
+        total, logged = hidden_LD.new_zeros((), dtype=torch.float32), torch.zeros((), device=hidden_LD.device)
+        with torch.autocast(hidden_LD.device.type, enabled=False):
+            for begin in range(0, len(hidden_LD), chunk):
+                part = slice(begin, begin + chunk)
+                logits_CV = (hidden_LD[part] @ weight_VD.T).float()
+                if softcap:
+                    logits_CV = logits_CV.div_(softcap).tanh_().mul_(softcap)
+                loss, sums, slope_CV = slopes(logits_CV, part)
+                total, logged = total + loss, logged + sums
+                if softcap:
+                    slope_CV *= 1 - (logits_CV / softcap).square_()
+                slope_CV = slope_CV.to(hidden_LD.dtype)
+                if grad_LD is not None:
+                    torch.mm(slope_CV, weight_VD, out=grad_LD[part])
+                if grad_VD is not None:
+                    grad_VD += slope_CV.T @ hidden_LD[part]
+        ctx.save_for_backward(grad_LD, None if grad_VD is None else grad_VD.to(weight_VD.dtype))
+        ctx.mark_non_differentiable(logged)
+        return total, logged
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, Tensor | None, None, None, None]:
+        grad_LD, grad_VD = (None if g is None else g * grads[0].to(g.dtype) for g in ctx.saved_tensors)
+        return grad_LD, grad_VD, None, None, None
+
+
+def gathered(hidden_BTD: Tensor, label_pos_L: Tensor) -> Tensor:
+    """The hidden states at flat positions, each at most once, (L, D)."""
+    labels = len(label_pos_L)
+    rows_L = torch.arange(labels, device=label_pos_L.device)
+    return move_rows(hidden_BTD.flatten(0, 1), label_pos_L, rows_L, labels)
+
+
+def row_log_probs(
+    hidden_LD: Tensor, head: nn.Module, targets_L: Tensor, row_L: Tensor, rows: int, chunk: int = 0
+) -> tuple[Tensor, Tensor]:
+    """The summed log-probability of each row's labels (fp32), and their number (int64).
+
+    `row_L` is the row of each label. Both results are (rows,), zero for a row without labels. `chunk`: see
+    `token_log_probs`.
+    """
+    logp_L = token_log_probs(hidden_LD, head, targets_L, chunk)
+    counts = row_L.new_zeros(rows).scatter_add_(0, row_L, torch.ones_like(row_L))  # bincount waits for the device
+    return logp_L.new_zeros(rows).index_add(0, row_L, logp_L), counts
+
+
+def token_log_probs(
+    hidden_LD: Tensor, head: nn.Module, targets_L: Tensor, chunk: int = 0, temperature: float = 1.0
+) -> Tensor:
+    """The log-probability of each target (fp32), (L,), where logits are divided by `temperature`.
+
+    With `chunk`, the logits of that many labels are in memory at a time. They are computed again in the backward pass,
+    because the gradients depend on whole rows.
+    """
+
+    def losses(hidden_CD: Tensor, targets_C: Tensor) -> Tensor:
+        return F.cross_entropy(head(hidden_CD).float() / temperature, targets_C, reduction="none")
+
+    if 0 < chunk < len(targets_L):
+        parts = zip(torch.split(hidden_LD, chunk), torch.split(targets_L, chunk), strict=True)
+        return -torch.cat([checkpoint(losses, *part, use_reentrant=False) for part in parts])
+    return -losses(hidden_LD, targets_L)
+
+
+FusedLoss = Callable[[Tensor, nn.Linear, Tensor], tuple[Tensor, int]]
+"""Hidden states (L, D), the head and one target each -> (loss_sum, count)."""
+
+
+def liger_loss(device: torch.device) -> FusedLoss | None:
+    """`head_loss` by the fused kernel of Liger (Hsu et al., 2024), which stores no logits.
+
+    None without CUDA or the package: the plain loss, which has the same value, takes its place, and a line says so.
+    """
+    missing = "CUDA" if device.type != "cuda" else "" if find_spec("liger_kernel") else "the package liger-kernel"
+    if missing:
+        print(
+            f"[train] --head-loss liger needs {missing}: the plain loss, which has the same value, is used", flush=True
+        )
+        return None
+    import liger_kernel.transformers.fused_linear_cross_entropy as liger
+
+    # without accum_dtype, sums of many chunks are rounded to bf16
+    return over_labels(partial(liger.LigerFusedLinearCrossEntropyLoss, reduction="sum", accum_dtype=torch.float32))
+
+
+def over_labels(kernel: Callable[..., Any]) -> FusedLoss:
+    """A loss by `kernel(softcap=...)`, called with (weight, hidden, targets); no labels are no call."""
+
+    def loss(hidden_LD: Tensor, head: nn.Linear, targets_L: Tensor) -> tuple[Tensor, int]:
+        if not len(targets_L):
+            return hidden_LD.sum() * 0, 0
+        with torch.autocast(hidden_LD.device.type, enabled=False):
+            fused = kernel(softcap=getattr(head, "softcap", None))
+            return fused(head.weight.to(hidden_LD.dtype), hidden_LD, targets_L).float(), len(targets_L)
+
+    return loss
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class StatesConfig:
+    """How the loss is computed; no value here changes the result."""
+
+    label_only: bool = option(True, "compute the last layer at label positions only; not with experts")
+    attention: Literal["auto", "grouped", "masked", "flex", "varlen"] = option(
+        "auto",
+        "groups of similar length, one mask over whole rows, or a CUDA kernel; auto: varlen on CUDA in bf16, fp16",
+    )
+
+    def attend(self, batch: "Batch") -> Attend:
+        """Attention within the sequences of a batch."""
+        return ATTENTIONS[self.attention](batch.segments)
+
+    def on(self, device: torch.device) -> Self:
+        """The same, checked against the device.
+
+        Raises:
+            ConfigError: the device does not have the chosen kernel.
+        """
+        if self.attention in CUDA_ONLY and device.type != "cuda":
+            raise ConfigError(f"--attention {self.attention} is a CUDA kernel; this run is on {device.type}")
+        return self
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ChunkedConfig(StatesConfig):
+    """How the loss is computed; no value here changes the result."""
+
+    loss_chunk: int = option(0, "labels with logits in memory at once; 0: as many as take 128 MiB")
+
+    def __post_init__(self) -> None:
+        if self.loss_chunk < 0:
+            raise ConfigError(f"loss_chunk must not be negative, found {self.loss_chunk}")
+
+    def chunk(self, head: nn.Linear) -> int:
+        """`loss_chunk`, or its default for the vocabulary of a head."""
+        return self.loss_chunk or chunk_of(head)
+
+
+def chunk_of(head: nn.Linear) -> int:
+    """How many labels take 128 MiB of logits in fp32, at least 256: smaller products waste the hardware."""
+    return max(256, (1 << 25) // head.weight.shape[0])
+
+
+def label_states(
+    model: "CausalLM", batch: "Batch", config: StatesConfig, attend: Attend, filled: bool = False
+) -> Tensor:
+    """Hidden states at the labels, (L, D); with `filled`, L includes the padding of `label_pos_L`."""
+    where = batch.ids_BT, batch.segments.positions_BT
+    few = batch.labels < DENSE_SHARE * batch.ids_BT.numel()
+    if config.label_only and few and not model.config.moe.num_experts:  # routers see every position
+        hidden_LD = model.hidden_at(*where, attend, batch.label_pos_L)
+        return hidden_LD if filled else hidden_LD[: batch.labels]
+    return gathered(model(*where, attend), batch.label_pos_L if filled else batch.counted[0])

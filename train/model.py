@@ -1,0 +1,535 @@
+"""One decoder for all model families: `ModelConfig` says how a model differs from Llama.
+
+Grouped-query attention, then an MLP or experts. The differences are fields: norms and their places, rotary positions,
+windows, activation, biases, scalings and soft caps; the table in `hf.py` has their values for each family. Modules have
+the names of Hugging Face checkpoints. Attention stays within a token's sequence, so packing changes nothing.
+
+Shapes: B rows, T positions, L labels, D hidden, H query heads, K key/value heads, E head width, V vocabulary.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any, Literal
+
+import torch
+import torch.nn.functional as F  # noqa: N812
+from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
+
+from datakit.errors import ConfigError
+from train.attention import Attend, Rope, Rotary, Scores, move_rows, rotary_tables, rotate
+from train.experts import MoE, MoeConfig, Project
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ModelConfig:
+    """Everything that the model's mathematics depends on; the defaults are Llama's."""
+
+    vocab_size: int
+    hidden_size: int
+    num_layers: int
+    num_heads: int
+    num_kv_heads: int
+    head_dim: int
+    intermediate_size: int
+    max_positions: int = 2048
+    """Longest sequence, in tokens."""
+    family: str = field(default="llama", compare=False)
+    """The `model_type` of config.json: names of keys and tensors; it changes no result."""
+    dtype: str = field(default="float32", compare=False)
+    """The dtype that config.json names: that of exported weights; it changes no result."""
+    generation: dict[str, Any] = field(default_factory=dict, compare=False)
+    """generation_config.json, such as sampling defaults; only carried over."""
+    rope: Rope = field(default_factory=Rope)
+    window_rope: Rope | None = None
+    """Rotary positions of layers with a window, if they differ (Gemma 3)."""
+    plain_layers: tuple[int, ...] = ()
+    """Layers without rotary positions (SmolLM 3)."""
+    learned_positions: bool = False
+    """A table of positions in place of rotary ones (GPT-2)."""
+    window: int = 0
+    """Keys that a query sees in the layers with a window, itself included."""
+    windowed_layers: tuple[int, ...] = ()
+    norm: Literal["rms", "layer"] = "rms"
+    norm_eps: float = 1e-5
+    norm_offset: float = 0.0
+    """Added to the weights of norms (Gemma)."""
+    norm_at: Literal["before", "after", "around"] = "before"
+    """Norms before attention and MLP (Llama), on their results (OLMo 2), or both (Gemma 2)."""
+    qk_norm: bool = False
+    """RMSNorm on the queries and keys of each head (Qwen3)."""
+    qk_norm_whole: bool = False
+    """Over all heads together, not over each (OLMo 2)."""
+    qkv_bias: bool = False
+    output_bias: bool = False
+    """Bias of the attention's output projection."""
+    mlp_bias: bool = False
+    activation: Literal["silu", "gelu_tanh", "relu2"] = "silu"
+    gated: bool = True
+    """The MLP has a gate (SwiGLU)."""
+    swiglu_limit: float = 0.0
+    """The MLP is down(gate * sigmoid(1.702 gate) * (up + 1)), both clamped to this (gpt-oss); 0: off."""
+    sinks: bool = False
+    """Each head has a score without a value in its softmax (gpt-oss)."""
+    attention_scale: float = 0.0
+    """Factor of the products of queries and keys; 0: 1 / sqrt(head_dim)."""
+    attention_softcap: float = 0.0
+    """Scores are softcap * tanh(score / softcap); 0: off."""
+    embedding_scale: float = 1.0
+    residual_scale: float = 1.0
+    """Factor of what attention and MLP add to the stream."""
+    logit_divisor: float = 1.0
+    logit_softcap: float = 0.0
+    """Logits are softcap * tanh(logits / softcap) (Gemma 2); 0: off."""
+    tied_embeddings: bool = True
+    """The output head is the embedding matrix."""
+    moe: MoeConfig = field(default_factory=MoeConfig)
+
+    def __post_init__(self) -> None:
+        sizes = self.vocab_size, self.hidden_size, self.num_layers, self.num_heads, self.num_kv_heads, self.head_dim
+        if any(type(size) is not int or size < 1 for size in (*sizes, self.intermediate_size, self.max_positions)):
+            raise ConfigError(f"model: sizes must be whole numbers from 1 on, found {self}")
+        if self.num_heads % self.num_kv_heads:
+            raise ConfigError(f"model: num_heads {self.num_heads} is no multiple of num_kv_heads {self.num_kv_heads}")
+        if self.head_dim % 2:
+            raise ConfigError(f"model: rotary positions need an even head_dim, found {self.head_dim}")
+        if self.windowed_layers and self.window < 1:
+            raise ConfigError(f"model: layers {self.windowed_layers} need a window, found {self.window}")
+
+    @property
+    def context(self) -> int:
+        """Longest prompt and answer together; longrope's frequencies change at a length that a cache does not know."""
+        return self.rope.original_max_position_embeddings if self.rope.rope_type == "longrope" else self.max_positions
+
+
+_26M = ModelConfig(
+    vocab_size=6400, hidden_size=512, num_layers=8, num_heads=8, num_kv_heads=2, head_dim=64, intermediate_size=1408
+)
+PRESETS = {
+    "tiny": replace(_26M, hidden_size=128, num_layers=4, num_heads=4, head_dim=32, intermediate_size=384),
+    "26m": _26M,
+    "64m": replace(  # minimind-3
+        _26M, hidden_size=768, num_kv_heads=4, head_dim=96, intermediate_size=2432, qk_norm=True, family="qwen3",
+        rope=Rope(rope_theta=1e6), norm_eps=1e-6),
+    "104m": replace(  # the width and depth of minimind2
+        _26M, hidden_size=768, num_layers=16, head_dim=96, intermediate_size=2048, rope=Rope(rope_theta=1e6)),
+}  # fmt: skip
+"""Model sizes by name; the vocabulary is replaced by the data's."""
+
+
+def of_depth(depth: int) -> ModelConfig:
+    """A model whose sizes follow from its number of layers, as in nanochat: width 64 x depth, heads of 128.
+
+    The width is rounded up to whole heads. SwiGLU has 8/3 of the width, which is as many weights as 4 times the width
+    without a gate. Queries and keys are normed, and the output head is not tied.
+    """
+    heads = -(-depth // 2)
+    return ModelConfig(
+        vocab_size=1, hidden_size=128 * heads, num_layers=depth, num_heads=heads, num_kv_heads=heads, head_dim=128,
+        intermediate_size=-(-128 * heads * 8 // (3 * 64)) * 64, qk_norm=True, norm_eps=1e-6, tied_embeddings=False,
+        family="qwen3")  # fmt: skip
+
+
+@torch.no_grad()
+def resized(model: "CausalLM", vocab_size: int) -> "CausalLM":
+    """The model with more tokens; new rows are the mean of the old ones, as if no token was new (Hewitt, 2021)."""
+    c = replace(model.config, vocab_size=vocab_size)
+    with torch.device("meta"):
+        found = CausalLM(c)
+    weights = dict(model.named_parameters())
+    for name in ("model.embed_tokens.weight", "lm_head.weight"):
+        if name in weights:
+            old_VD = weights[name]
+            new_VD = old_VD.mean(0, keepdim=True).expand(vocab_size - len(old_VD), -1)
+            weights[name] = nn.Parameter(torch.cat((old_VD, new_VD)))
+    found.load_state_dict(weights, strict=False, assign=True)
+    found.tie()
+    return found
+
+
+class RMSNorm(nn.Module):
+    """Divide by the root mean square, then multiply by a learned weight (Zhang and Sennrich, 2019)."""
+
+    def __init__(self, width: int, eps: float, offset: float = 0.0) -> None:
+        super().__init__()
+        self.weight, self.eps, self.offset = nn.Parameter(torch.full((width,), 1 - offset)), eps, offset
+
+    def forward(self, x: Tensor) -> Tensor:
+        """The same shape and dtype."""
+        # the fused kernel needs input and weight of one dtype
+        weight = (self.weight + self.offset if self.offset else self.weight).to(x.dtype)
+        if x.device.type != "cpu" or torch.compiler.is_compiling():
+            with torch.autocast(x.device.type, enabled=False):  # autocast of CUDA would make it fp32, and all after it
+                return F.rms_norm(x, weight.shape, weight, self.eps)
+        normed: Tensor = _CpuRMSNorm.apply(x, weight, self.eps)  # type: ignore[no-untyped-call]
+        return normed
+
+
+class _CpuRMSNorm(torch.autograd.Function):
+    """torch's own saves input and output in fp32 on CPU; this saves the input in its own dtype."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, weight_D: Tensor, eps: float) -> Tensor:
+        ctx.save_for_backward(x, weight_D)
+        ctx.eps = eps
+        return F.rms_norm(x, weight_D.shape, weight_D, eps)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, Tensor, None]:
+        x, weight_D = ctx.saved_tensors
+        with torch.autocast("cpu", enabled=False):
+            kind = torch.promote_types(x.dtype, torch.float32)
+            grad, wide = grads[0].to(kind), x.to(kind)
+            scale = wide.square().mean(-1, keepdim=True).add_(ctx.eps).rsqrt_()
+            normed, weighted = wide * scale, grad * weight_D
+            grad_D = (grad * normed).flatten(0, -2).sum(0)
+            along = (weighted * normed).mean(-1, keepdim=True)
+            return weighted.sub_(normed.mul_(along)).mul_(scale).to(x.dtype), grad_D.to(weight_D.dtype), None
+
+
+def gated(gate: Tensor, up: Tensor) -> Tensor:
+    """silu(gate) * up."""
+    if gate.device.type != "cpu" or torch.compiler.is_compiling():
+        return F.silu(gate) * up
+    product: Tensor = _Gated.apply(gate, up)  # type: ignore[no-untyped-call]
+    return product
+
+
+class _Gated(torch.autograd.Function):
+    """Recomputes silu(gate) in the backward pass instead of saving it."""
+
+    @staticmethod
+    def forward(ctx: Any, gate: Tensor, up: Tensor) -> Tensor:
+        ctx.save_for_backward(gate, up)
+        return F.silu(gate).mul_(up)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, Tensor]:
+        gate, up = ctx.saved_tensors
+        return torch.ops.aten.silu_backward(grads[0] * up, gate), F.silu(gate).mul_(grads[0])
+
+
+ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
+    "silu": F.silu,
+    "gelu_tanh": partial(F.gelu, approximate="tanh"),
+    "relu2": lambda x: F.relu(x).square(),  # So et al., 2021
+}
+
+
+class MLP(nn.Module):
+    """down(act(gate(x)) * up(x)) (SwiGLU: Shazeer, 2020), or without a gate down(act(up(x)))."""
+
+    def __init__(self, c: ModelConfig, inner_size: int) -> None:
+        super().__init__()
+        self.activation, self.limit = c.activation, c.swiglu_limit
+        self.matrices = ("gate_proj", "up_proj", "down_proj") if c.gated else ("up_proj", "down_proj")
+        for name in self.matrices:
+            sizes = (inner_size, c.hidden_size) if name == "down_proj" else (c.hidden_size, inner_size)
+            self.add_module(name, nn.Linear(*sizes, bias=c.mlp_bias))
+
+    def through(self, x: Tensor, *projections: Project) -> Tensor:
+        """Apply the projections, which may be layers or grouped products, to x."""
+        act = ACTIVATIONS[self.activation]
+        if len(projections) == 2:
+            up, down = projections
+            return down(act(up(x)))
+        gate, up, down = projections
+        if self.limit:
+            opened, raised = gate(x).clamp(max=self.limit), up(x).clamp(-self.limit, self.limit)
+            return down((raised + 1) * opened * torch.sigmoid(1.702 * opened))
+        return down(gated(gate(x), up(x)) if self.activation == "silu" else act(gate(x)) * up(x))
+
+    def forward(self, x_BTD: Tensor) -> Tensor:
+        """The layer's addition to the residual stream, (B, T, D)."""
+        return self.through(x_BTD, *(self._modules[name] for name in self.matrices))  # type: ignore[arg-type]
+
+
+class LayerNorm(nn.LayerNorm):
+    """torch's, in the dtype of its input: autocast of CUDA would make it fp32, and all after it."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        """The same shape and dtype."""
+        with torch.autocast(x.device.type, enabled=False):
+            return F.layer_norm(x, self.normalized_shape, self.weight.to(x.dtype), self.bias.to(x.dtype), self.eps)
+
+
+def norm_of(c: ModelConfig, width: int) -> nn.Module:
+    """A norm over `width` values."""
+    return RMSNorm(width, c.norm_eps, c.norm_offset) if c.norm == "rms" else LayerNorm(width, c.norm_eps)
+
+
+Ropes = dict[str, Rotary]
+"""The tables of a batch's positions, for layers with a window and for the others."""
+
+
+class Attention(nn.Module):
+    """Projections of grouped-query attention (Ainslie et al., 2023); an `Attend` does the attention itself."""
+
+    def __init__(self, c: ModelConfig) -> None:
+        super().__init__()
+        self.head_dim, self.qk_norm, self.whole = c.head_dim, c.qk_norm, c.qk_norm_whole
+        # attention itself divides by sqrt(head_dim); queries make up for another scale
+        self.scale = c.attention_scale * c.head_dim**0.5 if c.attention_scale else 1.0
+        self.q_proj = nn.Linear(c.hidden_size, c.num_heads * c.head_dim, bias=c.qkv_bias)
+        self.k_proj = nn.Linear(c.hidden_size, c.num_kv_heads * c.head_dim, bias=c.qkv_bias)
+        self.v_proj = nn.Linear(c.hidden_size, c.num_kv_heads * c.head_dim, bias=c.qkv_bias)
+        self.o_proj = nn.Linear(c.num_heads * c.head_dim, c.hidden_size, bias=c.output_bias)
+        if c.qk_norm:
+            heads = (c.num_heads, c.num_kv_heads) if c.qk_norm_whole else (1, 1)
+            self.q_norm, self.k_norm = (norm_of(c, n * c.head_dim) for n in heads)
+        self.sinks = nn.Parameter(torch.zeros(c.num_heads)) if c.sinks else None
+
+    def forward(self, x_BTD: Tensor, rotary: Rotary) -> tuple[Tensor, Tensor, Tensor]:
+        """Queries (B, T, H, E), keys and values (B, T, K, E); queries and keys are rotated."""
+        return self.queries(x_BTD, rotary), *self.keys_values(x_BTD, rotary)
+
+    def queries(self, x: Tensor, rotary: Rotary) -> Tensor:
+        """(..., D) -> (..., H, E)."""
+        q = rotate(self._normed(self.q_proj(x), "q_norm"), rotary)
+        return q if self.scale == 1 else q * self.scale
+
+    def keys_values(self, x: Tensor, rotary: Rotary) -> tuple[Tensor, Tensor]:
+        """(..., D) -> two of (..., K, E)."""
+        return rotate(self._normed(self.k_proj(x), "k_norm"), rotary), self._heads(self.v_proj(x))
+
+    def _normed(self, x: Tensor, name: str) -> Tensor:
+        """Heads, with their norm where the model has one."""
+        if not self.qk_norm:
+            return self._heads(x)
+        norm = self.q_norm if name == "q_norm" else self.k_norm
+        return self._heads(norm(x)) if self.whole else norm(self._heads(x))
+
+    def _heads(self, x: Tensor) -> Tensor:
+        heads: Tensor = x.unflatten(-1, (-1, self.head_dim))  # type: ignore[no-untyped-call]
+        return heads
+
+
+NORMS: dict[str, tuple[str, str, str, str]] = {
+    "before": ("input_layernorm", "", "post_attention_layernorm", ""),
+    "after": ("", "post_attention_layernorm", "", "post_feedforward_layernorm"),
+    "around": (
+        "input_layernorm", "post_attention_layernorm", "pre_feedforward_layernorm", "post_feedforward_layernorm",
+    )}  # fmt: skip
+"""Names of the norms before and after the attention, before and after the MLP."""
+
+
+class Block(nn.Module):
+    """One layer: attention, then MLP; each reads the residual stream and adds to it.
+
+    `before` and `after` have the same shapes in every batch of a bucket, so they are the parts to compile. The shapes
+    of the attention between them differ from batch to batch.
+    """
+
+    def __init__(self, c: ModelConfig, layer: int) -> None:
+        super().__init__()
+        self.layer, self.scale, self.norms = layer, c.residual_scale, NORMS[c.norm_at]
+        windowed = layer in c.windowed_layers
+        self.scores = Scores(layer, c.window if windowed else 0, c.attention_softcap)
+        self.rope = "" if layer in c.plain_layers or c.learned_positions else "window" if windowed else "whole"
+        self.self_attn = Attention(c)
+        routed = c.moe.num_experts and layer not in c.moe.dense_layers
+        self.mlp: nn.Module = MoE(c, partial(MLP, c)) if routed else MLP(c, c.intermediate_size)
+        for name in filter(None, self.norms):
+            self.add_module(name, norm_of(c, c.hidden_size))
+        self._before, self._after = self.before, self.after
+        self._queries, self._keys_values, self._after_at = self.queries, self.keys_values, self.after
+
+    def _norm(self, place: int, x: Tensor) -> Tensor:
+        norm = self._modules.get(self.norms[place])
+        return x if norm is None else norm(x)
+
+    def forward(self, x_BTD: Tensor, ropes: Ropes, attend: Attend) -> Tensor:
+        """The stream after this layer."""
+        return self._after(x_BTD, attend(*self._before(x_BTD, ropes.get(self.rope, ())), self._scores()))
+
+    def _scores(self) -> Scores:
+        sinks = self.self_attn.sinks
+        return self.scores if sinks is None else replace(self.scores, sinks=sinks)
+
+    def before(self, x_BTD: Tensor, rotary: Rotary) -> tuple[Tensor, Tensor, Tensor]:
+        """Queries, keys and values."""
+        qkv: tuple[Tensor, Tensor, Tensor] = self.self_attn(self._norm(0, x_BTD), rotary)
+        return qkv
+
+    def after(self, x_BTD: Tensor, attended_BTHE: Tensor) -> Tensor:
+        """The stream after attention and MLP are added."""
+        x_BTD = self._added(x_BTD, self._norm(1, self.self_attn.o_proj(attended_BTHE.flatten(-2))))
+        return self._added(x_BTD, self._norm(3, self.mlp(self._norm(2, x_BTD))))
+
+    def _added(self, x: Tensor, update: Tensor) -> Tensor:
+        return x + update if self.scale == 1 else x + self.scale * update
+
+    def at(self, x_BTD: Tensor, ropes: Ropes, attend: Attend, at_L: Tensor, rows_L: Tensor) -> Tensor:
+        """The stream after this layer at flat positions `at_L` only, (L, D); `rows_L` is 0..L-1.
+
+        Keys and values are still computed at every position.
+        """
+        labels, rotary = len(at_L), ropes.get(self.rope, ())
+        x_LD = move_rows(x_BTD.flatten(0, 1), at_L, rows_L, labels)
+        k_BTKE, v_BTKE = self._keys_values(x_BTD, rotary)
+        q_LHE = self._queries(x_LD, tuple(table.flatten(0, 1)[at_L] for table in rotary))
+        q_NHE = move_rows(q_LHE, rows_L, at_L, x_BTD.shape[:2].numel())
+        attended_BTHE = attend(q_NHE.view(*x_BTD.shape[:2], *q_NHE.shape[1:]), k_BTKE, v_BTKE, self._scores())
+        return self._after_at(x_LD, move_rows(attended_BTHE.flatten(0, 1), at_L, rows_L, labels))
+
+    def queries(self, x_LD: Tensor, rotary: Rotary) -> Tensor:
+        """Queries of some positions, (L, H, E)."""
+        return self.self_attn.queries(self._norm(0, x_LD), rotary)
+
+    def keys_values(self, x_BTD: Tensor, rotary: Rotary) -> tuple[Tensor, Tensor]:
+        """Keys and values of all positions, each (B, T, K, E)."""
+        return self.self_attn.keys_values(self._norm(0, x_BTD), rotary)
+
+    def compile_parts(self) -> None:
+        """Compile the parts around the attention, once per bucket; layers share the result.
+
+        Parts that run at label positions only are compiled once for all label counts.
+        """
+        self._before = torch.compile(self.before, dynamic=False)
+        self._keys_values = torch.compile(self.keys_values, dynamic=False)
+        self._queries = torch.compile(self.queries, dynamic=True)
+        if not isinstance(self.mlp, MoE):  # the number of tokens per expert differs in every batch
+            self._after = torch.compile(self.after, dynamic=False)
+            self._after_at = torch.compile(self.after, dynamic=True)
+
+
+class SoftcappedHead(nn.Linear):
+    """An output head with logits softcap * tanh(logits / softcap)."""
+
+    def __init__(self, in_features: int, out_features: int, softcap: float) -> None:
+        super().__init__(in_features, out_features, bias=False)
+        self.softcap = softcap
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(..., D) -> (..., V)."""
+        return self.softcap * torch.tanh(super().forward(x) / self.softcap)
+
+
+class Decoder(nn.Module):
+    """Embedding, layers and final norm."""
+
+    def __init__(self, c: ModelConfig) -> None:
+        super().__init__()
+        self.embed_tokens = nn.Embedding(c.vocab_size, c.hidden_size)
+        self.layers = nn.ModuleList(Block(c, i) for i in range(c.num_layers))
+        self.norm = norm_of(c, c.hidden_size)
+        self.embed_positions = nn.Embedding(c.max_positions, c.hidden_size) if c.learned_positions else None
+
+
+class CausalLM(nn.Module):
+    """A decoder and its output head. `forward` stops before the head, so that a loss can gather labels first."""
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__()
+        self.config = config
+        self.model = Decoder(config)
+        sizes, cap = (config.hidden_size, config.vocab_size), config.logit_softcap
+        self.lm_head = SoftcappedHead(*sizes, cap) if cap else nn.Linear(*sizes, bias=False)
+        self.tie()
+        self.checkpoint_every = 0
+        """Every N-th layer recomputes its activations in the backward pass; 0: none."""
+        self.hidden_map: nn.Linear | None = None
+        """Distillation's map of hidden states to the teacher's width: trained and saved, no part of the model."""
+        self.random = False
+        """Whether layers draw random numbers (dropout of adapters), which a second computation has to repeat."""
+
+    def tie(self) -> None:
+        """Make the output head the embedding matrix, if the model is tied."""
+        if self.config.tied_embeddings:
+            self.lm_head.weight = self.model.embed_tokens.weight
+
+    def forward(self, ids_BT: Tensor, positions_BT: Tensor, attend: Attend) -> Tensor:
+        """Hidden states after the final norm, (B, T, D), in autocast's dtype where that is on."""
+        x_BTD, ropes = self._embed(ids_BT, positions_BT)
+        for block in self.model.layers:
+            x_BTD = self._run(block, block, x_BTD, ropes, attend)
+        return self._final(x_BTD)
+
+    def hidden_at(self, ids_BT: Tensor, positions_BT: Tensor, attend: Attend, at_L: Tensor) -> Tensor:
+        """`forward` at flat positions `at_L` only, each at most once, (L, D).
+
+        The last layer computes queries, MLP and norms at these positions only. The result is exact.
+        """
+        x_BTD, ropes = self._embed(ids_BT, positions_BT)
+        *blocks, last = self.model.layers
+        for block in blocks:
+            x_BTD = self._run(block, block, x_BTD, ropes, attend)
+        assert isinstance(last, Block)
+        return self._final(
+            self._run(last, last.at, x_BTD, ropes, attend, at_L, torch.arange(len(at_L), device=at_L.device))
+        )
+
+    def _final(self, x: Tensor) -> Tensor:
+        """The final norm; logits that are divided are divided here, before the head."""
+        hidden: Tensor = self.model.norm(x)
+        return hidden if self.config.logit_divisor == 1 else hidden / self.config.logit_divisor
+
+    def _run(
+        self, block: nn.Module, part: Callable[..., Tensor], x_BTD: Tensor, ropes: Ropes, attend: Attend, *at: Tensor
+    ) -> Tensor:
+        """Run `part` of a layer, with activation checkpointing where it is on (Chen et al., 2016)."""
+        assert isinstance(block, Block)
+        if not (self.checkpoint_every and torch.is_grad_enabled() and (block.layer + 1) % self.checkpoint_every == 0):
+            return part(x_BTD, ropes, attend, *at)
+        again: Tensor = checkpoint(part, x_BTD, ropes, attend, *at, use_reentrant=False, preserve_rng_state=self.random)
+        return again
+
+    def _embed(self, ids_BT: Tensor, positions_BT: Tensor) -> tuple[Tensor, Ropes]:
+        """The embedded tokens (B, T, D), and the rotary tables."""
+        x_BTD = self.model.embed_tokens(ids_BT)
+        if self.config.embedding_scale != 1:
+            # rounded like the weights, as a number: a tensor would be copied to the device in each pass
+            x_BTD = x_BTD * torch.tensor(self.config.embedding_scale, dtype=x_BTD.dtype, device="cpu").item()
+        if self.model.embed_positions is not None:
+            x_BTD = x_BTD + self.model.embed_positions(positions_BT)
+        kind: Any = x_BTD.device.type
+        if torch.is_autocast_enabled(kind):  # it leaves embeddings, and so the whole stream, in fp32
+            x_BTD = x_BTD.to(torch.get_autocast_dtype(kind))
+        return x_BTD, self.ropes(positions_BT, x_BTD.dtype)
+
+    def ropes(self, positions_BT: Tensor, dtype: torch.dtype) -> Ropes:
+        """The rotary tables of these positions."""
+        c = self.config
+        if c.learned_positions:
+            return {}
+        whole = rotary_tables(positions_BT, c.rope, c.head_dim, dtype)
+        other = rotary_tables(positions_BT, c.window_rope, c.head_dim, dtype) if c.window_rope else whole
+        return {"whole": whole, "window": other}
+
+    def compile_parts(self) -> None:
+        """Compile every layer at its first use; costs seconds per bucket."""
+        for block in self.model.layers:
+            assert isinstance(block, Block)
+            block.compile_parts()
+
+    @torch.no_grad()
+    def init_weights(self, generator: torch.Generator, zero: bool = False) -> None:
+        """Normal(0, 0.02), divided by sqrt(2 x layers) where a layer writes to the stream (Radford et al., 2019).
+
+        With `zero` that is 0: at first, no layer changes the stream (muP: Yang et al., 2022).
+        """
+        for name, module in self.named_modules():
+            if isinstance(module, nn.Linear | nn.Embedding):
+                out = name.endswith(("o_proj", "down_proj"))
+                std = 0.02 * (1 / (2 * self.config.num_layers) ** 0.5 if out else 1)
+                nn.init.normal_(module.weight, std=0.0 if zero and out else std, generator=generator)
+                if isinstance(module, nn.Linear) and module.bias is not None:
+                    nn.init.zeros_(module.bias)
+
+    def num_parameters(self) -> int:
+        """Number of parameters; a tied matrix counts once. A byte of NF4 has two of them."""
+        return sum(p.numel() * (2 if p.dtype == torch.uint8 else 1) for p in self.parameters())
+
+    def flops_per_token(self, context: float, far: float = 0.0) -> float:
+        """Operations to train on a token that sees `context` tokens, `far` beyond a window (Chowdhery et al., 2022)."""
+        c = self.config
+        embeddings = [m for m in self.modules() if isinstance(m, nn.Embedding)]
+        lookups = {id(m.weight) for m in embeddings[bool(c.tied_embeddings) :]}  # a tied one is multiplied, in the head
+        experts = {id(p) for m in self.modules() if isinstance(m, MoE) for p in m.experts.parameters()}
+        used, seen = c.moe.experts_per_token / max(1, c.moe.num_experts), context * c.num_layers
+        flops = 12.0 * c.num_heads * c.head_dim * (seen - far * len(c.windowed_layers))
+        for p in self.parameters():  # a frozen matrix has no gradient of its own
+            share = used if id(p) in experts else id(p) not in lookups
+            flops += (6 if p.requires_grad else 4) * share * p.numel() * (1 + (p.dtype == torch.uint8))
+        return flops

@@ -1,1 +1,0 @@
-"""The model: its layers, losses, adapters and files."""

@@ -1,0 +1,311 @@
+"""Several processes as one run: `torchrun --nproc-per-node 4 -m train.sft --manifest ... [--fsdp]`.
+
+Every rank knows the whole plan of steps and takes its share of each step. Sums over all ranks make the step, so the
+result does not depend on the number of ranks. Data parallelism (Li et al., 2020): each rank has the whole model, and
+gradients are summed while the last backward pass runs. With `--fsdp` (ZeRO: Rajbhandari et al., 2020; FSDP: Zhao et
+al., 2023) each rank has a slice of weights, gradients and optimizer state, and layers are gathered when needed. Rank 0
+makes or reads the weights and distributes the slices, so no other rank ever holds the whole model.
+
+Only rank 0 prints and writes, but slices are saved by all ranks: each writes some of the model's tensors, whole.
+"""
+
+import atexit
+import contextlib
+import itertools
+import os
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from typing import Any, TypeVar
+
+import torch
+import torch.distributed as dist
+from torch import Tensor, nn
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.fsdp import FSDPModule, MixedPrecisionPolicy, fully_shard, register_fsdp_forward_method
+from torch.distributed.tensor import DTensor, distribute_tensor
+
+from datakit.config import option
+from datakit.errors import ConfigError, DatakitError
+from train.data.order import by_size
+from train.lora import trained
+from train.model import CausalLM
+
+T = TypeVar("T")
+_LONG = itertools.count()
+"""Numbers of the calls of `long_by_first`, the same on all ranks."""
+BUCKET_BYTES = 25 << 20
+"""Size of the gradient buckets of one all-reduce; torch's default."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RanksConfig:
+    """Settings for several processes."""
+
+    fsdp: bool = option(False, "shard weights, gradients and optimizer state over the ranks of torchrun", result=False)
+    rank_timeout_s: int = option(600, "seconds that ranks wait for each other, also in the slowest step", result=False)
+
+    def __post_init__(self) -> None:
+        if self.rank_timeout_s < 1:
+            raise ConfigError(f"rank_timeout_s must be at least 1, found {self.rank_timeout_s}")
+
+
+@dataclass(frozen=True, slots=True)
+class Ranks:
+    """The processes of a run, and the number of this one."""
+
+    rank: int = 0
+    size: int = 1
+    device: torch.device = torch.device("cpu")
+    timeout: timedelta | None = None
+    group: Any = None
+    """The process group of its messages; None: that of the training."""
+
+    @classmethod
+    def join(cls, device: torch.device, config: RanksConfig) -> "Ranks":
+        """Join the processes that `torchrun` started, if it did; ranks other than 0 print nothing from then on.
+
+        Raises:
+            DatakitError: some rank did not join in time.
+        """
+        if "RANK" not in os.environ or "WORLD_SIZE" not in os.environ:
+            if config.fsdp:
+                raise ConfigError("--fsdp needs several ranks: start with torchrun --nproc-per-node 2 -m train.sft ...")
+            return cls(device=device)
+        timeout = timedelta(seconds=config.rank_timeout_s)
+        found = cls(int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"]), device, timeout)
+        if not dist.is_initialized():
+            with found.network_errors():
+                backend = "nccl" if device.type == "cuda" else "gloo"
+                own = device if device.type == "cuda" else None  # else NCCL guesses it at the first collective
+                dist.init_process_group(backend, timeout=timeout, device_id=own)
+            atexit.register(lambda: dist.is_initialized() and dist.destroy_process_group())
+            if not found.first:
+                sys.stdout = open(os.devnull, "w")  # noqa: SIM115
+        return found
+
+    def apart(self) -> "Ranks":
+        """The same ranks with messages of their own, for a thread beside the training; all ranks must call this."""
+        if self.size == 1:
+            return self
+        with self.network_errors():
+            return replace(self, group=dist.new_group(backend="gloo", timeout=self.timeout))
+
+    @property
+    def first(self) -> bool:
+        """Whether this is the rank that prints and writes."""
+        return self.rank == 0
+
+    @contextlib.contextmanager
+    def network_errors(self) -> Iterator[None]:
+        """Turn errors of communication inside the context into a clear DatakitError."""
+        try:
+            yield
+        except (dist.DistError, RuntimeError) as e:
+            words = ("connection", "timed out", "timeout", "gloo", "nccl", "socket", "store")
+            if self.size == 1 or not (isinstance(e, dist.DistError) or any(w in str(e).lower() for w in words)):
+                raise
+            # the first line, without source location and advice
+            short = str(e).splitlines()[0].split(". This is")[0].split(".cc:")[-1].lstrip("0123456789] ")
+            raise DatakitError(
+                f"rank {self.rank} of {self.size} cannot continue without the other ranks: {short}. Another rank "
+                f"ended, hangs, or is slower than --rank-timeout-s; see its own message. Continue from the newest "
+                f"checkpoint with --resume"
+            ) from None
+
+    def sums(self, values: Iterable[float]) -> list[float]:
+        """Each value summed over the ranks."""
+        found = list(map(float, values))
+        return self.summed(found).tolist() if self.size > 1 else found
+
+    def summed(self, numbers: Sequence[float], tensors: Sequence[Tensor] = ()) -> Tensor:
+        """Numbers, then tensors on the device, each summed over the ranks: fp64, flat, on the device; nothing waits."""
+        flat = [torch.tensor(numbers, dtype=torch.float64).to(self.device, non_blocking=True)]
+        found = torch.cat([*flat, *(t.detach().to(self.device).double().flatten() for t in tensors)])
+        if self.size > 1:
+            with self.network_errors():
+                dist.all_reduce(found)
+        return found
+
+    def gathered(self, value: T) -> list[T]:
+        """The value of each rank, on every rank."""
+        found: list[Any] = [value] * self.size
+        if self.size > 1:
+            with self.network_errors():
+                dist.all_gather_object(found, value, group=self.group)
+        return found
+
+    def agree(self, values: Mapping[str, Any]) -> None:
+        """Check that all ranks have the same values.
+
+        Raises:
+            ConfigError: they differ; the message has both values.
+        """
+        everyone = self.gathered(dict(values))
+        for rank, theirs in enumerate(everyone):
+            for name, value in everyone[0].items():
+                if theirs.get(name) != value:
+                    raise ConfigError(
+                        f"rank 0 has {name} {value!r}, but rank {rank} has {theirs.get(name)!r}: start every rank with "
+                        f"the same options and the same files"
+                    )
+
+    def together(self, does: Callable[[], T]) -> list[T]:
+        """Call `does` on every rank; returns the results of all, on every rank.
+
+        Raises:
+            Exception: the first that any rank raised; raised on every rank.
+        """
+        outcome: tuple[Any, Exception | None]
+        try:
+            outcome = does(), None
+        except Exception as e:
+            outcome = None, e
+        everyone: list[tuple[Any, Exception | None]] = self.gathered(outcome)
+        for error in (error for _, error in everyone if error):
+            raise error
+        return [found for found, _ in everyone]
+
+    def by_first(self, does: Callable[[], T]) -> T:
+        """Call `does` on rank 0; returns its result, or raises its error, on every rank."""
+        found: list[Any] = self.together(lambda: does() if self.first else None)
+        result: T = found[0]
+        return result
+
+    def long_by_first(self, does: Callable[[], T]) -> T:
+        """`by_first` for work that may take longer than ranks wait for each other, such as packing files.
+
+        The other ranks ask the store that they met in, every half second, and not a collective, which would time out.
+        """
+        if self.size == 1:
+            return does()
+        made: list[tuple[Any, Exception | None]] = []
+        key, store = f"datakit/{next(_LONG)}", dist.distributed_c10d._get_default_store()
+        with self.network_errors():
+            if self.first:
+                try:
+                    made.append((does(), None))
+                except Exception as e:
+                    made.append((None, e))
+                store.set(key, "done")
+            while not store.check([key]):
+                time.sleep(0.5)
+
+        def outcome() -> T:
+            found, error = made[0]
+            if error:
+                raise error
+            result: T = found
+            return result
+
+        return self.by_first(outcome)
+
+    def share(self, model: nn.Module) -> None:
+        """Broadcast the weights of rank 0."""
+        if self.size > 1:
+            with self.network_errors(), torch.no_grad():
+                for parameter in model.parameters():
+                    dist.broadcast(parameter, 0)
+
+
+class GradientSum:
+    """Sums gradients over ranks in buckets, in the same order on all ranks: those of the last layers first.
+
+    DistributedDataParallel does the same, but needs a single forward method, and the same number of backward passes
+    through every parameter on every rank. Here a rank may have a micro-batch without labels.
+    """
+
+    def __init__(self, ranks: Ranks, model: nn.Module) -> None:
+        last_first = list(trained(model).values())[::-1]
+        places = by_size([p.nbytes for p in last_first], BUCKET_BYTES)
+        self.ranks, self.buckets = ranks, [[last_first[i] for i in own] for own in places]
+        self._of: dict[Tensor, int] = {p: i for i, bucket in enumerate(self.buckets) for p in bucket}
+        self._missing: list[int] = []
+        self._sent: list[tuple[Tensor, Any]] = []
+        for parameter in self._of:
+            parameter.register_post_accumulate_grad_hook(self._ready)  # type: ignore[no-untyped-call]
+
+    def last_pass(self) -> None:
+        """Announce the last backward pass of the step: each bucket is sent as soon as it is complete."""
+        self._missing, self._sent = [len(bucket) for bucket in self.buckets], []
+
+    def _ready(self, parameter: Tensor) -> None:
+        if self._missing:
+            self._missing[self._of[parameter]] -= 1
+            while len(self._sent) < len(self.buckets) and not self._missing[len(self._sent)]:
+                self._send()
+
+    def _send(self) -> None:
+        bucket = self.buckets[len(self._sent)]
+        flat = torch.cat([(torch.zeros_like(p) if p.grad is None else p.grad).flatten() for p in bucket])
+        with self.ranks.network_errors():
+            self._sent.append((flat, dist.all_reduce(flat, async_op=True)))
+
+    def finish(self) -> None:
+        """Send the remaining buckets and store the sums as gradients."""
+        while len(self._sent) < len(self.buckets):
+            self._send()
+        for bucket, (flat, work) in zip(self.buckets, self._sent, strict=True):
+            with self.ranks.network_errors():
+                work.wait()
+            for p, summed in zip(bucket, torch.split(flat, [p.numel() for p in bucket]), strict=True):
+                p.grad = summed.view_as(p)
+        self._missing, self._sent = [], []
+
+
+def shard(ranks: Ranks, model: CausalLM, precision: str = "fp32") -> None:
+    """Shard the model in place: each rank gets a slice of every weight of rank 0, on its device.
+
+    The models of other ranks can be on the device `meta`. With `precision` bf16, layers are gathered in bf16, half the
+    bytes, and gradients are summed in fp32; the slices that the optimizer updates keep their dtype.
+    """
+    halves = MixedPrecisionPolicy(param_dtype=torch.bfloat16, reduce_dtype=torch.float32, cast_forward_inputs=False)
+    policy = halves if precision == "bf16" else MixedPrecisionPolicy()
+    mesh = init_device_mesh(ranks.device.type, (ranks.size,))
+    whole = {name: p.detach() for name, p in model.named_parameters()}
+    for module, method in [*((block, "at") for block in model.model.layers), (model, "hidden_at")]:
+        fully_shard(module, mesh=mesh, mp_policy=policy)
+        register_fsdp_forward_method(module, method)
+    for part in _parts(model):
+        part.set_gradient_divide_factor(1.0)
+        part.set_force_sum_reduction_for_comms(True)
+        if hasattr(part, "set_reduce_scatter_unused_params"):  # not in torch 2.11
+            part.set_reduce_scatter_unused_params(True)  # the rows of a rank may have no label, or not use an expert
+    if not ranks.first:
+        model.to_empty(device=ranks.device)
+    for name, p in model.named_parameters():
+        assert isinstance(p, DTensor)
+        source = whole[name] if ranks.first else torch.empty(p.shape, dtype=p.dtype, device=ranks.device)
+        with ranks.network_errors(), torch.no_grad():
+            p.copy_(distribute_tensor(source.to(ranks.device), mesh, p.placements))
+
+
+def _parts(model: nn.Module) -> Iterator[FSDPModule]:
+    return (m for m in model.modules() if isinstance(m, FSDPModule))
+
+
+def reshard(model: nn.Module) -> None:
+    """Drop gathered layers; needed after slices were changed by anything but an optimizer step."""
+    for part in _parts(model):
+        part.reshard()
+
+
+def whole_of(value: Tensor) -> Tensor:
+    """The whole tensor; for a sliced one all ranks must call this."""
+    return value.full_tensor() if isinstance(value, DTensor) else value
+
+
+def like(other: Tensor, value: Tensor) -> Tensor:
+    """`value`, sliced like `other` if that is sliced and has the same shape."""
+    if not isinstance(other, DTensor) or value.shape != other.shape:
+        return value
+    sliced: Tensor = distribute_tensor(value.to(other.device), other.device_mesh, other.placements, src_data_rank=None)
+    return sliced
+
+
+@torch.no_grad()
+def fill(target: Tensor, value: Tensor) -> None:
+    """Copy a whole tensor into a whole or sliced tensor."""
+    target.copy_(like(target, value))

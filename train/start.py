@@ -1,0 +1,549 @@
+"""Start of a run: from the command line to a checked `Trainer` with data, model, optimizer and state.
+
+All is checked before the first step: a manifest, model or checkpoint that does not fit is an error naming both values.
+
+With --data, `datakit pack` packs files into the run's folder first, which needs datakit's own dependencies:
+
+    python -m train.sft --data chats.jsonl --tokenizer path/to/tokenizer --seq-len 512 --preset tiny
+"""
+
+import contextlib
+import importlib.util
+import json
+import math
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any, ClassVar, Literal, TypeVar
+
+import torch
+
+from datakit.config import UnknownKeyError, canonical, option, resolved, section, sha256_file
+from datakit.errors import ConfigError, InputError, MissingExtraError, ModelError, UsageError
+from datakit.pack.chat import ChatTokenizer
+from datakit.storage import locked, write_whole
+from train import checkpoint, flags, hf, lora
+from train.data.batches import LABEL_FILL, DataConfig, StepStream
+from train.data.packed import Mixture, PackedSet, bring, place_of
+from train.device import allow_tf32, limit_memory, precision, usable_device
+from train.evaluator import Evaluator, EvaluatorConfig
+from train.experts import MoeConfig
+from train.log import TrackConfig
+from train.loop import LoopConfig, Loss, Trainer
+from train.lora import Adapters, LoraConfig
+from train.loss import StatesConfig
+from train.model import PRESETS, CausalLM, ModelConfig, of_depth, resized
+from train.optim import OptimConfig, Optimizers, make_optimizer, peak_rate
+from train.ranks import Ranks, RanksConfig, shard
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class QuickConfig:
+    """Files to train on, instead of a manifest."""
+
+    data: tuple[str, ...] = option((), "files with `messages`, `text`, pairs or `ids`, in any format datakit reads")
+    tokenizer: str = option("", "tokenizer folder for --data; default: the tokenizer of --init")
+    seq_len: int = option(512, "tokens to predict per packed row of --data")
+
+    def __post_init__(self) -> None:
+        if self.seq_len < 1:
+            raise ConfigError(f"seq_len must be at least 1, found {self.seq_len}")
+
+
+def pack_files(config: QuickConfig, init: str, out: Path) -> Path:
+    """Pack the files with `datakit pack`, and return the manifest under `out/data`.
+
+    Files that were packed with the same settings before are not packed again.
+
+    Raises:
+        UsageError: no tokenizer.
+        MissingExtraError: datakit's own dependencies are not installed.
+        InputError: `datakit pack` failed; the message is its own.
+    """
+    tokenizer = config.tokenizer or init
+    if not tokenizer:
+        raise UsageError("--data needs a tokenizer: name its folder with --tokenizer")
+    if missing := [name for name in ("pyarrow", "numba", "tokenizers") if importlib.util.find_spec(name) is None]:
+        raise MissingExtraError(f"--data needs {', '.join(missing)}: install datakit's dependencies, or use --manifest")
+    folder = out / "data"
+    command = [sys.executable, "-m", "datakit", "pack", *config.data, "--tokenizer", tokenizer]
+    command += ["--seq-len", str(config.seq_len), "--output", str(folder)]
+    print(f"[train] packing {', '.join(config.data)} into {folder}", flush=True)
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise InputError(f"--data {','.join(config.data)}: {done.stderr.strip().removeprefix('datakit: ')}")
+    print(done.stderr + done.stdout, end="", flush=True)  # rows kept, rows dropped, reasons
+    return folder / "manifest.json"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SizesConfig:
+    """Sizes of a model with random weights; 0: those of --preset, --depth or --model-config."""
+
+    model_config: str = option("", "config.json of any known family, in place of a preset")
+    depth: int = option(0, "layers of a model whose width, heads, rate and steps follow from this number; 0: --preset")
+    tokens_per_parameter: float = option(
+        20.0, "with --depth: tokens to train on for each multiplied parameter, which decide the steps (Hoffmann, 2022)"
+    )
+    hidden_size: int = option(0, "width of the residual stream")
+    num_layers: int = option(0, "layers")
+    num_heads: int = option(0, "query heads; each has hidden_size / num_heads values, if one of the two is given")
+    num_kv_heads: int = option(0, "key/value heads; default with --num-heads: as many")
+    intermediate_size: int = option(0, "inner width of the MLP")
+    qk_norm: bool = option(False, "RMSNorm on the queries and keys of each head (Qwen3)")
+    activation: Literal["silu", "relu2"] = option("silu", "relu2: squared ReLU (So et al., 2021)")
+    logit_softcap: float = option(0.0, "logits are X * tanh(logits / X) (Gemma 2); 0: off")
+    zero_init: bool = option(False, "begin with zeros in the matrices that write to the residual stream")
+
+    def __post_init__(self) -> None:
+        if self.logit_softcap < 0:
+            raise ConfigError(f"logit_softcap must not be negative, found {self.logit_softcap}")
+        if min(self.depth, self.tokens_per_parameter, *self.sizes().values()) < 0:
+            raise ConfigError(f"sizes of a model must not be negative, found {self}")
+        if self.depth and self.model_config:
+            raise UsageError("--depth and --model-config both say which model: remove one")
+
+    def sizes(self) -> dict[str, int]:
+        """The sizes by the names of ModelConfig."""
+        return {k: v for k, v in asdict(self).items() if k.startswith("num_") or k.endswith("_size")}
+
+    def applied(self, plain: ModelConfig) -> ModelConfig:
+        """`plain`, or the model of `depth` or `model_config`, with the given sizes.
+
+        Raises:
+            ConfigError: sizes that no model can have together.
+            ModelError: config.json is not readable, or not of a known family.
+        """
+        if self.depth:
+            plain = of_depth(self.depth)
+        if self.model_config:
+            path = Path(self.model_config)
+            plain = hf.read_config(*((path,) if path.is_dir() else (path.parent, path.name)))
+        given = {k: v for k, v in self.sizes().items() if v}
+        if "num_heads" in given:
+            given.setdefault("num_kv_heads", given["num_heads"])
+        if given.keys() & {"hidden_size", "num_heads"}:
+            width, heads = (given.get(k, asdict(plain)[k]) for k in ("hidden_size", "num_heads"))
+            if width % heads:
+                raise ConfigError(f"--hidden-size {width} is not a multiple of --num-heads {heads}")
+            given["head_dim"] = width // heads
+        found = replace(plain, **given)  # type: ignore[arg-type]
+        if self.qk_norm or self.activation != "silu" or self.logit_softcap:
+            chosen: dict[str, Any] = {"activation": self.activation} if self.activation != "silu" else {}
+            chosen |= {"qk_norm": True} if self.qk_norm else {}
+            found = replace(found, **chosen, logit_softcap=self.logit_softcap or found.logit_softcap)
+        if plain.embedding_scale == plain.hidden_size**0.5:  # Gemma
+            found = replace(found, embedding_scale=found.hidden_size**0.5)
+        if found.num_layers != plain.num_layers and (plain.windowed_layers or plain.plain_layers):
+            raise ConfigError("--num-layers: this model has layers of several kinds; change their list in config.json")
+        return found
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RunConfig:
+    """Configuration of a training run; an objective with its own options extends it."""
+
+    rows_per_unit: ClassVar[int] = 1
+    """Number of neighbouring rows that belong together for the objective."""
+    flat_rows: ClassVar[bool] = False
+    """Whether packed rows have one sequence each, and a micro-batch takes them without their padding."""
+    trained_share: ClassVar[float] = 0.2
+    """Default peak learning rate for trained weights, as a share of that for random ones."""
+    needs_data: ClassVar[bool] = True
+    """Whether the objective trains on packed rows."""
+    needs_init: ClassVar[str] = ""
+    """Why the objective needs a trained model; empty if it does not."""
+
+    manifest: str | tuple[str, ...] = option("", "manifest to train on, as manifests/my/pack.json; mixed if several")
+    quick: QuickConfig = section(QuickConfig)
+    preset: Literal["tiny", "26m", "64m", "104m"] = option("26m", "size of a model with random weights")
+    sizes: SizesConfig = section(SizesConfig)
+    init: str = option("", "Hugging Face folder, checkpoint or run to start from, instead of a preset")
+    resize_vocab: bool = option(False, "give the model of --init rows for tokens that its tokenizer did not have")
+    weights_dtype: Literal["fp32", "bf16"] = option(
+        "fp32", "weights in memory; bf16 halves weights, gradients and optimizer state, and rounds small updates away"
+    )
+    data: DataConfig = section(DataConfig)
+    optim: OptimConfig = section(OptimConfig)
+    loop: LoopConfig = section(LoopConfig)
+    lora: LoraConfig = section(LoraConfig)
+    evaluator: EvaluatorConfig = section(EvaluatorConfig)
+    labels: StatesConfig = section(StatesConfig)
+    track: TrackConfig = section(TrackConfig)
+    moe: MoeConfig = section(MoeConfig)
+    ranks: RanksConfig = section(RanksConfig)
+
+    def __post_init__(self) -> None:
+        if self.init and (self.sizes != SizesConfig() or self.moe.num_experts):
+            raise UsageError("sizes and options are for random weights: the model of --init has its own in config.json")
+        if self.weights_dtype == "bf16" and self.loop.dtype in ("fp32", "fp16"):
+            raise ConfigError(f"--weights-dtype bf16 is for arithmetic in bf16, found --dtype {self.loop.dtype}")
+        if self.resize_vocab and (self.lora.lora_rank or not self.init):
+            raise UsageError("--resize-vocab trains new rows of the model of --init, which --lora-rank would freeze")
+        if self.lora.qlora and self.ranks.fsdp:
+            raise UsageError("--qlora packs matrices that --fsdp would cut: use one of the two")
+        if self.lora.lora_rank and not self.init:
+            raise UsageError("--lora-rank needs --init: adapters on random weights are useless")
+        if self.needs_data and bool(self.manifest) == bool(self.quick.data):
+            if self.loop.resume and not self.manifest:
+                raise UsageError(f"{self.loop.out}: holds no run to resume; name the --out of the run that was begun")
+            raise UsageError("name a pack manifest with --manifest (manifests/my/pack.json), or files with --data")
+        if self.needs_init and not self.init:
+            raise UsageError(f"name a trained model with --init: {self.needs_init}")
+
+    @property
+    def manifests(self) -> tuple[Path, ...]:
+        """Paths of the manifests."""
+        return tuple(map(place_of, (self.manifest,) if isinstance(self.manifest, str) else self.manifest))
+
+
+def finish(trainer: Trainer, prog: str) -> int:
+    """Run a trainer to its end; prints the next command to type, and returns the exit code."""
+    code, out = trainer.run(), trainer.loop.out
+    command, separator, _ = prog.rpartition("." if prog.startswith("python") else " ")
+    said = "--chat" if trainer.state.stop_ids else '--prompt "Once upon a time"'
+    ended = trainer.state.step == trainer.total_steps
+    if not trainer.loop.save_every:
+        return code
+    following = f"{command}{separator}generate --checkpoint {out} {said}" if ended else f"{prog} --out {out} --resume"
+    print(f"[train] next: {following}", flush=True)
+    return code
+
+
+C = TypeVar("C", bound=RunConfig)
+
+
+def configured(config: type[C], prog: str, about: str | None, argv: Sequence[str]) -> C:
+    """The configuration from the command line; for a resumed run the defaults are its own earlier values.
+
+    Raises:
+        ConfigError: an invalid value.
+        InputError: run.json of the resumed run is unreadable.
+    """
+    values = flags.given(config, prog, about, argv)
+    loop = values.get("loop", {})
+    if loop.get("resume"):
+        values = flags.merged(_earlier_values(Path(loop.get("out", "out/run")) / "run.json"), values)
+    try:
+        built = flags.built(config, values)
+    except UnknownKeyError as e:  # flags are known, so it is in run.json
+        raise UsageError(f"{loop['out']}: holds a run of another command: resume it with that one ({e})") from None
+    return replace(built, init=str(checkpoint.newest_of_run(Path(built.init)))) if built.init else built
+
+
+def _earlier_values(path: Path) -> dict[str, Any]:
+    """The configuration with which a run was started; empty if there was none."""
+    try:
+        values: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))["config"]
+        values["loop"] = {k: v for k, v in values["loop"].items() if k not in ("resume", "stop_at")}
+    except FileNotFoundError:
+        return {}
+    except (ValueError, KeyError, TypeError, AttributeError) as e:
+        raise InputError(f"{path}: unreadable ({e!r}); delete it and give all options again") from None
+    return values
+
+
+def open_data(config: RunConfig) -> Mixture:
+    """Open the packed rows of the run.
+
+    Raises:
+        DatakitError: not a packed set, or one for another kind of objective.
+    """
+    manifests: Sequence[Path] = config.manifests
+    ranks = Ranks.join(usable_device(config.loop.device), config.ranks)
+    if config.quick.data:
+        manifests = [ranks.long_by_first(lambda: pack_files(config.quick, config.init, Path(config.loop.out)))]
+    ranks.long_by_first(lambda: bring(manifests, config.data.verify))
+    data = Mixture.open(manifests, verify=False, in_memory=config.data.bin_cache == "memory")
+    if (found := data.header.rows_per_unit) != config.rows_per_unit:
+        raise InputError(
+            f"{data.name}: has {found} rows per unit (task {data.header.task!r}), expected {config.rows_per_unit}: "
+            "train.dpo and train.kto take preferences, train.pretrain and train.sft text and conversations"
+        )
+    return data
+
+
+def prepare(config: RunConfig, loss: Loss, data: Mixture | None = None, model: CausalLM | None = None) -> Trainer:
+    """Make the Trainer of a run, after all checks; prints a summary line.
+
+    `data` and `model` are given if the objective has already opened or made them.
+
+    Raises:
+        DatakitError: manifest, model and checkpoint do not fit each other, or `out` contains another run.
+    """
+    device, out = usable_device(config.loop.device, config.loop.threads), Path(config.loop.out)
+    ranks = Ranks.join(device, config.ranks)
+    allow_tf32(config.loop.tf32)
+    limit_memory(device, config.loop.memory_limit)
+    data = data or open_data(config)
+    torch.manual_seed(config.loop.seed)
+    model = model or _initial_model(config, data, ranks)
+    if config.weights_dtype == "bf16":
+        config = replace(config, loop=replace(config.loop, dtype="bf16"))
+    adapters: Adapters | None = None
+    if config.lora.lora_rank:
+        lora.attach(model, config.lora, torch.Generator().manual_seed(config.loop.seed))
+        adapters = Adapters(config.lora, Path(config.init), hf.fingerprint(Path(config.init)))
+    model = _on_device(config, model, ranks)
+    share = config.trained_share * (lora.RATE_RATIO if adapters else 1.0) if config.init else 1.0
+    lr = peak_rate(config.optim, model.config.hidden_size, share)
+    config = replace(config, optim=replace(config.optim, lr=lr))
+    optimizer = make_optimizer(model, config.optim)
+    stream = StepStream(
+        data, config.data, config.loop.seed, rank=ranks.rank, ranks=ranks.size, pin=device.type == "cuda",
+        label_fill=LABEL_FILL, flat=config.flat_rows and not config.loop.compile,  # compiled layers want few shapes
+    )  # fmt: skip
+    how = precision(config.loop.dtype, device), model.config, ranks
+    evaluator: Evaluator | None = None
+    if config.evaluator.eval_every:
+        evaluator = Evaluator.of(config.evaluator, data, config.data, *how, config.needs_data, config.labels.attention)
+    steps = config.loop.steps or _optimal_steps(config, model, stream)
+    steps = steps or stream.plan.first_step(config.loop.epochs)
+    if config.optim.head_lr_ratio != 1 and model.config.tied_embeddings:
+        raise ConfigError("head_lr_ratio: the output head of this model is its embedding matrix; use embed_lr_ratio")
+    stop_ids: tuple[int, ...] = ()
+    if any(s.packed.labels is not None for s in data.sets) and data.tokenizer_files:
+        stop_ids = tuple(ChatTokenizer.load(data.tokenizer_files[0].parent).stop_ids())
+    state = checkpoint.State(
+        step=0, task=data.header.task, manifest_version=data.version, tokenizer=data.tokenizer,
+        order=resolved(config.data) | {"seed": config.loop.seed}, config=resolved(config),
+        stop_ids=stop_ids, base_sha256=adapters.base_sha256 if adapters else "")  # fmt: skip
+    ranks.agree({"data": data.version, "order": state.order, "steps": steps, "optimizer": resolved(config.optim)})
+    with contextlib.ExitStack() as held:
+        ranks.by_first(lambda: held.enter_context(locked(out, required=False)))
+        if config.loop.resume:
+            state = _resume(config, ranks, state, model, optimizer, steps)
+        elif done := checkpoint.steps(out / "checkpoints"):
+            raise UsageError(f"{out} holds a run, up to {done[0].name}: add --resume, or name another --out")
+        if ranks.first:
+            run = {"config": state.config, "manifest_version": data.version, "total_steps": steps}
+            write_whole(out / "run.json", canonical(run) + b"\n")
+    trainer = Trainer(
+        model=model, optimizer=optimizer, loss=loss, stream=stream, loop=config.loop, optim=config.optim,
+        state=state, total_steps=steps, device=device, adapters=adapters, ranks=ranks,
+        evaluator=evaluator, track=config.track)  # fmt: skip
+    print(_summary(config, trainer), flush=True)
+    return trainer
+
+
+def _initial_model(config: RunConfig, data: Mixture, ranks: Ranks) -> CausalLM:
+    """The model to start from, on the CPU; with FSDP only rank 0 has weights."""
+    if not config.ranks.fsdp:
+        return make_model(config, data)
+    made: list[CausalLM] = []
+    ranks.long_by_first(lambda: made.append(make_model(config, data)))
+    if made:
+        return made[0]
+    with torch.device("meta"):
+        return CausalLM(_model_config(config, data))
+
+
+def _optimal_steps(config: RunConfig, model: CausalLM, stream: StepStream) -> int:
+    """With --depth, the steps on the tokens that are worth their compute (Hoffmann et al., 2022); else 0."""
+    if not config.sizes.depth:
+        return 0
+    parameters = model.flops_per_token(0) / 6  # without the embeddings, which are looked up
+    tokens, whole = config.sizes.tokens_per_parameter * parameters, int(stream.data.lengths.sum())
+    steps = max(1, math.ceil(tokens * stream.plan.steps_per_epoch / whole))
+    print(
+        f"[train] depth {config.sizes.depth}: {tokens / 1e6:,.1f}M tokens for {parameters / 1e6:.1f}M parameters, "
+        f"{steps:,} steps, {tokens / whole:.1f} epochs{' (more than 4 add little)' if tokens > 4 * whole else ''}",
+        flush=True,
+    )
+    return steps
+
+
+def _on_device(config: RunConfig, model: CausalLM, ranks: Ranks) -> CausalLM:
+    """The model on the device of the rank, with the weights of rank 0, or with slices of them."""
+    if config.weights_dtype == "bf16":  # adapters stay in fp32, except in slices, which have one dtype
+        kept = lora.trained(model) if config.lora.lora_rank and not config.ranks.fsdp else {}
+        for name, p in model.named_parameters():
+            p.data = p.data if name in kept or not p.is_floating_point() else p.data.bfloat16()
+        model.config = replace(model.config, dtype="bfloat16")
+    if config.ranks.fsdp:
+        shard(ranks, model, precision(config.loop.dtype, ranks.device))
+        return model
+    model = model.to(ranks.device)
+    ranks.share(model)
+    return model
+
+
+def make_model(config: RunConfig, data: PackedSet | Mixture) -> CausalLM:
+    """Make or read the model to start from, on the CPU.
+
+    Raises:
+        ModelError: tokenizer, vocabulary or length of the `init` folder does not fit the data.
+    """
+    if config.init:
+        folder = Path(config.init)
+        model = lora.read(folder)
+        if config.resize_vocab:
+            check_grown(folder, data)
+            model = resized(model, _model_config(config, data).vocab_size)
+        check_fits(folder, model, data, grown=config.resize_vocab)
+        return model
+    model = CausalLM(_model_config(config, data))
+    model.init_weights(torch.Generator().manual_seed(config.loop.seed), config.sizes.zero_init)
+    return model
+
+
+def read_frozen(folder: str, data: Mixture) -> CausalLM:
+    """The model in a folder, or of the newest checkpoint of a run, to compare with: it is not trained.
+
+    Raises:
+        ModelError: it cannot be read, or does not fit the data.
+    """
+    place = checkpoint.newest_of_run(Path(folder))
+    model = lora.read(place).requires_grad_(False).eval()
+    check_fits(place, model, data)
+    return model
+
+
+def _model_config(config: RunConfig, data: PackedSet | Mixture) -> ModelConfig:
+    header = data.header
+    rounded = -(-header.vocab_size // VOCAB_UNIT) * VOCAB_UNIT
+    if config.init:
+        found = hf.read_config(lora.base_of(Path(config.init)))
+        grows = config.resize_vocab and found.vocab_size < header.vocab_size
+        return replace(found, vocab_size=rounded) if grows else found
+    preset = config.sizes.applied(PRESETS[config.preset])
+    found = replace(preset, vocab_size=rounded, max_positions=max(preset.max_positions, header.seq_len))
+    if config.moe.num_experts:
+        found = replace(found, moe=config.moe, qk_norm=True)  # Qwen3-MoE
+    if hf.family_of(found) == hf.OWN:
+        print("[train] note: transformers has no model with these options: train.export will refuse it", flush=True)
+        found = replace(found, family=hf.OWN)
+    return found
+
+
+VOCAB_UNIT = 64
+"""New vocabularies are multiples of this, for which matrix products are fast (as in nanoGPT)."""
+
+
+def check_grown(folder: Path, data: PackedSet | Mixture) -> None:
+    """Check that a tokenizer gives every token of the model's own tokenizer its old id.
+
+    Raises:
+        ModelError: naming the first token that has another id.
+    """
+    files = [folder / "tokenizer.json", *(f for f in data.tokenizer_files if f.name == "tokenizer.json")]
+    old, new = ({}, {}) if len(files) < 2 or not files[0].is_file() else map(_ids_of, files)
+    for token, number in old.items():
+        if new.get(token) != number:
+            raise ModelError(
+                f"--resize-vocab: token {token!r} has the id {number} in {files[0]}, and {new.get(token)} in the "
+                f"tokenizer of {data.manifest}: only new tokens at the end can be added"
+            )
+
+
+def _ids_of(tokenizer: Path) -> dict[str, int]:
+    found = json.loads(tokenizer.read_text(encoding="utf-8"))
+    vocab = found["model"]["vocab"]
+    ids = dict(vocab) if isinstance(vocab, dict) else {token: i for i, (token, _) in enumerate(vocab)}
+    return ids | {token["content"]: token["id"] for token in found.get("added_tokens", ())}
+
+
+def check_fits(folder: Path, model: CausalLM, data: PackedSet | Mixture, grown: bool = False) -> None:
+    """Check that the data fit the model in `folder`, whose vocabulary may have `grown`.
+
+    It may have more embeddings than the tokenizer, which adapters may have left to their base, has tokens.
+
+    Raises:
+        ModelError: they do not fit; the message has both values.
+    """
+    header, places = data.header, (folder, lora.base_of(folder))
+    file = next((f for f in hf.tokenizer_files(*places) if f.name == "tokenizer.json"), folder / "tokenizer.json")
+    found = sha256_file(file) if file.is_file() else None
+    expected = data.tokenizer.get("sha256")
+    if not grown and found is not None and expected is not None and found != expected:
+        raise ModelError(
+            f"{data.manifest} was tokenized with a tokenizer of sha256 {expected}, but {file} has {found}: "
+            f"tokenize the data with the model's tokenizer, or add --resize-vocab if it has only got new tokens"
+        )
+    have, need = model.config.vocab_size, header.vocab_size
+    if have < need or (have != need and found is None and not grown):
+        raise ModelError(
+            f"{data.manifest} has a vocabulary of {need} tokens, but the model in {folder} has {have}: use the model's "
+            f"own tokenizer, or add --resize-vocab if the tokenizer has only got new tokens"
+        )
+    if model.config.max_positions < header.seq_len:
+        raise ModelError(
+            f"{data.manifest} has sequences of up to {header.seq_len} tokens, but the model in {folder} allows "
+            f"{model.config.max_positions}: pack with a smaller --seq-len"
+        )
+
+
+def _resume(
+    config: RunConfig, ranks: Ranks, state: checkpoint.State, model: CausalLM, optimizer: Optimizers, steps: int
+) -> checkpoint.State:
+    """Load the newest checkpoint, if there is one; returns its state.
+
+    Raises:
+        ModelError: it does not fit the run.
+        UsageError: it is beyond the last of the run's `steps`.
+    """
+    damaged: list[str] = []
+    found = ranks.long_by_first(lambda: checkpoint.newest(Path(config.loop.out) / "checkpoints", damaged))
+    for problem in damaged:
+        print(f"[train] skipped a damaged checkpoint: {problem}", flush=True)
+    if found is None:
+        print(f"[train] nothing to resume in {config.loop.out}: starting from the first step", flush=True)
+        return state
+    path, old = found
+    _check_same(path, old, state)
+    if config.needs_data and bool(old.stop_ids) != bool(state.stop_ids):
+        trained = "labels" if old.stop_ids else "every token"
+        raise UsageError(f"{path} was trained on {trained}: resume it with the command that began the run")
+    if old.step > steps:
+        raise UsageError(
+            f"{config.loop.out}: the run is at step {old.step}, and is now to end at step {steps}: train on with "
+            f"--steps above {old.step}, use {path} as it is, or begin another run with another --out"
+        )
+    for name in ("steps", "epochs"):
+        if (was := old.config["loop"][name]) != (now := getattr(config.loop, name)):
+            print(
+                f"[train] note: --{name} was {was} and is {now} now, so the learning rate schedule differs from that "
+                f"of one run of {now} {name} (--stop-at ends a run early with its schedule)",
+                flush=True,
+            )
+    checkpoint.restore(path, model, optimizer, ranks.rank)
+    print(f"[train] resumed from {path}", flush=True)
+    return replace(state, step=old.step, loop=old.loop)
+
+
+def _check_same(path: Path, old: checkpoint.State, new: checkpoint.State) -> None:
+    """Refuse to resume with another order of rows, tokenizer, base model or optimizer."""
+    pairs: list[tuple[str, Any, Any]] = [("manifest version", old.manifest_version, new.manifest_version)]
+    pairs += [(f"tokenizer {k}", old.tokenizer.get(k), v) for k, v in new.tokenizer.items()]
+    pairs += [(k, old.order.get(k), v) for k, v in new.order.items()]
+    pairs += [("a LoRA base of sha256", old.base_sha256, new.base_sha256)]
+    pairs += [("the optimizer", *(s.config["optim"]["optimizer"] for s in (old, new)))]
+    for name, was, now in pairs:
+        if was != now:
+            raise ModelError(
+                f"{path} was trained with {name} {was!r}, and this run has {now!r}: resume with the same value, or "
+                f"start another run from its weights with --init {path} and another --out"
+            )
+
+
+def _summary(config: RunConfig, trainer: Trainer) -> str:
+    data, model, split, sizes = trainer.stream.data, trainer.model, trainer.stream.split, config.sizes
+    named = config.init or (f"depth {sizes.depth}" if sizes.depth else sizes.model_config or config.preset)
+    named += ", resized" if any(sizes.sizes().values()) else ""
+    counts = [None if s.packed.labels is None else len(s.packed.labels) for s in data.sets]
+    labels = "every target" if None in counts else f"{sum(filter(None, counts)):,}"
+    adapters = ranks = ""
+    if trainer.adapters:
+        count = sum(p.numel() for p in lora.trained(model).values())
+        adapters = f", {count / 1e6:.2f}M of them trained in adapters of rank {config.lora.lora_rank}"
+    if split.ranks > 1:
+        each = split.grad_accum * split.pieces // split.ranks
+        ranks = f", {split.ranks} ranks with {each} x {split.piece_rows} rows a step each"
+    return (
+        f"[train] {model.num_parameters() / 1e6:.1f}M parameters ({named}){adapters}; "
+        f"{len(data.lengths):,} rows with {int(data.lengths.sum()):,} tokens, labels: {labels}; "
+        f"{trainer.stream.plan.steps_per_epoch:,} steps an epoch, {trainer.total_steps:,} in all; "
+        f"{trainer.device.type}, {trainer.precision}, {torch.get_num_threads()} threads{ranks}"
+    )
