@@ -36,7 +36,6 @@ CONTRACT = (
     "datakit.storage",
     "datakit.object_store",
     "datakit.pack.format",
-    "datakit.pack.answer_parts",
     "datakit.pack.chat",
 )
 """What the trainer may import from datakit."""

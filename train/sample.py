@@ -12,7 +12,7 @@ from torch import Tensor
 
 from datakit.config import option
 from datakit.errors import ConfigError
-from datakit.pack.answer_parts import start_of
+from train.serve.answer_parts import start_of
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

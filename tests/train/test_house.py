@@ -23,7 +23,6 @@ ALLOWED = tuple(
         "manifest",
         "pack.format",
         "pack.chat",
-        "pack.answer_parts",
         "config",
         "errors",
         "terminal",

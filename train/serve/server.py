@@ -26,8 +26,8 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp
 
 from datakit.errors import UsageError
-from datakit.pack.answer_parts import AnswerPart, forced
 from train import flags
+from train.serve.answer_parts import AnswerPart, forced
 from train.serve.guard import LOOPBACK, Guard, PatientProtocol
 from train.serve.requests import ChatRequest, CompletionRequest, ErrorBody, Generation, TokenizeRequest, Tool
 from train.serve.service import ApiError, Choice, Delta, ServeConfig, Service

@@ -16,13 +16,13 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 from datakit.config import option
 from datakit.errors import ConfigError
-from datakit.pack.answer_parts import KEPT, AnswerPart, AnswerParts, Form, form_of, thinks_first
 from datakit.pack.chat import ChatTokenizer, RenderError
 from train.batching import Job, Token, stop_ids_of
 from train.device import usable_device
 from train.generate import load
 from train.model import CausalLM
 from train.sample import SampleConfig, TextStream
+from train.serve.answer_parts import KEPT, AnswerPart, AnswerParts, Form, form_of, thinks_first
 from train.serve.batcher import Batcher, QueueFullError, RequestSampling
 from train.serve.requests import ChatMessage, Generation, Tool
 

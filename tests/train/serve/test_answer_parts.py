@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from datakit.pack.answer_parts import AnswerParts, Form, forced, form_of, read_calls
+from train.serve.answer_parts import AnswerParts, Form, forced, form_of, read_calls
 
 
 def parts_of(text: str, form: Form | None, size: int, thinking: bool = False) -> list[tuple[str, str, str]]:
