@@ -402,7 +402,7 @@ def train_opens(root: Path) -> Callable[[], int]:
 
     def work() -> int:
         from datakit.errors import DatakitError
-        from train.data.packed import Mixture
+        from train.data import Mixture
 
         try:
             data = Mixture.open([root / "manifests/d/pack.json"])

@@ -34,8 +34,7 @@ from datakit.manifest import Count, Ledger, Manifest, Shard, save  # noqa: E402
 from datakit.pack.format import SOURCE_DTYPE, Header, PackedWriter  # noqa: E402
 from train import hf  # noqa: E402
 from train.batching import jobs_of, stream  # noqa: E402
-from train.data.batches import DataConfig  # noqa: E402
-from train.data.packed import PackedSet  # noqa: E402
+from train.data import DataConfig, PackedSet  # noqa: E402
 from train.device import usable_device  # noqa: E402
 from train.evaluator import evaluate, total  # noqa: E402
 from train.experts import MoeConfig  # noqa: E402

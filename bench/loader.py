@@ -4,8 +4,8 @@
 
 The files are packed at `--seq-len`, and the peers get the very same ids in their own formats, each with its quickest
 settings for rows of one length. GB/s are bytes of stored ids a second, over whole shuffled epochs, by the wall and by
-processor time; ours also finds boundaries, labels and checks of both, which the peers have not. `sent` is what travels
-to the device; `unfolded` adds every tensor that the model takes (positions, targets, groups), made on this CPU.
+processor time; ours also finds boundaries and labels, checks both, and makes every tensor that the model takes
+(positions, targets, groups), which the peers do not.
 """
 
 import argparse
@@ -14,30 +14,27 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import torch
 
 sys.path[0] = str(Path(__file__).resolve().parents[1])
-from train.data.batches import DataConfig, StepStream  # noqa: E402
-from train.data.packed import PackedSet  # noqa: E402
+from train.data import DataConfig, PackedSet, StepStream  # noqa: E402
 
 
-def ours(data: PackedSet, batch_rows: int, workers: int, seconds: float, unfolded: bool) -> dict[str, Any]:
+def ours(data: PackedSet, batch_rows: int, workers: int, seconds: float) -> dict[str, Any]:
     """Rates over whole epochs, for at least `seconds`."""
     config = DataConfig(batch_rows=batch_rows, num_workers=workers, bucket_sizes=(data.header.seq_len,))
     stream = StepStream(data, config, seed=0)
-    steps: Iterator[Any] = iter(stream) if unfolded else stream.packets()
-    rows, passes, begin, cpu = 0, 0, time.perf_counter(), time.process_time()
+    steps, rows, passes, begin, cpu = iter(stream), 0, 0, time.perf_counter(), time.process_time()
     while time.perf_counter() - begin < seconds:
         rows += sum(len(batch.rows) for _ in range(stream.plan.steps_per_epoch) for batch in next(steps))
         passes += 1
     wall, cpu = time.perf_counter() - begin, time.process_time() - cpu
     gb = rows * data.header.stride * data.packed.ids.dtype.itemsize / 1e9
     return {
-        "loader": f"train.data {'unfolded' if unfolded else 'sent'}", "batch_rows": batch_rows, "workers": workers,
+        "loader": "train.data", "batch_rows": batch_rows, "workers": workers,
         "rows": rows, "passes": passes, "gb_s": round(gb / wall, 4), "gb_cpu_s": round(gb / cpu, 4),
     }  # fmt: skip
 
@@ -68,11 +65,10 @@ def main() -> None:
         print(f"{len(data.lengths):,} rows of {data.header.stride} ids, {data.packed.ids.nbytes / 1e6:.0f} MB")
         for batch_rows in map(int, a.batch_rows.split(",")):
             for workers in map(int, a.workers.split(",")):
-                for unfolded in (False, True):
-                    print(json.dumps(ours(data, batch_rows, workers, a.seconds, unfolded)), flush=True)
+                print(json.dumps(ours(data, batch_rows, workers, a.seconds)), flush=True)
                 for name in ("streaming", "litdata") if a.peer else ():
                     out = f"{folder}/{name}.{batch_rows}.{workers}"
-                    place = str(data.packed.ids.filename)
+                    place = str(data.packed.ids.base.filename)
                     call = [a.peer, str(script), name, place, *map(str, (data.header.stride, batch_rows, workers))]
                     done = subprocess.run([*call, str(a.seconds), out], capture_output=True, text=True, check=False)
                     print(

@@ -28,14 +28,13 @@ from datakit.config import options  # noqa: E402
 from datakit.errors import ConfigError  # noqa: E402
 from train import flags  # noqa: E402
 from train.attention import Segments, grouped_attention, masked_attention  # noqa: E402
-from train.data.batches import Batch, StepStream, collate  # noqa: E402
-from train.data.order import MicroBatch  # noqa: E402
-from train.data.packed import Mixture  # noqa: E402
+from train.data import Batch, Mixture, StepStream, collate  # noqa: E402
 from train.device import need_compiler  # noqa: E402
 from train.loop import LoopConfig, Loss  # noqa: E402
 from train.model import CausalLM  # noqa: E402
 from train.sft import LabelConfig, SftConfig, label_loss  # noqa: E402
 from train.start import configured, make_model, open_data, prepare  # noqa: E402
+from train.stream import MicroBatch  # noqa: E402
 
 TOLERANCE = 1e-5
 """Largest allowed difference of the mean loss or its gradients; the order of summing in fp32 causes less."""

@@ -23,7 +23,7 @@ import numpy as np  # noqa: E402
 import torch  # noqa: E402
 
 from datakit.pack.chat import ChatTokenizer  # noqa: E402
-from train.data.batches import flat_packet  # noqa: E402
+from train.data import flat_batch  # noqa: E402
 from train.hf import write_model  # noqa: E402
 from train.model import PRESETS, CausalLM  # noqa: E402
 from train.sft import LabelConfig, label_loss  # noqa: E402
@@ -91,7 +91,7 @@ def learn(model: CausalLM, tokenizer: ChatTokenizer, questions: Path, steps: int
     rows = [json.loads(line) for line in questions.read_text().splitlines()]
     texts = [f"Question: {row['question']}\nAnswer: {row['answer']}\n\n" for row in rows[: len(rows) // 2]]
     ids = [np.array(tokenizer.encode_document(text)) for text in texts]
-    batch = flat_packet(ids, [np.arange(len(i) - 1) for i in ids], np.arange(len(ids)), 0).to("cpu")
+    batch = flat_batch(ids, [np.arange(len(i) - 1) for i in ids], np.arange(len(ids)), 0).to("cpu")
     optimizer, loss = torch.optim.AdamW(model.parameters(), lr=2e-3), label_loss(LabelConfig())
     for _ in range(steps):
         summed, labels = loss(model, batch)[:2]

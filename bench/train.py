@@ -60,7 +60,7 @@ def ours(a: argparse.Namespace, values: dict[str, Any]) -> dict[str, Any]:
     """Rates of `steps` optimizer steps after `warmup`, in this process."""
     sys.path[0] = str(Path(__file__).resolve().parents[1])  # not this folder, where `train` would be this very file
     from bench import selfcheck
-    from train.data.batches import DataConfig
+    from train.data import DataConfig
     from train.loop import LoopConfig
     from train.optim import OptimConfig
     from train.sft import LabelConfig, SftConfig, objective
@@ -105,7 +105,7 @@ def sequences(manifest: str) -> Iterator[dict[str, list[int]]]:
     sys.path[0] = str(Path(__file__).resolve().parents[1])
     import numpy as np
 
-    from train.data.packed import PackedSet
+    from train.data import PackedSet
 
     data = PackedSet.open_all(Path(manifest))[0]
     for row in range(data.packed.header.num_samples):

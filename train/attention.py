@@ -24,7 +24,6 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cache
-from itertools import pairwise
 from typing import Any, Protocol
 
 import numpy as np
@@ -88,75 +87,51 @@ class Segments:
     def of(cls, bounds: Sequence[Sequence[int] | np.ndarray[Any, Any]], width: int) -> "Segments":
         """Segments of rows cut to `width` positions; a row's `bounds` go from 0 to the end of its tokens."""
         cut = [np.minimum(np.asarray(b, np.int64), width) for b in bounds]
-        starts = np.concatenate([b[:-1] + r * width for r, b in enumerate(cut)] or [np.empty(0, np.int64)])
-        lengths = np.concatenate([np.diff(b) for b in cut] or [np.empty(0, np.int64)])
-        some = lengths > 0  # sequences with at least one input position
-        starts, lengths = starts[some], lengths[some]
-        numbers, batch = numbers_in(starts // width), np.zeros_like(starts)
-        table, _, (groups,), (tokens,) = arrange_batches(starts, lengths, numbers, batch, 1)
-        return cls.expanded(torch.from_numpy(table), groups, tokens, len(bounds), width)
+        starts, lengths, numbers = (
+            np.concatenate([np.empty(0, np.int64), *parts])
+            for parts in (
+                [b[:-1] + row * width for row, b in enumerate(cut)],
+                [np.diff(b) for b in cut],
+                [np.arange(1, len(b)) for b in cut],
+            )
+        )
+        some = lengths > 0  # a sequence whose only token is a target has no input position
+        return cls.arranged(starts[some], lengths[some], numbers[some], len(bounds), width)
 
     @classmethod
-    def expanded(cls, sequences_S4: Tensor, groups: Groups, tokens: int, rows: int, width: int) -> "Segments":
-        """Expand the result of `arrange_batches` to one entry per token, on the device of `sequences_S4`."""
-        starts, lengths, slots, number = sequences_S4.unbind(1)
-        before = lengths.cumsum(0) - lengths
-        offset = torch.arange(tokens, device=starts.device) - repeat(before, lengths, tokens)
-        tokens_N = offset + repeat(starts, lengths, tokens)
-        positions, sequence = (
-            offset.new_zeros(rows * width).scatter_(0, tokens_N, x).view(rows, width)
-            for x in (offset, repeat(number, lengths, tokens))
-        )
-        return cls(positions, sequence, tokens_N, offset + repeat(slots, lengths, tokens), groups)
+    def arranged(cls, starts_S: Int64, lengths_S: Int64, numbers_S: Int64, rows: int, width: int) -> "Segments":
+        """Segments of sequences that begin at flat positions `starts_S`; `numbers_S` are their numbers, from 1.
+
+        Sequences of like length make a group; the groups follow each other with ascending width.
+        """
+        widths_S = -(-lengths_S // GROUP_WIDTH) * GROUP_WIDTH
+        order = np.argsort(widths_S, kind="stable")
+        starts, lengths, numbers, widths = (x[order] for x in (starts_S, lengths_S, numbers_S, widths_S))
+        kinds, counts = np.unique(widths, return_counts=True)
+        offset = np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)  # within the sequence
+        tokens = offset + np.repeat(starts, lengths)
+        slots = offset + np.repeat(np.cumsum(widths) - widths, lengths)
+        positions, sequence = np.zeros((2, rows * width), np.int64)
+        positions[tokens], sequence[tokens] = offset, np.repeat(numbers, lengths)
+        return cls(
+            torch.from_numpy(positions.reshape(rows, width)), torch.from_numpy(sequence.reshape(rows, width)),
+            torch.from_numpy(tokens), torch.from_numpy(slots),
+            groups=tuple(zip(counts.tolist(), kinds.tolist(), strict=True)))  # fmt: skip
 
     def to(self, device: torch.device | str) -> "Segments":
-        """The same on another device."""
+        """The same on another device; copies from pinned memory are asynchronous."""
         moved = {n: getattr(self, n).to(device, non_blocking=True) for n in self.__slots__ if n != "groups"}
         return replace(self, **moved)
 
+    def pinned(self) -> "Segments":
+        """The same in pinned memory."""
+        return replace(self, **{n: getattr(self, n).pin_memory() for n in self.__slots__ if n != "groups"})
 
-def numbers_in(row_S: Int64) -> Int64:
-    """Number of each sequence in its row, from 1; `row_S` is ascending."""
-    found: Int64 = np.arange(1, len(row_S) + 1) - np.searchsorted(row_S, row_S)
-    return found
-
-
-def arrange_batches(
-    starts_S: Int64, lengths_S: Int64, numbers_S: Int64, batch_S: Int64, batches: int
-) -> tuple[Int64, Int64, list[Groups], list[int]]:
-    """Sort the sequences of each batch into groups; returns a table, the offsets of each batch in it, and the groups
-    and the number of tokens of each batch.
-
-    A line of the table is (start, length, first slot, number in its row). `batch_S` is the batch of each sequence,
-    ascending; `starts_S` are ascending flat positions in that batch.
-    """
-    widths_S = -(-lengths_S // GROUP_WIDTH) * GROUP_WIDTH
-    order = np.lexsort((widths_S, batch_S))
-    widths = widths_S[order]
-    before = offsets_of(widths)
-    cuts = np.searchsorted(batch_S, np.arange(batches + 1))
-    slots = before[:-1] - before[cuts[:-1]][batch_S]
-    table = np.stack([starts_S[order], lengths_S[order], slots, numbers_S[order]], 1)
-    new = np.ones(len(order), np.bool_)
-    new[1:] = (widths[1:] != widths[:-1]) | (batch_S[1:] != batch_S[:-1])
-    begins = np.flatnonzero(new)
-    kinds = list(zip(np.diff(begins, append=len(order)).tolist(), widths[begins].tolist(), strict=True))
-    groups = [tuple(kinds[a:b]) for a, b in pairwise(np.searchsorted(begins, cuts).tolist())]
-    return table, cuts, groups, np.diff(offsets_of(lengths_S)[cuts]).tolist()
-
-
-def offsets_of(counts: Int64) -> Int64:
-    """Cumulative sums of counts, starting at 0: one more value than counts."""
-    found = np.zeros(len(counts) + 1, np.int64)
-    np.cumsum(counts, out=found[1:])
-    return found
-
-
-def repeat(values_S: Tensor, counts_S: Tensor, total: int) -> Tensor:
-    """`torch.repeat_interleave` with a known total; on CPU through numpy, which is eight times faster."""
-    if values_S.device.type == "cpu":
-        return torch.from_numpy(np.repeat(values_S.numpy(), counts_S.numpy()))
-    return torch.repeat_interleave(values_S, counts_S, output_size=total)
+    def mask(self, window: int = 0) -> Tensor:
+        """Whether a query sees a key, bool (B, 1, T, T): its own sequence up to itself; padding sees only padding."""
+        same_BTT = self.sequence_BT[:, :, None] == self.sequence_BT[:, None, :]
+        at_T = torch.arange(self.sequence_BT.shape[1], device=self.sequence_BT.device)
+        return (same_BTT & sees(at_T, at_T, window))[:, None]
 
 
 def sees(query_Q: Tensor, key_S: Tensor, window: int) -> Tensor:
@@ -186,14 +161,12 @@ def attend_by_mask(q_BHQE: Tensor, k_BKSE: Tensor, v_BKSE: Tensor, mask: Tensor 
 
 def masked_attention(segments: Segments) -> Attend:
     """The reference: a query sees its own sequence up to itself; padding sees only padding."""
-    sequence, masks = segments.sequence_BT, dict[int, Tensor]()
-    at_T = torch.arange(sequence.shape[1], device=sequence.device)
-    same_B1TT = (sequence[:, :, None] == sequence[:, None, :])[:, None]
+    masks = dict[int, Tensor]()
 
     def attend(q_BTHE: Tensor, k_BTKE: Tensor, v_BTKE: Tensor, scores: Scores) -> Tensor:
         q, k, v = (x.transpose(1, 2) for x in (q_BTHE, k_BTKE, v_BTKE))
         if scores.window not in masks:  # one for all layers of a kind
-            masks[scores.window] = same_B1TT & sees(at_T, at_T, scores.window)
+            masks[scores.window] = segments.mask(scores.window)
         return attend_by_mask(q, k, v, masks[scores.window], scores).transpose(1, 2)
 
     return attend

@@ -21,7 +21,7 @@ from torch import Tensor, nn
 from datakit.config import option, section
 from datakit.errors import ConfigError, UsageError
 from train import flags
-from train.data.batches import Batch
+from train.data import Batch
 from train.device import usable_device
 from train.loop import LossSum
 from train.loss import StatesConfig, chunked_sum, label_states

@@ -20,8 +20,7 @@ from torch import Tensor
 from datakit.config import option, section
 from datakit.errors import ConfigError, InputError, UsageError
 from train import flags, lora
-from train.data.batches import Batch
-from train.data.packed import Mixture
+from train.data import Batch, Mixture
 from train.device import usable_device
 from train.loop import LossSum
 from train.loss import ChunkedConfig, label_states, row_log_probs

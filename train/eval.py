@@ -18,8 +18,7 @@ import torch
 from datakit.config import option
 from datakit.errors import ConfigError, InputError, UsageError
 from train import checkpoint, flags, lora
-from train.data.batches import DataConfig
-from train.data.packed import VERIFY_HELP, PackedSet, place_of
+from train.data import VERIFY_HELP, DataConfig, PackedSet, place_of
 from train.device import allow_tf32, precision, usable_device
 from train.evaluator import Score, evaluate, total
 from train.generate import load

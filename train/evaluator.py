@@ -22,14 +22,13 @@ from datakit.manifest import find_parent, load
 from datakit.pack.chat import ChatTokenizer
 from train.attention import ATTENTIONS
 from train.batching import answers, prompt_ids
-from train.data.batches import Batch, DataConfig, StepStream
-from train.data.order import Int64
-from train.data.packed import Mixture, PackedSet, place_of
+from train.data import Batch, DataConfig, Mixture, PackedSet, StepStream, place_of
 from train.device import autocast
 from train.loss import chunk_of, token_log_probs
 from train.model import CausalLM, ModelConfig
 from train.ranks import Ranks
 from train.sample import SampleConfig
+from train.stream import Int64
 from train.suites import Suite, read_suites, suite_score
 
 FILE_BITS = 40

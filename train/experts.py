@@ -26,7 +26,7 @@ from datakit.errors import ConfigError
 from train.attention import move_rows
 
 if TYPE_CHECKING:
-    from train.data.batches import Batch
+    from train.data import Batch
     from train.model import MLP, ModelConfig
 
 Project = Callable[[Tensor], Tensor]

@@ -30,9 +30,7 @@ from datakit.pack.chat import ChatTokenizer
 from datakit.pack.format import Header
 from train import flags, hf, lora
 from train.batching import Job, Sampling, prompt_ids, stop_ids_of, stream
-from train.data.batches import Batch, StepStream, flat_packet
-from train.data.order import Int64, by_size
-from train.data.packed import Mixture, PackedSet
+from train.data import Batch, Mixture, PackedSet, StepStream, flat_batch
 from train.device import autocast, usable_device
 from train.dpo import packed_rows
 from train.evaluator import untouched
@@ -43,6 +41,7 @@ from train.model import CausalLM
 from train.rewards import FIELDS, Reward, needed, reward_of
 from train.sample import SampleConfig
 from train.start import RunConfig, configured, finish, prepare
+from train.stream import Int64, by_size
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -200,7 +199,7 @@ class Rollouts(StepStream):
     ) -> None:
         """`reference` is the model of --init, if it is needed and `trainer` does not train adapters over it."""
         stream = trainer.stream
-        super().__init__(stream.data, stream.config, 0, rank=stream.split.rank, ranks=stream.split.ranks)
+        super().__init__(stream.data, stream.config, 0, rank=stream.rank, ranks=stream.ranks)
         self.plan, self.prompts, self.settings, self.loss = stream.plan, prompts, config, loss
         self.trainer, self.model, self.reference = trainer, trainer.model, reference
         self.rewards: list[Reward] = [reward_of(spec, config.answer_pattern) for spec in config.reward]
@@ -210,7 +209,7 @@ class Rollouts(StepStream):
         step = self.first_step
         while True:
             number = step // self.settings.updates
-            rows = [int(row) for micro in self.split.of(self.plan.step(number)) for row in micro.rows]
+            rows = [int(row) for micro in self.plan.share(number, self.rank, self.ranks)[0] for row in micro.rows]
             batches = self._answered(rows, number, device)
             for _ in range(self.settings.updates - step % self.settings.updates):
                 yield batches
@@ -249,7 +248,7 @@ class Rollouts(StepStream):
             whole = [[*prompts[i // config.group_size], *answers[i]] for i in part]
             labels = [np.arange(len(ids) - counts[i] - 1, len(ids) - 1) for i, ids in zip(part, whole, strict=True)]
             sequences = [np.array(ids) for ids in whole]
-            batch = flat_packet(sequences, labels, np.array(part), self.prompts.data.header.pad_id).to(device)
+            batch = flat_batch(sequences, labels, np.array(part), self.prompts.data.header.pad_id).to(device)
             length_L = torch.tensor([counts[i] for i in part for _ in range(counts[i])], device=device)
             share = answers_all / tokens_all if config.grpo_loss == "dapo" else 1 / config.max_new_tokens
             weight_L = 1 / length_L if config.grpo_loss == "grpo" else torch.full_like(1 / length_L, share)

@@ -20,15 +20,14 @@ from torch import Tensor
 from datakit.config import option, section
 from datakit.errors import ConfigError
 from train import flags
-from train.data.batches import Batch, flat_packet
-from train.data.order import Int64
-from train.data.packed import Mixture
+from train.data import Batch, Mixture, flat_batch
 from train.device import usable_device
 from train.dpo import Reference, log_probs, reference_of
 from train.loop import LossSum
 from train.loss import ChunkedConfig
 from train.model import CausalLM
 from train.start import RunConfig, configured, finish, open_data, prepare
+from train.stream import Int64
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -109,8 +108,8 @@ class KtoLoss:
         prompts = [row for row in batch.rows.tolist() if self._row(row)[1]]
         made = [self._joined(row) for row in prompts]
         labels = [np.arange(begin - 1, len(ids) - 1) for ids, begin in made]
-        packet = flat_packet([ids for ids, _ in made], labels, np.array(prompts, np.int64), self.data.header.pad_id)
-        return packet.to(batch.ids_BT.device)
+        flat = flat_batch([ids for ids, _ in made], labels, np.array(prompts, np.int64), self.data.header.pad_id)
+        return flat.to(batch.ids_BT.device)
 
     def _joined(self, row: int) -> tuple[Int64, int]:
         """The prompt of a row with another answer, and where the answer begins."""
@@ -122,9 +121,8 @@ class KtoLoss:
 
     def _row(self, row: int) -> tuple[Int64, int]:
         """The tokens of a row, and the first one of its answer; 0 without an answer."""
-        ((owner, (own,), _),) = self.data.places(np.array([row]))
-        labels = owner.packed.labels_of(int(own))
-        ids = owner.packed.ids_of(int(own)).astype(np.int64)
+        owner, own = self.data.find(row)
+        labels, ids = owner.packed.labels_of(own), owner.packed.ids_of(own).astype(np.int64)
         return ids, int(labels[0]) + 1 if labels is not None and len(labels) else 0
 
     def __call__(self, model: CausalLM, batch: Batch) -> LossSum:

@@ -25,7 +25,7 @@ from datakit.config import option
 from datakit.errors import ConfigError, DatakitError
 from datakit.storage import locked, write_whole
 from train import checkpoint
-from train.data.batches import Batch, StepStream
+from train.data import Batch, StepStream
 from train.device import autocast, need_compiler, peak_mib, precision
 from train.evaluator import Evaluator
 from train.experts import Balance

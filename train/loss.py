@@ -22,7 +22,7 @@ from datakit.errors import ConfigError
 from train.attention import ATTENTIONS, CUDA_ONLY, Attend, move_rows
 
 if TYPE_CHECKING:
-    from train.data.batches import Batch
+    from train.data import Batch
     from train.model import CausalLM
 
 IGNORED = -100

@@ -29,9 +29,9 @@ from torch.distributed.tensor import DTensor, distribute_tensor
 
 from datakit.config import option
 from datakit.errors import ConfigError, DatakitError
-from train.data.order import by_size
 from train.lora import trained
 from train.model import CausalLM
+from train.stream import by_size
 
 T = TypeVar("T")
 _LONG = itertools.count()

@@ -15,7 +15,7 @@ from torch import Tensor
 from datakit.config import option, section
 from datakit.errors import ConfigError
 from train import flags
-from train.data.batches import Batch
+from train.data import Batch
 from train.device import usable_device
 from train.loop import Loss
 from train.loss import (

@@ -15,6 +15,7 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, Literal, TypeVar
 
@@ -25,8 +26,7 @@ from datakit.errors import ConfigError, InputError, MissingExtraError, ModelErro
 from datakit.pack.chat import ChatTokenizer
 from datakit.storage import locked, write_whole
 from train import checkpoint, flags, hf, lora
-from train.data.batches import LABEL_FILL, DataConfig, StepStream
-from train.data.packed import Mixture, PackedSet, bring, place_of
+from train.data import LABEL_FILL, DataConfig, Mixture, PackedSet, StepStream, bring, place_of
 from train.device import allow_tf32, limit_memory, precision, usable_device
 from train.evaluator import Evaluator, EvaluatorConfig
 from train.experts import MoeConfig
@@ -255,8 +255,9 @@ def open_data(config: RunConfig) -> Mixture:
     ranks = Ranks.join(usable_device(config.loop.device), config.ranks)
     if config.quick.data:
         manifests = [ranks.long_by_first(lambda: pack_files(config.quick, config.init, Path(config.loop.out)))]
-    ranks.long_by_first(lambda: bring(manifests, config.data.verify))
-    data = Mixture.open(manifests, verify=False, in_memory=config.data.bin_cache == "memory")
+    for manifest in manifests:
+        ranks.long_by_first(partial(bring, manifest, config.data.verify))
+    data = Mixture.open(manifests, "packed", False, config.data.bin_cache == "memory")
     if (found := data.header.rows_per_unit) != config.rows_per_unit:
         raise InputError(
             f"{data.name}: has {found} rows per unit (task {data.header.task!r}), expected {config.rows_per_unit}: "
@@ -529,7 +530,8 @@ def _check_same(path: Path, old: checkpoint.State, new: checkpoint.State) -> Non
 
 
 def _summary(config: RunConfig, trainer: Trainer) -> str:
-    data, model, split, sizes = trainer.stream.data, trainer.model, trainer.stream.split, config.sizes
+    stream, model, sizes = trainer.stream, trainer.model, config.sizes
+    data = stream.data
     named = config.init or (f"depth {sizes.depth}" if sizes.depth else sizes.model_config or config.preset)
     named += ", resized" if any(sizes.sizes().values()) else ""
     counts = [None if s.packed.labels is None else len(s.packed.labels) for s in data.sets]
@@ -538,9 +540,9 @@ def _summary(config: RunConfig, trainer: Trainer) -> str:
     if trainer.adapters:
         count = sum(p.numel() for p in lora.trained(model).values())
         adapters = f", {count / 1e6:.2f}M of them trained in adapters of rank {config.lora.lora_rank}"
-    if split.ranks > 1:
-        each = split.grad_accum * split.pieces // split.ranks
-        ranks = f", {split.ranks} ranks with {each} x {split.piece_rows} rows a step each"
+    if stream.ranks > 1:
+        share, rows = stream.plan.share(0, stream.rank, stream.ranks)
+        ranks = f", {stream.ranks} ranks with {len(share)} x {rows} rows a step each"
     return (
         f"[train] {model.num_parameters() / 1e6:.1f}M parameters ({named}){adapters}; "
         f"{len(data.lengths):,} rows with {int(data.lengths.sum()):,} tokens, labels: {labels}; "

@@ -29,13 +29,13 @@ from datakit.errors import InputError
 from datakit.pack.chat import ChatTokenizer
 from train.attention import ATTENTIONS
 from train.batching import answers
-from train.data.batches import flat_packet
-from train.data.order import by_size
+from train.data import flat_batch
 from train.device import autocast
 from train.loss import gathered, row_log_probs
 from train.model import CausalLM
 from train.rewards import answer_in, same_answer
 from train.sample import SampleConfig
+from train.stream import by_size
 
 LETTERS = list("ABCDEFGHIJ")
 STOPS = ("Question:", "</s>", "<|im_end|>")
@@ -240,7 +240,7 @@ def log_probs_of(
     for places in by_size([len(pairs[i][0]) for i in order], tokens):
         part = [order[place] for place in places]
         labels = [np.arange(pairs[k][1] - 1, len(pairs[k][0]) - 1) for k in part]
-        batch = flat_packet([np.array(pairs[k][0]) for k in part], labels, np.array(part), 0).to(device)
+        batch = flat_batch([np.array(pairs[k][0]) for k in part], labels, np.array(part), 0).to(device)
         with autocast(device, precision):
             hidden_BTD = model(batch.ids_BT, batch.segments.positions_BT, ATTENTIONS["grouped"](batch.segments))
             label_pos_L, targets_L = batch.counted

@@ -275,7 +275,7 @@ def test_a_whole_project_on_a_store(
     assert load(storage.local(f"s3://{BUCKET}/first/manifest.json")).ledger.rows.into == 7
     assert not [k for k in keys(s3) if k.startswith("first/.work")]
 
-    from train.data.packed import PackedSet, place_of
+    from train.data import PackedSet, place_of
 
     monkeypatch.setenv("DATAKIT_MIRROR", str(project / "a trainer's machine"))
     rows = PackedSet.open_all(place_of(manifest))[0]

@@ -9,7 +9,7 @@ import torch
 from datakit.errors import InputError, IntegrityError, ModelError
 from train import checkpoint
 from train.checkpoint import State
-from train.data.batches import DataConfig
+from train.data import DataConfig
 from train.loop import LoopConfig
 from train.model import PRESETS, CausalLM
 from train.optim import OptimConfig, Optimizers, make_optimizer

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from datakit.errors import DatakitError
-from train.data.batches import DataConfig
+from train.data import DataConfig
 from train.loop import LoopConfig, LossScale, Trainer
 from train.optim import OptimConfig, Optimizers
 from train.sft import LabelConfig, label_loss

@@ -11,8 +11,7 @@ import torch
 from datakit.errors import ConfigError, ModelError, UsageError
 from train import distill, sft
 from train.attention import masked_attention
-from train.data.batches import Batch, DataConfig, StepStream
-from train.data.packed import PackedSet
+from train.data import Batch, DataConfig, PackedSet, StepStream
 from train.distill import DistillLoss, TeacherConfig
 from train.loss import StatesConfig
 from train.model import PRESETS, CausalLM

@@ -12,8 +12,7 @@ import torch.nn.functional as F  # noqa: N812
 from datakit.errors import InputError
 from train import dpo, flags, hf, sft
 from train.attention import masked_attention
-from train.data.batches import DataConfig, StepStream
-from train.data.packed import Mixture, PackedSet
+from train.data import DataConfig, Mixture, PackedSet, StepStream
 from train.dpo import DpoLoss, PairConfig, pair_losses
 from train.loss import ChunkedConfig, row_log_probs
 from train.model import CausalLM

@@ -14,8 +14,7 @@ from datakit.errors import DatakitError, InputError, UsageError
 from datakit.manifest import load, save
 from train import eval as evaluation
 from train import hf, lora, sft
-from train.data.batches import DataConfig, StepStream
-from train.data.packed import PackedSet
+from train.data import DataConfig, PackedSet, StepStream
 from train.evaluator import FILE_BITS, Score, evaluate, total
 
 

@@ -10,8 +10,7 @@ import torch
 
 from datakit.errors import ConfigError
 from train.attention import grouped_attention
-from train.data.batches import Batch, DataConfig, StepStream
-from train.data.packed import PackedSet
+from train.data import Batch, DataConfig, PackedSet, StepStream
 from train.experts import Balance, MoE, MoeConfig
 from train.loop import LoopConfig, Trainer
 from train.lora import LoraConfig, attach

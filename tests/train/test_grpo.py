@@ -12,7 +12,7 @@ import torch
 
 from datakit.errors import ConfigError, InputError
 from train import grpo
-from train.data.batches import flat_packet
+from train.data import flat_batch
 from train.grpo import GrpoLoss, Rollout, RolloutConfig, advantages, token_losses
 from train.hf import write_model
 from train.loss import ChunkedConfig
@@ -64,11 +64,11 @@ def test_log_probabilities_of_tokens_are_those_of_the_sequence_alone_at_the_temp
     config = RolloutConfig(temperature=0.7)
     sequences, begins = [torch.randint(0, 50, (n,)) for n in (5, 9)], [2, 4]
     labels = [torch.arange(b - 1, len(s) - 1).numpy() for s, b in zip(sequences, begins, strict=True)]
-    batch = flat_packet([s.numpy() for s in sequences], labels, torch.arange(2).numpy(), 0).to("cpu")
+    batch = flat_batch([s.numpy() for s in sequences], labels, torch.arange(2).numpy(), 0)
     found = GrpoLoss(config, ChunkedConfig()).log_probs(model, batch)
     expected = []
     for ids, begin in zip(sequences, begins, strict=True):
-        one = flat_packet([ids.numpy()], [torch.arange(len(ids) - 1).numpy()], torch.zeros(1).numpy(), 0, 1).to("cpu")
+        one = flat_batch([ids.numpy()], [torch.arange(len(ids) - 1).numpy()], torch.zeros(1).numpy(), 0, 1)
         from train.attention import masked_attention
 
         logits = model.lm_head(model(one.ids_BT, one.segments.positions_BT, masked_attention(one.segments)))[0]

@@ -30,7 +30,21 @@ ALLOWED = tuple(
         "object_store",
     )
 )
-CORE = ("attention", "loss", "experts", "model", "hf", "lora", "data", "device", "ranks", "optim", "checkpoint", "log")
+CORE = (
+    "stream",
+    "attention",
+    "loss",
+    "experts",
+    "model",
+    "hf",
+    "lora",
+    "data",
+    "device",
+    "ranks",
+    "optim",
+    "checkpoint",
+    "log",
+)
 """The core from the bottom up: each imports only from those before it, and from its own folder."""
 
 

@@ -10,8 +10,7 @@ import pytest
 import torch
 
 from train import kto, sft
-from train.data.batches import DataConfig, StepStream
-from train.data.packed import Mixture
+from train.data import DataConfig, Mixture, StepStream
 from train.dpo import log_probs, packed_rows
 from train.kto import JudgedConfig, KtoLoss, answer_losses
 from train.model import PRESETS, CausalLM

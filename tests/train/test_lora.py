@@ -13,7 +13,7 @@ from safetensors.torch import load_file, save_file
 from datakit.errors import DatakitError, ModelError
 from train import dpo, flags, hf, lora, merge, sft
 from train.attention import Segments, grouped_attention
-from train.data.packed import PackedSet
+from train.data import PackedSet
 from train.generate import load
 from train.generate import main as generate
 from train.lora import LoraConfig, LoraLinear

@@ -10,12 +10,11 @@ from torch import Tensor, nn
 from torch._dynamo.utils import counters
 
 from train.attention import grouped_attention, masked_attention
-from train.data.batches import Batch, DataConfig, StepStream, collate
-from train.data.order import MicroBatch
-from train.data.packed import PackedSet
+from train.data import Batch, DataConfig, Mixture, PackedSet, StepStream, collate
 from train.loss import IGNORED, chunked_loss, gathered, head_loss
 from train.model import PRESETS, CausalLM
 from train.sft import LabelConfig, label_loss
+from train.stream import MicroBatch
 
 
 @pytest.fixture(scope="module")
@@ -85,7 +84,7 @@ def test_packed_rows_and_one_sequence_a_row_give_the_same_loss_and_gradients(
 
     def all_rows(data: PackedSet) -> list[Batch]:
         rows = len(data.lengths)
-        return [collate(data, MicroBatch(torch.arange(rows).numpy(), 128), rows)]
+        return [collate(Mixture([data]), MicroBatch(torch.arange(rows).numpy(), 128), rows)]
 
     agree(losses(model, all_rows(together), attention), losses(model, all_rows(apart), attention))
 
@@ -94,13 +93,13 @@ def test_a_packed_sequence_has_the_loss_it_has_alone(model: CausalLM, pack: Call
     row = max(random_rows(6, 128), key=len)
     assert len(row) >= 3
     data = PackedSet.open_all(pack([row], seq_len=128))[0]
-    batch = collate(data, MicroBatch(torch.tensor([0]).numpy(), 128), 1)
+    batch = collate(Mixture([data]), MicroBatch(torch.tensor([0]).numpy(), 128), 1)
     with torch.no_grad():
         hidden = model(batch.ids_BT, batch.segments.positions_BT, grouped_attention(batch.segments))
     start = 0
     for ids, places in row:
         alone = PackedSet.open_all(pack([[(ids, places)]], seq_len=128))[0]
-        expected = losses(model, [collate(alone, MicroBatch(torch.tensor([0]).numpy(), 128), 1)])
+        expected = losses(model, [collate(Mixture([alone]), MicroBatch(torch.tensor([0]).numpy(), 128), 1)])
         here = (batch.label_pos_L >= start) & (batch.label_pos_L < start + len(ids))
         found, count = sparse_loss(hidden, model.lm_head, batch.label_pos_L[here], batch.targets_L[here])
         assert count == expected[1] == len(places)

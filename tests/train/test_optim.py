@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from datakit.errors import ConfigError, ModelError
-from train.data.batches import DataConfig
+from train.data import DataConfig
 from train.loop import LoopConfig, Trainer
 from train.model import PRESETS, CausalLM
 from train.optim import Lion, OptimConfig, learning_rate, make_optimizer, peak_rate

@@ -13,14 +13,13 @@ from torch import Tensor
 from datakit.errors import UsageError
 from tests.train.generation import generate
 from train.attention import Segments, masked_attention
-from train.data.batches import Batch, collate
-from train.data.order import MicroBatch
-from train.data.packed import PackedSet
+from train.data import Batch, Mixture, PackedSet, collate
 from train.experts import MoeConfig
 from train.model import PRESETS, CausalLM, ModelConfig
 from train.sample import SampleConfig
 from train.sft import LabelConfig, label_loss
 from train.sft import main as sft
+from train.stream import MicroBatch
 
 SMALL = replace(
     PRESETS["tiny"], vocab_size=300, num_layers=3, hidden_size=32, head_dim=8, num_heads=4, num_kv_heads=2,
@@ -54,7 +53,7 @@ def batches(pack: Callable, random_rows: Callable) -> tuple[Batch, Batch]:
     rows = random_rows(5, 64)
     assert max(map(len, rows)) >= 3
     sets = [PackedSet.open_all(pack(r, seq_len=64))[0] for r in (rows, [[piece] for row in rows for piece in row])]
-    found = [collate(s, MicroBatch(torch.arange(len(s.lengths)).numpy(), 64), len(s.lengths)) for s in sets]
+    found = [collate(Mixture([s]), MicroBatch(torch.arange(len(s.lengths)).numpy(), 64), len(s.lengths)) for s in sets]
     return found[0], found[1]
 
 

@@ -7,8 +7,7 @@ import pytest
 
 from datakit.errors import ConfigError, DatakitError, ModelError
 from train import hf, sft
-from train.data.batches import DataConfig, StepStream
-from train.data.packed import PackedSet
+from train.data import DataConfig, PackedSet, StepStream
 from train.model import PRESETS
 from train.start import SizesConfig
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from train.data.order import MicroBatch, Mixed, Split, StepPlan, micro_batches, windowed_permutation
+from train.stream import MicroBatch, Mixed, StepPlan, micro_batches, windowed_permutation
 
 
 @given(rows=st.integers(1, 300), window=st.integers(0, 400), seed=st.integers(0, 9))
@@ -42,7 +42,7 @@ def test_a_micro_batch_comes_when_it_is_full_and_the_rest_at_the_end(
             waiting[widths[row]] = []
     expected += [(rows, width) for width, rows in waiting.items() if rows]
     found = micro_batches(order, np.array(widths), batch_rows)
-    assert [(b.rows.tolist(), b.width) for b in found] == expected
+    assert [(b.rows.tolist(), b.width) for b in found.of(0, len(found))] == expected
     assert [(b.rows.tolist(), b.width) for b in found.of(1, 3)] == expected[1:3]
 
 
@@ -58,7 +58,7 @@ def rows_of(batches: list[MicroBatch]) -> list[int]:
 def test_every_epoch_has_each_row_exactly_once(
     widths: list[int], batch_rows: int, grad_accum: int, window: int
 ) -> None:
-    plan = StepPlan(np.array(widths), batch_rows=batch_rows, grad_accum=grad_accum, shuffle_buffer=window, seed=(5,))
+    plan = StepPlan(np.array(widths), sizes=[(0, batch_rows)], grad_accum=grad_accum, shuffle_buffer=window, seed=(5,))
     for epoch in range(2):
         first = epoch * plan.steps_per_epoch
         batches = [b for step in range(first, first + plan.steps_per_epoch) for b in plan.step(step)]
@@ -76,19 +76,19 @@ def test_a_step_depends_on_nothing_that_ran_before(first: int, shares: tuple[flo
     def plan() -> StepPlan:
         widths = np.array([16, 32] * 20)
         return StepPlan(
-            widths, batch_rows=3, grad_accum=2, shuffle_buffer=window, seed=(5, 1), source_rows=(30, 10), shares=shares
+            widths, sizes=[(0, 3)], grad_accum=2, shuffle_buffer=window, seed=(5, 1), source_rows=(30, 10),
+            shares=shares,
         )  # fmt: skip
 
     walked = plan()
     steps = [[b.rows.tolist() for b in walked.step(s)] for s in range(20)]
     resumed = plan()
-    found = resumed.steps(first, 20 - first)
-    assert [[b.rows.tolist() for b in step] for step in found] == steps[first:]
+    assert [[b.rows.tolist() for b in resumed.step(step)] for step in range(first, 20)] == steps[first:]
 
 
 def test_epochs_differ_and_the_files_order_does_not() -> None:
     for window in (100, 0):
-        plan = StepPlan(np.full(40, 16), batch_rows=4, grad_accum=1, shuffle_buffer=window, seed=(5,))
+        plan = StepPlan(np.full(40, 16), sizes=[(0, 4)], grad_accum=1, shuffle_buffer=window, seed=(5,))
         one, two = (plan.step(s)[0].rows.tolist() for s in (0, plan.steps_per_epoch))
         assert (one == two) == (window == 0)
     assert one == [0, 1, 2, 3]
@@ -100,7 +100,7 @@ def test_units_are_never_split_and_every_row_is_seen_once_an_epoch(
 ) -> None:
     widths = np.random.default_rng(seed).choice([16, 32, 64], units * 2)
     plan = StepPlan(
-        widths, batch_rows=batch_units * 2, grad_accum=grad_accum, shuffle_buffer=shuffle_buffer, seed=(seed,),
+        widths, sizes=[(0, batch_units * 2)], grad_accum=grad_accum, shuffle_buffer=shuffle_buffer, seed=(seed,),
         rows_per_unit=2,
     )  # fmt: skip
     seen = []
@@ -124,7 +124,7 @@ def test_a_mix_keeps_its_shares_and_gives_each_source_epochs_of_its_own(
     shares = np.array(weights[: len(sizes)]) / sum(weights[: len(sizes)])
     widths = np.random.default_rng(seed).choice([16, 32], sum(sizes))
     plan = StepPlan(
-        widths, batch_rows=batch_rows, grad_accum=1, shuffle_buffer=window, seed=(seed,), source_rows=sizes,
+        widths, sizes=[(0, batch_rows)], grad_accum=1, shuffle_buffer=window, seed=(seed,), source_rows=sizes,
         shares=shares.tolist(),
     )  # fmt: skip
     steps = 3 * plan.steps_per_epoch
@@ -143,34 +143,31 @@ def test_a_mix_keeps_its_shares_and_gives_each_source_epochs_of_its_own(
 
 
 @given(
-    rows=st.integers(1, 24), batch_units=st.integers(1, 8), grad_accum=st.integers(1, 4),
-    ranks=st.integers(1, 5), unit=st.sampled_from([1, 2]),
+    units=st.integers(1, 60), batch_units=st.integers(1, 8), grad_accum=st.integers(1, 4), ranks=st.integers(1, 5),
+    unit=st.sampled_from([1, 2]), seed=st.integers(0, 9),
 )  # fmt: skip
 @settings(max_examples=150, deadline=None)
 def test_ranks_share_a_step_whole_and_evenly(
-    rows: int, batch_units: int, grad_accum: int, ranks: int, unit: int
+    units: int, batch_units: int, grad_accum: int, ranks: int, unit: int, seed: int
 ) -> None:
-    batch_rows = batch_units * unit
-    rows = min(rows * unit, batch_rows * grad_accum)
-    step = [MicroBatch(np.arange(i, min(rows, i + batch_rows)), 16 + i) for i in range(0, rows, batch_rows)]
-    shares = [
-        Split(rank=r, ranks=ranks, grad_accum=grad_accum, batch_rows=batch_rows, rows_per_unit=unit)
-        for r in range(ranks)
-    ]
-    found = [share.of(step) for share in shares]
-    assert len({len(pieces) for pieces in found}) == 1, "ranks wait for each other at every micro-batch"
-    pieces = list(itertools.chain(*found))
-    assert sorted(rows_of(pieces)) == list(range(rows))
-    assert all(len(p.rows) <= shares[0].piece_rows and len(p.rows) % unit == 0 for p in pieces)
-    width_of = {int(r): b.width for b in step for r in b.rows}
-    assert all(width_of[int(r)] == p.width for p in pieces for r in p.rows)
-    if rows == batch_rows * grad_accum and batch_units % shares[0].pieces == 0:
-        assert len({len(p.rows) for p in pieces}) == 1, "a whole step keeps every rank equally busy"
-
-
-def test_one_rank_has_the_step_as_it_is() -> None:
-    step = [MicroBatch(np.arange(4), 16), MicroBatch(np.arange(4, 6), 64)]
-    assert [p.rows.tolist() for p in Split(grad_accum=2, batch_rows=4).of(step)] == [[0, 1, 2, 3], [4, 5]]
+    widths = np.repeat(np.random.default_rng(seed).choice([16, 32], units), unit)
+    plan = StepPlan(
+        widths, sizes=[(0, batch_units * unit)], grad_accum=grad_accum, seed=(seed,), rows_per_unit=unit,
+        shuffle_buffer=9,
+    )  # fmt: skip
+    for step in range(plan.steps_per_epoch + 1):
+        whole = plan.step(step)
+        shares, rows = zip(*(plan.share(step, rank, ranks) for rank in range(ranks)), strict=True)
+        assert len({len(share) for share in shares}) == 1, "ranks wait for each other at every micro-batch"
+        pieces = list(itertools.chain(*shares))
+        assert sorted(rows_of(pieces)) == sorted(rows_of(whole))
+        assert all(len(p.rows) <= rows[0] and len(p.rows) % unit == 0 for p in pieces)
+        assert all((widths[p.rows] == p.width).all() for p in pieces)
+        if ranks == 1:
+            assert rows_of(pieces) == rows_of(whole) and rows[0] == batch_units * unit
+        full = len(whole) == grad_accum and all(len(m.rows) == batch_units * unit for m in whole)
+        if full and (batch_units * grad_accum) % ranks == 0 and batch_units * unit % rows[0] == 0:
+            assert len({len(p.rows) for p in pieces}) == 1, "a whole step keeps every rank equally busy"
 
 
 @given(
@@ -187,8 +184,7 @@ def test_a_schedule_of_batch_sizes_uses_every_row_once_an_epoch_and_its_sizes_fr
 
     def plan() -> StepPlan:
         return StepPlan(
-            widths, batch_rows=99, grad_accum=grad_accum, seed=(seed,), shuffle_buffer=9, rows_per_unit=unit,
-            sizes=schedule,
+            widths, sizes=schedule, grad_accum=grad_accum, seed=(seed,), shuffle_buffer=9, rows_per_unit=unit,
         )  # fmt: skip
 
     walked, step = plan(), 0

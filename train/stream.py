@@ -3,13 +3,14 @@
 The order is a pure function of row lengths, weights, seed and epoch. It does not depend on earlier steps, ranks or
 workers, so the index of the step is the whole state of a resumed run.
 
-Rows are ordered in units of `rows_per_unit` neighbouring rows; in the classes for epochs a row is such a unit. Units of
-one width (bucket) make a micro-batch.
+Rows are ordered in units of `rows_per_unit` neighbouring rows (the two sides of a preference pair stay together); in
+the classes for epochs a row is such a unit. Units of one width (bucket) make a micro-batch. Listing an epoch costs one
+stable sort of its rows, and 32 bytes a micro-batch.
 """
 
 import math
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,7 +18,9 @@ import numpy.typing as npt
 
 Int64 = npt.NDArray[np.int64]
 Key = tuple[int, ...]
-Shares = npt.NDArray[np.float64]
+Sizes = Sequence[tuple[int, int]]
+"""A schedule of batch sizes: (first step, rows of a micro-batch from there on), ascending, the first at step 0."""
+_NONE = np.empty(0, np.int64)
 
 
 def windowed_permutation(rows: int, window: int, key: Key) -> Int64:
@@ -45,56 +48,38 @@ class MicroBatch:
 
 
 @dataclass(frozen=True, slots=True)
-class Listing:
+class MicroBatches:
     """Micro-batches in the order of training, as arrays; a list of objects would be ten times as large."""
 
     rows: Int64
     """Rows of all micro-batches."""
-    begins: Int64
-    sizes: Int64
-    """First row of each micro-batch in `rows`, and its number of rows."""
-    widths: Int64
+    begins_sizes_widths: Int64
+    """(M, 3): first row of each micro-batch in `rows`, number of its rows, width."""
 
     def __len__(self) -> int:
-        return len(self.begins)
+        return len(self.begins_sizes_widths)
 
     def of(self, first: int, last: int) -> list[MicroBatch]:
         """Micro-batches `first` to `last`."""
-        parts = (values[first:last].tolist() for values in (self.begins, self.sizes, self.widths))
-        return [MicroBatch(self.rows[begin : begin + size], width) for begin, size, width in zip(*parts, strict=True)]
-
-    def __iter__(self) -> Iterator[MicroBatch]:
-        return iter(self.of(0, len(self)))
+        found = self.begins_sizes_widths[first:last].tolist()
+        return [MicroBatch(self.rows[begin : begin + size], width) for begin, size, width in found]
 
 
-def micro_batches(order: Int64, widths: Int64, batch_rows: int) -> Listing:
+def micro_batches(order: Int64, widths: Int64, batch_rows: int) -> MicroBatches:
     """Group rows in `order` by width into micro-batches of `batch_rows`; each is emitted when it is full.
 
     `widths` is the bucket of every row. The rows left at the end make smaller micro-batches, which come last, so that
     every row is in exactly one micro-batch.
     """
-    places = np.argsort(widths[order], kind="stable")
+    places = np.argsort(widths[order], kind="stable")  # rows of one width are neighbours, in order
     kinds, counts = np.unique(widths[order], return_counts=True)
     batches = -(-counts // batch_rows)
     ends = np.repeat(np.cumsum(counts), batches)
-    number = np.arange(batches.sum()) - np.repeat(np.cumsum(batches) - batches, batches)
+    number = np.arange(batches.sum()) - np.repeat(np.cumsum(batches) - batches, batches)  # within its width
     begins = np.repeat(np.cumsum(counts) - counts, batches) + number * batch_rows
     sizes, found = np.minimum(batch_rows, ends - begins), np.repeat(kinds, batches)
     full = np.where(sizes == batch_rows, places[begins + sizes - 1] if len(places) else 0, len(order))
-    emitted = np.lexsort((found, full))
-    return Listing(order[places], begins[emitted], sizes[emitted], found[emitted])
-
-
-def by_size(sizes: Sequence[int], most: int) -> list[list[int]]:
-    """Numbers of neighbouring items whose sizes add up to `most` at the most; an item that is larger is alone."""
-    found, room = list[list[int]](), 0
-    for i, size in enumerate(sizes):
-        if not found or size > room:
-            found.append([])
-            room = most
-        found[-1].append(i)
-        room -= size
-    return found
+    return MicroBatches(order[places], np.stack([begins, sizes, found], 1)[np.lexsort((found, full))])
 
 
 class Epochs:
@@ -104,14 +89,14 @@ class Epochs:
         self.widths, self.batch_units, self.window, self.key = widths, batch_units, window, key
         self.batches = int((-(-np.unique(widths, return_counts=True)[1] // batch_units)).sum())
         """Number of micro-batches of an epoch, the same for every epoch."""
-        self._epoch: tuple[int, Listing] | None = None
+        self._epoch = -1
 
     def of(self, epoch: int, first: int, last: int) -> list[MicroBatch]:
         """Micro-batches `first` to `last` of an epoch."""
-        if self._epoch is None or self._epoch[0] != epoch:
+        if self._epoch != epoch:
             order = windowed_permutation(len(self.widths), self.window, (*self.key, epoch))
-            self._epoch = epoch, micro_batches(order, self.widths, self.batch_units)
-        return self._epoch[1].of(first, last)
+            self._epoch, self._listed = epoch, micro_batches(order, self.widths, self.batch_units)
+        return self._listed.of(first, last)
 
 
 class Mixed:
@@ -121,31 +106,34 @@ class Mixed:
     and so does the position in each source, so that a unit comes once in each epoch of its source.
     """
 
-    def __init__(self, widths: Int64, units: Int64, shares: Shares, batch_units: int, window: int, key: Key) -> None:
+    def __init__(
+        self, widths: Int64, units: Int64, shares: Sequence[float], batch_units: int, window: int, key: Key
+    ) -> None:
         """`units` is the number of units of each source, in order; `shares` are shares of the units drawn."""
-        self.widths, self.units, self.shares = widths, units, shares / shares.sum()
+        self.widths, self.units, self.shares = widths, units, np.array(shares) / sum(shares)
         self.batch_units, self.window, self.key = batch_units, window, key
         self.batches = -(-len(widths) // batch_units)
-        self._begins = [(np.zeros(len(self.units), np.int64), np.empty(0, np.int64))]
-        self._epoch: tuple[int, list[MicroBatch]] | None = None
+        self._begins = [(np.zeros(len(units), np.int64), _NONE)]
+        """By epoch: units drawn from each source before it, and drawn units that wait for a full micro-batch."""
+        self._epoch, self._listed = -1, list[MicroBatch]()
 
     def of(self, epoch: int, first: int, last: int) -> list[MicroBatch]:
         """Micro-batches `first` to `last` of an epoch."""
-        while self._epoch is None or self._epoch[0] != epoch:
+        while self._epoch != epoch:  # an epoch begins where the one before ended
             self._list(min(epoch, len(self._begins) - 1))
-        return self._epoch[1][first:last]
+        return self._listed[first:last]
 
     def _list(self, epoch: int) -> None:
-        """List the micro-batches of an epoch, and store the state at its end."""
         drawn, queue = self._begins[epoch]
         full: list[MicroBatch] = []
         while len(full) < self.batches:
             more, drawn = self._draw(drawn, (self.batches - len(full)) * self.batch_units)
-            found = micro_batches(np.concatenate([queue, more]), self.widths, self.batch_units)
+            listed = micro_batches(np.concatenate([queue, more]), self.widths, self.batch_units)
+            found = listed.of(0, len(listed))
             full += [b for b in found if len(b.rows) == self.batch_units]
-            queue = np.concatenate([np.empty(0, np.int64), *(b.rows for b in found if len(b.rows) < self.batch_units)])
+            queue = np.concatenate([_NONE, *(b.rows for b in found if len(b.rows) < self.batch_units)])
         left = np.concatenate([queue, *(b.rows for b in full[self.batches :])])
-        self._epoch = epoch, full[: self.batches]
+        self._epoch, self._listed = epoch, full[: self.batches]
         if len(self._begins) == epoch + 1:
             self._begins.append((drawn, left))
 
@@ -169,10 +157,6 @@ class Mixed:
         return found, drawn + np.bincount(source, minlength=len(drawn))
 
 
-Sizes = Sequence[tuple[int, int]]
-"""A schedule of batch sizes: (first step, rows of a micro-batch from there on), ascending, the first at step 0."""
-
-
 class StepPlan:
     """All steps of a run: `step(i)` for any i, in any order, from any thread.
 
@@ -181,22 +165,20 @@ class StepPlan:
     """
 
     def __init__(
-        self, widths: Int64, *, batch_rows: int, grad_accum: int, seed: Key, shuffle_buffer: int = 0,
-        rows_per_unit: int = 1, source_rows: Sequence[int] = (), shares: Sequence[float] = (), sizes: Sizes = (),
+        self, widths: Int64, *, sizes: Sizes, grad_accum: int = 1, seed: Key, shuffle_buffer: int = 0,
+        rows_per_unit: int = 1, source_rows: Sequence[int] = (), shares: Sequence[float] = (),
     ) -> None:  # fmt: skip
-        """`widths` is the bucket of each row; a step has `grad_accum` micro-batches of `batch_rows` rows, or as `sizes`
-        says.
+        """`widths` is the bucket of each row; a step has `grad_accum` micro-batches of as many rows as `sizes` says.
 
         With `shares` the rows are a mix: source i has `source_rows[i]` rows, in order, and `shares[i]` of those drawn.
         """
-        self.grad_accum, self.rows_per_unit = grad_accum, rows_per_unit
-        self.sizes = tuple(sizes) or ((0, batch_rows),)
-        piece = math.gcd(*(rows for _, rows in self.sizes)) // rows_per_unit
+        self.sizes, self.grad_accum, self.rows_per_unit = tuple(sizes), grad_accum, rows_per_unit
+        piece = math.gcd(*(rows for _, rows in sizes)) // rows_per_unit
         window, units = shuffle_buffer // rows_per_unit, widths.reshape(-1, rows_per_unit).max(1)
         self.epochs: Epochs | Mixed = Epochs(units, piece, window, seed)
         if shares:
-            self.epochs = Mixed(units, np.array(source_rows) // rows_per_unit, np.array(shares), piece, window, seed)
-        self._pieces = [(first, rows // rows_per_unit // piece) for first, rows in self.sizes]
+            self.epochs = Mixed(units, np.array(source_rows) // rows_per_unit, shares, piece, window, seed)
+        self._pieces = [(first, rows // rows_per_unit // piece) for first, rows in sizes]
         """From which step on a micro-batch has so many pieces."""
         self.steps_per_epoch = self.first_step(1)
         """Steps of the first epoch, and of every one where the batch size stays."""
@@ -237,25 +219,29 @@ class StepPlan:
 
     def step(self, step: int) -> list[MicroBatch]:
         """The micro-batches of a step."""
-        return self.steps(step, 1)[0]
+        epoch, piece, many = self._place(step)
+        with self._lock:  # one thread makes the list of an epoch
+            found = self.epochs.of(epoch, piece, min(piece + many * self.grad_accum, self.epochs.batches))
+        if many > 1:
+            found = _joined(found, self.rows_at(step) // self.rows_per_unit)
+        within = np.arange(self.rows_per_unit)
+        return [MicroBatch((m.rows[:, None] * self.rows_per_unit + within).ravel(), m.width) for m in found]
 
-    def steps(self, first: int, count: int) -> list[list[MicroBatch]]:
-        """The micro-batches of `count` steps in a row."""
-        found: list[list[MicroBatch]] = []
-        for step in range(first, first + count):
-            epoch, piece, many = self._place(step)
-            last = min(piece + many * self.grad_accum, self.epochs.batches)
-            with self._lock:  # one thread makes the list of an epoch
-                units = self.epochs.of(epoch, piece, last)
-            micros = units if many == 1 else _joined(units, self.rows_at(step) // self.rows_per_unit)
-            found.append(
-                [MicroBatch(self._rows(u.rows), u.width) for u in micros] if self.rows_per_unit > 1 else micros
-            )
-        return found
+    def share(self, step: int, rank: int, ranks: int) -> tuple[list[MicroBatch], int]:
+        """The part of a step that one rank computes, and the rows of its full micro-batches.
 
-    def _rows(self, units: Int64) -> Int64:
-        rows: Int64 = (units[:, None] * self.rows_per_unit + np.arange(self.rows_per_unit)).ravel()
-        return rows
+        Micro-batches are cut by rows into as few pieces as give every rank the same number of pieces; in a short step
+        some are empty.
+        """
+        found, rows = self.step(step), self.rows_at(step)
+        if ranks == 1:
+            return found, rows
+        pieces = ranks // math.gcd(ranks, self.grad_accum)
+        rows = -(-rows // self.rows_per_unit // pieces) * self.rows_per_unit
+        found = [MicroBatch(m.rows[i : i + rows], m.width) for m in found for i in range(0, len(m.rows), rows)]
+        found.sort(key=lambda m: -m.width)  # so that ranks take equally long
+        own, each = found[rank::ranks], -(-len(found) // ranks)
+        return own + [MicroBatch(_NONE, found[-1].width)] * (each - len(own)), rows
 
 
 def _joined(pieces: Sequence[MicroBatch], most: int) -> list[MicroBatch]:
@@ -267,36 +253,13 @@ def _joined(pieces: Sequence[MicroBatch], most: int) -> list[MicroBatch]:
     return found
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Split:
-    """How ranks share a step of `grad_accum` micro-batches of `batch_rows` rows; for rank `rank` of `ranks`.
-
-    Micro-batches are cut by rows into as few pieces as give every rank the same number of pieces.
-    """
-
-    rank: int = 0
-    ranks: int = 1
-    grad_accum: int = 1
-    batch_rows: int = 1
-    rows_per_unit: int = 1
-
-    @property
-    def pieces(self) -> int:
-        """Number of pieces of a micro-batch."""
-        return self.ranks // math.gcd(self.ranks, self.grad_accum)
-
-    @property
-    def piece_rows(self) -> int:
-        """Rows per piece."""
-        return -(-self.batch_rows // self.rows_per_unit // self.pieces) * self.rows_per_unit
-
-    def of(self, step: list[MicroBatch]) -> list[MicroBatch]:
-        """The pieces of this rank; every rank has the same number, some of them empty if the step is short."""
-        if self.ranks == 1:
-            return step
-        rows = self.piece_rows
-        found = [MicroBatch(m.rows[i : i + rows], m.width) for m in step for i in range(0, len(m.rows), rows)]
-        found.sort(key=lambda m: -m.width)  # so that ranks take equally long
-        each = -(-len(found) // self.ranks)
-        own = found[self.rank :: self.ranks]
-        return own + [MicroBatch(found[-1].rows[:0], found[-1].width)] * (each - len(own))
+def by_size(sizes: Sequence[int], most: int) -> list[list[int]]:
+    """Numbers of neighbouring items whose sizes add up to `most` at the most; an item that is larger is alone."""
+    found, room = list[list[int]](), 0
+    for i, size in enumerate(sizes):
+        if not found or size > room:
+            found.append([])
+            room = most
+        found[-1].append(i)
+        room -= size
+    return found

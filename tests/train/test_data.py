@@ -1,5 +1,4 @@
 import itertools
-import re
 import shutil
 from collections.abc import Callable
 from dataclasses import replace
@@ -11,10 +10,8 @@ import torch
 
 from datakit.errors import ConfigError, DatakitError, InputError, IntegrityError, ManifestError
 from datakit.manifest import load, save
-from train.data import packed
-from train.data.batches import DataConfig, StepStream, collate
-from train.data.order import MicroBatch
-from train.data.packed import Mixture, PackedSet
+from train.data import DataConfig, Mixture, PackedSet, StepStream, collate
+from train.stream import MicroBatch
 
 
 def epoch(manifest: Path, **config: int) -> list:
@@ -112,14 +109,6 @@ def test_a_flipped_bit_in_any_file_of_a_packed_set_is_refused(manifest: Path, tm
     assert PackedSet.open_all(copy / "manifest.json")[0].header == PackedSet.open_all(manifest)[0].header
 
 
-def test_a_check_that_takes_long_is_announced(manifest: Path, monkeypatch, capsys) -> None:
-    monkeypatch.setattr("train.data.packed.SLOW_MB", 0)
-    packed._verify.cache_clear()
-    PackedSet.open_all(manifest)[0]
-    said = capsys.readouterr().out
-    assert re.search(r"checking \d+ MB\n.*is intact", said)
-
-
 def test_labels_across_sequences_and_ids_outside_the_vocabulary_are_refused(pack: Callable) -> None:
     across = pack([[([5, 6, 7], [2]), ([8, 9], [0])]], seq_len=16)
     with pytest.raises(IntegrityError, match="packed row 0 has a label on padding or across two sequences"):
@@ -155,7 +144,7 @@ def plainly(data: PackedSet, rows: list[int], width: int) -> tuple[list, list, l
 def test_a_batch_is_what_its_rows_say_token_by_token(pack: Callable, random_rows: Callable, labelled: bool) -> None:
     data = PackedSet.open_all(pack(random_rows(12, 48), seq_len=48, labelled=labelled))[0]
     rows = [7, 2, 11, 6]
-    batch = collate(data, MicroBatch(np.array(rows), 48), 4)
+    batch = collate(Mixture([data]), MicroBatch(np.array(rows), 48), 4)
     ids, labels, positions, numbers = plainly(data, rows, 48)
     assert batch.ids_BT.tolist() == ids
     assert list(zip(batch.label_pos_L.tolist(), batch.targets_L.tolist(), strict=True)) == labels
@@ -253,14 +242,11 @@ def test_workers_change_nothing(manifest: Path, config: dict) -> None:
 
 
 @pytest.mark.parametrize("ranks", [1, 3])
-@pytest.mark.parametrize("labelled", [True, False])
-def test_steps_made_together_are_those_made_one_by_one(
-    pack: Callable, random_rows: Callable, labelled: bool, ranks: int
-) -> None:
-    """Blocks of any size, across epochs and buckets."""
-    data = Mixture.open([pack(random_rows(40, 48, seed=s), seq_len=48, labelled=labelled) for s in (1, 2)])
-    config = DataConfig(batch_rows=3, grad_accum=2, num_workers=2)
-    stream = StepStream(data, config, seed=3, rank=ranks - 1, ranks=ranks)
+def test_threads_prepare_steps_of_a_mixture(pack: Callable, random_rows: Callable, ranks: int) -> None:
+    data = Mixture.open([pack(random_rows(40, 48, seed=s), seq_len=48) for s in (1, 2)])
+    stream = StepStream(
+        data, DataConfig(batch_rows=3, grad_accum=2, num_workers=2), seed=3, rank=ranks - 1, ranks=ranks
+    )
     steps, total = iter(stream), 3 * stream.plan.steps_per_epoch
     assert [tensors(next(steps)) for _ in range(total)] == [tensors(stream.batches(s)) for s in range(total)]
 
@@ -323,12 +309,12 @@ def test_rows_without_padding_give_the_batches_of_rows_with_a_stride(
     assert [s.packed.ids_index is None for s in sets] == [True, False]
     assert all(sets[0].packed.ids_of(r).tolist() == sets[1].packed.ids_of(r).tolist() for r in range(23))
     micros = [MicroBatch(np.arange(i, min(23, i + 4)), 48) for i in range(0, 23, 4)]
-    assert equal_batches(*([collate(s, m, 4) for m in micros] for s in sets))
+    assert equal_batches(*([collate(Mixture([s]), m, 4) for m in micros] for s in sets))
 
 
 def test_files_in_memory_give_the_same_batches(manifest: Path) -> None:
     mapped, read = (Mixture.open([manifest], in_memory=memory) for memory in (False, True))
-    assert isinstance(mapped.sets[0].packed.ids, np.memmap) and not isinstance(read.sets[0].packed.ids, np.memmap)
+    assert not mapped.sets[0].packed.ids.flags.owndata and read.sets[0].packed.ids.flags.owndata
     one, other = (StepStream(data, DataConfig(), seed=1) for data in (mapped, read))
     for step in range(4):
         assert equal_batches(one.batches(step), other.batches(step))

@@ -1,0 +1,653 @@
+"""Packed rows of manifests as batches: for our loop (`StepStream`) and for a loop of your own (`PackedDataset`).
+
+A `PackedSet` is one file with rows of one length, memory-mapped. A `Mixture` is the training data of a run: the sets of
+all row lengths and of all manifests, with rows numbered from 0 across sets. `stream.StepPlan` says which rows make
+which micro-batch; `collate` makes a `Batch` of them. A row costs about 20 microseconds, in threads beside training.
+
+Shapes: B rows, T positions (the bucket of the rows), N = B*T flat positions, L labels, S sequences. A row of n tokens
+fills n positions, or T = n - 1 where its last token is only a target.
+"""
+
+import logging
+import os
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, fields, replace
+from functools import lru_cache
+from itertools import count, pairwise
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+from torch.utils.data import IterableDataset, get_worker_info
+
+import datakit.storage as storage
+from datakit.config import file_mark, option
+from datakit.errors import ConfigError, InputError, IntegrityError, ManifestError
+from datakit.manifest import check_shards, data_dir, load
+from datakit.pack.format import IGNORED, SOURCE_DTYPE, Header, Packed
+from train.attention import Segments
+from train.stream import Int64, MicroBatch, StepPlan
+
+Part = Literal["packed", "validation"]
+FORMATS = ("bin2d", "bin")
+"""Formats of packed sets that are trained on: rows with a stride, or without padding."""
+VERIFY_HELP = "check every byte of the data against its checksum before the first step, at 1 GB/s a core or more"
+_log = logging.getLogger("train")
+
+
+def place_of(given: str | Path) -> Path:
+    """Where a manifest is on this machine, from its path, its URL or those of its folder; nothing is fetched yet."""
+    path = storage.local(str(given))
+    folder = path.suffix != ".json" if storage.is_url(str(given)) else path.is_dir()
+    return path / "manifest.json" if folder else path
+
+
+def bring(manifest: Path, verify: bool = True) -> None:
+    """Fetch a pack manifest and its files from an object store, and compare every byte with the checksums.
+
+    What was checked in this process and did not change since is not checked again.
+
+    Raises:
+        ManifestError: no manifest.
+        IntegrityError: the manifest or a file was changed after it was written.
+        MissingExtraError: obstore is not installed.
+    """
+    stored = storage.url_of(manifest) is not None
+    if stored:
+        storage.pull_result(manifest)
+    found = load(manifest)
+    folder = data_dir(manifest, found)
+    for shard in found.shards if stored else ():
+        _log.info("data: %s: fetching %s, %.1f MB", manifest, shard.path, shard.bytes / 1e6)
+        storage.bring(folder / shard.path, shard.bytes, shard.sha256)
+    if verify:
+        files = [folder / shard.path for shard in found.shards]
+        _verify(manifest, tuple(tuple(file_mark(f)) if f.is_file() else () for f in files))
+
+
+@lru_cache(maxsize=64)
+def _verify(manifest: Path, marks: tuple[tuple[int, ...], ...]) -> None:
+    found, begin = load(manifest), time.monotonic()
+    folder, size = data_dir(manifest, found), sum(s.bytes for s in found.shards) / 1e6
+    if size > 5000:  # seconds
+        _log.info("data: %s: checking %.0f MB", manifest, size)
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        list(pool.map(lambda shard: check_shards(folder, [shard]), sorted(found.shards, key=lambda s: -s.bytes)))
+    rate = size / max(time.monotonic() - begin, 1e-9)
+    _log.info("data: %s (%s) is intact: %.1f MB, %.0f MB/s", manifest, found.version, size, rate)
+
+
+@dataclass(frozen=True, slots=True)
+class PackedSet:
+    """One file of packed rows, with the facts of its manifest."""
+
+    manifest: Path
+    version: str
+    packed: Packed
+    tokenizer: dict[str, Any]
+    """Tokenizer facts of the manifest: sha256, vocab_size, special ids, chat_template_sha256."""
+    tokenizer_files: tuple[Path, ...]
+
+    @classmethod
+    def open_all(
+        cls, manifest: Path, part: Part = "packed", verify: bool = True, in_memory: bool = False
+    ) -> list["PackedSet"]:
+        """Map the rows of a pack manifest, one set per row length, shortest first; empty sets are skipped.
+
+        `part` is the training data (`packed`) or the validation split, if there is one. With `in_memory` the files are
+        read whole instead of mapped.
+
+        Raises:
+            ManifestError: not a pack manifest in format bin2d or bin, or no rows or labels.
+            IntegrityError: files are missing or changed (`bring`).
+        """
+        bring(manifest, verify=False)
+        found = load(manifest)
+        packed = found.facts.get(part, {})
+        if part == "validation" and found.stage == "pack" and not packed:
+            raise ManifestError(f"{manifest}: has no validation rows; pack with, for example, --validation 0.01")
+        headers = packed.get("buckets", [packed])
+        if found.stage != "pack" or any(h.get("prefix") is None or h.get("format") not in FORMATS for h in headers):
+            raise ManifestError(
+                f"{manifest}: expected the manifest of a pack stage in format bin2d or bin, found stage "
+                f"{found.stage!r} with format {packed.get('format')!r}; run `datakit pack --format bin2d` first"
+            )
+        bring(manifest, verify)
+        folder, tokenizer = data_dir(manifest, found), dict(found.facts.get("tokenizer", {}))
+        files = tuple(folder / f for f in tokenizer.pop("files", ()))
+        # slices of np.memmap are ten times as slow as those of plain arrays over the same memory
+        kind = np.array if in_memory else np.asarray
+        opened = [_as(kind, p) for h in headers if len(p := Packed.open(folder / h["prefix"]))]
+        if not opened:
+            raise ManifestError(f"{manifest}: has no rows, so there is nothing to train on")
+        if not any(p.labels is None or len(p.labels) for p in opened):
+            raise ManifestError(f"{manifest}: no token is a label, so there is no loss; check the chat template")
+        return [cls(manifest, found.version, p, tokenizer, files)._checked() for p in opened]
+
+    @classmethod
+    def of_sequences(
+        cls, where: Path, version: str, sequences: Sequence[Sequence[int]], header: Header, tokenizer: dict[str, Any],
+        tokenizer_files: tuple[Path, ...],
+    ) -> "PackedSet":  # fmt: skip
+        """A set in memory with one unlabelled sequence per row; `where` and `version` name it, as a manifest would.
+
+        `header` is for the rows; its numbers of rows and tokens are set here.
+        """
+        counts = np.array([len(s) for s in sequences], np.int64)
+        header = replace(header, num_samples=len(counts), seq_len=max(1, int(counts.max()) - 1), labelled=False)
+        bounds = np.stack([np.zeros_like(counts), counts], 1).astype(np.int32).ravel()
+        sources = np.zeros(len(counts), SOURCE_DTYPE)
+        sources["row_key"] = sources["row"] = np.arange(len(counts))
+        sources["tokens"] = counts
+        packed = Packed(
+            replace(header, format="bin"), np.concatenate(sequences).astype(header.dtype), bounds,
+            _pairs(np.full(len(counts), 2)), None, None, sources, _pairs(counts))  # fmt: skip
+        return cls(where, version, packed, tokenizer, tokenizer_files)
+
+    def _checked(self) -> "PackedSet":
+        filled = (self.packed.segment_index[:, 1] >= 2).reshape(-1, self.header.rows_per_unit).any(1)
+        if not filled.all():  # of a pair, one side may be missing
+            row = int(filled.argmin()) * self.header.rows_per_unit
+            raise InputError(f"{self.manifest}: packed row {row} has no sequence; pack the set again")
+        return self
+
+    @property
+    def header(self) -> Header:
+        """The header of the rows."""
+        return self.packed.header
+
+    @property
+    def lengths(self) -> Int64:
+        """Real tokens of each row."""
+        return self.packed.real_tokens[:, 1]
+
+    def row(self, row: int, width: int) -> "Row":
+        """A row cut to `width` positions, after checks.
+
+        Raises:
+            IntegrityError: a token outside the vocabulary, or a label on padding, across two sequences or out of order.
+        """
+        labels: npt.NDArray[Any] | None
+        ids, bounds, labels = self.packed.ids_of(row), self.packed.segments_of(row), self.packed.labels_of(row)
+        if len(ids) and int(ids.view(f"u{ids.itemsize}").max()) >= self.header.vocab_size:
+            raise IntegrityError(
+                f"{self.manifest}: a token id of packed row {row} lies outside the vocabulary of "
+                f"{self.header.vocab_size}; the packed files are damaged: check them with `datakit verify`"
+            )
+        inside = np.ones(len(ids), np.bool_)
+        inside[bounds[1:] - 1] = False  # the last token of a sequence has no target
+        if labels is None:
+            labels = np.flatnonzero(inside)
+        elif len(labels):
+            ascend = not (labels[1:] <= labels[:-1]).any()
+            ends = (labels[0], labels[-1]) if ascend else (labels.min(), labels.max())
+            outside = ends[0] < 0 or ends[1] >= len(ids) or not inside[labels].all()
+            if outside or not ascend:
+                about = "on padding or across two sequences" if outside else "twice, or labels that are not ascending"
+                raise IntegrityError(
+                    f"{self.manifest}: packed row {row} has a label {about} (labels {labels[0]}..{labels[-1]}, "
+                    f"boundaries {bounds.tolist()}); pack the set again"
+                )
+        return Row(ids[: width + 1], bounds, labels)
+
+
+def _as(kind: Callable[[Any], Any], packed: Packed) -> Packed:
+    """The same rows, with each array made by `kind`."""
+    arrays: dict[str, Any] = {f.name: getattr(packed, f.name) for f in fields(packed)}
+    return replace(packed, **{name: kind(v) for name, v in arrays.items() if isinstance(v, np.ndarray)})
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """The tokens of a packed row."""
+
+    ids: npt.NDArray[Any]
+    bounds: npt.NDArray[np.int32]
+    """Where its sequences begin, and the end of the last one."""
+    labels: npt.NDArray[Any]
+    """Positions whose next token is a target, ascending."""
+
+
+def _pairs(counts: Int64) -> npt.NDArray[np.uint64]:
+    return np.stack([np.cumsum(counts) - counts, counts], 1).astype(np.uint64)
+
+
+class Mixture:
+    """The training data of a run: several sets, with rows numbered from 0 across sets."""
+
+    def __init__(self, sets: Sequence[PackedSet]) -> None:
+        self.sets = tuple(sets)
+        self.manifests = list(dict.fromkeys(s.manifest for s in self.sets))
+        self.manifest = self.manifests[0]
+        self.name = ", ".join(map(str, self.manifests))
+        self.version = "+".join({s.manifest: s.version for s in self.sets}.values())
+        self.header = max((s.header for s in self.sets), key=lambda h: h.seq_len)
+        """The header of the set with the longest rows."""
+        labelled = next((s for s in self.sets if s.packed.labels is not None), self.sets[0])
+        self.tokenizer, self.tokenizer_files = labelled.tokenizer, labelled.tokenizer_files
+        """Of the first labelled set, whose chat template is in use; else of the first set."""
+        self.lengths = np.concatenate([s.lengths for s in self.sets])
+        """Real tokens of each row."""
+        self.first_rows = np.cumsum([0, *(len(s.packed) for s in self.sets)])
+        """Number of the first row of each set, followed by the number of all rows."""
+        for other in self.sets[1:]:
+            _check_alike(self.sets[0], other)
+
+    @classmethod
+    def open(
+        cls, manifests: Sequence[Path], part: Part = "packed", verify: bool = True, in_memory: bool = False
+    ) -> "Mixture":
+        """Map the rows of several pack manifests.
+
+        Raises:
+            ManifestError: see `PackedSet.open_all`; or tokenizers, vocabularies or kinds of rows differ.
+            IntegrityError: a file is missing or changed.
+            ConfigError: a manifest is listed twice.
+        """
+        if len(set(manifests)) != len(manifests):
+            raise ConfigError(f"--manifest has one manifest twice: {', '.join(map(str, manifests))}")
+        return cls([s for m in manifests for s in PackedSet.open_all(m, part, verify, in_memory)])
+
+    def unlabelled(self) -> "Mixture":
+        """The same rows, with every target as label."""
+        return Mixture([replace(s, packed=replace(s.packed, labels=None, label_index=None)) for s in self.sets])
+
+    def find(self, row: int) -> tuple[PackedSet, int]:
+        """The set of a row, and the number of the row in it."""
+        i = int(np.searchsorted(self.first_rows, row, side="right")) - 1
+        return self.sets[i], row - int(self.first_rows[i])
+
+    def widths(self, bucket_sizes: tuple[int, ...]) -> Int64:
+        """The bucket of each row: the smallest one with room for its input positions.
+
+        The default buckets are the row lengths; for a single row length a quarter, a half and all of it.
+
+        Raises:
+            ConfigError: a row is longer than the largest bucket.
+        """
+        lengths = sorted({s.header.seq_len for s in self.sets})
+        if len(lengths) == 1:
+            lengths = sorted({max(1, lengths[0] // 4), max(1, lengths[0] // 2), lengths[0]})
+        sizes = np.array(bucket_sizes or lengths)
+        needed = np.maximum(self.lengths - 1, 1)
+        if needed.max() > sizes[-1]:
+            owner, row = self.find(int(needed.argmax()))
+            raise ConfigError(
+                f"bucket_sizes {tuple(map(int, sizes))}: row {row} of {owner.manifest} needs "
+                f"{int(needed.max())} positions; add a bucket of at least that size"
+            )
+        widths: Int64 = sizes[np.searchsorted(sizes, needed)].astype(np.int64)
+        return widths
+
+    def describe(self, rows: Int64) -> list[dict[str, Any]]:
+        """Packed rows and their source rows, by manifest and row length, for messages."""
+        found = []
+        for data, (first, end) in zip(self.sets, pairwise(self.first_rows), strict=True):
+            if len(own := rows[(rows >= first) & (rows < end)] - first):
+                sources = data.packed.sources
+                keys = np.sort(sources["row_key"][np.isin(sources["row"], own)]).tolist()
+                where = {"manifest": str(data.manifest), "seq_len": data.header.seq_len}
+                found.append(where | {"packed_rows": own.tolist(), "row_keys": keys})
+        return found
+
+
+def _check_alike(a: PackedSet, b: PackedSet) -> None:
+    """Refuse sets with different tokenizers, vocabularies or kinds of rows."""
+    facts = [(f"tokenizer {k}", a.tokenizer.get(k), b.tokenizer.get(k)) for k in ("sha256", "pad_id", "eos_id")]
+    facts += [(k, getattr(a.header, k), getattr(b.header, k)) for k in ("vocab_size", "rows_per_unit")]
+    if a.packed.labels is not None and b.packed.labels is not None:
+        templates = [s.tokenizer.get("chat_template_sha256") for s in (a, b)]
+        facts.append(("chat_template_sha256", templates[0], templates[1]))
+    for name, one, two in facts:
+        if one != two:
+            raise ManifestError(
+                f"{a.manifest} has {name} {one!r}, but {b.manifest} has {two!r}: they cannot be mixed; "
+                f"make both with the same tokenizer, template and kind of rows"
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """One micro-batch. Tensors are int64."""
+
+    ids_BT: Tensor
+    segments: Segments
+    label_pos_L: Tensor
+    """Flat positions into (B, T) whose next token is a target; each position at most once."""
+    targets_L: Tensor
+    """The token to predict at each; -100 for padding."""
+    labels: int
+    """Number of real targets; they come before the padding."""
+    rows: Int64
+    """The packed rows, for messages."""
+    real_tokens: int
+    """Input positions that are not padding."""
+
+    @property
+    def counted(self) -> tuple[Tensor, Tensor]:
+        """`label_pos_L` and `targets_L` without padding."""
+        return self.label_pos_L[: self.labels], self.targets_L[: self.labels]
+
+    def every_target(self) -> Tensor:
+        """The target of every position, (B*T,); -100 where it is no label."""
+        label_pos_L, targets_L = self.counted
+        return torch.full_like(self.ids_BT.flatten(), IGNORED).scatter_(0, label_pos_L, targets_L)
+
+    def to(self, device: torch.device | str) -> "Batch":
+        """The batch on another device; copies from pinned memory are asynchronous."""
+        moved = {n: getattr(self, n).to(device, non_blocking=True) for n in ("ids_BT", "label_pos_L", "targets_L")}
+        return replace(self, segments=self.segments.to(device), **moved)
+
+    def pinned(self) -> "Batch":
+        """The batch in pinned memory."""
+        tensors = {n: getattr(self, n).pin_memory() for n in ("ids_BT", "label_pos_L", "targets_L")}
+        return replace(self, segments=self.segments.pinned(), **tensors)
+
+
+LABEL_FILL = 16
+"""Label counts are padded to sixteenths of the positions: oneDNN caches half a megabyte of kernels per count."""
+FLAT_UNIT = 128
+"""A flat row is padded to a multiple of this, or of a sixteenth of the positions, so that shapes repeat."""
+
+
+def collate(
+    data: Mixture, micro: MicroBatch, batch_rows: int, label_fill: int = 0, label_sizes: Sequence[int] = (),
+    flat: bool = False,
+) -> Batch:  # fmt: skip
+    """A micro-batch of `batch_rows` rows; missing rows are padding, so a bucket has one shape.
+
+    Labels are padded to the smallest of `label_sizes` that has room for them; beyond these, `label_fill` 16 pads them
+    to the next sixteenth of the positions. With `flat`, the rows become one row without their padding (`flat_batch`).
+
+    Raises:
+        IntegrityError: see `PackedSet.row`.
+    """
+    rows, width, places = [], micro.width, batch_rows * micro.width
+    for number in micro.rows.tolist():
+        owner, own = data.find(number)
+        rows.append(owner.row(own, width))
+    if flat:
+        unit = max(FLAT_UNIT, -(-places // 16))
+        return flat_batch([r.ids for r in rows], [r.labels for r in rows], micro.rows, data.header.pad_id, unit)
+    ids = np.full((batch_rows, width + 1), data.header.pad_id, np.int64)
+    for i, row in enumerate(rows):
+        ids[i, : len(row.ids)] = row.ids
+    labels = np.concatenate([_NONE, *(row.labels + i * width for i, row in enumerate(rows))])
+    filled = _filled(labels, -(-places // label_fill) if label_fill else 0, places, label_sizes)
+    bounds = [row.bounds for row in rows] + [np.zeros(1, np.int32)] * (batch_rows - len(rows))
+    return _batch(ids, Segments.of(bounds, width), filled, len(labels), micro.rows)
+
+
+def flat_batch(
+    sequences: Sequence[npt.NDArray[Any]], labels: Sequence[npt.NDArray[Any]], rows: Int64, pad_id: int,
+    unit: int = FLAT_UNIT,
+) -> Batch:  # fmt: skip
+    """A micro-batch of one row: sequences one after another, and padding up to a multiple of `unit` positions.
+
+    `labels` are the label positions in each sequence, `rows` their numbers. Every sequence keeps its last token as an
+    input, so that the targets of the one before are its own. Sequence i is number i + 1 in `Segments`; it may be empty.
+    """
+    lengths = np.array([len(s) for s in sequences], np.int64)
+    starts, total = np.cumsum(lengths) - lengths, int(lengths.sum())
+    width = max(1, -(-total // unit)) * unit
+    ids = np.full((1, width + 1), pad_id, np.int64)
+    ids[0, :total] = np.concatenate([_NONE, *sequences])
+    places = np.concatenate([_NONE, *(own + start for own, start in zip(labels, starts, strict=True))])
+    real = np.flatnonzero(lengths)
+    segments = Segments.arranged(starts[real], lengths[real], real + 1, 1, width)
+    return _batch(ids, segments, _filled(places, -(-width // LABEL_FILL), width), len(places), rows)
+
+
+_NONE = np.empty(0, np.int64)
+
+
+def _batch(ids: Int64, segments: Segments, label_pos: Int64, labels: int, rows: Int64) -> Batch:
+    """`ids` are (B, T + 1), `label_pos` flat positions in (B, T), the first `labels` of them real."""
+    targets = ids[:, 1:].ravel()[label_pos]
+    targets[labels:] = IGNORED
+    ids_BT = torch.from_numpy(np.ascontiguousarray(ids[:, :-1]))
+    return Batch(
+        ids_BT, segments, torch.from_numpy(label_pos), torch.from_numpy(targets), labels, rows,
+        len(segments.tokens_N))  # fmt: skip
+
+
+def _filled(label_pos: Int64, unit: int, positions: int, sizes: Sequence[int] = ()) -> Int64:
+    """Labels, then unlabelled positions up to the smallest size with room, beyond these up to a multiple of `unit`.
+
+    With `unit` 0 and no sizes: the labels alone.
+    """
+    if not unit and not sizes:
+        return label_pos
+    rounded = max(1, -(-len(label_pos) // max(1, unit))) * max(1, unit)
+    size = min(next((s for s in sizes if s >= len(label_pos)), rounded), positions)
+    free = np.ones(positions, np.bool_)
+    free[label_pos] = False
+    return np.concatenate([label_pos, np.flatnonzero(free)[: size - len(label_pos)]])
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class DataConfig:
+    """Order of rows, size of steps and batches, and loading."""
+
+    batch_rows: int = option(8, "packed rows per micro-batch")
+    grad_accum: int = option(1, "micro-batches per optimizer step, shared by all ranks")
+    batch_size_schedule: tuple[str, ...] = option(
+        (), "rows of a micro-batch from a step on, as 0:4,100:8, in place of --batch-rows"
+    )
+    weights: tuple[float, ...] = option((), "share of each manifest in the training tokens; none: every row once")
+    bucket_sizes: tuple[int, ...] = option((), "row lengths to pad to; default: a quarter, a half and all of seq_len")
+    label_bucket_sizes: tuple[int, ...] = option(
+        (),
+        "pad the labels of a micro-batch to one of these numbers, so that compiled parts see few shapes",
+        result=False,
+    )
+    bin_cache: Literal["mmap", "memory"] = option(
+        "mmap", "memory: read the packed files whole at the start, for slow or remote disks", result=False
+    )
+    shuffle_buffer: int = option(65536, "rows that are shuffled together; 0 keeps the order of the file")
+    num_workers: int = option(1, "threads that prepare batches; 0: prepare in the main thread", result=False)
+    prefetch_steps: int = option(2, "steps that each worker prepares ahead", result=False)
+    verify: bool = option(True, VERIFY_HELP, result=False)
+
+    def __post_init__(self) -> None:
+        for name, least in (
+            ("batch_rows", 1), ("grad_accum", 1), ("shuffle_buffer", 0), ("num_workers", 0), ("prefetch_steps", 1)
+        ):  # fmt: skip
+            if getattr(self, name) < least:
+                raise ConfigError(f"{name} must be at least {least}, found {getattr(self, name)}")
+        for name in ("bucket_sizes", "label_bucket_sizes"):
+            sizes = getattr(self, name)
+            if list(sizes) != sorted(set(sizes)) or min(sizes, default=1) < 1:
+                raise ConfigError(f"{name} must be positive and ascending, found {sizes}")
+        if not all(0 < w < float("inf") for w in self.weights):
+            raise ConfigError(f"weights must be positive, found {self.weights}")
+        steps = [step for step, _ in self.sizes]
+        if steps != sorted(set(steps)) or min(rows for _, rows in self.sizes) < 1:
+            raise ConfigError(f"batch_size_schedule: steps must ascend, rows be at least 1: {self.batch_size_schedule}")
+
+    @property
+    def sizes(self) -> tuple[tuple[int, int], ...]:
+        """The schedule of batch sizes: (first step, rows of a micro-batch), the first at step 0.
+
+        Raises:
+            ConfigError: a part is not STEP:ROWS.
+        """
+        try:
+            given = [(int(step), int(rows)) for step, rows in (part.split(":") for part in self.batch_size_schedule)]
+        except ValueError:
+            raise ConfigError(
+                f"batch_size_schedule: expected STEP:ROWS,..., found {self.batch_size_schedule}"
+            ) from None
+        return tuple(given if given and given[0][0] == 0 else [(0, self.batch_rows), *given])
+
+    def plan(self, data: Mixture, seed: int) -> StepPlan:
+        """The steps over `data`.
+
+        Raises:
+            ConfigError: `batch_rows` splits units, or the number of weights is not the number of manifests.
+        """
+        unit = data.header.rows_per_unit
+        if odd := [rows for _, rows in self.sizes if rows % unit]:
+            raise ConfigError(
+                f"batch_rows {odd[0]} would split units of {unit} rows: {data.name} needs a multiple of {unit}"
+            )
+        if self.weights and len(self.weights) != len(data.manifests):
+            raise ConfigError(
+                f"weights: expected one per manifest, {len(data.manifests)} in all, found {len(self.weights)}: "
+                f"{','.join(map(str, self.weights))}"
+            )
+        lengths = [np.concatenate([s.lengths for s in data.sets if s.manifest == m]) for m in data.manifests]
+        return StepPlan(
+            data.widths(self.bucket_sizes), sizes=self.sizes, grad_accum=self.grad_accum,
+            seed=(*(int(v, 16) for v in data.version.split("+")), seed), shuffle_buffer=self.shuffle_buffer,
+            rows_per_unit=unit, source_rows=list(map(len, lengths)),
+            shares=[w / own.mean() for w, own in zip(self.weights, lengths, strict=False)])  # fmt: skip
+
+
+class StepStream:
+    """The micro-batches of each optimizer step, from a given step on, epoch after epoch without end.
+
+    With several ranks, each gets its share of every step. The index of the step is the whole state.
+    """
+
+    def __init__(
+        self, data: PackedSet | Mixture, config: DataConfig, seed: int, first_step: int = 0, *, rank: int = 0,
+        ranks: int = 1, pin: bool = False, label_fill: int = 0, flat: bool = False,
+    ) -> None:  # fmt: skip
+        """`label_fill` and `flat`: see `collate`. With `pin`, batches are in pinned memory.
+
+        Raises:
+            ConfigError: see `DataConfig.plan`.
+        """
+        self.data = data if isinstance(data, Mixture) else Mixture([data])
+        self.config, self.first_step, self.rank, self.ranks = config, first_step, rank, ranks
+        self.pin, self.label_fill, self.flat = pin, label_fill, flat
+        self.plan = config.plan(self.data, seed)
+
+    def epoch_of(self, step: int) -> int:
+        """The epoch (from 0) of a step (from 0)."""
+        return self.plan.epoch_of(step)
+
+    def rows_of(self, step: int) -> Int64:
+        """The packed rows of a step, of all ranks."""
+        return np.concatenate([m.rows for m in self.plan.step(step)])
+
+    def batches(self, step: int) -> list[Batch]:
+        """This rank's micro-batches of a step."""
+        micros, rows = self.plan.share(step, self.rank, self.ranks)
+        sizes = self.config.label_bucket_sizes
+        found = [collate(self.data, micro, rows, self.label_fill, sizes, self.flat) for micro in micros]
+        return [batch.pinned() for batch in found] if self.pin else found
+
+    def __iter__(self) -> Iterator[list[Batch]]:
+        """Iterate without end from `first_step`; threads prepare steps ahead, an error is raised at its own step."""
+        steps, workers = count(self.first_step), self.config.num_workers
+        if not workers:
+            yield from map(self.batches, steps)
+        pool = ThreadPoolExecutor(workers, "batches")
+        try:
+            made = deque(pool.submit(self.batches, next(steps)) for _ in range(workers * self.config.prefetch_steps))
+            while True:
+                yield made.popleft().result()
+                made.append(pool.submit(self.batches, next(steps)))
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)
+
+    def on(self, device: torch.device) -> Iterator[list[Batch]]:
+        """Iterate with batches on a device."""
+        return ([batch.to(device) for batch in step] for step in self)
+
+
+class PackedDataset(IterableDataset[dict[str, Any]]):
+    """Micro-batches of packed manifests as dictionaries, for a training loop of your own, transformers or TRL.
+
+    An iteration is one epoch; each item is a whole micro-batch, so a `DataLoader` needs `batch_size=None`. All values
+    are tensors of int64 but where it says otherwise:
+
+        input_ids, position_ids   positions restart with each sequence
+        labels                    aligned with the ids, as transformers expects: -100 where a token is no label, and on
+                                  the first token of each sequence (the model shifts them)
+        boundaries="mask": (B, T + 1) rows padded to their bucket, and `attention_mask`, bool (B, 1, T + 1, T + 1): true
+                                  where a query sees a key. Right with SDPA and eager attention, in training and in
+                                  `eval()`, and with a cache, because nothing is left to be guessed from positions
+        boundaries="flash": (1, N) rows one after another without padding, and `cu_seq_lens_q`, `cu_seq_lens_k`, int32
+                                  (S + 1,), `max_length_q`, `max_length_k`, int: what FlashAttention's varlen kernels
+                                  take. Other attentions of transformers ignore these: use "mask" with them
+
+    The order is that of our own loop with the same `config` and `seed` (`grad_accum` is the loop's own affair). With
+    several ranks each gets every `ranks`-th micro-batch; in the last round of an epoch a rank may get padding without a
+    label. DataLoader's workers share the micro-batches of a rank; their order does not change. `state_dict` and
+    `load_state_dict` go on with the next micro-batch; torchdata's `StatefulDataLoader` calls them in its workers.
+    """
+
+    def __init__(
+        self, *manifests: str | Path, config: DataConfig | None = None, split: Literal["train", "validation"] = "train",
+        boundaries: Literal["mask", "flash"] = "mask", seed: int = 0, rank: int = 0, ranks: int = 1,
+    ) -> None:  # fmt: skip
+        """`manifests` are pack manifests or their folders; `config` gives rows, buckets, shuffling and weights.
+
+        Raises:
+            ManifestError, IntegrityError, ConfigError: see `Mixture.open` and `DataConfig.plan`.
+        """
+        config = replace(config or DataConfig(), grad_accum=ranks)
+        part: Part = "packed" if split == "train" else "validation"
+        self.data = Mixture.open([place_of(m) for m in manifests], part, config.verify, config.bin_cache == "memory")
+        self.plan, self.boundaries, self.rank, self.ranks = config.plan(self.data, seed), boundaries, rank, ranks
+        self.epoch, self._next = 0, 0
+
+    def __len__(self) -> int:
+        """Micro-batches of the current epoch, the same for every rank."""
+        return self.plan.first_step(self.epoch + 1) - self.plan.first_step(self.epoch)
+
+    def set_epoch(self, epoch: int) -> None:
+        """Begin with this epoch (from 0) at the next iteration; each has its own order."""
+        self.epoch, self._next = epoch, 0
+
+    def state_dict(self) -> dict[str, int]:
+        """Where to go on: the epoch, and the next micro-batch of this rank (and worker) in it."""
+        return {"epoch": self.epoch, "next": self._next}
+
+    def load_state_dict(self, state: dict[str, int]) -> None:
+        """Go on where `state_dict` was called."""
+        self.epoch, self._next = state["epoch"], state["next"]
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        worker, first, begin = get_worker_info(), self.plan.first_step(self.epoch), self._next
+        for i in range(begin, len(self)):
+            if worker is None or i % worker.num_workers == worker.id:
+                micros, rows = self.plan.share(first + i, self.rank, self.ranks)
+                self._next = i + 1
+                yield self._item(micros[0], rows)
+        self._next = 0
+
+    def _item(self, micro: MicroBatch, batch_rows: int) -> dict[str, Any]:
+        rows = [owner.row(own, micro.width) for owner, own in map(self.data.find, micro.rows.tolist())]
+        if self.boundaries == "flash":
+            lengths = np.array([len(r.ids) for r in rows], np.int64)
+            shape, starts = (1, max(1, int(lengths.sum()))), (np.cumsum(lengths) - lengths).tolist()
+        else:
+            shape = batch_rows, micro.width + 1
+            starts = [i * shape[1] for i in range(len(rows))]
+        ids, labels = np.full(shape, self.data.header.pad_id, np.int64), np.full(shape, IGNORED, np.int64)
+        for row, start in zip(rows, starts, strict=True):
+            ids.ravel()[start : start + len(row.ids)] = row.ids
+            labels.ravel()[start + 1 + row.labels] = row.ids[row.labels + 1]
+        bounds = [row.bounds.astype(np.int64) + start for row, start in zip(rows, starts, strict=True)]
+        begins, ends = (np.concatenate([_NONE, *(b[part] for b in bounds)]) for part in (np.s_[:-1], np.s_[1:]))
+        if not len(begins):  # no row in the last round: padding, as one sequence
+            begins, ends = np.array([0]), np.array([ids.size])
+        segments = Segments.arranged(begins, ends - begins, np.arange(1, len(begins) + 1), *shape)
+        item = {"input_ids": torch.from_numpy(ids), "labels": torch.from_numpy(labels)}
+        item["position_ids"] = segments.positions_BT
+        if self.boundaries == "mask":
+            return item | {"attention_mask": segments.mask()}
+        cuts = torch.from_numpy(np.append(begins, ids.size).astype(np.int32))
+        longest = int((ends - begins).max(initial=1))
+        return item | {
+            "cu_seq_lens_q": cuts, "cu_seq_lens_k": cuts, "max_length_q": longest, "max_length_k": longest}  # fmt: skip

@@ -1,1 +1,0 @@
-"""Packed rows: how they are read, ordered and made into batches."""
