@@ -574,8 +574,10 @@ class PackedDataset(IterableDataset[dict[str, Any]]):
         labels                    aligned with the ids, as transformers expects: -100 where a token is no label, and on
                                   the first token of each sequence (the model shifts them)
         boundaries="mask": (B, T + 1) rows padded to their bucket, and `attention_mask`, bool (B, 1, T + 1, T + 1): true
-                                  where a query sees a key. Right with SDPA and eager attention, in training and in
+                                  where a query sees a key. Right with transformers' SDPA attention, in training and in
                                   `eval()`, and with a cache, because nothing is left to be guessed from positions
+        boundaries="additive": the same with 0 and the smallest float32, for `attn_implementation="eager"`, which would
+                                  add a bool mask to the scores as 0 and 1, without a word
         boundaries="flash": (1, N) rows one after another without padding, and `cu_seq_lens_q`, `cu_seq_lens_k`, int32
                                   (S + 1,), `max_length_q`, `max_length_k`, int: what FlashAttention's varlen kernels
                                   take. Other attentions of transformers ignore these: use "mask" with them
@@ -588,7 +590,7 @@ class PackedDataset(IterableDataset[dict[str, Any]]):
 
     def __init__(
         self, *manifests: str | Path, config: DataConfig | None = None, split: Literal["train", "validation"] = "train",
-        boundaries: Literal["mask", "flash"] = "mask", seed: int = 0, rank: int = 0, ranks: int = 1,
+        boundaries: Literal["mask", "additive", "flash"] = "mask", seed: int = 0, rank: int = 0, ranks: int = 1,
     ) -> None:  # fmt: skip
         """`manifests` are pack manifests or their folders; `config` gives rows, buckets, shuffling and weights.
 
@@ -599,7 +601,7 @@ class PackedDataset(IterableDataset[dict[str, Any]]):
         part: Part = "packed" if split == "train" else "validation"
         self.data = Mixture.open([place_of(m) for m in manifests], part, config.verify, config.bin_cache == "memory")
         self.plan, self.boundaries, self.rank, self.ranks = config.plan(self.data, seed), boundaries, rank, ranks
-        self.epoch, self._next = 0, 0
+        self.epoch, self._begin, self._next = 0, 0, 0
 
     def __len__(self) -> int:
         """Micro-batches of the current epoch, the same for every rank."""
@@ -607,24 +609,24 @@ class PackedDataset(IterableDataset[dict[str, Any]]):
 
     def set_epoch(self, epoch: int) -> None:
         """Begin with this epoch (from 0) at the next iteration; each has its own order."""
-        self.epoch, self._next = epoch, 0
+        self.epoch, self._begin, self._next = epoch, 0, 0
 
     def state_dict(self) -> dict[str, int]:
         """Where to go on: the epoch, and the next micro-batch of this rank (and worker) in it."""
         return {"epoch": self.epoch, "next": self._next}
 
     def load_state_dict(self, state: dict[str, int]) -> None:
-        """Go on where `state_dict` was called."""
-        self.epoch, self._next = state["epoch"], state["next"]
+        """Let the next iteration go on where `state_dict` was called; the one after it is a whole epoch again."""
+        self.epoch, self._begin, self._next = state["epoch"], state["next"], state["next"]
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
-        worker, first, begin = get_worker_info(), self.plan.first_step(self.epoch), self._next
+        worker, first = get_worker_info(), self.plan.first_step(self.epoch)
+        begin, self._begin = self._begin, 0
         for i in range(begin, len(self)):
             if worker is None or i % worker.num_workers == worker.id:
                 micros, rows = self.plan.share(first + i, self.rank, self.ranks)
                 self._next = i + 1
                 yield self._item(micros[0], rows)
-        self._next = 0
 
     def _item(self, micro: MicroBatch, batch_rows: int) -> dict[str, Any]:
         rows = [owner.row(own, micro.width) for owner, own in map(self.data.find, micro.rows.tolist())]
@@ -645,8 +647,10 @@ class PackedDataset(IterableDataset[dict[str, Any]]):
         segments = Segments.arranged(begins, ends - begins, np.arange(1, len(begins) + 1), *shape)
         item = {"input_ids": torch.from_numpy(ids), "labels": torch.from_numpy(labels)}
         item["position_ids"] = segments.positions_BT
-        if self.boundaries == "mask":
-            return item | {"attention_mask": segments.mask()}
+        if self.boundaries != "flash":
+            mask = segments.mask()
+            hidden = torch.finfo(torch.float32).min
+            return item | {"attention_mask": mask if self.boundaries == "mask" else torch.where(mask, 0.0, hidden)}
         cuts = torch.from_numpy(np.append(begins, ids.size).astype(np.int32))
         longest = int((ends - begins).max(initial=1))
         return item | {

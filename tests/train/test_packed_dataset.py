@@ -1,0 +1,204 @@
+"""Our packed rows in loops of others: the losses of each batch are ours."""
+
+import itertools
+import re
+import shutil
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+import transformers
+from torch.utils.data import DataLoader
+
+from train import hf
+from train.attention import masked_attention
+from train.data import DataConfig, PackedDataset, PackedSet, StepStream
+from train.evaluator import evaluate, total
+from train.loss import chunked_loss
+from train.model import PRESETS, CausalLM
+
+
+@pytest.fixture(scope="module")
+def models(tmp_path_factory: pytest.TempPathFactory) -> tuple[CausalLM, Path]:
+    made = CausalLM(replace(PRESETS["tiny"], vocab_size=300, num_layers=2))
+    made.init_weights(torch.Generator().manual_seed(0))
+    folder = tmp_path_factory.mktemp("model")
+    hf.write_model(folder, made, (), {"eos_token_id": 2, "pad_token_id": 0, "bos_token_id": None})
+    return made, folder
+
+
+def first(items: list[Any]) -> Any:
+    """The collator of a loader whose items are whole micro-batches."""
+    return items[0]
+
+
+def our_losses(model: CausalLM, manifest: Path, config: DataConfig, count: int) -> list[float]:
+    """Loss a label of the first micro-batches of our own loop."""
+    found = []
+    for (batch,) in itertools.islice(StepStream(PackedDataset(manifest).data, config, seed=0), count):
+        with torch.no_grad():
+            hidden = model.hidden_at(
+                batch.ids_BT, batch.segments.positions_BT, masked_attention(batch.segments), batch.label_pos_L
+            )
+            loss_sum, labels = chunked_loss(hidden, model.lm_head, batch.targets_L, 64)
+        found.append(float(loss_sum) / labels)
+    return found
+
+
+def test_an_item_says_what_its_rows_say(pack: Callable, random_rows: Callable) -> None:
+    rows = random_rows(9, 48)
+    for boundaries in ("mask", "flash"):
+        dataset = PackedDataset(
+            pack(rows, seq_len=48), config=DataConfig(batch_rows=4, shuffle_buffer=0, bucket_sizes=(48,)),
+            boundaries=boundaries,
+        )  # fmt: skip
+        for number, item in enumerate(dataset):
+            own = [piece for row in rows[4 * number : 4 * number + 4] for piece in row]
+            ids, labels, positions = (item[n].flatten() for n in ("input_ids", "labels", "position_ids"))
+            if boundaries == "flash":
+                lengths = [len(piece) for piece, _ in own]
+                assert item["cu_seq_lens_q"].tolist() == np.cumsum([0, *lengths]).tolist()
+                assert item["cu_seq_lens_k"] is item["cu_seq_lens_q"] and item["max_length_q"] == max(lengths)
+                assert item["cu_seq_lens_q"].dtype == torch.int32 and len(ids) == sum(lengths)
+                same = torch.repeat_interleave(torch.arange(len(own)), torch.tensor(lengths))
+            else:
+                real = item["attention_mask"].diagonal(dim1=-2, dim2=-1).flatten()
+                assert real.all(), "softmax needs a key for each query, padding too"
+                same = None
+            at = 0
+            for i, row in enumerate(rows[4 * number : 4 * number + 4]):
+                at = i * 49 if boundaries == "mask" else at
+                for piece, learnt in row:
+                    here = slice(at, at + len(piece))
+                    assert ids[here].tolist() == piece and positions[here].tolist() == list(range(len(piece)))
+                    targets = [piece[p] if p - 1 in learnt else -100 for p in range(len(piece))]
+                    assert labels[here].tolist() == targets
+                    if same is None:
+                        seen = item["attention_mask"][i, 0, at - i * 49 : at - i * 49 + len(piece)]
+                        expected = torch.zeros_like(seen)
+                        square = torch.ones(len(piece), len(piece), dtype=torch.bool).tril()
+                        expected[:, at - i * 49 : at - i * 49 + len(piece)] = square
+                        assert torch.equal(seen, expected)
+                    at += len(piece)
+            assert int((labels != -100).sum()) == sum(len(learnt) for _, learnt in own)
+
+
+@pytest.mark.parametrize(("attention", "boundaries"), [("sdpa", "mask"), ("sdpa", "additive"), ("eager", "additive")])
+def test_a_plain_loop_with_a_model_of_transformers_has_our_losses(
+    models: tuple[CausalLM, Path], manifest: Path, attention: str, boundaries: Any
+) -> None:
+    ours, folder = models
+    theirs = transformers.AutoModelForCausalLM.from_pretrained(folder, attn_implementation=attention)
+    config = DataConfig(batch_rows=4)
+    expected = our_losses(ours, manifest, config, 6)
+    loader = DataLoader(PackedDataset(manifest, config=config, boundaries=boundaries), batch_size=None)
+    for mode in (theirs.train, theirs.eval):  # in eval a cache is made by default
+        mode()
+        with torch.no_grad():
+            found = [float(theirs(**item).loss) for item in itertools.islice(loader, 6)]
+        assert found == pytest.approx(expected, abs=1e-4)
+
+
+def test_trainer_of_transformers_has_our_losses(models: tuple[CausalLM, Path], manifest: Path, tmp_path: Path) -> None:
+    pytest.importorskip("accelerate")
+    ours, folder = models
+    theirs = transformers.AutoModelForCausalLM.from_pretrained(folder)
+    config = DataConfig(batch_rows=4)
+    arguments = transformers.TrainingArguments(
+        output_dir=str(tmp_path), max_steps=5, learning_rate=0.0, logging_steps=1, report_to=[], use_cpu=True,
+        save_strategy="no", remove_unused_columns=False, per_device_train_batch_size=1, per_device_eval_batch_size=1,
+        disable_tqdm=True, weight_decay=0.0,
+    )  # fmt: skip
+    dataset = PackedDataset(manifest, config=config)
+    trainer = transformers.Trainer(theirs, arguments, first, dataset, dataset)
+    trainer.train()
+    logged = [line["loss"] for line in trainer.state.log_history if "loss" in line]
+    assert logged == pytest.approx(our_losses(ours, manifest, config, 5), abs=1e-4)
+    every = our_losses(ours, manifest, config, len(dataset))
+    assert trainer.evaluate()["eval_loss"] == pytest.approx(np.mean(every), abs=1e-4)  # a mean of means
+
+
+def test_trainer_of_trl_has_our_losses(models: tuple[CausalLM, Path], manifest: Path, tmp_path: Path) -> None:
+    pytest.importorskip("accelerate")
+    trl, datasets = pytest.importorskip("trl"), pytest.importorskip("datasets")
+    ours, folder = models
+    theirs = transformers.AutoModelForCausalLM.from_pretrained(folder)
+    config = DataConfig(batch_rows=4)
+    arguments = trl.SFTConfig(
+        output_dir=str(tmp_path), max_steps=4, learning_rate=0.0, logging_steps=1, report_to=[], use_cpu=True,
+        bf16=False, save_strategy="no", remove_unused_columns=False, per_device_train_batch_size=1, disable_tqdm=True,
+        dataset_kwargs={"skip_prepare_dataset": True},
+    )  # fmt: skip
+    rows = datasets.IterableDataset.from_generator(PackedDataset(manifest, config=config).__iter__)
+    tokenizer = transformers.PreTrainedTokenizerFast(
+        tokenizer_file=str(manifest.parent / "kept" / "tokenizer" / "tokenizer.json"), eos_token="<|im_end|>",
+        pad_token="<|endoftext|>",
+    )  # fmt: skip
+    trainer = trl.SFTTrainer(theirs, arguments, first, rows, processing_class=tokenizer)
+    trainer.train()
+    logged = [line["loss"] for line in trainer.state.log_history if "loss" in line]
+    assert logged == pytest.approx(our_losses(ours, manifest, config, 4), abs=1e-4)
+
+
+def ids_of(items: Any) -> list[list]:
+    return [item["input_ids"].tolist() for item in items]
+
+
+def test_epochs_ranks_workers_and_states(manifest: Path) -> None:
+    config = DataConfig(batch_rows=4)
+    dataset = PackedDataset(manifest, config=config)
+    whole = ids_of(dataset)
+    assert len(whole) == len(dataset) and ids_of(dataset) == whole, "an iteration is one epoch"
+    assert ids_of(DataLoader(dataset, batch_size=None, num_workers=2)) == whole
+    walked = iter(dataset)
+    begun = [next(walked)["input_ids"].tolist() for _ in range(3)]
+    other = PackedDataset(manifest, config=config)
+    other.load_state_dict(dataset.state_dict())
+    assert begun + ids_of(other) == whole
+    shares = [ids_of(PackedDataset(manifest, config=config, rank=rank, ranks=3)) for rank in range(3)]
+    assert len({len(share) for share in shares}) == 1, "no rank waits for another"
+    seen = [row for share in shares for item in share for row in item if set(row) != {0}]
+    assert sorted(seen) == sorted(row for item in whole for row in item if set(row) != {0})
+    other.set_epoch(1)
+    second = ids_of(other)
+    assert second != whole
+    assert sorted(r for i in second for r in i if set(r) != {0}) == sorted(r for i in whole for r in i if set(r) != {0})
+
+
+def test_a_mix_and_the_validation_split_are_read_too(pack: Callable, random_rows: Callable) -> None:
+    one = pack(random_rows(8, 32), seq_len=32, validation=random_rows(3, 32, seed=4))
+    two = pack(random_rows(8, 32, seed=7), seq_len=32)
+    mixed = PackedDataset(one, two, config=DataConfig(batch_rows=2, weights=(1.0, 1.0)))
+    assert len(list(mixed)) == len(mixed) == 8
+    assert sum(len(item["input_ids"]) for item in PackedDataset(one, split="validation")) >= 3
+
+
+DOCS = Path(__file__).parents[2] / "docs" / "training.md"
+EXAMPLES = [block for block in re.findall(r"```python\n(.*?)```", DOCS.read_text(), re.S) if "PackedDataset" in block]
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=["loop", "transformers", "trl"])
+def test_the_examples_of_the_docs_run(
+    example: str, models: tuple[CausalLM, Path], pack: Callable, random_rows: Callable, tokenizer_folder: Path,
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    pytest.importorskip("accelerate")
+    folder = shutil.copytree(models[1], tmp_path / "model")
+    shutil.copytree(tokenizer_folder, folder, dirs_exist_ok=True)
+    manifest = pack(random_rows(30, 48), seq_len=48, validation=random_rows(5, 48, seed=4))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("ACCELERATE_USE_CPU", "1")
+    names: dict[str, Any] = {}
+    exec(example.replace("manifests/mydata/pack.json", str(manifest)).replace("MODEL", str(folder)), names)
+    if "trainer" in names:
+        assert names["trainer"].state.global_step == 5
+        return
+    sets = PackedSet.open_all(manifest, "validation")
+    with torch.no_grad():
+        names["model"].save_pretrained(tmp_path / "trained")
+        score = total(evaluate(hf.read_model(tmp_path / "trained"), sets, DataConfig(), "fp32"))
+    assert f"loss per label {score.loss:.4f}" in capsys.readouterr().out
