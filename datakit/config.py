@@ -274,6 +274,13 @@ def shares(config: Any, *names: str) -> None:
             raise ConfigError(f"{name} is a share and lies in [0, 1], found {getattr(config, name)}")
 
 
+def at_least(config: Any, lowest: float, *names: str) -> None:
+    """Raise ConfigError where a value of a config is below the lowest one; for `__post_init__`."""
+    for name in names:
+        if getattr(config, name) < lowest:
+            raise ConfigError(f"{name} = {getattr(config, name)}: expected {lowest} or more")
+
+
 def canonical(value: Any) -> bytes:
     """Canonical JSON: sorted keys, no spaces, UTF-8; equal values give equal bytes.
 

@@ -459,8 +459,7 @@ def split(batch: pa.RecordBatch, decision: Decision, stage: str) -> tuple[pa.Rec
     """
     assert len(decision.reasons) == batch.num_rows, f"{stage}: {len(decision.reasons)} decisions, {batch.num_rows} rows"
     reasons = decision.reasons.cast(pa.string())
-    for name, column in decision.columns.items():
-        batch = with_column(batch, name, column)
+    batch = with_columns(batch, decision.columns)
     everything_stays = reasons.null_count == len(reasons)
     kept = batch if everything_stays else batch.filter(pc.is_null(reasons))
     dropped = batch.slice(0, 0) if everything_stays else batch
@@ -469,17 +468,20 @@ def split(batch: pa.RecordBatch, decision: Decision, stage: str) -> tuple[pa.Rec
         "reason": reasons,
         "detail": pa.nulls(batch.num_rows, pa.string()) if decision.detail is None else decision.detail,
     }
-    for name, column in (extra | decision.drop_columns).items():
-        dropped = with_column(dropped, name, column.slice(0, dropped.num_rows))
+    added = {name: column.slice(0, dropped.num_rows) for name, column in (extra | decision.drop_columns).items()}
+    dropped = with_columns(dropped, added)
     if not everything_stays:
         dropped = dropped.filter(pc.is_valid(reasons))
     assert kept.num_rows + dropped.num_rows == batch.num_rows
     return kept, dropped
 
 
-def with_column(batch: pa.RecordBatch, name: str, column: pa.Array) -> pa.RecordBatch:
-    """The batch with a column added, or replaced where it already has one of that name, under the same field."""
-    index = batch.schema.get_field_index(name)
-    if index < 0:
-        return batch.append_column(pa.field(name, column.type), column)
-    return batch.set_column(index, batch.schema.field(index).with_type(column.type), column)
+def with_columns(batch: pa.RecordBatch, columns: Mapping[str, pa.Array]) -> pa.RecordBatch:
+    """The batch with columns added, or replaced where it already has one of that name, under the same field."""
+    for name, column in columns.items():
+        index = batch.schema.get_field_index(name)
+        if index < 0:
+            batch = batch.append_column(pa.field(name, column.type), column)
+        else:
+            batch = batch.set_column(index, batch.schema.field(index).with_type(column.type), column)
+    return batch

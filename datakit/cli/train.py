@@ -1,6 +1,5 @@
 """Commands that train models for stages: `datakit classifier train`, `tokenizer train` and `perplexity train`."""
 
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -100,8 +99,7 @@ def curve(manifest: Path, plot: Path | None, as_json: bool) -> None:
     if made.stage != TrainClassifier.name:
         raise UsageError(f"{manifest}: expected the manifest of a classifier, found that of the stage {made.stage}")
     measured = Measured.of(made.facts["classifier"])
-    points = [asdict(p) | {"kept": p.kept, "precision": p.precision, "recall": p.recall, "f1": p.f1}
-              for p in measured.points]  # fmt: skip
+    points = list(measured.points)
     if not points:
         raise UsageError(f"{manifest}: no rows of both sides were held out; train with --dev 0.1 and rows of both")
     if plot is not None:

@@ -13,7 +13,7 @@ punctuation goes with the unit that it follows. Each piece is kept with the byte
 
 import unicodedata
 from functools import lru_cache
-from typing import Any, Final, Literal, NamedTuple
+from typing import Final, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 
 from datakit.data import string_array, string_buffers
 from datakit.text.ids import open_tokenizer
-from datakit.text.words import BREAKS, TERMINALS, character_table, compose, digest, hash_words, normalize
+from datakit.text.words import BREAKS, TERMINALS, character_table, compose, hash_words, with_hashes
 
 Unit = Literal["line", "paragraph", "sentence", "token"]
 
@@ -166,10 +166,8 @@ def edit(
     whole = runs.ends > runs.firsts  # a run of ids may hold no word
     runs = Runs(*(array[whole] for array in runs))
     cut = cut_runs(texts, units, runs)
-    columns: dict[str, Any] = {"text": pc.replace_with_mask(batch.column("text"), edited, cut.texts)}
-    if "content_hash" in batch.schema.names:
-        made = digest(normalize(cut.texts))
-        columns["content_hash"] = pc.replace_with_mask(batch.column("content_hash"), edited, made)
+    text = pc.replace_with_mask(batch.column("text"), edited, cut.texts)
+    columns = with_hashes(batch, {"text": text}, edited)
     before = batch.select(["row_key", "id"]).filter(edited).take(pa.array(runs.rows))
     survivors = {
         name: changed.column(column).flatten().filter(pa.array(whole))

@@ -13,13 +13,12 @@ manifest has it, and the classify stage takes its threshold from there. A score 
 
 import difflib
 import functools
-import itertools
 import json
 import os
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, astuple, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, Self, TextIO
 
@@ -30,11 +29,12 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 import datakit.storage as storage
-from datakit.config import file_mark, option, sha256_file, shares
+from datakit.config import at_least, file_mark, option, sha256_file, shares
 from datakit.data import view
 from datakit.errors import ConfigError, InputError, ModelError, UsageError
 from datakit.filter import ranking
 from datakit.manifest import Count, is_manifest, load
+from datakit.read.streams import read_whole
 from datakit.stage import Decision, Made, Parent, RawFile, Stage
 
 if TYPE_CHECKING:
@@ -75,17 +75,10 @@ class ClassifyConfig:
     )
 
     def __post_init__(self) -> None:
-        shares(self, "max_loss")
-        if self.min_score is not None and not 0 <= self.min_score <= 1:
-            raise ConfigError(f"min_score = {self.min_score}: expected a score from 0 to 1")
-        if not 0 <= self.min_precision <= 1:
-            raise ConfigError(f"min_precision = {self.min_precision}: expected a share from 0 to 1")
+        shares(self, "max_loss", "min_precision", "top", *(["min_score"] if self.min_score is not None else []))
+        at_least(self, 0, "sample_bytes")
         if self.min_precision and self.min_score is not None:
             raise ConfigError("min_score and min_precision both set a threshold: give one of them")
-        if not 0 <= self.top <= 1:
-            raise ConfigError(f"top = {self.top}: expected a share from 0 to 1, as 0.1 for the best tenth")
-        if self.sample_bytes < 0:
-            raise ConfigError(f"sample_bytes = {self.sample_bytes}: expected 0 (no limit) or more")
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,11 +165,14 @@ class Classify(Stage):
     def _scores(self, batch: pa.RecordBatch) -> NDArray[np.float64]:
         """float64[N]: the score of each row."""
         texts = view(batch, self.config.on, self.config.include_system)
-        return _rounded(self._model().probability(texts, self.config.label, self.config.sample_bytes))
+        return rounded(self._model().probability(texts, self.config.label, self.config.sample_bytes))
 
     def _measured(self) -> "Measured":
-        """What the model's manifest says about the label."""
-        return _measured(self.config.model) if self.config.label == POSITIVE else Measured()
+        """What the model's manifest says about the label; nothing for a model's file."""
+        path = storage.here(self.config.model)
+        path = path / "manifest.json" if path.is_dir() else path
+        known = self.config.label == POSITIVE and path.suffix == ".json" and path.is_file()
+        return _measured_in(path, *file_mark(path)) if known else Measured()
 
     def _path(self) -> Path:
         if not self.config.model:
@@ -215,14 +211,14 @@ class ClassifyTop(Classify):
     def reduce(self, sketches: Sequence[Path], out: Path, *, workers: int) -> dict[str, Any]:
         """Write to `out` all scores, and the score and the key of the last row that stays."""
         rows = ranking.read_sketches(sketches)
-        scores, keys = rows["score"].to_numpy(), rows["row_key"].to_numpy()
-        stays = int(np.ceil(round(self.config.top * len(scores), 6)))
-        last = np.lexsort((keys, -scores))[max(stays - 1, 0) : stays]
-        cut = {"score": scores[last].tolist(), "key": keys[last].tolist()}
+        scores, keys, cut, facts = rows["score"].to_numpy(), rows["row_key"].to_numpy(), dict[str, Any](), {}
+        if len(keys):
+            stays = max(1, int(np.ceil(round(self.config.top * len(keys), 6))))
+            last = np.lexsort((keys, -scores))[stays - 1]
+            cut = {"score": float(scores[last]), "key": int(keys[last])}
+            facts = {"classifier": {"top": self.config.top, "rows": stays, "last_score": cut["score"]}}
         ranking.save(out, keys, scores, cut)
-        if not stays:
-            return {}
-        return {"classifier": {"top": self.config.top, "rows": stays, "last_score": cut["score"][0]}}
+        return facts
 
     def bind(self, out: Path) -> Self:
         """The stage that decides by the cut in `out`."""
@@ -230,27 +226,24 @@ class ClassifyTop(Classify):
 
     def decide(self, batch: pa.RecordBatch) -> Decision:
         """Compare the sketched scores with the threshold and the cut."""
-        assert self.cut is not None, "decide needs what reduce wrote: call bind first"
-        last = "".join(f"; the last of them has {score:g}" for score in ranking.saved_cut(self.cut)["score"])
-        limit = f", not among the best {self.config.top:.3g} of all rows{last}"
-        return self._decide(*self._found(batch.column("row_key").to_numpy()), limit)
+        decided, last = self.decided_about(batch.column("row_key").to_numpy()), self._last()[0]
+        scores, below_cut = (column.to_numpy(zero_copy_only=False) for column in decided.columns)
+        best = f"not among the best {self.config.top:.3g} of all rows; the last of them has {last:g}"
+        return self._decide(scores, below_cut, f", {best}")
 
     def decided_about(self, row_keys: NDArray[np.uint64]) -> pa.RecordBatch:
         """The scores of the rows, and which are below the cut."""
-        scores, below_cut = self._found(row_keys)
+        scores, (last, key) = ranking.saved_scores(self.cut, row_keys), self._last()
+        below_cut = (scores < last) | ((scores == last) & (row_keys > np.uint64(key)))
         return pa.record_batch({"score": scores, "below_cut": below_cut})
 
-    def _found(self, keys: NDArray[np.uint64]) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-        """(scores, whether a row is below the cut) of the rows with these keys."""
-        assert self.cut is not None, "decide needs what reduce wrote: call bind first"
-        cut, scores = ranking.saved_cut(self.cut), ranking.saved_scores(self.cut, keys)
-        below_cut = np.ones(len(scores), np.bool_)
-        for last_score, last_key in zip(cut["score"], cut["key"], strict=True):  # one pair, or none without rows
-            below_cut = (scores < last_score) | ((scores == last_score) & (keys > np.uint64(last_key)))
-        return scores, below_cut
+    def _last(self) -> tuple[float, int]:
+        """The score and the key of the last row that stays."""
+        cut = ranking.saved_cut(self.cut)
+        return cut.get("score", 0.0), cut.get("key", 0)  # without rows there is none, and nobody asks
 
 
-def _rounded(probabilities: NDArray[np.float32]) -> NDArray[np.float64]:
+def rounded(probabilities: NDArray[np.float32]) -> NDArray[np.float64]:
     """Probabilities of fastText, which may exceed 1 by 1e-5, as scores: at most 1, and rounded to 1e-3 like everything
     that decides."""
     return np.asarray(np.minimum(probabilities.astype(np.float64), 1.0).round(3))
@@ -258,45 +251,28 @@ def _rounded(probabilities: NDArray[np.float32]) -> NDArray[np.float64]:
 
 # What each threshold keeps of rows that the model has not seen, and how well.
 
+Point = dict[str, Any]
+"""A threshold with what it keeps of the held-out rows: see `point`."""
 
-@dataclass(frozen=True, slots=True)
-class Point:
-    """What a threshold keeps of the held-out rows: those that score at least `min_score`."""
 
-    min_score: float
-    true_positive: int
-    """Wanted rows that stay."""
-    false_positive: int
-    false_negative: int
-    true_negative: int
+def point(min_score: float, true_positive: int, false_positive: int, false_negative: int, true_negative: int) -> Point:
+    """What stays of rows that score at least `min_score` (positive: wanted; true: rightly judged), and ratios.
 
-    @property
-    def precision(self) -> float | None:
-        """The share of wanted rows among those that stay; None where none stays."""
-        kept = self.true_positive + self.false_positive
-        return self.true_positive / kept if kept else None
-
-    @property
-    def recall(self) -> float | None:
-        """The share of the wanted rows that stay; None where there are none."""
-        wanted = self.true_positive + self.false_negative
-        return self.true_positive / wanted if wanted else None
-
-    @property
-    def f1(self) -> float:
-        """The harmonic mean of precision and recall; 0 where no wanted row stays."""
-        return 2 * self.true_positive / max(2 * self.true_positive + self.false_positive + self.false_negative, 1)
-
-    @property
-    def kept(self) -> float:
-        """The share of all rows that stay."""
-        kept, gone = self.true_positive + self.false_positive, self.false_negative + self.true_negative
-        return kept / max(kept + gone, 1)
-
-    def facts(self) -> dict[str, Any]:
-        """Counts and ratios as JSON; ratios are rounded to 1e-3, and null where there is nothing to divide by."""
-        ratios = {"precision": self.precision, "recall": self.recall, "f1": self.f1, "kept": self.kept}
-        return asdict(self) | {name: None if value is None else round(value, 3) for name, value in ratios.items()}
+    `precision`: the share of wanted rows among those that stay, `recall`: the share of the wanted rows that stay; None
+    where there is nothing to divide by. `f1`: their harmonic mean; `kept`: the share of all rows that stay.
+    """
+    kept, wanted = true_positive + false_positive, true_positive + false_negative
+    return {
+        "min_score": min_score,
+        "true_positive": true_positive,
+        "false_positive": false_positive,
+        "false_negative": false_negative,
+        "true_negative": true_negative,
+        "precision": true_positive / kept if kept else None,
+        "recall": true_positive / wanted if wanted else None,
+        "f1": 2 * true_positive / max(kept + wanted, 1),
+        "kept": kept / max(kept + false_negative + true_negative, 1),
+    }
 
 
 def auc(scores: NDArray[Any], positive: NDArray[np.bool_]) -> float | None:
@@ -314,18 +290,17 @@ def auc(scores: NDArray[Any], positive: NDArray[np.bool_]) -> float | None:
 
 def curve(scores: NDArray[np.float64], positive: NDArray[np.bool_]) -> list[Point]:
     """A point for each threshold from 0 to 1 in steps of 0.01."""
-    found = []
+    found, wanted, rows = [], int(positive.sum()), len(scores)
     for least in (n / 100 for n in range(101)):
-        stays = scores >= least
-        counts = ((stays & positive), (stays & ~positive), (~stays & positive), (~stays & ~positive))
-        found.append(Point(least, *(int(rows.sum()) for rows in counts)))
+        kept, right = int((scores >= least).sum()), int((positive & (scores >= least)).sum())
+        found.append(point(least, right, kept - right, wanted - right, rows - wanted - kept + right))
     return found
 
 
 def best_f1(points: Sequence[Point]) -> Point:
     """The threshold with the highest F1; of equal ones the one in the middle, farthest from where rows change sides."""
-    most = max(point.f1 for point in points)
-    equal = [point for point in points if point.f1 == most]
+    most = max(p["f1"] for p in points)
+    equal = [p for p in points if p["f1"] == most]
     return equal[len(equal) // 2]
 
 
@@ -341,8 +316,7 @@ class Measured:
     def of(cls, facts: Mapping[str, Any]) -> "Measured":
         """From the facts of a classifier's manifest."""
         dev = facts["dev"]
-        best: float = dev["best_f1"]["min_score"] if dev.get("best_f1") else 0.5
-        return cls(best, tuple(Point(*values) for values in dev.get("curve", [])))
+        return cls(dev.get("best_f1", {}).get("min_score", 0.5), tuple(point(*row) for row in dev.get("curve", [])))
 
     def with_precision(self, wanted: float, model: Path) -> float:
         """The lowest threshold with a precision, which keeps most rows.
@@ -350,27 +324,19 @@ class Measured:
         Raises:
             ConfigError: there is none, or nothing was measured.
         """
-        known = [(p.precision, p.min_score) for p in self.points if p.precision is not None]
+        known = [p for p in self.points if p["precision"] is not None]
         if not known:
             raise ConfigError(
                 f"min_precision: nothing is known about the precision of {model.name}; give the manifest of a "
                 "classifier that `datakit classifier train` measured on held-out rows, or min_score"
             )
-        for precision, min_score in known:
-            if precision >= wanted:
-                return min_score
-        precision, min_score = max(known, key=lambda pair: pair[0])
-        raise ConfigError(
-            f"min_precision = {wanted}: no threshold has it on the held-out rows; the best is {precision:.3f} at a "
-            f"score of {min_score}"
-        )
-
-
-def _measured(model: str) -> Measured:
-    """What the manifest of a model says; nothing for a model's file."""
-    path = storage.here(model)
-    path = path / "manifest.json" if path.is_dir() else path
-    return _measured_in(path, *file_mark(path)) if path.suffix == ".json" and path.is_file() else Measured()
+        best = max(known, key=lambda p: p["precision"])
+        if best["precision"] < wanted:
+            raise ConfigError(
+                f"min_precision = {wanted}: no threshold has it on the held-out rows; the best is "
+                f"{best['precision']:.3f} at a score of {best['min_score']}"
+            )
+        return next(float(p["min_score"]) for p in known if p["precision"] >= wanted)
 
 
 @functools.lru_cache(maxsize=8)
@@ -394,15 +360,12 @@ class TrainConfig:
     seed: int = option(0, "random seed of the initial vectors and of the held-out rows")
 
     def __post_init__(self) -> None:
-        if not 0 <= self.dev < 1:
-            raise ConfigError(f"dev = {self.dev}: expected a share from 0 to below 1")
-        values = asdict(self)
-        for name in ("dim", "word_ngrams", "bucket", "epochs"):
-            if values[name] < 1:
-                raise ConfigError(f"{name} = {values[name]}: expected 1 or more")
-        if self.learning_rate <= 0 or self.seed < 0:
+        shares(self, "dev")
+        at_least(self, 1, "dim", "word_ngrams", "bucket", "epochs")
+        at_least(self, 0, "seed")
+        if self.dev == 1 or self.learning_rate <= 0:
             raise ConfigError(
-                f"learning_rate = {self.learning_rate}, seed = {self.seed}: expected more than 0, 0 or more"
+                f"dev = {self.dev}, learning_rate = {self.learning_rate}: expected less than 1, more than 0"
             )
 
 
@@ -425,9 +388,13 @@ class Examples:
         if not self.scores and not (self.positive and self.negative):
             raise UsageError("a classifier needs both sides: --positive and --negative")
 
-    def inputs(self) -> list["ExampleRows"]:
-        """The rows of both sides, positive first, or the scored rows."""
-        return [ExampleRows.of(names) for names in (self.positive, self.negative, self.rows) if names]
+    def inputs(self) -> "list[Parent | Plan]":
+        """The rows of both sides, positive first, or the scored rows: manifests, or raw files as ingest reads them.
+
+        Raises:
+            UsageError: a remote file.
+        """
+        return [_input(names) for names in (self.positive, self.negative, self.rows) if names]
 
 
 @dataclass(frozen=True, slots=True)
@@ -447,8 +414,7 @@ class TrainClassifier(Stage):
 
     def parents(self) -> tuple[Parent, ...]:
         """The manifests among the examples."""
-        found = [rows.source for rows in self._examples().inputs()]
-        return tuple(source for source in found if isinstance(source, Parent))
+        return tuple(found for found in self._examples().inputs() if isinstance(found, Parent))
 
     def sources(self) -> tuple[RawFile, ...]:
         """The raw files among the examples, and that of the scores.
@@ -458,7 +424,8 @@ class TrainClassifier(Stage):
             InputError: the file of scores does not exist.
         """
         examples = self._examples()
-        files = [file for rows in examples.inputs() for file in rows.raw_files()]
+        plans = (found for found in examples.inputs() if not isinstance(found, Parent))
+        files = [RawFile(file.name, file.path, file.bytes) for plan in plans for file in plan.files]
         if examples.scores:
             path = storage.here(examples.scores)
             if not path.is_file():
@@ -512,59 +479,41 @@ class TrainClassifier(Stage):
         return self.examples
 
 
-@dataclass(frozen=True, slots=True)
-class ExampleRows:
-    """The rows of some inputs: the kept ones of a manifest, or raw files, read as ingest reads them."""
+def _input(names: Sequence[str]) -> "Parent | Plan":
+    from datakit.read.planning import plan
+    from datakit.read.stage import IngestConfig
 
-    source: "Parent | Plan"
+    if len(names) == 1:
+        on_store = storage.is_result(names[0])
+        path = storage.pull_result(storage.local(names[0])) if on_store else Path(names[0])
+        if is_manifest(path):
+            return Parent(path, load(path))
+    found = plan(names, IngestConfig(other_kinds="quarantine"))
+    for file in found.files:
+        if not file.is_local:
+            raise UsageError(f"{file.name}: is remote; ingest it first, and give its manifest")
+    return found
 
-    @classmethod
-    def of(cls, inputs: Sequence[str]) -> "ExampleRows":
-        """The rows of files, folders and globs, or of one manifest."""
-        from datakit.read.planning import plan
-        from datakit.read.stage import IngestConfig
 
-        on_store = len(inputs) == 1 and storage.is_result(inputs[0])
-        first = storage.pull_result(storage.local(inputs[0])) if on_store else Path(inputs[0])
-        if len(inputs) == 1 and is_manifest(first):
-            return cls(Parent(first, load(first)))
-        return cls(plan(inputs, IngestConfig(other_kinds="quarantine")))
+def _batches(source: "Parent | Plan") -> Iterator[pa.RecordBatch]:
+    from datakit.read.planning import read_unit, units
 
-    def raw_files(self) -> list[RawFile]:
-        """The raw files.
-
-        Raises:
-            UsageError: a remote file.
-        """
-        files = () if isinstance(self.source, Parent) else self.source.files
-        for f in files:
-            if not f.is_local:
-                raise UsageError(f"{f.name}: is remote; ingest it first, and give its manifest")
-        return [RawFile(f.name, f.path, f.bytes) for f in files]
-
-    def batches(self) -> Iterator[pa.RecordBatch]:
-        """The rows, in their order."""
-        from datakit.read.planning import read_unit, units
-
-        if isinstance(self.source, Parent):
-            yield from self.source.rows()
-            return
-        for unit in units(self.source):
-            yield from (batch.rows for batch in read_unit(unit, self.source))
+    if isinstance(source, Parent):
+        yield from source.rows()
+    else:
+        yield from (batch.rows for unit in units(source) for batch in read_unit(unit, source))
 
 
 def _labelled(examples: Examples) -> Iterator[tuple[pa.RecordBatch, NDArray[np.bool_], NDArray[np.bool_]]]:
     """(batch, rows whose side is known, rows that are positive), bool[N] each."""
-    inputs = examples.inputs()
-    if not examples.scores:
-        for positive, rows in zip((True, False), inputs, strict=True):
-            for batch in rows.batches():
-                yield batch, np.ones(batch.num_rows, np.bool_), np.full(batch.num_rows, positive)
-        return
-    scores = _read_scores(storage.here(examples.scores))
-    for batch in itertools.chain.from_iterable(rows.batches() for rows in inputs):
-        found = np.array([scores.get(i, np.nan) for i in batch.column("id").to_pylist()], np.float64)
-        yield batch, ~np.isnan(found), found >= examples.min_score
+    scores = _read_scores(storage.here(examples.scores)) if examples.scores else {}
+    for number, source in enumerate(examples.inputs()):
+        for batch in _batches(source):
+            if examples.scores:
+                found = np.array([scores.get(i, np.nan) for i in batch.column("id").to_pylist()])
+                yield batch, ~np.isnan(found), found >= examples.min_score
+            else:
+                yield batch, np.ones(batch.num_rows, np.bool_), np.full(batch.num_rows, number == 0)
 
 
 def _read_scores(path: Path) -> Mapping[str, float]:
@@ -573,18 +522,11 @@ def _read_scores(path: Path) -> Mapping[str, float]:
     Raises:
         InputError: the file cannot be read, or a line holds no id and number.
     """
-    from datakit.read.streams import open_binary
-
     found: dict[str, float] = {}
-    try:
-        with open_binary(str(path)) as file:
-            data = file.read()
-    except OSError as e:
-        raise InputError(f"{path}: cannot read the scores: {e}") from None
-    for number, line in enumerate(data.splitlines(), start=1):
+    for number, line in enumerate(read_whole(str(path))[1].splitlines(), start=1):
         try:
-            value = orjson.loads(line) if line.strip() else None
-            if value is not None:
+            if line.strip():
+                value = orjson.loads(line)
                 found[str(value["id"])] = float(value["score"])
         except (ValueError, TypeError, KeyError):
             raise InputError(
@@ -668,8 +610,13 @@ def measure(model: Path, dev: Sequence[tuple[pa.Array, NDArray[np.bool_]]]) -> d
     loaded = fasttext_model.read(model)
     raw = np.concatenate([np.empty(0, np.float32), *(loaded.probability(texts, POSITIVE) for texts, _ in dev)])
     positive = np.concatenate([np.empty(0, np.bool_), *(wanted for _, wanted in dev)])
-    points = curve(_rounded(raw), positive)
-    found = {"rows": len(raw), "auc": auc(raw, positive)} | points[50].facts()
+    points = curve(rounded(raw), positive)
+    found: dict[str, Any] = {"rows": len(raw), "auc": auc(raw, positive)} | _in_manifest(points[50])
     if positive.any() and not positive.all():
-        found |= {"best_f1": best_f1(points).facts(), "curve": [list(astuple(point)) for point in points]}
+        found["best_f1"] = _in_manifest(best_f1(points))
+        found["curve"] = [list(p.values())[:5] for p in points]  # `point` makes the ratios
     return found
+
+
+def _in_manifest(p: Point) -> Point:
+    return {name: value if value is None else round(value, 3) for name, value in p.items()}

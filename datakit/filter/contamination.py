@@ -12,26 +12,43 @@ Words are those of dedup (letters, marks and digits, case-folded; punctuation an
 row is searched: documents, all turns with system prompts and tool results, tool-call arguments, `extra`. Texts with
 escapes (JSON inside a text) are searched a second time without them. Every row and item that match are listed in the
 table `matches/` beside the rows: item, part, overlap, passage.
+
+Evaluation sets are read as they come: JSON lines, JSON (arrays, objects with lists inside, columns), Parquet, Arrow,
+CSV, text; compressed or not, or folders. No names of fields are known: each text of an item with five words or more is
+a part of it, at whatever depth it stands. A text that stands in more than 1% of a file's items, and in three or more,
+is an instruction and does not count. Where that is wrong (a field holds a passage from a web page, say), `eval_fields`
+names the fields that count. What cannot be read or searched is counted, and is an alarm.
 """
 
+import csv
 import functools
+import hashlib
+import io
 import re
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import ClassVar, Final, Literal
+from pathlib import Path
+from typing import Any, ClassVar, Final, Literal, NamedTuple
 
 import numpy as np
+import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from datakit.config import option
+from datakit.config import file_mark, option
 from datakit.errors import ConfigError, InputError
-from datakit.filter.evaluation import EvaluationSets, evaluation_sets
 from datakit.filter.rule_set import Edits, Measure, MeasuredRows, Report, Resources, RuleSet, Signals
 from datakit.filter.stop_words import common_words
+from datakit.read.find import UNKNOWN, Skipped, find, suffixes_of
+from datakit.read.streams import read_whole
+from datakit.storage import is_url
 from datakit.text.words import hash_words, spaceless_words
+
+Integers = NDArray[np.int64]
 
 _NGRAM_WORDS: Final = 5
 _NGRAM_CHARACTERS: Final = 8
@@ -44,6 +61,9 @@ _SHARED_BY: Final = 100
 _LONG: Final = 300_000
 """No more than this weight (300 rare words) of a long text must be in a row."""
 _MAX_PASSAGE_CHARS: Final = 300
+_MIN_WORDS: Final = 5
+"""Words of a text that make it a part of its item."""
+_MAX_INSTRUCTION_SHARE: Final = 0.01
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -70,33 +90,14 @@ class Contamination(RuleSet):
         """
         if not self.eval:
             raise ConfigError("the rule set contamination is on, but contamination.eval names no evaluation files")
-        sets, index = self._sets(), self._index()
-        short = [item.name for item, found in zip(sets.items, index.searched.tolist(), strict=True) if not found]
-        if len(short) == len(sets.items):
-            raise InputError(f"{self.eval[0]}: no evaluation item in it is long enough to search: {sets.lines[0]}")
-        too_short = (
-            f"{len(short)} of {sets.read} evaluation items are too short or too common to search ({short[0]}"
-            f"{', ...' if len(short) > 1 else ''}): rows that hold them stay"
-        ) if short else ""  # fmt: skip
-        return Resources(
-            digests={"evaluation": sets.digests},
-            lines=sets.lines,
-            counters={
-                "evaluation_items_read": sets.read,
-                "evaluation_items_searched": len(sets.items) - len(short),
-                "evaluation_items_too_short": len(short),
-                "evaluation_items_without_text": sets.without_text,
-                "evaluation_lines_unreadable": sets.unreadable,
-            },
-            alarms=(*sets.alarms, *([too_short] if short else [])),
-        )
+        return self._index().told
 
     def signals(self, rows: MeasuredRows) -> Signals:
         """The largest share of each row of any item's text, in thousandths, and the number of that item; -1: none."""
-        found = self._search(rows.whole_rows)
+        found, item_of = self._search(rows.whole_rows)[1], self._index().item_of
         best, item = np.zeros(rows.batch.num_rows, np.int64), np.full(rows.batch.num_rows, -1, np.int64)
-        order = np.lexsort((-found.item, found.share))  # the largest is written last; of equals the first item
-        best[found.row[order]], item[found.row[order]] = found.share[order], found.item[order]
+        order = np.lexsort((-found.part, found.share))  # the largest is written last; of equals the first item
+        best[found.row[order]], item[found.row[order]] = found.share[order], item_of[found.part[order]]
         return Signals(contamination_match=best, contamination_match_item=item)
 
     def measures(self, rows: MeasuredRows) -> Iterator[Measure]:
@@ -109,77 +110,66 @@ class Contamination(RuleSet):
         """Documents without the lines that hold n-grams of an item, where they hold too much of the item."""
         if self.action == "drop" or "text" not in table.schema.names:
             return None
-        of = pa.array(np.flatnonzero(stays))
-        texts, changed = table.column("text"), np.zeros(table.num_rows, np.bool_)
-        found, made = self._search(pc.fill_null(texts.take(of), "")), []
+        texts, changed, made = table.column("text"), np.zeros(table.num_rows, np.bool_), list[str]()
+        of = np.flatnonzero(stays)
+        _, found = self._search(pc.fill_null(texts.take(pa.array(of)), ""))
         too_much = (found.share > 1000 * self.max_match_ratio) & (found.text < len(of))
-        rows = np.unique(found.row[too_much])
-        for row in rows.tolist():
-            items = set(found.item[too_much & (found.row == row)].tolist())
-            made.append(self._index().without_lines(texts[int(of[row].as_py())].as_py(), items))
+        for row in np.unique(found.row[too_much]):
+            parts = found.part[too_much & (found.row == row)]
+            made.append(self._index().without_lines(texts[of[row]].as_py(), parts))
+            changed[of[row]] = True
         if not made:
             return None
-        changed[np.flatnonzero(stays)[rows]] = True
         return Edits({"text": pc.replace_with_mask(texts, pa.array(changed), pa.array(made, texts.type))}, changed)
 
     def report(self, rows: MeasuredRows, stays: NDArray[np.bool_]) -> Report:
         """`matches`: one line for each row and part of an item that match."""
-        hit = np.flatnonzero(rows.counted(self)["contamination_match_item"] >= 0)
-        found = self._search(rows.whole_rows.take(pa.array(hit)))
-        items, fields = self._sets().items, self._index().fields
+        hit, index = np.flatnonzero(rows.counted(self)["contamination_match_item"] >= 0), self._index()
+        texts, found = self._search(rows.whole_rows.take(pa.array(hit)))
         keys = [n for n in ("row_key", "id", "source") if n in rows.batch.schema.names]
         columns = {n: rows.batch.column(n).take(pa.array(hit[found.row])) for n in keys}
+        passages = [_passage(texts[text].as_py(), first, last)
+                    for text, first, last in zip(found.text, found.first, found.last, strict=True)]  # fmt: skip
         columns |= {
-            "item": pa.array([items[i].name for i in found.item.tolist()], pa.string()),
-            "part": pa.array([fields[p] for p in found.part.tolist()], pa.string()),
+            "item": pa.array([index.items[i] for i in index.item_of[found.part]], pa.string()),
+            "part": pa.array([index.fields[p] for p in found.part], pa.string()),
             "overlap": pa.array(np.round(found.share / 1000, 3), pa.float64()),
-            "passage": pa.array(found.passages(), pa.string()),
+            "passage": pa.array(passages, pa.string()),
         }
         return Report(tables={"matches": pa.record_batch(columns)})
 
-    def _sets(self) -> EvaluationSets:
-        return evaluation_sets(self.eval, self.eval_fields)
+    def _index(self) -> "EvaluationIndex":
+        return evaluation_index(self.eval, self.eval_fields)
 
-    def _index(self) -> "PartIndex":
-        return part_index(self._sets())
+    def _search(self, texts: pa.Array) -> tuple[pa.Array, "_Matches"]:
+        """What rows hold of items, in their texts as they are and without escapes; and all these texts."""
+        from datakit.filter import _kernels_lookup as kernels
 
-    def _search(self, texts: pa.Array) -> "_Found":
-        """The items that rows hold, in their texts as they are and without escapes."""
         plain, escaped = _unescaped(texts)
-        every = pa.concat_arrays([texts, plain])
+        every, index = pa.concat_arrays([texts, plain]), self._index()
         words, starts = hash_words(every)
-        text, part, share, first, last = self._index().search(words, starts, round(1000 * self.min_rare_words))
+        hits = index.hits(words, starts)
+        found = kernels.score(hits, starts, index.grams, index.parts, round(1000 * self.min_rare_words))
+        text, part, share, first, last = found[np.lexsort((found[:, 0], -found[:, 2]))].T
         row = np.append(np.arange(len(texts)), escaped)[text]
-        item = self._index().item_of[part]
-        order = np.lexsort((text, -share, part, item, row))  # of one part the best, of equals that as it is
-        keys = np.stack([row, part])[:, order]
-        once = order[np.append(True, (keys[:, 1:] != keys[:, :-1]).any(axis=0))[: len(order)]]
-        begins = starts[text[once]]
-        return _Found(
-            every, row[once], item[once], part[once], share[once], text[once], first[once] - begins, last[once] - begins
-        )
+        # Of a row and a part the best; of equals the text as it is, which comes before the one without escapes.
+        once = np.unique(np.stack([row, part]), axis=1, return_index=True)[1]
+        columns = (row, part, share, text, first - starts[text], last - starts[text])
+        return every, _Matches(*(column[once] for column in columns))
 
 
-@dataclass(frozen=True, slots=True)
-class _Found:
-    """What rows hold of items, int64[H] each, by row, item and part; shares in thousandths."""
+class _Matches(NamedTuple):
+    """What rows hold of items, int64[H] each, by row and part."""
 
-    texts: pa.Array
-    """The texts that were searched."""
-    row: NDArray[np.int64]
-    item: NDArray[np.int64]
-    part: NDArray[np.int64]
-    share: NDArray[np.int64]
-    text: NDArray[np.int64]
-    """The index in `texts`."""
-    first: NDArray[np.int64]
-    last: NDArray[np.int64]
+    row: Integers
+    part: Integers
+    share: Integers
+    """In thousandths."""
+    text: Integers
+    """The index of the text that was searched."""
+    first: Integers
+    last: Integers
     """The first and the last matched word of that text."""
-
-    def passages(self) -> list[str]:
-        """The text from the first to the last matched word of each match, shortened."""
-        bounds = zip(self.text.tolist(), self.first.tolist(), self.last.tolist(), strict=True)
-        return [_passage(self.texts[text].as_py(), first, last) for text, first, last in bounds]
 
 
 def _passage(text: str, first: int, last: int) -> str:
@@ -211,78 +201,85 @@ def _character(escape: re.Match[str]) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class PartIndex:
+class EvaluationIndex:
     """The words of all parts of all items, what each weighs, and their n-grams. Weights are in thousandths.
 
     Legend: K different n-grams, W words of items, P parts.
     """
 
-    slots: NDArray[np.uint64]
-    numbers: NDArray[np.int32]
-    """The table of the n-grams, as `_kernels_lookup.find` takes it."""
-    grams: tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]
-    """sizes int64[K] in words; where n-gram k begins in the items' words: starts int64[K+1] of the places."""
-    parts: tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]
-    """weights and part_of int64[W], totals and item_of int64[P]."""
+    items: tuple[str, ...]
+    """By item: its name, `<file>:<record>`, records counted from 0."""
     fields: tuple[str, ...]
-    """By part: its field."""
-    searched: NDArray[np.bool_]
-    """By item: whether it can be found."""
+    """By part: its field, with dots between the names (`choices.text`)."""
+    table: tuple[NDArray[np.uint64], NDArray[np.int32]]
+    """The n-grams, as `_kernels_lookup.table_of` makes it."""
+    grams: tuple[Integers, Integers, Integers]
+    """sizes int64[K] in words; where n-gram k begins in the items' words: starts int64[K+1] of the places."""
+    parts: tuple[Integers, Integers, Integers, Integers]
+    """weights and part_of int64[W], totals and item_of int64[P]."""
+    told: Resources
 
     @property
-    def item_of(self) -> NDArray[np.int64]:
+    def item_of(self) -> Integers:
         """int64[P]: the item of each part."""
         return self.parts[3]
 
-    def _hits(self, words: NDArray[np.uint64], starts: NDArray[np.int64]) -> tuple[NDArray[np.int64], ...]:
-        """(row, n-gram, place) of the n-grams in rows, in order."""
-        from datakit.filter import _kernels_lookup
+    def hits(self, words: NDArray[np.uint64], starts: Integers) -> Integers:
+        """int64[H, 3]: row, n-gram and place of the n-grams in rows, by place."""
+        from datakit.filter import _kernels_lookup as kernels
 
-        sizes = np.unique(self.grams[0])
-        rows, keys, places = _kernels_lookup.find(words, starts, sizes, self.slots, self.numbers)
-        order = np.argsort(places, kind="stable")
-        return rows[order], keys[order], places[order]
+        found: Integers = kernels.find(words, starts, np.unique(self.grams[0]), *self.table)
+        return found[np.argsort(found[:, 2], kind="stable")]
 
-    def search(
-        self, words: NDArray[np.uint64], starts: NDArray[np.int64], min_weight: int
-    ) -> tuple[NDArray[np.int64], ...]:
-        """Text, part, share, first and last word of each match."""
-        from datakit.filter import _kernels_contamination as kernels
-
-        found = kernels.score(*self._hits(words, starts), starts, self.grams, self.parts, min_weight)
-        return tuple(found[:, i] for i in range(5))
-
-    def without_lines(self, text: str, items: set[int]) -> str:
-        """The text without the lines that hold a word of an n-gram of these items."""
-        lines = text.splitlines(keepends=True)
+    def without_lines(self, text: str, parts: Integers) -> str:
+        """The text without the lines that hold a word of an n-gram of the items that have these parts."""
+        lines, items = text.splitlines(keepends=True), self.item_of[parts]
         words, starts = hash_words(pa.array(lines, pa.string()))
-        _, keys, places = self._hits(words, np.array([0, len(words)], np.int64))
         sizes, begins, postings = self.grams
         held = np.zeros(len(words) + 1, np.bool_)
-        for key, place in zip(keys.tolist(), places.tolist(), strict=True):
-            holders = self.item_of[self.parts[1][postings[begins[key] : begins[key + 1]]]]
-            if not items.isdisjoint(holders.tolist()):
-                held[place : place + sizes[key]] = True
+        for _, gram, place in self.hits(words, np.array([0, len(words)], np.int64)):
+            holders = self.item_of[self.parts[1][postings[begins[gram] : begins[gram + 1]]]]
+            if np.isin(holders, items).any():
+                held[place : place + sizes[gram]] = True
         return "".join(line for line, (a, b) in zip(lines, pairwise(starts), strict=True) if not held[a:b].any())
 
 
-@functools.lru_cache(maxsize=4)
-def part_index(sets: EvaluationSets) -> PartIndex:
-    """The index of the items of evaluation sets."""
-    from datakit.filter import _kernels_contamination as kernels
-    from datakit.filter import _kernels_lookup
+def evaluation_index(inputs: tuple[str, ...], fields: tuple[str, ...]) -> EvaluationIndex:
+    """The index of evaluation sets; read again only if a file changed. `fields`: those that count; none: all.
 
-    parts = [(number, field, text) for number, item in enumerate(sets.items) for field, text in item.parts]
+    Raises:
+        ConfigError: `fields` names one that no file has.
+        InputError: a file that is missing, cannot be read, or has no item that is long enough to search.
+    """
+    files, skipped = find(inputs)
+    marks = tuple("" if is_url(path) else tuple(file_mark(Path(path))) for path, _, _ in files)
+    return _evaluation_index(tuple(files), tuple(skipped), fields, marks)
+
+
+@functools.lru_cache(maxsize=4)
+def _evaluation_index(
+    paths: tuple[tuple[str, str, int], ...], skipped: tuple[Skipped, ...], fields: tuple[str, ...], _marks: Any
+) -> EvaluationIndex:
+    from datakit.filter import _kernels_lookup as kernels
+
+    files = [EvaluationFile.of(name, path, fields) for path, name, _ in paths]
+    seen = {name for file in files for name in file.seen}
+    if unused := [name for name in fields if not any(_is_in(field, (name,)) for field in seen)]:
+        raise ConfigError(
+            f"eval_fields names {unused[0]!r}, which no evaluation file has; their fields are {', '.join(sorted(seen))}"
+        )
+    items = [item for file in files for item in file.items]
+    parts = [(number, field, text) for number, (_, own) in enumerate(items) for field, text in own]
     item_of = np.array([number for number, _, _ in parts], np.int64)
     words, starts = hash_words(pa.array([text for _, _, text in parts], pa.string()))
     counts = np.diff(starts)
     part_of = np.repeat(np.arange(len(parts)), counts)
     unsegmented = np.isin(words, spaceless_words())
-    dense = 2 * np.add.reduceat(np.append(unsegmented, False).astype(np.int64), starts[:-1]) > counts
+    dense = 2 * np.bincount(part_of, unsegmented, len(parts)) > counts
     sizes = np.where(dense, _NGRAM_CHARACTERS, _NGRAM_WORDS).astype(np.int64)
-    # An n-gram that many items have says little about each: df items, weight 1 - ln(df) / ln(_SHARED_BY).
     grams = kernels.grams_of(words, starts, sizes)
     places = np.flatnonzero(grams)
+    # An n-gram that many items have says little about each: df items, weight 1 - ln(df) / ln(_SHARED_BY).
     pairs = np.unique(np.stack([grams[places], item_of[part_of[places]].astype(np.uint64)]), axis=1)[0]
     keys, shared = np.unique(pairs, return_counts=True)
     rarity = np.zeros(len(words))
@@ -292,19 +289,198 @@ def part_index(sets: EvaluationSets) -> PartIndex:
     weights = np.round(base * kernels.spread(rarity, starts, sizes)).astype(np.int64)
     totals = np.bincount(part_of, weights, minlength=len(parts)).astype(np.int64)
     places = places[rarity[places] > 0]
-    keys, number = np.unique(grams[places], return_inverse=True)
+    keys, first, number = np.unique(grams[places], return_index=True, return_inverse=True)
     order = np.argsort(number, kind="stable")
-    size_of = np.zeros(len(keys), np.int64)
-    size_of[number] = sizes[part_of[places]]
     begins = np.searchsorted(number[order], np.arange(len(keys) + 1)).astype(np.int64)
-    slots, numbers = _kernels_lookup.table_of(keys)
-    searched = np.zeros(len(sets.items), np.bool_)
-    searched[item_of[totals > 0]] = True
-    return PartIndex(
-        slots=slots,
-        numbers=numbers,
-        grams=(size_of, begins, places[order].astype(np.int64)),
-        parts=(weights, part_of, np.minimum(totals, _LONG), item_of),
+    searched = np.bincount(item_of, totals, len(items)) > 0
+    return EvaluationIndex(
+        items=tuple(name for name, _ in items),
         fields=tuple(field for _, field, _ in parts),
-        searched=searched,
+        table=kernels.table_of(keys),
+        grams=(sizes[part_of[places[first]]], begins, places[order].astype(np.int64)),
+        parts=(weights, part_of, np.minimum(totals, _LONG), item_of),
+        told=_told(files, skipped, [name for (name, _), found in zip(items, searched, strict=True) if not found]),
     )
+
+
+def _told(files: Sequence["EvaluationFile"], skipped: Sequence[Skipped], short: Sequence[str]) -> Resources:
+    """What there is to say about evaluation files; `short`: the items that cannot be found.
+
+    Raises:
+        InputError: no item can be found.
+    """
+    read, items = sum(file.read for file in files), sum(len(file.items) for file in files)
+    if len(short) == items:
+        raise InputError(f"{files[0].name}: no evaluation item in it is long enough to search: {files[0].line()}")
+    alarms = [f"{s.path}: not read as an evaluation set ({s.why})" for s in skipped if s.why == UNKNOWN
+              and not re.search(r"(?i)(^|/)(readme|licen[cs]e)[^/]*$", s.path)]  # fmt: skip
+    alarms += [alarm for file in files for alarm in file.alarms()]
+    if short:
+        alarms.append(
+            f"{len(short)} of {read} evaluation items are too short or too common to search ({short[0]}"
+            f"{', ...' if len(short) > 1 else ''}): rows that hold them stay"
+        )
+    return Resources(
+        digests={"evaluation": {file.name: file.digest for file in files}},
+        lines=tuple(file.line() for file in files),
+        counters={
+            "evaluation_items_read": read,
+            "evaluation_items_searched": items - len(short),
+            "evaluation_items_too_short": len(short),
+            "evaluation_items_without_text": read - items,
+            "evaluation_lines_unreadable": sum(file.unreadable for file in files),
+        },
+        alarms=tuple(alarms),
+    )
+
+
+# Evaluation sets as they come.
+
+
+@dataclass(frozen=True, slots=True)
+class EvaluationFile:
+    """The items of one file, and what was found in it."""
+
+    name: str
+    digest: str
+    """SHA-256 of its bytes."""
+    items: tuple[tuple[str, tuple[tuple[str, str], ...]], ...]
+    """(name, parts) of each item with text, a part as (field, text)."""
+    read: int
+    """Items, those without text included."""
+    unreadable: int
+    """Lines that are not JSON."""
+    seen: frozenset[str]
+    """All its fields."""
+    common: int
+    """Texts that stand in many items."""
+
+    @classmethod
+    def of(cls, name: str, path: str, fields: tuple[str, ...]) -> "EvaluationFile":
+        """Read a file.
+
+        Raises:
+            InputError: it cannot be read, or has no item with text.
+        """
+        raw, data = read_whole(path)
+        records = list(_records(data, path))
+        leaves = [list(dict.fromkeys(_leaves(record, ""))) for record in records if record is not _UNREADABLE]
+        seen = {field for found in leaves for field, _ in found}
+        texts = list(dict.fromkeys(text for found in leaves for _, text in found))
+        _, starts = hash_words(pa.array(texts, pa.string()))
+        long = {text for text, words in zip(texts, np.diff(starts), strict=True) if words >= _MIN_WORDS}
+        held = Counter(text for found in leaves for text in {text for _, text in found})
+        common = {text for text in long if held[text] > max(2, _MAX_INSTRUCTION_SHARE * len(leaves))}
+        parts = [
+            tuple((f, text) for f, text in found if text in long - common and (not fields or _is_in(f, fields)))
+            for found in leaves
+        ]
+        items = tuple((f"{name}:{number}", own) for number, own in enumerate(parts) if own)
+        if not items:
+            raise InputError(
+                f"{path}: no record has a text of {_MIN_WORDS} words to search; its fields are "
+                f"{', '.join(sorted(seen)) or '-'}"
+            )
+        unreadable = len(records) - len(leaves)
+        digest = hashlib.sha256(raw).hexdigest()
+        return cls(name, digest, items, len(leaves), unreadable, frozenset(seen), len(common))
+
+    def line(self) -> str:
+        """What is searched."""
+        fields = ", ".join(dict.fromkeys(field for _, parts in self.items for field, _ in parts if field))
+        common = f"; {self.common} texts stand in many items and do not count" if self.common else ""
+        return f"{self.name}: {self.read} items; fields {fields or '-'}{common}"
+
+    def alarms(self) -> Iterator[str]:
+        """Sentences about what cannot be searched."""
+        if without := self.read - len(self.items):
+            yield (
+                f"{without} of {self.read} items of {self.name} have no text of {_MIN_WORDS} words in a field that "
+                f"counts; the fields are {', '.join(sorted(self.seen))}"
+            )
+        if self.unreadable:
+            yield f"{self.unreadable} lines of {self.name} are not JSON, and were not searched"
+
+
+_UNREADABLE: Final = object()
+"""In place of a line that is not JSON."""
+
+
+def _records(data: bytes, path: str) -> Iterator[Any]:
+    """The records of a file, whatever its format.
+
+    Raises:
+        InputError: the file cannot be read.
+    """
+    form = suffixes_of(path)[0]
+    try:
+        if data[:4] == b"PAR1":
+            yield from pq.read_table(pa.BufferReader(data)).to_pylist()
+        elif data[:6] == b"ARROW1":
+            yield from pa.ipc.open_file(pa.BufferReader(data)).read_all().to_pylist()
+        elif data[:4] == b"\xff\xff\xff\xff":
+            yield from pa.ipc.open_stream(pa.BufferReader(data)).read_all().to_pylist()
+        elif form == "csv":
+            yield from _csv_records(data.decode("utf-8-sig"), "\t" if ".tsv" in path else ",")
+        elif form == "text" and data.lstrip()[:1] not in (b"{", b"["):
+            yield from (p for p in re.split(r"\n\s*\n", data.decode("utf-8-sig")) if p.strip())
+        elif (document := _parsed(data.removeprefix(b"\xef\xbb\xbf"))) is not None:
+            yield from _items_of(document)
+        else:
+            lines = [_parsed(line) for line in data.removeprefix(b"\xef\xbb\xbf").splitlines() if line.strip()]
+            if all(line is None for line in lines):
+                raise InputError(f"{path}: cannot be read as JSON lines or JSON, though it is no other known format")
+            yield from (_UNREADABLE if line is None else line for line in lines)
+    except (UnicodeDecodeError, pa.ArrowException, csv.Error) as e:
+        raise InputError(f"{path}: cannot be read as an evaluation set: {e}") from None
+
+
+def _csv_records(text: str, delimiter: str) -> Iterator[dict[str, str]]:
+    """Rows by the names of a header; a first row with a cell of five words or more is none."""
+    rows = [row for row in csv.reader(io.StringIO(text, newline=""), delimiter=delimiter) if any(row)]
+    header = rows[0] if rows else []
+    if any(len(cell.split()) >= _MIN_WORDS for cell in header):
+        rows, header = [[], *rows], [f"column {number}" for number in range(len(header))]
+    for row in rows[1:]:
+        yield dict(zip(header, row, strict=False))
+
+
+def _items_of(document: Any) -> Iterable[Any]:
+    """The items of a JSON document: of a list, of an object with lists of objects, of columns, or itself."""
+    if isinstance(document, list):
+        return document
+    if isinstance(document, dict):
+        values = list(document.values())
+        if lists := [v for v in values if isinstance(v, list) and v and isinstance(v[0], dict)]:
+            return [record for records in lists for record in records]
+        if values and all(isinstance(v, list) and len(v) == len(values[0]) for v in values):
+            return [dict(zip(document, row, strict=True)) for row in zip(*values, strict=True)]
+    return [document]
+
+
+def _leaves(value: Any, field: str) -> Iterator[tuple[str, str]]:
+    """(field, text) of all strings of a value; a string that is JSON itself is taken apart."""
+    if isinstance(value, str):
+        inner = _parsed(value.encode(errors="replace")) if value.lstrip()[:1] in ("{", "[") else None
+        if inner is not None:
+            yield from _leaves(inner, field)
+        elif value.strip():
+            yield field, value
+    elif isinstance(value, dict):
+        for name, inner in value.items():
+            yield from _leaves(inner, f"{field}.{name}" if field else name)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from _leaves(inner, field)
+
+
+def _is_in(field: str, names: tuple[str, ...]) -> bool:
+    """Whether a field is one of those named, or lies in one."""
+    return any(field == name or field.startswith(f"{name}.") for name in names)
+
+
+def _parsed(data: bytes) -> Any:
+    try:
+        return orjson.loads(data)
+    except orjson.JSONDecodeError:
+        return None

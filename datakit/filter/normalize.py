@@ -8,23 +8,29 @@ Entities and white space inside of code stay: of fenced blocks (``` or ~~~) both
 spaces with which Markdown breaks a line within a paragraph stay, too.
 """
 
-import functools
 import html.entities
 import re
 import unicodedata
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal
+from dataclasses import asdict, dataclass, field
+from typing import Any, ClassVar, Final, Literal
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from datakit.config import option
+from datakit.data import edit_whole_rows
 from datakit.errors import ConfigError
-from datakit.filter.stage import edit_rows
-from datakit.stage import Decision, Stage
-from datakit.text.words import compose
+from datakit.stage import Decision, Stage, with_columns
+from datakit.text.words import compose, with_hashes
+
+Edit = Callable[[pa.Array], pa.Array]
+"""Texts to texts, string[N]; a null stays one."""
+
+_PROSE = ("text", "content", "reasoning_content")
+"""The fields of a row and of its messages that are prose."""
 
 _MOJIBAKE = (
     "[\u0080-\u009f\ufffd]|[ÂÃÄÅÆÇÈÉÊËÌÍÎÏÐÑØÙà-ïðА-Яа-яΓβ][\u0080-\u00bf‚ƒ„…†‡ˆ‰Š‹ŒŽ‘’“”•–—˜™š›œžŸ€°±²³´µ¶·¸¹º»¼½¾¿╔]"
@@ -87,30 +93,36 @@ class Normalize(Stage):
 
     def decide(self, batch: pa.RecordBatch) -> Decision:
         """Repair the texts of each row: encodings first, since they hide the other faults."""
-        changed: dict[str, pa.Array] = {}
-        stays, made = pa.array(np.ones(batch.num_rows, np.bool_)), batch
-        for name, edit in self._edits():
-            columns, which = edit_rows(made, stays, [edit])
-            for column, values in columns.items():
-                made = made.set_column(made.schema.get_field_index(column), made.schema.field(column), values)
-            changed[name] = which
-        edited = functools.reduce(pc.or_, changed.values(), pa.array(np.zeros(batch.num_rows, np.bool_)))
+        made, edited, notes = batch, np.zeros(batch.num_rows, np.bool_), dict[str, int]()
+        chosen = asdict(self.config)
+        for name, edit in _EDITS.items():
+            if chosen[name] not in ("keep", False):
+                columns, changed = edited_prose(made, edit)
+                made, edited = with_columns(made, columns), edited | changed
+                notes[f"normalize_{name}"] = int(changed.sum())
+        columns = {n: made.column(n) for n in made.schema.names if not made.column(n).equals(batch.column(n))}
         return Decision(
             reasons=pa.nulls(batch.num_rows, pa.string()),
-            columns={n: made.column(n) for n in batch.schema.names if not made.column(n).equals(batch.column(n))},
-            notes={f"normalize_{name}": pc.sum(which).as_py() or 0 for name, which in changed.items()},
-            edited=edited,
+            columns=with_hashes(batch, columns, pa.array(edited)),
+            notes=notes,
+            edited=pa.array(edited),
         )
 
-    def _edits(self) -> list[tuple[str, Callable[[pa.Array], pa.Array]]]:
-        chosen = {
-            "encoding": self.config.encoding == "fix",
-            "entities": self.config.entities == "decode",
-            "control": self.config.control == "drop",
-            "nfc": self.config.nfc,
-            "white_space": self.config.white_space == "lines",
-        }
-        return [(name, _EDITS[name]) for name, wanted in chosen.items() if wanted]
+
+def edited_prose(batch: pa.RecordBatch, edit: Edit) -> tuple[dict[str, pa.Array], NDArray[np.bool_]]:
+    """The text of documents, and what is said in conversations and pairs, edited: (new columns, changed rows)."""
+    changed = np.zeros(batch.num_rows, np.bool_)
+
+    def prose(texts: pa.Array, rows: NDArray[np.int64], name: str) -> pa.Array:
+        if name not in _PROSE:
+            return texts
+        made = edit(texts)
+        which = pc.fill_null(pc.not_equal(made, texts), False).to_numpy(zero_copy_only=False)
+        changed[rows[which]] = True
+        return made if which.any() else texts
+
+    names = [n for n in ("text", "messages", "prompt", "chosen", "rejected") if n in batch.schema.names]
+    return edit_whole_rows(batch.select(names), prose), changed
 
 
 def _ftfy() -> Any:
@@ -176,8 +188,8 @@ def _lines(text: str) -> str:
     return re.sub("\n{4,}", "\n\n\n", "\n".join(made))
 
 
-# Not pyarrow's utf8_normalize: before pyarrow 26 it returns NFD for NFC (apache/arrow#51225).
-_EDITS = {
+# In order. Not pyarrow's utf8_normalize: before pyarrow 26 it returns NFD for NFC (apache/arrow#51225).
+_EDITS: Final[dict[str, Edit]] = {
     "encoding": _encoding,
     "entities": _entities,
     "control": _control,

@@ -9,6 +9,7 @@ A *rule set* is a frozen dataclass of thresholds that subclasses `RuleSet`, in a
 `filter.stage` lists them. The name of a threshold says how it decides: `min_words` drops rows that measure less,
 `max_words` drops rows that measure more. A rule set has five hooks, each with a default: `signals` counts what it needs
 besides the shared signals, `measures` compares, `edit` changes what stays, `resources` loads files, `report` tells.
+`__post_init__` of a subclass checks values that make no sense, after `RuleSet.__post_init__(self)`.
 """
 
 import dataclasses
@@ -162,10 +163,6 @@ class RuleSet:
                 )
             if name.startswith("min_") and value > numbers.get("max_" + name[4:], value):
                 raise ConfigError(f"{name} = {value} is more than max_{name[4:]} = {numbers['max_' + name[4:]]}")
-        self.check()
-
-    def check(self) -> None:
-        """Raise ConfigError for values that make no sense. Shares, signs and minimum <= maximum are checked already."""
 
     def resources(self) -> Resources:
         """Load what the work needs, once per process; raise a clear error for files that are missing or unusable."""

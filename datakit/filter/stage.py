@@ -8,7 +8,7 @@ import dataclasses
 import functools
 import importlib
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final, Literal, cast
 
@@ -18,27 +18,27 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from datakit.config import option, section, shares
-from datakit.data import On, conversation_view, edit_whole_rows, preference_view
+from datakit.data import On
 from datakit.errors import ConfigError, InputError
-from datakit.filter.rule_set import MeasuredRows, Resources, RuleSet
+from datakit.filter.rule_set import Edits, MeasuredRows, Resources, RuleSet
 from datakit.filter.stop_words import stop_words_version
-from datakit.stage import Decision, Stage, with_column
-from datakit.text.words import UNICODE_VERSION, digest, normalize
+from datakit.stage import Decision, Stage, with_columns
+from datakit.text.words import UNICODE_VERSION, with_hashes
 
 RULE_SETS: Final = {
-    "c4": "datakit.filter.c4:C4",
+    "c4": "datakit.filter.web_rules:C4",
     "contamination": "datakit.filter.contamination:Contamination",
     "empty_answer": "datakit.filter.answers:EmptyAnswer",
-    "fineweb": "datakit.filter.fineweb:FineWeb",
-    "gopher_quality": "datakit.filter.gopher:GopherQuality",
-    "gopher_repetition": "datakit.filter.gopher:GopherRepetition",
-    "lengths": "datakit.filter.limits:Lengths",
+    "fineweb": "datakit.filter.web_rules:FineWeb",
+    "gopher_quality": "datakit.filter.web_rules:GopherQuality",
+    "gopher_repetition": "datakit.filter.web_rules:GopherRepetition",
+    "lengths": "datakit.filter.user_rules:Lengths",
     "loops": "datakit.filter.answers:Loops",
     "private": "datakit.filter.private:Private",
-    "regex": "datakit.filter.lists:Regex",
-    "sample": "datakit.filter.limits:RowSample",
-    "urls": "datakit.filter.lists:Urls",
-    "words": "datakit.filter.lists:Words",
+    "regex": "datakit.filter.user_rules:Regex",
+    "sample": "datakit.filter.user_rules:RowSample",
+    "urls": "datakit.filter.user_rules:Urls",
+    "words": "datakit.filter.user_rules:Words",
 }
 """Every rule set: its name in recipes and reasons, and where its class is."""
 
@@ -56,12 +56,6 @@ DEFAULT_VIEW: Final[dict[str, On]] = {"document": "all", "conversation": "answer
 
 KEYS: Final = ("row_key", "id", "source", "lang")
 """Columns that saved signals share with their rows."""
-
-PROSE: Final = ("text", "content", "reasoning_content")
-"""The fields of a row and of its messages that are prose."""
-
-Edit = Callable[[pa.Array], pa.Array]
-"""Texts to texts, string[N] without nulls each."""
 
 
 def rule_set_class(name: str) -> type[RuleSet]:
@@ -144,6 +138,11 @@ class Filter(Stage):
         """As configured."""
         return self.config.max_loss
 
+    @property
+    def rule_sets(self) -> list[RuleSet]:
+        """The rule sets in use, in the order in which they decide."""
+        return [self.config.rule_set(name) for name in self.config.rules]
+
     def for_kind(self, kind: str) -> "Filter":
         """The stage for rows of a kind: its config has the rule sets and the view that decide."""
         if kind not in DEFAULT_RULES:  # tokens: `decide` says what is wrong
@@ -152,7 +151,7 @@ class Filter(Stage):
 
     def modules(self) -> tuple[str, ...]:
         """The modules of the rule sets in use."""
-        return tuple(RULE_SETS[name].partition(":")[0] for name in self.config.rules)
+        return tuple(dict.fromkeys(RULE_SETS[name].partition(":")[0] for name in self.config.rules))
 
     def resources(self) -> dict[str, Any]:
         """The versions of Unicode and of the stop words, and the files that the rule sets in use name."""
@@ -161,7 +160,7 @@ class Filter(Stage):
 
     def open(self) -> None:
         """Load what the rule sets in use need; the character table is built with the first batch."""
-        self._loaded()
+        list(self._loaded())
 
     def describe(self) -> tuple[str, ...]:
         """What the rule sets in use say."""
@@ -176,6 +175,9 @@ class Filter(Stage):
         alarms = [alarm for r in self._loaded() for alarm in r.alarms]
         return {"alarms": alarms} if alarms else {}
 
+    def _loaded(self) -> Iterator[Resources]:
+        return (rule_set.resources() for rule_set in self.rule_sets)
+
     def saves(self) -> dict[str, Any] | None:
         """What the saved signals depend on: the view, and the values that shape what rule sets count by themselves.
 
@@ -183,9 +185,9 @@ class Filter(Stage):
         """
         if not self.config.signals:
             return None
-        counted = {r.name: r.settings() for r in self._rule_sets() if r.measured_with is not None}
+        counted = {r.name: r.settings() for r in self.rule_sets if r.measured_with is not None}
         seen = {"on": self.config.on, "include_system": self.config.include_system}
-        shared = {"shared": True} if any(r.shared for r in self._rule_sets()) else {}
+        shared = {"shared": True} if any(r.shared for r in self.rule_sets) else {}
         return {"role": "signals", "view": seen, "counted": counted} | shared | self.resources()
 
     def decide(self, batch: pa.RecordBatch) -> Decision:
@@ -199,45 +201,38 @@ class Filter(Stage):
     def decide_again(self, batch: pa.RecordBatch, saved: pa.RecordBatch | None) -> Decision:
         """The same decision from the signals that an earlier run saved of these rows, if there are any."""
         stage = self.for_kind(kind_of(batch))
-        config, rule_sets = stage.config, stage._rule_sets()
+        config, rule_sets = stage.config, stage.rule_sets
         rows = MeasuredRows(batch, cast(On, config.on), config.include_system, saved)
         reasons, details = judge(rule_sets, rows)
         stays = pc.is_null(reasons).to_numpy(zero_copy_only=False)
         tables = {"signals": _signals_table(rows, rule_sets)} if config.signals else {}
         counters = dict[str, int]()
-        for rule_set in rule_sets:
-            report = rule_set.report(rows, stays)
+        for report in (rule_set.report(rows, stays) for rule_set in rule_sets):
             tables, counters = tables | report.tables, counters | report.counters
-        made, columns, edited = batch, dict[str, pa.Array](), np.zeros(batch.num_rows, np.bool_)
-        for rule_set in rule_sets:
-            if edits := rule_set.edit(made, stays):
-                made, columns = _with(made, edits.columns), columns | edits.columns
-                edited, counters = edited | edits.changed, counters | edits.counters
-        columns = with_hashes(made, columns, edited)
+        edits = _edited(rule_sets, batch, stays)
         # A passage of an evaluation item, or a detail, may hold a private value too.
-        tables["detail"] = pa.record_batch({"detail": details})
-        for role, table in tables.items():
-            for rule_set in rule_sets:
-                if edits := rule_set.edit(table, np.ones(table.num_rows, np.bool_)):
-                    tables[role] = table = _with(table, edits.columns)
+        beside = {"detail": pa.record_batch({"detail": details})} | tables
+        for role, table in beside.items():
+            made = _edited(rule_sets, table, np.ones(table.num_rows, np.bool_)).columns
+            beside[role] = with_columns(table, made)
         return Decision(
             reasons=reasons,
-            detail=tables.pop("detail").column("detail"),
-            columns=columns,
-            side_tables=tables,
-            notes=counters,
-            edited=pa.array(edited),
+            detail=beside.pop("detail").column("detail"),
+            columns=with_hashes(batch, edits.columns, pa.array(edits.changed)),
+            side_tables=beside,
+            notes=counters | edits.counters,
+            edited=pa.array(edits.changed),
         )
 
-    def _rule_sets(self) -> list[RuleSet]:
-        return [self.config.rule_set(name) for name in self.config.rules]
 
-    def _loaded(self) -> list[Resources]:
-        return [rule_set.resources() for rule_set in self._rule_sets()]
-
-
-def _with(table: pa.RecordBatch, columns: dict[str, pa.Array]) -> pa.RecordBatch:
-    return functools.reduce(lambda made, name: with_column(made, name, columns[name]), columns, table)
+def _edited(rule_sets: Sequence[RuleSet], table: pa.RecordBatch, stays: NDArray[np.bool_]) -> Edits:
+    """What the rule sets change in a table, one after another: each sees the edits of those before it."""
+    columns, counters = dict[str, pa.Array](), dict[str, int]()
+    changed = np.zeros(table.num_rows, np.bool_)
+    for rule_set in rule_sets:
+        if edits := rule_set.edit(with_columns(table, columns), stays):
+            columns, counters, changed = columns | edits.columns, counters | edits.counters, changed | edits.changed
+    return Edits(columns, changed, counters)
 
 
 def kind_of(batch: pa.RecordBatch) -> str:
@@ -275,50 +270,3 @@ def _signals_table(rows: MeasuredRows, rule_sets: Sequence[RuleSet]) -> pa.Recor
     for signals in (*shared, *(rows.counted(r) for r in rule_sets if r.measured_with is not None)):
         columns |= {n: pa.array(values) for n, values in signals.items()}
     return pa.record_batch(columns)
-
-
-def edit_rows(batch: pa.RecordBatch, stays: pa.Array, edits: Sequence[Edit]) -> tuple[dict[str, pa.Array], pa.Array]:
-    """Edit the text of documents, and what is said in conversations and pairs, by each edit in turn.
-
-    Only rows that stay (`stays`, bool[N]) are edited. Returns the columns that changed, `content_hash` among them, and
-    bool[N]: the rows that changed.
-    """
-    changed, row_stays = np.zeros(batch.num_rows, np.bool_), stays.to_numpy(zero_copy_only=False)
-
-    def edit(texts: pa.Array, rows: NDArray[np.int64], name: str) -> pa.Array:
-        if name not in PROSE:
-            return texts
-        of = np.flatnonzero(row_stays[rows] & pc.is_valid(texts).to_numpy(zero_copy_only=False))
-        before = texts.take(pa.array(of))
-        made = functools.reduce(lambda text, one: one(text), edits, before)
-        which = pc.not_equal(made, before).to_numpy(zero_copy_only=False)
-        if not which.any():
-            return texts
-        mask = np.zeros(len(texts), np.bool_)
-        mask[of[which]] = changed[rows[of[which]]] = True
-        return pc.replace_with_mask(texts, pa.array(mask), made.filter(pa.array(which)))
-
-    names = [n for n in ("text", "messages", "prompt", "chosen", "rejected") if n in batch.schema.names]
-    columns = edit_whole_rows(batch.select(names), edit)
-    return with_hashes(batch, columns, changed), pa.array(changed)
-
-
-def with_hashes(batch: pa.RecordBatch, columns: dict[str, pa.Array], changed: NDArray[np.bool_]) -> dict[str, pa.Array]:
-    """The columns that changed, with the `content_hash` of the rows that changed (bool[N]), as ingest makes it."""
-    if not columns or "content_hash" not in batch.schema.names:
-        return columns
-    which = pa.array(changed)
-    if "text" in batch.schema.names:
-        made = columns.get("text", batch.column("text")).filter(which)
-    else:
-        names = [n for n in ("messages", "prompt", "chosen", "rejected", "tools") if n in batch.schema.names]
-        rows = pa.table({n: columns.get(n, batch.column(n)) for n in names}).filter(which).to_pylist()
-        made = pa.array([_view_of(row) for row in rows], pa.string())
-    hashes = pc.replace_with_mask(batch.column("content_hash"), which, digest(normalize(made)))
-    return columns | {"content_hash": hashes}
-
-
-def _view_of(row: dict[str, Any]) -> str:
-    tools = row.pop("tools", None)
-    fields = [[list(message.values()) for message in row[name] or ()] for name in row]
-    return conversation_view(fields[0], tools) if "messages" in row else preference_view(fields, tools)

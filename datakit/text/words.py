@@ -15,13 +15,14 @@ import unicodedata
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from datakit.data import Bytes, Offsets, string_array, string_buffers
+from datakit.data import Bytes, Offsets, conversation_view, preference_view, string_array, string_buffers
 
 # The properties of characters.
 
@@ -186,6 +187,23 @@ def digest(array: pa.Array) -> pa.Array:
     """BLAKE2b-128 (RFC 7693) of each value's UTF-8 bytes as 32 hex digits (string array); null counts as ""."""
     digits = np.frombuffer(_digests(array).hex().encode(), dtype=np.uint8)
     return string_array(digits, np.arange(len(array) + 1, dtype=np.int64) * 2 * DIGEST_BYTES)
+
+
+def with_hashes(batch: pa.RecordBatch, columns: dict[str, pa.Array], changed: pa.Array) -> dict[str, pa.Array]:
+    """New columns of a batch, with a new `content_hash` for the rows that changed (bool[N]), as ingest makes it."""
+    names = [n for n in ("text", "messages", "prompt", "chosen", "rejected", "tools") if n in batch.schema.names]
+    if not columns or "content_hash" not in batch.schema.names:
+        return columns
+    rows = pa.table({n: columns.get(n, batch.column(n)) for n in names}).filter(changed)
+    texts = rows["text"].combine_chunks() if "text" in names else pa.array(map(_hashed_text, rows.to_pylist()))
+    hashes = digest(normalize(texts.cast(pa.string())))
+    return columns | {"content_hash": pc.replace_with_mask(batch.column("content_hash"), changed, hashes)}
+
+
+def _hashed_text(row: dict[str, Any]) -> str:
+    tools = row.pop("tools", None)
+    fields = [[list(message.values()) for message in messages or ()] for messages in row.values()]
+    return conversation_view(fields[0], tools) if "messages" in row else preference_view(fields, tools)
 
 
 def binary_digest(array: pa.Array) -> pa.Array:

@@ -27,8 +27,8 @@ import pytest
 
 import datakit.dedup.shuffle as shuffle
 import datakit.filter.fasttext_model as fasttext_model
-import datakit.filter.lists as lists
 import datakit.filter.perplexity as perplexity
+import datakit.filter.user_rules as user_rules
 import datakit.object_store as object_store
 import datakit.pack.chat as chat
 import datakit.read.find as find_module
@@ -349,14 +349,14 @@ def test_lists_and_templates_may_be_on_the_store(s3: "boto3.Client") -> None:
     s3.put_object(Bucket=BUCKET, Key="lists/bad.txt", Body=b"vile\n")
     s3.put_object(Bucket=BUCKET, Key="lists/hosts.txt", Body=b"vile.example\n")
     s3.put_object(Bucket=BUCKET, Key="lists/own.jinja", Body=b"{{ messages }}")
-    words = lists.word_list("en", f"s3://{BUCKET}/lists/bad.txt")
-    assert words == lists.word_list("en", str(storage.local(f"s3://{BUCKET}/lists/bad.txt")))
-    assert not lists.blocklist(f"s3://{BUCKET}/lists/hosts.txt").unreadable
+    words = user_rules.word_list("en", f"s3://{BUCKET}/lists/bad.txt")
+    assert words == user_rules.word_list("en", str(storage.local(f"s3://{BUCKET}/lists/bad.txt")))
+    assert not user_rules.blocklist(f"s3://{BUCKET}/lists/hosts.txt").unreadable
     assert chat._choose(f"s3://{BUCKET}/lists/own.jinja", {}, "") == "{{ messages }}"
     with pytest.raises(InputError, match="is not there"):
-        lists.blocklist(f"s3://{BUCKET}/lists/none.txt")
+        user_rules.blocklist(f"s3://{BUCKET}/lists/none.txt")
     with pytest.raises(UsageError, match="raw inputs only"):
-        lists.blocklist("https://host.example/list.txt")
+        user_rules.blocklist("https://host.example/list.txt")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -38,7 +38,7 @@ def test_other_thresholds_are_decided_from_saved_signals(datakit, corpus, monkey
         raise AssertionError("the text was measured again")
 
     monkeypatch.setattr("datakit.filter.rule_set.count_signals", measured)
-    monkeypatch.setattr("datakit.filter.c4.C4.signals", measured)
+    monkeypatch.setattr("datakit.filter.web_rules.C4.signals", measured)
     again = datakit("filter", *rules, "--set", "gopher_quality.min_words=30")
     assert again.code == 0, again.err
     assert ledger(again)["kept"] > first["kept"]

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from datakit.config import build
 from datakit.data import MESSAGES
 from datakit.filter import _kernels_c4, rule_set
-from datakit.filter.c4 import C4
 from datakit.filter.stage import Filter, FilterConfig
+from datakit.filter.web_rules import C4
 
 CITATION = re.compile(r"\[\d*]|\[edit]|\[citation needed]", re.IGNORECASE)
 POLICIES = ("terms of use", "privacy policy", "cookie policy", "uses cookies", "use of cookies", "use cookies")

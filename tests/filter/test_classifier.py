@@ -26,7 +26,6 @@ from datakit.filter.classifier import (
     ClassifyConfig,
     Examples,
     Measured,
-    Point,
     TrainClassifier,
     TrainConfig,
     auc,
@@ -34,6 +33,7 @@ from datakit.filter.classifier import (
     curve,
     held_out,
     pieces,
+    point,
 )
 from datakit.filter.fasttext_model import load as load_model
 from datakit.manifest import data_dir, load, verify
@@ -223,7 +223,7 @@ def test_the_model_and_its_label_are_checked_before_any_work(manifest, tmp_path)
         Classify().open()
     with pytest.raises(ConfigError, match="no label 'positiv'; it has positive"):
         classify(manifest, label="positiv")
-    with pytest.raises(ConfigError, match="top = 10"):
+    with pytest.raises(ConfigError, match="top is a share"):
         build(ClassifyConfig, {"top": 10}, "classify")
     (tmp_path / "m.json").write_text("{}")
     with pytest.raises(ManifestError):
@@ -259,35 +259,35 @@ def test_auc_is_the_share_of_pairs_in_order(rows):
 @given(ROWS)
 def test_each_threshold_counts_the_rows_that_it_keeps(rows):
     points = curve(*arrays(rows))
-    assert [point.min_score for point in points] == [n / 100 for n in range(101)]
-    for point in points:
-        kept = [p for s, p in rows if s / 20 >= point.min_score]
-        gone = [p for s, p in rows if s / 20 < point.min_score]
-        assert (point.true_positive, point.false_positive) == (sum(kept), len(kept) - sum(kept))
-        assert (point.false_negative, point.true_negative) == (sum(gone), len(gone) - sum(gone))
-        assert point.precision == (sum(kept) / len(kept) if kept else None)
-        assert point.recall == (sum(kept) / (sum(kept) + sum(gone)) if sum(kept) + sum(gone) else None)
-        assert point.kept == pytest.approx(len(kept) / len(rows) if rows else 0)
-    assert best_f1(points).f1 == max(point.f1 for point in points)
+    assert [p["min_score"] for p in points] == [n / 100 for n in range(101)]
+    for p in points:
+        kept = [wanted for s, wanted in rows if s / 20 >= p["min_score"]]
+        gone = [wanted for s, wanted in rows if s / 20 < p["min_score"]]
+        assert (p["true_positive"], p["false_positive"]) == (sum(kept), len(kept) - sum(kept))
+        assert (p["false_negative"], p["true_negative"]) == (sum(gone), len(gone) - sum(gone))
+        assert p["precision"] == (sum(kept) / len(kept) if kept else None)
+        assert p["recall"] == (sum(kept) / (sum(kept) + sum(gone)) if sum(kept) + sum(gone) else None)
+        assert p["kept"] == pytest.approx(len(kept) / len(rows) if rows else 0)
+    assert best_f1(points)["f1"] == max(p["f1"] for p in points)
 
 
 def test_the_best_threshold_is_in_the_middle_of_equal_ones():
     scores, positive = np.array([0.2, 0.3, 0.7, 0.8]), np.array([False, False, True, True])
-    assert best_f1(curve(scores, positive)).min_score == 0.51
+    assert best_f1(curve(scores, positive))["min_score"] == 0.51
 
 
 def test_a_wanted_precision_chooses_the_threshold_that_has_it(manifest):
     dev = load(manifest).facts["classifier"]["dev"]
     assert dev["auc"] > 0.98 and len(dev["curve"]) == 101
     least = classify(manifest, min_precision=0.6).threshold
-    (point,) = (p for p in dev["curve"] if p[0] == least)
-    assert point[1] / (point[1] + point[2]) >= 0.6
+    (found,) = (p for p in dev["curve"] if p[0] == least)
+    assert found[1] / (found[1] + found[2]) >= 0.6
     assert all(p[1] / (p[1] + p[2]) < 0.6 for p in dev["curve"] if p[0] < least)
     assert classify(manifest).threshold == dev["best_f1"]["min_score"]
     alone = data_dir(manifest, load(manifest)) / "kept/model.bin"
     with pytest.raises(ConfigError, match=r"nothing is known about the precision of model\.bin"):
         _ = classify(alone, min_precision=0.9).threshold
-    measured = Measured(points=(Point(0.0, 5, 5, 0, 0), Point(0.9, 2, 1, 3, 4)))
+    measured = Measured(points=(point(0.0, 5, 5, 0, 0), point(0.9, 2, 1, 3, 4)))
     with pytest.raises(ConfigError, match=r"no threshold has it on the held-out rows; the best is 0.667 at .* 0.9"):
         measured.with_precision(0.99, alone)
     with pytest.raises(ConfigError, match="give one of them"):

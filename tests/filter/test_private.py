@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from datakit.config import build
 from datakit.data import MESSAGES
 from datakit.errors import ConfigError
-from datakit.filter.private_rules import KINDS, NATIONAL_NUMBERS, SECRETS, finder
+from datakit.filter.private import KINDS, NATIONAL_NUMBERS, SECRETS, cleaner
 from datakit.filter.stage import Filter, FilterConfig
 
 KEY = "sk-" + "aB3dE5gH7jK9mN1pQ2rS4tU6vW8xY0zC"
@@ -59,7 +59,8 @@ NATIONAL = {
 
 
 def found_in(line: str, *types: str, **options) -> list[tuple[str, str]]:
-    made = finder(types or tuple(KINDS), options.get("patterns", {}), options.get("regions", ("US",)))
+    patterns, regions = tuple(options.get("patterns", {}).items()), options.get("regions", ("US",))
+    made = cleaner(types or tuple(KINDS), patterns, regions, "tag", 0)
     return [(kind, line[a:b]) for a, b, kind in made.find(line, options.get("context", ""))]
 
 
@@ -157,7 +158,7 @@ _TEXTS = (
 @example(["tel (12) (34) (56) 7"])
 def test_found_values_are_in_order_and_apart_each_hint_matches_and_cutting_leaves_the_rest(pieces):
     line = "".join(pieces).replace("\n", " ")
-    every = finder(tuple(KINDS), {}, ("US", "FR"))
+    every = cleaner(tuple(KINDS), (), ("US", "FR"), "tag", 0)
     found = every.find(line)
     assert all(0 <= a < b <= len(line) for a, b, _ in found)
     assert all(b <= c for (_, b, _), (c, _, _) in pairwise(found))
@@ -194,9 +195,9 @@ def test_each_character_is_looked_at_a_bounded_number_of_times(unit, monkeypatch
 
             return check
 
-        made = finder(tuple(KINDS), {}, ("US",))
+        made = cleaner(tuple(KINDS), (), ("US",), "tag", 0)
         kinds = {name: type(k)(k.hint, k.pattern, counted(k), k.grouped) for name, k in made.kinds.items()}
-        type(made)(kinds, made.hint).find(" ".join(unit.format(i % 100, i) for i in range(n)))
+        type(made)(kinds, made.hint, "tag", 0).find(" ".join(unit.format(i % 100, i) for i in range(n)))
         counts[n] = calls
     assert counts[400] <= 4.5 * counts[100] + 100
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from datakit.config import build
 from datakit.errors import ConfigError
-from datakit.filter import _kernels_signals, gopher, rule_set, stop_words
+from datakit.filter import _kernels_signals, rule_set, stop_words, web_rules
 from datakit.filter.rule_set import Signals, count_signals
 from datakit.filter.stage import Filter, FilterConfig
 from datakit.text import words
@@ -366,4 +366,4 @@ def test_every_list_has_common_words_of_its_language():
 
 def test_a_language_without_a_list_is_refused_before_any_work():
     with pytest.raises(ConfigError, match="there is no list of stop words for 'tlh'"):
-        build(gopher.GopherQuality, {"stop_words": ["en", "tlh"]}, "filter")
+        build(web_rules.GopherQuality, {"stop_words": ["en", "tlh"]}, "filter")

@@ -19,7 +19,7 @@ from datakit.engine.recipe import load_recipe
 from datakit.engine.runner import Run
 from datakit.engine.store import OutputLayout
 from datakit.errors import ConfigError, InputError
-from datakit.filter import gopher
+from datakit.filter import web_rules
 from datakit.filter.rule_set import count_signals
 from datakit.filter.stage import Filter, FilterConfig
 from datakit.manifest import data_dir, load
@@ -115,7 +115,7 @@ REPETITION = {
 
 @pytest.mark.parametrize("threshold", REPETITION)
 def test_a_repetition_rule_drops_its_row(threshold):
-    ratios = [o.name for o in options(gopher.GopherRepetition) if o.type is float]
+    ratios = [o.name for o in options(web_rules.GopherRepetition) if o.type is float]
     rules = {name: 1.0 for name in ratios if name != threshold}
     ((reason, said),) = verdicts(documents(REPETITION[threshold]), rules=["gopher_repetition"], gopher_repetition=rules)
     assert reason == f"gopher_repetition.{threshold}"

@@ -1,6 +1,7 @@
-"""Gopher's rules (Rae et al. 2021, Scaling Language Models, appendix A.1.1). `gopher_quality`: is this running text?
-`gopher_repetition`: does this text say the same thing over and over?
+"""Rules for web pages, as three papers have them: `gopher_quality` and `gopher_repetition`, `fineweb`, `c4`.
 
+**Gopher** (Rae et al. 2021, Scaling Language Models, appendix A.1.1). `gopher_quality`: is this running text?
+`gopher_repetition`: does this text say the same thing over and over?
 Where implementations read the paper differently, `gopher_quality` reads it so:
 - words are white-space tokens, and tokens without letters or digits are words too. datatrove counts the tokens of its
   splitter, and ignores pure punctuation for the count and the mean length, as `symbol_words = "ignore"` does here.
@@ -25,8 +26,48 @@ And `gopher_repetition` so:
 - in rows mostly of scripts without spaces, where a word is one character, an n-gram is 2n characters of Han and kana
   and 4n of Thai, Lao, Khmer and Myanmar: about n words. Ordinary Japanese often repeats five characters.
 - a line's indentation is part of it, white space at its end is not.
+
+**FineWeb**'s own rules: is this prose, and not a list, a menu or a page that says its lines twice?
+
+Penedo et al. 2024, The FineWeb Datasets, section 3.5; its language score is the language stage's `min_score`.
+
+Where implementations read the paper differently, this one reads it so:
+- the paper drops rows with 0.1 or more of their characters in duplicate lines; the code that made the dataset has 0.01,
+  and so has this rule set.
+- a line ends in punctuation if that is a sentence's mark of any script (Unicode's Sentence_Terminal), as in datatrove;
+  white space at its end is ignored; in datatrove a line that ends in a space ends in no mark.
+- blank lines do not count. A row without other lines fails `min_lines`; datatrove calls it empty.
+- words are white-space tokens, datatrove's are those of its splitter, with punctuation among them.
+- a character of Han or kana counts as three of a line's 30: a word takes two of them, where an English one takes six
+  with its space. Thai, Lao, Khmer and Burmese put spaces where others put full stops: the rule on line ends does
+  not judge rows mostly in them.
+
+**C4**'s rules: cut lines that are no sentences, then drop pages with too few sentences, with code or with filler
+text.
+
+Raffel et al. 2020, Exploring the Limits of Transfer Learning (JMLR 21), section 2.2. Its list of bad words is not
+part of this rule set: it would drop texts on medicine and law, too.
+
+A line stays if it has enough words, none too long, ends in a sentence's mark or a quote (not in an ellipsis), and
+mentions neither javascript nor a policy on cookies, privacy or use. Rows that stay lose their other lines and their
+citation marks ("[12]", "[edit]", "[citation needed]"): `lines = "count"` judges only. Conversations and preference
+pairs are judged and never cut.
+
+Where implementations differ, this one reads the paper so:
+- the first version of the paper and datatrove ask for 5 sentences and 3 words a line, as our defaults; the last version
+  and TFDS for 3 sentences and 5 words.
+- a curly bracket or "lorem ipsum" anywhere drops the page, as the paper says; TFDS and datatrove look only at lines
+  that are long and finished enough to stay (for brackets also without javascript): `where = "lines"`.
+- a sentence ends with a token that ends in a sentence's mark (quotes and brackets after it are ignored), or with the
+  line; marks of Chinese and Japanese need no space after them. TFDS uses NLTK, datatrove spaCy.
+- line ends: marks of any script and closing quotes of any shape count; in datatrove only . ? ! " and '.
+- a citation after the last full stop is ignored, with the space before it; in datatrove that line ends in a space.
+- of the blank lines between two lines that stay, one remains; in C4 none does.
+- a character of a script written without spaces is a word. Thai and Lao end no sentence with a mark: rows mostly in
+  these scripts are not cut and need no sentences.
 """
 
+import functools
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar, Literal
@@ -37,7 +78,19 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from datakit.config import option
-from datakit.filter.rule_set import Measure, MeasuredRows, Report, RuleSet, ratio
+from datakit.data import string_array, string_buffers
+from datakit.filter.rule_set import (
+    BREAK,
+    SPACE,
+    Edits,
+    Measure,
+    MeasuredRows,
+    Report,
+    RuleSet,
+    Signals,
+    character_classes,
+    ratio,
+)
 from datakit.filter.stop_words import check_stop_words, language_numbers, stop_word_languages
 
 _MAX_FOREIGN_WORD_RATIO = 0.02
@@ -64,8 +117,8 @@ class GopherQuality(RuleSet):
     stop_words: tuple[str, ...] = option(("all",), "languages whose rows must have them; all: every one with a list")
     symbol_words: Literal["count", "ignore"] = option("count", "whether tokens without letters or digits are words")
 
-    def check(self) -> None:
-        """Refuse languages without a list of stop words."""
+    def __post_init__(self) -> None:
+        RuleSet.__post_init__(self)
         check_stop_words(self.stop_words)
 
     def measures(self, rows: MeasuredRows) -> Iterator[Measure]:
@@ -142,3 +195,98 @@ class GopherRepetition(RuleSet):
             yield Measure(f"max_top_{n}gram_char_ratio", s.ratio(f"top_{n}gram_chars", "chars"))
         for n in range(5, 11):
             yield Measure(f"max_dup_{n}gram_char_ratio", s.ratio(f"dup_{n}gram_chars", "chars"))
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class FineWeb(RuleSet):
+    """Thresholds of the code that made the dataset."""
+
+    name: ClassVar[str] = "fineweb"
+    shared: ClassVar[bool] = True
+
+    min_lines: int = option(1, "drop rows with fewer lines that are not blank")
+    min_terminal_line_ratio: float = option(0.12, "drop rows with a smaller share of lines that end in punctuation")
+    max_short_line_ratio: float = option(0.67, "drop rows with a larger share of lines of at most 30 characters")
+    max_dup_line_char_ratio: float = option(0.01, "drop rows with a larger share of characters in duplicate lines")
+    max_line_breaks_per_word: float = option(0.3, "drop rows with more line breaks per word")
+
+    def measures(self, rows: MeasuredRows) -> Iterator[Measure]:
+        """The measures in the order of the fields, which is datatrove's."""
+        s = rows.signals
+        marked = 2 * (s["unsegmented_words"] - s["kana_han_words"]) <= s["words"]
+        yield Measure("min_lines", s["lines"])
+        yield Measure("min_terminal_line_ratio", s.ratio("terminal_lines", "lines"), marked)
+        yield Measure("max_short_line_ratio", s.ratio("short_lines", "lines"))
+        yield Measure("max_dup_line_char_ratio", ratio(s["dup_line_chars"], s["chars"] - s["line_breaks"]))
+        yield Measure("max_line_breaks_per_word", s.ratio("line_breaks", "words"))
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class C4(RuleSet):
+    """Thresholds of the paper's first version; the last one has 3 sentences and 5 words."""
+
+    name: ClassVar[str] = "c4"
+    measured_with: ClassVar[tuple[str, ...]] = (
+        "min_line_words", "max_line_word_chars", "line_end", "javascript", "policy",
+    )  # fmt: skip
+
+    max_lorem_ipsum: int = option(0, 'drop rows that say "lorem ipsum" more often')
+    max_curly_brackets: int = option(0, 'drop rows with more "{"')
+    min_sentences: int = option(5, "drop rows with fewer sentences in the lines that stay")
+    where: Literal["page", "lines"] = option(
+        "page", "where the first two thresholds look: everywhere, or only at lines that may stay"
+    )
+    lines: Literal["cut", "count"] = option("cut", "cut the other lines from documents that stay, or leave them")
+    min_line_words: int = option(3, "lines with fewer words do not stay")
+    max_line_word_chars: int = option(1000, "lines with a longer word do not stay")
+    line_end: Literal["sentence", "any"] = option("sentence", "whether lines must end as sentences do")
+    javascript: Literal["cut", "keep"] = option("cut", 'lines with the word "javascript"')
+    policy: Literal["cut", "keep"] = option("cut", "lines with phrases of cookie, privacy and use policies")
+
+    def measures(self, rows: MeasuredRows) -> Iterator[Measure]:
+        """Lorem ipsum and curly brackets, then the sentences that stay."""
+        counts = rows.counted(self)
+        where = "judged_" if self.where == "lines" else ""
+        marks_sentences = np.asarray(2 * counts["c4_unmarked_words"] <= counts["c4_words"])
+        yield Measure("max_lorem_ipsum", counts[f"c4_{where}lorem_ipsum"])
+        yield Measure("max_curly_brackets", counts[f"c4_{where}curly_brackets"])
+        yield Measure("min_sentences", counts["c4_sentences"], marks_sentences)
+
+    def signals(self, rows: MeasuredRows) -> Signals:
+        """Lines, sentences and phrases of each text; see `_kernels_c4.COUNTS`."""
+        from datakit.filter import _kernels_c4
+
+        counted, _, _ = self._scan(rows.texts, np.ones(len(rows.texts), np.bool_), cut=False)
+        return Signals(zip(_kernels_c4.COUNTS, counted, strict=True))
+
+    def edit(self, table: pa.RecordBatch, stays: NDArray[np.bool_]) -> Edits | None:
+        """The documents that stay, without the lines that do not."""
+        if self.lines == "count" or "text" not in table.schema.names:
+            return None
+        _, cut, changed = self._scan(table.column("text"), stays, cut=True)
+        if not changed.any():
+            return None
+        return Edits({"text": pc.if_else(pa.array(changed), cut, table.column("text"))}, changed)
+
+    def _scan(
+        self, texts: pa.Array, stays: NDArray[np.bool_], *, cut: bool
+    ) -> tuple[NDArray[np.int64], pa.Array, NDArray[np.bool_]]:
+        """(counts int64[C, N], with `cut` the texts that lose lines without them, bool[N]: which ones these are)."""
+        from datakit.filter import _kernels_c4
+
+        data, offsets = string_buffers(texts)
+        out, out_offsets = np.empty(offsets[-1] - offsets[0] if cut else 0, np.uint8), np.empty_like(offsets)
+        changed = np.zeros(len(texts), np.bool_)
+        flags = self.line_end == "sentence", self.javascript == "cut", self.policy == "cut"
+        rules = np.array([self.min_line_words, self.max_line_word_chars, *flags], np.int64)
+        counts = _kernels_c4.scan(data, offsets, character_classes(), _stops(), rules, stays, out, out_offsets, changed)
+        return counts, string_array(out[: out_offsets[-1]], out_offsets), changed
+
+
+@functools.cache
+def _stops() -> NDArray[np.uint8]:
+    """uint8[256]: 0 for the ASCII bytes inside a word that the kernel can skip."""
+    stops = np.ones(256, np.uint8)
+    stops[:128] = character_classes()[:128] & (SPACE | BREAK) != 0
+    stops[[ord("{"), ord("[")]] = 1
+    return stops

@@ -1,4 +1,4 @@
-"""Lists of the user. `urls`: blocklists of domains and URLs. `words`: word lists by language. `regex`: patterns.
+"""What the user brings: lists (`urls`, `words`), patterns (`regex`), limits (`lengths`) and shares (`sample`).
 
 The name of a list or pattern is the reason: `urls.adult`, `words.en`, `regex.cookies`. Lists count by their content.
 
@@ -24,15 +24,24 @@ capital "İ" is "i". A list of Turkish or Azerbaijani (`tr`, `az`) reads a capit
 **regex.** Patterns are RE2 (Cox 2010), which Arrow runs over whole columns. RE2 has no look-around and no
 back-references; in return every pattern takes time linear in the text, so that none can hang a run. (?i) before a
 pattern ignores case; (?m) makes ^ and $ match at every line.
+
+**lengths.** Characters, words and tokens are those of the part of a row that the stage looks at (`on`), turns those of
+the whole conversation: a turn is a message of the user or the assistant. A character is a code point; words are
+Gopher's. Tokens are the ids of a tokenizer, without special tokens and without a chat template.
+
+**sample.** A sample is drawn by the hash of each row's content and the seed alone. So more rows, other files or another
+order change nothing for a row; a smaller share is part of a larger one; and rows of equal content stay or go together.
+It is a draw of rows: sources of long rows keep about the same share of text, not exactly.
 """
 
 import functools
 import hashlib
 import re
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Final
+from pathlib import Path
+from typing import ClassVar, Final
 
 import numpy as np
 import pyarrow as pa
@@ -41,12 +50,106 @@ from numpy.typing import NDArray
 
 import datakit.storage as storage
 from datakit.config import file_mark, option
+from datakit.data import splitmix64
 from datakit.errors import ConfigError, InputError
 from datakit.filter.rule_set import Measure, MeasuredRows, Report, Resources, RuleSet, Signals
 from datakit.filter.stop_words import short_code
 from datakit.read.streams import read_whole
+from datakit.text.ids import open_tokenizer, tokenizer_digest
 from datakit.text.page_urls import page_form, urls_at
-from datakit.text.words import hash_values, hash_words
+from datakit.text.words import binary_digest, hash_values, hash_words, stated_digest
+
+# Lists: entries of one key or of several in a row, looked up by their hash.
+
+Keys = tuple[NDArray[np.uint64], NDArray[np.int64]]
+"""The hashes of the keys of some texts, and int64[N+1]: where those of each text begin."""
+
+
+@dataclass(frozen=True, slots=True)
+class EntryList:
+    """A list, ready to be looked up."""
+
+    texts: pa.Array
+    """string[E]: the entries; those that are found by their keys first."""
+    lengths: NDArray[np.int64]
+    """int64[L]: the different numbers of keys of such entries."""
+    slots: NDArray[np.uint64]
+    numbers: NDArray[np.int32]
+    """The table of their hashes: see `_kernels_lookup.table_of`."""
+    patterns: tuple[str, ...]
+    """RE2, case-folded: the other entries."""
+    digests: tuple[str, ...]
+    """SHA-256 of each file."""
+    unreadable: tuple[str, ...]
+    """The lines that are no entry."""
+
+    @classmethod
+    def of(
+        cls, texts: pa.Array, keys: Keys, digests: Sequence[str], patterns: Sequence[str] = (),
+        unreadable: Sequence[str] = (),
+    ) -> "EntryList":  # fmt: skip
+        """The list of entries with these keys, and of the last ones with these patterns."""
+        from datakit.filter import _kernels_lookup as kernels
+
+        hashes, starts = keys
+        sizes = np.diff(starts)
+        whole = kernels.grams_of(hashes, starts, sizes)[starts[:-1]]
+        different, first = np.unique(whole, return_index=True)  # two spellings of one entry: the first
+        slots, order = kernels.table_of(different)
+        numbers = np.append(first, 0).astype(np.int32)[order]
+        return cls(texts, np.unique(sizes), slots, numbers, tuple(patterns), tuple(digests), tuple(unreadable))
+
+    def matches(self, keys: Keys, texts: pa.Array, of: NDArray[np.bool_]) -> tuple[NDArray[np.int64], ...]:
+        """(how often entries stand in each text, the number of the first one found or 0), int64[N] each.
+
+        `texts` (string[N]) and their keys; `of` (bool[N]): the texts to look at.
+        """
+        from datakit.filter import _kernels_lookup as kernels
+
+        number, first = np.zeros(len(of), np.int64), np.zeros(len(of), np.int64)
+        hits = kernels.find(*keys, self.lengths, self.slots, self.numbers)
+        hits = hits[of[hits[:, 0]]]
+        rows, entries, _ = hits[np.argsort(-hits[:, 2], kind="stable")].T  # the first place is written last
+        np.add.at(number, rows, 1)
+        first[rows] = entries
+        if self.patterns:
+            folded = pa.array([text.casefold() for text in texts.filter(pa.array(of)).to_pylist()], pa.string())
+        for entry, pattern in enumerate(self.patterns, start=len(self.texts) - len(self.patterns)):
+            found = np.zeros(len(of), np.int64)
+            found[of] = pc.count_substring_regex(folded, pattern).to_numpy()
+            first[(found > 0) & (number == 0)] = entry
+            number += found
+        return number, first
+
+
+def _files(path: str, expected: str, folder: re.Pattern[str] | None = None) -> tuple[Path, ...]:
+    """The files of a list: the file, or what is called like `folder` in a folder.
+
+    Raises:
+        InputError: there is none.
+    """
+    place = storage.here(path)
+    inside = place.iterdir() if folder and place.is_dir() else [place]
+    files = tuple(sorted(f for f in inside if f == place or (folder and folder.fullmatch(f.name))))
+    if not files or not all(file.is_file() for file in files):
+        raise InputError(f"{path}: is not there; expected {expected}")
+    return files
+
+
+def _describe(
+    say: str, name: str, load: Callable[[], EntryList], number: NDArray[np.int64], first: NDArray[np.int64]
+) -> Callable[[NDArray[np.int64]], list[str]]:
+    """What `Measure.describe` says about rows: their number of entries of the list `name`, and the first one.
+
+    The list is loaded only if a row is described: saved signals need no files.
+    """
+
+    def describe(which: NDArray[np.int64]) -> list[str]:
+        entries = load().texts.take(pa.array(first[which])).to_pylist()
+        return [say.format(name=name, number=n, entry=e) for n, e in zip(number[which], entries, strict=True)]
+
+    return describe
+
 
 # URLs.
 
@@ -74,8 +177,8 @@ class Urls(RuleSet):
     max_entries: int = option(0, "drop rows whose URL is matched by more entries of a list")
     min_urls: int = option(0, "1: drop rows without a URL")
 
-    def check(self) -> None:
-        """Refuse names that cannot be a reason."""
+    def __post_init__(self) -> None:
+        RuleSet.__post_init__(self)
         for name in self.lists:
             if not re.fullmatch(r"[\w-]+", name):
                 raise ConfigError(f"lists: a list's name is letters, digits, _ and -; found {name!r}")
@@ -92,7 +195,7 @@ class Urls(RuleSet):
         given = self.lists | ({"allow": self.allow} if self.allow else {})
         read = {name: blocklist(path) for name, path in given.items()}
         return Resources(
-            digests={"blocklists": {name: found.digests for name, found in read.items()}},
+            digests={"blocklists": {name: list(found.digests) for name, found in read.items()}},
             lines=tuple(f"urls: {name} has {len(read[name].texts):,} domains and URLs" for name in self.lists),
             counters={f"urls_entries_{name}": len(read[name].texts) for name in self.lists},
             alarms=tuple(
@@ -106,90 +209,52 @@ class Urls(RuleSet):
     def signals(self, rows: MeasuredRows) -> Signals:
         """`urls_known`: 1 for a row with a URL. For each list, how many of its entries match, and the first one."""
         urls = urls_at(rows.batch, self.field)
-        hashes, bounds = _keys(page_form(urls))
-        counts = Signals(urls_known=pc.is_valid(urls).to_numpy(zero_copy_only=False).astype(np.int64))
-        allowed = np.zeros(len(urls), np.bool_)
+        keys, known = _url_keys(page_form(urls)), pc.is_valid(urls).to_numpy(zero_copy_only=False)
+        looked_at = np.ones(len(urls), np.bool_)
         if self.allow:
-            allowed = blocklist(self.allow).matches(hashes, bounds)[0] > 0
-        for name in self.lists:
-            number, first = blocklist(self.lists[name]).matches(hashes, bounds)
-            counts[f"urls_{name}"] = np.where(allowed, 0, number)
-            counts[f"urls_{name}_entry"] = first
+            looked_at = blocklist(self.allow).matches(keys, urls, looked_at)[0] == 0
+        counts = Signals(urls_known=known.astype(np.int64))
+        for name, path in self.lists.items():
+            counts[f"urls_{name}"], counts[f"urls_{name}_entry"] = blocklist(path).matches(keys, urls, looked_at)
         return counts
 
     def measures(self, rows: MeasuredRows) -> Iterator[Measure]:
         """The lists, one by one, then whether there is a URL."""
         counts = rows.counted(self)
         for name, path in self.lists.items():
-            describe = functools.partial(self._entries, name, path, counts[f"urls_{name}_entry"])
-            yield Measure("max_entries", counts[f"urls_{name}"], label=name, describe=describe)
+            number, first = counts[f"urls_{name}"], counts[f"urls_{name}_entry"]
+            load = functools.partial(blocklist, path)
+            describe = _describe("on the list {name}: {entry}", name, load, number, first)
+            yield Measure("max_entries", number, label=name, describe=describe)
         yield Measure("min_urls", counts["urls_known"])
 
     def report(self, rows: MeasuredRows, stays: NDArray[np.bool_]) -> Report:
         """How many rows have no URL."""
         return Report({"urls_rows_without_url": int((rows.counted(self)["urls_known"] == 0).sum())})
 
-    @staticmethod
-    def _entries(name: str, path: str, entries: NDArray[np.int64], which: NDArray[np.int64]) -> list[str]:
-        found = blocklist(path).texts.take(pa.array(entries[which])).to_pylist()
-        return [f"on the list {name}: {text}" for text in found]
 
-
-@dataclass(frozen=True, slots=True)
-class Blocklist:
-    """The entries of a list, in ascending order of their hashes."""
-
-    texts: pa.Array
-    """string[E]: domains, and URLs as `host/path`."""
-    hashes: NDArray[np.uint64]
-    """uint64[E]"""
-    digests: list[str]
-    """SHA-256 of each file."""
-    unreadable: tuple[str, ...]
-    """The lines that are no entry."""
-
-    def matches(
-        self, keys: NDArray[np.uint64], bounds: NDArray[np.int64]
-    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """(how many entries are among the keys of each row, the first such entry or 0), int64[N] each.
-
-        keys uint64[K], and int64[N+1]: where those of each row begin.
-        """
-        at = np.minimum(np.searchsorted(self.hashes, keys), len(self.hashes) - 1)
-        hits = np.flatnonzero(self.hashes[at] == keys)
-        rows = np.searchsorted(bounds, hits, "right") - 1
-        number, first = np.bincount(rows, minlength=len(bounds) - 1), np.zeros(len(bounds) - 1, np.int64)
-        first[rows[::-1]] = at[hits[::-1]]
-        return number.astype(np.int64), first
-
-
-def blocklist(path: str) -> Blocklist:
+def blocklist(path: str) -> EntryList:
     """Read a list; read again only if a file changed.
 
     Raises:
         InputError: the file or folder is missing, cannot be read, or holds no domain.
     """
-    place = storage.here(path)
-    files = sorted(f for f in place.iterdir() if _FOLDER_FILES.fullmatch(f.name)) if place.is_dir() else [place]
-    if not files:
-        raise InputError(f"{path}: a folder without a file named domains or urls; name the list's file itself")
-    for file in files:
-        if not file.is_file():
-            raise InputError(f"{file}: is not there; expected a file with a domain or URL on each line")
-    return _blocklist(tuple(map(str, files)), tuple(tuple(file_mark(f)) for f in files))
+    expected = "a file with a domain or URL on each line, or a folder with files named domains or urls"
+    files = _files(path, expected, _FOLDER_FILES)
+    return _blocklist(files, *(tuple(file_mark(file)) for file in files))
 
 
 @functools.lru_cache(maxsize=16)
-def _blocklist(files: tuple[str, ...], _marks: Any) -> Blocklist:
+def _blocklist(files: tuple[Path, ...], *_marks: tuple[int, ...]) -> EntryList:
     texts, digests, unreadable = [], [], list[str]()
     for file in files:
-        raw, data = read_whole(file)
+        raw, data = read_whole(str(file))
         digests.append(hashlib.sha256(raw).hexdigest())
         lines = pa.array(data.decode("utf-8-sig", errors="replace").splitlines(), pa.string())
         plain = pc.match_substring_regex(lines, _PLAIN)
         texts.append(pc.replace_substring_regex(lines.filter(plain), r"^www\.(.+\.)|\.$", r"\1"))
         others = {n: lines[n].as_py() for n in pc.indices_nonzero(pc.invert(plain)).to_pylist()}
-        found = {n: _entry(line) for n, line in others.items()}
+        found = {n: _url_entry(line) for n, line in others.items()}
         unreadable += [f"line {n + 1}: {others[n][:80]!r}" for n, entry in found.items() if entry is None]
         made = page_form(pa.array([entry for entry in found.values() if entry], pa.string()))
         texts.append(pc.utf8_lower(pc.replace_substring_regex(made, r"^www\.([^/?]+\.)", r"\1")))
@@ -197,12 +262,11 @@ def _blocklist(files: tuple[str, ...], _marks: Any) -> Blocklist:
     entries = entries.filter(pc.not_equal(entries, ""))
     if not len(entries):
         raise InputError(f"{files[0]}: holds no domain and no URL; expected one on each line")
-    hashes = hash_values(entries)
-    order = np.argsort(hashes, kind="stable")
-    return Blocklist(entries.take(pa.array(order)), hashes[order], digests, tuple(unreadable))
+    keys = hash_values(entries), np.arange(len(entries) + 1, dtype=np.int64)
+    return EntryList.of(entries, keys, digests, unreadable=unreadable)
 
 
-def _entry(line: str) -> str | None:
+def _url_entry(line: str) -> str | None:
     """The domain or URL of a line that is more than a plain domain; "" for none, None for what cannot be read."""
     line = line.strip()
     if not line or line[0] in "#!" or re.fullmatch(r"\[Adblock.*\]", line):
@@ -217,8 +281,8 @@ def _entry(line: str) -> str | None:
     return line if re.fullmatch(r"(?:\w+:)?(?://)?[^\s/?#|^*$]*\w[^\s/?#|^*$]*(?:[/?#]\S*)?", line) else None
 
 
-def _keys(forms: pa.Array) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
-    """The hashes of what may stand on a list for URLs in their page form, and int64[N+1]: where those of each begin.
+def _url_keys(forms: pa.Array) -> Keys:
+    """What may stand on a list for URLs in their page form.
 
     Of `a.b.c/d/e?f`: the domains a.b.c, b.c and c, each with "", /d, /d/e and /d/e?f.
     """
@@ -257,8 +321,8 @@ class Words(RuleSet):
     max_listed_words: int = option(0, "drop rows with more words of a list")
     max_listed_word_ratio: float = option(1.0, "drop rows with a larger share of such words")
 
-    def check(self) -> None:
-        """Refuse names that cannot be a language, and two lists of one language."""
+    def __post_init__(self) -> None:
+        RuleSet.__post_init__(self)
         for name in self.lists:
             if not re.fullmatch(r"[A-Za-z]{2,3}(?:[-_]\w+)*", name) and name != ALL:
                 raise ConfigError(f"lists: expected a language code or {ALL!r}, found {name!r}")
@@ -277,20 +341,20 @@ class Words(RuleSet):
             raise ConfigError('the rule set words is on, but has no list: set words.lists.LANGUAGE = "FILE"')
         read = {name: word_list(name, path) for name, path in self.lists.items()}
         return Resources(
-            digests={"word_lists": {name: found.digest for name, found in read.items()}},
+            digests={"word_lists": {name: found.digests[0] for name, found in read.items()}},
             counters={f"words_entries_{name}": len(found.texts) for name, found in read.items()},
         )
 
     def signals(self, rows: MeasuredRows) -> Signals:
         """`words_all`: words of each row; for each list, how many entries it has, and the number of the first one."""
         texts = {dotless: comparable(rows.texts, dotless) for dotless in {False, *map(_is_dotless, self.lists)}}
-        words = {dotless: hash_words(text) for dotless, text in texts.items()}
-        counts = Signals(words_all=np.diff(words[False][1]))
+        keys = {dotless: hash_words(text) for dotless, text in texts.items()}
+        counts = Signals(words_all=np.diff(keys[False][1]))
         languages = [label and _code(label) for label in rows.languages.to_pylist()]
         for name, path in self.lists.items():
-            of = np.flatnonzero([code in (None, "", _code(name)) or name == ALL for code in languages])
+            of = np.array([code in (None, "", _code(name)) or name == ALL for code in languages], np.bool_)
             dotless = _is_dotless(name)
-            found = word_list(name, path).matches(texts[dotless], *words[dotless], of)
+            found = word_list(name, path).matches(keys[dotless], texts[dotless], of)
             counts[f"words_{name}"], counts[f"words_{name}_entry"] = found
         return counts
 
@@ -298,18 +362,12 @@ class Words(RuleSet):
         """The lists, one by one: numbers, then shares."""
         counts = rows.counted(self)
         for name, path in self.lists.items():
-            number = counts[f"words_{name}"]
-            describe = functools.partial(self._entries, name, path, number, counts[f"words_{name}_entry"])
+            number, first = counts[f"words_{name}"], counts[f"words_{name}_entry"]
+            load = functools.partial(word_list, name, path)
+            describe = _describe("{number} of the list {name}, the first is {entry!r}", name, load, number, first)
             yield Measure("max_listed_words", number, label=name, describe=describe)
             listed = np.minimum(counts.ratio(f"words_{name}", "words_all"), 1.0)
             yield Measure("max_listed_word_ratio", listed, label=name, describe=describe)
-
-    @staticmethod
-    def _entries(
-        name: str, path: str, number: NDArray[np.int64], entries: NDArray[np.int64], which: NDArray[np.int64]
-    ) -> list[str]:
-        texts = word_list(name, path).texts
-        return [f"{number[row]} of the list {name}, the first is {texts[entries[row]]!r}" for row in which.tolist()]
 
 
 def _code(name: str) -> str:
@@ -334,64 +392,19 @@ def comparable(texts: pa.Array, dotless: bool) -> pa.Array:
     return pc.replace_substring(texts, "I", "ı") if dotless else texts
 
 
-@dataclass(frozen=True, slots=True)
-class WordList:
-    """A list, ready to be looked up."""
-
-    texts: tuple[str, ...]
-    """The entries, in their order; those that match word by word first."""
-    lengths: NDArray[np.int64]
-    """int64[L]: the different numbers of words of such entries."""
-    slots: NDArray[np.uint64]
-    numbers: NDArray[np.int32]
-    """The table of their hashes."""
-    literals: tuple[str, ...]
-    """RE2 patterns of the other entries, case-folded."""
-    digest: str
-
-    def matches(
-        self, texts: pa.Array, hashes: NDArray[np.uint64], starts: NDArray[np.int64], of: NDArray[np.int64]
-    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """(how often entries stand in each text, the number of the first one found), int64[N] each.
-
-        `texts`: as `comparable` makes them. hashes uint64[W] and starts int64[N+1]: the words of the texts;
-        `of` int64[R]: the texts to look at.
-        """
-        from datakit.filter import _kernels_lookup
-
-        number, first = np.zeros(len(texts), np.int64), np.zeros(len(texts), np.int64)
-        rows, keys, places = _kernels_lookup.find(hashes, starts, self.lengths, self.slots, self.numbers)
-        wanted = np.isin(rows, of)
-        rows, keys, places = rows[wanted], keys[wanted], places[wanted]
-        order = np.argsort(-places, kind="stable")
-        np.add.at(number, rows, 1)
-        first[rows[order]] = keys[order]
-        folded = [text.casefold() for text in texts.take(pa.array(of)).to_pylist()] if self.literals else []
-        looked_at = pa.array(folded, texts.type)
-        for at, pattern in enumerate(self.literals, start=len(self.texts) - len(self.literals)):
-            found = pc.count_substring_regex(looked_at, pattern).to_numpy().astype(np.int64)
-            first[of[(found > 0) & (number[of] == 0)]] = at
-            number[of] += found
-        return number, first
-
-
-def word_list(name: str, path: str) -> WordList:
+def word_list(name: str, path: str) -> EntryList:
     """Read the list of a language; read again only if the file changed.
 
     Raises:
         InputError: the file is missing, cannot be read, or holds no word.
     """
-    file = storage.here(path)
-    if not file.is_file():
-        raise InputError(f"{path}: is not there; expected a file with a word or phrase on each line")
-    return _word_list(str(file), _is_dotless(name), tuple(file_mark(file)))
+    (file,) = _files(path, "a file with a word or phrase on each line")
+    return _word_list(file, _is_dotless(name), *file_mark(file))
 
 
 @functools.lru_cache(maxsize=64)
-def _word_list(path: str, dotless: bool, _mark: Any) -> WordList:
-    from datakit.filter import _kernels_lookup
-
-    raw, data = read_whole(path)
+def _word_list(path: Path, dotless: bool, *_mark: int) -> EntryList:
+    raw, data = read_whole(str(path))
     try:
         lines = data.decode("utf-8-sig").splitlines()
     except UnicodeDecodeError as e:
@@ -399,23 +412,13 @@ def _word_list(path: str, dotless: bool, _mark: Any) -> WordList:
     entries = list(dict.fromkeys(line for raw_line in lines if (line := raw_line.strip()) and line[0] != "#"))
     if not entries:
         raise InputError(f"{path}: holds no word; expected a word or phrase on each line")
-    compared = dict(zip(entries, comparable(pa.array(entries, pa.string()), dotless).to_pylist(), strict=True))
-    texts = [e for e, form in compared.items() if _BETWEEN.fullmatch(form) and re.search(r"[^\W_]", form)]
-    literals = [entry for entry in entries if entry not in set(texts)]
-    hashes, starts = hash_words(pa.array([compared[entry] for entry in texts], pa.string()))
-    sizes = np.diff(starts)
-    phrases = [_kernels_lookup.rolling(hashes[starts[i] : starts[i + 1]], sizes[i])[0] for i in range(len(texts))]
-    keys, which = np.unique(np.array(phrases, np.uint64), return_index=True)  # two spellings of one phrase: the first
-    slots, order = _kernels_lookup.table_of(keys)
-    escaped = [re.sub(r"\W", lambda sign: f"\\x{{{ord(sign[0]):x}}}", compared[e].casefold()) for e in literals]
-    return WordList(
-        texts=(*texts, *literals),
-        lengths=np.unique(sizes),
-        slots=slots,
-        numbers=np.append(which, 0).astype(np.int32)[order],
-        literals=tuple(f"(?:^|{_NO_WORD}){entry}(?:{_NO_WORD}|$)" for entry in escaped),
-        digest=hashlib.sha256(raw).hexdigest(),
-    )
+    forms = dict(zip(entries, comparable(pa.array(entries, pa.string()), dotless).to_pylist(), strict=True))
+    texts = [e for e, form in forms.items() if _BETWEEN.fullmatch(form) and re.search(r"[^\W_]", form)]
+    others = [entry for entry in entries if entry not in set(texts)]
+    keys = hash_words(pa.array([forms[entry] for entry in texts], pa.string()))
+    escaped = [re.sub(r"\W", lambda sign: f"\\x{{{ord(sign[0]):x}}}", forms[entry].casefold()) for entry in others]
+    patterns = [f"(?:^|{_NO_WORD}){entry}(?:{_NO_WORD}|$)" for entry in escaped]
+    return EntryList.of(pa.array([*texts, *others]), keys, [hashlib.sha256(raw).hexdigest()], patterns)
 
 
 # Patterns.
@@ -433,8 +436,8 @@ class Regex(RuleSet):
     max_drop_matches: int = option(0, "drop rows in which one pattern of drop matches more often")
     min_keep_matches: int = option(1, "drop rows in which the patterns of keep match less often, all together")
 
-    def check(self) -> None:
-        """Refuse patterns that RE2 does not know, and names that cannot be a reason."""
+    def __post_init__(self) -> None:
+        RuleSet.__post_init__(self)
         for what, patterns in (("drop", self.drop), ("keep", self.keep)):
             for name, pattern in patterns.items():
                 if not re.fullmatch(r"[\w-]+", name) or (what, name) == ("drop", "keep"):
@@ -476,3 +479,117 @@ class Regex(RuleSet):
         if self.keep:
             together = np.sum([counts[f"regex_keep_{name}"] for name in self.keep], axis=0)
             yield Measure("min_keep_matches", together, label="keep")
+
+
+# Limits and shares.
+
+NO_LIMIT: Final = 10**9
+"""More than any row has."""
+
+_BITS: Final = 53
+"""Of a draw: as many as a float holds."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Lengths(RuleSet):
+    """The shortest and the longest rows; nothing is limited by default."""
+
+    name: ClassVar[str] = "lengths"
+    shared: ClassVar[bool] = True
+    measured_with: ClassVar[tuple[str, ...]] = ("tokenizer",)
+
+    min_chars: int = option(0, "drop rows with fewer characters")
+    max_chars: int = option(NO_LIMIT, "drop rows with more characters")
+    min_words: int = option(0, "drop rows with fewer words")
+    max_words: int = option(NO_LIMIT, "drop rows with more words")
+    min_tokens: int = option(0, "drop rows with fewer tokens")
+    max_tokens: int = option(NO_LIMIT, "drop rows with more tokens")
+    min_turns: int = option(0, "drop conversations with fewer turns")
+    max_turns: int = option(NO_LIMIT, "drop conversations with more turns")
+    tokenizer: str = option("", "a tokenizer.json or its folder; what tokens are counted with", path=True)
+
+    def __post_init__(self) -> None:
+        RuleSet.__post_init__(self)
+        if (self.min_tokens > 0 or self.max_tokens < NO_LIMIT) and not self.tokenizer:
+            raise ConfigError("min_tokens and max_tokens need a tokenizer: name its tokenizer.json or folder")
+
+    def resources(self) -> Resources:
+        """The tokenizer.
+
+        Raises:
+            ModelError: the file is missing or no tokenizer.
+        """
+        return Resources({"lengths_tokenizer": tokenizer_digest(self.tokenizer)} if self.tokenizer else {})
+
+    def signals(self, rows: MeasuredRows) -> Signals:
+        """`lengths_tokens` where there is a tokenizer, `lengths_turns` of rows with turns."""
+        counts = Signals()
+        if self.tokenizer:
+            found = open_tokenizer(self.tokenizer).encode_batch_fast(rows.texts.to_pylist(), add_special_tokens=False)
+            counts["lengths_tokens"] = np.array([len(one) for one in found], np.int64)
+        for name in [n for n in ("messages", "prompt") if n in rows.batch.schema.names]:
+            column = rows.batch.column(name)
+            said = pc.is_in(pc.struct_field(column.flatten(), "role"), pa.array(["user", "assistant"]))
+            lengths = pc.fill_null(pc.list_value_length(column), 0).to_numpy(zero_copy_only=False)
+            row = np.repeat(np.arange(len(column)), lengths)[said.to_numpy(zero_copy_only=False)]
+            turns = np.bincount(row, minlength=len(column)).astype(np.int64)
+            counts["lengths_turns"] = turns + (name == "prompt")  # the answers of a preference pair are one turn
+        return counts
+
+    def measures(self, rows: MeasuredRows) -> Iterator[Measure]:
+        """The measures in the order of the fields."""
+        counts = rows.counted(self)
+        lengths = {"chars": rows.signals["chars"], "words": rows.signals["words"]}
+        lengths |= {n: counts[f"lengths_{n}"] for n in ("tokens", "turns") if f"lengths_{n}" in counts}
+        for what, values in lengths.items():
+            yield Measure(f"min_{what}", values)
+            yield Measure(f"max_{what}", values)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RowSample(RuleSet):
+    """How large the share is."""
+
+    name: ClassVar[str] = "sample"
+    measured_with: ClassVar[tuple[str, ...]] = ("seed",)
+
+    share: float = option(1.0, "the share of rows that stays")
+    sources: dict[str, float] = option({}, "source = share, for sources with a share of their own")
+    seed: int = option(0, "another seed draws other rows")
+
+    def __post_init__(self) -> None:
+        RuleSet.__post_init__(self)
+        for name, share in {"share": self.share, **{f"sources.{n}": s for n, s in self.sources.items()}}.items():
+            if not 0 <= share <= 1:
+                raise ConfigError(f"{name} is a share and lies in [0, 1], found {share}")
+
+    def signals(self, rows: MeasuredRows) -> Signals:
+        """`sample_draw`: an integer below 2**53 for each row, as likely as any other."""
+        if "content_hash" in rows.batch.schema.names:
+            digests = stated_digest(rows.batch.column("content_hash"))
+        else:
+            digests = binary_digest(rows.whole_rows)
+        words = np.frombuffer(digests.buffers()[1], np.uint64)[::2][: len(digests)]
+        return Signals(sample_draw=(_mixed(words, self.seed) >> np.uint64(64 - _BITS)).astype(np.int64))
+
+    def measures(self, rows: MeasuredRows) -> Iterator[Measure]:
+        """The draws, as numbers above 0 and at most 1. A row of a source with its own share counts as 0 or 2."""
+        draws = (rows.counted(self)["sample_draw"] + 1) / 2**_BITS
+        values, details = draws.copy(), [f"draw {draw:.6f} > {self.share}" for draw in draws.tolist()]
+        for source, share in self.sources.items():
+            of = pc.fill_null(pc.equal(rows.batch.column("source"), source), False).to_numpy(zero_copy_only=False)
+            values[of] = np.where(draws[of] <= share, 0, 2)
+            for row in np.flatnonzero(of).tolist():
+                details[row] = f"draw {draws[row]:.6f} > {share}, the share of {source}"
+        yield Measure("share", values, describe=lambda which: [details[row] for row in which.tolist()])
+
+    def report(self, rows: MeasuredRows, stays: NDArray[np.bool_]) -> Report:
+        """The rows of each source with a share of its own: 0 shows a misspelt name."""
+        sources = rows.batch.column("source") if self.sources else None
+        return Report({f"sample_rows_of_{n}": pc.sum(pc.equal(sources, n)).as_py() or 0 for n in self.sources})
+
+
+def _mixed(words: NDArray[np.uint64], seed: int) -> NDArray[np.uint64]:
+    """Words that depend on every bit of the given ones and of the seed."""
+    golden = 0x9E3779B97F4A7C15
+    return splitmix64((words ^ np.uint64(seed * golden % 2**64)) - np.uint64(golden))  # which adds that number first
