@@ -119,7 +119,7 @@ class Dataset:
         Raises:
             InputError: no row has this id.
         """
-        from datakit.report.explain import story
+        from datakit.report.compare import story
 
         lines = story(row_id, [self.path], 0)
         if not lines:
@@ -250,7 +250,7 @@ class Result:
         Raises:
             InputError: the result is not of a dedup stage.
         """
-        from datakit.report.pairs import drops
+        from datakit.report.compare import drops
 
         return list(drops(self.dataset.path, lowest).pairs)
 

@@ -1,11 +1,12 @@
 """Flags: those that many commands have, and those made from the fields of a config; `--help` and `--help-all`."""
 
+import inspect
 import json
 import shutil
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Any, TypeVar, get_origin
+from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
 import click
 
@@ -14,8 +15,6 @@ from datakit import removed
 from datakit.config import Option, options, parse
 from datakit.engine.recipe import KINDS, config_class
 from datakit.errors import UsageError
-
-F = TypeVar("F", bound=Callable[..., Any])
 
 CONTEXT = {"token_normalize_func": lambda t: t.replace("_", "-"), "max_content_width": 110}
 READING = ("map", "roles", "split", "limit")
@@ -170,14 +169,17 @@ def config_flags(stage: str, only: tuple[str, ...] = ()) -> Iterator[Flag]:
                 name = f"{stage}__{o.name}__{inner.name}"
                 yield Flag(inner.flag, name, multiple=True, help=f"{inner.help} (also a,b)", advanced=inner.advanced)
         elif not o.nested and o.name != "kind" and (o.name in only or not only):
-            flag, whose = "--" + o.name.replace("_", "-"), f"{stage}; " if only else ""
-            about: dict[str, Any] = {"help": f"{o.help} [{whose}default: {_shown(o.default)}]"}
-            about |= {"shared": bool(only), "advanced": o.advanced}
-            if o.type is bool:
-                yield Flag(f"{flag}/--no-{flag[2:]}", f"{stage}__{o.name}", default=None, **about)
-            else:
-                many = get_origin(o.type) is dict
-                yield Flag(flag, f"{stage}__{o.name}", type=FieldType(o), multiple=many, **about)
+            yield field_flag(o, f"{stage}__{o.name}", whose=f"{stage}; " if only else "", shared=bool(only))
+
+
+def field_flag(o: Option, parameter: str, whose: str = "", shared: bool = False) -> Flag:
+    """The flag of a field of a config; None where it is not given."""
+    flag, kind = o.name.replace("_", "-"), get_origin(o.type)
+    about: dict[str, Any] = {"shared": shared, "advanced": o.advanced, "default": None}
+    about["help"] = f"{o.help} [{whose}default: {_shown(o.default)}]"
+    if o.type is bool:
+        return Flag(f"--{flag}/--no-{flag}", parameter, **about)
+    return Flag(f"--{flag}", parameter, type=FieldType(o), multiple=kind in (dict, tuple), **about)
 
 
 def _shown(value: Any) -> str:
@@ -188,17 +190,27 @@ def _shown(value: Any) -> str:
 def stage_values(values: dict[str, Any]) -> tuple[dict[str, dict[str, Any]], list[str]]:
     """(values by stage and field, `--set` texts for nested fields) of the given parameters of `config_flags`."""
     flags, sets = dict[str, dict[str, Any]](), list[str]()
-    for parameter, value in values.items():
+    for parameter, value in given(values).items():
         owner, *field = parameter.split("__")
-        if value in (None, ()):
-            continue
         if len(field) > 1:
             sets.append(f"{owner}.{'.'.join(field)}={','.join(value)}")
-            continue
+        else:
+            flags.setdefault(owner, {})[field[0]] = value
+    return flags, sets
+
+
+def given(values: dict[str, Any]) -> dict[str, Any]:
+    """The values that were given; of a flag that was given several times, all tables or lists as one."""
+    found = dict[str, Any]()
+    for name, value in values.items():
         if isinstance(value, tuple) and value and isinstance(value[0], dict):
             value = {key: inner for part in value for key, inner in part.items()}
-        flags.setdefault(owner, {})[field[0]] = value
-    return flags, sets
+        elif isinstance(value, tuple) and value and isinstance(value[0], tuple):
+            value = tuple(inner for part in value for inner in part)
+        elif value in (None, ()):
+            continue
+        found[name] = value
+    return found
 
 
 # Flags of other commands.
@@ -221,40 +233,21 @@ def project() -> Path:
     return given or Path.cwd()
 
 
-def in_project(command: click.Command) -> click.Command:
-    """The command with `--project`."""
-    command.params.append(project_option())
-    return command
-
-
 def _manifest_file(ctx: click.Context, parameter: click.Parameter, path: Path | None) -> Path | None:
     """A manifest, also by the folder that holds it (`--output`)."""
     return storage.pull_result(path) if path is not None else None
 
 
-manifest_argument = click.argument("manifest", type=ANY_PATH, callback=_manifest_file)
-optional_manifest = click.argument("manifest", type=ANY_PATH, callback=_manifest_file, required=False)
-
-
-def manifest_option(help: str) -> Callable[[F], F]:
-    """`--manifest`, instead of the manifests of a dataset."""
-    return click.option("--manifest", type=ANY_PATH, callback=_manifest_file, help=help)
-
-
-dataset_option = click.option("--dataset", help="The dataset's name.")
-
-
-def json_flag(what: str) -> Callable[[F], F]:
-    """`--json`."""
-    return click.option("--json", "as_json", is_flag=True, help=f"Print {what} as JSON, and nothing else.")
-
-
-columns_option = click.option(
-    "--columns",
+_FILE: dict[str, Any] = {"type": ANY_PATH, "callback": _manifest_file}
+ManifestArgument = Annotated[Path, click.Argument(["manifest"], **_FILE)]
+AnyManifest = Annotated[Path | None, click.Argument(["manifest"], required=False, **_FILE)]
+DatasetName = Annotated[str | None, "The dataset's name."]
+Columns = Annotated[int, click.Option(
+    ["--columns"],
     type=click.IntRange(0),
     callback=lambda ctx, parameter, given: _terminal() if given is None else given,
     help="Characters of a line: from 72 on, two texts stand in two columns; 0: never [default: the terminal's width]",
-)
+)]  # fmt: skip
 
 
 def _terminal() -> int:
@@ -262,13 +255,83 @@ def _terminal() -> int:
     return shutil.get_terminal_size().columns if sys.stdout.isatty() else 0
 
 
+def manifest_option(help: str) -> click.Option:
+    """`--manifest`, instead of the manifests of a dataset."""
+    return click.Option(["--manifest"], help=help, **_FILE)
+
+
+def of_config(config: type) -> list[click.Parameter]:
+    """An option for each field of a config; what is not given has the config's default."""
+    return [field_flag(o, o.name) for o in options(config)]
+
+
+def command(
+    name: str = "", *, json: str = "", project: bool = False, more: Iterable[click.Parameter] = ()
+) -> Callable[[Callable[..., Any]], click.Command]:
+    """A command from a function; the lines that it returns are printed.
+
+    A parameter is annotated with its type and its help, or with a parameter of click. The docstring is the command's
+    help. With `json` (what `--json` prints), the function returns (value, lines), and one of both is printed; or it
+    takes `as_json` and prints by itself. With `project`, there is `--project`; `more` are given as keywords.
+    """
+
+    def make(function: Callable[..., Any]) -> click.Command:
+        hints, params = get_type_hints(function, include_extras=True), list[click.Parameter]()
+        signature = inspect.signature(function).parameters
+        for given in signature.values():
+            if given.kind is not given.VAR_KEYWORD and given.name != "as_json":
+                kind, about = get_args(hints[given.name])
+                params.append(about if isinstance(about, click.Parameter) else _option(given, kind, about))
+        params += more
+        if json:
+            said = f"Print {json} as JSON, and nothing else."
+            params.append(click.Option(["--json", "as_json"], is_flag=True, help=said))
+        if project:
+            params.append(project_option())
+
+        def run(as_json: bool = False, **values: Any) -> None:
+            if "as_json" in signature:
+                function(as_json=as_json, **values)
+            elif json:
+                value, lines = function(**values)
+                say_json(value) if as_json else say(lines)
+            else:
+                say(function(**values))
+
+        named = name or function.__name__
+        return click.Command(named, CONTEXT, run, params, inspect.getdoc(function))
+
+    return make
+
+
+def _option(parameter: inspect.Parameter, kind: Any, about: str) -> click.Option:
+    """The option of a parameter: its name, or what stands before a colon in the help, as `--set: Another limit.`"""
+    flag, said = "--" + parameter.name.replace("_", "-"), about
+    if about.startswith("--"):
+        flag, _, said = about.partition(": ")
+    flag, _, metavar = flag.partition(" ")
+    member = next((member for member in get_args(kind) if member is not type(None)), kind)
+    more: dict[str, Any] = {"type": {Path: HERE, int: click.IntRange(0)}.get(member, member)}
+    if kind is bool:
+        more = {"is_flag": True}
+    elif get_origin(kind) is tuple:
+        more["multiple"] = True
+    if parameter.default is parameter.empty:
+        more["required"] = True
+    else:
+        more["default"] = parameter.default
+        if parameter.default:
+            said = f"{said} [default: {parameter.default}]"
+    return click.Option([*flag.split("/"), parameter.name], help=said, metavar=metavar or None, **more)
+
+
 # What commands print.
 
 
 def say(lines: Iterable[str]) -> None:
-    """Print lines; nothing for none."""
-    if text := "\n".join(lines):
-        click.echo(text)
+    """Print lines, each when it is there."""
+    for line in lines:
+        click.echo(line)
 
 
 def say_json(value: Any) -> None:

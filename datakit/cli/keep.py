@@ -2,16 +2,20 @@
 
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Generator, Iterator, Sequence
 from pathlib import Path
-from typing import BinaryIO
+from typing import Annotated, BinaryIO
 
 import click
 
 import datakit.storage as storage
-from datakit.cli.flags import ANY_PATH, CONTEXT, in_project, project, say
+from datakit.cli.flags import ANY_PATH, CONTEXT, ManifestArgument, command, project
 from datakit.engine.recipe import check_name
 from datakit.errors import UsageError
+
+_DROPPED_BY = "Remove the rows that the stage of this later manifest dropped."
+_PARENTS = "With --purge: remove the shards in parents/ of a folder that --output made, and nothing else."
+_BEFORE = "remove the shards of all stages before this stage too (raw private values)."
 
 
 def ids_in(file: BinaryIO) -> list[str]:
@@ -42,15 +46,12 @@ def index() -> None:
     """The index that a dedup stage with `--save-index` writes for later runs with `--against`."""
 
 
-@index.command(context_settings=CONTEXT)
-@click.argument("manifest", type=ANY_PATH)
-@click.argument("ids", type=click.File("rb"), required=False)
-@click.option(
-    "--dropped-by",
-    type=ANY_PATH,
-    help="Remove the rows that the stage of this later manifest dropped.",
-)
-def remove(manifest: Path, ids: BinaryIO | None, dropped_by: Path | None) -> None:
+@command()
+def remove(
+    manifest: ManifestArgument,
+    ids: Annotated[BinaryIO | None, click.Argument(["ids"], type=click.File("rb"), required=False)],
+    dropped_by: Annotated[Path | None, click.Option(["--dropped-by"], type=ANY_PATH, help=_DROPPED_BY)],
+) -> Iterator[str]:
     """Remove rows from the indexes of a dataset that has lost them, so that new rows like them may stay.
 
     These are the indexes of the dedup stage MANIFEST and of the dedup stages before it.
@@ -59,33 +60,30 @@ def remove(manifest: Path, ids: BinaryIO | None, dropped_by: Path | None) -> Non
     against the dataset, or against one that was itself run against it, ignore the removed rows and say so.
     """
     from datakit.dedup.index import dropped_ids
-    from datakit.dedup.index import remove as remove_rows
+    from datakit.dedup.index import remove as remove_from
 
-    manifest = storage.pull_result(manifest)
-    wanted = ids_in(ids) if ids is not None else []
     if ids is None and dropped_by is None:
-        raise UsageError(
-            "which rows? Give a file with an id on each line, or --dropped-by the manifest of a later stage"
-        )
-    if dropped_by is not None:
-        wanted += dropped_ids(manifest, dropped_by)
-    removed, unknown = remove_rows(manifest, wanted)
-    click.echo(
-        f"{removed:,} rows removed from the index; {len(set(wanted)) - len(unknown) - removed:,} were removed before"
-    )
+        which = "Give a file with an id on each line, or --dropped-by the manifest of a later stage"
+        raise UsageError(f"which rows? {which}")
+    wanted = ids_in(ids) if ids is not None else []
+    wanted += dropped_ids(manifest, dropped_by) if dropped_by is not None else []
+    removed, unknown = remove_from(manifest, wanted)
+    before = len(set(wanted)) - len(unknown) - removed
+    yield f"{removed:,} rows removed from the index; {before:,} were removed before"
     if unknown:
-        click.echo(
-            f"{len(unknown):,} ids are not in it ({some_of(unknown)}): "
-            "they are unknown, were dropped by that run, or belong to a dataset that it was run against"
-        )
+        why = "they are unknown, were dropped by that run, or belong to a dataset that it was run against"
+        yield f"{len(unknown):,} ids are not in it ({some_of(unknown)}): {why}"
 
 
-@in_project
-@click.command("remove", context_settings=CONTEXT)
-@click.argument("ids", type=click.File("rb"))
-@click.option("--dataset", required=True, help="The dataset's name.")
-@click.option("--why", required=True, help="The reason; it is kept beside the list and shapes no result.")
-def remove_rows(ids: BinaryIO, dataset: str, why: str) -> None:
+index.add_command(remove)
+
+
+@command("remove", project=True)
+def remove_rows(
+    ids: Annotated[BinaryIO, click.Argument(["ids"], type=click.File("rb"))],
+    dataset: Annotated[str, "The dataset's name."],
+    why: Annotated[str, "The reason; it is kept beside the list and shapes no result."],
+) -> Iterator[str]:
     """Remove rows from a dataset for good: from the next run on, ingest drops them as `removed`, without their text.
 
     IDS is a file with an id on each line, - for standard input. The list in manifests/DATASET/removed.jsonl holds
@@ -95,44 +93,37 @@ def remove_rows(ids: BinaryIO, dataset: str, why: str) -> None:
     from datakit.read.removal import remove
 
     found = remove(project(), check_name(dataset), ids_in(ids), why)
-    click.echo(
-        f"{found.added:,} ids are new on the list, {found.before:,} were on it; {found.rows:,} rows have their content"
-    )
+    counts = f"{found.before:,} were on it; {found.rows:,} rows have their content"
+    yield f"{found.added:,} ids are new on the list, {counts}"
     if found.unknown:
-        click.echo(f"{len(found.unknown):,} ids are in no row: {some_of(found.unknown)}")
-    click.echo(
+        yield f"{len(found.unknown):,} ids are in no row: {some_of(found.unknown)}"
+    yield (
         f"next: `datakit run --dataset {dataset}` drops the rows in every stage, `datakit gc --purge` removes the "
         "versions that still hold them, and `datakit verify --absent IDS` proves that data/ holds none; exports and "
         "--output folders that were made before are yours to remove"
     )
 
 
-@in_project
-@click.command(context_settings=CONTEXT)
-@click.option("--dataset", help="Only this dataset.")
-@click.option("--history", is_flag=True, help="Remove old versions too; keep what the newest manifests are made from.")
-@click.option(
-    "--purge", is_flag=True, help="Remove the shards of old versions; their manifests stay, and are marked as purged."
-)
-@click.option(
-    "--before",
-    default="",
-    metavar="STAGE",
-    help="With --purge and --dataset: remove the shards of all stages before this one too (raw private values).",
-)
-@click.option(
-    "--output",
-    type=ANY_PATH,
-    help="With --purge: remove the shards in parents/ of a folder that --output made, and nothing else.",
-)
-@click.option("--dry-run", is_flag=True, help="Only say what would be removed.")
-def gc(dataset: str | None, history: bool, purge: bool, before: str, output: Path | None, dry_run: bool) -> None:
+# Garbage.
+
+
+@command(project=True)
+def gc(
+    output: Annotated[Path | None, click.Option(["--output"], type=ANY_PATH, help=_PARENTS)],
+    dataset: Annotated[str | None, "Only this dataset."] = None,
+    history: Annotated[bool, "Remove old versions too; keep what the newest manifests are made from."] = False,
+    purge: Annotated[bool, "Remove the shards of old versions; their manifests stay, marked as purged."] = False,
+    before: Annotated[str, f"With --purge and --dataset: {_BEFORE}"] = "",
+    dry_run: Annotated[bool, "Only say what would be removed."] = False,
+) -> Iterator[str]:
     """Remove data folders that no manifest names, also those of interrupted runs.
 
     After a stage has replaced private values, the stages before it still hold them: `--purge --before filter` takes
     their shards, quarantine and sketches from the disk. Later stages keep theirs, and `verify` passes. The next run
     reads the raw files again and makes the shards again.
     """
+    from datakit.engine.maintenance import forget_history, purge_parents
+
     if dataset:
         check_name(dataset)
     if history and purge:
@@ -141,37 +132,32 @@ def gc(dataset: str | None, history: bool, purge: bool, before: str, output: Pat
         raise UsageError("--before goes with --purge and --dataset (or --output): it removes newest results")
     if output is not None and (not purge or dataset or history):
         raise UsageError("--output goes with --purge alone (and --before)")
+    total = 0
     if output is not None:
-        total = _purge_output(output, before, dry_run)
+        for folder, size in purge_parents(output, before, dry_run=dry_run):
+            yield f"{'would purge' if dry_run else 'purged'} {folder} ({size:,} bytes)"
+            total += size
     else:
-        total = _collect(project(), dataset, history=history, purge=purge, before=before, dry_run=dry_run)
-    click.echo(f"{total:,} bytes {'could be' if dry_run else 'were'} freed")
+        gone = forget_history(project(), dataset, dry_run=dry_run) if history else set[Path]()
+        total += (yield from _purge(project(), dataset, before, dry_run)) if purge else 0
+        total += yield from _remove_unused(project(), dataset, gone, dry_run)
+    yield f"{total:,} bytes {'could be' if dry_run else 'were'} freed"
 
 
-def _purge_output(output: Path, before: str, dry_run: bool) -> int:
-    """Purge the folders in parents/ of an `--output` folder; returns the bytes that are free now."""
-    from datakit.engine.maintenance import purge_parents
+def _remove_unused(root: Path, dataset: str | None, gone: set[Path], dry_run: bool) -> Generator[str, None, int]:
+    """Remove the data folders that no manifest names, but for those in `gone`; returns the bytes that are free now."""
+    from datakit.engine.maintenance import remove_folder, unused_folders
 
-    gone = list(purge_parents(output, before, dry_run=dry_run))
-    say(f"{'would purge' if dry_run else 'purged'} {folder} ({size:,} bytes)" for folder, size in gone)
-    return sum(size for _, size in gone)
-
-
-def _collect(root: Path, dataset: str | None, *, history: bool, purge: bool, before: str, dry_run: bool) -> int:
-    """Remove what a project does not need; returns the bytes that are free now."""
-    from datakit.engine.maintenance import forget_history, remove_folder, unused_folders
-
-    gone = forget_history(root, dataset, dry_run=dry_run) if history else set[Path]()
-    total = _purge(root, dataset, before, dry_run) if purge else 0
+    total = 0
     for folder in unused_folders(root, dataset, ignore=gone):
         size = sum(storage.sizes(folder).values())
         done = "would remove" if dry_run else "removed" if remove_folder(folder) else "in use:"
         total += 0 if done == "in use:" else size
-        click.echo(f"{done} {folder.relative_to(root)} ({size:,} bytes)")
+        yield f"{done} {folder.relative_to(root)} ({size:,} bytes)"
     return total
 
 
-def _purge(root: Path, dataset: str | None, before: str, dry_run: bool) -> int:
+def _purge(root: Path, dataset: str | None, before: str, dry_run: bool) -> Generator[str, None, int]:
     """Remove the shards of old versions, and of stages before one; returns the bytes that are free now."""
     from datakit.engine.maintenance import earlier_results, old_versions, purge
 
@@ -180,15 +166,18 @@ def _purge(root: Path, dataset: str | None, before: str, dry_run: bool) -> int:
     for old in (*earlier, *old_versions(root, dataset)):
         name = f"{old.manifest.dataset} / {old.manifest.stage} {old.manifest.version}"
         if old.needed_by is not None:
-            click.echo(f"kept {name}: {old.needed_by.relative_to(root)} was made with it; run that dataset again first")
+            yield f"kept {name}: {old.needed_by.relative_to(root)} was made with it; run that dataset again first"
         elif not storage.exists(old.folder):
             continue  # it went with another version of the same key
         elif dry_run or purge(old):
-            click.echo(f"{'would purge' if dry_run else 'purged'} {name} ({old.bytes:,} bytes)")
             total += old.bytes
+            yield f"{'would purge' if dry_run else 'purged'} {name} ({old.bytes:,} bytes)"
         else:
-            click.echo(f"in use: {name}")
+            yield f"in use: {name}"
     return total
+
+
+# Models and kernels.
 
 
 @click.group(context_settings=CONTEXT)
@@ -196,21 +185,23 @@ def models() -> None:
     """Models that stages use."""
 
 
-@models.command()
-@click.argument("name")
-def fetch(name: str) -> None:
+@command()
+def fetch(name: Annotated[str, click.Argument(["name"])]) -> list[str]:
     """Fetch a model (lid.176) into the user's cache; its checksum is pinned."""
     from datakit.filter.fasttext_model import fetch as fetch_model
 
-    click.echo(f"{name}: {fetch_model(name)}")
+    return [f"{name}: {fetch_model(name)}"]
 
 
-@click.command("compile", context_settings=CONTEXT)
-def compile_() -> None:
+models.add_command(fetch)
+
+
+@command("compile")
+def compile_() -> list[str]:
     """Compile the kernels of all stages into the cache (about a minute, once), so that no later run waits for it."""
     from datakit.engine.maintenance import compile_kernels
 
     logging.getLogger("datakit.kernels").setLevel(logging.WARNING)  # the lines below say that kernels are compiled
     start = time.monotonic()
     compile_kernels(click.echo)
-    click.echo(f"all kernels are compiled ({time.monotonic() - start:.0f} s)")
+    return [f"all kernels are compiled ({time.monotonic() - start:.0f} s)"]

@@ -4,13 +4,13 @@ import os
 import shlex
 import time
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import click
 
 import datakit.cli.flags as cli
 import datakit.storage as storage
-from datakit.cli.flags import CONTEXT, project, say, say_json
+from datakit.cli.flags import project, say, say_json
 from datakit.engine.executors import JsonLog, Local, UnitExecutor, all_cores, for_terminal
 from datakit.engine.plan import Flow, given_manifest, sections
 from datakit.engine.recipe import FLOW, KINDS, STAGES, check_name, load_recipe, stage_class, which_dataset, write_recipe
@@ -22,13 +22,13 @@ from datakit.manifest import data_dir, load
 # Commands.
 
 
-@cli.in_project
-@click.command(context_settings=CONTEXT)
-@click.argument("dataset")
-@click.argument("inputs", nargs=-1, required=True)
-@click.option("--kind", type=click.Choice(KINDS), default="auto", help="The kind of rows.")
-@click.option("--tokenizer", help="A tokenizer's file or folder; without one the recipe trains one on the dataset.")
-def init(dataset: str, inputs: tuple[str, ...], kind: str, tokenizer: str | None) -> None:
+@cli.command(project=True)
+def init(
+    dataset: Annotated[str, click.Argument(["dataset"])],
+    inputs: Annotated[tuple[str, ...], click.Argument(["inputs"], nargs=-1, required=True)],
+    kind: Annotated[str, click.Option(["--kind"], type=click.Choice(KINDS), default="auto", help="The kind of rows.")],
+    tokenizer: Annotated[str | None, "A tokenizer's file or folder; without one the recipe trains one."] = None,
+) -> list[str]:
     """Begin DATASET: write manifests/DATASET/recipe.toml with the options that matter, and their help."""
     stages = tuple(s for s in FLOW if STAGES[s].default or (s == "tokenizer" and not tokenizer))
     root = project()
@@ -42,7 +42,7 @@ def init(dataset: str, inputs: tuple[str, ...], kind: str, tokenizer: str | None
     load_recipe(root, dataset)
     where = f" --project {shlex.quote(storage.url_of(root) or str(root))}" if elsewhere else ""
     wrote = path if elsewhere else path.relative_to(root)
-    click.echo(f"wrote {wrote}: read it, then `datakit run --dataset {dataset}{where}`")
+    return [f"wrote {wrote}: read it, then `datakit run --dataset {dataset}{where}`"]
 
 
 def run_command() -> click.Command:

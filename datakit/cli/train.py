@@ -1,12 +1,11 @@
 """Commands that train models for stages: `datakit classifier train`, `tokenizer train` and `perplexity train`."""
 
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import click
 
-import datakit.cli.flags as cli
-from datakit.cli.flags import CONTEXT, say, say_json
+from datakit.cli.flags import ANY_PATH, CONTEXT, ManifestArgument, command, config_flags, say, say_json, stage_values
 from datakit.cli.stages import stage_command
 from datakit.config import build
 from datakit.engine.executors import Local, for_terminal
@@ -15,6 +14,9 @@ from datakit.engine.store import OutputLayout
 from datakit.errors import UsageError
 from datakit.filter.classifier import Examples, Measured, TrainClassifier
 from datakit.manifest import data_dir, load
+
+_OUTPUT = "A folder for the whole result; also s3://, gs:// or az://."
+_SCORES = 'JSON lines {"id": ..., "score": ...} for their rows, from a larger model.'
 
 
 @click.group(context_settings=CONTEXT)
@@ -35,24 +37,23 @@ def classifier() -> None:
     """Small models that tell wanted rows from unwanted rows."""
 
 
-@classifier.command(context_settings=CONTEXT)
-@click.argument("inputs", nargs=-1, metavar="[INPUTS]...")
-@click.option("--positive", multiple=True, help="Rows like the wanted ones: files, a folder, or a manifest.")
-@click.option("--negative", multiple=True, help="Rows like the unwanted ones.")
-@click.option("--scores", help='With INPUTS: JSON lines {"id": ..., "score": ...} for their rows, from a larger model.')
-@click.option("--min-score", type=float, default=0.5, show_default=True, help="Least score of wanted rows.")
-@click.option("--dataset", default="classifier", show_default=True, help="The dataset name of the result.")
-@click.option("--output", type=cli.ANY_PATH, help="A folder for the whole result; also s3://, gs:// or az://.")
-@cli.json_flag("a machine-readable summary")
+@command(json="a machine-readable summary", more=config_flags("classifier"))
 def train(
-    inputs: tuple[str, ...], positive: tuple[str, ...], negative: tuple[str, ...], scores: str | None, min_score: float,
-    dataset: str, output: Path | None, as_json: bool, **values: Any,
-) -> None:  # fmt: skip
+    inputs: Annotated[tuple[str, ...], click.Argument(["inputs"], nargs=-1, metavar="[INPUTS]...")],
+    output: Annotated[Path | None, click.Option(["--output"], type=ANY_PATH, help=_OUTPUT)],
+    as_json: bool,
+    positive: Annotated[tuple[str, ...], "Rows like the wanted ones: files, a folder, or a manifest."] = (),
+    negative: Annotated[tuple[str, ...], "Rows like the unwanted ones."] = (),
+    scores: Annotated[str, f"With INPUTS: {_SCORES}"] = "",
+    min_score: Annotated[float, "Least score of wanted rows."] = 0.5,
+    dataset: Annotated[str, "The dataset name of the result."] = "classifier",
+    **values: Any,
+) -> None:
     """Train a fastText classifier, measure it on held-out rows, and write its manifest: the --model of `classify`."""
-    given = {name.removeprefix("classifier__"): value for name, value in values.items() if value is not None}
+    flags, _ = stage_values(values)
     stage = TrainClassifier(
-        config=build(TrainClassifier.Config, given, "classifier train"),
-        examples=Examples(positive=positive, negative=negative, rows=inputs, scores=scores or "", min_score=min_score),
+        config=build(TrainClassifier.Config, flags.get("classifier", {}), "classifier train"),
+        examples=Examples(positive=positive, negative=negative, rows=inputs, scores=scores, min_score=min_score),
     )
     layout = OutputLayout(root=Path.cwd(), dataset=dataset, output=output, final=stage.name)
     layout.check()
@@ -61,36 +62,26 @@ def train(
         path = run_stage(Run(layout=layout, executor=Local(1), progress=progress), stage, stage.parents())
     finally:
         progress.close()
-    _print_result(path, as_json)
-
-
-train.params += cli.config_flags("classifier")
-
-
-def _print_result(path: Path, as_json: bool) -> None:
     manifest = load(path)
-    model = data_dir(path, manifest) / manifest.shards[0].path
-    facts = manifest.facts["classifier"]
+    model, facts = data_dir(path, manifest) / manifest.shards[0].path, manifest.facts["classifier"]
     if as_json:
         say_json({"manifest": str(path), "model": str(model), "classifier": facts})
         return
-    dev = facts["dev"]
-    lines = [
-        f"trained on {facts['rows']['positive']} positive and {facts['rows']['negative']} negative rows",
-        f"{dev['rows']} of them held out: precision {dev['precision']}, recall {dev['recall']} at a score of 0.5",
-    ]
+    dev, rows = facts["dev"], facts["rows"]
+    both = f"precision {dev['precision']}, recall {dev['recall']}"
+    say([f"trained on {rows['positive']} positive and {rows['negative']} negative rows"])
+    say([f"{dev['rows']} of them held out: {both} at a score of 0.5"])
     if best := dev.get("best_f1"):
         both = f"precision {best['precision']}, recall {best['recall']}"
-        lines.append(f"AUC {dev['auc']}; the best F1 is {best['f1']} at a score of {best['min_score']}: {both}")
+        say([f"AUC {dev['auc']}; the best F1 is {best['f1']} at a score of {best['min_score']}: {both}"])
     use = f"use it:   datakit classify INPUTS --model {path} --top 0.1, or --min-precision 0.9"
-    say([*lines, f"manifest: {path}", f"model:    {model}", use])
+    say([f"manifest: {path}", f"model:    {model}", use])
 
 
-@classifier.command(context_settings=CONTEXT)
-@cli.manifest_argument
-@click.option("--plot", type=cli.HERE, help="Write a picture, too: an SVG file.")
-@cli.json_flag("all thresholds")
-def curve(manifest: Path, plot: Path | None, as_json: bool) -> None:
+@command(json="all thresholds")
+def curve(
+    manifest: ManifestArgument, plot: Annotated[Path | None, "Write a picture, too: an SVG file."] = None
+) -> tuple[Any, list[str]]:
     """Show what each threshold keeps of the rows that the training of MANIFEST held out, and how well."""
     from datakit.report.page import render
     from datakit.report.tables import lines_of
@@ -99,20 +90,22 @@ def curve(manifest: Path, plot: Path | None, as_json: bool) -> None:
     if made.stage != TrainClassifier.name:
         raise UsageError(f"{manifest}: expected the manifest of a classifier, found that of the stage {made.stage}")
     measured = Measured.of(made.facts["classifier"])
-    points = list(measured.points)
+    points, rows = list(measured.points), []
+    for p in points:
+        if round(p["min_score"] * 100) % 5 == 0 or p["min_score"] == measured.best:
+            precision = "-" if p["precision"] is None else f"{p['precision']:.3f}"
+            best = "best F1" if p["min_score"] == measured.best else ""
+            shown = f"{p['min_score']:.2f}", f"{p['kept']:.1%}", precision, f"{p['recall']:.3f}", f"{p['f1']:.3f}"
+            rows.append((*shown, best))
     if not points:
         raise UsageError(f"{manifest}: no rows of both sides were held out; train with --dev 0.1 and rows of both")
     if plot is not None:
         if plot.suffix != ".svg":
             raise UsageError(f"{plot}: expected a name that ends in .svg")
         plot.write_text(render("curves.svg", points=points, best=measured.best), encoding="utf-8")
-    if as_json:
-        say_json({"best": measured.best, "points": points})
-        return
-    rows = [
-        (f"{p['min_score']:.2f}", f"{p['kept']:.1%}", "-" if p["precision"] is None else f"{p['precision']:.3f}",
-         f"{p['recall']:.3f}", f"{p['f1']:.3f}", "best F1" if p["min_score"] == measured.best else "")
-        for p in points if round(p["min_score"] * 100) % 5 == 0 or p["min_score"] == measured.best
-    ]  # fmt: skip
-    say(lines_of(["score", "keeps", "precision", "recall", "F1", ""], rows))
-    say([f"wrote {plot}"] if plot is not None else [])
+    lines = lines_of(["score", "keeps", "precision", "recall", "F1", ""], rows)
+    return {"best": measured.best, "points": points}, [*lines, *([f"wrote {plot}"] if plot else [])]
+
+
+classifier.add_command(train)
+classifier.add_command(curve)

@@ -17,29 +17,29 @@ import os
 import re
 import shutil
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import cycle, islice
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, Literal, Self
 
 import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+import tomlkit
 
 import datakit.storage as storage
-from datakit.config import resolved, sha256_file
-from datakit.data import KEY, MESSAGES, of_kind, read_rows, stored
+from datakit.config import option, options, resolved, sha256_file
+from datakit.data import KEY, MESSAGES, of_kind, stored
 from datakit.engine.recipe import config_class, stage_class
-from datakit.engine.store import ROW_GROUP_BYTES, ROW_GROUP_ROWS
 from datakit.errors import InputError, UsageError
 from datakit.manifest import Manifest, ancestors, data_dir, load, tables
 from datakit.read.columns import array_of, fitting, inferred, joined
-from datakit.report.page import templates
-from datakit.report.tables import losses
+from datakit.report.page import render
+from datakit.report.rows import Link, batches
 
 Format = Literal["parquet", "jsonl", "jsonl.gz", "jsonl.zst"]
-FORMATS: tuple[str, ...] = get_args(Format)
 CODECS = {"jsonl.gz": "gzip", "jsonl.zst": "zstd"}
 
 NOT_OWN = ("content_hash", "source", "lang", "lang_score")
@@ -56,19 +56,13 @@ LEAST_LANGUAGE = 0.01
 class ExportConfig:
     """What is exported, and how."""
 
-    format: Format = "parquet"
-    add: tuple[str, ...] = ()
-    """Columns that datakit made, by name, or `all`."""
-    file_mb: int = 500
-    """A file ends after so many megabytes (1e6 bytes) of values in memory."""
-    license: str = ""
-    """As the Hugging Face Hub names it, `apache-2.0`; empty: the card says that it is not stated."""
-    title: str = ""
-    """The title of the card; empty: the dataset's name."""
+    format: Format = option("parquet", "format of the files (`datasets` reads jsonl.zst with the package zstandard)")
+    add: tuple[str, ...] = option((), "columns that datakit made, as lang, or all")
+    license: str = option("", "the license, as the Hub names it: apache-2.0, cc-by-4.0, ...")
+    title: str = option("", "the card's title; empty: the dataset's name")
+    file_mb: int = option(500, "a file ends after so many megabytes (1e6 bytes) of values in memory")
 
     def __post_init__(self) -> None:
-        if self.format not in FORMATS:
-            raise UsageError(f"format: expected one of {', '.join(FORMATS)}, found {self.format!r}")
         if self.file_mb < 1:
             raise UsageError(f"file_mb: expected at least 1, found {self.file_mb}")
         if not re.fullmatch(r"[a-z0-9.+-]*", self.license):
@@ -102,6 +96,11 @@ class Exported:
     languages: Counter[str] = field(default_factory=Counter)
     """Rows by language, where they have one."""
 
+    @property
+    def files(self) -> list[str]:
+        """The files of all splits."""
+        return sorted(name for split in self.splits for name in split.files)
+
 
 def export(path: Path, output: Path, config: ExportConfig | None = None) -> Exported:
     """Export the kept rows of the result at `path` (a manifest) into a new or empty folder.
@@ -111,19 +110,19 @@ def export(path: Path, output: Path, config: ExportConfig | None = None) -> Expo
         InputError: the result has no rows (a tokenizer, a classifier).
         IntegrityError: a shard is missing or damaged.
     """
-    config, manifest = config or ExportConfig(), load(path)
+    config, link = config or ExportConfig(), (path, load(path))
     with _whole_folder(output) if storage.url_of(output) is None else _published(output) as folder:
         storage.make_folder(folder / "data")
-        if manifest.stage == "pack":
-            made = _export_packed(path, manifest, folder, config)
-        elif tables(manifest, "kept"):
-            made = _export_rows(path, manifest, folder, config)
+        if link[1].stage == "pack":
+            made = _export_packed(link, folder, config)
+        elif tables(link[1], "kept"):
+            made = _export_rows(link, folder, config)
         else:
-            raise InputError(f"{path}: the result of {manifest.stage} has no rows to export; its files lie in "
-                             f"{data_dir(path, manifest)}")  # fmt: skip
-        storage.write_whole(folder / "README.md", _card(path, made, config).encode())
-        names = ["README.md", *(name for split in made.splits for name in split.files)]
-        sums = "".join(f"{sha256_file(folder / name)}  {name}\n" for name in sorted(names))
+            there = data_dir(*link)
+            raise InputError(f"{path}: the result of {link[1].stage} has no rows to export; its files lie in {there}")
+        storage.write_whole(folder / "README.md", _card(path, made, config))
+        names = sorted(["README.md", *made.files])
+        sums = "".join(f"{sha256_file(folder / name)}  {name}\n" for name in names)
         storage.write_whole(folder / "SHA256SUMS", sums.encode())
     made.folder = output
     return made
@@ -189,25 +188,17 @@ def _published(output: Path) -> Iterator[Path]:
 # Files of one split, cut by data.
 
 
-class _ParquetFile:
-    """Zstd, with row groups like those of shards, so that a reader needs little memory."""
-
-    def __init__(self, path: Path, schema: pa.Schema) -> None:
-        self._writer = pq.ParquetWriter(path, schema, compression="zstd")
-        self.close = self._writer.close
-
-    def write(self, rows: pa.RecordBatch) -> None:
-        """Append rows."""
-        per_row = max(1, rows.nbytes // max(1, rows.num_rows))
-        self._writer.write_batch(rows, row_group_size=max(1, min(ROW_GROUP_ROWS, ROW_GROUP_BYTES // per_row)))
-
-
 class _JsonFile:
     """One JSON object a line. Fields of messages without a value are left out, and JSON in strings is JSON again."""
 
     def __init__(self, path: Path, codec: str) -> None:
         self._file = pa.CompressedOutputStream(str(path), codec) if codec else pa.OSFile(str(path), "wb")
-        self.close = self._file.close
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._file.close()
 
     def write(self, rows: pa.RecordBatch) -> None:
         """Append rows."""
@@ -250,22 +241,18 @@ def _write_split(
     folder: Path, name: str, schema: pa.Schema, rows: Iterator[pa.RecordBatch], config: ExportConfig
 ) -> Split:
     """Write a split into files `data/NAME-00000-of-00003.SUFFIX`; rows are cut into files by their bytes alone."""
-    split, parts, filled = Split(name), list[Path](), 0
-    writer: _ParquetFile | _JsonFile | None = None
-    for batch in rows:
-        if writer is None or filled >= config.file_mb * 1_000_000:
-            if writer is not None:
-                writer.close()
-            parts.append(folder / "data" / f".{name}-{len(parts):05d}")
-            writer, filled = _open(parts[-1], schema, config), 0
-        writer.write(batch)
-        filled += batch.nbytes
-        split.rows += batch.num_rows
-        split.bytes += batch.nbytes
-    if writer is None:  # no rows are one file without rows
-        parts.append(folder / "data" / f".{name}-00000")
-        writer = _open(parts[-1], schema, config)
-    writer.close()
+    split, parts = Split(name), list[Path]()
+    batch = next(rows, None)
+    while batch is not None or not parts:  # no rows are one file without rows
+        parts.append(folder / "data" / f".{name}-{len(parts):05d}")
+        with _open(parts[-1], schema, config.format) as writer:
+            filled = 0
+            while batch is not None and filled < config.file_mb * 1_000_000:
+                writer.write(batch)
+                filled += batch.nbytes
+                split.rows += batch.num_rows
+                batch = next(rows, None)
+        split.bytes += filled
     for number, part in enumerate(parts):
         place = part.with_name(f"{name}-{number:05d}-of-{len(parts):05d}.{config.format}")
         with part.open("rb") as file:
@@ -275,119 +262,103 @@ def _write_split(
     return split
 
 
-def _open(path: Path, schema: pa.Schema, config: ExportConfig) -> _ParquetFile | _JsonFile:
-    parquet = config.format == "parquet"
-    return _ParquetFile(path, schema) if parquet else _JsonFile(path, CODECS.get(config.format, ""))
+def _open(path: Path, schema: pa.Schema, format: Format) -> Any:
+    """A context manager with `write` for batches. A row group of Parquet is a batch, as the shards have them."""
+    if format == "parquet":
+        return pq.ParquetWriter(path, schema, compression="zstd")
+    return _JsonFile(path, CODECS.get(format, ""))
 
 
 # Rows of all kinds.
 
 
-@dataclass(frozen=True, slots=True)
-class _Shape:
-    """How the columns of a result become those of the export."""
-
-    schema: pa.Schema
-    """Of the exported rows."""
-    names: dict[str, str]
-    """Column of the export -> column of the result."""
-    unpacked: dict[str, pa.DataType]
-    """Fields of `extra` that are columns again, by name (Parquet only)."""
-
-    def convert(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """The rows with the columns of the export."""
-        fields, rest = (
-            _fields_of(batch.column("extra"), self.unpacked) if self.unpacked else ({}, batch.column("extra"))
-        )
-        columns = []
-        for f in self.schema:
-            if f.name in self.names:
-                columns.append(_narrowed(batch.column(self.names[f.name]), f.type))
-            else:
-                columns.append(array_of(fields[f.name], f.type) if f.name in fields else rest)
-        return pa.record_batch(columns, schema=self.schema)
-
-
-def _export_rows(path: Path, manifest: Manifest, folder: Path, config: ExportConfig) -> Exported:
-    def rows() -> Iterator[pa.RecordBatch]:
-        for shard in tables(manifest, "kept"):
-            yield from read_rows(data_dir(path, manifest), shard)
+def _export_rows(link: Link, folder: Path, config: ExportConfig) -> Exported:
+    columns = _Columns(link, config)
+    made = Exported(folder, link[1], config.format, [], {f.name: str(f.type) for f in columns.schema})
 
     def converted() -> Iterator[pa.RecordBatch]:
-        for batch in rows():
+        for batch in batches(link, "kept"):
             for column, counts in (("source", made.sources), ("lang", made.languages)):
-                values = pc.value_counts(batch.column(column).drop_null()).to_pylist()
-                counts.update({pair["values"]: pair["counts"] for pair in values})
-            yield shape.convert(batch)
+                for pair in pc.value_counts(batch[column].drop_null()).to_pylist():
+                    counts[pair["values"]] += pair["counts"]
+            yield columns.convert(batch)
 
-    shape = _shape(path, manifest, rows, config)
-    made = Exported(folder, manifest, config.format, [], {f.name: str(f.type) for f in shape.schema})
-    made.splits.append(_write_split(folder, "train", shape.schema, converted(), config))
+    made.splits.append(_write_split(folder, "train", columns.schema, converted(), config))
     return made
 
 
-def _shape(
-    path: Path, manifest: Manifest, rows: Callable[[], Iterator[pa.RecordBatch]], config: ExportConfig
-) -> _Shape:
-    first, ingest = next(rows()).schema, ancestors(path)[-1][1]
-    own = {*of_kind(manifest.kind).names, *ingest.facts.get("columns", {})}
-    added = [*NOT_OWN, *(name for name in first.names if name not in own)]
-    wanted = added if config.add == ("all",) else list(config.add)
-    if unknown := [n for n in wanted if n not in added]:
-        there = ", ".join(added)
-        raise UsageError(f"{path}: its rows have no column {unknown[0]!r} that datakit made; they have {there}")
-    left_out = {KEY.name, "extra", *added} - set(wanted)
-    names = {n: n for n in first.names if n not in left_out}
-    fields_of_text = {ingest.facts.get("text_fields", {}).get(file, "text") for file in ingest.facts.get("layouts", {})}
-    if "text" in names and len(fields_of_text) == 1 and (field := fields_of_text.pop()) not in names:
-        names = {field if n == "text" else n: n for n in names}
-    fields = [first.field(old).with_name(new) for new, old in names.items()]
-    if config.format != "parquet":
-        return _Shape(pa.schema([*fields, pa.field("extra", pa.string())]), names, {})
-    seen = _Seen()
-    for batch in rows():
-        seen.look(batch, taken={*names, "extra"})
-    fields = [f.with_type(seen.narrowed(f.type)) for f in fields if f.name != "tools" or seen.tools]
-    fields += [pa.field(name, kind) for name, kind in sorted(seen.kinds.items()) if kind is not None]
-    fields += [pa.field("extra", pa.string())] if seen.leftovers else []
-    unpacked = {n: kind for n, kind in seen.kinds.items() if kind is not None}
-    return _Shape(pa.schema(fields), {n: old for n, old in names.items() if old != "tools" or seen.tools}, unpacked)
+class _Columns:
+    """How the columns of a result become those of the export.
 
+    For Parquet, all rows are read once before: fields of `extra` with one type become columns, and what no row has
+    (tools, fields of messages) is left out.
+    """
 
-@dataclass(slots=True)
-class _Seen:
-    """What the rows hold, which decides the columns of Parquet files."""
+    def __init__(self, link: Link, config: ExportConfig) -> None:
+        path, manifest = link
+        first, ingest = next(batches(link, "kept")).schema, ancestors(path)[-1][1]
+        own = {*of_kind(manifest.kind).names, *ingest.facts.get("columns", {})}
+        added = [*NOT_OWN, *(name for name in first.names if name not in own)]
+        wanted = added if config.add == ("all",) else config.add
+        if unknown := [n for n in wanted if n not in added]:
+            there = ", ".join(added)
+            raise UsageError(f"{path}: its rows have no column {unknown[0]!r} that datakit made; they have {there}")
+        left_out = {KEY.name, "extra", *added} - set(wanted)
+        text = _field_of_text(ingest)
+        self.names = {n: n for n in first.names if n not in left_out}
+        """Column of the export -> column of the result."""
+        if text not in self.names:
+            self.names = {text if n == "text" else n: n for n in self.names}
+        self.unpacked = dict[str, pa.DataType | None]()
+        """Types of the fields of `extra` that are columns again, by name; None where there are several."""
+        self.messages, self.leftovers = {"role", "content"}, config.format != "parquet"
+        fields = [first.field(old).with_name(new) for new, old in self.names.items()]
+        if not self.leftovers:
+            empty = {"tools"} & self.names.keys()
+            for batch in batches(link, "kept"):
+                self._look(batch)
+                empty -= {name for name in empty if batch[name].null_count < batch.num_rows}
+            fields = [f.with_type(self._narrowed(f.type)) for f in fields if f.name not in empty]
+            fields += [pa.field(name, kind) for name, kind in sorted(self.unpacked.items()) if kind is not None]
+        fields += [pa.field("extra", pa.string())] if self.leftovers else []
+        self.schema = pa.schema(fields)
 
-    kinds: dict[str, pa.DataType | None] = field(default_factory=dict)
-    """Types of the fields of `extra` by name; None where there are several."""
-    leftovers: bool = False
-    """Something may stay in `extra`."""
-    messages: set[str] = field(default_factory=lambda: {"role", "content"})
-    """The fields of messages that any row has."""
-    tools: bool = False
-
-    def look(self, batch: pa.RecordBatch, taken: set[str]) -> None:
-        """Look at some rows."""
-        extras = [json.loads(e) for e in batch.column("extra").drop_null().to_pylist()]
+    def _look(self, batch: pa.RecordBatch) -> None:
+        extras = [json.loads(e) for e in batch["extra"].drop_null().to_pylist()]
         types = inferred(extras)
         for name in dict.fromkeys(n for e in extras for n, v in e.items() if v is not None):
-            kind = types.get(name)
-            if name not in taken and name in types:
-                before = self.kinds.get(name, kind)
-                self.kinds[name] = kind if name not in self.kinds else joined(before, kind)
-                self.leftovers |= kind is None or before != kind  # types that are joined may not hold every value
-            self.leftovers |= name in taken or name not in types
+            if name in self.names or name == "extra" or name not in types:
+                self.leftovers = True
+                continue
+            kind = types[name]
+            before = self.unpacked.get(name, kind)
+            self.unpacked[name] = joined(before, kind)
+            self.leftovers |= kind is None or before != kind  # types that are joined may not hold every value
         for name in {"messages", "prompt", "chosen", "rejected"} & set(batch.schema.names):
-            flat = batch.column(name).flatten()
+            flat = batch[name].flatten()
             children = zip(flat.type, flat.flatten(), strict=True)
             self.messages |= {f.name for f, values in children if values.null_count < len(values)}
-        self.tools |= "tools" in batch.schema.names and batch.column("tools").null_count < batch.num_rows
 
-    def narrowed(self, kind: pa.DataType) -> pa.DataType:
+    def _narrowed(self, kind: pa.DataType) -> pa.DataType:
         """A type of messages with the fields that are used; any other type as it is."""
         if kind not in (MESSAGES, stored(MESSAGES)):
             return kind
         return pa.list_(pa.struct([f for f in kind.value_type if f.name in self.messages]))
+
+    def convert(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """The rows with the columns of the export."""
+        kinds = {name: kind for name, kind in self.unpacked.items() if kind is not None}
+        fields, rest = _fields_of(batch["extra"], kinds) if kinds else ({}, batch["extra"])
+        made = {name: batch[old] for name, old in self.names.items()} | {"extra": rest}
+        made |= {name: array_of(values, kinds[name]) for name, values in fields.items()}
+        return pa.record_batch([made[f.name].cast(f.type) for f in self.schema], schema=self.schema)
+
+
+def _field_of_text(ingest: Manifest) -> str:
+    """The user's name for the text, where all files have one."""
+    given = ingest.facts.get("text_fields", {})
+    names = {given.get(file, "text") for file in ingest.facts.get("layouts", {})}
+    return names.pop() if len(names) == 1 else "text"
 
 
 def _fields_of(extras: pa.Array, kinds: dict[str, pa.DataType]) -> tuple[dict[str, list[Any]], pa.Array]:
@@ -405,42 +376,31 @@ def _fields_of(extras: pa.Array, kinds: dict[str, pa.DataType]) -> tuple[dict[st
     return fields, pa.array(rest, pa.string())
 
 
-def _narrowed(column: pa.Array, kind: pa.DataType) -> pa.Array:
-    """Messages with the fields of a narrower struct; any other column as it is."""
-    if column.type == kind or not pa.types.is_list(kind) or not pa.types.is_struct(kind.value_type):
-        return column.cast(kind)
-    children = [column.values.field(f.name) for f in kind.value_type]
-    made = pa.StructArray.from_arrays(children, fields=list(kind.value_type))
-    return pa.ListArray.from_arrays(column.offsets, made, type=kind)
-
-
 # Packed rows.
 
 
-def _export_packed(path: Path, manifest: Manifest, folder: Path, config: ExportConfig) -> Exported:
+def _export_packed(link: Link, folder: Path, config: ExportConfig) -> Exported:
     """Packed rows as tables of ids, labels (-100 where nothing is learnt) and positions; each set is a split."""
     from datakit.pack.format import Packed, training_schema
     from datakit.pack.inspect import open_all, training_tables
 
     if config.add:
-        raise UsageError(f"{path}: packed rows have no columns that could be added; export an earlier stage")
-    sets, _ = open_all(path)
+        raise UsageError(f"{link[0]}: packed rows have no columns that could be added; export an earlier stage")
+    sets, _ = open_all(link[0])
     paired = any(rows.header.rows_per_unit > 1 for rows in sets)
     schema = training_schema().append(_SIDE) if paired else training_schema()
 
-    def batches(rows: Packed) -> Iterator[pa.RecordBatch]:
-        done = 0
+    def packed(rows: Packed) -> Iterator[pa.RecordBatch]:
+        sides = cycle(("chosen", "rejected"))  # they follow one another, and a missing side is a row without tokens
         for table in training_tables(rows):
             if paired:
-                sides = [("chosen", "rejected")[n % 2] for n in range(done, done + table.num_rows)]
-                done += table.num_rows
-                table = table.append_column(_SIDE, pa.array(sides, pa.string()))
-                table = table.filter(pc.greater(pc.list_value_length(table["input_ids"]), 0))  # a missing side
+                table = table.append_column(_SIDE, pa.array(islice(sides, table.num_rows), pa.string()))
+                table = table.filter(pc.greater(pc.list_value_length(table["input_ids"]), 0))
             yield from table.to_batches()
 
-    made = Exported(folder, manifest, config.format, [], {f.name: str(f.type) for f in schema})
+    made = Exported(folder, link[1], config.format, [], {f.name: str(f.type) for f in schema})
     for rows in sets:
-        made.splits.append(_write_split(folder, rows.name.replace("-", "_"), schema, batches(rows), config))
+        made.splits.append(_write_split(folder, rows.name.replace("-", "_"), schema, packed(rows), config))
     return made
 
 
@@ -459,72 +419,49 @@ _ROWS = {
 }
 
 
-def _card(path: Path, made: Exported, config: ExportConfig) -> str:
+def _card(path: Path, made: Exported, config: ExportConfig) -> bytes:
     """README.md: what the rows are, what each stage kept and dropped, with which settings, and how to load them."""
     chain = [manifest for _, manifest in reversed(ancestors(path)) if stage_class(manifest.stage).makes_rows]
-    files = sorted(name for split in made.splits for name in split.files)
-    codes, total = made.languages.most_common(), max(sum(made.languages.values()), 1)
-    sources = sorted(made.sources.items(), key=lambda item: (-item[1], item[0]))
-    rest = sources[MOST_SOURCES:]
-    kind = made.manifest.kind
-    return (
-        templates()
-        .get_template("card.md")
-        .render(
-            made=made,
-            title=config.title or made.manifest.dataset,
-            license=config.license,
-            languages=[code for code, n in codes if code != "und" and n >= LEAST_LANGUAGE * total],
-            task=_TASKS.get(kind),
-            size=size_category(sum(split.rows for split in made.splits)),
-            download=sum((made.folder / name).stat().st_size for name in files),
-            about=_ROWS["packed" if made.manifest.stage == "pack" else kind],
-            reader="read_parquet" if made.format == "parquet" else "read_json",
-            first=files[0],
-            stages=[(m.stage, m.ledger.rows, _lost(m)) for m in chain],
-            sources=sources[:MOST_SOURCES],
-            others=(len(rest), sum(n for _, n in rest)),
-            recipe="\n".join(_recipe(chain)),
-        )
+    total = max(made.languages.total(), 1)
+    card = render(
+        "card.md",
+        made=made,
+        title=config.title or made.manifest.dataset,
+        license=config.license,
+        languages=[c for c, n in made.languages.most_common() if c != "und" and n >= LEAST_LANGUAGE * total],
+        task=_TASKS.get(made.manifest.kind),
+        size=size_category(sum(split.rows for split in made.splits)),
+        download=sum((made.folder / name).stat().st_size for name in made.files),
+        about=_ROWS["packed" if made.manifest.stage == "pack" else made.manifest.kind],
+        chain=chain,
+        sources=sorted(made.sources.items(), key=lambda item: (-item[1], item[0])),
+        most=MOST_SOURCES,
+        recipe=_recipe(chain),
     )
+    return card.encode()
 
 
 def size_category(rows: int) -> str:
     """The size category of the Hub: powers of ten from a thousand on."""
     limits = ("1K", "10K", "100K", "1M", "10M", "100M", "1B", "10B", "100B", "1T")
     at = max(len(str(rows)) - 3, 0)
-    return (
-        f"n<{limits[0]}" if at == 0 else f"n>{limits[-1]}" if at >= len(limits) else f"{limits[at - 1]}<n<{limits[at]}"
-    )
+    if at == 0:
+        return f"n<{limits[0]}"
+    return f"{limits[at - 1]}<n<{limits[at]}" if at < len(limits) else f"n>{limits[-1]}"
 
 
-def _lost(manifest: Manifest) -> str:
-    rows = manifest.ledger.rows
-    lost = [f"{n:,} {reason}" for reason, n in losses(rows)]
-    return ", ".join([*lost, *[f"{rows.edited:,} of the kept were edited"] * bool(rows.edited)])
-
-
-def _recipe(chain: list[Manifest]) -> Iterator[str]:
+def _recipe(chain: list[Manifest]) -> str:
     """The settings of each stage that are not its defaults, as the sections of a recipe."""
-    yield "[dataset]"
-    yield f"stages = {json.dumps([m.stage for m in chain])}"
-    for manifest in chain:
-        yield from _section(manifest.stage, manifest.config, resolved(config_class(manifest.stage)()))
+    recipe: dict[str, Any] = {"dataset": {"stages": [m.stage for m in chain]}}
+    recipe |= {m.stage: changed for m in chain if (changed := _changed(m.config, config_class(m.stage)))}
+    return tomlkit.dumps(recipe).strip()
 
 
-def _section(name: str, values: dict[str, Any], defaults: dict[str, Any]) -> Iterator[str]:
-    nested = {k: v for k, v in values.items() if isinstance(v, dict) and isinstance(defaults.get(k), dict)}
-    other = {k: v for k, v in values.items() if k not in nested and v != defaults.get(k)}
-    if other:
-        yield f"\n[{name}]"
-        yield from (f"{key} = {_toml(value)}" for key, value in other.items())
-    for key, table in nested.items():
-        yield from _section(f"{name}.{key}", table, defaults[key])
-
-
-def _toml(value: Any) -> str:
-    if isinstance(value, dict):
-        return "{" + ", ".join(f"{json.dumps(k)} = {_toml(v)}" for k, v in value.items()) + "}"
-    if isinstance(value, list):
-        return f"[{', '.join(map(_toml, value))}]"
-    return '""' if value is None else json.dumps(value, ensure_ascii=False)
+def _changed(values: dict[str, Any], config: type) -> dict[str, Any]:
+    """The values that are not the defaults, sections last."""
+    defaults, sections = resolved(config()), {o.name: o.nested for o in options(config) if o.nested}
+    found = {k: "" if v is None else v for k, v in values.items() if k not in sections and v != defaults.get(k)}
+    for name, section in sections.items():
+        if changed := _changed(values.get(name, {}), section):
+            found[name] = changed
+    return found

@@ -4,14 +4,12 @@ A packed row is shown as colored lines on a terminal, or as one HTML page that n
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import click
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -21,8 +19,8 @@ from datakit.manifest import data_dir, find_parent, load
 from datakit.pack.format import Packed
 from datakit.pack.inspect import WRONG, LabelRun, LintCounts, PackedRow, TokenIndex, open_all, prove, texts
 from datakit.report.page import render
+from datakit.report.rows import row_name, visible
 from datakit.report.tables import lines_of, share
-from datakit.report.texts import visible
 from datakit.stage import Parent
 
 Names = dict[int, tuple[str, str]]
@@ -32,20 +30,16 @@ Names = dict[int, tuple[str, str]]
 # The rows behind a packed set.
 
 
-@dataclass(frozen=True, slots=True)
 class Origins:
     """The tokenized rows behind a packed set. Without the files of the tokenize manifest, only row keys are known."""
 
-    tokenized: Parent | None
-
-    @classmethod
-    def of(cls, path: Path) -> "Origins":
-        """The rows that the pack manifest at `path` packed."""
+    def __init__(self, path: Path) -> None:
+        """Find the rows that the pack manifest at `path` packed."""
+        self.tokenized: Parent | None = None
         for entry in load(path).parents:
             found = find_parent(path, entry) if entry.get("manifest") == "tokenize" else None
             if found is not None and all((data_dir(found, load(found)) / s.path).is_file() for s in load(found).shards):
-                return cls(Parent(found, load(found), entry.get("limit", 0)))
-        return cls(None)
+                self.tokenized = Parent(found, load(found), entry.get("limit", 0))
 
     def batches(self, columns: list[str] | None) -> Iterator[pa.RecordBatch]:
         """Columns (None: all) of the rows, in order; nothing if the rows are gone."""
@@ -55,8 +49,8 @@ class Origins:
         """Id and source of the rows with these keys, as far as they are known."""
         wanted, found = pa.array(sorted(keys), pa.uint64()), Names()
         for batch in self.batches(["row_key", "id", "source"]):
-            hits = batch.filter(pc.is_in(batch.column("row_key"), wanted))
-            found |= {k: (i, s) for k, i, s in zip(*(c.to_pylist() for c in hits.columns), strict=True)}
+            for row in batch.filter(pc.is_in(batch["row_key"], wanted)).to_pylist():
+                found[row["row_key"]] = row["id"], row["source"]
             if len(found) == len(keys):
                 break
         return found
@@ -65,9 +59,9 @@ class Origins:
         """The name of each input file by its number (the upper bits of a row key)."""
         found: dict[int, str] = {}
         for batch in self.batches(["row_key", "source"]):
-            files: npt.NDArray[np.uint64] = batch.column("row_key").to_numpy() >> np.uint64(RECORD_BITS)
+            files = batch["row_key"].to_numpy() >> np.uint64(RECORD_BITS)
             for file, at in zip(*np.unique(files, return_index=True), strict=True):
-                found.setdefault(int(file), batch.column("source")[int(at)].as_py())
+                found.setdefault(int(file), batch["source"][int(at)].as_py())
         return found
 
     def packed_rows(self, sets: Sequence[Packed], row_id: str) -> list[tuple[Packed, int]]:
@@ -78,60 +72,45 @@ class Origins:
         """
         if self.tokenized is None:
             raise InputError("the tokenize manifest behind this set is gone, and the ids of rows with it; use --row")
-        key = self._key(row_id)
+        named = (b.filter(pc.equal(b["id"], row_id)) for b in self.batches(["row_key", "id"]))
+        key = next((found["row_key"][0].as_py() for found in named if found.num_rows), None)
         if key is None:
             raise InputError(
                 f"{self.tokenized.path}: no kept row has the id {row_id!r}; `datakit explain` tells what became of it"
             )
-        found = [
-            (rows, number)
-            for rows in sets
-            for number in dict.fromkeys(rows.sources["row"][rows.sources["row_key"] == key].tolist())
-        ]
+        mine = [(rows, rows.sources["row"][rows.sources["row_key"] == key]) for rows in sets]
+        found = [(rows, number) for rows, numbers in mine for number in dict.fromkeys(numbers.tolist())]
         if not found:
             raise InputError(f"the row {row_id!r} was tokenized, and pack dropped it; `datakit explain` says why")
         return found
-
-    def _key(self, row_id: str) -> int | None:
-        for batch in self.batches(["row_key", "id"]):
-            at = pc.index(batch.column("id"), pa.scalar(row_id)).as_py()
-            if at >= 0:
-                return int(batch.column("row_key")[at].as_py())
-        return None
 
     def with_names(self, rows: Iterator[dict[str, Any]]) -> Iterator[dict[str, Any]]:
         """Rows, in ascending order of `row_key`, with `id` and `source` added (null if they are not known).
 
         `missing` then counts the tokens that were cut off after the last packed one, too.
         """
-        known = (row for batch in self.batches(None) for row in _with_sizes(batch))
-        key, row_id, source, sizes = next(known, (-1, None, None, (0,)))
+        known = (row for batch in self.batches(None) for row in batch.to_pylist())
+        at = next(known, None)
         for row in rows:
-            while 0 <= key < row["row_key"]:
-                key, row_id, source, sizes = next(known, (-1, None, None, (0,)))
-            found = key == row["row_key"]
-            named = {"id": row_id if found else None, "source": source if found else None} | row
-            yield named | ({"missing": sizes[row["side"]] - row["tokens"]} if found else {})
-
-
-def _with_sizes(batch: pa.RecordBatch) -> Iterator[tuple[int, str | None, str | None, tuple[int, ...]]]:
-    """Key, id, source, and the number of tokens of each side of the rows of a batch."""
-    sides = [n for n in ("input_ids", "rejected_ids") if n in batch.schema.names]
-    sizes = zip(*(pc.list_value_length(batch.column(n)).to_pylist() for n in sides), strict=True)
-    yield from zip(*(batch.column(n).to_pylist() for n in ("row_key", "id", "source")), sizes, strict=True)
+            while at is not None and at["row_key"] < row["row_key"]:
+                at = next(known, None)
+            if at is None or at["row_key"] != row["row_key"]:
+                yield {"id": None, "source": None} | row
+                continue
+            tokens = len(at[("input_ids", "rejected_ids")[row["side"]]])
+            yield {"id": at["id"], "source": at["source"]} | row | {"missing": tokens - row["tokens"]}
 
 
 def _row_title(key: int, names: Names) -> str:
     """Id and source of a row; its file and record if only the key is known."""
-    if key not in names:
-        return f"file {key >> RECORD_BITS}, record {key & ((1 << RECORD_BITS) - 1)}"
-    row_id, source = names[key]
-    return visible(row_id if row_id.startswith(source) else f"{row_id} ({source})")
+    if key in names:
+        return row_name(*names[key])
+    return f"file {key >> RECORD_BITS}, record {key & ((1 << RECORD_BITS) - 1)}"
 
 
 def unpacked(path: Path, sets: Sequence[Packed], tokenizer: Any) -> Iterator[dict[str, Any]]:
     """The rows of packed sets as text, with their ids and sources."""
-    return Origins.of(path).with_names(texts(TokenIndex(sets), tokenizer))
+    return Origins(path).with_names(texts(TokenIndex(sets), tokenizer))
 
 
 def roundtrip_problem(path: Path) -> str | None:
@@ -141,7 +120,7 @@ def roundtrip_problem(path: Path) -> str | None:
         InputError: the tokens that were packed are gone.
     """
     sets, _ = open_all(path)
-    origins, ledger = Origins.of(path), load(path).ledger
+    origins, ledger = Origins(path), load(path).ledger
     if origins.tokenized is None or ledger.tokens is None:
         raise InputError(f"{path}: the tokenize manifest behind it, or one of its shards, is gone: nothing to compare")
     problems = islice(prove(TokenIndex(sets), origins.batches(None), ledger.rows, ledger.tokens), 20)
@@ -155,17 +134,17 @@ WORTH_A_LOOK = ("truncated_answers", "special_in_content")
 
 def lint_lines(by_source: dict[str, LintCounts]) -> Iterator[str]:
     """A line for each source, with what is wrong or worth a look."""
-    rows = []
-    for source, c in by_source.items():
-        said = [
-            f"{mark} {n:,} {name}"
-            for names, mark in ((WRONG, "WRONG"), (WORTH_A_LOOK, "look at"))
-            for name in names
-            if (n := getattr(c, name))
-        ]
-        rows.append((source, c.sequences, c.tokens, c.labels, share(c.labels, c.tokens), "; ".join(said)))
+    rows, wrong = [], False
+    for source, counts in by_source.items():
+        said = []
+        for name in (*WRONG, *WORTH_A_LOOK):
+            if n := getattr(counts, name):
+                said.append(f"{'WRONG' if name in WRONG else 'look at'} {n:,} {name}")
+                wrong |= name in WRONG
+        part = share(counts.labels, counts.tokens)
+        rows.append((source, counts.sequences, counts.tokens, counts.labels, part, "; ".join(said)))
     yield from lines_of(["source", "sequences", "tokens", "labels", "share", ""], rows)
-    if not any(getattr(c, name) for c in by_source.values() for name in WRONG):
+    if not wrong:
         yield "no errors found"
 
 
@@ -176,8 +155,7 @@ COLORS = ("cyan", "yellow", "magenta", "blue")
 
 def page(title: str, looks: Sequence[tuple[str, int, PackedRow]], names: Names) -> str:
     """The HTML page; `looks` are (name of the set, number of its rows, row)."""
-    titled = [(*look, [_row_title(s.row_key, names) for s in look[2].sequences]) for look in looks]
-    return render("peek.html", title=title, looks=titled)
+    return render("peek.html", title=title, looks=looks, row_title=lambda key: _row_title(key, names))
 
 
 def lines(look: PackedRow, name: str, names: Names, total: int) -> Iterator[str]:

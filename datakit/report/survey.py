@@ -1,4 +1,4 @@
-"""What the report of a dataset shows, read from its shards: drops by source and language, samples, lengths, scores.
+"""`datakit report`: a dataset on one page, read from its shards.
 
 Every shard of dropped rows is read. Of the kept rows and of the signals, shards that are spread evenly over the data
 are read until the sample is large enough; the page says of how many rows it speaks.
@@ -7,6 +7,7 @@ are read until the sample is large enough; the page says of how many rows it spe
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +17,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from datakit.data import read_rows, view
-from datakit.manifest import Manifest, Shard, data_dir, tables
-from datakit.report.texts import body, shorten
+from datakit.engine.recipe import stage_class
+from datakit.manifest import ancestors, data_dir, load_run, tables
+from datakit.report.compare import LEVEL, drops
+from datakit.report.page import render
+from datakit.report.rows import Link, batches, body, shorten
+from datakit.report.tables import FunnelStage, funnel, losses
+from datakit.report.texts import Stretch, hunks, join_words
 
 SAMPLE_ROWS = 200_000
 """Rows whose signals and lengths are looked at, about."""
@@ -28,8 +34,18 @@ SAMPLES_EACH = 12
 MOST_REASONS = 40
 SAMPLE_CHARACTERS = 700
 BINS = 40
+MOST_PAIRS = 12
+"""Duplicates of each level that are shown, the least similar first."""
+MOST_LINES = 25
+"""Sources or languages in a table; the others are counted."""
+MOST_BESIDE = 6
+"""Dropped rows that stand beside rows that stayed, one of a reason."""
+MOST_PLACES = 8
+"""Places of a pair where the texts differ that are shown."""
+MOST_WORDS = 60
+"""Words of one stretch that are shown."""
 
-Link = tuple[Path, Manifest]
+# What is measured.
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,9 +134,8 @@ class SampleRow:
 class Survey:
     """What was found in the shards of the stages behind a result."""
 
-    by_source: dict[str, Counter[str]] = field(default_factory=dict)
-    """By stage: dropped rows by source."""
-    by_language: dict[str, Counter[str]] = field(default_factory=dict)
+    groups: dict[str, dict[str, Counter[str]]] = field(default_factory=dict)
+    """"source" and "language", where any row has one: dropped rows by stage, and by source or language."""
     dropped: list[SampleRow] = field(default_factory=list)
     kept: list[SampleRow] = field(default_factory=list)
     """Some rows of the last result with texts."""
@@ -145,32 +160,26 @@ def survey(chain: Sequence[Link]) -> Survey:
 
 
 def _dropped(link: Link, found: Survey) -> None:
-    path, manifest = link
-    sources, languages, least = Counter[str](), Counter[str](), dict[str, pa.Table]()
-    for shard in tables(manifest, "dropped"):
-        for batch in read_rows(data_dir(path, manifest), shard):
-            sources.update(_counts(batch.column("source"), ""))
-            if "lang" in batch.schema.names:
-                languages.update(_counts(batch.column("lang"), "unknown"))
-            for reason in pc.unique(batch.column("reason")).to_pylist():
-                rows = pa.table(batch.filter(pc.equal(batch.column("reason"), reason)))
-                least[reason] = _least(rows, least.get(reason))
-    if sources:
-        found.by_source[manifest.stage] = sources
-    if set(languages) - {"unknown"}:
-        found.by_language[manifest.stage] = languages
-    for reason, _ in Counter(manifest.ledger.rows.dropped).most_common(MOST_REASONS):
-        rows = least[reason].to_pylist() if reason in least else []
-        found.dropped += [_sample(manifest.stage, reason, row) for row in rows]
+    """Counts of dropped rows by source and language, and for each reason the rows with the least `content_hash`."""
+    stage, least = link[1].stage, dict[str, pa.Table]()
+    counts = {"source": Counter[str](), "lang": Counter[str]()}
+    for batch in batches(link, "dropped"):
+        for column in counts.keys() & set(batch.schema.names):
+            for pair in pc.value_counts(batch[column]).to_pylist():
+                counts[column][pair["values"] or ""] += pair["counts"]
+        for reason in pc.unique(batch["reason"]).to_pylist():
+            rows = batch.filter(pc.equal(batch["reason"], reason))
+            least[reason] = _least(rows, least.get(reason))
+    for name, counted in (("source", counts["source"]), ("language", counts["lang"])):
+        if set(counted) - {""}:
+            found.groups.setdefault(name, {})[stage] = counted
+    for reason, _ in losses(link[1].ledger.rows, False)[:MOST_REASONS]:
+        found.dropped += [_sample(stage, reason, row) for row in least[reason].to_pylist()]
 
 
-def _least(rows: pa.Table, before: pa.Table | None) -> pa.Table:
-    both = rows if before is None else pa.concat_tables([before, rows])
-    return both.sort_by([("content_hash", "ascending"), ("id", "ascending")]).slice(0, SAMPLES_EACH)
-
-
-def _counts(column: pa.Array, missing: str) -> dict[str, int]:
-    return {c["values"] or missing: c["counts"] for c in pc.value_counts(column).to_pylist()}
+def _least(rows: pa.RecordBatch, before: pa.Table | None) -> pa.Table:
+    both = [pa.table(rows)] if before is None else [before, pa.table(rows)]
+    return pa.concat_tables(both).sort_by([("content_hash", "ascending"), ("id", "ascending")]).slice(0, SAMPLES_EACH)
 
 
 def _sample(stage: str, reason: str, row: dict[str, Any]) -> SampleRow:
@@ -181,8 +190,9 @@ def _sample(stage: str, reason: str, row: dict[str, Any]) -> SampleRow:
     return SampleRow(stage, reason, row["id"], about, text)
 
 
-def _spread(link: Link, shards: tuple[Shard, ...]) -> Iterator[pa.RecordBatch]:
+def _spread(link: Link, role: str) -> Iterator[pa.RecordBatch]:
     """Every n-th row of shards that are spread evenly: of about `SAMPLE_BYTES`, and about `SAMPLE_ROWS`."""
+    shards = tables(link[1], role)
     step = max(1, round(sum(s.bytes for s in shards) / SAMPLE_BYTES))
     chosen = shards[step // 2 :: step] or shards[:1]
     thin = max(1, sum(s.rows for s in chosen) // SAMPLE_ROWS)
@@ -192,22 +202,22 @@ def _spread(link: Link, shards: tuple[Shard, ...]) -> Iterator[pa.RecordBatch]:
 
 
 _SCORES = {
-    "language": ("lang_score", "min_score"), "classify": ("classifier_score", "min_score"),
-    "perplexity": ("perplexity", "max_perplexity"), "dedup": ("similarity", "threshold"),
-}  # fmt: skip
-"""By stage: the column of a score, and the field of its config that it is compared with."""
+    "language": ("lang_score", "min_score", ("kept", "dropped")),
+    "classify": ("classifier_score", "min_score", ("kept", "dropped")),
+    "perplexity": ("perplexity", "max_perplexity", ("kept", "dropped")),
+    "dedup": ("similarity", "threshold", ("dropped",)),
+}
+"""By stage: the column of a score, the field of its config that it is compared with, and the rows that have one."""
 
 
 def _scores(link: Link) -> Iterator[Histogram]:
-    """The scores of a stage that has them; of dedup, the similarity of dropped rows."""
-    manifest = link[1]
-    column, limit = _SCORES.get(manifest.stage, ("", ""))
-    shards = [shard for role in ("kept", "dropped") if column for shard in tables(manifest, role)]
-    batches = _spread(link, tuple(s for s in shards if manifest.stage != "dedup" or s in tables(manifest, "dropped")))
-    columns = [batch.column(column).drop_null() for batch in batches if column in batch.schema.names] if shards else []
-    given = manifest.config.get(limit)
-    made = histogram(column, _joined(columns), float(given) if isinstance(given, int | float) else None)
-    yield from [made] if made else []
+    """The scores of a stage that has them."""
+    column, field, roles = _SCORES.get(link[1].stage, ("", "", ()))
+    found = (batch for role in roles for batch in _spread(link, role) if column in batch.schema.names)
+    limit = link[1].config.get(field)
+    limit = float(limit) if isinstance(limit, int | float) else None
+    if made := histogram(column, _joined(batch[column].drop_null() for batch in found), limit):
+        yield made
 
 
 def _joined(columns: Iterable[pa.Array]) -> npt.NDArray[np.float64]:
@@ -216,18 +226,17 @@ def _joined(columns: Iterable[pa.Array]) -> npt.NDArray[np.float64]:
 
 def _signals(link: Link, found: Survey) -> Iterator[Histogram]:
     """The signal of each threshold of the filter, those that drop most rows first."""
-    manifest = link[1]
-    if manifest.stage != "filter" or not manifest.of_role("signals"):
+    if link[1].stage != "filter" or not tables(link[1], "signals"):
         return
     from datakit.filter.thresholds import findings
     from datakit.report.tuning import rule_sets
 
-    table = pa.Table.from_batches(list(_spread(link, manifest.of_role("signals"))))
+    table = pa.Table.from_batches(list(_spread(link, "signals")))
     found.signal_rows = table.num_rows
-    if table.num_rows:
-        for one in sorted(findings(table, rule_sets(manifest), 0), key=lambda finding: -finding.drops):
-            made = histogram(one.name, one.values, one.limit)
-            yield from [made] if made else []
+    told = findings(table, rule_sets(link[1]), 0) if table.num_rows else ()
+    for one in sorted(told, key=lambda finding: -finding.drops):
+        if made := histogram(one.name, one.values, one.limit):
+            yield made
 
 
 def _lengths(chain: Sequence[Link], found: Survey) -> None:
@@ -240,12 +249,76 @@ def _lengths(chain: Sequence[Link], found: Survey) -> None:
             measured["characters"] = link
     for what, link in measured.items():
         lengths, least = list[pa.Array](), None
-        for batch in _spread(link, tables(link[1], "kept")):
-            if what == "characters":
-                lengths.append(pc.utf8_length(view(batch, "all")))
-                least = _least(pa.table(batch), least)
-            else:
-                lengths.append(pc.list_value_length(batch.column("input_ids")))
+        for batch in _spread(link, "kept"):
+            if what == "tokens":
+                lengths.append(pc.list_value_length(batch["input_ids"]))
+                continue
+            lengths.append(pc.utf8_length(view(batch, "all")))
+            least = _least(batch, least)
         if made := histogram(what, _joined(lengths), logarithmic=True):
             found.charts.setdefault("lengths", []).append(made)
-        found.kept += [_sample(link[1].stage, "", row) for row in (least.to_pylist() if least is not None else ())]
+        if least is not None:
+            found.kept += [_sample(link[1].stage, "", row) for row in least.to_pylist()]
+
+
+# The page.
+
+
+def report(path: Path) -> str:
+    """The page of the result at `path` and of all stages behind it.
+
+    Raises:
+        IntegrityError: a shard is missing or damaged.
+    """
+    stages = funnel(path)
+    with_rows = [stage for stage in stages if stage_class(stage.manifest.stage).makes_rows]
+    found = survey([(stage.path, stage.manifest) for stage in with_rows])
+    first = [chart for name, charts in found.charts.items() for chart in charts[: 2 if name == "lengths" else 1]]
+    others = [chart for charts in found.charts.values() for chart in charts if chart not in first]
+    one_of_each = {(row.stage, row.reason): row for row in reversed(found.dropped)}
+    gone = list(reversed(one_of_each.values()))[:MOST_BESIDE]
+    last = stages[-1].manifest
+    lineage = list(ancestors(path, against=True))
+    return render(
+        "report.html",
+        title=f"{last.dataset} / {last.stage}",
+        last=last,
+        made=load_run(path).get("started", "").replace("T", " ").replace("Z", " UTC"),
+        stages=stages,
+        funnel=with_rows,
+        found=found,
+        charts=first + others,
+        beside=list(zip_longest(gone, found.kept[:MOST_BESIDE])),
+        pairs=list(_pairs(path, stages)),
+        groups=[_group(name, counts) for name, counts in found.groups.items()],
+        lineage=[(manifest, load_run(place).get("started", "")) for place, manifest in lineage],
+        raw=[parent for _, manifest in lineage for parent in manifest.parents if "raw" in parent],
+        home=path.parent.name,
+    )
+
+
+def _pairs(path: Path, stages: Iterable[FunnelStage]) -> Iterator[dict[str, Any]]:
+    """The least similar duplicates of each level, side by side."""
+    levels = [s.manifest.stage for s in stages if s.manifest.stage.startswith(LEVEL) and s.manifest.ledger.rows.dropped]
+    for stage in levels:
+        for pair in drops(path, MOST_PAIRS, stage).pairs:
+            if pair.similarity < 1:
+                places = list(hunks(body(pair.dropped), body(pair.stays), 12))
+                yield {"stage": stage, "pair": pair, "places": [_sides(hunk) for hunk in places[:MOST_PLACES]],
+                       "more": max(len(places) - MOST_PLACES, 0)}  # fmt: skip
+
+
+def _sides(hunk: list[Stretch]) -> list[list[tuple[bool, str]]]:
+    """(differs, text) of the parts of a place, of either text."""
+    return [[(both[0] != both[1], join_words(both[side], MOST_WORDS)) for both in hunk] for side in (0, 1)]
+
+
+def _group(title: str, counts: dict[str, Counter[str]]) -> tuple[str, list[str], list[list[object]]]:
+    """A table of dropped rows by source or language and stage: (title, head, rows)."""
+    total = sum(counts.values(), Counter[str]())
+    columns = [*counts.values(), total]
+    names = sorted(total, key=lambda name: (-total[name], name))
+    rows: list[list[object]] = [[name or "(none)", *(c[name] for c in columns)] for name in names[:MOST_LINES]]
+    if rest := names[MOST_LINES:]:
+        rows.append([f"{len(rest):,} more", *(sum(c[name] for name in rest) for c in columns)])
+    return title, [title, *counts, "all"], rows

@@ -14,8 +14,9 @@ from typing import Any
 
 import click
 
+from datakit.data import first_rows
 from datakit.manifest import Count, Manifest, ancestors, load_run
-from datakit.report.texts import visible
+from datakit.report.rows import Link, batches, body, shorten, visible
 from datakit.storage import url_of
 
 MOST_REASONS = 3
@@ -31,8 +32,8 @@ def lines_of(columns: Sequence[str], rows: Iterable[Sequence[object]], indent: i
     from rich.table import Table
     from rich.text import Text
 
-    cells = [[f"{c:,}" if isinstance(c, int) else visible(str(c)) for c in row] for row in rows]
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), show_header=any(columns))
+    cells = [[f"{c:,}" if isinstance(c, int) else visible(str(c)) for c in row] for row in rows]
     for at, name in enumerate(columns):
         numbers = all(_NUMBER.fullmatch(row[at]) for row in cells)
         table.add_column(Text(name), justify="right" if numbers else "left", no_wrap=True)
@@ -46,8 +47,14 @@ def rendered(table: Any, width: int, *, colours: bool = False) -> list[str]:
     from rich.console import Console
 
     page = StringIO()
-    kind = {"force_terminal": True, "color_system": "standard"} if colours else {"color_system": None}
-    Console(file=page, width=width, legacy_windows=False, **kind).print(table)
+    console = Console(
+        file=page,
+        width=width,
+        legacy_windows=False,
+        force_terminal=colours,
+        color_system="standard" if colours else None,
+    )
+    console.print(table)
     return [line.rstrip() for line in page.getvalue().splitlines()]
 
 
@@ -78,6 +85,12 @@ class FunnelStage:
         return round(self.bytes / self.seconds / 1e6, 2) if self.seconds and self.bytes else None
 
     @property
+    def cost(self) -> tuple[str, str]:
+        """Seconds and megabytes a second, as tables show them."""
+        seconds = "" if self.seconds is None else f"{self.seconds:,.1f}"
+        return seconds, f"{self.mb_per_s:,.1f}" if self.mb_per_s else ""
+
+    @property
     def alarms(self) -> list[str]:
         """The alarms of the stage."""
         found: list[str] = self.manifest.facts.get("alarms", [])
@@ -90,7 +103,7 @@ class FunnelStage:
         return made | {"mb_per_s": self.mb_per_s, "ran": self.now, "alarms": self.alarms}
 
 
-def losses(count: Count, *, unread: bool = True) -> list[tuple[str, int]]:
+def losses(count: Count, unread: bool = True) -> list[tuple[str, int]]:
     """(reason, number) of what did not stay: records that could not be read, then the most frequent reasons first."""
     found = [("could not be read", count.quarantined)] if unread and count.quarantined else []
     return found + sorted(count.dropped.items(), key=lambda item: (-item[1], item[0]))
@@ -121,14 +134,12 @@ def funnel_lines(stages: Sequence[FunnelStage]) -> list[str]:
     """The funnel as a table: a line a stage, with the most frequent reasons of drops."""
     rows = []
     for stage in stages:
-        ledger = stage.manifest.ledger
-        count, tokens = ledger.rows, ledger.tokens
+        count, tokens = stage.manifest.ledger.rows, stage.manifest.ledger.tokens
         into, kept = ("", "") if tokens is None else (tokens.into, tokens.kept)
-        seconds = "before" if not stage.now else "" if stage.seconds is None else f"{stage.seconds:,.1f}"
-        speed = f"{stage.mb_per_s:,.1f}" if stage.now and stage.mb_per_s else ""
-        why = [_reasons(count, ""), _reasons(tokens, " tokens") if tokens else ""]
-        rows.append([stage.manifest.stage, count.into, count.kept, share(count.kept, count.into), into, kept,
-                     seconds, speed, "; ".join(filter(None, why))])  # fmt: skip
+        why = "; ".join(filter(None, [_reasons(count, ""), _reasons(tokens, " tokens") if tokens else ""]))
+        seconds, speed = stage.cost if stage.now else ("before", "")
+        name, part = stage.manifest.stage, share(count.kept, count.into)
+        rows.append([name, count.into, count.kept, part, into, kept, seconds, speed, why])
     return lines_of(["stage", "rows in", "kept", "", "tokens in", "kept", "s", "MB/s", "dropped"], rows)
 
 
@@ -144,11 +155,13 @@ def ledger_lines(manifest: Manifest) -> list[str]:
     """A stage's ledger: rows and tokens in, kept and dropped by reason; counters and packing."""
     rows = list[tuple[object, ...]]()
     for unit, count in (("rows", manifest.ledger.rows), ("tokens", manifest.ledger.tokens)):
-        if count is not None:
-            rows += [("in", count.into, unit), ("kept", count.kept, unit + _part(count.kept, count))]
-            rows += [("dropped", n, reason + _part(n, count)) for reason, n in losses(count, unread=False)]
-            about = {"quarantine": count.quarantined, "edited": count.edited, "padding": count.padding}
-            rows += [(name, n, unit) for name, n in about.items() if n]
+        if count is None:
+            continue
+        rows.append(("in", count.into, unit))
+        for what, n, name in [("kept", count.kept, unit), *(("dropped", n, why) for why, n in losses(count, False))]:
+            rows.append((what, n, f"{name}  ({share(n, count.into)})" if count.into else name))
+        besides = {"quarantine": count.quarantined, "edited": count.edited, "padding": count.padding}
+        rows += [(name, n, unit) for name, n in besides.items() if n]
     return [head_line(manifest), *lines_of(["", "", ""], [*rows, *_about(manifest)], indent=2)]
 
 
@@ -163,20 +176,48 @@ def head_line(manifest: Manifest) -> str:
 
 
 def _about(manifest: Manifest) -> Iterator[tuple[object, ...]]:
-    yield from (("note", n, name) for name, n in manifest.ledger.notes.items())
-    if packing := manifest.facts.get("packing"):
-        others = {k.removeprefix("density_"): v for k, v in packing.items() if k.startswith("density_")}
-        beside = "".join(f"; {other} would be {density:.1%}" for other, density in others.items())
-        yield "density", f"{packing['density']:.1%}", f"{manifest.config['packing']}{beside}"
-        if "good_answers" in packing:
-            bad = f"good, {packing['bad_answers']:,} bad; pairs with one side are for train.kto"
-            yield "answers", packing["good_answers"], bad
-        if "repeated_tokens" in packing:
-            yield "repeated", packing["repeated_tokens"], "tokens of prompts, in more than one piece of their row"
+    for name, n in manifest.ledger.notes.items():
+        yield "note", n, name
+    packing = manifest.facts.get("packing", {})
+    if packing:
+        others = [f"; {other} would be {density:.1%}" for other, density in densities(packing).items()]
+        yield "density", f"{packing['density']:.1%}", manifest.config["packing"] + "".join(others)
+    if "good_answers" in packing:
+        bad = f"good, {packing['bad_answers']:,} bad; pairs with one side are for train.kto"
+        yield "answers", packing["good_answers"], bad
+    if "repeated_tokens" in packing:
+        yield "repeated", packing["repeated_tokens"], "tokens of prompts, in more than one piece of their row"
 
 
-def _part(part: int, count: Count) -> str:
-    return f"  ({part / count.into:.1%})" if count.into else ""
+def densities(packing: dict[str, Any]) -> dict[str, float]:
+    """By name of another packing: the density that it would have."""
+    return {k.removeprefix("density_"): v for k, v in packing.items() if k.startswith("density_")}
+
+
+def about_files(manifest: Manifest, most: int | None) -> Iterator[str]:
+    """What a result was made from, and its files; of each at most `most`."""
+    parents, files = list[tuple[object, ...]](), [(s.path, s.rows, "rows", s.bytes, "bytes") for s in manifest.shards]
+    for parent in manifest.parents:
+        name, version = parent.get("raw") or parent["manifest"], parent.get("version", parent["sha256"][:12])
+        limit = f"its first {parent['limit']:,} rows" if "limit" in parent else ""
+        parents.append((parent.get("use", "from"), name, version, limit))
+    size = sum(shard.bytes for shard in manifest.shards)
+    for listed, what in ((parents, "inputs"), (files, f"files, {size:,} bytes in all")):
+        if shown := listed[:most]:
+            yield from lines_of([""] * len(shown[0]), shown, indent=2)
+        if more := len(listed) - len(shown):
+            yield f"  ... {more:,} more {what} (--verbose lists them)"
+
+
+def sample_lines(link: Link, rows: int) -> Iterator[str]:
+    """The first `rows` rows of each role, shortened."""
+    for role in ("kept", "dropped", "quarantine"):
+        shown = first_rows(batches(link, role), rows) if rows else ()
+        for row in (row for batch in shown for row in batch.to_pylist()):
+            line = f", line {row['line']}" if row.get("line") is not None else ""
+            why = f"{line}  [{row['reason']}] {row.get('detail') or ''}" if row.get("reason") else ""
+            yield f"--- {role}: {row.get('id') or row.get('file')}{why}"
+            yield f"    {shorten(body(row))}"
 
 
 def next_lines(stages: Iterable[FunnelStage]) -> Iterator[str]:

@@ -10,10 +10,9 @@ from datakit.config import assign, build
 from datakit.errors import UsageError
 from datakit.manifest import Manifest, data_dir, load
 from datakit.report.page import render
-from datakit.report.pairs import rows_by_id
+from datakit.report.rows import body, find, shorten
 from datakit.report.survey import histogram
 from datakit.report.tables import lines_of, share
-from datakit.report.texts import body, shorten
 
 if TYPE_CHECKING:
     from datakit.filter.rule_set import RuleSet
@@ -62,10 +61,10 @@ def tune(path: Path, thresholds: Sequence[str], sets: Iterable[str], examples: i
         if not wanted or any(f.name == t or f.name.startswith(f"{t}.") for t in wanted)
     ]
     ids = {row_id for f in found for row_id, _ in (*f.inside, *f.outside)}
-    rows = rows_by_id(path, manifest, "kept", ids) | rows_by_id(path, manifest, "dropped", ids)
+    rows = [row for role in ("kept", "dropped") for row in find((path, manifest), role, ids)]
     shown = {f.name.partition(".")[0] for f in found}
     untold = [name for name in manifest.config["rules"] if name not in shown and not wanted]
-    return Tuning(manifest, signals.num_rows, found, {k: shorten(body(r), 160) for k, r in rows.items()}, untold)
+    return Tuning(manifest, signals.num_rows, found, {r["id"]: shorten(body(r), 160) for r in rows}, untold)
 
 
 def rule_sets(manifest: Manifest, wanted: Sequence[str] = (), sets: Iterable[str] = ()) -> "list[RuleSet]":

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from datakit.manifest import load
-from datakit.report.pairs import text_similarity
+from datakit.report.compare import text_similarity
 
 WORDS = [f"word{n}" for n in range(500)]
 

@@ -9,7 +9,7 @@ import orjson
 import pyarrow as pa
 import pytest
 
-from datakit.report.pairs import text_similarity
+from datakit.report.compare import text_similarity
 from datakit.text.words import split_words
 from tests.dedup.conftest import documents
 

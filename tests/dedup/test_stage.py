@@ -12,7 +12,7 @@ import pytest
 from datakit.config import resolved
 from datakit.dedup.stage import Dedup, DedupConfig, chosen_bands
 from datakit.errors import ConfigError
-from datakit.report.pairs import text_similarity
+from datakit.report.compare import text_similarity
 from datakit.stage import MAX_ALARMS, split
 from tests.dedup.conftest import conversations, documents, talk, write
 

@@ -3,7 +3,8 @@
 import click
 import pytest
 
-from datakit.report.texts import LEAST_COLUMNS, body, differences, shorten, side_by_side
+from datakit.report.rows import body, shorten
+from datakit.report.texts import LEAST_COLUMNS, differences, side_by_side
 
 
 @pytest.mark.parametrize(
