@@ -21,9 +21,9 @@ from datakit.data import RECORD_BITS
 from datakit.engine.recipe import stage_class
 from datakit.errors import InputError
 from datakit.manifest import ancestors, check_shards, data_dir, load, purged_on, tables
+from datakit.report.finder import Link, batches, body, find, row_name, shorten, visible
 from datakit.report.history import setting_differences
 from datakit.report.page import render
-from datakit.report.rows import Link, batches, body, find, row_name, shorten, visible
 from datakit.report.tables import head_line, lines_of
 from datakit.report.texts import compared, differences
 from datakit.text.words import hash_values, normalize, split_words

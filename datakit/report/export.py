@@ -36,8 +36,8 @@ from datakit.engine.recipe import config_class, stage_class
 from datakit.errors import InputError, UsageError
 from datakit.manifest import Manifest, ancestors, data_dir, load, tables
 from datakit.read.columns import array_of, fitting, inferred, joined
+from datakit.report.finder import Link, batches
 from datakit.report.page import render
-from datakit.report.rows import Link, batches
 
 Format = Literal["parquet", "jsonl", "jsonl.gz", "jsonl.zst"]
 CODECS = {"jsonl.gz": "gzip", "jsonl.zst": "zstd"}

@@ -11,7 +11,7 @@ import re
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from datakit.report.rows import visible
+from datakit.report.finder import visible
 from datakit.report.tables import densities, losses, share
 
 if TYPE_CHECKING:

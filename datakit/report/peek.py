@@ -18,8 +18,8 @@ from datakit.errors import InputError
 from datakit.manifest import data_dir, find_parent, load
 from datakit.pack.format import Packed
 from datakit.pack.inspect import WRONG, LabelRun, LintCounts, PackedRow, TokenIndex, open_all, prove, texts
+from datakit.report.finder import row_name, visible
 from datakit.report.page import render
-from datakit.report.rows import row_name, visible
 from datakit.report.tables import lines_of, share
 from datakit.stage import Parent
 

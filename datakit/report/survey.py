@@ -20,8 +20,8 @@ from datakit.data import read_rows, view
 from datakit.engine.recipe import stage_class
 from datakit.manifest import ancestors, data_dir, load_run, tables
 from datakit.report.compare import LEVEL, drops
+from datakit.report.finder import Link, batches, body, shorten
 from datakit.report.page import render
-from datakit.report.rows import Link, batches, body, shorten
 from datakit.report.tables import FunnelStage, funnel, losses
 from datakit.report.texts import Stretch, hunks, join_words
 

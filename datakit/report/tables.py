@@ -16,7 +16,7 @@ import click
 
 from datakit.data import first_rows
 from datakit.manifest import Count, Manifest, ancestors, load_run
-from datakit.report.rows import Link, batches, body, shorten, visible
+from datakit.report.finder import Link, batches, body, shorten, visible
 from datakit.storage import url_of
 
 MOST_REASONS = 3

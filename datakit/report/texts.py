@@ -6,7 +6,7 @@ from difflib import SequenceMatcher
 
 import click
 
-from datakit.report.rows import LINE_WIDTH, visible
+from datakit.report.finder import LINE_WIDTH, visible
 from datakit.report.tables import rendered
 
 MOST_TOKENS = 2000

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 from datakit.config import assign, build
 from datakit.errors import UsageError
 from datakit.manifest import Manifest, data_dir, load
+from datakit.report.finder import body, find, shorten
 from datakit.report.page import render
-from datakit.report.rows import body, find, shorten
 from datakit.report.survey import histogram
 from datakit.report.tables import lines_of, share
 

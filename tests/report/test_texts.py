@@ -3,7 +3,7 @@
 import click
 import pytest
 
-from datakit.report.rows import body, shorten
+from datakit.report.finder import body, shorten
 from datakit.report.texts import LEAST_COLUMNS, differences, side_by_side
 
 
