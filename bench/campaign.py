@@ -731,7 +731,6 @@ def ingest(file: Path, data: bytes, *, whole: bool) -> tuple[str, str]:
     from datakit.engine.runner import Run, run_stage
     from datakit.engine.store import OutputLayout
     from datakit.errors import DatakitError
-    from datakit.manifest import load
     from datakit.read.planning import plan, read_unit, units
     from datakit.read.stage import Ingest, IngestConfig
 
@@ -740,7 +739,7 @@ def ingest(file: Path, data: bytes, *, whole: bool) -> tuple[str, str]:
         if whole:
             layout = OutputLayout(file.parent, "d", file.parent / "out", "ingest")
             run = Run(layout=layout, executor=Local(1), progress=Progress())
-            made = load(run_stage(run, Ingest().read_from([str(file)]))).ledger.rows
+            made = run_stage(run, Ingest().read_from([str(file)])).manifest.ledger.rows
             rows, bad = made.kept, made.quarantined
         else:
             planned = plan([str(file)], IngestConfig())

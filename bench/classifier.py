@@ -65,7 +65,7 @@ def main() -> None:
         run = Run(layout=OutputLayout(root=folder, dataset="bench"), executor=Local(1), progress=Progress())
         start = time.time()
         stage = TrainClassifier(config=TrainConfig(), examples=examples)
-        manifest = run_stage(run, stage, stage.parents())
+        manifest = run_stage(run, stage, stage.parents()).path
         facts = load(manifest).facts["classifier"]
         print(f"{facts['rows']}, {time.time() - start:.0f} s; held out: {facts['dev']}")
         model = fasttext_model.load(fasttext_model.find(str(manifest)))

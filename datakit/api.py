@@ -24,7 +24,7 @@ import datakit.storage as storage
 from datakit import removed
 from datakit.config import options
 from datakit.data import RECORD_BITS, of_kind, read_rows
-from datakit.engine.executors import Local, Progress, all_cores, for_terminal
+from datakit.engine.executors import Local, Progress, all_cores
 from datakit.engine.plan import Flow
 from datakit.engine.recipe import FLOW, STAGES, Recipe, check_name, config_class, stage_class
 from datakit.engine.runner import Run
@@ -384,7 +384,7 @@ def run_stage_on(
 
 @contextlib.contextmanager
 def _shown(progress: bool) -> Iterator[Progress]:
-    shown = for_terminal(quiet=not progress)
+    shown = Progress(shown=progress)
     try:
         yield shown
     finally:

@@ -136,10 +136,11 @@ def read_rows(folder: Path, shard: Shard, columns: list[str] | None = None) -> I
     Raises:
         IntegrityError: it is missing, or its bytes are not those that were written.
     """
-    stored = columns and [
-        RECORD.name if name == KEY.name and shard.first_file is not None else name for name in columns
-    ]
-    return (with_row_keys(batch, shard.first_file) for batch in read_shard(folder, shard, stored))
+    first = shard.first_file
+    if first is None:
+        return read_shard(folder, shard, columns)
+    own = columns and [RECORD.name if name == KEY.name else name for name in columns]
+    return (shifted(batch, RECORD, KEY, row_key(first, 0)) for batch in read_shard(folder, shard, own))
 
 
 def splitmix64(values: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
@@ -160,24 +161,12 @@ def first_rows(batches: Iterable[pa.RecordBatch], limit: int) -> Iterator[pa.Rec
         limit -= batch.num_rows
 
 
-def with_row_keys(batch: pa.RecordBatch, first_file: int | None) -> pa.RecordBatch:
-    """A batch of a shard with `row_key` in the place of `record`; as it is where the shard has no `record`."""
-    if first_file is None:
+def shifted(batch: pa.RecordBatch, old: pa.Field, new: pa.Field, by: int) -> pa.RecordBatch:
+    """A batch with `by` added to the keys in the column `old`, which becomes `new`; as it is without such a column."""
+    at = batch.schema.get_field_index(old.name)
+    if at < 0 or (by == 0 and old == new):
         return batch
-    at = batch.schema.get_field_index(RECORD.name)
-    if at < 0:
-        return batch
-    keys = batch.column(at).to_numpy() + np.uint64(row_key(first_file, 0))
-    return batch.set_column(at, KEY, pa.array(keys))
-
-
-def as_stored(batch: pa.RecordBatch, first_file: int) -> pa.RecordBatch:
-    """A batch as a shard stores it, with `record` in the place of `row_key`; as it is where it has no `row_key`."""
-    at = batch.schema.get_field_index(KEY.name)
-    if at < 0:
-        return batch
-    records = batch.column(at).to_numpy() - np.uint64(row_key(first_file, 0))
-    return batch.set_column(at, RECORD, pa.array(records))
+    return batch.set_column(at, new, pa.array(batch.column(at).to_numpy() + np.uint64(by % (1 << 64))))
 
 
 def read_shard(folder: Path, shard: Shard, columns: list[str] | None = None) -> Iterator[pa.RecordBatch]:
@@ -210,15 +199,11 @@ def read_shard(folder: Path, shard: Shard, columns: list[str] | None = None) -> 
 
 def _batches(data: pa.Buffer, columns: list[str] | None) -> Iterator[pa.RecordBatch]:
     with pq.ParquetFile(pa.BufferReader(data)) as file:
+        schema = file.schema_arrow
         if file.num_row_groups == 0:
-            yield _empty(file.schema_arrow, columns)
+            yield pa.RecordBatch.from_pylist([], pa.schema([schema.field(c) for c in columns or schema.names]))
         for group in range(file.num_row_groups):
             yield from file.read_row_group(group, columns=columns).combine_chunks().to_batches()
-
-
-def _empty(schema: pa.Schema, columns: list[str] | None) -> pa.RecordBatch:
-    fields = [schema.field(c) for c in columns or schema.names]
-    return pa.record_batch([pa.array([], f.type) for f in fields], schema=pa.schema(fields))
 
 
 # The values of a table, whatever their encoding.
@@ -315,6 +300,68 @@ def content_of(batches: Iterable[pa.RecordBatch]) -> tuple[int, str]:
         content.update(batch)
         rows += batch.num_rows
     return rows, "" if content is None else content.hexdigest()
+
+
+# Writing a shard.
+
+ROW_GROUP_BYTES = 16 << 20
+ROW_GROUP_ROWS = 1 << 16
+_IDS = stored(pa.list_(pa.int32()))
+
+
+class ShardWriter:
+    """Writes a table. Row groups are cut by data: after the batch that reaches 16 MiB of values or 65,536 rows.
+
+    `row_key` is stored as `record`: the rows come from the input file with the place `first_file`, or from those after
+    it.
+    """
+
+    def __init__(self, file: Path, schema: pa.Schema, first_file: int = 0) -> None:
+        self.rows, self.first_file = 0, first_file if KEY.name in schema.names else None
+        schema = pa.schema([RECORD if f.name == KEY.name else f for f in schema])
+        self._schema = pa.schema([f.with_type(stored(f.type)) for f in schema])
+        self._hash = ContentHash(self._schema)
+        self._writer = pq.ParquetWriter(file, self._schema, compression="zstd", **_encodings(self._schema))
+        self._pending: list[pa.RecordBatch] = []
+        self._pending_rows = self._flushed = 0
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Append rows; the batch's columns are taken by name and cast to the schema."""
+        if batch.num_rows == 0:
+            return
+        if self.first_file is not None:
+            batch = shifted(batch, KEY, RECORD, -row_key(self.first_file, 0))
+        columns = [batch.column(f.name).cast(f.type) for f in self._schema]
+        batch = pa.record_batch(columns, schema=self._schema)
+        self._hash.update(batch)
+        self.rows += batch.num_rows
+        self._pending.append(batch)
+        self._pending_rows += batch.num_rows
+        if self._pending_rows >= ROW_GROUP_ROWS or self._hash.bytes - self._flushed >= ROW_GROUP_BYTES:
+            self._flush()
+
+    def _flush(self) -> None:
+        if self._pending:
+            group = pa.Table.from_batches(self._pending)
+            self._writer.write_table(group, row_group_size=max(1, self._pending_rows))
+        self._pending, self._pending_rows, self._flushed = [], 0, self._hash.bytes
+
+    def close(self) -> str | None:
+        """End the file; returns the hash of the values."""
+        self._flush()
+        self._writer.close()
+        return self._hash.hexdigest()
+
+
+def _encodings(schema: pa.Schema) -> dict[str, Any]:
+    """Parquet options for a schema with token ids: their bytes are split by significance, which zstd packs smaller and
+    three times as fast as a dictionary's indices."""
+    ids = [f.name for f in schema if f.type == _IDS]
+    if not ids:
+        return {}
+    others = [name for name in schema.names if name not in ids]
+    split_bytes = {f"{name}.list.element": "BYTE_STREAM_SPLIT" for name in ids}
+    return {"use_dictionary": others, "write_statistics": others, "column_encoding": split_bytes}
 
 
 # The bytes of string arrays, as kernels read them.

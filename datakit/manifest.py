@@ -11,7 +11,6 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, fields
 from functools import lru_cache
-from hashlib import sha256
 from pathlib import Path, PurePosixPath
 from typing import Any, Self
 
@@ -99,18 +98,6 @@ class Count:
         """The count of a manifest file."""
         values = dict(plain)
         return cls(into=values.pop("in"), **values)
-
-    def plus(self, other: "Count") -> "Count":
-        """The sum of two counts."""
-        reasons = sorted(self.dropped.keys() | other.dropped.keys())
-        return Count(
-            into=self.into + other.into,
-            kept=self.kept + other.kept,
-            dropped={r: self.dropped.get(r, 0) + other.dropped.get(r, 0) for r in reasons},
-            quarantined=self.quarantined + other.quarantined,
-            edited=self.edited + other.edited,
-            padding=self.padding + other.padding,
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -282,15 +269,14 @@ def save(path: Path, manifest: Manifest, run: dict[str, Any]) -> None:
     for name in (f".{path.stem}.json", f".{path.stem}.run.json", f".{path.stem}-*.json"):
         for stale in path.parent.rglob(f"{name}.*.tmp"):  # of a run that was killed just here
             stale.unlink()
-    data, about = manifest.to_bytes(), (json.dumps(run, indent=1, sort_keys=True) + "\n").encode()
+    data, kept = manifest.to_bytes(), _history(path, manifest.version)
+    files = {run_file(path): run, path: None}
     if path.name != "manifest.json":
-        kept = _history(path, manifest.version)
         deeper = run | {k: {n: f"../{p}" if not os.path.isabs(p) and "://" not in p else p for n, p in run[k].items()}
                         for k in ("parents", "raw") if k in run}  # fmt: skip
-        write_whole(run_file(kept), (json.dumps(deeper, indent=1, sort_keys=True) + "\n").encode())
-        write_whole(kept, data)
-    write_whole(run_file(path), about)
-    write_whole(path, data)
+        files = {run_file(kept): deeper, kept: None} | files
+    for file, about in files.items():
+        write_whole(file, data if about is None else (json.dumps(about, indent=1, sort_keys=True) + "\n").encode())
 
 
 def renew_run_file(path: Path, manifest: Manifest, locations: Mapping[str, Mapping[str, str]]) -> bool:
@@ -323,11 +309,12 @@ def find_parent(path: Path, parent: dict[str, Any]) -> Path | None:
     lay = load_run(path).get("parents", {}).get(parent["version"])
     if lay is None:
         return None
-    place: Path = storage.local(lay) if storage.is_url(lay) else (path.parent / lay).resolve()
+    place: Path = storage.local(lay) if "://" in lay else (path.parent / lay).resolve()
     history = _history(place, parent["version"])
-    for candidate in map(storage.at_hand, (place, history)):
-        if candidate.is_file() and sha256_file(candidate) == parent["sha256"]:
-            return candidate if _is_whole(place) else place  # a damaged file is not excused by its copy
+    for candidate in (place, history):
+        if (candidate.is_file() or storage.at_hand(candidate).is_file()) and sha256_file(candidate) == parent["sha256"]:
+            # a damaged file is not excused by its copy
+            return candidate if candidate == place or _is_whole(place) else place
     return place if place.is_file() else None
 
 
@@ -396,16 +383,8 @@ def tokenizer_file(given: str | os.PathLike[str]) -> Path:
 def damaged(file: Path, problem: str) -> str:
     """The message about a file that differs from its manifest."""
     return (
-        f"{file}: {problem}. The file was damaged or changed after datakit wrote it. Run `datakit run` again: it makes "
-        "the file anew. `datakit verify` on its manifest lists all that is damaged"
-    )
-
-
-def changed(file: Path) -> str:
-    """The message about a file that is not what the same run wrote."""
-    return (
-        f"{file}: the file changed after this run wrote it; the disk, the memory or another program may be the cause. "
-        "Run the same command again: it makes the file again. If this repeats, check the machine"
+        f"{file}: {problem}. The file was damaged or changed after datakit wrote it. Run `datakit run` again, "
+        "or the same command: it makes the file anew. `datakit verify` on a manifest lists all that is damaged"
     )
 
 
@@ -434,36 +413,34 @@ def verify(path: Path, inspect: Inspect | None = None) -> Iterator[tuple[str, st
 
     Yields one (name, problem) for each thing checked; problem is None where it is as the manifest says.
     """
-    yield from _verify(path, inspect, set())
-
-
-def _verify(path: Path, inspect: Inspect | None, seen: set[Path]) -> Iterator[tuple[str, str | None]]:
-    if path.resolve() in seen:
-        return
-    seen.add(path.resolve())
-    try:
-        manifest = load(path)
-    except ManifestError as e:
-        yield str(path), str(e)
-        return
-    yield str(path), "; ".join((*manifest.ledger.problems(), *_counts(manifest))) or None
-    copy = _history(path, manifest.version)
-    if copy != path and copy.is_file():
-        yield str(copy), None if copy.read_bytes() == path.read_bytes() else f"differs from {path}"
-    folder = data_dir(path, manifest)
-    if purged := purged_on(path, manifest):
-        yield f"{path}: its {len(manifest.shards)} shards were purged on {purged}", None
-    for shard in () if purged else manifest.shards:
-        storage.refresh(folder / shard.path)
-        problems = list(_shard_problems(folder, shard))
-        if not problems and inspect is not None and shard.content_sha256 is not None:
-            problems = list(inspect(folder, shard))
-        yield str(folder / shard.path), "; ".join(problems) or None
-    for parent in manifest.parents:
-        if "raw" in parent:
-            yield _verify_raw(path, parent)
-        else:
-            yield from _verify_parent(path, manifest, parent, inspect, seen)
+    seen, waiting = set[Path](), [path]
+    while waiting:
+        path = waiting.pop()
+        if path.resolve() in seen:
+            continue
+        seen.add(path.resolve())
+        try:
+            manifest = load(path)
+        except ManifestError as e:
+            yield str(path), str(e)
+            continue
+        yield str(path), "; ".join((*manifest.ledger.problems(), *_counts(manifest))) or None
+        copy = _history(path, manifest.version)
+        if copy != path and copy.is_file():
+            yield str(copy), None if copy.read_bytes() == path.read_bytes() else f"differs from {path}"
+        folder, purged = data_dir(path, manifest), purged_on(path, manifest)
+        if purged:
+            yield f"{path}: its {len(manifest.shards)} shards were purged on {purged}", None
+        for shard in () if purged else manifest.shards:
+            storage.refresh(folder / shard.path)
+            problems = list(_shard_problems(folder, shard))
+            if not problems and inspect is not None and shard.content_sha256 is not None:
+                problems = list(inspect(folder, shard))
+            yield str(folder / shard.path), "; ".join(problems) or None
+        for parent in manifest.parents:
+            yield from (
+                [_verify_raw(path, parent)] if "raw" in parent else _verify_parent(path, manifest, parent, waiting)
+            )
 
 
 def _counts(manifest: Manifest) -> Iterator[str]:
@@ -488,46 +465,35 @@ def _shard_problems(folder: Path, shard: Shard) -> Iterator[str]:
 
 
 def _verify_raw(path: Path, parent: dict[str, Any]) -> tuple[str, str | None]:
-    lay = load_run(path).get("raw", {}).get(parent["raw"])
+    lay, expected = load_run(path).get("raw", {}).get(parent["raw"]), parent["sha256"]
     if lay is None:
         why = f"cannot be checked, since {run_file(path)} is missing or damaged; `datakit run` writes it again"
         return parent["raw"], f"raw input: {why}"
-    if "://" in lay:
-        return parent["raw"], _remote_problem(lay, parent)
-    file = path.parent / lay
-    if not file.is_file():
-        return str(file), f"raw input: missing; expected {parent['bytes']} bytes with sha256 {parent['sha256']}"
-    found, expected = sha256_file(file), parent["sha256"]
-    return str(file), None if found == expected else f"raw input: expected sha256 {expected}, found {found}"
-
-
-def _remote_problem(url: str, parent: dict[str, Any]) -> str | None:
-    if url.split("://")[0] not in storage.SCHEMES or "?" in url:
-        return f"raw input {url}: is remote; fetch it and compare its sha256 with {parent['sha256']}"
-    total = sha256()
+    remote = "://" in lay
+    name = lay if remote else str(path.parent / lay)
+    if remote and (lay.split("://")[0] not in storage.SCHEMES or "?" in lay):
+        return name, f"raw input: is remote; fetch it and compare its sha256 with {expected}"
     try:
-        for block in storage.blocks(url):
-            total.update(block)
+        found = storage.digest_of(lay) if remote else sha256_file(Path(name))
     except FileNotFoundError:
-        return f"raw input {url}: missing; expected {parent['bytes']} bytes with sha256 {parent['sha256']}"
-    found, expected = total.hexdigest(), parent["sha256"]
-    return None if found == expected else f"raw input {url}: expected sha256 {expected}, found {found}"
+        return name, f"raw input: missing; expected {parent['bytes']} bytes with sha256 {expected}"
+    return name, None if found == expected else f"raw input: expected sha256 {expected}, found {found}"
 
 
 def _verify_parent(
-    path: Path, manifest: Manifest, parent: dict[str, Any], inspect: Inspect | None, seen: set[Path]
+    path: Path, manifest: Manifest, parent: dict[str, Any], waiting: list[Path]
 ) -> Iterator[tuple[str, str | None]]:
+    """What is wrong with a parent manifest; a right one is put among those that wait to be verified."""
     place, name = find_parent(path, parent), f"{parent['manifest']} {parent['version']}"
     if place is None:
         file, expected = run_file(path), (load_run(path).get("parents") or {}).get(parent["version"])
         why = f"missing; {file.name} names {expected}" if expected else f"unknown: {file} is missing or damaged"
         yield name, f"parent manifest of {path}: {why}. `datakit run` makes what is missing again"
-        return
-    if sha256_file(place) != parent["sha256"]:
+    elif sha256_file(place) != parent["sha256"]:
         yield str(place), f"is not the {name} that {path} was made from: changed, or run again since"
-        return
-    took_in = parent["manifest"] != "tokenizer" and parent.get("use") != AGAINST
-    given = min(load(place).ledger.rows.kept, parent.get("limit", sys.maxsize))
-    if took_in and given != manifest.ledger.rows.into:
-        yield str(place), f"gives {given} rows, but {path} took in {manifest.ledger.rows.into}"
-    yield from _verify(place, inspect, seen)
+    else:
+        took_in = parent["manifest"] != "tokenizer" and parent.get("use") != AGAINST
+        given = min(load(place).ledger.rows.kept, parent.get("limit", sys.maxsize))
+        if took_in and given != manifest.ledger.rows.into:
+            yield str(place), f"gives {given} rows, but {path} took in {manifest.ledger.rows.into}"
+        waiting.append(place)

@@ -149,10 +149,6 @@ class Losses:
             self.whole[row["source"]] += row["whole_sum"]
             self.lost[row["source"]] += row["lost_sum"]
 
-    def to_json(self) -> dict[str, list[int]]:
-        """By source: [all, lost]."""
-        return {source: [whole, self.lost[source]] for source, whole in self.whole.items()}
-
     def alarms(
         self, max_loss: float, least: int, check: str, survivors: Sequence[tuple[str, int]] = (), each: str = "rows"
     ) -> list[str]:

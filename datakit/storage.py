@@ -33,7 +33,7 @@ from pathlib import Path
 from typing import Any, Final, Self, TypeVar
 
 from datakit.errors import DatakitError, InputError, IntegrityError, UsageError
-from datakit.object_store import OF_THE_DISK, NoAccessError, anonymous, ask, aws, library
+from datakit.object_store import OF_THE_DISK, NoAccessError, ask, library
 
 T = TypeVar("T")
 
@@ -66,6 +66,21 @@ def write_whole(path: Path, data: bytes, *, flush: bool = True) -> None:
     with whole_file(path, flush=flush) as temporary:
         temporary.write_bytes(data)
     put(path)
+
+
+def write_sealed(path: Path, record: Any) -> None:
+    """Write a record as JSON, after a line with the SHA-256 of its bytes."""
+    body = json.dumps(record).encode()
+    write_whole(path, hashlib.sha256(body).hexdigest().encode() + b"\n" + body)
+
+
+def read_sealed(path: Path) -> Any:
+    """The record that `write_sealed` wrote; None where there is none, or it was changed."""
+    try:
+        checksum, body = path.read_bytes().split(b"\n", 1)
+    except (OSError, ValueError):
+        return None
+    return json.loads(body) if checksum == hashlib.sha256(body).hexdigest().encode() else None
 
 
 def make_folder(folder: Path) -> None:
@@ -227,6 +242,17 @@ def url_of(path: str | os.PathLike[str]) -> str | None:
     return f"{scheme}://{rest}" if scheme in SCHEMES and rest else None
 
 
+def relative_path(folder: Path, file: Path | str) -> str:
+    """The relative path from a folder to a file, after symbolic links are resolved.
+
+    Between this machine and an object store it is the file's URL or its absolute path.
+    """
+    url, inside = url_of(file), url_of(folder) is not None
+    if (url is not None) != inside:
+        return url or os.path.realpath(file)
+    return os.path.relpath(os.path.realpath(file), os.path.realpath(folder))
+
+
 def shown(text: str) -> str:
     """A text for people with URLs instead of places in the mirror."""
     below = f"{mirror()}{os.sep}"
@@ -266,6 +292,13 @@ def sizes(folder: Path) -> dict[str, int]:
         files = (f for f in folder.rglob("*") if f.is_file())
         return {f.relative_to(folder).as_posix(): f.stat().st_size for f in files}
     return {name: entry["size"] for name, entry in _listed(folder).items()}
+
+
+def entries(folder: Path) -> set[str]:
+    """The names in a folder, without those below; none where there is no such folder."""
+    if url_of(folder) is None:
+        return {e.name for e in folder.iterdir()} if folder.is_dir() else set()
+    return {name.split("/")[0] for name in sizes(folder)}
 
 
 def _listed(folder: Path) -> dict[str, Any]:
@@ -431,7 +464,6 @@ def bring(file: Path, size: int, sha256: str) -> Path:
     """
     if url_of(file) is None:
         return file
-    _note(file, sha256)
     if _size(file) == size:
         with contextlib.suppress(OSError):
             os.utime(file)  # used: it stays longer
@@ -468,6 +500,14 @@ def blocks(url: str, size: int = 1 << 20) -> Iterator[bytes]:
     """The bytes of an object of any URL below `SCHEMES`, in order."""
     for block in _ask(local(url), library().get).stream(min_chunk_size=size):
         yield bytes(block)
+
+
+def digest_of(url: str) -> str:
+    """SHA-256 of an object's bytes, 64 hex digits."""
+    total = hashlib.sha256()
+    for block in blocks(url):
+        total.update(block)
+    return total.hexdigest()
 
 
 def _download(file: Path) -> str:
@@ -531,10 +571,6 @@ MULTIPART_FROM: Final = 256 << 20
 packed files may be larger."""
 PARTS: Final = 9_000
 """A store takes 10,000 parts of one object."""
-COPY_TO: Final = 4 << 30
-"""Bytes up to which a store copies an object in one request."""
-_stored: dict[tuple[str, str, str], str] = {}
-"""By scheme, bucket and SHA-256: the key of an object with these bytes that this process wrote or read."""
 
 
 def put(file: Path) -> None:
@@ -549,70 +585,32 @@ def publish(folder: Path, files: Iterable[Sequence[Any]]) -> None:
     An object that is there already stays if it has these bytes: an earlier run was killed before it wrote its record,
     or another run of the same stage was faster. Else it is of no record, and is replaced.
     """
-    for path, size, sha256 in files if url_of(folder) is not None else ():
+    if url_of(folder) is None:
+        return
+    for path, size, sha256 in files:
         file = folder / path
-        if _copied(file, size, sha256):
-            continue
-        if not _create(folder, path, size):
-            total = hashlib.sha256()
-            for block in blocks(url_of(file) or ""):
-                total.update(block)
-            if total.hexdigest() == sha256:
+        if not _create(file, size):
+            if digest_of(url_of(file) or "") == sha256:
                 continue
             remove(file, here=False)
-            if not _create(folder, path, size):
+            if not _create(file, size):
                 raise DatakitError(f"{file}: another run writes this object, too; stop one of them")
-        _note(file, sha256)
-    if url_of(folder) is not None:
-        _make_room()
+    _make_room()
 
 
-def _note(file: Path, sha256: str) -> None:
-    scheme, bucket, key = _split(file)
-    _stored[scheme, bucket, sha256] = key
-
-
-def _copied(file: Path, size: int, sha256: str) -> bool:
-    """Whether the store made the object itself, from another one with the same bytes, so that none had to be sent."""
-    scheme, bucket, key = _split(file)
-    source = _stored.get((scheme, bucket, sha256))
-    if source is None or source == key or size > COPY_TO or _head(file) is not None:
-        return False
-    try:
-        _ask(file, lambda store, key: library().copy(store, source, key))
-    except FileNotFoundError:
-        return False
-    return True
-
-
-def _create(folder: Path, path: str, size: int) -> bool:
+def _create(file: Path, size: int) -> bool:
     """Upload a file if there is no object under its key; False where there is one.
 
-    An upload in parts has no condition in obstore. So on S3 another object is made, in `.work`, and the store copies it
-    on the condition that there is none under the final key. On other stores, and above `COPY_TO`, the claim on the
-    folder alone keeps other runs away.
+    An upload in parts has no condition in obstore: there, a look before it and the claim on the folder keep other runs
+    away.
     """
-    file, ob = folder / path, library()
-    chunk = max(16 << 20, size // PARTS)
-
-    def upload(store: Any, key: str) -> None:
-        ob.put(store, key, file, use_multipart=True, chunk_size=chunk, max_concurrency=4)
-
+    ob, small = library(), size < MULTIPART_FROM
+    if not small and _head(file) is not None:
+        return False
+    about: dict[str, Any] = {"mode": "create" if small else "overwrite", "use_multipart": not small}
+    about |= {"chunk_size": max(16 << 20, size // PARTS), "max_concurrency": 4}
     try:
-        if size < MULTIPART_FROM:
-            _ask(file, lambda store, key: ob.put(store, key, file, mode="create", use_multipart=False))
-        elif _head(file) is not None:
-            return False
-        elif _split(file)[0] != "s3" or size > COPY_TO:
-            _ask(file, upload)
-        else:
-            apart = folder / ".work" / f"parts-{uuid.uuid4().hex}"
-            source = _split(apart)[2]
-            try:
-                _ask(apart, upload)
-                _ask(file, lambda store, key: ob.copy(store, source, key, overwrite=False))
-            finally:
-                remove(apart, here=False)
+        _ask(file, lambda store, key: ob.put(store, key, file, **about))
     except (ob.exceptions.AlreadyExistsError, ob.exceptions.PreconditionError):
         return False
     return True
@@ -634,26 +632,6 @@ def remove(path: Path, *, here: bool = True) -> None:
         shutil.rmtree(path, ignore_errors=url_of(path) is not None)
     elif here:
         path.unlink(missing_ok=True)
-
-
-def sweep_uploads(folder: Path) -> int:
-    """Remove the parts of uploads below a folder that a killed run began and nobody will end; returns how many.
-
-    Only S3 keeps them (and charges for them) without a limit in time. Nothing depends on it.
-    """
-    scheme, bucket, key = _split(folder)
-    if scheme != "s3" or anonymous():
-        return 0
-    from botocore.exceptions import BotoCoreError, ClientError
-
-    session, _, region = aws()
-    s3, count = session.client("s3", region_name=region), 0
-    with contextlib.suppress(BotoCoreError, ClientError):
-        for upload in s3.list_multipart_uploads(Bucket=bucket, Prefix=f"{key}/").get("Uploads", []):
-            if upload["Key"].startswith(f"{key}/"):  # some servers ignore the prefix
-                s3.abort_multipart_upload(Bucket=bucket, Key=upload["Key"], UploadId=upload["UploadId"])
-                count += 1
-    return count
 
 
 # Exclusive use of a folder on a store.
@@ -734,12 +712,6 @@ class Claim:
             there = now
         if not self._put(_tag(there) if there is not None else "create"):
             raise UsageError(f"{folder}: another run was faster and is writing to this folder now; wait for it")
-
-    @staticmethod
-    def sweep(folder: Path) -> None:
-        """Remove a claim that a run of this mirror left. The caller has the folder's lock here, so that run is dead."""
-        if Claim._read(folder / CLAIM)[0].get("mirror") == _mirror_id():
-            remove(folder / CLAIM)
 
     @staticmethod
     def _read(path: Path) -> tuple[dict[str, str], Any]:

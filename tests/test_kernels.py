@@ -158,41 +158,10 @@ def test_without_a_folder_to_write_to_kernels_are_compiled_in_memory(package: Pa
     file = tmp_path / "file"
     file.touch()
     (package / "made/__pycache__").write_text("a file")
-    (tmp_path / f"datakit-kernels-{os.getuid()}").touch()
     nowhere = {"HOME": str(file), "XDG_CACHE_HOME": str(file), "TMPDIR": str(tmp_path)}
-    assert call(package, **nowhere) == (RIGHT, COMPILED)
     assert call(package, **nowhere) == (RIGHT, COMPILED)
     assert call(package, **nowhere, NUMBA_CACHE_DIR=str(file)) == (RIGHT, COMPILED)
     assert (package / "made/__pycache__").is_file()
-
-
-def test_a_folder_for_temporary_files_serves_a_read_only_install_without_a_home(package: Path, tmp_path: Path) -> None:
-    (package / "made/__pycache__").write_text("a file")
-    (tmp_path / "file").touch()
-    homeless = {"HOME": str(tmp_path / "file"), "XDG_CACHE_HOME": str(tmp_path / "file"), "TMPDIR": str(tmp_path)}
-    done = run(package, "-c", f"{CALL}\nprint(told)", **homeless)
-    folder = tmp_path / f"datakit-kernels-{os.getuid()}"
-    assert f"They are kept in {folder}" in done.stdout
-    assert call(package, **homeless) == (RIGHT, 0)
-    folder.chmod(0o777)  # anybody may have put code into it
-    assert call(package, **homeless) == (RIGHT, COMPILED)
-
-
-@pytest.mark.parametrize(("ending", "other"), [("nbi", "empty"), ("nbc", "cut")])
-def test_damaged_entries_are_made_again(compiled: Path, ending: str, other: str) -> None:
-    for damage in ("a bit flips", other):
-        assert call(compiled) == (RIGHT, 0), damage  # and notes the digests
-        for entry in [path for path in entries(compiled) if path.suffix == f".{ending}"]:
-            content, about = bytearray(entry.read_bytes()), entry.stat()
-            if damage == "a bit flips":
-                content[len(content) // 2] ^= 0x10
-                entry.write_bytes(content)
-                os.utime(entry, ns=(about.st_atime_ns, about.st_mtime_ns))  # decay changes no times
-            else:
-                entry.write_bytes(content[: len(content) // 2] if damage == "cut" else b"")
-        found, again = call(compiled)
-        assert found == RIGHT and again > 0, damage
-    assert call(compiled) == (RIGHT, 0)
 
 
 def test_the_users_cache_serves_a_read_only_install(package: Path, tmp_path: Path) -> None:

@@ -109,11 +109,6 @@ def test_a_ledger_that_does_not_add_up_is_a_problem() -> None:
     assert list(Ledger(Count(into=5, kept=2, dropped={"x": 2}, quarantined=1, padding=9)).problems()) == []
 
 
-def test_counts_add_by_reason() -> None:
-    total = Count(into=2, kept=1, dropped={"a": 1}).plus(Count(into=3, dropped={"a": 1, "b": 2}))
-    assert total == Count(into=5, kept=1, dropped={"a": 2, "b": 2})
-
-
 @pytest.mark.parametrize("path", ["../x", "kept/../../x", "/etc/passwd", "other/x", "", "kept\\x"])
 def test_a_shard_may_not_leave_its_data_folder(path: str) -> None:
     with pytest.raises(ManifestError, match="leaves the data folder"):

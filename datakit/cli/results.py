@@ -10,7 +10,7 @@ import datakit.report.forecast as forecasts
 import datakit.storage as storage
 from datakit.cli.flags import ANY_PATH, DatasetName, ManifestArgument, command, given, of_config, project, say, say_json
 from datakit.cli.look import stale_line
-from datakit.engine.executors import for_terminal
+from datakit.engine.executors import Progress
 from datakit.engine.plan import sections
 from datakit.engine.recipe import load_recipe, which_dataset
 from datakit.report.export import ExportConfig, Exported
@@ -30,7 +30,7 @@ def forecast(
     are chosen too. The real stages run on the sample in a temporary folder; the project stays as it is. The sample has
     at least --rows rows and 32 MB, as far as half of the input goes. Drops have a 99.9% interval.
     """
-    recipe, progress = load_recipe(project(), which_dataset(project(), dataset)), for_terminal(as_json)
+    recipe, progress = load_recipe(project(), which_dataset(project(), dataset)), Progress(shown=not as_json)
     try:
         config = forecasts.ForecastConfig(**given(values))
         found = forecasts.forecast(recipe.changed(sections(sets, None)), project(), config, progress)

@@ -11,7 +11,7 @@ import click
 import datakit.cli.flags as cli
 import datakit.storage as storage
 from datakit.cli.flags import project, say, say_json
-from datakit.engine.executors import JsonLog, Local, UnitExecutor, all_cores, for_terminal
+from datakit.engine.executors import Local, Progress, UnitExecutor, all_cores
 from datakit.engine.plan import Flow, given_manifest, sections
 from datakit.engine.recipe import FLOW, KINDS, STAGES, check_name, load_recipe, stage_class, which_dataset, write_recipe
 from datakit.engine.runner import Run
@@ -112,8 +112,7 @@ def do(
     flags, nested = cli.stage_values(values)
     if kind:
         flags.setdefault("ingest", {})["kind"] = kind
-    progress, began = for_terminal(as_json), time.time()
-    progress = JsonLog(progress, log) if log else progress
+    progress, began = Progress(shown=not as_json, log=log), time.time()
     run = Run(layout, pool, progress, strict=strict, allow_empty=allow_empty, verbose=verbose)
     stopped: AlarmError | None = None
     try:

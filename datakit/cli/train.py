@@ -8,7 +8,7 @@ import click
 from datakit.cli.flags import ANY_PATH, CONTEXT, ManifestArgument, command, config_flags, say, say_json, stage_values
 from datakit.cli.stages import stage_command
 from datakit.config import build
-from datakit.engine.executors import Local, for_terminal
+from datakit.engine.executors import Local, Progress
 from datakit.engine.runner import Run, run_stage
 from datakit.engine.store import OutputLayout
 from datakit.errors import UsageError
@@ -57,9 +57,9 @@ def train(
     )
     layout = OutputLayout(root=Path.cwd(), dataset=dataset, output=output, final=stage.name)
     layout.check()
-    progress = for_terminal(as_json)
+    progress = Progress(shown=not as_json)
     try:
-        path = run_stage(Run(layout=layout, executor=Local(1), progress=progress), stage, stage.parents())
+        path = run_stage(Run(layout=layout, executor=Local(1), progress=progress), stage, stage.parents()).path
     finally:
         progress.close()
     manifest = load(path)

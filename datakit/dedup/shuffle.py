@@ -42,7 +42,7 @@ from datakit.config import sha256_file
 from datakit.dedup.comparison import Flags, Hashes, IndexedStage, Numbers, write_decisions
 from datakit.dedup.index import EarlierRun
 from datakit.errors import IntegrityError
-from datakit.manifest import changed
+from datakit.manifest import damaged
 from datakit.stage import MAX_ALARMS, CompareUnits, SketchFile
 
 RANGE_KEYS = 1 << 22
@@ -261,7 +261,7 @@ def read_parts(root: Path, parts: Sequence[Part], memory: Memory) -> Iterator[pa
             found = pa.py_buffer(fetched).slice(end, size)
             end += size + -size % _ALIGNMENT
         if zlib.crc32(found) != crc:
-            raise IntegrityError(changed(root / path))
+            raise IntegrityError(damaged(root / path, "was changed"))
         yield found
 
 
@@ -373,7 +373,7 @@ class Source:
         elif file.sha256:
             storage.bring(file.path, file.bytes, file.sha256)
             if file.path.stat().st_size != file.bytes or sha256_file(file.path) != file.sha256:
-                raise IntegrityError(changed(file.path))
+                raise IntegrityError(damaged(file.path, "was changed"))
         for batch in _batches(memory.map(file.path)):
             yield batch, ~pc.is_in(batch.column("id"), removed).to_numpy(zero_copy_only=False)
 

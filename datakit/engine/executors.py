@@ -1,12 +1,16 @@
-"""What does work units: a pool on this machine, or a Ray cluster; and what is printed meanwhile.
+"""What does work units (a pool on this machine, or a Ray cluster), what is printed meanwhile, records of what is done.
 
-Results of units never depend on the executor, only the time does. `datakit.engine.store` hands it units and records
-what comes back; so a run that was killed goes on with the units that are missing.
+Results of units never depend on the executor, only the time does. Inside a data folder, `.work/` holds the key of the
+run and one JSON record for each finished unit of each phase. A unit's record is written after its files are on the
+disk. It names them, and it counts only while they are intact. So a run that was killed goes on with the units that are
+missing. In a data folder on an object store a unit's files are uploaded under their final keys, then its record.
 """
 
+import contextlib
 import hashlib
 import json
 import logging
+import math
 import os
 import random
 import shutil
@@ -14,16 +18,18 @@ import sys
 import threading
 import time
 import types
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from itertools import islice
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, Self, TypeVar
 
-from datakit.errors import DatakitError, MissingExtraError, UsageError
-from datakit.storage import mirror, shown
+import datakit.storage as storage
+from datakit.config import sha256_file
+from datakit.errors import DatakitError, IntegrityError, MissingExtraError, UsageError
+from datakit.manifest import ROLES, damaged
 from datakit.terminal import printable, unguarded
 
 T = TypeVar("T")
@@ -151,10 +157,8 @@ RETRIES = 20
 again."""
 UNIT_MEMORY = 1 << 30
 """Bytes of memory that a unit asks for: a shard of about 256 MB, decompressed, and what is written of it."""
-SLOW_S = 120.0
-"""A unit that runs for longer is named, again and again in this interval."""
-STARTING_S = 20.0
-"""Seconds after which units are said to wait for a machine that can take them."""
+SLOW_S = 60.0
+"""Units that run or wait for longer are told, again and again in this interval."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,7 +213,7 @@ class Ray:
         remote = ray.remote(_unit).options(
             num_cpus=1, memory=UNIT_MEMORY, max_retries=RETRIES, retry_exceptions=False, scheduling_strategy="SPREAD"
         )
-        shared, driver = ray.put(work), Driver(os.getcwd(), str(mirror()), code_stamp())
+        shared, driver = ray.put(work), Driver(os.getcwd(), str(storage.mirror()), code_stamp())
         waiting, running = iter(tasks), dict[Any, float]()
         said = time.monotonic()
         while True:
@@ -222,22 +226,13 @@ class Ray:
             for reference in done:
                 del running[reference]
                 yield _result(reference)
-            oldest = max((time.monotonic() - began for began in running.values()), default=0.0)
-            since = time.monotonic() - said
-            if oldest > STARTING_S and since > STARTING_S and not done and not has_room(ray.nodes()):
-                line = "units wait: no machine of the cluster has a core and 1 GiB of memory for one; see `ray status`"
-            elif oldest > SLOW_S and since > SLOW_S:
-                line = f"{len(running)} units are at work or wait for a core; the oldest one for {oldest:,.0f} s"
-            else:
-                continue
-            said = time.monotonic()
-            logging.getLogger(__name__).info(line)
-
-
-def has_room(nodes: Iterable[dict[str, Any]]) -> bool:
-    """Whether a unit fits on one of a cluster's machines, once that has nothing else to do."""
-    own = [node["Resources"] for node in nodes if node["Alive"]]
-    return any(has.get("CPU", 0) >= 1 and has.get("memory", 0) >= UNIT_MEMORY for has in own)
+            now, oldest = time.monotonic(), min(running.values(), default=math.inf)
+            if now - max(said, oldest) > SLOW_S:
+                said = now
+                logging.getLogger(__name__).info(
+                    f"{len(running)} units are at work, or wait for a machine with a core and 1 GiB of memory for one "
+                    f"(see `ray status`); the oldest one for {now - oldest:,.0f} s"
+                )
 
 
 @dataclass(frozen=True, slots=True)
@@ -292,23 +287,43 @@ def _result(reference: Any) -> Any:
         ) from None
 
 
-# Progress: lines with rows/s and MB/s for people, nothing for the library.
+# Progress: lines with rows/s and MB/s for people, JSON lines for programs, nothing for the library.
+
+EVERY_S = 5.0
+"""A long phase has a line in this interval."""
+LEAST_S = 1.0
+"""A phase that reads no rows and is over sooner has no line."""
 
 
 class Progress:
-    """Counts the units of a phase. The base class prints nothing: for `--json`, and the library without `progress`."""
+    """Counts the units of a phase. With `shown` it prints lines on standard error; a `log` gets JSON lines.
 
-    title = ""
-    units: int | None = None
-    done = again = rows = bytes = 0
-    began = 0.0
+    There is one line at the end of a phase, and one every few seconds of a long one. On a terminal the line of the
+    phase at hand is written again and again in its place. An event of the log has `time` (UTC) and `event`: `begin` (of
+    a phase: `title`, `units`), `unit` (`title`, `rows`, `bytes`, `again`), `message` (`text`), `end`.
+    """
+
+    def __init__(self, shown: bool = False, log: Path | None = None) -> None:
+        """Open the log.
+
+        Raises:
+            UsageError: it cannot be written.
+        """
+        self.shown, self.live = shown, shown and sys.stderr.isatty()
+        self.units: int | None = None
+        self.title, self.began, self.said = "", 0.0, 0.0
+        self.done = self.again = self.rows = self.bytes = 0
+        try:
+            self._log = log.open("a", encoding="utf-8") if log else None
+        except OSError as e:
+            raise UsageError(f"--log {log}: cannot be written: {e.strerror}") from None
 
     def start(self, title: str, units: int | None) -> None:
         """End the previous phase and begin another; `units` is None if their number is not known yet."""
-        self.end()
+        self._end()
         self.title, self.units, self.began = title, units, time.monotonic()
-        self.done = self.again = self.rows = self.bytes = 0
-        self.show()
+        self.said, self.done, self.again, self.rows, self.bytes = self.began, 0, 0, 0, 0
+        self._record("begin", title=title, units=units)
 
     def advance(self, rows: int, bytes: int, *, again: bool) -> None:
         """A unit is done; `again` if an earlier run already did it."""
@@ -318,59 +333,26 @@ class Progress:
         else:
             self.rows += rows
             self.bytes += bytes
-        self.show()
-
-    def speed(self) -> str:
-        """Rows and megabytes in a second."""
-        seconds = max(time.monotonic() - self.began, 1e-9)
-        mb = f", {self.bytes / seconds / 1e6:,.1f} MB/s" if self.bytes > 100_000 else ""
-        return f"{self.rows / seconds:,.0f} rows/s{mb}" if self.rows else ""
+        self._record("unit", title=self.title, rows=rows, bytes=bytes, again=again)
+        if time.monotonic() - self.said > (0.1 if self.live else EVERY_S) and self.done != self.units:
+            self._write(self._text()[: shutil.get_terminal_size().columns - 1] if self.live else f"{self._text()}\n")
 
     def line(self, text: str) -> None:
-        """Show a message."""
-
-    def show(self) -> None:
-        """The phase began, or a unit of it is done."""
-
-    def end(self) -> None:
-        """The phase is over."""
+        """Show a message; a phase whose units are all done has its own line first."""
+        if self.units is not None and self.done >= self.units:
+            self._end()
+        self._record("message", text=text)
+        self._write(f"{text}\n")
 
     def close(self) -> None:
         """The work is over."""
-        self.end()
+        self._end()
+        self._record("end")
+        if self._log:
+            self._log.close()
 
-
-class Lines(Progress):
-    """Lines on standard error: one at the end of a phase, and one every few seconds of a long one.
-
-    On a terminal the line of the phase at hand is written again and again in its place. A phase that reads no rows and
-    is over at once has no line.
-    """
-
-    every_s = 5.0
-    least_s = 1.0
-    said = 0.0
-
-    def __init__(self) -> None:
-        self.live = sys.stderr.isatty()
-        self.every_s = 0.1 if self.live else self.every_s
-
-    def line(self, text: str) -> None:
-        """Print a line; a phase whose units are all done has its own first."""
-        if self.units is not None and self.done >= self.units:
-            self.end()
-        self._write(f"{printable(text)}\n")
-
-    def show(self) -> None:
-        """A line every few seconds."""
-        if not self.done:
-            self.said = self.began
-        elif time.monotonic() - self.said > self.every_s and self.done != self.units:
-            self._write(self._text()[: shutil.get_terminal_size().columns - 1] if self.live else f"{self._text()}\n")
-
-    def end(self) -> None:
-        """The totals of the phase."""
-        if self.title and self.done and (self.rows or time.monotonic() - self.began > self.least_s):
+    def _end(self) -> None:
+        if self.title and self.done and (self.rows or time.monotonic() - self.began > LEAST_S):
             self._write(f"{self._text()}\n")
         elif self.live:
             self._write("")
@@ -378,63 +360,190 @@ class Lines(Progress):
 
     def _text(self) -> str:
         self.said = time.monotonic()
+        seconds = max(self.said - self.began, 1e-9)
         of = f"/{self.units}" if self.units else ""
         again = f" ({self.again} done before)" if self.again else ""
-        speed = f", {self.rows:,} rows, {self.speed()}" if self.rows else ""
-        return printable(f"{self.title}: {self.done}{of} units{again}{speed}, {self.said - self.began:.1f} s")
+        rows = f", {self.rows:,} rows, {self.rows / seconds:,.0f} rows/s" if self.rows else ""
+        mb = f", {self.bytes / seconds / 1e6:,.1f} MB/s" if self.rows and self.bytes > 100_000 else ""
+        return f"{self.title}: {self.done}{of} units{again}{rows}{mb}, {seconds:.1f} s"
 
     def _write(self, text: str) -> None:
-        stream = unguarded(sys.stderr)  # the text is printable, and what clears the line must pass
-        stream.write(shown(f"\r\x1b[2K{text}" if self.live else text))
-        stream.flush()
+        if self.shown:
+            text, stream = printable(text), unguarded(sys.stderr)  # what clears the line must pass
+            stream.write(storage.shown(f"\r\x1b[2K{text}" if self.live else text))
+            stream.flush()
+
+    def _record(self, event: str, **about: Any) -> None:
+        if self._log:
+            now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+            self._log.write(json.dumps({"time": now, "event": event} | about, ensure_ascii=False) + "\n")
+            self._log.flush()
 
 
-class JsonLog(Progress):
-    """Passes everything on, and appends it to a file as JSON lines: `time` (UTC), `event`, and what it is about.
+# Units of one run: done once, with a record of each.
 
-    Events are `begin` (of a phase: `title`, `units`), `unit` (`rows`, `bytes`, `again`), `message` (`text`), `end`.
+Result = dict[str, Any]
+"""What a unit reports, as JSON. `files` lists [path relative to the data folder, bytes, SHA-256] of the files that must
+be intact for the unit to count as done; `shards` the entries of those that are tables; `rows` and `bytes` feed the
+progress report; `counts` is a tree of numbers: `bytes`, `rows` and `tokens` as in a ledger, `notes`, `measured`, and by
+source the `whole` and the `lost` rows."""
+
+
+class Work:
+    """Exclusive use of a data folder for one run, with a record of each finished unit.
+
+    `with Work(data, key, ...) as work: work.units(...)`. `finished` says whether another run has completed the result.
     """
 
-    def __init__(self, shown: Progress, path: Path) -> None:
-        """Open the file.
+    def __init__(
+        self,
+        data: Path,
+        key: str,
+        executor: UnitExecutor,
+        progress: Progress,
+        finished: Callable[[], bool] = lambda: False,
+    ) -> None:
+        self.data, self.folder = data, data / ".work"
+        self._key, self._executor, self._progress, self._finished = key, executor, progress, finished
+        self._stored: dict[str, int] | None = None
+        self.needs: list[tuple[Path, Sequence[Any]]] = []
+        """Files that the units of later phases read besides their input, as (data folder, entry in a record)."""
+        self._stack = contextlib.ExitStack()
 
-        Raises:
-            UsageError: it cannot be written.
+    def __enter__(self) -> Self:
+        with contextlib.ExitStack() as stack:
+            stack.enter_context(storage.locked(self.data))
+            self._claim = stack.enter_context(storage.Claim(self.data))
+            if self._finished():
+                raise UsageError(f"{self.data}: another run has just finished this result; run the same command again")
+            self._stack = stack.pop_all()
+        storage.pull(self.data)  # the records, and what `prepare` found
+        mark = self.folder / "key"
+        if not mark.is_file() or mark.read_bytes() != self._key.encode():
+            # the manifest of a self-contained folder goes first: it must never name shards of another run
+            there = storage.entries(self.data)
+            for name in ("manifest.json", *(n for n in (*ROLES, ".work") if n in there)):
+                storage.remove(self.data / name)
+            storage.write_whole(mark, self._key.encode())
+        if storage.url_of(self.data) is not None:
+            self._stored = storage.sizes(self.data)
+        for temporary in self.data.rglob(".*.tmp"):
+            temporary.unlink(missing_ok=True)  # a worker of a killed run may still rename its last one
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+
+    def units(
+        self,
+        name: str,
+        work: Callable[[int, Any], Result],
+        tasks: Iterable[tuple[int, Any]],
+        *,
+        title: str,
+        count: int | None = None,
+        processes: bool = False,
+        here: bool = False,
+    ) -> list[Result]:
+        """Do `work(index, payload)` for each task that no earlier run finished; returns results by index.
+
+        `here`: in this process, whatever the executor is.
         """
-        self._shown = shown
-        try:
-            self._file = path.open("a", encoding="utf-8")
-        except OSError as e:
-            raise UsageError(f"--log {path}: cannot be written: {e.strerror}") from None
+        results: dict[int, Result] = {}
+        self._progress.start(title, count)
 
-    def _write(self, event: str, **about: Any) -> None:
-        now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-        self._file.write(json.dumps({"time": now, "event": event} | about, ensure_ascii=False) + "\n")
-        self._file.flush()
+        def take(index: int, result: Result, again: bool) -> None:
+            results[index] = result
+            self._progress.advance(result.get("rows", 0), result.get("bytes", 0), again=again)
 
-    def start(self, title: str, units: int | None) -> None:
-        """A phase begins."""
-        self.title = title
-        self._write("begin", title=title, units=units)
-        self._shown.start(title, units)
+        def to_do() -> Iterator[tuple[int, Any]]:
+            for index, payload in tasks:
+                done = self.record(name, index)
+                if done is None:
+                    yield index, payload
+                else:
+                    take(index, done, again=True)
 
-    def advance(self, rows: int, bytes: int, *, again: bool) -> None:
-        """A unit is done."""
-        self._write("unit", title=self.title, rows=rows, bytes=bytes, again=again)
-        self._shown.advance(rows, bytes, again=again)
+        records = self.folder / name
+        records.mkdir(exist_ok=True)
+        perform = partial(_perform, work, self.data, records, tuple(self.needs))
+        executor = Local(1) if here else self._executor
+        for index, result in executor.map(perform, to_do(), processes=processes):
+            self._claim.check()
+            take(index, result, again=result.get("linked", False))  # the files of an earlier run were linked
+        return [results[index] | {"index": index} for index in sorted(results)]
 
-    def line(self, text: str) -> None:
-        """A message."""
-        self._write("message", text=text)
-        self._shown.line(text)
+    def record(self, name: str, index: int) -> Result | None:
+        """What an earlier run recorded of a unit; None unless the record and all files that it names are intact."""
+        path = self.folder / name / f"{index:05d}.json"
+        result: Result | None = storage.read_sealed(path) if path.is_file() else None
+        files = result.get("files", []) if result is not None else []
+        if self._stored is not None:  # on an object store; the digest is compared when the file is fetched
+            return result if all(self._stored.get(path) == size for path, size, _ in files) else None
+        return None if any(corrupted(self.data, file) for file in files) else result
 
-    def close(self) -> None:
-        """The work is over."""
-        self._write("end")
-        self._file.close()
-        self._shown.close()
+    def finish(self) -> None:
+        """Remove the records; the manifest replaces them."""
+        if self._stored is not None:
+            storage.remove(self.folder)
+            return
+        done = self.data / ".done"
+        shutil.rmtree(done, ignore_errors=True)
+        # renamed first: a kill in the middle of the deletion would leave half of the records without their key
+        with contextlib.suppress(FileNotFoundError):  # another run saw the manifest and swept
+            self.folder.rename(done)
+        shutil.rmtree(done, ignore_errors=True)
+
+    @staticmethod
+    def sweep(data: Path) -> None:
+        """Remove records that a run left because it was killed after it wrote its manifest."""
+        there = storage.entries(data)
+        for name in there & {".work", ".done"}:
+            storage.remove(data / name)
+        if storage.CLAIM in there:  # taken over, and given back
+            with contextlib.suppress(UsageError), storage.locked(data), storage.Claim(data):
+                pass
 
 
-def for_terminal(quiet: bool) -> Progress:
-    """Progress on standard error; nothing if `quiet`."""
-    return Progress() if quiet else Lines()
+def _perform(
+    work: Callable[[int, Any], Result],
+    data: Path,
+    records: Path,
+    needs: Sequence[tuple[Path, Sequence[Any]]],
+    task: tuple[int, Any],
+) -> tuple[int, Result]:
+    """Do one unit, wherever it runs, and write its record."""
+    index, payload = task
+    try:
+        for folder, (path, size, sha256) in needs:  # on an object store they may not be on this machine
+            storage.bring(folder / path, size, sha256)
+        result = work(index, payload)
+        storage.publish(data, result.get("files", []))
+        storage.write_sealed(records / f"{index:05d}.json", result)
+    except OSError as e:
+        raise DatakitError(
+            f"{e.filename or records}: {os.strerror(e.errno) if e.errno else e}"
+            f"{storage.on_this_machine(e.filename or records)}. Finished work is kept: make room or mend the cause, "
+            "and run the same command again to go on."
+        ) from e
+    return index, result
+
+
+def corrupted(data: Path, file: Sequence[Any]) -> bool:
+    """Whether a file differs from its entry in a unit's record: [path, bytes, SHA-256]."""
+    path, size, checksum = file
+    try:
+        return [(data / path).stat().st_size, sha256_file(data / path)] != [size, checksum]
+    except OSError:
+        return True
+
+
+def check_intact(data: Path, file: Sequence[Any]) -> None:
+    """Check a file that a unit wrote against its record, before another phase reads it; fetch it if it is not here.
+
+    Raises:
+        IntegrityError: it differs. The next run makes it again.
+    """
+    storage.bring(data / file[0], file[1], file[2])
+    if corrupted(data, file):
+        raise IntegrityError(damaged(data / file[0], "was changed"))

@@ -15,17 +15,15 @@ import os
 import sqlite3
 import sys
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import cache
-from os.path import realpath, relpath
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import datakit.storage as storage
-from datakit.config import digest, file_mark, sha256_file
-from datakit.errors import ManifestError
-from datakit.manifest import Manifest, Shard, data_dir, load
+from datakit.config import file_mark, sha256_file
+from datakit.manifest import Manifest, data_dir
 
 if TYPE_CHECKING:
     from datakit.stage import Parent, Stage
@@ -36,69 +34,19 @@ MOST_ENTRIES = 50_000
 """With more, files that are gone are forgotten."""
 
 
-class Remembered:
-    """A table of SQLite in the user's cache: by name, a mark that says what is meant, and what was found then.
+def remembered(name: str, mark: Any, find: Callable[[], str]) -> str:
+    """What `find` says about a name, or said when an earlier command asked with the same mark.
 
-    It only saves time: a cache that cannot be read or written is no error. It is read row by row, and commands that run
-    at once add to each other's rows.
+    It is kept in a table of SQLite in the user's cache, and only saves time: a table that cannot be read or written is
+    no error. Every row has a checksum, since its bits may decay.
     """
-
-    def __init__(self) -> None:
-        self._table: sqlite3.Connection | None = None
-        self._new: dict[str, tuple[str, str]] = {}
-        self._forgotten: list[str] = []
-
-    def get(self, name: str, mark: str) -> str | None:
-        """What was found of a name with this mark; None where it is not known."""
-        found = self._new.get(name)
-        if found is None:
-            with contextlib.suppress(ImportError, OSError, sqlite3.Error):
-                found = self._open().execute("SELECT mark, found FROM known WHERE name = ?", (name,)).fetchone()
-        if found is None or found[0] != mark or found[1] != sealed(name, mark, found[1][8:]):  # or its bits decayed
-            return None
-        return found[1][8:]
-
-    def note(self, name: str, mark: str, found: str) -> str:
-        """Remember for the next command, from `save` on."""
-        self._new[name] = mark, sealed(name, mark, found)
-        return found
-
-    def save(self) -> None:
-        """Write what is new."""
-        if not self._new and not self._forgotten:
-            return
-        try:
-            with self._open() as table:
-                for folder in self._forgotten:
-                    table.execute("DELETE FROM known WHERE substr(name, 1, ?) = ?", (len(folder), folder))
-                rows = ((name, *about) for name, about in self._new.items())
-                table.executemany("INSERT OR REPLACE INTO known VALUES (?, ?, ?)", rows)
-                if table.execute("SELECT count(*) FROM known").fetchone()[0] > MOST_ENTRIES:
-                    names = table.execute("SELECT name FROM known").fetchall()
-                    gone = (row for row in names if row[0].startswith(os.sep) and not os.path.exists(row[0]))
-                    table.executemany("DELETE FROM known WHERE name = ?", gone)
-        except sqlite3.OperationalError:  # a full disk, or another command that holds it for long
-            return
-        except sqlite3.DatabaseError:  # a damaged file: the next run begins a new one
-            with contextlib.suppress(OSError):
-                self._file().unlink(missing_ok=True)
-        except (ImportError, OSError):
-            return
-
-    @staticmethod
-    def _file() -> Path:
-        import platformdirs
-
-        return platformdirs.user_cache_path("datakit") / "known.sqlite"
-
-    def _open(self) -> sqlite3.Connection:
-        if self._table is None:
-            self._file().parent.mkdir(parents=True, exist_ok=True)
-            table = sqlite3.connect(self._file(), timeout=5)
-            table.execute("PRAGMA synchronous = OFF")  # what a power cut takes is made again
-            table.execute("CREATE TABLE IF NOT EXISTS known (name TEXT PRIMARY KEY, mark TEXT, found TEXT)")
-            self._table = table
-        return self._table
+    mark = str(mark)
+    for known, said in _query("SELECT mark, found FROM known WHERE name = ?", name):
+        if known == mark and said == sealed(name, mark, said[8:]):
+            return str(said[8:])
+    found = find()
+    _query("INSERT OR REPLACE INTO known VALUES (?, ?, ?)", name, mark, sealed(name, mark, found))
+    return found
 
 
 def sealed(name: str, mark: str, found: str) -> str:
@@ -106,42 +54,69 @@ def sealed(name: str, mark: str, found: str) -> str:
     return f"{zlib.crc32(f'{name} {mark} {found}'.encode()):08x}{found}"
 
 
-class FileHashes(Remembered):
-    """SHA-256 of files by path, size, times of change and inode.
+def _query(sql: str, *values: str) -> list[Any]:
+    """The rows of a query; none where the table cannot be used."""
+    try:
+        import platformdirs
+
+        file = platformdirs.user_cache_path("datakit") / "known.sqlite"
+        return _table(file, os.getpid()).execute(sql, values).fetchall()
+    except sqlite3.OperationalError:  # a full disk, or another command that holds it for long
+        return []
+    except sqlite3.DatabaseError:  # a damaged file: the next run begins a new one
+        _table.cache_clear()
+        with contextlib.suppress(OSError):
+            file.unlink(missing_ok=True)
+        return []
+    except (ImportError, OSError):
+        return []
+
+
+@cache
+def _table(file: Path, _process: int) -> sqlite3.Connection:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    table = sqlite3.connect(file, timeout=5, isolation_level=None, check_same_thread=False)
+    table.execute("PRAGMA synchronous = OFF")  # what a power cut takes is made again
+    table.execute("PRAGMA journal_mode = MEMORY")
+    table.execute("CREATE TABLE IF NOT EXISTS known (name TEXT PRIMARY KEY, mark TEXT, found TEXT)")
+    if table.execute("SELECT count(*) FROM known").fetchone()[0] > MOST_ENTRIES:
+        names = table.execute("SELECT name FROM known").fetchall()
+        gone = [row for row in names if row[0].startswith(os.sep) and not os.path.exists(row[0])]
+        table.executemany("DELETE FROM known WHERE name = ?", gone)
+    return table
+
+
+def file_hashes(files: Mapping[Path, str]) -> dict[Path, str]:
+    """SHA-256 of local files, remembered by path, size, times of change and inode; a value is one known already.
 
     A remembered hash only decides what is up to date. `verify` never uses it, neither does what reads a file's rows.
     """
+    finds = {path: partial(str, known) if known else partial(sha256_file, path) for path, known in files.items()}
+    marks = [(path, find, str(path.resolve()), file_mark(path)) for path, find in finds.items()]
+    return {path: remembered(name, mark, find) for path, find, name, mark in marks}
 
-    def of(self, path: Path) -> str:
-        """The hash of a local file's bytes."""
-        name, mark = str(path.resolve()), str(file_mark(path))
-        return self.get(name, mark) or self.note(name, mark, sha256_file(path))
 
-    def of_urls(self, urls: Sequence[str], read: Callable[[str], str]) -> dict[str, str]:
-        """The hashes of objects' bytes: of a store that says when an object changes, it is read once."""
-        tags = storage.tags_of(urls)
-        found = {url: known for url, tag in tags.items() if tag and (known := self.get(url, str(tag)))}
-        new = [url for url in tags if url not in found]
-        with ThreadPoolExecutor(storage.REQUESTS) as pool:
-            for url, sha256 in zip(new, pool.map(read, new), strict=True):
-                found[url] = self.note(url, str(tags[url]), sha256) if tags[url] else sha256
-        return found
+def url_hashes(urls: Sequence[str], read: Callable[[str], str]) -> dict[str, str]:
+    """The hashes of objects' bytes: of a store that says when an object changes, it is read once."""
+    tags = storage.tags_of(urls)
 
-    def remember(self, folder: Path, shards: Iterable[Shard]) -> None:
-        """Note the hashes of files that were just written to a data folder of this machine."""
-        for shard in shards if storage.url_of(folder) is None else ():
-            file = folder / shard.path
-            self.note(str(file.resolve()), str(file_mark(file)), shard.sha256)
+    def find(url: str) -> str:
+        return remembered(url, tags[url], partial(read, url)) if tags[url] else read(url)
 
-    def forget(self, folder: Path) -> None:
-        """Read the files of a folder again at the next look: one of them was found damaged."""
-        self._forgotten.append(f"{folder.resolve()}{os.sep}")
+    with ThreadPoolExecutor(storage.REQUESTS) as pool:
+        return dict(zip(urls, pool.map(find, urls), strict=True))
+
+
+def forget(folder: Path) -> None:
+    """Read the files of a folder again at the next look: one of them was found damaged."""
+    below = f"{folder.resolve()}{os.sep}"
+    _query("DELETE FROM known WHERE substr(name, 1, length(?)) = ?", below, below)
 
 
 # The code of a stage.
 
 PACKAGE = Path(__file__).parents[1]
-ROW_CODE = ("datakit.engine.runner", "datakit.engine.store", "datakit.engine.units", "datakit.data", "datakit.stage")
+ROW_CODE = ("datakit.engine.runner", "datakit.engine.store", "datakit.data", "datakit.stage")
 """The modules that cut, read or write the rows of every stage. What these import counts only if a stage imports it."""
 
 
@@ -154,9 +129,7 @@ def code_hash(stage: "Stage") -> str:
 def module_hashes(stage: "Stage") -> dict[str, str]:
     """The hash of each module that holds code of a stage, sorted by name."""
     modules = {*import_closure((type(stage).__module__, *stage.modules())), *ROW_CODE}
-    found = {name: module_hash(name) for name in sorted(modules)}
-    _modules().save()
-    return found
+    return {name: module_hash(name) for name in sorted(modules)}
 
 
 def import_closure(modules: Iterable[str]) -> set[str]:
@@ -190,11 +163,6 @@ def _source(module: str) -> Path | None:
 
 
 @cache
-def _modules() -> Remembered:
-    return Remembered()
-
-
-@cache
 def _parsed(path: Path, _mtime_ns: int) -> list[str]:
     """The hash of a module's code, and the names of this package that it imports.
 
@@ -203,13 +171,14 @@ def _parsed(path: Path, _mtime_ns: int) -> list[str]:
     """
     source = path.read_bytes()
     mark = hashlib.sha256(Path(__file__).read_bytes() + sys.version.encode() + source).hexdigest()
-    known = _modules().get(f"module {mark}", mark)
-    if known is None:
+
+    def find() -> str:
         imported: dict[str, None] = {}
         text = json.dumps(_plain(ast.parse(source), imported), separators=(",", ":")).encode()
         names = [name for name in imported if name.split(".")[0] == PACKAGE.name]
-        known = _modules().note(f"module {mark}", mark, " ".join([hashlib.sha256(text).hexdigest(), *names]))
-    return known.split(" ")
+        return " ".join([hashlib.sha256(text).hexdigest(), *names])
+
+    return remembered(f"module {mark}", mark, find).split(" ")
 
 
 _VERSION_FIELDS = {"type_params", "type_comment", "type_ignores", "kind"}  # differ between versions of Python
@@ -244,14 +213,7 @@ def _code(nodes: list[Any]) -> Iterator[Any]:
             yield node
 
 
-# Keys, and what is up to date.
-
-
-def key_of(
-    stage: str, kind: str, parents: tuple[dict[str, Any], ...], config: Any, resources: dict[str, Any], code: str
-) -> str:
-    """What decides "up to date": two runs with one key give the same bytes. `code` is the stage's `code_hash`."""
-    return digest([stage, kind, parents, config, resources, code])
+# What is up to date, and what differs between two results.
 
 
 def parent_entry(parent: "Parent", use: str = "") -> dict[str, Any]:
@@ -261,96 +223,52 @@ def parent_entry(parent: "Parent", use: str = "") -> dict[str, Any]:
     return entry | ({"use": use} if use else {}) | ({"limit": parent.limit} if parent.limit else {})
 
 
-def relative_path(folder: Path, file: Path | str) -> str:
-    """The relative path from a folder to a file, after symbolic links are resolved.
-
-    Between this machine and an object store it is the file's URL or its absolute path.
-    """
-    url, inside = storage.url_of(file), storage.url_of(folder) is not None
-    if (url is not None) != inside:
-        return url or realpath(file)
-    return relpath(realpath(file), realpath(folder))
-
-
-def current(path: Path, key: str) -> Manifest | None:
-    """The manifest at `path` if it has this key and its shards are intact (`changed_shards`); else None."""
-    try:
-        manifest = load(path)
-    except ManifestError:
-        return None
-    return manifest if manifest.key == key and not changed_shards(path, manifest) else None
-
-
 def changed_shards(path: Path, manifest: Manifest) -> list[Path]:
     """The files of the manifest at `path` that are missing or not as they were written.
 
     A file whose size, times of change and inode are those of the last look is not read again.
     """
-    folder, hashes, changed = data_dir(path, manifest), FileHashes(), []
+    folder = data_dir(path, manifest)
     if storage.url_of(folder) is not None:  # the digest is compared when a shard is fetched
         there = storage.sizes(folder)
         return [folder / s.path for s in manifest.shards if there.get(s.path) != s.bytes]
-    for shard in manifest.shards:
-        file = folder / shard.path
-        if not file.is_file() or file.stat().st_size != shard.bytes or hashes.of(file) != shard.sha256:
-            changed.append(file)
-    hashes.save()
-    return changed
+    files = {folder / s.path: s for s in manifest.shards}
+    same = {f: "" for f, s in files.items() if f.is_file() and f.stat().st_size == s.bytes}
+    found = file_hashes(same)
+    return [f for f, s in files.items() if found.get(f) != s.sha256]
 
 
-# What differs between two results, for people.
-
-
-def differences(path: Path, parents: Iterable[dict[str, Any]], config: Any, resources: Any, code: str) -> str:
-    """In what the manifest at `path` differs from one that would be made now, for people."""
-    if not path.is_file():
-        return "has not run"
-    try:
-        old = load(path)
-    except ManifestError as e:
-        return str(e)
-    said = [*raw_differences(old.parents, parents)]
-    before, now = ({p["manifest"]: p["version"] for p in ps if "manifest" in p} for ps in (old.parents, parents))
-    said += [f"was made from an older {name}" for name in now if name in before and before[name] != now[name]]
-    said += [f"was made from other stages ({', '.join(before)})"] * (before.keys() != now.keys())
-    said += [*limit_differences(old.parents, parents), *config_differences(old.config, config)]
-    used = old.facts.get("resources", {})
-    said += [
-        "rows were put on the list of removed rows" if name == "removed" else f"its {name} changed"
-        for name in sorted(resources.keys() | used.keys())
-        if resources.get(name) != used.get(name)
-    ]
-    said += ["was made by another version of the code"] * (old.code != code)
-    return "; ".join(said) or "its shards are not as they were written"
-
-
-def config_differences(old: dict[str, Any], new: dict[str, Any], section: str = "") -> Iterator[str]:
-    """The values that differ between two configs, for people; keys of a section with its name."""
-    for key in sorted(old.keys() | new.keys()):
-        if isinstance(old.get(key), dict) and isinstance(new.get(key), dict):
-            yield from config_differences(old[key], new[key], f"{section}{key}.")
-        elif old.get(key) != new.get(key):
-            yield f"{section}{key} is {new.get(key)!r} now, and was {old.get(key)!r}"
-
-
-def raw_differences(old: Iterable[dict[str, Any]], new: Iterable[dict[str, Any]]) -> Iterator[str]:
-    """The raw files that differ between the parents of two manifests, for people."""
-    before, now = ({p["raw"]: p["sha256"] for p in parents if "raw" in p} for parents in (old, new))
-    found = {
-        "new": now.keys() - before.keys(),
-        "gone": before.keys() - now.keys(),
-        "changed": {name for name in now.keys() & before.keys() if now[name] != before[name]},
-    }
-    for what, names in found.items():
+def what_changed(
+    old: Manifest, parents: Sequence[dict[str, Any]], config: dict[str, Any], resources: dict[str, Any], code: str
+) -> Iterator[str]:
+    """In what a result differs from one of other inputs, values, models and code, for people."""
+    files, values = list[dict[str, str]](), list[dict[str, Any]]()
+    of_old = old.parents, old.config, old.facts.get("resources", {})
+    for inputs, settings, models in (of_old, (parents, config, resources)):
+        made_from = [p for p in inputs if "manifest" in p]
+        files.append({p["raw"]: p["sha256"] for p in inputs if "raw" in p})
+        values.append(dict(_flat(settings)))
+        values[-1] |= {f"the limit on rows of {p['manifest']}": p.get("limit", 0) for p in made_from}
+        values[-1] |= {f"the version of {p['manifest']}": p["version"] for p in made_from}
+        values[-1] |= {f"the hash of {name}": str(found)[:12] for name, found in models.items()}
+    before, now = files
+    both = {name for name in now.keys() & before.keys() if now[name] != before[name]}
+    for what, names in ("new", now.keys() - before.keys()), ("gone", before.keys() - now.keys()), ("changed", both):
         if names:
             more = f" and {len(names) - 3} more" if len(names) > 3 else ""
             yield f"input files are {what}: {', '.join(sorted(names)[:3])}{more}"
+    for name in sorted(values[0].keys() | values[1].keys()):
+        first, second = (found.get(name) for found in values)
+        if first != second:
+            yield f"{name} is {second!r} now, and was {first!r}"
+    if old.code != code:
+        yield "it was made by another version of the code"
 
 
-def limit_differences(old: Iterable[dict[str, Any]], new: Iterable[dict[str, Any]]) -> Iterator[str]:
-    """Where other numbers of first rows come in (`--limit`), for people."""
-    before, now = ({p["manifest"]: p.get("limit") for p in parents if "manifest" in p} for parents in (old, new))
-    for name in now.keys() & before.keys():
-        if now[name] != before[name]:
-            said = [f"the first {limit:,}" if limit else "all" for limit in (now[name], before[name])]
-            yield f"takes {said[0]} rows of {name} now, and took {said[1]}"
+def _flat(values: dict[str, Any], section: str = "") -> Iterator[tuple[str, Any]]:
+    """The values of a config, those of a section with its name: `gopher_quality.min_words`."""
+    for name, value in values.items():
+        if isinstance(value, dict):
+            yield from _flat(value, f"{section}{name}.")
+        else:
+            yield f"{section}{name}", value

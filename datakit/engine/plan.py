@@ -9,9 +9,9 @@ from typing import Any
 
 import datakit.storage as storage
 from datakit.engine.executors import Local, Progress
-from datakit.engine.lineage import FileHashes
+from datakit.engine.lineage import file_hashes
 from datakit.engine.recipe import FLOW, Recipe, load_recipe, make_stage, stage_class
-from datakit.engine.runner import Run, run_stage, travelling_files, why_stale
+from datakit.engine.runner import Run, fetched, run_stage, why_stale
 from datakit.engine.store import OutputLayout
 from datakit.errors import DatakitError, LayoutError, UsageError
 from datakit.manifest import Manifest, ancestors, is_manifest, load, load_run
@@ -33,9 +33,15 @@ class Flow:
     limited: tuple[str, int] = ("", 0)
     """(a stage, how many rows of the result before it come in); no stage: all rows come in everywhere."""
 
-    def config(self, stage: str) -> Any:
-        """A stage's config with this command's flags."""
-        return self.recipe.config(stage, self.sets.get(stage), self.flags.get(stage))
+    made: dict[str, Stage] = field(default_factory=dict)
+    """Stages with this command's values, made once."""
+
+    def _made(self, stage: str) -> Stage:
+        """A stage with this command's values."""
+        if stage not in self.made:
+            config = self.recipe.config(stage, self.sets.get(stage), self.flags.get(stage))
+            self.made[stage] = make_stage(stage, config)
+        return self.made[stage]
 
     def all(self, until: str | None = None) -> Path:
         """Run the recipe's stages in order, up to and with `until`; what is up to date is skipped.
@@ -58,7 +64,7 @@ class Flow:
         These are senseless values, values for a stage that will not run, and for stages that run for the first time,
         models, tokenizers and evaluation files that are missing or unusable.
         """
-        configs = {stage: self.config(stage) for stage in steps}
+        stages = [self._made(stage) for stage in steps]
         idle = [s for s in (*self.flags, *self.sets) if s not in steps]
         if idle == ["ingest"] and "ingest" not in self.sets:
             flags = ", ".join("--" + name.replace("_", "-") for name in self.flags["ingest"])
@@ -71,32 +77,32 @@ class Flow:
                 f"values are given for {idle[0]}, which does not run in this command (it runs {', '.join(steps)}): "
                 "put them into the recipe and use `datakit run`, or give them to that stage's own command"
             )
-        for stage, config in configs.items():
-            if not self.run.layout.manifest(stage).is_file():
-                make_stage(stage, config).check()
+        for stage in stages:
+            if not self.run.layout.manifest(stage.name).is_file():
+                stage.check()
 
     def stage(self, stage: str, inputs: Sequence[Any]) -> Path:
         """Run one stage: on inputs (raw files or a manifest) with what they need first, or on the stage before it."""
+        needs = stage_class(stage).directly_after
+        if not inputs and (stage == "ingest" or not (self.recipe.path and self.recipe.inputs)):
+            return self._without_recipe(stage, needs)
         if not inputs:
-            return self._continue(stage)
+            return self._in_order(stage)
         if self.only:
             raise UsageError("--only is for a stage of a dataset without inputs; with inputs, only these are read")
-        given, needs = given_manifest(inputs), stage_class(stage).directly_after
+        given = given_manifest(inputs)
         steps = [s for s in (needs,) if s and (given is None or given.stage != s)] + [stage]
-        done: dict[str, Path] = {}
-        if given is not None:
-            done[given.stage] = manifest_path(inputs[0])
-        elif stage != "ingest":
+        if given is None and stage != "ingest":
             steps.insert(0, "ingest")
-        return self._steps(steps, done, list(inputs))
+        return self._steps(steps, {given.stage: _result(manifest_path(inputs[0]))} if given else {}, list(inputs))
 
-    def _steps(self, steps: Sequence[str], done: dict[str, Path], inputs: list[Any]) -> Path:
+    def _steps(self, steps: Sequence[str], done: dict[str, Parent], inputs: list[Any]) -> Path:
         """Run stages one after the other, after those that are done; returns the last one's manifest."""
         flow = self._limited(steps[0])
         flow._check(steps)
         for step in steps:
             done[step] = run_stage(flow.run, *flow.ready(step, done, inputs))
-        return done[steps[-1]]
+        return done[steps[-1]].path
 
     def _limited(self, first: str) -> "Flow":
         """The flow of a command whose first stage this is: it takes in `--limit` rows, if it reads no raw files.
@@ -111,31 +117,33 @@ class Flow:
         if limit < 0:
             raise UsageError(f"--limit is {limit}; it should be at least 1, or 0 for all rows")
         flags = {stage: values for stage, values in self.flags.items() if stage != "ingest"}
-        return replace(self, flags=flags | ({"ingest": given} if given else {}), limited=(first, limit))
+        return replace(self, flags=flags | ({"ingest": given} if given else {}), limited=(first, limit), made={})
 
-    def _continue(self, stage: str) -> Path:
-        """Run a stage on what is there. By a recipe, what is stale runs first; without one, only what is missing."""
-        if stage == "ingest":
-            return self._steps(["ingest"], {}, list(self.recipe.inputs))
-        if self.recipe.path is not None and self.recipe.inputs:
-            return self._in_order(stage)
-        project = replace(self.run.layout, output=None)
-        before, needs = self.recipe.before(stage), stage_class(stage).directly_after
-        done = {s: project.manifest(s) for s in before if project.manifest(s).is_file()}
-        if needs and (self.flags.get(needs) or self.sets.get(needs)):  # it is to run again, with other values
-            done.pop(needs, None)
-        if stage in ("tokenize", "pack") and project.manifest("tokenizer").is_file():
-            done.setdefault("tokenizer", project.manifest("tokenizer"))
-        if not done and not self.recipe.inputs:
+    @property
+    def _in_project(self) -> "Flow":
+        """The flow with its results in the project, whatever `--output` says: earlier stages of a dataset are there."""
+        return replace(self, run=replace(self.run, layout=replace(self.run.layout, output=None)))
+
+    def _without_recipe(self, stage: str, needs: str) -> Path:
+        """Run a stage on the newest results of a dataset without a recipe, after what is missing and must not be."""
+        layout, recipe = self._in_project.run.layout, self.recipe
+        before, inputs = recipe.before(stage), list(recipe.inputs)
+        there = [s for s in before if layout.manifest(s).is_file()]
+        if stage in ("tokenize", "pack") and "tokenizer" not in there and layout.manifest("tokenizer").is_file():
+            there.append("tokenizer")
+        if needs in there and (self.flags.get(needs) or self.sets.get(needs)):  # it is to run again, with other values
+            there.remove(needs)
+        if not there and not inputs and stage != "ingest":
             raise UsageError(
-                f"dataset {self.recipe.dataset!r} has no earlier stage and no recipe with inputs: give {stage} input "
-                f"files or a manifest, or begin with `datakit init {self.recipe.dataset} FILES...`"
+                f"dataset {recipe.dataset!r} has no earlier stage and no recipe with inputs: give {stage} input "
+                f"files or a manifest, or begin with `datakit init {recipe.dataset} FILES...`"
             )
-        last = max((before.index(s) for s in done if s in before), default=-1)
+        done = {s: _result(layout.manifest(s)) for s in there}
+        last = max((before.index(s) for s in there if s in before), default=-1)
         # without a recipe, only what cannot be left out
-        steps = [s for s in before[last + 1 :] if self.recipe.path or s in ("ingest", needs)]
-        self._refuse_stale(stage, done)
-        return self._steps([*steps, stage], done, list(self.recipe.inputs))
+        steps = [s for s in before[last + 1 :] if recipe.path or s in ("ingest", needs)]
+        self._refuse_stale(stage, [parent for s, parent in done.items() if stage_class(s).makes_rows])
+        return self._steps([*steps, stage], done, inputs)
 
     def _in_order(self, stage: str) -> Path:
         """Run a stage of a recipe, after what it needs: stages whose results are stale run first, in the project.
@@ -143,9 +151,9 @@ class Flow:
         Raises:
             UsageError: with `only`, an earlier stage is stale.
         """
-        steps = self.recipe.before(stage)
+        steps, inputs = self.recipe.before(stage), list(self.recipe.inputs)
         flow = self._limited(stage) if self.only else self
-        project = replace(flow, run=replace(self.run, layout=replace(self.run.layout, output=None)))
+        project = flow._in_project
         flow._check([stage] if self.only else [*steps, stage])
         stale = project.stale(steps)
         said = "; ".join(f"{step} ({why})" for step, why in stale.items())
@@ -153,17 +161,18 @@ class Flow:
             raise UsageError(f"{stage} --only: what it needs is stale: {said}. Without --only that is run first")
         if stale:
             self.run.progress.line(f"{stage}: first brings up to date what it needs: {said}")
-        done: dict[str, Path] = {}
+        done: dict[str, Parent] = {}
         for step in steps:
             if step in stale:
-                run_stage(project.run, *project.ready(step, done, list(self.recipe.inputs)))
-            done[step] = project.run.layout.manifest(step)
-        return run_stage(flow.run, *flow.ready(stage, done, []))
+                done[step] = run_stage(project.run, *project.ready(step, done, inputs))
+            else:
+                done[step] = _result(project.run.layout.manifest(step))
+        return run_stage(flow.run, *flow.ready(stage, done, [])).path
 
     def stale(self, stages: Sequence[str]) -> dict[str, str]:
         """Which results of the recipe's first stages are not what a run would make now, and why. Nothing is run."""
         found: dict[str, str] = {}
-        done: dict[str, Path] = {}
+        done: dict[str, Parent] = {}
         for stage in stages:
             path = self.run.layout.manifest(stage)
             if not path.is_file():
@@ -173,45 +182,42 @@ class Flow:
             else:
                 try:
                     why = why_stale(self.run, *self.ready(stage, done, list(self.recipe.inputs)))
+                    done[stage] = _result(path)
                 except DatakitError as e:
                     why = str(e)
                 found |= {stage: why} if why else {}
-            done[stage] = path
         return found
 
-    def _refuse_stale(self, stage: str, done: dict[str, Path]) -> None:
+    def _refuse_stale(self, stage: str, earlier: Sequence[Parent]) -> None:
         """Without a recipe nobody knows how to make the earlier results again, so they must be up to date.
 
         Raises:
             UsageError: a raw file changed, or an earlier result was made from an older one than the newest.
         """
-        rows = [s for s in done if stage_class(s).makes_rows]
-        if not rows:
-            return
-        dataset, hashes = self.recipe.dataset, FileHashes()
-        used = {m.version for _, m in ancestors(done[rows[-1]])}
-        for earlier in rows[:-1]:
-            if load(done[earlier]).version not in used:
+        dataset = self.recipe.dataset
+        last = earlier[-1].manifest.stage if earlier else ""
+        made_from = ancestors(earlier[-1].path) if earlier else []
+        for before in (parent.manifest for parent in earlier[:-1]):
+            if before.version not in {manifest.version for _, manifest in made_from}:
                 raise UsageError(
-                    f"{stage}: {rows[-1]} was made from an older {earlier} than there is now, and {dataset} has no "
-                    f"recipe: run `datakit {rows[-1]} --dataset {dataset}` first"
+                    f"{stage}: {last} was made from an older {before.stage} than there is now, and {dataset} has no "
+                    f"recipe: run `datakit {last} --dataset {dataset}` first"
                 )
-        for path, manifest in ancestors(done[rows[-1]]):
-            lay = load_run(path).get("raw", {})
-            for raw in (p for p in manifest.parents if "raw" in p and "://" not in lay.get(p["raw"], "://")):
-                file = path.parent / lay[raw["raw"]]
-                if file.is_file() and hashes.of(file) != raw["sha256"]:
+        for path, manifest in made_from:
+            places = load_run(path).get("raw", {})
+            for raw in (p for p in manifest.parents if "://" not in places.get(p.get("raw"), "://")):
+                file = path.parent / places[raw["raw"]]
+                if file.is_file() and file_hashes({file: ""})[file] != raw["sha256"]:
                     raise UsageError(
                         f"{stage}: {raw['raw']} changed after {dataset} was made from it, and {dataset} has no recipe: "
-                        f"give the files again, as in `datakit {rows[-1]} FILES... --dataset {dataset}`"
+                        f"give the files again, as in `datakit {last} FILES... --dataset {dataset}`"
                     )
-        hashes.save()
 
     def ready(
-        self, name: str, done: dict[str, Path], inputs: list[Any]
+        self, name: str, done: dict[str, Parent], inputs: list[Any]
     ) -> tuple[Stage, Sequence[Parent], Sequence[Parent]]:
         """(a stage that can run, its parents, what it is compared with), as `run_stage` takes them."""
-        stage = make_stage(name, self.config(name))
+        stage = self._made(name)
         if stage.work_unit == "raw":
             if not inputs:
                 raise UsageError(
@@ -222,10 +228,7 @@ class Flow:
             except LayoutError as e:
                 named = "" if self.recipe.inputs else f"datakit ingest {shlex.join(map(str, inputs))} --dataset NAME"
                 raise e.of_dataset(self.recipe.dataset, named) from None
-        made = {s: Parent(path, load(path)) for s, path in done.items()}
-        for folder, (file, size, sha256) in (f for parent in made.values() for f in travelling_files(parent)):
-            storage.bring(folder / file, size, sha256)
-        rows = [parent for s, parent in made.items() if stage_class(s).makes_rows][-1]
+        rows = [parent for s, parent in done.items() if stage_class(s).makes_rows][-1]
         rows = replace(rows, limit=self.limited[1]) if name == self.limited[0] else rows
         if rows.manifest.kind.startswith("tokens") and not stage.takes_tokens:
             raise UsageError(
@@ -237,7 +240,7 @@ class Flow:
                 f"{rows.path}: {name} works on the result of {stage.directly_after}, found that of "
                 f"{rows.manifest.stage}"
             )
-        stage, taken = stage.use_earlier(made)
+        stage, taken = stage.use_earlier(done)
         stage, against = stage.compare_with(self.run.layout.manifest(name), rows.manifest.kind)
         return stage, [rows, *taken], against
 
@@ -266,6 +269,11 @@ def why_stale_result(path: Path) -> str:
         return stale_results(root, dataset).get(path.stem, "")
     except DatakitError as e:
         return str(e)
+
+
+def _result(path: Path) -> Parent:
+    """The result with this manifest, as an input of later stages."""
+    return fetched(Parent(path, load(path)))
 
 
 def manifest_path(given: str) -> Path:

@@ -17,7 +17,7 @@ import platform
 import shutil
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
@@ -27,39 +27,19 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+import datakit.engine.lineage as lineage
+import datakit.engine.store as store
 import datakit.storage as storage
 from datakit import __version__
-from datakit.config import resolved, sha256_file
+from datakit.config import digest, resolved, sha256_file
 from datakit.data import read_rows
-from datakit.engine.executors import Progress, UnitExecutor
-from datakit.engine.lineage import (
-    FileHashes,
-    changed_shards,
-    code_hash,
-    current,
-    differences,
-    key_of,
-    module_hashes,
-    parent_entry,
-    relative_path,
-)
-from datakit.engine.store import (
-    SKETCHES,
-    EarlierUnits,
-    OutputLayout,
-    Result,
-    UnitWriter,
-    Work,
-    check_intact,
-    entry,
-    keep_units,
-    unit_result,
-)
-from datakit.engine.units import RawPart, SavedTables, ShardRows, UnitWork
+from datakit.engine.executors import Progress, Result, UnitExecutor, Work, check_intact
+from datakit.engine.lineage import changed_shards, file_hashes, module_hashes, parent_entry
+from datakit.engine.store import SKETCHES, EarlierUnits, OutputLayout, RawPart, SavedTables, ShardRows, UnitWork
 from datakit.errors import AlarmError, DatakitError, IntegrityError, ManifestError, UsageError
 from datakit.manifest import (
     AGAINST,
-    Count,
+    COMPARED_WITH,
     Ledger,
     Manifest,
     Shard,
@@ -71,7 +51,6 @@ from datakit.manifest import (
     tables,
 )
 from datakit.stage import CompareUnits, Losses, Parent, RawFile, SketchFile, Stage
-from datakit.storage import make_folder, write_whole
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,8 +68,8 @@ class Run:
     """Print all details of what stages are about to do."""
 
 
-def run_stage(run: Run, stage: Stage, parents: Sequence[Parent] = (), against: Sequence[Parent] = ()) -> Path:
-    """Run a stage on the kept rows of its first parent, or on its raw files; returns the stage's manifest.
+def run_stage(run: Run, stage: Stage, parents: Sequence[Parent] = (), against: Sequence[Parent] = ()) -> Parent:
+    """Run a stage on the kept rows of its first parent, or on its raw files; returns the stage's result.
 
     The result depends on all `parents` (a tokenizer's, too). Rows are compared with those of `against`.
 
@@ -101,41 +80,49 @@ def run_stage(run: Run, stage: Stage, parents: Sequence[Parent] = (), against: S
     job = Job(run, stage, parents, against)
     for line in (*job.stage.describe(), *(job.stage.details() if run.verbose else ())):
         run.progress.line(line)
-    if _up_to_date(job):
-        return job.manifest
-    job.stage.open()
-    try:
-        with Work(job.data, job.key, run.executor, run.progress, partial(_finished, job)) as work:
-            work.needs += [file for parent in parents for file in travelling_files(parent)]
-            made = _make(job, work) if job.stage.work_unit == "all" else _map(job, work)
-            _close(job, made)
-            work.finish()
-    except IntegrityError:
-        hashes = FileHashes()
-        for parent in (*parents, *against):  # the next run looks at all of them, and makes what is damaged again
-            hashes.forget(data_dir(parent.path, parent.manifest))
-        hashes.save()
-        raise
-    _stop_if_strict(run.strict, job.manifest, load(job.manifest))
-    return job.manifest
+    manifest = _up_to_date(job)
+    if manifest is None:
+        job.stage.open()
+        try:
+            with Work(job.data, job.key, run.executor, run.progress, partial(_finished, job)) as work:
+                work.needs += [file for parent in parents for file in travelling_files(parent)]
+                manifest = _close(job, _make(job, work) if job.stage.work_unit == "all" else _map(job, work))
+                work.finish()
+        except IntegrityError:
+            for parent in (*parents, *against):  # the next run looks at all of them, and makes what is damaged again
+                lineage.forget(data_dir(parent.path, parent.manifest))
+            raise
+    if run.strict:
+        _stop_if_alarmed(job.manifest, manifest)
+    return fetched(Parent(job.manifest, manifest))
+
+
+def fetched(result: Parent) -> Parent:
+    """A result whose files that later stages read besides rows are on this machine."""
+    for folder, (path, size, sha256) in travelling_files(result):
+        storage.bring(folder / path, size, sha256)
+    return result
 
 
 def travelling_files(parent: Parent) -> list[tuple[Path, list[Any]]]:
-    """The files of a result on a store that are no tables and that later stages read (a tokenizer), as `Work.needs` has
-    them."""
-    if storage.url_of(parent.path) is None:
+    """The files of a result that are no tables and that later stages read (a tokenizer), as `Work.needs` has them."""
+    plain = [s for s in parent.manifest.shards if s.content_sha256 is None and s.path.startswith("kept/")]
+    if not plain or parent.manifest.stage == "pack":
         return []
     folder = data_dir(parent.path, parent.manifest)
-    plain = [s for s in parent.manifest.of_role("kept") if s.content_sha256 is None and parent.manifest.stage != "pack"]
     return [(folder, [s.path, s.bytes, s.sha256]) for s in plain]
 
 
 def why_stale(run: Run, stage: Stage, parents: Sequence[Parent] = (), against: Sequence[Parent] = ()) -> str:
     """Why a run of a stage would not end with the result that is there; empty if it would. Nothing is run."""
     job = Job(run, stage, parents, against)
-    if current(job.manifest, job.key) is not None:
+    if not job.manifest.is_file():
+        return "has not run"
+    old = load(job.manifest)
+    if old.key == job.key and not changed_shards(job.manifest, old):
         return ""
-    return differences(job.manifest, job.entries, job.config, job.resources, job.code)
+    said = lineage.what_changed(old, job.entries, job.config, job.resources, job.code)
+    return "; ".join(said) or "its shards are not as they were written"
 
 
 # From a stage to its key.
@@ -157,15 +144,13 @@ class Job:
         raw, raw_locations = _raw_entries(self.stage.sources(), folder)
         self.entries = (*map(parent_entry, parents), *(parent_entry(p, AGAINST) for p in against), *raw)
         """The parents and raw files as the manifest names them."""
-        near = {p.manifest.version: relative_path(folder, p.path) for p in (*parents, *against)}
+        near = {p.manifest.version: storage.relative_path(folder, p.path) for p in (*parents, *against)}
         self.locations = {"parents": near} | ({"raw": raw_locations} if raw else {})
         """Where they are, for the run file: by version, and by name."""
-        self.config, self.resources, self.code = (
-            resolved(self.stage.config),
-            self.stage.resources(),
-            code_hash(self.stage),
-        )
-        self.key = key_of(stage.name, self.kind, self.entries, self.config, self.resources, self.code)
+        self.config, self.resources = resolved(self.stage.config), self.stage.resources()
+        self.code = lineage.code_hash(self.stage)
+        self.key = digest([stage.name, self.kind, self.entries, self.config, self.resources, self.code])
+        """What decides "up to date": two runs with one key give the same bytes."""
         self.data = run.layout.data(stage.name, self.key)
         self.grows = run.layout.output is None and storage.url_of(self.data) is None
         """Whether later runs may take units of this one, and this one those of earlier runs: in a local project."""
@@ -173,18 +158,17 @@ class Job:
 
 def _raw_entries(files: Sequence[RawFile], folder: Path) -> tuple[list[dict[str, Any]], dict[str, str]]:
     """How a manifest names raw files, and where they are."""
-    if not files:
-        return [], {}
-    hashes, entries, locations = FileHashes(), [], dict[str, str]()
-    remote = hashes.of_urls([f.path for f in files if not f.sha256 and not f.is_local], _remote_hash)
+    entries, locations = list[dict[str, Any]](), dict[str, str]()
+    remote = [f.path for f in files if not f.sha256 and not f.is_local]
+    hashes = lineage.url_hashes(remote, _remote_hash) if remote else {}
+    on_disk = file_hashes({Path(f.path): "" for f in files if not f.sha256 and f.is_local})
     for file in files:
         if file.name in locations:
             raise UsageError(f"two input files have the name {file.name!r}; rename one")
         if not file.sha256:
-            locations[file.name] = relative_path(folder, file.path) if file.is_local else file.path
-        found = file.sha256 or (hashes.of(Path(file.path)) if file.is_local else remote[file.path])
+            locations[file.name] = storage.relative_path(folder, file.path) if file.is_local else file.path
+        found = file.sha256 or (on_disk[Path(file.path)] if file.is_local else hashes[file.path])
         entries.append({"raw": file.name, "bytes": file.bytes, "sha256": found})
-    hashes.save()
     return entries, locations
 
 
@@ -200,33 +184,35 @@ def _remote_hash(url: str) -> str:
 
 def _finished(job: Job) -> bool:
     """Whether another run has completed the result meanwhile."""
-    storage.refresh(job.manifest)
-    return current(job.manifest, job.key) is not None
+    if not storage.refresh(job.manifest).is_file():
+        return False
+    try:
+        manifest = load(job.manifest)
+    except ManifestError:
+        return False
+    return manifest.key == job.key and not changed_shards(job.manifest, manifest)
 
 
-def _up_to_date(job: Job) -> bool:
-    """Whether the result of an earlier run with the same key is there and intact; says what is damaged."""
+def _up_to_date(job: Job) -> Manifest | None:
+    """The result of an earlier run with the same key, if it is there and intact; says what is damaged."""
     name, say = job.stage.name, job.run.progress.line
     try:
         manifest = load(job.manifest)
-    except IntegrityError as e:
-        say(f"{name}: {e} It is made again")
-        return False
-    except ManifestError:
-        return False
-    changed = changed_shards(job.manifest, manifest) if manifest.key == job.key else []
-    for file in changed[:5]:
-        say(f"{name}: {file} is missing or was changed after it was written: it is made again")
-    if len(changed) > 5:
-        say(f"{name}: and {len(changed) - 5} more files")
-    if changed or manifest.key != job.key:
-        return False
+    except ManifestError as e:
+        if isinstance(e, IntegrityError):
+            say(f"{name}: {e} It is made again")
+        return None
+    if manifest.key != job.key:
+        return None
+    if changed := changed_shards(job.manifest, manifest):
+        more = f", and {len(changed) - 5} more files" if len(changed) > 5 else ""
+        for file in changed[:5]:
+            say(f"{name}: {file} is missing or was changed after it was written: it is made again{more}")
+        return None
     Work.sweep(job.data)
     renewed = renew_run_file(job.manifest, manifest, job.locations)
-    where = "; where its inputs are is written down again" if renewed else ""
-    say(f"{name}: up to date ({manifest.version}){where}")
-    _stop_if_strict(job.run.strict, job.manifest, manifest)
-    return True
+    say(f"{name}: up to date ({manifest.version}){'; where its inputs are is written down again' if renewed else ''}")
+    return manifest
 
 
 # Stages that decide row by row, with or without a comparison of all rows.
@@ -254,18 +240,20 @@ def _map(job: Job, work: Work) -> Result:
     pieces = list(enumerate(() if raw else _pieces(job.parents[0])))
     if not raw:
         stage = stage.prepare(partial(_spread_rows, source, [piece for _, piece in pieces]), work.folder)
-    earlier = EarlierUnits.of(stage, job.kind, job.resources, job.code, job.data if job.grows else None)
+    own = {model: found for model, found in job.resources.items() if model not in COMPARED_WITH}
+    shaped_by = [name, job.kind, job.config, own, job.code, stage.prepared()]
+    earlier = EarlierUnits.of(shaped_by, job.data) if job.grows else EarlierUnits()
     units, first = UnitWork(stage, source, job.data, earlier, saved), list[Result]()
+    processes = stage.use_processes()
     if raw:
-        tasks = enumerate(_raw_parts(job, earlier))
-        first = work.units("read", units.read, tasks, title=name, processes=stage.use_processes())
+        first = work.units("read", units.read, enumerate(_raw_parts(job, earlier)), title=name, processes=processes)
         staged = ((unit["index"], [Shard(**s) for s in unit["shards"]]) for unit in first if unit["shards"])
         pieces = [(index, ShardRows(kept, 0, *bad)) for index, (kept, *bad) in staged]
     elif stage.compares_rows:
         paths = [source / piece.shard.path for _, piece in pieces]  # of an object store, some may be elsewhere
         if all(path.is_file() for path in paths) and (line := stage.forecast(paths)):
             run.progress.line(f"{name}: {line}")
-        about: dict[str, Any] = {"title": f"{name}: sketch", "count": len(pieces), "processes": stage.use_processes()}
+        about: dict[str, Any] = {"title": f"{name}: sketch", "count": len(pieces), "processes": processes}
         first = work.units("sketch", units.sketch, pieces, **about)
     if stage.compares_rows:
         stage, reduced = _reduce(job, work, stage, first)
@@ -275,33 +263,24 @@ def _map(job: Job, work: Work) -> Result:
         files = [(unit["index"], unit["files"][0]) for unit in first]
         index = work.units("index", units.index, files, title=f"{name}: index", count=len(files))
     about = {"title": f"{name}: place" if raw else name, "count": len(pieces)}
-    results = work.units("split", units.split, pieces, processes=not raw and stage.use_processes(), **about)
-    made, looked_at = _summed(results), first if raw else results
+    results = work.units("split", units.split, pieces, processes=not raw and processes, **about)
+    counts: dict[str, Any] = {}
+    for unit in results:
+        store.added(counts, unit["counts"])
+    looked_at = counts
     if raw:  # what was read is what came in
-        before = _summed(first)
-        made |= {"notes": dict(Counter(before["notes"]) + Counter(made["notes"])), "bytes": before["bytes"]}
-        bad = before["count"]["quarantined"]
-        made["count"] |= {"in": made["count"]["in"] + bad, "quarantined": bad}
-    if (raw or not stage.compares_rows) and (alarms := _loss_alarms(stage, [unit["losses"] for unit in looked_at])):
-        facts["alarms"] = alarms
-    made["shards"] += [shard for unit in index for shard in unit["shards"]]
-    return made | {"facts": facts, "units": {"read" if raw else "sketch": first, "split": results}}
-
-
-def _summed(units: Sequence[Result]) -> Result:
-    """The results of units as that of one."""
-    total: dict[str, Any] = {"count": Count(), "tokens": None, "notes": Counter(), "measured": Counter()}
-    for unit in units:
-        for name in ("count", "tokens"):
-            if unit[name] is not None:
-                total[name] = (total[name] or Count()).plus(Count.from_json(unit[name]))
-        total["notes"].update(unit["notes"])
-        total["measured"].update(unit["measured"])
-    shards = [Shard(**shard) for unit in units for shard in unit["shards"]]
-    tokens = total["tokens"] and total["tokens"].to_json()
-    notes, measured = dict(total["notes"]), dict(total["measured"])
-    size = sum(unit["bytes"] for unit in units)
-    return unit_result(shards, (), total["count"], size, tokens=tokens, notes=notes, measured=measured)
+        looked_at = {}
+        for unit in first:
+            store.added(looked_at, unit["counts"])
+        bad = looked_at.get("rows", {}).get("quarantined", 0)
+        store.added(counts, {"notes": looked_at.get("notes", {}), "rows": {"in": bad, "quarantined": bad}})
+        counts["bytes"] = looked_at.get("bytes", 0)
+    if raw or not stage.compares_rows:
+        losses = Counter(looked_at.get("whole", {})), Counter(looked_at.get("lost", {}))
+        facts |= {"alarms": alarms} if (alarms := _loss_alarms(stage, *losses)) else {}
+    shards = [shard for unit in (*results, *index) for shard in unit["shards"]]
+    done = {"read" if raw else "sketch": first, "split": results}
+    return {"shards": shards, "counts": counts, "facts": facts, "units": done}
 
 
 def _spread_rows(folder: Path, pieces: Sequence[ShardRows], max_bytes: int) -> Iterator[pa.RecordBatch]:
@@ -331,15 +310,13 @@ def _earlier_tables(job: Job, wants: dict[str, Any]) -> SavedTables | None:
     for candidate in (path, *history):
         try:
             found = load(candidate)
-            folder = data_dir(candidate, found)
-        except (ManifestError, OSError):
+        except ManifestError:
             continue
-        saved, exists = found.facts.get("saved"), folder.is_dir() and folder != job.data
-        if exists and saved and all(found.parents[0].get(key) == parent.get(key) for key in ("version", "limit")):
-            shards = {s.path: s for s in tables(found, wants["role"])}
-            whole = all((folder / s.path).is_file() for s in shards.values())
-            if whole and _covers(saved, wants):
-                return SavedTables(found.version, folder, shards, wants["role"])
+        folder, shards = data_dir(candidate, found), {s.path: s for s in tables(found, wants["role"])}
+        whole = folder != job.data and all((folder / name).is_file() for name in shards)
+        same_rows = whole and all(found.parents[0].get(key) == parent.get(key) for key in ("version", "limit"))
+        if same_rows and _covers(found.facts.get("saved"), wants):
+            return SavedTables(found.version, folder, shards, wants["role"])
     return None
 
 
@@ -406,16 +383,17 @@ def _make(job: Job, work: Work) -> Result:
         rows = job.parents[0].rows() if job.parents else iter(())
         made = job.stage.make(rows, folder, job.parents)
         for path in made.files:
-            make_folder((job.data / path).parent)
+            storage.make_folder((job.data / path).parent)
             with storage.whole_file(job.data / path) as temporary:
                 (folder / path).rename(temporary)
-        with UnitWriter(job.data, 0) as out:
+        with store.UnitWriter(job.data, 0) as out:
             for batch in made.dropped:
                 out.write("dropped", batch)
-            shards = [*(entry(job.data, path) for path in made.files), *out.close()]
-        files, size = [[s.path, s.bytes, s.sha256] for s in shards], sum(s.bytes for s in shards)
-        tokens = made.tokens and made.tokens.to_json()
-        return unit_result(shards, files, made.rows, size, tokens=tokens, facts=made.facts, units={})
+            shards = [*(store.entry(job.data, path) for path in made.files), *out.close()]
+        files, size = [[s["path"], s["bytes"], s["sha256"]] for s in shards], sum(s["bytes"] for s in shards)
+        counts: dict[str, Any] = {"rows": made.rows.to_json(), "bytes": size}
+        counts |= {"tokens": made.tokens.to_json()} if made.tokens else {}
+        return store.unit_result(shards, files, counts, facts=made.facts, units={})
 
     (result,) = work.units("make", make, [(0, None)], title=job.stage.name, count=1, here=True)
     return result
@@ -424,22 +402,25 @@ def _make(job: Job, work: Work) -> Result:
 # From a result to the manifest.
 
 
-def _close(job: Job, made: Result) -> None:
+def _close(job: Job, made: Result) -> Manifest:
     """Write the manifest; the stage is complete when this returns."""
-    stage, run = job.stage, job.run
-    shards = [Shard(**shard) for shard in made["shards"]]
-    notes = Counter(made["notes"]) + Counter(_duplicate_of_dropped(job, shards)) + Counter(stage.ledger())
-    ledger = Ledger.from_json({"rows": made["count"], "tokens": made["tokens"], "notes": dict(sorted(notes.items()))})
+    stage, run, counts = job.stage, job.run, made["counts"]
+    shards, measured = list[dict[str, Any]](made["shards"]), counts.get("measured", {})
+    notes = store.added(counts.get("notes", {}), _duplicate_of_dropped(job, shards))
+    notes = {name: n for name, n in sorted(store.added(notes, stage.ledger()).items()) if n}
+    rows, tokens = {"in": 0} | counts.get("rows", {}), counts.get("tokens")
+    ledger = Ledger.from_json({"rows": rows, "tokens": tokens, "notes": notes})
     assert not list(ledger.problems()), list(ledger.problems())
     facts = made["facts"] | stage.facts()
     known = facts.get("alarms", [])
     if alarms := [*known, *_result_alarms(stage, ledger, known)]:
         facts["alarms"] = alarms
     _refuse_empty(job.manifest, run.allow_empty, stage, ledger)
-    for line in _lines(stage, ledger, alarms, made["measured"], job.data):
+    for line in _lines(stage, ledger, alarms, measured, job.data):
         run.progress.line(line)
-    for path, content in stage.files().items():
-        write_whole(job.data / path, content)
+    files = stage.files()
+    for path, content in files.items():
+        storage.write_whole(job.data / path, content)
     manifest = Manifest(
         dataset=run.layout.dataset,
         kind=stage.output_kind(job.kind),
@@ -449,29 +430,29 @@ def _close(job: Job, made: Result) -> None:
         config=job.config,
         code=job.code,
         ledger=ledger,
-        shards=(*shards, *(entry(job.data, path) for path in sorted(stage.files()))),
+        shards=tuple(Shard(**about) for about in (*shards, *(store.entry(job.data, path) for path in sorted(files)))),
         facts=facts | ({"resources": job.resources} if job.resources else {}),
     )
-    hashes = FileHashes()
-    hashes.remember(job.data, manifest.shards)
-    hashes.save()
-    linked = {name: sum(bool(unit.get("linked")) for unit in units) for name, units in made["units"].items() if units}
-    counts = {n: {"done": len(made["units"][n]) - count, "linked": count} for n, count in linked.items()}
+    if storage.url_of(job.data) is None:
+        file_hashes({job.data / shard.path: shard.sha256 for shard in manifest.shards})
     about = {
         "started": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(job.started)),
         "seconds": round(time.time() - job.started, 2),
-        "bytes": made["bytes"],
+        "bytes": counts.get("bytes", 0),
         "workers": run.executor.workers,
         "host": platform.node(),
         "python": platform.python_version(),
         "pyarrow": pa.__version__,
         "datakit": __version__,
-        "data": relative_path(job.manifest.parent, job.data),
+        "data": storage.relative_path(job.manifest.parent, job.data),
     }
-    about |= {name: value for name, value in {"measured": made["measured"], "units": counts}.items() if value}
+    linked = {name: sum(unit["linked"] for unit in units) for name, units in made["units"].items() if units}
+    units = {name: {"done": len(made["units"][name]) - n, "linked": n} for name, n in linked.items()}
+    about |= {name: value for name, value in {"measured": measured, "units": units}.items() if value}
     save(job.manifest, manifest, about | job.locations)
     if job.grows and made["units"]:
-        keep_units(job.data, made["units"])
+        store.keep_units(job.data, made["units"])
+    return manifest
 
 
 def _lines(stage: Stage, ledger: Ledger, alarms: Sequence[str], measured: dict[str, int], data: Path) -> Iterator[str]:
@@ -490,12 +471,12 @@ def _lines(stage: Stage, ledger: Ledger, alarms: Sequence[str], measured: dict[s
         yield f"{stage.name}: {line}"
 
 
-def _duplicate_of_dropped(job: Job, made: Sequence[Shard]) -> dict[str, int]:
+def _duplicate_of_dropped(job: Job, made: Sequence[dict[str, Any]]) -> dict[str, int]:
     """Count what dedup removed earlier because of rows that are dropped now.
 
     `duplicate_of_dropped` counts rows, `cut_for_dropped` pieces that were cut out of texts.
     """
-    dropped = [s for s in made if s.role == "dropped" and s.path.endswith(".parquet")]
+    dropped = [Shard(**about) for about in made if about["path"].startswith("dropped/")]
     ids = [batch.column("id") for shard in dropped for batch in read_rows(job.data, shard, ["id"])]
     if not ids:
         return {}
@@ -522,14 +503,13 @@ _CHECK = "Check with `datakit show` which reasons drop them, and some of the row
 _UNREAD = "`datakit show` on the manifest of ingest lists some of the records and what is wrong with them"
 
 
-def _loss_alarms(stage: Stage, losses: Sequence[Mapping[str, Sequence[int]]]) -> list[str]:
-    """Alarms about what a stage that decides row by row drops, or what ingest cannot read; `losses` are those of its
-    units: (all, lost) rows by source. Stages that compare rows raise theirs in `reduce`."""
-    total = Losses("records" if stage.work_unit == "raw" else "rows")
-    for source, (whole, lost) in (item for unit in losses for item in unit.items()):
-        total.whole[source] += whole
-        total.lost[source] += lost
-    return total.alarms(stage.max_loss, MIN_ROWS, _UNREAD if stage.work_unit == "raw" else _CHECK)
+def _loss_alarms(stage: Stage, whole: Counter[str], lost: Counter[str]) -> list[str]:
+    """Alarms about what a stage that decides row by row drops, or what ingest cannot read, by source. Stages that
+    compare rows raise theirs in `reduce`."""
+    raw = stage.work_unit == "raw"
+    return Losses("records" if raw else "rows", whole, lost).alarms(
+        stage.max_loss, MIN_ROWS, _UNREAD if raw else _CHECK
+    )
 
 
 def _result_alarms(stage: Stage, ledger: Ledger, known: Sequence[str]) -> Iterator[str]:
@@ -540,18 +520,16 @@ def _result_alarms(stage: Stage, ledger: Ledger, known: Sequence[str]) -> Iterat
     elif stage.work_unit == "raw" and not rows.into:
         yield "found no rows in the input files"
     elif stage.work_unit == "all" and not known:  # others look at each source
-        yield from _loss_alarms(stage, [{"": (rows.into, rows.into - rows.kept)}])
+        yield from _loss_alarms(stage, Counter({"": rows.into}), Counter({"": rows.into - rows.kept}))
     yield from stage.alarms(ledger)
 
 
-def _stop_if_strict(strict: bool, path: Path, manifest: Manifest) -> None:
-    """With `strict`, end the command after the result at `path` if it has quarantined records or alarms.
+def _stop_if_alarmed(path: Path, manifest: Manifest) -> None:
+    """End the command after the result at `path` if it has quarantined records or alarms (`--strict`).
 
     Raises:
         AlarmError: there are some.
     """
-    if not strict:
-        return
     alarms = [*manifest.facts.get("alarms", [])]
     if bad := manifest.ledger.rows.quarantined:
         shard = tables(manifest, "quarantine")[0]

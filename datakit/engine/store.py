@@ -1,11 +1,10 @@
-"""Shards on the disk, and the work units that write them: done once, recorded, and taken again by later runs.
+"""Shards on the disk, what one work unit of a stage does with them, and units of earlier runs.
 
 A shard is written to a temporary file, flushed and renamed; its entry has the SHA-256 of its bytes and of its values.
-Inside a data folder, `.work/` holds the key of the run and one JSON record for each finished unit of each phase. A
-unit's record is written after its files are on the disk. It names them, and it counts only while they are intact. In a
-data folder on an object store a unit's files are uploaded under their final keys, then its record.
+A unit reads a part of raw files, sketches a shard, writes its index, or splits it by decisions. It is a pure function
+of its input and the stage; it writes its files and returns a record of them.
 
-When the run is over, `.units/` keeps the records by key beside the result, with what rows were compared by (sketches)
+When a run is over, `.units/` keeps the records by key beside the result, with what rows were compared by (sketches)
 and shards of ingest from before ids were made unique. The key of a unit says all that shapes its result: the stage
 (config, models, code, kind of rows), the SHA-256 of its input, and what the comparison of all rows decided about its
 rows; the place of a file among the others is not in it. So when a dataset gains, loses or changes one file of many, the
@@ -13,112 +12,47 @@ rows of that file are read, decided and written, and no others. `.units/` can be
 """
 
 import contextlib
-import hashlib
-import json
-import os
 import shutil
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
-from functools import lru_cache, partial
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from itertools import islice
 from pathlib import Path, PurePosixPath
 from types import TracebackType
 from typing import Any, Self
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
+import pyarrow.compute as pc
 
 import datakit.storage as storage
-from datakit.config import digest, resolved, sha256_file
-from datakit.data import KEY, RECORD, ContentHash, as_stored, content_of, read_shard, row_key, stored
-from datakit.engine.executors import Local, Progress, UnitExecutor
-from datakit.errors import DatakitError, IntegrityError, UsageError
-from datakit.manifest import COMPARED_WITH, ROLES, Count, Shard, changed, is_manifest
-from datakit.stage import Stage
-from datakit.storage import flush_folder, make_folder, whole_file, write_whole
-
-ROW_GROUP_BYTES = 16 << 20
-ROW_GROUP_ROWS = 1 << 16
-
-Result = dict[str, Any]
-"""What a unit reports, as JSON. `files` lists [path relative to the data folder, bytes, SHA-256] of the files that must
-be intact for the unit to count as done; `shards` the entries of those that are tables; `rows` and `bytes` feed the
-progress report."""
+from datakit.config import digest, sha256_file
+from datakit.data import KEY, ShardWriter, content_of, first_rows, read_rows, read_shard, row_key, shifted
+from datakit.engine.executors import Result, check_intact, corrupted
+from datakit.errors import IntegrityError, UsageError
+from datakit.manifest import Shard, is_manifest
+from datakit.stage import Losses, RawGroup, Stage, split
 
 
-def unit_result(
-    shards: Sequence[Shard], files: Sequence[Sequence[Any]], count: Count, size: int, **others: Any
-) -> Result:
-    """The result of a unit that counted rows and wrote `shards` and other `files`."""
-    known: Result = {
-        "tokens": None,
-        "notes": {},
-        "measured": {},
-        "losses": {},
-        "key": "",
-        "first_file": 0,
-        "linked": False,
-    }
-    counted = {"rows": count.into, "bytes": size, "count": count.to_json()}
-    return {"files": [*files], "shards": [asdict(s) for s in shards]} | counted | known | others
+def added(total: dict[str, Any], more: Mapping[str, Any]) -> dict[str, Any]:
+    """Add a tree of numbers to another one, in place."""
+    for name, value in more.items():
+        if isinstance(value, Mapping):
+            added(total.setdefault(name, {}), value)
+        else:
+            total[name] = total.get(name, 0) + value
+    return total
+
+
+def unit_result(shards: list[dict[str, Any]], files: list[list[Any]], counts: dict[str, Any], **others: Any) -> Result:
+    """The result of a unit that wrote `shards` and other `files`."""
+    rows, size = counts.get("rows", {}).get("in", 0), counts.get("bytes", 0)
+    own = {"files": files, "shards": shards, "counts": counts, "rows": rows, "bytes": size}
+    return own | {"key": "", "first_file": 0, "linked": False} | others
 
 
 # The files of a unit: tables of rows in Parquet, sketches and indexes in Arrow IPC.
-
-
-class ShardWriter:
-    """Writes a table. Row groups are cut by data: after the batch that reaches 16 MiB of values or 65,536 rows.
-
-    `row_key` is stored as `record`: the rows come from the input file with the place `first_file`, or from those after
-    it.
-    """
-
-    def __init__(self, file: Path, schema: pa.Schema, first_file: int = 0) -> None:
-        self.rows, self.first_file = 0, first_file if KEY.name in schema.names else None
-        schema = pa.schema([RECORD if f.name == KEY.name else f for f in schema])
-        self._schema = pa.schema([f.with_type(stored(f.type)) for f in schema])
-        self._hash = ContentHash(self._schema)
-        self._writer = pq.ParquetWriter(file, self._schema, compression="zstd", **_encodings(self._schema))
-        self._pending: list[pa.RecordBatch] = []
-        self._pending_rows = self._flushed = 0
-
-    def write(self, batch: pa.RecordBatch) -> None:
-        """Append rows; the batch's columns are taken by name and cast to the schema."""
-        if batch.num_rows == 0:
-            return
-        if self.first_file is not None:
-            batch = as_stored(batch, self.first_file)
-        columns = [batch.column(f.name).cast(f.type) for f in self._schema]
-        batch = pa.record_batch(columns, schema=self._schema)
-        self._hash.update(batch)
-        self.rows += batch.num_rows
-        self._pending.append(batch)
-        self._pending_rows += batch.num_rows
-        if self._pending_rows >= ROW_GROUP_ROWS or self._hash.bytes - self._flushed >= ROW_GROUP_BYTES:
-            self._flush()
-
-    def _flush(self) -> None:
-        if self._pending:
-            group = pa.Table.from_batches(self._pending)
-            self._writer.write_table(group, row_group_size=max(1, self._pending_rows))
-        self._pending, self._pending_rows, self._flushed = [], 0, self._hash.bytes
-
-    def close(self) -> str | None:
-        """End the file; returns the hash of the values."""
-        self._flush()
-        self._writer.close()
-        return self._hash.hexdigest()
-
-
-def _encodings(schema: pa.Schema) -> dict[str, Any]:
-    """Parquet options for a schema with token ids: their bytes are split by significance, which zstd packs smaller and
-    three times as fast as a dictionary's indices."""
-    ids = [f.name for f in schema if f.type == stored(pa.list_(pa.int32()))]
-    if not ids:
-        return {}
-    others = [name for name in schema.names if name not in ids]
-    split_bytes = {f"{name}.list.element": "BYTE_STREAM_SPLIT" for name in ids}
-    return {"use_dictionary": others, "write_statistics": others, "column_encoding": split_bytes}
 
 
 class IpcWriter:
@@ -164,9 +98,9 @@ class UnitWriter:
             return
         if role not in self._writers:
             file = self._data / self._path(role)
-            make_folder(file.parent)
+            storage.make_folder(file.parent)
             # sketches are not flushed: their checksum tells whether they reached the disk
-            temporary = self._stack.enter_context(whole_file(file, flush=role != SKETCHES))
+            temporary = self._stack.enter_context(storage.whole_file(file, flush=role != SKETCHES))
             parquet = file.suffix == ".parquet"
             writer = (
                 ShardWriter(temporary, batch.schema, self._first_file)
@@ -180,18 +114,23 @@ class UnitWriter:
         name = f"{role}/part-{self._index:05d}.{'arrow' if role in ('index', SKETCHES) else 'parquet'}"
         return name if role == SKETCHES else f"{self._base}{name}"
 
-    def close(self) -> list[Shard]:
+    def close(self) -> list[dict[str, Any]]:
         """Finish all files; returns the entries of those with a role, with paths relative to `base`."""
+        contents = [(role, *file, file[1].close(), self._path(role)) for role, file in sorted(self._writers.items())]
         shards = []
-        for role, (temporary, writer) in sorted(self._writers.items()):
-            content, path = writer.close(), self._path(role)
+        for role, temporary, writer, content, path in contents:
             size, sha256 = temporary.stat().st_size, sha256_file(temporary)
             self.files.append([path, size, sha256])
+            about = {"path": path.removeprefix(self._base), "rows": writer.rows, "bytes": size, "sha256": sha256}
+            place = {} if writer.first_file is None else {"first_file": writer.first_file}
             if role != SKETCHES:
-                own = path.removeprefix(self._base)
-                shards.append(Shard(own, writer.rows, size, sha256, content, writer.first_file))
+                shards.append(about | {"content_sha256": content} | place)
         self._stack.close()
         return shards
+
+    def result(self, counts: dict[str, Any], key: str = "") -> Result:
+        """Finish all files; returns the result of the unit."""
+        return unit_result(self.close(), self.files, counts, key=key, first_file=self._first_file)
 
     def __enter__(self) -> Self:
         return self
@@ -206,20 +145,21 @@ class UnitWriter:
             self._stack.__exit__(kind, error, trace)
 
 
-def entry(folder: Path, path: str) -> Shard:
+def entry(folder: Path, path: str) -> dict[str, Any]:
     """The entry of a file that is no table of rows."""
-    return Shard(path=path, rows=0, bytes=(folder / path).stat().st_size, sha256=sha256_file(folder / path))
+    size, sha256 = (folder / path).stat().st_size, sha256_file(folder / path)
+    return {"path": path, "rows": 0, "bytes": size, "sha256": sha256, "content_sha256": None}
 
 
 def link_or_copy(source: Path, target: Path) -> None:
     """Hard-link a finished file to `target`, or copy it where the file system has no hard links."""
-    make_folder(target.parent)
+    storage.make_folder(target.parent)
     target.unlink(missing_ok=True)
     try:
         target.hardlink_to(source)
-        flush_folder(target.parent)
+        storage.flush_folder(target.parent)
     except OSError:  # a file system without hard links
-        with whole_file(target) as temporary:
+        with storage.whole_file(target) as temporary:
             shutil.copyfile(source, temporary)
 
 
@@ -234,183 +174,6 @@ def inspect(folder: Path, shard: Shard) -> Iterator[str]:
         yield f"expected {shard.rows} rows, found {rows}"
     if found != shard.content_sha256:
         yield f"expected content_sha256 {shard.content_sha256}, found {found}"
-
-
-# Units of one run.
-
-
-class Work:
-    """Exclusive use of a data folder for one run, with a record of each finished unit.
-
-    `with Work(data, key, ...) as work: work.units(...)`. `finished` says whether another run has completed the result.
-    """
-
-    def __init__(
-        self,
-        data: Path,
-        key: str,
-        executor: UnitExecutor,
-        progress: Progress,
-        finished: Callable[[], bool] = lambda: False,
-    ) -> None:
-        self.data, self.folder = data, data / ".work"
-        self._key, self._executor, self._progress, self._finished = key, executor, progress, finished
-        self._stored: dict[str, int] | None = None
-        self.needs: list[tuple[Path, Sequence[Any]]] = []
-        """Files that the units of later phases read besides their input, as (data folder, entry in a record)."""
-        self._stack = contextlib.ExitStack()
-
-    def __enter__(self) -> Self:
-        with contextlib.ExitStack() as stack:
-            stack.enter_context(storage.locked(self.data))
-            self._claim = stack.enter_context(storage.Claim(self.data))
-            if self._finished():
-                raise UsageError(f"{self.data}: another run has just finished this result; run the same command again")
-            self._stack = stack.pop_all()
-        storage.pull(self.data)  # the records, and what `prepare` found
-        mark = self.folder / "key"
-        if not mark.is_file() or mark.read_bytes() != self._key.encode():
-            # the manifest of a self-contained folder goes first: it must never name shards of another run
-            there = {name.split("/")[0] for name in storage.sizes(self.data)}
-            for name in ("manifest.json", *(n for n in (*ROLES, ".work") if n in there)):
-                storage.remove(self.data / name)
-            write_whole(mark, self._key.encode())
-        if storage.url_of(self.data) is not None:
-            storage.sweep_uploads(self.data)
-            self._stored = storage.sizes(self.data)
-        for temporary in self.data.rglob(".*.tmp"):
-            temporary.unlink(missing_ok=True)  # a worker of a killed run may still rename its last one
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._stack.close()
-
-    def units(
-        self,
-        name: str,
-        work: Callable[[int, Any], Result],
-        tasks: Iterable[tuple[int, Any]],
-        *,
-        title: str,
-        count: int | None = None,
-        processes: bool = False,
-        here: bool = False,
-    ) -> list[Result]:
-        """Do `work(index, payload)` for each task that no earlier run finished; returns results by index.
-
-        `here`: in this process, whatever the executor is.
-        """
-        results: dict[int, Result] = {}
-        self._progress.start(title, count)
-
-        def to_do() -> Iterator[tuple[int, Any]]:
-            for index, payload in tasks:
-                done = self.record(name, index)
-                if done is None:
-                    yield index, payload
-                else:
-                    results[index] = done
-                    self._progress.advance(done.get("rows", 0), done.get("bytes", 0), again=True)
-
-        records = self.folder / name
-        records.mkdir(exist_ok=True)
-        perform = partial(_perform, work, self.data, records, tuple(self.needs))
-        executor = Local(1) if here else self._executor
-        for index, result in executor.map(perform, to_do(), processes=processes):
-            self._claim.check()
-            results[index] = result
-            again = result.get("linked", False)  # the files of an earlier run were linked
-            self._progress.advance(result.get("rows", 0), result.get("bytes", 0), again=again)
-        return [results[index] | {"index": index} for index in sorted(results)]
-
-    def record(self, name: str, index: int) -> Result | None:
-        """What an earlier run recorded of a unit; None unless the record and all files that it names are intact."""
-        result: Result | None = read_sealed(self.folder / name / f"{index:05d}.json")
-        files = result.get("files", []) if result is not None else []
-        if self._stored is not None:  # on an object store; the digest is compared when the file is fetched
-            return result if all(self._stored.get(path) == size for path, size, _ in files) else None
-        return None if any(corrupted(self.data, file) for file in files) else result
-
-    def finish(self) -> None:
-        """Remove the records; the manifest replaces them."""
-        if self._stored is not None:
-            storage.remove(self.folder)
-            return
-        done = self.data / ".done"
-        shutil.rmtree(done, ignore_errors=True)
-        # renamed first: a kill in the middle of the deletion would leave half of the records without their key
-        with contextlib.suppress(FileNotFoundError):  # another run saw the manifest and swept
-            self.folder.rename(done)
-        shutil.rmtree(done, ignore_errors=True)
-
-    @staticmethod
-    def sweep(data: Path) -> None:
-        """Remove records that a run left because it was killed after it wrote its manifest."""
-        for name in (".work", ".done"):
-            if storage.url_of(data) is not None or (data / name).exists():
-                storage.remove(data / name)
-        if storage.url_of(data) is not None and data.is_dir():  # a run of this machine makes the folder first
-            with contextlib.suppress(UsageError), storage.locked(data):
-                storage.Claim.sweep(data)
-
-
-def _perform(
-    work: Callable[[int, Any], Result],
-    data: Path,
-    records: Path,
-    needs: Sequence[tuple[Path, Sequence[Any]]],
-    task: tuple[int, Any],
-) -> tuple[int, Result]:
-    """Do one unit, wherever it runs, and write its record."""
-    index, payload = task
-    try:
-        for folder, (path, size, sha256) in needs:  # on an object store they may not be on this machine
-            storage.bring(folder / path, size, sha256)
-        result = work(index, payload)
-        storage.publish(data, result.get("files", []))
-        write_sealed(records / f"{index:05d}.json", result)
-    except OSError as e:
-        raise DatakitError(
-            f"{e.filename or records}: {os.strerror(e.errno) if e.errno else e}"
-            f"{storage.on_this_machine(e.filename or records)}. Finished work is kept: make room or mend the cause, "
-            "and run the same command again to go on."
-        ) from e
-    return index, result
-
-
-def write_sealed(path: Path, record: Any) -> None:
-    """Write a record as JSON, after a line with the SHA-256 of its bytes."""
-    body = json.dumps(record).encode()
-    write_whole(path, hashlib.sha256(body).hexdigest().encode() + b"\n" + body)
-
-
-def read_sealed(path: Path) -> Any:
-    """The record that `write_sealed` wrote; None where there is none, or it was changed."""
-    try:
-        checksum, body = path.read_bytes().split(b"\n", 1)
-    except (OSError, ValueError):
-        return None
-    return json.loads(body) if checksum == hashlib.sha256(body).hexdigest().encode() else None
-
-
-def corrupted(data: Path, file: Sequence[Any]) -> bool:
-    """Whether a file differs from its entry in a unit's record: [path, bytes, SHA-256]."""
-    path, size, checksum = file
-    try:
-        return [(data / path).stat().st_size, sha256_file(data / path)] != [size, checksum]
-    except OSError:
-        return True
-
-
-def check_intact(data: Path, file: Sequence[Any]) -> None:
-    """Check a file that a unit wrote against its record, before another phase reads it; fetch it if it is not here.
-
-    Raises:
-        IntegrityError: it differs. The next run makes it again.
-    """
-    storage.bring(data / file[0], file[1], file[2])
-    if corrupted(data, file):
-        raise IntegrityError(changed(data / file[0]))
 
 
 # Units of earlier runs.
@@ -436,13 +199,10 @@ class EarlierUnits:
     """Data folders of earlier results, the newest first."""
 
     @classmethod
-    def of(cls, stage: Stage, kind: str, resources: dict[str, Any], code: str, data: Path | None) -> "EarlierUnits":
-        """The units that a stage may take; `data` is the folder of its result, None where nothing is kept beside it."""
-        if data is None:
-            return cls()
-        own = {name: value for name, value in resources.items() if name not in COMPARED_WITH}
-        base = digest([stage.name, kind, resolved(stage.config), own, code, stage.prepared(), pa.__version__])
-        return cls(base, tuple(folder for folder in _with_units(data.parent) if folder != data))
+    def of(cls, shaped_by: Sequence[Any], data: Path) -> "EarlierUnits":
+        """The units of a stage that all these values shape, as JSON; `data` is the folder of its result."""
+        folders = tuple(folder for folder in _with_units(data.parent) if folder != data)
+        return cls(digest([*shaped_by, pa.__version__]), folders)
 
     def key(self, phase: str, *parts: Any) -> str:
         """The key of a unit from what it is made of, as JSON."""
@@ -476,13 +236,10 @@ class EarlierUnits:
             else:
                 link_or_copy(folder / at, target)
             files.append([_numbered(path, index), size, sha256])
-        shards = [
-            shard | {"path": _numbered(shard["path"], index)}
-            | ({} if shard["first_file"] is None else {"first_file": first_file})
-            for shard in record["shards"]
-        ]  # fmt: skip
-        own = {"first_file": first_file, "key": key, "files": files, "shards": shards}
-        return record | own | {"linked": True, "measured": {}}
+        shards = [shard | {"path": _numbered(shard["path"], index)} for shard in record["shards"]]
+        shards = [shard | {"first_file": first_file} if "first_file" in shard else shard for shard in shards]
+        own = {"first_file": first_file, "key": key, "files": files, "shards": shards, "linked": True}
+        return record | own | {"counts": record["counts"] | {"measured": {}}}
 
 
 def _with_units(stage_folder: Path) -> list[Path]:
@@ -493,7 +250,7 @@ def _with_units(stage_folder: Path) -> list[Path]:
 
 @lru_cache(maxsize=4)
 def _records(path: Path, _written: int) -> Records:
-    found: Records | None = read_sealed(path)
+    found: Records | None = storage.read_sealed(path)
     return found or {}
 
 
@@ -504,13 +261,13 @@ def _numbered(path: str, index: int) -> str:
 
 def _move_sketches(source: Path, target: Path, before: int, now: int) -> None:
     """Copy sketches of rows whose file stood at the place `before`, with the row keys of the place `now`."""
-    make_folder(target.parent)
-    with whole_file(target, flush=False) as temporary, pa.memory_map(str(source)) as file:
+    storage.make_folder(target.parent)
+    by = row_key(now, 0) - row_key(before, 0)
+    with storage.whole_file(target, flush=False) as temporary, pa.memory_map(str(source)) as file:
         reader = pa.ipc.open_file(file)
-        writer, at = IpcWriter(temporary, reader.schema), reader.schema.get_field_index(KEY.name)
-        for batch in (reader.get_batch(number) for number in range(reader.num_record_batches)):
-            keys = batch.column(at).to_numpy() - np.uint64(row_key(before, 0)) + np.uint64(row_key(now, 0))
-            writer.write(batch.set_column(at, batch.schema.field(at), pa.array(keys)))
+        writer, key = IpcWriter(temporary, reader.schema), reader.schema.field(KEY.name)
+        for number in range(reader.num_record_batches):
+            writer.write(shifted(reader.get_batch(number), key, key, by))
         writer.close()
 
 
@@ -539,14 +296,212 @@ def keep_units(data: Path, phases: Mapping[str, Sequence[Result]]) -> None:
     records: Records = {phase: {} for phase in phases}
     for phase, unit in ((phase, unit) for phase, units in phases.items() for unit in units if unit["key"]):
         # what was read of rows that were removed since does not stay, neither do their sketches
-        removed = phase == "read" and unit["shards"] and split[unit["index"]]["count"]["dropped"]
+        removed = phase == "read" and unit["shards"] and split[unit["index"]]["counts"]["rows"].get("dropped")
         at = [] if removed else [kept(*file) for file in unit["files"]]
-        own = {k: v for k, v in unit.items() if k not in ("linked", "key", "measured", "index")}
+        own = {k: v for k, v in unit.items() if k not in ("linked", "key", "index")}
         records[phase].setdefault(unit["key"], []).append(own | {"at": at} if not removed and all(at) else {})
     whole = {phase: {key: units for key, units in found.items() if all(units)} for phase, found in records.items()}
-    write_sealed(data / UNITS / "units.json", whole)
+    storage.write_sealed(data / UNITS / "units.json", whole)
     for old in _with_units(data.parent)[_KEPT:]:
         shutil.rmtree(old / UNITS, ignore_errors=True)
+
+
+# What one unit of a stage does: a pure function of its input and the stage.
+
+
+@dataclass(frozen=True, slots=True)
+class ShardRows:
+    """The rows of one shard that come in: all, or the first `limit`."""
+
+    shard: Shard
+    limit: int = 0
+    quarantined: Shard | None = None
+    """Of raw files: the records of the same unit that could not be read."""
+
+    @property
+    def num_rows(self) -> int:
+        """How many rows come in."""
+        return self.limit or self.shard.rows
+
+    def rows(self, folder: Path, columns: list[str] | None = None) -> Iterator[pa.RecordBatch]:
+        """The rows, one batch a row group."""
+        batches = read_rows(folder, self.shard, columns)
+        return first_rows(batches, self.limit) if self.limit else batches
+
+    def parts(self) -> list[Any]:
+        """What a unit's key says of its input."""
+        return [self.shard.sha256, self.limit, self.quarantined and self.quarantined.sha256]
+
+
+@dataclass(frozen=True, slots=True)
+class RawPart:
+    """The input of one read unit: a part of a group of raw files."""
+
+    group: RawGroup
+    number: int
+    key: str
+    """Of the group's units; empty where its files are not known by name."""
+    unit: Any = None
+    """None where an earlier run read the group: its files are opened only if that run's are damaged."""
+
+
+@dataclass(frozen=True, slots=True)
+class SavedTables:
+    """The tables that an earlier run of a stage saved: other thresholds need no new measurements."""
+
+    version: str
+    folder: Path
+    shards: dict[str, Shard]
+    """By path."""
+    role: str
+
+    def rows(self, index: int, wanted: int) -> pa.Table | None:
+        """The rows saved beside shard number `index`; None where they are damaged, since they can be measured again."""
+        shard = self.shards.get(f"{self.role}/part-{index:05d}.parquet")
+        if shard is None or shard.rows != wanted:
+            return None
+        try:
+            return pa.Table.from_batches(read_rows(self.folder, shard))
+        except IntegrityError:
+            return None
+
+
+@dataclass(frozen=True, slots=True)
+class UnitWork:
+    """The units of one run of a stage, in whatever process they run. Small and picklable."""
+
+    stage: Stage
+    source: Path
+    """The folder of the shards that come in."""
+    data: Path
+    earlier: EarlierUnits
+    saved: SavedTables | None = None
+
+    def read(self, index: int, part: RawPart) -> Result:
+        """Read one part of the raw files into staged shards, and sketch its rows; or take both from an earlier run."""
+        stage, first_file, unit = self.stage, part.group.first_file, part.unit
+        if unit is None:
+            if taken := self.earlier.take("read", part.key, part.number, self.data, index, first_file):
+                return taken
+            unit = next(islice(stage.raw_units(part.group), part.number, None))
+        counts, losses = dict[str, Any](), Losses("records")
+        with UnitWriter(self.data, index, ".work/staged/", first_file) as out:
+            for batch in stage.read(unit):
+                out.write("kept", batch.rows)
+                out.write("quarantine", batch.quarantined)
+                if stage.compares_rows:
+                    out.write(SKETCHES, stage.sketch(batch.rows))
+                rows, bad = batch.rows.num_rows, batch.quarantined.num_rows
+                fate = {"in": rows + bad, "kept": rows, "quarantined": bad}
+                added(counts, {"bytes": batch.rows.nbytes, "rows": fate, "notes": batch.notes})
+                losses.add(batch.rows.column("source"), np.ones(rows), np.zeros(rows))
+                losses.add(batch.quarantined.column("file"), np.ones(bad), np.ones(bad))
+            counts |= {"whole": losses.whole, "lost": losses.lost}
+            return out.result(counts, part.key)
+
+    def sketch(self, index: int, piece: ShardRows) -> Result:
+        """Sketch the rows of one shard into an Arrow IPC file, or take the sketches of an earlier run."""
+        key, first_file = self.earlier.key("sketch", piece.parts()), piece.shard.first_file or 0
+        if taken := self.earlier.take("sketch", key, 0, self.data, index, first_file):
+            return taken
+        self.stage.open()
+        counts = dict[str, Any]()
+        with UnitWriter(self.data, index, first_file=first_file) as out:
+            for batch in piece.rows(self.source):
+                out.write(SKETCHES, self.stage.sketch(batch))
+                added(counts, {"bytes": batch.nbytes, "rows": {"in": batch.num_rows}})
+            return out.result(counts, key)
+
+    def index(self, index: int, sketches: Sequence[Any]) -> Result:
+        """Write what later runs need to detect duplicates of the kept rows of one shard, from their sketches."""
+        check_intact(self.data, sketches)
+        with UnitWriter(self.data, index) as out, pa.memory_map(str(self.data / sketches[0])) as source:
+            reader = pa.ipc.open_file(source)
+            for number in range(reader.num_record_batches):
+                out.write("index", self.stage.index(reader.get_batch(number)))
+            (shard,) = out.close()
+            return unit_result([shard], out.files, {"bytes": shard["bytes"], "rows": {"in": shard["rows"]}})
+
+    def split(self, index: int, piece: ShardRows) -> Result:
+        """Decide about the rows of one shard and write kept rows, dropped rows and side tables.
+
+        Rows that all stay as they are, or about which an earlier run decided the same, are linked.
+        """
+        stage, parts, key = self.stage, piece.parts(), ""
+        first_file = piece.shard.first_file or 0
+        if stage.compares_rows:
+            keys = np.concatenate([b.column("row_key").to_numpy() for b in piece.rows(self.source, ["row_key"])])
+            if not piece.limit and stage.unchanged(keys):
+                return self._link(index, piece)
+            if (decided := stage.decided_about(keys)) is not None:
+                key = self.earlier.key("split", *parts, content_of([decided])[1])
+        else:
+            key = self.earlier.key("split", *parts)
+        if taken := self.earlier.take("split", key, 0, self.data, index, first_file):
+            return taken
+        stage.open()
+        saved = self.saved.rows(index, piece.num_rows) if self.saved else None
+        counts, losses, at = dict[str, Any](), Losses("rows"), 0
+        with UnitWriter(self.data, index, first_file=first_file) as out:
+            for batch in piece.rows(self.source):
+                if saved is None or not batch.num_rows:
+                    decision = stage.decide(batch)
+                else:
+                    (known,) = saved.slice(at, batch.num_rows).combine_chunks().to_batches()
+                    decision = stage.decide_again(batch, known)
+                at += batch.num_rows
+                kept, dropped = split(batch, decision, stage.name)
+                columns = stage.kept_columns(kept.schema.names)
+                out.write("kept", kept.select(columns))
+                out.write("dropped", dropped)
+                for role, table in decision.side_tables.items():
+                    out.write(role, table)
+                lost = decision.reasons.is_valid().to_numpy(zero_copy_only=False)
+                losses.add(batch.column("source"), np.ones(batch.num_rows), lost)
+                fate = _fate(batch, kept, dropped, decision.edited)
+                added(counts, {"bytes": batch.nbytes, "rows": fate, "notes": decision.notes})
+                if "input_ids" in columns:
+                    made, gone = tokens_in(kept), tokens_in(dropped)
+                    reasons = {"row_dropped": gone} if gone else {}
+                    added(counts, {"tokens": {"in": made + gone, "kept": made, "dropped": reasons}})
+            counts |= {"whole": losses.whole, "lost": losses.lost, "measured": stage.measured()}
+            result = out.result(counts, key)
+        return self._with_quarantine(result, piece)
+
+    def _link(self, index: int, piece: ShardRows) -> Result:
+        """Keep all rows of a shard as they are: link its file, which was compared with its checksum for the keys."""
+        shard = replace(piece.shard, path=f"kept/part-{index:05d}.parquet")
+        link_or_copy(self.source / piece.shard.path, self.data / shard.path)
+        counts = {"bytes": shard.bytes, "rows": {"in": shard.rows, "kept": shard.rows}}
+        files = [[shard.path, shard.bytes, shard.sha256]]
+        return self._with_quarantine(unit_result([shard.to_json()], files, counts, linked=True), piece)
+
+    def _with_quarantine(self, result: Result, piece: ShardRows) -> Result:
+        """A result with the shard of what could not be read, which stays as it is."""
+        if (shard := piece.quarantined) is not None:
+            file = storage.bring(self.source / shard.path, shard.bytes, shard.sha256)
+            link_or_copy(file, self.data / shard.path)
+            result["files"].append([shard.path, shard.bytes, shard.sha256])
+            result["shards"].append(shard.to_json())
+        return result
+
+
+def _fate(
+    batch: pa.RecordBatch, kept: pa.RecordBatch, dropped: pa.RecordBatch, edited: pa.Array | None
+) -> dict[str, Any]:
+    """What became of the rows of a batch."""
+    changed = 0
+    if edited is not None:
+        ids = batch.column("row_key").filter(edited)
+        changed = pc.sum(pc.is_in(kept.column("row_key"), ids)).as_py() or 0
+    reasons = Counter(dropped.column("reason").to_pylist())
+    return {"in": batch.num_rows, "kept": kept.num_rows, "dropped": reasons, "edited": changed}
+
+
+def tokens_in(batch: pa.RecordBatch) -> int:
+    """Tokens in the rows of a batch, both sides of preference pairs; 0 where there are no ids."""
+    columns = [c for c in ("input_ids", "rejected_ids") if c in batch.schema.names]
+    return sum(pc.sum(pc.list_value_length(batch.column(c))).as_py() or 0 for c in columns)
 
 
 # Where results go.
@@ -589,16 +544,12 @@ class OutputLayout:
         """
         if self.output is None or not storage.exists(self.output):
             return
-        if storage.url_of(self.output) is not None:
-            storage.pull(self.output)
-            names = storage.sizes(self.output)  # a run that was killed at once left its claim alone
-            entries = {name.split("/")[0] for name in names if not name.endswith(storage.CLAIM)}
-        elif not self.output.is_dir():
+        if not self.output.is_dir() and storage.url_of(self.output) is None:
             raise UsageError(f"--output {self.output}: is a file; name a folder")
-        else:
-            entries = {e.name for e in self.output.iterdir()}
+        storage.pull(self.output)
+        names = storage.entries(self.output) - {storage.CLAIM}  # a run that was killed at once left its claim alone
         ours = (self.output, *self.output.glob("parents/*"))
-        if entries and not any((f / ".work/key").is_file() or is_manifest(f / "manifest.json") for f in ours):
+        if names and not any((f / ".work/key").is_file() or is_manifest(f / "manifest.json") for f in ours):
             raise UsageError(
-                f"--output {self.output}: holds {sorted(entries)[0]!r}, not datakit output; name a new or empty folder"
+                f"--output {self.output}: holds {sorted(names)[0]!r}, not datakit output; name a new or empty folder"
             )

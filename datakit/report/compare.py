@@ -18,11 +18,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from datakit.data import RECORD_BITS
+from datakit.engine.lineage import what_changed
 from datakit.engine.recipe import stage_class
 from datakit.errors import InputError
 from datakit.manifest import ancestors, check_shards, data_dir, load, purged_on, tables
 from datakit.report.finder import Link, batches, body, find, row_name, shorten, visible
-from datakit.report.history import setting_differences
 from datakit.report.page import render
 from datakit.report.tables import head_line, lines_of
 from datakit.report.texts import compared, differences
@@ -479,8 +479,12 @@ def diff(first: Path, second: Path, samples: int = 3) -> Difference:
     for stage in stages | others:
         if stage not in stages or stage not in others:
             found.settings[stage] = [f"is in the {'first' if stage in stages else 'second'} only"]
-        elif said := list(setting_differences(stages[stage], others[stage], [])):
-            found.settings[stage] = said
+        else:
+            new = others[stage]
+            said = what_changed(stages[stage], new.parents, new.config, new.facts.get("resources", {}), new.code)
+            # what it was made from has lines of its own
+            if own := [sentence for sentence in said if not sentence.startswith("the version of ")]:
+                found.settings[stage] = own
     return found
 
 

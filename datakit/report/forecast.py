@@ -45,7 +45,7 @@ from datakit.errors import ConfigError, UsageError
 from datakit.manifest import Manifest, data_dir, load, load_run, tables
 from datakit.read.stage import UNPACKED_RATIO, Ingest
 from datakit.report.tables import lines_of, share
-from datakit.stage import RawBatch
+from datakit.stage import Parent, RawBatch
 
 SHINGLE_WORDS = 5
 SMALLER = 8
@@ -150,7 +150,7 @@ def _sample(recipe: Recipe, folder: Path, config: ForecastConfig, workers: int, 
     size, rows_per_byte = stage.size()
     wanted = max(config.share, config.rows / max(rows_per_byte * size, 1.0), LEAST_BYTES / size)
     rate = min(wanted, max(MOST_SHARE, config.share))
-    path = run_stage(run, replace(stage, rate=rate))
+    path = run_stage(run, replace(stage, rate=rate)).path
     rows, blocks = [np.empty(0, np.uint64)], [np.empty(0, np.int64)]
     for batch in _rows(path, "kept"):
         rows.append(batch.column("row_key").to_numpy())
@@ -197,19 +197,21 @@ def _run_sample(recipe: Recipe, folder: Path, sample: Path, rows: int, workers: 
     began, run = time.monotonic(), Run(OutputLayout(root=folder, dataset=recipe.dataset), Local(workers), Progress())
     first = Flow(run=run, recipe=recipe, flags={"ingest": {"limit": rows}})
     ingest = run_stage(run, *first.ready("ingest", {}, list(recipe.inputs)))
-    done, others = {"ingest": sample}, recipe.stages[1:]
+    done, others = {"ingest": Parent(sample, load(sample))}, recipe.stages[1:]
     flow = Flow(run=run, recipe=recipe, limited=(others[0] if others else "", rows))
     for name in others:
         done[name] = run_stage(run, *flow.ready(name, done, []))
     stages = {}
-    for name, path in (done | {"ingest": ingest}).items():
-        made, files = load_run(path), (folder / "data" / recipe.dataset / name).rglob("*")
+    for name, result in (done | {"ingest": ingest}).items():
+        made, files = load_run(result.path), (folder / "data" / recipe.dataset / name).rglob("*")
         disk = {s.st_ino: s.st_size for s in (f.stat() for f in files)}  # hard links count once
         stages[name] = _Cost(made["bytes"], made["seconds"], sum(disk.values()))
     mine, below = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
     cpu_s = sum(used.ru_utime + used.ru_stime for used in (mine, below))
     memory = (mine.ru_maxrss + workers * below.ru_maxrss) * (1 if sys.platform == "darwin" else 1024)
-    return _SampleRun(stages, done, time.monotonic() - began, cpu_s, memory)
+    return _SampleRun(
+        stages, {name: result.path for name, result in done.items()}, time.monotonic() - began, cpu_s, memory
+    )
 
 
 def line_through(small: tuple[float, float], large: tuple[float, float], at: float) -> float:

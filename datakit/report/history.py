@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from datakit.engine.lineage import config_differences, limit_differences, raw_differences
+from datakit.engine.lineage import what_changed
 from datakit.engine.maintenance import old_versions, unused_folders
 from datakit.engine.plan import stale_results
 from datakit.engine.recipe import FLOW, datasets
@@ -93,24 +93,9 @@ def _changes(before: Manifest | None, after: Manifest) -> Iterator[str]:
     if before is None:
         yield "first version"
         return
-    old, new = ({p["manifest"]: p["version"] for p in m.parents if "manifest" in p} for m in (before, after))
-    names = (name for name, version in new.items() if old.get(name) != version)
-    parents = [f"{name} {old.get(name, 'none')} -> {new[name]}" for name in names]
-    yield from setting_differences(before, after, parents)
+    yield from what_changed(before, after.parents, after.config, after.facts.get("resources", {}), after.code)
     if kept := after.ledger.rows.kept - before.ledger.rows.kept:
         yield f"{kept:+,} rows"
-
-
-def setting_differences(before: Manifest, after: Manifest, parents: list[str]) -> Iterator[str]:
-    """Inputs, settings, models and code that differ between two results of a stage."""
-    yield from raw_differences(before.parents, after.parents)
-    yield from parents
-    yield from limit_differences(before.parents, after.parents)
-    yield from config_differences(before.config, after.config)
-    if before.facts.get("resources") != after.facts.get("resources"):
-        yield "other models, or another list of removed rows"
-    if before.code != after.code:
-        yield "another version of the code"
 
 
 def version_lines(found: list[dict[str, Any]]) -> list[str]:

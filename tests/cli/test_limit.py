@@ -96,6 +96,6 @@ def test_a_run_without_the_limit_makes_all_rows_anew(
     assert "first 4 rows" not in datakit("explain", "r3", "--manifest", "manifests/a/filter.json").out
     assert datakit("filter", "--dataset", "a").code == 0
     assert load(project / "manifests/a/filter.json").ledger.rows.into == 9
-    assert "rows of ingest now, and took" in datakit("history", "--dataset", "a").out
+    assert "the limit on rows of ingest is 0 now, and was 4" in datakit("history", "--dataset", "a").out
     wrong = datakit("filter", "--dataset", "a", "--limit", "-4")
     assert wrong.code == 2 and "--limit is -4" in wrong.err

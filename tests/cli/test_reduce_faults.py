@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from datakit.engine import store as work
+from datakit.engine import executors as work
 from tests.cli.test_levels import LEVELS, write_project
 from tests.engine.corpus import results
 
 DRIVER = """
 import json, os, signal, sys
-from datakit.engine import store as work
+from datakit.engine import executors as work
 stage, moment, workers = sys.argv[1], int(sys.argv[2]), sys.argv[3]
 perform, calls = work._perform, {}
 
@@ -94,7 +94,7 @@ def test_a_bit_that_flips_between_two_phases_of_one_run_is_noticed_and_repaired_
     with monkeypatch.context() as patch:
         patch.setattr(work.Work, "units", corrupted)
         said = datakit("run", "--dataset", "d", "--until", level)
-    assert said.code == 1 and "changed after this run wrote it" in said.err
+    assert said.code == 1 and "changed after datakit wrote it" in said.err
     assert ("sketches/part-00000.arrow" if after == "sketch" else "decisions.arrow") in said.err
     assert not (project / f"manifests/d/{level}.json").exists()
     assert datakit("run", "--dataset", "d", "--until", level).code == 0

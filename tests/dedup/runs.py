@@ -13,8 +13,7 @@ from datakit.dedup.comparison import IndexedStage
 from datakit.dedup.index import EarlierRun, RemovedRows
 from datakit.dedup.stage import Dedup, DedupConfig
 from datakit.dedup.urls import DedupUrls
-from datakit.engine.store import EarlierUnits
-from datakit.engine.units import UnitWork
+from datakit.engine.store import EarlierUnits, UnitWork
 from datakit.manifest import Shard
 from tests.dedup.conftest import write
 

@@ -74,9 +74,7 @@ def test_reports_the_command_line_and_the_flow_do_not_count(package: Path) -> No
     assert changed_by(*above, *engine) == set()
 
 
-@pytest.mark.parametrize(
-    "path", ["engine/store.py", "engine/runner.py", "engine/units.py", "data.py", "stage.py", "config.py"]
-)
+@pytest.mark.parametrize("path", ["engine/store.py", "engine/runner.py", "data.py", "stage.py", "config.py"])
 def test_what_cuts_reads_and_writes_rows_is_code_of_all_stages(package: Path, path: str) -> None:
     assert changed_by(package / path) == {*STAGES}
 

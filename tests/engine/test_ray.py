@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from bench.cluster_faults import workers
-from datakit.engine.executors import UNIT_MEMORY, Driver, Ray, code_stamp, has_room
+from datakit.engine.executors import Driver, Ray, code_stamp
 from datakit.errors import MissingExtraError, UsageError
 
 KILLS = 20
@@ -50,13 +50,6 @@ def test_an_address_without_the_executor_is_refused(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "datakit", "dedup", "x.jsonl", "--ray-address", "auto", "--output", "out"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 2 and "--executor ray" in done.stderr
-
-
-def test_a_cluster_without_room_for_any_unit_is_known() -> None:
-    head = {"Alive": True, "Resources": {"CPU": 8.0, "memory": UNIT_MEMORY / 2}}
-    lost = {"Alive": False, "Resources": {"CPU": 8.0, "memory": 8.0 * UNIT_MEMORY}}
-    assert not has_room([head, lost, {"Alive": True, "Resources": {"memory": 8.0 * UNIT_MEMORY}}])
-    assert has_room([head, lost | {"Alive": True}])
 
 
 def write_rows(folder: Path) -> list[str]:

@@ -188,6 +188,7 @@ class Lines(Progress):
     """Keeps what it is told."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.lines: list[str] = []
 
     def line(self, text: str) -> None:
@@ -208,7 +209,7 @@ def go(tmp_path: Path) -> Go:
         run = Run(
             layout=layout, executor=Local(workers, workers if workers > 1 else None), progress=progress, strict=strict
         )
-        return run_stage(run, stage, [Parent(path, load(path)) for path in parents])
+        return run_stage(run, stage, [Parent(path, load(path)) for path in parents]).path
 
     return call
 

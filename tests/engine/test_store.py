@@ -9,8 +9,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from datakit.data import KEY, ContentHash, content_of, read_rows, read_shard
-from datakit.engine.store import ROW_GROUP_ROWS, SKETCHES, UnitWriter, entry, inspect
+from datakit.data import KEY, ROW_GROUP_ROWS, ContentHash, content_of, read_rows, read_shard
+from datakit.engine.store import SKETCHES, UnitWriter, entry, inspect
 from datakit.errors import InputError, IntegrityError
 from datakit.manifest import Shard
 
@@ -41,7 +41,7 @@ def write(folder: Path, *batches: pa.RecordBatch, index: int = 0, first_file: in
     with UnitWriter(folder, index, first_file=first_file) as out:
         for batch in batches:
             out.write("kept", batch)
-        (shard,) = out.close()
+        (shard,) = (Shard(**about) for about in out.close())
     return shard
 
 
@@ -111,7 +111,7 @@ def test_the_same_values_under_another_encoding_have_the_same_content_hash(tmp_p
         use_dictionary=False,
         row_group_size=100,
     )
-    other = replace(entry(tmp_path, "kept/b.parquet"), rows=999, content_sha256=shard.content_sha256)
+    other = replace(Shard(**entry(tmp_path, "kept/b.parquet")), rows=999, content_sha256=shard.content_sha256)
     assert content_of(read_shard(tmp_path, other)) == (999, shard.content_sha256)
     assert list(inspect(tmp_path, other)) == []
 
@@ -132,7 +132,7 @@ def test_kept_is_written_for_no_rows_and_keeps_its_schema(tmp_path: Path) -> Non
     with UnitWriter(tmp_path, 3) as out:
         out.write("kept", batch_of([]))
         out.write("dropped", batch_of([]))
-        shards = out.close()
+        shards = [Shard(**about) for about in out.close()]
     assert [(s.path, s.rows) for s in shards] == [("kept/part-00003.parquet", 0)]
     (batch,) = read_shard(tmp_path, shards[0])
     assert batch.schema.names == SCHEMA.names and batch.num_rows == 0

@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from datakit.engine.executors import Local, Progress
-from datakit.engine.store import Result, Work
+from datakit.engine.executors import Local, Progress, Result, Work
 from datakit.errors import DatakitError, UsageError
 
 

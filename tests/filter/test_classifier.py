@@ -64,7 +64,7 @@ def write(path, words: list[str], rows: int, seed: int):
 
 def train_classifier(run: Run, examples: Examples, config: TrainConfig) -> Path:
     stage = TrainClassifier(config=config, examples=examples)
-    return run_stage(run, stage, stage.parents())
+    return run_stage(run, stage, stage.parents()).path
 
 
 def run_in(folder) -> Run:
