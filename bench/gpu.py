@@ -33,13 +33,16 @@ from datakit.config import build, sha256_file  # noqa: E402
 from datakit.manifest import Count, Ledger, Manifest, Shard, save  # noqa: E402
 from datakit.pack.format import SOURCE_DTYPE, Header, PackedWriter  # noqa: E402
 from train import hf  # noqa: E402
-from train.batching import jobs_of, stream  # noqa: E402
 from train.data import DataConfig, PackedSet  # noqa: E402
 from train.device import usable_device  # noqa: E402
-from train.evaluator import evaluate, total  # noqa: E402
+from train.eval import evaluate, total  # noqa: E402
 from train.experts import MoeConfig  # noqa: E402
 from train.model import PRESETS, CausalLM, ModelConfig  # noqa: E402
-from train.sample import SampleConfig  # noqa: E402
+from train.serve.batching import (  # noqa: E402
+    SampleConfig,
+    jobs_of,
+    stream,
+)
 from train.sft import SftConfig, objective  # noqa: E402
 from train.start import prepare  # noqa: E402
 

@@ -121,7 +121,7 @@ def main() -> int:
         sys.executable,
         "-m",
         "train.serve",
-        "--checkpoint",
+        "--model",
         str(model),
         "--port",
         str(port),

@@ -74,7 +74,7 @@ def call(module: str, *args: str) -> None:
 
 def ask(prompt: str) -> str:
     """The trained model's answer."""
-    asked = [sys.executable, "-m", "train.generate", "--checkpoint", str(OUT / "run"), "--prompt", prompt]
+    asked = [sys.executable, "-m", "train.generate", "--model", str(OUT / "run"), "--prompt", prompt]
     done = subprocess.run([*asked, "--max-new-tokens", "160"], check=False, stdout=subprocess.PIPE, encoding="utf-8")
     if done.returncode:
         sys.exit(done.returncode)
@@ -102,9 +102,7 @@ def tell(console: Console, plan: found.Plan, answers: dict[str, str], begin: flo
     console.print(f"\n{'Failed' if wrong else 'Done'} after {minutes} min {seconds} s.")
     python = Path(sys.executable)
     shown = python.relative_to(ROOT) if python.is_relative_to(ROOT) else python
-    console.print(
-        f"Chat with the model: {shown} -m train.serve --checkpoint {OUT / 'run'} --temperature 0", soft_wrap=True
-    )
+    console.print(f"Chat with the model: {shown} -m train.serve --model {OUT / 'run'} --temperature 0", soft_wrap=True)
     return 1 if wrong else 0
 
 

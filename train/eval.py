@@ -1,29 +1,270 @@
-"""Scores of a model: loss and perplexity on a packed set by source file, and suites of questions.
+"""Loss and perplexity on held-out rows, by source file: a command, and the same during a run, with sample answers.
 
-python -m train.eval --model out/run --manifest manifests/held_out/pack.json
-python -m train.eval --model out/run --suites arc_easy.jsonl,gsm8k.jsonl
+    python -m train.eval --model out/run --manifest manifests/held_out/pack.json
 
-Suites are the user's files in the layouts of ARC, HellaSwag, MMLU, C-Eval and GSM8K (train/suites.py).
+Evaluation does not change the training: weights, gradients and random generators stay as they are. Benchmarks such as
+MMLU or GSM8K are lm-evaluation-harness's on an exported folder (docs/runs.md).
+
+Shapes: L labels.
 """
 
+import contextlib
 import json
+import math
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+import numpy as np
 import torch
 
 from datakit.config import option
-from datakit.errors import ConfigError, InputError, UsageError
+from datakit.errors import ConfigError, InputError, ManifestError, UsageError
+from datakit.manifest import find_parent, load
+from datakit.pack.chat import ChatTokenizer
 from train import checkpoint, flags, lora
-from train.data import VERIFY_HELP, DataConfig, PackedSet, place_of
-from train.device import allow_tf32, precision, usable_device
-from train.evaluator import Score, evaluate, total
-from train.generate import load
-from train.start import check_fits
-from train.suites import SuiteScore, read_suites, suite_score
+from train.attention import ATTENTIONS
+from train.data import VERIFY_HELP, Batch, DataConfig, Mixture, PackedSet, StepStream, place_of
+from train.device import allow_tf32, autocast, precision, usable_device
+from train.loss import chunk_of, token_log_probs
+from train.model import CausalLM, ModelConfig
+from train.ranks import Ranks
+from train.serve.batching import SampleConfig, answers, prompt_ids
+from train.stream import Int64
+
+FILE_BITS = 40
+"""A row_key is (number of the raw file << FILE_BITS) + number of the record in the file."""
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """Number of label tokens, and their summed loss in nats."""
+
+    labels: int
+    loss_sum: float
+
+    @property
+    def loss(self) -> float:
+        """Mean over the label tokens; NaN if there are none."""
+        return self.loss_sum / self.labels if self.labels else math.nan
+
+    @property
+    def perplexity(self) -> float:
+        """exp(loss)."""
+        return math.exp(self.loss) if self.loss < 700 else math.inf
+
+    def record(self) -> dict[str, Any]:
+        """As a JSON object."""
+        return {"label_tokens": self.labels, "loss": self.loss, "perplexity": self.perplexity}
+
+
+def evaluate(
+    model: CausalLM, sets: Sequence[PackedSet], batches: DataConfig, precision: str, max_rows: int = 0,
+    ranks: Ranks | None = None, attention: str = "auto",
+) -> dict[str, Score]:  # fmt: skip
+    """The score of every source file, by name; every row is predicted once, in file order.
+
+    `batches` gives the batch and bucket sizes, `attention` one of `ATTENTIONS`. With `max_rows`, evenly spaced batches
+    with about that many rows of each set are predicted; 0: all rows. Ranks share the batches, and all get the whole
+    result. As in training, the logits of a chunk of labels are in memory at a time.
+    """
+    found, ranks = dict[str, Score](), ranks or Ranks()
+    parts = [_of_set(model, data, batches, precision, max_rows, ranks, attention) for data in sets]
+    for own in ranks.gathered(parts):
+        for name, score in (pair for of_set in own for pair in of_set.items()):
+            before = found.get(name, Score(0, 0.0))
+            found[name] = Score(before.labels + score.labels, before.loss_sum + score.loss_sum)
+    return {name: found[name] for name in sorted(found)}
+
+
+@torch.no_grad()
+def _of_set(
+    model: CausalLM, data: PackedSet, batches: DataConfig, precision: str, max_rows: int, ranks: Ranks, attention: str
+) -> dict[str, Score]:
+    device = next(model.parameters()).device
+    sizes = tuple(s for s in batches.bucket_sizes if s <= data.header.seq_len)
+    sizes = sizes if sizes and sizes[-1] == data.header.seq_len else ()
+    one = DataConfig(batch_rows=batches.batch_rows, bucket_sizes=sizes, shuffle_buffer=0, num_workers=0)
+    stream = StepStream(data, one, seed=0)
+    files = data.packed.sources["row_key"] >> np.uint64(FILE_BITS)
+    names, found, steps = _file_names(data.manifest), dict[str, Score](), stream.plan.steps_per_epoch
+    some = min(steps, -(-max_rows // one.batch_rows)) if max_rows else steps
+    for turn in range(-(-some // ranks.size)):
+        i = turn * ranks.size + ranks.rank
+        (batch,) = stream.batches(min(i, some - 1) * steps // some)
+        with autocast(device, precision):
+            here = batch.to(device)
+            attend = ATTENTIONS[attention](here.segments)
+            hidden_LD = model.hidden_at(here.ids_BT, here.segments.positions_BT, attend, here.label_pos_L)
+            logp_L = token_log_probs(hidden_LD, model.lm_head, here.targets_L, chunk_of(model.lm_head))
+            losses_L = -logp_L.cpu().double().numpy()
+        if i >= some:  # with a sharded model all ranks must run as often
+            continue
+        file_L = files[_sequence_of_labels(data, batch)].astype(int)
+        for file in np.unique(file_L).tolist():
+            name = names[file] if file < len(names) else f"file {file}"
+            before, losses = found.get(name, Score(0, 0.0)), losses_L[file_L == file]
+            found[name] = Score(before.labels + len(losses), before.loss_sum + float(losses.sum()))
+    return found
+
+
+def total(scores: dict[str, Score]) -> Score:
+    """The score over all sources."""
+    return Score(sum(s.labels for s in scores.values()), sum(s.loss_sum for s in scores.values()))
+
+
+def _sequence_of_labels(data: PackedSet, batch: Batch) -> Int64:
+    """The index of each label's sequence in the set's source records, (L,)."""
+    width, flat_L = batch.ids_BT.shape[1], batch.label_pos_L.numpy()
+    firsts = np.searchsorted(data.packed.sources["row"], batch.rows)
+    found = np.empty(len(flat_L), np.int64)
+    for i, row in enumerate(batch.rows):
+        here = flat_L // width == i
+        bounds = data.packed.segments_of(int(row))
+        found[here] = firsts[i] + np.searchsorted(bounds, flat_L[here] % width, side="right") - 1
+    return found
+
+
+def _file_names(manifest: Path) -> list[str]:
+    """The raw files of a packed set, by number; empty if its parent manifests are missing."""
+    path: Path | None = manifest
+    while path is not None and path.is_file():
+        found = load(path)
+        if raw := [parent["raw"] for parent in found.parents if "raw" in parent]:
+            return raw
+        parents = [p for p in found.parents if p.get("manifest") not in (None, "tokenizer")]
+        path = find_parent(path, parents[0]) if parents else None
+    return []
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class EvaluatorConfig:
+    """When to evaluate, and on what."""
+
+    eval_every: int = option(0, "steps between evaluations; the last step always gets one; 0: never")
+    eval_manifest: str = option("", "manifest to evaluate on: its validation split, else its rows; default: --manifest")
+    eval_rows: int = option(0, "rows to evaluate on, evenly spaced; 0: all")
+    sample_prompts: str = option("", "text file with one prompt per line; each evaluation prints an answer to each")
+    sample_tokens: int = option(64, "maximum tokens of an answer")
+    sample_temperature: float = option(0.0, "sampling temperature of the answers; 0: always the most likely token")
+
+    def __post_init__(self) -> None:
+        if min(self.eval_every, self.eval_rows, self.sample_temperature) < 0 or self.sample_tokens < 1:
+            raise ConfigError("eval_every, eval_rows and sample_temperature must be 0 or more, sample_tokens 1")
+        if (self.eval_manifest or self.sample_prompts) and not self.eval_every:
+            raise UsageError("--eval-manifest and --sample-prompts need --eval-every: the steps between")
+
+
+def validation_sets(config: EvaluatorConfig, data: Mixture, max_positions: int, verify: bool) -> list[PackedSet]:
+    """The sets to evaluate on: the validation split of `eval_manifest`, else its rows, else the training data's splits.
+
+    Raises:
+        ManifestError: not the tokenizer of the training data.
+        InputError: no validation split, preference pairs, or rows longer than the model allows.
+    """
+    manifests = [place_of(config.eval_manifest)] if config.eval_manifest else data.manifests
+    verify = verify and bool(config.eval_manifest)  # other splits were checked with the training data
+    found = [s for m in manifests if "validation" in load(m).facts for s in PackedSet.open_all(m, "validation", verify)]
+    if not found and config.eval_manifest:
+        found = PackedSet.open_all(manifests[0], verify=verify)
+    if not found:
+        raise InputError(f"{data.name}: has no validation split; pack with --validation 0.01, or set --eval-manifest")
+    for one in found:
+        _check_sequences(one)
+        if one.header.seq_len > max_positions:
+            raise InputError(f"{one.manifest}: rows of {one.header.seq_len} tokens; the model allows {max_positions}")
+        for name in ("sha256", "vocab_size"):
+            if (theirs := one.tokenizer.get(name)) != (ours := data.tokenizer.get(name)):
+                raise ManifestError(
+                    f"{one.manifest} was made with a tokenizer of {name} {theirs!r}, and {data.name} with {ours!r}: "
+                    f"use one tokenizer for both"
+                )
+    return found
+
+
+def _check_sequences(data: PackedSet) -> None:
+    if data.header.rows_per_unit != 1:
+        raise InputError(
+            f"{data.manifest}: holds preference pairs; a loss over rejected answers is meaningless: name a manifest of "
+            f"text or conversations"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluator:
+    """Evaluates a model during a run."""
+
+    config: EvaluatorConfig
+    sets: list[PackedSet]
+    batches: DataConfig
+    precision: str
+    prompts: list[tuple[str, list[int]]]
+    """Prompts for sample answers, with their tokens."""
+    tokenizer: ChatTokenizer | None
+    """Of the prompts."""
+    ranks: Ranks
+    attention: str = "auto"
+
+    @classmethod
+    def of(
+        cls, config: EvaluatorConfig, data: Mixture, batches: DataConfig, precision: str, model: ModelConfig,
+        ranks: Ranks, packed: bool = True, attention: str = "auto",
+    ) -> "Evaluator":  # fmt: skip
+        """The evaluator of a run on `data`; prompts go through the chat template if these are conversations.
+
+        Raises:
+            DatakitError: rows or prompts do not fit the model.
+        """
+        tokenizer, prompts = None, list[tuple[str, list[int]]]()
+        if path := config.sample_prompts:
+            tokenizer = ChatTokenizer.load(data.tokenizer_files[0].parent)
+            lines = Path(path).read_bytes().decode("utf-8-sig", "replace").split("\n")
+            texts = [line.strip() for line in lines if line.strip()]
+            if not texts or any("\ufffd" in text for text in texts):
+                raise InputError(f"{path}: has no prompts, or is not UTF-8; expected one per line")
+            for text in texts:
+                where = f"{path}: the prompt {text[:40]!r}"
+                ids = prompt_ids(tokenizer, text, data.header.task == "pretrain", model.context, where)
+                prompts.append((text, ids))
+        sets = list[PackedSet]()
+        if packed or config.eval_manifest:
+            sets = validation_sets(config, data, model.max_positions, batches.verify)
+        return cls(config, sets, batches, precision, prompts, tokenizer, ranks, attention)
+
+    def evaluate(self, model: CausalLM, step: int) -> dict[str, Any]:
+        """Evaluate and print; returns the record for eval.jsonl."""
+        said, c = list[str](), self.config
+        with untouched(model):
+            found = evaluate(model, self.sets, self.batches, self.precision, c.eval_rows, self.ranks, self.attention)
+            if self.tokenizer:
+                sample = SampleConfig(max_new_tokens=c.sample_tokens, temperature=c.sample_temperature)
+                said = answers(model, self.tokenizer, [ids for _, ids in self.prompts], sample)
+        everything = total(found)
+        samples = [{"prompt": text, "completion": said} for (text, _), said in zip(self.prompts, said, strict=True)]
+        shown = [("all", everything), *(found.items() if len(found) > 1 else ())]
+        for name, score in shown if self.sets else ():
+            numbers = f"loss={score.loss:.4f} perplexity={score.perplexity:.2f} label_tokens={score.labels}"
+            print(f"[eval] step={step} source={name} {numbers}", flush=True)
+        for sample_of in samples:
+            texts = (json.dumps(text, ensure_ascii=False) for text in sample_of.values())
+            print(f"[sample] step={step} {' -> '.join(texts)}", flush=True)
+        sources = {name: score.record() for name, score in found.items()}
+        return {"step": step, **everything.record(), "sources": sources, "samples": samples}
+
+
+@contextlib.contextmanager
+def untouched(model: CausalLM) -> Iterator[None]:
+    """Put the model into eval mode inside the context; restore its mode and the random generators afterwards."""
+    training, devices = model.training, range(torch.cuda.device_count())
+    model.eval()
+    try:
+        # compiled layers would be compiled again for every prompt length
+        with torch.random.fork_rng(devices), torch.compiler.set_stance("force_eager"):
+            yield
+    finally:
+        model.train(training)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -32,26 +273,22 @@ class EvalConfig:
 
     model: str = option("", "checkpoint, Hugging Face folder, or a run's folder for its newest checkpoint")
     manifest: str = option("", "pack manifest to evaluate on")
-    suites: tuple[str, ...] = option((), "files of questions: multiple choice, or answers to generate (GSM8K)")
-    shots: int = option(0, "solved questions before each question of a suite")
-    shots_from: str = option("", "file with the solved questions")
-    suite_tokens: int = option(256, "maximum tokens of a generated answer")
-    split: Literal["train", "validation"] = option("train", "part of the manifest")
+    split: Literal["auto", "train", "validation"] = option("auto", "part of the manifest; auto: validation, if any")
     max_rows: int = option(0, "rows per row length to evaluate on, evenly spaced; 0: all")
     batch_rows: int = option(8, "packed rows per batch")
     dtype: Literal["auto", "bf16", "fp32"] = option("auto", "arithmetic; auto: bf16 on CUDA, else fp32")
-    tf32: bool = option(False, "on CUDA, compute fp32 products in TF32, as in training")
-    attention: Literal["auto", "grouped", "masked", "flex", "varlen"] = option("auto", "as in training")
+    tf32: bool = option(False, "on CUDA, compute fp32 products in TF32, as in training", advanced=True)
+    attention: Literal["auto", "grouped", "masked", "varlen"] = option("auto", "as in training", advanced=True)
     device: str = option("auto", "cpu, cuda, ...; auto: cuda where there is one")
     threads: int = option(0, "CPU threads; 0: all cores")
     verify: bool = option(True, VERIFY_HELP)
     json: bool = option(False, "print the scores as one JSON object")
 
     def __post_init__(self) -> None:
-        if not self.model or not (self.manifest or self.suites):
-            raise UsageError("name the model with --model, and a pack manifest with --manifest or files with --suites")
-        if min(self.batch_rows, self.suite_tokens) < 1 or min(self.threads, self.max_rows, self.shots) < 0:
-            raise ConfigError("batch_rows and suite_tokens must be at least 1; threads, max_rows and shots 0 or more")
+        if not (self.model and self.manifest):
+            raise UsageError("name the model with --model, and a pack manifest with --manifest")
+        if self.batch_rows < 1 or min(self.threads, self.max_rows) < 0:
+            raise ConfigError("batch_rows must be at least 1; threads and max_rows 0 or more")
 
 
 def scores(config: EvalConfig) -> dict[str, Score]:
@@ -60,40 +297,20 @@ def scores(config: EvalConfig) -> dict[str, Score]:
     Raises:
         DatakitError: model and data do not fit each other.
     """
-    device = usable_device(config.device, config.threads)
-    sets = PackedSet.open_all(
-        place_of(config.manifest), "packed" if config.split == "train" else "validation", config.verify
-    )
+    from train.start import check_fits
+
+    device, place = usable_device(config.device, config.threads), place_of(config.manifest)
+    held_out = config.split == "validation" or (config.split == "auto" and "validation" in load(place).facts)
+    sets = PackedSet.open_all(place, "validation" if held_out else "packed", config.verify)
+    _check_sequences(sets[0])
     folder = checkpoint.newest_of_run(Path(config.model))
-    if sets[0].header.rows_per_unit != 1:
-        raise InputError(f"{config.manifest}: has preference pairs; a loss over rejected answers is meaningless")
     model = lora.read(folder).to(device)
     for data in sets:
         check_fits(folder, model, data)
-    batches = DataConfig(batch_rows=config.batch_rows)
-    return evaluate(model, sets, batches, arithmetic(config, device), config.max_rows, attention=config.attention)
-
-
-def arithmetic(config: EvalConfig, device: torch.device) -> str:
-    """The precision of the products, as `precision`; sets TF32."""
     allow_tf32(config.tf32)
-    return precision(config.dtype if config.dtype != "auto" or device.type == "cuda" else "fp32", device)
-
-
-def suite_scores(config: EvalConfig) -> dict[str, SuiteScore]:
-    """The scores of each suite, by the name of its file.
-
-    Raises:
-        DatakitError: no model there, or a file that is no suite.
-    """
-    if not config.suites:
-        return {}
-    device = usable_device(config.device, config.threads)
-    shots_from = Path(config.shots_from) if config.shots_from else None
-    found = read_suites(config.suites, config.shots, shots_from)
-    model, tokenizer, _ = load(Path(config.model))
-    model, half = model.to(device), arithmetic(config, device)
-    return {s.name: suite_score(model, s, tokenizer, half, new_tokens=config.suite_tokens) for s in found}
+    half = precision(config.dtype if config.dtype != "auto" or device.type == "cuda" else "fp32", device)
+    batches = DataConfig(batch_rows=config.batch_rows)
+    return evaluate(model, sets, batches, half, config.max_rows, attention=config.attention)
 
 
 def table(found: dict[str, Score]) -> str:
@@ -108,17 +325,9 @@ def table(found: dict[str, Score]) -> str:
 def main(argv: Sequence[str], prog: str = "python -m train.eval") -> int:
     """Print the scores; returns the exit code."""
     config = flags.built(EvalConfig, flags.given(EvalConfig, prog, __doc__, argv))
-    plain: dict[str, Any] = {}
-    if config.manifest:
-        found = scores(config)
-        plain = {"all": total(found).record(), "sources": {name: one.record() for name, one in found.items()}}
-        print("" if config.json else table(found), end="" if config.json else "\n")
-    suites = {name: one.record() for name, one in suite_scores(config).items()}
-    if config.json:
-        print(json.dumps(plain | ({"suites": suites} if suites else {})))
-    for name, record in () if config.json else suites.items():
-        values = "  ".join(f"{k} {v:.4f}" if isinstance(v, float) else f"{k} {v}" for k, v in record.items())
-        print(f"{name}  {values}")
+    found = scores(config)
+    plain = {"all": total(found).record(), "sources": {name: one.record() for name, one in found.items()}}
+    print(json.dumps(plain) if config.json else table(found))
     return 0
 
 

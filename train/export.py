@@ -1,22 +1,32 @@
-"""Write a model for other programs, with adapters merged: a Hugging Face folder, a GGUF file, or that with a Modelfile.
+"""Write a model for other programs, adapters merged: a Hugging Face folder, a GGUF file, or that with a Modelfile.
 
-python -m train.export --checkpoint out/run --output mymodel --to gguf
+    python -m train.export --model out/run --output mymodel --to gguf
+    python -m train.export --model out/run --average 3 --output averaged
+
+GGUF (for llama.cpp, Ollama, LM Studio) is written here for the families that llama.cpp runs without special keys; the
+package `gguf` names the tensors. Other families go through llama.cpp's own converter, from a Hugging Face folder.
 """
 
 import json
+import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal
 
+import torch
+from torch import Tensor
+
 from datakit.config import option
-from datakit.errors import InputError, ModelError, UsageError
-from datakit.manifest import tokenizer_file
+from datakit.errors import InputError, MissingExtraError, ModelError, UsageError
 from datakit.pack.chat import ChatTokenizer, RenderError
-from train import checkpoint, flags, gguf, hf
-from train.batching import stop_ids_of
+from train import checkpoint, flags, hf, lora
+from train.attention import enlarged, frequencies
 from train.generate import load
+from train.model import CausalLM, ModelConfig
+from train.serve.batching import stop_ids_of
 
 DTYPES = {"fp32": "float32", "bf16": "bfloat16", "fp16": "float16"}
 
@@ -25,17 +35,19 @@ DTYPES = {"fp32": "float32", "bf16": "bfloat16", "fp16": "float16"}
 class ExportConfig:
     """What to export, and where."""
 
-    checkpoint: str = option("out/run", "checkpoint, Hugging Face folder, or a run's folder for its newest checkpoint")
-    tokenizer: str = option("", "folder of the tokenizer, if it is not in the folder of the model")
+    model: str = option("out/run", "checkpoint, adapters, Hugging Face folder, or a run for its newest checkpoint")
     output: str = option("", "folder to write")
     to: Literal["hf", "gguf", "ollama"] = option("hf", "hf: Hugging Face; gguf: for llama.cpp; ollama: and a Modelfile")
+    average: int = option(0, "mean of the weights of this many newest checkpoints of a run; 0: its newest one alone")
+    base: str = option("", "folder of the base model of adapters, if it has moved")
+    tokenizer: str = option("", "tokenizer.json or its folder, if it is not in the folder of the model")
     export_dtype: Literal["base", "fp32", "bf16", "fp16"] = option(
         "base", "dtype of the weights; base: the one that config.json of the model named at the start of its training"
     )
 
     def __post_init__(self) -> None:
-        if not self.output:
-            raise UsageError("name a folder with --output")
+        if not self.output or self.average < 0:
+            raise UsageError("name a folder with --output; --average must be 0 or more")
 
 
 def export(config: ExportConfig) -> Path:
@@ -45,33 +57,52 @@ def export(config: ExportConfig) -> Path:
         ModelError: no model there, or the other program cannot run it or use its template.
         InputError: the output folder is not empty.
     """
-    folder, out = checkpoint.newest_of_run(Path(config.checkpoint)), Path(config.output)
+    out = Path(config.output)
     if out.exists() and any(out.iterdir()):
         raise InputError(f"{out}: is not empty; name another --output")
-    beside = tokenizer_file(config.tokenizer).parent if config.tokenizer else folder
-    model, tokenizer, state = load(folder, beside)
+    model, tokenizer, state = load(config.model, config.tokenizer, config.base)
+    if config.average:
+        average(model, config)
     plain, stops = state.get("task") == "pretrain", sorted(state.get("stop_ids", stop_ids_of(model, tokenizer)))
     text = modelfile(tokenizer, model.config.max_positions, plain) if config.to == "ollama" else ""
     name = model.config.dtype if config.export_dtype == "base" else DTYPES[config.export_dtype]
     if name not in hf.DTYPES:
         raise ModelError(f"dtype {name!r}: expected one of {', '.join(hf.DTYPES)}; name one with --export-dtype")
-    dtype, model.config = hf.DTYPES[name], replace(model.config, dtype=name)
+    model.config = replace(model.config, dtype=name)
     if hf.family_of(model.config) == hf.OWN:
         c = model.config
         raise ModelError(
-            f"{config.checkpoint}: no model of transformers has these options together: logit_softcap "
-            f"{c.logit_softcap}, activation {c.activation}, qk_norm {c.qk_norm}; train.generate and train.serve run it"
+            f"{config.model}: no model of transformers has these options together: logit_softcap {c.logit_softcap}, "
+            f"activation {c.activation}, qk_norm {c.qk_norm}; train.generate and train.serve run it"
         )
     out.mkdir(parents=True, exist_ok=True)
     if config.to == "hf":
         ids = {"pad_token_id": tokenizer.pad_id, "eos_token_id": tokenizer.eos_id, "bos_token_id": tokenizer.bos_id}
-        hf.write_model(out, model, hf.tokenizer_files(beside), ids, stops, dtype=dtype)
+        hf.write_model(out, model, hf.tokenizer_files(Path(tokenizer.where).parent), ids, stops, dtype=hf.DTYPES[name])
     else:
-        for note in gguf.write(out / "model.gguf", model, tokenizer, stops, dtype, chat=not plain):
-            print(f"[train] note: {note}", flush=True)
+        write_gguf(out / "model.gguf", model, tokenizer, stops, hf.DTYPES[name], chat=not plain)
     if text:
         (out / "Modelfile").write_text(text, encoding="utf-8")
     return out
+
+
+@torch.no_grad()
+def average(model: CausalLM, config: ExportConfig) -> None:
+    """Make the newest checkpoint the mean of the newest ones (Izmailov et al., 2018); two are in memory at a time.
+
+    Raises:
+        InputError: the run has fewer checkpoints.
+    """
+    folders = checkpoint.steps(Path(config.model) / "checkpoints")[: config.average]
+    if len(folders) < config.average:
+        raise InputError(
+            f"{config.model}: has {len(folders)} checkpoints, and --average wants {config.average}; keep more of a run "
+            f"with --keep-checkpoints"
+        )
+    for number, folder in enumerate(folders[1:], start=2):
+        other = dict(lora.read(folder, Path(config.base) if config.base else None).named_parameters())
+        for name, parameter in model.named_parameters():
+            parameter.lerp_(other[name], 1 / number)
 
 
 def modelfile(tokenizer: ChatTokenizer, context: int, plain: bool = False) -> str:
@@ -94,9 +125,8 @@ def ollama_template(tokenizer: ChatTokenizer) -> str:
     Raises:
         ModelError: longer conversations are not made of the same pieces.
     """
-    turns = [
-        {"role": role, "content": f"<<{at}>>"} for at, role in enumerate(("system", *("user", "assistant") * 2, "user"))
-    ]
+    roles = ("system", *("user", "assistant") * 2, "user")
+    turns = [{"role": role, "content": f"<<{at}>>"} for at, role in enumerate(roles)]
     try:
         with_system, without = _pieces(tokenizer, turns), _pieces(tokenizer, turns[1:])
     except RenderError as e:
@@ -108,11 +138,14 @@ def ollama_template(tokenizer: ChatTokenizer) -> str:
             f"{tokenizer.where}: the chat template does more than put text around turns, and Ollama's form cannot say "
             f"that; use --to hf, and python -m train.serve to chat"
         )
+    begin, after_system, after_user, after_answer, alone = (
+        text.replace("{{", '{{ "{{" }}') for text in (begin, after_system, after_user, after_answer, without[0])
+    )
     said = "{{ .Content }}"
-    first = "{{ if .System }}" + _quoted(begin) + "{{ .System }}" + _quoted(after_system)
-    each = '{{ if eq .Role "user" }}' + said + _quoted(after_user)
-    each += '{{ else if eq .Role "assistant" }}' + said + _quoted(after_answer) + "{{ end }}"
-    return first + "{{ else }}" + _quoted(without[0]) + "{{ end }}{{ range .Messages }}" + each + "{{ end }}"
+    first = "{{ if .System }}" + begin + "{{ .System }}" + after_system + "{{ else }}" + alone + "{{ end }}"
+    each = '{{ if eq .Role "user" }}' + said + after_user
+    each += '{{ else if eq .Role "assistant" }}' + said + after_answer + "{{ end }}"
+    return first + "{{ range .Messages }}" + each + "{{ end }}"
 
 
 def _pieces(tokenizer: ChatTokenizer, turns: Sequence[dict[str, Any]]) -> list[str]:
@@ -126,20 +159,181 @@ def _pieces(tokenizer: ChatTokenizer, turns: Sequence[dict[str, Any]]) -> list[s
     return [*found, rest]
 
 
-def _quoted(text: str) -> str:
-    """Text that Ollama's template language takes as it is."""
-    return text.replace("{{", '{{ "{{" }}')
+ARCHITECTURES = {"llama": "llama", "mistral": "llama", "qwen2": "qwen2", "qwen3": "qwen3", "qwen3_moe": "qwen3moe"}
+"""llama.cpp's names of the families that are written here."""
+FILE_TYPES = {torch.float32: ("F32", 0), torch.float16: ("F16", 1), torch.bfloat16: ("BF16", 32)}
+"""Type of the matrices, and `general.file_type`."""
+PRE_TOKENIZERS = {
+    r"[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+": "qwen2",
+    r"[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+": "llama-bpe",
+}
+"""Part of the pattern that cuts text into words -> llama.cpp's name of the pattern."""
+NORMAL, UNKNOWN, CONTROL, USER_DEFINED, UNUSED, BYTE = range(1, 7)
+"""Kinds of tokens."""
+
+
+def write_gguf(
+    path: Path, model: CausalLM, tokenizer: ChatTokenizer, stop_ids: list[int], dtype: torch.dtype, chat: bool = True
+) -> None:
+    """Write the file, with matrices of `dtype`, and with the chat template if `chat` is set.
+
+    Raises:
+        MissingExtraError: the package `gguf` is not installed.
+        ModelError: a model or tokenizer that is not written here, or that llama.cpp would run wrongly.
+    """
+    try:
+        gguf = import_module("gguf")
+    except ImportError:
+        raise MissingExtraError("GGUF files need the package gguf: pip install 'datakit[gguf]'") from None
+    c, kind = model.config, hf.family_of(model.config)
+    name = ARCHITECTURES.get(kind, "")
+    if wrong := _beyond(c, name) if name else f"the family {kind}":
+        raise ModelError(
+            f"{wrong} is not written as GGUF here: use --to hf, then llama.cpp's convert_hf_to_gguf.py on the folder"
+        )
+    file_type, number = FILE_TYPES[dtype]
+    writer = gguf.GGUFWriter(path, name)
+    types = {str: "STRING", bool: "BOOL", int: "UINT32", float: "FLOAT32", list: "ARRAY"}
+    keys = {"general.file_type": number} | {f"{name}.{key}": value for key, value in _sizes(c).items()}
+    keys |= {f"tokenizer.{key}": value for key, value in _vocabulary(tokenizer, c.vocab_size, stop_ids).items()}
+    keys |= {"tokenizer.chat_template": tokenizer.template_source} if chat else {}
+    for key, value in keys.items():
+        writer.add_key_value(key, value, gguf.GGUFValueType[types[type(value)]])
+    names = gguf.get_tensor_name_map({v: k for k, v in gguf.MODEL_ARCH_NAMES.items()}[name], c.num_layers)
+    for ours, tensor in _tensors(model, name):
+        part, dot, what = ours.rpartition(".")
+        small = tensor.ndim == 1 or part.endswith("mlp.gate")
+        stored = gguf.GGMLQuantizationType["F32" if small else file_type]
+        values = gguf.quants.quantize(tensor.contiguous().numpy(), stored)
+        writer.add_tensor(f"{names.get_name(part) or part}{dot}{what}", values, raw_dtype=stored)
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+    path.chmod(0o644)
+
+
+def _beyond(c: ModelConfig, name: str) -> str:
+    """What llama.cpp's architecture of this name would compute otherwise; empty if nothing."""
+    biases = {"llama": ("qkv_bias", "output_bias", "mlp_bias"), "qwen2": ("qkv_bias",)}.get(name, ())
+    if found := [b for b in ("qkv_bias", "output_bias", "mlp_bias") if getattr(c, b) and b not in biases]:
+        return f"{found[0]} in {name}"
+    if c.windowed_layers or c.activation != "silu":
+        return f"a window of {c.window} or the activation {c.activation}"
+    if c.moe.num_experts and (c.moe.dense_layers or not c.moe.norm_topk):
+        return "a model with layers without experts, or with norm_topk_prob false,"
+    scaled = {"default", "dynamic", "linear", "yarn", *(("llama3",) if name == "llama" else ())}
+    if c.rope.rope_type not in scaled or not c.rope.truncate:
+        return f"the rotary scaling {c.rope.rope_type} in {name}"
+    return ""
+
+
+def _sizes(c: ModelConfig) -> dict[str, Any]:
+    """Keys of the architecture."""
+    r, found = c.rope, dict[str, Any]()
+    if c.moe.num_experts:
+        found = {"expert_count": c.moe.num_experts, "expert_used_count": c.moe.experts_per_token}
+        found["expert_feed_forward_length"] = c.moe.inner_size(c.intermediate_size)
+    if r.rope_type in ("linear", "yarn"):
+        found |= {"rope.scaling.type": r.rope_type, "rope.scaling.factor": float(r.factor)}
+    if r.rope_type == "yarn":
+        found["rope.scaling.original_context_length"] = r.original_max_position_embeddings
+        usual = enlarged("yarn", r.factor, r.original_max_position_embeddings, {})
+        found["rope.scaling.attn_factor"] = r.attention_factor / usual
+        found |= {f"rope.scaling.yarn_{k}": float(getattr(r, k)) for k in ("beta_fast", "beta_slow")}
+    return found | {
+        "vocab_size": c.vocab_size, "context_length": c.max_positions, "embedding_length": c.hidden_size,
+        "block_count": c.num_layers, "feed_forward_length": c.intermediate_size, "attention.head_count": c.num_heads,
+        "attention.head_count_kv": c.num_kv_heads, "attention.key_length": c.head_dim,
+        "attention.value_length": c.head_dim, "attention.layer_norm_rms_epsilon": float(c.norm_eps),
+        "rope.dimension_count": c.head_dim, "rope.freq_base": float(r.rope_theta),
+    }  # fmt: skip
+
+
+def _tensors(model: CausalLM, name: str) -> Iterator[tuple[str, Tensor]]:
+    """The tensors in fp32 as llama.cpp wants their values; the experts of a layer are one."""
+    c, experts = model.config, dict[str, list[Tensor]]()
+    for ours, parameter in model.named_parameters():
+        tensor = parameter.detach().float()
+        # values that llama.cpp's `llama` rotates together are neighbours; here they are half a head apart
+        if name == "llama" and (side := re.search(r"\.([qk])_proj\.", ours)):
+            heads = c.num_heads if side[1] == "q" else c.num_kv_heads
+            tensor = tensor.view(heads, 2, -1, *tensor.shape[1:]).transpose(1, 2).reshape(tensor.shape)
+        together = re.sub(r"\.experts\.\d+\.", ".experts.", ours)
+        if together == ours:
+            yield ours, tensor
+            continue
+        experts.setdefault(together, []).append(tensor)
+        if len(experts[together]) == c.moe.num_experts:
+            yield together, torch.stack(experts.pop(together))
+    if c.rope.rope_type == "llama3":
+        plain = c.rope.rope_theta ** -(torch.arange(0, c.head_dim, 2, dtype=torch.float32) / c.head_dim)
+        yield "rope_freqs.weight", plain / frequencies(c.rope, c.head_dim, plain.device)
+
+
+def _vocabulary(tokenizer: ChatTokenizer, vocab_size: int, stop_ids: list[int]) -> dict[str, Any]:
+    """Keys of the tokenizer: BPE over bytes is `gpt2`, BPE like that of SentencePiece `llama`."""
+    spec = json.loads(tokenizer.definition)
+    model, pre = spec["model"], spec.get("pre_tokenizer") or {}
+    if model["type"] != "BPE":
+        raise ModelError(f"{tokenizer.where}: a tokenizer of type {model['type']} is not written as GGUF: use --to hf")
+    merges = [m if isinstance(m, str) else " ".join(m) for m in model.get("merges") or ()]
+    by_bytes = "ByteLevel" in json.dumps(pre)
+    tokens = [tokenizer.token(i) for i in range(vocab_size)]
+    found: dict[str, Any] = {
+        "ggml.model": "gpt2" if by_bytes else "llama", "ggml.add_bos_token": tokenizer.adds_bos,
+        "ggml.tokens": [f"[PAD{i}]" if token is None else token for i, token in enumerate(tokens)],
+        "ggml.token_type": [_kind(tokenizer, token, model.get("unk_token"), by_bytes) for token in tokens],
+    }  # fmt: skip
+    if by_bytes:
+        found |= {"ggml.merges": merges, "ggml.pre": _pre_tokenizer(pre)}
+        if found["ggml.pre"] == "default":
+            print("[train] note: this pre-tokenizer is unknown, so llama.cpp may cut text into other tokens")
+    else:
+        ranks: dict[str, float] = {}
+        for rank, merge in enumerate(merges):
+            ranks.setdefault(merge.replace(" ", ""), -float(rank))
+        found["ggml.scores"] = [ranks.get(token or "", -1e9) for token in tokens]
+        prefix = re.compile(r'"Prepend"|"prepend_scheme": "(first|always)"')
+        found["ggml.add_space_prefix"] = bool(prefix.search(json.dumps([spec.get("normalizer"), pre])))
+    turn_end = next((i for i in stop_ids if i != tokenizer.eos_id), None)
+    ids = {"bos": tokenizer.bos_id, "eos": tokenizer.eos_id, "eot": turn_end, "padding": tokenizer.pad_id}
+    return found | {f"ggml.{name}_token_id": i for name, i in ids.items() if i is not None}
+
+
+def _kind(tokenizer: ChatTokenizer, token: str | None, unknown: str | None, by_bytes: bool) -> int:
+    if token is None:
+        return UNUSED
+    if token == unknown:
+        return UNKNOWN
+    if token in tokenizer.added:
+        return CONTROL if token in tokenizer.special else USER_DEFINED
+    return BYTE if not by_bytes and re.fullmatch(r"<0x[0-9A-F]{2}>", token) else NORMAL
+
+
+def _pre_tokenizer(pre: dict[str, Any]) -> str:
+    """llama.cpp's name for how text is cut into words; `default` if it has none."""
+    steps = pre.get("pretokenizers") or [pre]
+    kinds = [step["type"] for step in steps]
+    if kinds == ["ByteLevel"] and steps[0].get("use_regex", True):
+        return "gpt-2"
+    if kinds == ["Digits", "ByteLevel"] and steps[0]["individual_digits"]:
+        return "smollm"
+    pattern = (steps[0].get("pattern") or {}).get("Regex", "")
+    return next((name for part, name in PRE_TOKENIZERS.items() if part in pattern), "default")
 
 
 def main(argv: Sequence[str], prog: str = "python -m train.export") -> int:
     """Export; returns the exit code."""
     config = flags.built(ExportConfig, flags.given(ExportConfig, prog, __doc__, argv))
     out = export(config)
+    following = {
+        "gguf": f"llama-cli --model {out / 'model.gguf'}",
+        "ollama": f"ollama create {out.resolve().name} -f {out / 'Modelfile'}",
+    }
     print(f"[train] wrote {out}")
-    if config.to == "gguf":
-        print(f"[train] next: llama-cli --model {out / 'model.gguf'}")
-    if config.to == "ollama":
-        print(f"[train] next: ollama create {out.resolve().name} -f {out / 'Modelfile'}")
+    if config.to in following:
+        print(f"[train] next: {following[config.to]}")
     return 0
 
 

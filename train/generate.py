@@ -1,8 +1,8 @@
 """Generate text, with the chat template of the training.
 
-python -m train.generate --checkpoint out/run --prompt "Hello"
-python -m train.generate --checkpoint out/run --chat
-python -m train.generate --checkpoint out/run --input prompts.jsonl --output answers.jsonl
+python -m train.generate --model out/run --prompt "Hello"
+python -m train.generate --model out/run --chat
+python -m train.generate --model out/run --input prompts.jsonl --output answers.jsonl
 """
 
 import contextlib
@@ -14,22 +14,22 @@ from pathlib import Path
 from typing import Any, Literal, TextIO
 
 import torch
+from torch import nn
 
 from datakit.config import option, section
 from datakit.errors import ConfigError, InputError, ModelError, UsageError
 from datakit.pack.chat import ChatTokenizer
 from train import checkpoint, flags, hf, lora
-from train.batching import answers, prompt_ids, stream_text
 from train.device import allow_tf32, usable_device
 from train.model import CausalLM
-from train.sample import SampleConfig
+from train.serve.batching import SampleConfig, answers, prompt_ids, stream_text
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class GenerateConfig:
     """Model, prompts and output."""
 
-    checkpoint: str = option("out/run", "checkpoint, Hugging Face folder, or a run's folder for its newest checkpoint")
+    model: str = option("out/run", "checkpoint, adapters, Hugging Face folder, or a run for its newest checkpoint")
     tokenizer: str = option("", "tokenizer.json or its folder, if it is not in the folder of the model")
     prompt: str = option("", "user message; for a plain-text model, the start of the text")
     chat: bool = option(False, "chat in the terminal; /reset starts a new conversation, /quit ends")
@@ -40,7 +40,7 @@ class GenerateConfig:
     plain: bool = option(False, "continue the prompt as plain text, without template (always for plain-text models)")
     stop: tuple[str, ...] = option((), "stop strings: an answer ends before the first one; \\n is a new line")
     dtype: Literal["auto", "fp32", "bf16"] = option("auto", "dtype of the weights; auto: bf16 on CUDA, else fp32")
-    tf32: bool = option(False, "on CUDA, compute fp32 products in TF32, as in training")
+    tf32: bool = option(False, "on CUDA, compute fp32 products in TF32, as in training", advanced=True)
     device: str = option("auto", "cpu, cuda, ...; auto: cuda where there is one")
     threads: int = option(0, "CPU threads; 0: all cores")
     sample: SampleConfig = section(SampleConfig)
@@ -75,14 +75,13 @@ class Generator:
             DatakitError: no model there, or --chat with a plain-text model.
         """
         device = usable_device(config.device, config.threads)
-        model, tokenizer, state = load(Path(config.checkpoint), Path(config.tokenizer or config.checkpoint))
+        model, tokenizer, state = load(config.model, config.tokenizer)
         plain = config.plain or state.get("task") == "pretrain"
         if plain and config.chat:
-            raise UsageError(f"{config.checkpoint}: a plain-text model has no chat turns; use --prompt")
+            raise UsageError(f"{config.model}: a plain-text model has no chat turns; use --prompt")
         allow_tf32(config.tf32)
         half = config.dtype == "bf16" or (config.dtype == "auto" and device.type == "cuda")
-        dtype = torch.bfloat16 if half else torch.float32
-        return cls(model.to(device, dtype), tokenizer, config, plain)
+        return cls(ready(model, device, half), tokenizer, config, plain)
 
     def prompt_of(self, said: str | Sequence[dict[str, Any]], where: str = "the prompt") -> list[int]:
         """The prompt ids for a text or a conversation.
@@ -111,32 +110,47 @@ class Generator:
         return answers(self.model, self.tokenizer, prompts, self.config.sample, self.config.stops)
 
 
-def load(
-    folder: Path, tokenizer_folder: Path | None = None, base: Path | None = None
-) -> tuple[CausalLM, ChatTokenizer, dict[str, Any]]:
+def load(model: Path | str, tokenizer: str = "", base: str = "") -> tuple[CausalLM, ChatTokenizer, dict[str, Any]]:
     """Load model, tokenizer and state.json (empty if there is none) of a folder, and check that they fit.
 
-    If the folder holds adapters, `base` is their model, where it is not where it lay in training.
+    If the folder holds adapters, `base` is their model, where it is not where it lay in training; a tokenizer that is
+    not beside them is the base's.
 
     Raises:
         ModelError: no model there, or other tokenizer files than in training.
     """
-    if not folder.is_dir():
-        raise ModelError(f"{folder}: no such folder; expected a checkpoint, a run or a Hugging Face folder")
-    folder, tokenizer_folder = (checkpoint.newest_of_run(place) for place in (folder, tokenizer_folder or folder))
-    tokenizer = ChatTokenizer.load(tokenizer_folder)
+    if not Path(model).is_dir():
+        raise ModelError(f"{model}: no such folder; expected a checkpoint, a run or a Hugging Face folder")
+    folder = checkpoint.newest_of_run(Path(model))
+    place = checkpoint.newest_of_run(Path(tokenizer)) if tokenizer else folder
+    if not tokenizer and not (folder / "tokenizer.json").is_file():
+        place = Path(base) if base else lora.base_of(folder)
+    found = ChatTokenizer.load(place)
     state = hf.saved_state(folder)
     trained = state.get("tokenizer", {})
-    for name, found in (("sha256", tokenizer.sha256), ("chat_template_sha256", tokenizer.template_sha256)):
-        if trained.get(name, found) != found:
+    for name, own in (("sha256", found.sha256), ("chat_template_sha256", found.template_sha256)):
+        if trained.get(name, own) != own:
             raise ModelError(
-                f"{folder}: trained with a tokenizer of {name} {trained[name]}, but the files in {tokenizer_folder} "
-                f"give {found}; restore tokenizer.json and tokenizer_config.json of the training"
+                f"{folder}: trained with a tokenizer of {name} {trained[name]}, but the files in {place} "
+                f"give {own}; restore tokenizer.json and tokenizer_config.json of the training"
             )
-    model = lora.read(folder, base).eval()
-    if tokenizer.vocab_size > model.config.vocab_size:
-        raise ModelError(f"{folder}: tokenizer of {tokenizer.vocab_size} tokens, model of {model.config.vocab_size}")
-    return model, tokenizer, state
+    whole = lora.read(folder, Path(base) if base else None).eval()
+    if found.vocab_size > whole.config.vocab_size:
+        raise ModelError(f"{folder}: tokenizer of {found.vocab_size} tokens, model of {whole.config.vocab_size}")
+    return whole, found, state
+
+
+def ready(model: CausalLM, device: torch.device, half: bool) -> CausalLM:
+    """The model on a device in fp32 or bf16, its matrices laid out for products with few rows.
+
+    On CPU one row is bound by reading the matrix. A matrix that is higher than wide is read 1.4 to 1.9 times as fast
+    when its columns are contiguous (MKL, measured with 1 to 64 rows); others are faster as they are.
+    """
+    model = model.to(device, torch.bfloat16 if half else torch.float32)
+    for layer in model.modules():
+        if device.type == "cpu" and isinstance(layer, nn.Linear) and layer.out_features > layer.in_features:
+            layer.weight.data = layer.weight.data.t().contiguous().t()
+    return model
 
 
 def answer_file(generator: Generator, config: GenerateConfig) -> None:

@@ -3,20 +3,34 @@
     python -m train.grpo --prompts train.jsonl --reward exact --init out/sft --out out/grpo
 
 A line of the prompts is `{"prompt": ...}` or `{"messages": [...]}`, with what the reward needs: `answer` for `exact`,
-`tests` for `tests`. A step takes `--batch-rows` x `--grad-accum` prompts, and the model answers each
-`--group-size` times. The advantage of an answer is its reward minus the mean of its group, divided by the group's
-standard deviation, so no model has to predict rewards. The ratio of new to old probabilities is clipped (PPO: Schulman
-et al., 2017). With `--kl-beta`, the distance from the model of --init is added to the loss.
+`tests` for `tests`. A reward is a number for a text that the model wrote to a prompt. A step takes `--batch-rows` x
+`--grad-accum` prompts, and the model answers each `--group-size` times. The advantage of an answer is its reward minus
+the mean of its group, divided by the group's standard deviation, so no model has to predict rewards. The ratio of new
+to old probabilities is clipped (PPO: Schulman et al., 2017). With `--kl-beta`, the distance from the model of --init is
+added to the loss.
 
 The answers depend on the seed, the step and the weights alone, so a run resumes exactly.
 
 Shapes: P prompts, G answers of a prompt, A = P*G answers, L label tokens of a micro-batch.
 """
 
+import contextlib
+import importlib.util
+import inspect
+import json
+import math
+import os
+import re
+import secrets
+import signal
+import subprocess
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+import tempfile
+import traceback
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
+from functools import cache
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
@@ -29,17 +43,15 @@ from datakit.errors import ConfigError, InputError, UsageError
 from datakit.pack.chat import ChatTokenizer
 from datakit.pack.format import Header
 from train import flags, hf, lora
-from train.batching import Job, Sampling, prompt_ids, stop_ids_of, stream
 from train.data import Batch, Mixture, PackedSet, StepStream, flat_batch
 from train.device import autocast, usable_device
 from train.dpo import packed_rows
-from train.evaluator import untouched
+from train.eval import untouched
 from train.generate import load, prompt_rows
 from train.loop import LossSum, Trainer
 from train.loss import ChunkedConfig, label_states, token_log_probs
 from train.model import CausalLM
-from train.rewards import FIELDS, Reward, needed, reward_of
-from train.sample import SampleConfig
+from train.serve.batching import Job, Sampling, prompt_ids, stop_ids_of, stream
 from train.start import RunConfig, configured, finish, prepare
 from train.stream import Int64, by_size
 
@@ -51,6 +63,9 @@ class RolloutConfig:
     prompts: str = option("", "JSONL file with a prompt, and what its reward needs, on each line")
     reward: tuple[str, ...] = option((), "exact, tests, regex:PATTERN or FILE.py:FUNCTION(text, row); several add up")
     answer_pattern: str = option("", "regular expression of the answer in a text, for exact; default: ####, \\boxed")
+    allow_code_execution: bool = option(
+        False, "let the reward `tests` run code that the model wrote (see docs/runs.md)"
+    )
     group_size: int = option(8, "answers to each prompt")
     max_new_tokens: int = option(256, "maximum tokens of an answer")
     temperature: float = option(1.0, "sampling temperature")
@@ -70,6 +85,11 @@ class RolloutConfig:
             raise ConfigError("group_size must be at least 2; max_new_tokens, updates, micro_tokens and slots 1")
         if self.temperature <= 0 or not 0 < self.clip < 1 or min(self.clip_high, self.kl_beta) < 0:
             raise ConfigError("temperature must be positive, clip within 0..1, clip_high and kl_beta 0 or more")
+        if "tests" in self.reward and not self.allow_code_execution:
+            raise UsageError(
+                "--reward tests runs code that a model wrote: in a process with limits of time, memory and file size, "
+                "and with all that this user may do. If that is acceptable here, add --allow-code-execution"
+            )
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -128,6 +148,195 @@ class PromptSet:
             vocab_size=facts["vocab_size"])  # fmt: skip
         version, files = sha256_file(path)[:12], tuple(hf.tokenizer_files(folder))
         return cls(PackedSet.of_sequences(path, version, ids, header, facts, files), rows, ids, tokenizer)
+
+
+Reward = Callable[[str, Mapping[str, Any]], float]
+"""(text, row) -> reward; the row is the prompt's line with all its fields."""
+ANSWER = r"(?:####|\\boxed\{|[Aa]nswer(?: is)?:?)\s*\$?(-?[\w./,]*\w)"
+"""Where an answer stands in a text: after `####` (GSM8K), in \\boxed{}, or after the word."""
+NUMBER = r"-?\d[\d,]*(?:\.\d+)?"
+FIELDS = {"exact": "answer", "tests": "tests"}
+"""The field of a row that a reward needs; functions of the user read what they like."""
+
+
+def reward_of(spec: str, answer_pattern: str = "") -> Reward:
+    """The reward that a specification names.
+
+    `exact` compares the answer in the text with that in the row's `answer`; `regex:PATTERN` is 1 where the pattern is
+    found; `tests` runs the code in the text with the row's `tests`; `FILE.py:NAME` calls a function of the user with
+    (text, row).
+
+    Raises:
+        ConfigError: none of these, or a file, function or pattern that cannot be used.
+    """
+    kind, _, rest = spec.partition(":")
+    if spec == "exact":
+        return lambda text, row: float(same_answer(answer_in(text, answer_pattern), answer_in(needed(row, "answer"))))
+    if spec == "tests":
+        return lambda text, row: _solved(code_in(text), needed(row, "tests"))
+    if kind == "regex" and rest:
+        try:
+            pattern = re.compile(rest, re.DOTALL)
+        except re.error as e:
+            raise ConfigError(f"--reward {spec}: not a regular expression ({e})") from None
+        return lambda text, row: float(pattern.search(text) is not None)
+    if kind.endswith(".py") and rest:
+        return _function(Path(kind), rest)
+    raise ConfigError(f"--reward {spec}: expected exact, tests, regex:PATTERN or FILE.py:NAME")
+
+
+def needed(row: Mapping[str, Any], name: str, where: str = "a prompt") -> str:
+    """The text of a field: a text, a number, or for tests also a list of texts, which are lines.
+
+    Raises:
+        InputError: there is none; an empty one would be passed by every answer.
+    """
+    found = row.get(name)
+    if name == "tests" and isinstance(found, list) and all(isinstance(line, str) for line in found):
+        found = "\n".join(found)
+    if isinstance(found, bool) or not isinstance(found, str | int | float) or not str(found).strip():
+        what = f"{name} = {str(found)[:60]!r}" if name in row else f"only {', '.join(row)}"
+        raise InputError(f"{where}: its reward needs a text in the field {name!r}; found {what}")
+    return str(found)
+
+
+def answer_in(text: str, pattern: str = "") -> str:
+    """The final answer of a text: the last match of `pattern` (its first group), without spaces and commas.
+
+    Without a pattern: what follows the last `####`, `\\boxed{` or `Answer:`, else the last number, else the whole text.
+    """
+    for choice in (pattern,) if pattern else (ANSWER, NUMBER):
+        if found := list(re.finditer(choice, text)):
+            last = found[-1]
+            text = last[1] if last.re.groups else last[0]
+            break
+    else:
+        text = "" if pattern else text
+    return text.strip().replace(",", "").removesuffix(".").strip()
+
+
+def same_answer(one: str, other: str) -> bool:
+    """Whether two answers are equal as texts or as numbers."""
+    with contextlib.suppress(ValueError):
+        return float(one) == float(other)
+    return one.casefold() == other.casefold()
+
+
+def code_in(text: str) -> str:
+    """The last fenced block of a text; without one, the text."""
+    blocks = re.findall(r"```(?:python|py)?\n(.*?)(?:```|\Z)", text, re.DOTALL)
+    return str(blocks[-1]) if blocks else text
+
+
+def _solved(code: str, tests: str) -> float:
+    solved = passes(code, tests)
+    if solved and _passed_by_nothing(tests):
+        raise InputError(
+            f"--reward tests: these pass without any code, so they test nothing: do they only define functions that "
+            f"nobody calls? {tests[:300]!r}"
+        )
+    return float(solved)
+
+
+@cache
+def _passed_by_nothing(tests: str) -> bool:
+    return passes("", tests)
+
+
+def passes(code: str, tests: str, timeout_s: float = 5.0) -> bool:
+    """Whether `tests` end without an error after `code`, both Python, in a process of their own.
+
+    The process has an empty folder, no environment, and limits of time, memory (1 GiB) and file size (1 MiB). It may
+    read and connect to what this user may; and code that shares a process with its tests can deceive them.
+    """
+    token = secrets.token_hex(16)  # the code cannot end well by leaving early: this is written after the tests
+    asked = json.dumps([code, tests, token, math.ceil(timeout_s)]).encode()
+    script = f"{inspect.getsource(_judge)}\n_judge()"
+    with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryFile() as given, tempfile.TemporaryFile() as said:
+        given.write(asked)
+        given.seek(0)
+        process = subprocess.Popen(
+            [sys.executable, "-I", "-S", "-c", script], stdin=given, stdout=said, stderr=subprocess.DEVNULL, cwd=folder,
+            env={}, start_new_session=True)  # fmt: skip
+        try:
+            process.wait(timeout_s)
+        except subprocess.TimeoutExpired:
+            return False
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)  # with the processes that it started
+            process.wait()
+        said.seek(0)
+        return process.returncode == 0 and said.read(len(token) + 1) == token.encode()
+
+
+def _judge() -> None:
+    """What the process of `passes` runs, as source: the limits, the code, then its tests; an error ends it badly.
+
+    It starts once for each answer, so it imports the standard library alone. Functions `test...` and classes of
+    unittest that the tests define are called, as pytest does it.
+    """
+    import json
+    import os
+    import resource
+    import sys
+
+    code, tests, token, seconds = json.load(sys.stdin)
+    answer, nothing = os.dup(1), os.open(os.devnull, os.O_RDWR)
+    for handle in (0, 1):
+        os.dup2(nothing, handle)
+    for name, most in {"CPU": seconds, "AS": 1 << 30, "FSIZE": 1 << 20, "NPROC": 0, "CORE": 0}.items():
+        resource.setrlimit(getattr(resource, f"RLIMIT_{name}"), (most, most))
+    space: dict[str, object] = {"__name__": "answer"}
+    exec(compile(code, "answer", "exec"), space)
+    before = dict(space)
+    if "unittest" in tests:
+        import unittest
+
+        unittest.main = lambda *_, **__: None  # type: ignore[assignment]
+    exec(compile(tests, "tests", "exec"), space)
+    for name, found in [(name, found) for name, found in space.items() if before.get(name) is not found]:
+        if isinstance(found, type) and "unittest" in tests and issubclass(found, unittest.TestCase):
+            suite = unittest.defaultTestLoader.loadTestsFromTestCase(found)
+            if not suite.run(unittest.TestResult()).wasSuccessful():
+                raise AssertionError(name)
+        elif name.startswith("test") and callable(found):
+            found()
+    os.write(answer, token.encode())
+    os._exit(0)
+
+
+def _function(path: Path, name: str) -> Reward:
+    """A function of the user's file."""
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    if spec is None or spec.loader is None or not path.is_file():
+        raise ConfigError(f"--reward {path}:{name}: no such file")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules.setdefault(path.stem, module)  # dataclasses look there
+    try:
+        spec.loader.exec_module(module)
+    except Exception as e:
+        raise ConfigError(f"--reward {path}:{name}: cannot load the file: {_told(e)}") from None
+    function = vars(module).get(name)
+    if not callable(function):
+        raise ConfigError(f"--reward {path}:{name}: the file has no function {name}")
+
+    def reward(text: str, row: Mapping[str, Any]) -> float:
+        try:
+            found = float(function(text, row))
+        except (Exception, SystemExit) as e:
+            raise InputError(f"--reward {path}:{name}: expected a number for {text[:200]!r}; {_told(e)}") from None
+        if not math.isfinite(found):
+            raise InputError(f"--reward {path}:{name}: returned {found} for the text {text[:200]!r}")
+        return found
+
+    return reward
+
+
+def _told(error: BaseException) -> str:
+    """What went wrong in a file of the user, and in which line."""
+    last = traceback.extract_tb(error.__traceback__)[-1]
+    return f"{type(error).__name__}: {error} ({Path(last.filename).name}, line {last.lineno})"
 
 
 def advantages(rewards_PG: Tensor, scale: bool) -> Tensor:
@@ -278,8 +487,8 @@ class Rollouts(StepStream):
         stops = stop_ids_of(self.model, self.prompts.tokenizer)
         for prompt, seed in zip(prompts, seeds, strict=True):
             one = int(np.random.SeedSequence(seed).generate_state(1, np.uint64)[0] >> np.uint64(1))
-            sample = SampleConfig(max_new_tokens=config.max_new_tokens, temperature=config.temperature, seed=one)
-            jobs.append(Job(prompt, Sampling(config=sample, stop_ids=stops)))
+            heat, most = config.temperature, config.max_new_tokens
+            jobs.append(Job(prompt, Sampling(max_new_tokens=most, temperature=heat, seed=one, stop_ids=stops)))
         with untouched(self.model):
             cut = {job for job, token in stream(self.model, jobs, config.slots) if token.finish == "length"}
         return [job.answer for job in jobs], [job in cut for job in jobs]

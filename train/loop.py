@@ -27,7 +27,7 @@ from datakit.storage import locked, write_whole
 from train import checkpoint
 from train.data import Batch, StepStream
 from train.device import autocast, need_compiler, peak_mib, precision
-from train.evaluator import Evaluator
+from train.eval import Evaluator
 from train.experts import Balance
 from train.log import Log, StepReport, TrackConfig, mark, peak_flops
 from train.lora import Adapters

@@ -28,7 +28,7 @@ from datakit.storage import locked, write_whole
 from train import checkpoint, flags, hf, lora
 from train.data import LABEL_FILL, DataConfig, Mixture, PackedSet, StepStream, bring, place_of
 from train.device import allow_tf32, limit_memory, precision, usable_device
-from train.evaluator import Evaluator, EvaluatorConfig
+from train.eval import Evaluator, EvaluatorConfig
 from train.experts import MoeConfig
 from train.log import TrackConfig
 from train.loop import LoopConfig, Loss, Trainer
@@ -207,7 +207,7 @@ def finish(trainer: Trainer, prog: str) -> int:
     ended = trainer.state.step == trainer.total_steps
     if not trainer.loop.save_every:
         return code
-    following = f"{command}{separator}generate --checkpoint {out} {said}" if ended else f"{prog} --out {out} --resume"
+    following = f"{command}{separator}generate --model {out} {said}" if ended else f"{prog} --out {out} --resume"
     print(f"[train] next: {following}", flush=True)
     return code
 

@@ -2,9 +2,8 @@
 
 from collections.abc import Sequence
 
-from train.batching import jobs_of, stream
 from train.model import CausalLM
-from train.sample import SampleConfig
+from train.serve.batching import SampleConfig, jobs_of, stream
 
 
 def generate(

@@ -9,8 +9,8 @@ from torch import Tensor
 
 from train import attention
 from train.attention import Scores, Segments, grouped_attention, masked_attention, move_rows
-from train.batching import Slot, SlotCache
 from train.model import CausalLM, ModelConfig
+from train.serve.batching import Slot, SlotCache
 
 bounds = st.lists(
     st.lists(st.integers(1, 40), min_size=1, max_size=6).map(lambda n: np.cumsum([0, *n])), min_size=1, max_size=4
@@ -149,7 +149,6 @@ def test_cached_attention_in_pieces_is_causal_attention_at_once(cuts: list[int])
     cache, slot, found = SlotCache(CausalLM(config), 2, 12), Slot(1), []
     for piece in zip(*(x.split(cuts, 1) for x in (q, k, v)), strict=True):
         new = piece[0].shape[1]
-        attend = cache.step_attention([slot]) if new == 1 else cache.prompt_attention(slot, new)
-        found.append(attend(*piece, Scores()))
-        slot.length += new
+        found.append(cache.attention([slot], new)(*piece, Scores()))
+        slot.ids += [0] * new
     torch.testing.assert_close(torch.cat(found, 1), expected)

@@ -15,7 +15,7 @@ from datakit.manifest import load, save
 from train import eval as evaluation
 from train import hf, lora, sft
 from train.data import DataConfig, PackedSet, StepStream
-from train.evaluator import FILE_BITS, Score, evaluate, total
+from train.eval import FILE_BITS, Score, evaluate, total
 
 
 @pytest.fixture(scope="module")

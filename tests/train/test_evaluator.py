@@ -10,9 +10,9 @@ import torch
 from datakit.errors import InputError, ManifestError, UsageError
 from train import eval as evaluation
 from train import hf, lora, sft
-from train.evaluator import untouched
+from train.eval import untouched
 from train.generate import GenerateConfig, Generator
-from train.sample import SampleConfig
+from train.serve.batching import SampleConfig
 
 
 @pytest.fixture(scope="module")
@@ -77,7 +77,7 @@ def test_the_loss_is_that_of_train_eval_on_the_checkpoint(watched: tuple[Path, l
 def test_the_samples_are_the_models_answers(watched: tuple[Path, list[float]]) -> None:
     out, _ = watched
     sample = SampleConfig(max_new_tokens=9, temperature=1.0)
-    generator = Generator.of(GenerateConfig(checkpoint=str(out), prompt="-", sample=sample))
+    generator = Generator.of(GenerateConfig(model=str(out), prompt="-", sample=sample))
     asked = ["the cat sat", "hello"]
     answers = generator.answers([generator.prompt_of(p) for p in asked])
     expected = [{"prompt": p, "completion": a} for p, a in zip(asked, answers, strict=True)]

@@ -11,10 +11,10 @@ from safetensors.torch import load_file
 from datakit.errors import InputError, ModelError
 from datakit.pack.chat import ChatTokenizer
 from train import hf
-from train.batching import stop_ids_of
 from train.export import ExportConfig, export, modelfile, ollama_template
 from train.generate import load
 from train.model import CausalLM, ModelConfig
+from train.serve.batching import stop_ids_of
 
 SMALL = ModelConfig(
     vocab_size=320,
@@ -81,20 +81,20 @@ def test_a_template_that_does_more_is_refused(tokenizer_folder: Path, tmp_path: 
 
 
 def test_the_folder_holds_the_same_weights_and_nothing_is_overwritten(model_folder: Path, tmp_path: Path) -> None:
-    out = export(ExportConfig(checkpoint=str(model_folder), output=str(tmp_path / "out")))
+    out = export(ExportConfig(model=str(model_folder), output=str(tmp_path / "out")))
     before, after = (dict(hf.read_model(f).named_parameters()) for f in (model_folder, out))
     assert all(torch.equal(before[name], after[name]) for name in before)
     assert {"config.json", "generation_config.json", "model.safetensors", "tokenizer.json"} <= {
         f.name for f in out.iterdir()
     }
     with pytest.raises(InputError, match="not empty"):
-        export(ExportConfig(checkpoint=str(model_folder), output=str(out)))
+        export(ExportConfig(model=str(model_folder), output=str(out)))
 
 
 def test_a_published_folder_keeps_all_its_stop_tokens(model_folder: Path, tmp_path: Path) -> None:
     (model_folder / "generation_config.json").write_text(json.dumps({"eos_token_id": [2, 7], "top_p": 0.9}))
     stops = set(ChatTokenizer.load(model_folder).stop_ids()) | {2, 7}
-    export(ExportConfig(checkpoint=str(model_folder), output=str(tmp_path / "out")))
+    export(ExportConfig(model=str(model_folder), output=str(tmp_path / "out")))
     said = json.loads((tmp_path / "out" / "generation_config.json").read_text())
     assert (said["eos_token_id"], said["top_p"]) == (sorted(stops), 0.9)
     model, tokenizer, _ = load(model_folder)
@@ -109,7 +109,7 @@ def test_weights_get_the_dtype_of_the_base_unless_another_is_asked_for(
 ) -> None:
     file = model_folder / "config.json"
     file.write_text(json.dumps(json.loads(file.read_text()) | {"torch_dtype": "bfloat16"}))
-    out = export(ExportConfig(checkpoint=str(model_folder), output=str(tmp_path / "out"), export_dtype=asked))
+    out = export(ExportConfig(model=str(model_folder), output=str(tmp_path / "out"), export_dtype=asked))
     assert {t.dtype for t in load_file(out / "model.safetensors").values()} == {expected}
     assert json.loads((out / "config.json").read_text())["torch_dtype"] == str(expected).removeprefix("torch.")
     assert (out / "model.safetensors").stat().st_mode & 0o777 == 0o644
@@ -117,6 +117,6 @@ def test_weights_get_the_dtype_of_the_base_unless_another_is_asked_for(
 
 def test_ollama_gets_one_file_and_a_modelfile_that_names_it(model_folder: Path, tmp_path: Path) -> None:
     pytest.importorskip("gguf", reason="GGUF files need the package gguf")
-    out = export(ExportConfig(checkpoint=str(model_folder), output=str(tmp_path / "out"), to="ollama"))
+    out = export(ExportConfig(model=str(model_folder), output=str(tmp_path / "out"), to="ollama"))
     assert {f.name for f in out.iterdir()} == {"model.gguf", "Modelfile"}
     assert (out / "Modelfile").read_text().startswith("FROM ./model.gguf\n")

@@ -237,7 +237,7 @@ def test_nothing_starts_from_a_damaged_model(whole: Path, manifest: Path, tmp_pa
     with pytest.raises(ModelError, match=str(folder)):
         distill.main([*fresh, "--preset", "tiny", "--teacher", str(folder)])
     with pytest.raises(ModelError, match=str(folder)):
-        generate.main(["--checkpoint", str(folder), "--prompt", "x"])
+        generate.main(["--model", str(folder), "--prompt", "x"])
     with pytest.raises(ModelError, match=str(folder)):
         evaluation.main(["--model", str(folder), "--manifest", str(manifest)])
     assert not (tmp_path / "out").exists()

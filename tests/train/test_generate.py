@@ -16,7 +16,7 @@ from tests.train.generation import generate
 from train.attention import Segments, masked_attention
 from train.generate import GenerateConfig, Generator, load, main, prompt_rows
 from train.model import CausalLM
-from train.sample import SampleConfig
+from train.serve.batching import SampleConfig
 from train.sft import main as sft
 
 
@@ -74,7 +74,7 @@ def test_sampling_repeats_with_its_seed_and_a_small_nucleus_is_greedy(run: Path)
 
 
 def test_it_answers_through_the_template_of_the_training(run: Path, capsys: pytest.CaptureFixture) -> None:
-    assert main(["--checkpoint", str(run), "--prompt", "the cat", "--max_new_tokens", "4"]) == 0
+    assert main(["--model", str(run), "--prompt", "the cat", "--max_new_tokens", "4"]) == 0
     model, tokenizer, _ = load(run / "checkpoints" / "step_00000005")
     prompt = tokenizer.encode_prompt([{"role": "user", "content": "the cat"}])
     assert tokenizer.decode(prompt) == "<|im_start|>user\nthe cat<|im_end|>\n<|im_start|>assistant\n"
@@ -83,7 +83,7 @@ def test_it_answers_through_the_template_of_the_training(run: Path, capsys: pyte
 
 
 def test_a_stop_string_ends_the_answer(run: Path, capsys: pytest.CaptureFixture) -> None:
-    plain = ["--checkpoint", str(run), "--prompt", "hello", "--max-new-tokens", "30", "--temperature", "1.2"]
+    plain = ["--model", str(run), "--prompt", "hello", "--max-new-tokens", "30", "--temperature", "1.2"]
     assert main(plain) == 0
     whole = capsys.readouterr().out[:-1]
     at = whole.index(whole[8:11])
@@ -99,7 +99,7 @@ def test_lines_of_a_file_are_answered_in_order_and_a_bad_one_is_named(
     rows += [{"prompt": "on the mat " * i} for i in range(1, 4)]
     source, target = tmp_path / "in.jsonl", tmp_path / "deep" / "out.jsonl"
     source.write_text("".join(json.dumps(r) + "\n" for r in rows))
-    options = ["--checkpoint", str(run), "--max-new-tokens", "8"]
+    options = ["--model", str(run), "--max-new-tokens", "8"]
     assert main([*options, "--input", str(source), "--output", str(target), "--batch-rows", "2"]) == 0
     found = [json.loads(line) for line in target.read_text().splitlines()]
     assert [{k: v for k, v in row.items() if k != "completion"} for row in found] == rows
@@ -135,7 +135,7 @@ def test_a_conversation_remembers_until_it_is_reset_and_forgets_what_is_too_long
     long = "the cat sat on the mat " * (1400 // len(tokenizer.encode_text("the cat sat on the mat ")))
     lines = io.StringIO(f"hello\nand you\n/reset\n{long}\n{long}\nhello\n/quit\n")
     monkeypatch.setattr("builtins.input", lambda prompt: lines.readline().rstrip("\n"))
-    assert main(["--checkpoint", str(run), "--chat", "--max-new-tokens", "4", "--temperature", "1"]) == 0
+    assert main(["--model", str(run), "--chat", "--max-new-tokens", "4", "--temperature", "1"]) == 0
     said = capsys.readouterr().out
     assert [a[::2] for a in asked[:3]] == [["hello"], ["hello", "and you"], [long.strip()]]
     assert asked[1][1] in said
@@ -144,7 +144,7 @@ def test_a_conversation_remembers_until_it_is_reset_and_forgets_what_is_too_long
 
 
 def test_a_conversation_over_a_pipe_ends_with_the_input(run: Path) -> None:
-    command = [sys.executable, "-m", "train.generate", "--checkpoint", str(run), "--chat", "--max-new-tokens", "3"]
+    command = [sys.executable, "-m", "train.generate", "--model", str(run), "--chat", "--max-new-tokens", "3"]
     done = subprocess.run(command, input="hello\n", capture_output=True, text=True, timeout=120)
     assert (done.returncode, done.stderr) == (0, "")
     assert not done.stdout.startswith("> ") and not done.stdout.endswith("> \n"), "the answer and nothing else"
@@ -159,12 +159,12 @@ def test_a_tokenizer_elsewhere_is_named_and_a_folder_that_is_not_there_too(
         (bare / name).unlink()
     said = ["--prompt", "hello", "--max-new-tokens", "4"]
     with pytest.raises(ModelError, match="Give --tokenizer"):
-        main(["--checkpoint", str(bare), *said])
+        main(["--model", str(bare), *said])
     with pytest.raises(ModelError, match="no such folder"):
-        main(["--checkpoint", str(tmp_path / "nowhere"), *said])
+        main(["--model", str(tmp_path / "nowhere"), *said])
     capsys.readouterr()
     answers = []
-    for more in (["--checkpoint", str(place)], ["--checkpoint", str(bare), "--tokenizer", str(run)]):
+    for more in (["--model", str(place)], ["--model", str(bare), "--tokenizer", str(run)]):
         assert main([*more, *said]) == 0
         answers.append(capsys.readouterr().out)
     assert answers[0] == answers[1]
@@ -173,11 +173,11 @@ def test_a_tokenizer_elsewhere_is_named_and_a_folder_that_is_not_there_too(
 def test_what_makes_no_sense_together_is_refused(run: Path) -> None:
     for options in ([], ["--prompt", "x", "--chat"], ["--chat", "--input", "x"]):
         with pytest.raises(UsageError, match="exactly one of --prompt, --chat and --input"):
-            main(["--checkpoint", str(run), *options])
+            main(["--model", str(run), *options])
     with pytest.raises(ConfigError, match="--output goes with --input"):
-        main(["--checkpoint", str(run), "--prompt", "x", "--output", "y"])
+        main(["--model", str(run), "--prompt", "x", "--output", "y"])
     with pytest.raises(UsageError, match="2047 leave room"):
-        main(["--checkpoint", str(run), "--prompt", "the cat sat on the mat " * 400])
+        main(["--model", str(run), "--prompt", "the cat sat on the mat " * 400])
 
 
 def test_a_model_of_plain_text_continues_text_and_does_not_chat(
@@ -186,8 +186,8 @@ def test_a_model_of_plain_text_continues_text_and_does_not_chat(
     manifest, out = pack(random_rows(8, 64), seq_len=64, labelled=False), tmp_path / "run"
     assert sft(["--manifest", str(manifest), "--out", str(out), "--preset", "tiny", "--steps", "1"]) == 0
     with pytest.raises(UsageError, match="no chat turns"):
-        main(["--checkpoint", str(out), "--chat"])
-    generator = Generator.of(GenerateConfig(checkpoint=str(out), prompt="-"))
+        main(["--model", str(out), "--chat"])
+    generator = Generator.of(GenerateConfig(model=str(out), prompt="-"))
     assert generator.prompt_of("the cat") == generator.tokenizer.encode_text("the cat")
 
 

@@ -15,12 +15,13 @@ from tokenizers import Tokenizer, models, normalizers
 from datakit.errors import ModelError
 from datakit.pack.chat import ChatTokenizer
 from tests.train.generation import generate
-from train import gguf, hf
+from train import hf
 from train.attention import Rope, Segments, masked_attention
 from train.experts import MoeConfig
+from train.export import CONTROL, NORMAL, UNUSED, write_gguf
 from train.export import main as export
 from train.model import PRESETS, CausalLM
-from train.sample import SampleConfig
+from train.serve.batching import SampleConfig
 
 reader = pytest.importorskip("gguf", reason="GGUF files need the package gguf")
 SMALL = {
@@ -30,9 +31,6 @@ SMALL = {
 LLAMA3 = {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
           "original_max_position_embeddings": 16}  # fmt: skip
 YARN = {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 16}
-LONG = {"rope_type": "longrope", "short_factor": [1.0, 1.1, 1.3, 1.4, 1.5, 1.6],
-        "long_factor": [1.0, 2.5, 9.0, 9.5, 10.0, 11.0]}  # fmt: skip
-GEMMA = {"head_dim": 32, "sliding_window": 9, "query_pre_attn_scalar": 11, "num_hidden_layers": 6}
 KINDS: dict[str, dict[str, Any]] = {
     "LlamaConfig": {"tie_word_embeddings": True},
     "LlamaConfig with biases": {"attention_bias": True, "mlp_bias": True, "rope_theta": 5e5},
@@ -40,29 +38,12 @@ KINDS: dict[str, dict[str, Any]] = {
     "LlamaConfig yarn": {"rope_scaling": YARN},
     "LlamaConfig linear": {"rope_scaling": {"type": "linear", "factor": 3.0}},
     "MistralConfig": {"sliding_window": None},
-    "MistralConfig windows": {"sliding_window": 9},
     "Qwen2Config": {"tie_word_embeddings": False},
     "Qwen3Config": {"head_dim": 32},
     "Qwen3Config yarn": {"head_dim": 32, "rope_scaling": YARN},
     "Qwen3MoeConfig": {
         "head_dim": 32, "num_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 32, "norm_topk_prob": True,
     },
-    "Gemma2Config": GEMMA | {"attn_logit_softcapping": 2.0, "final_logit_softcapping": 1.5},
-    "Gemma3TextConfig": GEMMA | {"rope_scaling": {"rope_type": "linear", "factor": 8.0}},
-    "Gemma3TextConfig of another pattern": GEMMA | {"sliding_window_pattern": 3},
-    "Phi3Config": {"pad_token_id": 0},
-    "Phi3Config longrope": {
-        "pad_token_id": 0, "rope_scaling": LONG, "partial_rotary_factor": 0.75,
-        "original_max_position_embeddings": 256, "max_position_embeddings": 512,
-    },
-    "Olmo2Config": {},
-    "Olmo3Config": {"sliding_window": 9},
-    "Olmo3Config yarn": {"sliding_window": 9, "rope_scaling": YARN},
-    "SmolLM3Config": {"tie_word_embeddings": True, "pad_token_id": 0},
-    "GraniteConfig": {
-        "embedding_multiplier": 12.0, "residual_multiplier": 0.22, "attention_multiplier": 0.1, "logits_scaling": 4.0,
-    },
-    "GPT2Config": {"num_key_value_heads": 4, "n_inner": 96},
 }  # fmt: skip
 
 
@@ -102,7 +83,7 @@ def with_tokenizer(folder: Path, tokenizer: Path) -> Path:
 
 
 def exported(folder: Path, out: Path, *more: str) -> Path:
-    assert export(["--checkpoint", str(folder), "--output", str(out), "--to", "gguf", *more]) == 0
+    assert export(["--model", str(folder), "--output", str(out), "--to", "gguf", *more]) == 0
     return out / "model.gguf"
 
 
@@ -146,7 +127,7 @@ def equal(found: list[list[tuple[int, float]]], expected: list[list[tuple[int, f
         assert one == [(i, pytest.approx(p, abs=apart)) for i, p in other]
 
 
-@pytest.mark.parametrize("folder", [name for name in KINDS if name != "MistralConfig windows"], indirect=True)
+@pytest.mark.parametrize("folder", KINDS, indirect=True)
 def test_llama_cpp_gives_the_same_greedy_ids(folder: Path, tmp_path: Path) -> None:
     prompts = torch.randint(3, 300, (2, 20), generator=torch.Generator().manual_seed(1)).tolist()
     equal(said(exported(folder, tmp_path / "out"), prompts, 24), ours(folder, prompts, 24))
@@ -235,8 +216,8 @@ def test_the_file_has_tokenizer_template_and_sizes(
     assert said["tokenizer.chat_template"] == own.template_source and said["tokenizer.ggml.pre"] == "gpt-2"
     assert said["tokenizer.ggml.eos_token_id"] == 2 and not said["tokenizer.ggml.add_bos_token"]
     assert said["tokenizer.ggml.tokens"][:3] == ["<|endoftext|>", "<|im_start|>", "<|im_end|>"]
-    assert said["tokenizer.ggml.tokens"][-1] == "[PAD319]" and said["tokenizer.ggml.token_type"][-1] == gguf.UNUSED
-    assert said["tokenizer.ggml.token_type"][:4] == [gguf.CONTROL] * 3 + [gguf.NORMAL]
+    assert said["tokenizer.ggml.tokens"][-1] == "[PAD319]" and said["tokenizer.ggml.token_type"][-1] == UNUSED
+    assert said["tokenizer.ggml.token_type"][:4] == [CONTROL] * 3 + [NORMAL]
     assert said["qwen3.attention.key_length"] == 32 and said["general.file_type"] == 1
     kinds = {t.name: t.tensor_type.name for t in found.tensors}
     assert kinds["blk.0.attn_q.weight"] == "F16" and kinds["blk.3.attn_q_norm.weight"] == "F32"
@@ -249,27 +230,22 @@ def test_the_file_has_tokenizer_template_and_sizes(
     assert "note: this pre-tokenizer is unknown" in capsys.readouterr().out
 
 
+LLAMA3_ROPE = Rope(rope_type="llama3", factor=8.0, original_max_position_embeddings=16)
 TINY = replace(PRESETS["tiny"], vocab_size=320, num_layers=2)
 
 
 @pytest.mark.parametrize(
     ("config", "message"),
     [
-        (replace(TINY, plain_layers=(0,), family="smollm3"), r"layers without rotary positions, \(0,\)"),
+        (replace(TINY, family="smollm3", plain_layers=(1,)), "the family smollm3"),
         (replace(TINY, family="qwen3", qk_norm=True, qkv_bias=True, output_bias=True), "qkv_bias in qwen3"),
+        (replace(TINY, family="mistral", window=9, windowed_layers=(0, 1)), "a window of 9"),
+        (replace(TINY, activation="relu2"), "the activation relu2"),
+        (replace(TINY, family="qwen3", qk_norm=True, rope=LLAMA3_ROPE), "rotary scaling llama3 in qwen3"),
         (replace(TINY, rope=Rope(partial_rotary_factor=0.5)), "no Hugging Face architecture has these options"),
         (replace(TINY, moe=MoeConfig(num_experts=4, norm_topk=False), qk_norm=True), "norm_topk_prob false"),
     ],
 )
 def test_a_model_that_llama_cpp_would_run_wrongly_is_refused(config: Any, message: str, tmp_path: Path) -> None:
     with pytest.raises(ModelError, match=message):
-        gguf.write(tmp_path / "x.gguf", CausalLM(config), None, [], torch.float32)
-
-
-@pytest.mark.parametrize("folder", ["MistralConfig windows"], indirect=True)
-def test_where_llama_cpp_has_no_windows_the_context_is_cut(
-    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture
-) -> None:
-    file = exported(folder, tmp_path / "out")
-    assert "the context is cut to the window of 9 tokens" in capsys.readouterr().out
-    assert reader.GGUFReader(file).fields["llama.context_length"].contents() == 9
+        write_gguf(tmp_path / "x.gguf", CausalLM(config), None, [], torch.float32)

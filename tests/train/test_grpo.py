@@ -1,24 +1,28 @@
 """GRPO: the field's loss on the same rollouts, rewards, resumed runs, steps that do not depend on their split."""
 
-import ctypes
 import json
-import resource
-import socket
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import torch
 
-from datakit.errors import ConfigError, InputError
+from datakit.errors import ConfigError, InputError, UsageError
 from train import grpo
 from train.data import flat_batch
-from train.grpo import GrpoLoss, Rollout, RolloutConfig, advantages, token_losses
+from train.grpo import (
+    GrpoLoss,
+    Rollout,
+    RolloutConfig,
+    advantages,
+    answer_in,
+    passes,
+    reward_of,
+    token_losses,
+)
 from train.hf import write_model
 from train.loss import ChunkedConfig
 from train.model import PRESETS, CausalLM
-from train.rewards import answer_in, reward_of
-from train.sandbox import passes
 
 LOW, HIGH, BETA, LONGEST = 0.2, 0.28, 0.04, 9
 
@@ -150,31 +154,26 @@ GOOD = "def add(a, b):\n    return a + b\n"
 TEST = "assert add(2, 3) == 5"
 
 
-def test_code_cannot_leave_its_process(tmp_path: Path) -> None:
-    if ctypes.CDLL(None).syscall(444, None, 0, 1) < 1:
-        pytest.skip("this kernel has no Landlock")
-    assert passes(GOOD, TEST, 5.0) and passes(f"open('own', 'w').write('x')\n{GOOD}", TEST, 5.0)
-    with socket.socket() as server:
-        server.bind(("127.0.0.1", 0))
-        server.listen()
-        for harm in [
-            f"open({str(tmp_path / 'made')!r}, 'w').close()",
-            "import os\nif not os.fork(): os._exit(0)",
-            "import subprocess\nsubprocess.run(['true'], check=True)",
-            "import os\nos.kill(os.getppid(), 0)",
-            "import os\nopen(f'/proc/{os.getppid()}/environ').read()",
-            f"import socket\nsocket.create_connection({server.getsockname()!r}, 1)",
-        ]:
-            assert not passes(f"{harm}\n{GOOD}", TEST, 5.0), harm
-    assert not list(tmp_path.iterdir())
-
-
 def test_code_that_floods_its_errors_or_looks_for_the_mark_passes_nothing() -> None:
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    assert passes(f"open('own', 'w').write('x')\n{GOOD}", TEST), "its folder is its own"
     assert not passes("import os\nwhile True: os.write(2, b'x' * (1 << 20))", TEST, 0.3)
-    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 100 << 10, "KiB"
     for cheat in ["for fd in (1, 2, 3): os.write(fd, sys.orig_argv[-1].encode())", "sys.exit(0)", "input()"]:
-        assert not passes(f"import os, sys\n{cheat}", TEST, 5.0), cheat
+        assert not passes(f"import os, sys\n{cheat}", TEST), cheat
+
+
+def test_the_process_has_limits_and_no_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SECRET", "x")
+    limits = "import resource\nassert resource.getrlimit(resource.RLIMIT_{}) == ({}, {})\n"
+    for name, value in (("AS", 1 << 30), ("FSIZE", 1 << 20), ("NPROC", 0), ("CPU", 5), ("CORE", 0)):
+        assert passes(limits.format(name, value, value) + GOOD, TEST), name
+    assert not passes("x = bytearray(1 << 30)\n" + GOOD, TEST)
+    assert passes("import os\nassert 'SECRET' not in os.environ and not os.listdir()\n" + GOOD, TEST)
+
+
+def test_code_runs_only_where_it_is_allowed() -> None:
+    with pytest.raises(UsageError, match="add --allow-code-execution"):
+        RolloutConfig(prompts="p", reward=("exact", "tests"))
+    assert RolloutConfig(prompts="p", reward=("tests",), allow_code_execution=True).reward == ("tests",)
 
 
 @pytest.mark.parametrize(
@@ -188,9 +187,7 @@ def test_code_that_floods_its_errors_or_looks_for_the_mark_passes_nothing() -> N
 )
 def test_tests_of_every_usual_form_are_run(tests: str | list[str]) -> None:
     reward = reward_of("tests")
-    assert reward(GOOD, {"tests": tests}) == 1.0
-    changed = "import unittest\nunittest.TestCase.assertEqual = lambda *_: None\n"
-    assert reward(changed + GOOD.replace("+", "-"), {"tests": tests}) == 0.0
+    assert [reward(code, {"tests": tests}) for code in (GOOD, GOOD.replace("+", "-"))] == [1.0, 0.0]
 
 
 def test_tests_that_test_nothing_are_refused() -> None:
@@ -206,6 +203,7 @@ def test_a_prompt_without_what_its_reward_needs_is_refused_by_line(
     whole = {"answer": "1", "tests": TEST}
     prompts.write_text("".join(json.dumps({"prompt": "the cat"} | more) + "\n" for more in (whole, row)))
     options = ["--prompts", str(prompts), "--init", str(start), "--out", str(tmp_path / "out"), "--reward", reward]
+    options += ["--allow-code-execution"] if reward == "tests" else []
     with pytest.raises(InputError, match=r"prompts.jsonl:2: its reward needs a text in the field"):
         grpo.main(options)
 

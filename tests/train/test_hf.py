@@ -15,7 +15,7 @@ from train import attention, hf, lora
 from train.attention import Segments, grouped_attention, masked_attention
 from train.hf import config_from_hf, config_to_hf, fingerprint, read_model, write_model
 from train.model import PRESETS, CausalLM
-from train.sample import SampleConfig
+from train.serve.batching import SampleConfig
 
 SMALL = {
     "vocab_size": 97, "hidden_size": 32, "intermediate_size": 56, "num_hidden_layers": 3, "num_attention_heads": 4,

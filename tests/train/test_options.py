@@ -16,7 +16,7 @@ from train.attention import Segments, masked_attention
 from train.data import Batch, Mixture, PackedSet, collate
 from train.experts import MoeConfig
 from train.model import PRESETS, CausalLM, ModelConfig
-from train.sample import SampleConfig
+from train.serve.batching import SampleConfig
 from train.sft import LabelConfig, label_loss
 from train.sft import main as sft
 from train.stream import MicroBatch

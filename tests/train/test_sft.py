@@ -239,7 +239,7 @@ from train.sft import main
 options = ["--manifest", {str(manifest)!r}, "--out", {str(tmp_path / "run")!r}, "--preset", "tiny", "--steps", "1"]
 assert main(options) == 0
 from train.generate import main
-assert main(["--checkpoint", {str(tmp_path / "run")!r}, "--prompt", "hello", "--max-new-tokens", "2"]) == 0
+assert main(["--model", {str(tmp_path / "run")!r}, "--prompt", "hello", "--max-new-tokens", "2"]) == 0
 used = {{n for n in sys.modules if n.startswith("datakit.") and n.count(".") == 1}}
 allowed = {{"manifest", "pack", "config", "errors", "terminal", "storage", "object_store"}}
 assert used <= {{f"datakit.{{name}}" for name in allowed}}, used

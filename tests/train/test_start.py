@@ -62,7 +62,7 @@ def test_a_run_ends_with_the_next_command(manifest: Path, tmp_path: Path, capsys
     options = ["--manifest", str(manifest), "--preset", "tiny", "--steps", "2", "--out", str(tmp_path / "run")]
     for more, said in (
         (["--stop-at", "1"], f"datakit-train sft --out {tmp_path / 'run'} --resume"),
-        (["--resume"], f"datakit-train generate --checkpoint {tmp_path / 'run'} --chat"),
+        (["--resume"], f"datakit-train generate --model {tmp_path / 'run'} --chat"),
     ):
         assert sft.main([*options, *more], "datakit-train sft") == 0
         assert capsys.readouterr().out.splitlines()[-1] == f"[train] next: {said}"
@@ -91,14 +91,14 @@ def test_a_run_beyond_its_last_step_is_not_resumed(manifest: Path, tmp_path: Pat
 def test_the_mean_of_checkpoints_is_written(manifest: Path, tmp_path: Path) -> None:
     options = ["--manifest", str(manifest), "--preset", "tiny", "--steps", "3", "--save-every", "1"]
     assert sft.main([*options, "--out", str(tmp_path / "run")]) == 0
-    assert merge.main(["--adapter", str(tmp_path / "run"), "--average", "2", "--output", str(tmp_path / "mean")]) == 0
+    assert merge.main(["--model", str(tmp_path / "run"), "--average", "2", "--output", str(tmp_path / "mean")]) == 0
     models = [hf.read_model(tmp_path / "run" / "checkpoints" / f"step_0000000{i}") for i in (2, 3)]
     for (name, found), one, other in zip(
         hf.read_model(tmp_path / "mean").named_parameters(), *(m.parameters() for m in models), strict=True
     ):
         torch.testing.assert_close(found, (one + other) / 2, msg=name)
     with pytest.raises(InputError, match="has 3 checkpoints, and --average wants 4"):
-        merge.main(["--adapter", str(tmp_path / "run"), "--average", "4", "--output", str(tmp_path / "more")])
+        merge.main(["--model", str(tmp_path / "run"), "--average", "4", "--output", str(tmp_path / "more")])
 
 
 def test_a_model_learns_tokens_that_its_tokenizer_did_not_have(
@@ -157,7 +157,7 @@ def test_what_a_base_says_about_generation_is_carried_over(manifest: Path, tmp_p
     said = json.loads((base / "generation_config.json").read_text())
     (base / "generation_config.json").write_text(json.dumps(said | {"top_p": 0.8, "eos_token_id": [1, 2]}))
     assert sft.main([*plain, str(tmp_path / "run"), "--init", str(base)]) == 0
-    out = export(ExportConfig(checkpoint=str(tmp_path / "run"), output=str(tmp_path / "out")))
+    out = export(ExportConfig(model=str(tmp_path / "run"), output=str(tmp_path / "out")))
     assert json.loads((out / "generation_config.json").read_text()) == said | {"top_p": 0.8}, "its own stop tokens"
     assert "chat_template" in json.loads((out / "tokenizer_config.json").read_text())
     assert all(f.stat().st_mode & 0o777 == 0o644 for f in out.iterdir())

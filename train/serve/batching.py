@@ -27,7 +27,7 @@ from torch import Tensor
 from datakit.config import option
 from datakit.errors import ConfigError, UsageError
 from datakit.pack.chat import ChatTokenizer
-from train.attention import Attend, Scores, attend_by_mask, sees
+from train.attention import Scores, attend_by_mask, sees
 from train.model import CausalLM
 from train.serve.answer_parts import start_of
 
@@ -35,6 +35,8 @@ PROMPT_TOKENS = 256
 """Tokens of prompts between two steps: more bring first tokens sooner, and let answers under way wait longer."""
 
 Finish = Literal["stop", "length", "timeout", "cancelled", "error"]
+Attend = Callable[[Tensor, Tensor, Tensor, Scores], Tensor]
+"""Queries, keys and values of a layer, (N, T, H or K, E) -> attended values (N, T, H, E)."""
 log = logging.getLogger(__name__)
 
 
@@ -100,7 +102,7 @@ def filtered(logits_NV: Tensor, configs: Sequence[SampleConfig]) -> Tensor:
 
     if any(c.top_k or c.top_p < 1 for c in configs):
         last = column([min(c.top_k or vocabulary, vocabulary) - 1 for c in configs]).long()
-        ranked_NV, ids_NV = logits_NV.sort(-1, descending=True, stable=True)
+        ranked_NV, ids_NV = logits_NV.sort(dim=-1, descending=True, stable=True)
         ranked_NV = ranked_NV.masked_fill(ranked_NV < ranked_NV.gather(1, last), -math.inf)
         shares_NV = ranked_NV.softmax(-1)  # nucleus sampling: Holtzman et al., 2020
         outside_NV = shares_NV.cumsum(-1) - shares_NV >= column([c.top_p if c.top_p < 1 else 2.0 for c in configs])
@@ -267,14 +269,14 @@ class Engine:
             if job.cancelled or now >= job.deadline:
                 self._end(job, Token(-1, finish="cancelled" if job.cancelled else "timeout"))
         room = PROMPT_TOKENS
-        while room and (job := self._unread()):
-            assert job.slot is not None
-            ids = job.prompt[len(job.slot.ids) :][:room]
+        while room and (first := self._unread()):
+            assert first.slot is not None
+            ids = first.prompt[len(first.slot.ids) :][:room]
             room -= len(ids)
-            logits_1V = self._logits([job], [ids])
-            if len(job.slot.ids) == len(job.prompt):
-                self.prompt_tokens += len(job.prompt)
-                self._choose([job], logits_1V)
+            logits_1V = self._logits([first], [ids])
+            if len(first.slot.ids) == len(first.prompt):
+                self.prompt_tokens += len(first.prompt)
+                self._choose([first], logits_1V)
         if jobs := [job for job in self.running if job.answer]:
             self._choose(jobs, self._logits(jobs, [job.answer[-1:] for job in jobs]))
             self.steps += 1
@@ -310,7 +312,9 @@ class Engine:
         if not (self.waiting and self.free):
             return None
         job = self.waiting.popleft()
-        shared = {slot.index: _same(slot.ids, job.prompt[:-1]) for slot in self.slots}  # the last one's logits are needed
+        shared = {
+            slot.index: _same(slot.ids, job.prompt[:-1]) for slot in self.slots
+        }  # the last one's logits are needed
         best = max(self.slots, key=lambda slot: shared[slot.index])
         job.slot = min(self.free, key=lambda slot: slot.last_used)
         self.free.remove(job.slot)

@@ -1,17 +1,18 @@
 """An HTTP server that speaks OpenAI's API, with a page to chat on.
 
-python -m train.serve --checkpoint out/run
+python -m train.serve --model out/run
 """
 
 import asyncio
 import contextlib
+import hmac
 import json
 import os
 import secrets
 import socket
 import sys
 import time
-from collections.abc import AsyncIterator, Coroutine, Sequence
+from collections.abc import AsyncIterator, Coroutine, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,16 +24,24 @@ from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 from starlette.exceptions import HTTPException
 from starlette.middleware.cors import CORSMiddleware
 from starlette.staticfiles import StaticFiles
-from starlette.types import ASGIApp
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from datakit.errors import UsageError
 from train import flags
 from train.serve.answer_parts import AnswerPart, forced
-from train.serve.guard import LOOPBACK, Guard, PatientProtocol
 from train.serve.requests import ChatRequest, CompletionRequest, ErrorBody, Generation, TokenizeRequest, Tool
 from train.serve.service import ApiError, Choice, Delta, ServeConfig, Service
 
 PAGE = Path(__file__).with_name("page")
+BODY_SECONDS = 30.0
+"""Time for the body of a request; slower clients are cut off."""
+LOOPBACK = ("127.0.0.1", "localhost", "::1")
+POLICY = (
+    b"default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
+    b"base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+"""The page may load and ask nothing but this server."""
+
 REFUSALS = (400, 401, 403, 404, 408, 413, 422, 429, 500, 503, 504)
 
 
@@ -85,6 +94,79 @@ def _http_error(request: Request, e: Exception) -> ApiError:
     assert isinstance(e, HTTPException)
     code = "not_found" if e.status_code == 404 else None
     return ApiError(e.status_code, f"{request.method} {request.url.path}: {e.detail}", code=code)
+
+
+class Guard:
+    """What stands before the application: hosts, keys, the size of bodies and the time they take; counts requests."""
+
+    def __init__(self, app: ASGIApp, service: Service) -> None:
+        self.app, self.service = app, service
+        key = service.config.api_key or os.environ.get("DATAKIT_API_KEY", "")
+        self.key, self.most = key.encode(), int(service.config.max_body_mb * 1e6)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass the request on, or answer with an error."""
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        headers = {name.lower(): value for name, value in scope["headers"]}
+
+        async def counted(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                path = getattr(scope.get("route"), "path", "other")
+                self.service.metrics.requests.labels(path, str(message["status"])).inc()
+                rules = [(b"x-content-type-options", b"nosniff"), (b"content-security-policy", POLICY)]
+                message["headers"] = [*message["headers"], *rules]
+            await send(message)
+
+        try:
+            self._check(scope, headers)
+            body = await self._body(headers, receive) if scope["method"] in ("POST", "PUT", "PATCH") else b""
+        except ApiError as e:
+            await e.response()(scope, receive, counted)
+            return
+        if body is None:
+            return  # the client went away
+        whole: Iterator[Message] = iter([{"type": "http.request", "body": body, "more_body": False}])
+
+        async def replay() -> Message:
+            return next(whole, None) or await receive()
+
+        await self.app(scope, replay, counted)
+
+    def _check(self, scope: Scope, headers: dict[bytes, bytes]) -> None:
+        """Refuse other hosts on a loopback address (DNS rebinding), and requests without the key."""
+        host = headers.get(b"host", b"").decode("latin-1")
+        name = host[1:].partition("]")[0] if host.startswith("[") else host.partition(":")[0]
+        if self.service.config.host in LOOPBACK and not self.key and name.lower() not in LOOPBACK:
+            raise ApiError(403, "this server answers on its own machine only; start it with --host and --api-key")
+        if not self.key or not scope["path"].startswith(("/v1/", "/tokenize")):
+            return
+        kind, _, given = headers.get(b"authorization", b"").partition(b" ")
+        if kind.lower() != b"bearer" or not hmac.compare_digest(given.strip(), self.key):
+            message = "the key is missing or wrong; send it as `Authorization: Bearer KEY`"
+            raise ApiError(401, message, code="invalid_api_key")
+
+    async def _body(self, headers: dict[bytes, bytes], receive: Receive) -> bytes | None:
+        """The whole body; None if the client goes away before its end."""
+        too_large = ApiError(413, f"the body is larger than {self.most} bytes (--max-body-mb)")
+        announced = headers.get(b"content-length", b"0")
+        if announced.isdigit() and int(announced) > self.most:
+            raise too_large
+        found, more = bytearray(), True
+        try:
+            async with asyncio.timeout(BODY_SECONDS):
+                while more:
+                    message = await receive()
+                    if message["type"] == "http.disconnect":
+                        return None
+                    found += message.get("body", b"")
+                    more = message.get("more_body", False)
+                    if len(found) > self.most:
+                        raise too_large
+        except TimeoutError:
+            raise ApiError(408, f"the body did not come within {BODY_SECONDS:g} s") from None
+        return bytes(found)
 
 
 class Api:
@@ -342,7 +424,7 @@ def main(argv: Sequence[str], prog: str = "python -m train.serve") -> int:
     print(f"{service.name}: chat on {url} or give {url}v1 to any OpenAI client", flush=True)
     settings: dict[str, Any] = {"log_level": "warning", "access_log": False, "server_header": False}
     settings |= {"limit_concurrency": config.max_clients, "timeout_keep_alive": 15, "timeout_graceful_shutdown": 5}
-    server = uvicorn.Server(uvicorn.Config(application(service), http=PatientProtocol, **settings))
+    server = uvicorn.Server(uvicorn.Config(application(service), http="h11", **settings))
     server.run(sockets=[listening])
     return 0
 

@@ -10,20 +10,17 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
-import torch
 from fastapi.responses import Response
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 from datakit.config import option
 from datakit.errors import ConfigError
 from datakit.pack.chat import ChatTokenizer, RenderError
-from train.batching import Job, Token, stop_ids_of
 from train.device import usable_device
-from train.generate import load
+from train.generate import load, ready
 from train.model import CausalLM
-from train.sample import SampleConfig, TextStream
 from train.serve.answer_parts import KEPT, AnswerPart, AnswerParts, Form, form_of, thinks_first
-from train.serve.batcher import Batcher, QueueFullError, RequestSampling
+from train.serve.batching import Batcher, Job, QueueFullError, Sampling, TextStream, Token, stop_ids_of
 from train.serve.requests import ChatMessage, Generation, Tool
 
 
@@ -31,8 +28,8 @@ from train.serve.requests import ChatMessage, Generation, Tool
 class ServeConfig:
     """Model, address and limits."""
 
-    checkpoint: str = option("out/run", "checkpoint, Hugging Face folder, or a run's folder for its newest checkpoint")
-    adapter: str = option("", "folder of LoRA adapters for the model of --checkpoint")
+    model: str = option("out/run", "checkpoint, adapters, Hugging Face folder, or a run for its newest checkpoint")
+    adapter: str = option("", "folder of LoRA adapters for the model of --model")
     tokenizer: str = option("", "tokenizer.json or its folder, if it is not in the folder of the model")
     name: str = option("", "name of the model in the API; default: the name of its folder")
     host: str = option("127.0.0.1", "address to listen on; 0.0.0.0: every network of the machine, with --api-key")
@@ -86,14 +83,10 @@ class Metrics:
         self.whole = Histogram("request_seconds", "Time of a generation", **own)
         engine = batcher.engine
         for name, about, value in (
-            ("slots_busy", "Answers under way", lambda: batcher.busy),
+            ("slots_busy", "Answers under way", lambda: len(engine.slots) - len(engine.free)),
             ("requests_waiting", "Answers that wait for a slot", lambda: batcher.waiting),
             ("prompt_tokens", "Tokens of prompts", lambda: engine.prompt_tokens),
-            (
-                "prompt_tokens_reused",
-                "Tokens of prompts copied from another slot",
-                lambda: engine.reused_tokens,
-            ),
+            ("prompt_tokens_reused", "Tokens of prompts copied from another slot", lambda: engine.reused_tokens),
             ("generated_tokens", "Generated tokens", lambda: engine.generated_tokens),
             ("steps", "Steps of all answers together", lambda: engine.steps),
         ):
@@ -109,7 +102,7 @@ class Choice:
     text: TextStream
     parts: AnswerParts
     logprobs: int = -1
-    """As in `RequestSampling`."""
+    """As in `Sampling`."""
     tokens: int = 0
     calls: int = 0
     finish: str | None = None
@@ -154,14 +147,11 @@ class Service:
         Raises:
             DatakitError: no model there, or it does not fit its tokenizer or adapters.
         """
-        device = usable_device(config.device)
-        if config.threads:
-            torch.set_num_threads(config.threads)
-        folder = Path(config.adapter or config.checkpoint)
-        base = Path(config.checkpoint) if config.adapter else None
-        model, tokenizer, state = load(folder, Path(config.tokenizer or config.checkpoint), base)
-        dtype = torch.bfloat16 if config.dtype == "bf16" else torch.float32
-        return cls(config, model.to(device, dtype), tokenizer, state.get("task") == "pretrain", folder)
+        device = usable_device(config.device, config.threads)
+        folder, base = config.adapter or config.model, config.model if config.adapter else ""
+        model, tokenizer, state = load(folder, config.tokenizer or base, base)
+        plain = state.get("task") == "pretrain"
+        return cls(config, ready(model, device, config.dtype == "bf16"), tokenizer, plain, Path(folder))
 
     def _deliver(self, events: list[tuple[Job, Token]]) -> None:
         """Pass tokens from the generating thread to the loop; they are nobody's once the loop has ended."""
@@ -219,14 +209,14 @@ class Service:
             sampling = self._sampling(body, prompt, logprobs)
             thinking = not self.plain and thinks_first(self.tokenizer.decode(prompt[-16:]))
             for _ in range(body.n or 1):
-                own = replace(sampling, config=replace(sampling.config, seed=seed + len(found)))
+                own = replace(sampling, seed=seed + len(found))
                 parts = AnswerParts(self.form if tools else None, thinking)
                 parts.add(beginning)
                 job = Job(prompt, own, deadline)
                 found.append(Choice(len(found), job, TextStream(self._decode, stop), parts, logprobs))
         return found
 
-    def _sampling(self, body: Generation, prompt: Sequence[int], logprobs: int) -> RequestSampling:
+    def _sampling(self, body: Generation, prompt: Sequence[int], logprobs: int) -> Sampling:
         engine = self.batcher.engine
         context, vocabulary = engine.context, engine.model.config.vocab_size
         if not 0 < len(prompt) < context:
@@ -242,8 +232,8 @@ class Service:
         most = self.config.max_tokens or context
         wished = given.get("max_completion_tokens", given.get("max_tokens", most))
         chosen |= {"top_k": max(chosen["top_k"], 0), "max_new_tokens": min(wished, most, context - len(prompt))}
-        return RequestSampling(
-            config=SampleConfig(**chosen),
+        return Sampling(
+            **chosen,
             presence_penalty=body.presence_penalty or 0.0,
             frequency_penalty=body.frequency_penalty or 0.0,
             logit_bias=bias,
@@ -284,7 +274,8 @@ class Service:
                     return
                 arrived = [await tokens.get()]
         finally:
-            self.batcher.cancel(jobs)
+            for job in jobs:
+                job.cancelled = True
             self.metrics.whole.observe(time.monotonic() - begun)
 
     def _delta(self, choice: Choice, gained: Sequence[Token], only_call: bool) -> Delta:

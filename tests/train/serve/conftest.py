@@ -101,7 +101,7 @@ def started(folder: Path, *flags: str, env: dict[str, str] | None = None) -> Ser
         sys.executable,
         "-m",
         "train.serve",
-        "--checkpoint",
+        "--model",
         str(folder),
         "--port",
         "0",

@@ -390,7 +390,7 @@ def test_a_key_is_needed_where_one_is_set(model_folder: Path) -> None:
     ("flags", "words"),
     [
         (["--host", "0.0.0.0"], "--api-key"),
-        (["--checkpoint", "/nowhere"], "no such folder"),
+        (["--model", "/nowhere"], "no such folder"),
         (["--slots", "0"], "at least 1"),
     ],
 )
