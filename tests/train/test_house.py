@@ -175,7 +175,7 @@ def test_help_has_a_short_page_and_a_page_for_each_topic(capsys: pytest.CaptureF
         run(["sft", "--help", "dta"])
     assert end.value.code == 2
     assert "no such topic; did you mean data? The topics are run, quick, " in capsys.readouterr().err
-    assert "--beta" in shown(capsys, "dpo", "--help") and "--suites" in shown(capsys, "eval", "--help")
+    assert "--beta" in shown(capsys, "dpo", "--help") and "--max-rows" in shown(capsys, "eval", "--help")
 
 
 def test_the_shell_completes_commands_flags_and_choices(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:

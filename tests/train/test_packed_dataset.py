@@ -13,11 +13,11 @@ import pytest
 import torch
 import transformers
 from torch.utils.data import DataLoader
-from train.evaluator import evaluate, total
 
 from train import hf
 from train.attention import masked_attention
 from train.data import DataConfig, PackedDataset, PackedSet, StepStream
+from train.eval import evaluate, total
 from train.loss import chunked_loss
 from train.model import PRESETS, CausalLM
 
