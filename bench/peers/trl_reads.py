@@ -104,11 +104,12 @@ def ours(tokenizer, messages: list[dict], tools: list | None) -> tuple[list, lis
 
 
 def verdict(expected: tuple[list, list], tokenizer, messages: list[dict], tools: list | None) -> str:
-    from datakit.pack.labels import Labeller, RowError
+    from datakit.pack.labels import Labeller
+    from datakit.pack.marks import RenderError
 
     try:
         found = ours(tokenizer, messages, tools)
-    except RowError as e:
+    except RenderError as e:
         return e.reason
     if found[0] != expected[0]:
         return "other text"

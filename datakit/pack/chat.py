@@ -29,32 +29,19 @@ from jinja2.parser import Parser
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 from tokenizers import Encoding, Tokenizer
 
+import datakit.pack.marks as marks
 import datakit.storage as storage
 from datakit.errors import ConfigError, ModelError
 from datakit.manifest import tokenizer_file
 from datakit.pack.marks import (
-    BLOCK,
-    END_BLOCK,
-    FIRST_PRIVATE,
     PRIVATE,
     RESERVED,
-    RESERVED_SPELLING,
-    RESERVED_TEXT,
-    THINK_TAG,
-    THOUGHT_KEYS,
     Marker,
     Message,
+    RenderError,
     Rendering,
     TemplateTraits,
-    marked_messages,
-    message_fields,
-    plain_tools,
-    tojson,
-    unmarked,
-    with_parts,
-)
-from datakit.pack.marks import (
-    RenderError as RenderError,
+    UncertainError,
 )
 
 BUILT_IN = ("chatml", "llama3", "plain")
@@ -64,6 +51,10 @@ TODAY = datetime.date(2024, 7, 26)
 MAX_STEPS = 2_000_000
 """A template may go through its loops so many times for one conversation, about a second; then it is stopped. Steps are
 counted, not seconds, so that it depends on the row alone."""
+
+
+FAILURES = (TemplateError, TypeError, ValueError, LookupError, AttributeError, ArithmeticError, RecursionError)
+"""What a template raises on messages that it does not expect."""
 
 
 class TooSlowError(Exception):
@@ -88,7 +79,7 @@ class Generation(Extension):
         return nodes.CallBlock(self.call_method("_marked"), [], [], body).set_lineno(line)
 
     def _marked(self, caller: Callable[[], str]) -> str:
-        return BLOCK + caller() + END_BLOCK
+        return marks.BLOCK + caller() + marks.END_BLOCK
 
 
 class Sandbox(ImmutableSandboxedEnvironment):
@@ -96,7 +87,7 @@ class Sandbox(ImmutableSandboxedEnvironment):
 
     def __init__(self) -> None:
         super().__init__(trim_blocks=True, lstrip_blocks=True, extensions=[Generation, LoopControlExtension])
-        self.filters["tojson"] = tojson
+        self.filters["tojson"] = marks.tojson
         self.globals |= {"raise_exception": _raise, "strftime_now": TODAY.strftime, "_step": lambda: True}
 
     def _parse(self, source: str, name: str | None, filename: str | None) -> nodes.Template:
@@ -130,6 +121,7 @@ class _Steps:
 class MarkedRow:
     """A conversation that was rendered with marks, and equals its plain rendering without them."""
 
+    tokenizer: "ChatTokenizer"
     rendering: Rendering
     marker: Marker
     traits: TemplateTraits
@@ -139,11 +131,36 @@ class MarkedRow:
     messages: list[dict[str, Any]]
     """The same with marks."""
     tools: Any
+    variables: Mapping[str, Any]
 
     @property
     def owners(self) -> list[tuple[int, str]]:
         """By number of a mark: the message (-1: tools) and the kind of text."""
         return self.marker.owners
+
+    def render(self, messages: Sequence[Message], asks: bool = False) -> Rendering:
+        """A rendering of other marked messages, with the row's tools and variables."""
+        return self.tokenizer.render(messages, self.tools, asks, **self.variables)
+
+    def tail(self, messages: list[dict[str, Any]], number: int, asks: bool = False, until: int = -1) -> str:
+        """The text behind the marked text of a number, up to that of another one, in a rendering of marked messages."""
+        found = self.render(messages, asks)
+        start = max((end for _, end, n in found.spans if n == number), default=0)
+        return found.text[start : next((a for a, _, n in found.spans if n == until), len(found.text))]
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """What the rendering of a question, an answer and a question shows of a template."""
+
+    turn_end: tuple[int, ...] = ()
+    """The special token that ends an assistant's turn, and `eos_token` if it directly follows."""
+    answer_header: str = ""
+    """The text before an answer, as far as the generation prompt has it."""
+    question_header: str = ""
+    """The text before a question that follows an answer, from its first special token on; "" if it has none."""
+    ends_with_question: bool = False
+    """Only the header of the next question ends an answer (GLM-4.5)."""
 
 
 # ---------------------------------------------------------------------- the tokenizer
@@ -166,7 +183,8 @@ class ChatTokenizer:
         self.template_sha256 = hashlib.sha256(chat_template.encode()).hexdigest()
         spec = _read_json(definition, where)
         self._added = _added_tokens(spec, settings)
-        self._spelled = {t["content"]: RESERVED + chr(FIRST_PRIVATE + i) for i, t in enumerate(self._special())}
+        special = [t["content"] for t in self._added if t["special"]]
+        self._spelled = {name: RESERVED + chr(marks.FIRST_PRIVATE + i) for i, name in enumerate(special)}
         self._load(spec)
         self.tokens = {k: _text(settings.get(k)) for k in ("bos_token", "eos_token", "pad_token", "unk_token")}
         self.bos_id, self.eos_id, self.pad_id = (self._id(f"{k}_token") for k in ("bos", "eos", "pad"))
@@ -213,9 +231,6 @@ class ChatTokenizer:
             settings["chat_template"] = own.read_text(encoding="utf-8")
         source = _choose(chat_template, settings, str(file))
         return cls(file.read_bytes(), settings, source, str(file), variables, chat_template)
-
-    def _special(self) -> list[dict[str, Any]]:
-        return [t for t in self._added if t["special"]]
 
     def _load(self, spec: dict[str, Any]) -> None:
         model = spec.get("model") or {}
@@ -291,15 +306,15 @@ class ChatTokenizer:
 
     def _probed(self) -> TemplateTraits:
         """How the template reads messages, found by rendering probes."""
-        keys = tuple(k for k in THOUGHT_KEYS if re.search(rf"(\.|['\"]){k}\b", self.template_source))
-        traits = TemplateTraits(keys or THOUGHT_KEYS[:1])
+        keys = tuple(k for k in marks.THOUGHT_KEYS if re.search(rf"(\.|['\"]){k}\b", self.template_source))
+        traits = TemplateTraits(keys or marks.THOUGHT_KEYS[:1])
         question: list[Message] = [{"role": "user", "content": "?"}]
 
         def tried(messages: list[Message], traits: TemplateTraits) -> tuple[str, set[str]]:
             """The text, and the kinds of the texts that are in it."""
             marker = Marker(self.special_text)
             try:
-                found = self.render(marked_messages(marker, messages, traits))
+                found = self.render(marker.messages(messages, traits))
             except RenderError:
                 return "", set()
             return found.text, {marker.owners[number][1] for _, _, number in found.spans}
@@ -331,21 +346,11 @@ class ChatTokenizer:
             if "today" in given:
                 given["strftime_now"] = datetime.date.fromisoformat(given["today"]).strftime
             text = self._template.render(given)
-        except (
-            TemplateError,
-            TypeError,
-            ValueError,
-            LookupError,
-            AttributeError,
-            ArithmeticError,
-            RecursionError,
-        ) as e:
+        except FAILURES as e:
             raise RenderError(f"{type(e).__name__}: {e}") from None
-        return unmarked(text)
+        return marks.unmarked(text)
 
-    def marked(
-        self, messages: Sequence[Message], tools: Any = None, add_generation_prompt: bool = False, **variables: Any
-    ) -> MarkedRow:
+    def marked(self, messages: Sequence[Message], tools: Any = None, asks: bool = False, **variables: Any) -> MarkedRow:
         """Render the messages of a data set with as many marks as the template passes on.
 
         If a template fails on tool calls with arguments as objects, it gets them as JSON (DeepSeek-V3's needs this).
@@ -353,56 +358,62 @@ class ChatTokenizer:
         Raises:
             RenderError: the template refuses these messages or fails on them, or does not pass their texts on.
         """
-        if RESERVED_TEXT.search(json.dumps([messages, tools], ensure_ascii=False)):
+        if marks.RESERVED_TEXT.search(json.dumps([messages, tools], ensure_ascii=False)):
             raise RenderError("the text has reserved code points (U+FDD0 to U+FDD7)", "reserved_code_point")
-        traits, shown_tools = self.traits, plain_tools(tools)
-        try:
-            shown, plain = self._plain(messages, shown_tools, traits, add_generation_prompt, variables)
-        except RenderError:
-            if not any(m.get("tool_calls") for m in messages):
-                raise
-            traits = replace(traits, arguments_as_text=True)
-            shown, plain = self._plain(messages, shown_tools, traits, add_generation_prompt, variables)
+        shown_tools, has_calls = marks.plain_tools(tools), any(m.get("tool_calls") for m in messages)
+        for traits in (self.traits, replace(self.traits, arguments_as_text=True)):
+            try:
+                fields = [traits.fields(m) for m in messages]
+                shown = [traits.message(f) for f in fields]
+                plain = self.render(shown, shown_tools, asks, **variables)
+                break
+            except RenderError:
+                if not has_calls or traits.arguments_as_text:
+                    raise
         # Without blank texts to mark, levels 0 and 1 are the same.
-        has_blank = any(not THINK_TAG.sub("", fields["content"]).strip() for fields in shown)
+        has_blank = any(not marks.THINK_TAG.sub("", f["content"]).strip() for f in fields)
         for level in range(0 if has_blank else 1, 3):
             marker = Marker(self.special_text, level)
-            given = [marker.message(fields, i, traits) for i, fields in enumerate(shown)]
-            given_tools = marker.tools(shown_tools)
+            given, given_tools = [marker.message(f, i, traits) for i, f in enumerate(fields)], marker.tools(shown_tools)
             try:
-                found = self.render(given, given_tools, add_generation_prompt, **variables)
+                found = self.render(given, given_tools, asks, **variables)
             except RenderError:
                 continue
             if found.text == plain.text and found.generated == plain.generated:
-                if RESERVED in found.text and RESERVED_SPELLING.search(found.text):  # texts of two messages meet
+                if RESERVED in found.text and marks.RESERVED_SPELLING.search(found.text):  # texts of two messages meet
                     raise RenderError("U+FDD0 comes before a private-use character", "reserved_code_point")
-                bare = [with_parts(fields, traits) for fields in shown]
-                return MarkedRow(found, marker, traits, bare, shown_tools, given, given_tools)
-        raise RenderError("the template does not pass on texts as they are", "labels_uncertain")
-
-    def _plain(
-        self, messages: Sequence[Message], tools: Any, traits: TemplateTraits, asks: bool, variables: Mapping[str, Any]
-    ) -> tuple[list[dict[str, Any]], Rendering]:
-        """The fields of messages, and their rendering without marks."""
-        shown = [message_fields(m, traits) for m in messages]
-        return shown, self.render([with_parts(fields, traits) for fields in shown], tools, asks, **variables)
+                return MarkedRow(self, found, marker, traits, shown, shown_tools, given, given_tools, variables)
+        raise UncertainError("the template does not pass on texts as they are")
 
     @cached_property
-    def turn_end(self) -> tuple[int, ...]:
-        """The special token that ends an assistant's turn, and `eos_token` if it directly follows.
-
-        Found by rendering a question, an answer and a question; empty if the template refuses them.
-        """
-        turns = [{"role": r, "content": c} for r, c in (("user", "?"), ("assistant", "!"), ("user", "."))]
+    def probe(self) -> Probe:
+        """Found by rendering; empty if the template refuses a question, an answer and a question."""
+        turns = [{"role": k, "content": c} for k, c in (("user", "?"), ("assistant", "!"), ("user", "."))]
         try:
-            probe = self.marked(turns).rendering
-            (_, _, _), (_, said, _), (asked, _, _) = probe.spans
+            row = self.marked(turns)
+            (_, asked, _), (first, last, _), (question, _, _) = row.rendering.spans
+            with_prompt, without = (row.tail(row.messages[:1], 0, asks) for asks in (True, False))
         except (RenderError, ValueError):
-            return ()
-        found = [t for t in self.special_tokens(probe) if said <= t[0] < asked]
-        ids = [self.special[content] for _, _, content in found]
-        doubled = len(found) > 1 and found[1][0] == found[0][1] and ids[1] == self.eos_id
-        return tuple(ids[: 1 + doubled])
+            return Probe()
+        text, gap = row.rendering.text, row.rendering.text[asked:first]
+        begin = self.uncut(gap, common_prefix(gap, without))
+        header = gap[begin : self.behind_prompt(gap, with_prompt, without) or begin]
+        ends = [token for token in self.special_tokens(row.rendering) if last <= token[0] < question]
+        ids = [self.special[content] for _, _, content in ends]
+        doubled = len(ends) > 1 and ends[1][0] == ends[0][1] and ids[1] == self.eos_id
+        opening = ends[1 + doubled :]
+        question_header = text[opening[0][0] : question].rstrip() if opening else ""
+        return Probe(tuple(ids[: 1 + doubled]), header, question_header, len(ends) == 1 and ends[0][0] == last)
+
+    def behind_prompt(self, gap: str, asked: str, base: str) -> int | None:
+        """Where the generation prompt ends in the text before an answer, `gap`; None if it does not begin there.
+
+        The prompt is what `asked` has more than `base`. It may have added tokens more than the answer's header has: an
+        empty thought, where the turn has one with text.
+        """
+        at = self.uncut(gap, common_prefix(asked, gap))
+        begins = at > self.uncut(gap, common_prefix(base, gap))
+        return at if begins and not self._added_text.sub("", asked[at:]).strip() else None
 
     def special_tokens(self, rendering: Rendering) -> list[tuple[int, int, str]]:
         """The special tokens in the template's own text: start, end and content."""
@@ -425,10 +436,6 @@ class ChatTokenizer:
     def uncut(self, text: str, at: int) -> int:
         """`at`, or the start of the added token that has it inside."""
         return next((m.start() for m in self._added_text.finditer(text) if m.start() < at < m.end()), at)
-
-    def only_added(self, text: str) -> bool:
-        """Whether a text has nothing but added tokens and white space."""
-        return not self._added_text.sub("", text).strip()
 
     # Ids.
 
@@ -478,7 +485,9 @@ class ChatTokenizer:
         except RenderError as e:
             if e.reason != "labels_uncertain" or self.special_text.search(json.dumps([messages, tools])):
                 raise
-            _, found = self._plain(messages, plain_tools(tools), self.traits, True, variables)
+            found = self.render(
+                marks.plain_messages(messages, self.traits), marks.plain_tools(tools), True, **variables
+            )
         return self.encode_text(self.spelled(found.text, self.special_tokens(found)))
 
     def encode_trusted(self, text: str) -> list[int]:
@@ -487,7 +496,7 @@ class ChatTokenizer:
 
     def stop_ids(self) -> list[int]:
         """The ids that stop generation, ascending: `eos_token`, and the special token that ends an assistant's turn."""
-        return sorted({i for i in (*self.turn_end[-1:], self.eos_id) if i is not None})
+        return sorted({i for i in (*self.probe.turn_end[-1:], self.eos_id) if i is not None})
 
     @cached_property
     def _decoder(self) -> Tokenizer:
@@ -522,6 +531,11 @@ class ChatTokenizer:
             settings["chat_template_kwargs"] = self.variables
         config = json.dumps(settings, ensure_ascii=False, indent=2, sort_keys=True) + "\n"
         return {"tokenizer.json": self.definition, "tokenizer_config.json": config.encode()}
+
+
+def common_prefix(a: str, b: str) -> int:
+    """The number of characters at the start that two texts share."""
+    return next((k for k, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b)))
 
 
 def _read_json(content: bytes, where: str) -> dict[str, Any]:

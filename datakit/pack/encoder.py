@@ -24,6 +24,7 @@ from typing import Any, Literal, Self
 import numpy as np
 import numpy.typing as npt
 import orjson
+from tokenizers import Encoding
 
 import datakit.storage as storage
 from datakit.data import splitmix64
@@ -201,34 +202,29 @@ class Encoder:
         if engine == "fastokens":
             ids, offsets = self.load_fastokens().encode_batch_flat(texts)
             return np.frombuffer(ids, np.int32), np.frombuffer(offsets, np.int64)
-        found = self.tokenizer.encode_fast(texts)
-        rows = [np.empty(0, np.int32), *(np.array(e.ids, np.int32) for e in found)]
-        return np.concatenate(rows), np.cumsum([len(row) for row in rows], dtype=np.int64)
+        return _flat(self.tokenizer.encode_fast(texts))
 
     def encode_placed(
-        self, texts: list[str], places: Sequence[Sequence[int]], engine: Engine
+        self, texts: list[str], places: Int64, num_places: Int64, engine: Engine
     ) -> tuple[Int32, Int64, Int64, int]:
-        """Encode texts, and find the tokens at some `places` (characters) of each.
+        """Encode texts, and find the tokens at some places (characters, flat; each text has `num_places` of them).
 
-        Returns ids and offsets as `encode` does; for each place, flat, the first token of its text that begins at this
+        Returns ids and offsets as `encode` does; for each place the first token of its text that begins at this
         character or after it, int64; and how many texts `tokenizers` encoded.
         """
-        counts = list(map(len, places))
-        flat = np.fromiter(chain.from_iterable(places), np.int64, sum(counts))
-        bounds = np.cumsum([0, *counts])
-        ids, offsets, certain = np.empty(0, np.int32), np.zeros(1, np.int64), np.zeros(len(texts), np.bool_)
-        tokens = np.zeros(len(flat), np.int64)
+        certain, bounds = np.zeros(len(texts), np.bool_), np.cumsum([0, *num_places])
+        tokens = np.zeros(len(places), np.int64)
         if engine == "fastokens":
             ids, offsets = self.encode(texts, engine)
-            tokens, certain = self._by_sizes(texts, ids, offsets, flat, np.repeat(np.arange(len(texts)), counts))
+            tokens, certain = self._by_sizes(texts, ids, offsets, places, np.repeat(np.arange(len(texts)), num_places))
         rest = np.flatnonzero(~certain).tolist()
         encodings = self.tokenizer.encode([texts[i] for i in rest])
         for i, encoding in zip(rest, encodings, strict=True):
             starts = [start for start, _ in encoding.offsets]
-            tokens[bounds[i] : bounds[i + 1]] = [bisect_left(starts, at) for at in places[i]]
+            own = slice(bounds[i], bounds[i + 1])
+            tokens[own] = [bisect_left(starts, at) for at in places[own].tolist()]
         if engine == "tokenizers":
-            rows = [np.empty(0, np.int32), *(np.array(e.ids, np.int32) for e in encodings)]
-            ids, offsets = np.concatenate(rows), np.cumsum([len(row) for row in rows], dtype=np.int64)
+            ids, offsets = _flat(encodings)
         return ids, offsets, tokens, len(rest)
 
     def _by_sizes(
@@ -237,7 +233,7 @@ class Encoder:
         """The tokens at places in texts, from the numbers of characters that tokens begin; and the texts for which
         these are certain, bool (texts,)."""
         sizes, inside, in_bytes = self._token_sizes
-        before = np.zeros(len(ids) + 1, np.int64)
+        before = np.zeros(len(ids) + 1, np.int32)  # Arrow's texts of a batch have fewer bytes than 2**31
         np.cumsum(sizes[ids], out=before[1:])
         until = before[offsets]
         certain = np.diff(until) == np.fromiter(map(len, texts), np.int64, len(texts))
@@ -246,12 +242,13 @@ class Encoder:
             certain &= (found == [len(text.encode()) for text in texts]) | (np.diff(offsets) == 0)
         if self.tokenizer.encoder.normalizer is not None:
             certain &= np.fromiter(map(self._is_normal, texts), np.bool_, len(texts))
-        wanted = places + until[of_text]
+        wanted = (places + until[of_text]).astype(np.int32)
         found = np.searchsorted(before[:-1], wanted)
-        inside = np.append(inside[ids], False)
-        while len(split := np.flatnonzero(inside[found] & (before[found] == wanted))):
+        ids = np.append(ids, -1)  # the end of the texts begins no character
+        inside = np.append(inside, False)
+        while len(split := np.flatnonzero(inside[ids[found]] & (before[found] == wanted))):
             found[split] += 1  # the token begins within the character before
-        return found - offsets[of_text], certain
+        return np.minimum(found, offsets[1:][of_text]) - offsets[of_text], certain
 
     def _is_normal(self, text: str) -> bool:
         """Whether the normaliser leaves a text as it is."""
@@ -280,7 +277,13 @@ class Encoder:
         for token in spec["added_tokens"]:
             made[:, token["id"]] = len(token["content"]), 0, len(token["content"].encode())
         lacks_bytes = on_bytes and not INSIDE.keys() <= vocab.keys()
-        return made[0], made[1] > 0, made[2] if lacks_bytes else None
+        return made[0].astype(np.int32), made[1] > 0, made[2] if lacks_bytes else None
+
+
+def _flat(encodings: Sequence[Encoding]) -> tuple[Int32, Int64]:
+    """The ids of all texts, and their offsets."""
+    rows = [np.empty(0, np.int32), *(np.array(e.ids, np.int32) for e in encodings)]
+    return np.concatenate(rows), np.cumsum([len(row) for row in rows], dtype=np.int64)
 
 
 def _fill_holes(vocab: Any, added: int) -> None:

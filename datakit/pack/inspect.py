@@ -21,8 +21,8 @@ from datakit.errors import ManifestError
 from datakit.manifest import Count, Manifest, check_shards, data_dir, load
 from datakit.pack.chat import ChatTokenizer
 from datakit.pack.format import Packed, training_table
-from datakit.pack.labels import Labeller, RowError
-from datakit.pack.marks import RESERVED_SPELLING
+from datakit.pack.labels import Labeller
+from datakit.pack.marks import RESERVED_SPELLING, RenderError
 
 Int32 = npt.NDArray[np.int32]
 Int64 = npt.NDArray[np.int64]
@@ -357,7 +357,7 @@ def _written_in_answers(tokenizer: ChatTokenizer) -> set[int]:
         turns = [{"role": "user", "content": "?"}, {"role": "assistant", "content": "!"} | more]
         try:
             row = Labeller(tokenizer).label(turns)
-        except RowError:
+        except RenderError:
             continue
         for a, b in row.labels:
             found.update(token[0] for token in RESERVED_SPELLING.finditer(row.text, a, b) if token.end() < b)

@@ -12,28 +12,18 @@ so that a conversation of n turns takes no more renderings than a short one.
 
 from bisect import bisect_left, bisect_right
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
-from functools import cached_property
 from itertools import accumulate
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
-from datakit.pack.chat import ChatTokenizer, MarkedRow
-from datakit.pack.marks import THOUGHT_KEYS, Marker, Message, RenderError, Rendering, Span, plain_messages
+from datakit.pack.chat import ChatTokenizer, MarkedRow, common_prefix
+from datakit.pack.marks import THOUGHT_KEYS, Marker, Message, RenderError, Rendering, Span, UncertainError
 
 Chars = tuple[int, int]
 MEMORY = 20_000
 """Places that are remembered at most: templates that write ids or dates never repeat themselves."""
-
-
-class RowError(Exception):
-    """A row cannot be rendered or labelled: `reason` is counted in the ledger, `detail` says more."""
-
-    def __init__(self, reason: str, detail: str) -> None:
-        super().__init__(f"{reason}: {detail}")
-        self.reason, self.detail = reason, detail
 
 
 class Labelled(NamedTuple):
@@ -64,25 +54,12 @@ class Labelled(NamedTuple):
         return self.places[self.num_edges :]
 
 
-@dataclass(frozen=True, slots=True)
-class Probe:
-    """What a question, an answer and a question show of a template."""
-
-    answer_header: str = ""
-    """The text before an answer, as far as the generation prompt has it."""
-    question_header: str = ""
-    """The text before a question that follows an answer, from its first special token on; "" if it has none."""
-    ends_with_question: bool = False
-    """Only the header of the next question ends an answer (GLM-4.5)."""
-
-
 class Labeller:
     """Labels conversations with one tokenizer; remembers where turns begin and end. Threads may share one."""
 
     def __init__(self, tokenizer: ChatTokenizer) -> None:
         self.tokenizer = tokenizer
-        self.starts: dict[Any, int | None] = {}
-        self.ends: dict[Any, int] = {}
+        self.memory: dict[Any, int | None] = {}
 
     def label(
         self, messages: Sequence[Message], tools: Any = None, *, train_on: Literal["all", "last"] = "all",
@@ -94,129 +71,58 @@ class Labeller:
         template's.
 
         Raises:
-            RowError: the template fails on the row, leaves out a part of it, or does not show where a turn is.
+            RenderError: the template fails on the row, leaves out a part of it, or does not show where a turn is.
             TooSlowError: the template takes too long.
         """
-        return self.with_marks(messages, tools, train_on, variables)[0]
+        return self.turns(messages, tools, variables).labelled(messages, train_on)
 
-    def with_marks(
-        self, messages: Sequence[Message], tools: Any, train_on: str, variables: Mapping[str, Any]
-    ) -> tuple[Labelled, MarkedRow, list[Chars], list[int]]:
-        """The labelled row, what it was made from, and its labels and turn starts in characters of that rendering."""
-        if len(self.starts) + len(self.ends) > MEMORY:
-            self.starts, self.ends = {}, {}
-        try:
-            row = self.tokenizer.marked(messages, tools, **variables)
-            _check_complete(self.tokenizer, row, variables)
-            turns = _Turns(self, row, variables)
-            said = turns.answers[-1:] if train_on == "last" else turns.answers
-            wanted = [i for i in said if messages[i].get("weight") != 0]
-            labels = [span for i in wanted for span in turns.labels(i) if span[0] < span[1]]
-            starts = turns.question_starts()
-            text = self.tokenizer.spelled(row.rendering.text, turns.special)
-            text.encode()
-        except RenderError as e:
-            raise RowError(e.reason, str(e)) from None
-        except UnicodeEncodeError as e:
-            raise RowError("lone_surrogate", f"the JSON of a tool or a call escapes half a character: {e}") from None
-        edges = [edge for span in labels for edge in span]
-        lost, stripped = _thoughts(row, messages, turns.answers)
-        made = Labelled(text, turns.respelled(edges + starts), len(edges), lost, stripped, turns.ended)
-        return made, row, labels, starts
-
-    @cached_property
-    def probe(self) -> Probe:
-        """Found by rendering; empty if the template refuses a question, an answer and a question."""
-        turns = [{"role": k, "content": c} for k, c in (("user", "?"), ("assistant", "!"), ("user", "."))]
-        try:
-            row = self.tokenizer.marked(turns)
-            (_, asked, _), (first, last, _), (question, _, _) = row.rendering.spans[:3]
-            with_prompt, without = (self.tail(row.messages[:1], 0, None, asks, {}) for asks in (True, False))
-        except (RenderError, ValueError):
-            return Probe()
-        gap, text = row.rendering.text[asked:first], row.rendering.text
-        begin = self.tokenizer.uncut(gap, common_prefix(gap, without))
-        header = gap[begin : self.behind_prompt(gap, with_prompt, without) or begin]
-        ends = [token for token in self.tokenizer.special_tokens(row.rendering) if last <= token[0] < question]
-        only_question = len(ends) == 1 and ends[0][0] == last
-        opening = ends[len(self.tokenizer.turn_end) :]
-        return Probe(header, text[opening[0][0] : question].rstrip() if opening else "", only_question)
-
-    def tail(
-        self, messages: list[dict[str, Any]], number: int, tools: Any, asks: bool, variables: Mapping[str, Any],
-        until: int = -1,
-    ) -> str:  # fmt: skip
-        """The text behind the marked text of a number, up to that of another one, in a rendering of marked messages."""
-        found = self.tokenizer.render(messages, tools, asks, **variables)
-        start = max((end for _, end, n in found.spans if n == number), default=0)
-        return found.text[start : next((a for a, _, n in found.spans if n == until), len(found.text))]
-
-    def behind_prompt(self, gap: str, asked: str, base: str) -> int | None:
-        """Where the generation prompt ends in the text before an answer, `gap`; None if it does not begin there.
-
-        The prompt is what `asked` has more than `base`. It may have added tokens more than the answer's header has: an
-        empty thought, where the turn has one with text.
-        """
-        at = self.tokenizer.uncut(gap, common_prefix(asked, gap))
-        begins = at > self.tokenizer.uncut(gap, common_prefix(base, gap))
-        return at if begins and self.tokenizer.only_added(asked[at:]) else None
+    def turns(self, messages: Sequence[Message], tools: Any, variables: Mapping[str, Any]) -> "Turns":
+        """A rendered conversation, which has all its messages, calls and tools."""
+        if len(self.memory) > MEMORY:
+            self.memory = {}
+        row = self.tokenizer.marked(messages, tools, **variables)
+        _check_complete(row)
+        return Turns(row, self.memory)
 
 
-def common_prefix(a: str, b: str) -> int:
-    """The number of characters at the start that two texts share."""
-    return next((k for k, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b)))
-
-
-def _check_complete(tokenizer: ChatTokenizer, row: MarkedRow, variables: Mapping[str, Any]) -> None:
+def _check_complete(row: MarkedRow) -> None:
     """Refuse a row if a message, a call or the tools are not rendered: what has marks must show one."""
     seen = {row.owners[number] for start, end, number in row.rendering.spans if start < end}
     if row.plain_tools and all(i >= 0 for i, _ in seen):
-        _check_needed(tokenizer, row, row.plain, None, variables, "the row has tools, and the template renders none")
+        _check_needed(row, row.plain, None, "the row has tools, and the template renders none")
     for i, kind in dict.fromkeys(row.owners):
         if (i, kind) in seen:
             continue
         if kind in ("content", "answer"):
-            role = row.plain[i]["role"]
-            raise RenderError(f"message {i} ({role}) is not in the rendering", "template_drops_message")
+            detail = f"message {i} ({row.plain[i]['role']}) is not in the rendering"
+            raise RenderError(detail, "template_drops_message")
         if kind.startswith("call"):
-            calls = len(row.plain[i]["tool_calls"])
-            detail = f"message {i} has {calls} calls, and the template leaves out number {int(kind[5:]) + 1}"
+            calls, number = len(row.plain[i]["tool_calls"]), int(kind[5:]) + 1
+            detail = f"message {i} has {calls} calls, and the template leaves out number {number}"
             raise RenderError(detail, "template_drops_tools")
-    for k, message in enumerate(row.plain):
+    for i, message in enumerate(row.plain):
         if row.marker.level == 2 and "tool_calls" in message:  # the name of a call alone is no proof
-            without = {name: value for name, value in message.items() if name != "tool_calls"}
-            others = [*row.plain[:k], without, *row.plain[k + 1 :]]
-            detail = f"message {k} calls tools, and the template leaves the calls out"
-            _check_needed(tokenizer, row, others, row.plain_tools, variables, detail)
+            without = {key: value for key, value in message.items() if key != "tool_calls"}
+            others = [*row.plain[:i], without, *row.plain[i + 1 :]]
+            _check_needed(row, others, row.plain_tools, f"message {i} calls tools, and the template leaves them out")
 
 
-def _check_needed(
-    tokenizer: ChatTokenizer, row: MarkedRow, messages: list[dict[str, Any]], tools: Any, variables: Mapping[str, Any],
-    detail: str,
-) -> None:  # fmt: skip
+def _check_needed(row: MarkedRow, messages: list[dict[str, Any]], tools: Any, detail: str) -> None:
     """Refuse a row that is rendered in the same way with less in it."""
-    with suppress(RenderError):  # the template misses it, so it reads it
-        if tokenizer.render(messages, tools, **variables).text == row.rendering.text:
-            raise RowError("template_drops_tools", detail)
+    try:
+        less = row.tokenizer.render(messages, tools, **row.variables)
+    except RenderError:  # the template misses it, so it reads it
+        return
+    if less.text == row.rendering.text:
+        raise RenderError(detail, "template_drops_tools")
 
 
-def _thoughts(row: MarkedRow, messages: Sequence[Message], answers: list[int]) -> tuple[int, int]:
-    """The thoughts that are not in the rendering: those that the template never shows, and those that it strips."""
-    seen = {row.owners[number] for _, _, number in row.rendering.spans}
-    missing = {i for i, kind in row.owners if kind == "thought" and (i, kind) not in seen}
-    stripped = [
-        i for i in missing if i < answers[-1] and row.traits.shows[not any(messages[i].get(k) for k in THOUGHT_KEYS)]
-    ]
-    return len(missing) - len(stripped), len(stripped)
+class Turns:
+    """Finds the turns of one rendered conversation. `memory` has what was found in others."""
 
-
-class _Turns:
-    """Finds the turns of one rendered conversation."""
-
-    def __init__(self, labeller: Labeller, row: MarkedRow, variables: Mapping[str, Any]) -> None:
-        self.labeller, self.tokenizer = labeller, labeller.tokenizer
-        self.row, self.rendering, self.variables = row, row.rendering, variables
-        self.setting = (bool(row.tools), str(variables))
+    def __init__(self, row: MarkedRow, memory: dict[Any, int | None]) -> None:
+        self.row, self.rendering, self.tokenizer, self.memory = row, row.rendering, row.tokenizer, memory
+        self.setting = (bool(row.tools), str(row.variables))
         self.special = self.tokenizer.special_tokens(row.rendering)
         """The special tokens in the template's own text."""
         self.ended = True
@@ -224,8 +130,8 @@ class _Turns:
         self.answers = [i for i, m in enumerate(row.plain) if m["role"] == "assistant"]
         self.own: list[list[Span]] = [[] for _ in row.plain]
         """By message: its marked texts, in order."""
-        for span in row.rendering.spans:
-            if (owner := row.owners[span[2]][0]) >= 0:
+        for span in self.rendering.spans:
+            if (owner := self._owner(span)) >= 0:
                 self.own[owner].append(span)
         for i in self.answers:
             self.own[i] = self._without_repeated(i)
@@ -236,17 +142,19 @@ class _Turns:
         self.since = [*list(accumulate(starts, min))[::-1], len(self.rendering.text)]
         """By message i: the start of the text of message i and all messages after it."""
 
+    def _owner(self, span: Span) -> int:
+        return self.row.owners[span[2]][0]
+
     def _without_repeated(self, i: int) -> list[Span]:
         """The marked texts of an answer without those that the header of what follows repeats: gpt-oss writes the name
         of the called function into the header of the result. The turn rendered as the last one has as many as are its
         own."""
-        own, count = self.own[i], Counter(number for _, _, number in self.own[i])
-        if len(count) == len(own):
+        own, left = self.own[i], Counter(number for _, _, number in self.own[i])
+        if len(left) == len(own):
             return own
-        try:
+        left = Counter(left.keys())
+        with suppress(RenderError):
             left = Counter(number for _, _, number in self._up_to(i).spans)
-        except RenderError:
-            left = Counter(count.keys())
         kept = []
         for span in own:
             left[span[2]] -= 1
@@ -256,9 +164,21 @@ class _Turns:
     def _up_to(self, i: int) -> Rendering:
         """The messages up to an answer; after the last message stands another question, because some templates write
         more at the end of a conversation (Phi-3)."""
-        question = [{"role": "user", "content": "."}] if i == len(self.own) - 1 else []
-        messages = [*self.row.messages[: i + 1], *plain_messages(question, self.row.traits)]
-        return self.tokenizer.render(messages, self.row.tools, **self.variables)
+        question = [self.row.traits.message({"role": "user", "content": "."})] if i == len(self.own) - 1 else []
+        return self.row.render([*self.row.messages[: i + 1], *question])
+
+    def labelled(self, messages: Sequence[Message], train_on: str) -> Labelled:
+        """The labels of the turns that have weight in `messages`."""
+        said = self.answers[-1:] if train_on == "last" else self.answers
+        edges = [e for i in said if messages[i].get("weight") != 0 for span in self._labels(i) for e in span]
+        text = self.tokenizer.spelled(self.rendering.text, self.special)
+        places = self.respelled(edges + self._question_starts())
+        try:
+            text.encode()
+        except UnicodeEncodeError as e:
+            detail = f"the JSON of a tool or a call escapes half a character: {e}"
+            raise RenderError(detail, "lone_surrogate") from None
+        return Labelled(text, places, len(edges), *self._thoughts(messages), self.ended)
 
     def respelled(self, places: Sequence[int]) -> list[int]:
         """Positions in the text with reserved spelling of characters that are not inside a special token."""
@@ -266,17 +186,26 @@ class _Turns:
         shifts = [0, *accumulate(2 - (end - start) for start, end, _ in self.special)]
         return [at + shifts[bisect_right(ends, at)] for at in places]
 
-    def question_starts(self) -> list[int]:
+    def _thoughts(self, messages: Sequence[Message]) -> tuple[int, int]:
+        """The thoughts that are not in the rendering: those that the template never shows, and those that it strips."""
+        seen = {self.row.owners[number] for _, _, number in self.rendering.spans}
+        missing = {i for i, kind in self.row.owners if kind == "thought" and (i, kind) not in seen}
+        in_field, in_content = self.row.traits.shows
+        shown = [in_field if any(messages[i].get(k) for k in THOUGHT_KEYS) else in_content for i in missing]
+        stripped = sum(i < self.answers[-1] and shows for i, shows in zip(missing, shown, strict=True))
+        return len(missing) - stripped, stripped
+
+    def _question_starts(self) -> list[int]:
         """Where users' turns begin with the header that the template writes before a question.
 
         A system prompt that the template writes into the first question stands behind that header, too.
         """
         found: list[int] = []
-        header, text = self.labeller.probe.question_header, self.rendering.text
-        for i, message in enumerate(self.row.plain if header else ()):
+        header, text, plain = self.tokenizer.probe.question_header, self.rendering.text, self.row.plain
+        for i, message in enumerate(plain if header else ()):
             if message["role"] != "user" or not self.own[i]:
                 continue
-            before = i - 1 if i and not found and self.row.plain[i - 1]["role"] == "system" else i
+            before = i - 1 if i and not found and plain[i - 1]["role"] == "system" else i
             for k in (i, before):
                 first = len(text[: self.own[k][0][0]].rstrip()) if self.own[k] else 0
                 if text.endswith(header, self.until[k], first):
@@ -284,11 +213,10 @@ class _Turns:
                     break
         return found
 
-    def labels(self, i: int) -> list[Chars]:
+    def _labels(self, i: int) -> list[Chars]:
         """The characters of turn `i`; of those, what is in generation blocks, if the template has them."""
-        own = self.own[i]
+        own, blocks = self.own[i], self.rendering.generated
         first, last = (own[0][0], own[-1][1]) if own else (self.since[i], self.until[i])
-        blocks = self.rendering.generated
         try:
             start = self._start(i, first)
             end = self._end(i, start, max(start, last))
@@ -307,55 +235,59 @@ class _Turns:
             elif a < b:
                 found.append((a, b))
         if not found and start < end:
-            raise RenderError(f"turn {i} is outside of the generation blocks", "labels_uncertain")
+            raise UncertainError(f"turn {i} is outside of the generation blocks")
         return found
 
     def _blocks(self, i: int) -> list[Chars]:
         """The generation blocks with texts of turn `i`, and those without texts that touch one of these."""
         found: list[Chars] = []
         for a, b in self.rendering.generated:
-            inside = {self.row.owners[n][0] for start, end, n in self.rendering.spans if a <= start and end <= b}
+            inside = {self._owner(span) for span in self.rendering.spans if a <= span[0] and span[1] <= b}
             if i in inside or (found and found[-1][1] == a and not inside):
                 found.append((a, b))
         return found
+
+    def _remembered(self, i: int, key: tuple[Any, ...], find: Callable[[], int | None]) -> int | None:
+        """A place in the template's text around turn `i`, which is found again for a turn without texts of its own."""
+        key = (*key, self.setting)
+        if key not in self.memory or not self.own[i]:
+            self.memory[key] = find()
+        return self.memory[key]
 
     def _start(self, i: int, first: int) -> int:
         """The start of turn `i`, whose own text begins at `first`: behind the generation prompt, or else behind the
         header of answers, which must stand once between its neighbours' texts."""
         spans = self.rendering.spans
         before = bisect_right(spans, first, key=lambda span: span[1]) - 1
-        while before >= 0 and self.row.owners[spans[before][2]][0] == i:
+        while before >= 0 and self._owner(spans[before]) == i:
             before -= 1
-        anchor, number = (spans[before][1], spans[before][2]) if before >= 0 else (0, -1)
+        _, anchor, number = spans[before] if before >= 0 else (0, 0, -1)
         gap = self.rendering.text[anchor:first]
-        key = (gap, i and self.row.plain[i - 1]["role"], number < 0, self.setting)
-        if key not in self.labeller.starts or not self.own[i]:
-            self.labeller.starts[key] = self._behind_prompt(i, number, gap)
-        at, header = self.labeller.starts[key], self.labeller.probe.answer_header
+        key = ("start", gap, i and self.row.plain[i - 1]["role"], number < 0)
+        at = self._remembered(i, key, lambda: self._behind_prompt(i, number, gap))
+        header = self.tokenizer.probe.answer_header
         if at is None and header.strip() and gap.count(header) == 1:
             at = gap.index(header) + len(header)
         if at is None:
-            detail = f"turn {i} does not begin as add_generation_prompt says, nor with the header of answers"
-            raise RenderError(detail, "labels_uncertain")
+            raise UncertainError(
+                f"turn {i} does not begin as add_generation_prompt says, nor with the header of answers"
+            )
         return anchor + at
 
     def _behind_prompt(self, i: int, number: int, gap: str) -> int | None:
         """Where turn `i` begins in the text between it and the marked text `number` before it; None if unknown."""
         if not i:
             return None
-        before = self.row.messages[:i]
+        before, row = self.row.messages[:i], self.row
         try:
-            asked, base = (
-                self.labeller.tail(before, number, self.row.tools, asks, self.variables) for asks in (True, False)
-            )
+            asked, base = (row.tail(before, number, asks) for asks in (True, False))
             if asked != base:
-                return self.labeller.behind_prompt(gap, asked, base)
+                return self.tokenizer.behind_prompt(gap, asked, base)
             # A template without a generation prompt: its header is what it writes before another answer.
             marker = Marker(self.tokenizer.special_text)
-            marker.owners, marker.values = [*self.row.owners], [*self.row.marker.values]
-            probe = marker.message({"role": "assistant", "content": "probe"}, i, self.row.traits)
-            until = len(self.row.owners)
-            lead = self.labeller.tail([*before, probe], number, self.row.tools, False, self.variables, until)
+            marker.owners, marker.values = [*row.owners], [*row.marker.values]
+            probe = marker.message({"role": "assistant", "content": "probe"}, i, row.traits)
+            lead = row.tail([*before, probe], number, until=len(row.owners))
         except RenderError:
             return None
         if not gap.startswith(base):
@@ -371,26 +303,23 @@ class _Turns:
         if until < len(text) and not self.own[i]:
             until = self.since[i + 1]
         gap = text[last:until]
-        key = (gap, i == len(self.own) - 1, bool(self.own[i]), self.setting)
-        if key not in self.labeller.ends or not self.own[i]:
-            self.labeller.ends[key] = self._same_whatever_follows(i, last, gap)
-        end = last + self.labeller.ends[key]
+        key = ("end", gap, i == len(self.own) - 1, bool(self.own[i]))
+        end = last + (self._remembered(i, key, lambda: self._same_whatever_follows(i, last, gap)) or 0)
         near = self.special[bisect_left(self.special, (last,)) : bisect_left(self.special, (until,))]
         if not any(behind <= end for _, behind, _ in near):
             end = self._by_next_token(i, last, near)
         inside = spans[bisect_right(spans, start, key=lambda span: span[1]) : bisect_left(spans, (end,))]
-        if any(self.row.owners[n][0] != i for _, _, n in inside):
-            raise RenderError(f"another message is inside of turn {i}", "labels_uncertain")
+        if any(self._owner(span) != i for span in inside):
+            raise UncertainError(f"another message is inside of turn {i}")
         return end
 
     def _by_next_token(self, i: int, last: int, near: list[tuple[int, int, str]]) -> int:
         """The end of a turn by the special tokens between its text and the next message: behind the first one, or
         before it if it begins the header of another answer."""
-        probe, text = self.labeller.probe, self.rendering.text
+        probe, text = self.tokenizer.probe, self.rendering.text
         if not near:
             if not probe.ends_with_question or i != self.answers[-1]:
-                detail = f"no special token ends turn {i}: the model could not learn to stop"
-                raise RenderError(detail, "labels_uncertain")
+                raise UncertainError(f"no special token ends turn {i}: the model could not learn to stop")
             self.ended = False
             return max(last, len(text.rstrip()))
         start, end, _ = near[0]
@@ -403,12 +332,9 @@ class _Turns:
             alone = self._up_to(i)
         except RenderError:
             return 0
+        at = last if alone.text.startswith(self.rendering.text[:last]) else -1
         if own := self.own[i]:
             at = next((end for _, end, number in reversed(alone.spans) if number == own[-1][2]), -1)
-        else:
-            at = last if alone.text.startswith(self.rendering.text[:last]) else -1
-        if at < 0:
-            return 0
-        tail = alone.text[at:]
+        tail = alone.text[at:] if at >= 0 else ""
         shared = common_prefix(tail, gap)
         return len(gap[: min(self.tokenizer.uncut(tail, shared), self.tokenizer.uncut(gap, shared))].rstrip())

@@ -10,7 +10,7 @@ renderings differ, and fewer texts are marked (see `Marker.level`), or the conve
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -36,11 +36,18 @@ Span = tuple[int, int, int]
 
 
 class RenderError(ModelError):
-    """A template fails on some messages, or it is not certain what it makes of them; `reason` is the ledger's word."""
+    """A conversation cannot be rendered or labelled: `reason` is counted in the ledger, `detail` says more."""
 
     def __init__(self, detail: str, reason: str = "template_error") -> None:
-        super().__init__(detail)
-        self.reason = reason
+        super().__init__(f"{reason}: {detail}")
+        self.reason, self.detail = reason, detail
+
+
+class UncertainError(RenderError):
+    """It is not certain what a template makes of a conversation, or where an answer is in the rendering."""
+
+    def __init__(self, detail: str, reason: str = "labels_uncertain") -> None:
+        super().__init__(detail, reason)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,12 +65,11 @@ def unmarked(marked: str) -> Rendering:
     """Take the marks out, and remember where they were.
 
     Raises:
-        RenderError: the template took a marked text apart: its marks are not around one text.
+        UncertainError: the template took a marked text apart: its marks are not around one text.
     """
-    parts: list[str] = []
-    spans: list[Span] = []
-    blocks: list[tuple[int, int]] = []
+    parts, spans, blocks = list[str](), list[Span](), list[tuple[int, int]]()
     opened: list[tuple[str, int]] = []
+    """Number ("" for a block) and start of what is not closed yet."""
     at = length = 0
     for mark in _MARK.finditer(marked):
         parts.append(marked[at : mark.start()])
@@ -74,14 +80,14 @@ def unmarked(marked: str) -> Rendering:
             opened.append((number, length))
             continue
         if not opened or opened[-1][0] != number:
-            raise RenderError("the template takes a text apart", "labels_uncertain")
+            raise UncertainError("the template takes a text apart")
         _, start = opened.pop()
         if kind == CLOSE:
             spans.append((start, length, ord(number) - FIRST_PRIVATE))
         elif start < length:
             blocks.append((start, length))
     if opened:
-        raise RenderError("the template takes a text apart", "labels_uncertain")
+        raise UncertainError("the template takes a text apart")
     return Rendering("".join([*parts, marked[at:]]), spans, sorted(blocks))
 
 
@@ -97,13 +103,13 @@ def tojson(
     value: Any, ensure_ascii: bool = False, indent: Any = None, separators: Any = None, sort_keys: bool = False
 ) -> str:
     """jinja\'s filter `tojson` as transformers has it: other scripts as they are, and keys in their order."""
-    real = value.real if isinstance(value, MarkedJson) else value
-    text = json.dumps(real, ensure_ascii=ensure_ascii, indent=indent, separators=separators, sort_keys=sort_keys)
-    return around(text, value.number) if isinstance(value, MarkedJson) else text
+    how: dict[str, Any] = {"ensure_ascii": ensure_ascii, "indent": indent, "separators": separators}
+    if isinstance(value, MarkedJson):
+        return _between(json.dumps(value.real, sort_keys=sort_keys, **how), value.number)
+    return json.dumps(value, sort_keys=sort_keys, **how)
 
 
-def around(text: str, number: str) -> str:
-    """A text between the marks of a number."""
+def _between(text: str, number: str) -> str:
     return f"{OPEN}{number}{text}{CLOSE}{number}"
 
 
@@ -127,60 +133,66 @@ class TemplateTraits:
     arguments_as_text: bool = False
     """The arguments of tool calls are JSON text, as in OpenAI's API; otherwise objects."""
 
+    def fields(self, message: Message) -> dict[str, Any]:
+        """The fields of a message that are set: "" for missing content, the thought under the template's names for it,
+        calls as objects."""
+        role, content = message["role"] or "", message.get("content") or ""
+        thought = next((message[k] for k in THOUGHT_KEYS if message.get(k) is not None), None)
+        moved = thought is None and not self.splits_thoughts and role == "assistant"
+        if moved and content.lstrip().startswith("<think>") and "</think>" in content:
+            head, _, answer = content.partition("</think>")
+            thought, content = head.partition("<think>")[2].strip() or None, answer.lstrip()
+        seen: dict[str, Any] = {"role": role, "content": content}
+        seen |= {name: message[name] for name in ("name", "tool_call_id") if message.get(name) is not None}
+        if calls := message.get("tool_calls"):
+            seen["tool_calls"] = [self._call(c) for c in _parsed(calls, "tool_calls")]
+        return seen if thought is None else seen | dict.fromkeys(self.thought_keys, thought)
 
-def plain_messages(messages: Sequence[Message], traits: TemplateTraits = TemplateTraits()) -> list[dict[str, Any]]:
-    """Messages as a template gets them."""
-    return [with_parts(message_fields(m, traits), traits) for m in messages]
+    def _call(self, call: Any) -> Any:
+        """A tool call with its arguments as an object, as most templates expect, or as JSON text, as in OpenAI's
+        API."""
+        if not isinstance(call, dict):
+            return call
+        if isinstance(call.get("function"), dict):
+            return call | {"function": self._call(call["function"])}
+        given = call.get("arguments")
+        if self.arguments_as_text:
+            return call if isinstance(given, str) else call | {"arguments": tojson(given)}
+        try:
+            parsed = json.loads(given)  # type: ignore[arg-type]
+        except (TypeError, ValueError):
+            return call
+        return call | {"arguments": parsed} if isinstance(parsed, dict) else call
+
+    def message(self, fields: dict[str, Any]) -> dict[str, Any]:
+        """A message as the template gets it, from its fields."""
+        return fields | {"content": [{"type": "text", "text": fields["content"]}]} if self.parts else fields
 
 
-def plain_tools(tools: Any) -> Any:
-    """Tools as a template gets them; None if there are none."""
-    return (_parsed(tools, "tools") if isinstance(tools, str) else tools) or None
-
-
-def message_fields(message: Message, traits: TemplateTraits) -> dict[str, Any]:
-    """The fields of a message that are set: "" for missing content, the thought under the template's names for it,
-    calls as objects."""
-    content = message.get("content") or ""
-    seen: dict[str, Any] = {"role": message["role"] or "", "content": content}
-    seen |= {name: message[name] for name in ("name", "tool_call_id") if message.get(name) is not None}
-    thought = next((message[k] for k in THOUGHT_KEYS if message.get(k) is not None), None)
-    moved = thought is None and not traits.splits_thoughts and message["role"] == "assistant"
-    if moved and content.lstrip().startswith("<think>") and "</think>" in content:
-        head, _, answer = content.partition("</think>")
-        thought, seen["content"] = head.partition("<think>")[2].strip() or None, answer.lstrip()
-    if calls := message.get("tool_calls"):
-        parsed = _parsed(calls, "tool_calls") if isinstance(calls, str) else calls
-        seen["tool_calls"] = [_call(c, traits.arguments_as_text) for c in parsed]
-    return seen | ({} if thought is None else dict.fromkeys(traits.thought_keys, thought))
-
-
-def _call(call: Any, as_text: bool) -> Any:
-    """A tool call with its arguments as an object, as most templates expect, or as JSON text, as in OpenAI's API."""
-    if not isinstance(call, dict):
-        return call
-    if isinstance(call.get("function"), dict):
-        return call | {"function": _call(call["function"], as_text)}
-    given = call.get("arguments")
-    if as_text:
-        return call if isinstance(given, str) else call | {"arguments": tojson(given)}
+def _parsed(value: Any, where: str) -> Any:
     try:
-        parsed = json.loads(given)  # type: ignore[arg-type]
-    except (TypeError, ValueError):
-        return call
-    return call | {"arguments": parsed} if isinstance(parsed, dict) else call
-
-
-def _parsed(text: str, where: str) -> Any:
-    try:
-        return json.loads(text)
+        return json.loads(value) if isinstance(value, str) else value
     except ValueError as e:
         raise RenderError(f"{where} is not JSON: {e}") from None
 
 
-def with_parts(fields: dict[str, Any], traits: TemplateTraits) -> dict[str, Any]:
-    """The fields of a message with its content as the template reads it."""
-    return fields | ({"content": [{"type": "text", "text": fields["content"]}]} if traits.parts else {})
+def plain_messages(messages: Sequence[Message], traits: TemplateTraits = TemplateTraits()) -> list[dict[str, Any]]:
+    """Messages as a template gets them."""
+    return [traits.message(traits.fields(m)) for m in messages]
+
+
+def plain_tools(tools: Any) -> Any:
+    """Tools as a template gets them; None if there are none."""
+    return _parsed(tools, "tools") or None
+
+
+def with_texts(value: Any, change: Callable[[str], str]) -> Any:
+    """A JSON value with each of its texts changed, but not its keys."""
+    if isinstance(value, str):
+        return change(value)
+    if isinstance(value, dict):
+        return {key: with_texts(v, change) for key, v in value.items()}
+    return [with_texts(v, change) for v in value] if isinstance(value, list) else value
 
 
 class Marker:
@@ -201,42 +213,34 @@ class Marker:
         self.owners.append((i, kind))
         self.values.append(value)
         if len(self.owners) > PRIVATE:
-            raise RenderError(f"more than {PRIVATE} texts in one row", "labels_uncertain")
+            raise UncertainError(f"more than {PRIVATE} texts in one row")
         return chr(FIRST_PRIVATE + len(self.owners) - 1)
 
     def around(self, text: str, i: int, kind: str) -> str:
         """A text between marks."""
-        return around(text, self.number(text, i, kind))
+        return _between(text, self.number(text, i, kind))
 
     def object(self, value: dict[str, Any], i: int, kind: str) -> Any:
         """An object that `tojson` writes between marks: the arguments of a call, or a tool."""
         number = self.number(value, i, kind)
-        return MarkedJson(self.unless_plain(value, i) if i < 0 else self.each(value, i, kind), value, number)
+        return MarkedJson(self.inside(value, i, kind), value, number)
+
+    def inside(self, value: Any, i: int, kind: str) -> Any:
+        """An object with marks around its texts; a tool has them where it must."""
+        return self.unless_plain(value) if i < 0 else with_texts(value, lambda text: self.text(text, i, kind))
 
     def text(self, text: str, i: int, kind: str) -> str:
         """Marks inside of the outer white space of a text, because templates strip it. An answer is divided at the tags
         of its thought, because templates cut it there."""
         parts = THINK_TAG.split(text) if kind == "answer" else [text]
-        if not self.level and not any(part.strip() for part in parts[::2]):
+        if not self.level and not "".join(parts[::2]).strip():
             parts = [text]  # the tags alone are the text
         thoughts = parts.index("</think>") if "</think>" in parts[1::2] else 0
-        return "".join(
-            part if k % 2 else self._inside(part, i, "thought" if k < thoughts else kind)
-            for k, part in enumerate(parts)
-        )
-
-    def _inside(self, text: str, i: int, kind: str) -> str:
-        core = text.strip()
-        start = text.find(core)
-        return text[:start] + self.around(core, i, kind) + text[start + len(core) :] if core else text
-
-    def each(self, value: Any, i: int, kind: str) -> Any:
-        """Marks around each text in a JSON value, but not its keys."""
-        if isinstance(value, str):
-            return self.text(value, i, kind)
-        if isinstance(value, dict):
-            return {key: self.each(v, i, kind) for key, v in value.items()}
-        return [self.each(v, i, kind) for v in value] if isinstance(value, list) else value
+        for k in range(0, len(parts), 2):
+            if core := parts[k].strip():
+                before, _, behind = parts[k].partition(core)
+                parts[k] = before + self.around(core, i, "thought" if k < thoughts else kind) + behind
+        return "".join(parts)
 
     def unless_plain(self, value: Any, i: int = -1) -> Any:
         """Roles, names, ids and texts of tools get marks only where they spell a special token: templates compare them.
@@ -244,7 +248,8 @@ class Marker:
         Raises:
             RenderError: a key spells a special token; keys cannot be marked.
         """
-        if not self.special.search(json.dumps(value, ensure_ascii=False)):
+        whole = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+        if not self.special.search(whole):
             return value
         if isinstance(value, dict):
             if any(map(self.special.search, value)):
@@ -253,17 +258,17 @@ class Marker:
         return [self.unless_plain(v, i) for v in value] if isinstance(value, list) else self.text(value, i, "name")
 
     def message(self, fields: dict[str, Any], i: int, traits: TemplateTraits) -> dict[str, Any]:
-        """A message with marks."""
+        """A message with marks, from its fields."""
         made = {k: v if k in ("content", "tool_calls") else self.unless_plain(v, i) for k, v in fields.items()}
-        if traits.thought_keys[0] in fields:
-            thought = self.each(fields[traits.thought_keys[0]], i, "thought")
+        if (key := traits.thought_keys[0]) in fields:
+            thought = with_texts(fields[key], lambda text: self.text(text, i, "thought"))
             made |= dict.fromkeys(traits.thought_keys, thought)
-        content = self.text(fields["content"], i, "answer" if fields["role"] == "assistant" else "content")
-        if not self.level and not content.strip() and "tool_calls" not in fields:
-            content = self.around("", i, "blank") + content
+        made["content"] = self.text(fields["content"], i, "answer" if fields["role"] == "assistant" else "content")
+        if not self.level and not fields["content"].strip() and "tool_calls" not in fields:
+            made["content"] = self.around("", i, "blank") + fields["content"]
         if "tool_calls" in fields:
             made["tool_calls"] = [self._call(c, i, f"call {k}") for k, c in enumerate(fields["tool_calls"])]
-        return with_parts(made | {"content": content}, traits)
+        return traits.message(made)
 
     def _call(self, call: Any, i: int, kind: str) -> Any:
         if not isinstance(call, dict):
@@ -273,18 +278,17 @@ class Marker:
             if key == "function":
                 made[key] = self._call(value, i, kind)
             elif key == "name" or (key == "arguments" and self.level < 2):
-                made[key] = self.object(value, i, kind) if isinstance(value, dict) else self.each(value, i, kind)
+                made[key] = (self.object if isinstance(value, dict) else self.inside)(value, i, kind)
             else:
                 made[key] = self.unless_plain(value, i)
         return made
+
+    def messages(self, messages: Sequence[Message], traits: TemplateTraits) -> list[dict[str, Any]]:
+        """Messages as a template gets them, with marks."""
+        return [self.message(traits.fields(m), i, traits) for i, m in enumerate(messages)]
 
     def tools(self, tools: Any) -> Any:
         """Tools with marks."""
         if not isinstance(tools, list) or not all(isinstance(tool, dict) for tool in tools):
             return self.unless_plain(tools)
         return [self.object(tool, -1, f"tool {k}") for k, tool in enumerate(tools)]
-
-
-def marked_messages(marker: Marker, messages: Sequence[Message], traits: TemplateTraits) -> list[dict[str, Any]]:
-    """Messages as a template gets them, with marks."""
-    return [marker.message(message_fields(m, traits), i, traits) for i, m in enumerate(messages)]

@@ -3,20 +3,24 @@
 **The shape** of a conversation is what is left without its texts; equal texts share a number. Objects that the template
 writes with `tojson` alone (tools, arguments of calls) count as texts. **The plan** of a shape is what the template
 writes between the texts, and where labels begin and end in it. It is made from two sets of placeholders, bland ones and
-awkward ones, which must give the same; and it is compared with the first row.
+awkward ones, which must give the same; and it is compared with the first row. A shape may also be refused.
 
 A template may ask about a text: does it hold `</think>`, is it a number? So the strings of the template are tried as
 texts, once, and in front, behind and inside of texts. Those that change what the template writes, and all that have
 punctuation (`startswith('<tool_response>')`), send a row with such a text the long way, to `Labeller.label`. If odd
 values (a number, a long text, many lines) change anything, no row is joined.
+
+Most conversations have nothing but roles and texts. Their shapes are read off Arrow columns, and their texts are joined
+in Arrow: a row has no Python object before its whole text.
 """
 
 import json
 import re
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from itertools import repeat
+from itertools import accumulate
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -24,54 +28,31 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from datakit.pack.chat import MarkedRow, TooSlowError
-from datakit.pack.labels import Chars, Labelled, Labeller, RowError
-from datakit.pack.marks import (
-    FIRST_PRIVATE,
-    MARKS,
-    OPEN,
-    RESERVED,
-    RESERVED_TEXT,
-    Marker,
-    Message,
-    RenderError,
-    around,
-    marked_messages,
-    plain_messages,
-    plain_tools,
-)
+from datakit.pack.chat import TooSlowError
+from datakit.pack.labels import Labelled, Labeller, Turns
+from datakit.pack.marks import MARKS, RESERVED, Marker, Message, RenderError, plain_messages, plain_tools
 
-Outcome = Labelled | RowError
+Outcome = Labelled | RenderError
 Row = tuple[list[dict[str, Any]], str | None, dict[str, Any]]
 """The messages, tools and variables of a conversation."""
+Int64 = npt.NDArray[np.int64]
 
 BLAND, AWKWARD = "text{}of", "Aa{} \"q\" \\ 'x'\n\n\t <b>&amp;\u00e9\u4f60 %s {{}} zZ"
 """Placeholders for texts; the first {} is their number."""
 ODD = ("7", "-1.5", "true", "None", "[1]", '{"a": 1}', "WORD", "http://a.b/c", "x" * 300, "x y\n" * 3000, AWKWARD)
 NEUTRAL = "\ua66e"
 """A text that no template looks for."""
-_HOLE = re.compile(f"{OPEN}(.)..", re.DOTALL)
 MAX_PLANS = 20_000
 
 
-def _json(value: Any, **how: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, **how)
+def _json(value: Any, indent: int | None = None) -> str:
+    return json.dumps(value, ensure_ascii=False, indent=indent)
 
 
-def _as_it_is(value: Any) -> str | None:
-    return value if isinstance(value, str) else None
-
-
-def _in_json(value: Any) -> str | None:
-    return _json(value)[1:-1] if isinstance(value, str) else None
-
-
-def _indented(value: Any) -> str:
-    return _json(value, indent=4)
-
-
-WAYS = (_as_it_is, _in_json, _json, _indented)
-"""How a template may write a text or an object."""
+WAYS: tuple[Callable[[Any], Any], ...] = (
+    lambda value: value, lambda value: _json(value)[1:-1], _json, lambda value: _json(value, indent=4)
+)  # fmt: skip
+"""How a template may write a text or an object: as it is, inside of JSON text, as JSON, as indented JSON."""
 
 
 class ShapePlan(NamedTuple):
@@ -86,47 +67,58 @@ class ShapePlan(NamedTuple):
     facts: Labelled
     """Of the row that the plan was made from: all but its text and places."""
 
+    def join(self, values: Sequence[Any]) -> Labelled:
+        """The conversation with these texts."""
+        pieces = self.gaps[:1]
+        for (number, way), gap in zip(self.holes, self.gaps[1:], strict=True):
+            pieces += [WAYS[way](values[number]), gap]
+        before = [0, *accumulate(map(len, pieces))]
+        return self.facts._replace(text="".join(pieces), places=[before[2 * gap] + at for gap, at in self.edges])
+
+
+class LabelledBatch(NamedTuple):
+    """The conversations of a batch."""
+
+    texts: list[str]
+    """As in `Labelled`; "" for a row that is refused."""
+    places: Int64
+    """As in `Labelled`, flat."""
+    num_places: Int64
+    """How many of the places are those of each row."""
+    which: Int64
+    """By row: the number of its facts."""
+    facts: list[Outcome]
+    """Why a row is refused, or a row that has the same facts; its text and places mean nothing."""
+
 
 class _Cutter(Marker):
-    """Leaves the texts out between the marks."""
+    """Puts placeholders in the place of texts, the same one for equal texts."""
 
-    def __init__(self, special: re.Pattern[str], tools_whole: bool, arguments_whole: bool) -> None:
+    def __init__(self, special: re.Pattern[str], whole: tuple[bool, bool], pattern: str) -> None:
         super().__init__(special)
-        self.whole = (tools_whole, arguments_whole)
-        self.numbers: dict[str, str] = {}
+        self.whole, self.pattern = whole, pattern
+        self.shown: list[Any] = []
+        """The placeholders; `values` has what they stand for."""
+        self.numbers: dict[str, int] = {}
+
+    def _show(self, value: Any, shown: Any) -> Any:
+        self.values.append(value)
+        self.shown.append(shown)
+        return shown
 
     def around(self, text: str, i: int, kind: str) -> str:
         if text not in self.numbers:
-            self.numbers[text] = self.number(text, i, kind)
-        return around("", self.numbers[text])
+            self.numbers[text] = len(self.values)
+            self._show(text, self.pattern.replace("{}", str(len(self.values)), 1))
+        return str(self.shown[self.numbers[text]])
 
     def object(self, value: dict[str, Any], i: int, kind: str) -> Any:
-        if self.whole[i >= 0]:
-            return {OPEN + self.number(value, i, kind): bool(value)}
-        return value if i < 0 else self.each(value, i, kind)
-
-
-def _filled(shape: Any, values: Sequence[Any]) -> Any:
-    """A shape with values in place of the texts that were cut out."""
-    if isinstance(shape, str):
-        return _HOLE.sub(lambda hole: values[ord(hole[1]) - FIRST_PRIVATE], shape) if OPEN in shape else shape
-    if isinstance(shape, dict):
-        key = next(iter(shape), "")
-        if key.startswith(OPEN):
-            return values[ord(key[1]) - FIRST_PRIVATE]
-        return {name: _filled(value, values) for name, value in shape.items()}
-    return [_filled(value, values) for value in shape] if isinstance(shape, list) else shape
-
-
-def _placeholders(pattern: str, values: Sequence[Any]) -> list[Any]:
-    """A text for each text, and an object for each object."""
-    key = "name" if pattern is BLAND else "a'\"b"
-    made: list[Any] = []
-    for number, value in enumerate(values):
-        text = pattern.replace("{}", str(number), 1)
-        whole = {key: text, "type": key, "function": {"name": text, "number": [number, None]}} if value else {}
-        made.append(whole if isinstance(value, dict) else text)
-    return made
+        if not self.whole[i >= 0]:
+            return value if i < 0 else self.inside(value, i, kind)
+        text = self.pattern.replace("{}", str(len(self.values)), 1)
+        key = "name" if self.pattern is BLAND else "a'\"b"
+        made = {key: text, "type": key, "function": {"name": text, "number": [len(self.values), None]}}
+        return self._show(value, made if value else {})
 
 
 class Shapes:
@@ -134,11 +126,12 @@ class Shapes:
 
     def __init__(self, labeller: Labeller, train_on: Literal["all", "last"] = "all") -> None:
         self.labeller, self.tokenizer, self.train_on = labeller, labeller.tokenizer, train_on
-        self.plans: dict[Any, ShapePlan | None] = {}
+        self.plans: dict[Any, ShapePlan | RenderError | None] = {}
         self.seen: Counter[Any] = Counter()
         self.joined = 0
         """Rows that were joined from a plan."""
-        self._roles: dict[str, int] = {}
+        self._numbers: dict[tuple[Any, ...], int] = {}
+        """Of what messages have beside their texts."""
         self._whole = self._written_whole()
         self._telling = self._strings_that_matter()
 
@@ -147,34 +140,30 @@ class Shapes:
     def _strings_that_matter(self) -> set[str] | None:
         """The template's strings that change what it makes of a text with them; None if it asks about more."""
         user, answer = ({"role": role, "content": NEUTRAL} for role in ("user", "assistant"))
-        thought = answer | {"reasoning_content": NEUTRAL}
-        system = {"role": "system", "content": NEUTRAL}
+        thought, system = answer | {"reasoning_content": NEUTRAL}, {"role": "system", "content": NEUTRAL}
         tries = ([system, user, thought, user, thought], [user, thought, user, thought], [user, answer])
         turns, usual = next(((t, found) for t in tries if (found := self._around(t, NEUTRAL)) is not None), ([], None))
         if usual is None or any(self._around(turns, text) != usual for text in ODD):
             return None
-        strings = {text for text in self.tokenizer.constants if text.strip()}
-        telling = {text for text in strings if len(text.strip()) > 2 and re.search(r"[^\w\s]", text)}
-        for text in strings - telling:
-            if any(
-                self._around(turns, tried) != usual
-                for tried in (text + NEUTRAL, NEUTRAL + text, NEUTRAL + text + NEUTRAL)
-            ):
+        telling = {"think>"}  # an answer is divided there
+        for text in filter(str.strip, self.tokenizer.constants):
+            tried = (text + NEUTRAL, NEUTRAL + text, NEUTRAL + text + NEUTRAL)
+            is_marker = len(text.strip()) > 2 and re.search(r"[^\w\s]", text)
+            if is_marker or any(self._around(turns, t) != usual for t in tried):
                 telling.add(text)
         # a text that has one of these also has every part of it
         return {text for text in telling if not any(part in text for part in telling - {text})}
 
     def _around(self, turns: Sequence[Message], text: str) -> list[str] | None:
         """The template's own text around texts that begin and end with `text`; None if it changes them."""
-        fields = ("content", "reasoning_content")
         texts = [f"{text.strip()}{k or ''}{text.strip()}" for k in range(6)]
         filled = [
-            dict(turn) | {name: texts[2 * (i % 3) + n] for n, name in enumerate(fields) if name in turn}
+            dict(turn) | {key: texts[2 * (i % 3) + n] for n, key in enumerate(key for key in turn if key != "role")}
             for i, turn in enumerate(turns)
         ]
         marker, traits = Marker(self.tokenizer.special_text), self.tokenizer.traits
         try:
-            found = self.tokenizer.render(marked_messages(marker, filled, traits))
+            found = self.tokenizer.render(marker.messages(filled, traits))
             if found.text != self.tokenizer.render(plain_messages(filled, traits)).text:
                 return None
         except RenderError:
@@ -196,99 +185,101 @@ class Shapes:
             {"role": "assistant", "content": "!"},
         ]
         try:
-            row = self.labeller.with_marks(turns, [tool], "all", {})[1]
-        except RowError:
+            row = self.labeller.turns(turns, [tool], {}).row
+        except RenderError:
             return False, False
         seen = [row.marker.values[number] for _, _, number in row.rendering.spans]
         return tool in seen, function["arguments"] in seen and "b" not in seen
 
     # Rows.
 
-    def label(self, messages: pa.ListArray, tools: Sequence[str | None], variables: Sequence[Any]) -> list[Outcome]:
-        """Label the conversations of a batch; for a row that is refused, the reason."""
-        flat = messages.flatten()
-        bounds = [0, *np.cumsum(pc.list_value_length(messages).to_numpy(zero_copy_only=False)).tolist()]
-        texts = flat.field("content").fill_null("").to_pylist()
+    def label(self, messages: pa.ListArray, tools: Sequence[str | None], variables: Sequence[Any]) -> LabelledBatch:
+        """Label the conversations of a batch."""
+        batch = _Batch(messages, tools, variables)
+        for key, rows in self._groups(batch).items():
+            self.seen[key] += len(rows)
+            plan = self._plan_of(key, batch.row(rows[0])) if key is not None and self.seen[key] > 1 else None
+            if isinstance(plan, ShapePlan):
+                batch.add_joined(rows, plan)
+                self.joined += len(rows)
+            for k in rows if plan is None else ():
+                try:
+                    batch.add([k], self._alone(batch.row(k)))
+                except TooSlowError as e:
+                    e.sequence = k
+                    raise
+            if isinstance(plan, RenderError):
+                batch.add(rows, plan)
+        return batch.labelled()
 
-        def row(k: int) -> Row:
-            return flat[bounds[k] : bounds[k + 1]].to_pylist(), tools[k], variables[k]
-
-        made: list[Any] = [None] * len(messages)
-        for key, members in self._groups(flat, texts, bounds, row, tools, variables).items():
-            self.seen[key] += len(members)
-            if self.seen[key] > 1 and (plan := self._plan_of(key, row(members[0][0]), members[0][1])):
-                self.joined += len(members)
-                for (k, _), found in zip(members, _join(plan, [values for _, values in members]), strict=True):
-                    made[k] = found
-        for k in (k for k, found in enumerate(made) if found is None):
-            try:
-                made[k] = self._alone(row(k))
-            except TooSlowError as e:
-                e.sequence = k
-                raise
-        return made
-
-    def _groups(
-        self, flat: pa.StructArray, texts: list[str], bounds: list[int], row: Callable[[int], Row],
-        tools: Sequence[str | None], variables: Sequence[Any],
-    ) -> dict[Any, list[tuple[int, list[Any]]]]:  # fmt: skip
-        """The rows of each shape that a plan may join: their numbers and texts.
-
-        Most conversations have nothing but roles and plain texts, which all differ. Their shape is read off columns.
-        """
+    def _groups(self, batch: "_Batch") -> dict[Any, list[int]]:
+        """The numbers of the rows of each shape; of None, those that no plan may join."""
         if self._telling is None:
-            return {}
-        data = _bytes_of(flat.field("content"))
-        has_calls = flat.field("tool_calls").null_count < len(flat)
-        telling = [text for text in self._telling if has_calls or text.encode() in data]
-        reserved = (*RESERVED, *MARKS) if RESERVED.encode()[:2] in data else ()  # the same two bytes begin them all
-        codes = self._codes(flat, texts, [*telling, *reserved, *(["think>"] if b"think>" in data else [])])
-        odd, raw = np.concatenate([[0], np.cumsum(codes < 0)])[bounds], codes.tobytes()
-        groups: dict[Any, list[tuple[int, list[Any]]]] = {}
-        for k, is_plain in enumerate((odd[1:] == odd[:-1]).tolist()):
-            a, b = bounds[k], bounds[k + 1]
-            key: Any = raw[2 * a : 2 * b]
-            values: list[Any] = texts[a:b]
-            if not is_plain or len(set(values)) < b - a or tools[k] or variables[k]:
-                key, values = self._shape(row(k), telling)
-            if key is not None:
-                groups.setdefault(key, []).append((k, values))
+            return {None: list(range(len(batch.sizes)))}
+        codes, numbers = self._codes(batch), batch.core.dictionary_encode().indices.to_numpy()
+        of_row = np.repeat(np.arange(len(batch.sizes)), batch.sizes)
+        is_first = np.zeros(len(codes), np.bool_)  # of equal texts in a row
+        is_first[np.unique(of_row * len(codes) + numbers, return_index=True)[1]] = True
+        more = np.bincount(of_row[(codes < 0) | ~is_first], minlength=len(batch.sizes)) > 0
+        raw, size = codes.tobytes(), codes.itemsize
+        groups: dict[Any, list[int]] = {}
+        for k, (a, b, has_more) in enumerate(zip(*batch.bounds(), more.tolist(), strict=True)):
+            key: Any = raw[size * a : size * b]
+            if has_more or a == b or batch.tools[k] or batch.variables[k]:
+                key, batch.cut[k] = self._shape(batch.row(k))
+            groups.setdefault(key, []).append(k)
         return groups
 
-    def _codes(self, flat: pa.StructArray, texts: list[str], telling: list[str]) -> npt.NDArray[np.int16]:
-        """The role of each message and whether it has weight; -1 if there is more to say of it."""
+    def _codes(self, batch: "_Batch") -> Int64:
+        """A number for what each message has beside its text: role, weight and outer white space. -1 if it has more, or
+        a text that must not be joined."""
+        flat, content, core = batch.flat, batch.content, batch.core
+        strings = pa.array(self.tokenizer.constants | {""}, pa.string())
+        odd = [pc.is_in(content, strings), pc.is_in(core, strings)]
+        odd += [flat.field(name).is_valid() for name in ("name", "tool_calls", "tool_call_id", "reasoning_content")]
+        whole = pc.binary_join(pa.ListArray.from_arrays([0, len(content)], content), "\n")[0].as_buffer().to_pybytes()
+        reserved = (RESERVED, *MARKS) if RESERVED.encode()[:2] in whole else ()  # the same two bytes begin them all
+        for text in (*(self._telling or ()), *reserved):
+            if text.encode() in whole:  # searching all texts at once is much faster
+                odd.append(pc.match_substring(content, text))
         roles = flat.field("role").fill_null("").dictionary_encode()
-        names = [self._roles.setdefault(name, len(self._roles)) for name in roles.dictionary.to_pylist()]
-        silent = flat.field("weight").fill_null(1.0).to_numpy(zero_copy_only=False) == 0
-        strings = self.tokenizer.constants
-        odd = np.array([not t or t[0].isspace() or t[-1].isspace() or t in strings for t in texts], np.bool_)
-        for text in telling:
-            odd |= np.array([text in t for t in texts], np.bool_)
-        for name in ("name", "tool_calls", "tool_call_id", "reasoning_content"):
-            if flat.field(name).null_count < len(flat):
-                odd |= flat.field(name).is_valid().to_numpy(zero_copy_only=False)
-        codes = np.array(names, np.int16)[roles.indices.to_numpy(zero_copy_only=False)] * 2 + silent
-        return np.where(odd, -1, codes).astype(np.int16)
+        silent = pc.equal(flat.field("weight").fill_null(1.0), 0).to_numpy(zero_copy_only=False).astype(np.int64)
+        named = [
+            [-1, -1] if self.tokenizer.special_text.search(name) else [self._number(name, n) for n in range(2)]
+            for name in roles.dictionary.to_pylist()
+        ]
+        codes: Int64 = np.array(named, np.int64).reshape(-1, 2)[roles.indices.to_numpy(), silent]
+        for found in odd:
+            codes[found.to_numpy(zero_copy_only=False)] = -1
+        padded = pc.not_equal(content, core).to_numpy(zero_copy_only=False)
+        for n in np.flatnonzero(padded & (codes >= 0)).tolist():
+            before, _, behind = content[n].as_py().partition(core[n].as_py())
+            codes[n] = self._number(int(codes[n]), before, behind)
+        return codes
 
-    def _cut(self, row: Row) -> tuple[list[Any], Any, _Cutter]:
-        """The messages and tools of a row without its texts, and the texts."""
+    def _number(self, *key: Any) -> int:
+        return self._numbers.setdefault(key, len(self._numbers))
+
+    def _cut(self, row: Row, pattern: str) -> tuple[list[dict[str, Any]], Any, _Cutter]:
+        """The messages and tools of a row with placeholders for its texts."""
         messages, tools, _ = row
-        cutter = _Cutter(self.tokenizer.special_text, *self._whole)
-        cut = marked_messages(cutter, messages, replace(self.tokenizer.traits, parts=False))
+        cutter = _Cutter(self.tokenizer.special_text, self._whole, pattern)
+        cut = cutter.messages(messages, replace(self.tokenizer.traits, parts=False))
         weights = [{"weight": float(m.get("weight") != 0)} for m in messages]
         return [m | w for m, w in zip(cut, weights, strict=True)], cutter.tools(plain_tools(tools)), cutter
 
-    def _shape(self, row: Row, telling: list[str]) -> tuple[str | None, list[Any]]:
+    def _shape(self, row: Row) -> tuple[str | None, list[Any]]:
         """A row without its texts, as JSON, and its texts. None if it cannot be told, or if a text is one of the
         template's own strings or has one that it looks for in texts."""
-        whole = _json(row[:2])
-        if RESERVED_TEXT.search(whole) or "\\ud" in whole or "\\uD" in whole:  # JSON that may escape half a character
+        whole = "\n".join(v for m in (*row[0], {"tools": row[1]}) for v in m.values() if isinstance(v, str))
+        if not row[0] or any(text in whole for text in (RESERVED, *MARKS, "\\ud", "\\uD")):  # half a character in JSON
             return None, []
         try:
-            messages, tools, cutter = self._cut(row)
+            messages, tools, cutter = self._cut(row, BLAND)
         except RenderError:
             return None, []
         given = [value for value in cutter.values if isinstance(value, str)]
+        telling = self._telling or ()
         if not self.tokenizer.constants.isdisjoint(given) or any(text in value for text in telling for value in given):
             return None, []
         return _json([messages, tools, row[2]]), cutter.values
@@ -296,92 +287,135 @@ class Shapes:
     def _alone(self, row: Row) -> Outcome:
         messages, tools, variables = row
         if not messages:
-            return RowError("empty", "no messages")
+            return RenderError("no messages", "empty")
         try:
             return self.labeller.label(messages, tools, train_on=self.train_on, variables=variables)
-        except RowError as e:
+        except RenderError as e:
             return e
 
-    def _plan_of(self, key: Any, row: Row, values: list[Any]) -> ShapePlan | None:
+    def _plan_of(self, key: Any, row: Row) -> ShapePlan | RenderError | None:
+        """The plan of a shape, or why its rows are refused; None if they must be rendered one by one."""
         if key not in self.plans:
             if len(self.plans) > MAX_PLANS:
                 self.plans, self.seen = {}, Counter()
-            plan = self._plan(row)
-            right = plan is not None and _join(plan, [values]) == [self._alone(row)]
-            self.plans[key] = plan if right else None
+            self.plans[key] = self._plan(row)
+            if not self._is_right(self.plans[key], row):
+                self.plans[key] = None
         return self.plans[key]
 
-    def _plan(self, row: Row) -> ShapePlan | None:
+    def _is_right(self, plan: ShapePlan | RenderError | None, row: Row) -> bool:
+        """Whether a plan gives what the template makes of a row."""
+        found = self._alone(row)
+        if isinstance(plan, ShapePlan) and isinstance(found, Labelled):
+            return plan.join(self._cut(row, BLAND)[2].values) == found
+        return str(plan) == str(found)
+
+    def _plan(self, row: Row) -> ShapePlan | RenderError | None:
         """The plan of a row's shape; None if placeholders of two kinds give different ones."""
-        messages, tools, cutter = self._cut(row)
-        made = []
+        made: list[ShapePlan | RenderError | None] = []
         for pattern in (AWKWARD, BLAND):
-            values = _placeholders(pattern, cutter.values)
-            given = _filled(messages, values), _filled(tools, values)
+            messages, tools, cutter = self._cut(row, pattern)
             try:
-                found = self.labeller.with_marks(*given, self.train_on, row[2])
-            except (RowError, TooSlowError):
+                turns = self.labeller.turns(messages, tools, row[2])
+                made.append(_plan_shown(cutter, turns, turns.labelled(messages, self.train_on)))
+            except RenderError as e:
+                made.append(e)
+            except TooSlowError:
                 return None
-            made.append(self._pieces(values, *found))
         awkward, bland = made
-        if awkward is None or bland is None or awkward._replace(holes=[]) != bland._replace(holes=[]):
+        if isinstance(awkward, ShapePlan) and isinstance(bland, ShapePlan):
+            same = [n for n, _ in awkward.holes] == [n for n, _ in bland.holes]
+            return awkward if same and awkward._replace(holes=bland.holes) == bland else None
+        return awkward if str(awkward) == str(bland) else None
+
+
+class _Batch:
+    """The conversations of a batch, as columns and row by row."""
+
+    def __init__(self, messages: pa.ListArray, tools: Sequence[str | None], variables: Sequence[Any]) -> None:
+        self.flat, self.tools, self.variables = messages.flatten(), tools, variables
+        self.content = self.flat.field("content").fill_null("")
+        self.core = pc.utf8_trim_whitespace(self.content)
+        self.sizes: Int64 = pc.list_value_length(messages).to_numpy().astype(np.int64)
+        self.first = np.cumsum(self.sizes) - self.sizes
+        self.cut: dict[int, list[Any]] = {}
+        """By number, the texts of the rows that have more than roles and plain texts."""
+        self.more: list[str] = []
+        """Pieces of texts beside those of `core`, numbered after them."""
+        self.made: list[tuple[Int64, Int64, Int64, Outcome]] = []
+        """Numbers of rows; their pieces, int64 (rows, pieces); their places, as numbers of pieces and characters from
+        there, int64 (2, places); and the facts that they share."""
+        self.num_pieces, self.num_places, self.which = (np.zeros(len(messages), np.int64) for _ in range(3))
+
+    def bounds(self) -> tuple[list[int], list[int]]:
+        """Where the messages of each row begin and end."""
+        return self.first.tolist(), (self.first + self.sizes).tolist()
+
+    def row(self, k: int) -> Row:
+        """A conversation as Python objects."""
+        return self.flat.slice(self.first[k], self.sizes[k]).to_pylist(), self.tools[k], self.variables[k]
+
+    def add(self, rows: list[int], found: Labelled | RenderError) -> None:
+        """A row that was rendered by itself, or rows that are refused."""
+        if isinstance(found, Labelled):
+            self._add(rows, np.array([[self._piece(found.text)]]), [(0, at) for at in found.places], found)
+        else:
+            self._add(rows, np.empty((len(rows), 0), np.int64), [], found)
+
+    def add_joined(self, rows: list[int], plan: ShapePlan) -> None:
+        """Rows of one shape."""
+        pieces = np.empty((len(rows), 2 * len(plan.gaps) - 1), np.int64)
+        pieces[:, ::2] = [self._piece(gap) for gap in plan.gaps]
+        numbers = [number for number, _ in plan.holes]
+        if rows[0] in self.cut:
+            made = [[self._piece(WAYS[way](self.cut[k][number])) for number, way in plan.holes] for k in rows]
+            pieces[:, 1::2] = made
+        else:  # text n is that of message n
+            pieces[:, 1::2] = self.first[rows][:, None] + numbers
+        self._add(rows, pieces, [(2 * gap, at) for gap, at in plan.edges], plan.facts)
+
+    def _piece(self, text: str) -> int:
+        self.more.append(text)
+        return len(self.core) + len(self.more) - 1
+
+    def _add(self, rows: list[int], pieces: Int64, places: list[tuple[int, int]], facts: Outcome) -> None:
+        self.num_pieces[rows], self.num_places[rows], self.which[rows] = pieces.shape[1], len(places), len(self.made)
+        self.made.append((np.array(rows), pieces, np.array(places, np.int64).reshape(-1, 2).T, facts))
+
+    def labelled(self) -> LabelledBatch:
+        """All rows in their order, each joined from its pieces."""
+        offsets, first = np.cumsum([0, *self.num_pieces]), np.cumsum(self.num_places) - self.num_places
+        pieces, places = np.zeros(offsets[-1], np.int64), np.zeros(self.num_places.sum(), np.int64)
+        for rows, own, _, _ in self.made:
+            pieces[offsets[rows][:, None] + np.arange(own.shape[1])] = own
+        pool = pa.concat_arrays([self.core, pa.array(self.more, pa.string())])
+        begins = np.cumsum([0, *pc.utf8_length(pool).to_numpy()[pieces]])
+        for rows, _, (piece, at), _ in self.made:
+            begin = offsets[rows][:, None]
+            places[first[rows][:, None] + np.arange(len(at))] = begins[begin + piece] - begins[begin] + at
+        texts = pc.binary_join(pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), pool.take(pieces)), "")
+        facts = [facts for *_, facts in self.made]
+        return LabelledBatch(texts.to_pylist(), places, self.num_places, self.which, facts)
+
+
+def _plan_shown(cutter: _Cutter, turns: Turns, labelled: Labelled) -> ShapePlan | None:
+    """The plan that a row of placeholders shows."""
+    row, numbers = turns.row, {_json(value): number for number, value in enumerate(cutter.shown)}
+    holes, edges = list[tuple[int, int]](), list[int]()
+    for a, b, mark in row.rendering.spans:
+        value = row.marker.values[mark]
+        if (number := numbers.get(_json(value))) is None:
+            continue
+        ways = [n for n, way in enumerate(WAYS) if way(value) == row.rendering.text[a:b]]
+        if not ways:
             return None
-        return awkward if [hole for hole, _ in awkward.holes] == [hole for hole, _ in bland.holes] else None
-
-    def _pieces(
-        self, values: list[Any], labelled: Labelled, row: MarkedRow, labels: list[Chars], starts: list[int]
-    ) -> ShapePlan | None:
-        """The plan that a row of placeholders shows."""
-        numbers = {_json(value): number for number, value in enumerate(values)}
-        text, spelled = row.rendering.text, self.tokenizer.spelled
-        tokens = self.tokenizer.special_tokens(row.rendering)
-        wanted = [edge for span in labels for edge in span] + starts
-        edges = [(-1, 0)] * len(wanted)
-        gaps, holes, at = [""], list[tuple[int, int]](), 0
-        for a, b, number in [*row.rendering.spans, (len(text), len(text), -1)]:
-            inside = [(start - at, end - at, content) for start, end, content in tokens if at <= start and end <= a]
-            for k, edge in enumerate(wanted):
-                if at <= edge <= a and edges[k][0] < 0:
-                    before = [token for token in inside if token[1] <= edge - at]
-                    edges[k] = (len(gaps) - 1, len(gaps[-1]) + len(spelled(text[at:edge], before)))
-            gaps[-1] += spelled(text[at:a], inside)
-            value = None if number < 0 else row.marker.values[number]
-            hole = numbers.get(_json(value))
-            at = b
-            if hole is None:
-                gaps[-1] += text[a:b]
-                continue
-            way = next((n for n, way in enumerate(WAYS) if way(value) == text[a:b]), None)
-            if way is None:
-                return None
-            holes.append((hole, way))
-            gaps.append("")
-        if any(gap < 0 for gap, _ in edges) or row.marker.level > 1:
-            return None
-        return ShapePlan(gaps, holes, edges, labelled._replace(text="", places=[]))
-
-
-def _bytes_of(texts: pa.StringArray) -> bytes:
-    """The bytes of all texts of a column."""
-    _, offsets, data = texts.buffers()
-    ends = np.frombuffer(offsets, np.int32)[texts.offset : texts.offset + len(texts) + 1]
-    return b"" if data is None else memoryview(data)[ends[0] : ends[-1]].tobytes()
-
-
-def _join(plan: ShapePlan, rows: list[list[Any]]) -> list[Labelled]:
-    """The conversations of a shape, from their texts."""
-    columns = list(zip(*rows, strict=True))
-    parts: list[Any] = [repeat(plan.gaps[0], len(rows))]
-    ends = np.zeros((len(plan.gaps), len(rows)), np.int64)
-    """Characters of texts before each gap, by row."""
-    for at, (gap, (number, way)) in enumerate(zip(plan.gaps[1:], plan.holes, strict=True), 1):
-        column = columns[number] if way == 0 else list(map(WAYS[way], columns[number]))
-        parts += [column, repeat(gap, len(rows))]
-        ends[at] = ends[at - 1] + np.fromiter(map(len, column), np.int64, len(rows))
-    own = np.cumsum([0, *map(len, plan.gaps)])
-    places = np.array([own[gap] + before for gap, before in plan.edges], np.int64)
-    edges = (ends[[gap for gap, _ in plan.edges]].T + places).tolist()
-    facts = plan.facts[2:]
-    return [
-        Labelled(text, found, *facts) for text, found in zip(map("".join, zip(*parts, strict=True)), edges, strict=True)
-    ]
+        holes.append((number, ways[0]))
+        edges += [a, b]
+    bounds = [0, *turns.respelled(edges), len(labelled.text)]
+    begins, ends = bounds[::2], bounds[1::2]
+    places = [(bisect_left(ends, place), place) for place in labelled.places]
+    if not holes or bounds != sorted(bounds) or row.marker.level > 1 or any(begins[gap] > at for gap, at in places):
+        return None
+    gaps = [labelled.text[a:b] for a, b in zip(begins, ends, strict=True)]
+    facts = labelled._replace(text="", places=[])
+    return ShapePlan(gaps, holes, [(gap, at - begins[gap]) for gap, at in places], facts)

@@ -43,8 +43,9 @@ from datakit.errors import ConfigError, ModelError, UsageError
 from datakit.manifest import Ledger, tokenizer_file
 from datakit.pack.chat import ChatTokenizer, TooSlowError
 from datakit.pack.encoder import Encoder, EngineChoice, Int32, Int64, Sample, choose_engine, encoder_of
-from datakit.pack.labels import Labelled, RowError
-from datakit.pack.marks import RESERVED, RESERVED_SPELLING
+from datakit.pack.labels import Labelled
+from datakit.pack.marks import RESERVED, RESERVED_SPELLING, RenderError
+from datakit.pack.shapes import LabelledBatch
 from datakit.stage import Decision, Parent, Stage
 
 READ_BYTES = 32 << 20
@@ -278,11 +279,11 @@ class Tokenize(Stage):
             return [[text] for text in batch.column("text").fill_null("").to_pylist()]
         texts: list[list[str]] = [[] for _ in which]
         sequences = Sequences.of(batch, self.config)
-        for row, found in zip(sequences.rows.tolist(), self._labelled(batch, sequences), strict=True):
-            if isinstance(found, Labelled):
-                texts[row].append(found.text)
-            refused = isinstance(found, RowError) and found.reason == "template_error"
-            failed[found.detail if isinstance(found, RowError) and refused else ""] += 1
+        labelled = self._labelled(batch, sequences)
+        for row, text, number in zip(sequences.rows.tolist(), labelled.texts, labelled.which.tolist(), strict=True):
+            if isinstance(found := labelled.facts[number], Labelled):
+                texts[row].append(text)
+            failed[found.detail if isinstance(found, RenderError) and found.reason == "template_error" else ""] += 1
         return texts
 
     def open(self) -> None:
@@ -321,12 +322,12 @@ class Tokenize(Stage):
         fast = len(texts) if self.choice.engine == "fastokens" else 0
         self._count(fast, len(texts) - fast)
         lengths = np.diff(offsets)
-        refused: dict[int, RowError] = {
-            row: RowError("empty", "no text") for row in np.flatnonzero(lengths == 0).tolist()
+        refused: dict[int, RenderError] = {
+            row: RenderError("no text", "empty") for row in np.flatnonzero(lengths == 0).tolist()
         }
         for row, text in enumerate(texts):
             if RESERVED in text and RESERVED_SPELLING.search(text):
-                refused[row] = RowError("reserved_code_point", "the text has U+FDD0 before a private-use character")
+                refused[row] = RenderError("the text has U+FDD0 before a private-use character", "reserved_code_point")
         if refused:
             alive = ~np.isin(np.arange(len(texts)), list(refused))
             ids, offsets = ids[np.repeat(alive, lengths)], np.concatenate([[0], np.cumsum(lengths * alive)])
@@ -346,12 +347,12 @@ class Tokenize(Stage):
             return
         try:
             self.encoder.labeller.label([{"role": "user", "content": "?"}, {"role": "assistant", "content": "!"}])
-        except RowError as e:
+        except RenderError as e:
             if e.reason == "labels_uncertain":
                 raise ModelError(f"{self.tokenizer.template_where} cannot be used to train: {e.detail}") from None
         self._loaded.template_is_checked = True
 
-    def _labelled(self, batch: pa.RecordBatch, sequences: "Sequences") -> list[Labelled | RowError]:
+    def _labelled(self, batch: pa.RecordBatch, sequences: "Sequences") -> LabelledBatch:
         """Each sequence of a batch, rendered and labelled."""
         tools, variables = batch.column("tools").to_pylist(), _row_variables(batch)[0]
         rows = sequences.rows.tolist()
@@ -368,26 +369,25 @@ class Tokenize(Stage):
         self._check_template()
         sequences = Sequences.of(batch, self.config)
         labelled = self._labelled(batch, sequences)
-        made = [found if isinstance(found, Labelled) else REFUSED for found in labelled]
-        places = [row.places for row in made]
-        ids, offsets, at, library = self.encoder.encode_placed([row.text for row in made], places, self.choice.engine)
-        self._count(len(made) - library, library)
-        num_edges = np.array([row.num_edges for row in made], np.int64)
-        num_starts = np.fromiter(map(len, places), np.int64, len(made)) - num_edges
-        is_edge = np.repeat(np.tile([True, False], len(made)), np.stack([num_edges, num_starts], axis=1).ravel())
+        texts, places, num_places, which, facts = labelled
+        ids, offsets, at, library = self.encoder.encode_placed(texts, places, num_places, self.choice.engine)
+        self._count(len(texts) - library, library)
+        num_edges = np.array([f.num_edges if isinstance(f, Labelled) else 0 for f in facts], np.int64)[which]
+        num_starts = num_places - num_edges
+        is_edge = np.repeat(np.tile([True, False], len(texts)), np.stack([num_edges, num_starts], axis=1).ravel())
         spans = at[is_edge].reshape(-1, 2)
         # the first token of a sequence is never a target
         targets = np.concatenate([[0], np.cumsum(spans[:, 1] - np.maximum(spans[:, 0], 1))])
         learnt, least = np.diff(targets[np.cumsum([0, *num_edges]) // 2]), self.config.min_label_tokens
         empty = np.setdiff1d(np.arange(batch.num_rows), sequences.rows).tolist()
-        refused = dict.fromkeys(empty, RowError("empty", "neither side has an answer"))
+        refused = dict.fromkeys(empty, RenderError("neither side has an answer", "empty"))
         for k in np.flatnonzero(learnt < max(least, 1)).tolist():
-            row, found = int(sequences.rows[k]), labelled[k]
-            if row not in refused and isinstance(found, RowError):
+            row, found = int(sequences.rows[k]), facts[which[k]]
+            if row not in refused and isinstance(found, RenderError):
                 refused[row] = found
             elif row not in refused and learnt[k] < least:
-                turns = len(made[k].labels)
-                refused[row] = RowError("no_labels", f"fewer than {least} label tokens in {turns} labelled turns")
+                turns = int(num_edges[k]) // 2
+                refused[row] = RenderError(f"fewer than {least} label tokens in {turns} labelled turns", "no_labels")
         alive = ~np.isin(sequences.rows, list(refused))
         lists = (
             _lists(ids, offsets),
@@ -402,30 +402,26 @@ class Tokenize(Stage):
             del columns[STARTS]
         if sequences.are_pairs:
             del columns[TURN_STARTS]
-        notes = self._notes(batch, sequences, made, refused)
+        notes = self._notes(batch, sequences.rows, labelled, refused)
         return _decision(
             refused, columns, "preference" if sequences.are_pairs else "conversation", batch.num_rows, notes
         )
 
     def _notes(
-        self, batch: pa.RecordBatch, sequences: "Sequences", made: list[Labelled], refused: Mapping[int, RowError]
+        self, batch: pa.RecordBatch, rows: Int64, labelled: LabelledBatch, refused: Mapping[int, RenderError]
     ) -> dict[str, int]:
-        """How many of the kept rows each note is made of."""
+        """How many of the kept rows each note is made of. `rows` are those of the sequences."""
         noted: dict[str, set[int]] = {name: set() for name in (UNENDED, NOT_RENDERED, STRIPPED)}
-        for k in (k for k, found in enumerate(made) if found[3:] != REFUSED[3:]):
-            row, found = int(sequences.rows[k]), made[k]
-            flags = (not found.ended, found.thoughts_not_rendered, found.thoughts_stripped)
-            for name in compress((UNENDED, NOT_RENDERED, STRIPPED), flags):
-                noted[name].add(row)
+        for number, found in enumerate(labelled.facts):
+            if isinstance(found, Labelled) and found[3:] != (0, 0, True):
+                flags = (not found.ended, found.thoughts_not_rendered, found.thoughts_stripped)
+                for name in compress(list(noted), flags):
+                    noted[name].update(rows[labelled.which == number].tolist())
         if self.config.thinking != "last":
             noted[STRIPPED] = set()
         noted[ROUNDED] = _with_other_weights(batch)
-        counts = {name: len(rows - refused.keys()) for name, rows in noted.items()}
+        counts = {name: len(found - refused.keys()) for name, found in noted.items()}
         return counts | {IGNORED: _row_variables(batch)[1]}
-
-
-REFUSED = Labelled("", [], 0)
-"""Stands for a sequence that is refused: no tokens."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -566,7 +562,7 @@ def _row_variables(batch: pa.RecordBatch) -> tuple[list[dict[str, Any]], int]:
 
 
 def _decision(
-    refused: Mapping[int, RowError], columns: dict[str, pa.Array], source: str, rows: int,
+    refused: Mapping[int, RenderError], columns: dict[str, pa.Array], source: str, rows: int,
     notes: Mapping[str, int] = MappingProxyType({}),
 ) -> Decision:  # fmt: skip
     told = [refused.get(row) for row in range(rows)]
@@ -586,28 +582,27 @@ class CheckIds:
 
     def decide(self, batch: pa.RecordBatch) -> Decision:
         """Drop rows whose ids or spans are out of range."""
-        refused: dict[int, RowError] = {}
+        refused: dict[int, RenderError] = {}
         for ids_name, spans_name in SIDES:
             if ids_name in batch.schema.names:
                 rows = zip(batch.column(ids_name), batch.column(spans_name).to_pylist(), strict=True)
                 for i, (ids, spans) in enumerate(rows):
                     flat = np.empty(0, np.int32) if ids.values is None else ids.values.to_numpy()
                     if i not in refused and (problem := self._problem(flat, spans)):
-                        refused[i] = RowError(*problem)
+                        refused[i] = problem
         made = _decision(refused, {}, "", batch.num_rows)
         return replace(made, columns={"segment_source": batch.column("segment_source")})
 
-    def _problem(self, ids: Int32, spans: Any) -> tuple[str, str] | None:
+    def _problem(self, ids: Int32, spans: Any) -> RenderError | None:
         if not len(ids):
-            return "empty", "no ids"
+            return RenderError("no ids", "empty")
         if ids.min() < 0 or ids.max() >= self.vocab_size:
             worst = ids.max() if ids.max() >= self.vocab_size else ids.min()
-            return "id_out_of_vocabulary", f"id {worst}; the tokenizer's vocabulary has {self.vocab_size}"
-        if spans is None:
-            return None
-        edges = [0, *(e for s in spans for e in (s["start"], s["end"])), len(ids)]
+            detail = f"id {worst}; the tokenizer's vocabulary has {self.vocab_size}"
+            return RenderError(detail, "id_out_of_vocabulary")
+        edges = [0, *(e for s in spans or () for e in (s["start"], s["end"])), len(ids)]
         if edges != sorted(edges):
-            return "bad_label_spans", f"label spans are not in order or leave the {len(ids)} ids"
-        if sum(s["end"] - max(s["start"], 1) for s in spans) < self.min_label_tokens:
-            return "no_labels", f"fewer than {self.min_label_tokens} label tokens"
+            return RenderError(f"label spans are not in order or leave the {len(ids)} ids", "bad_label_spans")
+        if spans is not None and sum(s["end"] - max(s["start"], 1) for s in spans) < self.min_label_tokens:
+            return RenderError(f"fewer than {self.min_label_tokens} label tokens", "no_labels")
         return None

@@ -4,10 +4,12 @@ import functools
 import json
 from bisect import bisect_left
 
+import numpy as np
 from tokenizers import Tokenizer
 
 from datakit.pack.chat import ChatTokenizer
 from datakit.pack.labels import Labelled, Labeller
+from datakit.pack.shapes import Shapes
 
 
 @functools.cache
@@ -69,6 +71,16 @@ def labeller(tokenizer: ChatTokenizer) -> Labeller:
 
 def label(tokenizer: ChatTokenizer, messages, tools=None, **options) -> Labelled:
     return labeller(tokenizer).label(messages, tools, **options)
+
+
+def labelled_rows(shapes: Shapes, column, tools, variables) -> list[Labelled | str]:
+    """The rows of a batch, or why they are refused."""
+    made = shapes.label(column, tools, variables)
+    places = np.split(made.places, np.cumsum(made.num_places)[:-1])
+    return [
+        facts._replace(text=text, places=at.tolist()) if isinstance(facts := made.facts[n], Labelled) else str(facts)
+        for text, at, n in zip(made.texts, places, made.which.tolist(), strict=True)
+    ]
 
 
 def labelled_ids(tokenizer: ChatTokenizer, row: Labelled) -> tuple[list[int], list[tuple[int, int]]]:

@@ -159,18 +159,19 @@ def test_a_piece_of_a_million_bytes_takes_no_quadratic_time(encoder):
 @given(texts=st.lists(TEXTS, min_size=1, max_size=6))
 def test_placed_tokens_end_where_the_librarys_do(encoder, texts):
     """Every character of every text is a place; those of texts that NFC changes come from `tokenizers`."""
-    places = [range(len(text) + 1) for text in texts]
+    num_places = np.array([len(text) + 1 for text in texts])
+    places = np.concatenate([np.arange(n) for n in num_places])
     library = encoder.tokenizer.encoder
     nfc, lacking = library.normalizer is not None, library.token_to_id("x") is None
-    ids, offsets, found, by_library = encoder.encode_placed(texts, places, "fastokens")
+    ids, offsets, found, by_library = encoder.encode_placed(texts, places, num_places, "fastokens")
     changed = sum(nfc and normalizers.NFC().normalize_str(text) != text for text in texts)
     assert by_library == changed or lacking
     at = iter(found.tolist())
     for i, encoding in enumerate(library.encode_batch(texts, add_special_tokens=False)):
         assert ids[offsets[i] : offsets[i + 1]].tolist() == encoding.ids
         starts = [start for start, _ in encoding.offsets]
-        assert [next(at) for _ in places[i]] == [bisect_left(starts, place) for place in places[i]]
-    again = encoder.encode_placed(texts, places, "tokenizers")
+        assert [next(at) for _ in range(num_places[i])] == [bisect_left(starts, n) for n in range(num_places[i])]
+    again = encoder.encode_placed(texts, places, num_places, "tokenizers")
     assert [a.tolist() for a in again[:3]] == [a.tolist() for a in (ids, offsets, found)] and again[3] == len(texts)
 
 
@@ -179,7 +180,7 @@ def test_bytes_that_add_up_are_no_place_where_they_are_others(trained_spec, tmp_
     encoder = encoder_of(VARIANTS["qwen2"](trained_spec), tmp_path)
     text = "\u0958" + "e\u0301" * 3
     assert len(normalizers.NFC().normalize_str(text).encode()) == len(text.encode())
-    assert encoder.encode_placed([text, "plain"], [[0], [0]], "fastokens")[3] == 1
+    assert encoder.encode_placed([text, "plain"], np.zeros(2, np.int64), np.ones(2, np.int64), "fastokens")[3] == 1
 
 
 def test_threads_share_an_encoder(encoder):

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from datakit.pack.chat import ChatTokenizer
-from datakit.pack.labels import RowError
+from datakit.pack.marks import RenderError
 from tests.pack.by_hand import ANSWERS, SYSTEM, ByHand, label, ours, says, user
 from tests.pack.known_templates import KNOWN, Known, llama3_turn
 
@@ -91,7 +91,7 @@ def test_the_models_own_markers_in_content_are_only_text(made, name):
 def test_consecutive_answers_are_both_learnt_or_refused(made, name):
     row = [user("a"), says("b"), says("c"), user("d"), says("e")]
     if KNOWN[name].alternates:
-        with pytest.raises(RowError, match="template_error: TemplateError: roles must alternate"):
+        with pytest.raises(RenderError, match="template_error: TemplateError: roles must alternate"):
             label(made(name)[0], row)
     else:
         check(made, name, row)
@@ -123,7 +123,7 @@ def test_tools_are_rendered_or_the_row_is_dropped(made, name):
     if known.tools:
         assert label(tokenizer, row, tools).labels
     else:
-        with pytest.raises(RowError, match="template_drops_tools"):
+        with pytest.raises(RenderError, match="template_drops_tools"):
             label(tokenizer, row, tools)
 
 
@@ -133,9 +133,9 @@ CALL = {"name": "f", "arguments": {"a": "</tool_call> [/INST]"}}
 
 
 def test_gemma_and_mistral_refuse_a_system_prompt_or_leave_it_out(made):
-    with pytest.raises(RowError, match="template_error: TemplateError: no system role"):
+    with pytest.raises(RenderError, match="template_error: TemplateError: no system role"):
         label(made("gemma-2")[0], [SYSTEM, user("a"), says("b")])
-    with pytest.raises(RowError, match="template_drops_message: message 0"):
+    with pytest.raises(RenderError, match="template_drops_message: message 0"):
         label(made("mistral-0.3")[0], [SYSTEM, user("a"), says("b")])
 
 

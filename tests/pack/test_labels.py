@@ -7,7 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from datakit.pack.chat import ChatTokenizer
-from datakit.pack.labels import Labeller, RowError
+from datakit.pack.labels import Labeller
+from datakit.pack.marks import RenderError
 from tests.pack.by_hand import ANSWERS, MARKERS, SYSTEM, ByHand, label, ours, says, user
 from tests.pack.known_templates import KNOWN
 from tests.pack.test_known_templates import write
@@ -174,11 +175,11 @@ def test_qwen2_second_of_two_answers_has_no_header(qwen2):
 
 
 def test_qwen2_drops_tools_and_so_the_row_goes(qwen2):
-    with pytest.raises(RowError, match="template_drops_tools"):
+    with pytest.raises(RenderError, match="template_drops_tools"):
         label(qwen2[0], [user("a"), says("b")], '[{"name": "f"}]')
-    with pytest.raises(RowError, match="template_drops_tools"):
+    with pytest.raises(RenderError, match="template_drops_tools"):
         label(qwen2[0], [user("a"), says("b", tool_calls='[{"name": "f"}]')])
-    with pytest.raises(RowError, match="template_drops_message"):
+    with pytest.raises(RenderError, match="template_drops_message"):
         label(qwen2[0], [user("a"), {"role": "tool", "content": "42"}, says("b")])
 
 
@@ -336,7 +337,7 @@ def test_a_generation_block_more_for_what_ends_a_conversation(with_added, traine
 
 def test_only_a_special_token_ends_a_turn(with_added):
     tokenizer = with_added(HEAD + "{{ m.content }}" + "{{ '<end>\\n' }}{% endfor %}" + ASK, "<end>")
-    with pytest.raises(RowError, match="no special token ends turn 1"):
+    with pytest.raises(RenderError, match="no special token ends turn 1"):
         label(tokenizer, [user("a"), says("b")])
 
 
@@ -355,7 +356,7 @@ def test_only_a_special_token_ends_a_turn(with_added):
     ],
 )
 def test_what_cannot_be_told_is_refused_with_the_reason(with_added, template, reason):
-    with pytest.raises(RowError, match=reason):
+    with pytest.raises(RenderError, match=reason):
         label(with_added(template), [user("a"), says("b")])
 
 
@@ -398,7 +399,7 @@ class Forgets(dict):
 def outcome(labeller, row):
     try:
         return labeller.label(row)
-    except RowError as e:
+    except RenderError as e:
         return e.reason
 
 
@@ -406,7 +407,7 @@ def outcome(labeller, row):
 @given(row=CONVERSATIONS)
 def test_labels_are_those_of_rendering_before_every_turn(tokenizer, row):
     forgets = Labeller(tokenizer)
-    forgets.starts, forgets.ends = Forgets(), Forgets()
+    forgets.memory = Forgets()
     assert outcome(Labeller(tokenizer), row) == outcome(forgets, row)
 
 

@@ -15,10 +15,9 @@ from pathlib import Path
 import pytest
 
 from datakit.pack.chat import ChatTokenizer
-from datakit.pack.labels import RowError
-from datakit.pack.marks import plain_messages, plain_tools
+from datakit.pack.marks import RenderError, plain_messages, plain_tools
 from datakit.pack.shapes import Shapes
-from tests.pack.by_hand import SYSTEM, label, labelled_ids, labeller, says, user
+from tests.pack.by_hand import SYSTEM, label, labelled_ids, labelled_rows, labeller, says, user
 
 
 def published() -> dict[str, Path]:
@@ -136,7 +135,7 @@ def rows(tokenizer: ChatTokenizer, conversations=tuple(CONVERSATIONS)):
         tools = TOOLS if any("tool_calls" in m for m in messages) else None
         try:
             row = label(tokenizer, messages, tools, variables=TODAY)
-        except RowError as e:
+        except RenderError as e:
             if e.reason not in REASONS:
                 raise
             continue
@@ -203,7 +202,7 @@ def test_labels_are_the_difference_of_renderings(with_template, name):
             if whole.startswith(asked):
                 said = whole[len(asked) :]
                 before, found, _ = said.partition(learnt)
-                assert found and before.strip() in labeller(tokenizer).probe.answer_header, (which, said, learnt)
+                assert found and before.strip() in tokenizer.probe.answer_header, (which, said, learnt)
                 rest = re.sub(r"<\|end\|>|<\|endoftext\|>|<eos>", "", said[said.index(learnt) + len(learnt) :])
                 assert not rest.strip(), (which, rest)
         for i, (a, b) in zip(answers, spans, strict=True):
@@ -238,17 +237,16 @@ def test_conversations_of_one_shape_are_joined_to_what_the_template_renders(with
             given.append([{"role": named[r.lower()], "content": t} for r, t in zip(shape, texts, strict=True)])
     column = conversations(given).column("messages")
     shapes = Shapes(labeller(tokenizer))
-    made = shapes.label(column, [None] * len(given), [{}] * len(given))
+    made = labelled_rows(shapes, column, [None] * len(given), [{}] * len(given))
     for row, found in zip(given, made, strict=True):
-        wanted = outcome(tokenizer, row)
-        assert (str(found) if isinstance(found, RowError) else found) == wanted, row
+        assert found == outcome(tokenizer, row), row
     assert shapes.joined >= 9 or name.startswith(UNPLANNED)
 
 
 def outcome(tokenizer: ChatTokenizer, row):
     try:
         return label(tokenizer, row)
-    except RowError as e:
+    except RenderError as e:
         return str(e)
 
 
@@ -293,7 +291,7 @@ def test_thoughts_of_any_name_give_the_same_rendering(with_template, name, key):
 
 
 def test_parallel_calls_of_which_the_template_renders_the_first_alone_are_refused(with_template):
-    with pytest.raises(RowError, match="has 2 calls, and the template leaves out number 2"):
+    with pytest.raises(RenderError, match="has 2 calls, and the template leaves out number 2"):
         label(with_template("gptoss"), CONVERSATIONS["two tools"], TOOLS)
     label(with_template("gptoss"), CONVERSATIONS["tool"], TOOLS)
 

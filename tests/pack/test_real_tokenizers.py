@@ -14,7 +14,7 @@ from tokenizers import AddedToken
 
 from datakit.pack.chat import ChatTokenizer
 from datakit.pack.encoder import AWKWARD, Encoder
-from datakit.pack.labels import RowError
+from datakit.pack.marks import RenderError
 from tests.pack.by_hand import label, labelled_ids, says, user
 from tests.pack.test_published_templates import CONVERSATIONS, TEMPLATES
 
@@ -82,7 +82,7 @@ def test_conversations_are_labelled_with_the_models_template(model):
     for messages in [*CONVERSATIONS.values(), long]:
         try:
             row = label(tokenizer, messages)
-        except RowError as e:
+        except RenderError as e:
             if not e.reason.startswith("template_"):
                 raise
             continue

@@ -7,10 +7,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from datakit.pack.chat import ChatTokenizer
-from datakit.pack.labels import RowError
-from datakit.pack.marks import RESERVED_SPELLING
+from datakit.pack.marks import RESERVED_SPELLING, RenderError
 from datakit.pack.shapes import Shapes
-from tests.pack.by_hand import label, labeller, says, user
+from tests.pack.by_hand import label, labelled_rows, labeller, says, user
 
 BODY = """\
 {%- for message in messages -%}
@@ -32,14 +31,10 @@ def with_body(trained, tmp_path):
     return make
 
 
-def told(found):
-    return str(found) if isinstance(found, RowError) else found
-
-
 def alone(tokenizer, row, tools, variables):
     try:
         return label(tokenizer, row, tools, variables=variables) if row else "empty: no messages"
-    except RowError as e:
+    except RenderError as e:
         return str(e)
 
 
@@ -49,9 +44,9 @@ def joined(tokenizer, conversations, rows, tools=None, variables=None) -> int:
     shapes = Shapes(labeller(tokenizer))
     column = conversations(rows).column("messages")
     for _ in range(2):
-        found = shapes.label(column, tools, variables)
+        found = labelled_rows(shapes, column, tools, variables)
         for row, one, *more in zip(rows, found, tools, variables, strict=True):
-            assert told(one) == alone(tokenizer, row, *more), row
+            assert one == alone(tokenizer, row, *more), row
     return shapes.joined
 
 
@@ -163,7 +158,7 @@ def test_a_plan_that_would_give_something_else_is_not_used(small, conversations,
     shapes = Shapes(labeller(small))
     right = Shapes._plan
     monkeypatch.setattr(Shapes, "_plan", lambda *args: (p := right(*args))._replace(gaps=[*p.gaps[:-1], "?"]))
-    found = shapes.label(conversations(rows).column("messages"), [None] * 4, [{}] * 4)
+    found = labelled_rows(shapes, conversations(rows).column("messages"), [None] * 4, [{}] * 4)
     assert found == [label(small, row) for row in rows]
 
 
@@ -192,7 +187,7 @@ def test_hostile_conversations_are_refused_or_hold_their_answers_and_no_special_
     for row in rows:
         try:
             made = label(tokenizer, row)
-        except RowError:
+        except RenderError:
             continue
         said = [m["content"].rpartition("</think>")[2].strip() for m in row if m["role"] == "assistant"]
         assert [text in made.text[a:b] for text, (a, b) in zip(said, made.labels, strict=True)] == [True] * len(said)

@@ -59,7 +59,7 @@ def model_folder(tmp_path_factory: pytest.TempPathFactory, tokenizer_folder: Pat
     rows, targets = [], []
     for said, answer in (ANSWERS | {"sing": SONG}).items():
         prompt = tokenizer.encode_prompt([{"role": "user", "content": said}], [TOOL] if said == "weather" else None)
-        reply = [*tokenizer.encode_text(answer), *(() if answer == SONG else tokenizer.turn_end)]
+        reply = [*tokenizer.encode_text(answer), *(() if answer == SONG else tokenizer.probe.turn_end)]
         rows.append([*prompt, *reply])
         targets.append([-100] * len(prompt) + reply)
     width = max(map(len, rows))
