@@ -33,16 +33,8 @@ import datakit.pack.marks as marks
 import datakit.storage as storage
 from datakit.errors import ConfigError, ModelError
 from datakit.manifest import tokenizer_file
-from datakit.pack.marks import (
-    PRIVATE,
-    RESERVED,
-    Marker,
-    Message,
-    RenderError,
-    Rendering,
-    TemplateTraits,
-    UncertainError,
-)
+from datakit.pack.marks import PRIVATE, RESERVED, Marker, Message, Rendering, TemplateTraits, UncertainError
+from datakit.pack.marks import RenderError as RenderError
 
 BUILT_IN = ("chatml", "llama3", "plain")
 """Names of the templates in the folder `templates`."""
