@@ -20,7 +20,7 @@ from datakit.pack.chat import ChatTokenizer, built_in
 from datakit.pack.encoder import EngineChoice
 from datakit.pack.marks import FIRST_PRIVATE, RESERVED
 from datakit.pack.tokenize import Tokenize, TokenizeConfig, surround
-from datakit.stage import split, with_column
+from datakit.stage import split, with_columns
 
 SAY = {"role": "assistant", "content": "fine"}
 ASK = {"role": "user", "content": "how are you"}
@@ -397,7 +397,7 @@ def test_every_turn_makes_a_sequence_of_each_answer_as_the_model_would_have_seen
 def test_variables_that_are_no_object_and_thoughts_are_counted_once_a_row(with_added, tmp_path, conversations, pairs):
     stage = thinking_stage(with_added, tmp_path)
     extra = ['{"chat_template_kwargs": "loud=1"}', '{"chat_template_kwargs": [1]}', '{"chat_template_kwargs": "{}"}']
-    batch = with_column(conversations([[ASK, SAY]] * 3), "extra", pa.array(extra))
+    batch = with_columns(conversations([[ASK, SAY]] * 3), {"extra": pa.array(extra)})
     assert stage.decide(batch).notes == {"chat_template_kwargs_ignored": 2}
     thought = SAY | {"reasoning_content": "one"}
     sides = ([thought, ASK, SAY], [thought, ASK, SAY])
