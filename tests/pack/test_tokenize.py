@@ -420,7 +420,7 @@ def test_variables_of_the_template_and_of_the_row(with_added, tmp_path, conversa
     stage = Tokenize(TokenizeConfig(tokenizer=str(tmp_path), template_var={"loud": "yes", "today": "2025-12-31"}))
     batch = conversations([[ASK, SAY], [ASK, SAY], [ASK, SAY]])
     extra = [None, '{"chat_template_kwargs": {"loud": false}}', '{"chat_template_kwargs": {"loud": "VERY"}}']
-    batch = with_column(batch, "extra", pa.array(extra, pa.string()))
+    batch = with_columns(batch, {"extra": pa.array(extra, pa.string())})
     kept, _ = kept_and_dropped(stage, batch)
     texts = [stage.tokenizer.decode(ids) for ids in kept.column("input_ids").to_pylist()]
     assert ["yes 31.12.2025" in t for t in texts] == [True, False, False]
