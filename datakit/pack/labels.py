@@ -76,13 +76,13 @@ class Labeller:
         """
         return self.turns(messages, tools, variables).labelled(messages, train_on)
 
-    def turns(self, messages: Sequence[Message], tools: Any, variables: Mapping[str, Any]) -> "Turns":
+    def turns(self, messages: Sequence[Message], tools: Any, variables: Mapping[str, Any]) -> "RenderedTurns":
         """A rendered conversation, which has all its messages, calls and tools."""
         if len(self.memory) > MEMORY:
             self.memory = {}
         row = self.tokenizer.marked(messages, tools, **variables)
         _check_complete(row)
-        return Turns(row, self.memory)
+        return RenderedTurns(row, self.memory)
 
 
 def _check_complete(row: MarkedRow) -> None:
@@ -117,7 +117,7 @@ def _check_needed(row: MarkedRow, messages: list[dict[str, Any]], tools: Any, de
         raise RenderError(detail, "template_drops_tools")
 
 
-class Turns:
+class RenderedTurns:
     """Finds the turns of one rendered conversation. `memory` has what was found in others."""
 
     def __init__(self, row: MarkedRow, memory: dict[Any, int | None]) -> None:

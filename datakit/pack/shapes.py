@@ -29,7 +29,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from datakit.pack.chat import TooSlowError
-from datakit.pack.labels import Labelled, Labeller, Turns
+from datakit.pack.labels import Labelled, Labeller, RenderedTurns
 from datakit.pack.marks import MARKS, RESERVED, Marker, Message, RenderError, plain_messages, plain_tools
 
 Outcome = Labelled | RenderError
@@ -398,7 +398,7 @@ class _Batch:
         return LabelledBatch(texts.to_pylist(), places, self.num_places, self.which, facts)
 
 
-def _plan_shown(cutter: _Cutter, turns: Turns, labelled: Labelled) -> ShapePlan | None:
+def _plan_shown(cutter: _Cutter, turns: RenderedTurns, labelled: Labelled) -> ShapePlan | None:
     """The plan that a row of placeholders shows."""
     row, numbers = turns.row, {_json(value): number for number, value in enumerate(cutter.shown)}
     holes, edges = list[tuple[int, int]](), list[int]()
