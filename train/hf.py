@@ -69,8 +69,6 @@ class Family:
     """Matrices stored as one: part of our name -> (the family's, the place in it, number of places)."""
     transposed: str = ""
     """Pattern of names of matrices that are stored as (in, out)."""
-    stacked: bool = False
-    """The experts' matrices are stored as one, (experts, in, out), with columns of gate and up in turn."""
 
 
 OWN = "datakit"
@@ -134,14 +132,6 @@ FAMILIES = {
             "residual_multiplier": Key("residual_scale", 1.0, float),
             "attention_multiplier": Key("attention_scale", 1.0, float),
             "logits_scaling": Key("logit_divisor", 1.0, float)}),
-    "gpt_oss": Family(
-        architecture="GptOssForCausalLM", same={"sinks": True, "mlp_bias": True}, windows=2, experts=True, stacked=True,
-        keys=_ATTENTION_BIAS | {"swiglu_limit": Key("swiglu_limit", 7.0, float)},
-        defaults={"attention_bias": True, "head_dim": 64, "sliding_window": 128, "max_position_embeddings": 131072,
-                  "num_experts_per_tok": 4, "rms_norm_eps": 1e-5, "rope_theta": 1.5e5, "rope_scaling": {
-                      "rope_type": "yarn", "factor": 32.0, "truncate": False, "original_max_position_embeddings": 4096,
-                  }},
-        renamed={"num_local_experts": "num_experts"}, tensors=(("mlp.gate.", "mlp.router."),)),
     "gpt2": Family(
         architecture="GPT2LMHeadModel",
         same={"norm": "layer", "learned_positions": True, "gated": False, "qkv_bias": True, "output_bias": True,
@@ -185,11 +175,11 @@ NEUTRAL = re.compile(
     r"chunk_size_feed_forward|num_labels|n_ctx|pretraining_tp|auto_map|model_name|name|torchscript|"
     r"task_specific_params|cache_implementation|gradient_checkpointing|pruned_heads|finetuning_task|"
     r"num_logits_to_keep|temperature|top_k|top_p|do_sample|max_length|max_new_tokens|attn_implementation|mup_.*|"
-    r"experts_per_token|initial_context_length|max_sequence_length|sliding_window_size|n_special|output_past|"
+    r"max_sequence_length|sliding_window_size|n_special|output_past|"
     r"predict_special_tokens|tokenizer_.*|(repetition|length)_penalty|typical_p|num_(beams|beam_groups|return_sequences)"
 )
 """Keys that do not change the logits."""
-REQUIRED: dict[str, Any] = {"scale_attn_weights": True, "use_sliding_window": False, "swiglu_alpha": 1.702,
+REQUIRED: dict[str, Any] = {"scale_attn_weights": True, "use_sliding_window": False,
                             "full_attn_mod": 1, "interpolate_factor": 1}  # fmt: skip
 """Keys that change the logits, with the only implemented value."""
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
@@ -237,8 +227,6 @@ def _config(config: dict[str, Any], kind: str, family: Family) -> ModelConfig:
         values["output_bias"] = values["qkv_bias"]
     if kind in ("gemma2", "gemma3_text"):
         values["embedding_scale"] = width**0.5
-    if family.stacked:
-        config |= {"moe_intermediate_size": config["intermediate_size"], "norm_topk_prob": True}
     if kind == "smollm3":
         every, found = config.get("no_rope_layer_interval", 4), config.get("no_rope_layers")
         values["plain_layers"] = tuple(i for i in range(layers) if not (found[i] if found else (i + 1) % every))
@@ -392,21 +380,11 @@ class Stored:
     places: int = 1
     """The tensor of this name is this many matrices, one below the other."""
     transposed: bool = False
-    expert: int = -1
-    """Which part of a stack it is; -1: it is in none."""
-
-
-EXPERT = re.compile(r"(.*\.experts)\.(\d+)\.(gate|up|down)_proj\.(weight|bias)")
 
 
 def stored(name: str, kind: str) -> Stored:
     """The tensor of a family's files that has our parameter `name`."""
-    family = FAMILIES[kind]
-    if family.stacked and (found := EXPERT.fullmatch(name)):
-        before, number, what, part = found.groups()
-        whole = f"{before}.{'down' if what == 'down' else 'gate_up'}_proj{'_bias' if part == 'bias' else ''}"
-        return Stored(whole, int(what == "up"), 1 + (what != "down"), part == "weight", int(number))
-    place, places = 0, 1
+    family, place, places = FAMILIES[kind], 0, 1
     for ours, (theirs, at, count) in family.joined.items():
         if ours in name:
             name, place, places = name.replace(ours, theirs), at, count
@@ -448,9 +426,7 @@ def read_weights(folder: Path) -> Iterator[tuple[str, Tensor]]:
         for name, at in places.items():
             key = at.name.removeprefix("transformer.") if bare else at.name
             left.discard(key)
-            found = _tensor(*files[key], at, config.moe.num_experts) if key in files else None
-            if found is not None and at.expert < 0 and at.places > 1 and len(found) == sum(rows[at.name]):
-                found = torch.split(found, rows[at.name])[at.place]
+            found = _tensor(files[key], at, rows[at.name]) if key in files else None
             if found is None or tuple(found.shape) != shapes[name]:
                 what = "no such tensor" if found is None else tuple(found.shape)
                 raise ModelError(f"{folder}: tensor {key!r}: expected {shapes[name]} by config.json, found {what}")
@@ -459,31 +435,23 @@ def read_weights(folder: Path) -> Iterator[tuple[str, Tensor]]:
             raise ModelError(f"{folder}: tensor {wrong[0]!r}: expected no such tensor by config.json")
 
 
-def _tensor(file: Any, name: str, at: Stored, experts: int) -> Tensor:
-    """A tensor of a file, or an expert's part of it."""
-    if at.expert < 0 or (part := file.get_slice(name)).get_shape()[0] != experts:
-        found: Tensor = file.get_tensor(name)
-        return found.T if at.transposed and found.ndim == 2 else found
-    found = part[at.expert]
-    return (found.T if at.transposed else found)[at.place :: at.places]
+def _tensor(place: tuple[Any, str], at: Stored, rows: list[int]) -> Tensor:
+    """The tensor of an open file, or the part of it that is one parameter of `rows` rows each."""
+    file, name = place
+    found: Tensor = file.get_tensor(name)
+    found = found.T if at.transposed and found.ndim == 2 else found
+    return torch.split(found, rows)[at.place] if at.places > 1 and len(found) == sum(rows) else found
 
 
 def file_tensors(named: Mapping[str, Tensor], kind: str, dtype: torch.dtype | None = None) -> dict[str, Tensor]:
     """Parameters of our names as the tensors of a family's files, in `dtype` (default: their own)."""
-    pieces: dict[str, dict[tuple[int, int], Tensor]] = {}
+    pieces: dict[str, dict[int, Tensor]] = {}
     for name, tensor in named.items():
         at = stored(name, kind)
-        tensor = tensor.detach().to("cpu", dtype or tensor.dtype)
-        pieces.setdefault(at.name, {})[at.expert, at.place] = tensor.T if at.transposed else tensor
-    axis = int(bool(FAMILIES[kind].transposed))
-
-    def together(parts: Mapping[tuple[int, int], Tensor]) -> Tensor:
-        numbers, found = {expert for expert, _ in parts}, [parts[at] for at in sorted(parts)]
-        if -1 in numbers:
-            return torch.cat(found, axis if found[0].ndim > 1 else 0) if len(found) > 1 else found[0]
-        return torch.stack(found).view(len(numbers), -1, *found[0].shape).movedim(1, -1).flatten(-2)
-
-    return {name: together(parts).contiguous() for name, parts in pieces.items()}
+        pieces.setdefault(at.name, {})[at.place] = tensor.detach().to("cpu", dtype or tensor.dtype)
+    found = {n: torch.cat([p[at] for at in sorted(p)]) if len(p) > 1 else p[0] for n, p in pieces.items()}
+    turned = FAMILIES[kind].transposed
+    return {n: (t.T if turned and re.search(turned, n) else t).contiguous() for n, t in found.items()}
 
 
 BESIDE = "hidden_map."
