@@ -1,4 +1,4 @@
-"""Kernels that fit sequences into rows, and that copy tokens and labels into them. Numba and numpy only.
+"""Kernels that fit sequences into rows. Numba and numpy only.
 
 Three ways to fit: best-fit decreasing, exact pairs, and sequential value correction (Mukhacheva and Zalgaller 1993;
 Belov, Scheithauer and Mukhacheva 2008). The last is for sets with few short sequences, where the best way to fill one
@@ -13,85 +13,43 @@ import numpy.typing as npt
 
 from datakit.kernels import kernel
 
-Int32 = npt.NDArray[np.int32]
 Int64 = npt.NDArray[np.int64]
 Float = npt.NDArray[np.float64]
 
 LEARNING_RATE = 0.3
-_DE_BRUIJN = np.uint64(0x03F79D71B4CB0A89)
-
-
-def _de_bruijn_table() -> npt.NDArray[np.int64]:
-    """At index (x * _DE_BRUIJN) >> 58: the position of the only set bit of x."""
-    table = np.zeros(64, np.int64)
-    for bit in range(64):
-        table[((1 << bit) * int(_DE_BRUIJN) & (1 << 64) - 1) >> 58] = bit
-    return table
-
-
-_BIT = _de_bruijn_table()
-
-
-@kernel
-def by_length(lengths: Int64, longest: int) -> Int64:
-    """Indices of sequences by descending length; a stable counting sort, O(n + longest)."""
-    starts = np.zeros(longest + 2, np.int64)
-    for length in lengths:
-        starts[longest - length + 1] += 1
-    starts = np.cumsum(starts)
-    order = np.empty(len(lengths), np.int64)
-    for i in range(len(lengths)):
-        place = longest - lengths[i]
-        order[starts[place]] = i
-        starts[place] += 1
-    return order
 
 
 @kernel
 def best_fit(order: Int64, lengths: Int64, capacity: int) -> Int64:
     """Best fit: the bin of each sequence, int64. In the given `order`, each goes to the fullest bin that fits.
 
-    Bins are in stacks by remaining space. A bitmap of the non-empty stacks is searched 64 at a time, so a sequence
-    costs O(capacity / 64) in the worst case, and usually O(1).
+    Bins are in stacks by remaining space: `head[space]` is the last one, `below[bin]` the one below it. The search goes
+    through the spaces upwards, and skips 64 at a time where no bin has one of these: O(capacity / 64) for a sequence in
+    the worst case, and usually a few steps.
     """
     bins = np.empty(len(lengths), np.int64)
     head = np.full(capacity + 1, -1, np.int64)
     below = np.empty(len(lengths), np.int64)
-    words = np.zeros(capacity // 64 + 1, np.uint64)
+    filled = np.zeros(capacity // 64 + 1, np.int64)  # how many bins have one of 64 spaces
     count = 0
     for i in order:
-        length = lengths[i]
-        space = _least_space(words, length)
-        if space < 0:
-            made, space = count, capacity
-            count += 1
+        space = lengths[i]
+        while space <= capacity and head[space] < 0:
+            space += 64 if space % 64 == 0 and filled[space // 64] == 0 else 1
+        if space <= capacity:
+            taken = head[space]
+            head[space] = below[taken]
+            filled[space // 64] -= 1
         else:
-            made = int(head[space])
-            head[space] = below[made]
-            if head[space] < 0:
-                words[space >> 6] &= ~(np.uint64(1) << np.uint64(space & 63))
-        bins[i] = made
-        left = space - length
+            taken, space = count, capacity
+            count += 1
+        bins[i] = taken
+        left = space - lengths[i]
         if left > 0:
-            below[made] = head[left]
-            head[left] = made
-            words[left >> 6] |= np.uint64(1) << np.uint64(left & 63)
+            below[taken] = head[left]
+            head[left] = taken
+            filled[left // 64] += 1
     return bins
-
-
-@kernel
-def _least_space(words: npt.NDArray[np.uint64], length: int) -> int:
-    """The least remaining space >= length that some bin has, or -1."""
-    word = length >> 6
-    bits = words[word] >> np.uint64(length & 63) << np.uint64(length & 63)
-    while bits == 0:
-        word += 1
-        if word == len(words):
-            return -1
-        bits = words[word]
-    lowest = bits & (~bits + np.uint64(1))
-    space: int = (word << 6) + _BIT[(lowest * _DE_BRUIJN) >> np.uint64(58)]
-    return space
 
 
 @kernel
@@ -158,64 +116,6 @@ def _first_of_two(count: Int64, shorter: Int64, single: int, space: int) -> int:
             best, taken = longer + other, longer
         longer = _most(shorter, longer - 1)
     return taken
-
-
-@kernel
-def copy_rows(ids: Int32, starts: Int64, lengths: Int64, rows: Int64, ids_NS: Int32) -> None:
-    """Copy pieces, sorted by row, into the rows of `ids_NS`."""
-    at = 0
-    previous = -1
-    for i in range(len(starts)):
-        row = rows[i]
-        if row != previous:
-            at, previous = 0, row
-        first = starts[i]
-        for t in range(lengths[i]):
-            ids_NS[row, at + t] = ids[first + t]
-        at += lengths[i]
-
-
-@kernel
-def copy_flat(ids: Int32, starts: Int64, lengths: Int64, flat: Int32) -> None:
-    """Copy pieces into `flat`, in order."""
-    at = 0
-    for i in range(len(starts)):
-        first = starts[i]
-        for t in range(lengths[i]):
-            flat[at + t] = ids[first + t]
-        at += lengths[i]
-
-
-@kernel
-def lay_out(
-    mask: npt.NDArray[np.uint8], starts: Int64, lengths: Int64, rows: Int64,
-    labels: Int32, label_counts: Int64, segments: Int32, segment_counts: Int64, places: Int64,
-) -> None:  # fmt: skip
-    """Write the label positions and the sequence boundaries of each row; pieces are sorted by row.
-
-    `mask` is empty for plain text. `places` gets the index of each piece in its row.
-    """
-    at = label = boundary = 0
-    previous = -1
-    for i in range(len(starts)):
-        row = rows[i]
-        if row != previous:
-            at, previous = 0, row
-            segments[boundary] = 0
-            boundary += 1
-            segment_counts[row] = 1
-        places[i] = segment_counts[row] - 1
-        first = starts[i]
-        if len(mask):
-            for t in range(1, lengths[i]):
-                if mask[first + t]:
-                    labels[label] = at + t - 1
-                    label += 1
-                    label_counts[row] += 1
-        at += lengths[i]
-        segments[boundary] = at
-        boundary += 1
-        segment_counts[row] += 1
 
 
 @kernel

@@ -12,7 +12,7 @@ them.
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from typing import Literal, Self
 
 import numpy as np
@@ -21,16 +21,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from datakit.data import TURN_STARTS
+from datakit.pack.format import Bools, Int32, Int64, Records, starts_of
+from datakit.stage import Decision
 
-Int32 = npt.NDArray[np.int32]
-Int64 = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.uint8]
-Bools = npt.NDArray[np.bool_]
+Task = Literal["pretrain", "sft", "dpo"]
+LongAnswer = Literal["split", "drop"]
 
 STARTS = "sequence_starts"
 EMPTY, TOO_LONG, NO_LABELS = "empty", "too_long", "no_labels"
 TRUNCATED, LONG_ANSWER, LONG_PROMPT = "truncated", "long_answer", "long_prompt"
-LongAnswer = Literal["split", "drop"]
 MIN_ANSWER_TOKENS = 16
 """An answer is split only if a row has so many tokens for a piece of it, beside its prompt."""
 
@@ -39,58 +39,65 @@ MIN_ANSWER_TOKENS = 16
 class Limits:
     """What happens to sequences that are too long for a row."""
 
+    task: Task
     stride: int
     """Tokens in a row; with several row lengths, in the longest."""
     overflow: Literal["split_turns", "split", "truncate", "drop", "stream"]
     """`stream`: keep sequences of any length; they are cut when they are joined into rows."""
     max_doc_tokens: int
     drop_long: bool
-    sides: int
-    """2 for preference pairs, whose sides are kept or dropped together; else 1."""
-    long_answer: LongAnswer = "split"
+    long_answer: LongAnswer
+
+    @property
+    def sides(self) -> int:
+        """2 for preference pairs, whose sides are kept or dropped together; else 1."""
+        return 2 if self.task == "dpo" else 1
+
+
+SEQUENCE = np.dtype([("start", "<i8"), ("length", "<i8"), ("row_key", "<u8"), ("offset", "<i8"), ("head", "<i8")])
+"""A sequence: its first token in flat arrays, and the number of its tokens; the row that it comes from; the place, in
+the tokens of that row, of its first token behind its head; how many tokens at its start are the head, which repeats
+earlier ones of the row."""
 
 
 @dataclass(frozen=True, slots=True)
 class TokenSequences:
-    """N sequences over flat arrays of tokens. A sequence is packed in one piece, except with `wrap`. All arrays but
-    `ids` and `mask` have shape (N,)."""
+    """Sequences over flat arrays of tokens. A sequence is packed in one piece, except with `wrap`."""
 
     ids: Int32
     mask: Mask
-    """uint8, aligned with `ids`: 1 for tokens that are labels. Empty for plain text: all tokens are labels."""
-    start: Int64
-    """Index of the first token in `ids`."""
-    length: Int64
-    row_key: npt.NDArray[np.uint64]
-    offset: Int64
-    """Offset of the first token behind the head in the tokens of its row."""
-    head: Int64
-    """Tokens at the start that repeat earlier ones of the row."""
+    """Aligned with `ids`: 1 for tokens that are labels (in plain text all of them)."""
+    table: Records
+    """`SEQUENCE` records."""
 
     def __len__(self) -> int:
-        return len(self.start)
+        return len(self.table)
 
-    def take(self, which: Bools | Int64 | slice) -> Self:
+    def take(self, which: Bools | Int64 | slice) -> "TokenSequences":
         """Some of the sequences, over the same flat arrays."""
-        chosen = {name: getattr(self, name)[which] for name in ("start", "length", "row_key", "offset", "head")}
-        return replace(self, **chosen)
+        return TokenSequences(self.ids, self.mask, self.table[which])
 
-    def alone(self) -> Self:
-        """The same sequences over the smallest slices of the flat arrays that have all their tokens."""
-        first = int(self.start.min()) if len(self) else 0
-        last = int((self.start + self.length).max(initial=0))
-        return replace(self, ids=self.ids[first:last], mask=self.mask[first:last], start=self.start - first)
+    def parts(self, which: Int64, offset: Int64, length: Int64) -> "TokenSequences":
+        """Parts of the sequences `which`: their first token there, and their number of tokens."""
+        table = self.table[which]
+        table["start"] += offset
+        table["offset"] += offset
+        table["length"] = length
+        return TokenSequences(self.ids, self.mask, table)
 
     @classmethod
-    def join(cls, parts: Sequence[Self]) -> Self:
-        """The sequences of all parts, in order."""
-        shifts = np.cumsum([0] + [len(p.ids) for p in parts[:-1]])
-        return cls(
-            np.concatenate([p.ids for p in parts]),
-            np.concatenate([p.mask for p in parts]),
-            np.concatenate([p.start + shift for p, shift in zip(parts, shifts, strict=True)]),
-            *(np.concatenate([getattr(p, n) for p in parts]) for n in ("length", "row_key", "offset", "head")),
-        )
+    def join(cls, parts: Sequence[Self]) -> "TokenSequences":
+        """The sequences of all parts, in order, over the smallest flat arrays that have all their tokens."""
+        ids, masks, tables, base = [np.empty(0, np.int32)], [np.empty(0, np.uint8)], [np.empty(0, SEQUENCE)], 0
+        for part in (p for p in parts if len(p)):
+            table = part.table.copy()
+            first, last = int(table["start"].min()), int((table["start"] + table["length"]).max())
+            table["start"] += base - first
+            base += last - first
+            ids.append(part.ids[first:last])
+            masks.append(part.mask[first:last])
+            tables.append(table)
+        return TokenSequences(np.concatenate(ids), np.concatenate(masks), np.concatenate(tables))
 
 
 @dataclass(slots=True)
@@ -98,130 +105,122 @@ class CutBatch:
     """The sequences of one batch, and its dropped rows."""
 
     sequences: TokenSequences
-    reasons: list[str | None]
-    """One per row of the batch; None keeps the row."""
-    details: list[str | None]
-    """One per row of the batch: the token counts behind the reason."""
-    into: int = 0
-    """Tokens of the batch."""
-    lost: Counter[str] = field(default_factory=Counter)
+    decision: Decision
+    lost: Counter[str]
     """Dropped tokens by reason, of kept and of dropped rows."""
-    repeated: int = 0
-    """Tokens that are in several sequences: system prompts and prompts of long answers."""
-    lengths: Counter[int] = field(default_factory=Counter)
+    into: int
+    """Tokens of the batch."""
+    repeated: int
+    """Tokens in heads: system prompts and prompts of long answers."""
+    lengths: Counter[int]
     """How many sequences with labels have so many tokens, up to `max_doc_tokens`."""
-    beyond: int = 0
+    beyond: int
     """Tokens of these that are lost because rows are too short."""
 
 
-def count_labels(mask: Mask, start: Int64, length: Int64) -> Int64:
-    """Label tokens of each window of a mask; the first token of a sequence is never a target."""
-    before: Int64 = np.concatenate([[0], np.cumsum(mask, dtype=np.int64)])
-    counts: Int64 = before[start + length] - before[start + np.minimum(length, 1)]
-    return counts
-
-
-def cut(batch: pa.RecordBatch, limits: Limits, labelled: bool) -> CutBatch:
+def cut(batch: pa.RecordBatch, limits: Limits) -> CutBatch:
     """Cut the rows of a batch into sequences. The two of a preference pair are next to each other: chosen, rejected.
 
     A row is dropped if it is empty, or if one of its sides is too long (`overflow = "drop"`, `drop_long`) or has no
     label token left after cutting. One side of a pair may be empty. If a row is split, its pieces without label tokens
     are dropped. A row of several sequences is dropped if all of these are.
     """
-    flat, rows = sequences_of(batch, limits.sides, labelled)
-    size, cap = flat.length, limits.max_doc_tokens or int(flat.length.max(initial=0))
+    flat, rows = sequences_of(batch, limits.sides)
+    size, sides, labelled = flat.table["length"], limits.sides, limits.task != "pretrain"
+    cap = limits.max_doc_tokens or int(size.max(initial=0))
     length = np.minimum(size, cap)
     reasons = np.full(len(flat), "", object)  # "" keeps a sequence
 
     def drop(bad: Bools, reason: str) -> Bools:
         """Drop sequences, of pairs with the other side."""
-        bad = bad.reshape(-1, limits.sides).any(axis=1).repeat(limits.sides) & (reasons == "")
-        reasons[bad] = reason
-        return bad
+        of_units = bad.reshape(-1, sides).any(axis=1).repeat(sides)
+        gone: Bools = of_units & (reasons == "")
+        reasons[gone] = reason
+        return gone
 
-    drop((size.reshape(-1, limits.sides) == 0).all(axis=1).repeat(limits.sides), EMPTY)
-    drop(limits.drop_long & (size > cap), TOO_LONG)
-    work = CutBatch(flat, [], [], into=int(size.sum()))
-    has_labels = count_labels(flat.mask, flat.start, length) > 0 if labelled else length > 0
-    fair = has_labels & (reasons == "")
-    work.lengths.update(length[fair].tolist())
-    whole = int(length[fair].sum())
-    drop((limits.overflow == "drop") & (length > limits.stride), TOO_LONG)
-    for reason in (EMPTY, TOO_LONG):
-        work.lost[reason] += int(size[reasons == reason].sum())
-    kept = reasons == ""
-    work.lost[TRUNCATED] += int((size - length)[kept].sum())
+    drop((size.reshape(-1, sides) == 0).all(axis=1).repeat(sides), EMPTY)
+    too_long = drop(limits.drop_long & (size > cap), TOO_LONG)
+    labels = count_labels(flat.mask, flat.table["start"], length) if labelled else length
+    fair = (labels > 0) & (reasons == "")
+    lengths, whole = Counter[int](length[fair].tolist()), int(length[fair].sum())
+    too_long |= drop((limits.overflow == "drop") & (length > limits.stride), TOO_LONG)
     if limits.overflow == "truncate":
-        work.lost[TRUNCATED] += int(np.maximum(length - limits.stride, 0)[kept].sum())
         length = np.minimum(length, limits.stride)
-    # Pieces of sequences: of each the number of its sequence, its first token there, and its own tokens.
-    splits = limits.overflow in ("split", "split_turns")
-    which, offset, run = split_lengths(length, limits.stride if splits else 0)
-    pieces = flat.take(which)
-    pieces = replace(pieces, start=pieces.start + offset, length=run, offset=pieces.offset + offset)
-    why = np.full(len(flat), NO_LABELS, object)
-    if limits.overflow == "split_turns" and labelled:
+    kept = reasons == ""
+    lost = Counter({TOO_LONG: int(size[too_long].sum()), TRUNCATED: int((size - length)[kept].sum())})
+
+    by_turns, why = np.zeros(len(flat), bool), np.full(len(flat), NO_LABELS, object)
+    if limits.overflow == "split_turns":
         has_turns = batch.column("label_spans").is_valid().to_numpy(zero_copy_only=False)[rows]
-        long = np.flatnonzero(kept & (length > limits.stride) & has_turns)
-        by_turns, of_long = _cut_turns(flat, length, long, _turn_starts(batch), limits, work, why)
-        others = ~np.isin(which, long)
-        pieces = TokenSequences.join([pieces.take(others), by_turns]) if len(long) else pieces
-        which = np.concatenate([which[others], of_long])
+        by_turns = kept & (length > limits.stride) & has_turns
+    whole_ones = np.flatnonzero(kept & ~by_turns)
+    if limits.overflow in ("split", "split_turns"):
+        which, offset, run = split_lengths(length[whole_ones], limits.stride)
+        which = whole_ones[which]
+    else:
+        which, offset, run = whole_ones, np.zeros_like(whole_ones), length[whole_ones]
+    pieces = flat.parts(which, offset, run)
+    if by_turns.any():
+        more, of_more = _cut_turns(flat, length, np.flatnonzero(by_turns), turn_starts(batch), limits, lost, why)
+        which = np.concatenate([which, of_more])
         order = np.argsort(which, kind="stable")
-        pieces, which = pieces.take(order), which[order]
-    alive = kept[which]
-    own = pieces.length - pieces.head
+        pieces, which = TokenSequences.join([pieces, more]).take(order), which[order]
+
+    table = pieces.table
+    own = table["length"] - table["head"]  # tokens that are in no other piece
+    alive = np.ones(len(pieces), bool)
     if labelled and limits.overflow != "stream":
-        says = alive & (count_labels(pieces.mask, pieces.start, pieces.length) > 0)
-        silent = kept & (size > 0) & (np.bincount(which[says], minlength=len(flat)) == 0)
-        gone = drop(silent, NO_LABELS)
+        says = count_labels(pieces.mask, table["start"], table["length"]) > 0
+        silent = np.bincount(which[says], minlength=len(flat)) == 0
+        gone = drop(silent & (size > 0), NO_LABELS)
         reasons[gone] = why[gone]
-        says = ~gone[which] & (says | (alive & (own == 0)))
-        work.lost[NO_LABELS] += int(own[alive & ~says].sum())
-        alive = says
-    work.sequences, work.lost = pieces.take(alive), +work.lost
-    work.repeated = int(work.sequences.head.sum())
-    work.beyond = whole - int(own[alive & fair[which]].sum())
-    work.reasons, work.details = _of_rows(batch.num_rows, rows, reasons, size, limits)
-    return work
+        alive = ~gone[which] & (says | (own == 0))  # an empty side of a pair stays
+        lost[NO_LABELS] += int(own[~alive].sum())
+    return CutBatch(
+        sequences=pieces.take(alive),
+        decision=_of_rows(batch.num_rows, rows, reasons, size, limits),
+        lost=+lost,
+        into=int(size.sum()),
+        repeated=int(table["head"][alive].sum()),
+        lengths=lengths,
+        beyond=whole - int(own[alive & fair[which]].sum()),
+    )
 
 
-def _of_rows(
-    num_rows: int, rows: Int64, reasons: npt.NDArray[np.object_], size: Int64, limits: Limits
-) -> tuple[list[str | None], list[str | None]]:
-    """The reason and the detail of each row: it is dropped if all its sequences are."""
-    kept = np.bincount(rows[(reasons == "")], minlength=num_rows) > 0
-    found: list[str | None] = [None] * num_rows
-    details: list[str | None] = [None] * num_rows
-    for k in np.flatnonzero(~kept[rows]).tolist():
-        row = int(rows[k])
-        sides = " and ".join(map(str, size[rows == row] if limits.sides == 2 else [size[k]]))
-        by_cap = limits.drop_long and reasons[k] == TOO_LONG and size[k] > limits.max_doc_tokens
-        limit = f"max_doc_tokens is {limits.max_doc_tokens}" if by_cap else f"a row holds {limits.stride}"
-        found[row], details[row] = reasons[k], f"{sides} tokens; {limit}"
-    return found, details
+def count_labels(mask: Mask, start: Int64, length: Int64) -> Int64:
+    """Label tokens of each window of a mask; the first token of a sequence is never a target."""
+    before = np.concatenate([[0], np.cumsum(mask, dtype=np.int64)])
+    counts: Int64 = before[start + length] - before[start + np.minimum(length, 1)]
+    return counts
 
 
 def split_lengths(length: Int64, stride: int) -> tuple[Int64, Int64, Int64]:
-    """Sequence, offset and length of each piece of at most `stride` tokens. 0: do not split."""
-    if not stride:
-        return np.arange(len(length)), np.zeros(len(length), np.int64), length
+    """Sequence, offset and length of each piece of at most `stride` tokens."""
     count = np.maximum(-(-length // stride), 1)
     which = np.repeat(np.arange(len(length)), count)
-    offset = (np.arange(len(which)) - np.repeat(np.cumsum(count) - count, count)) * stride
+    first = np.cumsum(count) - count
+    offset = (np.arange(len(which)) - first[which]) * stride
     return which, offset, np.minimum(length[which] - offset, stride)
+
+
+def _of_rows(num_rows: int, rows: Int64, reasons: npt.NDArray[np.object_], size: Int64, limits: Limits) -> Decision:
+    """The reason and the detail of each row: it is dropped if all its sequences are."""
+    kept = np.bincount(rows[reasons == ""], minlength=num_rows) > 0
+    found, details = np.full((2, num_rows), None, object)
+    for k in np.flatnonzero(~kept[rows]).tolist():
+        row = rows[k]
+        sizes = size[rows == row] if limits.sides == 2 else size[[k]]
+        by_cap = limits.drop_long and reasons[k] == TOO_LONG and size[k] > limits.max_doc_tokens
+        limit = f"max_doc_tokens is {limits.max_doc_tokens}" if by_cap else f"a row holds {limits.stride}"
+        found[row] = reasons[k]
+        details[row] = f"{' and '.join(map(str, sizes))} tokens; {limit}"
+    return Decision(pa.array(found, pa.string()), pa.array(details, pa.string()))
 
 
 # ---------------------------------------------------------------------- conversations, between turns
 
-
-@dataclass(frozen=True, slots=True)
-class Piece:
-    """A part of a conversation: the repeated ranges of its tokens, then its own range."""
-
-    head: tuple[tuple[int, int], ...]
-    start: int
-    end: int
+Piece = tuple[tuple[int, int], ...]
+"""A part of a conversation as ranges of its tokens: those that are repeated before it, then its own."""
 
 
 def split_turns(learnt: Bools, starts: Int64, stride: int, long_answer: LongAnswer) -> tuple[list[Piece], Counter[str]]:
@@ -233,29 +232,29 @@ def split_turns(learnt: Bools, starts: Int64, stride: int, long_answer: LongAnsw
     prompt leaves no space for an answer. Where no turn is known, the row is truncated.
     """
     if not len(starts):
-        return [Piece((), 0, stride)], Counter({TRUNCATED: len(learnt) - stride})
+        return [((0, stride),)], Counter({TRUNCATED: len(learnt) - stride})
     edges = [*starts.tolist(), len(learnt)]
     first, why = edges[0], LONG_ANSWER if long_answer == "drop" else LONG_PROMPT
-    head = ((0, first),) if first else ()
-    pieces, lost, begin = list[Piece](), Counter[str](), 0
-    while begin < len(starts):
-        end = int(np.searchsorted(edges, edges[begin] + stride - first, side="right")) - 1
-        if end > begin:  # whole exchanges
-            pieces.append(Piece(head, edges[begin], edges[end]))
-        else:
-            end = begin + 1
-            made = list(_long(learnt, head, edges[begin], edges[end], stride)) if long_answer == "split" else []
+    head: Piece = ((0, first),) if first else ()
+    pieces, lost, at = list[Piece](), Counter[str](), 0
+    while at < len(starts):
+        fits = int(np.searchsorted(edges, edges[at] + stride - first, side="right")) - 1
+        after = max(fits, at + 1)
+        if fits > at:  # whole exchanges
+            pieces.append((*head, (edges[at], edges[after])))
+        elif long_answer == "split" and (made := list(_long(learnt, head, edges[at], edges[after], stride))):
             pieces += made
-            lost[why] += 0 if made else edges[end] - edges[begin]
-        begin = end
-    if pieces and pieces[0].start == first:
-        pieces[0] = Piece((), 0, pieces[0].end)
+        else:
+            lost[why] += edges[after] - edges[at]
+        at = after
+    if pieces and pieces[0][-1][0] == first:  # the head is the first piece's own
+        pieces[0] = ((0, pieces[0][-1][1]),)
     else:  # what stands before the first exchange is lost with it
         lost[why] += first
     return pieces, +lost
 
 
-def _long(learnt: Bools, head: tuple[tuple[int, int], ...], start: int, end: int, stride: int) -> Iterator[Piece]:
+def _long(learnt: Bools, head: Piece, start: int, end: int, stride: int) -> Iterator[Piece]:
     """The pieces of one exchange that is longer than a row; none if its prompt leaves no space for an answer."""
     labels = np.flatnonzero(learnt[start:end])
     if not len(labels):
@@ -264,82 +263,76 @@ def _long(learnt: Bools, head: tuple[tuple[int, int], ...], start: int, end: int
     space = stride - sum(b - a for a, b in head) - (answer - start)
     if space < min(MIN_ANSWER_TOKENS, max(stride // 4, 1)):
         return
-    yield Piece(head, start, min(answer + space, end))
+    yield (*head, (start, min(answer + space, end)))
     for at in range(answer + space, end, space):
-        yield Piece((*head, (start, answer)), at, min(at + space, end))
+        yield (*head, (start, answer), (at, min(at + space, end)))
 
 
 def _cut_turns(
-    flat: TokenSequences, length: Int64, long: Int64, turn_starts: Int64, limits: Limits, work: CutBatch,
+    flat: TokenSequences, length: Int64, long: Int64, turns: Int64, limits: Limits, lost: Counter[str],
     why: npt.NDArray[np.object_],
 ) -> tuple[TokenSequences, Int64]:  # fmt: skip
-    """Pieces of the conversations `long`, and the sequence of each. Counts what is lost in `work`, and writes into
-    `why` for what most tokens of a conversation are lost.
+    """Pieces of the conversations `long`, and the conversation of each; `turns` are `turn_starts`. Adds up what is
+    `lost`, and writes into `why` for what most tokens of a conversation are.
 
     The first own token behind repeated ones is no target: what stands before it is not what it follows.
     """
-    ids, masks = [np.empty(0, np.int32)], [np.empty(0, np.uint8)]
-    parts: list[tuple[int, int, int, int]] = []
-    """By piece: its sequence, tokens, offset behind the head, and tokens in the head."""
+    ids, masks, table, which, at = list[Int32](), list[Mask](), [], [], 0
     for k in long.tolist():
-        window = slice(int(flat.start[k]), int(flat.start[k] + length[k]))
-        tokens, mask = flat.ids[window], flat.mask[window]
-        starts = turn_starts[(turn_starts >= window.start) & (turn_starts < window.stop)] - window.start
-        pieces, lost = split_turns(mask.astype(bool), starts, limits.stride, limits.long_answer)
-        work.lost.update(lost)
-        if lost:
-            why[k] = max(lost, key=lambda reason: lost[reason])
-        for piece in pieces:
-            head = [tokens[a:b] for a, b in piece.head]
-            own = mask[piece.start : piece.end].copy()
+        start, _, key, offset, _ = flat.table[k].tolist()
+        end = start + int(length[k])
+        tokens, mask = flat.ids[start:end], flat.mask[start:end]
+        starts = turns[(turns >= start) & (turns < end)] - start
+        pieces, gone = split_turns(mask.astype(bool), starts, limits.stride, limits.long_answer)
+        lost.update(gone)
+        if gone:
+            why[k] = max(gone, key=lambda reason: gone[reason])
+        for *head, (a, b) in pieces:
+            repeated = sum(y - x for x, y in head)
+            own = mask[a:b].copy()
             own[: 1 if head else 0] = 0
-            repeated = sum(map(len, head))
-            ids += [*head, tokens[piece.start : piece.end]]
+            ids += [tokens[x:y] for x, y in (*head, (a, b))]
             masks += [np.zeros(repeated, np.uint8), own]
-            parts.append((k, repeated + len(own), int(flat.offset[k]) + piece.start, repeated))
-    which, sizes, offsets, heads = np.array(parts, np.int64).reshape(-1, 4).T
-    starts = np.cumsum(sizes) - sizes
-    made = TokenSequences(
-        np.concatenate(ids), np.concatenate(masks), starts, sizes, flat.row_key[which], offsets, heads
-    )
-    return made, which
+            table.append((at, repeated + b - a, key, offset + a, repeated))
+            which.append(k)
+            at += repeated + b - a
+    if not table:
+        return flat.take(slice(0, 0)), np.empty(0, np.int64)
+    made = TokenSequences(np.concatenate(ids), np.concatenate(masks), np.array(table, SEQUENCE))
+    return made, np.array(which, np.int64)
 
 
 # ---------------------------------------------------------------------- from Arrow
 
 
-def sequences_of(batch: pa.RecordBatch, sides: int, labelled: bool) -> tuple[TokenSequences, Int64]:
+def sequences_of(batch: pa.RecordBatch, sides: int) -> tuple[TokenSequences, Int64]:
     """The sequences of a batch before cutting, and the row of each, int64. For pairs, chosen and rejected alternate."""
-    keys = batch.column("row_key").to_numpy(zero_copy_only=False).astype(np.uint64)
-    columns = [("input_ids", "label_spans"), ("rejected_ids", "rejected_label_spans")][:sides]
-    parts = [_column(batch.column(ids), batch.column(spans), keys, labelled) for ids, spans in columns]
-    rows = np.arange(batch.num_rows)
+    ids, spans = batch.column("input_ids"), batch.column("label_spans")
     if sides == 2:
-        both = TokenSequences.join(parts)
-        return both.take(np.arange(len(both)).reshape(sides, -1).T.ravel()), rows.repeat(2)
-    flat = parts[0]
-    if STARTS not in batch.schema.names:
-        return flat, rows
-    # the tokenize stage puts the sequences of a row one after the other
-    column = batch.column(STARTS)
-    rows = rows.repeat(list_lengths(column))
-    offset = column.flatten().to_numpy().astype(np.int64)
-    start = flat.start[rows] + offset
-    length = np.diff(np.append(start, len(flat.ids)))
-    zeros = np.zeros_like(start)
-    return TokenSequences(flat.ids, flat.mask, start, length, keys[rows], offset, zeros), rows
+        alternate = pa.array(np.arange(2 * len(ids)).reshape(2, -1).T.ravel())
+        ids = pa.concat_arrays([ids, batch.column("rejected_ids")]).take(alternate)
+        spans = pa.concat_arrays([spans, batch.column("rejected_label_spans")]).take(alternate)
+    rows = np.arange(batch.num_rows).repeat(sides)
+    table = np.zeros(len(rows), SEQUENCE)
+    table["length"] = list_lengths(ids)
+    table["start"] = starts_of(table["length"])
+    table["row_key"] = batch.column("row_key").to_numpy(zero_copy_only=False)[rows]
+    tokens = ids.flatten().to_numpy(zero_copy_only=False).astype(np.int32, copy=False)
+    flat = TokenSequences(tokens, _mask(spans, table), table)
+    if STARTS in batch.schema.names:  # the tokenize stage puts the sequences of a row one after the other
+        column = batch.column(STARTS)
+        rows = rows.repeat(list_lengths(column))
+        offset = column.flatten().to_numpy().astype(np.int64)
+        flat = flat.parts(rows, offset, offset)
+        flat.table["length"] = np.diff(np.append(flat.table["start"], len(tokens)))
+    return flat, rows
 
 
-def _column(ids: pa.Array, spans: pa.Array, keys: npt.NDArray[np.uint64], labelled: bool) -> TokenSequences:
-    length = list_lengths(ids)
-    start = np.cumsum(length) - length
-    flat = ids.flatten().to_numpy(zero_copy_only=False).astype(np.int32, copy=False)
-    mask = _mask(spans, start, length) if labelled else np.empty(0, np.uint8)
-    return TokenSequences(flat, mask, start, length, keys, *np.zeros((2, len(keys)), np.int64))
-
-
-def _mask(spans: pa.Array, start: Int64, length: Int64) -> Mask:
-    """1 for each label token. All tokens of a row without spans (plain text among conversations) are labels."""
+def _mask(spans: pa.Array, table: Records) -> Mask:
+    """1 for each label token. All tokens of a row without spans (plain text) are labels."""
+    start, length = table["start"], table["length"]
+    if spans.null_count == len(spans):
+        return np.ones(int(length.sum()), np.uint8)
     base = np.repeat(start, list_lengths(spans))
     first, last = (spans.flatten().field(i).to_numpy(zero_copy_only=False) + base for i in (0, 1))
     whole = spans.is_null().to_numpy(zero_copy_only=False)
@@ -349,13 +342,12 @@ def _mask(spans: pa.Array, start: Int64, length: Int64) -> Mask:
     return np.cumsum(changes[:-1], dtype=np.int8).view(np.uint8)
 
 
-def _turn_starts(batch: pa.RecordBatch) -> Int64:
+def turn_starts(batch: pa.RecordBatch) -> Int64:
     """The tokens, among all of a batch, at which users' turns begin; ascending."""
     if TURN_STARTS not in batch.schema.names:
         return np.empty(0, np.int64)
-    length, column = list_lengths(batch.column("input_ids")), batch.column(TURN_STARTS)
-    before = np.repeat(np.cumsum(length) - length, list_lengths(column))
-    found: Int64 = before + column.flatten().to_numpy(zero_copy_only=False)
+    column, rows = batch.column(TURN_STARTS), starts_of(list_lengths(batch.column("input_ids")))
+    found: Int64 = rows.repeat(list_lengths(column)) + column.flatten().to_numpy(zero_copy_only=False)
     return found
 
 

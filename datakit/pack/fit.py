@@ -13,16 +13,12 @@ ends after the sequence that fills it, so the result does not depend on the size
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 
 from datakit.pack.cut import TRUNCATED, TokenSequences, split_lengths
-from datakit.pack.format import SOURCE_DTYPE, PackedWriter
-
-Int64 = npt.NDArray[np.int64]
+from datakit.pack.format import SOURCE_DTYPE, Block, Int64, PackedWriter, Records, gather, starts_of
 
 Packing = Literal["best_fit", "wrap", "pad"]
 
@@ -31,63 +27,46 @@ CLOSE = 1.005
 QUARTERS, FIRST_ROUNDS, ROUNDS, PROMISING = (1, 2, 3, 4, 6, 8), 2, 12, 2
 """Else sequential value correction: start with length ** (1 + quarters / 4), `FIRST_ROUNDS` rounds for each number of
 quarters, then `ROUNDS` rounds for the `PROMISING` best."""
-OTHER: dict[Packing, Packing] = {"best_fit": "wrap", "wrap": "best_fit"}
-"""The way to fill rows whose density is stated beside that of the one in use."""
+BLOCK_TOKENS = 1 << 22
+"""Tokens that are laid out and written at once, at most."""
+
+PLACE = np.dtype([("sequence", "<i8"), ("offset", "<i8"), ("length", "<i8"), ("row", "<i8")])
+"""A piece of a sequence in a row: the index of the sequence, the piece's first token in it, its tokens, and the row."""
 
 
-@dataclass(frozen=True, slots=True)
-class Fit:
-    """Pieces of sequences and the rows that they go to, sorted by row. One entry per piece."""
-
-    sequence: Int64
-    """Index of the sequence that the piece belongs to."""
-    offset: Int64
-    """Offset of the piece's first token in that sequence."""
-    length: Int64
-    row: Int64
-    """Index of the row: ascending from 0, without gaps."""
-
-    @property
-    def num_rows(self) -> int:
-        """Number of rows."""
-        return int(self.row[-1]) + 1 if len(self.row) else 0
-
-
-def fit(lengths: Int64, stride: int, packing: Packing, align_bos: bool = False) -> Fit:
-    """Fit sequences of `lengths`, int64, into rows of `stride` tokens. `wrap` cuts them; `best_fit` and `pad` need
-    lengths <= stride.
+def fit(lengths: Int64, stride: int, packing: Packing, align_bos: bool = False) -> Records:
+    """Fit sequences of `lengths`, int64, into rows of `stride` tokens: `PLACE` records by row; rows are numbered from 0
+    without gaps. `wrap` cuts sequences; `best_fit` and `pad` need lengths <= stride.
 
     With `align_bos`, each row of `wrap` starts with the start of a sequence; tokens cut off at a row's end are left
     out.
     """
-    from datakit.pack import _kernels_fit as kernels
-
     if packing == "wrap":
-        return _aligned(lengths, stride) if align_bos else _cut(lengths, stride)
+        return _aligned(lengths, stride) if align_bos else _joined(lengths, stride)
     everything = np.arange(len(lengths))
     if packing == "pad":
-        return Fit(everything, np.zeros_like(everything), lengths, everything)
-    longest_first = kernels.by_length(lengths, stride)
-    tries = [pack(longest_first, lengths, stride) for pack in (kernels.best_fit, kernels.paired_fit)]
-    if min(bins.max(initial=-1) + 1 for bins in tries) > CLOSE * fewest_rows(lengths, stride):
-        tries += _by_value(longest_first, lengths, stride)
-    bins = min(tries, key=lambda bins: bins.max(initial=-1))
+        return _places(everything, 0, lengths, everything)
+    bins = best_bins(lengths, stride)
     # Number the rows by their first sequence, and keep the order of sequences in a row: close to the order of the data.
-    first_of_bin = np.empty(int(bins.max(initial=-1)) + 1, np.int64)
-    first_of_bin[bins[::-1]] = everything[::-1]  # the last assignment to an index wins: the first sequence
-    rank = np.empty(len(first_of_bin), np.int64)
-    rank[np.argsort(first_of_bin, kind="stable")] = np.arange(len(first_of_bin))
-    rows = rank[bins]
-    order = np.argsort(rows, kind="stable")
-    return Fit(order, np.zeros(len(order), np.int64), lengths[order], rows[order])
+    _, first, row = np.unique(bins, return_index=True, return_inverse=True)
+    rank = np.empty(len(first), np.int64)
+    rank[np.argsort(first)] = np.arange(len(first))
+    order = np.argsort(rank[row], kind="stable")
+    return _places(order, 0, lengths[order], rank[row][order])
 
 
-def _by_value(longest_first: Int64, lengths: Int64, stride: int) -> list[Int64]:
+def best_bins(lengths: Int64, stride: int) -> Int64:
+    """The bin of each sequence, int64, in the densest packing that is found."""
     from datakit.pack import _kernels_fit as kernels
 
-    found = {q: kernels.valued_fit(longest_first, lengths, stride, FIRST_ROUNDS, q) for q in QUARTERS}
-    promising = sorted(found, key=lambda q: int(found[q].max()))[:PROMISING]
-    return [*found.values(), *(kernels.valued_fit(longest_first, lengths, stride, ROUNDS, q) for q in promising)]
+    longest_first = np.argsort(-lengths, kind="stable")
+    tries = [way(longest_first, lengths, stride) for way in (kernels.best_fit, kernels.paired_fit)]
+    if min(bins.max(initial=-1) + 1 for bins in tries) > CLOSE * fewest_rows(lengths, stride):
+        found = {q: kernels.valued_fit(longest_first, lengths, stride, FIRST_ROUNDS, q) for q in QUARTERS}
+        promising = sorted(found, key=lambda q: int(found[q].max()))[:PROMISING]
+        tries += found.values()
+        tries += [kernels.valued_fit(longest_first, lengths, stride, ROUNDS, q) for q in promising]
+    return min(tries, key=lambda bins: int(bins.max(initial=-1)))
 
 
 def fewest_rows(lengths: Int64, stride: int) -> int:
@@ -105,77 +84,59 @@ def fewest_rows(lengths: Int64, stride: int) -> int:
     return int(large + np.maximum(-(-(small - beside) // stride), 0).max(initial=0))
 
 
-def _cut(lengths: Int64, stride: int) -> Fit:
+def _joined(lengths: Int64, stride: int) -> Records:
     """Join the sequences, and cut them where a row is full."""
-    starts = np.cumsum(lengths) - lengths
-    total = int(lengths.sum())
+    starts, total = starts_of(lengths), int(lengths.sum())
     cuts = np.union1d(starts[lengths > 0], np.arange(0, total, stride))
     sequence = np.searchsorted(starts, cuts, side="right") - 1
-    return Fit(sequence, cuts - starts[sequence], np.diff(np.append(cuts, total)), cuts // stride)
+    return _places(sequence, cuts - starts[sequence], np.diff(np.append(cuts, total)), cuts // stride)
 
 
-def _aligned(lengths: Int64, stride: int) -> Fit:
+def _aligned(lengths: Int64, stride: int) -> Records:
     """Join the sequences; the sequence at a row's end is truncated, and the next one starts the next row."""
-    ends = np.cumsum(lengths)
-    edges, base = [0], 0
-    while edges[-1] < len(lengths):
-        edges.append(min(int(np.searchsorted(ends, base + stride)) + 1, len(lengths)))
-        base = int(ends[edges[-1] - 1])
-    row = np.repeat(np.arange(len(edges) - 1), np.diff(edges))
-    fitted = lengths.copy()
-    last = np.array(edges[1:], np.int64) - 1
-    begins = np.concatenate([[0], ends[last]])[:-1]
-    fitted[last] -= np.maximum(ends[last] - begins - stride, 0)
-    return Fit(np.arange(len(lengths)), np.zeros(len(lengths), np.int64), fitted, row)
+    ends, fitted, row = np.cumsum(lengths), lengths.copy(), np.zeros_like(lengths)
+    first = number = 0
+    while first < len(lengths):
+        full = int(ends[first] - lengths[first]) + stride
+        after = min(int(np.searchsorted(ends, full)) + 1, len(lengths))
+        row[first:after] = number
+        fitted[after - 1] -= max(int(ends[after - 1]) - full, 0)
+        first, number = after, number + 1
+    return _places(np.arange(len(lengths)), 0, fitted, row)
 
 
-@dataclass(slots=True)
-class Output:
-    """A packed set that is being written, with its totals."""
-
-    name: str
-    """The last part of its prefix: `train`, `validation`, `train-256`."""
-    writer: PackedWriter
-    packed_rows: int = 0
-    sequences: int = 0
-    tokens: int = 0
-    labels: int = 0
-    chosen: int = 0
-    """Of preference pairs: sequences that are chosen sides."""
-
-    @property
-    def stride(self) -> int:
-        """Tokens in a row."""
-        return self.writer.header.stride
+def _places(sequence: Int64, offset: Int64 | int, length: Int64, row: Int64) -> Records:
+    made = np.empty(len(sequence), PLACE)
+    made["sequence"], made["offset"], made["length"], made["row"] = sequence, offset, length, row
+    return made
 
 
 class Packer:
-    """Collects sequences into windows and writes the rows of each window.
+    """Collects the sequences of one split into windows and writes the rows of each window.
 
-    With several outputs (in order of ascending row length), the longest rows are filled first, and shorter sequences
+    With several writers (in order of ascending row length), the longest rows are filled first, and shorter sequences
     fill their gaps. A row without any sequence longer than the next shorter row length is not written: its sequences go
     to the shorter rows.
     """
 
     def __init__(
-        self, packing: Packing, window_tokens: int, outputs: Sequence[Output], lost: Counter[str], align_bos: bool
+        self, writers: Sequence[PackedWriter], packing: Packing, window_tokens: int, align_bos: bool, lost: Counter[str]
     ) -> None:
-        self.packing, self.window_tokens, self.outputs = packing, window_tokens, outputs
-        self.lost, self.align_bos = lost, align_bos
+        self.sides = writers[0].header.rows_per_unit
+        self.packing: Packing = "pad" if self.sides == 2 else packing
+        self.writers, self.window_tokens, self.align_bos, self.lost = writers, window_tokens, align_bos, lost
+        self.best_fit_rows = 0
+        """With `wrap`: how many rows `best_fit` would make."""
         self._waiting: list[TokenSequences] = []
         self._tokens = 0
-        self._best_fit_rows = 0
-        self._sides = outputs[0].writer.header.rows_per_unit
-        if self._sides == 2:
-            self.packing = "pad"
 
     def add(self, sequences: TokenSequences) -> None:
-        """Add sequences. A window ends after the sequence that reaches `window_tokens`."""
+        """Add sequences. A window ends after the sequence (of pairs: after the pair) that reaches `window_tokens`."""
         while len(sequences):
-            ends = self._tokens + np.cumsum(sequences.length)
+            ends = self._tokens + np.cumsum(sequences.table["length"])
             count = int(np.searchsorted(ends, self.window_tokens)) + 1
-            count = min(-(-count // self._sides) * self._sides, len(sequences))
-            self._waiting.append(sequences.take(slice(0, count)).alone())
+            count = min(-(-count // self.sides) * self.sides, len(sequences))
+            self._waiting.append(sequences.take(slice(0, count)))
             self._tokens = int(ends[count - 1])
             sequences = sequences.take(slice(count, None))
             if self._tokens >= self.window_tokens:
@@ -188,106 +149,55 @@ class Packer:
             return
         window = TokenSequences.join(self._waiting)
         self._waiting, self._tokens = [], 0
-        for output, fitted in self._fitted(window):
+        for writer, places in self._fitted(window):
             if self.packing == "wrap" and not final:
-                full = np.bincount(fitted.row, fitted.length)[fitted.row] == output.stride
-                self._keep(window, Fit(*_part(fitted, ~full)))
-                fitted = Fit(*_part(fitted, full))
-            if fitted.num_rows:
-                _write(output, window, fitted)
+                stride = writer.header.stride
+                full = np.bincount(places["row"], places["length"])[places["row"]] == stride
+                rest = places[~full]
+                self._waiting = [TokenSequences.join([_pieces(window, rest)])]
+                self._tokens = int(rest["length"].sum())
+                places = places[full]
+            _write(writer, window, places)
 
-    def other_rows(self, tokens: int) -> int:
-        """How many of the longest rows `OTHER` fills with all sequences, which have so many tokens."""
-        return self._best_fit_rows if self.packing == "wrap" else -(-tokens // self.outputs[-1].stride)
-
-    def _fitted(self, window: TokenSequences) -> Iterator[tuple[Output, Fit]]:
-        """The rows of each output, the longest row length first."""
-        left = np.arange(len(window))
-        unit = window.length.reshape(-1, self._sides).max(axis=1).repeat(self._sides)  # a pair goes to one output
-        for shorter, output in zip([None, *self.outputs][-2::-1], self.outputs[::-1], strict=True):
-            fitted = fit(window.length[left], output.stride, self.packing, self.align_bos)
-            if self.packing == "wrap":
-                self._best_fit_rows += fit(
-                    split_lengths(window.length, output.stride)[2], output.stride, "best_fit"
-                ).num_rows
-            cut_off = int(window.length[left].sum() - fitted.length.sum())
+    def _fitted(self, window: TokenSequences) -> Iterator[tuple[PackedWriter, Records]]:
+        """The `PLACE` records of each writer, the longest row length first."""
+        length, left = window.table["length"], np.arange(len(window))
+        unit = length.reshape(-1, self.sides).max(axis=1, initial=0).repeat(self.sides)  # a pair goes to one writer
+        for shorter, writer in zip([None, *self.writers][-2::-1], self.writers[::-1], strict=True):
+            places = fit(length[left], writer.header.stride, self.packing, self.align_bos)
+            cut_off = int(length[left].sum() - places["length"].sum())
             self.lost.update({TRUNCATED: cut_off} if cut_off else {})
+            places["sequence"] = left[places["sequence"]]
+            if self.packing == "wrap":
+                whole = split_lengths(length, writer.header.stride)[2]
+                self.best_fit_rows += int(best_bins(whole, writer.header.stride).max(initial=-1)) + 1
             if shorter is not None:
-                needed = unit[left][fitted.sequence] > shorter.stride
-                stays = np.bincount(fitted.row, needed, fitted.num_rows)[fitted.row] > 0
-                rest = np.sort(left[fitted.sequence[~stays]])
-                fitted = Fit(*_part(fitted, stays))
-                _, rows = np.unique(fitted.row, return_inverse=True)
-                fitted = Fit(left[fitted.sequence], fitted.offset, fitted.length, rows)
-                left = rest
-            else:
-                fitted = Fit(left[fitted.sequence], fitted.offset, fitted.length, fitted.row)
-            yield output, fitted
-
-    def _keep(self, window: TokenSequences, fitted: Fit) -> None:
-        left = _placed(window, fitted)
-        if len(left):
-            self._waiting, self._tokens = [TokenSequences.join([left.alone()])], int(left.length.sum())
+                long = unit[places["sequence"]] > shorter.header.stride
+                stays = np.isin(places["row"], places["row"][long])
+                left = np.sort(places["sequence"][~stays])
+                places = places[stays]
+                places["row"] = np.unique(places["row"], return_inverse=True)[1]
+            yield writer, places
 
 
-def _write(output: Output, window: TokenSequences, fitted: Fit) -> None:
-    from datakit.pack import _kernels_fit as kernels
-
-    pieces, header = _placed(window, fitted), output.writer.header
-    rows, tokens = fitted.num_rows, int(fitted.length.sum())
-    labels = np.empty(tokens if header.labelled else 0, np.int32)
-    segments = np.empty(len(pieces) + rows, np.int32)
-    label_counts, segment_counts = np.zeros(rows, np.int64), np.zeros(rows, np.int64)
-    places = np.empty(len(pieces), np.int64)
-    kernels.lay_out(
-        pieces.mask, pieces.start, pieces.length, fitted.row,
-        labels, label_counts, segments, segment_counts, places,
-    )  # fmt: skip
-    sources = np.empty(len(pieces), SOURCE_DTYPE)
-    sources["row_key"], sources["start"], sources["tokens"] = pieces.row_key, pieces.offset, pieces.length
-    sources["row"], sources["segment"] = fitted.row + output.packed_rows, places
-    sources["head"] = pieces.head
-    if header.rows_per_unit == 2:
-        sources, segments = _without_empty(sources, segments, segment_counts)
-        output.chosen += int((sources["row"] % 2 == 0).sum())
-    labels = labels[: int(label_counts.sum())]
-    ids = _ids(output.writer, pieces, fitted)
-    output.writer.append(ids, labels, label_counts, segments, segment_counts, sources)
-    output.packed_rows += rows
-    output.sequences += len(sources)
-    output.tokens += tokens
-    output.labels += len(labels) if header.labelled else tokens - len(pieces)
+def _pieces(window: TokenSequences, places: Records) -> TokenSequences:
+    return window.parts(places["sequence"], places["offset"], places["length"])
 
 
-def _without_empty(
-    sources: npt.NDArray[Any], segments: npt.NDArray[np.int32], segment_counts: Int64
-) -> tuple[npt.NDArray[Any], npt.NDArray[np.int32]]:
-    """Sources and boundaries of rows of one sequence each, without the sequences of no tokens. `segment_counts` then
-    says 1 for such a row, which stands for the missing side of a pair."""
-    empty = sources["tokens"] == 0
-    segment_counts[empty] = 1
-    return sources[~empty], np.delete(segments, 2 * np.flatnonzero(empty) + 1)
-
-
-def _ids(writer: PackedWriter, pieces: TokenSequences, fitted: Fit) -> npt.NDArray[np.int32]:
-    """The ids of the rows: int32 (rows, stride) with padding, or the real tokens, flat."""
-    from datakit.pack import _kernels_fit as kernels
-
-    if not writer.padded:
-        flat = np.empty(int(pieces.length.sum()), np.int32)
-        kernels.copy_flat(pieces.ids, pieces.start, pieces.length, flat)
-        return flat
-    ids_NS = np.full((fitted.num_rows, writer.header.stride), writer.header.pad_id, np.int32)
-    kernels.copy_rows(pieces.ids, pieces.start, pieces.length, fitted.row, ids_NS)
-    return ids_NS
-
-
-def _part(fitted: Fit, which: Any) -> Iterator[Any]:
-    return (a[which] for a in (fitted.sequence, fitted.offset, fitted.length, fitted.row))
-
-
-def _placed(window: TokenSequences, fitted: Fit) -> TokenSequences:
-    """The fitted pieces as sequences, in the order of their rows."""
-    whole = window.take(fitted.sequence)
-    start, offset = whole.start + fitted.offset, whole.offset + fitted.offset
-    return TokenSequences(window.ids, window.mask, start, fitted.length, whole.row_key, offset, whole.head)
+def _write(writer: PackedWriter, window: TokenSequences, places: Records) -> None:
+    """Write rows, in blocks of `BLOCK_TOKENS`."""
+    num_rows = int(places["row"].max(initial=-1)) + 1
+    size = max(1, BLOCK_TOKENS // writer.header.stride)
+    for first in range(0, num_rows, size):
+        rows = min(size, num_rows - first)
+        a, b = np.searchsorted(places["row"], [first, first + rows])
+        some = places[a:b][places["length"][a:b] > 0]  # the missing side of a pair is a row without a sequence
+        table, row = _pieces(window, some).table, some["row"] - first
+        sources = np.empty(len(some), SOURCE_DTYPE)
+        sources["row_key"], sources["start"], sources["tokens"] = table["row_key"], table["offset"], table["length"]
+        sources["row"], sources["head"] = writer.num_rows + row, table["head"]
+        sources["segment"] = np.arange(len(some)) - np.searchsorted(row, row)
+        learnt = gather(window.mask, table["start"], table["length"]).astype(bool)
+        learnt[starts_of(table["length"])] = False  # nothing predicts the first token of a sequence
+        ids, counts = gather(window.ids, table["start"], table["length"]), np.bincount(row, minlength=rows)
+        writer.append(Block(ids, learnt, table["length"].copy(), counts, sources))

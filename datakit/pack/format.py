@@ -39,8 +39,7 @@ import json
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, BinaryIO, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -53,7 +52,9 @@ if TYPE_CHECKING:  # the trainer reads packed sets without pyarrow
 Int32 = npt.NDArray[np.int32]
 Int64 = npt.NDArray[np.int64]
 UInt64 = npt.NDArray[np.uint64]
-Counts = npt.NDArray[np.integer[Any]]
+Bools = npt.NDArray[np.bool_]
+Records = npt.NDArray[Any]
+"""A structured array: one record of named numbers per item."""
 
 SOURCE_DTYPE = np.dtype(
     [("row_key", "<u8"), ("start", "<u8"), ("row", "<u8"), ("segment", "<u4"), ("tokens", "<u4"), ("head", "<u4")]
@@ -70,6 +71,8 @@ IDS: dict[str, dict[str, str]] = {
     "parquet": {"parquet": "parquet"},
 }
 """File suffixes of the ids, by format and by key in the header."""
+STORED = ("format", "task", "num_samples", "seq_len", "pad_id", "eos_id", "vocab_size", "rows_per_unit")
+"""Fields of `Header` that stand in the meta file as they are."""
 MEGATRON_MAGIC = b"MMIDIDX\x00\x00"
 MEGATRON_DTYPES = {"int32": 4, "uint16": 8}
 """Megatron's codes for the dtype of the tokens."""
@@ -77,8 +80,6 @@ IGNORED = -100
 """Label of a token that is not learnt; PyTorch's cross entropy ignores it."""
 TABLE_COLUMNS = ("input_ids", "labels", "position_ids", "seq_lens", "seq_lengths")
 """The columns of format parquet."""
-ROW_GROUP_TOKENS = 1 << 22
-"""Tokens in a row group of the Parquet table, at most."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -115,26 +116,21 @@ class Header:
 
     def to_json(self, name: str) -> dict[str, Any]:
         """The content of the meta file; `name` is the last part of the prefix."""
-        labels = {"bin": f"{name}.lbl.bin", "idx": f"{name}.lbl.idx", "dtype": "int32"}
-        segments = {"bin": f"{name}.seg.bin", "idx": f"{name}.seg.idx", "dtype": "int32"}
-        inside = self.format == "parquet"  # labels and segments are columns of the table
-        return {
-            "version": 1,
-            "format": self.format,
-            "task": self.task,
-            "num_samples": self.num_samples,
-            "byteorder": "little",
-            "seq_len": self.seq_len,
-            **({"stride": self.stride} if self.format == "bin2d" else {}),
-            "ids": {k: f"{name}.{suffix}" for k, suffix in IDS[self.format].items()} | {"dtype": self.ids_dtype},
-            "labels": (labels if not inside else {"column": "labels"}) if self.labelled else None,
-            "segments": segments if not inside else {"column": "seq_lens"},
-            "sources": f"{name}.src.npy",
-            "pad_id": self.pad_id,
-            "eos_id": self.eos_id,
-            "vocab_size": self.vocab_size,
-            "rows_per_unit": self.rows_per_unit,
-        }
+
+        def files(part: str, column: str) -> dict[str, str]:
+            if self.format == "parquet":  # labels and segments are columns of the table
+                return {"column": column}
+            return {"bin": f"{name}.{part}.bin", "idx": f"{name}.{part}.idx", "dtype": "int32"}
+
+        ids = {key: f"{name}.{suffix}" for key, suffix in IDS[self.format].items()}
+        plain: dict[str, Any] = {key: getattr(self, key) for key in STORED}
+        plain |= {"version": 1, "byteorder": "little", "sources": f"{name}.src.npy"}
+        plain["ids"] = ids | {"dtype": self.ids_dtype}
+        plain["labels"] = files("lbl", "labels") if self.labelled else None
+        plain["segments"] = files("seg", "seq_lens")
+        if self.format == "bin2d":
+            plain["stride"] = self.stride
+        return plain
 
     @classmethod
     def from_json(cls, meta: dict[str, Any], where: str) -> Self:
@@ -149,14 +145,115 @@ class Header:
             formats = ", ".join(IDS)
             raise InputError(f"{where}: expected version 1 of {formats}, little-endian; found {name!r}, {found}")
         try:
-            return cls(
-                task=meta["task"], seq_len=meta["seq_len"], num_samples=meta["num_samples"],
-                labelled=meta["labels"] is not None, ids_dtype=meta["ids"]["dtype"],
-                pad_id=meta["pad_id"], eos_id=meta["eos_id"], vocab_size=meta["vocab_size"],
-                rows_per_unit=meta.get("rows_per_unit", 1), format=name,
-            )  # fmt: skip
+            plain = {key: meta[key] for key in STORED}
+            return cls(labelled=meta["labels"] is not None, ids_dtype=meta["ids"]["dtype"], **plain)
         except (KeyError, TypeError) as e:
             raise InputError(f"{where}: the {name} header lacks or mistypes {e}; pack the set again") from None
+
+
+# ---------------------------------------------------------------------- rows in memory
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Some packed rows without padding: sequences one after another. What is written, and what is read back."""
+
+    ids: Int32
+    """The tokens of all sequences."""
+    learnt: Bools
+    """True for label tokens. In a correct set the first token of a sequence is none."""
+    lengths: Int64
+    """Tokens of each sequence."""
+    counts: Int64
+    """Sequences of each row; 0 for the missing side of a pair."""
+    sources: Records
+    """`SOURCE_DTYPE` records, one per sequence."""
+
+    @property
+    def starts(self) -> Int64:
+        """The first token of each sequence."""
+        return starts_of(self.lengths)
+
+    @property
+    def row_lengths(self) -> Int64:
+        """Tokens of each row."""
+        ends = np.append(0, np.cumsum(self.lengths))[np.cumsum(self.counts)]
+        lengths: Int64 = np.diff(ends, prepend=0)
+        return lengths
+
+    def segments(self) -> tuple[Int32, Int64]:
+        """The boundaries of the sequences in each row (0 and the ends), flat, and how many each row has."""
+        row_starts = starts_of(self.row_lengths).repeat(self.counts)
+        ends = self.starts + self.lengths - row_starts
+        return np.insert(ends, starts_of(self.counts), 0).astype(np.int32), self.counts + 1
+
+    def label_positions(self) -> tuple[Int32, Int64]:
+        """The positions of the labels in each row, flat, and how many each row has."""
+        at = np.flatnonzero(self.learnt)
+        row = np.repeat(np.arange(len(self.counts)), self.row_lengths)[at]
+        positions = at - starts_of(self.row_lengths)[row] - 1
+        return positions.astype(np.int32), np.bincount(row, minlength=len(self.counts))
+
+    def padded(self, stride: int, pad_id: int) -> Int32:
+        """The ids in rows of `stride` tokens, filled up with `pad_id`."""
+        ids_NS = np.full((len(self.counts), stride), pad_id, np.int32)
+        ids_NS[np.arange(stride) < self.row_lengths[:, None]] = self.ids
+        return ids_NS
+
+    def table(self) -> "pa.Table":
+        """The rows as the columns of format parquet."""
+        import pyarrow as pa
+
+        def lists(values: npt.NDArray[Any], counts: Int64) -> pa.Array:
+            offsets = np.append(0, np.cumsum(counts)).astype(np.int32)
+            return pa.ListArray.from_arrays(pa.array(offsets), pa.array(np.asarray(values, np.int32)))
+
+        learnt, rows = self.learnt.copy(), self.row_lengths
+        learnt[self.starts] = False
+        targets = np.where(learnt, self.ids, IGNORED)
+        positions = np.arange(len(self.ids)) - self.starts.repeat(self.lengths)
+        lengths = lists(self.lengths, self.counts)
+        columns = [lists(values, rows) for values in (self.ids, targets, positions)]
+        return pa.Table.from_arrays([*columns, lengths, lengths], schema=training_schema())
+
+
+def training_schema() -> "pa.Schema":
+    """The columns of format parquet."""
+    import pyarrow as pa
+
+    return pa.schema([pa.field(name, pa.list_(pa.int32())) for name in TABLE_COLUMNS])
+
+
+def starts_of(lengths: Int64) -> Int64:
+    """Where parts of these lengths begin, if they follow each other."""
+    return np.cumsum(lengths) - lengths
+
+
+def gather(values: npt.NDArray[Any], starts: Int64, lengths: Int64) -> npt.NDArray[Any]:
+    """Copies of parts of an array, one after another."""
+    values = np.asarray(values)  # slices of a memory map are slow to make
+    parts = [values[a:b] for a, b in zip(starts.tolist(), (starts + lengths).tolist(), strict=True)]
+    return np.concatenate([values[:0], *parts])
+
+
+# ---------------------------------------------------------------------- the writer
+
+
+class _Column:
+    """A file of values, and how many each row has."""
+
+    def __init__(self, file: str, dtype: str) -> None:
+        self.file, self.dtype, self.counts = Path(file).open("wb"), dtype, [np.empty(0, np.int64)]  # noqa: SIM115
+
+    def append(self, values: npt.NDArray[Any], counts: Int64) -> None:
+        self.file.write(np.ascontiguousarray(values, self.dtype).tobytes())
+        self.counts.append(counts)
+
+    def close(self, index: str = "") -> None:
+        """Finish the file, and write its uint64 pairs (offset, count) into the file `index`."""
+        self.file.close()
+        if index:
+            Path(index).write_bytes(index_of(np.concatenate(self.counts)).astype("<u8").tobytes())
 
 
 class PackedWriter:
@@ -173,65 +270,61 @@ class PackedWriter:
         if refused.get(header.format):
             lost = "the labels of conversations" if header.rows_per_unit == 1 else "which side of a pair a row is"
             raise InputError(f"pack: format {header.format} does not store {lost}; use bin2d or bin")
-        self.prefix, self.header = prefix, header
-        self.padded = header.format == "bin2d"
-        """True: `ids` is int32 (N, stride), filled up with `pad_id`. False: `ids` is int32 (real tokens of N rows,)."""
         prefix.parent.mkdir(parents=True, exist_ok=True)
-        self._segments: _Ragged | None = None
-        self._labels: _Ragged | None = None
+        self.prefix, self.header = prefix, header
+        self.num_rows = self.num_tokens = self.num_labels = 0
         self._sources = [np.empty(0, SOURCE_DTYPE)]
-        self._lengths = [np.empty(0, np.int64)]
         if header.format == "parquet":  # labels and segments are columns of the table
             import pyarrow.parquet as pq
 
             self._table: Any = pq.ParquetWriter(f"{prefix}.parquet", training_schema(), compression="zstd")
             return
-        self._ids: BinaryIO = Path(f"{prefix}.{IDS[header.format]['bin']}").open("wb")  # noqa: SIM115
-        self._segments = _Ragged(prefix, "seg")
-        self._labels = _Ragged(prefix, "lbl") if header.labelled else None
+        self._ids = _Column(f"{prefix}.{IDS[header.format]['bin']}", header.dtype)
+        self._segments = _Column(f"{prefix}.seg.bin", "<i4")
+        self._labels = _Column(f"{prefix}.lbl.bin", "<i4") if header.labelled else None
 
-    def append(
-        self, ids: Int32, labels: Int32 | None, label_counts: Counts | None, segments: Int32, segment_counts: Counts,
-        sources: npt.NDArray[Any],
-    ) -> None:  # fmt: skip
-        """Append N rows. `labels` (label positions) and `segments` (boundaries) are flat, with one count per row;
-        `sources` is SOURCE_DTYPE, one record per sequence."""
-        assert not self.padded or (ids.ndim == 2 and ids.shape[1] == self.header.stride), ids.shape
-        self._lengths.append(row_lengths(segments, segment_counts))
-        self._sources.append(np.asarray(sources, SOURCE_DTYPE))
-        if self._segments is None:
-            labels = labels if self.header.labelled else None
-            table = training_table(ids, labels, label_counts, segments, segment_counts)
-            self._table.write_table(table, row_group_size=max(1, ROW_GROUP_TOKENS // self.header.stride))
+    @property
+    def sources(self) -> Records:
+        """The records of all sequences."""
+        return np.concatenate(self._sources)
+
+    def append(self, block: Block) -> None:
+        """Append rows; they are a row group of format parquet."""
+        header = self.header
+        self.num_rows += len(block.counts)
+        self.num_tokens += len(block.ids)
+        self.num_labels += int(block.learnt.sum())
+        self._sources.append(block.sources)
+        if header.format == "parquet":
+            self._table.write_table(block.table(), row_group_size=max(1, len(block.counts)))
             return
-        self._ids.write(np.ascontiguousarray(ids, self.header.dtype).tobytes())
-        self._segments.append(segments, segment_counts)
+        ids = block.padded(header.stride, header.pad_id) if header.format == "bin2d" else block.ids
+        self._ids.append(ids, block.row_lengths)
+        self._segments.append(*block.segments())
         if self._labels is not None:
-            assert labels is not None and label_counts is not None
-            self._labels.append(labels, label_counts)
+            self._labels.append(*block.label_positions())
 
-    def close(self) -> Header:
-        """Finish the files, the header last, and return it with the number of rows."""
-        lengths = np.concatenate(self._lengths)
-        if self._segments is None:
+    def close(self) -> dict[str, Any]:
+        """Finish the files, the header last; returns what it holds."""
+        header = replace(self.header, num_samples=self.num_rows)
+        if header.format == "parquet":
             self._table.close()
         else:
-            self._ids.close()
-            self._segments.close()
-        if self._labels is not None:
-            self._labels.close()
-        if self.header.format == "bin":
-            Path(f"{self.prefix}.ids.idx").write_bytes(_index_of(lengths).astype("<u8").tobytes())
-        if self.header.format == "megatron":
-            self._write_megatron_index(lengths)
-        np.save(f"{self.prefix}.src.npy", np.concatenate(self._sources))
-        header = replace(self.header, num_samples=len(lengths))
-        meta = json.dumps(header.to_json(self.prefix.name), indent=1, sort_keys=True) + "\n"
-        Path(f"{self.prefix}.meta.json").write_text(meta, encoding="utf-8")
-        return header
+            self._ids.close(f"{self.prefix}.ids.idx" if header.format == "bin" else "")
+            self._segments.close(f"{self.prefix}.seg.idx")
+            if self._labels is not None:
+                self._labels.close(f"{self.prefix}.lbl.idx")
+        if header.format == "megatron":
+            self._write_megatron_index()
+        np.save(f"{self.prefix}.src.npy", self.sources)
+        meta = header.to_json(self.prefix.name)
+        text = json.dumps(meta, indent=1, sort_keys=True) + "\n"
+        Path(f"{self.prefix}.meta.json").write_text(text, encoding="utf-8")
+        return meta
 
-    def _write_megatron_index(self, lengths: Int64) -> None:
-        first_bytes = (np.cumsum(lengths) - lengths) * np.dtype(self.header.dtype).itemsize
+    def _write_megatron_index(self) -> None:
+        lengths = np.concatenate(self._ids.counts)
+        first_bytes = starts_of(lengths) * np.dtype(self.header.dtype).itemsize
         with Path(f"{self.prefix}.idx").open("wb") as f:
             f.write(MEGATRON_MAGIC + np.array([1], "<u8").tobytes())
             f.write(bytes([MEGATRON_DTYPES[self.header.ids_dtype]]))
@@ -239,88 +332,13 @@ class PackedWriter:
             f.write(lengths.astype("<i4").tobytes() + first_bytes.astype("<i8").tobytes())
             f.write(np.arange(len(lengths) + 1, dtype="<i8").tobytes())
 
-    def __enter__(self) -> Self:
-        return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if kind is None:
-            self.close()
-
-
-class _Ragged:
-    """Writes `P.NAME.bin`, int32 values, and `P.NAME.idx`, their uint64 pairs (offset, count), in elements."""
-
-    def __init__(self, prefix: Path, name: str) -> None:
-        self._values, self._index = (Path(f"{prefix}.{name}.{suffix}").open("wb") for suffix in ("bin", "idx"))  # noqa: SIM115
-        self._offset = 0
-
-    def append(self, values: npt.NDArray[Any], counts: Counts) -> None:
-        """Append the values of N rows, flat, with one count per row."""
-        index = _index_of(counts)
-        assert len(values) == index[:, 1].sum()
-        index[:, 0] += self._offset
-        self._values.write(np.ascontiguousarray(values, "<i4").tobytes())
-        self._index.write(index.astype("<u8").tobytes())
-        self._offset += len(values)
-
-    def close(self) -> None:
-        """Close both files."""
-        self._values.close()
-        self._index.close()
-
-
-def _index_of(counts: Counts) -> Int64:
+def index_of(counts: Int64) -> Int64:
     """Offsets and counts of parts that follow each other, int64 (N, 2)."""
-    sizes = np.asarray(counts).astype(np.int64)
-    return np.stack([np.cumsum(sizes) - sizes, sizes], axis=1)
+    return np.stack([starts_of(counts), counts], axis=1)
 
 
-def row_lengths(segments: Int32, segment_counts: Counts) -> Int64:
-    """Real tokens of each row, int64 (N,): the last boundary of the row."""
-    return np.asarray(segments[np.cumsum(segment_counts) - 1], np.int64)
-
-
-def training_table(
-    ids: npt.NDArray[Any], labels: npt.NDArray[Any] | None, label_counts: Counts | None,
-    segments: npt.NDArray[Any], segment_counts: Counts,
-) -> "pa.Table":  # fmt: skip
-    """N packed rows as the columns of format parquet; see `PackedWriter.append` for the arrays. Without `labels`, each
-    token but the first of a sequence is a label."""
-    import pyarrow as pa
-
-    lengths = row_lengths(segments, segment_counts)
-    seq_lens, sequences = np.diff(segments), np.asarray(segment_counts) - 1
-    seq_lens = np.delete(seq_lens, np.cumsum(segment_counts)[:-1] - 1)  # the differences between two rows
-    starts = np.cumsum(seq_lens) - seq_lens
-    targets = np.array(ids, np.int32)
-    if labels is not None and label_counts is not None:
-        base = np.repeat(np.cumsum(lengths) - lengths, label_counts)
-        learnt = np.zeros(len(ids), bool)
-        learnt[base + labels + 1] = True
-        targets[~learnt] = IGNORED
-    targets[starts] = IGNORED
-    columns = [
-        _lists(ids, lengths), _lists(targets, lengths),
-        _lists(np.arange(len(ids)) - np.repeat(starts, seq_lens), lengths),
-        *[_lists(seq_lens, sequences)] * 2,
-    ]  # fmt: skip
-    return pa.Table.from_arrays(columns, schema=training_schema())
-
-
-def training_schema() -> "pa.Schema":
-    """The columns of format parquet."""
-    import pyarrow as pa
-
-    return pa.schema([pa.field(name, pa.list_(pa.int32())) for name in TABLE_COLUMNS])
-
-
-def _lists(values: npt.NDArray[Any], counts: Counts) -> "pa.Array":
-    import pyarrow as pa
-
-    offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int32)
-    return pa.ListArray.from_arrays(pa.array(offsets), pa.array(np.asarray(values, np.int32)))
+# ---------------------------------------------------------------------- the reader
 
 
 @dataclass(frozen=True)
@@ -338,7 +356,7 @@ class Packed:
     """Label positions of all rows, flat; None for plain text."""
     label_index: UInt64 | None
     """(num_samples, 2): offset and count in `labels`; None for plain text."""
-    sources: npt.NDArray[Any]
+    sources: Records
     """SOURCE_DTYPE records, one per sequence, ordered by (row, segment)."""
     ids_index: UInt64 | None = None
     """(num_samples, 2): offset and count in flat `ids`; None for bin2d."""
@@ -352,31 +370,31 @@ class Packed:
         Raises:
             InputError: a file is missing, or its size does not match the header.
         """
-        name = prefix.name
-        for suffix in (".meta.json", ".ids2d.bin"):
-            name = name.removesuffix(suffix)
-        meta_path = prefix.with_name(f"{name}.meta.json")
+        name, folder = prefix.name.removesuffix(".meta.json").removesuffix(".ids2d.bin"), prefix.parent
+        meta_path = folder / f"{name}.meta.json"
         try:
             meta = json.loads(meta_path.read_text(encoding="utf-8"))
         except (OSError, ValueError) as e:
             raise InputError(f"{meta_path}: cannot read the header of the set ({e}); did packing finish?") from None
-        header, folder = Header.from_json(meta, str(meta_path)), prefix.parent
+        header = Header.from_json(meta, str(meta_path))
         sources = np.load(folder / meta["sources"], mmap_mode="r", allow_pickle=False)
-        if header.format == "parquet":
-            arrays = _read_table(folder / meta["ids"]["parquet"], header)
-            return cls(header=header, sources=sources, name=name, **arrays)
+        block = _read_table(folder / meta["ids"]["parquet"], sources) if header.format == "parquet" else None
 
-        def ragged(files: dict[str, str]) -> tuple[Int32, UInt64]:
-            index = map_file(folder / files["idx"], "<u8", (header.num_samples, 2))
-            return map_file(folder / files["bin"], "<i4", (int(index[-1].sum()) if len(index) else 0,)), index
+        def ragged(part: str) -> tuple[Int32, UInt64]:
+            """Values of all rows, flat, and their index."""
+            if block is not None:
+                values, counts = block.segments() if part == "segments" else block.label_positions()
+                return values, index_of(counts).astype(np.uint64)
+            index = map_file(folder / meta[part]["idx"], "<u8", (header.num_samples, 2))
+            size = int(index[-1].sum()) if len(index) else 0
+            return map_file(folder / meta[part]["bin"], "<i4", (size,)), index
 
-        segments, segment_index = ragged(meta["segments"])
-        labels, label_index = ragged(meta["labels"]) if header.labelled else (None, None)
-        shape, ids_index = (header.num_samples, header.stride), None
-        if header.format != "bin2d":
-            lengths = row_lengths(segments, segment_index[:, 1]) if len(segments) else np.empty(0, np.int64)
-            shape, ids_index = (int(lengths.sum()),), _index_of(lengths).astype(np.uint64)  # type: ignore[assignment]
-        ids = map_file(folder / meta["ids"]["bin"], header.dtype, shape)
+        segments, segment_index = ragged("segments")
+        labels, label_index = ragged("labels") if header.labelled else (None, None)
+        lengths = last_boundaries(segments, segment_index)
+        ids_index = None if header.format == "bin2d" else index_of(lengths).astype(np.uint64)
+        shape = (header.num_samples, header.stride) if ids_index is None else (int(lengths.sum()),)
+        ids = block.ids if block is not None else map_file(folder / meta["ids"]["bin"], header.dtype, shape)
         return cls(header, ids, segments, segment_index, labels, label_index, sources, ids_index, name)
 
     def __len__(self) -> int:
@@ -387,8 +405,26 @@ class Packed:
         """Where the real tokens of each row are in `ids`, flat: offset and count, int64 (rows, 2)."""
         if self.ids_index is not None:
             return np.asarray(self.ids_index).astype(np.int64)
-        lengths = row_lengths(self.segments, self.segment_index[:, 1]) if len(self) else np.empty(0, np.int64)
+        lengths = last_boundaries(self.segments, self.segment_index)
         return np.stack([np.arange(len(self)) * self.header.stride, lengths], axis=1)
+
+    def block(self, first: int, stop: int) -> Block:
+        """The rows from `first` up to `stop`. Labels on padding are left out."""
+        some = slice(first, stop)
+        counts = self.segment_index[some, 1].astype(np.int64) - 1
+        bounds = gather(self.segments, *self.segment_index[some].astype(np.int64).T)
+        lengths = np.delete(np.diff(bounds), np.cumsum(counts + 1)[:-1] - 1)  # the steps between two rows
+        ids = gather(self.ids.reshape(-1), *self.real_tokens[some].T).astype(np.int32)
+        a, b = np.searchsorted(self.sources["row"], [first, stop])
+        learnt = np.full(len(ids), self.labels is None)
+        block = Block(ids, learnt, lengths.astype(np.int64), counts, self.sources[a:b])
+        learnt[block.starts] = False
+        if self.labels is not None and self.label_index is not None:
+            index, rows = self.label_index[some].astype(np.int64), block.row_lengths
+            at, of_row = gather(self.labels, *index.T) + 1, np.arange(len(rows)).repeat(index[:, 1])
+            real = (at > 0) & (at < rows[of_row])
+            learnt[(at + starts_of(rows)[of_row])[real]] = True
+        return block
 
     def ids_of(self, row: int) -> npt.NDArray[Any]:
         """The real tokens of a row."""
@@ -408,35 +444,25 @@ class Packed:
         return self.segments[offset : offset + count]
 
 
-def _read_table(file: Path, header: Header) -> dict[str, Any]:
-    """The arrays of a set in format parquet, by the fields of `Packed`."""
+def last_boundaries(segments: Int32, segment_index: UInt64) -> Int64:
+    """Real tokens of each row, int64 (N,): the last boundary of the row."""
+    ends = segment_index.sum(axis=1).astype(np.int64)
+    return np.asarray(segments[ends - 1], np.int64)
+
+
+def _read_table(file: Path, sources: Records) -> Block:
+    """The rows of a set in format parquet."""
     import pyarrow as pa
-    import pyarrow.compute as pc
     import pyarrow.parquet as pq
 
     try:
-        table = pq.read_table(file)
+        table = pq.read_table(file, columns=["input_ids", "labels", "seq_lens"])
     except (OSError, pa.ArrowException) as e:
         raise InputError(f"{file}: cannot read the packed table ({e}); pack the set again") from None
-    ids, targets, lengths = (table.column(c).combine_chunks() for c in ("input_ids", "labels", "seq_lens"))
-    ids_index = _index_of(pc.list_value_length(ids).to_numpy())
-    counts = pc.list_value_length(lengths).to_numpy()
-    ends = np.cumsum(lengths.flatten().to_numpy()) - np.repeat(ids_index[:, 0], counts)
-    segments = np.insert(ends, np.cumsum(counts) - counts, 0).astype(np.int32)
-    labels = label_index = None
-    if header.labelled:
-        learnt = targets.flatten().to_numpy() != IGNORED
-        row = np.repeat(np.arange(len(ids_index)), ids_index[:, 1])[learnt]
-        labels = (np.flatnonzero(learnt) - ids_index[row, 0] - 1).astype(np.int32)
-        label_index = _index_of(np.bincount(row, minlength=len(ids_index))).astype(np.uint64)
-    return {
-        "ids": ids.flatten().to_numpy(),
-        "ids_index": ids_index.astype(np.uint64),
-        "segments": segments,
-        "segment_index": _index_of(counts + 1).astype(np.uint64),
-        "labels": labels,
-        "label_index": label_index,
-    }
+    ids, targets, lengths = (table[name].combine_chunks() for name in ("input_ids", "labels", "seq_lens"))
+    learnt = targets.flatten().to_numpy() != IGNORED
+    counts = lengths.value_lengths().to_numpy().astype(np.int64)
+    return Block(ids.flatten().to_numpy(), learnt, lengths.flatten().to_numpy().astype(np.int64), counts, sources)
 
 
 def map_file(path: Path, dtype: str, shape: tuple[int, ...]) -> Any:

@@ -1,14 +1,13 @@
 """Inspection of packed sets: peek shows a row as text, lint counts wrong labels, unpack restores texts, and `prove`
 compares a packed set with the tokens that were packed.
 
-All of them read a set through `Packed`, in any format. Lint works on blocks of rows as flat arrays; the others go
-through one row of the dataset, or one packed row, at a time.
+All of them read a set as `Block`s of rows, in any format: lint many rows at a time, peek and the others one.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
-from itertools import pairwise
+from itertools import groupby, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -20,13 +19,9 @@ from datakit.data import RECORD_BITS
 from datakit.errors import ManifestError
 from datakit.manifest import Count, Manifest, check_shards, data_dir, load
 from datakit.pack.chat import ChatTokenizer
-from datakit.pack.format import Packed, training_table
+from datakit.pack.format import Bools, Int32, Int64, Packed
 from datakit.pack.labels import Labeller
 from datakit.pack.marks import RESERVED_SPELLING, RenderError
-
-Int32 = npt.NDArray[np.int32]
-Int64 = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
 
 MAX_PIECE = 8
 """Maximum of tokens in a piece; the bytes of one character (at most four) never need more."""
@@ -61,10 +56,10 @@ def open_all(path: Path) -> tuple[list[Packed], ChatTokenizer]:
     named = list(headers(manifest, str(path)))
     with ThreadPoolExecutor() as pool:
         list(pool.map(lambda shard: check_shards(folder, [shard]), manifest.of_role("kept")))
-    sets = [Packed.open(folder / header["prefix"]) for header in named]
     files = manifest.facts.get("tokenizer", {}).get("files")
     if not files:
         raise ManifestError(f"{path}: names no tokenizer files; pack the set again")
+    sets = [Packed.open(folder / header["prefix"]) for header in named]
     return sets, ChatTokenizer.load((folder / files[0]).parent)
 
 
@@ -79,23 +74,16 @@ class TextPiece:
     ids: tuple[int, ...]
     added: bool
     """True for an added token (`<|im_end|>`, `<think>`)."""
+    learnt: bool
+    """True if the tokens are labels."""
 
 
 @dataclass(frozen=True, slots=True)
 class LabelRun:
     """Consecutive tokens of one sequence that are all labels, or all no labels."""
 
-    segment: int
-    """Index of the sequence in its packed row."""
     learnt: bool
-    """True if the tokens are labels."""
-    tokens: int
     pieces: tuple[TextPiece, ...]
-
-    @property
-    def text(self) -> str:
-        """The tokens as text."""
-        return "".join(p.text for p in self.pieces)
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,62 +128,35 @@ def peek(rows: Packed, tokenizer: ChatTokenizer, row: int) -> PackedRow:
     """
     if not 0 <= row < len(rows):
         raise IndexError(f"row {row} of {len(rows)}")
-    ids, bounds, learnt = rows.ids_of(row), rows.segments_of(row), learnt_of(rows, row)
-    first = int(np.searchsorted(rows.sources["row"], row))
-    sources = rows.sources[first : first + len(bounds) - 1]
-    sequences = []
-    for i, (source, (a, b)) in enumerate(zip(sources, pairwise(bounds.tolist()), strict=True)):
-        runs = tuple(_runs(tokenizer, i, ids[a:b], learnt[a:b]))
-        sequences.append(
-            PackedSequence(int(source["row_key"]), int(source["start"]), b - a, int(learnt[a:b].sum()), runs)
-        )
-    padding = rows.header.stride - len(ids) if rows.header.format == "bin2d" else 0
+    block, sequences = rows.block(row, row + 1), []
+    for source, start, length in zip(block.sources, block.starts.tolist(), block.lengths.tolist(), strict=True):
+        own = slice(start, start + length)
+        found = pieces(tokenizer, block.ids[own].tolist(), block.learnt[own].tolist())
+        runs = tuple(LabelRun(learnt, tuple(run)) for learnt, run in groupby(found, key=lambda piece: piece.learnt))
+        labels = int(block.learnt[own].sum())
+        sequences.append(PackedSequence(int(source["row_key"]), int(source["start"]), length, labels, runs))
+    padding = rows.header.stride - len(block.ids) if rows.header.format == "bin2d" else 0
     return PackedRow(row, tuple(sequences), padding)
 
 
-def learnt_of(rows: Packed, row: int) -> Bools:
-    """Which real tokens of a row are labels, bool (tokens,)."""
-    bounds, labels = rows.segments_of(row), rows.labels_of(row)
-    learnt = np.full(int(bounds[-1]), labels is None)
-    if labels is not None:
-        learnt[labels + 1] = True
-    learnt[bounds[:-1]] = False  # the first token of a sequence is never a target
-    return learnt
-
-
-def _runs(tokenizer: ChatTokenizer, segment: int, ids: npt.NDArray[Any], learnt: Bools) -> Iterator[LabelRun]:
-    edges = [0, *(np.flatnonzero(np.diff(learnt.astype(np.int8))) + 1).tolist(), len(ids)]
-    found = iter(pieces(tokenizer, ids.tolist(), frozenset(edges)))
-    at = 0
-    for a, b in pairwise(edges):
-        own = []
-        while at < b:
-            own.append(next(found))
-            at += len(own[-1].ids)
-        yield LabelRun(segment, bool(learnt[a]), b - a, tuple(own))
-
-
-def pieces(tokenizer: ChatTokenizer, ids: list[int], edges: frozenset[int] = frozenset()) -> list[TextPiece]:
-    """Decode ids as pieces of whole characters. A piece ends at each of the `edges` (offsets in `ids`), even if this
-    splits a character.
+def pieces(tokenizer: ChatTokenizer, ids: list[int], learnt: list[bool]) -> Iterator[TextPiece]:
+    """Decode ids as pieces of whole characters. A piece ends where labels begin or end, even if this splits a
+    character.
 
     A piece is decoded together with the previous piece, because some decoders change the first token of a text.
     """
     known = frozenset(tokenizer.added.values())
-    made: list[TextPiece] = []
-    before: list[int] = []
-    own: list[int] = []
+    before, own = list[int](), list[int]()
     for at, token in enumerate(ids, 1):
         own.append(token)
         added = token in known
-        text = (
-            tokenizer.token(token) or "" if added else tokenizer.decode(before + own)[len(tokenizer.decode(before)) :]
-        )
-        torn = text.endswith("\ufffd") and at < len(ids) and ids[at] not in known and len(own) < MAX_PIECE
-        if added or not torn or at in edges:
-            made.append(TextPiece(text, tuple(own), added))
+        text = tokenizer.token(token) if added else tokenizer.decode(before + own)[len(tokenizer.decode(before)) :]
+        text = text or ""
+        torn = text.endswith("\ufffd") and len(own) < MAX_PIECE  # more tokens may complete the character
+        last = at == len(ids) or ids[at] in known or learnt[at] != learnt[at - 1]
+        if added or last or not torn:
+            yield TextPiece(text, tuple(own), added, learnt[at - 1])
             before, own = own, []
-    return made
 
 
 # ---------------------------------------------------------------------- lint
@@ -251,92 +212,65 @@ def lint_rows(sets: Sequence[Packed], tokenizer: ChatTokenizer) -> dict[int, Lin
     strange = special.copy()
     strange[sorted(_written_in_answers(tokenizer))] = False
     found: dict[int, LintCounts] = {}
-    told: list[npt.NDArray[Any]] = []
+    of_sequences = [np.zeros((2, 0), np.int64)]
     for rows in sets:
         for first in range(0, len(rows), BLOCK_ROWS):
-            told.append(_lint_block(rows, slice(first, first + BLOCK_ROWS), special, strange, tokenizer.bos_id, found))
-    if told:
-        _lint_rows_of_dataset(np.concatenate(told), found)
+            of_sequences.append(_lint_block(rows, first, special, strange, tokenizer.bos_id, found))
+    # Two counts need all pieces of a row: rows without labels, and truncated answers.
+    index = TokenIndex(sets)
+    labels, unfinished = np.concatenate(of_sequences, axis=1)[:, index.pieces["number"]]
+    firsts, start, end = index.firsts(), index.pieces["start"], index.pieces["end"]
+    goes_on = np.append(start[1:] <= end[:-1], False)
+    goes_on[firsts[1:] - 1] = False
+    _add(
+        found,
+        index.pieces["key"][firsts],
+        rows_without_labels=np.add.reduceat(labels, firsts) == 0,
+        truncated_answers=np.add.reduceat(unfinished * ~goes_on, firsts) > 0,
+    )
     return found
 
 
-PIECE = np.dtype([("key", "<u8"), ("side", "<i8"), ("start", "<i8"), ("end", "<i8"), ("labels", "<i8"), ("open", "?")])
-"""A packed sequence: its row and side; where its tokens are in that row; how many are labels; whether it ends inside a
-labelled run, without a special token."""
-
-
 def _lint_block(
-    rows: Packed, some: slice, special: Bools, strange: Bools, bos: int | None, found: dict[int, LintCounts]
-) -> npt.NDArray[Any]:
-    """Count the problems of each sequence in some packed rows; returns them as `PIECE` records."""
-    real = rows.real_tokens[some]
-    length, base = real[:, 1], np.cumsum(real[:, 1]) - real[:, 1]
-    a, b = np.searchsorted(rows.sources["row"], [some.start, some.start + len(real)])
-    sources = rows.sources[a:b]
-    which = sources["row"].astype(np.int64) - some.start
-    bounds, of_bound = _gathered(rows.segments, rows.segment_index[some])
-    new = np.append(True, of_bound[1:] != of_bound[:-1])
-    start, end = (bounds + base[of_bound])[~np.append(new[1:], True)], (bounds + base[of_bound])[~new]
-    ids = _gathered(rows.ids.reshape(-1), real)[0]
-    learnt, on_padding = np.full(len(ids), rows.labels is None), np.zeros(len(start), np.int64)
-    across = np.zeros(len(start), np.int64)
-    if rows.labels is not None and rows.label_index is not None:
-        at, of_label = _gathered(rows.labels, rows.label_index[some])
-        inside = (at >= 0) & (at + 1 < length[of_label])
-        final = np.flatnonzero(np.append(which[1:] != which[:-1], True))
-        np.add.at(on_padding, final[of_label[~inside]], 1)
-        learnt[(at + 1 + base[of_label])[inside]] = True
-        across = learnt[start].astype(np.int64)
-    learnt[start] = False
-    known = (ids >= 0) & (ids < len(special))
-    is_special, is_strange = (known & table[np.where(known, ids, 0)] for table in (special, strange))
-    goes_on = learnt & np.append(learnt[1:], False)[: len(learnt)]  # a sequence's first token is never a label
-    ends = np.flatnonzero(learnt & ~goes_on)
-    of_end = np.searchsorted(start, ends, "right") - 1
-    at_end, unstopped = ends == end[of_end] - 1, ~is_special[ends]
+    rows: Packed, first: int, special: Bools, strange: Bools, bos: int | None, found: dict[int, LintCounts]
+) -> Int64:
+    """Count the problems of each sequence in `BLOCK_ROWS` rows. Returns two numbers for each sequence, int64 (2, N):
+    its labels, and 1 if it ends inside a labelled run, without a special token."""
+    block = rows.block(first, first + BLOCK_ROWS)
+    ids, learnt, start = block.ids, block.learnt, block.starts
 
     def sums(flags: Bools) -> Int64:
         """The number of set flags in each sequence."""
-        before = np.concatenate([[0], np.cumsum(flags)]).astype(np.int64)
-        counts: Int64 = before[end] - before[start]
+        counts: Int64 = np.add.reduceat(flags, start, dtype=np.int64)
         return counts
 
-    doubled = np.zeros(len(start), bool)
-    if bos is not None and len(ids):
-        second = np.minimum(start + 1, len(ids) - 1)
-        doubled = (end - start > 1) & (ids[start] == bos) & (ids[second] == bos)
-    made = np.zeros(len(start), PIECE)
-    made["key"], made["side"] = sources["row_key"], sources["row"] % rows.header.rows_per_unit
-    made["start"] = sources["start"].astype(np.int64) - sources["head"]
-    made["end"], made["labels"] = made["start"] + end - start, sums(learnt)
-    made["open"][of_end[at_end & unstopped]] = True
+    on_padding, across = np.zeros(len(start), np.int64), learnt[start]
+    if rows.label_index is not None:  # what the rows have and their tokens do not; counted for a row's last sequence
+        stored = rows.label_index[first : first + BLOCK_ROWS, 1].astype(np.int64)
+        in_rows = np.bincount(np.arange(len(stored)).repeat(block.counts), sums(learnt), len(stored))
+        np.add.at(on_padding, np.cumsum(block.counts) - 1, stored - in_rows.astype(np.int64))
+    learnt[start] = False
+    known = (ids >= 0) & (ids < len(special))
+    is_special, is_strange = (known & table[np.where(known, ids, 0)] for table in (special, strange))
+    goes_on = learnt & np.append(learnt[1:], False)[: len(learnt)]
+    unstopped = learnt & ~goes_on & ~is_special
+    unfinished = unstopped[start + block.lengths - 1]
+    second = np.minimum(start + 1, len(ids) - 1)
+    doubled = (block.lengths > 1) & (ids[start] == bos) & (ids[second] == bos)
     _add(
         found,
-        made["key"],
+        block.sources["row_key"],
         sequences=np.ones(len(start), np.int64),
-        tokens=end - start,
-        labels=made["labels"],
-        stop_not_labelled=np.bincount(of_end[unstopped & ~at_end], minlength=len(start)),
+        tokens=block.lengths,
+        labels=sums(learnt),
+        stop_not_labelled=sums(unstopped) - unfinished,
         labels_on_padding=on_padding,
         labels_across_sequences=across,
         doubled_bos=doubled,
         ids_outside_vocabulary=sums(~known),
         special_in_content=sums(is_strange & goes_on),
     )
-    if not rows.header.labelled:
-        made["labels"] = end - start
-    return made
-
-
-def _lint_rows_of_dataset(told: npt.NDArray[Any], found: dict[int, LintCounts]) -> None:
-    """Add the counts that need all pieces of a row: rows without labels, and truncated answers."""
-    told = np.sort(told, order=("key", "side", "start"))
-    new = np.append(True, (told["key"][1:] != told["key"][:-1]) | (told["side"][1:] != told["side"][:-1]))
-    firsts = np.flatnonzero(new)
-    goes_on = np.append(~new[1:] & (told["start"][1:] <= told["end"][:-1]), False)  # less where a head repeats tokens
-    truncated = np.add.reduceat((told["open"] & ~goes_on).astype(np.int64), firsts) > 0
-    silent = np.add.reduceat(told["labels"], firsts) == 0
-    _add(found, told["key"][firsts], rows_without_labels=silent, truncated_answers=truncated)
+    return np.stack([sums(learnt) if rows.header.labelled else block.lengths, unfinished])
 
 
 def _add(found: dict[int, LintCounts], keys: npt.NDArray[np.uint64], **counts: npt.NDArray[Any]) -> None:
@@ -368,24 +302,7 @@ def _written_in_answers(tokenizer: ChatTokenizer) -> set[int]:
 def training_tables(rows: Packed) -> Iterator[pa.Table]:
     """The rows of a set as tables with the columns of format parquet, `BLOCK_ROWS` at a time, whatever its format."""
     for first in range(0, len(rows), BLOCK_ROWS):
-        some = slice(first, first + BLOCK_ROWS)
-        labels, counts = None, None
-        if rows.labels is not None and rows.label_index is not None:
-            labels, counts = (
-                _gathered(rows.labels, rows.label_index[some])[0],
-                rows.label_index[some, 1].astype(np.int64),
-            )
-        segments = _gathered(rows.segments, rows.segment_index[some])[0]
-        ids = _gathered(rows.ids.reshape(-1), rows.real_tokens[some])[0]
-        yield training_table(ids, labels, counts, segments, rows.segment_index[some, 1].astype(np.int64))
-
-
-def _gathered(values: npt.NDArray[Any], index: npt.NDArray[Any]) -> tuple[Int64, Int64]:
-    """The values of some rows, flat, and for each value the index of its row in `index`."""
-    start, count = index.astype(np.int64).T
-    which = np.repeat(np.arange(len(index)), count)
-    at = np.arange(len(which)) - (np.cumsum(count) - count)[which] + start[which]
-    return np.asarray(values[at]).astype(np.int64), which
+        yield rows.block(first, first + BLOCK_ROWS).table()
 
 
 # ---------------------------------------------------------------------- from packed rows back to the dataset's
@@ -399,7 +316,7 @@ class Fragment:
     """Offset of its first token in the tokens of the row."""
     ids: Int32
     learnt: Bools
-    """True for label tokens; the first token never is one."""
+    """True for label tokens."""
     head: Int32
     """Repeated tokens that stand before it in the packed sequence."""
 
@@ -410,39 +327,43 @@ class Fragment:
 
 
 class TokenIndex:
-    """Finds the tokens of each row of the dataset in all sets of a pack manifest. Memory: 32 bytes per sequence."""
+    """Finds the tokens of each row of the dataset in all sets of a pack manifest. Memory: 40 bytes per sequence."""
 
     def __init__(self, sets: Sequence[Packed]) -> None:
         self.sets = sets
-        dtype = [("key", "<u8"), ("side", "<u8"), ("start", "<u8"), ("set", "<u4"), ("at", "<u4")]
-        found = [np.empty(0, dtype)]
-        for number, rows in enumerate(sets):
-            own = np.empty(len(rows.sources), dtype)
-            own["key"], own["start"] = rows.sources["row_key"], rows.sources["start"]
-            own["side"] = rows.sources["row"] % rows.header.rows_per_unit
-            own["set"], own["at"] = number, np.arange(len(own))
-            found.append(own)
-        self.pieces = np.sort(np.concatenate(found), order=("key", "side", "start"))
+        self._before = np.cumsum([0] + [len(rows.sources) for rows in sets])
+        self.pieces = np.empty(self._before[-1], [(n, "<u8") for n in ("key", "side", "start", "end", "number")])
+        """All packed sequences by row, side and place; `number` counts them through all sets."""
+        for rows, a, b in zip(sets, self._before, self._before[1:], strict=False):
+            sources, own = rows.sources, self.pieces[a:b]
+            own["key"], own["start"] = sources["row_key"], sources["start"]
+            own["side"] = sources["row"] % rows.header.rows_per_unit
+            own["end"] = sources["start"] + sources["tokens"] - sources["head"]
+        self.pieces["number"] = np.arange(len(self.pieces))
+        self.pieces.sort(order=("key", "side", "start"))
 
-    def __len__(self) -> int:
-        return len(self.pieces)
+    def firsts(self) -> Int64:
+        """The first piece of each row, or side of a pair."""
+        key, side = self.pieces["key"], self.pieces["side"]
+        return np.flatnonzero(np.append(True, (key[1:] != key[:-1]) | (side[1:] != side[:-1]))[: len(key)])
 
     def rows(self) -> Iterator[tuple[int, int, list[Fragment]]]:
         """Every row that has packed tokens: key, side (1: the rejected side of a pair), and its sequences in order.
 
         Sorted by key and side.
         """
-        keys, sides = self.pieces["key"], self.pieces["side"]
-        new = np.flatnonzero((keys[1:] != keys[:-1]) | (sides[1:] != sides[:-1])) + 1
-        for a, b in pairwise([0, *new.tolist(), len(self)] if len(self) else []):
-            yield int(keys[a]), int(sides[a]), [self._piece(piece) for piece in self.pieces[a:b]]
+        for a, b in pairwise([*self.firsts().tolist(), len(self.pieces)]):
+            own = self.pieces[a:b]
+            yield int(own["key"][0]), int(own["side"][0]), [self._fragment(n) for n in own["number"].tolist()]
 
-    def _piece(self, piece: Any) -> Fragment:
-        rows = self.sets[piece["set"]]
-        source = rows.sources[piece["at"]]
+    def _fragment(self, number: int) -> Fragment:
+        of_set = int(np.searchsorted(self._before, number, "right")) - 1
+        rows = self.sets[of_set]
+        source = rows.sources[number - self._before[of_set]]
         row, segment, head = (int(source[name]) for name in ("row", "segment", "head"))
-        a, b = rows.segments_of(row)[segment : segment + 2].tolist()
-        ids, learnt = np.asarray(rows.ids_of(row)[a:b], np.int32), learnt_of(rows, row)[a:b]
+        block = rows.block(row, row + 1)
+        a = int(block.starts[segment])
+        ids, learnt = block.ids[a : a + block.lengths[segment]], block.learnt[a : a + block.lengths[segment]]
         return Fragment(int(source["start"]), ids[head:], learnt[head:], ids[:head])
 
 
@@ -455,14 +376,14 @@ def texts(index: TokenIndex, tokenizer: ChatTokenizer) -> Iterator[dict[str, Any
     """
     plain = not any(s.header.labelled for s in index.sets)
     for key, side, fragments in index.rows():
-        ids = np.concatenate([f.ids for f in fragments])
-        shown = ids[:-1] if plain and len(ids) and ids[-1] == tokenizer.eos_id else ids
-        shown = shown[1:] if plain and len(shown) and shown[0] == tokenizer.bos_id else shown
-        runs = (run for f in fragments for run in _learnt_runs(f))
+        ids = [token for fragment in fragments for token in fragment.ids.tolist()]
+        shown = ids[:-1] if plain and ids[-1:] == [tokenizer.eos_id] else ids
+        shown = shown[1:] if plain and shown[:1] == [tokenizer.bos_id] else shown
+        runs = [run for fragment in fragments for run in _learnt_runs(fragment)]
         yield {
             "row_key": key,
             "side": side,
-            "text": tokenizer.decode(shown.tolist()),
+            "text": tokenizer.decode(shown),
             "learnt": None if plain else [tokenizer.decode(run) for run in runs],
             "tokens": len(ids),
             "missing": fragments[-1].end - len(ids),
@@ -470,9 +391,10 @@ def texts(index: TokenIndex, tokenizer: ChatTokenizer) -> Iterator[dict[str, Any
 
 
 def _learnt_runs(fragment: Fragment) -> Iterator[list[int]]:
-    edges = np.flatnonzero(np.diff(np.concatenate([[False], fragment.learnt, [False]]).astype(np.int8)))
-    for a, b in edges.reshape(-1, 2):
-        yield fragment.ids[a:b].tolist()
+    tokens = zip(fragment.ids.tolist(), fragment.learnt.tolist(), strict=True)
+    for learnt, run in groupby(tokens, key=lambda token: token[1]):
+        if learnt:
+            yield [token for token, _ in run]
 
 
 def prove(index: TokenIndex, batches: Iterable[pa.RecordBatch], rows: Count, tokens: Count) -> Iterator[str]:
@@ -481,31 +403,31 @@ def prove(index: TokenIndex, batches: Iterable[pa.RecordBatch], rows: Count, tok
     Every packed token must have the id and the label that it has in its row, and be packed once. The number of missing
     tokens must be what the ledger counts as cut or dropped.
     """
-    num_rows = num_tokens = num_packed = dropped_rows = 0
+    num_rows = num_tokens = num_packed = num_dropped = 0
     packed = index.rows()
     ahead = next(packed, None)
-    for batch in batches:
-        for key, row_id, sides in _given(batch):
-            num_rows += 1
-            found: list[list[Fragment]] = [[] for _ in sides]
-            while ahead is not None and ahead[0] == key and ahead[1] < len(sides):
-                found[ahead[1]] = ahead[2]
-                ahead = next(packed, None)
-            for (ids, learnt), fragments in zip(sides, found, strict=True):
-                num_tokens += len(ids)
-                at = 0
-                for fragment in fragments:
-                    problem = _problem(ids, learnt, fragment, at)
-                    num_packed += 0 if problem else len(fragment.ids)
-                    at = max(at, fragment.end)
-                    if problem:
-                        yield f"row {row_id}: tokens {fragment.start} to {fragment.end} {problem}"
-            dropped_rows += not any(found)
+    for key, row_id, sides in (row for batch in batches for row in _given(batch)):
+        num_rows += 1
+        is_packed = False
+        for side, (ids, learnt) in enumerate(sides):
+            num_tokens += len(ids)
+            if ahead is None or ahead[:2] != (key, side):
+                continue
+            is_packed, at = True, 0
+            for fragment in ahead[2]:
+                problem = _problem(ids, learnt, fragment, at)
+                at = max(at, fragment.end)
+                if problem:
+                    yield f"row {row_id}: tokens {fragment.start} to {fragment.end} {problem}"
+                else:
+                    num_packed += len(fragment.ids)
+            ahead = next(packed, None)
+        num_dropped += not is_packed
     if ahead is not None:
         yield f"row key {ahead[0]}: is packed, but the tokenized set has no row of that key at that place"
     for name, expected, counted in (
         ("rows in", rows.into, num_rows),
-        ("rows dropped", sum(rows.dropped.values()), dropped_rows),
+        ("rows dropped", sum(rows.dropped.values()), num_dropped),
         ("tokens in", tokens.into, num_tokens),
         ("tokens kept", tokens.kept, num_packed),
         ("tokens dropped or cut", sum(tokens.dropped.values()), num_tokens - num_packed),
@@ -515,21 +437,20 @@ def prove(index: TokenIndex, batches: Iterable[pa.RecordBatch], rows: Count, tok
 
 
 def _given(batch: pa.RecordBatch) -> Iterator[tuple[int, str, list[tuple[Int32, Bools]]]]:
-    """Each row of the tokenized dataset: key, id, and the token ids and labels of its sides."""
+    """Each row of the tokenized dataset: key, id, and the token ids and labels of its sides. Nothing here is shared
+    with the code that packs."""
     names = [("input_ids", "label_spans"), ("rejected_ids", "rejected_label_spans")]
-    sides = [_columns(batch, *n) for n in names if n[0] in batch.schema.names]
-    keys, ids = batch.column("row_key").to_pylist(), batch.column("id").to_pylist()
-    for key, row_id, *given in zip(keys, ids, *sides, strict=True):
-        yield key, row_id, given
-
-
-def _columns(batch: pa.RecordBatch, ids: str, spans: str) -> Iterator[tuple[Int32, Bools]]:
-    for row, row_spans in zip(batch.column(ids), batch.column(spans).to_pylist(), strict=True):
-        tokens = np.empty(0, np.int32) if row.values is None else row.values.to_numpy()
-        learnt = np.full(len(tokens), row_spans is None)
-        for span in row_spans or ():
-            learnt[span["start"] : span["end"]] = True
-        yield tokens, learnt
+    columns = [(batch.column(a), batch.column(b).to_pylist()) for a, b in names if a in batch.schema.names]
+    keys = zip(batch.column("row_key").to_pylist(), batch.column("id").to_pylist(), strict=True)
+    for at, (key, row_id) in enumerate(keys):
+        sides = []
+        for ids, spans in columns:
+            tokens = np.empty(0, np.int32) if ids[at].values is None else ids[at].values.to_numpy()
+            learnt = np.full(len(tokens), spans[at] is None)
+            for span in spans[at] or ():
+                learnt[span["start"] : span["end"]] = True
+            sides.append((tokens, learnt))
+        yield key, row_id, sides
 
 
 def _problem(ids: Int32, learnt: Bools, fragment: Fragment, at: int) -> str:

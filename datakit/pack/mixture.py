@@ -8,11 +8,10 @@ twice. Repeated rows are the trainer's (`--weights` for several manifests).
 The price: the token rows are read once more, and 16 bytes of memory for each row.
 """
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -21,7 +20,11 @@ import pyarrow.compute as pc
 
 from datakit.data import splitmix64
 from datakit.errors import ConfigError
+from datakit.pack.cut import list_lengths
+from datakit.pack.format import Int64
 from datakit.stage import Decision
+
+UInt64 = npt.NDArray[np.uint64]
 
 OVER_MAX_TOKENS, OVER_WEIGHT = "over_max_tokens", "over_weight"
 COLUMNS = ("source", "content_hash", "input_ids", "rejected_ids")
@@ -56,43 +59,36 @@ class Mixture:
         Raises:
             ConfigError: a pattern matches no source, or weights are given and a source matches none of them.
         """
-        hashes: dict[str, list[npt.NDArray[np.uint64]]] = {}
-        tokens: dict[str, list[npt.NDArray[np.int64]]] = {}
+        hashes: dict[str, list[UInt64]] = {}
+        tokens: dict[str, list[Int64]] = {}
         for batch in batches:
             order, count = order_of(batch.column("content_hash")), token_counts(batch)
-            for source, rows in _by_source(batch.column("source")):
+            for source, rows in _by_source(batch):
                 hashes.setdefault(source, []).append(order[rows])
                 tokens.setdefault(source, []).append(count[rows])
-        groups = _groups(sorted(hashes), max_tokens, weights)
-        found = {
-            name: (
-                np.concatenate([part for s in members for part in hashes[s]]),
-                np.concatenate([part for s in members for part in tokens[s]]),
-            )
-            for name, members in groups.items()
-        }
-        whole = {name: int(count.sum()) for name, (_, count) in found.items()}
-        limits = {name: min(whole[name], max_tokens.get(name, whole[name])) for name in found}
-        shares = {name: _taken(*found[name], limits[name], OVER_MAX_TOKENS) for name in found}
-        if weights:
-            total = min(shares[name].kept_tokens / weights[name] for name in found)
-            for name in found:
-                if total * weights[name] < shares[name].kept_tokens:
-                    shares[name] = _taken(*found[name], int(total * weights[name]), OVER_WEIGHT)
+        shares, found = dict[str, Share](), dict[str, tuple[UInt64, Int64]]()
+        for name, members in _groups(sorted(hashes), max_tokens, weights).items():
+            of_members = (np.concatenate([part for s in members for part in parts[s]]) for parts in (hashes, tokens))
+            found[name] = (next(of_members), next(of_members))
+            shares[name] = _taken(*found[name], max_tokens.get(name), OVER_MAX_TOKENS)
+        total = min(
+            (shares[name].kept_tokens / weight for name, weight in weights.items() if name in shares), default=0
+        )
+        for name, weight in weights.items():
+            if name in shares and total * weight < shares[name].kept_tokens:
+                shares[name] = _taken(*found[name], int(total * weight), OVER_WEIGHT)
         return cls(shares)
 
     def decide(self, batch: pa.RecordBatch) -> Decision:
         """Which rows are left out, why, and the numbers behind it."""
-        order = order_of(batch.column("content_hash"))
+        order = order_of(batch.column("content_hash")).astype(np.int64)
         reasons, details = np.full((2, batch.num_rows), None, object)
-        for source, rows in _by_source(batch.column("source")):
-            name = _group(source, self.shares)
-            if name is None:
-                continue
-            share = self.shares[name]
-            left_out = rows[order[rows].astype(np.int64) > share.last]
-            reasons[left_out] = share.reason
-            details[left_out] = f"{share.kept_tokens:,} of the {share.tokens:,} tokens of {name!r} are taken"
+        for source, rows in _by_source(batch):
+            share = self.shares.get(name := _group(source, self.shares))
+            if share is not None:
+                left_out = rows[order[rows] > share.last]
+                reasons[left_out] = share.reason
+                details[left_out] = f"{share.kept_tokens:,} of the {share.tokens:,} tokens of {name!r} are taken"
         return Decision(pa.array(reasons, pa.string()), pa.array(details, pa.string()))
 
     def taken(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -100,36 +96,34 @@ class Mixture:
         for batch in batches:
             yield batch.filter(pc.is_null(self.decide(batch).reasons)) if self.shares else batch
 
-    def left_out(self, what: Literal["rows", "tokens"]) -> dict[str, int]:
-        """Rows or tokens that are left out, by reason."""
-        found = Counter[str]()
+    def left_out(self) -> tuple[dict[str, int], dict[str, int]]:
+        """Rows and tokens that are left out, by reason."""
+        rows, tokens = dict[str, int](), dict[str, int]()
         for share in self.shares.values():
-            rows = what == "rows"
-            found[share.reason] += share.rows - share.kept_rows if rows else share.tokens - share.kept_tokens
-        return dict(+found)
+            if share.kept_rows < share.rows:
+                rows[share.reason] = rows.get(share.reason, 0) + share.rows - share.kept_rows
+                tokens[share.reason] = tokens.get(share.reason, 0) + share.tokens - share.kept_tokens
+        return rows, tokens
 
     def facts(self) -> dict[str, Any]:
         """For the manifest: rows and tokens by group, taken and in all, and each group's share of the taken tokens."""
-        total = sum(share.kept_tokens for share in self.shares.values())
+        total = max(sum(share.kept_tokens for share in self.shares.values()), 1)
+        counts = ("rows", "kept_rows", "tokens", "kept_tokens")
         return {
-            name: {
-                "rows": s.rows,
-                "kept_rows": s.kept_rows,
-                "tokens": s.tokens,
-                "kept_tokens": s.kept_tokens,
-                "share": round(s.kept_tokens / total, 4) if total else 0.0,
-            }
-            for name, s in self.shares.items()
+            name: {count: getattr(share, count) for count in counts} | {"share": round(share.kept_tokens / total, 4)}
+            for name, share in self.shares.items()
         }
 
-    def alarms(self) -> Iterable[str]:
+    def alarms(self) -> list[str]:
         """Groups of which nothing is taken."""
-        for name, share in self.shares.items():
-            if share.rows and not share.kept_rows:
-                yield f"no row of {name!r} is packed: its first row has more tokens than its limit or weight allows"
+        return [
+            f"no row of {name!r} is packed: its first row has more tokens than its limit or weight allows"
+            for name, share in self.shares.items()
+            if share.rows and not share.kept_rows
+        ]
 
 
-def order_of(content_hash: pa.Array) -> npt.NDArray[np.uint64]:
+def order_of(content_hash: pa.Array) -> UInt64:
     """The place of rows in the order that they are taken in, uint64 (rows,), from hashes of at least 16 hex digits.
 
     63 bits of SplitMix64, so that the validation set, which has the rows with the smallest content hashes, is a sample
@@ -139,57 +133,53 @@ def order_of(content_hash: pa.Array) -> npt.NDArray[np.uint64]:
     return splitmix64(np.array([int(d, 16) for d in digits], np.uint64)) >> np.uint64(1)
 
 
-def token_counts(batch: pa.RecordBatch) -> npt.NDArray[np.int64]:
+def token_counts(batch: pa.RecordBatch) -> Int64:
     """Tokens of each row, int64 (rows,); of both sides for preference pairs."""
-    count = np.zeros(batch.num_rows, np.int64)
-    for name in ("input_ids", "rejected_ids"):
-        if name in batch.schema.names:
-            count += pc.fill_null(pc.list_value_length(batch.column(name)), 0).to_numpy(zero_copy_only=False)
-    return count
+    columns = [name for name in ("input_ids", "rejected_ids") if name in batch.schema.names]
+    return sum((list_lengths(batch.column(name)) for name in columns), np.zeros(batch.num_rows, np.int64))
 
 
-def _by_source(sources: pa.Array) -> Iterable[tuple[str, npt.NDArray[np.int64]]]:
-    encoded = pc.fill_null(sources, "").dictionary_encode()
+def _by_source(batch: pa.RecordBatch) -> Iterator[tuple[str, Int64]]:
+    """The sources of a batch, and their rows."""
+    encoded = pc.fill_null(batch.column("source"), "").dictionary_encode()
     codes = encoded.indices.to_numpy(zero_copy_only=False)
     for code, name in enumerate(encoded.dictionary.to_pylist()):
         yield name, np.flatnonzero(codes == code)
 
 
-def _group(source: str, patterns: Iterable[str]) -> str | None:
-    """The first pattern that matches a source; a pattern that is the very name comes first."""
-    known = list(patterns)
-    return source if source in known else next((p for p in known if fnmatchcase(source, p)), None)
+def _group(source: str, patterns: Iterable[str]) -> str:
+    """The first pattern that matches a source; a pattern that is the very name comes first. "" if none does."""
+    matching = [p for p in patterns if p == source or fnmatchcase(source, p)]
+    return source if source in matching else next(iter(matching), "")
 
 
 def _groups(sources: list[str], max_tokens: Mapping[str, int], weights: Mapping[str, float]) -> dict[str, list[str]]:
     """The sources of each pattern, in the order of the patterns."""
     patterns = list(dict.fromkeys([*weights, *max_tokens]))
-    groups: dict[str, list[str]] = {p: [] for p in patterns}
+    group = {source: _group(source, patterns) for source in sources}
     named = f"the sources are {', '.join(map(repr, sources[:10]))}{' and others' if len(sources) > 10 else ''}"
-    for source in sources:
-        pattern = _group(source, patterns)
-        if pattern is not None:
-            groups[pattern].append(source)
-        if weights and pattern not in weights:
-            raise ConfigError(f"pack: weights: the source {source!r} has no weight; give each source one; {named}")
-    empty = [p for p, members in groups.items() if not members]
-    hidden = [(p, _group(s, patterns)) for p in empty for s in sources if fnmatchcase(s, p)]
-    if hidden:
-        raise ConfigError(
-            f"pack: all sources of {hidden[0][0]!r} belong to {hidden[0][1]!r}, which comes first (weights before "
-            "max_tokens); name them in both with the same patterns"
-        )
-    if empty and sources:
-        raise ConfigError(f"pack: {empty[0]!r} matches no source; {named}")
+    missing = next((source for source in sources if weights and group[source] not in weights), None)
+    if missing is not None:
+        raise ConfigError(f"pack: weights: the source {missing!r} has no weight; give each source one; {named}")
+    groups = {p: [source for source in sources if group[source] == p] for p in patterns}
+    for pattern in (p for p, members in groups.items() if sources and not members):
+        hidden = [source for source in sources if fnmatchcase(source, pattern)]
+        if hidden:
+            raise ConfigError(
+                f"pack: all sources of {pattern!r} belong to {group[hidden[0]]!r}, which comes first (weights before "
+                "max_tokens); name them in both with the same patterns"
+            )
+        raise ConfigError(f"pack: {pattern!r} matches no source; {named}")
     return {p: members for p, members in groups.items() if members}
 
 
-def _taken(hashes: npt.NDArray[np.uint64], tokens: npt.NDArray[np.int64], limit: int, reason: str) -> Share:
+def _taken(hashes: UInt64, tokens: Int64, limit: int | None, reason: str) -> Share:
     """The rows with the smallest hashes that have at most `limit` tokens together; equal hashes stay together."""
     order = np.argsort(hashes, kind="stable")
-    ordered = hashes[order]
-    count = int(np.searchsorted(np.cumsum(tokens[order]), limit, side="right"))
+    ordered, sums = hashes[order], np.cumsum(tokens[order])
+    whole = int(tokens.sum())
+    count = int(np.searchsorted(sums, whole if limit is None else limit, side="right"))
     if count < len(ordered):
         count = int(np.searchsorted(ordered, ordered[count], side="left"))
-    last = int(ordered[count - 1]) if count else -1
-    return Share(len(hashes), int(tokens.sum()), count, int(tokens[order[:count]].sum()), last, reason)
+    kept, last = (int(sums[count - 1]), int(ordered[count - 1])) if count else (0, -1)
+    return Share(len(hashes), whole, count, kept, last, reason)

@@ -43,7 +43,7 @@ def tokens_of(tokenizer, messages):
 
 
 def joined(ids, piece):
-    return np.concatenate([*(ids[a:b] for a, b in piece.head), ids[piece.start : piece.end]])
+    return np.concatenate([ids[a:b] for a, b in piece])
 
 
 def test_pieces_are_what_the_template_writes_for_the_same_turns(small):
@@ -52,29 +52,29 @@ def test_pieces_are_what_the_template_writes_for_the_same_turns(small):
     alone = [tokens_of(small, system + joined_turns(exchanges[a:b]))[0] for a, b in ((0, 2), (2, 4), (4, 5))]
     pieces, lost = split_turns(learnt, starts, max(map(len, alone)), "split")
     assert [joined(ids, p).tolist() for p in pieces] == [a.tolist() for a in alone]
-    assert (lost, pieces[0].head) == (Counter(), ())
+    assert (lost, len(pieces[0])) == (Counter(), 1)
 
 
 def test_a_long_answer_is_split_with_its_prompt_or_dropped(small):
     messages = [*exchange(0), *exchange(1, words=60), *exchange(2)]
     ids, learnt, spans, starts = tokens_of(small, messages)
     pieces, lost = split_turns(learnt, starts, 60, "drop")
-    assert lost["long_answer"] == len(ids) - sum(p.end - p.start for p in pieces)
-    assert not any(p.start < spans[1][1] and spans[1][0] < p.end for p in pieces)
+    assert lost["long_answer"] == len(ids) - sum(b - a for *_, (a, b) in pieces)
+    assert not any(a < spans[1][1] and spans[1][0] < b for *_, (a, b) in pieces)
     assert len(split_turns(learnt, starts, len(ids), "split")[0]) == 1
     ids, learnt, spans, starts = tokens_of(small, [*exchange(0), {"role": "user", "content": "hi"},
                                            {"role": "assistant", "content": "fox " * 400}, *exchange(2)])  # fmt: skip
     pieces, lost = split_turns(learnt, starts, 400, "split")
     assert not lost
-    assert [(p.start, p.end) for p in pieces] == sorted((p.start, p.end) for p in pieces)
-    assert sum(p.end - p.start for p in pieces) == len(ids)
-    inner = [p for p in pieces if p.head]
-    assert inner and all(p.head[-1][1] == spans[1][0] for p in inner if p.start > spans[1][0])
+    own = [piece[-1] for piece in pieces]
+    assert own == sorted(own) and sum(b - a for a, b in own) == len(ids)
+    inner = [piece for piece in pieces if len(piece) > 1]
+    assert inner and all(piece[-2][1] == spans[1][0] for piece in inner if piece[-1][0] > spans[1][0])
 
 
 def test_a_row_without_users_turns_is_truncated():
     pieces, lost = split_turns(np.ones(50, bool), np.empty(0, np.int64), 40, "split")
-    assert ([(p.start, p.end) for p in pieces], lost) == ([(0, 40)], Counter(truncated=10))
+    assert (pieces, lost) == ([((0, 40),)], Counter(truncated=10))
 
 
 def test_a_tool_result_that_looks_like_a_users_turn_is_not_cut_from_its_call(real, load):
@@ -120,7 +120,7 @@ def test_every_token_is_packed_once_or_counted_and_no_piece_is_cut_inside_an_ans
     out = tmp_path_factory.mktemp("out")
     made = Pack(PackConfig(seq_len=seq_len, long_answer=long_answer)).run([batch], out, FACTS)
     assert made.tokens.balance == 0 and made.rows.balance == 0
-    sets = [Packed.open(out / made.header["prefix"])]
+    sets = [Packed.open(out / made.facts["packed"]["prefix"])]
     rows_in, tokens_in = Count(**vars_of(made.rows)), Count(**vars_of(made.tokens))
     assert list(prove(TokenIndex(sets), [batch], rows_in, tokens_in)) == []
     for _, _, pieces in TokenIndex(sets).rows():
@@ -156,7 +156,7 @@ SETS = {
 def test_the_row_length_of_the_alarm_keeps_what_it_says(tmp_path, name, overflow):
     batch = SETS[name]
     packed, _ = pack_rows(tmp_path / "a", [batch], seq_len=128, overflow=overflow)
-    (alarm,) = packed.alarms
+    (alarm,) = packed.facts["alarms"]
     assert f"{sum(packed.tokens.dropped.values()):,} of {packed.tokens.into:,} tokens" in alarm
     lengths = [int(found) for found in re.findall(r"--seq-len (\d+)", alarm)]
     assert len(lengths) == 2 and lengths == sorted(lengths)
@@ -166,17 +166,17 @@ def test_the_row_length_of_the_alarm_keeps_what_it_says(tmp_path, name, overflow
 
 
 def test_pieces_without_a_label_raise_an_alarm_and_pieces_of_documents_do_not(tmp_path):
-    assert not pack_rows(tmp_path / "a", [DOCUMENTS], seq_len=128, overflow="split")[0].alarms
+    assert "alarms" not in pack_rows(tmp_path / "a", [DOCUMENTS], seq_len=128, overflow="split")[0].facts
     packed, _ = pack_rows(tmp_path / "b", [SETS["answers at the end"]], seq_len=128, overflow="split")
-    assert f"{packed.tokens.dropped['no_labels']:,} of 1,540 tokens" in packed.alarms[0]
-    assert "split_turns" in packed.alarms[0]
+    assert f"{packed.tokens.dropped['no_labels']:,} of 1,540 tokens" in packed.facts["alarms"][0]
+    assert "split_turns" in packed.facts["alarms"][0]
 
 
 def test_what_max_doc_tokens_cuts_is_no_alarm(tmp_path):
     batch = batch_of([(600, []), (20, [])], False)
-    assert not pack_rows(tmp_path / "a", [batch], seq_len=64, max_doc_tokens=50)[0].alarms
-    assert not pack_rows(tmp_path / "b", [batch], seq_len=64, max_doc_tokens=50, drop_long=True)[0].alarms
-    assert pack_rows(tmp_path / "c", [batch], seq_len=64, max_doc_tokens=500, overflow="truncate")[0].alarms
+    assert "alarms" not in pack_rows(tmp_path / "a", [batch], seq_len=64, max_doc_tokens=50)[0].facts
+    assert "alarms" not in pack_rows(tmp_path / "b", [batch], seq_len=64, max_doc_tokens=50, drop_long=True)[0].facts
+    assert "alarms" in pack_rows(tmp_path / "c", [batch], seq_len=64, max_doc_tokens=500, overflow="truncate")[0].facts
 
 
 def test_transformers_flattening_collator_reads_one_sequence_a_row_and_keeps_their_boundaries(tmp_path):

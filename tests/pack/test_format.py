@@ -121,7 +121,7 @@ def test_megatron_holds_whole_documents_in_order(tmp_path_factory, rows, window,
     result, sets = pack_rows(folder, [batch_of(rows, labelled=False)], **options)
     assert read_megatron(folder) == [ids_of(i, n) for i, (n, _) in enumerate(rows)]
     assert result.tokens.dropped == {}
-    assert result.facts["density"] == 1.0  # whole documents have no row to fill
+    assert result.facts["packing"]["density"] == 1.0  # whole documents have no row to fill
     assert len(found_tokens(sets["train"])) == result.tokens.kept
 
 
@@ -156,7 +156,7 @@ def test_a_format_that_would_lose_something_is_refused(tmp_path, format, rejecte
 def test_nothing_gives_an_empty_set(tmp_path, format):
     result, sets = pack_rows(tmp_path, [], format=format)
     assert len(sets["train"]) == 0
-    assert (result.tokens.kept, result.facts["density"]) == (0, 0.0)
+    assert (result.tokens.kept, result.facts["packing"]["density"]) == (0, 0.0)
 
 
 @pytest.mark.parametrize(
@@ -167,7 +167,7 @@ def test_a_file_that_is_cut_short_is_named(tmp_path, format, file):
     whole = content(tmp_path, file)
     (tmp_path / "kept" / f"train.{file}").write_bytes(whole[:-2])
     with pytest.raises(InputError, match=file):
-        Packed.open(tmp_path / result.header["prefix"])
+        Packed.open(tmp_path / result.facts["packed"]["prefix"])
 
 
 def test_a_set_of_an_unknown_format_is_refused(tmp_path):

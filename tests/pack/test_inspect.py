@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from datakit.manifest import Count
-from datakit.pack.format import SOURCE_DTYPE, Header, Packed, PackedWriter
+from datakit.pack.format import SOURCE_DTYPE, Header, Packed
 from datakit.pack.inspect import (
     WRONG,
     LintCounts,
@@ -147,7 +147,7 @@ def test_documents_come_back_as_they_were(trained, small, documents, tmp_path, c
     batch = documents(given)
     kept, _ = split(batch, stage.decide(batch), "tokenize")
     result = Pack(PackConfig(**config)).run([kept], tmp_path, small.facts())
-    headers = result.header.get("buckets", [result.header])
+    headers = result.facts["packed"].get("buckets", [result.facts["packed"]])
     found = list(texts(TokenIndex([Packed.open(tmp_path / h["prefix"]) for h in headers]), small))
     assert [row["text"] for row in found] == given
     assert all(row["learnt"] is None and row["missing"] == 0 for row in found)
@@ -161,7 +161,7 @@ def test_conversations_come_back_with_what_is_learnt(trained, small, conversatio
     batch = conversations([turns])
     kept, _ = split(batch, stage.decide(batch), "tokenize")
     result = Pack(PackConfig(seq_len=100)).run([kept], tmp_path, small.facts())
-    (row,) = texts(TokenIndex([Packed.open(tmp_path / result.header["prefix"])]), small)
+    (row,) = texts(TokenIndex([Packed.open(tmp_path / result.facts["packed"]["prefix"])]), small)
     assert row["text"].startswith("<|im_start|>user\nq<|im_end|>\n")
     assert row["learnt"] == ["a<|im_end|>", "<|im_end|>"]
     assert row["tokens"] == len(kept.column("input_ids")[0])
@@ -180,34 +180,33 @@ FILE = 1 << 40
 
 
 @pytest.fixture
-def linted(small, tmp_path):
-    """Writes packed rows with the format's writer and lints them."""
+def linted(small):
+    """Lints packed rows that are put together here, as no writer would."""
 
-    def make(*packed, labelled=True, pairs=False, extra=(), vocab_size=320):
+    def make(*rows, labelled=True, pairs=False, extra=()):
         header = Header(
-            task="sft", seq_len=SEQ_LEN, pad_id=0, eos_id=END, vocab_size=vocab_size, labelled=labelled,
-            rows_per_unit=2 if pairs else 1,
+            task="sft", seq_len=SEQ_LEN, pad_id=0, eos_id=END, vocab_size=320, num_samples=len(rows),
+            labelled=labelled, rows_per_unit=2 if pairs else 1,
         )  # fmt: skip
-        with PackedWriter(tmp_path / "kept" / "train", header) as writer:
-            for number, pieces in enumerate(packed):
-                write(writer, number, pieces, extra)
-        return lint_rows([Packed.open(tmp_path / "kept" / "train")], small)
+        ids = np.zeros((len(rows), SEQ_LEN + 1), np.int32)
+        bounds, labels, sources = [], [], []
+        for number, own in enumerate(rows):
+            ends = np.cumsum([0] + [len(piece[0]) for piece in own]).tolist()
+            ids[number, : ends[-1]] = [i for piece in own for i in piece[0]]
+            bounds.append(ends)
+            labels.append([at + t - 1 for at, piece in zip(ends, own, strict=False) for t in piece[1]] + list(extra))
+            sources += [(key, start, number, at, len(i), 0) for at, (i, _, key, start) in enumerate(own)]
+        (segments, segment_index), (positions, label_index) = ragged(bounds), ragged(labels)
+        plain = (positions, label_index) if labelled else (None, None)
+        return lint_rows([Packed(header, ids, segments, segment_index, *plain, np.array(sources, SOURCE_DTYPE))], small)
 
     return make
 
 
-def write(writer: PackedWriter, number: int, pieces, extra) -> None:
-    bounds = np.cumsum([0] + [len(p[0]) for p in pieces])
-    ids = np.zeros((1, SEQ_LEN + 1), np.int32)
-    ids[0, : bounds[-1]] = [i for p in pieces for i in p[0]]
-    labels = [b + t - 1 for b, p in zip(bounds, pieces, strict=False) for t in p[1]] + list(extra)
-    sources = np.zeros(len(pieces), SOURCE_DTYPE)
-    sources["row_key"], sources["start"] = [p[2] for p in pieces], [p[3] for p in pieces]
-    sources["row"], sources["segment"], sources["tokens"] = number, range(len(pieces)), np.diff(bounds)
-    labels = np.array(labels, np.int32)
-    writer.append(
-        ids, labels, np.array([len(labels)]), bounds.astype(np.int32), np.array([len(bounds)]), sources
-    )  # fmt: skip
+def ragged(lists):
+    counts = np.array([len(own) for own in lists], np.int64)
+    index = np.stack([np.cumsum(counts) - counts, counts], 1).astype(np.uint64)
+    return np.array([n for own in lists for n in own], np.int32), index
 
 
 def problems(found: dict[int, LintCounts]) -> dict[str, int]:
@@ -300,9 +299,13 @@ def packed(trained, small, tmp_path):
         stage = Tokenize(TokenizeConfig(tokenizer=str(trained)))
         kept, _ = split(batch, stage.decide(batch), "tokenize")
         result = Pack(PackConfig(**config)).run([kept], tmp_path, small.facts())
-        return Packed.open(tmp_path / result.header["prefix"])
+        return Packed.open(tmp_path / result.facts["packed"]["prefix"])
 
     return make
+
+
+def text_of(found) -> str:
+    return "".join(piece.text for piece in found)
 
 
 def chat(question: str, answer: str) -> list[dict]:
@@ -311,17 +314,17 @@ def chat(question: str, answer: str) -> list[dict]:
 
 def test_a_packed_row_reads_as_its_conversations(packed, small, conversations):
     look = peek(packed(conversations([chat("hi", "yes"), chat("b", "")]), seq_len=100), small, 0)
-    assert [(r.segment, r.learnt, r.text) for s in look.sequences for r in s.runs] == [
-        (0, False, "<|im_start|>user\nhi<|im_end|>\n<|im_start|>assistant\n"),
-        (0, True, "yes<|im_end|>"),
-        (0, False, "\n"),
-        (1, False, "<|im_start|>user\nb<|im_end|>\n<|im_start|>assistant\n"),
-        (1, True, "<|im_end|>"),
-        (1, False, "\n"),
+    assert [(r.learnt, text_of(r.pieces)) for s in look.sequences for r in s.runs] == [
+        (False, "<|im_start|>user\nhi<|im_end|>\n<|im_start|>assistant\n"),
+        (True, "yes<|im_end|>"),
+        (False, "\n"),
+        (False, "<|im_start|>user\nb<|im_end|>\n<|im_start|>assistant\n"),
+        (True, "<|im_end|>"),
+        (False, "\n"),
     ]
     assert [(s.row_key, s.start) for s in look.sequences] == [(0, 0), (1, 0)]
     assert look.tokens + look.padding == 101
-    assert look.labels == sum(r.tokens for s in look.sequences for r in s.runs if r.learnt)
+    assert look.labels == sum(len(p.ids) for s in look.sequences for r in s.runs if r.learnt for p in r.pieces)
 
 
 def test_a_row_that_is_not_there_is_an_error(packed, small, conversations):
@@ -334,8 +337,8 @@ def test_a_row_that_is_not_there_is_an_error(packed, small, conversations):
 def test_plain_text_is_learnt_whole_but_for_its_first_token(packed, small, documents):
     (sequence,) = peek(packed(documents(["the quick fox"]), seq_len=30), small, 0).sequences
     first, rest = sequence.runs
-    assert (first.learnt, first.tokens, rest.learnt) == (False, 1, True)
-    assert first.text + rest.text == "the quick fox<|im_end|>"
+    assert (first.learnt, len(first.pieces), rest.learnt) == (False, 1, True)
+    assert text_of(first.pieces + rest.pieces) == "the quick fox<|im_end|>"
 
 
 def test_pieces_of_a_split_row_say_where_they_begin(packed, small, documents):
@@ -347,23 +350,23 @@ def test_pieces_of_a_split_row_say_where_they_begin(packed, small, documents):
 @pytest.mark.parametrize("text", ["the 你好 🙂 é dog", "🙂🙂", "\ufffd", "", "a\ufffd\ufffdb", "🏳️‍🌈 <|im_end|>"])
 def test_pieces_make_up_the_text_and_hold_whole_characters(small, text):
     ids = small.encoder.encode(text, add_special_tokens=False).ids
-    found = pieces(small, ids)
-    assert "".join(p.text for p in found) == text
+    found = list(pieces(small, ids, [False] * len(ids)))
+    assert text_of(found) == text
     assert [i for p in found for i in p.ids] == ids
     if "\ufffd" not in text:
         assert not any("\ufffd" in p.text for p in found)
 
 
-def test_an_edge_tears_a_character_apart_but_loses_no_id(small):
+def test_a_label_tears_a_character_apart_but_loses_no_id(small):
     ids = small.encoder.encode("🙂", add_special_tokens=False).ids
-    found = pieces(small, ids, frozenset({1}))
-    assert found[0].ids == (ids[0],)
+    found = list(pieces(small, ids, [False, *[True] * (len(ids) - 1)]))
+    assert (found[0].ids, [p.learnt for p in found[:2]]) == ((ids[0],), [False, True])
     assert [i for p in found for i in p.ids] == ids
 
 
 def test_added_tokens_are_told_from_text_that_spells_them(small):
     end = small.eos_id
     spelled = small.encoder.encode("<|im_end|>", add_special_tokens=False).ids
-    found = pieces(small, [end, *spelled, end])
+    found = list(pieces(small, [end, *spelled, end], [True] * (len(spelled) + 2)))
     assert [p.added for p in found] == [True, *[False] * (len(found) - 2), True]
-    assert "".join(p.text for p in found) == "<|im_end|>" * 3
+    assert text_of(found) == "<|im_end|>" * 3

@@ -45,8 +45,8 @@ def test_a_source_has_at_most_its_tokens_and_a_larger_limit_keeps_what_a_smaller
     assert [row for row in rows if row[0] == "b"] == [row for row in kept if row[0] == "b"]
     more, _ = kept_of(rows, {"a/*": limit + 25})
     assert not Counter(kept) - Counter(more)
-    assert sum(mixture.left_out("rows").values()) == len(rows) - len(kept)
-    assert sum(mixture.left_out("tokens").values()) == sum(n for _, _, n in rows) - sum(n for _, _, n in kept)
+    assert sum(mixture.left_out()[0].values()) == len(rows) - len(kept)
+    assert sum(mixture.left_out()[1].values()) == sum(n for _, _, n in rows) - sum(n for _, _, n in kept)
 
 
 @given(ROWS, st.integers(1, 200), st.randoms())

@@ -85,7 +85,7 @@ def test_packing_agrees_with_the_plain_reference(tmp_path_factory, rows, seq_len
             assert counts == ((not labelled or t in labels) and not first)
     assert result.tokens.kept == len(found)
     assert result.tokens.padding == packed.header.num_samples * stride - len(found)
-    assert result.facts["label_tokens"] == sum(v[1] for v in found.values())
+    assert result.facts["packing"]["label_tokens"] == sum(v[1] for v in found.values())
 
 
 def segment_starts(packed: Packed, row: int) -> set[int]:
@@ -131,8 +131,8 @@ def test_a_pair_is_never_torn_apart(tmp_path_factory, pairs, overflow):
             assert set(packed.labels_of(row).tolist()) == labels
             assert labels or not length
     good, bad = ([pairs[i][side][0] > 0 for i in stays].count(True) for side in (0, 1))
-    assert len(packed.sources) == result.facts["sequences"] == good + bad
-    counts = {n: result.facts.get(n) for n in ("good_answers", "bad_answers")}
+    assert len(packed.sources) == result.facts["packing"]["sequences"] == good + bad
+    counts = {n: result.facts["packing"].get(n) for n in ("good_answers", "bad_answers")}
     alone = good + bad < 2 * len(stays)
     assert counts == {"good_answers": good if alone else None, "bad_answers": bad if alone else None}
     for i in dropped:
@@ -182,7 +182,7 @@ def test_nothing_gives_an_empty_set(tmp_path_factory):
     for batches in ([], [batch_of([])], [batch_of([(3, [1, 2])]).slice(0, 0)]):
         result, packed, _ = pack(tmp_path_factory, batches)
         assert packed.header.num_samples == 0
-        assert result.facts["density"] == 0.0
+        assert result.facts["packing"]["density"] == 0.0
 
 
 def test_golden_bytes(tmp_path_factory):
@@ -218,7 +218,7 @@ def test_golden_bytes(tmp_path_factory):
         "rows_per_unit": 1,
     }
     names = ("ids2d.bin", "lbl.bin", "lbl.idx", "meta.json", "seg.bin", "seg.idx", "src.npy")
-    assert result.files == [f"kept/train.{n}" for n in names]
+    assert result.files == tuple(f"kept/train.{n}" for n in names)
 
 
 def test_uint16_halves_the_ids(tmp_path_factory):
@@ -281,17 +281,21 @@ def test_short_sequences_fill_the_gaps_of_longer_rows(tmp_path):
     rng = np.random.default_rng(0)
     rows = [(int(n), [1, int(n)]) for n in rng.integers(4, 120, 3000)]
     result, _ = pack_rows(tmp_path, [batch_of(rows)], seq_len=(31, 63, 127))
-    assert result.facts["density"] > 0.97  # each length by itself, where no two of the longer ones share a row: 0.75
-    assert {n: s["packed_rows"] > 0 for n, s in result.facts["sets"].items()} == dict.fromkeys(
+    assert (
+        result.facts["packing"]["density"] > 0.97
+    )  # each length by itself, where no two of the longer ones share a row: 0.75
+    assert {n: s["packed_rows"] > 0 for n, s in result.facts["packing"]["sets"].items()} == dict.fromkeys(
         ["train-31", "train-63", "train-127"], True
     )
 
 
 def test_a_manifest_of_several_lengths_names_every_header(tmp_path):
     result, _ = pack_rows(tmp_path, [batch_of([(5, [1, 5]), (30, [1, 30])])], seq_len=(9, 39), validation=0.5)
-    assert [h["prefix"] for h in result.header["buckets"]] == ["kept/train-9", "kept/train-39"]
-    assert [h["stride"] for h in result.sets["validation"]["buckets"]] == [10, 40]
-    assert "prefix" not in result.header  # a reader that knows one set alone must not take a part for the whole
+    assert [h["prefix"] for h in result.facts["packed"]["buckets"]] == ["kept/train-9", "kept/train-39"]
+    assert [h["stride"] for h in result.facts["validation"]["buckets"]] == [10, 40]
+    assert (
+        "prefix" not in result.facts["packed"]
+    )  # a reader that knows one set alone must not take a part for the whole
     assert sum(f.endswith(".meta.json") for f in result.files) == 4
 
 
@@ -343,11 +347,11 @@ def aligned_by_hand(lengths: list[int], stride: int) -> list[list[tuple[int, int
 @given(st.lists(st.integers(1, 90), max_size=40), st.integers(1, 60))
 def test_aligned_rows_begin_where_sequences_do(lengths, stride):
     found = fit(np.array(lengths, np.int64), stride, "wrap", align_bos=True)
-    rows = [[] for _ in range(found.num_rows)]
-    for row, sequence, n in zip(found.row, found.sequence, found.length, strict=True):
-        rows[row].append((int(sequence), int(n)))
+    rows = [[] for _ in range(found["row"].max(initial=-1) + 1)]
+    for sequence, _, n, row in found.tolist():
+        rows[row].append((sequence, n))
     assert rows == aligned_by_hand(lengths, stride)
-    assert not found.offset.any()
+    assert not found["offset"].any()
 
 
 @fast

@@ -9,7 +9,8 @@ import pyarrow as pa
 
 from datakit.data import SPANS, tokens
 from datakit.pack.format import Packed
-from datakit.pack.stage import Pack, PackConfig, PackResult
+from datakit.pack.stage import Pack, PackConfig
+from datakit.stage import Made
 
 FACTS = {"vocab_size": 1000, "pad_id": 0, "eos_id": 2}
 
@@ -51,12 +52,17 @@ def spans_of(length: int, edges: list[int]) -> list[dict]:
     return [{"start": a, "end": b} for a, b in zip(edges[::2], edges[1::2], strict=False)]
 
 
-def pack_rows(out: Path, batches, **config: Any) -> tuple[PackResult, dict[str, Packed]]:
+def pack_rows(out: Path, batches, **config: Any) -> tuple[Made, dict[str, Packed]]:
     """Pack; the ledger must balance. Returns the sets by name too."""
     result = Pack(PackConfig(**config)).run(iter(batches), out, FACTS)
     assert result.rows.balance == 0
     assert result.tokens.balance == 0
-    headers = [h for s in result.sets.values() for h in s.get("buckets", [s])]
+    headers = [
+        h
+        for n in ("packed", "validation")
+        if n in result.facts
+        for h in result.facts[n].get("buckets", [result.facts[n]])
+    ]
     return result, {rows.name: rows for rows in (Packed.open(out / h["prefix"]) for h in headers)}
 
 
