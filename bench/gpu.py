@@ -21,7 +21,6 @@ import tempfile
 import time
 from dataclasses import replace
 from functools import partial
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +30,7 @@ import torch  # noqa: E402
 
 from datakit.config import build, sha256_file  # noqa: E402
 from datakit.manifest import Count, Ledger, Manifest, Shard, save  # noqa: E402
-from datakit.pack.format import SOURCE_DTYPE, Header, PackedWriter  # noqa: E402
+from datakit.pack.format import SOURCE_DTYPE, Block, Header, PackedWriter  # noqa: E402
 from train import hf  # noqa: E402
 from train.data import DataConfig, PackedSet  # noqa: E402
 from train.device import usable_device  # noqa: E402
@@ -109,16 +108,16 @@ def make_data(folder: Path, small: bool) -> None:
             sizes = np.maximum(2, rng.lognormal(5.5, 1.0, 64)).astype(int).cumsum()
             filled = seq_len + 1 - (number % 5) * 100 * labelled  # some rows have padding
             bounds = np.r_[0, sizes[sizes < filled - 1], filled].astype(np.int32)
-            ids = np.zeros((1, seq_len + 1), np.int32)
-            for a, b in pairwise(bounds):
-                ids[0, a:b] = 3 + (rng.integers(0, 500) + np.arange(b - a)) % (vocab - 3)
-            spans = [np.arange(a + (b - a) * 6 // 10, b - 1) for a, b in pairwise(bounds)]
-            labels = np.concatenate(spans).astype(np.int32) if labelled else None
-            sources = np.zeros(len(bounds) - 1, SOURCE_DTYPE)
+            lengths, starts = np.diff(bounds), bounds[:-1]
+            ids = [3 + (rng.integers(0, 500) + np.arange(n)) % (vocab - 3) for n in lengths]
+            place_of = np.arange(bounds[-1]) - starts.repeat(lengths)
+            first = lengths * 6 // 10 if labelled else np.zeros_like(lengths)
+            learnt = place_of > first.repeat(lengths)
+            sources = np.zeros(len(lengths), SOURCE_DTYPE)
             sources["row_key"], sources["row"], sources["segment"] = number, number, np.arange(len(sources))
-            sources["tokens"] = np.diff(bounds)
-            counts = None if labels is None else np.array([len(labels)])
-            writer.append(ids, labels, counts, bounds, np.array([len(bounds)]), sources)
+            sources["tokens"] = lengths
+            ids = np.concatenate(ids).astype(np.int32)
+            writer.append(Block(ids, learnt, lengths.astype(np.int64), np.array([len(lengths)]), sources))
         writer.close()
         meta = json.loads((place / "kept" / "train.meta.json").read_text()) | {"prefix": "kept/train"}
         files = sorted((place / "kept").iterdir())

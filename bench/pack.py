@@ -69,7 +69,7 @@ def measured(batches: list[pa.RecordBatch], facts: dict, times: int, folder: Pat
     start = time.process_time()
     given = chain.from_iterable(repeat(batches, times))
     result = Pack(PackConfig(**options)).run(given, folder, facts)
-    return result.facts["density"], result.tokens.into / (time.process_time() - start) / 1e6
+    return result.facts["packing"]["density"], result.tokens.into / (time.process_time() - start) / 1e6
 
 
 def main() -> int:

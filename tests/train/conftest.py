@@ -16,7 +16,7 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
 from datakit.config import sha256_file
 from datakit.manifest import Count, Ledger, Manifest, Shard, save
-from datakit.pack.format import SOURCE_DTYPE, Header, PackedWriter
+from datakit.pack.format import SOURCE_DTYPE, Block, Header, PackedWriter
 
 TEMPLATE = (
     "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}"
@@ -78,9 +78,12 @@ def pack(tmp_path_factory: pytest.TempPathFactory, tokenizer_folder: Path) -> Pa
         )
         written = {}
         for name, part in (("train", rows), ("validation", validation)):
-            with PackedWriter(folder / "kept" / name, fields) as writer:
-                for number, row in enumerate(part):
-                    _append(writer, number, row)
+            writer = PackedWriter(folder / "kept" / name, fields)
+            for number, row in enumerate(part):
+                _append(writer, number, row)
+            writer.close()
+            if labelled:
+                _write_labels(folder / "kept" / name, part)
             written[name] = json.loads((folder / "kept" / f"{name}.meta.json").read_text())
         facts = {
             "packed": written["train"] | {"prefix": "kept/train"},
@@ -109,22 +112,24 @@ def pack(tmp_path_factory: pytest.TempPathFactory, tokenizer_folder: Path) -> Pa
 
 
 def _append(writer: PackedWriter, number: int, row: Row) -> None:
-    bounds = np.cumsum([0] + [len(ids) for ids, _ in row]).astype(np.int32)
-    ids = np.full((1, writer.header.stride), PAD, np.int32)
-    ids[0, : bounds[-1]] = [i for piece, _ in row for i in piece]
-    labels = np.array([b + p for b, (_, places) in zip(bounds, row, strict=False) for p in places], np.int32)
+    lengths = np.array([len(ids) for ids, _ in row], np.int64)
     sources = np.zeros(len(row), SOURCE_DTYPE)
     sources["row_key"] = number * 100 + np.arange(len(row))
-    sources["row"], sources["segment"] = number, np.arange(len(row))
-    sources["tokens"] = np.diff(bounds)
-    writer.append(
-        ids if writer.padded else ids[0, : bounds[-1]],
-        labels,
-        np.array([len(labels)]),
-        bounds,
-        np.array([len(bounds)]),
-        sources,
-    )
+    sources["row"], sources["segment"], sources["tokens"] = number, np.arange(len(row)), lengths
+    ids = np.array([i for piece, _ in row for i in piece], np.int32)
+    writer.append(Block(ids, np.zeros(len(ids), bool), lengths, np.array([len(row)]), sources))
+
+
+def _write_labels(prefix: Path, rows: Sequence[Row]) -> None:
+    """The labels as they are given: wrong ones, too, which the writer cannot write."""
+    starts = [np.cumsum([0] + [len(ids) for ids, _ in row]) for row in rows]
+    labels = [
+        [int(start) + place for start, (_, places) in zip(own, row, strict=False) for place in places]
+        for own, row in zip(starts, rows, strict=True)
+    ]
+    counts = np.array([len(own) for own in labels], np.uint64)
+    Path(f"{prefix}.lbl.bin").write_bytes(np.array([p for own in labels for p in own], "<i4").tobytes())
+    Path(f"{prefix}.lbl.idx").write_bytes(np.stack([np.cumsum(counts) - counts, counts], 1).astype("<u8").tobytes())
 
 
 def _random_piece(rng: np.random.Generator, length: int, vocab_size: int = 300) -> Piece:
