@@ -21,7 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from datakit.data import TURN_STARTS
-from datakit.pack.format import Bools, Int32, Int64, Records, starts_of
+from datakit.pack.format import Bools, Int32, Int64, Records, gather, starts_of
 from datakit.stage import Decision
 
 Mask = npt.NDArray[np.uint8]
@@ -273,32 +273,27 @@ def _cut_turns(
     why: npt.NDArray[np.object_],
 ) -> tuple[TokenSequences, Int64]:  # fmt: skip
     """Pieces of the conversations `long`, and the conversation of each; `turns` are `turn_starts`. Adds up what is
-    `lost`, and writes into `why` for what most tokens of a conversation are.
-
-    The first own token behind repeated ones is no target: what stands before it is not what it follows.
-    """
-    ids, masks, table, which, at = list[Int32](), list[Mask](), [], [], 0
+    `lost`, and writes into `why` for what most tokens of a conversation are."""
+    ranges, table, which, at = list[tuple[int, int]](), [], [], 0
     for k in long.tolist():
         start, _, key, offset, _ = flat.table[k].tolist()
         end = start + int(length[k])
-        tokens, mask = flat.ids[start:end], flat.mask[start:end]
         starts = turns[(turns >= start) & (turns < end)] - start
-        pieces, gone = split_turns(mask.astype(bool), starts, limits.stride, limits.long_answer)
+        pieces, gone = split_turns(flat.mask[start:end] > 0, starts, limits.stride, limits.long_answer)
         lost.update(gone)
         if gone:
             why[k] = max(gone, key=lambda reason: gone[reason])
-        for *head, (a, b) in pieces:
-            repeated = sum(y - x for x, y in head)
-            own = mask[a:b].copy()
-            own[: 1 if head else 0] = 0
-            ids += [tokens[x:y] for x, y in (*head, (a, b))]
-            masks += [np.zeros(repeated, np.uint8), own]
-            table.append((at, repeated + b - a, key, offset + a, repeated))
+        for piece in pieces:
+            ranges += [(start + a, b - a) for a, b in piece]
+            size, own = sum(b - a for a, b in piece), piece[-1][1] - piece[-1][0]
+            table.append((at, size, key, offset + piece[-1][0], size - own))
             which.append(k)
-            at += repeated + b - a
-    if not table:
-        return flat.take(slice(0, 0)), np.empty(0, np.int64)
-    made = TokenSequences(np.concatenate(ids), np.concatenate(masks), np.array(table, SEQUENCE))
+            at += size
+    tokens = np.array(ranges, np.int64).reshape(-1, 2).T
+    made = TokenSequences(gather(flat.ids, *tokens), gather(flat.mask, *tokens), np.array(table, SEQUENCE))
+    # A head has no labels, and the first token behind it is no target: what stands before it is not what it follows.
+    for sequence in made.table[made.table["head"] > 0].tolist():
+        made.mask[sequence[0] : sequence[0] + sequence[4] + 1] = 0
     return made, np.array(which, np.int64)
 
 

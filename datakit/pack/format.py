@@ -189,10 +189,9 @@ class Block:
 
     def label_positions(self) -> tuple[Int32, Int64]:
         """The positions of the labels in each row, flat, and how many each row has."""
-        at = np.flatnonzero(self.learnt)
-        row = np.repeat(np.arange(len(self.counts)), self.row_lengths)[at]
-        positions = at - starts_of(self.row_lengths)[row] - 1
-        return positions.astype(np.int32), np.bincount(row, minlength=len(self.counts))
+        at, starts = np.flatnonzero(self.learnt), starts_of(self.row_lengths)
+        counts = np.diff(np.searchsorted(at, np.append(starts, len(self.ids))))
+        return (at - starts.repeat(counts) - 1).astype(np.int32), counts
 
     def padded(self, stride: int, pad_id: int) -> Int32:
         """The ids in rows of `stride` tokens, filled up with `pad_id`."""

@@ -361,9 +361,13 @@ class TokenIndex:
         rows = self.sets[of_set]
         source = rows.sources[number - self._before[of_set]]
         row, segment, head = (int(source[name]) for name in ("row", "segment", "head"))
-        block = rows.block(row, row + 1)
-        a = int(block.starts[segment])
-        ids, learnt = block.ids[a : a + block.lengths[segment]], block.learnt[a : a + block.lengths[segment]]
+        a, b = rows.segments_of(row)[segment : segment + 2].tolist()
+        ids, labels = np.asarray(rows.ids_of(row)[a:b], np.int32), rows.labels_of(row)
+        learnt = np.full(len(ids), labels is None)
+        learnt[:1] = False
+        if labels is not None:
+            own = np.asarray(labels) + 1 - a
+            learnt[own[(own >= 0) & (own < len(ids))]] = True
         return Fragment(int(source["start"]), ids[head:], learnt[head:], ids[:head])
 
 

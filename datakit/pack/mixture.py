@@ -8,6 +8,7 @@ twice. Repeated rows are the trainer's (`--weights` for several manifests).
 The price: the token rows are read once more, and 16 bytes of memory for each row.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -96,13 +97,12 @@ class Mixture:
         for batch in batches:
             yield batch.filter(pc.is_null(self.decide(batch).reasons)) if self.shares else batch
 
-    def left_out(self) -> tuple[dict[str, int], dict[str, int]]:
+    def left_out(self) -> tuple[Counter[str], Counter[str]]:
         """Rows and tokens that are left out, by reason."""
-        rows, tokens = dict[str, int](), dict[str, int]()
+        rows, tokens = Counter[str](), Counter[str]()
         for share in self.shares.values():
-            if share.kept_rows < share.rows:
-                rows[share.reason] = rows.get(share.reason, 0) + share.rows - share.kept_rows
-                tokens[share.reason] = tokens.get(share.reason, 0) + share.tokens - share.kept_tokens
+            rows[share.reason] += share.rows - share.kept_rows
+            tokens[share.reason] += share.tokens - share.kept_tokens
         return rows, tokens
 
     def facts(self) -> dict[str, Any]:

@@ -132,33 +132,23 @@ class Pack(Stage):
     def make(self, rows: Iterator[pa.RecordBatch], folder: Path, parents: Sequence[Parent]) -> Made:
         """Write the packed sets and a copy of the tokenizer."""
         source = parents[0]
-        tokenizer = source.manifest.facts["tokenizer"]
+        tokenizer, origin = source.manifest.facts["tokenizer"], data_dir(source.path, source.manifest)
         mixture = self._mixture(source)
-        made = self.run(mixture.taken(rows), folder, tokenizer)
+        made = self.run(rows, folder, tokenizer, mixture)
         copied = []
         for shard in source.manifest.of_role("kept"):
             path = PurePosixPath(shard.path)
             if path.parent.name == "tokenizer":
-                origin = data_dir(source.path, source.manifest)
                 check_shards(origin, [shard])
-                target = f"{FOLDER}/tokenizer/{path.name}"
-                (folder / target).parent.mkdir(parents=True, exist_ok=True)
-                shutil.copyfile(origin / shard.path, folder / target)
-                copied.append(target)
-        facts = made.facts | {"tokenizer": tokenizer | {"files": sorted(copied)}}
-        if mixture.shares:
-            facts["mixture"] = mixture.facts()
-        alarms = [*mixture.alarms(), *facts.pop("alarms", ())]
-        if alarms:
-            facts["alarms"] = alarms
-        assert made.tokens is not None
-        left_out = mixture.left_out()
-        return Made(
+                copied.append(f"{FOLDER}/tokenizer/{path.name}")
+                target = folder / copied[-1]
+                target.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copyfile(origin / shard.path, target)
+        return replace(
+            made,
             files=(*made.files, *sorted(copied)),
-            rows=_with_dropped(made.rows, left_out[0]),
-            tokens=_with_dropped(made.tokens, left_out[1]),
             dropped=chain(made.dropped, self._left_out(source, mixture)),
-            facts=facts,
+            facts=made.facts | {"tokenizer": tokenizer | {"files": sorted(copied)}},
         )
 
     def _mixture(self, source: Parent) -> Mixture:
@@ -175,28 +165,32 @@ class Pack(Stage):
             if left_out.num_rows:
                 yield left_out
 
-    def run(self, batches: Iterable[pa.RecordBatch], out: Path, tokenizer: dict[str, Any]) -> Made:
-        """Write `out/kept/train.*` (and `validation.*`) from token rows in order.
+    def run(
+        self, batches: Iterator[pa.RecordBatch], out: Path, tokenizer: dict[str, Any], mixture: Mixture | None = None
+    ) -> Made:
+        """Write `out/kept/train.*` (and `validation.*`) from token rows in order, without those that a mixture leaves
+        out.
 
         `tokenizer` has `vocab_size`, `pad_id` and `eos_id`. The first batch with rows decides the task: pretrain, sft
         or dpo. The facts are the headers with prefixes (`packed`, and `validation` if there is one; several row lengths
-        make a list `buckets`), the counts (`packing`), and alarms.
+        make a list `buckets`), the counts (`packing`), the shares of a `mixture`, and `alarms`.
 
         Raises:
             InputError: labelled rows follow a first batch of plain text, the format cannot store such rows, or
                 `wrap` with `align_bos` would cut labels off.
         """
-        config, source = self.config, (batch for batch in batches if batch.num_rows)
+        config, mixture = self.config, mixture or Mixture({})
+        source = (batch for batch in mixture.taken(batches) if batch.num_rows)
         first = next(source, None)
         task = _task(first)
         if config.align_bos and config.packing == "wrap" and task != "pretrain":
             raise InputError("pack: wrap with align_bos would cut answers off; pack conversations with best_fit")
         packing = "pad" if config.format == "megatron" else config.packing  # Megatron's loader joins and cuts
-        lost, counts, lengths, gone = Counter[str](), Counter[str](), Counter[int](), list[pa.RecordBatch]()
-        limits, packers = _limits(config, task), dict[str, Packer]()
+        limits, packers, lost = _limits(config, task), dict[str, Packer](), Counter[str]()
         for name in ("train", "validation") if config.validation else ("train",):
             writers = _writers(config, task, out / FOLDER / name, tokenizer)
             packers[name] = Packer(writers, packing, config.window_tokens, config.align_bos, lost)
+        counts, lengths, gone = Counter[str](), Counter[int](), list[pa.RecordBatch]()
         for batch, found in _cut_ahead(() if first is None else chain([first], source), limits):
             gone += [dropped for dropped in split(batch, found.decision, self.name)[1:] if dropped.num_rows]
             lost.update(found.lost)
@@ -209,32 +203,36 @@ class Pack(Stage):
                 packers["validation"].add(found.sequences.take(validation))
         for packer in packers.values():
             packer.flush(final=True)
+
         facts: dict[str, Any] = {
-            ("packed" if name == "train" else name): _closed(p.writers) for name, p in packers.items()
+            ("packed" if name == "train" else name): _closed(packer.writers) for name, packer in packers.items()
         }
         facts["packing"] = _facts(list(packers.values()), config, counts["repeated"])
+        if mixture.shares:
+            facts["mixture"] = mixture.facts()
+        alarms = mixture.alarms()
         if counts["beyond"] > MAX_LOSS * counts["into"]:
-            facts["alarms"] = [_alarm(counts["beyond"], counts["into"], lengths, limits)]
+            alarms.append(_alarm(counts["beyond"], counts["into"], lengths, limits))
+        if alarms:
+            facts["alarms"] = alarms
         reasons = Counter(reason for batch in gone for reason in batch.column("reason").to_pylist())
+        left_out = mixture.left_out()
         writers = [writer for packer in packers.values() for writer in packer.writers]
         tokens = sum(w.num_tokens for w in writers)
         slots = sum(w.num_rows * w.header.stride for w in writers) if config.format == "bin2d" else tokens
         return Made(
             files=tuple(sorted(f"{FOLDER}/{file.name}" for file in (out / FOLDER).iterdir())),
-            rows=_count(counts["rows"], counts["rows"] - reasons.total(), reasons),
-            tokens=_count(counts["into"], tokens - counts["repeated"], +lost, slots - tokens),
+            rows=_count(counts["rows"], counts["rows"] - reasons.total(), reasons, left_out[0]),
+            tokens=_count(counts["into"], tokens - counts["repeated"], lost, left_out[1], slots - tokens),
             dropped=gone,
             facts=facts,
         )
 
 
-def _count(into: int, kept: int, dropped: Counter[str], padding: int = 0) -> Count:
-    return Count(into=into, kept=kept, dropped=dict(sorted(dropped.items())), padding=padding)
-
-
-def _with_dropped(count: Count, more: dict[str, int]) -> Count:
-    """A count with what was dropped before."""
-    return replace(count, into=count.into + sum(more.values()), dropped=dict(sorted((count.dropped | more).items())))
+def _count(into: int, kept: int, dropped: Counter[str], left_out: Counter[str], padding: int = 0) -> Count:
+    """What became of rows or tokens; `into` is without those that the mixture leaves out."""
+    reasons = dict(sorted((dropped + left_out).items()))
+    return Count(into=into + left_out.total(), kept=kept, dropped=reasons, padding=padding)
 
 
 def _cut_ahead(batches: Iterable[pa.RecordBatch], limits: Limits) -> Iterator[tuple[pa.RecordBatch, CutBatch]]:

@@ -11,7 +11,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from datakit.data import SPANS
-from datakit.manifest import Count
 from datakit.pack.cut import split_turns
 from datakit.pack.format import Packed
 from datakit.pack.inspect import TokenIndex, prove
@@ -77,22 +76,6 @@ def test_a_row_without_users_turns_is_truncated():
     assert (pieces, lost) == ([((0, 40),)], Counter(truncated=10))
 
 
-def test_a_tool_result_that_looks_like_a_users_turn_is_not_cut_from_its_call(real, load):
-    folder = real("minimind")
-    if not folder.is_dir():
-        pytest.skip("no such tokenizer beside the repository")
-    tokenizer = load(folder)
-    call = {
-        "role": "assistant",
-        "content": "",
-        "tool_calls": '[{"type":"function","function":{"name":"f","arguments":{}}}]',
-    }
-    messages = [exchange(0)[0], call, {"role": "tool", "content": "3"}, {"role": "assistant", "content": "it is 3"}]
-    text, starts = (row := label(tokenizer, [*messages, *exchange(1)])).text, row.turn_starts
-    decoded = [tokenizer.decode(tokenizer.encode_text(text[at:])) for at in starts]
-    assert [text[:20] for text in decoded] == ["<|im_start|>user\nque"] * 2
-
-
 @settings(max_examples=40, deadline=None)
 @given(
     words=st.lists(st.integers(0, 30), min_size=1, max_size=7),
@@ -121,17 +104,12 @@ def test_every_token_is_packed_once_or_counted_and_no_piece_is_cut_inside_an_ans
     made = Pack(PackConfig(seq_len=seq_len, long_answer=long_answer)).run([batch], out, FACTS)
     assert made.tokens.balance == 0 and made.rows.balance == 0
     sets = [Packed.open(out / made.facts["packed"]["prefix"])]
-    rows_in, tokens_in = Count(**vars_of(made.rows)), Count(**vars_of(made.tokens))
-    assert list(prove(TokenIndex(sets), [batch], rows_in, tokens_in)) == []
+    assert list(prove(TokenIndex(sets), [batch], made.rows, made.tokens)) == []
     for _, _, pieces in TokenIndex(sets).rows():
         for piece in pieces:
             assert piece.learnt.any()
             if long_answer == "drop":  # each piece ends where an answer ends
                 assert piece.learnt[-2:].any()
-
-
-def vars_of(count):
-    return {"into": count.into, "kept": count.kept, "dropped": count.dropped, "padding": count.padding}
 
 
 def test_the_alarm_names_the_row_length_in_which_enough_tokens_fit_whole():

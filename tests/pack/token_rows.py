@@ -57,22 +57,24 @@ def pack_rows(out: Path, batches, **config: Any) -> tuple[Made, dict[str, Packed
     result = Pack(PackConfig(**config)).run(iter(batches), out, FACTS)
     assert result.rows.balance == 0
     assert result.tokens.balance == 0
-    headers = [
-        h
-        for n in ("packed", "validation")
-        if n in result.facts
-        for h in result.facts[n].get("buckets", [result.facts[n]])
-    ]
+    splits = [result.facts[name] for name in ("packed", "validation") if name in result.facts]
+    headers = [header for split in splits for header in split.get("buckets", [split])]
     return result, {rows.name: rows for rows in (Packed.open(out / h["prefix"]) for h in headers)}
 
 
 def found_tokens(rows: Packed) -> dict[tuple[int, int, int], tuple[int, bool, int]]:
-    """(row key, side, place in its row's tokens) -> (id, is it a target that counts, packed row)."""
+    """(row key, side, place in its row's tokens) -> (id, is it a target that counts, packed row).
+
+    Each label is the place before a token that counts: none is on padding, or before the first token of a sequence.
+    """
     found = {}
     source = iter(rows.sources)
     for row in range(len(rows)):
         ids, bounds, labels = rows.ids_of(row), rows.segments_of(row), rows.labels_of(row)
         assert bounds[0] == 0 and bounds[-1] == len(ids)
+        if rows.header.format == "bin2d":
+            assert (rows.ids[row, len(ids) :] == rows.header.pad_id).all()
+        counting = 0
         for a, b in pairwise(bounds):
             piece = next(source)
             assert (piece["row"], piece["tokens"]) == (row, b - a)
@@ -80,5 +82,7 @@ def found_tokens(rows: Packed) -> dict[tuple[int, int, int], tuple[int, bool, in
                 key = (int(piece["row_key"]), row % rows.header.rows_per_unit, int(piece["start"]) + int(t - a))
                 assert key not in found
                 found[key] = (int(ids[t]), bool(t > a and (labels is None or t - 1 in labels)), row)
+                counting += found[key][1]
+        assert labels is None or len(labels) == counting
     assert next(source, None) is None
     return found
