@@ -30,6 +30,8 @@ OPTIONS: dict[str, dict[str, str]] = {
     },
     "ingest": {
         "tree_paths": "Trees of messages are no layout any more: write the paths that you want as lists of messages.",
+        "max_record_mb": "It is a constant: records of more than 256 MiB are quarantined.",
+        "max_expansion": "It is a constant (300, and 64 MiB always): decompress a file that grows further yourself.",
         "max_page_mb": "It is a constant: pages of more than 8 MiB are quarantined.",
         "max_page_tags": "It is a constant: pages of more than 100,000 start tags are quarantined.",
         "max_page_depth": "It is a constant: pages of more than 512 elements inside of one another are quarantined.",

@@ -7,7 +7,7 @@ batch is validated in full before a value is used, since Arrow follows wrong off
 import re
 from collections.abc import Iterator
 from contextlib import suppress
-from itertools import islice
+from itertools import count, islice
 from typing import Any, Final
 
 import pyarrow as pa
@@ -16,10 +16,9 @@ import pyarrow.parquet as pq
 
 from datakit.data import RECORD_BITS
 from datakit.errors import InputError
-from datakit.read.columns import types_of
 from datakit.read.record import Cells, Fields, RecordError
-from datakit.read.row_builder import Position, RowBuilder
-from datakit.read.streams import EXPANSION_FROM, Remaining, Segment, SourceFile, filesystem
+from datakit.read.row_builder import Position, RowBuilder, types_of
+from datakit.read.streams import Remaining, Segment, SourceFile, expands_too_far, open_binary
 
 ROWS: Final = 512
 """Rows that become Python objects at once."""
@@ -28,13 +27,13 @@ MOST_LOST: Final = 1 << 16
 MOST_ROWS: Final = 1 << RECORD_BITS
 _DAMAGE: Final = (OSError, pa.ArrowException, MemoryError, ValueError, TypeError, KeyError)
 """What Arrow raises about files that are damaged."""
-FORMATS: Final = ("parquet", "arrow", "arrow_stream")
+FORMATS: Final = ("parquet", "arrow", "arrow_stream", "table")
 TOOLS: Final = ("tools", "functions")
 CALLS: Final = ("tool_calls", "function_call", "tools")
 """Fields of a record, and of a turn, that hold objects without fixed keys."""
 
 
-# Files.
+# Groups of rows: of a Parquet file, the batches of an Arrow file or stream, slices of a table in memory.
 
 
 def format_of(magic: bytes) -> str:
@@ -46,22 +45,93 @@ def format_of(magic: bytes) -> str:
     return "arrow_stream" if magic.startswith(b"\xff\xff\xff\xff") else ""
 
 
-def head(file: SourceFile, count: int) -> list[Fields]:
-    """The first rows of a file that can be read, at most `count`."""
-    opened, rows = _open(file), list[Fields]()
-    for group, _ in enumerate(_groups(file)):
-        with suppress(*_DAMAGE):
-            for batch in _batches(opened, file, group):
-                rows += _good_rows(batch.slice(0, count - len(rows)))
-                if len(rows) >= count:
-                    return rows
-    return rows
+class _Opened:
+    """The groups of rows of an input, by number; those of a stream in rising order.
+
+    Raises:
+        InputError: the file does not have its format.
+    """
+
+    def __init__(self, file: SourceFile) -> None:
+        self.file, self.next = file, 0
+        try:
+            source: Any = None
+            if file.table is None:
+                source = pa.OSFile(file.path) if file.is_local else open_binary(file.path)
+            if file.format == "parquet":
+                self.reader: Any = pq.ParquetFile(source)
+                self.schema: pa.Schema = self.reader.schema_arrow
+            else:
+                self.reader = file.table
+                if self.reader is None:
+                    self.reader = pa.ipc.open_file(source) if file.format == "arrow" else pa.ipc.open_stream(source)
+                self.schema = self.reader.schema
+        except _DAMAGE as e:
+            raise InputError(f"{file.path}: not a readable {file.format.replace('_', ' ')} file: {e}") from e
+        check_names(self.schema, file.path)
+
+    def groups(self) -> Iterator[tuple[int, int]]:
+        """(rows, uncompressed bytes) of each group. A batch that cannot be read counts as one row.
+
+        Raises:
+            InputError: the file claims to hold more rows than a file can have.
+        """
+        if self.file.format == "parquet":
+            yield from self._row_groups()
+            return
+        for number in count():
+            try:
+                batch = self._batch(number)
+            except _DAMAGE:
+                yield 1, 0
+                if self.file.format == "arrow_stream":  # where the next batch begins is not known
+                    return
+                continue
+            if batch is None:
+                return
+            yield batch.num_rows, batch.nbytes
+
+    def _row_groups(self) -> Iterator[tuple[int, int]]:
+        total = 0
+        for i in range(self.reader.metadata.num_row_groups):
+            group = self.reader.metadata.row_group(i)
+            total += group.num_rows
+            if group.num_rows < 0 or total >= MOST_ROWS:
+                found = f"row group {i} is damaged: it claims to hold {group.num_rows:,} rows"
+                raise InputError(f"{self.file.path}: {found}")
+            yield group.num_rows, group.total_byte_size
+
+    def batches(self, group: int) -> Iterator[pa.RecordBatch]:
+        """The rows of one group, `ROWS` at a time."""
+        if self.file.format == "parquet":
+            yield from map(_validated, self.reader.iter_batches(batch_size=ROWS, row_groups=[group]))
+        elif (whole := self._batch(group)) is not None:
+            yield from (whole.slice(at, ROWS) for at in range(0, whole.num_rows, ROWS))
+
+    def _batch(self, number: int) -> pa.RecordBatch | None:
+        """Batch `number`; None behind the last one."""
+        if self.file.table is not None:
+            part = self.file.table.slice(number * ROWS, ROWS).combine_chunks()
+            return part.to_batches()[0] if part.num_rows else None
+        if self.file.format == "arrow":
+            return _validated(self.reader.get_batch(number)) if number < self.reader.num_record_batches else None
+        with suppress(StopIteration):
+            while self.next <= number:
+                self.next += 1
+                batch = self.reader.read_next_batch()
+            return _validated(batch)
+        return None
+
+
+def types(file: SourceFile) -> dict[str, pa.DataType | None]:
+    """The type of each column as a column of a dataset; None for those that stay in `extra`."""
+    return types_of(_Opened(file).schema)
 
 
 def cut(file: SourceFile, index: int, remaining: Remaining) -> Iterator[Segment]:
-    """Cut between row groups (Parquet) or record batches (Arrow)."""
+    """Cut between groups."""
     first_group = first_row = group = row = start = stop = 0
-    for rows, size in _groups(file):
+    for rows, size in _Opened(file).groups():
         group, row, stop = group + 1, row + rows, stop + size
         if stop - start >= remaining():
             yield Segment(index, first_row, first_row, start, stop, groups=(first_group, group))
@@ -73,13 +143,13 @@ def cut(file: SourceFile, index: int, remaining: Remaining) -> Iterator[Segment]
 def read(file: SourceFile, segment: Segment, builder: RowBuilder) -> Iterator[None]:
     """Give the rows of a segment to the builder. Each row of a damaged group is quarantined."""
     assert segment.groups is not None
-    opened, record, unpacked = _open(file), segment.first_record, 0
+    opened, record, unpacked = _Opened(file), segment.first_record, 0
     for group in range(*segment.groups):
         begin, found = record, "corrupt_file"
         try:
-            for batch in _batches(opened, file, group):
+            for batch in opened.batches(group):
                 unpacked += batch.nbytes
-                if bomb := file.limits.expands_too_far(file.name, file.bytes, unpacked):
+                if bomb := expands_too_far(file.name, file.bytes, unpacked):
                     found = bomb.reason
                     raise ValueError(bomb.detail)
                 yield
@@ -88,7 +158,7 @@ def read(file: SourceFile, segment: Segment, builder: RowBuilder) -> Iterator[No
         except _DAMAGE as e:
             if isinstance(e, MemoryError) and not _asks_too_much(e, file):
                 raise
-            end = begin + next(islice(_groups(file), group, None))[0]
+            end = begin + next(islice(_Opened(file).groups(), group, None))[0]
             why = RecordError(found, f"rows {record + 1} to {end} cannot be read: {e}")
             for lost in range(record, min(end, record + MOST_LOST)):
                 yield
@@ -99,104 +169,18 @@ def read(file: SourceFile, segment: Segment, builder: RowBuilder) -> Iterator[No
 def _asks_too_much(error: MemoryError, file: SourceFile) -> bool:
     """Whether a damaged file asked for the memory that was not there, more than its bytes may become."""
     size = re.search(r"size (\d+)", str(error))
-    return size is not None and int(size[1]) > EXPANSION_FROM + file.limits.expansion * file.bytes
+    return size is not None and expands_too_far(file.name, file.bytes, int(size[1])) is not None
 
 
-class _Stream:
-    """An Arrow stream that returns its batches by number, in rising order."""
-
-    def __init__(self, reader: pa.RecordBatchStreamReader) -> None:
-        self.reader = reader
-        self.position = 0
-
-    def following(self) -> pa.RecordBatch:
-        """The next batch.
-
-        Raises:
-            StopIteration: there is none.
-        """
-        self.position += 1
-        return self.reader.read_next_batch()
-
-    def get_batch(self, number: int) -> pa.RecordBatch:
-        """Batch `number`; those before it are skipped."""
-        assert number >= self.position
-        while self.position < number:
-            self.following()
-        return self.following()
-
-
-def _open(file: SourceFile) -> Any:
-    """A ParquetFile, a RecordBatchFileReader or a `_Stream`.
+def check_names(schema: pa.Schema, path: str) -> None:
+    """Refuse a schema that names a column twice.
 
     Raises:
-        InputError: the file does not have its format.
+        InputError: it does.
     """
-    try:
-        if file.is_local:
-            source: Any = pa.OSFile(file.path)
-        else:
-            fs, inner = filesystem(file.path)
-            source = fs.open_input_file(inner)
-        if file.format == "parquet":
-            opened: Any = pq.ParquetFile(source)
-            names = opened.schema_arrow.names
-        else:
-            reader = pa.ipc.open_file(source) if file.format == "arrow" else pa.ipc.open_stream(source)
-            opened, names = reader if file.format == "arrow" else _Stream(reader), reader.schema.names
-    except _DAMAGE as e:
-        raise InputError(f"{file.path}: not a readable {file.format.replace('_', ' ')} file: {e}") from e
-    _check_names(names, file.path)
-    return opened
-
-
-def _check_names(names: list[str], path: str) -> None:
-    twice = next((n for n in names if names.count(n) > 1), None)
+    twice = next((n for n in schema.names if schema.names.count(n) > 1), None)
     if twice is not None:
         raise InputError(f"{path}: the schema names column {twice!r} twice; rename one of them")
-
-
-def _groups(file: SourceFile) -> Iterator[tuple[int, int]]:
-    """(rows, uncompressed bytes) of each row group or record batch. A batch that cannot be read counts as one row.
-
-    Raises:
-        InputError: the file claims to hold more rows than a file can have.
-    """
-    opened, total = _open(file), 0
-    if file.format == "parquet":
-        for i in range(opened.metadata.num_row_groups):
-            group = opened.metadata.row_group(i)
-            total += group.num_rows
-            if group.num_rows < 0 or total >= MOST_ROWS:
-                raise InputError(f"{file.path}: row group {i} is damaged: it claims to hold {group.num_rows:,} rows")
-            yield group.num_rows, group.total_byte_size
-    elif file.format == "arrow":
-        for i in range(opened.num_record_batches):
-            try:
-                batch = _validated(opened.get_batch(i))
-                yield batch.num_rows, batch.nbytes
-            except _DAMAGE:
-                yield 1, 0
-    else:
-        with suppress(StopIteration):
-            while True:
-                try:
-                    batch = _validated(opened.following())
-                    yield batch.num_rows, batch.nbytes
-                except _DAMAGE:  # where the next batch begins is not known
-                    yield 1, 0
-                    return
-
-
-def _batches(opened: Any, file: SourceFile, group: int) -> Iterator[pa.RecordBatch]:
-    """The rows of one group, `ROWS` at a time."""
-    if file.format == "parquet":
-        for batch in opened.iter_batches(batch_size=ROWS, row_groups=[group]):
-            yield _validated(batch)
-        return
-    whole = _validated(opened.get_batch(group))
-    for at in range(0, whole.num_rows, ROWS):
-        yield whole.slice(at, ROWS)
 
 
 def _validated(batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -218,14 +202,6 @@ def _validated(batch: pa.RecordBatch) -> pa.RecordBatch:
 def _as_binary(kind: pa.DataType) -> pa.DataType:
     """The type with binary for text."""
     return _replaced(kind, {pa.string(): pa.binary(), pa.large_string(): pa.large_binary()})
-
-
-def types(file: SourceFile) -> dict[str, pa.DataType | None]:
-    """The type of each column of a file as a column of a dataset; None for those that stay in `extra`."""
-    opened = _open(file)
-    if file.format == "parquet":
-        return types_of(opened.schema_arrow)
-    return types_of(opened.schema if file.format == "arrow" else opened.reader.schema)
 
 
 # Tables in memory.
@@ -251,7 +227,7 @@ def table_of(data: Any) -> pa.Table:
         ) from None
     except (OSError, pa.ArrowException) as e:
         raise InputError(f"the Arrow stream of {type(data).__name__} cannot be read: {e}") from e
-    _check_names(data.schema.names, "the table")
+    check_names(data.schema, "the table")
     schema = pa.schema([field.with_type(_without_views(field.type)) for field in data.schema])
     return data if schema == data.schema else data.cast(schema)
 
@@ -272,42 +248,6 @@ def _replaced(kind: pa.DataType, other: dict[pa.DataType, pa.DataType]) -> pa.Da
     return other.get(kind, kind)
 
 
-def table_head(table: pa.Table, count: int) -> list[Fields]:
-    """`head` for a table."""
-    rows = list[Fields]()
-    for batch in _table_batches(table):
-        rows += _good_rows(batch.slice(0, count - len(rows)))
-        if len(rows) >= count:
-            break
-    return rows
-
-
-def cut_table(file: SourceFile, index: int, remaining: Remaining, table: pa.Table) -> Iterator[Segment]:
-    """Cut after each `ROWS` rows at which the unit is full, however the table is chunked. Segments share its memory."""
-    first = record = start = stop = 0
-    for batch in _table_batches(table):
-        record, stop = record + batch.num_rows, stop + batch.nbytes
-        if stop - start >= remaining() or record == table.num_rows:
-            yield Segment(index, first, first, start, stop, table=table.slice(first, record - first))
-            first, start = record, stop
-
-
-def read_table(segment: Segment, builder: RowBuilder) -> Iterator[None]:
-    """`read` for a segment that holds its rows. The record number in a row's `row_key` is the row's number."""
-    assert segment.table is not None
-    record = segment.first_record
-    for batch in _table_batches(segment.table):
-        yield
-        _add(batch, record, builder)
-        record += batch.num_rows
-
-
-def _table_batches(table: pa.Table) -> Iterator[pa.RecordBatch]:
-    """The rows of a table, `ROWS` at a time, whatever its chunks."""
-    for at in range(0, table.num_rows, ROWS):
-        yield from table.slice(at, ROWS).combine_chunks().to_batches()
-
-
 # Rows as Python objects.
 
 
@@ -323,10 +263,6 @@ def _add(batch: pa.RecordBatch, record: int, builder: RowBuilder) -> None:
         except RecordError as e:
             raw = "{" + ",".join(original.without(())) + "}"
             builder.quarantine(Position(number, number, -1), e, raw.encode())
-
-
-def _good_rows(batch: pa.RecordBatch) -> list[Fields]:
-    return [fields for fields, wrong in _rows(batch) if wrong is None]
 
 
 def _rows(batch: pa.RecordBatch) -> Iterator[tuple[Fields, RecordError | None]]:

@@ -6,19 +6,14 @@ a library's own code that keeps the interpreter; the next page gets a new one. I
 
 import contextlib
 import ctypes
-import os
-import pickle
-import select
 import signal
 import subprocess
 import sys
-import time
 import weakref
-from typing import IO, Any, Final
+from multiprocessing import Pipe
+from multiprocessing.connection import Connection
+from typing import Any, Final
 
-_SIZE: Final = 8
-"""Bytes of the length before each message."""
-BLOCK: Final = 1 << 20
 START_S: Final = 300
 """Seconds for the start of a process, which loads libraries from a disk that may be slow."""
 PR_SET_PDEATHSIG: Final = 1
@@ -42,7 +37,7 @@ class Extraction:
 
     def __init__(self, extractor: str) -> None:
         self.extractor = extractor
-        self._process: subprocess.Popen[bytes] | None = None
+        self._running: tuple[subprocess.Popen[bytes], Connection] | None = None
 
     def text_of(self, html: str, seconds: float, max_depth: int = 0) -> tuple[str, str | None]:
         """(text, title) of a page; the title is None without one. The depth of its tree is looked at where
@@ -54,16 +49,15 @@ class Extraction:
             InputError: the process does not start.
         """
         for attempt in (1, 2):  # a page that ends two processes did it; one may have been killed from outside
-            process = self._started()
+            process, pipe = self._started()
             try:
-                page = max_depth.to_bytes(_SIZE, "little") + html.encode("utf-8", "surrogatepass")
-                _send(_pipe(process.stdin), page)
-                reason, failed, text, title = pickle.loads(_message(_pipe(process.stdout), time.monotonic() + seconds))
+                pipe.send((html, max_depth))
+                if not pipe.poll(seconds):
+                    self.close()
+                    raise PageTimeoutError
+                reason, failed, text, title = pipe.recv()
                 break
-            except PageTimeoutError:
-                self.close()
-                raise
-            except (EOFError, BrokenPipeError):
+            except (EOFError, OSError):
                 ended = self._ended(process)
                 if attempt == 2:
                     raise ExtractionError(FAILED, f"the extractor's process ended with {ended}") from None
@@ -71,20 +65,23 @@ class Extraction:
             raise ExtractionError(reason, failed)
         return text, title
 
-    def _started(self) -> subprocess.Popen[bytes]:
-        """The process, which has loaded its libraries."""
-        if self._process is None:
-            command = [sys.executable, "-P", __file__, self.extractor]
-            process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-            self._process, self._finalizer = process, weakref.finalize(self, _end, process)
+    def _started(self) -> tuple[subprocess.Popen[bytes], Connection]:
+        """The process, which has loaded its libraries, and the pipe to it."""
+        if self._running is None:
+            ours, theirs = Pipe()
+            command = [sys.executable, "-P", __file__, self.extractor, str(theirs.fileno())]
+            with theirs:  # what an extractor prints goes to standard error
+                process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=2, pass_fds=[theirs.fileno()])
+            self._running, self._finalizer = (process, ours), weakref.finalize(self, _end, process, ours)
             try:
-                _message(_pipe(process.stdout), time.monotonic() + START_S)
-            except (EOFError, PageTimeoutError):
+                if ours.poll(START_S):
+                    ours.recv()
+            except (EOFError, OSError):
                 from datakit.errors import InputError  # here: the process runs this file alone
 
                 why = f"it ended with {self._ended(process)}"
                 raise InputError(f"the process of the extractor {self.extractor} does not start: {why}") from None
-        return self._process
+        return self._running
 
     def _ended(self, process: subprocess.Popen[bytes]) -> str:
         """How a process ended whose pipe did."""
@@ -96,52 +93,15 @@ class Extraction:
 
     def close(self) -> None:
         """End the process."""
-        if self._process is not None:
+        if self._running is not None:
             self._finalizer()
-            self._process = None
+            self._running = None
 
 
-def _pipe(pipe: IO[bytes] | None) -> IO[bytes]:
-    assert pipe is not None
-    return pipe
-
-
-def _end(process: subprocess.Popen[bytes]) -> None:
+def _end(process: subprocess.Popen[bytes], pipe: Connection) -> None:
     process.kill()
     process.wait()
-    for pipe in (process.stdin, process.stdout):
-        with contextlib.suppress(BrokenPipeError):  # what was not yet written
-            _pipe(pipe).close()
-
-
-def _send(pipe: IO[bytes], message: bytes) -> None:
-    pipe.write(len(message).to_bytes(_SIZE, "little"))
-    pipe.write(message)
-    pipe.flush()
-
-
-def _message(pipe: IO[bytes], until: float) -> bytes:
-    """The next message of a pipe; raises as `_bytes_until`."""
-    return _bytes_until(pipe, int.from_bytes(_bytes_until(pipe, _SIZE, until), "little"), until)
-
-
-def _bytes_until(pipe: IO[bytes], size: int, until: float) -> bytes:
-    """The next bytes of a pipe.
-
-    Raises:
-        PageTimeoutError: they do not come in time.
-        EOFError: the pipe ends.
-    """
-    made = bytearray()
-    while len(made) < size:
-        left = until - time.monotonic()
-        if left <= 0 or not select.select([pipe], [], [], left)[0]:
-            raise PageTimeoutError
-        block = os.read(pipe.fileno(), min(size - len(made), BLOCK))
-        if not block:
-            raise EOFError
-        made += block
-    return bytes(made)
+    pipe.close()
 
 
 # In the process.
@@ -193,10 +153,9 @@ def deeper_than(html: str, limit: int) -> bool:
     return False
 
 
-def _made(extractor: str, page: bytes) -> tuple[str, str, str, str | None]:
+def _made(extractor: str, html: str, max_depth: int = 0) -> tuple[str, str, str, str | None]:
     """(reason and detail of what failed, text, title) of a page."""
     make: Any = {"resiliparse": resiliparse, "trafilatura": trafilatura}[extractor]
-    max_depth, html = int.from_bytes(page[:_SIZE], "little"), page[_SIZE:].decode("utf-8", "surrogatepass")
     try:
         if max_depth and deeper_than(html, max_depth):
             return "page_too_deep", f"its elements are nested more than {max_depth} deep", "", None
@@ -205,19 +164,18 @@ def _made(extractor: str, page: bytes) -> tuple[str, str, str, str | None]:
         return FAILED, f"{type(e).__name__}: {e}", "", None
 
 
-def main(extractor: str) -> None:
-    """Answer pages from standard input on standard output, until it ends."""
+def main(extractor: str, pipe: Connection) -> None:
+    """Answer the pages of a pipe, until it ends."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides
     if sys.platform == "linux":  # the parent may be killed while a page never ends
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-    pages, answers = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # what an extractor prints is no answer
-    if failed := _made(extractor, bytes(_SIZE) + b"<p>Loads the libraries.</p>")[1]:
+    if failed := _made(extractor, "<p>Loads the libraries.</p>")[1]:
         sys.exit(failed)
-    _send(answers, b"")
-    while head := pages.read(_SIZE):
-        _send(answers, pickle.dumps(_made(extractor, pages.read(int.from_bytes(head, "little")))))
+    pipe.send("ready")
+    with contextlib.suppress(EOFError):
+        while True:
+            pipe.send(_made(extractor, *pipe.recv()))
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(sys.argv[1], Connection(int(sys.argv[2])))

@@ -9,11 +9,11 @@ import json
 import os
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path, PurePath
-from typing import Any, Final
+from typing import Final
 
 import pyarrow as pa
 
@@ -76,7 +76,10 @@ def find(inputs: Sequence[str]) -> tuple[list[tuple[str, str, int]], list[Skippe
         before = len(skipped)
         found = dict(_url_files(given, skipped) if is_url(given) else _local_files(given, skipped))
         if not found:
-            raise InputError(_nothing_found(_shown(given), skipped[before:]))
+            known = f"no readable file there; known suffixes are {', '.join([*SUFFIXES, *COMPRESSED])}"
+            ours = [f"{_shown(s.path)} was written by datakit, whose output" for s in skipped[before:] if s.why == OURS]
+            ours = [f"{found} is not read as input; name the files in it if you want to read them" for found in ours]
+            raise InputError(f"{_shown(given)}: {(*ours, known)[0]}")
         sizes |= found
     for path in sizes:
         try:
@@ -89,16 +92,6 @@ def find(inputs: Sequence[str]) -> tuple[list[tuple[str, str, int]], list[Skippe
     names = _names(list(sizes))
     listed = sorted(((path, names[path], size) for path, size in sizes.items()), key=lambda f: f[1])
     return listed, sorted({replace(s, path=_shown(s.path)) for s in skipped if s.path not in sizes})
-
-
-def _nothing_found(given: str, skipped: list[Skipped]) -> str:
-    ours = [_shown(s.path) for s in skipped if s.why == OURS]
-    if ours:
-        return (
-            f"{given}: no file to read there: {ours[0]} was written by datakit, and the output of datakit is not read "
-            "as input; name the files in it if you want to read them"
-        )
-    return f"{given}: no readable file there; known suffixes are {', '.join([*SUFFIXES, *COMPRESSED])}"
 
 
 def _shown(path: str) -> str:
@@ -139,53 +132,37 @@ class _Entry:
     is_link: bool = False
 
 
-class _Place:
-    """A file system: this machine's."""
+def _on_disk(folder: str) -> list[_Entry]:
+    """What is in a folder of this machine, by name. A link to nothing has the size `DANGLING`.
 
-    def entries(self, folder: str) -> list[_Entry]:
-        """What is in a folder, by name. A link to nothing has the size `DANGLING`.
-
-        Raises:
-            InputError: it cannot be listed.
-        """
-        try:
-            with os.scandir(folder) as found:
-                listed = sorted(found, key=lambda e: e.name)
-            return [_Entry(e.path, e.name, e.is_dir(), _size(e), e.is_symlink()) for e in listed]
-        except OSError as e:
-            raise InputError(f"{folder}: cannot be listed: {e.strerror or e}") from e
-
-    def real(self, folder: str) -> str:
-        """The folder without links."""
-        return os.path.realpath(folder)
+    Raises:
+        InputError: it cannot be listed.
+    """
+    try:
+        with os.scandir(folder) as found:
+            listed = sorted(found, key=lambda e: e.name)
+        return [_Entry(e.path, e.name, e.is_dir(), _size(e), e.is_symlink()) for e in listed]
+    except OSError as e:
+        raise InputError(f"{folder}: cannot be listed: {e.strerror or e}") from e
 
 
 def _size(entry: "os.DirEntry[str]") -> int:
-    if entry.is_dir():
-        return 0
-    if entry.is_file():
+    if entry.is_dir() or entry.is_file():
         return entry.stat().st_size
     return _SPECIAL_SIZE if os.path.exists(entry.path) else DANGLING
 
 
-class _Listing(_Place):
-    """An object store: files by their path, as one listing has them."""
-
-    def __init__(self, prefix: str, files: dict[str, int]) -> None:
-        self._folders: dict[str, dict[str, _Entry]] = {}
-        for path, size in files.items():
-            folder, _, name = path.rpartition("/")
-            self._folders.setdefault(prefix + folder, {})[name] = _Entry(prefix + path, name, False, size)
-            while "/" in folder:
-                above, _, name = folder.rpartition("/")
-                self._folders.setdefault(prefix + above, {})[name] = _Entry(prefix + folder, name, True, 0)
-                folder = above
-
-    def entries(self, folder: str) -> list[_Entry]:
-        return [entry for _, entry in sorted(self._folders.get(folder, {}).items())]
-
-    def real(self, folder: str) -> str:
-        return folder
+def _on_store(prefix: str, files: dict[str, int]) -> Callable[[str], list[_Entry]]:
+    """What is in a folder of an object store, from one listing of all its files by their path."""
+    folders = dict[str, dict[str, _Entry]]()
+    for path, size in files.items():
+        folder, _, name = path.rpartition("/")
+        folders.setdefault(prefix + folder, {})[name] = _Entry(prefix + path, name, False, size)
+        while "/" in folder:
+            above, _, name = folder.rpartition("/")
+            folders.setdefault(prefix + above, {})[name] = _Entry(prefix + folder, name, True, 0)
+            folder = above
+    return lambda folder: [entry for _, entry in sorted(folders.get(folder, {}).items())]
 
 
 def _local_files(given: str, skipped: list[Skipped]) -> Iterator[tuple[str, int]]:
@@ -193,9 +170,9 @@ def _local_files(given: str, skipped: list[Skipped]) -> Iterator[tuple[str, int]
     if not os.path.exists(path) and glob.has_magic(given):
         base = os.path.dirname(re.split(r"[*?\[]", path)[0] + "x")
         pattern = os.path.relpath(path, base).split(os.sep) + [""] * given.endswith("/")
-        yield from _Walk(_Place(), skipped).files(base, tuple(pattern)) if os.path.isdir(base) else ()
+        yield from _Walk(_on_disk, skipped).files(base, tuple(pattern)) if os.path.isdir(base) else ()
     elif os.path.isdir(path):
-        yield from _Walk(_Place(), skipped).files(path, None)
+        yield from _Walk(_on_disk, skipped).files(path, None)
     elif os.path.isfile(path):
         yield path, os.path.getsize(path)
     elif os.path.exists(path):
@@ -230,25 +207,14 @@ def _url_files(given: str, skipped: list[Skipped]) -> Iterator[tuple[str, int]]:
     except (*reading_errors(), pa.ArrowException) as e:
         raise InputError(f"{given}: cannot be listed: {first_line(e)}") from e
     if not listed:
-        raise InputError(f"{given}: {_missing(system, given, folder, has_magic)}")
+        raise InputError(f"{given}: no file matches, or there is no such bucket, folder or file")
     if has_magic:
         pattern = tuple(inner.rstrip("/").removeprefix(f"{folder}/").split("/") + [""] * given.endswith("/"))
     files = {i.path: i.size for i in listed if i.type == fs.FileType.File}
-    for path, size in _Walk(_Listing(prefix, files), skipped).files(prefix + folder, pattern):
+    for path, size in _Walk(_on_store(prefix, files), skipped).files(prefix + folder, pattern):
         if any(part in ("", ".", "..") for part in path.removeprefix(f"{prefix}{folder}/").split("/")):
             raise InputError(f"{path}: a key with an empty part, `.` or `..` is no path; copy it to another")
         yield path, size
-
-
-def _missing(system: Any, given: str, folder: str, pattern: bool) -> str:
-    """Why a URL has no files: what is missing."""
-    from pyarrow import fs
-
-    bucket = folder.split("/")[0]
-    with suppress(*reading_errors()):  # some may list a folder, but not ask for the bucket
-        if given.split("://")[0] in SCHEMES and system.get_file_info(bucket).type == fs.FileType.NotFound:
-            return f"there is no such bucket ({bucket}); make it, or name another"
-    return "no file matches" if pattern else "no such file or folder"
 
 
 Pattern = tuple[str, ...] | None
@@ -262,9 +228,9 @@ class _Walk:
     ends.
     """
 
-    def __init__(self, place: _Place, skipped: list[Skipped]) -> None:
-        self.place, self.skipped = place, skipped
-        self._listed = dict[str, list[_Entry]]()
+    def __init__(self, entries: Callable[[str], list[_Entry]], skipped: list[Skipped]) -> None:
+        self.entries, self.skipped = cache(entries), skipped
+        self.real = os.path.realpath if entries is _on_disk else str
         self._folders = set[tuple[str, Pattern]]()
         self._files = set[str]()
         self._links = list[tuple[str, Pattern]]()
@@ -279,14 +245,14 @@ class _Walk:
         while self._links:
             path, rest = min(self._links, key=lambda link: link[0])
             self._links.remove((path, rest))
-            if (self.place.real(path), rest) in self._folders:
+            if (self.real(path), rest) in self._folders:
                 self.skipped.append(Skipped(path, TWICE))
             else:
                 yield from self._folder(path, rest)
 
     def _folder(self, folder: str, pattern: Pattern) -> Iterator[tuple[str, int]]:
         pattern = None if pattern in ((), ("",)) else pattern
-        real = self.place.real(folder)
+        real = self.real(folder)
         if (real, pattern) in self._folders:
             return
         self._folders.add((real, pattern))
@@ -296,7 +262,7 @@ class _Walk:
         head, rest = pattern[0], pattern[1:]
         if head == "**" and rest:
             yield from self._folder(folder, rest)
-        for entry in self._entries(folder):
+        for entry in self.entries(folder):
             if entry.name.startswith(".") and not head.startswith("."):
                 continue
             if head != "**" and not fnmatch.fnmatchcase(entry.name, head):
@@ -307,15 +273,14 @@ class _Walk:
                 yield from self._file(entry, real)
 
     def _data_files(self, folder: str, real: str) -> Iterator[tuple[str, int]]:
-        for entry in self._entries(folder):
-            hidden = entry.name.startswith((".", "_")) and entry.name not in (".", "..")
-            if entry.is_folder and not hidden:
-                yield from self._enter(entry, None)
+        for entry in self.entries(folder):
+            if entry.name.startswith((".", "_")):
+                self.skipped += [Skipped(entry.path, HIDDEN)] * entry.is_folder
             elif entry.is_folder:
-                self.skipped.append(Skipped(entry.path, HIDDEN))
-            elif suffixes_of(entry.name)[0] and not hidden and not ABOUT.match(entry.name):
+                yield from self._enter(entry, None)
+            elif suffixes_of(entry.name)[0] and not ABOUT.match(entry.name):
                 yield from self._file(entry, real)
-            elif not hidden:
+            else:
                 self.skipped.append(Skipped(entry.path, UNKNOWN))
 
     def _enter(self, entry: _Entry, rest: Pattern) -> Iterator[tuple[str, int]]:
@@ -336,14 +301,9 @@ class _Walk:
             else:
                 yield entry.path, entry.size
 
-    def _entries(self, folder: str) -> list[_Entry]:
-        if folder not in self._listed:
-            self._listed[folder] = self.place.entries(folder)
-        return self._listed[folder]
-
     def _is_ours(self, folder: str) -> bool:
         """Whether datakit wrote the folder: a packed dataset, the data folder of a run, or a folder of manifests."""
-        entries = {entry.name: entry for entry in self._entries(folder)}
+        entries = {entry.name: entry for entry in self.entries(folder)}
         if ".work" in entries or ("manifest.json" in entries and _is_manifest(entries["manifest.json"].path)):
             return True
         plain = folder.replace(os.sep, "/")
@@ -366,13 +326,11 @@ def _is_manifest(path: str) -> bool:
 
 _NUMBERED: Final = re.compile(r"^(?P<split>\w[\w.]*?)-\d{5}-of-\d{5}")
 """How Hub data sets name the files of a split: `train-00000-of-00014.parquet`."""
-_SPLIT_WORDS: Final = {
-    "train": ("train", "training"),
-    "test": ("test", "testing", "eval", "evaluation"),
-    "validation": ("validation", "valid", "val", "dev"),
-}
-"""A split -> the words in a file's name that say it, as the `datasets` library has them."""
-_SPLITS: Final = {word: split for split, words in _SPLIT_WORDS.items() for word in words}
+_SPLITS: Final = {"train": "train", "training": "train", "test": "test", "testing": "test", "eval": "test",
+                  "evaluation": "test", "validation": "validation", "valid": "validation", "val": "validation",
+                  "dev": "validation"}  # fmt: skip
+"""Words in a file's name -> the split that they say, as the `datasets` library has them."""
+Found = list[tuple[str, str, int]]
 
 
 def split_of(name: str) -> str:
@@ -380,21 +338,8 @@ def split_of(name: str) -> str:
     path = PurePath(name)
     if numbered := _NUMBERED.match(path.name):
         return numbered["split"]
-    words = [w for w in re.split(r"[^a-z0-9]+", path.name.lower()) if w in _SPLITS]
-    folders = [part.lower() for part in reversed(path.parts[:-1]) if part.lower() in _SPLITS]
-    return _SPLITS[words[0]] if words else _SPLITS[folders[0]] if folders else ""
-
-
-def _below(path: str, within: Sequence[str]) -> str:
-    """The part of a path below the folder or glob that names it."""
-    for whole in within:
-        base = re.split(r"[*?\[]", whole)[0]
-        if path.startswith(base):
-            return path[(len(base) if base == whole else base.rfind("/") + 1) :].lstrip("/")
-    return PurePath(path).name
-
-
-Found = list[tuple[str, str, int]]
+    words = [*re.split(r"[^a-z0-9]+", path.name.lower()), *(part.lower() for part in reversed(path.parts[:-1]))]
+    return next((_SPLITS[word] for word in words if word in _SPLITS), "")
 
 
 def of_split(found: Found, inputs: Sequence[str], wanted: str) -> tuple[Found, list[Skipped], str]:
@@ -405,8 +350,11 @@ def of_split(found: Found, inputs: Sequence[str], wanted: str) -> tuple[Found, l
     """
     paths = [path if is_url(path) else os.path.abspath(os.path.expanduser(path)) for path in map(str, inputs)]
     named = {path for path, _, _ in found}.intersection(paths)
-    within = [path for path in paths if path not in named]  # folders and globs
-    splits = {path: split_of(PurePath(path).name if path in named else _below(path, within)) for path, _, _ in found}
+    bases = [re.split(r"[*?\[]", path)[0].rpartition("/")[0] if glob.has_magic(path) else path for path in paths]
+    splits = dict[str, str]()
+    for path, _, _ in found:  # only what stands below the folder or the glob that was named says something
+        base = "" if path in named else next((base for base in bases if path.startswith(base + "/")), "")
+        splits[path] = split_of(path[len(base) + 1 :] if base else PurePath(path).name)
     counts = Counter(split for split in splits.values() if split)
     listed = ", ".join(f"{split} ({n} file{'s'[: n != 1]})" for split, n in sorted(counts.items()))
     given = ", ".join(map(str, inputs[:3])) + (", ..." if len(inputs) > 3 else "")
@@ -424,10 +372,8 @@ def of_split(found: Found, inputs: Sequence[str], wanted: str) -> tuple[Found, l
     if "all" in asked:
         return found, [], ""
     if missing := asked - counts.keys():
-        raise UsageError(
-            f"{given}: there is no split {', '.join(sorted(missing))}; there is "
-            f"{listed or 'no file whose name or folder says a split'}"
-        )
+        there = listed or "no file whose name or folder says a split"
+        raise UsageError(f"{given}: there is no split {', '.join(sorted(missing))}; there is {there}")
     taken = [file for file in found if splits[file[0]] in asked]
     left = [Skipped(path, f"split {splits[path] or 'unknown'}") for path, _, _ in found if splits[path] not in asked]
     return taken, left, ""

@@ -11,7 +11,8 @@ first key of the records before it.
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import suppress
 from copy import copy
 from typing import Any, Final
 
@@ -21,12 +22,14 @@ import orjson
 from datakit.read import _kernels_records as kernels
 from datakit.read.record import Fields, RecordError, decoded, name_of, parse_exactly, to_json
 from datakit.read.row_builder import Position, RowBuilder
-from datakit.read.streams import BOM, Remaining, Segment, SegmentEnd, SourceFile, Spans, count_newlines, cut_stream
+from datakit.read.streams import BOM, Segment, SegmentEnd, SourceFile, Spans, check_record
 
 HEAD_RECORDS: Final = 100
 """How many of a file's first records are looked at to recognise its format and layout."""
 FIRST_BYTES: Final = 1 << 19
 """Most files have that many records in their first 512 KiB."""
+HEAD_BYTES: Final = 4 << 20
+"""How much of other files is read; more only if the first record is longer."""
 BLOCK: Final = 1 << 20
 """Bytes of records that are parsed between two looks at the size of the batch."""
 _FIRST_KEY = re.compile(rb'\{\s*("(?:[^"\\\n]|\\.)*")\s*:')
@@ -42,51 +45,35 @@ def format_of(head: bytes, suffix: str) -> str:
 
     A first line that is a complete array by itself means "jsonl" if more values follow it.
     """
-    body, rows = head.lstrip(), first_lines(head)
-    good = sum(type(_value(r)) is dict for r in rows)
-    if not body:
-        return "jsonl"
+    body, rows = head.lstrip(), _first_lines(head)
+    values = [_value(row) for row in rows]
+    good = sum(type(value) is dict for value in values)
     if body.startswith(b"["):
-        first_is_complete = _value(rows[0]) is not None
-        others = any(_value(r) is not None for r in rows[1:])
-        as_lines = others if first_is_complete else suffix == "jsonl" and good > len(rows) // 2
+        others = any(value is not None for value in values[1:])
+        as_lines = others if values[0] is not None else suffix == "jsonl" and good > len(rows) // 2
         return "jsonl" if as_lines else "json"
     if not good and body.startswith(b"{") and body[1:].lstrip().startswith(b'"'):
         return "json_objects"
-    return "jsonl" if good or any(r[:1] in (b"{", b"[") for r in rows) else ""
+    return "jsonl" if good or any(row[:1] in (b"{", b"[") for row in rows) else ""
 
 
-def first_records(head: bytes, form: str) -> list[Fields]:
-    """The first records that can be parsed."""
-    return [v for r in _first_values(head, form) if type(v := _value(r)) is dict]
-
-
-def first_of_others(head: bytes, form: str) -> str:
-    """What the first value is, if it is JSON and no object; "" otherwise."""
-    value = next((v for r in _first_values(head, form) if (v := _value(r)) is not None), {})
+def first_other(head: bytes) -> str:
+    """What the first line is, if it is JSON and no object; "" otherwise."""
+    value = next((v for row in _first_lines(head) if (v := _value(row)) is not None), {})
     return "" if type(value) is dict else name_of(value)
 
 
-def _first_values(head: bytes, form: str) -> list[bytes]:
-    if form == "jsonl":
-        return first_lines(head)
-    end = ValueFinder(in_array=form == "json")(bytearray(head), 1 << 62, True)
-    spans = end.spans[:HEAD_RECORDS].tolist() if end is not None and end.spans is not None else []
-    return [head[start:stop] for start, stop in spans]
+def tells_layout(head: bytes) -> bool:
+    """Whether the first bytes of a file are enough: they hold `HEAD_RECORDS` records, one a line; or they are many,
+    and the first value is whole."""
+    rows = _first_lines(head[:FIRST_BYTES])
+    if len(head) < HEAD_BYTES:
+        return len(rows) >= HEAD_RECORDS and type(_value(rows[0].removeprefix(BOM))) is dict
+    is_array = _ARRAY.match(head)
+    return ValueFinder(True)(bytearray(head), 1, False) is not None if is_array else b"\n" in head
 
 
-def begins_with_records(head: bytes) -> bool:
-    """Whether the first bytes hold enough lines to recognise the layout, and the first of them is a record."""
-    rows = first_lines(head[:FIRST_BYTES])
-    return len(rows) >= HEAD_RECORDS and type(_value(rows[0].removeprefix(BOM))) is dict
-
-
-def holds_a_record(head: bytearray) -> bool:
-    """Whether the first bytes of a file hold a whole record."""
-    return bool(first_records(bytes(head), "json")) if _ARRAY.match(head) else b"\n" in head
-
-
-def first_lines(head: bytes) -> list[bytes]:
+def _first_lines(head: bytes) -> list[bytes]:
     """The first lines that are not blank, without the white space around them."""
     starts, stops, _ = _lines(head[: head.rfind(b"\n", 0, FIRST_BYTES) + 1])
     if len(starts) < HEAD_RECORDS:
@@ -95,23 +82,12 @@ def first_lines(head: bytes) -> list[bytes]:
 
 
 def _value(row: bytes) -> object:
-    try:
+    with suppress(RecordError):
         return parse(row)
-    except RecordError:
-        return None
+    return None
 
 
-# Cut: between values. (Lines are cut by `streams.cut_lines`.)
-
-
-def cut_array(file: SourceFile, index: int, remaining: Remaining) -> Iterator[Segment]:
-    """Cut between the elements of a JSON array."""
-    return cut_stream(file, index, remaining, ValueFinder(in_array=True))
-
-
-def cut_objects(file: SourceFile, index: int, remaining: Remaining) -> Iterator[Segment]:
-    """Cut between objects that follow one another."""
-    return cut_stream(file, index, remaining, ValueFinder(in_array=False))
+# Cut: between values.
 
 
 class ValueFinder:
@@ -152,8 +128,7 @@ class ValueFinder:
         del array  # the caller shortens `data`
         vars(self).update(vars(seen))
         end = spans[-1][1] if spans and spans[-1][1] >= wanted else len(data)
-        newlines = count_newlines(memoryview(data)[:end])
-        return SegmentEnd(end, len(spans), newlines, np.array(spans, np.int64).reshape(-1, 2))
+        return SegmentEnd(end, len(spans), np.array(spans, np.int64).reshape(-1, 2))
 
     def _remember_key(self, data: bytearray, start: int) -> None:
         if self.key is None and (match := _FIRST_KEY.match(data, start)):
@@ -180,18 +155,17 @@ class ValueFinder:
 # Read: parse each record.
 
 
-def read_lines(data: bytes, segment: Segment, builder: RowBuilder) -> Iterator[None]:
+def read_lines(file: SourceFile, data: bytes, segment: Segment, builder: RowBuilder) -> Iterator[None]:
     """Give the lines of a segment to the builder; a record's number is its line."""
     starts, stops, numbers = _lines(data)
     return _read(data, starts, stops, (numbers + segment.first_line).tolist(), segment, builder)
 
 
-def read_values(data: bytes, segment: Segment, builder: RowBuilder) -> Iterator[None]:
+def read_values(file: SourceFile, data: bytes, segment: Segment, builder: RowBuilder) -> Iterator[None]:
     """Give the values of a segment to the builder; a record's number is its place among the file's values."""
-    spans = segment.spans if segment.spans is not None else np.empty((0, 2), np.int64)
-    records = range(segment.first_record, segment.first_record + len(spans))
-    starts, stops = np.ascontiguousarray(spans[:, 0]), np.ascontiguousarray(spans[:, 1])
-    return _read(data, starts, stops, records, segment, builder)
+    assert segment.spans is not None
+    starts, stops = np.ascontiguousarray(segment.spans.T)
+    return _read(data, starts, stops, range(segment.first_record, segment.first_record + len(starts)), segment, builder)
 
 
 def _lines(data: bytes) -> tuple[Spans, Spans, Spans]:
@@ -217,7 +191,7 @@ def _read(
         for record, start, stop, b in here:
             line, rewrite = data[start:stop], False
             try:
-                builder.limits.check_record(stop - start)
+                check_record(stop - start)
                 try:
                     fields = orjson.loads(line)
                 except orjson.JSONDecodeError as e:
@@ -280,30 +254,26 @@ class JsonRecord:
     def __init__(self, data: bytes, line: bytes, members: list[int], rewrite: bool) -> None:
         self.data, self.line, self.members, self.rewrite = data, line, members, rewrite
 
-    def without(self, used: tuple[str, ...]) -> list[str]:
+    def without(self, used: Collection[str]) -> list[str]:
         """See `Original`."""
         data, members = self.data, self.members
         keys = [data[a:b] for a, b in zip(members[::4], members[1::4], strict=True)]
-        if self.rewrite or len(set(keys)) < len(keys) or b"\\" in b"".join(keys):
-            found = self._decoded()
-            last = {k: i for i, (k, _, _) in enumerate(found)}
-            kept = [(k, a, b) for i, (k, a, b) in enumerate(found) if k not in used or last[k] != i]
-            return [f"{to_json(k)}:{self._text(a, b)}" for k, a, b in kept]
-        skip = [k.encode() for k in used]
-        spans = zip(keys, members[::4], members[3::4], strict=True)
-        return [data[a - 1 : b].decode() for key, a, b in spans if key not in skip]
+        if not self.rewrite and len(set(keys)) == len(keys) and b"\\" not in b"".join(keys):
+            skip, spans = [k.encode() for k in used], zip(keys, members[::4], members[3::4], strict=True)
+            return [data[a - 1 : b].decode() for key, a, b in spans if key not in skip]
+        names = [orjson.loads(b'"%b"' % key) for key in keys]
+        last = {name: i for i, name in enumerate(names)}
+        values = [data[a:b].decode() for a, b in zip(members[2::4], members[3::4], strict=True)]
+        return [
+            f"{to_json(name)}:{self._plain(text)}"
+            for i, (name, text) in enumerate(zip(names, values, strict=True))
+            if name not in used or last[name] != i
+        ]
 
     def exact(self) -> Fields:
         """See `Original`."""
         fields: Fields = parse_exactly(self.line.decode())
         return fields
 
-    def _decoded(self) -> list[tuple[str, int, int]]:
-        """(key without escapes, value start, value stop) of each member."""
-        keys = [self.data[a:b].decode() for a, b in zip(self.members[::4], self.members[1::4], strict=True)]
-        plain = [orjson.loads(f'"{k}"') if "\\" in k else k for k in keys]
-        return list(zip(plain, self.members[2::4], self.members[3::4], strict=True))
-
-    def _text(self, start: int, stop: int) -> str:
-        text = self.data[start:stop].decode()
+    def _plain(self, text: str) -> str:
         return to_json(parse_exactly(text)) if self.rewrite and ("NaN" in text or "Infinity" in text) else text

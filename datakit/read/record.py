@@ -1,9 +1,11 @@
-"""What all readers and layouts share: why a record is refused, and JSON that keeps every digit of a number."""
+"""What all readers and layouts share: why a record is refused, JSON that keeps every digit, values by our names."""
 
 import ast
 import base64
 import json
-from typing import Any, Protocol
+import re
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any, Final, Protocol
 
 import orjson
 
@@ -33,7 +35,7 @@ class Number(str):
 class Original(Protocol):
     """A record as the user wrote it."""
 
-    def without(self, used: tuple[str, ...]) -> list[str]:
+    def without(self, used: Collection[str]) -> list[str]:
         """The JSON text of each `"key": value`, in the user's order, without the fields in `used`.
 
         If a used key occurs twice, only its last value was used, as in JSON parsers; the earlier ones are returned.
@@ -51,7 +53,7 @@ class Cells:
     def __init__(self, fields: Fields) -> None:
         self.fields = fields
 
-    def without(self, used: tuple[str, ...]) -> list[str]:
+    def without(self, used: Collection[str]) -> list[str]:
         """See `Original`; a cell's name occurs once."""
         return [f"{to_json(k)}:{self._text(v)}" for k, v in self.fields.items() if k not in used]
 
@@ -193,3 +195,90 @@ def name_of(value: Any) -> str:
     if isinstance(value, str):
         return "a string"
     return "an object" if isinstance(value, dict) else "a list" if isinstance(value, list) else type(value).__name__
+
+
+# A record's values by our names.
+
+HOLE: Final = re.compile(r"\{([^{}]+)\}")
+"""A field in a template."""
+
+
+class Picked:
+    """The values of a record by our names. It notes which fields were taken, and what is left inside of them.
+
+    The source of a name is a field, a path into one (`meta.body`), two fields (`instruction+input`: a new line
+    between), or a template (`{instruction}\\n\\n{context}`).
+    """
+
+    __slots__ = ("fields", "left", "required", "sources", "used")
+
+    def __init__(self, fields: Fields, sources: Mapping[str, str], required: Iterable[str] = ()) -> None:
+        self.fields, self.sources, self.required = fields, sources, required
+        self.used: set[str] = set()
+        self.left: Fields = {}
+
+    def get(self, ours: str) -> Any:
+        """The value of a name; None where the record has none."""
+        source = self.sources.get(ours, "")
+        return self.fields[source] if source in self.fields else self._look(ours, source)[0]
+
+    def take(self, ours: str, default: Any = None) -> Any:
+        """The value of a name, whose fields are then used up; `default` where the layout has no such name.
+
+        Raises:
+            RecordError: a required field is not there, or the fields of a template are no texts.
+        """
+        source = self.sources.get(ours)
+        if source is None:
+            return default
+        if source in self.fields:
+            self.used.add(source)
+            return self.fields[source]
+        value, used = self._look(ours, source)
+        self.used |= used
+        name, _, inner = source.partition(".")
+        if used == {name}:  # a path: the rest of the object stays
+            self.left[name] = without(self.left.get(name, self.fields[name]), inner)
+        return value
+
+    def keep(self, ours: str, left: Any) -> None:
+        """Keep what is left of the value of a name beside the row."""
+        if left and "{" not in self.sources[ours]:
+            self.left[self.sources[ours]] = left
+
+    def _look(self, ours: str, source: str) -> tuple[Any, set[str]]:
+        """(value, fields that it is made of) of a source that is more than a field."""
+        fields, (first, _, second) = self.fields, source.partition("+")
+        if "{" in source:
+            return _filled(source, fields)
+        if second and first in fields:
+            if more := fields.get(second):
+                both = text_of(fields[first] or "", first), text_of(more, second)
+                return "\n".join(filter(None, both)), {first, second}
+            return fields[first], {first, second} & fields.keys()
+        if "." in source and (value := at(fields, source)) is not None:
+            return value, {source.partition(".")[0]}
+        if ours in self.required:
+            there = ", ".join(fields) or "none"
+            raise RecordError("missing_field", f"{source} should be there; the fields are {there}")
+        return None, set()
+
+
+def _filled(template: str, fields: Fields) -> tuple[str, set[str]]:
+    """A template with the fields of a record, and these fields. A field that is null or missing is empty; white space
+    at both ends goes. An object that the template looks into stays whole beside the row.
+
+    Raises:
+        RecordError: none of the fields is there, or one is not a text or a number.
+    """
+
+    def text(hole: re.Match[str]) -> str:
+        value = at(fields, hole[1])
+        plain = type(value) in (int, float, Number)
+        return "" if value is None else str(value) if plain else text_of(value, hole[1])
+
+    names = HOLE.findall(template)
+    if not any(name.split(".")[0] in fields for name in names):
+        raise RecordError("missing_field", f"no field of {template!r} is there; the fields are {', '.join(fields)}")
+    made = HOLE.sub(text, template.replace("\\n", "\n")).strip()
+    return made, fields.keys() & names

@@ -1,31 +1,44 @@
-"""From parsed records to rows: each record becomes a row of its file's layout, or is quarantined with the reason."""
+"""From parsed records to rows: each record becomes a row of its file's layout, or is quarantined with the reason.
 
+What the layout does not read stays beside the row: as a column of its type, or as JSON in `extra`.
+"""
+
+import datetime
 import hashlib
 import re
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import chain
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
 from datakit import data as schema
 from datakit.data import conversation_view, preference_view
-from datakit.read.columns import array_of, fitting
 from datakit.read.layouts.conversations import (
     PLAIN,
     Conversation,
     Message,
     ParseOptions,
+    Preference,
     declares_tools_twice,
+    one_sided,
     refuse_media,
 )
-from datakit.read.layouts.mapping import Picked, converter
-from datakit.read.layouts.preferences import Preference, one_sided
-from datakit.read.layouts.table import CONVERTERS, MAPPED, Document, FileLayout, Spans, Tokens
-from datakit.read.record import Cells, Fields, InexactNumbersError, Number, Original, RecordError, at, name_of, to_json
-from datakit.read.streams import FileLimits
+from datakit.read.layouts.table import MAPPED, FileLayout, Spans, Tokens, converter
+from datakit.read.record import (
+    Cells,
+    Fields,
+    InexactNumbersError,
+    Number,
+    Original,
+    Picked,
+    RecordError,
+    at,
+    name_of,
+    to_json,
+)
+from datakit.read.streams import RECORD_BYTES, check_record
 from datakit.stage import RawBatch
 from datakit.text.words import digest, normalize
 
@@ -37,8 +50,7 @@ BATCH_ROWS: Final = 1 << 16
 ID: Final = "id"
 
 
-@dataclass(frozen=True, slots=True)
-class Position:
+class Position(NamedTuple):
     """Where a record starts: record number and line (both from 0), byte offset in the uncompressed file (-1: none)."""
 
     record: int
@@ -62,44 +74,33 @@ class RowBuilder:
     ) -> None:
         self.kind, self.segment_source, self.options = kind, segment_source, options
         self.id_field = id_field or ID
-        self.id_is_path = "." in self.id_field
         self.columns = columns or pa.schema([])
         self._tests = [(f.name, fitting(f.type)) for f in self.columns]
         self.pages: Pages | None = None
-        """What makes the text of records whose layout says that it is HTML."""
+        """What makes the text of web pages."""
         self.last: int | None = None
         """Records with this number and later ones of the file are not read; None: all are."""
         self._begin_batch()
 
     def _begin_batch(self) -> None:
-        self.rows: list[tuple[int, str, str, str | None, Any]] = []
-        self.values: list[tuple[Any, ...]] = []
-        """Of each row: the values of the user's own columns."""
+        self.rows: list[tuple[Any, ...]] = []
+        """Of each row: key, id, source, extra, content, and the values of the user's own columns."""
         self.bad: list[tuple[str, int, int | None, str, str, bytes]] = []
         self.notes: dict[str, int] = {}
         self.bytes = 0
 
-    def begin_file(self, index: int, name: str, layout: FileLayout, limits: FileLimits | None = None) -> None:
-        """The next records come from file number `index`, which has this name, this layout and these limits."""
-        self.limits = limits or FileLimits()
-        self.name, self.layout = name, layout
+    def begin_file(self, index: int, name: str, layout: FileLayout, last: int | None = None) -> None:
+        """The next records come from file number `index`, which has this name and this layout."""
+        self.name, self.layout, self.last = name, layout, last
         self.first_key = schema.row_key(index, 0)
         self.text_field = layout.text_field
-        self.text_used: tuple[str, ...] = (layout.text_field,)
-        self.is_plain = layout.layout in ("", "document")
-        if not self.is_plain:
-            self.convert = converter(layout) if layout.layout == MAPPED else CONVERTERS[layout.layout]
-        self.fields_of = dict(layout.required + layout.optional)
+        self.convert = converter(layout) if layout.layout else None
+        self.sources, self.required = dict(layout.required + layout.optional), dict(layout.required)
 
     @property
     def full(self) -> bool:
         """Whether the caller should take a batch; depends on the records only."""
         return self.bytes >= BATCH_BYTES or len(self.rows) + len(self.bad) >= BATCH_ROWS
-
-    @property
-    def empty(self) -> bool:
-        """Whether there is nothing to take."""
-        return not (self.rows or self.bad or self.notes)
 
     def count(self, note: str) -> None:
         """Count something under the name of a ledger note."""
@@ -115,32 +116,22 @@ class RowBuilder:
             return
         if type(fields) is not dict:
             raise RecordError("not_an_object", f"a record should be an object, found {name_of(fields)}")
-        left, used = "", self.text_used
-        if self.is_plain:
-            content = fields.get(self.text_field)
-            if self.layout.html and isinstance(content, str | bytes):
-                content, fields, left = self._page(content, fields, record)
-            elif type(content) is not str:
-                raise self._no_text(fields)
+        if self.layout.html:
+            content, fields, used, left = self._page(fields, record)
         else:
-            try:
-                content, used, left = self._converted(fields)
-            except InexactNumbersError:
-                content, used, left = self._converted(original.exact())
-        own_id = given = fields.get(self.id_field)
-        if given is not None or self.id_is_path:
-            own_id = given if type(given) is str else self._id(fields, original)
-            used = (*used, self.id_field) if own_id and given is not None else used
-        values, used = self._own(fields, used) if self._tests else ((), used)
+            content, used, left = self.content(fields, original)
+        own_id = self._id(fields, original)
+        if own_id and self.id_field in fields:
+            used.add(self.id_field)
+        values = self._own(fields, used) if self._tests else ()
         extra = None
         if len(fields) > len(used) or left or repeated:
-            kept = original.without(used) + ([left] if left else [])
+            kept = original.without(used) + left
             extra = "{" + ",".join(kept) + "}" if kept else None
         if repeated:
             self.count("repeated_keys")
-        self.rows.append((self.first_key + record, own_id or f"{self.name}:{record}", self.name, extra, content))
-        if self._tests:
-            self.values.append(values)
+        row_id = own_id or f"{self.name}:{record}"
+        self.rows.append((self.first_key + record, row_id, self.name, extra, content, *values))
         self.bytes += size
 
     def read(self, position: Position, raw: bytes, parse: Callable[[bytes], Fields | str]) -> None:
@@ -149,7 +140,7 @@ class RowBuilder:
         if self.last is not None and position.record >= self.last:
             return
         try:
-            self.limits.check_record(len(raw))
+            check_record(len(raw))
             fields = parse(raw)
             if isinstance(fields, str):
                 self.count(fields)
@@ -158,89 +149,50 @@ class RowBuilder:
         except RecordError as e:
             self.quarantine(position, e, raw)
 
-    def _id(self, fields: Fields, original: Original) -> str | None:
-        """The user's id, a string or a whole number with all its digits; None for any other value."""
-        given = at(fields, self.id_field)
-        if type(given) is float:  # a big integer may be parsed as one
-            written = at(original.exact(), self.id_field)
-            return str(written) if type(written) is Number and written.lstrip("-").isdigit() else None
-        return str(given) if type(given) is int else given if type(given) is str else None
-
-    def _page(self, html: str | bytes, fields: Fields, record: int) -> tuple[str, Fields, str]:
-        """(text of a page, the fields with its title, the title as a JSON member if it is no column)."""
-        assert self.pages is not None
-        text, title = self.pages.of_html(html, f"{self.name}: record {record + 1}")
-        if title is None or "title" in fields:
-            return text, fields, ""
-        if "title" in self.columns.names:
-            return text, fields | {"title": title}, ""
-        return text, fields, _members_of({"title": title})
-
-    def _own(self, fields: Fields, used: tuple[str, ...]) -> tuple[tuple[Any, ...], tuple[str, ...]]:
-        """(the values of the user's own columns, the fields that are then used up)."""
-        values, taken = [], list(used)
-        for name, fits in self._tests:
-            value = fields.get(name)
-            if name in used:
-                value = None
-            elif not fits(value):
-                value = None
-                self.count("fields_of_other_type")
-            elif name in fields:
-                taken.append(name)
-            values.append(value)
-        return tuple(values), tuple(taken)
-
     def quarantine(self, position: Position, why: RecordError, raw: bytes) -> None:
         """Add a record that cannot become a row, with its bytes."""
         if self.last is not None and position.record >= self.last:
             return
         offset = None if position.offset < 0 else position.offset
-        self.bad.append((self.name, position.line + 1, offset, why.reason, why.detail, raw[: self.limits.record_bytes]))
+        self.bad.append((self.name, position.line + 1, offset, why.reason, why.detail, raw[:RECORD_BYTES]))
         self.bytes += len(raw)
 
-    def take(self) -> RawBatch:
-        """Everything collected since the last call."""
-        made = RawBatch(self._row_batch(), self._quarantine_batch(), self.notes)
-        self._begin_batch()
-        return made
-
-    def unused(self, fields: Fields) -> list[str]:
-        """The fields of a record that its row is not made from.
+    def content(self, fields: Fields, original: Original) -> tuple[Any, set[str], list[str]]:
+        """(what a row says, the fields that it was made from, JSON members of what is left inside of these).
 
         Raises:
-            RecordError: the record does not fit the file's layout.
+            RecordError: the record does not fit the layout.
         """
-        used = self.text_used if self.is_plain else self._converted(fields)[1]
-        return [name for name in fields if name not in used and name != self.id_field]
-
-    def _converted(self, fields: Fields) -> tuple[Any, tuple[str, ...], str]:
-        """(content of the row, the fields that it was made from, JSON members of what is left inside these)."""
-        picked = Picked(fields, self.layout)
+        if self.text_field:
+            text = fields.get(self.text_field)
+            if type(text) is not str and not self.layout.html:
+                raise self._no_text(fields)
+            return text, {self.text_field}, []
+        if self.convert is None:
+            raise self._no_text(fields)
         try:
-            made = self.convert(picked.found, self.options)
+            return self._converted(fields)
+        except InexactNumbersError:
+            return self._converted(original.exact())
+
+    def _converted(self, fields: Fields) -> tuple[Any, set[str], list[str]]:
+        picked = Picked(fields, self.sources, self.required)
+        assert self.convert is not None
+        try:
+            made = self.convert(picked, self.options)
         except RecordError as e:  # in the words of the file
-            ours = re.match(r"\w+", e.detail)
-            theirs = self.fields_of.get(ours[0], ours[0]) if ours else ""
-            raise RecordError(e.reason, theirs + e.detail[ours.end() if ours else 0 :]) from None
-        used, left = picked.used(made.used, self.fields_of), ""
-        if made.left or picked.left:
-            left = _members_of(picked.rest(made.left, self.fields_of))
-        if isinstance(made, Document):
-            return made.text, used, left
-        if not isinstance(made, Tokens):
-            if self.layout.layout != MAPPED:
-                refuse_media(fields, made.messages if isinstance(made, Conversation) else made.prompt)
-            if isinstance(made, Conversation):
-                made = self._judged(made)
-        return made, used, left
+            ours = re.split(r"\W", e.detail, maxsplit=1)[0]
+            raise RecordError(e.reason, self.sources.get(ours, ours) + e.detail[len(ours) :]) from None
+        if isinstance(made, Conversation | Preference) and self.layout.layout != MAPPED:
+            refuse_media(fields, made[0])
+        if isinstance(made, Conversation):
+            made = self._judged(made)
+        return made, picked.used, _members_of({k: v for k, v in picked.left.items() if v})
 
     def _judged(self, found: Conversation) -> Conversation | Preference:
         """A pair with one side where pairs are asked for; among conversations, a bad answer has weight 0."""
         if found.tools and declares_tools_twice(found):
             self.count("tools_twice")
-        if found.label is None and self.kind != "preference":
-            return found
         if self.kind == "preference":
             made = one_sided(found)
             self.count("answers_judged_good" if made.chosen else "answers_judged_bad")
@@ -253,8 +205,20 @@ class RowBuilder:
             return found._replace(messages=messages)
         return found
 
+    def _page(self, fields: Fields, record: int) -> tuple[str, Fields, set[str], list[str]]:
+        """`content` of a record with HTML, and the fields with the page's title; without a column it is left."""
+        html = fields.get(self.text_field)
+        if not isinstance(html, str | bytes):
+            raise self._no_text(fields)
+        assert self.pages is not None
+        text, title = self.pages.of_html(html, f"{self.name}: record {record + 1}")
+        own = {"title": title} if title is not None and "title" not in fields else {}
+        if "title" in self.columns.names:
+            return text, fields | own, {self.text_field}, []
+        return text, fields, {self.text_field}, _members_of(own)
+
     def _no_text(self, fields: Fields) -> RecordError:
-        """Why a record in a file of documents has no text."""
+        """Why a record in a file of documents, or of no layout, has no text."""
         name, other = self.text_field, self.layout.other_kind
         if other:
             return RecordError("other_kind", f"the file holds {other} rows, the dataset another kind")
@@ -264,10 +228,35 @@ class RowBuilder:
             return RecordError("missing_field", f"{name} should be there; the fields are {', '.join(fields) or 'none'}")
         return RecordError("not_text", f"{name} should be a string, found {name_of(fields[name])}")
 
-    def _row_batch(self) -> pa.RecordBatch:
-        n = len(self.rows)
-        keys, ids, sources, extras, contents = zip(*self.rows, strict=True) if n else [[]] * 5
-        columns = _COLUMNS[self.kind](contents) | {
+    def _id(self, fields: Fields, original: Original) -> str | None:
+        """The user's id, a string or a whole number with all its digits; None for any other value."""
+        given = at(fields, self.id_field)
+        if type(given) is float:  # a big integer may be parsed as one
+            given = at(original.exact(), self.id_field)
+            return str(given) if type(given) is Number and given.lstrip("-").isdigit() else None
+        return str(given) if type(given) in (int, str) else None
+
+    def _own(self, fields: Fields, used: set[str]) -> list[Any]:
+        """The values of the user's own columns, whose fields are then used up."""
+        values = []
+        for name, fits in self._tests:
+            value = None if name in used else fields.get(name)
+            if not fits(value):
+                value = None
+                self.count("fields_of_other_type")
+            elif name in fields and name not in used:
+                used.add(name)
+            values.append(value)
+        return values
+
+    def take(self) -> RawBatch | None:
+        """Everything collected since the last call; None for nothing."""
+        if not (self.rows or self.bad or self.notes):
+            return None
+        n, kinds = len(self.rows), schema.of_kind(self.kind)
+        given = list(zip(*self.rows, strict=True)) if n else [()] * (5 + len(self.columns))
+        keys, ids, sources, extras, contents, *own = map(list, given)
+        made = _columns(self.kind, contents) | {
             "row_key": pa.array(np.asarray(keys, np.uint64)),
             "id": pa.array(ids, pa.string()),
             "source": pa.array(sources, pa.string()),
@@ -276,78 +265,68 @@ class RowBuilder:
             "extra": pa.array(extras, pa.string()),
             "segment_source": pa.array([self.segment_source] * n, pa.string()),
         }
-        made = schema.of_kind(self.kind)
-        own = list(zip(*self.values, strict=True)) if self.values else [()] * len(self.columns)
-        arrays = [array_of(list(v), f.type) for v, f in zip(own, self.columns, strict=True)]
-        return pa.record_batch(
-            [columns[name] for name in made.names] + arrays, schema=pa.schema([*made, *self.columns])
-        )
-
-    def _quarantine_batch(self) -> pa.RecordBatch:
-        made = schema.quarantine()
-        columns = zip(*self.bad, strict=True) if self.bad else ([] for _ in made)
-        return pa.record_batch([pa.array(c, f.type) for c, f in zip(columns, made, strict=True)], schema=made)
+        arrays = [array_of(v, f.type) for v, f in zip(own, self.columns, strict=True)]
+        rows = pa.record_batch([made[name] for name in kinds.names] + arrays, schema=pa.schema([*kinds, *self.columns]))
+        bad = zip(*self.bad, strict=True) if self.bad else ([] for _ in schema.quarantine())
+        columns = [pa.array(c, f.type) for c, f in zip(bad, schema.quarantine(), strict=True)]
+        batch = RawBatch(rows, pa.record_batch(columns, schema=schema.quarantine()), self.notes)
+        self._begin_batch()
+        return batch
 
 
-def _members_of(left: Fields) -> str:
-    return ",".join(f"{to_json(k)}:{to_json(v)}" for k, v in left.items())
+class FirstRecords(RowBuilder):
+    """Collects the fields of a file's first records in place of rows, and how many records there are."""
+
+    def __init__(self) -> None:
+        super().__init__("document")
+        self.found: list[Fields] = []
+        self.seen = 0
+
+    def add(self, fields: Any, record: int, original: Original, size: int, repeated: bool = False) -> None:
+        """Keep the fields."""
+        self.seen = record + 1
+        if type(fields) is dict:
+            self.found.append(fields)
+
+    def quarantine(self, position: Position, why: RecordError, raw: bytes) -> None:
+        """Count the record."""
+        self.seen = position.record + 1
+
+
+def _members_of(left: Fields) -> list[str]:
+    return [f"{to_json(k)}:{to_json(v)}" for k, v in left.items()]
 
 
 # The columns of each kind.
 
 
-def _documents(texts: list[str]) -> dict[str, pa.Array]:
-    array = pa.array(texts, pa.string())
-    return {"text": array, "content_hash": digest(normalize(array))}
-
-
-def _conversations(found: list[Conversation]) -> dict[str, pa.Array]:
-    views = [conversation_view(c.messages, c.tools) for c in found]
-    return {
-        "messages": messages_array([c.messages for c in found]),
-        "tools": pa.array([c.tools for c in found], pa.string()),
+def _columns(kind: str, contents: list[Any]) -> dict[str, pa.Array]:
+    """The columns that are made from the contents of rows of a kind."""
+    if kind == "document":
+        texts = pa.array(contents, pa.string())
+        return {"text": texts, "content_hash": digest(normalize(texts))}
+    if kind.startswith("tokens"):
+        made = {
+            "turn_starts": pa.nulls(len(contents), pa.list_(pa.int32())),
+            "input_ids": pa.array([t.input_ids for t in contents], pa.list_(pa.int32())),
+            "label_spans": _spans([t.label_spans for t in contents]),
+            "content_hash": pa.array([_hash_ids(t) for t in contents], pa.string()),
+        }
+        if kind == "tokens_preference":
+            made["rejected_ids"] = pa.array([t.rejected_ids for t in contents], pa.list_(pa.int32()))
+            made["rejected_label_spans"] = _spans([t.rejected_label_spans for t in contents])
+        return made
+    if kind == "conversation":
+        names, views = ["messages"], [conversation_view(c.messages, c.tools) for c in contents]
+    else:
+        names, views = ["prompt", "chosen", "rejected"], [preference_view(c[:3], c.tools) for c in contents]
+    return {name: _messages_array([c[i] for c in contents]) for i, name in enumerate(names)} | {
+        "tools": pa.array([c.tools for c in contents], pa.string()),
         "content_hash": digest(normalize(pa.array(views, pa.string()))),
     }
 
 
-def _preferences(found: list[Preference]) -> dict[str, pa.Array]:
-    views = [preference_view((p.prompt, p.chosen, p.rejected), p.tools) for p in found]
-    return {
-        "prompt": messages_array([p.prompt for p in found]),
-        "chosen": messages_array([p.chosen for p in found]),
-        "rejected": messages_array([p.rejected for p in found]),
-        "tools": pa.array([p.tools for p in found], pa.string()),
-        "content_hash": digest(normalize(pa.array(views, pa.string()))),
-    }
-
-
-def _tokens(found: list[Tokens]) -> dict[str, pa.Array]:
-    return {
-        "turn_starts": pa.nulls(len(found), pa.list_(pa.int32())),
-        "input_ids": pa.array([t.input_ids for t in found], pa.list_(pa.int32())),
-        "label_spans": _spans([t.label_spans for t in found]),
-        "content_hash": pa.array([_hash_ids(t) for t in found], pa.string()),
-    }
-
-
-def _token_pairs(found: list[Tokens]) -> dict[str, pa.Array]:
-    return _tokens(found) | {
-        "rejected_ids": pa.array([t.rejected_ids for t in found], pa.list_(pa.int32())),
-        "rejected_label_spans": _spans([t.rejected_label_spans for t in found]),
-    }
-
-
-_COLUMNS: Final[dict[str, Callable[[Any], dict[str, pa.Array]]]] = {
-    "document": _documents,
-    "conversation": _conversations,
-    "preference": _preferences,
-    "tokens": _tokens,
-    "tokens_preference": _token_pairs,
-}
-"""Row kind -> the columns that are made from the contents of its rows."""
-
-
-def messages_array(rows: list[list[Message]]) -> pa.Array:
+def _messages_array(rows: list[list[Message]]) -> pa.Array:
     """Lists of messages as one Arrow list array. Its columns are built flat, many times faster than row by row."""
     offsets = np.zeros(len(rows) + 1, np.int32)
     np.cumsum([len(r) for r in rows], out=offsets[1:])
@@ -366,3 +345,165 @@ def _hash_ids(row: Tokens) -> str:
     for ids in (row.input_ids, row.rejected_ids or []):
         made.update(len(ids).to_bytes(8, "little") + np.asarray(ids, "<i4").tobytes())
     return made.hexdigest()
+
+
+# The user's own columns. A field is a column if it has one type in all files: that of the schema in Parquet and Arrow
+# files, in other files that of its values in the first records. Whole numbers and fractions are one type, a missing
+# field is null, and objects with different keys are one struct with all of them. Any other field stays in `extra`, as
+# the JSON that the user wrote. So does a single value that does not fit its column exactly: nothing is rounded, cut or
+# lost.
+
+MAX_COLUMNS: Final = 256
+MAX_NAME: Final = 200
+MAX_KEYS: Final = 64
+"""An object with more keys is a table of values by name, no struct: it stays in `extra`."""
+EXACT: Final = 1 << 53
+"""From here on, a float does not hold every whole number."""
+_MICROSECONDS: Final = re.compile(r"(:\d\d|\.\d{6}000)(\+00:00)?$")
+"""The end of a time with whole microseconds: Python's times, which show rows to people, have no more."""
+INFINITY: Final = float("inf")
+_TOKENS: Final = schema.of_kind("tokens_preference")
+_KINDS: Final = [*map(schema.of_kind, schema.KINDS.values()), _TOKENS, schema.quarantine(), [schema.RECORD]]
+RESERVED: Final = frozenset(
+    {f.name for fields in _KINDS for f in fields}
+    | {"stage", "duplicate_of", "duplicate_in", "similarity", "lang_raw", "classifier_score", "label", "notes"}
+    | {"perplexity", "perplexity_bucket", "cluster_size", "duplicates", "minhash"}
+)
+"""Names that stages use or may use. A user's field of such a name stays in `extra`."""
+
+Fits = Callable[[Any], bool]
+
+
+def column_type(kind: pa.DataType) -> pa.DataType | None:
+    """The type that a column of an Arrow type is stored as; None if it cannot be a column of its own."""
+    t = pa.types
+    if t.is_dictionary(kind):
+        return column_type(kind.value_type)
+    if t.is_large_string(kind) or t.is_string_view(kind):
+        return pa.string()
+    if t.is_large_binary(kind) or t.is_binary_view(kind) or t.is_fixed_size_binary(kind):
+        return pa.binary()
+    if t.is_list(kind) or t.is_large_list(kind) or t.is_fixed_size_list(kind):
+        inner = column_type(kind.value_type)
+        return None if inner is None else pa.list_(pa.field("element", inner))
+    if t.is_struct(kind):
+        fields = [(f.name, column_type(f.type)) for f in kind if not pa.types.is_null(f.type)]
+        whole = 0 < len(fields) <= MAX_KEYS and all(inner is not None for _, inner in fields)
+        return pa.struct([pa.field(n, inner) for n, inner in fields]) if whole else None
+    if t.is_timestamp(kind):
+        return pa.timestamp("ms", kind.tz) if kind.unit == "s" else kind
+    plain = (
+        t.is_boolean,
+        t.is_integer,
+        t.is_float32,
+        t.is_float64,
+        t.is_string,
+        t.is_binary,
+        t.is_date32,
+        t.is_decimal,
+    )
+    return kind if any(test(kind) for test in plain) else None
+
+
+def types_of(fields: pa.Schema) -> dict[str, pa.DataType | None]:
+    """The types of the columns of a Parquet or Arrow file; None for those that stay in `extra`."""
+    return {f.name: column_type(f.type) for f in fields if not pa.types.is_null(f.type)}
+
+
+def inferred(head: Sequence[Fields]) -> dict[str, pa.DataType | None]:
+    """The types of the fields of some records; None for fields with several types. A field that is always null or empty
+    has no type yet and is left out."""
+    found: dict[str, pa.DataType | None] = {}
+    for name in dict.fromkeys(n for fields in head for n in fields):
+        try:
+            kind = _without_nulls(pa.infer_type([fields.get(name) for fields in head]))
+        except (pa.ArrowException, OverflowError, ValueError, TypeError):
+            found[name] = None
+            continue
+        if _is_known(kind):
+            stored = column_type(kind)
+            fits = stored is not None and all(map(fitting(stored), (fields.get(name) for fields in head)))
+            found[name] = stored if fits else None
+    return found
+
+
+def _without_nulls(kind: pa.DataType) -> pa.DataType:
+    """A type without the keys of its objects that were always null: what they hold is not known yet."""
+    if pa.types.is_list(kind):
+        return pa.list_(_without_nulls(kind.value_type))
+    if pa.types.is_struct(kind):
+        return pa.struct([(f.name, _without_nulls(f.type)) for f in kind if not pa.types.is_null(f.type)])
+    return kind
+
+
+def _is_known(kind: pa.DataType) -> bool:
+    """Whether a type says what all values will be: no part of it was only seen as null, [] or {}."""
+    if pa.types.is_list(kind):
+        return _is_known(kind.value_type)
+    if pa.types.is_struct(kind):
+        return kind.num_fields > 0 and all(_is_known(f.type) for f in kind)
+    return not pa.types.is_null(kind)
+
+
+def unified(files: Iterable[Mapping[str, pa.DataType | None]]) -> pa.Schema:
+    """The columns of a dataset, by name, from the types in each of its files."""
+    found: dict[str, pa.DataType | None] = {}
+    for types in files:
+        for name, kind in types.items():
+            found[name] = kind if name not in found else joined(found[name], kind)
+    free = (n for n in sorted(found) if n not in RESERVED and n.isprintable() and 0 < len(n) <= MAX_NAME)
+    return pa.schema([pa.field(n, kind) for n in free if (kind := found[n]) is not None][:MAX_COLUMNS])
+
+
+def joined(one: pa.DataType | None, other: pa.DataType | None) -> pa.DataType | None:
+    """The type that holds the values of both; None where there is none."""
+    if one is None or other is None or one == other:
+        return one if one == other else None
+    try:
+        schemas = [pa.schema([pa.field("x", kind)]) for kind in (one, other)]
+        return column_type(pa.unify_schemas(schemas, promote_options="permissive").field(0).type)
+    except (pa.ArrowException, TypeError):
+        return None
+
+
+def fitting(kind: pa.DataType) -> Fits:
+    """A test whether a JSON value, or a cell of Arrow as Python has it, is kept exactly by a column of a type."""
+    t = pa.types
+    if t.is_string(kind):
+        return lambda v: v is None or type(v) is str
+    if t.is_boolean(kind):
+        return lambda v: v is None or type(v) is bool
+    if t.is_integer(kind):
+        signed = t.is_signed_integer(kind)
+        low, high = (-(1 << (kind.bit_width - 1)), 1 << (kind.bit_width - 1)) if signed else (0, 1 << kind.bit_width)
+        return lambda v: v is None or (type(v) is int and low <= v < high)
+    if t.is_floating(kind):
+        exact = INFINITY if kind.bit_width == 32 else EXACT  # single ones come from typed cells only, which hold them
+        return lambda v: (
+            v is None
+            or (type(v) in (int, float) and (abs(v) < exact or v != v or (type(v) is float and abs(v) == INFINITY)))
+        )
+    if t.is_list(kind):
+        inner = fitting(kind.value_type)
+        return lambda v: v is None or (type(v) is list and all(map(inner, v)))
+    if t.is_struct(kind):
+        tests = {f.name: fitting(f.type) for f in kind}
+        return lambda v: v is None or (type(v) is dict and all(tests.get(k, _is_null)(x) for k, x in v.items()))
+    if t.is_timestamp(kind):
+        if kind.unit == "ns":  # columnar files give such times as text
+            return lambda v: v is None or (type(v) is str and _MICROSECONDS.search(v) is not None)
+        return lambda v: v is None or isinstance(v, datetime.datetime)
+    if t.is_date32(kind):
+        return lambda v: v is None or type(v) is datetime.date
+    return lambda v: v is None or not isinstance(v, str | int | float | bool | dict | list)
+
+
+def _is_null(value: Any) -> bool:
+    return value is None
+
+
+def array_of(values: list[Any], kind: pa.DataType) -> pa.Array:
+    """Values that fit a type as an array of it."""
+    if pa.types.is_timestamp(kind) and kind.unit == "ns":  # columnar files give them as ISO 8601 text
+        return pa.array(values, pa.string()).cast(kind)
+    return pa.array(values, kind)

@@ -66,10 +66,6 @@ class IngestConfig:
     other_kinds: Literal["refuse", "quarantine"] = option(
         "refuse", "what happens with files of another kind than the one asked for", advanced=True
     )
-    max_record_mb: int = option(256, "MiB of the longest record; a longer one is quarantined", advanced=True)
-    max_expansion: int = option(
-        300, "times its size that a compressed file may grow to (and 64 MiB always)", advanced=True
-    )
     page_timeout_s: int = option(120, "seconds for the text of one page; see on_timeout", advanced=True)
     on_timeout: Literal["error", "quarantine"] = option(
         "error",
@@ -78,14 +74,10 @@ class IngestConfig:
     )
 
     def __post_init__(self) -> None:
-        # the offsets of an Arrow string array end at 2 GiB
-        for name, most in (("shard_mb", 2048), ("max_record_mb", 1024), ("max_expansion", 0), ("page_timeout_s", 0)):
-            value = getattr(self, name)
-            if value < 1 or 0 < most < value:
-                allowed = f"between 1 and {most}" if most else "at least 1"
-                raise ConfigError(f"{name} is {value}; it should be {allowed}")
-        if self.limit < 0:
-            raise ConfigError(f"limit is {self.limit}; it should be at least 1, or 0 for all records")
+        for name, least, most in (("shard_mb", 1, 2048), ("page_timeout_s", 1, 1 << 20), ("limit", 0, 1 << 40)):
+            value = getattr(self, name)  # the offsets of an Arrow string array end at 2 GiB
+            if not least <= value <= most:
+                raise ConfigError(f"{name} is {value}; it should be between {least} and {most}")
         if self.layout != "auto":
             from datakit.read.layouts.table import NAMES
 
@@ -109,8 +101,6 @@ class Ingest(Stage):
 
     config: IngestConfig = field(default_factory=IngestConfig)
     plan: "Plan | None" = None
-    table: pa.Table | None = None
-    """The table in memory that is read, instead of files."""
     marks: tuple[tuple[str, tuple[Any, ...]], ...] = ()
     """By local path: size, times and inode when the files were planned."""
     decisions: Path | None = None
@@ -153,7 +143,7 @@ class Ingest(Stage):
         from datakit.read.planning import plan, plan_table
 
         if len(inputs) == 1 and isinstance(inputs[0], pa.Table):
-            return replace(self, plan=plan_table(inputs[0], self.config), table=inputs[0])
+            return replace(self, plan=plan_table(inputs[0], self.config))
         planned = plan(inputs, self.config)
         return replace(self, plan=planned, marks=_marks([f.path for f in planned.files if f.format != "dangling"]))
 
@@ -172,10 +162,13 @@ class Ingest(Stage):
 
     def sources(self) -> tuple[RawFile, ...]:
         """The planned files, or the table by the hash of its values."""
-        if self.table is not None:
-            (file,) = self._plan.files
-            return (RawFile(file.name, "", file.bytes, sha256=_table_hash(self.table)),)
-        return tuple(RawFile(f.name, f.path, f.bytes, f.is_local) for f in self._plan.files if f.format != "dangling")
+        return tuple(
+            RawFile(f.name, f.path, f.bytes, f.is_local)
+            if f.table is None
+            else RawFile(f.name, "", f.bytes, sha256=_table_hash(f.table))
+            for f in self._plan.files
+            if f.format != "dangling"
+        )
 
     def output_kind(self, kind: str) -> str:
         """The kind that all files have in common."""
@@ -192,9 +185,9 @@ class Ingest(Stage):
 
     def use_processes(self) -> bool:
         """Parsing holds the interpreter lock in part; only much input pays for the start of processes."""
-        if self.table is not None:
-            return False
         plan = self._plan
+        if plan.files[0].table is not None:
+            return False
         size = sum(f.bytes * (UNPACKED_RATIO if f.compression else 1) for f in plan.files)
         pages = any(c.html or f.format in ("warc", "html") for f, c in zip(plan.files, plan.layouts, strict=True))
         return size > (PROCESSES_FROM_BYTES_OF_PAGES if pages else PROCESSES_FROM_BYTES)
@@ -205,18 +198,11 @@ class Ingest(Stage):
 
         plan, found = self._plan, []
         for group in groups(plan):
-            files = [plan.files[place] for place in group]
+            files, layouts = plan.files[group.start : group.stop], plan.layouts[group.start : group.stop]
             formats = [[f.format, f.compression, f.header, f.delimiter] for f in files]
             columns = [[f.name, str(f.type)] for f in plan.columns]
-            limits = [plan.limits[place] for place in group] if plan.limits else []
-            reading = [
-                plan.kind,
-                plan.segment_source,
-                limits,
-                columns,
-                formats,
-                [asdict(plan.layouts[place]) for place in group],
-            ]
+            limits = list(plan.limits[group.start : group.stop])
+            reading = [plan.kind, plan.segment_source, limits, columns, formats, [asdict(c) for c in layouts]]
             found.append(RawGroup(group.start, tuple(f.name for f in files), reading))
         return found
 
@@ -225,7 +211,7 @@ class Ingest(Stage):
         from datakit.read.planning import units_of
 
         first = group.first_file
-        return units_of(self._plan, range(first, first + len(group.files)), self.table)
+        return units_of(self._plan, range(first, first + len(group.files)))
 
     def read(self, unit: Any) -> Iterator[RawBatch]:
         """The rows of a unit and the records that could not become rows."""

@@ -9,8 +9,8 @@ import zlib
 from collections import deque
 from collections.abc import Callable, Iterator
 from copy import copy
-from dataclasses import dataclass, field
-from typing import Any, BinaryIO, Final, Protocol, cast
+from dataclasses import dataclass
+from typing import Any, BinaryIO, Final, NamedTuple, cast
 
 import numpy as np
 import pyarrow as pa
@@ -20,8 +20,11 @@ from datakit.object_store import arrow_s3, first_line, fsspec_store, reading_err
 from datakit.read.record import RecordError
 from datakit.storage import SCHEMES, is_url
 
+RECORD_BYTES: Final = 256 << 20
+"""Bytes of the longest record. The offsets of an Arrow string array end at 2 GiB."""
 EXPANSION_FROM: Final = 64 << 20
-"""Bytes that any compressed file may grow to."""
+EXPANSION: Final = 300
+"""A compressed file may grow to so many times its size, and to 64 MiB always."""
 BLOCK: Final = 4 << 20
 CHUNK: Final = 1 << 16
 """Compressed bytes that are decompressed at once."""
@@ -47,32 +50,25 @@ Spans = np.ndarray[Any, Any]
 _CREDENTIALS = re.compile(r"^(s3|gs|az|https?)://[^/]*@")
 
 
-@dataclass(frozen=True, slots=True)
-class FileLimits:
-    """What a file may cost; see `IngestConfig`."""
+def check_record(size: int) -> None:
+    """Refuse a record with too many bytes.
 
-    record_bytes: int = 256 << 20
-    expansion: int = 300
+    Raises:
+        RecordError: it has more than `RECORD_BYTES`.
+    """
+    if size > RECORD_BYTES:
+        raise RecordError("too_long", f"the record has more than {RECORD_BYTES >> 20} MiB, the most that are read")
 
-    def check_record(self, size: int) -> None:
-        """Raises a `RecordError` for a record with too many bytes."""
-        if size > self.record_bytes:
-            raise RecordError(*self.too_long(size))
 
-    def too_long(self, size: int) -> tuple[str, str]:
-        """(reason, detail) of a record that is not read."""
-        allowed = f"max_record_mb allows {self.record_bytes >> 20} MiB"
-        return "too_long", f"the record has {size:,} bytes or more, and {allowed}"
-
-    def expands_too_far(self, name: str, read: int, made: int) -> "Damage | None":
-        """What is wrong if `read` bytes of a file have become too many."""
-        if made <= EXPANSION_FROM + self.expansion * read:
-            return None
-        return Damage(
-            "too_large_unpacked",
-            f"{read:,} bytes of {name} became {made:,} bytes, more than {self.expansion} times as many; what "
-            "follows is not read. If the file is good, raise max_expansion",
-        )
+def expands_too_far(name: str, read: int, made: int) -> "Damage | None":
+    """What is wrong if `read` bytes of a file have become too many."""
+    if made <= EXPANSION_FROM + EXPANSION * read:
+        return None
+    return Damage(
+        "too_large_unpacked",
+        f"{read:,} bytes of {name} became {made:,} bytes, more than {EXPANSION} times as many; what follows is not "
+        "read. If the file is good, decompress it first",
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +88,10 @@ class SourceFile:
     """Column names of a CSV file."""
     delimiter: str = ","
     """The character between the cells of a CSV file."""
-    limits: FileLimits = field(default_factory=FileLimits)
+    text_split: str = "file"
+    """What is one document in a plain text file: "file", "line" or "paragraph"."""
+    table: pa.Table | None = None
+    """The table in memory that is read instead of a file."""
 
     @property
     def is_local(self) -> bool:
@@ -193,7 +192,7 @@ def blocks(file: SourceFile, size: int = BLOCK) -> Iterator[bytes | Damage]:
             for found in _members(raw, maker, file) if maker else _frames(raw, file):
                 made += len(found) if isinstance(found, bytes) else 0
                 read = file.bytes if raw.closed else raw.tell()
-                if bomb := file.limits.expands_too_far(file.name, read, made):
+                if bomb := expands_too_far(file.name, read, made):
                     yield bomb
                     return
                 yield found
@@ -321,7 +320,7 @@ class Segment:
     """A part of one file that holds whole records.
 
     Its bytes are `data`; for an uncompressed local file the worker reads the range `start:stop` itself. Columnar files
-    have `groups` instead, tables in memory `table`.
+    have `groups` instead.
     """
 
     file: int
@@ -334,8 +333,7 @@ class Segment:
     """int64[records, 2] of JSON values: start and stop in the segment's bytes. Records of a web archive have a third
     number: what is wrong with them."""
     groups: tuple[int, int] | None = None
-    """Row groups (Parquet) or record batches (Arrow), half open."""
-    table: pa.Table | None = None
+    """Row groups (Parquet), record batches (Arrow) or slices of a table, half open."""
     failure: tuple[str, str] | None = None
     """(reason, detail) of a segment whose bytes are one record that cannot be read whole."""
 
@@ -349,20 +347,11 @@ Remaining = Callable[[], int]
 """How many bytes the current unit still takes; below 1: it is full, cut at the next record."""
 
 
-class Cutter(Protocol):
-    """Cuts one file into segments."""
-
-    def __call__(self, file: SourceFile, index: int, remaining: Remaining) -> Iterator[Segment]:
-        """The segments of file number `index`; each has at least the remaining bytes at that time."""
-
-
-@dataclass(frozen=True, slots=True)
-class SegmentEnd:
-    """Where a segment may end: its bytes, and the records and lines in it."""
+class SegmentEnd(NamedTuple):
+    """Where a segment may end: its bytes, and the records in it (None: as many as lines)."""
 
     stop: int
-    records: int
-    lines: int
+    records: int | None = None
     spans: Spans | None = None
 
 
@@ -375,26 +364,27 @@ MARK_BYTES: Final = 16
 """Bytes that may hold the beginning of a mark which ends in the next block."""
 
 
-def cut_stream(
-    file: SourceFile, index: int, remaining: Remaining, find_end: FindEnd, begin: re.Pattern[bytes] | None = None
-) -> Iterator[Segment]:
-    """Cut a file that is read once from its beginning to its end. A byte order mark is skipped.
+class StreamCutter:
+    """Cuts a file, or only its first bytes `head`, that is read once from its beginning to its end.
 
-    A record that is too long, or that damage cuts, is a segment with a failure. Behind a long one the next record
-    stands after a match of `begin`; without such a mark the rest of the file is not read. Behind damage the next member
-    is taken to begin with a record.
+    `buffer` holds the bytes of the file from `base` on; they begin with record number `record`, line `line`. A byte
+    order mark is skipped. A record that is too long, or that damage cuts, is a segment with a failure. Behind a long
+    one the next record stands after a match of `begin`; without such a mark the rest of the file is not read. Behind
+    damage the next member is taken to begin with a record.
     """
-    return _StreamCutter(file, index, remaining, find_end, begin).run()
-
-
-class _StreamCutter:
-    """`buffer` holds the bytes of the file from `base` on; they begin with record number `record`, line `line`."""
 
     def __init__(
-        self, file: SourceFile, index: int, remaining: Remaining, find_end: FindEnd, begin: re.Pattern[bytes] | None
+        self,
+        file: SourceFile,
+        index: int,
+        remaining: Remaining,
+        find_end: FindEnd,
+        begin: re.Pattern[bytes] | None = None,
+        head: bytes | None = None,
     ) -> None:
         self.file, self.index, self.remaining, self.find_end, self.begin = file, index, remaining, find_end, begin
-        self.keep = bool(file.compression) or not file.has_ranges
+        self.blocks = blocks(file) if head is None else iter([head])
+        self.keep = bool(file.compression) or not file.has_ranges or head is not None
         self.buffer, self.base, self.record, self.line = bytearray(), 0, 0, 0
         self.wait = 0
         """The end of a long record is searched again only when so many bytes are there: linear time in all."""
@@ -403,7 +393,7 @@ class _StreamCutter:
 
     def run(self) -> Iterator[Segment]:
         """All segments."""
-        for block in blocks(self.file):
+        for block in self.blocks:
             if isinstance(block, Damage):
                 if not self.skipping and (end := self._last_end()):
                     yield self._segment(end)
@@ -427,10 +417,11 @@ class _StreamCutter:
     def _cut(self, at_end: bool) -> Iterator[Segment]:
         """The segments that the buffer holds whole."""
         while self.buffer and (at_end or len(self.buffer) > max(self.remaining(), self.wait)):
-            most = max(self.remaining(), 0) + self.file.limits.record_bytes
+            most = max(self.remaining(), 0) + RECORD_BYTES
             end = self.find_end(self.buffer, max(self.remaining(), 1), at_end)
             if end is None and len(self.buffer) > most and (end := self._last_end()) is None:
-                yield self._lost(self.file.limits.too_long(len(self.buffer)), b"")
+                found = f"the record has more than {RECORD_BYTES >> 20} MiB, the most that are read"
+                yield self._lost(("too_long", found), b"")
                 self.skipping = True
                 return
             if end is None:
@@ -450,11 +441,15 @@ class _StreamCutter:
         return self.find_end(self.buffer, low, False) if low else None
 
     def _segment(self, end: SegmentEnd) -> Segment:
-        data = bytes(memoryview(self.buffer)[: end.stop]) if self.keep else None
+        whole = memoryview(self.buffer)[: end.stop]
+        data, lines = bytes(whole) if self.keep else None, _count_newlines(whole)
+        whole.release()
+        records = lines if end.records is None else end.records
         stop = self.base + end.stop
         made = Segment(self.index, self.record, self.line, self.base, stop, data, end.spans)
         self._drop(end.stop)
-        self.record, self.line, self.wait = self.record + end.records, self.line + end.lines, 0
+        self.record, self.wait = self.record + records, 0
+        self.line += records if self.file.format == "warc" else lines  # the place in an archive is the record's number
         return made
 
     def _lost(self, failure: tuple[str, str], raw: bytes) -> Segment:
@@ -476,31 +471,19 @@ class _StreamCutter:
         self.base += size
 
 
-def cut_lines(file: SourceFile, index: int, remaining: Remaining) -> Iterator[Segment]:
-    """Cut at line ends.
-
-    Raises:
-        InputError: the file cannot be opened or read.
-    """
-    return cut_stream(file, index, remaining, line_end, LINE_BEGIN)
-
-
 def line_end(data: bytearray, wanted: int, at_end: bool) -> SegmentEnd | None:
     """A `FindEnd`: the first line end; at the file's end also the last byte."""
     found = data.find(b"\n", wanted - 1)
-    if found < 0 and not at_end:
-        return None
     stop = found + 1 if found >= 0 else len(data)
-    newlines = count_newlines(memoryview(data)[:stop])
-    return SegmentEnd(stop, newlines, newlines)
+    return SegmentEnd(stop) if found >= 0 or at_end else None
 
 
 def whole_file(data: bytearray, wanted: int, at_end: bool) -> SegmentEnd | None:
     """A `FindEnd`: the file is one record."""
-    return SegmentEnd(len(data), 1, count_newlines(data)) if at_end else None
+    return SegmentEnd(len(data), 1) if at_end else None
 
 
-def count_newlines(data: bytes | bytearray | memoryview) -> int:
+def _count_newlines(data: memoryview) -> int:
     """New lines in some bytes. They are compared in pieces that fit into the processor's cache."""
     array = np.frombuffer(data, np.uint8)
     return sum(int(np.count_nonzero(array[i : i + PIECE] == 10)) for i in range(0, len(array), PIECE))

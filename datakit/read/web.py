@@ -8,7 +8,6 @@ cost, so that the rows do not depend on the machine.
 
 import re
 from collections.abc import Iterator
-from functools import partial
 from typing import Final
 
 import numpy as np
@@ -17,7 +16,7 @@ from datakit.errors import InputError, MissingExtraError
 from datakit.read.extract import Extraction, ExtractionError, PageTimeoutError
 from datakit.read.record import Fields, RecordError
 from datakit.read.row_builder import Position, RowBuilder
-from datakit.read.streams import Remaining, Segment, SegmentEnd, SourceFile, cut_stream
+from datakit.read.streams import RECORD_BYTES, Segment, SegmentEnd, SourceFile
 
 FORMATS: Final = ("warc", "html")
 TITLE: Final = "title"
@@ -40,9 +39,9 @@ _SAID: Final = {
 }
 """What is wrong with a record whose end was not found -> (reason, detail)."""
 
-_BEGIN: Final = b"WARC/"
+BEGIN: Final = b"WARC/"
 _VERSION: Final = re.compile(rb"WARC/[01]\.\d+\r?\n")
-_RECORD_BEGIN: Final = re.compile(rb"\n(?=WARC/[01]\.\d+\r?\n)")
+RECORD_BEGIN: Final = re.compile(rb"\n(?=WARC/[01]\.\d+\r?\n)")
 _HEADER_END: Final = re.compile(rb"\r?\n\r?\n")
 _LENGTH: Final = re.compile(rb"(?i)\ncontent-length:[ \t]*(\d{1,15})[ \t]*\r?\n")
 
@@ -68,63 +67,48 @@ def begins_archive(head: bytes) -> bool:
     return _VERSION.match(head) is not None
 
 
-def check_head(file: SourceFile, head: bytes) -> None:
-    """Refuse a file that is no web archive, although its name says so.
-
-    Raises:
-        InputError: it is none.
-    """
-    if file.format == "warc" and head and _BEGIN not in head:
-        raise InputError(f"{file.path}: it is no web archive (WARC): it begins with {head[:24]!r}")
-
-
 # Cut: archives at the borders of their records.
 
 
-def cut(file: SourceFile, index: int, remaining: Remaining) -> Iterator[Segment]:
-    """Cut an archive between records. `Segment.spans` has for each record its start, its stop and what is wrong."""
-    return cut_stream(file, index, remaining, partial(_records_end, limit=file.limits.record_bytes), _RECORD_BEGIN)
-
-
-def _records_end(data: bytearray, wanted: int, at_end: bool, limit: int) -> SegmentEnd | None:
-    """See `streams.FindEnd`."""
+def records_end(data: bytearray, wanted: int, at_end: bool) -> SegmentEnd | None:
+    """A `FindEnd`. `Segment.spans` has for each record its start, its stop and what is wrong."""
     spans, pos = list[tuple[int, int, int]](), 0
     while pos < len(data) and pos < wanted:
-        found = _next_record(data, pos, limit, at_end)
+        found = _next_record(data, pos, at_end)
         if found is None:
             return None
         spans.append((pos, pos + found[0], found[1]))
         pos += found[0]
     if pos < wanted and not at_end:
         return None
-    return SegmentEnd(pos, len(spans), len(spans), np.array(spans, np.int64).reshape(-1, 3))
+    return SegmentEnd(pos, len(spans), np.array(spans, np.int64).reshape(-1, 3))
 
 
-def _next_record(data: bytearray, pos: int, limit: int, at_end: bool) -> tuple[int, int] | None:
+def _next_record(data: bytearray, pos: int, at_end: bool) -> tuple[int, int] | None:
     """(bytes, state) of the record at `pos`; None if more bytes are needed.
 
     A record is good if its header states a length, and after so many bytes and the line ends behind them the next
     record begins, or the bytes end. Else it ends where the next line begins that may be the first of a record.
     """
     state = DAMAGED
-    if data.startswith(_BEGIN, pos):
+    if data.startswith(BEGIN, pos):
         header = _HEADER_END.search(data, pos, pos + HEADER_BYTES)
         if header is None and not at_end and len(data) - pos < HEADER_BYTES:
             return None
         length = _LENGTH.search(data, pos, header.end()) if header else None
-        if header and length and int(length[1]) <= limit:
+        if header and length and int(length[1]) <= RECORD_BYTES:
             stop = header.end() + int(length[1])
             while stop < len(data) and data[stop] in b"\r\n":
                 stop += 1
             whole = stop == len(data) and data.endswith(b"\r\n\r\n")  # as the standard has it
-            if not at_end and not whole and stop + len(_BEGIN) > len(data):
+            if not at_end and not whole and stop + len(BEGIN) > len(data):
                 return None
-            if data.startswith(_BEGIN, stop) or stop == len(data):
+            if data.startswith(BEGIN, stop) or stop == len(data):
                 return stop - pos, GOOD
             state = TRUNCATED if stop > len(data) else DAMAGED
         elif header is None and at_end:
             state = TRUNCATED
-    if found := _RECORD_BEGIN.search(data, pos + 1):
+    if found := RECORD_BEGIN.search(data, pos + 1):
         return found.end() - pos, DAMAGED
     return (len(data) - pos, state) if at_end else None
 
@@ -134,17 +118,13 @@ def _next_record(data: bytearray, pos: int, limit: int, at_end: bool) -> tuple[i
 
 def read(file: SourceFile, data: bytes, segment: Segment, builder: RowBuilder) -> Iterator[None]:
     """Give the pages of a segment to the builder. Records that are no pages are counted in its notes."""
-    pages = builder.pages
-    assert pages is not None
-    if file.format == "html":
-        position = Position(segment.first_record, segment.first_line, segment.start)
-        builder.read(position, data, lambda raw: pages.of_file(raw, file.path))
-        yield
-        return
-    assert segment.spans is not None
-    for number, (start, stop, state) in enumerate(segment.spans.tolist(), segment.first_record):
+    pages, spans = builder.pages, [[0, len(data), GOOD]] if segment.spans is None else segment.spans.tolist()
+    for number, (start, stop, state) in enumerate(spans, segment.first_record):
 
         def fields(raw: bytes, number: int = number, state: int = state) -> Fields | str:
+            assert pages is not None
+            if file.format == "html":
+                return pages.of_file(raw, file.path)
             if state != GOOD:
                 raise RecordError(*_SAID[state])
             return pages.of_record(raw, f"{file.path}: record {number + 1}", verify=not file.compression)

@@ -35,7 +35,7 @@ from datakit.data import KEY, MESSAGES, of_kind, stored
 from datakit.engine.recipe import config_class, stage_class
 from datakit.errors import InputError, UsageError
 from datakit.manifest import Manifest, ancestors, data_dir, load, tables
-from datakit.read.columns import array_of, fitting, inferred, joined
+from datakit.read.row_builder import array_of, fitting, inferred, joined
 from datakit.report.finder import Link, batches
 from datakit.report.page import render
 

@@ -41,12 +41,12 @@ def read_all(*inputs: Path | str, **config: Any) -> Found:
 
 
 def read_table(table: pa.Table, name: str = "table", **config: Any) -> Found:
-    return _read(plan_table(table, IngestConfig(**AS_JSON | config), name), table)
+    return _read(plan_table(table, IngestConfig(**AS_JSON | config), name))
 
 
-def _read(planned: Plan, table: pa.Table | None = None) -> Found:
+def _read(planned: Plan) -> Found:
     found = Found(planned)
-    for unit in units(planned, table):
+    for unit in units(planned):
         found.units += 1
         for batch in read_unit(unit, planned):
             batch.rows.validate(full=True)

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import datakit
-from datakit.read.columns import RESERVED
+from datakit.read.row_builder import RESERVED
 from tests.read.conftest import read_all
 
 SCALARS = st.none() | st.booleans() | st.integers(-(2**70), 2**70) | st.floats(allow_nan=False, allow_infinity=False)

@@ -17,7 +17,7 @@ from datakit.errors import ConfigError, InputError, LayoutError
 from datakit.read.find import HIDDEN, OURS, TWICE, UNKNOWN, find
 from datakit.read.planning import plan, read_unit, units
 from datakit.read.stage import IngestConfig
-from datakit.read.streams import SourceFile, cut_lines
+from datakit.read.streams import SourceFile, StreamCutter, line_end
 
 ROW = b'{"text":"t"}\n'
 
@@ -429,7 +429,7 @@ def test_segments_have_the_wanted_bytes_and_nothing_is_left_out(tmp_path: Path) 
     path = tmp_path / "a.jsonl"
     path.write_bytes(b"".join(b"x" * (n % 700) + b"\n" for n in range(3000)))
     file = SourceFile(str(path), path.name, "jsonl", "", path.stat().st_size)
-    found = list(cut_lines(file, 0, lambda: 10_000))
+    found = list(StreamCutter(file, 0, lambda: 10_000, line_end).run())
     assert [s.start for s in found] == [0, *(s.stop for s in found[:-1])]
     assert found[-1].stop == path.stat().st_size
     assert all(10_000 <= s.bytes < 10_701 for s in found[:-1])

@@ -16,9 +16,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from datakit.errors import DatakitError, InputError
+from datakit.errors import InputError
 from datakit.read import streams
-from datakit.read.streams import FileLimits, SourceFile, cut_lines
+from datakit.read.streams import LINE_BEGIN, SourceFile, StreamCutter, line_end
 
 LINE = b'{"text": "good"}\n'
 
@@ -62,10 +62,12 @@ def test_a_few_bytes_that_become_gigabytes_are_not_unpacked(read, tmp_path, monk
     squeeze = {"gz": gzip.compress, "bz2": bz2.compress, "xz": lzma.compress,
                "zst": lambda d: pa.compress(d, "zstd", asbytes=True)}[codec]  # fmt: skip
     (tmp_path / f"a.jsonl.{codec}").write_bytes(squeeze(data))
-    found = read(tmp_path, max_expansion=100)
+    monkeypatch.setattr(streams, "EXPANSION", 100)
+    found = read(tmp_path)
     assert found.texts == ["good"] * 1000 and found.reasons == ["too_large_unpacked"]
-    assert "raise max_expansion" in found.bad[0]["detail"]
-    assert len(read(tmp_path, max_expansion=10**6).texts) == 1002
+    assert "decompress it first" in found.bad[0]["detail"]
+    monkeypatch.setattr(streams, "EXPANSION", 10**6)
+    assert len(read(tmp_path).texts) == 1002
 
 
 def test_unpacking_makes_no_block_that_is_larger_than_the_others():
@@ -91,24 +93,26 @@ def test_whatever_happens_to_a_member_the_rows_of_the_others_are_read(read_bytes
 
 
 @pytest.mark.parametrize("name", ["a.jsonl", "a.jsonl.gz"])
-def test_a_line_that_is_too_long_costs_one_row(read, tmp_path, name):
+def test_a_line_that_is_too_long_costs_one_row(read, tmp_path, monkeypatch, name):
+    monkeypatch.setattr(streams, "RECORD_BYTES", 1 << 20)
     data = LINE * 3 + b'{"text": "' + b"a" * (3 << 20) + b'"}\n' + LINE * 2 + b"b" * (2 << 20)
     (tmp_path / name).write_bytes(gzip.compress(data) if name.endswith("gz") else data)
-    found = read(tmp_path, max_record_mb=1)
+    found = read(tmp_path)
     assert found.texts == ["good"] * 5 and found.reasons == ["too_long", "too_long"]
     assert [b["line"] for b in found.bad] == [4, 7]
-    assert "max_record_mb allows 1 MiB" in found.bad[0]["detail"]
+    assert "more than 1 MiB" in found.bad[0]["detail"]
 
 
 @pytest.mark.parametrize("form", ["array", "objects", "csv", "text"])
-def test_the_records_before_one_that_is_too_long_are_read(read, tmp_path, form):
+def test_the_records_before_one_that_is_too_long_are_read(read, tmp_path, monkeypatch, form):
+    monkeypatch.setattr(streams, "RECORD_BYTES", 1 << 20)
     texts = [f"good {n}" for n in range(9)] + ["a" * (4 << 20)]
     rows = [json.dumps({"text": t}) for t in texts]
     data = {"array": f"[{','.join(rows)}]", "objects": "\n\n".join(rows).replace('{"', '{\n"'),
             "csv": "text\n" + "\n".join([*texts[:9], f'"{texts[9]}"']), "text": texts[9]}[form]  # fmt: skip
     (tmp_path / {"array": "a.json", "objects": "a.json", "csv": "a.csv", "text": "a.txt"}[form]).write_text(data)
     (tmp_path / "z.jsonl").write_bytes(LINE)
-    found = read(tmp_path, max_record_mb=1, kind="text")
+    found = read(tmp_path, kind="text")
     assert found.texts == ([] if form == "text" else texts[:9]) + ["good"] and found.reasons == ["too_long"]
 
 
@@ -118,9 +122,12 @@ def test_every_line_is_in_a_segment_or_too_long(tmp_path: Path, lengths: list[in
     data = b"\n".join(b"x" * n for n in lengths) + b"\n" * last
     path = tmp_path / "a.jsonl"
     path.write_bytes(data)
-    file = SourceFile(str(path), path.name, "jsonl", "", len(data), limits=FileLimits(record_bytes=20))
+    file = SourceFile(str(path), path.name, "jsonl", "", len(data))
     covered, too_long = bytearray(data), []
-    for segment in cut_lines(file, 0, lambda: wanted):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(streams, "RECORD_BYTES", 20)
+        segments = list(StreamCutter(file, 0, lambda: wanted, line_end, LINE_BEGIN).run())
+    for segment in segments:
         if segment.failure:
             too_long.append(segment.first_line)
         else:
@@ -180,18 +187,7 @@ def test_a_changed_offset_ends_no_process(tmp_path, name):
 def test_a_table_that_unpacks_to_far_more_is_not_read_to_its_end(read, tmp_path, monkeypatch):
     monkeypatch.setattr(streams, "EXPANSION_FROM", 1 << 20)
     pq.write_table(pa.table({"text": ["a" * 2000] * 20_000}), tmp_path / "a.parquet", compression="zstd")
-    found = read(tmp_path, max_expansion=10)
+    monkeypatch.setattr(streams, "EXPANSION", 10)
+    found = read(tmp_path)
     assert 0 < len(found.rows) < 20_000 and len(found.rows) + len(found.bad) == 20_000
     assert set(found.reasons) == {"too_large_unpacked"}
-
-
-def test_limits_that_make_no_sense_are_refused():
-    for values in ({"max_record_mb": 0}, {"max_record_mb": 5000}, {"max_expansion": 0}):
-        with pytest.raises(DatakitError, match=next(iter(values))):
-            limits(**values)
-
-
-def limits(**values: int) -> object:
-    from datakit.read.stage import IngestConfig
-
-    return IngestConfig(**values)

@@ -6,8 +6,8 @@ import pytest
 
 from datakit.errors import InputError, LayoutError
 from datakit.read.layouts.conversations import PLAIN, Message, conversation, message, turns
-from datakit.read.layouts.table import CONVERTERS, LAYOUTS, choose, token_pairs, tokens
-from datakit.read.record import InexactNumbersError, RecordError, parse_exactly, to_json
+from datakit.read.layouts.table import LAYOUTS, choose, token_pairs, tokens
+from datakit.read.record import InexactNumbersError, Picked, RecordError, parse_exactly, to_json
 
 USER, BOT = {"role": "user", "content": "hi"}, {"role": "assistant", "content": "yo"}
 NO = {"role": "assistant", "content": "no"}
@@ -15,6 +15,11 @@ HUMAN, GPT = {"from": "human", "value": "hi"}, {"from": "gpt", "value": "yo"}
 EXCHANGE = [Message("user", "hi"), Message("assistant", "yo")]
 ASKED = [("user", "hi"), ("assistant", "yo")]
 THOUGHT = [("user", "hi"), ("assistant", "because", "yo")]
+
+
+def picked(found):
+    """A record whose fields have our names."""
+    return Picked(found, {name: name for name in found})
 
 
 def said(row, name="messages"):
@@ -115,13 +120,15 @@ def test_equal_sides_still_have_a_prompt_and_an_answer_each(read_records):
     assert [said(row, n) for n in ("prompt", "chosen", "rejected")] == [ASKED[:1], ASKED[1:], ASKED[1:]]
 
 
-@pytest.mark.parametrize("field", ["context", "passage", "options"])
-def test_a_question_whose_context_would_stay_unread_is_refused_or_quarantined(read_records, field):
-    plain, about = {"question": "who?", "answer": "Ann"}, {"question": "who?", "answer": "Ann", field: "It was Ann."}
-    with pytest.raises(LayoutError, match=f"{field}: It was Ann"):
+def test_a_question_beside_a_longer_text_that_would_stay_unread_is_refused(read_records):
+    plain = {"question": "who?", "answer": "Ann"}
+    about = plain | {"support": "It was Ann."}
+    with pytest.raises(LayoutError, match=r"support holds more text than the questions(.|\n)*support: It was Ann"):
         read_records(plain, about)
-    found = read_records(*[plain] * 100, about)  # behind the records that tell the layout
-    assert (len(found.rows), found.reasons) == (100, ["unread_field"])
+    assert len(read_records(about, layout="question_answer").rows) == 1
+    assert len(read_records(about, map={"prompt": "{support} {question}", "answer": "answer"}).rows) == 1
+    for field, text in (("topic", "one"), ("rendered", "Q: who?\nA: Ann"), ("topic", "four")):
+        assert read_records(plain | {field: text}).plan.layouts[0].beside == (field,)
 
 
 def test_a_pair_is_never_read_as_a_conversation(read_records):
@@ -187,7 +194,7 @@ def test_cells_of_csv_with_turns_are_read_as_turns_and_other_json_stays_a_text(r
         {"prompt": "hi", "completion": "no", "label": False},
         {"prompt": [USER], "completion": [NO], "label": False},
         {"conversations": [HUMAN, {"from": "gpt", "value": "no"}], "kto_tag": False},
-        {"prompt": "hi", "response": "no", "label": "class 3", "is_safe": False},
+        {"prompt": "hi", "response": "no", "label": "c3", "is_safe": False},
     ],
 )
 def test_an_answer_that_its_record_judges_bad_is_not_learned_and_counted(read_records, record):
@@ -255,8 +262,9 @@ def test_records_without_a_judgement_are_no_pair(read_records):
 
 def test_minimind_declares_tools_in_the_system_message():
     tools = '[{"type": "function"}]'
-    made = conversation({"messages": [{"role": "system", "content": "s", "tools": tools}, USER, BOT]})
-    assert (made.tools, made.messages[0], made.left) == (tools, Message("system", "s"), {})
+    found = picked({"messages": [{"role": "system", "content": "s", "tools": tools}, USER, BOT]})
+    made = conversation(found)
+    assert (made.tools, made.messages[0], found.left) == (tools, Message("system", "s"), {})
 
 
 def test_sharegpt_calls_become_openai_calls_with_their_json_untouched():
@@ -407,7 +415,7 @@ def test_a_record_with_wrong_values_is_no_crash_in_any_layout(line):
     for value in (None, 1, [], {}, "x", [1], [[]], {"a": 1}):
         found = dict.fromkeys([*line.required, *line.optional], value)
         try:
-            CONVERTERS[line.name](found, PLAIN)
+            line.convert(picked(found), PLAIN)
         except RecordError:
             continue
 
@@ -422,17 +430,17 @@ def test_details_of_the_quarantine_have_the_files_own_names(read_records):
 
 def test_token_ids_with_masks_become_spans():
     ids = [5, 6, 7, 8, 9]
-    assert tokens({"ids": ids}, PLAIN).label_spans is None
-    assert tokens({"ids": ids, "mask": [0, 1, 1, 0, 1]}, PLAIN).label_spans == [(1, 3), (4, 5)]
-    assert tokens({"ids": ids, "labels": [-100, -100, 7, 8, 9]}, PLAIN).label_spans == [(2, 5)]
-    assert tokens({"ids": ids, "mask": [0] * 5}, PLAIN).label_spans == []
+    assert tokens(picked({"ids": ids}), PLAIN).label_spans is None
+    assert tokens(picked({"ids": ids, "mask": [0, 1, 1, 0, 1]}), PLAIN).label_spans == [(1, 3), (4, 5)]
+    assert tokens(picked({"ids": ids, "labels": [-100, -100, 7, 8, 9]}), PLAIN).label_spans == [(2, 5)]
+    assert tokens(picked({"ids": ids, "mask": [0] * 5}), PLAIN).label_spans == []
 
 
 def test_pairs_of_token_ids():
-    made = token_pairs({"prompt_ids": [1, 2], "chosen_ids": [3], "rejected_ids": [4, 5]}, PLAIN)
+    made = token_pairs(picked({"prompt_ids": [1, 2], "chosen_ids": [3], "rejected_ids": [4, 5]}), PLAIN)
     assert (made.input_ids, made.label_spans) == ([1, 2, 3], [(2, 3)])
     assert (made.rejected_ids, made.rejected_label_spans) == ([1, 2, 4, 5], [(2, 4)])
-    shared = token_pairs({"chosen_ids": [1, 2, 3], "rejected_ids": [1, 2, 4, 5]}, PLAIN)
+    shared = token_pairs(picked({"chosen_ids": [1, 2, 3], "rejected_ids": [1, 2, 4, 5]}), PLAIN)
     assert (shared.label_spans, shared.rejected_label_spans) == ([(2, 3)], [(2, 4)])
 
 
@@ -451,7 +459,7 @@ def test_pairs_of_token_ids():
 )
 def test_ids_and_masks_that_cannot_be_are_refused(record):
     with pytest.raises(RecordError):
-        tokens(record, PLAIN)
+        tokens(picked(record), PLAIN)
 
 
 def test_nested_numbers_are_written_as_they_were_read():

@@ -1,7 +1,8 @@
-"""Turns and conversations: what published records say in turn, as messages.
+"""Turns, conversations and pairs: what published records say in turn, as messages.
 
 A turn is OpenAI's `role`/`content` or ShareGPT's `from`/`value`; its content is a text or a list of typed parts, as
-OpenAI and Anthropic write them, with tool calls, reasoning and a loss weight.
+OpenAI and Anthropic write them, with tool calls, reasoning and a loss weight. A converter takes the values that it
+reads out of a `Picked`; what it does not take stays beside the row.
 """
 
 import re
@@ -15,6 +16,7 @@ import orjson
 from datakit.read.record import (
     Fields,
     Number,
+    Picked,
     RecordError,
     at,
     listed,
@@ -55,8 +57,10 @@ conversations a number may be the class of an example."""
 class ParseOptions:
     """What a user says about turns. The default says nothing."""
 
-    roles: Mapping[str, str] = field(default_factory=lambda: {n: role for role, names in ROLES.items() for n in names})
-    """Speakers, as they are written or in lower case, to roles."""
+    roles: Mapping[str, str] = field(
+        default_factory=lambda: {n: role for role, names in ROLES.items() for n in names} | {c: c for c in CALLERS}
+    )
+    """Speakers, as they are written or in lower case, to roles; those whose turns are calls to themselves."""
     turn_fields: tuple[tuple[str, str], ...] = ()
     """(our name, the user's field or path) of fields of a turn."""
 
@@ -85,77 +89,78 @@ class Turns(NamedTuple):
 
 
 class Conversation(NamedTuple):
-    """A record's messages and tools, the names (ours) that they were made from, and what is left inside these."""
+    """A record's messages and tools."""
 
     messages: list[Message]
     tools: str | None
-    used: tuple[str, ...]
-    left: Fields
     label: Any = None
     """What the record says of its answer (see `JUDGED`); None: nothing."""
     answer_turns: int = 0
     """How many messages at the end are the answer; 0: those after the last one of the user."""
 
 
+class Preference(NamedTuple):
+    """The messages of prompt, chosen and rejected answer."""
+
+    prompt: list[Message]
+    chosen: list[Message]
+    rejected: list[Message]
+    tools: str | None
+
+
 # Conversations.
 
 
-def conversation(found: Fields, options: ParseOptions = PLAIN) -> Conversation:
+def conversation(found: Picked, options: ParseOptions = PLAIN) -> Conversation:
     """`messages`, or `prompt` with `answer` (texts or turns), and `history`, `reasoning_content`, `system`, `tools`,
     `label` where the record has them.
 
     Raises:
         RecordError: one of these cannot be what its name says.
     """
-    if "messages" in found:
-        body = turns(found["messages"], "messages", options)
-        return around(body, found, ("messages",), {"messages": body.left} if body.left else {})
-    found = with_turns_parsed(found, ("prompt", "answer"))
-    prompt, used = asked(found, options)
-    answer = said(found.get("answer", ""), "answer", "assistant", options)
-    if found.get("tool_calls") is not None:
-        calls = calls_of(None, [as_text(found["tool_calls"])], "tool_calls")
-        answer.messages[-1] = answer.messages[-1]._replace(tool_calls=calls)
-    last, thought = answer.messages[-1], found.get("reasoning_content")
+    if "messages" in found.sources:
+        body = turns(found.take("messages"), "messages", options)
+        found.keep("messages", body.left)
+        return _around(body, found)
+    prompt, answer = _parsed_turns(found.take("prompt"), found.take("answer", ""))
+    before, reply = _asked(prompt, found, options), _said(answer, "answer", "assistant", options)
+    found.keep("answer", reply.left)
+    last = reply.messages[-1]
+    if (calls := found.take("tool_calls")) is not None:
+        last = last._replace(tool_calls=_calls_of(None, [_as_text(calls)], "tool_calls"))
+    thought = found.get("reasoning_content")
     if thought and last.role == "assistant" and not last.reasoning_content and "<think>" not in last.content:
-        answer.messages[-1] = last._replace(reasoning_content=text_of(thought, "reasoning_content"))
-        used = (*used, "reasoning_content")
-    left = {name: part.left for name, part in (("prompt", prompt), ("answer", answer)) if part.left}
-    body = Turns(prompt.messages + answer.messages, prompt.tools or answer.tools)
-    made = around(body, found, (*used, "answer", "tool_calls"), left)
-    return made._replace(answer_turns=len(answer.messages))
+        last = last._replace(reasoning_content=text_of(found.take("reasoning_content"), "reasoning_content"))
+    messages = [*before.messages, *reply.messages[:-1], last]
+    return _around(Turns(messages, before.tools or reply.tools), found, len(reply.messages))
 
 
-def asked(found: Fields, options: ParseOptions) -> tuple[Turns, tuple[str, ...]]:
-    """(the turns before an answer, the names that they were made from): the history, and the prompt."""
-    prompt, before = said(found["prompt"], "prompt", "user", options), found.get("history")
+def _asked(prompt: Any, found: Picked, options: ParseOptions) -> Turns:
+    """The turns before an answer: the history, and the prompt."""
+    asked = _said(prompt, "prompt", "user", options)
+    found.keep("prompt", asked.left)
+    before = found.take("history")
     if not before:
-        return prompt, ("prompt",) if before is None else ("prompt", "history")
+        return asked
     if type(before) is list and all(type(pair) is list and len(pair) == 2 for pair in before):  # alpaca's
-        before = [{"role": role, "content": text} for pair in before for role, text in zip(_PAIR, pair, strict=True)]
-    earlier = turns(before, "history", options).messages
-    return prompt._replace(messages=earlier + prompt.messages), ("prompt", "history")
+        before = [text for pair in before for text in pair]
+    return asked._replace(messages=turns(before, "history", options).messages + asked.messages)
 
 
-_PAIR: Final = ("user", "assistant")
-
-
-def said(value: Any, where: str, role: str, options: ParseOptions) -> Turns:
+def _said(value: Any, where: str, role: str, options: ParseOptions) -> Turns:
     """What one side says: a text, one turn, or a list of turns."""
-    if type(value) is list or (type(value) is dict and type(listed(value)) is list):
-        return turns(value, where, options)
-    return turns([value], where, options) if type(value) is dict else Turns([Message(role, text_of(value, where))])
+    if type(value) is dict and type(listed(value)) is dict:
+        value = [value]
+    is_text = type(value) not in (list, dict)
+    return Turns([Message(role, text_of(value, where))]) if is_text else turns(value, where, options)
 
 
-def with_turns_parsed(found: Fields, names: tuple[str, ...]) -> Fields:
-    """The values with turns as lists, if all these are texts that hold turns as JSON (CSV). One alone may be an answer
-    that is about such texts."""
-    for name in names:
-        if type(found.get(name)) is not str or found[name][:1] != "[":
-            return found
-    read = {name: listed(found[name]) for name in names}
-    good = all(v and type(v) is list and all(type(t) is dict and speaker_key(t) for t in v) for v in read.values())
-    return found | read if good else found
+def _parsed_turns(*values: Any) -> tuple[Any, ...]:
+    """Values as lists of turns, if all are texts that hold turns as JSON (CSV). One alone may be an answer that is
+    about such texts."""
+    read = [listed(value) if type(value) is str else None for value in values]
+    turns = [v and type(v) is list and all(type(t) is dict and speaker_key(t) for t in v) for v in read]
+    return tuple(read) if all(turns) else values
 
 
 def speaker_key(turn: Fields) -> str:
@@ -163,17 +168,15 @@ def speaker_key(turn: Fields) -> str:
     return next((key for key in SPEAKER_KEYS if key in turn), "")
 
 
-def around(body: Turns, found: Fields, used: tuple[str, ...], left: Fields) -> Conversation:
+def _around(body: Turns, found: Picked, answer_turns: int = 0) -> Conversation:
     """Turns with the system prompt, the tools and the label that are fields of their record."""
-    messages, tools, system = body.messages, body.tools, found.get("system")
-    if type(system) in (str, list) and (not messages or messages[0].role != "system"):
-        prompt = _content(system, "system")[0] or ""
+    messages, tools = body.messages, body.tools
+    if type(found.get("system")) in (str, list) and (not messages or messages[0].role != "system"):
+        prompt = _content(found.take("system"), "system")[0]
         messages = [Message("system", prompt), *messages] if prompt else messages
-        used = (*used, "system")
-    if tools is None and "tools" in found:
-        tools = tools_of(found["tools"], "tools")
-        used = (*used, "tools")
-    return Conversation(messages, tools, used, left, found.get("label"))
+    if tools is None:
+        tools = tools_of(found.take("tools"), "tools")
+    return Conversation(messages, tools, found.get("label"), answer_turns)
 
 
 def declares_tools_twice(found: Conversation) -> bool:
@@ -200,6 +203,101 @@ def refuse_media(fields: Fields, messages: list[Message]) -> None:
             )
 
 
+# Preference pairs: a prompt with a chosen and a rejected answer. A judged answer is a pair without its other side.
+
+_SPEAKER: Final = re.compile(r"(?:^|\n\n)(Human|Assistant):")
+_SPEAKERS: Final = {"Human": "user", "Assistant": "assistant"}
+
+
+def preference(found: Picked, options: ParseOptions) -> Preference:
+    """`chosen` and `rejected`: texts, turns or whole dialogues; `prompt`, unless the answers hold it.
+
+    Where both answers are whole dialogues, their common beginning is the prompt. Where only the chosen one is, the
+    rejected one stands in the place of its last answer (ms-swift).
+
+    Raises:
+        RecordError: one of these cannot be what its name says, or there is no prompt.
+    """
+    given = _parsed_turns(found.take("chosen"), found.take("rejected"))
+    sides = [_said(v, name, "assistant", options) for v, name in zip(given, ("chosen", "rejected"), strict=True)]
+    for name, side in zip(("chosen", "rejected"), sides, strict=True):
+        found.keep(name, side.left)
+    (chosen, rejected), tools = (side.messages for side in sides), sides[0].tools or sides[1].tools
+    if chosen[0].role == "assistant":
+        prompt = found.take("prompt")
+        if prompt is None:
+            raise RecordError("missing_field", "the pair has no prompt, and its answers do not begin with one")
+        (prompt,) = (prompt,) if type(given[0]) is str else _parsed_turns(prompt)
+        asked = _asked(prompt, found, options)
+        before, tools = asked.messages, asked.tools or tools
+    elif all(m.role == "assistant" for m in rejected):
+        begin = len(chosen)
+        while begin and chosen[begin - 1].role == "assistant":
+            begin -= 1
+        if begin == len(chosen):
+            raise RecordError("no_answer", "the dialogue in chosen should end with the better answer")
+        before, chosen = chosen[:begin], chosen[begin:]
+    else:
+        begin = _shared(chosen, rejected)
+        before, chosen, rejected = chosen[:begin], chosen[begin:], rejected[begin:]
+        if found.get("prompt") in [m.content for m in before]:
+            found.take("prompt")
+    made = _around(Turns(before, tools), found)
+    return Preference(made.messages, chosen, rejected, made.tools)
+
+
+def transcripts(found: Picked, options: ParseOptions) -> Preference:
+    """Two transcripts (Anthropic's hh-rlhf): their common beginning is the prompt, the rest are the answers."""
+    chosen, rejected = (transcript(text_of(found.take(name), name), name) for name in ("chosen", "rejected"))
+    begin = _shared(chosen, rejected)
+    return Preference(chosen[:begin], chosen[begin:], rejected[begin:], None)
+
+
+def _shared(chosen: list[Message], rejected: list[Message]) -> int:
+    """How many messages both dialogues begin with; the last one of each is its answer."""
+    limit = min(len(chosen), len(rejected)) - 1
+    return next((i for i in range(limit) if chosen[i] != rejected[i]), limit)
+
+
+def is_transcript(value: object) -> bool:
+    """Whether a text is a dialogue: "Human: ... Assistant: ..." with blank lines between."""
+    return type(value) is str and _SPEAKER.match(value.lstrip()) is not None
+
+
+def transcript(text: str, where: str) -> list[Message]:
+    """ "Human: ... Assistant: ..." as messages, without the white space around each.
+
+    Raises:
+        RecordError: it does not begin with a speaker.
+    """
+    if not is_transcript(text):
+        found = text.lstrip()[:40]
+        raise RecordError("bad_transcript", f'{where} should begin with "Human:" or "Assistant:", found {found!r}')
+    _, *parts = _SPEAKER.split(text.lstrip())  # speaker and text in turn
+    return [Message(_SPEAKERS[who], said.strip()) for who, said in zip(parts[::2], parts[1::2], strict=True)]
+
+
+def one_sided(found: Conversation) -> Preference:
+    """A conversation whose answer is judged (KTO) as a pair with one side: good answers are chosen, bad ones rejected.
+
+    Raises:
+        RecordError: the record does not judge its answer, or there is none.
+    """
+    good = JUDGED.get(str(found.label).lower())
+    if good is None:
+        said_instead = "nothing" if found.label is None else repr(found.label)
+        raise RecordError(
+            "no_judgement", f"label (or kto_tag) should be true for a good answer, else false; found {said_instead}"
+        )
+    begin = len(found.messages) - found.answer_turns
+    if not found.answer_turns:
+        begin = next((i + 1 for i in reversed(range(begin)) if found.messages[i].role == "user"), 0)
+    prompt, answered = found.messages[:begin], found.messages[begin:]
+    if not prompt or all(m.role != "assistant" for m in answered):
+        raise RecordError("no_answer", "an answer of the assistant should follow a question")
+    return Preference(prompt, *((answered, []) if good else ([], answered)), found.tools)
+
+
 # Turns.
 
 
@@ -216,7 +314,7 @@ def turns(value: Any, where: str, options: ParseOptions = PLAIN) -> Turns:
     messages, left, tools, thought = list[Message](), [], None, ""
     for i, turn in enumerate(value):
         if type(turn) is str:
-            turn = {"role": _PAIR[i % 2], "content": turn}
+            turn = {"role": ("user", "assistant")[i % 2], "content": turn}
         for part in _results_apart(turn):
             made, rest = message(part, f"{where}[{i}]", options)
             if "tools" in rest and tools is None:  # minimind's
@@ -262,8 +360,8 @@ def message(turn: Any, where: str, options: ParseOptions = PLAIN) -> tuple[Messa
     if turn.keys() in _BARE and not options.turn_fields:  # most turns: nothing else to look for
         speaker, text = turn.get("role", turn.get("from")), turn.get("content", turn.get("value"))
         role = options.roles.get(speaker) if type(speaker) is str else None
-        if role is not None and type(text) is str:
-            return Message(role, text), {}
+        if role in ROLES and type(text) is str:
+            return Message(str(role), text), {}
     turn = dict(turn)
     for name, given in options.turn_fields:
         if (found := at(turn, given)) is not None:
@@ -272,53 +370,45 @@ def message(turn: Any, where: str, options: ParseOptions = PLAIN) -> tuple[Messa
 
 
 def _message(turn: Fields, where: str, options: ParseOptions) -> tuple[Message, Fields]:
+    """The message of a turn whose fields have our names; `turn` keeps what is left."""
     role = _role(turn, where, options)
     key = next((k for k in CONTENT_KEYS if turn.get(k) is not None), "content")
     if turn.keys().isdisjoint((*CONTENT_KEYS, "tool_calls", "function_call")):
         raise RecordError("missing_field", f"{where} has neither content nor value; its fields are {', '.join(turn)}")
-    given = turn.pop(key, None)
-    if role in ("tool", *CALLERS) and type(given) not in (str, list, type(None)):
+    given, of_tool = turn.pop(key, None), role in ("tool", *CALLERS)
+    if of_tool and type(given) not in (str, list, type(None)):
         given = to_json(given)  # what a tool gives and gets may be an object
-    content, reasoning, calls, left = _content(given, f"{where}.{key}", role in ("tool", *CALLERS))
+    content, reasoning, calls, left = _content(given, f"{where}.{key}", of_tool)
     if role in CALLERS:
-        calls, content = [text_of(content, f"{where}.{key}")], ""
-    for name in REASONING_PARTS:
-        if turn.get(name) is None:
-            turn.pop(name, None)
+        role, calls, content = "assistant", [text_of(content, f"{where}.{key}")], ""
+    for part in REASONING_PARTS:
+        if turn.get(part) is None:
+            turn.pop(part, None)
         elif not reasoning:
-            reasoning = text_of(turn.pop(name), f"{where}.{name}")
+            reasoning = text_of(turn.pop(part), f"{where}.{part}")
     if legacy := turn.pop("function_call", None):  # OpenAI's former field for one call
-        calls = [*calls, as_text(legacy)]
-    tool_calls = calls_of(turn.pop("tool_calls", None), calls, where)
+        calls = [*calls, _as_text(legacy)]
+    tool_calls = _calls_of(turn.pop("tool_calls", None), calls, where)
     if content is None and not (tool_calls or reasoning):
         raise RecordError("not_text", f"{where}.{key} should be a string, found null")
-    made = Message(
-        role="assistant" if role in CALLERS else role,
-        content=content or "",
-        name=_optional_text(turn, "name"),
-        reasoning_content=reasoning or None,
-        tool_calls=tool_calls,
-        tool_call_id=_optional_text(turn, "tool_call_id"),
-        weight=_weight_of(turn, where),
-    )
+    name, call_id = _optional_text(turn, "name"), _optional_text(turn, "tool_call_id")
+    made = Message(role, content or "", name, reasoning or None, tool_calls, call_id, _weight_of(turn, where))
     return made, turn | left
 
 
 def _role(turn: Fields, where: str, options: ParseOptions) -> str:
+    """Take the speaker out of a turn: its role, or one of `CALLERS`."""
     key = speaker_key(turn)
     speaker = speaker_of(turn.pop(key)) if key else None
     if type(speaker) is not str:
-        raise RecordError(
-            "missing_field", f"{where} names no speaker: role or from should be a string, found {name_of(speaker)}"
-        )
-    role = role_of(speaker, options)
-    if not role:
-        raise RecordError(
-            "unknown_role",
-            f"{where}.{key} is {speaker!r}; name its role (system, user, assistant or tool) with --roles "
-            f"{speaker}=ROLE; known are {', '.join((*PLAIN.roles, *CALLERS))}",
-        )
-    return role
+        said = f"{where} names no speaker: role or from should be a string, found {name_of(speaker)}"
+        raise RecordError("missing_field", said)
+    if role := role_of(speaker, options):
+        return role
+    raise RecordError(
+        "unknown_role",
+        f"{where}.{key} is {speaker!r}; name its role (system, user, assistant or tool) with --roles {speaker}=ROLE",
+    )
 
 
 def speaker_of(value: Any) -> Any:
@@ -330,8 +420,7 @@ def role_of(speaker: str, options: ParseOptions) -> str:
     """The role of a speaker, or one of `CALLERS`; "" if it is unknown. `Tool-Response` is `tool_response`."""
     lowered = speaker.strip().lower()
     plain = lowered.replace("-", "_").replace(" ", "_")
-    found = next((options.roles[name] for name in (speaker, lowered, plain) if name in options.roles), "")
-    return found or (plain if plain in CALLERS else "")
+    return next((options.roles[name] for name in (speaker, lowered, plain) if name in options.roles), "")
 
 
 def _content(value: Any, where: str, from_tool: bool = False) -> tuple[str | None, str, list[str], Fields]:
@@ -349,7 +438,7 @@ def _content(value: Any, where: str, from_tool: bool = False) -> tuple[str | Non
     for i, part in enumerate(value):
         kind, inner, rest = _part(part, f"{where}[{i}]")
         if kind in CALL_PARTS:
-            calls.append(as_text(inner))
+            calls.append(_as_text(inner))
         else:
             (reasoning if kind in REASONING_PARTS else text).append(text_of(inner, f"{where}[{i}]"))
         left.append(rest)
@@ -376,13 +465,13 @@ def _part(part: Any, where: str) -> tuple[str, Any, Fields]:
     raise RecordError("missing_field", f"{where} has no value; its fields are {', '.join(part)}")
 
 
-def as_text(value: Any) -> str:
+def _as_text(value: Any) -> str:
     """JSON text: the value itself if it is a string."""
     return value if type(value) is str else to_json(value)
 
 
-def calls_of(given: Any, calls: list[str], where: str) -> str | None:
-    """Tool calls as one JSON list: `given` as it was written if it is a list, then `calls` in OpenAI's form.
+def _calls_of(given: Any, calls: list[str], where: str) -> str | None:
+    """Tool calls as one JSON list: `given` as it was written, then `calls` in OpenAI's form.
 
     Raises:
         RecordError: they are not JSON, or call no function by name.
@@ -390,7 +479,7 @@ def calls_of(given: Any, calls: list[str], where: str) -> str | None:
     made = [_call(c, where) for c in calls]
     if not given:
         return f"[{','.join(made)}]" if made else None
-    text = as_text(given)
+    text = _as_text(given)
     if type(_loads(text, f"{where}.tool_calls", "bad_tool_calls")) is not list:
         text = f"[{text}]"
     return text[: text.rindex("]")] + "".join(f",{c}" for c in made) + "]" if made else text
@@ -419,10 +508,8 @@ def tools_of(value: Any, where: str) -> str | None:
         for i, tool in enumerate(value):
             _loads(tool, f"{where}[{i}]", "bad_tools")
         return f"[{','.join(value)}]"
-    if type(value) is list:
-        return to_json(list(map(_plain_tool, value)))
     if type(value) is not str:
-        return to_json(value)
+        return to_json(list(map(_plain_tool, value)) if type(value) is list else value)
     read = _loads(value, where, "bad_tools")
     if type(read) is list and any(type(tool) is str or _plain_tool(tool) is not tool for tool in read):
         return tools_of(parse_exactly(value), where)
@@ -450,15 +537,13 @@ def _weight_of(turn: Fields, where: str) -> float | None:
         RecordError: no number, or a negative one.
     """
     for key in WEIGHTS:
-        if (value := turn.get(key)) is None:
-            turn.pop(key, None)
-            continue
-        if not isinstance(value, bool | int | float | Number):
-            raise RecordError("bad_weight", f"{where}.{key} should be one number, found {name_of(value)}")
-        turn.pop(key)
-        if not 0 <= float(value) < float("inf"):
-            raise RecordError("bad_weight", f"{where}.{key} should be 0 or more, found {value}")
-        return float(value)
+        value = turn.get(key)
+        if isinstance(value, bool | int | float | Number) and 0 <= float(value) < float("inf"):
+            return float(turn.pop(key))
+        if value is not None:
+            found = f"{value}" if isinstance(value, int | float | Number) else name_of(value)
+            raise RecordError("bad_weight", f"{where}.{key} should be one number of 0 or more, found {found}")
+        turn.pop(key, None)
     return None
 
 

@@ -9,15 +9,21 @@ follows from our names: `text` is a document, `messages`, or `prompt` and `answe
 from array import array
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, Final, NamedTuple
 
-from datakit.read.layouts.conversations import JUDGED, ParseOptions, conversation
-from datakit.read.layouts.preferences import is_transcript, preference, transcripts
-from datakit.read.record import Fields, RecordError, at, listed, name_of, text_of
+from datakit.read.layouts.conversations import (
+    JUDGED,
+    ParseOptions,
+    conversation,
+    is_transcript,
+    preference,
+    transcripts,
+)
+from datakit.read.record import Fields, Picked, RecordError, at, listed, name_of, text_of
 
-Convert = Callable[[Fields, ParseOptions], Any]
+Convert = Callable[[Picked, ParseOptions], Any]
 """From a record's values by our names to a row's content."""
 
 
@@ -34,8 +40,7 @@ class Layout:
     """Our name -> its source."""
     optional: Mapping[str, str] = field(default_factory=dict)
     unless: tuple[str, ...] = ()
-    """Fields that the layout would leave unread although an answer depends on them: a record with a value there does
-    not fit."""
+    """A record that has one of these fields is something else."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,21 +52,20 @@ class FileLayout:
 
     layout: str
     kind: str
-    text_field: str = ""
-    """The field of a document's text."""
-    records: int = 0
-    """How many of the first records were looked at."""
     required: tuple[tuple[str, str], ...] = ()
-    """(our name, field or path); a record without one of these is quarantined."""
+    """(our name, its source); a record without one of these is quarantined."""
     optional: tuple[tuple[str, str], ...] = ()
-    unless: tuple[str, ...] = ()
-    """See `Layout`."""
     other_kind: str = ""
     """The file's kind, if its records are quarantined because the dataset is of another kind."""
     html: bool = False
     """The text is made of the HTML in `text_field`."""
     beside: tuple[str, ...] = ()
     """Fields of its first records that the layout does not read. They are kept beside the row."""
+
+    @property
+    def text_field(self) -> str:
+        """The field of a document's text; "" for other layouts."""
+        return self.required[0][1] if self.layout == DOCUMENT else ""
 
 
 # What the fields of layouts hold.
@@ -99,49 +103,37 @@ IGNORED: Final = -100
 """The label of tokens that are not learned, PyTorch's default `ignore_index`."""
 
 
-class Document(NamedTuple):
-    """A document's text and the name (ours) that it was made from."""
-
-    text: str
-    used: tuple[str, ...]
-    left: Fields
-
-
 class Tokens(NamedTuple):
     """Token ids and the spans to learn (None: all of them); for a pair also those of the rejected answer."""
 
     input_ids: Ids
     label_spans: Spans | None
-    rejected_ids: Ids | None
-    rejected_label_spans: Spans | None
-    used: tuple[str, ...]
-    left: Fields
+    rejected_ids: Ids | None = None
+    rejected_label_spans: Spans | None = None
 
 
-def document(found: Fields, _: ParseOptions) -> Document:
+def document(found: Picked, _: ParseOptions) -> str:
     """`text`, a string."""
-    return Document(text_of(found["text"], "text"), ("text",), {})
+    return text_of(found.take("text"), "text")
 
 
-def tokens(found: Fields, _: ParseOptions) -> Tokens:
+def tokens(found: Picked, _: ParseOptions) -> Tokens:
     """`ids`, with a `mask` of 0 and 1 for each id, or with `labels`: -100 for ids that are not learned."""
-    ids = _ids(found["ids"], "ids")
+    ids = _ids(found.take("ids"), "ids")
     name = next((n for n in ("mask", "labels") if found.get(n) is not None), "")
-    spans = _spans(found[name], name, ids) if name else None
-    return Tokens(ids, spans, None, None, ("ids", name), {})
+    return Tokens(ids, _spans(found.take(name), name, ids) if name else None)
 
 
-def token_pairs(found: Fields, _: ParseOptions) -> Tokens:
+def token_pairs(found: Picked, _: ParseOptions) -> Tokens:
     """`chosen_ids` and `rejected_ids`, which follow `prompt_ids`; without it their common beginning is the prompt."""
-    chosen, rejected = (_ids(found[n], n) for n in ("chosen_ids", "rejected_ids"))
-    if found.get("prompt_ids") is not None:
-        prompt = _ids(found["prompt_ids"], "prompt_ids")
+    chosen, rejected = (_ids(found.take(n), n) for n in ("chosen_ids", "rejected_ids"))
+    if (before := found.take("prompt_ids")) is not None:
+        prompt = _ids(before, "prompt_ids")
         chosen, rejected, shared = prompt + chosen, prompt + rejected, len(prompt)
     else:
         limit = min(len(chosen), len(rejected)) - 1
         shared = next((i for i in range(limit) if chosen[i] != rejected[i]), max(limit, 0))
-    spans = [(shared, len(chosen))], [(shared, len(rejected))]
-    return Tokens(chosen, spans[0], rejected, spans[1], ("chosen_ids", "rejected_ids", "prompt_ids"), {})
+    return Tokens(chosen, [(shared, len(chosen))], rejected, [(shared, len(rejected))])
 
 
 def _ids(value: Any, where: str) -> Ids:
@@ -174,12 +166,14 @@ def _spans(mask: Any, where: str, ids: Ids) -> Spans:
 # The table. The order matters, because a record may fit several lines: an alpaca record that also has the rendered
 # `text` is a conversation, and a `conversations` list with `chosen` and `rejected` is a pair.
 
+DOCUMENT: Final = "document"
+MAPPED: Final = "mapped"
+"""The layout of files that the user's mapping describes."""
 LABELS: Final = "label|kto_tag|is_correct|correct|is_safe"
 AROUND: Final = {"system": "system|system_prompt", "tools": "tools|functions", "label": LABELS}
 _ASKED: Final = AROUND | {"history": "history", "reasoning_content": "reasoning_content"}
 _PROMPT: Final = "messages|conversations|prompt|question|instruction+input|query|input.messages|input"
 _MASKS: Final = {"mask": "loss_mask|assistant_masks|completion_mask", "labels": "labels"}
-_UNREAD: Final = ("context", "passage", "article", "document", "options", "choices")
 _PAIRS: Final = (
     ("chosen", "rejected"),
     ("preferred", "other"),
@@ -196,8 +190,7 @@ def _pairs(name: str, convert: Convert, holds: Callable[[Any], bool], optional: 
 
 
 def _talk(name: str, holds: Callable[[Any], bool], **required: str) -> Layout:
-    optional, unless = (AROUND, ()) if "messages" in required else (_ASKED, _UNREAD)
-    return Layout(name, "conversation", conversation, holds, required, optional, unless)
+    return Layout(name, "conversation", conversation, holds, required, AROUND if "messages" in required else _ASKED)
 
 
 LAYOUTS: Final = (
@@ -213,14 +206,19 @@ LAYOUTS: Final = (
     _talk("alpaca", _is_said, prompt="instruction+input", answer="output|response"),
     _talk("question_answer", _is_said, prompt="question|query|problem", answer="response|solution|answer"),
     _talk("prompt_completion", _is_said, prompt="prompt|input", answer="completion|response|output|answer"),
-    Layout("document", "document", document, _is_text, {"text": "text"}, unless=("role",)),
-    Layout("document", "document", document, _is_text, {"text": "content|markdown|raw_content|body|page_content"},
+    Layout(DOCUMENT, "document", document, _is_text, {"text": "text"}, unless=("role",)),
+    Layout(DOCUMENT, "document", document, _is_text, {"text": "content|markdown|raw_content|body|page_content"},
            unless=("role", "from", "prompt", "question", "instruction", "input")),
 )  # fmt: skip
-MAPPED: Final = "mapped"
-"""The layout of files that the user's mapping describes."""
 NAMES: Final = tuple(dict.fromkeys(layout.name for layout in LAYOUTS))
-CONVERTERS: Final = {layout.name: layout.convert for layout in LAYOUTS}
+_CONVERTERS: Final = {layout.name: layout.convert for layout in LAYOUTS}
+
+
+def converter(layout: FileLayout) -> Convert:
+    """What makes the contents of rows of a file's records; of mapped ones by the names that the mapping has."""
+    names = {ours for ours, _ in layout.required}
+    by_names = document if "text" in names else preference if "chosen" in names else conversation
+    return by_names if layout.layout == MAPPED else _CONVERTERS[layout.layout]
 
 
 # Which layout a file has.
@@ -231,20 +229,17 @@ def choose(head: Sequence[Fields], kind: str = "auto", forced: str = "auto", tex
 
     `forced` names a layout; then the records only decide which of its fields they have. Names of fields count in any
     letters. With `kind` preference, conversations whose answer is judged make pairs of one side. A pair and token ids
-    are never anything else, whatever `kind` is; what is a document by `kind` may leave other fields unread.
+    are never anything else, whatever `kind` is.
     """
     if text_field and kind in ("auto", "document"):
-        fits = any(type(fields.get(text_field)) is str for fields in head)
-        return FileLayout("document", "document", text_field, len(head)) if fits or forced == "document" else None
+        fits = forced == DOCUMENT or any(type(fields.get(text_field)) is str for fields in head)
+        return FileLayout(DOCUMENT, "document", (("text", text_field),)) if fits else None
     lines = [line for line in LAYOUTS if forced in ("auto", line.name)]
     plain = [{_folded(name): value for name, value in fields.items()} for fields in head]
     votes = Counter(line for fields in plain if (line := _line_of(fields, lines, kind)) is not None)
     if not votes and forced == "auto":
         return None
-    line = max(lines, key=lambda x: votes[x])
-    if forced == "auto" and kind != "document" and any(unread(fields, line.unless) for fields in plain):
-        return None
-    return _in_file(line, head, plain, kind)
+    return _in_file(max(lines, key=lambda x: votes[x]), head, plain, kind)
 
 
 def _folded(name: str) -> str:
@@ -253,28 +248,26 @@ def _folded(name: str) -> str:
 
 def _line_of(fields: Fields, lines: Sequence[Layout], kind: str) -> Layout | None:
     fitting = [line for line in lines if _fits(line, fields, kind)]
-    first = next(iter(fitting), None)
-    if first is None or kind == "auto" or (first.kind != "conversation" and kind != "document"):
-        return first
-    return next((line for line in fitting if line.kind == kind), first)
+    may_be_other = kind == "document" or (fitting and fitting[0].kind == "conversation")
+    wanted = [line for line in fitting if line.kind == kind] if may_be_other else []
+    return next(iter(wanted or fitting), None)
 
 
 def _fits(line: Layout, fields: Fields, kind: str) -> bool:
-    if line.kind != kind and unread(fields, line.unless):
+    if line.kind != kind and any(fields.get(name) for name in line.unless):
         return False
     found = [fields.get(_first(source, fields).split("+")[0]) for source in line.required.values()]
     return all(value is not None and line.holds(value) for value in found)
 
 
-def unread(fields: Fields, names: tuple[str, ...]) -> str:
-    """The first of some fields that holds something; "" without one."""
-    return next((name for name in names if fields.get(name)), "")
-
-
 def _first(source: str, fields: Fields) -> str:
     """The first of the sources `a|b` that a record has; the first of all if it has none."""
     named = source.split("|")
-    return next((name for name in named if at(fields, name.split("+")[0]) is not None), named[0])
+    return next((name for name in named if _has(fields, name)), named[0])
+
+
+def _has(fields: Fields, source: str) -> bool:
+    return at(fields, source.split("+")[0]) is not None
 
 
 def _in_file(line: Layout, head: Sequence[Fields], plain: Sequence[Fields], kind: str) -> FileLayout:
@@ -285,27 +278,15 @@ def _in_file(line: Layout, head: Sequence[Fields], plain: Sequence[Fields], kind
     given = {_folded(name): name for fields in head for name in fields}
 
     def named(source: str) -> str:
-        parts = (path.split(".") for path in _first(source, whole).split("+"))
+        parts = (path.split(".") for path in source.split("+"))
         return "+".join(".".join(given.get(key, key) for key in path) for path in parts)
 
+    required = {ours: named(_first(source, whole)) for ours, source in line.required.items()}
+    sources = {ours: _first(source, whole) for ours, source in line.optional.items()}
+    optional = {ours: named(source) for ours, source in sources.items() if _has(whole, source)}
     judged = next((n for n in LABELS.split("|") if any(str(f.get(n)).lower() in JUDGED for f in plain)), "")
-    made = FileLayout(line.name, line.kind, records=len(head))
-    if line.kind == "document":
-        return replace(made, text_field=named(line.required["text"]))
-    required = {ours: named(source) for ours, source in line.required.items()}
-    optional = {ours: named(source) for ours, source in line.optional.items() if _has(whole, source)}
     if judged and "label" in optional:
         optional["label"] = given[judged]
-    optional = {ours: source for ours, source in optional.items() if source not in required.values()}
+    read_once = tuple((ours, source) for ours, source in optional.items() if source not in required.values())
     pairs = kind == "preference" and line.kind == "conversation" and judged
-    return replace(
-        made,
-        kind=kind if pairs else line.kind,
-        required=tuple(required.items()),
-        optional=tuple(optional.items()),
-        unless=tuple(given.get(name, name) for name in line.unless),
-    )
-
-
-def _has(fields: Fields, source: str) -> bool:
-    return at(fields, _first(source, fields).split("+")[0]) is not None
+    return FileLayout(line.name, kind if pairs else line.kind, tuple(required.items()), read_once)
