@@ -57,7 +57,11 @@ def check_record(size: int) -> None:
         RecordError: it has more than `RECORD_BYTES`.
     """
     if size > RECORD_BYTES:
-        raise RecordError("too_long", f"the record has more than {RECORD_BYTES >> 20} MiB, the most that are read")
+        raise RecordError("too_long", _too_long())
+
+
+def _too_long() -> str:
+    return f"the record has more than {RECORD_BYTES >> 20} MiB, the most that are read"
 
 
 def expands_too_far(name: str, read: int, made: int) -> "Damage | None":
@@ -397,7 +401,7 @@ class StreamCutter:
             if isinstance(block, Damage):
                 if not self.skipping and (end := self._last_end()):
                     yield self._segment(end)
-                yield self._lost((block.reason, block.detail), bytes(self.buffer))
+                yield self._lost(block, bytes(self.buffer))
                 self.skipping = False
                 if self.find_end is whole_file:
                     return
@@ -420,8 +424,7 @@ class StreamCutter:
             most = max(self.remaining(), 0) + RECORD_BYTES
             end = self.find_end(self.buffer, max(self.remaining(), 1), at_end)
             if end is None and len(self.buffer) > most and (end := self._last_end()) is None:
-                found = f"the record has more than {RECORD_BYTES >> 20} MiB, the most that are read"
-                yield self._lost(("too_long", found), b"")
+                yield self._lost(Damage("too_long", _too_long()), b"")
                 self.skipping = True
                 return
             if end is None:
@@ -445,20 +448,23 @@ class StreamCutter:
         data, lines = bytes(whole) if self.keep else None, _count_newlines(whole)
         whole.release()
         records = lines if end.records is None else end.records
+        lines = records if self.file.format == "warc" else lines  # the place in an archive is the record's number
         stop = self.base + end.stop
-        made = Segment(self.index, self.record, self.line, self.base, stop, data, end.spans)
-        self._drop(end.stop)
-        self.record, self.wait = self.record + records, 0
-        self.line += records if self.file.format == "warc" else lines  # the place in an archive is the record's number
-        return made
+        return self._passed(
+            Segment(self.index, self.record, self.line, self.base, stop, data, end.spans), records, lines
+        )
 
-    def _lost(self, failure: tuple[str, str], raw: bytes) -> Segment:
+    def _lost(self, why: Damage, raw: bytes) -> Segment:
         """The whole buffer as one record that is not read; `raw` is kept of it."""
         stop = self.base + len(raw)
-        made = Segment(self.index, self.record, self.line, self.base, stop, raw, failure=failure)
-        self._drop(len(self.buffer))
-        self.record, self.line, self.wait = self.record + 1, self.line + 1, 0
-        return made
+        failure = (why.reason, why.detail)
+        return self._passed(Segment(self.index, self.record, self.line, self.base, stop, raw, failure=failure), 1, 1)
+
+    def _passed(self, segment: Segment, records: int, lines: int) -> Segment:
+        """A segment, behind which the buffer now begins."""
+        self._drop(len(self.buffer) if segment.failure else segment.bytes)
+        self.record, self.line, self.wait = self.record + records, self.line + lines, 0
+        return segment
 
     def _skip(self) -> None:
         """Drop the bytes before the next record, as far as it is in sight."""

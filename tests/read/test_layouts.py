@@ -138,7 +138,7 @@ def test_a_pair_is_never_read_as_a_conversation(read_records):
 
 
 def test_the_kind_asked_for_decides_where_a_record_could_be_two(read_records):
-    record = {"instruction": "hi", "output": "yo", "text": "all of it"}
+    record = {"instruction": "hi", "output": "yo", "text": "hi: all of it"}
     kinds = [read_records(record, kind=kind).plan.kind for kind in ("auto", "sft", "text")]
     assert kinds == ["conversation", "conversation", "document"]
 

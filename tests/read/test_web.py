@@ -508,10 +508,9 @@ def test_a_page_is_read_again_if_its_process_was_killed():
 
 def test_a_page_that_always_ends_its_process_is_quarantined(monkeypatch, tmp_path):
     source = Path(extract.__file__).read_text(encoding="utf-8")
-    (tmp_path / "ends.py").write_text(
-        source.replace("def resiliparse(html", "def resiliparse(html: str):\n    'ends' in html and __import__('os').abort()\n\n"
-                       "    return html, None\n\ndef _was(html", 1), encoding="utf-8"
-    )  # fmt: skip
+    ends = "def resiliparse(html):\n    'ends' in html and __import__('os').abort()\n    return html, None\n\n\n"
+    ends += "def _was(html"
+    (tmp_path / "ends.py").write_text(source.replace("def resiliparse(html", ends, 1), encoding="utf-8")
     monkeypatch.setattr(extract, "__file__", str(tmp_path / "ends.py"))
     pages = web.Pages("resiliparse")
     assert pages.of_html("<p>fine", "a")[0]

@@ -267,7 +267,8 @@ def _first(source: str, fields: Fields) -> str:
 
 
 def _has(fields: Fields, source: str) -> bool:
-    return at(fields, source.split("+")[0]) is not None
+    name = source.split("+")[0]
+    return (at(fields, name) if "." in name else fields.get(name)) is not None
 
 
 def _in_file(line: Layout, head: Sequence[Fields], plain: Sequence[Fields], kind: str) -> FileLayout:
