@@ -338,13 +338,14 @@ def _with_fields_beside(file: SourceFile, layout: FileLayout, head: list[Fields]
     for fields in head:
         with suppress(RecordError, InexactNumbersError):
             made, used, _ = builder.content(fields, Cells(fields))
-            left = {name: value for name, value in fields.items() if name not in used and name != builder.id_field}
             answers = made.answer_turns if isinstance(made, Conversation) else 0
             question = "\n".join(m.content for m in made.messages[:-answers]) if answers else ""
             asked += len(question)
-            for name, value in left.items():  # a text that holds the question repeats it, as rendered by a template
-                counts = answers and type(value) is str and question not in value
-                beside[name] += len(value) if counts else 0
+            for name, value in fields.items():
+                if name not in used and name != builder.id_field:
+                    # a text that holds the question repeats it, as rendered by a template; a label is no text
+                    counts = answers and type(value) is str and question not in value
+                    beside[name] += len(value) if counts and name not in builder.sources.values() else 0
     unread = [name for name, size in beside.items() if size > asked]
     if unread and layout.layout != MAPPED and config.layout == "auto":
         why = f"{unread[0]} holds more text than the questions, and the layout {layout.layout} does not read it"
