@@ -343,9 +343,9 @@ def _with_fields_beside(file: SourceFile, layout: FileLayout, head: list[Fields]
             asked += len(question)
             for name, value in fields.items():
                 if name not in used and name != builder.id_field:
-                    # a text that holds the question repeats it, as rendered by a template; a label is no text
-                    counts = answers and type(value) is str and question not in value
-                    beside[name] += len(value) if counts and name not in builder.sources.values() else 0
+                    # a text that holds the question repeats it, as rendered by a template; a URL or a label is no text
+                    is_text = type(value) is str and (len(value.split()) > 1 or not value.isascii())
+                    beside[name] += len(value) if answers and is_text and question not in value else 0
     unread = [name for name, size in beside.items() if size > asked]
     if unread and layout.layout != MAPPED and config.layout == "auto":
         why = f"{unread[0]} holds more text than the questions, and the layout {layout.layout} does not read it"

@@ -127,7 +127,7 @@ def test_a_question_beside_a_longer_text_that_would_stay_unread_is_refused(read_
         read_records(plain, about)
     assert len(read_records(about, layout="question_answer").rows) == 1
     assert len(read_records(about, map={"prompt": "{support} {question}", "answer": "answer"}).rows) == 1
-    for field, text in (("topic", "one"), ("rendered", "Q: who?\nA: Ann"), ("topic", "four")):
+    for field, text in (("url", "https://a.org/b"), ("rendered", "Q: who?\nA: Ann"), ("topic", "a b!")):
         assert read_records(plain | {field: text}).plan.layouts[0].beside == (field,)
 
 
@@ -194,7 +194,7 @@ def test_cells_of_csv_with_turns_are_read_as_turns_and_other_json_stays_a_text(r
         {"prompt": "hi", "completion": "no", "label": False},
         {"prompt": [USER], "completion": [NO], "label": False},
         {"conversations": [HUMAN, {"from": "gpt", "value": "no"}], "kto_tag": False},
-        {"prompt": "hi", "response": "no", "label": "c3", "is_safe": False},
+        {"prompt": "hi", "response": "no", "label": "class3", "is_safe": False},
     ],
 )
 def test_an_answer_that_its_record_judges_bad_is_not_learned_and_counted(read_records, record):
