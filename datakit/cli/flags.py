@@ -307,7 +307,7 @@ def command(
 def _option(parameter: inspect.Parameter, kind: Any, about: str) -> click.Option:
     """The option of a parameter: its name, or what stands before a colon in the help, as `--set: Another limit.`"""
     flag, said = "--" + parameter.name.replace("_", "-"), about
-    if about.startswith("--"):
+    if about.startswith("-"):
         flag, _, said = about.partition(": ")
     flag, _, metavar = flag.partition(" ")
     member = next((member for member in get_args(kind) if member is not type(None)), kind)
