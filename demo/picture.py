@@ -4,13 +4,13 @@ python -m demo.picture
 """
 
 import sys
+from collections import Counter
 from pathlib import Path
 from typing import Any, Final
 
 import jinja2
 
 from datakit.manifest import Manifest, load
-from demo.report import reasons
 
 ROOT: Final = Path(__file__).resolve().parents[1]
 MANIFESTS: Final = ROOT / "manifests/demo"
@@ -23,8 +23,10 @@ def bars(manifests: list[Manifest], pack: Manifest) -> list[dict[str, Any]]:
     made = []
     for manifest in manifests:
         rows = manifest.ledger.rows
-        lost = [line for line in reasons(rows.dropped) if not line.startswith(" ")]  # thresholds summed by rule set
-        lost += [f"{rows.quarantined} quarantined"] if rows.quarantined else []
+        reasons = Counter({"quarantined": rows.quarantined})
+        for reason, n in sorted(rows.dropped.items()):
+            reasons[reason.partition(".")[0]] += n  # the sum of a rule set's thresholds
+        lost = [f"{n:,} {reason}" for reason, n in reasons.most_common() if n]
         made.append({"stage": manifest.stage, "kept": rows.kept, "lost": rows.into - rows.kept,
                      "inside": f"{rows.kept:,} kept", "behind": ", ".join(lost)})  # fmt: skip
     facts, seq_len, tokens = pack.facts["packing"], pack.facts["packed"]["seq_len"], pack.ledger.tokens

@@ -8,11 +8,10 @@ import os
 import shutil
 import subprocess
 import sys
+import textwrap
 import time
 from pathlib import Path
 from typing import Final
-
-from rich.console import Console
 
 from datakit.manifest import data_dir, load
 from demo import found, make_data, report
@@ -31,21 +30,27 @@ PROMPTS: Final = ("What is a token?", "Why is the sky blue?", "什么是词元�
 def main() -> int:
     """Run the demo in the project's folder; returns the exit code."""
     os.chdir(ROOT)
-    console, begin = Console(highlight=False), time.monotonic()
-    console.rule("1  Raw data with planted faults", align="left")
+    begin = time.monotonic()
+    head("1  Raw data with planted faults")
     plan = make_data.make(OUT)
-    console.print("  planted: " + ", ".join(f"{len(v)} {k.replace('_', ' ')}" for k, v in plan.items()))
-    console.rule("2  datakit run: ingest, language, dedup, filter, tokenizer, tokenize, pack", align="left")
+    print("planted: " + ", ".join(f"{len(v)} {k.replace('_', ' ')}" for k, v in plan.items()))
+    head("2  datakit run: ingest, language, dedup, filter, tokenizer, tokenize, pack")
     call("datakit", "run", "--dataset", "demo")
-    console.rule("3  datakit verify, explain, and pack once more for plain text", align="left")
+    head("3  datakit verify, explain, and pack once more for plain text")
     call("datakit", "verify", f"{MANIFESTS}/pack.json")
     call("datakit", "explain", plan["near_duplicates"][0]["id"], "--dataset", "demo")
     pack_text()
-    console.rule("4  train.sft: a model of about a million parameters", align="left")
+    head("4  train.sft: a model of about a million parameters")
     shutil.rmtree(OUT / "run", ignore_errors=True)
     call("train.sft", *training_flags())
     answers = {prompt: ask(prompt) for prompt in PROMPTS}
-    return tell(console, plan, answers, begin)
+    head("5  What happened")
+    return tell(plan, answers, begin)
+
+
+def head(title: str) -> None:
+    """Print the title of a part."""
+    print(f"\n── {title} ──", flush=True)
 
 
 def pack_text() -> None:
@@ -81,28 +86,26 @@ def ask(prompt: str) -> str:
     return done.stdout.strip()
 
 
-def tell(console: Console, plan: found.Plan, answers: dict[str, str], begin: float) -> int:
+def tell(plan: found.Plan, answers: dict[str, str], begin: float) -> int:
     """Print the tables, the answers, where the files are, and all problems; returns the exit code."""
     manifests, training = report.load_all(MANIFESTS), report.Training.read(OUT / "run" / "metrics.jsonl")
     compared = found.compare(plan, MANIFESTS)
-    console.rule("5  What happened", align="left")
-    for table in (
-        report.ledger_table(manifests),
-        report.found_table(compared),
-        report.training_table(manifests[-1], training),
-        report.answers_table(answers),
-        report.places_table(MANIFESTS, OUT),
-    ):
-        console.print()
-        console.print(table)
     wrong = report.problems(manifests, compared, training)
-    for problem in wrong:
-        console.print(f"WRONG: {problem}", style="bold red")
     minutes, seconds = divmod(round(time.monotonic() - begin), 60)
-    console.print(f"\n{'Failed' if wrong else 'Done'} after {minutes} min {seconds} s.")
     python = Path(sys.executable)
     shown = python.relative_to(ROOT) if python.is_relative_to(ROOT) else python
-    console.print(f"Chat with the model: {shown} -m train.serve --model {OUT / 'run'} --temperature 0", soft_wrap=True)
+    for title, lines in {
+        "Planted on purpose, and found": report.found_lines(compared),
+        "Packed and trained": report.training_lines(manifests[-1], training),
+        "Questions and answers (such a small model can only recite its training data)":
+            [f"{question}\n{textwrap.indent(answer, '  ')}" for question, answer in answers.items()],
+        "Where the files are": report.place_lines(MANIFESTS, OUT),
+        "Failed" if wrong else "Done": [f"WRONG: {problem}" for problem in wrong] + [
+            f"after {minutes} min {seconds} s",
+            f"Chat with the model: {shown} -m train.serve --model {OUT / 'run'} --temperature 0",
+        ],
+    }.items():  # fmt: skip
+        print(f"\n{title}\n", *(f"  {line}" for line in lines), sep="\n")
     return 1 if wrong else 0
 
 
