@@ -19,7 +19,7 @@ from datakit.config import options
 from datakit.engine.recipe import FLOW, STAGES, config_class
 from datakit.errors import ConfigError
 from datakit.manifest import load
-from tests.engine.corpus import WORDS, write_corpus, write_project
+from tests.engine.corpus import WORDS, write_project
 
 ANSWERS = [
     "A shard is one file of a larger set, so that each worker can take its own part without asking any other one.",
@@ -147,17 +147,6 @@ def test_a_file_that_is_not_what_a_stage_needs_is_refused_before_any_work(
         assert not (project / "out").exists()
 
 
-def test_eval_items_are_dropped_and_told(datakit: Callable, project: Path) -> None:
-    item = "How many apples does Ann have left when she gives three of her twelve apples to each of her two sisters?"
-    prose = "It was the best of days and the worst of days, and nobody could tell which of them would come next. " * 6
-    rows = [prose, f"{prose} {item} {prose}", prose.replace("days", "nights")]
-    (project / "rows.jsonl").write_text("".join(json.dumps({"text": text}) + "\n" for text in rows))
-    (project / "eval.jsonl").write_text(json.dumps({"question": item, "answer": "6"}) + "\n")
-    done = datakit("filter", "rows.jsonl", "--eval", "eval.jsonl", "--rules", "contamination", "--output", "out")
-    assert done.code == 0, done.err
-    assert load(project / "out/manifest.json").ledger.rows.dropped == {"contamination.max_match_ratio": 1}
-
-
 def test_a_recipe_runs_every_stage_once_and_then_nothing(datakit: Callable, project: Path) -> None:
     chats(project / "chats.jsonl")
     assert "wrote manifests/mine/recipe.toml" in datakit("init", "mine", "--kind", "sft", "chats.jsonl").out
@@ -244,14 +233,6 @@ def test_inputs_name_a_dataset_of_their_own_where_none_is_named(datakit: Callabl
     assert load(project / "manifests/chats/dedup.json").dataset == "chats"
 
 
-def test_a_manifest_is_an_input_too(datakit: Callable, project: Path) -> None:
-    chats(project / "chats.jsonl")
-    assert datakit("ingest", "chats.jsonl", "--output", "rows").code == 0
-    assert datakit("dedup", "rows/manifest.json", "--output", "unique").code == 0
-    assert load(project / "unique/manifest.json").parents[0]["manifest"] == "ingest"
-    assert datakit("verify", "unique").code == 0
-
-
 def test_a_shard_without_duplicates_is_taken_over_and_a_damaged_one_is_not(datakit: Callable, project: Path) -> None:
     for name, numbers in {"a": range(9000), "b": [1, *range(9000, 9020), 9001]}.items():
         texts = [" ".join(random.Random(n).choices(WORDS, k=20)) for n in numbers]
@@ -274,15 +255,6 @@ def test_a_shard_without_duplicates_is_taken_over_and_a_damaged_one_is_not(datak
     assert not (project / "again/manifest.json").exists()
 
 
-def test_json_prints_a_summary_and_nothing_else(datakit: Callable, project: Path) -> None:
-    chats(project / "chats.jsonl")
-    said = datakit("dedup", "chats.jsonl", "--output", "o", "--json")
-    assert said.err == ""
-    summary = json.loads(said.out)
-    assert summary["ledger"]["rows"]["in"] == 24
-    assert summary["version"] == load(project / "o/manifest.json").version
-
-
 def test_one_byte_changed_anywhere_is_named_by_verify(datakit: Callable, project: Path) -> None:
     write_project(project, rows=80, files=2)
     assert datakit("run", "--until", "filter").code == 0
@@ -299,18 +271,6 @@ def test_one_byte_changed_anywhere_is_named_by_verify(datakit: Callable, project
         data[len(data) // 2] ^= 1
         file.write_bytes(data)
     assert datakit("verify", "manifests/d/filter.json").code == 0
-
-
-def test_explain_tells_a_duplicates_story(datakit: Callable, project: Path) -> None:
-    rows = [{"id": "one", "text": " ".join(f"word{n}" for n in range(80))}]
-    rows.append({"id": "two", "text": rows[0]["text"].replace("word77", "other")})
-    (project / "in.jsonl").write_text("".join(json.dumps(r) + "\n" for r in rows))
-    assert datakit("dedup", "in.jsonl", "--dataset", "x").code == 0
-    said = datakit("explain", "two", "--dataset", "x")
-    assert (
-        "dropped  [near_duplicate]" in said.out and "one stayed" in said.out and "from in.jsonl, record 1" in said.out
-    )
-    assert datakit("explain", "three", "--dataset", "x").code == 1
 
 
 def test_gc_removes_only_what_no_manifest_names(datakit: Callable, project: Path) -> None:
@@ -408,6 +368,7 @@ def test_a_hub_that_cannot_be_reached_is_no_error_of_ours(
         (["pack", "in.jsonl", "--tokenizer", "in.jsonl"], 1, "in.jsonl"),
         (["run", "--dataset", "broken"], 2, "is not TOML"),
         (["run", "--dataset", "typo"], 2, "unknown key"),
+        (["run", "--dataset", "gone"], 2, "was removed. Use dedup_repeats"),
         (["verify", "in.jsonl"], 1, "in.jsonl"),
         (["show", "nowhere.json"], 1, "nowhere.json"),
         (["explain", "x", "--dataset", "none"], 2, "none"),
@@ -436,7 +397,8 @@ def test_what_is_wrong_is_one_clear_paragraph(
     (project / "splits").mkdir()
     for name in ("train", "test"):
         (project / f"splits/{name}-00000.jsonl").write_text('{"text": "a"}\n')
-    for name, text in (("broken", "x = "), ("typo", "[dedup]\ntreshold = 1\n")):
+    for name, text in (("broken", "x = "), ("typo", "[dedup]\ntreshold = 1\n"),
+                       ("gone", '[dataset]\nstages = ["dedup_lines"]\n')):  # fmt: skip
         (project / "manifests" / name).mkdir(parents=True)
         (project / "manifests" / name / "recipe.toml").write_text(text)
     said = datakit(*args)
@@ -457,23 +419,8 @@ def test_clashing_ids_get_suffixes_that_are_free(datakit: Callable, project: Pat
     ids = ["a", "b", "a", "a#2", "a"]
     (project / "in.jsonl").write_text("".join(json.dumps({"id": i, "text": f"t{n}"}) + "\n" for n, i in enumerate(ids)))
     said = datakit("ingest", "in.jsonl", "--output", "o", "--json")
-    assert json.loads(said.out)["ledger"]["notes"] == {"id_clashes": 2}
+    summary = json.loads(said.out)
+    assert summary["ledger"]["notes"] == {"id_clashes": 2} and said.err == "" and summary["ledger"]["rows"]["in"] == 5
+    assert summary["version"] == load(project / "o/manifest.json").version
     shown = datakit("show", "o", "--rows", "9").out
     assert re.findall(r"kept: (\S+)", shown) == ["a", "b", "a#3", "a#2", "a#4"]
-
-
-def test_two_files_become_rows_in_order_of_name(datakit: Callable, project: Path) -> None:
-    paths = write_corpus(project / "raw", rows=30, files=3)
-    assert datakit("ingest", *reversed(paths), "--output", "o").code == 0
-    assert [p["raw"] for p in load(project / "o/manifest.json").parents] == [
-        "part-0.jsonl",
-        "part-1.jsonl",
-        "part-2.jsonl",
-    ]
-
-
-def test_a_field_named_twice_is_counted(datakit: Callable, project: Path) -> None:
-    (project / "in.jsonl").write_text('{"text": "a", "text": "b"}\n{"text": "c"}\n')
-    said = datakit("ingest", "in.jsonl", "--output", "o")
-    assert load(project / "o/manifest.json").ledger.notes == {"repeated_keys": 1}
-    assert "1 records have a field twice" in said.err

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
+from datakit.report.pairs import text_similarity
 
 from datakit.manifest import data_dir, load
-from datakit.report.pairs import text_similarity
 from tests.dedup.conftest import restored
 from tests.engine.corpus import results
 from tests.engine.test_bytes import KILLED
@@ -208,14 +208,6 @@ def test_conversations_are_dropped_whole_where_texts_are_cut(datakit: Callable, 
     assert made.config["max_repeated_share"] == 0.8 and not made.of_role("cuts")
     (gone,) = (row for s in made.of_role("dropped") for row in pq.read_table(project / "out" / s.path).to_pylist())
     assert (gone["id"], gone["reason"], gone["duplicate_of"]) == ("1", "duplicate_passages", "0")
-
-
-def test_the_stages_that_were_before_name_the_one_to_use(datakit: Callable, project: Path) -> None:
-    for stage in ("dedup_lines", "dedup_spans", "dedup_substrings", "dedup_ngrams"):
-        (project / "manifests/d").mkdir(parents=True, exist_ok=True)
-        (project / "manifests/d/recipe.toml").write_text(f'[dataset]\nstages = ["ingest", "{stage}"]\n')
-        said = datakit("run", "--dataset", "d")
-        assert said.code == 2 and "was removed. Use dedup_repeats" in said.err
 
 
 def test_a_field_without_urls_is_an_error(datakit: Callable, project: Path) -> None:

@@ -32,23 +32,6 @@ def test_many_files_are_one_line_and_a_log_has_all_messages(datakit: Callable, p
     assert "f29.md" in datakit("show", "manifests/d/ingest.json", "--rows", "0", "-v").out
 
 
-@pytest.mark.parametrize(
-    ("line", "words"),
-    [
-        ("[language]\nmin_words = 3", "or [filter.gopher_quality]"),
-        ("[filter]\nmin_alpha_word_ratio = 0.5", "it belongs to [filter.gopher_quality]"),
-        ("[dedup]\ntreshold = 0.5", "did you mean 'threshold'?"),
-    ],
-)
-def test_an_unknown_key_names_the_section_it_belongs_to(
-    datakit: Callable, project: Path, line: str, words: str
-) -> None:
-    (project / "manifests/d").mkdir(parents=True)
-    (project / "manifests/d/recipe.toml").write_text(f'[dataset]\ninputs = ["a.txt"]\n{line}\n')
-    said = datakit("run", "--dataset", "d")
-    assert said.code == 2 and words in said.err
-
-
 def test_a_wrong_command_or_flag_is_answered_with_the_nearest(
     datakit: Callable, capsys: pytest.CaptureFixture[str]
 ) -> None:
