@@ -6,14 +6,14 @@ import shutil
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Annotated, Any, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
 import click
 
 import datakit.storage as storage
 from datakit import removed
 from datakit.config import Option, options, parse
-from datakit.engine.recipe import KINDS, config_class
+from datakit.engine.recipe import config_class
 from datakit.errors import UsageError
 
 CONTEXT = {"token_normalize_func": lambda t: t.replace("_", "-"), "max_content_width": 110}
@@ -128,35 +128,6 @@ def _help_all(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
         ctx.exit()
 
 
-def shared_flags() -> list[click.Parameter]:
-    """The flags of `run` and of every stage command."""
-    plain: list[tuple[str, dict[str, Any]]] = [
-        ("--dataset", {"help": "The dataset's name; its recipe is manifests/NAME/recipe.toml."}),
-        ("--output", {"type": ANY_PATH, "help": "A folder for the whole result; also s3://, gs:// or az://."}),
-        ("--kind", {"type": click.Choice(KINDS[1:]), "help": "The kind of rows [default: recognised]"}),
-        ("--workers", {"type": click.IntRange(1), "help": "Workers [default: all cores]"}),
-        ("--strict", {"is_flag": True,
-                      "help": "End with code 3 after a stage with alarms or records that cannot be read."}),
-    ]  # fmt: skip
-    advanced: list[tuple[str, dict[str, Any]]] = [
-        ("--executor", {"type": click.Choice(["local", "ray"]), "default": "local", "show_default": True,
-                        "help": "What does the work: this machine, or a Ray cluster (docs/cluster.md)."}),
-        ("--ray-address", {"default": "", "help": "The cluster's head, or auto [default: RAY_ADDRESS, else here]"}),
-        ("--allow-empty", {"is_flag": True, "help": "Let a pack without rows replace one that holds rows."}),
-        ("--log", {"type": HERE, "help": "Append the progress to a file, as JSON lines."}),
-    ]  # fmt: skip
-    return [
-        *(Flag(name, shared=True, **about) for name, about in plain),
-        Flag("--set", "sets", multiple=True, metavar="KEY=VALUE", shared=True, help="Any config value, dotted."),
-        Flag(
-            "--json", "as_json", is_flag=True, shared=True, help="Print a machine-readable summary, and nothing else."
-        ),
-        Flag("-v", "--verbose", is_flag=True, shared=True, advanced=True, help="Print a line for each input file."),
-        *(Flag(name, shared=True, advanced=True, **about) for name, about in advanced),
-        project_option(advanced=True),
-    ]
-
-
 def config_flags(stage: str, only: tuple[str, ...] = ()) -> Iterator[Flag]:
     """A flag for each field of a stage's config, or for those in `only`, which are another stage's.
 
@@ -265,24 +236,22 @@ def of_config(config: type) -> list[click.Parameter]:
     return [field_flag(o, o.name) for o in options(config)]
 
 
+class Advanced(str):
+    """The help of an option that only `--help-all` shows."""
+
+
 def command(
     name: str = "", *, json: str = "", project: bool = False, more: Iterable[click.Parameter] = ()
 ) -> Callable[[Callable[..., Any]], click.Command]:
     """A command from a function; the lines that it returns are printed.
 
-    A parameter is annotated with its type and its help, or with a parameter of click. The docstring is the command's
-    help. With `json` (what `--json` prints), the function returns (value, lines), and one of both is printed; or it
-    takes `as_json` and prints by itself. With `project`, there is `--project`; `more` are given as keywords.
+    The docstring is the command's help. With `json` (what `--json` prints), the function returns (value, lines), and
+    one of both is printed; or it takes `as_json` and prints by itself. With `project`, there is `--project`; `more`
+    are given as keywords.
     """
 
     def make(function: Callable[..., Any]) -> click.Command:
-        hints, params = get_type_hints(function, include_extras=True), list[click.Parameter]()
-        signature = inspect.signature(function).parameters
-        for given in signature.values():
-            if given.kind is not given.VAR_KEYWORD and given.name != "as_json":
-                kind, about = get_args(hints[given.name])
-                params.append(about if isinstance(about, click.Parameter) else _option(given, kind, about))
-        params += more
+        params = [*params_of(function), *more]
         if json:
             said = f"Print {json} as JSON, and nothing else."
             params.append(click.Option(["--json", "as_json"], is_flag=True, help=said))
@@ -290,7 +259,7 @@ def command(
             params.append(project_option())
 
         def run(as_json: bool = False, **values: Any) -> None:
-            if "as_json" in signature:
+            if "as_json" in inspect.signature(function).parameters:
                 function(as_json=as_json, **values)
             elif json:
                 value, lines = function(**values)
@@ -304,9 +273,19 @@ def command(
     return make
 
 
-def _option(parameter: inspect.Parameter, kind: Any, about: str) -> click.Option:
+def params_of(function: Callable[..., Any]) -> list[click.Parameter]:
+    """The options and arguments of a function's parameters: those annotated with help, or with a parameter of click."""
+    hints, params = get_type_hints(function, include_extras=True), list[click.Parameter]()
+    for parameter in inspect.signature(function).parameters.values():
+        if get_origin(hint := hints[parameter.name]) is Annotated:
+            kind, about = get_args(hint)
+            params.append(about if isinstance(about, click.Parameter) else _option(parameter, kind, about))
+    return params
+
+
+def _option(parameter: inspect.Parameter, kind: Any, about: str) -> Flag:
     """The option of a parameter: its name, or what stands before a colon in the help, as `--set: Another limit.`"""
-    flag, said = "--" + parameter.name.replace("_", "-"), about
+    flag, said = "--" + parameter.name.replace("_", "-"), str(about)
     if about.startswith("-"):
         flag, _, said = about.partition(": ")
     flag, _, metavar = flag.partition(" ")
@@ -316,13 +295,16 @@ def _option(parameter: inspect.Parameter, kind: Any, about: str) -> click.Option
         more = {"is_flag": True}
     elif get_origin(kind) is tuple:
         more["multiple"] = True
+    elif get_origin(kind) is Literal:
+        more["type"] = click.Choice(get_args(kind))
     if parameter.default is parameter.empty:
         more["required"] = True
     else:
         more["default"] = parameter.default
         if parameter.default:
             said = f"{said} [default: {parameter.default}]"
-    return click.Option([*flag.split("/"), parameter.name], help=said, metavar=metavar or None, **more)
+    more |= {"metavar": metavar or None, "advanced": isinstance(about, Advanced)}
+    return Flag(*flag.split("/"), parameter.name, help=said, **more)
 
 
 # What commands print.

@@ -4,7 +4,7 @@ import os
 import shlex
 import time
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import click
 
@@ -51,7 +51,7 @@ def run_command() -> click.Command:
     return cli.StageCommand(
         "run",
         callback=lambda **flags: do(None, (), **flags),
-        params=[until, *cli.shared_flags(), *cli.config_flags("ingest", cli.READING)],
+        params=[until, *shared_flags(), *cli.config_flags("ingest", cli.READING)],
         help="Run every stage of a dataset in its recipe's order; skip what is up to date.",
     )
 
@@ -59,13 +59,11 @@ def run_command() -> click.Command:
 def stage_command(stage: str) -> click.Command:
     """The command of a stage, made from the registry and the stage's config."""
     kind = stage_class(stage)
-    only = "Run this stage alone; refuse if a result that it needs is stale, instead of running that first."
-    flags = [*cli.config_flags(stage), *cli.shared_flags()]
+    flags = [*cli.config_flags(stage), *shared_flags()]
     if stage != "ingest":
-        flags += [
-            cli.Flag("--only", is_flag=True, shared=True, advanced=True, help=only),
-            *cli.config_flags("ingest", cli.READING),
-        ]
+        only = "Run this stage alone; refuse if a result that it needs is stale, instead of running that first."
+        flags.append(cli.Flag("--only", is_flag=True, shared=True, advanced=True, help=only))
+        flags += cli.config_flags("ingest", cli.READING)
     if kind.directly_after:
         flags += cli.config_flags(kind.directly_after, kind.input_flags)
     return cli.StageCommand(
@@ -76,25 +74,36 @@ def stage_command(stage: str) -> click.Command:
     )
 
 
+def shared_flags() -> list[click.Parameter]:
+    """The flags of `run` and of every stage command."""
+    flags = [*cli.params_of(do), cli.project_option(advanced=True)]
+    for flag in flags:
+        vars(flag)["shared"] = True
+    return flags
+
+
 # What the commands do.
+
+_OUTPUT = "A folder for the whole result; also s3://, gs:// or az://."
+_KIND = "The kind of rows [default: recognised]"
 
 
 def do(
     stage: str | None,
     inputs: tuple[str, ...],
     *,
-    dataset: str | None,
-    output: Path | None,
-    kind: str | None,
-    workers: int | None,
-    executor: str,
-    ray_address: str,
-    sets: tuple[str, ...],
-    strict: bool,
-    allow_empty: bool,
-    verbose: bool,
-    log: Path | None,
-    as_json: bool,
+    output: Annotated[Path | None, cli.Flag("--output", type=cli.ANY_PATH, help=_OUTPUT)],
+    kind: Annotated[str | None, cli.Flag("--kind", type=click.Choice(KINDS[1:]), help=_KIND)],
+    dataset: Annotated[str | None, "The dataset's name; its recipe is manifests/NAME/recipe.toml."] = None,
+    workers: Annotated[int, "Workers; 0: all cores"] = 0,
+    strict: Annotated[bool, "End with code 3 after a stage with alarms or records that cannot be read."] = False,
+    sets: Annotated[tuple[str, ...], "--set KEY=VALUE: Any config value, dotted."] = (),
+    as_json: Annotated[bool, "--json: Print a machine-readable summary, and nothing else."] = False,
+    verbose: Annotated[bool, cli.Advanced("-v/--verbose: Print a line for each input file.")] = False,
+    executor: Annotated[Literal["local", "ray"], cli.Advanced("This machine, or a Ray cluster.")] = "local",
+    ray_address: Annotated[str, cli.Advanced("The cluster's head, or auto [default: RAY_ADDRESS, else here]")] = "",
+    allow_empty: Annotated[bool, cli.Advanced("Let a pack without rows replace one that holds rows.")] = False,
+    log: Annotated[Path | None, cli.Advanced("Append the progress to a file, as JSON lines.")] = None,
     until: str | None = None,
     only: bool = False,
     **values: Any,
@@ -127,11 +136,11 @@ def do(
         raise stopped
 
 
-def _executor(name: str, address: str, workers: int | None) -> UnitExecutor:
+def _executor(name: str, address: str, workers: int) -> UnitExecutor:
     if name == "ray":
         from datakit.engine.executors import Ray
 
-        return Ray(address, workers or 0).connect()
+        return Ray(address, workers).connect()
     if address:
         raise UsageError("--ray-address is for --executor ray")
     return Local(workers or all_cores())

@@ -397,8 +397,7 @@ def test_what_is_wrong_is_one_clear_paragraph(
     (project / "splits").mkdir()
     for name in ("train", "test"):
         (project / f"splits/{name}-00000.jsonl").write_text('{"text": "a"}\n')
-    for name, text in (("broken", "x = "), ("typo", "[dedup]\ntreshold = 1\n"),
-                       ("gone", '[dataset]\nstages = ["dedup_lines"]\n')):  # fmt: skip
+    for name, text in (("broken", "x = "), ("typo", "[dedup]\ntreshold = 1\n")):
         (project / "manifests" / name).mkdir(parents=True)
         (project / "manifests" / name / "recipe.toml").write_text(text)
     said = datakit(*args)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
-from datakit.report.pairs import text_similarity
+from datakit.report.compare import text_similarity
 
 from datakit.manifest import data_dir, load
 from tests.dedup.conftest import restored
