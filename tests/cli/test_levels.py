@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
-from datakit.report.compare import text_similarity
 
 from datakit.manifest import data_dir, load
+from datakit.report.compare import text_similarity
 from tests.dedup.conftest import restored
 from tests.engine.corpus import results
 from tests.engine.test_bytes import KILLED
