@@ -33,17 +33,19 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from datakit.config import option
-from datakit.data import read_rows, splitmix64, view
+from datakit.data import splitmix64, view
 from datakit.engine.executors import Local, Progress, all_cores
 from datakit.engine.plan import Flow
 from datakit.engine.recipe import Recipe, stage_class
 from datakit.engine.runner import Run, run_stage
 from datakit.engine.store import OutputLayout
 from datakit.errors import ConfigError, UsageError
-from datakit.manifest import Manifest, data_dir, load, load_run, tables
+from datakit.manifest import load_run
 from datakit.read.stage import UNPACKED_RATIO, Ingest
+from datakit.report.finder import batches
 from datakit.report.tables import lines_of, share
 from datakit.stage import Parent, RawBatch
 
@@ -128,8 +130,7 @@ class SampledIngest(Ingest):
 class _Sample:
     """The rows of the sample, as a result of ingest."""
 
-    path: Path
-    manifest: Manifest
+    result: Parent
     rate: float
     row_keys: npt.NDArray[np.uint64]
     """uint64 (rows,): ascending."""
@@ -150,71 +151,59 @@ def _sample(recipe: Recipe, folder: Path, config: ForecastConfig, workers: int, 
     size, rows_per_byte = stage.size()
     wanted = max(config.share, config.rows / max(rows_per_byte * size, 1.0), LEAST_BYTES / size)
     rate = min(wanted, max(MOST_SHARE, config.share))
-    path = run_stage(run, replace(stage, rate=rate)).path
+    result = run_stage(run, replace(stage, rate=rate))
     rows, blocks = [np.empty(0, np.uint64)], [np.empty(0, np.int64)]
-    for batch in _rows(path, "kept"):
-        rows.append(batch.column("row_key").to_numpy())
+    for batch in result.rows(None):
+        rows.append(batch["row_key"].to_numpy())
         blocks.append((sample_keys(batch, config.seed) >> np.uint64(16)).astype(np.int64) % BLOCKS)
-    return _Sample(path, load(path), rate, np.concatenate(rows), np.concatenate(blocks))
-
-
-def _rows(path: Path, role: str) -> Iterator[pa.RecordBatch]:
-    manifest = load(path)
-    for shard in tables(manifest, role):
-        yield from read_rows(data_dir(path, manifest), shard)
+    return _Sample(result, rate, np.concatenate(rows), np.concatenate(blocks))
 
 
 # Measuring: the real stages on a sample, in a process of their own.
 
-
-@dataclass(frozen=True, slots=True)
-class _Cost:
-    """What one stage of a run took: bytes of values that went in, seconds, bytes on the disk."""
-
-    values: float
-    seconds: float
-    disk: float
+Point = tuple[float, float]
+"""Bytes of values that went in, and what that cost."""
 
 
 @dataclass(frozen=True, slots=True)
-class _SampleRun:
-    """A run of all stages on a sample."""
+class _Measured:
+    """What a run of all stages on a sample took."""
 
-    stages: dict[str, _Cost]
-    manifests: dict[str, Path]
-    seconds: float
-    cpu_s: float
-    memory: float
-    """Bytes at the peak: of the process, and of its largest worker times the workers."""
+    results: dict[str, Parent]
+    seconds: dict[str, Point]
+    """By stage."""
+    disk: dict[str, Point]
+    """By stage, in bytes."""
+    start_s: float
+    """Seconds besides those of the stages."""
+    cpu_s: Point
+    memory: Point
+    """Bytes at the peak (of the process, and of its largest worker times the workers), by the stage that read most."""
 
-    def most_values(self) -> float:
-        """Of the stage that read most."""
-        return max(cost.values for cost in self.stages.values())
 
-
-def _run_sample(recipe: Recipe, folder: Path, sample: Path, rows: int, workers: int) -> _SampleRun:
+def _measure(recipe: Recipe, folder: Path, sample: Parent, rows: int, workers: int) -> _Measured:
     """Run ingest on the first `rows` records, the other stages on so many rows of a sample; in a process of its own."""
     began, run = time.monotonic(), Run(OutputLayout(root=folder, dataset=recipe.dataset), Local(workers), Progress())
     first = Flow(run=run, recipe=recipe, flags={"ingest": {"limit": rows}})
     ingest = run_stage(run, *first.ready("ingest", {}, list(recipe.inputs)))
-    done, others = {"ingest": Parent(sample, load(sample))}, recipe.stages[1:]
+    done, others = {"ingest": sample}, recipe.stages[1:]
     flow = Flow(run=run, recipe=recipe, limited=(others[0] if others else "", rows))
     for name in others:
         done[name] = run_stage(run, *flow.ready(name, done, []))
-    stages = {}
+    seconds, disk = dict[str, Point](), dict[str, Point]()
     for name, result in (done | {"ingest": ingest}).items():
         made, files = load_run(result.path), (folder / "data" / recipe.dataset / name).rglob("*")
-        disk = {s.st_ino: s.st_size for s in (f.stat() for f in files)}  # hard links count once
-        stages[name] = _Cost(made["bytes"], made["seconds"], sum(disk.values()))
+        sizes = {s.st_ino: s.st_size for s in (f.stat() for f in files)}  # hard links count once
+        seconds[name], disk[name] = (made["bytes"], made["seconds"]), (made["bytes"], sum(sizes.values()))
     mine, below = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
     cpu_s = sum(used.ru_utime + used.ru_stime for used in (mine, below))
     memory = (mine.ru_maxrss + workers * below.ru_maxrss) * (1 if sys.platform == "darwin" else 1024)
-    return _SampleRun(
-        stages, {name: result.path for name, result in done.items()}, time.monotonic() - began, cpu_s, memory
-    )
+    read = [size for size, _ in seconds.values()]
+    start = time.monotonic() - began - sum(cost for _, cost in seconds.values())
+    return _Measured(done, seconds, disk, max(start, 0.0), (sum(read), cpu_s), (max(read), memory))
 
 
-def line_through(small: tuple[float, float], large: tuple[float, float], at: float) -> float:
+def line_through(small: Point, large: Point, at: float) -> float:
     """The value at `at` of the line through two points (size, cost); fixed and growing costs are at least 0."""
     (x0, y0), (x1, y1) = small, large
     slope = max(y1 - y0, 0.0) / (x1 - x0) if x1 > x0 else 0.0
@@ -317,88 +306,81 @@ def forecast(
             if removed.is_file():
                 shutil.copy(removed, folder / project / "manifests" / recipe.dataset)
         sample = _sample(recipe, folder / "sample", config, workers, progress)
-        rows, runs = len(sample.row_keys), list[_SampleRun]()
+        rows, runs = len(sample.row_keys), list[_Measured]()
         for project, some in (("small", max(rows // SMALLER, 1)), ("large", max(rows, 1))):
             progress.line(f"forecast: all stages on {some:,} rows")
             with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
-                task = pool.submit(_run_sample, recipe, folder / project, sample.path, some, workers)
-                runs.append(task.result())
+                runs.append(pool.submit(_measure, recipe, folder / project, sample.result, some, workers).result())
         made = _extrapolated(recipe, sample, runs[0], runs[1], workers)
         return replace(made, took_s=round(time.monotonic() - began, 1))
 
 
-def _extrapolated(recipe: Recipe, sample: _Sample, small: _SampleRun, large: _SampleRun, workers: int) -> Forecast:
+def _extrapolated(recipe: Recipe, sample: _Sample, small: _Measured, large: _Measured, workers: int) -> Forecast:
     """The full run: rows go from stage to stage, and costs follow from the bytes of the rows that arrive."""
-    notes, unread = sample.manifest.ledger.notes, sample.manifest.ledger.rows.quarantined
-    total = notes.get("rows_read", 0) + unread
-    here = np.bincount(sample.blocks, minlength=BLOCKS).astype(np.float64)
+    ingested = sample.result.manifest.ledger
+    total = ingested.notes.get("rows_read", 0) + ingested.rows.quarantined
     arriving, unseen = np.full(1 + REPLICATES, float(total)), 0.0
+    here = np.bincount(sample.blocks, minlength=BLOCKS).astype(np.float64)
     stages, sizes = list[StageForecast](), list[float]()
     for name in recipe.stages:
-        path = sample.path if name == "ingest" else large.manifests[name]
-        ledger, rows = load(path).ledger, Estimate.of(arriving, unseen)
-        values = notes.get("bytes_read", 0) if name == "ingest" else (
-            large.stages[name].values * rows.value / max(ledger.rows.into, 1))  # fmt: skip
-        lost = _losses(name, sample, path)
+        ledger, rows, kind = large.results[name].manifest.ledger, Estimate.of(arriving, unseen), stage_class(name)
+        scale = rows.value / max(ledger.rows.into, 1)
+        values = large.seconds[name][0] * scale
+        lost = _losses(name, sample, large.results[name])
         shares = {reason: bootstrap(stand_for, here) for reason, (_, stand_for) in lost.items()}
-        if stage_class(name).makes_rows:
-            here = here - sum((rows_lost for rows_lost, _ in lost.values()), np.zeros(BLOCKS))
-        if stage_class(name).compares_rows and name not in ("ingest", "dedup"):
-            before = load(small.manifests[name]).ledger.rows
+        if kind.compares_rows and name not in ("ingest", "dedup"):
+            before = small.results[name].manifest.ledger.rows
             shares = {r: _grown(s, before.dropped.get(r, 0) / max(before.into, 1), sample) for r, s in shares.items()}
-        if name == "ingest" and unread:  # all records were read: this is counted, not estimated
-            shares["could not be read"] = np.full(1 + REPLICATES, unread / total)
-        dropped = {reason: Estimate.of(arriving * s, 0.0) for reason, s in shares.items()}
+        if name == "ingest":  # all records were read: these are counted, not estimated
+            values = ingested.notes.get("bytes_read", 0)
+            if ingested.rows.quarantined:
+                shares["could not be read"] = np.full(1 + REPLICATES, ingested.rows.quarantined / total)
+        dropped = {reason: Estimate.of(arriving * s) for reason, s in shares.items()}
         unseen = UNSEEN * rows.value / max(len(sample.row_keys), 1)
-        if stage_class(name).makes_rows:
+        if kind.makes_rows:
+            here = here - sum((rows_lost for rows_lost, _ in lost.values()), np.zeros(BLOCKS))
             arriving = arriving * np.maximum(1 - sum(shares.values(), np.zeros(1)), 0)
         kept = Estimate.of(arriving)
-        less, more = small.stages[name], large.stages[name]
-        seconds = line_through((less.values, less.seconds), (more.values, more.seconds), values)
-        disk = line_through((less.values, less.disk), (more.values, more.disk), values)
         stages.append(
             StageForecast(
                 stage=name,
                 rows=rows,
                 kept=replace(kept, low=max(min(kept.low, kept.value - unseen), 0.0)),
                 dropped=dropped,
-                seconds=round(seconds, 2),
-                disk=round(disk),
-                tokens=round(ledger.tokens.kept * rows.value / max(ledger.rows.into, 1)) if ledger.tokens else None,
+                seconds=round(line_through(small.seconds[name], large.seconds[name], values), 2),
+                disk=round(line_through(small.disk[name], large.disk[name], values)),
+                tokens=round(ledger.tokens.kept * scale) if ledger.tokens else None,
             )
         )
         sizes.append(values)
-    inputs = [sum(cost.values for cost in run.stages.values()) for run in (small, large)]
-    largest = max(large.most_values(), min(max(sizes), FLAT_BYTES))
-    start = max(min(run.seconds - sum(cost.seconds for cost in run.stages.values()) for run in (small, large)), 0.0)
+    seconds = sum(s.seconds for s in stages) + min(small.start_s, large.start_s)
     return Forecast(
         dataset=recipe.dataset,
         rows=total,
         sample_rows=len(sample.row_keys),
         workers=workers,
         stages=stages,
-        seconds=round(sum(s.seconds for s in stages) + start, 1),
-        cpu_s=round(line_through((inputs[0], small.cpu_s), (inputs[1], large.cpu_s), sum(sizes)), 1),
-        memory=round(line_through((small.most_values(), small.memory), (large.most_values(), large.memory), largest)),
+        seconds=round(seconds, 1),
+        cpu_s=round(line_through(small.cpu_s, large.cpu_s, sum(sizes)), 1),
+        memory=round(line_through(small.memory, large.memory, max(large.memory[0], min(max(sizes), FLAT_BYTES)))),
         disk=sum(s.disk for s in stages),
         took_s=0.0,
     )
 
 
-def _losses(name: str, sample: _Sample, path: Path) -> dict[str, tuple[Shares, Shares]]:
+def _losses(name: str, sample: _Sample, result: Parent) -> dict[str, tuple[Shares, Shares]]:
     """By reason: (rows that a stage dropped in each block, rows of the full run that they stand for).
 
     A near duplicate counts 1 / similarity times, but for a row of an earlier dataset, which is always found.
     """
     found = dict[str, tuple[Shares, Shares]]()
-    for batch in _rows(path, "dropped") if name != "ingest" else ():
-        keys, reasons = batch.column("row_key").to_numpy(), batch.column("reason").to_numpy(zero_copy_only=False)
-        weights = np.ones(len(keys))
+    for batch in batches((result.path, result.manifest), "dropped") if name != "ingest" else ():
+        keys, weights = batch["row_key"].to_numpy(), np.ones(batch.num_rows)
         if name == "dedup" and "duplicate_in" not in batch.schema.names:
-            similarity = batch.column("similarity").fill_null(1.0).to_numpy(zero_copy_only=False)
+            similarity = batch["similarity"].fill_null(1.0).to_numpy(zero_copy_only=False)
             weights /= np.clip(similarity, LEAST_SIMILARITY, 1.0)
-        for reason in sorted(set(reasons.tolist())):
-            mine = reasons == reason
+        for reason in sorted(pc.unique(batch["reason"]).to_pylist()):
+            mine = pc.equal(batch["reason"], reason).to_numpy(zero_copy_only=False)
             rows, stand_for = found.get(reason, (np.zeros(BLOCKS), np.zeros(BLOCKS)))
             rows = rows + sample.counted(keys[mine], np.ones(int(mine.sum())))
             found[reason] = rows, stand_for + sample.counted(keys[mine], weights[mine])

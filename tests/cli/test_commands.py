@@ -368,7 +368,6 @@ def test_a_hub_that_cannot_be_reached_is_no_error_of_ours(
         (["pack", "in.jsonl", "--tokenizer", "in.jsonl"], 1, "in.jsonl"),
         (["run", "--dataset", "broken"], 2, "is not TOML"),
         (["run", "--dataset", "typo"], 2, "unknown key"),
-        (["run", "--dataset", "gone"], 2, "was removed. Use dedup_repeats"),
         (["verify", "in.jsonl"], 1, "in.jsonl"),
         (["show", "nowhere.json"], 1, "nowhere.json"),
         (["explain", "x", "--dataset", "none"], 2, "none"),
