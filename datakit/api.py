@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 
 import datakit.storage as storage
 from datakit import removed
-from datakit.config import options
+from datakit.config import build, options
 from datakit.data import RECORD_BITS, of_kind, read_rows
 from datakit.engine.executors import Local, Progress, all_cores
 from datakit.engine.plan import Flow
@@ -134,12 +134,12 @@ class Dataset:
 
         Raises:
             UsageError: the folder is not empty, or a value is senseless.
+            ConfigError: an unknown argument, or a value of another type.
             IntegrityError: a shard is missing or damaged.
         """
         from datakit.report.export import ExportConfig, export
 
-        given: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in values.items()}
-        return export(self.path, storage.local(output), ExportConfig(**given)).folder
+        return export(self.path, storage.local(output), build(ExportConfig, values, "export")).folder
 
     def verify(self) -> list[str]:
         """Recompute every checksum and count, back to the raw inputs; returns the problems found."""

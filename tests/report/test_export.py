@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import datakit as dk
-from datakit.errors import DatakitError, UsageError
+from datakit.errors import ConfigError, DatakitError, UsageError
 from tests.cli.conftest import datakit, project  # noqa: F401
 
 TALK = [{"role": "user", "content": "Where is the harbour?"}, {"role": "assistant", "content": "Behind the old town."}]
@@ -178,6 +178,8 @@ def test_no_folder_is_left_by_an_export_that_fails(tmp_path: Path) -> None:
     assert sorted(p.name for p in result.export(tmp_path / "out").iterdir()) == ["README.md", "SHA256SUMS", "data"]
     with pytest.raises(UsageError, match="is not empty"):
         result.export(tmp_path / "out")
+    with pytest.raises(ConfigError, match="expected one of parquet, jsonl"):
+        result.export(tmp_path / "new", format="csv")
     with pytest.raises(UsageError, match="no column 'speed'"):
         result.export(tmp_path / "new", add=["speed"])
 
