@@ -81,26 +81,6 @@ def lines_of(words: list[str]) -> str:
     return "\n".join(" ".join(words[n : n + 25]) + "." for n in range(0, 100, 25))
 
 
-LEVELS = {"urls": ["dedup-urls"]} | {unit: ["dedup-repeats", "--unit", unit] for unit in ("line", "sentence", "token")}
-
-
-@pytest.mark.parametrize("level", LEVELS)
-@pytest.mark.parametrize(
-    "texts", [[], ["", ""], ["one"], [lines_of(BASE)] * 3000], ids=["none", "blank", "one", "equal"]
-)
-def test_every_level_takes_no_row_one_row_and_equal_rows(
-    datakit: Callable, project: Path, level: str, texts: list[str]
-) -> None:
-    rows = (json.dumps({"text": text, "url": "https://a.org/"}) + "\n" for text in texts)
-    (project / "in.jsonl").write_text("".join(rows))
-    said = datakit(*LEVELS[level], "in.jsonl", "--output", "out", "--kind", "text")
-    assert said.code == 0, said.err
-    assert datakit("verify", "out").code == 0
-    rows_of = load(project / "out/manifest.json").ledger.rows
-    same = len(texts) if level == "urls" or len(texts) > 2 else 0
-    assert (rows_of.into, rows_of.kept) == (len(texts), 1 if same else len(texts))
-
-
 @pytest.mark.parametrize("level", ["line", "sentence"])
 def test_what_a_flood_of_rows_that_differ_in_one_word_costs_a_level_grows_with_the_rows(
     datakit: Callable, project: Path, level: str
@@ -108,7 +88,7 @@ def test_what_a_flood_of_rows_that_differ_in_one_word_costs_a_level_grows_with_t
     """Each unit is compared once, whatever the number of rows."""
     rows = 10_000
     put(project / "in.jsonl", (lines_of([*BASE[:12], f"x{n}", *BASE[13:]]) for n in range(rows)))
-    said = datakit(*LEVELS[level], "in.jsonl", "--output", "out", "--kind", "text")
+    said = datakit("dedup-repeats", "in.jsonl", "--unit", level, "--output", "out", "--kind", "text")
     assert said.code == 0, said.err
     made = load(project / "out/manifest.json")
     assert made.ledger.rows.kept == 1

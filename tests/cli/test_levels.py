@@ -13,7 +13,6 @@ import pytest
 
 from datakit.manifest import data_dir, load
 from datakit.report.compare import text_similarity
-from tests.dedup.conftest import restored
 from tests.engine.corpus import results
 from tests.engine.test_bytes import KILLED
 
@@ -96,20 +95,6 @@ def test_a_killed_run_goes_on_with_one_worker_to_the_same_bytes(reference: Path,
     assert results(root) == results(reference)
 
 
-def test_with_what_was_cut_put_back_every_text_is_as_it_was(reference: Path) -> None:
-    stage, pieces, edited = "dedup_repeats", dict[str, list](), 0
-    for piece in rows(reference, stage, "cuts"):
-        pieces.setdefault(piece["id"], []).append(piece)
-    texts = {row["id"]: row["text"] for row in rows(reference, "dedup", "kept")}
-    for row in rows(reference, stage, "kept"):
-        assert restored(row["text"], pieces.get(row["id"], [])) == texts[row["id"]]
-        edited += row["text"] != texts[row["id"]]
-    assert edited == len(pieces.keys() & {row["id"] for row in rows(reference, stage, "kept")})
-    assert edited == load(reference / f"manifests/d/{stage}.json").ledger.rows.edited
-    for row in rows(reference, stage, "dropped"):
-        assert row["text"] == texts[row["id"]] and row["stage"] == stage
-
-
 def test_the_whole_chain_verifies_and_a_damaged_record_of_cuts_is_found(
     reference: Path, datakit: Callable, tmp_path: Path
 ) -> None:
@@ -182,36 +167,3 @@ def test_what_a_row_stood_for_is_counted_when_the_row_goes_later(datakit: Callab
     assert load(project / "lines/manifest.json").ledger.rows.edited == 1
     assert datakit("filter", "lines", "--output", "filtered", "--set", "gopher_quality.min_stop_words=0").code == 0
     assert load(project / "filtered/manifest.json").ledger.notes["cut_for_dropped"] == 1
-
-
-def test_texts_that_are_equal_once_their_lines_are_cut_are_exact_duplicates(datakit: Callable, project: Path) -> None:
-    """The document level takes the digest that ingest and every edit leave in content_hash."""
-    rng = random.Random(1)
-    poem = "\n".join(words(rng, 4) for _ in range(20))
-    texts = [f"{BANNER}\n{words(rng, 60)}", poem, f"{BANNER}\n{poem}"]
-    (project / "in.jsonl").write_text(
-        "".join(json.dumps({"id": str(n), "text": t}) + "\n" for n, t in enumerate(texts))
-    )
-    assert datakit("dedup-repeats", "in.jsonl", "--output", "lines").code == 0
-    assert datakit("dedup", "lines", "--output", "unique").code == 0
-    assert load(project / "unique/manifest.json").ledger.rows.dropped == {"exact_duplicate": 1}
-    assert datakit("verify", "unique").code == 0
-
-
-def test_conversations_are_dropped_whole_where_texts_are_cut(datakit: Callable, project: Path) -> None:
-    said = words(random.Random(1), 60)
-    talks = [[{"role": "user", "content": f"{n}?"}, {"role": "assistant", "content": said}] for n in range(2)]
-    (project / "in.jsonl").write_text("".join(json.dumps({"id": str(n), "messages": m}) + "\n"
-                                              for n, m in enumerate(talks)))  # fmt: skip
-    assert datakit("dedup-repeats", "in.jsonl", "--output", "out").code == 0
-    made = load(project / "out/manifest.json")
-    assert made.config["max_repeated_share"] == 0.8 and not made.of_role("cuts")
-    (gone,) = (row for s in made.of_role("dropped") for row in pq.read_table(project / "out" / s.path).to_pylist())
-    assert (gone["id"], gone["reason"], gone["duplicate_of"]) == ("1", "duplicate_passages", "0")
-
-
-def test_a_field_without_urls_is_an_error(datakit: Callable, project: Path) -> None:
-    (project / "in.jsonl").write_text('{"text": "a"}\n')
-    said = datakit("dedup-urls", "in.jsonl", "--output", "out")
-    assert said.code == 2 and "none of 1 rows has a URL in the field 'url'" in said.err
-    assert not (project / "out/manifest.json").exists()

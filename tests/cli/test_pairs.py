@@ -6,7 +6,6 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
-import datasketch
 import pyarrow.parquet as pq
 import pytest
 
@@ -79,39 +78,6 @@ def test_a_lost_source_is_an_alarm_and_strict_stops_there(datakit: Callable, pro
         "ALARM dedup: 30 of all 60 rows are lost (50.0%; max_loss is 30.0%). Most rows are lost for: 'a0' 1" in said.err
     )
     assert len(load(project / "out/manifest.json").facts["alarms"]) == 2
-
-
-def test_saved_signatures_are_datasketch_objects(datakit: Callable, project: Path) -> None:
-    write(project / "in.jsonl", {"a": text(1), "b": text(1, 2), "short": "too short"})
-    assert datakit("dedup", "in.jsonl", "--output", "out", "--save-signatures", "--threshold", "0.95",
-                   "--num-bands", "14", "--rows-per-band", "8").code == 0  # fmt: skip
-    assert datakit("verify", "out").code == 0
-    manifest = load(project / "out/manifest.json")
-    assert manifest.facts["signatures"] == {
-        "column": "minhash", "format": "datasketch.LeanMinHash", "byteorder": "<",
-    }  # fmt: skip
-    table = pq.read_table(project / "out" / manifest.of_role("kept")[0].path)
-    a, b, short = table.column("minhash").to_pylist()
-    assert short is None
-    a, b = (datasketch.LeanMinHash.deserialize(value, "<") for value in (a, b))
-    assert (a.scheme, a.seed, len(a)) == ("affine32", 1, 112)
-    assert a.jaccard(b) == pytest.approx(0.87, abs=0.12)
-    assert datasketch.MinHashLSH(num_perm=112, params=(14, 8)).b == 14
-
-
-def test_bands_are_chosen_for_a_threshold_and_the_recall_is_printed(datakit: Callable, project: Path) -> None:
-    write(project / "in.jsonl", {"a": text(1)})
-    said = datakit("dedup", "in.jsonl", "--output", "out", "--threshold", "0.5")
-    assert said.code == 0 and "47 bands of 4 MinHash values: expected recall 0.952 at similarity 0.5" in said.err
-    manifest = load(project / "out/manifest.json")
-    assert (manifest.config["num_bands"], manifest.config["rows_per_band"]) == (47, 4)
-    assert manifest.facts["lsh"]["num_perm"] == 188
-    said = datakit(
-        "dedup", "in.jsonl", "--output", "out", "--threshold", "0.5", "--num-bands", "3", "--rows-per-band", "4"
-    )
-    assert (
-        said.code == 0 and "WARNING: 3 bands of 4 MinHash values find too few pairs for the threshold 0.5" in said.err
-    )
 
 
 def test_the_disk_is_told_beforehand_and_memory_changes_nothing(datakit: Callable, project: Path) -> None:
