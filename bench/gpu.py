@@ -32,18 +32,14 @@ from datakit.config import build, sha256_file  # noqa: E402
 from datakit.manifest import Count, Ledger, Manifest, Shard, save  # noqa: E402
 from datakit.pack.format import SOURCE_DTYPE, Block, Header, PackedWriter  # noqa: E402
 from train import hf  # noqa: E402
+from train.config import MoeConfig  # noqa: E402
 from train.data import DataConfig, PackedSet  # noqa: E402
 from train.device import usable_device  # noqa: E402
 from train.eval import evaluate, total  # noqa: E402
-from train.experts import MoeConfig  # noqa: E402
 from train.model import PRESETS, CausalLM, ModelConfig  # noqa: E402
-from train.serve.batching import (  # noqa: E402
-    SampleConfig,
-    jobs_of,
-    stream,
-)
-from train.sft import SftConfig, objective  # noqa: E402
-from train.start import prepare  # noqa: E402
+from train.serve.batching import SampleConfig, jobs_of, stream  # noqa: E402
+from train.sft import SFTConfig  # noqa: E402
+from train.start import Trainer  # noqa: E402
 
 Row = dict[str, Any]
 VOCAB = 32768
@@ -71,7 +67,6 @@ CHECKS: dict[str, tuple[str, Row, float]] = {
     "bf16, attention auto": ("tiny", {}, 2e-2),
     "bf16, attention grouped": ("tiny", {"labels.attention": "grouped"}, 2e-2),
     "bf16, attention masked": ("tiny", {"labels.attention": "masked"}, 2e-2),
-    "bf16, attention flex": ("tiny", {"labels.attention": "flex"}, 2e-2),
     "bf16, attention varlen": ("tiny", {"labels.attention": "varlen"}, 2e-2),
     "bf16, every position": ("tiny", {"labels.label_only": False}, 2e-2),
     "bf16, chunks of 100 labels": ("tiny", {"labels.loss_chunk": 100}, 2e-2),
@@ -90,7 +85,7 @@ CHECKS: dict[str, tuple[str, Row, float]] = {
 WHOLE = ("resume", "evaluation", "greedy answers", "two ranks")
 SAME = ("optim.optimizer", "data.bucket_sizes", "data.batch_rows", "lora.lora_rank")
 """Settings that change what is computed, and so stay on the CPU, too."""
-CUDA_ONLY = ("flex", "varlen", "fp16")
+CUDA_ONLY = ("varlen", "fp16")
 LIMIT_S = {"check": 150, "rate": 110}
 
 
@@ -139,11 +134,11 @@ def trainer_of(folder: Path, data: str, out: Path, device: str, config: ModelCon
     model = CausalLM(config)
     model.init_weights(torch.Generator().manual_seed(0))
     if values.get("lora.lora_rank"):
-        nested["init"] = str(out.parent / "base")
-        Path(nested["init"]).mkdir(exist_ok=True)
-        hf.write_model(Path(nested["init"]), model, (), {})
-    run = build(SftConfig, nested, "bench")
-    return prepare(run, objective(run), model=model)
+        nested["model"] = str(out.parent / "base")
+        Path(nested["model"]).mkdir(exist_ok=True)
+        hf.write_model(Path(nested["model"]), model, (), {})
+    run = build(SFTConfig, nested, "bench")
+    return Trainer(run, model=model)
 
 
 def losses(folder: Path, device: str, model: str, values: Row, out: Path | None = None) -> list[float]:
@@ -224,13 +219,14 @@ def rate(name: str, folder: Path, device: torch.device, small: bool) -> Row:
                 run = trainer_of(folder, "text", Path(out), str(device), config, values | {"loop.steps": 10**6})
                 batches = run.stream.on(run.device)
                 reports = [run._step(batches) for _ in range(3 if small else 25)][1 if small else 5 :]
-            best = sorted(reports, key=lambda r: r.seconds)[: len(reports) // 2 + 1]
-            seconds = sum(r.seconds for r in best)
+            best = sorted(reports, key=lambda r: float(r["step_ms"]))[: len(reports) // 2 + 1]
+            seconds = sum(r["step_ms"] for r in best) / 1e3
             peak = torch.cuda.max_memory_allocated() / 2**30 if device.type == "cuda" else None
-            mfus = [r.mfu for r in best if r.mfu is not None]
-            return {"rate": name, "rows": rows, "tokens_per_second": sum(r.real_tokens for r in best) / seconds,
+            mfus = [r["mfu"] for r in best if r["mfu"] is not None]
+            real = sum(r["real_tok_s"] * r["step_ms"] for r in best) / 1e3
+            return {"rate": name, "rows": rows, "tokens_per_second": real / seconds,
                     "mfu": sum(mfus) / len(mfus) if mfus else None, "step_ms": 1e3 * seconds / len(best),
-                    "peak_gib": peak, "loss": reports[-1].loss}  # fmt: skip
+                    "peak_gib": peak, "loss": reports[-1]["loss"]}  # fmt: skip
         except torch.OutOfMemoryError:
             if rows == 1:
                 raise

@@ -78,9 +78,9 @@ def main() -> None:
     (out / "sums.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     threads = ["--threads", a.threads, "--dtype", "fp32"]
     train("sft", out / "sft", "--data", str(out / "warm.jsonl"), "--tokenizer", str(out / "tokenizer"), "--seq-len",
-          "63", "--init", str(out / "start"), "--epochs", "2", "--lr", "1e-3", *threads)  # fmt: skip
+          "63", "--model", str(out / "start"), "--epochs", "2", "--lr", "1e-3", *threads)  # fmt: skip
     begin, before = time.monotonic(), resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
-    found = train("grpo", out / "grpo", "--init", str(out / "sft"), "--prompts", str(out / "sums.jsonl"), "--reward",
+    found = train("grpo", out / "grpo", "--model", str(out / "sft"), "--prompts", str(out / "sums.jsonl"), "--reward",
                   "exact", "--max-new-tokens", "3", "--group-size", a.group_size, "--batch-rows", "25", "--slots",
                   "64", "--kl-beta", a.kl_beta, "--steps", str(a.steps), "--lr", a.lr, "--shuffle-buffer", "1000000",
                   *threads)  # fmt: skip

@@ -28,12 +28,19 @@ from datakit.config import options  # noqa: E402
 from datakit.errors import ConfigError  # noqa: E402
 from train import flags  # noqa: E402
 from train.attention import Segments, grouped_attention, masked_attention  # noqa: E402
-from train.data import Batch, Mixture, StepStream, collate  # noqa: E402
-from train.device import need_compiler  # noqa: E402
-from train.loop import LoopConfig, Loss  # noqa: E402
+from train.config import LoopConfig  # noqa: E402
+from train.data import (  # noqa: E402
+    Batch,
+    Mixture,
+    StepStream,
+    collate,
+)
+from train.device import need_compiler, usable_device  # noqa: E402
+from train.loop import Loss  # noqa: E402
 from train.model import CausalLM  # noqa: E402
-from train.sft import LabelConfig, SftConfig, label_loss  # noqa: E402
-from train.start import configured, make_model, open_data, prepare  # noqa: E402
+from train.ranks import Ranks  # noqa: E402
+from train.sft import LabelConfig, SFTConfig, label_loss  # noqa: E402
+from train.start import Trainer, configured, make_model, open_data  # noqa: E402
 from train.stream import MicroBatch  # noqa: E402
 
 TOLERANCE = 1e-5
@@ -137,13 +144,13 @@ def line(config: object) -> list[str]:
     return found
 
 
-def checks(config: SftConfig) -> Iterator[Check]:
+def checks(config: SFTConfig) -> Iterator[Check]:
     """Run all checks.
 
     Raises:
         DatakitError: manifest and model do not fit each other.
     """
-    data = open_data(config)
+    data = open_data(config, Ranks(device=usable_device("cpu")))
     model = make_model(config, data)
     batches = next(iter(StepStream(data, config.data, config.loop.seed)))
     expected = mean_loss(model, reference_loss, batches)
@@ -184,7 +191,7 @@ def _compiled(model: CausalLM, expected: Gradients, batches: Sequence[Batch]) ->
     return Check("compiled = eager", max(difference(f, expected) for f in found))
 
 
-def _resumed(config: SftConfig) -> float:
+def _resumed(config: SFTConfig) -> float:
     """The largest difference of the losses of four steps in one run, and of two runs of two steps."""
     with tempfile.TemporaryDirectory() as folder:
         whole = _losses(config, Path(folder) / "whole", [(0, False)])
@@ -194,7 +201,7 @@ def _resumed(config: SftConfig) -> float:
     return max(abs(a - b) for a, b in zip(whole, parts, strict=True))
 
 
-def _two_ranks(config: SftConfig) -> Check:
+def _two_ranks(config: SFTConfig) -> Check:
     """The largest difference of the losses of four steps in one process, and in two ranks."""
     name = "two ranks = one"
     if not torch.distributed.is_available() or not torch.distributed.is_gloo_available():
@@ -215,7 +222,7 @@ def _two_ranks(config: SftConfig) -> Check:
     return Check(name, max(abs(a - b) for a, b in zip(one, two, strict=True)))
 
 
-def _brief(config: SftConfig, out: Path, stop_at: int = 0, resume: bool = False) -> LoopConfig:
+def _brief(config: SFTConfig, out: Path, stop_at: int = 0, resume: bool = False) -> LoopConfig:
     return LoopConfig(
         out=str(out), steps=4, stop_at=stop_at, resume=resume, dtype="fp32", device="cpu", seed=config.loop.seed
     )
@@ -226,16 +233,16 @@ def _logged(out: Path) -> list[float]:
     return [float(json.loads(line)["loss"]) for line in lines]
 
 
-def _losses(config: SftConfig, out: Path, runs: Sequence[tuple[int, bool]]) -> list[float]:
+def _losses(config: SFTConfig, out: Path, runs: Sequence[tuple[int, bool]]) -> list[float]:
     for stop_at, resume in runs:
         with contextlib.redirect_stdout(io.StringIO()):
-            prepare(replace(config, loop=_brief(config, out, stop_at, resume)), label_loss(config.labels)).run()
+            Trainer(replace(config, loop=_brief(config, out, stop_at, resume)), label_loss(config.labels)).fit()
     return _logged(out)
 
 
 def main(argv: Sequence[str], prog: str = "python bench/selfcheck.py") -> int:
     """Print the table; returns 0 if every equality holds, else 1."""
-    config = configured(SftConfig, prog, __doc__, argv)
+    config = configured(SFTConfig, prog, __doc__, argv)
     if config.loop.threads:
         torch.set_num_threads(config.loop.threads)
     print(f"{'':<34}  largest difference (at most {TOLERANCE:.0e})", flush=True)

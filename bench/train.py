@@ -60,24 +60,24 @@ def ours(a: argparse.Namespace, values: dict[str, Any]) -> dict[str, Any]:
     """Rates of `steps` optimizer steps after `warmup`, in this process."""
     sys.path[0] = str(Path(__file__).resolve().parents[1])  # not this folder, where `train` would be this very file
     from bench import selfcheck
+    from train.config import LoopConfig
     from train.data import DataConfig
-    from train.loop import LoopConfig
     from train.optim import OptimConfig
-    from train.sft import LabelConfig, SftConfig, objective
-    from train.start import prepare
+    from train.sft import LabelConfig, SFTConfig
+    from train.start import Trainer
 
     def given(section: str) -> dict[str, Any]:
         return {k.split(".")[1]: v for k, v in values.items() if k.startswith(f"{section}.")}
 
     with tempfile.TemporaryDirectory() as out:
-        config = SftConfig(
+        config = SFTConfig(
             manifest=a.padded if values.get("padded") else a.manifest, preset=a.preset,
             data=DataConfig(**{"batch_rows": 8} | given("data")), labels=LabelConfig(**given("labels")),
             loop=LoopConfig(out=out, steps=a.warmup + a.steps, threads=a.threads, **given("loop")),
             optim=OptimConfig(lr=5e-4, warmup_steps=0, min_lr_ratio=1.0, weight_decay=0.0),
         )  # fmt: skip
-        loss = getattr(selfcheck, values["objective"]) if "objective" in values else objective(config)
-        trainer = prepare(config, loss)
+        loss = getattr(selfcheck, values["objective"]) if "objective" in values else None
+        trainer = Trainer(config, loss)
         if not values.get("fused", True):
             for group in trainer.optimizer.param_groups:
                 group |= {"fused": False, "foreach": True}
@@ -87,11 +87,11 @@ def ours(a: argparse.Namespace, values: dict[str, Any]) -> dict[str, Any]:
             reports.append(trainer._step(batches))
             cpu.append(time.process_time() - before)
     measured = reports[a.warmup :]
-    rates = [[n / r.seconds for n in (r.all_tokens, r.real_tokens, r.label_tokens)] for r in measured]
+    rates = [[r["all_tok_s"], r["real_tok_s"], r["label_tok_s"]] for r in measured]
     return {
         "rates": [statistics.median(r) for r in zip(*rates, strict=True)],
-        "label_per_cpu_s": sum(r.label_tokens for r in measured) / sum(cpu[a.warmup :]),
-        "losses": [r.loss for r in reports],
+        "label_per_cpu_s": sum(r["label_tokens"] for r in measured) / sum(cpu[a.warmup :]),
+        "losses": [r["loss"] for r in reports],
     }
 
 

@@ -9,7 +9,9 @@ _command = _alone or os.path.basename((sys.argv or [""])[0]).startswith("datakit
 if _command and signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # until flags.built
     signal.signal(signal.SIGINT, lambda *_: os._exit(130))  # no traceback from within an import
 
+from importlib import import_module  # noqa: E402
 from importlib.util import find_spec  # noqa: E402
+from typing import Any  # noqa: E402
 
 from datakit.errors import MissingExtraError  # noqa: E402
 
@@ -24,3 +26,15 @@ if _alone and (_name := sys.orig_argv[-len(sys.argv)]).startswith("train."):
 
     if _name[6:] in COMMANDS and (_code := flags.guarded(lambda argv: check(_name[6:], argv, f"python -m {_name}"))):
         sys.exit(_code)
+
+_PUBLIC = {
+    "Trainer": "start", "PretrainConfig": "pretrain", "SFTConfig": "sft", "DPOConfig": "dpo", "KTOConfig": "kto",
+    "DistillConfig": "distill", "GrpoConfig": "grpo",
+}  # fmt: skip
+"""What `from train import ...` gives, and its module, which is imported then."""
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _PUBLIC:
+        raise AttributeError(f"module 'train' has no attribute {name!r}")
+    return getattr(import_module(f"train.{_PUBLIC[name]}"), name)

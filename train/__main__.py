@@ -3,12 +3,14 @@
 A file `train.py` in the user's folder hides this package from `python -m`; the console command still works there.
 
 Importing torch takes seconds, so options are read before it is loaded: `--help` and wrong options are answered at once.
+The shell completes with `eval "$(_DATAKIT_TRAIN_COMPLETE=bash_source datakit-train)"` (click's; also zsh and fish).
 """
 
-import difflib
 import sys
 from collections.abc import Sequence
 from importlib import import_module
+
+import click
 
 from datakit.absent import absent
 from datakit.config import build
@@ -29,18 +31,8 @@ COMMANDS = {
     "merge": "merge adapters into their base model, or average checkpoints",
 }
 """Modules of this package with a `main`, and what they do."""
-SHELLS = ("bash", "zsh")
 SLOW = ("torch", "safetensors", "fastapi", "pydantic", "starlette", "uvicorn", "prometheus_client")
 """Libraries that options do not need."""
-
-
-def usage() -> str:
-    """The list of commands."""
-    wide = max(map(len, COMMANDS))
-    lines = [f"  {name:<{wide}}  {about}" for name, about in COMMANDS.items()]
-    more = "datakit-train completion bash >> ~/.bashrc completes in the shell (or zsh)."
-    more = f"\ndatakit-train COMMAND --help lists options.\n{more}"
-    return "\n".join(["usage: datakit-train COMMAND [options]\n", *lines, more])
 
 
 def config_of(name: str) -> tuple[type, str | None]:
@@ -55,8 +47,8 @@ def check(name: str, argv: Sequence[str], prog: str) -> int:
     """Answer `--help`, and refuse wrong options, without torch; returns 0.
 
     Raises:
-        SystemExit: after `--help`, or for options that do not exist.
-        ConfigError: an invalid value.
+        SystemExit: after `--help`.
+        UsageError, ConfigError: options that do not exist, or an invalid value.
     """
     with absent(SLOW, "train"):
         config, about = config_of(name)
@@ -66,21 +58,24 @@ def check(name: str, argv: Sequence[str], prog: str) -> int:
     return 0
 
 
-def completion(shell: str) -> str:
-    """The completion script of a shell: commands, their flags, and the choices of a flag."""
-    with absent(SLOW, "train"):
-        flags_of = {name: flags.names(config_of(name)[0]) for name in COMMANDS}
-    cases = []
-    for name, found in flags_of.items():
-        cases += [f"    {name}:{flag}) words='{' '.join(choices)}';;" for flag, choices in found.items() if choices]
-        cases.append(f"    {name}:*) [[ $word == -* ]] && words='{' '.join(found)}';;")
-    head = "autoload -U +X bashcompinit && bashcompinit\n" if shell == "zsh" else ""
-    return head + "\n".join([
-        "_datakit_train() {", '  local word=${COMP_WORDS[COMP_CWORD]} words=""',
-        f"  if [ $COMP_CWORD = 1 ]; then words='{' '.join(COMMANDS)}'; else",
-        '    case "${COMP_WORDS[1]}:${COMP_WORDS[COMP_CWORD-1]}" in', *cases, "    esac", "  fi",
-        '  COMPREPLY=($(compgen -W "$words" -- "$word"))', "}",
-        "complete -o default -F _datakit_train datakit-train"])  # fmt: skip
+class Commands(click.Group):
+    """The list of commands, and their options for completion in a shell."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """In the order of a project."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
+        """The options of a command, read without torch."""
+        if name not in COMMANDS:
+            return None
+        with absent(SLOW, "train"):
+            return flags.Command(name, *config_of(name))
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The list of commands, without importing them."""
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
 
 
 def run(argv: Sequence[str]) -> int:
@@ -89,20 +84,18 @@ def run(argv: Sequence[str]) -> int:
     Raises:
         UsageError: no such command.
     """
-    if not argv or argv[0] in ("-h", "--help"):
-        print(usage())
-        return 0 if argv else 2
-    name, *rest = argv
-    if name == "completion" and len(rest) == 1 and rest[0] in SHELLS:
-        print(completion(rest[0]))
-        return 0
-    if name not in COMMANDS:
-        near = difflib.get_close_matches(name, COMMANDS, n=1)
-        meant = f"did you mean {near[0]!r}? It is" if near else "expected"
-        raise UsageError(f"datakit-train: no command {name!r}; {meant} one of {', '.join(COMMANDS)}")
-    check(name, rest, prog := f"datakit-train {name}")
-    code: int = import_module(f"train.{name}").main(rest, prog)
-    return code
+    if argv and argv[0] in COMMANDS:
+        name, *rest = argv
+        check(name, rest, prog := f"datakit-train {name}")
+        code: int = import_module(f"train.{name}").main(rest, prog)
+        return code
+    try:
+        Commands(help="Train on packed data; COMMAND --help lists options.").main(
+            list(argv) or ["--help"], "datakit-train", standalone_mode=False
+        )
+    except click.UsageError as e:
+        raise UsageError(f"{e.format_message()} Expected one of {', '.join(COMMANDS)}") from None
+    return 0 if argv else 2
 
 
 def main() -> int:

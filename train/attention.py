@@ -4,7 +4,7 @@ The model calls an `Attend` with queries, keys and values. All implementations f
 - `masked_attention` is the reference: one masked product over whole rows.
 - `grouped_attention` computes no products between sequences: sequences are gathered into groups of similar length,
   each group is one batched call, and the results are scattered back.
-- `flex_attention` and `varlen_attention` are CUDA kernels.
+- `varlen_attention` is a CUDA kernel.
 `auto_attention` chooses between them. `batching.SlotCache` is the implementation for generation.
 
 Rotary positions (RoPE: Su et al., 2021) come last in the file. Scalings stretch them to longer sequences: each changes
@@ -52,13 +52,11 @@ class Scores:
     """Keys that a query sees, itself included; 0: all before it."""
     softcap: float = 0.0
     """Scores are softcap * tanh(score / softcap); 0: off."""
-    sinks: Tensor | None = None
-    """A score of each head, (H,), that takes its share of the weights and gives nothing (Xiao et al., 2023)."""
 
     @property
     def plain(self) -> bool:
         """Whether weights are the softmax of scaled products."""
-        return not self.softcap and self.sinks is None
+        return not self.softcap
 
 
 class Attend(Protocol):
@@ -149,14 +147,10 @@ def attend_by_mask(q_BHQE: Tensor, k_BKSE: Tensor, v_BKSE: Tensor, mask: Tensor 
         return F.scaled_dot_product_attention(q_BHQE, k_BKSE, v_BKSE, attn_mask=mask, enable_gqa=True)
     k, v = (x.repeat_interleave(q_BHQE.shape[1] // x.shape[1], 1) for x in (k_BKSE, v_BKSE))
     scores = q_BHQE @ k.transpose(-1, -2) * q_BHQE.shape[-1] ** -0.5
-    scores = how.softcap * torch.tanh(scores / how.softcap) if how.softcap else scores
+    scores = how.softcap * torch.tanh(scores / how.softcap)
     scores = scores if mask is None else scores.masked_fill(~mask, -math.inf)
-    if how.sinks is not None:
-        heads, queries = q_BHQE.shape[1:3]
-        sinks_HQ = how.sinks.view(heads, -1).repeat(1, heads * queries // len(how.sinks))
-        scores = torch.cat((scores, sinks_HQ[..., None].to(scores).expand(*scores.shape[:-1], 1)), -1)
     weights: Tensor = scores.softmax(-1, dtype=torch.promote_types(scores.dtype, torch.float32))
-    return weights[..., : k.shape[-2]].to(v.dtype) @ v
+    return weights.to(v.dtype) @ v
 
 
 def masked_attention(segments: Segments) -> Attend:
@@ -178,6 +172,8 @@ def grouped_attention(segments: Segments) -> Attend:
     masks: Masks = {}
 
     def attend(q_BTHE: Tensor, k_BTKE: Tensor, v_BTKE: Tensor, scores: Scores) -> Tensor:
+        if not sizes:  # an empty micro-batch; other ranks wait for its gradients
+            return (q_BTHE + k_BTKE.sum() + v_BTKE.sum()) * 0
         moved = (
             torch.split(move_rows(x.flatten(0, 1), segments.tokens_N, segments.slots_N, sum(sizes)), sizes)
             for x in (q_BTHE, k_BTKE, v_BTKE)
@@ -186,7 +182,7 @@ def grouped_attention(segments: Segments) -> Attend:
             _causal(q.unflatten(0, (s, w)), k.unflatten(0, (s, w)), v.unflatten(0, (s, w)), scores, masks)
             for (s, w), q, k, v in zip(segments.groups, *moved, strict=True)
         ]
-        slots = torch.cat([x.flatten(0, 1) for x in out]) if out else q_BTHE.new_zeros((0, *q_BTHE.shape[2:]))
+        slots = torch.cat([x.flatten(0, 1) for x in out])
         return move_rows(slots, segments.slots_N, segments.tokens_N, q_BTHE.shape[:2].numel()).view_as(q_BTHE)
 
     return attend
@@ -200,7 +196,7 @@ def _causal(q_SWHE: Tensor, k_SWKE: Tensor, v_SWKE: Tensor, scores: Scores, mask
     """Causal attention of sequences of one width, (S, W, H, E).
 
     Short sequences on CPU use one product that keeps its score matrices, because it is faster there. Others use
-    `scaled_dot_product_attention`, which keeps none; with a soft cap or sinks they are made again in the backward pass.
+    `scaled_dot_product_attention`, which keeps none; with a soft cap they are made again in the backward pass.
     """
     width, heads = q_SWHE.shape[1], q_SWHE.shape[2] // k_SWKE.shape[2]
     scores = scores if width > scores.window else replace(scores, window=0)
@@ -260,42 +256,6 @@ def _moved(x: Tensor, source: Tensor, target: Tensor, length: int) -> Tensor:
     return x.new_zeros((length, *x.shape[1:])).index_copy_(0, target, x.index_select(0, source))
 
 
-def flex_attention(segments: Segments) -> Attend:
-    """FlexAttention (Dong et al., 2024): a kernel compiled for the mask; it skips fully masked blocks."""
-    sequence, (rows, width) = segments.sequence_BT, segments.sequence_BT.shape
-    kernel, make_blocks = _flex(compiled=sequence.is_cuda)
-    blocks: dict[int, Any] = {}
-
-    def attend(q_BTHE: Tensor, k_BTKE: Tensor, v_BTKE: Tensor, scores: Scores) -> Tensor:
-        window, softcap = scores.window or width, scores.softcap
-        if scores.sinks is not None:
-            raise ConfigError("--attention flex does not know attention sinks: use --attention auto")
-
-        def seen(b: Tensor, h: Tensor, q: Tensor, k: Tensor) -> Tensor:
-            return (sequence[b, q] == sequence[b, k]) & (q >= k) & (q - k < window)
-
-        def capped(score: Tensor, b: Tensor, h: Tensor, q: Tensor, k: Tensor) -> Tensor:
-            return softcap * torch.tanh(score / softcap)
-
-        if window not in blocks:
-            blocks[window] = make_blocks(seen, rows, None, width, width, device=sequence.device)
-        q, k, v = (x.transpose(1, 2) for x in (q_BTHE, k_BTKE, v_BTKE))
-        out: Tensor = kernel(q, k, v, score_mod=capped if softcap else None, block_mask=blocks[window], enable_gqa=True)
-        return out.transpose(1, 2)
-
-    return attend
-
-
-@cache
-def _flex(*, compiled: bool) -> tuple[Callable[..., Any], Callable[..., Any]]:
-    """The kernel, and what makes its block masks; both compiled on CUDA."""
-    from torch.nn.attention.flex_attention import create_block_mask, flex_attention  # slow import, rarely needed
-
-    if not compiled:
-        return flex_attention, create_block_mask
-    return torch.compile(flex_attention, dynamic=False), torch.compile(create_block_mask, dynamic=False)
-
-
 def varlen_attention(segments: Segments) -> Attend:
     """FlashAttention over concatenated sequences of any length (Dao, 2023); bf16 or fp16, on CUDA.
 
@@ -309,7 +269,7 @@ def varlen_attention(segments: Segments) -> Attend:
     def attend(q_BTHE: Tensor, k_BTKE: Tensor, v_BTKE: Tensor, scores: Scores) -> Tensor:
         if not _fits_varlen(q_BTHE, scores):
             raise ConfigError(
-                f"--attention varlen needs bf16 or fp16 and a model without a soft cap or sinks; found {q_BTHE.dtype} "
+                f"--attention varlen needs bf16 or fp16 and a model without a soft cap; found {q_BTHE.dtype} "
                 f"and a soft cap of {scores.softcap}: use --dtype bf16, or --attention auto"
             )
         q, k, v = (x.flatten(0, 1) for x in (q_BTHE, k_BTKE, v_BTKE))
@@ -366,10 +326,11 @@ def sequence_bounds(segments: Segments) -> tuple[Tensor, int]:
 
 
 ATTENTIONS: dict[str, Callable[[Segments], Attend]] = {
-    "auto": auto_attention, "grouped": grouped_attention, "masked": masked_attention, "flex": flex_attention,
-    "varlen": varlen_attention}  # fmt: skip
-CUDA_ONLY = ("flex", "varlen")
-"""On other devices flex has no gradients and varlen does not exist."""
+    "auto": auto_attention,
+    "grouped": grouped_attention,
+    "masked": masked_attention,
+    "varlen": varlen_attention,
+}
 
 
 Rotary = tuple[Tensor, ...]

@@ -17,11 +17,12 @@ and any reader of Hugging Face folders loads it: `model-00001-of-00002.safetenso
 import itertools
 import json
 import os
+import re
 import shutil
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from safetensors import SafetensorError, safe_open
@@ -31,12 +32,14 @@ from torch.distributed.fsdp import FSDPModule
 
 from datakit.config import digest, sha256_file
 from datakit.errors import InputError, IntegrityError, ModelError
-from train import hf, lora
+from train import hf
 from train.hf import Weights, WholeModel, copy_files, read_weights, write_model
-from train.lora import Adapters, trained
 from train.model import CausalLM
 from train.optim import Optimizers
 from train.ranks import Ranks, fill, like, whole_of
+
+if TYPE_CHECKING:
+    from train.lora import Adapters
 
 FORMAT = "train.checkpoint"
 FORMAT_VERSION = 1
@@ -65,6 +68,11 @@ class State:
     """More state of the loop: loss scale, balance loss."""
     files: dict[str, str] = field(default_factory=dict)
     """SHA-256 by file name."""
+
+
+def trained(model: nn.Module | Weights) -> dict[str, nn.Parameter]:
+    """The trainable parameters, by name."""
+    return {name: p for name, p in model.named_parameters() if p.requires_grad}
 
 
 def unshard(
@@ -106,7 +114,7 @@ def _whole(value: Tensor, mine: bool) -> Tensor:
 
 def save(
     folder: Path, state: State, model: Weights, optimizer: Optimizers, tokenizer_files: tuple[Path, ...],
-    adapters: Adapters | None = None, rng: dict[str, Tensor] | None = None, ranks: Ranks | None = None,
+    adapters: "Adapters | None" = None, rng: dict[str, Tensor] | None = None, ranks: Ranks | None = None,
 ) -> Path:  # fmt: skip
     """Write the checkpoint of `state.step` under `folder` and return its path; with `adapters` only these are written.
 
@@ -224,8 +232,11 @@ def restore(path: Path, model: CausalLM, optimizer: Optimizers, rank: int = 0) -
     Raises:
         ModelError: the checkpoint belongs to a model with other tensors.
     """
-    parameters, found = trained(model), set[str]()
-    weights = lora.tensors(path)[0].items() if (path / lora.WEIGHTS).is_file() else read_weights(path)
+    parameters, found, weights = trained(model), set[str](), read_weights(path)
+    if (path / "adapter_model.safetensors").is_file():
+        from train import lora
+
+        weights = iter(lora.tensors(path)[0].items())
     file = path / "beside.safetensors"
     beside = load_file(file).items() if file.is_file() else ()
     for name, value in itertools.chain(weights, beside):  # one at a time: a rank with slices has no room for all
@@ -284,10 +295,23 @@ def check(path: Path) -> State:
     return State(**body)
 
 
-def newest_of_run(folder: Path) -> Path:
-    """The newest checkpoint of a run's folder, not verified; any other folder is returned unchanged."""
-    found = steps(folder / "checkpoints")
-    return found[0] if found else folder
+def find_model(name: str) -> Path:
+    """The folder of a model: a folder as it is, the newest checkpoint of a run, or a model of the Hugging Face cache.
+
+    Raises:
+        InputError: there is no such folder, or the cache does not have the model; with the line that fetches it.
+    """
+    folder = Path(name)
+    if folder.exists() or not re.fullmatch(r"[\w.-]+/[\w.-]+", name):
+        found = steps(folder / "checkpoints")
+        return found[0] if found else folder
+    home = Path(os.environ.get("HF_HOME", Path.home() / ".cache" / "huggingface"))
+    cache = Path(os.environ.get("HF_HUB_CACHE", home / "hub")) / f"models--{name.replace('/', '--')}"
+    revision = cache / "refs" / "main"
+    place = cache / "snapshots" / (revision.read_text().strip() if revision.is_file() else "")
+    if not (place / "config.json").is_file():
+        raise InputError(f"{name}: neither a folder nor a model in {cache.parent}; fetch it with: hf download {name}")
+    return place
 
 
 def steps(folder: Path) -> list[Path]:

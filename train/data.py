@@ -32,6 +32,7 @@ from datakit.errors import ConfigError, InputError, IntegrityError, ManifestErro
 from datakit.manifest import check_shards, data_dir, load
 from datakit.pack.format import IGNORED, SOURCE_DTYPE, Header, Packed
 from train.attention import Segments
+from train.config import more
 from train.stream import Int64, MicroBatch, StepPlan
 
 Part = Literal["packed", "validation"]
@@ -437,23 +438,23 @@ class DataConfig:
 
     batch_rows: int = option(8, "packed rows per micro-batch")
     grad_accum: int = option(1, "micro-batches per optimizer step, shared by all ranks")
-    batch_size_schedule: tuple[str, ...] = option(
+    batch_size_schedule: tuple[str, ...] = more(
         (), "rows of a micro-batch from a step on, as 0:4,100:8, in place of --batch-rows"
     )
-    weights: tuple[float, ...] = option((), "share of each manifest in the training tokens; none: every row once")
-    bucket_sizes: tuple[int, ...] = option((), "row lengths to pad to; default: a quarter, a half and all of seq_len")
-    label_bucket_sizes: tuple[int, ...] = option(
+    weights: tuple[float, ...] = more((), "share of each manifest in the training tokens; none: every row once")
+    bucket_sizes: tuple[int, ...] = more((), "row lengths to pad to; default: a quarter, a half and all of seq_len")
+    label_bucket_sizes: tuple[int, ...] = more(
         (),
         "pad the labels of a micro-batch to one of these numbers, so that compiled parts see few shapes",
         result=False,
     )
-    bin_cache: Literal["mmap", "memory"] = option(
+    bin_cache: Literal["mmap", "memory"] = more(
         "mmap", "memory: read the packed files whole at the start, for slow or remote disks", result=False
     )
-    shuffle_buffer: int = option(65536, "rows that are shuffled together; 0 keeps the order of the file")
-    num_workers: int = option(1, "threads that prepare batches; 0: prepare in the main thread", result=False)
-    prefetch_steps: int = option(2, "steps that each worker prepares ahead", result=False)
-    verify: bool = option(True, VERIFY_HELP, result=False)
+    shuffle_buffer: int = more(65536, "rows that are shuffled together; 0 keeps the order of the file")
+    num_workers: int = more(1, "threads that prepare batches; 0: prepare in the main thread", result=False)
+    prefetch_steps: int = more(2, "steps that each worker prepares ahead", result=False)
+    verify: bool = more(True, VERIFY_HELP, result=False)
 
     def __post_init__(self) -> None:
         for name, least in (

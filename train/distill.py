@@ -18,15 +18,16 @@ import torch
 import torch.nn.functional as F  # noqa: N812
 from torch import Tensor, nn
 
-from datakit.config import option, section
+from datakit.config import at_least, option, section
 from datakit.errors import ConfigError, UsageError
 from train import flags
-from train.data import Batch
+from train.config import more
+from train.data import Batch, Mixture
 from train.device import usable_device
 from train.loop import LossSum
 from train.loss import StatesConfig, chunked_sum, label_states
 from train.model import CausalLM
-from train.start import RunConfig, configured, finish, make_model, open_data, prepare, read_frozen
+from train.start import RunConfig, command, read_frozen
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -36,35 +37,20 @@ class TeacherConfig:
     teacher: str = option("", "Hugging Face folder or checkpoint of the teacher; it must have the same tokenizer")
     alpha: float = option(0.5, "weight of the cross-entropy; the divergence from the teacher has weight 1 - alpha")
     temperature: float = option(1.5, "temperature of both distributions")
-    loss_chunk: int = option(512, "labels with student and teacher logits in memory at once")
-    hidden_mse_weight: float = option(0.0, "weight of the mean squared difference of the last hidden states")
-    hidden_cosine_weight: float = option(0.0, "weight of 1 - cosine of the last hidden states")
+    loss_chunk: int = more(512, "labels with student and teacher logits in memory at once")
+    hidden_mse_weight: float = more(0.0, "weight of the mean squared difference of the last hidden states")
+    hidden_cosine_weight: float = more(0.0, "weight of 1 - cosine of the last hidden states")
 
     def __post_init__(self) -> None:
-        if min(self.hidden_mse_weight, self.hidden_cosine_weight) < 0:
-            raise ConfigError("hidden_mse_weight and hidden_cosine_weight must not be negative")
-        if not 0 <= self.alpha <= 1 or self.temperature <= 0 or self.loss_chunk < 1:
-            raise ConfigError("alpha must be in 0..1, temperature positive, loss_chunk at least 1")
+        at_least(self, 0, "hidden_mse_weight", "hidden_cosine_weight", "alpha")
+        at_least(self, 1, "loss_chunk")
+        if self.alpha > 1 or self.temperature <= 0:
+            raise ConfigError("alpha must be in 0..1, temperature positive")
 
     @property
     def compares_hidden(self) -> bool:
         """Whether hidden states are compared."""
         return bool(self.hidden_mse_weight or self.hidden_cosine_weight)
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class DistillConfig(RunConfig):
-    """Configuration of a training run with a teacher."""
-
-    distill: TeacherConfig = section(TeacherConfig)
-    labels: StatesConfig = section(StatesConfig)
-
-    def __post_init__(self) -> None:
-        RunConfig.__post_init__(self)
-        if not self.distill.teacher:
-            raise UsageError("name the folder of the teacher with --teacher")
-        if self.distill.compares_hidden and (self.lora.lora_rank or self.ranks.fsdp):
-            raise UsageError("--hidden-mse-weight and --hidden-cosine-weight do not go with --lora-rank or --fsdp")
 
 
 def label_losses(
@@ -88,13 +74,12 @@ def hidden_distances(student_LD: Tensor, teacher_LD: Tensor) -> tuple[Tensor, Te
     return (a_LD - b_LD).square().mean(-1).sum(), (1 - F.cosine_similarity(a_LD, b_LD, dim=-1)).sum()
 
 
-def with_hidden_map(student: CausalLM, teacher: CausalLM, seed: int) -> CausalLM:
-    """The student, with a map of its hidden states to the teacher's width where the widths differ."""
+def with_hidden_map(student: CausalLM, teacher: CausalLM, seed: int) -> None:
+    """Give the student a map of its hidden states to the teacher's width where the widths differ."""
     width, theirs = student.config.hidden_size, teacher.config.hidden_size
     if width != theirs:
         student.hidden_map = nn.Linear(width, theirs, bias=False)
         nn.init.normal_(student.hidden_map.weight, std=width**-0.5, generator=torch.Generator().manual_seed(seed))
-    return student
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,16 +123,32 @@ class DistillLoss:
         return chunked_sum(hidden_LD, model.lm_head, self.config.loss_chunk, both)
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class DistillConfig(RunConfig):
+    """Configuration of a training run with a teacher."""
+
+    distill: TeacherConfig = section(TeacherConfig)
+    labels: StatesConfig = section(StatesConfig)
+
+    def __post_init__(self) -> None:
+        RunConfig.__post_init__(self)
+        if not self.distill.teacher:
+            raise UsageError("name the folder of the teacher with --teacher")
+        if self.distill.compares_hidden and (self.lora.lora_rank or self.ranks.fsdp):
+            raise UsageError("--hidden-mse-weight and --hidden-cosine-weight do not go with --lora-rank or --fsdp")
+
+    def objective(self, data: Mixture, model: CausalLM) -> DistillLoss:
+        """The loss beside the teacher; a student of another width gets a map of its hidden states."""
+        device = usable_device(self.loop.device)
+        teacher = read_frozen(self.distill.teacher, data).to(device)
+        if self.distill.compares_hidden:
+            with_hidden_map(model, teacher, self.loop.seed)
+        return DistillLoss(self.distill, teacher, self.labels.on(device))
+
+
 def main(argv: Sequence[str], prog: str = "python -m train.distill") -> int:
     """Train; returns the exit code."""
-    config = configured(DistillConfig, prog, __doc__, argv)
-    states, data = config.labels.on(usable_device(config.loop.device)), open_data(config)
-    student = make_model(config, data)
-    teacher = read_frozen(config.distill.teacher, data)
-    if config.distill.compares_hidden:
-        student = with_hidden_map(student, teacher, config.loop.seed)
-    teacher = teacher.to(usable_device(config.loop.device))
-    return finish(prepare(config, DistillLoss(config.distill, teacher, states), data, student), prog)
+    return command(DistillConfig, prog, __doc__, argv)
 
 
 if __name__ == "__main__":

@@ -1,9 +1,9 @@
 """Preference training: chosen answers become more probable than rejected ones, by DPO, IPO or SimPO.
 
-    python -m train.dpo --manifest manifests/pairs/pack.json --init out/sft/checkpoints/step_00001000 --out out/dpo
+    python -m train.dpo --manifest manifests/pairs/pack.json --model out/sft/checkpoints/step_00001000 --out out/dpo
 
 Both sides of a pair are in the same micro-batch, which is one row of sequences without padding. The reference is the
-model of --init, or the one of --reference, and stays in memory; with adapters it is their base; SimPO has none.
+model of --model, or the one of --reference, and stays in memory; with adapters it is their base; SimPO has none.
 
 Shapes: B rows, P = B/2 pairs, L labels.
 """
@@ -17,15 +17,17 @@ import torch
 import torch.nn.functional as F  # noqa: N812
 from torch import Tensor
 
-from datakit.config import option, section
-from datakit.errors import ConfigError, InputError, UsageError
-from train import flags, lora
+from datakit.config import at_least, option, section
+from datakit.errors import InputError, UsageError
+from train import flags
+from train.config import more
 from train.data import Batch, Mixture
 from train.device import usable_device
 from train.loop import LossSum
+from train.lora import disabled
 from train.loss import ChunkedConfig, label_states, row_log_probs
 from train.model import CausalLM
-from train.start import RunConfig, configured, finish, open_data, prepare, read_frozen
+from train.start import RunConfig, command, read_frozen
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -38,12 +40,11 @@ class PairConfig:
         "few or certain pairs; simpo: per label token, without a reference",
     )
     beta: float = option(0.0, "strength of the link to the reference; larger: it stays closer; 0: 0.1, for simpo 2")
-    simpo_gamma: float = option(1.0, "margin of rewards that simpo aims at")
-    reference: str = option("", "folder of the reference model; default: the model of --init")
+    simpo_gamma: float = more(1.0, "margin of rewards that simpo aims at")
+    reference: str = more("", "folder of the reference model; default: the model of --model")
 
     def __post_init__(self) -> None:
-        if self.beta < 0 or self.simpo_gamma < 0:
-            raise ConfigError(f"beta and simpo_gamma must not be negative, found {self.beta} and {self.simpo_gamma}")
+        at_least(self, 0, "beta", "simpo_gamma")
         if self.reference and self.dpo_loss == "simpo":
             raise UsageError("simpo has no reference: remove --reference")
 
@@ -51,19 +52,6 @@ class PairConfig:
     def strength(self) -> float:
         """`beta`, or its default."""
         return self.beta or (2.0 if self.dpo_loss == "simpo" else 0.1)
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class DpoConfig(RunConfig):
-    """Configuration of a training run on preference pairs."""
-
-    rows_per_unit: ClassVar[int] = 2
-    flat_rows: ClassVar[bool] = True
-    trained_share: ClassVar[float] = 0.02
-    """A tenth of fine-tuning: pairs are separated after few steps, and a higher rate damages the model."""
-    needs_init: ClassVar[str] = "DPO on random weights is useless"
-    pairs: PairConfig = section(PairConfig)
-    labels: ChunkedConfig = section(ChunkedConfig)
 
 
 Reference = Callable[[CausalLM, Batch], Tensor]
@@ -88,16 +76,16 @@ def packed_rows(batch: Batch) -> Tensor:
 
 
 def reference_of(config: RunConfig, folder: str, data: Mixture, labels: ChunkedConfig) -> Reference:
-    """The model in `folder`, by default that of --init; for adapters it is the trained model with its adapters off.
+    """The model in `folder`, by default that of --model; for adapters it is the trained model with its adapters off.
 
     Raises:
         ModelError: the model cannot be read, or does not fit the data.
     """
-    own = None if config.lora.lora_rank and not folder else read_frozen(folder or config.init, data)
+    own = None if config.lora.lora_rank and not folder else read_frozen(folder or config.model, data)
 
     def reference(policy: CausalLM, batch: Batch) -> Tensor:
         model = policy if own is None else own.to(batch.ids_BT.device)
-        with torch.no_grad(), lora.disabled(model):
+        with torch.no_grad(), disabled(model):
             return log_probs(model, batch, labels)[0]
 
     return reference
@@ -157,14 +145,35 @@ def check_pairs(data: Mixture) -> None:
             )
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class DPOConfig(RunConfig):
+    """Configuration of a training run on preference pairs."""
+
+    rows_per_unit: ClassVar[int] = 2
+    flat_rows: ClassVar[bool] = True
+    trained_share: ClassVar[float] = 0.02
+    """A tenth of fine-tuning: pairs are separated after few steps, and a higher rate damages the model."""
+    needs_model: ClassVar[str] = "DPO on random weights is useless"
+    pairs: PairConfig = section(PairConfig)
+    labels: ChunkedConfig = section(ChunkedConfig)
+
+    def objective(self, data: Mixture, model: CausalLM) -> DpoLoss:
+        """The loss of pairs, with its reference.
+
+        Raises:
+            InputError: a pair has one answer alone.
+            ModelError: the reference does not fit.
+        """
+        check_pairs(data)
+        labels = self.labels.on(usable_device(self.loop.device))
+        simpo = self.pairs.dpo_loss == "simpo"
+        reference = None if simpo else reference_of(self, self.pairs.reference, data, labels)
+        return DpoLoss(self.pairs, reference, labels)
+
+
 def main(argv: Sequence[str], prog: str = "python -m train.dpo") -> int:
     """Train; returns the exit code."""
-    config = configured(DpoConfig, prog, __doc__, argv)
-    data, labels = open_data(config), config.labels.on(usable_device(config.loop.device))
-    check_pairs(data)
-    needed = config.pairs.dpo_loss != "simpo"
-    reference = reference_of(config, config.pairs.reference, data, labels) if needed else None
-    return finish(prepare(config, DpoLoss(config.pairs, reference, labels), data), prog)
+    return command(DPOConfig, prog, __doc__, argv)
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ Shapes: L labels.
 
 import contextlib
 import json
+import logging
 import math
 import sys
 from collections.abc import Iterator, Sequence
@@ -26,6 +27,7 @@ from datakit.manifest import find_parent, load
 from datakit.pack.chat import ChatTokenizer
 from train import checkpoint, flags, lora
 from train.attention import ATTENTIONS
+from train.config import EvaluatorConfig
 from train.data import VERIFY_HELP, Batch, DataConfig, Mixture, PackedSet, StepStream, place_of
 from train.device import allow_tf32, autocast, precision, usable_device
 from train.loss import chunk_of, token_log_probs
@@ -34,6 +36,7 @@ from train.ranks import Ranks
 from train.serve.batching import SampleConfig, answers, prompt_ids
 from train.stream import Int64
 
+LOG = logging.getLogger("train")
 FILE_BITS = 40
 """A row_key is (number of the raw file << FILE_BITS) + number of the record in the file."""
 
@@ -139,24 +142,6 @@ def _file_names(manifest: Path) -> list[str]:
     return []
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class EvaluatorConfig:
-    """When to evaluate, and on what."""
-
-    eval_every: int = option(0, "steps between evaluations; the last step always gets one; 0: never")
-    eval_manifest: str = option("", "manifest to evaluate on: its validation split, else its rows; default: --manifest")
-    eval_rows: int = option(0, "rows to evaluate on, evenly spaced; 0: all")
-    sample_prompts: str = option("", "text file with one prompt per line; each evaluation prints an answer to each")
-    sample_tokens: int = option(64, "maximum tokens of an answer")
-    sample_temperature: float = option(0.0, "sampling temperature of the answers; 0: always the most likely token")
-
-    def __post_init__(self) -> None:
-        if min(self.eval_every, self.eval_rows, self.sample_temperature) < 0 or self.sample_tokens < 1:
-            raise ConfigError("eval_every, eval_rows and sample_temperature must be 0 or more, sample_tokens 1")
-        if (self.eval_manifest or self.sample_prompts) and not self.eval_every:
-            raise UsageError("--eval-manifest and --sample-prompts need --eval-every: the steps between")
-
-
 def validation_sets(config: EvaluatorConfig, data: Mixture, max_positions: int, verify: bool) -> list[PackedSet]:
     """The sets to evaluate on: the validation split of `eval_manifest`, else its rows, else the training data's splits.
 
@@ -246,10 +231,10 @@ class Evaluator:
         shown = [("all", everything), *(found.items() if len(found) > 1 else ())]
         for name, score in shown if self.sets else ():
             numbers = f"loss={score.loss:.4f} perplexity={score.perplexity:.2f} label_tokens={score.labels}"
-            print(f"[eval] step={step} source={name} {numbers}", flush=True)
+            LOG.info(f"[eval] step={step} source={name} {numbers}")
         for sample_of in samples:
             texts = (json.dumps(text, ensure_ascii=False) for text in sample_of.values())
-            print(f"[sample] step={step} {' -> '.join(texts)}", flush=True)
+            LOG.info(f"[sample] step={step} {' -> '.join(texts)}")
         sources = {name: score.record() for name, score in found.items()}
         return {"step": step, **everything.record(), "sources": sources, "samples": samples}
 
@@ -303,7 +288,7 @@ def scores(config: EvalConfig) -> dict[str, Score]:
     held_out = config.split == "validation" or (config.split == "auto" and "validation" in load(place).facts)
     sets = PackedSet.open_all(place, "validation" if held_out else "packed", config.verify)
     _check_sequences(sets[0])
-    folder = checkpoint.newest_of_run(Path(config.model))
+    folder = checkpoint.find_model(config.model)
     model = lora.read(folder).to(device)
     for data in sets:
         check_fits(folder, model, data)

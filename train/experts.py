@@ -13,7 +13,6 @@ token and one of its experts.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
@@ -21,8 +20,6 @@ import torch
 import torch.nn.functional as F  # noqa: N812
 from torch import Tensor, nn
 
-from datakit.config import option
-from datakit.errors import ConfigError
 from train.attention import move_rows
 
 if TYPE_CHECKING:
@@ -31,28 +28,6 @@ if TYPE_CHECKING:
 
 Project = Callable[[Tensor], Tensor]
 """(..., I) -> (..., O)."""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class MoeConfig:
-    """A mixture of experts in place of every layer's MLP (Shazeer et al., 2017)."""
-
-    num_experts: int = option(0, "experts per layer; a router picks a few for each token; 0: one MLP for all tokens")
-    experts_per_token: int = option(1, "experts that a token passes through")
-    expert_size: int = option(0, "inner width of an expert; 0: the MLP's, divided by experts_per_token")
-    norm_topk: bool = option(True, "divide the weights of a token's experts by their sum")
-    balance_weight: float = option(0.01, "weight of the loss that makes the router use experts equally (Switch, 2021)")
-    dense_layers: tuple[int, ...] = option((), "layers without experts, counted from 0")
-
-    def __post_init__(self) -> None:
-        if min(self.num_experts, self.expert_size, self.balance_weight) < 0:
-            raise ConfigError("num_experts, expert_size and balance_weight must not be negative")
-        if self.num_experts and not 1 <= self.experts_per_token <= self.num_experts:
-            raise ConfigError(f"experts_per_token must lie in 1..{self.num_experts}, found {self.experts_per_token}")
-
-    def inner_size(self, mlp_size: int) -> int:
-        """Inner width of an expert, for a model with MLPs of width `mlp_size`."""
-        return self.expert_size or mlp_size // self.experts_per_token
 
 
 class MoE(nn.Module):

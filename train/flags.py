@@ -1,17 +1,23 @@
-"""Command-line flags from config dataclasses. The fields of nested sections become flags too, without a prefix."""
+"""Command-line options from config dataclasses. The fields of nested sections become options too, without a prefix.
 
-import argparse
-import difflib
+`--help` shows the options that most runs need, `--help-all` also those with `advanced=True`, by section.
+"""
+
+import logging
 import re
 import signal
 import sys
-from collections.abc import Callable, Sequence
-from typing import Any, NoReturn, TypeVar, get_args, get_origin
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, TypeVar, get_args, get_origin
+
+import click
+from click.shell_completion import CompletionItem
 
 import datakit.storage as storage
 from datakit.config import Option, build, options, parse
-from datakit.errors import ConfigError, DatakitError, InputError
+from datakit.errors import ConfigError, DatakitError, InputError, UsageError
 from datakit.terminal import guarded_output
+from train.config import placed
 
 T = TypeVar("T")
 
@@ -19,143 +25,122 @@ URLS = tuple(f"{scheme}://" for scheme in storage.SCHEMES)
 AS_GIVEN = ("manifest", "eval_manifest", "data", "prompt")
 """Options whose URLs are read by others: packed files, raw files for `datakit pack`. A prompt may be any text."""
 WRITTEN = ("out", "output")
+OTHER_NAMES = {"learning-rate": "lr", "init": "model", "checkpoint": "model"}
+"""Other names of options, the last two from earlier versions."""
+
+
+class _Value(click.ParamType[Any]):
+    """Reads a value with the rules of its field."""
+
+    def __init__(self, option: Option) -> None:
+        kind = option.type if isinstance(option.type, type) else type(option.default)
+        self.option = option
+        self.name = "|".join(option.choices) or {str: "TEXT", int: "N", float: "X"}.get(kind, "A,B,...")
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The field's value."""
+        return parse(value, self.option.type, f"--{self.option.name.replace('_', '-')}")
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        """The choices that begin so."""
+        return [CompletionItem(choice) for choice in self.option.choices if choice.startswith(incomplete)]
+
+
+class _Flag(click.Option):
+    """The option of a field."""
+
+    def __init__(self, o: Option, title: str) -> None:
+        name, default = o.name.replace("_", "-"), o.default
+        shown = ",".join(map(str, default)) if isinstance(default, tuple) else str(default)
+        about: dict[str, Any] = {"help": f"{o.help} [{shown or 'none'}]", "default": None}
+        many = get_origin(o.type) is tuple or any(get_origin(part) is tuple for part in get_args(o.type))
+        about |= {} if o.type is bool else {"type": _Value(o), "multiple": many, "metavar": _Value(o).name}
+        super().__init__([o.name, f"--{name}" + f"/--no-{name}" * (o.type is bool)], **about)
+        self.advanced, self.title = o.advanced, title
+
+
+def _flags(config: type, title: str = "Options") -> Iterator[_Flag]:
+    for o in options(config):
+        if o.nested:
+            yield from _flags(o.nested, (o.nested.__doc__ or "").split("\n")[0].split(";")[0].rstrip("."))
+        else:
+            yield _Flag(o, title)
+
+
+class Command(click.Command):
+    """A command with the options of a config."""
+
+    def __init__(self, name: str, config: type, about: str | None = None) -> None:
+        flags = list(_flags(config))
+        known = {flag.opts[0][2:] for flag in flags}
+
+        def normalized(text: str) -> str:
+            text = text.replace("_", "-")
+            return text if text in known else OTHER_NAMES.get(text, text)
+
+        context = {"token_normalize_func": normalized, "max_content_width": 110}
+        super().__init__(name, params=[*flags], help=(about or "").split("\n")[0], context_settings=context)
+        short = "Show all options."
+        self.params.append(
+            click.Option(
+                ["--help-all"], is_flag=True, is_eager=True, expose_value=False, callback=_help_all, help=short
+            )
+        )
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The options that most runs need; with `--help-all` every option, by section."""
+        flags = [flag for flag in self.params if isinstance(flag, _Flag)]
+        shown = flags if ctx.meta.get("train.all") else [flag for flag in flags if not flag.advanced]
+        titles = dict.fromkeys(flag.title if ctx.meta.get("train.all") else "Options" for flag in shown)
+        for title in titles:
+            with formatter.section(title):
+                own = [flag for flag in shown if flag.title == title or len(titles) == 1]
+                formatter.write_dl([record for flag in own if (record := flag.get_help_record(ctx))])
+        if len(shown) < len(flags):
+            formatter.write_paragraph()
+            formatter.write_text(f"--help-all shows {len(flags) - len(shown)} more options.")
+
+
+def _help_all(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
+    if wanted:
+        ctx.meta["train.all"] = True
+        click.echo(ctx.get_help())
+        ctx.exit()
 
 
 def given(config: type, prog: str, about: str | None, argv: Sequence[str]) -> dict[str, Any]:
-    """The values given on the command line, nested like `config`; `-` and `_` in flags are the same.
+    """The values on the command line, nested like `config`. From then on what the package logs is printed.
 
-    Exits with 2 and a message for an unknown flag or topic, or a value of the wrong type, and with 0 after
-    `--help [TOPIC]`.
+    Exits with 0 after `--help` and `--help-all`.
+
+    Raises:
+        UsageError: an unknown option.
+        ConfigError: a value of the wrong type.
     """
-    about = (about or "").split("\n")[0]
-    parser = _Parser(prog=prog, usage=f"{prog} [options]", description=about, allow_abbrev=False, add_help=False)
-    sections: dict[str, tuple[str, ...]] = {}
-    groups = _add(parser, config, (), sections)
-    if found := [i for i, a in enumerate(argv) if a in ("-h", "--help")]:
-        topic = next((a for a in argv[found[0] + 1 : found[0] + 2] if not a.startswith("-")), "")
-        if topic not in ("", "all", *groups):
-            near = difflib.get_close_matches(topic, groups, n=1)
-            meant = f"did you mean {near[0]}? " if near else ""
-            parser.error(f"--help {topic}: no such topic; {meant}The topics are {', '.join(groups)}, all")
-        print(_page(parser, groups, topic), end="")
-        sys.exit(0)
-    values = vars(parser.parse_args([re.sub("^--[^=]*", lambda flag: flag[0].replace("_", "-"), a) for a in argv]))
-    nested: dict[str, Any] = {}
-    for name, value in values.items():
-        table = nested
-        for part in sections[name][:-1]:
-            table = table.setdefault(part, {})
-        if isinstance(value, list):  # a list flag can be repeated to add values
-            value = value[0] if len(value) == 1 else sum((v if isinstance(v, tuple) else (v,) for v in value), ())
-        table[name] = value
-    return nested
+    try:
+        values = Command(prog, config, about).make_context(prog, list(argv)).params
+    except click.exceptions.Exit as e:
+        sys.exit(e.exit_code)
+    except click.UsageError as e:
+        raise UsageError(f"{e.format_message()} ({prog} --help lists the options)") from None
+    found = {name: value for name, value in values.items() if value not in (None, ())}
+    for name, value in found.items():
+        if isinstance(value, tuple):  # an option with a list can be repeated to add values
+            many = sum((v if isinstance(v, tuple) else (v,) for v in value), ())
+            found[name] = value[0] if len(value) == 1 else many
+    log = logging.getLogger("train")
+    if not any(isinstance(handler, _Printed) for handler in log.handlers):
+        log.addHandler(_Printed())
+        log.setLevel(logging.INFO)
+    return placed(config, found)
 
 
-class _Parser(argparse.ArgumentParser):
-    """Names the nearest flag where one is unknown."""
+class _Printed(logging.Handler):
+    """Prints the messages of the package: the library itself prints nothing."""
 
-    def error(self, message: str) -> NoReturn:
-        if message.startswith("unrecognized arguments: "):
-            unknown = message.split()[2].partition("=")[0]
-            near = difflib.get_close_matches(unknown, self._option_string_actions, n=1)
-            message += f"; did you mean {near[0]}?" if near else ""
-        super().error(message)
-
-
-def names(config: type) -> dict[str, tuple[str, ...]]:
-    """Every flag of a configuration with its choices, for completion in a shell."""
-    found: dict[str, tuple[str, ...]] = {}
-    for o in options(config):
-        flag = f"--{o.name.replace('_', '-')}"
-        found |= names(o.nested) if o.nested else {flag: tuple(map(str, o.choices))}
-        if not o.nested and o.type is bool:
-            found[f"--no-{flag[2:]}"] = ()
-    return found
-
-
-FIRST = (
-    "manifest", "data", "tokenizer", "preset", "init", "out", "resume", "steps", "epochs", "batch_rows", "grad_accum",
-    "lr", "lora_rank", "dtype", "compile", "attention", "checkpoint_every", "save_every", "eval_every",
-    "sample_prompts", "prompts", "reward", "teacher", "dpo_loss", "beta")  # fmt: skip
-"""The options of training that matter first: the page of `--help`."""
-SHORT = 40
-"""Commands with at most this many options show all of them."""
-
-
-def _page(parser: argparse.ArgumentParser, groups: dict[str, argparse._ArgumentGroup], topic: str) -> str:
-    """The help of a topic, which is the name of a section; without one the options that matter first, or all."""
-    if topic == "all" or (topic not in groups and len(parser._actions) <= SHORT):
-        return parser.format_help()
-    formatter = parser._get_formatter()
-    formatter.add_usage(parser.usage, [], [])
-    if topic in groups:
-        _one_group(formatter, groups[topic].title or topic, groups[topic]._group_actions)
-        return formatter.format_help()
-    formatter.add_text(parser.description)
-    first = [action for action in parser._actions if action.dest in FIRST]
-    _one_group(formatter, "what matters first", sorted(first, key=lambda a: FIRST.index(a.dest)))
-    wide = max(map(len, groups))
-    lines = [f"  --help {name:<{wide}}  {group.title}" for name, group in groups.items()]
-    more = [f"  --help {'all':<{wide}}  every option"]
-    return formatter.format_help() + "\n".join(["", "more:", *lines, *more, ""])
-
-
-def _one_group(formatter: argparse.HelpFormatter, title: str, actions: Sequence[argparse.Action]) -> None:
-    formatter.start_section(title)
-    formatter.add_arguments(actions)
-    formatter.end_section()
-
-
-def _add(
-    parser: argparse.ArgumentParser, config: type, section: tuple[str, ...], sections: dict[str, tuple[str, ...]]
-) -> dict[str, argparse._ArgumentGroup]:
-    """Add a flag for each field; flags of a section are grouped under the first line of its docstring.
-
-    Returns the groups by the names of their sections.
-    """
-    title = (config.__doc__ or "").split("\n")[0].split(";")[0].rstrip(".")
-    group = parser.add_argument_group(title if section else "options of the run")
-    groups = {section[-1] if section else "run": group}
-    for o in options(config):
-        if o.nested:
-            groups |= _add(parser, o.nested, (*section, o.name), sections)
-            continue
-        assert o.name not in sections, f"two flags are called {o.name}"
-        sections[o.name] = (*section, o.name)
-        flag, about = f"--{o.name.replace('_', '-')}", f"{o.help} [{_shown(o.default)}]".replace("%", "%%")
-        if o.type is bool:
-            group.add_argument(flag, help=about, action=argparse.BooleanOptionalAction, default=argparse.SUPPRESS)
-        else:
-            shown, action = "|".join(o.choices) or _kind(o.type), "append" if _many(o.type) else "store"
-            kind = _parser(o, flag)
-            group.add_argument(flag, help=about, metavar=shown, type=kind, default=argparse.SUPPRESS, action=action)
-    return groups
-
-
-def _kind(value: Any) -> str:
-    """The type of a flag's value, as `--help` shows it."""
-    parts = [_kind(part) for part in get_args(value) if part is not Ellipsis]
-    if get_origin(value) is tuple:
-        return f"{parts[0]},..."
-    return {int: "N", float: "X"}.get(value, "TEXT") if not parts else parts[-1]
-
-
-def _many(kind: Any) -> bool:
-    return get_origin(kind) is tuple or any(get_origin(k) is tuple for k in get_args(kind))
-
-
-def _shown(default: Any) -> str:
-    return ",".join(map(str, default)) or "none" if isinstance(default, tuple) else str(default) or "none"
-
-
-def _parser(option: Option, flag: str) -> Callable[[str], Any]:
-    def convert(text: str) -> Any:
-        try:
-            return parse(text, option.type, flag)
-        except ConfigError as e:
-            raise argparse.ArgumentTypeError(str(e)) from None
-
-    return convert
+    def emit(self, record: logging.LogRecord) -> None:
+        text = record.getMessage()
+        print(text if text.startswith("[") else f"[train] {text}", flush=True)
 
 
 def merged(base: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:

@@ -119,10 +119,10 @@ def load(model: Path | str, tokenizer: str = "", base: str = "") -> tuple[Causal
     Raises:
         ModelError: no model there, or other tokenizer files than in training.
     """
-    if not Path(model).is_dir():
+    folder = checkpoint.find_model(str(model))
+    if not folder.is_dir():
         raise ModelError(f"{model}: no such folder; expected a checkpoint, a run or a Hugging Face folder")
-    folder = checkpoint.newest_of_run(Path(model))
-    place = checkpoint.newest_of_run(Path(tokenizer)) if tokenizer else folder
+    place = checkpoint.find_model(tokenizer) if tokenizer else folder
     if not tokenizer and not (folder / "tokenizer.json").is_file():
         place = Path(base) if base else lora.base_of(folder)
     found = ChatTokenizer.load(place)

@@ -1,6 +1,6 @@
 """Reinforcement learning with rewards that can be checked, by GRPO (Shao et al., 2024).
 
-    python -m train.grpo --prompts train.jsonl --reward exact --init out/sft --out out/grpo
+    python -m train.grpo --prompts train.jsonl --reward exact --model out/sft --out out/grpo
 
 A line of the prompts is `{"prompt": ...}` or `{"messages": [...]}`, with what the reward needs: `answer` for `exact`,
 `tests` for `tests`. A reward is a number for a text that the model wrote to a prompt. A step takes `--batch-rows` x
@@ -42,17 +42,17 @@ from datakit.config import option, section, sha256_file
 from datakit.errors import ConfigError, InputError, UsageError
 from datakit.pack.chat import ChatTokenizer
 from datakit.pack.format import Header
-from train import flags, hf, lora
+from train import checkpoint, flags, hf, lora
 from train.data import Batch, Mixture, PackedSet, StepStream, flat_batch
 from train.device import autocast, usable_device
 from train.dpo import packed_rows
 from train.eval import untouched
 from train.generate import load, prompt_rows
-from train.loop import LossSum, Trainer
+from train.loop import LossSum
 from train.loss import ChunkedConfig, label_states, token_log_probs
 from train.model import CausalLM
 from train.serve.batching import Job, Sampling, prompt_ids, stop_ids_of, stream
-from train.start import RunConfig, configured, finish, prepare
+from train.start import RunConfig, Trainer, configured, finish
 from train.stream import Int64, by_size
 
 
@@ -72,7 +72,7 @@ class RolloutConfig:
     updates: int = option(1, "optimizer steps on the same answers; above 1 the clipping takes effect")
     clip: float = option(0.2, "the ratio of probabilities is clipped to 1 - clip ... 1 + clip_high")
     clip_high: float = option(0.0, "upper clip, such as 0.28 (DAPO: Yu et al., 2025); 0: as `clip`")
-    kl_beta: float = option(0.0, "weight of the distance from the model of --init; 0: no reference is needed")
+    kl_beta: float = option(0.0, "weight of the distance from the model of --model; 0: no reference is needed")
     grpo_loss: Literal["grpo", "dapo", "dr_grpo"] = option(
         "dapo", "tokens weigh alike in their answer (grpo), in the step (dapo), or always (dr_grpo: Liu et al., 2025)"
     )
@@ -98,7 +98,7 @@ class GrpoConfig(RunConfig):
 
     trained_share: ClassVar[float] = 0.02
     needs_data: ClassVar[bool] = False
-    needs_init: ClassVar[str] = "GRPO needs answers that are sometimes right"
+    needs_model: ClassVar[str] = "GRPO needs answers that are sometimes right"
     rollout: RolloutConfig = section(RolloutConfig)
     labels: ChunkedConfig = section(ChunkedConfig)
 
@@ -406,7 +406,7 @@ class Rollouts(StepStream):
     def __init__(
         self, trainer: Trainer, prompts: PromptSet, config: RolloutConfig, loss: GrpoLoss, reference: CausalLM | None
     ) -> None:
-        """`reference` is the model of --init, if it is needed and `trainer` does not train adapters over it."""
+        """`reference` is the model of --model, if it is needed and `trainer` does not train adapters over it."""
         stream = trainer.stream
         super().__init__(stream.data, stream.config, 0, rank=stream.rank, ranks=stream.ranks)
         self.plan, self.prompts, self.settings, self.loss = stream.plan, prompts, config, loss
@@ -497,13 +497,13 @@ class Rollouts(StepStream):
 def main(argv: Sequence[str], prog: str = "python -m train.grpo") -> int:
     """Train; returns the exit code."""
     config = configured(GrpoConfig, prog, __doc__, argv)
-    device, folder = usable_device(config.loop.device), Path(config.init)
+    device, folder = usable_device(config.loop.device), checkpoint.find_model(config.model)
     loss = GrpoLoss(config.rollout, config.labels.on(device))
     model, tokenizer, state = load(folder)
     plain = state.get("task") == "pretrain"
     prompts = PromptSet.read(config.rollout, folder, tokenizer, plain, model.config.context)
     config = replace(config, data=replace(config.data, bucket_sizes=(prompts.data.header.seq_len,)))
-    trainer = prepare(config, loss, Mixture((prompts.data,)), model)
+    trainer = Trainer(config, loss, Mixture((prompts.data,)), model)
     trainer.state = replace(trainer.state, stop_ids=() if plain else tuple(sorted(stop_ids_of(model, tokenizer))))
     own = config.rollout.kl_beta and not config.lora.lora_rank
     reference = lora.read(folder).requires_grad_(False) if own else None

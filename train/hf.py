@@ -22,7 +22,7 @@ from torch import Tensor, nn
 from datakit.config import digest, sha256_file
 from datakit.errors import ConfigError, ModelError
 from train.attention import Rope
-from train.experts import MoeConfig
+from train.config import MoeConfig
 from train.model import CausalLM, ModelConfig
 
 ACTIVATIONS = {"silu": "silu", "swish": "silu", "gelu_pytorch_tanh": "gelu_tanh", "gelu_new": "gelu_tanh",

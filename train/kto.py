@@ -1,6 +1,6 @@
 """Kahneman-Tversky optimization (KTO): good answers become more probable, bad ones less, without pairs.
 
-    python -m train.kto --manifest manifests/judged/pack.json --init out/sft --out out/kto
+    python -m train.kto --manifest manifests/judged/pack.json --model out/sft --out out/kto
 
 The data are packed preferences: each chosen side is a good answer, each rejected side a bad one. One side may be
 missing: `datakit pack judged.jsonl --kind preference` makes such pairs of prompt, completion and label.
@@ -8,6 +8,7 @@ missing: `datakit pack judged.jsonl --kind preference` makes such pairs of promp
 Shapes: A answers of a batch, L labels.
 """
 
+import logging
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
@@ -17,8 +18,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from datakit.config import option, section
-from datakit.errors import ConfigError
+from datakit.config import at_least, option, section
 from train import flags
 from train.data import Batch, Mixture, flat_batch
 from train.device import usable_device
@@ -26,8 +26,10 @@ from train.dpo import Reference, log_probs, reference_of
 from train.loop import LossSum
 from train.loss import ChunkedConfig
 from train.model import CausalLM
-from train.start import RunConfig, configured, finish, open_data, prepare
+from train.start import RunConfig, command
 from train.stream import Int64
+
+LOG = logging.getLogger("train")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -37,23 +39,10 @@ class JudgedConfig:
     beta: float = option(0.1, "strength of the link to the reference; larger values keep the model closer")
     good_weight: float = option(1.0, "weight of good answers; with few of them, raise it until both sides weigh alike")
     bad_weight: float = option(1.0, "weight of bad answers")
-    reference: str = option("", "folder of the reference model; default: the model of --init")
+    reference: str = option("", "folder of the reference model; default: the model of --model")
 
     def __post_init__(self) -> None:
-        if self.beta <= 0 or min(self.good_weight, self.bad_weight) < 0:
-            raise ConfigError("beta must be positive, good_weight and bad_weight 0 or more")
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class KtoConfig(RunConfig):
-    """Configuration of a training run on judged answers."""
-
-    rows_per_unit: ClassVar[int] = 2
-    flat_rows: ClassVar[bool] = True
-    trained_share: ClassVar[float] = 0.02
-    needs_init: ClassVar[str] = "KTO on random weights is useless"
-    judged: JudgedConfig = section(JudgedConfig)
-    labels: ChunkedConfig = section(ChunkedConfig)
+        at_least(self, 0, "beta", "good_weight", "bad_weight")
 
 
 def answer_losses(
@@ -154,13 +143,27 @@ def balance(data: Mixture) -> str:
     return said if 0.8 <= good / bad <= 1.5 else f"{said}; --good-weight {bad / good:.2g} would let both weigh alike"
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class KTOConfig(RunConfig):
+    """Configuration of a training run on judged answers."""
+
+    rows_per_unit: ClassVar[int] = 2
+    flat_rows: ClassVar[bool] = True
+    trained_share: ClassVar[float] = 0.02
+    needs_model: ClassVar[str] = "KTO on random weights is useless"
+    judged: JudgedConfig = section(JudgedConfig)
+    labels: ChunkedConfig = section(ChunkedConfig)
+
+    def objective(self, data: Mixture, model: CausalLM) -> KtoLoss:
+        """The loss of answers, with its reference; logs how many answers are good and bad."""
+        labels = self.labels.on(usable_device(self.loop.device))
+        LOG.info(f"kto: {balance(data)}")
+        return KtoLoss(self.judged, reference_of(self, self.judged.reference, data, labels), data, labels)
+
+
 def main(argv: Sequence[str], prog: str = "python -m train.kto") -> int:
     """Train; returns the exit code."""
-    config = configured(KtoConfig, prog, __doc__, argv)
-    data, labels = open_data(config), config.labels.on(usable_device(config.loop.device))
-    print(f"[train] kto: {balance(data)}", flush=True)
-    reference = reference_of(config, config.judged.reference, data, labels)
-    return finish(prepare(config, KtoLoss(config.judged, reference, data, labels), data), prog)
+    return command(KTOConfig, prog, __doc__, argv)
 
 
 if __name__ == "__main__":

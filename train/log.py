@@ -1,4 +1,4 @@
-"""Logs of a run: the log line and metrics.jsonl, TensorBoard, Weights & Biases, a profiler trace.
+"""Logs of a run: lines, metrics.jsonl, a page with the loss curve, TensorBoard, Weights & Biases, a profiler trace.
 
 TensorBoard and Weights & Biases are optional: `auto` uses what is installed, a name that is not installed is an error.
 Chrome (chrome://tracing), Perfetto and TensorBoard read the trace; Nsight Systems shows the marks as NVTX ranges.
@@ -6,9 +6,11 @@ Chrome (chrome://tracing), Perfetto and TensorBoard read the trace; Nsight Syste
 
 import contextlib
 import json
+import logging
 import os
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+import sys
+import textwrap
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import timedelta
 from importlib.util import find_spec
 from pathlib import Path
@@ -17,79 +19,98 @@ from typing import Any
 import torch
 from torch.profiler import ProfilerActivity, profile, record_function, schedule
 
-from datakit.config import digest, option
-from datakit.errors import ConfigError
+from datakit.config import digest
 from datakit.storage import write_whole
+from train.config import LoopConfig
 
+LOG = logging.getLogger("train")
 PEAK_FLOPS = {"H200": 989e12, "H100": 989e12, "A100": 312e12, "L40S": 362e12, "RTX 4090": 165e12}
 """Dense bf16 operations per second from data sheets, by a part of the device name."""
+COLUMNS = 100
+"""Characters of a log line."""
+Record = dict[str, Any]
+"""The numbers of a step, as in metrics.jsonl; those that an objective logs come last."""
+NAMES = ("step", "epoch", "loss", "lr", "grad_norm", "label_tokens", "all_tok_s", "real_tok_s", "label_tok_s",
+         "step_ms", "data_wait", "mfu")  # fmt: skip
+"""What every record has. mfu: the share of the hardware's peak (PaLM: Chowdhery et al., 2022), None if unknown."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class StepReport:
-    """The numbers of one optimizer step."""
+def line(record: Record, epochs: int, seconds_left: float) -> str:
+    """The log line of a step; it starts like MiniLLM's, so that parsers of those logs work.
 
-    step: int
-    steps: int
-    """All steps of the run."""
-    epoch: int
-    epochs: int
-    loss: float
-    """Mean over the label tokens, or pairs, of the step."""
-    lr: float
-    grad_norm: float
-    """Before clipping."""
-    all_tokens: int
-    real_tokens: int
-    label_tokens: int
-    seconds: float
-    data_seconds: float
-    """Time spent waiting for data."""
-    flops: float
-    peak_flops: float | None
-    logged: Mapping[str, float] = field(default_factory=dict)
-    """More means of the objective, by name."""
+    What an objective logs goes on in a second line if it must. Other numbers follow if they fit.
+    """
+    speeds = record["all_tok_s"], record["step_ms"], timedelta(seconds=round(seconds_left))
+    parts = [
+        f"[train] step={record['step']} epoch={record['epoch']}/{epochs} loss={record['loss']:.4f} "
+        f"lr={record['lr']:.2e} tok/s={speeds[0]:.0f} | step_ms={speeds[1]:.0f} eta={str(speeds[2]).replace(' ', '')}"
+    ]
+    parts += [f"mfu={record['mfu']:.1%}"] if record["mfu"] else []
+    parts += [f"{name}={value:.4g}" for name, value in record.items() if name not in NAMES]
+    lines = textwrap.wrap(" ".join(parts), COLUMNS, subsequent_indent="        ", break_on_hyphens=False)
+    more = {"norm": f"{record['grad_norm']:.3g}", "label_tok/s": f"{record['label_tok_s']:.0f}",
+            "real_tok/s": f"{record['real_tok_s']:.0f}", "data_wait": f"{record['data_wait']:.1%}"}  # fmt: skip
+    for name, text in more.items():
+        if len(lines[-1]) + len(name) + len(text) + 2 <= COLUMNS:
+            lines[-1] += f" {name}={text}"
+    return "\n".join(lines)
 
-    @property
-    def mfu(self) -> float | None:
-        """Model FLOPs utilization: share of the hardware peak (PaLM: Chowdhery et al., 2022)."""
-        return self.flops / self.seconds / self.peak_flops if self.peak_flops else None
 
-    def line(self) -> str:
-        """The log line; it starts like MiniLLM's, so that parsers of those logs work."""
-        parts = [
-            f"[train] step={self.step} epoch={self.epoch}/{self.epochs} loss={self.loss:.4f} lr={self.lr:.2e} "
-            f"tok/s={self.all_tokens / self.seconds:.0f} | step_ms={self.seconds * 1e3:.0f}",
-            f"grad_norm={self.grad_norm:.3f}",
-            f"real_tok/s={self.real_tokens / self.seconds:.0f}",
-            f"label_tok/s={self.label_tokens / self.seconds:.0f}",
-            f"data_wait={self.data_seconds / self.seconds:.1%}",
-            f"eta={timedelta(seconds=round((self.steps - self.step) * self.seconds))}".replace(" ", ""),
-        ]
-        parts += [f"mfu={self.mfu:.1%}"] if self.mfu is not None else []
-        return " ".join(parts + [f"{name}={value:.4f}" for name, value in self.logged.items()])
+def curve(records: Sequence[Record], evaluations: Sequence[Record] = (), size: tuple[int, int] = (720, 320)) -> str:
+    """The losses of a run as SVG: every step, a running mean, and a dot for each evaluation; steps without labels are
+    left out."""
+    points = [(r["step"], r["loss"]) for r in records if r["label_tokens"]]
+    dots = [(r["step"], r["loss"]) for r in evaluations if r.get("label_tokens")]
+    if not points:
+        return ""
+    means, mean = list[tuple[float, float]](), points[0][1]
+    for i, (step, loss) in enumerate(points):
+        mean += (loss - mean) / min(i + 1, 20)
+        means.append((step, mean))
+    (width, height), high = size, max(loss for _, loss in [*points, *dots])
+    low, first, last = min(loss for _, loss in [*points, *dots]), points[0][0], points[-1][0]
 
-    def record(self) -> dict[str, Any]:
-        """The record for metrics.jsonl; the loss is not rounded."""
-        per_second = {f"{k}_tok_s": getattr(self, f"{k}_tokens") / self.seconds for k in ("all", "real", "label")}
-        plain = {k: getattr(self, k) for k in ("step", "epoch", "loss", "lr", "grad_norm", "label_tokens")}
-        data = {"step_ms": self.seconds * 1e3, "data_wait": self.data_seconds / self.seconds, "mfu": self.mfu}
-        return plain | per_second | data | dict(self.logged)
+    def at(step: float, loss: float) -> str:
+        x = 50 + (width - 60) * (step - first) / max(1, last - first)
+        return f"{x:.1f},{10 + (height - 40) * (high - loss) / ((high - low) or 1):.1f}"
+
+    def path(found: Sequence[tuple[float, float]], stroke: str) -> str:
+        thin = found[:: max(1, len(found) // 2000)]  # more points than pixels show nothing
+        return f'<polyline fill="none" {stroke} points="{" ".join(at(*p) for p in thin)}"/>'
+
+    circles = "".join('<circle r="3" fill="#c40" cx="{}" cy="{}"/>'.format(*at(*p).split(",")) for p in dots)
+    texts = [(2, 16, f"{high:.3g}"), (2, height - 28, f"{low:.3g}"), (50, height - 8, f"step {first}")]
+    labels = [f'<text x="{x}" y="{y}">{text}</text>' for x, y, text in [*texts, (width - 60, height - 8, str(last))]]
+    lines = path(points, 'stroke="#9bd"'), path(means, 'stroke="#136" stroke-width="2"')
+    return (f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" style="max-width:{width}px" '
+            f'font-size="12" font-family="sans-serif">{"".join([*lines, circles, *labels])}</svg>')  # fmt: skip
+
+
+def _live() -> Callable[[str], None]:
+    """What shows HTML in place of what it showed before, in a notebook; elsewhere it does nothing."""
+    notebook = sys.modules.get("IPython")
+    if notebook is None or (shell := notebook.get_ipython()) is None or not hasattr(shell, "kernel"):
+        return lambda html: None
+    show = notebook.display
+    shown = show.display(show.HTML(""), display_id=True)
+    return lambda html: shown.update(show.HTML(html))
 
 
 class RecordFile:
     """A file with one JSON line per step; a resumed run first removes lines from after its checkpoint."""
 
     def __init__(self, path: Path, after_step: int) -> None:
-        self.path, kept = path, list[str]()
-        for line in path.read_text(encoding="utf-8").splitlines() if path.is_file() else ():
+        self.path, self.records = path, list[Record]()
+        for text in path.read_text(encoding="utf-8").splitlines() if path.is_file() else ():
             with contextlib.suppress(ValueError, KeyError, TypeError):  # incomplete after a crash
-                kept += [line] if json.loads(line)["step"] <= after_step else []
+                found = json.loads(text)
+                self.records += [found] if found["step"] <= after_step else []
         if path.is_file():
-            write_whole(path, "".join(f"{line}\n" for line in kept).encode())
+            write_whole(path, "".join(f"{json.dumps(record)}\n" for record in self.records).encode())
 
-    def write(self, record: Mapping[str, Any]) -> None:
+    def write(self, record: Record) -> None:
         """Append a record."""
+        self.records.append(record)
         with self.path.open("a", encoding="utf-8") as f:
             f.write(json.dumps(record) + "\n")
 
@@ -102,36 +123,19 @@ def peak_flops(device: torch.device) -> float | None:
     return next((peak for part, peak in PEAK_FLOPS.items() if part in name), None)
 
 
-KNOWN = ("tensorboard", "wandb")
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class TrackConfig:
-    """Where metrics are reported."""
-
-    report_to: tuple[str, ...] = option(("auto",), "tensorboard, wandb (offline by default), none; auto: tensorboard")
-
-    def __post_init__(self) -> None:
-        if set(self.report_to) - {*KNOWN, "auto", "none"}:
-            raise ConfigError(f"report_to must be some of {', '.join(KNOWN)}, auto, none; found {self.report_to}")
-        for name in set(self.report_to) & set(KNOWN):
-            if find_spec(name) is None:
-                raise ConfigError(f"--report-to {name}: it is not installed; pip install {name}")
-
-
 Tracker = Callable[[int, Mapping[str, float]], None]
 """Logs numbers of a step under their names."""
 
 
 def trackers(
-    config: TrackConfig, out: Path, values: Mapping[str, Any], first_step: int, closing: contextlib.ExitStack
+    names: Sequence[str], out: Path, values: Mapping[str, Any], first_step: int, closing: contextlib.ExitStack
 ) -> list[Tracker]:
-    """The metric loggers that the configuration names; `values` is the run's configuration, `closing` ends them.
+    """The metric loggers with these names; `values` is the run's configuration, `closing` ends them.
 
     TensorBoard writes to `out/tensorboard`; Weights & Biases to `out/wandb`, until `wandb sync`.
     """
     found: list[Tracker] = []
-    if "tensorboard" in config.report_to or ("auto" in config.report_to and find_spec("tensorboard")):
+    if "tensorboard" in names or ("auto" in names and find_spec("tensorboard")):
         from torch.utils.tensorboard import SummaryWriter
 
         purged = first_step + 1 if first_step else None
@@ -142,7 +146,7 @@ def trackers(
                 writer.add_scalar(name if "/" in name else f"train/{name}", value, step)
 
         found.append(scalars)
-    if "wandb" in config.report_to:
+    if "wandb" in names:
         import wandb
 
         mode, name = os.environ.get("WANDB_MODE", "offline"), digest(str(out.resolve()))[:16]
@@ -154,25 +158,34 @@ def trackers(
 
 
 class Log:
-    """All logs of a run: metrics.jsonl, eval.jsonl, metric loggers, and a trace of `profile` steps in profile.json."""
+    """All logs of a run: lines, metrics.jsonl, eval.jsonl, loss.html, metric loggers, a trace of `profile` steps."""
 
-    def __init__(
-        self, out: Path, config: TrackConfig, values: Mapping[str, Any], first_step: int, profile: int
-    ) -> None:
+    def __init__(self, config: LoopConfig, values: Mapping[str, Any], first_step: int) -> None:
+        out = Path(config.out)
         self.metrics, self.evaluations = (RecordFile(out / f"{n}.jsonl", first_step) for n in ("metrics", "eval"))
+        self.page, self.live, self.step_ms = out / "loss.html", _live(), 0.0
+        """`step_ms`: smoothed over about 20 steps, for the time that is left."""
         self.closing = contextlib.ExitStack()
         """Closes all logs; to be left after errors, too."""
-        self.trackers = trackers(config, out, values, first_step, self.closing)
-        self.profiler = self.closing.enter_context(profiler(profile, out / "profile.json")) if profile else None
+        self.trackers = trackers(config.report_to, out, values, first_step, self.closing)
+        self.profiler = self.closing.enter_context(profiler(config.profile, out)) if config.profile else None
 
-    def write(self, step: int, record: Mapping[str, Any]) -> None:
+    def write(self, record: Record) -> None:
         """Log a training step."""
         self.metrics.write(record)
-        self._track(step, {k: v for k, v in record.items() if isinstance(v, int | float) and k != "step"})
+        self.step_ms += (record["step_ms"] - self.step_ms) * (0.05 if self.step_ms else 1.0)
+        self._track(record["step"], {k: v for k, v in record.items() if isinstance(v, int | float) and k != "step"})
         if self.profiler:
             self.profiler.step()
 
-    def evaluated(self, step: int, record: Mapping[str, Any]) -> None:
+    def show(self, record: Record, steps: int, epochs: int) -> None:
+        """Log the line of a step of `steps`, and draw the curve."""
+        LOG.info(line(record, epochs, (steps - record["step"]) * self.step_ms / 1e3))
+        found = curve(self.metrics.records, self.evaluations.records)
+        self.live(found)
+        write_whole(self.page, f"<!doctype html><title>loss</title><h3>{self.page.parent.name}</h3>{found}\n".encode())
+
+    def evaluated(self, step: int, record: Record) -> None:
         """Log an evaluation; eval.jsonl also gets its sources and samples."""
         self.evaluations.write(record)
         self._track(step, {f"eval/{name}": record[name] for name in ("loss", "perplexity")})
@@ -190,14 +203,14 @@ def mark(name: str, device: torch.device) -> Iterator[None]:
         yield
 
 
-def profiler(steps: int, path: Path) -> profile:
+def profiler(steps: int, out: Path) -> profile:
     """A profiler that writes a trace of `steps` steps, also an incomplete one, and prints a table."""
 
     def write(found: profile) -> None:
-        found.export_chrome_trace(str(path))
+        found.export_chrome_trace(str(path := out / "profile.json"))
         by = "self_device_time_total" if torch.cuda.is_available() else "self_cpu_time_total"
-        print(found.key_averages().table(sort_by=by, row_limit=12, max_name_column_width=48), flush=True)
-        print(f"[train] profile: {path}", flush=True)
+        LOG.info(found.key_averages().table(sort_by=by, row_limit=12, max_name_column_width=48))
+        LOG.info(f"profile: {path}")
 
     cuda = [ProfilerActivity.CUDA] if torch.cuda.is_available() else []
     when = schedule(wait=1, warmup=1, active=steps, repeat=1)  # the first step allocates memory

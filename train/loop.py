@@ -6,34 +6,83 @@ divided by the count of the whole optimizer step, so the result does not depend 
 
 import contextlib
 import json
+import logging
 import math
 import signal
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import FrameType, MappingProxyType
-from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.distributed.fsdp import FSDPModule
 from torch.distributed.tensor import DTensor
 
-from datakit.config import option
-from datakit.errors import ConfigError, DatakitError
+from datakit.errors import DatakitError
 from datakit.storage import locked, write_whole
 from train import checkpoint
+from train.config import LoopConfig, RanksConfig
 from train.data import Batch, StepStream
 from train.device import autocast, need_compiler, peak_mib, precision
-from train.eval import Evaluator
-from train.experts import Balance
-from train.log import Log, StepReport, TrackConfig, mark, peak_flops
-from train.lora import Adapters
+from train.log import Log, Record, mark, peak_flops
 from train.model import CausalLM
 from train.optim import OptimConfig, Optimizers, learning_rate
-from train.ranks import GradientSum, Ranks, reshard
+from train.ranks import Ranks, reshard
+
+if TYPE_CHECKING:
+    from train.lora import Adapters
+
+LOG = logging.getLogger("train")
+
+
+class LossSum(NamedTuple):
+    """The result of an objective for a micro-batch."""
+
+    loss_sum: Tensor
+    divisor: int
+    """The count to divide by: label tokens, or pairs."""
+    logged: Mapping[str, Tensor] = MappingProxyType({})
+    """More sums; their means are logged under these names."""
+
+
+Loss = Callable[[CausalLM, Batch], LossSum | tuple[Tensor, int]]
+
+
+@runtime_checkable
+class StepLoss(Protocol):
+    """An objective that needs to know the whole step before its first micro-batch."""
+
+    def begin(
+        self, model: CausalLM, batches: Sequence[Batch], sums: Callable[[Iterable[float]], Sequence[float]]
+    ) -> None:
+        """Start a step with these micro-batches; `sums` adds numbers over the ranks."""
+
+
+class Objective(nn.Module):
+    """The model with its loss and the balance loss of its experts: what a step runs, and what ranks share."""
+
+    def __init__(self, model: CausalLM, loss: Loss, state: Mapping[str, Any]) -> None:
+        """`state` comes from a checkpoint."""
+        super().__init__()
+        self.model, self.loss, moe, self.balance = model, loss, model.config.moe, None
+        if moe.num_experts and moe.balance_weight:
+            from train.experts import Balance
+
+            self.balance = Balance(model, moe.balance_weight, state.get("balance"))
+
+    def forward(self, batch: Batch) -> tuple[Tensor, int, dict[str, Tensor]]:
+        """The summed loss, its count, and sums to log."""
+        loss_sum, count, logged = LossSum(*self.loss(self.model, batch))
+        sums = {"loss": loss_sum, **logged}
+        if self.balance:
+            sums["balance_loss"] = self.balance.loss(batch)
+            sums["loss"] = loss_sum = loss_sum + sums["balance_loss"]
+        return loss_sum, count, {name: value.detach().double() for name, value in sums.items()}
 
 
 class LossScale:
@@ -73,68 +122,6 @@ class LossScale:
         return {"scale": self.scale, "steps_since": tracker, "overflows": self.overflows}
 
 
-class LossSum(NamedTuple):
-    """The result of an objective for a micro-batch."""
-
-    loss_sum: Tensor
-    divisor: int
-    """The count to divide by: label tokens, or pairs."""
-    logged: Mapping[str, Tensor] = MappingProxyType({})
-    """More sums; their means are logged under these names."""
-
-
-Loss = Callable[[CausalLM, Batch], LossSum | tuple[Tensor, int]]
-
-
-@runtime_checkable
-class StepLoss(Protocol):
-    """An objective that needs to know the whole step before its first micro-batch."""
-
-    def begin(
-        self, model: CausalLM, batches: Sequence[Batch], sums: Callable[[Iterable[float]], Sequence[float]]
-    ) -> None:
-        """Start a step with these micro-batches; `sums` adds numbers over the ranks."""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class LoopConfig:
-    """Length of the run, precision, and what is saved."""
-
-    steps: int = option(0, "total optimizer steps, also the length of the schedule; 0: the steps of `epochs`")
-    epochs: int = option(1, "passes over the data when `steps` is 0")
-    stop_at: int = option(0, "stop after this step with a checkpoint, to resume later; 0: never")
-    out: str = option("out/run", "folder for checkpoints, metrics.jsonl and the resolved configuration")
-    resume: bool = option(False, "continue from the newest checkpoint in `out`")
-    profile: int = option(0, "number of steps to trace, from the third on, into `out`/profile.json; 0: none")
-    save_every: int = option(500, "steps between checkpoints; the last step always gets one; 0: none, for timing")
-    async_save: bool = option(False, "copy a checkpoint to CPU memory, and write it while the training goes on")
-    keep_checkpoints: int = option(3, "number of newest checkpoints to keep; 0: all")
-    log_every: int = option(1, "steps between log lines; metrics.jsonl has every step")
-    seed: int = option(0, "random seed of the first weights and of the order of rows")
-    dtype: Literal["auto", "bf16", "fp16", "fp32"] = option(
-        "auto", "precision of the arithmetic; weights stay fp32; auto: bf16 where it is fast; fp16 scales the loss"
-    )
-    tf32: bool = option(False, "on CUDA, compute fp32 products in TF32: faster, less precise; no effect elsewhere")
-    checkpoint_every: int = option(0, "recompute activations of every N-th layer, which saves memory; 0: none, 1: all")
-    compile: bool = option(False, "compile the layers: takes seconds per bucket; on CPU it needs a C++ compiler")
-    device: str = option("auto", "cpu, cuda, ...; auto: cuda where there is one")
-    threads: int = option(0, "CPU threads; 0: all cores")
-    step_sleep_ms: float = option(0.0, "pause after a step, to leave time for other work on the machine")
-    step_sleep_every: int = option(1, "steps between such pauses")
-    memory_limit: float = option(
-        0.0,
-        "most memory: up to 1 a share of what is free at the start, above 1 GiB; of the GPU, or of the process; 0: all",
-    )
-
-    def __post_init__(self) -> None:
-        names = ["steps", "epochs", "stop_at", "keep_checkpoints", "threads", "checkpoint_every", "profile"]
-        names += ["step_sleep_ms", "save_every", "memory_limit"]
-        if min(getattr(self, name) for name in names) < 0 or self.step_sleep_every < 1:
-            raise ConfigError(f"{', '.join(names)} must be 0 or more, step_sleep_every at least 1")
-        if self.log_every < 1 or (self.steps == 0 and self.epochs < 1):
-            raise ConfigError("log_every must be at least 1, and so must steps or epochs")
-
-
 class Interrupt:
     """Turns the first SIGINT or SIGTERM into a flag, so that the current step is finished and saved."""
 
@@ -145,12 +132,13 @@ class Interrupt:
         if self.signal is not None:
             raise KeyboardInterrupt
         self.signal = signal.Signals(number)
-        print(f"[train] {self.signal.name}: stopping after this step (again to stop at once)", flush=True)
+        LOG.info("%s: stopping after this step (again to stop at once)", self.signal.name)
 
     @contextlib.contextmanager
     def watching(self) -> Iterator[None]:
-        """Catch the signals inside the context; restore the old handlers afterwards."""
-        old = {s: signal.signal(s, self._note) for s in (signal.SIGINT, signal.SIGTERM)}
+        """Catch the signals inside the context; restore the old handlers afterwards. Only the main thread can."""
+        caught = (signal.SIGINT, signal.SIGTERM) if threading.current_thread() is threading.main_thread() else ()
+        old = {s: signal.signal(s, self._note) for s in caught}
         try:
             yield
         finally:
@@ -158,8 +146,26 @@ class Interrupt:
                 signal.signal(number, handler)
 
 
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """The result of a run."""
+
+    model: CausalLM
+    metrics: list[Record]
+    """The records of metrics.jsonl; on other ranks than 0 it is empty."""
+    step: int
+    """The last step."""
+    stopped_by: signal.Signals | None = None
+    """The signal that stopped the run, if one did."""
+
+    @property
+    def losses(self) -> list[float]:
+        """The loss of each step."""
+        return [record["loss"] for record in self.metrics]
+
+
 @dataclass(kw_only=True)
-class Trainer:
+class Loop:
     """One run: model, data, optimizer and state."""
 
     model: CausalLM
@@ -172,14 +178,13 @@ class Trainer:
     """State after the last finished step."""
     total_steps: int
     device: torch.device
-    adapters: Adapters | None = None
+    adapters: "Adapters | None" = None
     """Adapters that are trained instead of the weights."""
-    loss_scale: LossScale | None = None
-    """Only with fp16."""
     ranks: Ranks = field(default_factory=Ranks)
-    evaluator: Evaluator | None = None
-    """Evaluations during the run."""
-    track: TrackConfig = field(default_factory=TrackConfig)
+    sharing: RanksConfig = field(default_factory=RanksConfig)
+    evaluate: Callable[[CausalLM, int], Record] | None = None
+    """Evaluates on all ranks and logs; returns the record of a step for eval.jsonl."""
+    eval_every: int = 0
     interrupt: Interrupt = field(default_factory=Interrupt)
 
     def __post_init__(self) -> None:
@@ -187,65 +192,60 @@ class Trainer:
         self.checkpoints = self.out / "checkpoints"
         if self.loop.compile:
             need_compiler(self.device)
-            self.model.compile_parts()
+            self.model.compile_parts(static=bool(self.stream.config.label_bucket_sizes))
+        self.model.checkpoint_every = self.loop.checkpoint_every
         self.saver = ThreadPoolExecutor(1)
         self.writers = self.ranks.apart() if self.loop.async_save else self.ranks
         self.saving: Future[None] | None = None
         """The checkpoint that is written in the background, or was."""
         self.peak = peak_flops(self.device)
+        self.objective = Objective(self.model, self.loss, self.state.loop)
         self.sharded = isinstance(self.model, FSDPModule)
-        alone = self.ranks.size == 1 or self.sharded
-        self.gradient_sum = None if alone else GradientSum(self.ranks, self.model)
+        self.parallel = self.ranks.data_parallel(self.objective) if self.ranks.size > 1 and not self.sharded else None
         self.precision = precision(self.loop.dtype, self.device)
+        scale = self.state.loop.get("loss_scale", {})
+        self.loss_scale = LossScale(self.device, **scale) if self.precision == "fp16" else None
         self.empty_steps: int = self.state.loop.get("empty_steps", 0)
         """Steps without a label on any rank: their rows change nothing."""
-        self.model.checkpoint_every = self.loop.checkpoint_every
-        moe = self.model.config.moe
-        self.balance: Balance | None = None
-        if moe.num_experts and moe.balance_weight:
-            self.balance = Balance(self.model, moe.balance_weight, self.state.loop.get("balance"))
-        if self.precision == "fp16":
-            self.loss_scale = LossScale(self.device, **self.state.loop.get("loss_scale", {}))
 
-    def run(self) -> int:
-        """Train to `total_steps` and return the exit code: 0, or 128 + the signal that stopped it.
+    def fit(self) -> Fit:
+        """Train to `total_steps`, or until a signal.
 
         Raises:
-            DatakitError: a loss or gradient that is not finite.
+            DatakitError: a loss or gradient that is not finite; another rank that ended.
         """
         self.stream.first_step = self.state.step
+        log: Log | None = None
         with self.interrupt.watching(), self.ranks.network_errors(), contextlib.ExitStack() as closing:
             self.ranks.by_first(lambda: closing.enter_context(locked(self.out, required=False)))
             steps = self.stream.on(self.device)
-            log: Log | None = None
             if self.ranks.first:
-                log = Log(self.out, self.track, self.state.config, self.state.step, self.loop.profile)
+                log = Log(self.loop, self.state.config, self.state.step)
                 closing.enter_context(log.closing)
-            first = self.state.step + 1
-            while self.state.step < self.total_steps:
-                report = self._step(steps)
-                if report.step == first:
-                    print(f"[train] peak memory of the first step: {peak_mib(self.device):,.0f} MiB", flush=True)
+            first, done = self.state.step + 1, self.state.step >= self.total_steps
+            while not done:
+                record = self._step(steps)
+                step = self.state.step
+                if step == first:
+                    LOG.info(f"peak memory of the first step: {peak_mib(self.device):,.0f} MiB")
+                done = self._done(step)
                 if log:
-                    log.write(report.step, report.record())
-                done = self._done(report.step)
-                if report.step % self.loop.log_every == 0 or done:
-                    print(report.line(), flush=True)
-                if self.evaluator and (done or report.step % self.evaluator.config.eval_every == 0):
+                    log.write(record)
+                    if step % self.loop.log_every == 0 or done or step == first:
+                        log.show(record, self.total_steps, self.stream.epoch_of(self.total_steps - 1) + 1)
+                if self.evaluate and (done or step % self.eval_every == 0):
                     reshard(self.model)
-                    record = self.evaluator.evaluate(self.model, report.step)  # on every rank, so that no rank waits
+                    record = self.evaluate(self.model, step)  # on every rank, so that no rank waits
                     reshard(self.model)
                     if log:
-                        log.evaluated(report.step, record)
-                if self.loop.save_every and (report.step % self.loop.save_every == 0 or done):
+                        log.evaluated(step, record)
+                if self.loop.save_every and (step % self.loop.save_every == 0 or done):
                     self._save()
-                if done:
-                    break
-                if report.step % self.loop.step_sleep_every == 0:
+                if not done and step % self.loop.step_sleep_every == 0:
                     time.sleep(self.loop.step_sleep_ms / 1e3)
             if self.saving:
                 self.saving.result()
-        return 128 + self.interrupt.signal if self.interrupt.signal else 0
+        return Fit(self.model, log.metrics.records if log else [], self.state.step, self.interrupt.signal)
 
     def _done(self, step: int) -> bool:
         if self.stopping and self.interrupt.signal is None:
@@ -253,7 +253,7 @@ class Trainer:
         stopping = self.stopping if self.ranks.size > 1 else self.interrupt.signal is not None
         return step in (self.total_steps, self.loop.stop_at) or stopping
 
-    def _step(self, steps: Iterator[list[Batch]]) -> StepReport:
+    def _step(self, steps: Iterator[list[Batch]]) -> Record:
         """One optimizer step. The host waits for the device once: for the sums of the step and the gradient's norm."""
         step, begin = self.state.step + 1, time.perf_counter()
         lr = learning_rate(self.optim, step, self.total_steps)
@@ -262,8 +262,8 @@ class Trainer:
             batches = next(steps)
         data_seconds = time.perf_counter() - begin
         numbers, sums = self._backward(batches)
-        tensors = [*sums.values()] + ([self.balance.counted()] if self.balance else [])
-        found = self.ranks.summed(numbers, tensors)
+        balance = self.objective.balance
+        found = self.ranks.summed(numbers, [*sums.values()] + ([balance.counted()] if balance else []))
         norm = self._scale_gradients(found[0])
         *values, grad_norm = torch.cat((found, norm.detach().double().view(1))).tolist()  # the one wait of a step
         (count, stopped, all_tokens, real, labels, flops), values = values[:6], values[6:]
@@ -282,15 +282,15 @@ class Trainer:
         means |= {"steps_without_labels": float(self.empty_steps)} if self.empty_steps else {}
         if self.loss_scale:
             means |= {"loss_scale": self.loss_scale.scale, "overflows": float(self.loss_scale.overflows)}
-        if self.balance:
-            self.balance.finish(int(count), values[len(sums) :])
-            means["busiest_expert"] = self.balance.busiest()
-        return StepReport(
-            step=step, steps=self.total_steps, epoch=self.stream.epoch_of(step - 1) + 1,
-            epochs=self.stream.epoch_of(self.total_steps - 1) + 1, loss=loss, lr=lr, grad_norm=grad_norm,
-            all_tokens=int(all_tokens), real_tokens=int(real), label_tokens=int(labels),
-            seconds=time.perf_counter() - begin, data_seconds=data_seconds, flops=flops,
-            peak_flops=self.peak and self.peak * self.ranks.size, logged=means)  # fmt: skip
+        if balance:
+            balance.finish(int(count), values[len(sums) :])
+            means["busiest_expert"] = balance.busiest()
+        seconds = time.perf_counter() - begin
+        speeds = {"all_tok_s": all_tokens / seconds, "real_tok_s": real / seconds, "label_tok_s": labels / seconds}
+        return {
+            "step": step, "epoch": self.stream.epoch_of(step - 1) + 1, "loss": loss, "lr": lr, "grad_norm": grad_norm,
+            "label_tokens": int(labels), **speeds, "step_ms": seconds * 1e3, "data_wait": data_seconds / seconds,
+            "mfu": flops / seconds / self.peak / self.ranks.size if self.peak else None, **means}  # fmt: skip
 
     def _backward(self, batches: list[Batch]) -> tuple[list[float], dict[str, Tensor]]:
         """Run forward and backward on all micro-batches.
@@ -303,22 +303,19 @@ class Trainer:
             with autocast(self.device, self.precision):
                 self.loss.begin(self.model, batches, self.ranks.sums)
         for batch in batches:
-            if self.gradient_sum and batch is batches[-1]:
-                self.gradient_sum.last_pass()
-            with autocast(self.device, self.precision), mark("forward", self.device):
-                loss_sum, count, logged = LossSum(*self.loss(self.model, batch))
-                if self.balance:
-                    added = self.balance.loss(batch)
-                    loss_sum, logged = loss_sum + added, {**logged, "balance_loss": added.detach()}
-            if count or self.balance or self.sharded:  # with slices every rank must run every layer
-                with mark("backward", self.device):
-                    scaled = self.loss_scale.scaler.scale(loss_sum) if self.loss_scale else loss_sum
-                    scaled.backward()  # type: ignore[no-untyped-call]
+            last = batch is batches[-1]
+            waits = contextlib.nullcontext() if last or self.parallel is None else self.parallel.no_sync()
+            if isinstance(self.model, FSDPModule) and self.sharing.fsdp_keep_gradients:
+                self.model.set_requires_gradient_sync(last)
+            with waits:  # gradients are summed over the ranks in the last micro-batch
+                with autocast(self.device, self.precision), mark("forward", self.device):
+                    loss_sum, count, found = (self.parallel or self.objective)(batch)
+                if count or self.objective.balance or self.ranks.size > 1:  # every rank must take part in the sums
+                    with mark("backward", self.device):
+                        (self.loss_scale.scaler.scale(loss_sum) if self.loss_scale else loss_sum).backward()
             total += count
-            for name, value in {"loss": loss_sum, **logged}.items():
-                sums[name] = sums.get(name, 0.0) + value.detach().double()  # no wait for the device
-        if self.gradient_sum:
-            self.gradient_sum.finish()
+            for name, value in found.items():
+                sums[name] = sums.get(name, 0.0) + value  # no wait for the device
         stopped = self.interrupt.signal is not None  # a signal to one rank stops all ranks after this step
         return [total, stopped, *self._amounts(batches)], sums
 
@@ -365,7 +362,7 @@ class Trainer:
     def _save(self) -> None:
         if self.saving:
             self.saving.result()  # if that failed, every rank raises the error
-        stateful = {"loss_scale": self.loss_scale, "balance": self.balance}
+        stateful = {"loss_scale": self.loss_scale, "balance": self.objective.balance}
         loop_state: dict[str, Any] = {name: part.state() for name, part in stateful.items() if part}
         loop_state |= {"empty_steps": self.empty_steps} if self.empty_steps else {}
         whole = self.adapters is not None  # small, and read as one file
@@ -377,7 +374,7 @@ class Trainer:
             folder = checkpoint.save(*args, self.stream.data.tokenizer_files, self.adapters, rng, self.writers)
             if self.ranks.first:
                 checkpoint.keep_newest(self.checkpoints, self.loop.keep_checkpoints)
-                print(f"[train] saved {folder}", flush=True)
+                LOG.info(f"saved {folder}")
 
         if self.loop.async_save:
             self.saving = self.saver.submit(write)

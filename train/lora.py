@@ -21,13 +21,12 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
-from datakit.config import option
-from datakit.errors import ConfigError, MissingExtraError, ModelError
+from datakit.errors import MissingExtraError, ModelError
 from train import hf
+from train.checkpoint import trained
+from train.config import LoraConfig
 from train.model import CausalLM
 
-TARGETS = ("q", "k", "v", "o", "gate", "up", "down")
-"""Projections that can have an adapter; their modules are named `<target>_proj`."""
 RATE_RATIO = 10.0
 """Default peak learning rate, as a multiple of that for weights (Schulman et al., 2025): adapters start at zero."""
 CONFIG, WEIGHTS, PREFIX = "adapter_config.json", "adapter_model.safetensors", "base_model.model."
@@ -39,36 +38,6 @@ NEUTRAL = re.compile(
 """Keys of adapter_config.json that are obeyed, or change nothing; all others are refused, unless they are empty."""
 NO_CHANGE = {"peft_type": ("LORA",), "bias": ("none",), "init_lora_weights": (True, "gaussian", "eva", "orthogonal")}
 """Values of other keys that change nothing; other initial weights are taken out of the base (PiSSA, OLoRA)."""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class LoraConfig:
-    """Which weights get adapters, and their size."""
-
-    lora_rank: int = option(0, "rank of the adapters to train instead of the weights; 0: train the weights")
-    lora_alpha: float = option(0.0, "adapter outputs are multiplied by lora_alpha / lora_rank; 0: twice the rank")
-    lora_targets: tuple[str, ...] = option(TARGETS, "projections with an adapter")
-    rslora: bool = option(False, "divide by the root of the rank: large ranks learn (rsLoRA: Kalajdzievski, 2023)")
-    lora_dropout: float = option(0.0, "share of an adapter's inputs that are set to zero in training")
-    qlora: bool = option(False, "hold frozen matrices in NF4 (QLoRA: Dettmers et al., 2023); needs bitsandbytes")
-
-    def __post_init__(self) -> None:
-        if self.lora_rank < 0 or self.lora_alpha < 0 or not 0 <= self.lora_dropout < 1:
-            raise ConfigError("lora_rank and lora_alpha must not be negative, lora_dropout within 0..1 (1 excluded)")
-        if self.qlora and not self.lora_rank:
-            raise ConfigError("--qlora freezes the weights, so it needs adapters: add --lora-rank 16")
-        if not self.lora_targets or set(self.lora_targets) - set(TARGETS):
-            raise ConfigError(f"lora_targets: expected of {','.join(TARGETS)}, found {','.join(self.lora_targets)}")
-
-    @property
-    def scale(self) -> float:
-        """Factor of the product of an adapter's matrices."""
-        return self.alpha / (self.lora_rank**0.5 if self.rslora else self.lora_rank)
-
-    @property
-    def alpha(self) -> float:
-        """`lora_alpha`, or its default."""
-        return self.lora_alpha or 2.0 * self.lora_rank
 
 
 def bitsandbytes(needed_by: str) -> Any:
@@ -179,11 +148,6 @@ class Adapters:
         (folder / CONFIG).write_text(json.dumps(settings, indent=2) + "\n", encoding="utf-8")
         found = {f"{PREFIX}{n}.weight": p.detach().cpu().contiguous() for n, p in trained(model).items()}
         save_file(found, folder / WEIGHTS, metadata={"format": "pt", "base_sha256": self.base_sha256})
-
-
-def trained(model: nn.Module | hf.Weights) -> dict[str, nn.Parameter]:
-    """The trainable parameters, by name."""
-    return {name: p for name, p in model.named_parameters() if p.requires_grad}
 
 
 def tensors(folder: Path) -> tuple[dict[str, Tensor], str]:

@@ -6,9 +6,10 @@ through the head: if a tenth of the tokens are labels, the head and the softmax 
 Shapes: B rows, T positions, N = B*T flat positions, L labels, C labels of a chunk, D hidden, V vocabulary.
 """
 
+import logging
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Literal, Self
 
@@ -17,47 +18,51 @@ import torch.nn.functional as F  # noqa: N812
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
-from datakit.config import option
+from datakit.config import at_least
 from datakit.errors import ConfigError
-from train.attention import ATTENTIONS, CUDA_ONLY, Attend, move_rows
+from train.attention import ATTENTIONS, Attend, move_rows
+from train.config import more
 
 if TYPE_CHECKING:
     from train.data import Batch
     from train.model import CausalLM
 
+LOG = logging.getLogger("train")
 IGNORED = -100
 DENSE_SHARE = 0.9
 """From this share of labels on, a layer at label positions only saves less than the moving of rows costs."""
 
 
-def head_loss(hidden_LD: Tensor, head: nn.Module, targets_L: Tensor, z_weight: float = 0.0) -> tuple[Tensor, int]:
-    """(loss_sum, count) of hidden states with one target each; a target of -100 gives loss 0.
-
-    `z_weight` is the weight of log(Z)^2, where Z is the sum of exp(logits): it keeps logits from drifting away (z-loss,
-    PaLM: Chowdhery et al., 2022).
-    """
-    logits_LV = head(hidden_LD).float()
-    loss = F.cross_entropy(logits_LV, targets_L, reduction="sum")
-    if z_weight:
-        loss = loss + z_weight * (logits_LV.logsumexp(-1).square() * (targets_L != IGNORED)).sum()
-    return loss, len(targets_L)
+def head_loss(hidden_LD: Tensor, head: nn.Module, targets_L: Tensor) -> tuple[Tensor, int]:
+    """(loss_sum, count) of hidden states with one target each; a target of -100 gives loss 0."""
+    return F.cross_entropy(head(hidden_LD).float(), targets_L, reduction="sum"), len(targets_L)
 
 
 def chunked_loss(
-    hidden_LD: Tensor, head: nn.Linear, targets_L: Tensor, chunk: int, z_weight: float = 0.0
+    hidden_LD: Tensor, head: nn.Linear, targets_L: Tensor, chunk: int, how: str = ""
 ) -> tuple[Tensor, int]:
-    """`head_loss`, with the logits of `chunk` labels in memory at a time."""
+    """`head_loss`, with the logits of `chunk` labels in memory at a time; `how`: see `compiled`."""
+    one = compiled(_cross_entropy, how)
 
     def cross_entropy(logits_CV: Tensor, part: slice) -> tuple[Tensor, Tensor, Tensor]:
-        logz_C1, targets_C1 = logits_CV.logsumexp(-1, keepdim=True), targets_L[part, None]
-        counts_C1 = (targets_C1 != IGNORED).float()
-        targets_C1 = targets_C1.clamp(min=0)
-        logp_CV = logits_CV - logz_C1
-        loss = (counts_C1 * (z_weight * logz_C1.square() - logp_CV.gather(1, targets_C1))).sum()
-        slopes_CV = logp_CV.exp_().mul_(counts_C1 * (1 + 2 * z_weight * logz_C1))
-        return loss, loss, slopes_CV.scatter_add_(1, targets_C1, -counts_C1)
+        loss, slopes_CV = one(logits_CV, targets_L[part, None])
+        return loss, loss, slopes_CV
 
     return chunked_sum(hidden_LD, head, chunk, cross_entropy)[0], len(targets_L)
+
+
+def _cross_entropy(logits_CV: Tensor, targets_C1: Tensor) -> tuple[Tensor, Tensor]:
+    """The summed loss and its gradient, softmax - one-hot, in the memory of one (C, V)."""
+    counts_C1, targets_C1 = (targets_C1 != IGNORED).float(), targets_C1.clamp(min=0)
+    logp_CV = logits_CV - logits_CV.logsumexp(-1, keepdim=True)
+    loss = -(counts_C1 * logp_CV.gather(1, targets_C1)).sum()
+    return loss, logp_CV.exp_().mul_(counts_C1).scatter_add_(1, targets_C1, -counts_C1)
+
+
+@cache
+def compiled(part: Callable[..., Any], how: str) -> Callable[..., Any]:
+    """A part of the loss compiled for each number of labels (`static`) or once for all (`dynamic`); empty: as it is."""
+    return torch.compile(part, dynamic=how == "dynamic") if how else part
 
 
 Slopes = Callable[[Tensor, slice], tuple[Tensor, Tensor, Tensor]]
@@ -158,9 +163,7 @@ def liger_loss(device: torch.device) -> FusedLoss | None:
     """
     missing = "CUDA" if device.type != "cuda" else "" if find_spec("liger_kernel") else "the package liger-kernel"
     if missing:
-        print(
-            f"[train] --head-loss liger needs {missing}: the plain loss, which has the same value, is used", flush=True
-        )
+        LOG.info(f"--head-loss liger needs {missing}: the plain loss, which has the same value, is used")
         return None
     import liger_kernel.transformers.fused_linear_cross_entropy as liger
 
@@ -185,10 +188,9 @@ def over_labels(kernel: Callable[..., Any]) -> FusedLoss:
 class StatesConfig:
     """How the loss is computed; no value here changes the result."""
 
-    label_only: bool = option(True, "compute the last layer at label positions only; not with experts")
-    attention: Literal["auto", "grouped", "masked", "flex", "varlen"] = option(
-        "auto",
-        "groups of similar length, one mask over whole rows, or a CUDA kernel; auto: varlen on CUDA in bf16, fp16",
+    label_only: bool = more(True, "compute the last layer at label positions only; not with experts")
+    attention: Literal["auto", "grouped", "masked", "varlen"] = more(
+        "auto", "groups of similar length, one mask, or a CUDA kernel (FlashAttention); auto: varlen on CUDA in bf16"
     )
 
     def attend(self, batch: "Batch") -> Attend:
@@ -201,7 +203,7 @@ class StatesConfig:
         Raises:
             ConfigError: the device does not have the chosen kernel.
         """
-        if self.attention in CUDA_ONLY and device.type != "cuda":
+        if self.attention == "varlen" and device.type != "cuda":
             raise ConfigError(f"--attention {self.attention} is a CUDA kernel; this run is on {device.type}")
         return self
 
@@ -210,11 +212,10 @@ class StatesConfig:
 class ChunkedConfig(StatesConfig):
     """How the loss is computed; no value here changes the result."""
 
-    loss_chunk: int = option(0, "labels with logits in memory at once; 0: as many as take 128 MiB")
+    loss_chunk: int = more(0, "labels with logits in memory at once; 0: as many as take 128 MiB")
 
     def __post_init__(self) -> None:
-        if self.loss_chunk < 0:
-            raise ConfigError(f"loss_chunk must not be negative, found {self.loss_chunk}")
+        at_least(self, 0, "loss_chunk")
 
     def chunk(self, head: nn.Linear) -> int:
         """`loss_chunk`, or its default for the vocabulary of a head."""

@@ -19,7 +19,7 @@ from torch.utils.checkpoint import checkpoint
 
 from datakit.errors import ConfigError
 from train.attention import Attend, Rope, Rotary, Scores, move_rows, rotary_tables, rotate
-from train.experts import MoE, MoeConfig, Project
+from train.config import MoeConfig
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -68,10 +68,6 @@ class ModelConfig:
     activation: Literal["silu", "gelu_tanh", "relu2"] = "silu"
     gated: bool = True
     """The MLP has a gate (SwiGLU)."""
-    swiglu_limit: float = 0.0
-    """The MLP is down(gate * sigmoid(1.702 gate) * (up + 1)), both clamped to this (gpt-oss); 0: off."""
-    sinks: bool = False
-    """Each head has a score without a value in its softmax (gpt-oss)."""
     attention_scale: float = 0.0
     """Factor of the products of queries and keys; 0: 1 / sqrt(head_dim)."""
     attention_softcap: float = 0.0
@@ -131,23 +127,6 @@ def of_depth(depth: int) -> ModelConfig:
         family="qwen3")  # fmt: skip
 
 
-@torch.no_grad()
-def resized(model: "CausalLM", vocab_size: int) -> "CausalLM":
-    """The model with more tokens; new rows are the mean of the old ones, as if no token was new (Hewitt, 2021)."""
-    c = replace(model.config, vocab_size=vocab_size)
-    with torch.device("meta"):
-        found = CausalLM(c)
-    weights = dict(model.named_parameters())
-    for name in ("model.embed_tokens.weight", "lm_head.weight"):
-        if name in weights:
-            old_VD = weights[name]
-            new_VD = old_VD.mean(0, keepdim=True).expand(vocab_size - len(old_VD), -1)
-            weights[name] = nn.Parameter(torch.cat((old_VD, new_VD)))
-    found.load_state_dict(weights, strict=False, assign=True)
-    found.tie()
-    return found
-
-
 class RMSNorm(nn.Module):
     """Divide by the root mean square, then multiply by a learned weight (Zhang and Sennrich, 2019)."""
 
@@ -159,7 +138,7 @@ class RMSNorm(nn.Module):
         """The same shape and dtype."""
         # the fused kernel needs input and weight of one dtype
         weight = (self.weight + self.offset if self.offset else self.weight).to(x.dtype)
-        if x.device.type != "cpu" or torch.compiler.is_compiling():
+        if x.device.type != "cpu" or torch.compiler.is_compiling() or not torch.is_grad_enabled():
             with torch.autocast(x.device.type, enabled=False):  # autocast of CUDA would make it fp32, and all after it
                 return F.rms_norm(x, weight.shape, weight, self.eps)
         normed: Tensor = _CpuRMSNorm.apply(x, weight, self.eps)  # type: ignore[no-untyped-call]
@@ -190,7 +169,7 @@ class _CpuRMSNorm(torch.autograd.Function):
 
 def gated(gate: Tensor, up: Tensor) -> Tensor:
     """silu(gate) * up."""
-    if gate.device.type != "cpu" or torch.compiler.is_compiling():
+    if gate.device.type != "cpu" or torch.compiler.is_compiling() or not torch.is_grad_enabled():
         return F.silu(gate) * up
     product: Tensor = _Gated.apply(gate, up)  # type: ignore[no-untyped-call]
     return product
@@ -222,22 +201,19 @@ class MLP(nn.Module):
 
     def __init__(self, c: ModelConfig, inner_size: int) -> None:
         super().__init__()
-        self.activation, self.limit = c.activation, c.swiglu_limit
+        self.activation = c.activation
         self.matrices = ("gate_proj", "up_proj", "down_proj") if c.gated else ("up_proj", "down_proj")
         for name in self.matrices:
             sizes = (inner_size, c.hidden_size) if name == "down_proj" else (c.hidden_size, inner_size)
             self.add_module(name, nn.Linear(*sizes, bias=c.mlp_bias))
 
-    def through(self, x: Tensor, *projections: Project) -> Tensor:
+    def through(self, x: Tensor, *projections: Callable[[Tensor], Tensor]) -> Tensor:
         """Apply the projections, which may be layers or grouped products, to x."""
         act = ACTIVATIONS[self.activation]
         if len(projections) == 2:
             up, down = projections
             return down(act(up(x)))
         gate, up, down = projections
-        if self.limit:
-            opened, raised = gate(x).clamp(max=self.limit), up(x).clamp(-self.limit, self.limit)
-            return down((raised + 1) * opened * torch.sigmoid(1.702 * opened))
         return down(gated(gate(x), up(x)) if self.activation == "silu" else act(gate(x)) * up(x))
 
     def forward(self, x_BTD: Tensor) -> Tensor:
@@ -278,7 +254,6 @@ class Attention(nn.Module):
         if c.qk_norm:
             heads = (c.num_heads, c.num_kv_heads) if c.qk_norm_whole else (1, 1)
             self.q_norm, self.k_norm = (norm_of(c, n * c.head_dim) for n in heads)
-        self.sinks = nn.Parameter(torch.zeros(c.num_heads)) if c.sinks else None
 
     def forward(self, x_BTD: Tensor, rotary: Rotary) -> tuple[Tensor, Tensor, Tensor]:
         """Queries (B, T, H, E), keys and values (B, T, K, E); queries and keys are rotated."""
@@ -328,8 +303,8 @@ class Block(nn.Module):
         self.scores = Scores(layer, c.window if windowed else 0, c.attention_softcap)
         self.rope = "" if layer in c.plain_layers or c.learned_positions else "window" if windowed else "whole"
         self.self_attn = Attention(c)
-        routed = c.moe.num_experts and layer not in c.moe.dense_layers
-        self.mlp: nn.Module = MoE(c, partial(MLP, c)) if routed else MLP(c, c.intermediate_size)
+        self.routed = bool(c.moe.num_experts) and layer not in c.moe.dense_layers
+        self.mlp: nn.Module = MLP(c, c.intermediate_size) if not self.routed else _experts(c)
         for name in filter(None, self.norms):
             self.add_module(name, norm_of(c, c.hidden_size))
         self._before, self._after = self.before, self.after
@@ -341,11 +316,7 @@ class Block(nn.Module):
 
     def forward(self, x_BTD: Tensor, ropes: Ropes, attend: Attend) -> Tensor:
         """The stream after this layer."""
-        return self._after(x_BTD, attend(*self._before(x_BTD, ropes.get(self.rope, ())), self._scores()))
-
-    def _scores(self) -> Scores:
-        sinks = self.self_attn.sinks
-        return self.scores if sinks is None else replace(self.scores, sinks=sinks)
+        return self._after(x_BTD, attend(*self._before(x_BTD, ropes.get(self.rope, ())), self.scores))
 
     def before(self, x_BTD: Tensor, rotary: Rotary) -> tuple[Tensor, Tensor, Tensor]:
         """Queries, keys and values."""
@@ -370,7 +341,7 @@ class Block(nn.Module):
         k_BTKE, v_BTKE = self._keys_values(x_BTD, rotary)
         q_LHE = self._queries(x_LD, tuple(table.flatten(0, 1)[at_L] for table in rotary))
         q_NHE = move_rows(q_LHE, rows_L, at_L, x_BTD.shape[:2].numel())
-        attended_BTHE = attend(q_NHE.view(*x_BTD.shape[:2], *q_NHE.shape[1:]), k_BTKE, v_BTKE, self._scores())
+        attended_BTHE = attend(q_NHE.view(*x_BTD.shape[:2], *q_NHE.shape[1:]), k_BTKE, v_BTKE, self.scores)
         return self._after_at(x_LD, move_rows(attended_BTHE.flatten(0, 1), at_L, rows_L, labels))
 
     def queries(self, x_LD: Tensor, rotary: Rotary) -> Tensor:
@@ -381,17 +352,23 @@ class Block(nn.Module):
         """Keys and values of all positions, each (B, T, K, E)."""
         return self.self_attn.keys_values(self._norm(0, x_BTD), rotary)
 
-    def compile_parts(self) -> None:
+    def compile_parts(self, static: bool) -> None:
         """Compile the parts around the attention, once per bucket; layers share the result.
 
-        Parts that run at label positions only are compiled once for all label counts.
+        Parts that run at label positions are compiled for each label count if these are `static`, else once for all.
         """
         self._before = torch.compile(self.before, dynamic=False)
         self._keys_values = torch.compile(self.keys_values, dynamic=False)
-        self._queries = torch.compile(self.queries, dynamic=True)
-        if not isinstance(self.mlp, MoE):  # the number of tokens per expert differs in every batch
+        self._queries = torch.compile(self.queries, dynamic=not static)
+        if not self.routed:  # the number of tokens per expert differs in every batch
             self._after = torch.compile(self.after, dynamic=False)
-            self._after_at = torch.compile(self.after, dynamic=True)
+            self._after_at = torch.compile(self.after, dynamic=not static)
+
+
+def _experts(c: ModelConfig) -> nn.Module:
+    from train.experts import MoE  # only where a model has them
+
+    return MoE(c, partial(MLP, c))
 
 
 class SoftcappedHead(nn.Linear):
@@ -429,6 +406,8 @@ class CausalLM(nn.Module):
         self.tie()
         self.checkpoint_every = 0
         """Every N-th layer recomputes its activations in the backward pass; 0: none."""
+        self.compiled = ""
+        """How the head and its loss are compiled, `static` or `dynamic` in the number of labels; empty: not at all."""
         self.hidden_map: nn.Linear | None = None
         """Distillation's map of hidden states to the teacher's width: trained and saved, no part of the model."""
         self.random = False
@@ -497,11 +476,12 @@ class CausalLM(nn.Module):
         other = rotary_tables(positions_BT, c.window_rope, c.head_dim, dtype) if c.window_rope else whole
         return {"whole": whole, "window": other}
 
-    def compile_parts(self) -> None:
-        """Compile every layer at its first use; costs seconds per bucket."""
+    def compile_parts(self, static: bool = False) -> None:
+        """Compile every layer at its first use; costs seconds per bucket. `static`: few label counts are to come."""
+        self.compiled = "static" if static else "dynamic"
         for block in self.model.layers:
             assert isinstance(block, Block)
-            block.compile_parts()
+            block.compile_parts(static)
 
     @torch.no_grad()
     def init_weights(self, generator: torch.Generator, zero: bool = False) -> None:
@@ -526,7 +506,7 @@ class CausalLM(nn.Module):
         c = self.config
         embeddings = [m for m in self.modules() if isinstance(m, nn.Embedding)]
         lookups = {id(m.weight) for m in embeddings[bool(c.tied_embeddings) :]}  # a tied one is multiplied, in the head
-        experts = {id(p) for m in self.modules() if isinstance(m, MoE) for p in m.experts.parameters()}
+        experts = {id(p) for name, p in self.named_parameters() if ".experts." in name}
         used, seen = c.moe.experts_per_token / max(1, c.moe.num_experts), context * c.num_layers
         flops = 12.0 * c.num_heads * c.head_dim * (seen - far * len(c.windowed_layers))
         for p in self.parameters():  # a frozen matrix has no gradient of its own

@@ -1,6 +1,5 @@
 """Optimizers: their settings, learning rates, parameter groups and state."""
 
-import contextlib
 import math
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
@@ -11,45 +10,42 @@ import torch
 from torch import Tensor, nn
 from torch.distributed.tensor import DTensor
 
-from datakit.config import option
+from datakit.config import at_least, option
 from datakit.errors import ConfigError
-from train.lora import bitsandbytes
-from train.ranks import fill, like, whole_of
+from train.config import more
+from train.ranks import like, whole_of
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class OptimConfig:
     """Optimizer, learning rate and clipping."""
 
-    optimizer: Literal["adamw", "adamw8bit", "muon", "lion", "adafactor"] = option(
+    optimizer: Literal["adamw", "adamw8bit", "muon", "lion", "adafactor"] = more(
         "adamw",
         "adamw8bit: a quarter of the state, needs bitsandbytes; muon: layers' matrices by Muon, the rest by AdamW; "
         "lion: half of the state; adafactor: hardly any",
     )
     lr: float = option(0.0, "peak learning rate; 0: 0.256 / hidden size, for trained weights a share by objective")
-    schedule: Literal["cosine", "wsd", "constant"] = option("cosine", "after warmup; wsd: constant, then linear decay")
-    decay_ratio: float = option(0.2, "share of all steps in which wsd decays")
-    min_lr_ratio: float = option(0.1, "learning rate at the end, as a share of the peak")
-    warmup_steps: int = option(-1, "steps of linear warmup; -1: a tenth of all steps, 100 at most")
-    embed_lr_ratio: float = option(1.0, "learning rate of embeddings, as a multiple")
-    head_lr_ratio: float = option(1.0, "learning rate of an untied output head, as a multiple")
-    matrix_lr_ratio: float = option(1.0, "learning rate of matrices in the layers, as a multiple")
-    scalar_lr_ratio: float = option(1.0, "learning rate of norms, biases and gates, as a multiple")
-    weight_decay: float = option(0.01, "weight decay of matrices; norms, biases and embeddings have none")
-    beta1: float = option(0.9, "decay of the mean gradient (AdamW, Lion)")
-    beta2: float = option(0.0, "decay of the mean squared gradient (AdamW: 0.95), or of Lion's mean (0.99); 0: these")
-    momentum: float = option(0.95, "Muon's decay of the mean gradient")
-    max_grad_norm: float = option(1.0, "clip gradients to this norm; 0: no clipping")
+    schedule: Literal["cosine", "wsd", "constant"] = more("cosine", "after warmup; wsd: constant, then linear decay")
+    decay_ratio: float = more(0.2, "share of all steps in which wsd decays")
+    min_lr_ratio: float = more(0.1, "learning rate at the end, as a share of the peak")
+    warmup_steps: int = more(-1, "steps of linear warmup; -1: a tenth of all steps, 100 at most")
+    embed_lr_ratio: float = more(1.0, "learning rate of embeddings, as a multiple")
+    head_lr_ratio: float = more(1.0, "learning rate of an untied output head, as a multiple")
+    matrix_lr_ratio: float = more(1.0, "learning rate of matrices in the layers, as a multiple")
+    scalar_lr_ratio: float = more(1.0, "learning rate of norms, biases and gates, as a multiple")
+    weight_decay: float = more(0.01, "weight decay of matrices; norms, biases, embeddings have none")
+    beta1: float = more(0.9, "decay of the mean gradient (AdamW, Lion)")
+    beta2: float = more(0.0, "decay of the squared gradient (0: 0.95), of Lion's mean (0: 0.99)")
+    momentum: float = more(0.95, "Muon's decay of the mean gradient")
+    max_grad_norm: float = more(1.0, "clip gradients to this norm; 0: no clipping")
 
     def __post_init__(self) -> None:
-        if self.lr < 0 or not 0 <= self.min_lr_ratio <= 1 or self.weight_decay < 0 or self.max_grad_norm < 0:
-            raise ConfigError("lr must not be negative, min_lr_ratio in 0..1, weight_decay and max_grad_norm 0 or more")
-        if any(not 0 <= v < 1 for v in (self.beta1, self.beta2, self.momentum)):
-            raise ConfigError("beta1, beta2 and momentum must lie in 0..1 (1 excluded)")
-        if self.warmup_steps < -1 or not 0 < self.decay_ratio <= 1:
-            raise ConfigError("warmup_steps must be at least -1, decay_ratio within 0..1 (0 excluded)")
-        if min(self.embed_lr_ratio, self.head_lr_ratio, self.matrix_lr_ratio, self.scalar_lr_ratio) < 0:
-            raise ConfigError("multiples of the learning rate (*_lr_ratio) must not be negative")
+        at_least(self, 0, "lr", "min_lr_ratio", "weight_decay", "max_grad_norm", "beta1", "beta2", "momentum")
+        at_least(self, 0, "embed_lr_ratio", "head_lr_ratio", "matrix_lr_ratio", "scalar_lr_ratio")
+        at_least(self, -1, "warmup_steps")
+        if max(self.beta1, self.beta2, self.momentum) >= 1 or self.min_lr_ratio > 1 or not 0 < self.decay_ratio <= 1:
+            raise ConfigError("beta1, beta2 and momentum must be below 1, min_lr_ratio up to 1, decay_ratio in 0..1")
 
 
 RATE_RATIO = {"lion": 0.2, "adafactor": 20.0}
@@ -118,12 +114,56 @@ class Lion(torch.optim.Optimizer):
             torch._foreach_lerp_(means, grads, 1 - beta2)
 
 
-NEED_WHOLE = (torch.optim.Muon, torch.optim.Adafactor)
-"""Optimizers that look at whole matrices; the others work value by value, and so on slices, too."""
+class Muon(torch.optim.Optimizer):
+    """Momentum, then the nearest orthogonal matrix of each update (Jordan et al., 2024), as torch.optim.Muon has it.
+
+    Matrices of one shape are orthogonalized together, which a GPU does several times as fast as one after another. The
+    step is scaled to the size of AdamW's (Liu et al., 2025). Momentum is kept in slices where ranks have slices; only
+    the update is gathered, and each rank takes its slice of the result.
+    """
+
+    together = 16
+    """Most matrices in one product, which bounds the memory."""
+
+    def __init__(self, groups: list[dict[str, Any]], momentum: float) -> None:
+        super().__init__(groups, {"momentum": momentum})
+
+    @torch.no_grad()
+    def step(self, closure: None = None) -> None:  # type: ignore[override]
+        """Move every matrix that has a gradient; with slices all ranks must call this."""
+        for group in self.param_groups:
+            by_shape = defaultdict[torch.Size, list[Tensor]](list)
+            for p in (p for p in group["params"] if p.grad is not None):
+                by_shape[p.shape].append(p)
+            for params in (found[i : i + self.together] for found in by_shape.values()
+                           for i in range(0, len(found), self.together)):  # fmt: skip
+                updates = []
+                for p in params:
+                    assert p.grad is not None
+                    mean = self.state[p].setdefault("momentum_buffer", torch.zeros_like(p))
+                    mean.lerp_(p.grad, 1 - group["momentum"])
+                    updates.append(whole_of(p.grad.lerp(mean, group["momentum"])))
+                scale = 0.2 * max(params[0].shape) ** 0.5
+                torch._foreach_mul_(params, 1 - group["lr"] * group["weight_decay"])
+                for p, update in zip(params, orthogonal(torch.stack(updates)).to(params[0].dtype), strict=True):
+                    p.add_(like(p, update), alpha=-group["lr"] * scale)
+
+
+def orthogonal(matrices_NRC: Tensor) -> Tensor:
+    """Nearly the orthogonal factor of each matrix, in bf16: five steps of a quintic Newton-Schulz iteration."""
+    a, b, c = 3.4445, -4.775, 2.0315  # Jordan's coefficients: singular values end near 1
+    x = matrices_NRC.bfloat16()
+    tall = x.shape[-2] > x.shape[-1]
+    x = x.mT if tall else x
+    x = x / x.norm(dim=(-2, -1), keepdim=True).clamp(min=1e-7)
+    for _ in range(5):
+        gram = x @ x.mT
+        x = torch.baddbmm(x, torch.baddbmm(gram, gram, gram, beta=b, alpha=c), x, beta=a)
+    return x.mT if tall else x
 
 
 class Optimizers:
-    """Several optimizers as one, with shared `state`. Sliced matrices are gathered for those of `NEED_WHOLE`."""
+    """Several optimizers as one, with shared `state`."""
 
     def __init__(self, parts: Sequence[torch.optim.Optimizer]) -> None:
         self.parts = parts
@@ -140,39 +180,7 @@ class Optimizers:
     def step(self) -> None:
         """Update every parameter that has a gradient; with slices all ranks must call this."""
         for part in self.parts:
-            if isinstance(part, NEED_WHOLE) and self.sliced:
-                self._step_one_by_one(part)
-            else:
-                part.step()
-
-    @property
-    def sliced(self) -> bool:
-        """Whether ranks have slices of the parameters."""
-        return any(isinstance(p, DTensor) for group in self.param_groups for p in group["params"])
-
-    def _step_one_by_one(self, part: torch.optim.Optimizer) -> None:
-        """Step one parameter at a time, so that only one gathered matrix needs memory."""
-        groups = part.param_groups
-        for group in groups:
-            for p in (p for p in group["params"] if p.grad is not None):
-                with self._whole(p) as found:
-                    part.param_groups = [group | {"params": [found]}]
-                    part.step()
-        part.param_groups = groups
-
-    @contextlib.contextmanager
-    def _whole(self, p: Tensor) -> Iterator[Tensor]:
-        """Gather a sliced parameter, its gradient and state on every rank; update the slices at the end."""
-        if not isinstance(p, DTensor):
-            yield p
-            return
-        assert p.grad is not None
-        whole = whole_of(p.detach())
-        whole.grad = whole_of(p.grad)
-        self.state[whole] = {k: whole_of(v) for k, v in self.state[p].items()}
-        yield whole
-        fill(p, whole)
-        self.state[p] = {k: like(p, v) for k, v in self.state.pop(whole).items()}
+            part.step()
 
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Clear the gradients."""
@@ -184,13 +192,12 @@ def make_optimizer(model: nn.Module, config: OptimConfig) -> Optimizers:
     """Make the optimizers of a model's trained parameters.
 
     Raises:
-        ConfigError: slices, which the 8-bit optimizer cannot update.
+        ConfigError: slices, which the 8-bit optimizer and Adafactor cannot update.
         MissingExtraError: it is not installed.
     """
-    found = Optimizers(list(_parts(list(_groups(model, config)), config)))
-    if config.optimizer == "adamw8bit" and found.sliced:
-        raise ConfigError("--optimizer adamw8bit cannot update slices: remove --fsdp, or use adamw")
-    return found
+    if config.optimizer in ("adamw8bit", "adafactor") and any(isinstance(p, DTensor) for p in model.parameters()):
+        raise ConfigError(f"--optimizer {config.optimizer} cannot update slices: remove --fsdp, or use adamw")
+    return Optimizers(list(_parts(list(_groups(model, config)), config)))
 
 
 def _groups(model: nn.Module, config: OptimConfig) -> Iterator[dict[str, Any]]:
@@ -217,11 +224,13 @@ def _parts(groups: list[dict[str, Any]], config: OptimConfig) -> Iterator[torch.
     elif config.optimizer == "adafactor":
         yield torch.optim.Adafactor(groups)
     elif config.optimizer == "adamw8bit":
+        from train.lora import bitsandbytes
+
         yield bitsandbytes("--optimizer adamw8bit").optim.AdamW8bit(groups, betas=betas, eps=1e-8)
     else:
         by_muon = {"matrix"} if config.optimizer == "muon" else set()
         muon, rest = ([g for g in groups if (g["kind"] in by_muon) == own] for own in (True, False))
         if muon:
-            yield torch.optim.Muon(muon, momentum=config.momentum, adjust_lr_fn="match_rms_adamw")
+            yield Muon(muon, config.momentum)
         if rest:
             yield torch.optim.AdamW(rest, betas=betas, eps=1e-8, fused=True)

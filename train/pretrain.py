@@ -7,16 +7,22 @@ With conversations, every token is a label, also user turns and template tokens.
 
 import sys
 from collections.abc import Sequence
+from typing import ClassVar
 
 from train import flags
-from train.sft import SftConfig, objective
-from train.start import configured, finish, open_data, prepare
+from train.sft import SFTConfig
+from train.start import command
+
+
+class PretrainConfig(SFTConfig):
+    """Configuration of a training run on every token."""
+
+    every_token: ClassVar[bool] = True
 
 
 def main(argv: Sequence[str], prog: str = "python -m train.pretrain") -> int:
     """Train; returns the exit code."""
-    config = configured(SftConfig, prog, __doc__, argv)
-    return finish(prepare(config, objective(config), open_data(config).unlabelled()), prog)
+    return command(PretrainConfig, prog, __doc__, argv)
 
 
 if __name__ == "__main__":

@@ -1,10 +1,11 @@
 """Several processes as one run: `torchrun --nproc-per-node 4 -m train.sft --manifest ... [--fsdp]`.
 
 Every rank knows the whole plan of steps and takes its share of each step. Sums over all ranks make the step, so the
-result does not depend on the number of ranks. Data parallelism (Li et al., 2020): each rank has the whole model, and
-gradients are summed while the last backward pass runs. With `--fsdp` (ZeRO: Rajbhandari et al., 2020; FSDP: Zhao et
-al., 2023) each rank has a slice of weights, gradients and optimizer state, and layers are gathered when needed. Rank 0
-makes or reads the weights and distributes the slices, so no other rank ever holds the whole model.
+result does not depend on the number of ranks. Without options each rank has the whole model, and torch's
+DistributedDataParallel sums gradients in the last backward pass of a step. With `--fsdp` (ZeRO: Rajbhandari et al.,
+2020; FSDP: Zhao et al., 2023) each rank has a slice of weights, gradients and optimizer state, layers are gathered when
+needed, and each micro-batch sums its gradients into the slices. Rank 0 makes or reads the weights and distributes the
+slices, so no other rank ever holds the whole model.
 
 Only rank 0 prints and writes, but slices are saved by all ranks: each writes some of the model's tensors, whole.
 """
@@ -12,10 +13,11 @@ Only rank 0 prints and writes, but slices are saved by all ranks: each writes so
 import atexit
 import contextlib
 import itertools
+import logging
 import os
-import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any, TypeVar
@@ -26,30 +28,15 @@ from torch import Tensor, nn
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import FSDPModule, MixedPrecisionPolicy, fully_shard, register_fsdp_forward_method
 from torch.distributed.tensor import DTensor, distribute_tensor
+from torch.nn.parallel import DistributedDataParallel
 
-from datakit.config import option
 from datakit.errors import ConfigError, DatakitError
-from train.lora import trained
+from train.config import RanksConfig
 from train.model import CausalLM
-from train.stream import by_size
 
 T = TypeVar("T")
 _LONG = itertools.count()
 """Numbers of the calls of `long_by_first`, the same on all ranks."""
-BUCKET_BYTES = 25 << 20
-"""Size of the gradient buckets of one all-reduce; torch's default."""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class RanksConfig:
-    """Settings for several processes."""
-
-    fsdp: bool = option(False, "shard weights, gradients and optimizer state over the ranks of torchrun", result=False)
-    rank_timeout_s: int = option(600, "seconds that ranks wait for each other, also in the slowest step", result=False)
-
-    def __post_init__(self) -> None:
-        if self.rank_timeout_s < 1:
-            raise ConfigError(f"rank_timeout_s must be at least 1, found {self.rank_timeout_s}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +52,7 @@ class Ranks:
 
     @classmethod
     def join(cls, device: torch.device, config: RanksConfig) -> "Ranks":
-        """Join the processes that `torchrun` started, if it did; ranks other than 0 print nothing from then on.
+        """Join the processes that `torchrun` started, if it did; ranks other than 0 log nothing from then on.
 
         Raises:
             DatakitError: some rank did not join in time.
@@ -83,7 +70,7 @@ class Ranks:
                 dist.init_process_group(backend, timeout=timeout, device_id=own)
             atexit.register(lambda: dist.is_initialized() and dist.destroy_process_group())
             if not found.first:
-                sys.stdout = open(os.devnull, "w")  # noqa: SIM115
+                logging.getLogger("train").setLevel(logging.WARNING)
         return found
 
     def apart(self) -> "Ranks":
@@ -181,78 +168,36 @@ class Ranks:
         """
         if self.size == 1:
             return does()
-        made: list[tuple[Any, Exception | None]] = []
-        key, store = f"datakit/{next(_LONG)}", dist.distributed_c10d._get_default_store()
+        done, key = Future[T](), f"datakit/{next(_LONG)}"
+        store = dist.distributed_c10d._get_default_store()
         with self.network_errors():
             if self.first:
                 try:
-                    made.append((does(), None))
+                    done.set_result(does())
                 except Exception as e:
-                    made.append((None, e))
+                    done.set_exception(e)
                 store.set(key, "done")
             while not store.check([key]):
                 time.sleep(0.5)
+        return self.by_first(done.result)
 
-        def outcome() -> T:
-            found, error = made[0]
-            if error:
-                raise error
-            result: T = found
-            return result
+    def data_parallel(self, module: nn.Module) -> DistributedDataParallel:
+        """`module` on every rank: it begins with the weights of rank 0, and its backward passes sum gradients.
 
-        return self.by_first(outcome)
-
-    def share(self, model: nn.Module) -> None:
-        """Broadcast the weights of rank 0."""
-        if self.size > 1:
-            with self.network_errors(), torch.no_grad():
-                for parameter in model.parameters():
-                    dist.broadcast(parameter, 0)
+        A bucket of gradients is sent as soon as it is complete, while the backward pass goes on (Li et al., 2020).
+        Every rank has to run every pass, also one whose micro-batch has no labels.
+        """
+        with self.network_errors():
+            parallel = DistributedDataParallel(module, broadcast_buffers=False, gradient_as_bucket_view=True)
+        parallel.register_comm_hook(None, _sum_bucket)
+        return parallel
 
 
-class GradientSum:
-    """Sums gradients over ranks in buckets, in the same order on all ranks: those of the last layers first.
-
-    DistributedDataParallel does the same, but needs a single forward method, and the same number of backward passes
-    through every parameter on every rank. Here a rank may have a micro-batch without labels.
-    """
-
-    def __init__(self, ranks: Ranks, model: nn.Module) -> None:
-        last_first = list(trained(model).values())[::-1]
-        places = by_size([p.nbytes for p in last_first], BUCKET_BYTES)
-        self.ranks, self.buckets = ranks, [[last_first[i] for i in own] for own in places]
-        self._of: dict[Tensor, int] = {p: i for i, bucket in enumerate(self.buckets) for p in bucket}
-        self._missing: list[int] = []
-        self._sent: list[tuple[Tensor, Any]] = []
-        for parameter in self._of:
-            parameter.register_post_accumulate_grad_hook(self._ready)  # type: ignore[no-untyped-call]
-
-    def last_pass(self) -> None:
-        """Announce the last backward pass of the step: each bucket is sent as soon as it is complete."""
-        self._missing, self._sent = [len(bucket) for bucket in self.buckets], []
-
-    def _ready(self, parameter: Tensor) -> None:
-        if self._missing:
-            self._missing[self._of[parameter]] -= 1
-            while len(self._sent) < len(self.buckets) and not self._missing[len(self._sent)]:
-                self._send()
-
-    def _send(self) -> None:
-        bucket = self.buckets[len(self._sent)]
-        flat = torch.cat([(torch.zeros_like(p) if p.grad is None else p.grad).flatten() for p in bucket])
-        with self.ranks.network_errors():
-            self._sent.append((flat, dist.all_reduce(flat, async_op=True)))
-
-    def finish(self) -> None:
-        """Send the remaining buckets and store the sums as gradients."""
-        while len(self._sent) < len(self.buckets):
-            self._send()
-        for bucket, (flat, work) in zip(self.buckets, self._sent, strict=True):
-            with self.ranks.network_errors():
-                work.wait()
-            for p, summed in zip(bucket, torch.split(flat, [p.numel() for p in bucket]), strict=True):
-                p.grad = summed.view_as(p)
-        self._missing, self._sent = [], []
+def _sum_bucket(_: None, bucket: dist.GradBucket) -> torch.futures.Future[Tensor]:  # type: ignore[name-defined]
+    """A plain sum: torch's own hook takes the mean over ranks, and the loop divides by the labels of all."""
+    sent = dist.all_reduce(bucket.buffer(), async_op=True)
+    found: torch.futures.Future[Tensor] = sent.get_future().then(lambda future: future.value()[0])
+    return found
 
 
 def shard(ranks: Ranks, model: CausalLM, precision: str = "fp32") -> None:
@@ -271,8 +216,7 @@ def shard(ranks: Ranks, model: CausalLM, precision: str = "fp32") -> None:
     for part in _parts(model):
         part.set_gradient_divide_factor(1.0)
         part.set_force_sum_reduction_for_comms(True)
-        if hasattr(part, "set_reduce_scatter_unused_params"):  # not in torch 2.11
-            part.set_reduce_scatter_unused_params(True)  # the rows of a rank may have no label, or not use an expert
+        part.set_reduce_scatter_unused_params(True)  # the rows of a rank may have no label, or not use an expert
     if not ranks.first:
         model.to_empty(device=ranks.device)
     for name, p in model.named_parameters():

@@ -12,10 +12,11 @@ from typing import Literal
 
 from torch import Tensor
 
-from datakit.config import option, section
+from datakit.config import section
 from datakit.errors import ConfigError
 from train import flags
-from train.data import Batch
+from train.config import more
+from train.data import Batch, Mixture
 from train.device import usable_device
 from train.loop import Loss
 from train.loss import (
@@ -23,36 +24,27 @@ from train.loss import (
     ChunkedConfig,
     FusedLoss,
     chunked_loss,
+    compiled,
     head_loss,
     label_states,
     liger_loss,
 )
 from train.model import CausalLM
-from train.start import RunConfig, configured, finish, prepare
+from train.start import RunConfig, command
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LabelConfig(ChunkedConfig):
-    """How the loss is computed; no value here changes the result, except z_loss."""
+    """How the loss is computed; no value here changes the result."""
 
-    head_loss: Literal["plain", "liger"] = option(
+    head_loss: Literal["plain", "liger"] = more(
         "plain", "liger: a fused kernel, where there is CUDA and liger-kernel; else plain"
     )
-    z_loss: float = option(0.0, "weight of log(Z)^2, such as 1e-4, against drifting logits (PaLM, 2022); 0: off")
 
     def __post_init__(self) -> None:
         ChunkedConfig.__post_init__(self)
-        if self.z_loss < 0 or (self.z_loss and self.head_loss != "plain"):
-            raise ConfigError("z_loss must not be negative, and is only for head_loss plain")
         if self.loss_chunk and self.head_loss != "plain":
             raise ConfigError(f"loss_chunk is only for head_loss plain: {self.head_loss} stores no logits")
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class SftConfig(RunConfig):
-    """Configuration of a training run on labels."""
-
-    labels: LabelConfig = section(LabelConfig)
 
 
 def label_loss(config: LabelConfig, fused: FusedLoss | None = None) -> Loss:
@@ -72,26 +64,31 @@ def label_loss(config: LabelConfig, fused: FusedLoss | None = None) -> Loss:
         if fused:
             return fused(hidden_LD, head, targets_L)[0], batch.labels
         if (chunk := config.chunk(head)) < len(targets_L):
-            return chunked_loss(hidden_LD, head, targets_L, chunk, config.z_loss)[0], batch.labels
-        return head_loss(hidden_LD, head, targets_L, config.z_loss)[0], batch.labels
+            return chunked_loss(hidden_LD, head, targets_L, chunk, model.compiled)[0], batch.labels
+        return compiled(head_loss, model.compiled)(hidden_LD, head, targets_L)[0], batch.labels
 
     return batch_loss
 
 
-def objective(config: SftConfig) -> Loss:
-    """The loss of the run.
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SFTConfig(RunConfig):
+    """Configuration of a training run on labels."""
 
-    Raises:
-        ConfigError: an attention kernel that this device does not have.
-    """
-    device = usable_device(config.loop.device)
-    return label_loss(config.labels.on(device), liger_loss(device) if config.labels.head_loss == "liger" else None)
+    labels: LabelConfig = section(LabelConfig)
+
+    def objective(self, data: Mixture, model: CausalLM) -> Loss:
+        """Cross-entropy on the labels.
+
+        Raises:
+            ConfigError: an attention kernel that this device does not have.
+        """
+        device = usable_device(self.loop.device)
+        return label_loss(self.labels.on(device), liger_loss(device) if self.labels.head_loss == "liger" else None)
 
 
 def main(argv: Sequence[str], prog: str = "python -m train.sft") -> int:
     """Train; returns the exit code."""
-    config = configured(SftConfig, prog, __doc__, argv)
-    return finish(prepare(config, objective(config)), prog)
+    return command(SFTConfig, prog, __doc__, argv)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,9 @@
-"""Start of a run: from the command line to a checked `Trainer` with data, model, optimizer and state.
+"""Start of a run: from options to a checked `Trainer` with data, model, optimizer and state.
 
 All is checked before the first step: a manifest, model or checkpoint that does not fit is an error naming both values.
+
+    from train import SFTConfig, Trainer
+    result = Trainer(SFTConfig.of(manifest="manifests/my/pack.json", preset="tiny", steps=100)).fit()
 
 With --data, `datakit pack` packs files into the run's folder first, which needs datakit's own dependencies:
 
@@ -10,6 +13,7 @@ With --data, `datakit pack` packs files into the run's folder first, which needs
 import contextlib
 import importlib.util
 import json
+import logging
 import math
 import subprocess
 import sys
@@ -17,152 +21,62 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar, Literal, TypeVar
+from typing import Any, ClassVar, Literal, Self, TypeVar
 
 import torch
 
-from datakit.config import UnknownKeyError, canonical, option, resolved, section, sha256_file
+from datakit.config import UnknownKeyError, build, canonical, option, resolved, section, sha256_file
 from datakit.errors import ConfigError, InputError, MissingExtraError, ModelError, UsageError
 from datakit.pack.chat import ChatTokenizer
 from datakit.storage import locked, write_whole
-from train import checkpoint, flags, hf, lora
+from train import checkpoint, flags, hf
+from train.checkpoint import trained
+from train.config import (
+    EvaluatorConfig,
+    LoopConfig,
+    LoraConfig,
+    MoeConfig,
+    QuickConfig,
+    RanksConfig,
+    SizesConfig,
+    more,
+    placed,
+)
 from train.data import LABEL_FILL, DataConfig, Mixture, PackedSet, StepStream, bring, place_of
 from train.device import allow_tf32, limit_memory, precision, usable_device
-from train.eval import Evaluator, EvaluatorConfig
-from train.experts import MoeConfig
-from train.log import TrackConfig
-from train.loop import LoopConfig, Loss, Trainer
-from train.lora import Adapters, LoraConfig
+from train.loop import Loop, Loss
 from train.loss import StatesConfig
-from train.model import PRESETS, CausalLM, ModelConfig, of_depth, resized
+from train.model import PRESETS, CausalLM, ModelConfig, of_depth
 from train.optim import OptimConfig, Optimizers, make_optimizer, peak_rate
-from train.ranks import Ranks, RanksConfig, shard
+from train.ranks import Ranks, shard
 
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class QuickConfig:
-    """Files to train on, instead of a manifest."""
-
-    data: tuple[str, ...] = option((), "files with `messages`, `text`, pairs or `ids`, in any format datakit reads")
-    tokenizer: str = option("", "tokenizer folder for --data; default: the tokenizer of --init")
-    seq_len: int = option(512, "tokens to predict per packed row of --data")
-
-    def __post_init__(self) -> None:
-        if self.seq_len < 1:
-            raise ConfigError(f"seq_len must be at least 1, found {self.seq_len}")
-
-
-def pack_files(config: QuickConfig, init: str, out: Path) -> Path:
-    """Pack the files with `datakit pack`, and return the manifest under `out/data`.
-
-    Files that were packed with the same settings before are not packed again.
-
-    Raises:
-        UsageError: no tokenizer.
-        MissingExtraError: datakit's own dependencies are not installed.
-        InputError: `datakit pack` failed; the message is its own.
-    """
-    tokenizer = config.tokenizer or init
-    if not tokenizer:
-        raise UsageError("--data needs a tokenizer: name its folder with --tokenizer")
-    if missing := [name for name in ("pyarrow", "numba", "tokenizers") if importlib.util.find_spec(name) is None]:
-        raise MissingExtraError(f"--data needs {', '.join(missing)}: install datakit's dependencies, or use --manifest")
-    folder = out / "data"
-    command = [sys.executable, "-m", "datakit", "pack", *config.data, "--tokenizer", tokenizer]
-    command += ["--seq-len", str(config.seq_len), "--output", str(folder)]
-    print(f"[train] packing {', '.join(config.data)} into {folder}", flush=True)
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise InputError(f"--data {','.join(config.data)}: {done.stderr.strip().removeprefix('datakit: ')}")
-    print(done.stderr + done.stdout, end="", flush=True)  # rows kept, rows dropped, reasons
-    return folder / "manifest.json"
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class SizesConfig:
-    """Sizes of a model with random weights; 0: those of --preset, --depth or --model-config."""
-
-    model_config: str = option("", "config.json of any known family, in place of a preset")
-    depth: int = option(0, "layers of a model whose width, heads, rate and steps follow from this number; 0: --preset")
-    tokens_per_parameter: float = option(
-        20.0, "with --depth: tokens to train on for each multiplied parameter, which decide the steps (Hoffmann, 2022)"
-    )
-    hidden_size: int = option(0, "width of the residual stream")
-    num_layers: int = option(0, "layers")
-    num_heads: int = option(0, "query heads; each has hidden_size / num_heads values, if one of the two is given")
-    num_kv_heads: int = option(0, "key/value heads; default with --num-heads: as many")
-    intermediate_size: int = option(0, "inner width of the MLP")
-    qk_norm: bool = option(False, "RMSNorm on the queries and keys of each head (Qwen3)")
-    activation: Literal["silu", "relu2"] = option("silu", "relu2: squared ReLU (So et al., 2021)")
-    logit_softcap: float = option(0.0, "logits are X * tanh(logits / X) (Gemma 2); 0: off")
-    zero_init: bool = option(False, "begin with zeros in the matrices that write to the residual stream")
-
-    def __post_init__(self) -> None:
-        if self.logit_softcap < 0:
-            raise ConfigError(f"logit_softcap must not be negative, found {self.logit_softcap}")
-        if min(self.depth, self.tokens_per_parameter, *self.sizes().values()) < 0:
-            raise ConfigError(f"sizes of a model must not be negative, found {self}")
-        if self.depth and self.model_config:
-            raise UsageError("--depth and --model-config both say which model: remove one")
-
-    def sizes(self) -> dict[str, int]:
-        """The sizes by the names of ModelConfig."""
-        return {k: v for k, v in asdict(self).items() if k.startswith("num_") or k.endswith("_size")}
-
-    def applied(self, plain: ModelConfig) -> ModelConfig:
-        """`plain`, or the model of `depth` or `model_config`, with the given sizes.
-
-        Raises:
-            ConfigError: sizes that no model can have together.
-            ModelError: config.json is not readable, or not of a known family.
-        """
-        if self.depth:
-            plain = of_depth(self.depth)
-        if self.model_config:
-            path = Path(self.model_config)
-            plain = hf.read_config(*((path,) if path.is_dir() else (path.parent, path.name)))
-        given = {k: v for k, v in self.sizes().items() if v}
-        if "num_heads" in given:
-            given.setdefault("num_kv_heads", given["num_heads"])
-        if given.keys() & {"hidden_size", "num_heads"}:
-            width, heads = (given.get(k, asdict(plain)[k]) for k in ("hidden_size", "num_heads"))
-            if width % heads:
-                raise ConfigError(f"--hidden-size {width} is not a multiple of --num-heads {heads}")
-            given["head_dim"] = width // heads
-        found = replace(plain, **given)  # type: ignore[arg-type]
-        if self.qk_norm or self.activation != "silu" or self.logit_softcap:
-            chosen: dict[str, Any] = {"activation": self.activation} if self.activation != "silu" else {}
-            chosen |= {"qk_norm": True} if self.qk_norm else {}
-            found = replace(found, **chosen, logit_softcap=self.logit_softcap or found.logit_softcap)
-        if plain.embedding_scale == plain.hidden_size**0.5:  # Gemma
-            found = replace(found, embedding_scale=found.hidden_size**0.5)
-        if found.num_layers != plain.num_layers and (plain.windowed_layers or plain.plain_layers):
-            raise ConfigError("--num-layers: this model has layers of several kinds; change their list in config.json")
-        return found
+LOG = logging.getLogger("train")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RunConfig:
-    """Configuration of a training run; an objective with its own options extends it."""
+    """Configuration of a training run; an objective extends it with its loss and its own options."""
 
     rows_per_unit: ClassVar[int] = 1
     """Number of neighbouring rows that belong together for the objective."""
     flat_rows: ClassVar[bool] = False
     """Whether packed rows have one sequence each, and a micro-batch takes them without their padding."""
+    every_token: ClassVar[bool] = False
+    """Whether every token is a label, whatever the data marks."""
     trained_share: ClassVar[float] = 0.2
     """Default peak learning rate for trained weights, as a share of that for random ones."""
     needs_data: ClassVar[bool] = True
     """Whether the objective trains on packed rows."""
-    needs_init: ClassVar[str] = ""
+    needs_model: ClassVar[str] = ""
     """Why the objective needs a trained model; empty if it does not."""
 
     manifest: str | tuple[str, ...] = option("", "manifest to train on, as manifests/my/pack.json; mixed if several")
     quick: QuickConfig = section(QuickConfig)
     preset: Literal["tiny", "26m", "64m", "104m"] = option("26m", "size of a model with random weights")
     sizes: SizesConfig = section(SizesConfig)
-    init: str = option("", "Hugging Face folder, checkpoint or run to start from, instead of a preset")
-    resize_vocab: bool = option(False, "give the model of --init rows for tokens that its tokenizer did not have")
-    weights_dtype: Literal["fp32", "bf16"] = option(
+    model: str = option("", "model to start from: a folder, a run, or a name such as Qwen/Qwen3-0.6B (also --init)")
+    resize_vocab: bool = more(False, "give the model of --model rows for tokens that its tokenizer did not have")
+    weights_dtype: Literal["fp32", "bf16"] = more(
         "fp32", "weights in memory; bf16 halves weights, gradients and optimizer state, and rounds small updates away"
     )
     data: DataConfig = section(DataConfig)
@@ -171,48 +85,48 @@ class RunConfig:
     lora: LoraConfig = section(LoraConfig)
     evaluator: EvaluatorConfig = section(EvaluatorConfig)
     labels: StatesConfig = section(StatesConfig)
-    track: TrackConfig = section(TrackConfig)
     moe: MoeConfig = section(MoeConfig)
     ranks: RanksConfig = section(RanksConfig)
 
     def __post_init__(self) -> None:
-        if self.init and (self.sizes != SizesConfig() or self.moe.num_experts):
-            raise UsageError("sizes and options are for random weights: the model of --init has its own in config.json")
+        if self.model and (self.sizes != SizesConfig() or self.moe.num_experts):
+            raise UsageError("sizes and options are for random weights: a --model has its own in config.json")
         if self.weights_dtype == "bf16" and self.loop.dtype in ("fp32", "fp16"):
             raise ConfigError(f"--weights-dtype bf16 is for arithmetic in bf16, found --dtype {self.loop.dtype}")
-        if self.resize_vocab and (self.lora.lora_rank or not self.init):
-            raise UsageError("--resize-vocab trains new rows of the model of --init, which --lora-rank would freeze")
+        if self.resize_vocab and (self.lora.lora_rank or not self.model):
+            raise UsageError("--resize-vocab trains new rows of the model of --model, which --lora-rank would freeze")
         if self.lora.qlora and self.ranks.fsdp:
             raise UsageError("--qlora packs matrices that --fsdp would cut: use one of the two")
-        if self.lora.lora_rank and not self.init:
-            raise UsageError("--lora-rank needs --init: adapters on random weights are useless")
+        if self.lora.lora_rank and not self.model:
+            raise UsageError("--lora-rank needs --model: adapters on random weights are useless")
         if self.needs_data and bool(self.manifest) == bool(self.quick.data):
             if self.loop.resume and not self.manifest:
                 raise UsageError(f"{self.loop.out}: holds no run to resume; name the --out of the run that was begun")
             raise UsageError("name a pack manifest with --manifest (manifests/my/pack.json), or files with --data")
-        if self.needs_init and not self.init:
-            raise UsageError(f"name a trained model with --init: {self.needs_init}")
+        if self.needs_model and not self.model:
+            raise UsageError(f"name a trained model with --model: {self.needs_model}")
 
-    @property
-    def manifests(self) -> tuple[Path, ...]:
-        """Paths of the manifests."""
-        return tuple(map(place_of, (self.manifest,) if isinstance(self.manifest, str) else self.manifest))
+    @classmethod
+    def of(cls, **values: Any) -> Self:
+        """The configuration from options by name, as on the command line: `of(manifest="pack.json", steps=100)`.
 
+        Raises:
+            UsageError: a name that is no option.
+            ConfigError: an invalid value.
+        """
+        return build(cls, placed(cls, values), "options")
 
-def finish(trainer: Trainer, prog: str) -> int:
-    """Run a trainer to its end; prints the next command to type, and returns the exit code."""
-    code, out = trainer.run(), trainer.loop.out
-    command, separator, _ = prog.rpartition("." if prog.startswith("python") else " ")
-    said = "--chat" if trainer.state.stop_ids else '--prompt "Once upon a time"'
-    ended = trainer.state.step == trainer.total_steps
-    if not trainer.loop.save_every:
-        return code
-    following = f"{command}{separator}generate --model {out} {said}" if ended else f"{prog} --out {out} --resume"
-    print(f"[train] next: {following}", flush=True)
-    return code
+    def objective(self, data: Mixture, model: CausalLM) -> Loss:
+        """The loss of the run, for its data and the model that it trains."""
+        raise NotImplementedError
 
 
 C = TypeVar("C", bound=RunConfig)
+
+
+def command(config: type[RunConfig], prog: str, about: str | None, argv: Sequence[str]) -> int:
+    """Train as the command line says; returns the exit code."""
+    return finish(Trainer(configured(config, prog, about, argv)), prog)
 
 
 def configured(config: type[C], prog: str, about: str | None, argv: Sequence[str]) -> C:
@@ -227,10 +141,9 @@ def configured(config: type[C], prog: str, about: str | None, argv: Sequence[str
     if loop.get("resume"):
         values = flags.merged(_earlier_values(Path(loop.get("out", "out/run")) / "run.json"), values)
     try:
-        built = flags.built(config, values)
+        return flags.built(config, values)
     except UnknownKeyError as e:  # flags are known, so it is in run.json
         raise UsageError(f"{loop['out']}: holds a run of another command: resume it with that one ({e})") from None
-    return replace(built, init=str(checkpoint.newest_of_run(Path(built.init)))) if built.init else built
 
 
 def _earlier_values(path: Path) -> dict[str, Any]:
@@ -245,16 +158,106 @@ def _earlier_values(path: Path) -> dict[str, Any]:
     return values
 
 
-def open_data(config: RunConfig) -> Mixture:
+def finish(trainer: "Trainer", prog: str) -> int:
+    """Run a trainer to its end; prints the next command to type, and returns the exit code.
+
+    The code is 0, or 128 + the signal that stopped the run.
+    """
+    result, out = trainer.fit(), trainer.loop.out
+    code = 128 + result.stopped_by if result.stopped_by else 0
+    name, separator, _ = prog.rpartition("." if prog.startswith("python") else " ")
+    said = "--chat" if trainer.state.stop_ids else '--prompt "Once upon a time"'
+    ended = result.step == trainer.total_steps
+    if trainer.loop.save_every:
+        following = f"{name}{separator}generate --model {out} {said}" if ended else f"{prog} --out {out} --resume"
+        LOG.info(f"next: {following}")
+    return code
+
+
+class Trainer(Loop):
+    """A run, from its configuration. After all checks it is ready for `fit`; it logs a summary line."""
+
+    def __init__(
+        self, config: RunConfig, loss: Loss | None = None, data: Mixture | None = None, model: CausalLM | None = None
+    ) -> None:
+        """`loss` takes the place of the objective; `data` and `model` are given if they are there already.
+
+        Raises:
+            DatakitError: manifest, model and checkpoint do not fit each other, or `out` contains another run.
+        """
+        device, out = usable_device(config.loop.device, config.loop.threads), Path(config.loop.out)
+        ranks = Ranks.join(device, config.ranks)
+        allow_tf32(config.loop.tf32)
+        limit_memory(device, config.loop.memory_limit)
+        if config.model:
+            config = replace(config, model=str(checkpoint.find_model(config.model)))
+        data = data or open_data(config, ranks)
+        torch.manual_seed(config.loop.seed)
+        model = model or _initial_model(config, data, ranks)
+        loss = loss or config.objective(data, model)
+        if not config.loop.threads:  # small products lose more by the meeting of threads than they gain
+            torch.set_num_threads(max(1, min(torch.get_num_threads(), model.config.hidden_size // 64)))
+        if config.weights_dtype == "bf16":
+            config = replace(config, loop=replace(config.loop, dtype="bf16"))
+        share, adapters = config.trained_share if config.model else 1.0, None
+        if config.lora.lora_rank:
+            from train import lora
+
+            lora.attach(model, config.lora, torch.Generator().manual_seed(config.loop.seed))
+            adapters = lora.Adapters(config.lora, Path(config.model), hf.fingerprint(Path(config.model)))
+            share *= lora.RATE_RATIO
+        model = _on_device(config, model, ranks)
+        lr = peak_rate(config.optim, model.config.hidden_size, share)
+        config = replace(config, optim=replace(config.optim, lr=lr))
+        optimizer = make_optimizer(model, config.optim)
+        stream = StepStream(
+            data, config.data, config.loop.seed, rank=ranks.rank, ranks=ranks.size, pin=device.type == "cuda",
+            label_fill=LABEL_FILL, flat=config.flat_rows and not config.loop.compile,  # compiled layers want few shapes
+        )  # fmt: skip
+        evaluate = None
+        if config.evaluator.eval_every:
+            from train.eval import Evaluator
+
+            how = precision(config.loop.dtype, device), model.config, ranks, config.needs_data, config.labels.attention
+            evaluate = Evaluator.of(config.evaluator, data, config.data, *how).evaluate
+        steps = config.loop.steps or _optimal_steps(config, model, stream)
+        steps = steps or stream.plan.first_step(config.loop.epochs)
+        if config.optim.head_lr_ratio != 1 and model.config.tied_embeddings:
+            raise ConfigError("head_lr_ratio: the head of this model is its embedding matrix; use embed_lr_ratio")
+        stop_ids: tuple[int, ...] = ()
+        if any(s.packed.labels is not None for s in data.sets) and data.tokenizer_files:
+            stop_ids = tuple(ChatTokenizer.load(data.tokenizer_files[0].parent).stop_ids())
+        state = checkpoint.State(
+            step=0, task=data.header.task, manifest_version=data.version, tokenizer=data.tokenizer,
+            order=resolved(config.data) | {"seed": config.loop.seed}, config=resolved(config),
+            stop_ids=stop_ids, base_sha256=adapters.base_sha256 if adapters else "")  # fmt: skip
+        ranks.agree({"data": data.version, "order": state.order, "steps": steps, "optimizer": resolved(config.optim)})
+        with contextlib.ExitStack() as held:
+            ranks.by_first(lambda: held.enter_context(locked(out, required=False)))
+            if config.loop.resume:
+                state = _resume(config, ranks, state, model, optimizer, steps)
+            elif done := checkpoint.steps(out / "checkpoints"):
+                raise UsageError(f"{out} holds a run, up to {done[0].name}: add --resume, or name another --out")
+            if ranks.first:
+                run = {"config": state.config, "manifest_version": data.version, "total_steps": steps}
+                write_whole(out / "run.json", canonical(run) + b"\n")
+        super().__init__(
+            model=model, optimizer=optimizer, loss=loss, stream=stream, loop=config.loop, optim=config.optim,
+            state=state, total_steps=steps, device=device, adapters=adapters, ranks=ranks, sharing=config.ranks,
+            evaluate=evaluate, eval_every=config.evaluator.eval_every)  # fmt: skip
+        LOG.info(_summary(config, self))
+
+
+def open_data(config: RunConfig, ranks: Ranks) -> Mixture:
     """Open the packed rows of the run.
 
     Raises:
         DatakitError: not a packed set, or one for another kind of objective.
     """
-    manifests: Sequence[Path] = config.manifests
-    ranks = Ranks.join(usable_device(config.loop.device), config.ranks)
+    given = (config.manifest,) if isinstance(config.manifest, str) else config.manifest
+    manifests: Sequence[Path] = tuple(map(place_of, given))
     if config.quick.data:
-        manifests = [ranks.long_by_first(lambda: pack_files(config.quick, config.init, Path(config.loop.out)))]
+        manifests = [ranks.long_by_first(lambda: pack_files(config.quick, config.model, Path(config.loop.out)))]
     for manifest in manifests:
         ranks.long_by_first(partial(bring, manifest, config.data.verify))
     data = Mixture.open(manifests, "packed", False, config.data.bin_cache == "memory")
@@ -263,70 +266,34 @@ def open_data(config: RunConfig) -> Mixture:
             f"{data.name}: has {found} rows per unit (task {data.header.task!r}), expected {config.rows_per_unit}: "
             "train.dpo and train.kto take preferences, train.pretrain and train.sft text and conversations"
         )
-    return data
+    return data.unlabelled() if config.every_token else data
 
 
-def prepare(config: RunConfig, loss: Loss, data: Mixture | None = None, model: CausalLM | None = None) -> Trainer:
-    """Make the Trainer of a run, after all checks; prints a summary line.
+def pack_files(config: QuickConfig, model: str, out: Path) -> Path:
+    """Pack the files with `datakit pack`, and return the manifest under `out/data`.
 
-    `data` and `model` are given if the objective has already opened or made them.
+    Files that were packed with the same settings before are not packed again.
 
     Raises:
-        DatakitError: manifest, model and checkpoint do not fit each other, or `out` contains another run.
+        UsageError: no tokenizer.
+        MissingExtraError: datakit's own dependencies are not installed.
+        InputError: `datakit pack` failed; the message is its own.
     """
-    device, out = usable_device(config.loop.device, config.loop.threads), Path(config.loop.out)
-    ranks = Ranks.join(device, config.ranks)
-    allow_tf32(config.loop.tf32)
-    limit_memory(device, config.loop.memory_limit)
-    data = data or open_data(config)
-    torch.manual_seed(config.loop.seed)
-    model = model or _initial_model(config, data, ranks)
-    if config.weights_dtype == "bf16":
-        config = replace(config, loop=replace(config.loop, dtype="bf16"))
-    adapters: Adapters | None = None
-    if config.lora.lora_rank:
-        lora.attach(model, config.lora, torch.Generator().manual_seed(config.loop.seed))
-        adapters = Adapters(config.lora, Path(config.init), hf.fingerprint(Path(config.init)))
-    model = _on_device(config, model, ranks)
-    share = config.trained_share * (lora.RATE_RATIO if adapters else 1.0) if config.init else 1.0
-    lr = peak_rate(config.optim, model.config.hidden_size, share)
-    config = replace(config, optim=replace(config.optim, lr=lr))
-    optimizer = make_optimizer(model, config.optim)
-    stream = StepStream(
-        data, config.data, config.loop.seed, rank=ranks.rank, ranks=ranks.size, pin=device.type == "cuda",
-        label_fill=LABEL_FILL, flat=config.flat_rows and not config.loop.compile,  # compiled layers want few shapes
-    )  # fmt: skip
-    how = precision(config.loop.dtype, device), model.config, ranks
-    evaluator: Evaluator | None = None
-    if config.evaluator.eval_every:
-        evaluator = Evaluator.of(config.evaluator, data, config.data, *how, config.needs_data, config.labels.attention)
-    steps = config.loop.steps or _optimal_steps(config, model, stream)
-    steps = steps or stream.plan.first_step(config.loop.epochs)
-    if config.optim.head_lr_ratio != 1 and model.config.tied_embeddings:
-        raise ConfigError("head_lr_ratio: the output head of this model is its embedding matrix; use embed_lr_ratio")
-    stop_ids: tuple[int, ...] = ()
-    if any(s.packed.labels is not None for s in data.sets) and data.tokenizer_files:
-        stop_ids = tuple(ChatTokenizer.load(data.tokenizer_files[0].parent).stop_ids())
-    state = checkpoint.State(
-        step=0, task=data.header.task, manifest_version=data.version, tokenizer=data.tokenizer,
-        order=resolved(config.data) | {"seed": config.loop.seed}, config=resolved(config),
-        stop_ids=stop_ids, base_sha256=adapters.base_sha256 if adapters else "")  # fmt: skip
-    ranks.agree({"data": data.version, "order": state.order, "steps": steps, "optimizer": resolved(config.optim)})
-    with contextlib.ExitStack() as held:
-        ranks.by_first(lambda: held.enter_context(locked(out, required=False)))
-        if config.loop.resume:
-            state = _resume(config, ranks, state, model, optimizer, steps)
-        elif done := checkpoint.steps(out / "checkpoints"):
-            raise UsageError(f"{out} holds a run, up to {done[0].name}: add --resume, or name another --out")
-        if ranks.first:
-            run = {"config": state.config, "manifest_version": data.version, "total_steps": steps}
-            write_whole(out / "run.json", canonical(run) + b"\n")
-    trainer = Trainer(
-        model=model, optimizer=optimizer, loss=loss, stream=stream, loop=config.loop, optim=config.optim,
-        state=state, total_steps=steps, device=device, adapters=adapters, ranks=ranks,
-        evaluator=evaluator, track=config.track)  # fmt: skip
-    print(_summary(config, trainer), flush=True)
-    return trainer
+    tokenizer = config.tokenizer or model
+    if not tokenizer:
+        raise UsageError("--data needs a tokenizer: name its folder with --tokenizer")
+    if missing := [name for name in ("pyarrow", "numba", "tokenizers") if importlib.util.find_spec(name) is None]:
+        raise MissingExtraError(f"--data needs {', '.join(missing)}: install datakit's dependencies, or use --manifest")
+    folder = out / "data"
+    command = [sys.executable, "-m", "datakit", "pack", *config.data, "--tokenizer", tokenizer]
+    command += ["--seq-len", str(config.seq_len), "--output", str(folder)]
+    LOG.info(f"packing {', '.join(config.data)} into {folder}")
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise InputError(f"--data {','.join(config.data)}: {done.stderr.strip().removeprefix('datakit: ')}")
+    for said in (done.stderr + done.stdout).splitlines():  # rows kept, rows dropped, reasons
+        LOG.info(said)
+    return folder / "manifest.json"
 
 
 def _initial_model(config: RunConfig, data: Mixture, ranks: Ranks) -> CausalLM:
@@ -341,45 +308,15 @@ def _initial_model(config: RunConfig, data: Mixture, ranks: Ranks) -> CausalLM:
         return CausalLM(_model_config(config, data))
 
 
-def _optimal_steps(config: RunConfig, model: CausalLM, stream: StepStream) -> int:
-    """With --depth, the steps on the tokens that are worth their compute (Hoffmann et al., 2022); else 0."""
-    if not config.sizes.depth:
-        return 0
-    parameters = model.flops_per_token(0) / 6  # without the embeddings, which are looked up
-    tokens, whole = config.sizes.tokens_per_parameter * parameters, int(stream.data.lengths.sum())
-    steps = max(1, math.ceil(tokens * stream.plan.steps_per_epoch / whole))
-    print(
-        f"[train] depth {config.sizes.depth}: {tokens / 1e6:,.1f}M tokens for {parameters / 1e6:.1f}M parameters, "
-        f"{steps:,} steps, {tokens / whole:.1f} epochs{' (more than 4 add little)' if tokens > 4 * whole else ''}",
-        flush=True,
-    )
-    return steps
-
-
-def _on_device(config: RunConfig, model: CausalLM, ranks: Ranks) -> CausalLM:
-    """The model on the device of the rank, with the weights of rank 0, or with slices of them."""
-    if config.weights_dtype == "bf16":  # adapters stay in fp32, except in slices, which have one dtype
-        kept = lora.trained(model) if config.lora.lora_rank and not config.ranks.fsdp else {}
-        for name, p in model.named_parameters():
-            p.data = p.data if name in kept or not p.is_floating_point() else p.data.bfloat16()
-        model.config = replace(model.config, dtype="bfloat16")
-    if config.ranks.fsdp:
-        shard(ranks, model, precision(config.loop.dtype, ranks.device))
-        return model
-    model = model.to(ranks.device)
-    ranks.share(model)
-    return model
-
-
 def make_model(config: RunConfig, data: PackedSet | Mixture) -> CausalLM:
     """Make or read the model to start from, on the CPU.
 
     Raises:
-        ModelError: tokenizer, vocabulary or length of the `init` folder does not fit the data.
+        ModelError: tokenizer, vocabulary or length of the `model` folder does not fit the data.
     """
-    if config.init:
-        folder = Path(config.init)
-        model = lora.read(folder)
+    if config.model:
+        folder = Path(config.model)
+        model = read_model(folder)
         if config.resize_vocab:
             check_grown(folder, data)
             model = resized(model, _model_config(config, data).vocab_size)
@@ -390,37 +327,131 @@ def make_model(config: RunConfig, data: PackedSet | Mixture) -> CausalLM:
     return model
 
 
-def read_frozen(folder: str, data: Mixture) -> CausalLM:
-    """The model in a folder, or of the newest checkpoint of a run, to compare with: it is not trained.
+def read_model(folder: Path) -> CausalLM:
+    """The model of a folder; adapters are merged into their base.
+
+    Raises:
+        ModelError: it cannot be read.
+    """
+    if not (folder / "adapter_config.json").is_file():
+        return hf.read_model(folder)
+    from train import lora
+
+    return lora.read(folder)
+
+
+def read_frozen(name: str, data: Mixture) -> CausalLM:
+    """A model to compare with, by folder, run or name; it is not trained.
 
     Raises:
         ModelError: it cannot be read, or does not fit the data.
     """
-    place = checkpoint.newest_of_run(Path(folder))
-    model = lora.read(place).requires_grad_(False).eval()
+    place = checkpoint.find_model(name)
+    model = read_model(place).requires_grad_(False).eval()
     check_fits(place, model, data)
     return model
+
+
+def _base_of(folder: Path) -> Path:
+    """The folder with the weights: for adapters that of their base."""
+    if not (folder / "adapter_config.json").is_file():
+        return folder
+    from train import lora
+
+    return lora.base_of(folder)
+
+
+def _on_device(config: RunConfig, model: CausalLM, ranks: Ranks) -> CausalLM:
+    """The model on the device of the rank, or with slices of the weights of rank 0."""
+    if config.weights_dtype == "bf16":  # adapters stay in fp32, except in slices, which have one dtype
+        kept = trained(model) if config.lora.lora_rank and not config.ranks.fsdp else {}
+        for name, p in model.named_parameters():
+            p.data = p.data if name in kept or not p.is_floating_point() else p.data.bfloat16()
+        model.config = replace(model.config, dtype="bfloat16")
+    if config.ranks.fsdp:
+        shard(ranks, model, precision(config.loop.dtype, ranks.device))
+        return model
+    return model.to(ranks.device)
 
 
 def _model_config(config: RunConfig, data: PackedSet | Mixture) -> ModelConfig:
     header = data.header
     rounded = -(-header.vocab_size // VOCAB_UNIT) * VOCAB_UNIT
-    if config.init:
-        found = hf.read_config(lora.base_of(Path(config.init)))
+    if config.model:
+        found = hf.read_config(_base_of(Path(config.model)))
         grows = config.resize_vocab and found.vocab_size < header.vocab_size
         return replace(found, vocab_size=rounded) if grows else found
-    preset = config.sizes.applied(PRESETS[config.preset])
+    preset = sized(config.sizes, PRESETS[config.preset])
     found = replace(preset, vocab_size=rounded, max_positions=max(preset.max_positions, header.seq_len))
     if config.moe.num_experts:
         found = replace(found, moe=config.moe, qk_norm=True)  # Qwen3-MoE
     if hf.family_of(found) == hf.OWN:
-        print("[train] note: transformers has no model with these options: train.export will refuse it", flush=True)
+        LOG.info("note: transformers has no model with these options: train.export will refuse it")
         found = replace(found, family=hf.OWN)
     return found
 
 
 VOCAB_UNIT = 64
 """New vocabularies are multiples of this, for which matrix products are fast (as in nanoGPT)."""
+
+
+def sized(sizes: SizesConfig, plain: ModelConfig) -> ModelConfig:
+    """`plain`, or the model of `depth` or `model_config`, with the given sizes and options.
+
+    Raises:
+        ConfigError: sizes that no model can have together.
+        ModelError: config.json is not readable, or not of a known family.
+    """
+    if sizes.depth:
+        plain = of_depth(sizes.depth)
+    if sizes.model_config:
+        path = Path(sizes.model_config)
+        plain = hf.read_config(*((path,) if path.is_dir() else (path.parent, path.name)))
+    given: dict[str, Any] = {k: v for k, v in sizes.sizes().items() if v}
+    if "num_heads" in given:
+        given.setdefault("num_kv_heads", given["num_heads"])
+    if given.keys() & {"hidden_size", "num_heads"}:
+        width, heads = (given.get(k, asdict(plain)[k]) for k in ("hidden_size", "num_heads"))
+        if width % heads:
+            raise ConfigError(f"--hidden-size {width} is not a multiple of --num-heads {heads}")
+        given["head_dim"] = width // heads
+    given |= {"activation": sizes.activation} if sizes.activation != "silu" else {}
+    given |= {name: value for name in ("qk_norm", "logit_softcap") if (value := getattr(sizes, name))}
+    found = replace(plain, **given)
+    if plain.embedding_scale == plain.hidden_size**0.5:  # Gemma
+        found = replace(found, embedding_scale=found.hidden_size**0.5)
+    if found.num_layers != plain.num_layers and (plain.windowed_layers or plain.plain_layers):
+        raise ConfigError("--num-layers: this model has layers of several kinds; change their list in config.json")
+    return found
+
+
+@torch.no_grad()
+def resized(model: CausalLM, vocab_size: int) -> CausalLM:
+    """The model with more tokens; new rows are the mean of the old ones, as if no token was new (Hewitt, 2021)."""
+    with torch.device("meta"):
+        found = CausalLM(replace(model.config, vocab_size=vocab_size))
+    weights = dict(model.named_parameters())
+    for name in weights.keys() & {"model.embed_tokens.weight", "lm_head.weight"}:
+        old_VD = weights[name]
+        new_VD = old_VD.mean(0, keepdim=True).expand(vocab_size - len(old_VD), -1)
+        weights[name] = torch.nn.Parameter(torch.cat((old_VD, new_VD)))
+    found.load_state_dict(weights, strict=False, assign=True)
+    found.tie()
+    return found
+
+
+def _optimal_steps(config: RunConfig, model: CausalLM, stream: StepStream) -> int:
+    """With --depth, the steps on the tokens that are worth their compute (Hoffmann et al., 2022); else 0."""
+    if not config.sizes.depth:
+        return 0
+    parameters = model.flops_per_token(0) / 6  # without the embeddings, which are looked up
+    tokens, whole = config.sizes.tokens_per_parameter * parameters, int(stream.data.lengths.sum())
+    steps = max(1, math.ceil(tokens * stream.plan.steps_per_epoch / whole))
+    LOG.info(
+        f"depth {config.sizes.depth}: {tokens / 1e6:,.1f}M tokens for {parameters / 1e6:.1f}M parameters, "
+        f"{steps:,} steps, {tokens / whole:.1f} epochs{' (more than 4 add little)' if tokens > 4 * whole else ''}"
+    )
+    return steps
 
 
 def check_grown(folder: Path, data: PackedSet | Mixture) -> None:
@@ -454,7 +485,7 @@ def check_fits(folder: Path, model: CausalLM, data: PackedSet | Mixture, grown: 
     Raises:
         ModelError: they do not fit; the message has both values.
     """
-    header, places = data.header, (folder, lora.base_of(folder))
+    header, places = data.header, (folder, _base_of(folder))
     file = next((f for f in hf.tokenizer_files(*places) if f.name == "tokenizer.json"), folder / "tokenizer.json")
     found = sha256_file(file) if file.is_file() else None
     expected = data.tokenizer.get("sha256")
@@ -488,9 +519,9 @@ def _resume(
     damaged: list[str] = []
     found = ranks.long_by_first(lambda: checkpoint.newest(Path(config.loop.out) / "checkpoints", damaged))
     for problem in damaged:
-        print(f"[train] skipped a damaged checkpoint: {problem}", flush=True)
+        LOG.info(f"skipped a damaged checkpoint: {problem}")
     if found is None:
-        print(f"[train] nothing to resume in {config.loop.out}: starting from the first step", flush=True)
+        LOG.info(f"nothing to resume in {config.loop.out}: starting from the first step")
         return state
     path, old = found
     _check_same(path, old, state)
@@ -504,13 +535,12 @@ def _resume(
         )
     for name in ("steps", "epochs"):
         if (was := old.config["loop"][name]) != (now := getattr(config.loop, name)):
-            print(
-                f"[train] note: --{name} was {was} and is {now} now, so the learning rate schedule differs from that "
-                f"of one run of {now} {name} (--stop-at ends a run early with its schedule)",
-                flush=True,
+            LOG.info(
+                f"note: --{name} was {was} and is {now} now, so the learning rate schedule differs from that "
+                f"of one run of {now} {name} (--stop-at ends a run early with its schedule)"
             )
     checkpoint.restore(path, model, optimizer, ranks.rank)
-    print(f"[train] resumed from {path}", flush=True)
+    LOG.info(f"resumed from {path}")
     return replace(state, step=old.step, loop=old.loop)
 
 
@@ -525,26 +555,26 @@ def _check_same(path: Path, old: checkpoint.State, new: checkpoint.State) -> Non
         if was != now:
             raise ModelError(
                 f"{path} was trained with {name} {was!r}, and this run has {now!r}: resume with the same value, or "
-                f"start another run from its weights with --init {path} and another --out"
+                f"start another run from its weights with --model {path} and another --out"
             )
 
 
 def _summary(config: RunConfig, trainer: Trainer) -> str:
     stream, model, sizes = trainer.stream, trainer.model, config.sizes
     data = stream.data
-    named = config.init or (f"depth {sizes.depth}" if sizes.depth else sizes.model_config or config.preset)
+    named = config.model or (f"depth {sizes.depth}" if sizes.depth else sizes.model_config or config.preset)
     named += ", resized" if any(sizes.sizes().values()) else ""
     counts = [None if s.packed.labels is None else len(s.packed.labels) for s in data.sets]
     labels = "every target" if None in counts else f"{sum(filter(None, counts)):,}"
     adapters = ranks = ""
     if trainer.adapters:
-        count = sum(p.numel() for p in lora.trained(model).values())
+        count = sum(p.numel() for p in trained(model).values())
         adapters = f", {count / 1e6:.2f}M of them trained in adapters of rank {config.lora.lora_rank}"
     if stream.ranks > 1:
         share, rows = stream.plan.share(0, stream.rank, stream.ranks)
         ranks = f", {stream.ranks} ranks with {len(share)} x {rows} rows a step each"
     return (
-        f"[train] {model.num_parameters() / 1e6:.1f}M parameters ({named}){adapters}; "
+        f"{model.num_parameters() / 1e6:.1f}M parameters ({named}){adapters}; "
         f"{len(data.lengths):,} rows with {int(data.lengths.sum()):,} tokens, labels: {labels}; "
         f"{trainer.stream.plan.steps_per_epoch:,} steps an epoch, {trainer.total_steps:,} in all; "
         f"{trainer.device.type}, {trainer.precision}, {torch.get_num_threads()} threads{ranks}"

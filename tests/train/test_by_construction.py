@@ -14,7 +14,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from train import experts
 from train.attention import Scores, Segments, frequencies
-from train.experts import MoeConfig
+from train.config import MoeConfig
 from train.loss import chunked_loss, head_loss
 from train.model import PRESETS, CausalLM, ModelConfig, of_depth
 

@@ -9,12 +9,12 @@ import torch
 from datakit.errors import InputError, IntegrityError, ModelError
 from train import checkpoint
 from train.checkpoint import State
+from train.config import LoopConfig
 from train.data import DataConfig
-from train.loop import LoopConfig
 from train.model import PRESETS, CausalLM
 from train.optim import OptimConfig, Optimizers, make_optimizer
 from train.sft import LabelConfig, label_loss
-from train.start import RunConfig, prepare
+from train.start import RunConfig, Trainer
 
 loss = label_loss(LabelConfig())
 
@@ -141,7 +141,7 @@ def test_a_checkpoint_that_is_written_while_training_goes_on_has_the_values_of_i
 
     monkeypatch.setattr(checkpoint, "save", late)
     for name in ("waits", "goes on"):
-        trainer = prepare(
+        trainer = Trainer(
             RunConfig(
                 manifest=str(manifest), preset="tiny", optim=OptimConfig(lr=1e-3),
                 data=DataConfig(batch_rows=4, bucket_sizes=(64,)),
@@ -153,7 +153,7 @@ def test_a_checkpoint_that_is_written_while_training_goes_on_has_the_values_of_i
         )  # fmt: skip
         while steps.acquire(blocking=False):
             pass
-        assert trainer.run() == 0
+        trainer.fit()
     for step in (2, 4, 5):
         folders = [tmp_path / name / "checkpoints" / f"step_{step:08d}" for name in ("waits", "goes on")]
         for file in folders[0].glob("*.safetensors"):
@@ -172,4 +172,4 @@ def test_a_checkpoint_that_could_not_be_written_in_the_background_ends_the_run(
         loop=LoopConfig(out=str(tmp_path / "run"), steps=4, save_every=1, async_save=True),
     )  # fmt: skip
     with pytest.raises(InputError, match="No space left"):
-        prepare(config, loss).run()
+        Trainer(config, loss).fit()

@@ -6,17 +6,18 @@ import pytest
 import torch
 
 from datakit.errors import DatakitError
+from train.config import LoopConfig
 from train.data import DataConfig
-from train.loop import LoopConfig, LossScale, Trainer
+from train.loop import LossScale
 from train.optim import OptimConfig, Optimizers
 from train.sft import LabelConfig, label_loss
-from train.start import RunConfig, prepare
+from train.start import RunConfig, Trainer
 
 loss = label_loss(LabelConfig())
 
 
 def trainer(manifest: Path, out: Path, objective: Callable = loss, **loop: object) -> Trainer:
-    return prepare(
+    return Trainer(
         RunConfig(
             manifest=str(manifest), preset="tiny", optim=OptimConfig(lr=1e-3),
             data=DataConfig(batch_rows=4, bucket_sizes=(64,)),
@@ -57,7 +58,7 @@ def test_the_scale_halves_at_an_overflow_and_doubles_after_2000_steps() -> None:
 
 def test_fp16_follows_fp32(manifest: Path, tmp_path: Path) -> None:
     for dtype in ("fp16", "fp32"):
-        trainer(manifest, tmp_path / dtype, dtype=dtype).run()
+        trainer(manifest, tmp_path / dtype, dtype=dtype).fit()
     low, full = records(tmp_path / "fp16"), records(tmp_path / "fp32")
     assert [r["loss"] for r in low] == pytest.approx([r["loss"] for r in full], rel=1e-2)
     assert [r["grad_norm"] for r in low] == pytest.approx([r["grad_norm"] for r in full], rel=5e-2)
@@ -76,7 +77,7 @@ def test_an_overflow_skips_the_step_and_halves_the_scale(manifest: Path, tmp_pat
 def test_the_scale_is_resumed(manifest: Path, tmp_path: Path) -> None:
     first = trainer(manifest, tmp_path, stop_at=2)
     first.loss_scale = LossScale(first.device, scale=2.0**40)
-    first.run()
+    first.fit()
     again = trainer(manifest, tmp_path, resume=True)
     assert again.loss_scale.state() == {"scale": 2.0**38, "steps_since": 0, "overflows": 2}
 
@@ -98,5 +99,5 @@ def test_gradients_that_no_scale_mends_stop_the_run(manifest: Path, tmp_path: Pa
     run = trainer(manifest, tmp_path, broken, steps=10)
     run.loss_scale = LossScale(run.device, scale=LossScale.smallest * 8)
     with pytest.raises(DatakitError, match="not finite"):
-        run.run()
+        run.fit()
     assert (run.state.step, run.loss_scale.overflows) == (3, 3)

@@ -147,7 +147,7 @@ def test_hidden_states_are_compared_as_the_formulas_say(batch: Batch, width: int
     """MSE and 1 - cosine over labels, through a map only where the widths differ; gradients reach the map."""
     config = TeacherConfig(teacher="-", hidden_mse_weight=0.5, hidden_cosine_weight=2.0)
     student, teacher = made(0), made(1, hidden_size=width, head_dim=width // 4).requires_grad_(False)
-    student = distill.with_hidden_map(student, teacher, seed=3)
+    distill.with_hidden_map(student, teacher, seed=3)
     assert (student.hidden_map is None) == (width == student.config.hidden_size)
     with_hidden = DistillLoss(config, teacher)(student, batch)
     plain = DistillLoss(TeacherConfig(teacher="-"), teacher)(student, batch)

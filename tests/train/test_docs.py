@@ -3,9 +3,8 @@ from pathlib import Path
 
 import pytest
 
-from train.experts import MoeConfig
+from train.config import MoeConfig, SizesConfig
 from train.optim import OptimConfig
-from train.start import SizesConfig
 
 PAGE = Path(__file__).parents[2] / "docs" / "model.md"
 

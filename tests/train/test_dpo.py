@@ -84,7 +84,7 @@ def test_the_loss_is_the_formula_worked_out_by_hand(
     for p in new.parameters():
         p.add_(torch.randn(p.shape, generator=torch.Generator().manual_seed(p.numel())) * 0.01)
     data = PackedSet.open_all(pair_manifest)[0]
-    labels, run = ChunkedConfig(), dpo.DpoConfig(manifest="-", init=str(start))
+    labels, run = ChunkedConfig(), dpo.DPOConfig(manifest="-", model=str(start))
     objective = DpoLoss(PairConfig(beta=BETA, dpo_loss=kind), dpo.reference_of(run, "", Mixture((data,)), labels))
     config = DataConfig(batch_rows=8, grad_accum=9, bucket_sizes=(64,))
     batches = next(iter(StepStream(data, config, seed=0, flat=flat)))
@@ -241,9 +241,9 @@ def test_what_does_not_fit_is_refused(
     def said(*more: str, data: Path = pair_manifest) -> str:
         return refused(capsys, dpo.main, "--manifest", data, "--out", tmp_path / "run", *more)
 
-    assert "--init" in said()
+    assert "--model" in said()
     assert "train.pretrain" in said("--init", start, data=manifest)
     assert "multiple" in said("--init", start, "--batch-rows", "3")
-    assert "must not be negative" in said("--init", start, "--beta", "-1")
+    assert "beta = -1.0: expected 0 or more" in said("--init", start, "--beta", "-1")
     assert "simpo has no reference" in said("--init", start, "--dpo-loss", "simpo", "--reference", start)
-    assert "--attention flex is a CUDA kernel" in said("--init", start, "--attention", "flex")
+    assert "--attention varlen is a CUDA kernel" in said("--init", start, "--attention", "varlen")

@@ -10,14 +10,14 @@ import torch
 
 from datakit.errors import ConfigError
 from train.attention import grouped_attention
+from train.config import LoopConfig, MoeConfig
 from train.data import Batch, DataConfig, PackedSet, StepStream
-from train.experts import Balance, MoE, MoeConfig
-from train.loop import LoopConfig, Trainer
+from train.experts import Balance, MoE
 from train.lora import LoraConfig, attach
 from train.model import MLP, PRESETS, CausalLM
 from train.optim import OptimConfig
-from train.sft import LabelConfig, SftConfig, label_loss
-from train.start import prepare
+from train.sft import LabelConfig, SFTConfig, label_loss
+from train.start import Trainer
 
 SMALL = replace(PRESETS["tiny"], vocab_size=300, num_layers=2, hidden_size=32, head_dim=8, intermediate_size=48)
 
@@ -27,13 +27,13 @@ def first_batch(manifest: Path) -> Batch:
 
 
 def trainer(manifest: Path, out: Path, batch_rows: int = 4, grad_accum: int = 1, steps: int = 3, **moe) -> Trainer:
-    config = SftConfig(
+    config = SFTConfig(
         manifest=str(manifest), preset="tiny", optim=OptimConfig(lr=1e-3, warmup_steps=0),
         data=DataConfig(batch_rows=batch_rows, grad_accum=grad_accum, bucket_sizes=(64,)),
         loop=LoopConfig(out=str(out), dtype="fp32", steps=steps),
         moe=MoeConfig(**{"num_experts": 4, "expert_size": 32} | moe),
     )  # fmt: skip
-    return prepare(config, label_loss(LabelConfig()))
+    return Trainer(config, label_loss(LabelConfig()))
 
 
 def experts(inner_size: int, moe: MoeConfig, **differences: object) -> MoE:
@@ -125,7 +125,7 @@ def test_accumulation_changes_nothing_of_the_balance(pack: Callable, random_rows
     for batch_rows, grad_accum in ((7, 1), (1, 7)):
         out = tmp_path / str(batch_rows)
         one = trainer(manifest, out, batch_rows, grad_accum, balance_weight=1.0)
-        assert one.run() == 0
+        one.fit()
         found.append((one, [json.loads(line) for line in (out / "metrics.jsonl").read_text().splitlines()]))
     for whole, split in zip(found[0][1], found[1][1], strict=True):
         for name in ("loss", "balance_loss", "busiest_expert"):

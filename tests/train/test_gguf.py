@@ -17,7 +17,7 @@ from datakit.pack.chat import ChatTokenizer
 from tests.train.generation import generate
 from train import hf
 from train.attention import Rope, Segments, masked_attention
-from train.experts import MoeConfig
+from train.config import MoeConfig
 from train.export import CONTROL, NORMAL, UNUSED, write_gguf
 from train.export import main as export
 from train.model import PRESETS, CausalLM

@@ -36,7 +36,7 @@ def data(gpu: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_every_attention_optimizer_and_kind_of_model_has_a_check(gpu: ModuleType) -> None:
     settings = [values for _, values, _ in gpu.CHECKS.values()]
     attentions = {v.get("labels.attention", "auto") for v in settings}
-    assert attentions == {"auto", "grouped", "masked", "flex", "varlen"}
+    assert attentions == {"auto", "grouped", "masked", "varlen"}
     assert {model for model, _, _ in gpu.CHECKS.values()} == set(gpu.MODELS)
 
 
@@ -52,7 +52,7 @@ def test_a_difference_is_a_line_of_the_table(gpu: ModuleType) -> None:
     assert not gpu.compared("nan", [float("nan")], [1.0], 0.1)["ok"]
     assert gpu.compared("ids", [[1, 2]], [[1, 2]], 0)["ok"] and not gpu.compared("ids", [[1, 2]], [[1, 3]], 0)["ok"]
     slow = {"rate": "26m, default", "error": "no memory"}
-    text = gpu.report([near, far, {"check": "flex", "ok": None, "remark": "needs CUDA"}, slow], "a machine")
+    text = gpu.report([near, far, {"check": "varlen", "ok": None, "remark": "needs CUDA"}, slow], "a machine")
     assert "1 checks hold, 1 do not" in text and "| 26m, default | no memory |" in text and "**NOT EQUAL**" in text
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from datakit.errors import ConfigError
 from train import log as trackers
-from train.log import TrackConfig
+from train.config import LoopConfig
 from train.sft import main
 
 
@@ -19,11 +19,12 @@ def train(manifest: Path, out: Path, *more: str) -> None:
 
 def test_a_tracker_that_is_not_installed_is_refused_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(trackers, "find_spec", lambda name: None)
+    monkeypatch.setattr("train.config.find_spec", lambda name: None)
     with pytest.raises(ConfigError, match="--report-to wandb: it is not installed; pip install wandb"):
-        TrackConfig(report_to=("wandb",))
+        LoopConfig(report_to=("wandb",))
     with pytest.raises(ConfigError, match="found"):
-        TrackConfig(report_to=("mlflow",))
-    assert trackers.trackers(TrackConfig(), Path("nowhere"), {}, 0, contextlib.ExitStack()) == []
+        LoopConfig(report_to=("mlflow",))
+    assert trackers.trackers(("auto",), Path("nowhere"), {}, 0, contextlib.ExitStack()) == []
 
 
 def test_tensorboard_has_the_steps_and_a_resumed_run_replaces_those_after_its_checkpoint(

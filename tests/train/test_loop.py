@@ -6,17 +6,17 @@ import pytest
 import torch
 
 from datakit.errors import DatakitError
+from train.config import LoopConfig
 from train.data import DataConfig
-from train.loop import LoopConfig, Trainer
 from train.optim import OptimConfig, learning_rate, make_optimizer, peak_rate
 from train.sft import LabelConfig, label_loss
-from train.start import RunConfig, prepare
+from train.start import RunConfig, Trainer
 
 loss = label_loss(LabelConfig())
 
 
 def trainer(manifest: Path, out: Path, batch_rows: int, grad_accum: int, objective: Callable = loss, **loop) -> Trainer:
-    return prepare(
+    return Trainer(
         RunConfig(
             manifest=str(manifest), preset="tiny", optim=OptimConfig(lr=1e-3),
             data=DataConfig(batch_rows=batch_rows, grad_accum=grad_accum, bucket_sizes=(64,)),
@@ -33,7 +33,7 @@ def test_accumulation_changes_nothing(pack: Callable, random_rows: Callable, tmp
     found = []
     for batch_rows, grad_accum in ((7, 1), (1, 7)):
         one = trainer(manifest, tmp_path / f"run{batch_rows}", batch_rows, grad_accum)
-        assert one.run() == 0
+        one.fit()
         found.append((one, (tmp_path / f"run{batch_rows}" / "metrics.jsonl").read_text()))
     records = [[json.loads(line) for line in text.splitlines()] for _, text in found]
     for whole, split in zip(*records, strict=True):
@@ -54,7 +54,7 @@ def test_a_loss_that_is_not_finite_stops_the_run_and_names_the_rows(manifest: Pa
 
     run = trainer(manifest, tmp_path / "run", 4, 1, spoiled, save_every=1)
     with pytest.raises(DatakitError, match="step 2: loss nan") as stopped:
-        run.run()
+        run.fit()
     assert str(calls[1]) in str(stopped.value)
     assert str(calls[1][0] * 100) in str(stopped.value)  # a row_key of that packed row
     assert [p.name for p in (tmp_path / "run" / "checkpoints").iterdir()] == ["step_00000001"]
@@ -74,14 +74,14 @@ def test_gradients_are_clipped_to_the_norm(manifest: Path, tmp_path: Path) -> No
 def test_a_step_without_labels_is_counted_and_changes_nothing(pack: Callable, tmp_path: Path) -> None:
     """It was "loss nan": its sums were divided by a count of 0."""
     rows = [[(list(range(5, 15)), list(range(9)))] if i % 2 else [(list(range(5, 15)), [])] for i in range(4)]
-    run = prepare(
+    run = Trainer(
         RunConfig(
             manifest=str(pack(rows, seq_len=16)), preset="tiny", optim=OptimConfig(lr=1e-3, warmup_steps=0),
             data=DataConfig(batch_rows=1, shuffle_buffer=0), loop=LoopConfig(out=str(tmp_path), dtype="fp32", steps=4),
         ),
         loss,
     )  # fmt: skip
-    assert run.run() == 0
+    run.fit()
     records = [json.loads(line) for line in (tmp_path / "metrics.jsonl").read_text().splitlines()]
     assert [r["label_tokens"] for r in records] == [0, 9, 0, 9]
     assert [r["loss"] for r in records[::2]] == [0.0, 0.0] and [r["grad_norm"] for r in records[::2]] == [0.0, 0.0]
@@ -90,27 +90,28 @@ def test_a_step_without_labels_is_counted_and_changes_nothing(pack: Callable, tm
 
 
 def test_a_run_for_timing_saves_nothing_and_pauses_as_often_as_asked(
-    manifest: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    manifest: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     pauses: list[float] = []
+    caplog.set_level("INFO", "train")
     monkeypatch.setattr("train.loop.time.sleep", pauses.append)
     run = trainer(manifest, tmp_path / "run", 4, 1, steps=7, save_every=0, step_sleep_ms=5, step_sleep_every=3)
-    assert run.run() == 0
+    run.fit()
     assert not (tmp_path / "run" / "checkpoints").exists()
     assert pauses == [0.005, 0.005]
-    assert "peak memory of the first step: " in capsys.readouterr().out
+    assert "peak memory of the first step: " in caplog.text
 
 
 def test_a_growing_batch_resumes_exactly_and_its_sums_are_right(manifest: Path, tmp_path: Path) -> None:
     def run(out: Path, rows: int, schedule: tuple[str, ...], **loop: object) -> list[dict]:
-        prepare(
+        Trainer(
             RunConfig(
                 manifest=str(manifest), preset="tiny", optim=OptimConfig(lr=1e-3),
                 data=DataConfig(batch_rows=rows, batch_size_schedule=schedule, bucket_sizes=(64,)),
                 loop=LoopConfig(out=str(out), **{"dtype": "fp32", "steps": 6} | loop),
             ),
             loss,
-        ).run()  # fmt: skip
+        ).fit()  # fmt: skip
         return [json.loads(line) for line in (out / "metrics.jsonl").read_text().splitlines()]
 
     whole = run(tmp_path / "whole", 8, ("0:2", "3:4"))

@@ -7,12 +7,12 @@ import pytest
 import torch
 
 from datakit.errors import ConfigError, ModelError
+from train.config import LoopConfig
 from train.data import DataConfig
-from train.loop import LoopConfig, Trainer
 from train.model import PRESETS, CausalLM
 from train.optim import Lion, OptimConfig, learning_rate, make_optimizer, peak_rate
 from train.sft import LabelConfig, label_loss
-from train.start import RunConfig, prepare
+from train.start import RunConfig, Trainer
 
 loss = label_loss(LabelConfig())
 
@@ -22,14 +22,14 @@ SIZE = replace(PRESETS["tiny"], vocab_size=20, num_layers=1, hidden_size=16, hea
 
 
 def run(manifest: Path, out: Path, optim: OptimConfig, **loop: object) -> Trainer:
-    trainer = prepare(
+    trainer = Trainer(
         RunConfig(
             manifest=str(manifest), preset="tiny", optim=optim, data=DataConfig(batch_rows=4, bucket_sizes=(64,)),
             loop=LoopConfig(out=str(out), **{"dtype": "fp32", "steps": 4} | loop),
         ),
         loss,
     )  # fmt: skip
-    assert trainer.run() == 0
+    trainer.fit()
     return trainer
 
 
@@ -141,7 +141,7 @@ def test_a_kind_of_parameter_moves_by_its_own_multiple(kind: str) -> None:
     [
         ({"beta1": 1.0}, "beta1"),
         ({"decay_ratio": 0.0}, "decay_ratio"),
-        ({"embed_lr_ratio": -1.0}, "multiples"),
+        ({"embed_lr_ratio": -1.0}, "embed_lr_ratio = -1.0"),
     ],
 )
 def test_impossible_settings_are_refused(values: dict, message: str) -> None:

@@ -13,8 +13,8 @@ from torch import Tensor
 from datakit.errors import UsageError
 from tests.train.generation import generate
 from train.attention import Segments, masked_attention
+from train.config import MoeConfig
 from train.data import Batch, Mixture, PackedSet, collate
-from train.experts import MoeConfig
 from train.model import PRESETS, CausalLM, ModelConfig
 from train.serve.batching import SampleConfig
 from train.sft import LabelConfig, label_loss

@@ -7,19 +7,20 @@ import pytest
 
 from datakit.errors import ConfigError, DatakitError, ModelError
 from train import hf, sft
+from train.config import SizesConfig
 from train.data import DataConfig, PackedSet, StepStream
 from train.model import PRESETS
-from train.start import SizesConfig
+from train.start import sized
 
 PLAIN = PRESETS["tiny"]
 
 
 def test_given_sizes_replace_those_of_the_preset() -> None:
-    assert SizesConfig().applied(PLAIN) == PLAIN
-    found = SizesConfig(hidden_size=96, num_heads=6, num_layers=3, intermediate_size=40).applied(PLAIN)
+    assert sized(SizesConfig(), PLAIN) == PLAIN
+    found = sized(SizesConfig(hidden_size=96, num_heads=6, num_layers=3, intermediate_size=40), PLAIN)
     assert (found.hidden_size, found.head_dim, found.num_heads, found.num_kv_heads) == (96, 16, 6, 6)
     assert (found.num_layers, found.intermediate_size) == (3, 40)
-    assert SizesConfig(num_kv_heads=1).applied(PLAIN).num_kv_heads == 1
+    assert sized(SizesConfig(num_kv_heads=1), PLAIN).num_kv_heads == 1
 
 
 def test_the_model_of_a_config_json_of_any_family_is_taken(tmp_path: Path) -> None:
@@ -27,27 +28,27 @@ def test_the_model_of_a_config_json_of_any_family_is_taken(tmp_path: Path) -> No
     sizes |= {"num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 16, "sliding_window": 9}
     file = tmp_path / "small.json"
     file.write_text(json.dumps(sizes | {"model_type": "gemma3_text"}))
-    found = SizesConfig(model_config=str(file)).applied(PLAIN)
+    found = sized(SizesConfig(model_config=str(file)), PLAIN)
     assert found.family == "gemma3_text" and found.windowed_layers == (0, 1, 2, 3, 4)
-    wider = SizesConfig(model_config=str(file), hidden_size=64, num_heads=4, num_kv_heads=2).applied(PLAIN)
+    wider = sized(SizesConfig(model_config=str(file), hidden_size=64, num_heads=4, num_kv_heads=2), PLAIN)
     assert wider.embedding_scale == 8.0 and hf.family_of(wider) == "gemma3_text"
 
 
 def test_sizes_that_no_model_has_together_are_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"--hidden-size 100 .* --num-heads 7"):
-        SizesConfig(hidden_size=100, num_heads=7).applied(PLAIN)
-    with pytest.raises(ConfigError, match="negative"):
+        sized(SizesConfig(hidden_size=100, num_heads=7), PLAIN)
+    with pytest.raises(ConfigError, match="expected 0 or more"):
         SizesConfig(num_layers=-1)
 
 
 def test_one_number_gives_the_sizes_of_a_model(manifest: Path, tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
     """nanochat's: width 64 x depth in heads of 128, and 20 tokens for each parameter that is multiplied."""
-    found = SizesConfig(depth=20).applied(PLAIN)
+    found = sized(SizesConfig(depth=20), PLAIN)
     assert (found.num_layers, found.hidden_size, found.num_heads, found.num_kv_heads) == (20, 1280, 10, 10)
     assert found.qk_norm and not found.tied_embeddings and hf.family_of(found) == "qwen3"
-    assert SizesConfig(depth=5, num_kv_heads=1).applied(PLAIN).num_kv_heads == 1
+    assert sized(SizesConfig(depth=5, num_kv_heads=1), PLAIN).num_kv_heads == 1
     for wrong in ({"depth": -1}, {"depth": 4, "model_config": "x.json"}):
-        with pytest.raises(DatakitError, match=r"negative|--depth and --model-config"):
+        with pytest.raises(DatakitError, match=r"expected 0 or more|--depth and --model-config"):
             SizesConfig(**wrong)
     run = tmp_path / "run"
     common = ["--manifest", str(manifest), "--depth", "1", "--batch-rows", "25", "--tokens-per-parameter", "0.05"]

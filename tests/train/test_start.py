@@ -11,9 +11,10 @@ from safetensors.torch import load_file
 from datakit.errors import ConfigError, InputError, MissingExtraError, ModelError, UsageError
 from datakit.manifest import load
 from train import distill, hf, merge, pretrain, sft
+from train.config import QuickConfig
 from train.export import ExportConfig, export
 from train.model import PRESETS, CausalLM
-from train.start import QuickConfig, pack_files
+from train.start import pack_files
 
 
 @pytest.fixture

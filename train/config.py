@@ -1,0 +1,203 @@
+"""The options of a run that belong to no single technique; the fields become flags, and arguments in Python.
+
+Sections of a technique are beside it: `DataConfig` in the data, `OptimConfig` in optim.py, `StatesConfig` in loss.py.
+"""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from functools import partial
+from importlib.util import find_spec
+from typing import Any, Literal
+
+from datakit.config import at_least, option, options
+from datakit.errors import ConfigError, UsageError
+
+more = partial(option, advanced=True)
+"""An option that only `--help-all` shows."""
+
+TARGETS = ("q", "k", "v", "o", "gate", "up", "down")
+"""Projections that can have an adapter; their modules are named `<target>_proj`."""
+TRACKERS = ("tensorboard", "wandb")
+
+
+def placed(config: type, values: Mapping[str, Any]) -> dict[str, Any]:
+    """Values by the names of options, nested in the sections that have them.
+
+    Raises:
+        UsageError: a name that is no option.
+    """
+    found: dict[str, Any] = {}
+    _place(config, left := dict(values), found)
+    if left:
+        raise UsageError(f"{config.__name__} has no option {next(iter(left))!r}")
+    return found
+
+
+def _place(config: type, left: dict[str, Any], found: dict[str, Any]) -> None:
+    for o in options(config):
+        if o.nested:
+            inner: dict[str, Any] = {}
+            _place(o.nested, left, inner)
+            found |= {o.name: inner} if inner else {}
+        elif o.name in left:
+            found[o.name] = left.pop(o.name)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class QuickConfig:
+    """Files to train on, instead of a manifest."""
+
+    data: tuple[str, ...] = option((), "files with `messages`, `text`, pairs or `ids`, in any format datakit reads")
+    tokenizer: str = option("", "tokenizer folder for --data; default: the tokenizer of --model")
+    seq_len: int = option(512, "tokens to predict per packed row of --data")
+
+    def __post_init__(self) -> None:
+        at_least(self, 1, "seq_len")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SizesConfig:
+    """Sizes of a model with random weights; 0: those of --preset, --depth or --model-config."""
+
+    model_config: str = more("", "config.json of any known family, in place of a preset")
+    depth: int = more(0, "layers of a model whose width, heads, rate and steps follow from this number; 0: --preset")
+    tokens_per_parameter: float = more(20.0, "with --depth: tokens for each multiplied parameter (Hoffmann, 2022)")
+    hidden_size: int = more(0, "width of the residual stream")
+    num_layers: int = more(0, "layers")
+    num_heads: int = more(0, "query heads; each has hidden_size / num_heads values, if one of the two is given")
+    num_kv_heads: int = more(0, "key/value heads; default with --num-heads: as many")
+    intermediate_size: int = more(0, "inner width of the MLP")
+    qk_norm: bool = more(False, "RMSNorm on the queries and keys of each head (Qwen3)")
+    activation: Literal["silu", "relu2"] = more("silu", "relu2: squared ReLU (So et al., 2021)")
+    logit_softcap: float = more(0.0, "logits are X * tanh(logits / X) (Gemma 2); 0: off")
+    zero_init: bool = more(False, "begin with zeros in the matrices that write to the residual stream")
+
+    def __post_init__(self) -> None:
+        at_least(self, 0, "logit_softcap", "depth", "tokens_per_parameter", *self.sizes())
+        if self.depth and self.model_config:
+            raise UsageError("--depth and --model-config both say which model: remove one")
+
+    def sizes(self) -> dict[str, int]:
+        """The sizes by the names of ModelConfig."""
+        return {k: v for k, v in asdict(self).items() if k.startswith("num_") or k.endswith("_size")}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LoopConfig:
+    """Length of the run, precision, and what is saved."""
+
+    steps: int = option(0, "total optimizer steps, also the length of the schedule; 0: the steps of `epochs`")
+    epochs: int = option(1, "passes over the data when `steps` is 0")
+    stop_at: int = more(0, "stop after this step with a checkpoint, to resume later; 0: never")
+    out: str = option("out/run", "folder for checkpoints, metrics.jsonl and the resolved configuration")
+    resume: bool = option(False, "continue from the newest checkpoint in `out`")
+    profile: int = more(0, "steps to trace, from the third on, into `out`/profile.json; 0: none")
+    save_every: int = option(500, "steps between checkpoints; the last step always gets one; 0: none, for timing")
+    async_save: bool = more(False, "copy checkpoints to memory and write them while training goes on")
+    keep_checkpoints: int = more(3, "number of newest checkpoints to keep; 0: all")
+    report_to: tuple[str, ...] = more(("auto",), "tensorboard, wandb (offline), none; auto: tensorboard, if installed")
+    log_every: int = more(10, "steps between log lines; metrics.jsonl has every step")
+    seed: int = more(0, "random seed of the first weights and of the order of rows")
+    dtype: Literal["auto", "bf16", "fp16", "fp32"] = option(
+        "auto", "precision of the arithmetic; weights stay fp32; auto: bf16 where it is fast; fp16 scales the loss"
+    )
+    tf32: bool = more(False, "on CUDA, compute fp32 products in TF32: faster, less precise")
+    checkpoint_every: int = more(0, "recompute activations of every N-th layer; 0: none, 1: all")
+    compile: bool = option(False, "compile the layers: takes seconds per bucket; on CPU it needs a C++ compiler")
+    device: str = more("auto", "cpu, cuda, ...; auto: cuda where there is one")
+    threads: int = more(0, "CPU threads; 0: one for each 64 of the hidden size, as far as there are")
+    step_sleep_ms: float = more(0.0, "pause after a step, to leave time for other work")
+    step_sleep_every: int = more(1, "steps between such pauses")
+    memory_limit: float = more(0.0, "most memory: up to 1 a share of what is free, above 1 GiB; 0: all")
+
+    def __post_init__(self) -> None:
+        at_least(self, 0, "steps", "stop_at", "keep_checkpoints", "threads", "checkpoint_every", "profile")
+        at_least(self, 0, "step_sleep_ms", "save_every", "memory_limit")
+        at_least(self, 1, "step_sleep_every", "log_every", *(() if self.steps else ("epochs",)))
+        if set(self.report_to) - {*TRACKERS, "auto", "none"}:
+            raise ConfigError(f"report_to must be some of {', '.join(TRACKERS)}, auto, none; found {self.report_to}")
+        for name in set(self.report_to) & set(TRACKERS):
+            if find_spec(name) is None:
+                raise ConfigError(f"--report-to {name}: it is not installed; pip install {name}")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class MoeConfig:
+    """A mixture of experts in place of every layer's MLP (Shazeer et al., 2017)."""
+
+    num_experts: int = more(0, "experts per layer; a router picks a few for each token; 0: one MLP for all tokens")
+    experts_per_token: int = more(1, "experts that a token passes through")
+    expert_size: int = more(0, "inner width of an expert; 0: the MLP's, divided by experts_per_token")
+    norm_topk: bool = more(True, "divide the weights of a token's experts by their sum")
+    balance_weight: float = more(0.01, "weight of the loss that makes the router use experts equally (Switch, 2021)")
+    dense_layers: tuple[int, ...] = more((), "layers without experts, counted from 0")
+
+    def __post_init__(self) -> None:
+        at_least(self, 0, "num_experts", "expert_size", "balance_weight")
+        if self.num_experts and not 1 <= self.experts_per_token <= self.num_experts:
+            raise ConfigError(f"experts_per_token must lie in 1..{self.num_experts}, found {self.experts_per_token}")
+
+    def inner_size(self, mlp_size: int) -> int:
+        """Inner width of an expert, for a model with MLPs of width `mlp_size`."""
+        return self.expert_size or mlp_size // self.experts_per_token
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LoraConfig:
+    """Which weights get adapters, and their size."""
+
+    lora_rank: int = option(0, "rank of the adapters to train instead of the weights; 0: train the weights")
+    lora_alpha: float = more(0.0, "adapter outputs are multiplied by lora_alpha / lora_rank; 0: twice the rank")
+    lora_targets: tuple[str, ...] = more(TARGETS, "projections with an adapter")
+    rslora: bool = more(False, "divide by the root of the rank: large ranks learn (rsLoRA: Kalajdzievski, 2023)")
+    lora_dropout: float = more(0.0, "share of an adapter's inputs that are set to zero in training")
+    qlora: bool = more(False, "hold frozen matrices in NF4 (QLoRA: Dettmers et al., 2023); needs bitsandbytes")
+
+    def __post_init__(self) -> None:
+        at_least(self, 0, "lora_rank", "lora_alpha", "lora_dropout")
+        if self.lora_dropout >= 1:
+            raise ConfigError(f"lora_dropout must be below 1, found {self.lora_dropout}")
+        if self.qlora and not self.lora_rank:
+            raise ConfigError("--qlora freezes the weights, so it needs adapters: add --lora-rank 16")
+        if not self.lora_targets or set(self.lora_targets) - set(TARGETS):
+            raise ConfigError(f"lora_targets: expected of {','.join(TARGETS)}, found {','.join(self.lora_targets)}")
+
+    @property
+    def scale(self) -> float:
+        """Factor of the product of an adapter's matrices."""
+        return self.alpha / (self.lora_rank**0.5 if self.rslora else self.lora_rank)
+
+    @property
+    def alpha(self) -> float:
+        """`lora_alpha`, or its default."""
+        return self.lora_alpha or 2.0 * self.lora_rank
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class EvaluatorConfig:
+    """When to evaluate, and on what."""
+
+    eval_every: int = option(0, "steps between evaluations; the last step always gets one; 0: never")
+    eval_manifest: str = option("", "manifest to evaluate on: its validation split, else its rows; default: --manifest")
+    eval_rows: int = more(0, "rows to evaluate on, evenly spaced; 0: all")
+    sample_prompts: str = option("", "text file with one prompt per line; each evaluation prints an answer to each")
+    sample_tokens: int = more(64, "maximum tokens of an answer")
+    sample_temperature: float = more(0.0, "sampling temperature of the answers; 0: always the most likely token")
+
+    def __post_init__(self) -> None:
+        at_least(self, 0, "eval_every", "eval_rows", "sample_temperature")
+        at_least(self, 1, "sample_tokens")
+        if (self.eval_manifest or self.sample_prompts) and not self.eval_every:
+            raise UsageError("--eval-manifest and --sample-prompts need --eval-every: the steps between")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RanksConfig:
+    """Settings for several processes."""
+
+    fsdp: bool = option(False, "shard weights, gradients and optimizer state over the ranks of torchrun", result=False)
+    fsdp_keep_gradients: bool = more(False, "sum gradients once a step: each rank holds whole ones", result=False)
+    rank_timeout_s: int = more(600, "seconds that ranks wait for each other, also in the slowest step", result=False)
+
+    def __post_init__(self) -> None:
+        at_least(self, 1, "rank_timeout_s")
