@@ -14,6 +14,7 @@ ids equal those of the unmodified tokenizer whenever no message spells a special
 
 import datetime
 import hashlib
+import itertools
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -96,17 +97,16 @@ def _raise(message: str) -> None:
     raise TemplateError(message)
 
 
-class _Steps:
-    """Counts the passes of a template's loops."""
+def _steps() -> Callable[[], bool]:
+    """Counts the passes of a template's loops, and stops it after `MAX_STEPS`."""
+    left = itertools.count(MAX_STEPS, -1)
 
-    def __init__(self) -> None:
-        self.left = MAX_STEPS
-
-    def __call__(self) -> bool:
-        self.left -= 1
-        if self.left < 0:
+    def step() -> bool:
+        if not next(left):
             raise TooSlowError
         return True
+
+    return step
 
 
 @dataclass(frozen=True, slots=True)
@@ -333,7 +333,7 @@ class ChatTokenizer:
         """
         given: dict[str, Any] = {k: v for k, v in self.tokens.items() if v is not None}
         given |= {"messages": messages, "tools": tools, "documents": None} | self.variables | variables
-        given |= {"add_generation_prompt": add_generation_prompt, "_step": _Steps()}
+        given |= {"add_generation_prompt": add_generation_prompt, "_step": _steps()}
         try:
             if "today" in given:
                 given["strftime_now"] = datetime.date.fromisoformat(given["today"]).strftime

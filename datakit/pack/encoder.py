@@ -212,7 +212,7 @@ class Encoder:
         Returns ids and offsets as `encode` does; for each place the first token of its text that begins at this
         character or after it, int64; and how many texts `tokenizers` encoded.
         """
-        certain, bounds = np.zeros(len(texts), np.bool_), np.cumsum([0, *num_places])
+        certain, bounds = np.zeros(len(texts), np.bool_), np.append(0, np.cumsum(num_places))
         tokens = np.zeros(len(places), np.int64)
         if engine == "fastokens":
             ids, offsets = self.encode(texts, engine)

@@ -60,8 +60,10 @@ class ShapePlan(NamedTuple):
 
     gaps: list[str]
     """The template's own text before, between and after the texts, special tokens in reserved spelling."""
-    holes: list[tuple[int, int]]
-    """Between two gaps: the number of the text, and the number of its way in `WAYS`."""
+    holes: list[int]
+    """Between two gaps: the number of the text."""
+    ways: list[int]
+    """How it is written: the number of its way in `WAYS`."""
     edges: list[tuple[int, int]]
     """Where labels begin and end, then where users' turns begin: the number of a gap, and characters of it before."""
     facts: Labelled
@@ -70,7 +72,7 @@ class ShapePlan(NamedTuple):
     def join(self, values: Sequence[Any]) -> Labelled:
         """The conversation with these texts."""
         pieces = self.gaps[:1]
-        for (number, way), gap in zip(self.holes, self.gaps[1:], strict=True):
+        for number, way, gap in zip(self.holes, self.ways, self.gaps[1:], strict=True):
             pieces += [WAYS[way](values[number]), gap]
         before = [0, *accumulate(map(len, pieces))]
         return self.facts._replace(text="".join(pieces), places=[before[2 * gap] + at for gap, at in self.edges])
@@ -223,7 +225,8 @@ class Shapes:
         more = np.bincount(of_row[(codes < 0) | ~is_first], minlength=len(batch.sizes)) > 0
         raw, size = codes.tobytes(), codes.itemsize
         groups: dict[Any, list[int]] = {}
-        for k, (a, b, has_more) in enumerate(zip(*batch.bounds(), more.tolist(), strict=True)):
+        ends = (batch.first + batch.sizes).tolist()
+        for k, (a, b, has_more) in enumerate(zip(batch.first.tolist(), ends, more.tolist(), strict=True)):
             key: Any = raw[size * a : size * b]
             if has_more or a == b or batch.tools[k] or batch.variables[k]:
                 key, batch.cut[k] = self._shape(batch.row(k))
@@ -265,8 +268,8 @@ class Shapes:
         messages, tools, _ = row
         cutter = _Cutter(self.tokenizer.special_text, self._whole, pattern)
         cut = cutter.messages(messages, replace(self.tokenizer.traits, parts=False))
-        weights = [{"weight": float(m.get("weight") != 0)} for m in messages]
-        return [m | w for m, w in zip(cut, weights, strict=True)], cutter.tools(plain_tools(tools)), cutter
+        cut = [c | {"weight": float(m.get("weight") != 0)} for c, m in zip(cut, messages, strict=True)]
+        return cut, cutter.tools(plain_tools(tools)), cutter
 
     def _shape(self, row: Row) -> tuple[str | None, list[Any]]:
         """A row without its texts, as JSON, and its texts. None if it cannot be told, or if a text is one of the
@@ -298,17 +301,10 @@ class Shapes:
         if key not in self.plans:
             if len(self.plans) > MAX_PLANS:
                 self.plans, self.seen = {}, Counter()
-            self.plans[key] = self._plan(row)
-            if not self._is_right(self.plans[key], row):
-                self.plans[key] = None
+            plan = self._plan(row)
+            shown = plan.join(self._cut(row, BLAND)[2].values) if isinstance(plan, ShapePlan) else plan
+            self.plans[key] = plan if str(shown) == str(self._alone(row)) else None
         return self.plans[key]
-
-    def _is_right(self, plan: ShapePlan | RenderError | None, row: Row) -> bool:
-        """Whether a plan gives what the template makes of a row."""
-        found = self._alone(row)
-        if isinstance(plan, ShapePlan) and isinstance(found, Labelled):
-            return plan.join(self._cut(row, BLAND)[2].values) == found
-        return str(plan) == str(found)
 
     def _plan(self, row: Row) -> ShapePlan | RenderError | None:
         """The plan of a row's shape; None if placeholders of two kinds give different ones."""
@@ -322,11 +318,8 @@ class Shapes:
                 made.append(e)
             except TooSlowError:
                 return None
-        awkward, bland = made
-        if isinstance(awkward, ShapePlan) and isinstance(bland, ShapePlan):
-            same = [n for n, _ in awkward.holes] == [n for n, _ in bland.holes]
-            return awkward if same and awkward._replace(holes=bland.holes) == bland else None
-        return awkward if str(awkward) == str(bland) else None
+        awkward, bland = (str(plan._replace(ways=[]) if isinstance(plan, ShapePlan) else plan) for plan in made)
+        return made[0] if awkward == bland else None
 
 
 class _Batch:
@@ -347,10 +340,6 @@ class _Batch:
         there, int64 (2, places); and the facts that they share."""
         self.num_pieces, self.num_places, self.which = (np.zeros(len(messages), np.int64) for _ in range(3))
 
-    def bounds(self) -> tuple[list[int], list[int]]:
-        """Where the messages of each row begin and end."""
-        return self.first.tolist(), (self.first + self.sizes).tolist()
-
     def row(self, k: int) -> Row:
         """A conversation as Python objects."""
         return self.flat.slice(self.first[k], self.sizes[k]).to_pylist(), self.tools[k], self.variables[k]
@@ -366,12 +355,11 @@ class _Batch:
         """Rows of one shape."""
         pieces = np.empty((len(rows), 2 * len(plan.gaps) - 1), np.int64)
         pieces[:, ::2] = [self._piece(gap) for gap in plan.gaps]
-        numbers = [number for number, _ in plan.holes]
         if rows[0] in self.cut:
-            made = [[self._piece(WAYS[way](self.cut[k][number])) for number, way in plan.holes] for k in rows]
-            pieces[:, 1::2] = made
+            written = list(zip(plan.holes, plan.ways, strict=True))
+            pieces[:, 1::2] = [[self._piece(WAYS[way](self.cut[k][n])) for n, way in written] for k in rows]
         else:  # text n is that of message n
-            pieces[:, 1::2] = self.first[rows][:, None] + numbers
+            pieces[:, 1::2] = self.first[rows][:, None] + plan.holes
         self._add(rows, pieces, [(2 * gap, at) for gap, at in plan.edges], plan.facts)
 
     def _piece(self, text: str) -> int:
@@ -384,12 +372,12 @@ class _Batch:
 
     def labelled(self) -> LabelledBatch:
         """All rows in their order, each joined from its pieces."""
-        offsets, first = np.cumsum([0, *self.num_pieces]), np.cumsum(self.num_places) - self.num_places
+        offsets, first = np.append(0, np.cumsum(self.num_pieces)), np.cumsum(self.num_places) - self.num_places
         pieces, places = np.zeros(offsets[-1], np.int64), np.zeros(self.num_places.sum(), np.int64)
         for rows, own, _, _ in self.made:
             pieces[offsets[rows][:, None] + np.arange(own.shape[1])] = own
         pool = pa.concat_arrays([self.core, pa.array(self.more, pa.string())])
-        begins = np.cumsum([0, *pc.utf8_length(pool).to_numpy()[pieces]])
+        begins = np.append(0, np.cumsum(pc.utf8_length(pool).to_numpy().astype(np.int64)[pieces]))
         for rows, _, (piece, at), _ in self.made:
             begin = offsets[rows][:, None]
             places[first[rows][:, None] + np.arange(len(at))] = begins[begin + piece] - begins[begin] + at
@@ -401,16 +389,15 @@ class _Batch:
 def _plan_shown(cutter: _Cutter, turns: RenderedTurns, labelled: Labelled) -> ShapePlan | None:
     """The plan that a row of placeholders shows."""
     row, numbers = turns.row, {_json(value): number for number, value in enumerate(cutter.shown)}
-    holes, edges = list[tuple[int, int]](), list[int]()
+    holes, ways, edges = list[int](), list[int](), list[int]()
     for a, b, mark in row.rendering.spans:
         value = row.marker.values[mark]
         if (number := numbers.get(_json(value))) is None:
             continue
-        ways = [n for n, way in enumerate(WAYS) if way(value) == row.rendering.text[a:b]]
-        if not ways:
+        way = next((n for n, way in enumerate(WAYS) if way(value) == row.rendering.text[a:b]), None)
+        if way is None:
             return None
-        holes.append((number, ways[0]))
-        edges += [a, b]
+        holes, ways, edges = [*holes, number], [*ways, way], [*edges, a, b]
     bounds = [0, *turns.respelled(edges), len(labelled.text)]
     begins, ends = bounds[::2], bounds[1::2]
     places = [(bisect_left(ends, place), place) for place in labelled.places]
@@ -418,4 +405,4 @@ def _plan_shown(cutter: _Cutter, turns: RenderedTurns, labelled: Labelled) -> Sh
         return None
     gaps = [labelled.text[a:b] for a, b in zip(begins, ends, strict=True)]
     facts = labelled._replace(text="", places=[])
-    return ShapePlan(gaps, holes, [(gap, at - begins[gap]) for gap, at in places], facts)
+    return ShapePlan(gaps, holes, ways, [(gap, at - begins[gap]) for gap, at in places], facts)

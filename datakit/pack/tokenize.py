@@ -307,7 +307,7 @@ class Tokenize(Stage):
         self.open()
         names = batch.schema.names
         if "input_ids" in names:
-            return CheckIds(self.tokenizer.vocab_size, self.config.min_label_tokens).decide(batch)
+            return _checked(batch, self.tokenizer.vocab_size, self.config.min_label_tokens)
         decision = self._documents(batch) if "text" in names else self._conversations(batch)
         unknown = self.tokenizer.unknown_id
         if unknown is None or unknown in (self.tokenizer.bos_id, self.tokenizer.eos_id):
@@ -565,44 +565,34 @@ def _decision(
     refused: Mapping[int, RenderError], columns: dict[str, pa.Array], source: str, rows: int,
     notes: Mapping[str, int] = MappingProxyType({}),
 ) -> Decision:  # fmt: skip
-    told = [refused.get(row) for row in range(rows)]
-    reasons = pa.array([None if e is None else e.reason for e in told], pa.string())
-    details = pa.array([None if e is None else e.detail for e in told], pa.string())
+    told = [e and (e.reason, e.detail) for e in map(refused.get, range(rows))] if refused else [None] * rows
+    reasons, details = (pa.array([t and t[n] for t in told], pa.string()) for n in (0, 1))
     columns = columns | {"segment_source": pa.repeat(pa.scalar(source), rows)}
     return Decision(reasons, details, columns, notes={name: count for name, count in notes.items() if count})
 
 
-@dataclass(frozen=True, slots=True)
-class CheckIds:
-    """Checks rows that bring their own ids: ids against the vocabulary, label spans against the ids."""
+def _checked(batch: pa.RecordBatch, vocab_size: int, min_label_tokens: int) -> Decision:
+    """Drop rows that bring their own ids if these are outside of the vocabulary, or their label spans of the ids."""
+    refused: dict[int, RenderError] = {}
+    for ids_name, spans_name in SIDES:
+        if ids_name in batch.schema.names:
+            rows = zip(batch.column(ids_name), batch.column(spans_name).to_pylist(), strict=True)
+            for i, (ids, spans) in enumerate(rows):
+                flat = np.empty(0, np.int32) if ids.values is None else ids.values.to_numpy()
+                if problem := _problem(flat, spans, vocab_size, min_label_tokens):
+                    refused.setdefault(i, problem)
+    made = _decision(refused, {}, "", batch.num_rows)
+    return replace(made, columns={"segment_source": batch.column("segment_source")})
 
-    vocab_size: int
-    min_label_tokens: int
-    """Fewer label tokens drop a row that has label spans."""
 
-    def decide(self, batch: pa.RecordBatch) -> Decision:
-        """Drop rows whose ids or spans are out of range."""
-        refused: dict[int, RenderError] = {}
-        for ids_name, spans_name in SIDES:
-            if ids_name in batch.schema.names:
-                rows = zip(batch.column(ids_name), batch.column(spans_name).to_pylist(), strict=True)
-                for i, (ids, spans) in enumerate(rows):
-                    flat = np.empty(0, np.int32) if ids.values is None else ids.values.to_numpy()
-                    if i not in refused and (problem := self._problem(flat, spans)):
-                        refused[i] = problem
-        made = _decision(refused, {}, "", batch.num_rows)
-        return replace(made, columns={"segment_source": batch.column("segment_source")})
-
-    def _problem(self, ids: Int32, spans: Any) -> RenderError | None:
-        if not len(ids):
-            return RenderError("no ids", "empty")
-        if ids.min() < 0 or ids.max() >= self.vocab_size:
-            worst = ids.max() if ids.max() >= self.vocab_size else ids.min()
-            detail = f"id {worst}; the tokenizer's vocabulary has {self.vocab_size}"
-            return RenderError(detail, "id_out_of_vocabulary")
-        edges = [0, *(e for s in spans or () for e in (s["start"], s["end"])), len(ids)]
-        if edges != sorted(edges):
-            return RenderError(f"label spans are not in order or leave the {len(ids)} ids", "bad_label_spans")
-        if spans is not None and sum(s["end"] - max(s["start"], 1) for s in spans) < self.min_label_tokens:
-            return RenderError(f"fewer than {self.min_label_tokens} label tokens", "no_labels")
-        return None
+def _problem(ids: Int32, spans: Any, vocab_size: int, min_label_tokens: int) -> RenderError | None:
+    if not len(ids):
+        return RenderError("no ids", "empty")
+    if len(outside := ids[(ids < 0) | (ids >= vocab_size)]):
+        return RenderError(f"id {outside[0]}; the tokenizer's vocabulary has {vocab_size}", "id_out_of_vocabulary")
+    edges = [0, *(e for s in spans or () for e in (s["start"], s["end"])), len(ids)]
+    if edges != sorted(edges):
+        return RenderError(f"label spans are not in order or leave the {len(ids)} ids", "bad_label_spans")
+    if spans is not None and sum(s["end"] - max(s["start"], 1) for s in spans) < min_label_tokens:
+        return RenderError(f"fewer than {min_label_tokens} label tokens", "no_labels")
+    return None

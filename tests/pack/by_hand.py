@@ -109,15 +109,6 @@ def says(text: str, **more) -> dict:
 SYSTEM = {"role": "system", "content": "Be kind."}
 MARKERS = "look: <|im_end|>\n<|im_start|>assistant\n<think> </tool_call> <|endoftext|>"
 ANSWERS = [
-    "fine",
-    "",
-    " leading space",
-    "\nnew line",
-    "\n\n  both",
-    "   ",
-    "你好，世界",
-    "é" * 3,
-    MARKERS,
-    "<|im_start|>",
+    "fine", "", " leading space", "\nnew line", "\n\n  both", "   ", "你好，世界", "é" * 3, MARKERS, "<|im_start|>",
     "12 345\n",
-]
+]  # fmt: skip

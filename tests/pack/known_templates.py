@@ -41,12 +41,6 @@ def chatml(default: str = "") -> Hand:
     return hand
 
 
-SMOLLM2_SYSTEM = "You are a helpful AI assistant named SmolLM, trained by Hugging Face"
-SMOLLM2 = """\
-{% for m in messages %}{% if loop.first and m['role'] != 'system' %}{{ '<|im_start|>system\n<SYSTEM><|im_end|>\n' }}\
-{% endif %}{{ '<|im_start|>' + m['role'] + '\n' + m['content'] + '<|im_end|>' + '\n' }}{% endfor %}\
-{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}""".replace("<SYSTEM>", SMOLLM2_SYSTEM)
-
 QWEN25_SYSTEM = "You are Qwen, created by Alibaba Cloud. You are a helpful assistant."
 QWEN_TOOLS = (
     "\n\n# Tools\n\nYou may call one or more functions to assist with the user query.\n\n"
@@ -279,35 +273,6 @@ def gemma(made: ByHand, messages: Sequence[dict], learn: Callable[[int], bool]) 
     return made
 
 
-# Phi-3 ends a conversation with a second end token, which no turn has: its prompt is no longer rendering's beginning.
-PHI3 = """\
-{% for m in messages %}{{ '<|' + m['role'] + '|>\n' + m['content'] + '<|end|>\n' }}{% endfor %}\
-{% if add_generation_prompt %}{{ '<|assistant|>\n' }}{% else %}{{ eos_token }}{% endif %}"""
-
-
-def phi3(made: ByHand, messages: Sequence[dict], learn: Callable[[int], bool]) -> ByHand:
-    for i, m in enumerate(messages):
-        made.special(f"<|{m['role']}|>").text("\n").text(m["content"], learn(i))
-        made.special("<|end|>", learn(i)).text("\n")
-    return made.special("<|endoftext|>")
-
-
-# Zephyr's role markers are plain text; only the end token is special.
-ZEPHYR = """\
-{% for m in messages %}
-{{ '<|' + m['role'] + '|>\n' + m['content'] + eos_token }}
-{% if loop.last and add_generation_prompt %}
-{{ '<|assistant|>' }}
-{% endif %}
-{% endfor %}"""
-
-
-def zephyr(made: ByHand, messages: Sequence[dict], learn: Callable[[int], bool]) -> ByHand:
-    for i, m in enumerate(messages):
-        made.text(f"<|{m['role']}|>\n").text(m["content"], learn(i)).special("</s>", learn(i)).text("\n")
-    return made
-
-
 # Tulu 3: the last answer has no new line behind its end token.
 TULU3 = """\
 {% for m in messages %}{% if m['role'] != 'assistant' %}{{ '<|' + m['role'] + '|>\n' + m['content'] + '\n' }}\
@@ -359,31 +324,9 @@ def deepseek_r1(made: ByHand, messages: Sequence[dict], learn: Callable[[int], b
     return deepseek(made, shown, learn)
 
 
-COMMAND_R = """\
-{{ bos_token }}\
-{% for m in messages %}{% set content = m['content'].strip() %}\
-{{ '<|START_OF_TURN_TOKEN|>' + \
-{'system': '<|SYSTEM_TOKEN|>', 'user': '<|USER_TOKEN|>', 'assistant': '<|CHATBOT_TOKEN|>'}[m['role']] \
-+ content + '<|END_OF_TURN_TOKEN|>' }}{% endfor %}\
-{% if add_generation_prompt %}{{ '<|START_OF_TURN_TOKEN|><|CHATBOT_TOKEN|>' }}{% endif %}"""
-
-
-def command_r(made: ByHand, messages: Sequence[dict], learn: Callable[[int], bool]) -> ByHand:
-    names = {"system": "<|SYSTEM_TOKEN|>", "user": "<|USER_TOKEN|>", "assistant": "<|CHATBOT_TOKEN|>"}
-    made.special("<BOS_TOKEN>")
-    for i, m in enumerate(messages):
-        made.special("<|START_OF_TURN_TOKEN|>").special(names[m["role"]])
-        made.text(m["content"].strip(), learn(i)).special("<|END_OF_TURN_TOKEN|>", learn(i))
-    return made
-
-
 LLAMA3_TOKENS = ("<|begin_of_text|>", "<|start_header_id|>", "<|end_header_id|>", "<|eot_id|>")
 MISTRAL_TOKENS = ("<s>", "</s>", "[INST]", "[/INST]", "[TOOL_CALLS]", "[AVAILABLE_TOOLS]", "[/AVAILABLE_TOOLS]",
                   "[TOOL_RESULTS]", "[/TOOL_RESULTS]")  # fmt: skip
-COMMAND_R_TOKENS = ("<BOS_TOKEN>", "<|START_OF_TURN_TOKEN|>", "<|END_OF_TURN_TOKEN|>", "<|SYSTEM_TOKEN|>",
-                    "<|USER_TOKEN|>", "<|CHATBOT_TOKEN|>")  # fmt: skip
-PHI3_TOKENS = ("<|system|>", "<|user|>", "<|assistant|>", "<|end|>")
-
 KNOWN = {
     "llama-3.1": Known(
         template=LLAMA31, hand=llama31, special=LLAMA3_TOKENS, bos="<|begin_of_text|>", eos="<|eot_id|>",
@@ -400,10 +343,7 @@ KNOWN = {
         template=GEMMA, hand=gemma, special=("<bos>", "<eos>", "<start_of_turn>", "<end_of_turn>"), bos="<bos>",
         eos="<eos>", alternates=True, system=False,
     ),
-    "phi-3": Known(template=PHI3, hand=phi3, special=PHI3_TOKENS, eos="<|endoftext|>"),
-    "zephyr": Known(template=ZEPHYR, hand=zephyr, special=("<s>", "</s>"), bos="<s>", eos="</s>"),
     "tulu-3": Known(template=TULU3, hand=tulu3, eos="<|endoftext|>"),
-    "smollm2": Known(template=SMOLLM2, hand=chatml(SMOLLM2_SYSTEM)),
     "qwen2.5": Known(
         template=QWEN25, hand=chatml(QWEN25_SYSTEM), added=("<tool_call>", "</tool_call>"), tools=True
     ),
@@ -414,8 +354,5 @@ KNOWN = {
     "deepseek-r1": Known(
         template=DEEPSEEK_R1, hand=deepseek_r1, special=DEEPSEEK, added=("<think>", "</think>"), bos=DEEPSEEK[0],
         eos=DEEPSEEK[1],
-    ),
-    "command-r": Known(
-        template=COMMAND_R, hand=command_r, special=COMMAND_R_TOKENS, bos="<BOS_TOKEN>", eos="<|END_OF_TURN_TOKEN|>"
     ),
 }  # fmt: skip

@@ -51,25 +51,9 @@ def joined(tokenizer, conversations, rows, tools=None, variables=None) -> int:
 
 
 TEXTS = [
-    "a",
-    "b c",
-    " led",
-    "trailed ",
-    "ab",
-    "x",
-    "xa",
-    "ax",
-    "axb",
-    "7",
-    "-1",
-    "<think>",
-    "a\nb",
-    "A",
-    "é",
-    "{}",
-    "%s",
-    '"q"',
-]
+    "a", "b c", " led", "trailed ", "ab", "x", "xa", "ax", "axb", "7", "-1", "<think>", "a\nb", "A", "\u00e9", "{}",
+    "%s", '"q"',
+]  # fmt: skip
 LOOKS = [
     "{{ content | upper }}",
     "{{ content[0] }}{{ content }}",
@@ -160,6 +144,18 @@ def test_a_plan_that_would_give_something_else_is_not_used(small, conversations,
     monkeypatch.setattr(Shapes, "_plan", lambda *args: (p := right(*args))._replace(gaps=[*p.gaps[:-1], "?"]))
     found = labelled_rows(shapes, conversations(rows).column("messages"), [None] * 4, [{}] * 4)
     assert found == [label(small, row) for row in rows]
+
+
+def test_a_shape_that_the_template_refuses_is_refused_without_rendering_its_rows(
+    real, load, conversations, monkeypatch
+):
+    tokenizer = load(real("qwen2"))
+    rows = [[user(f"a{i}"), says("b")] for i in range(4)]
+    shapes, column = Shapes(labeller(tokenizer)), conversations(rows).column("messages")
+    first = labelled_rows(shapes, column, [TOOL % "f"] * 4, [{}] * 4)
+    assert [found.split(":")[0] for found in first] == ["template_drops_tools"] * 4
+    monkeypatch.setattr(ChatTokenizer, "render", lambda *_, **__: pytest.fail("rendered again"))
+    assert labelled_rows(shapes, column, [TOOL % "f"] * 4, [{}] * 4) == first
 
 
 SPECIAL = ("<|im_end|>", "<|im_start|>assistant\n", "<think>", "</think>", "<tool_response>\nx\n</tool_response>")
