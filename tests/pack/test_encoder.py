@@ -125,22 +125,6 @@ def test_every_code_point_is_classed_as_the_library_does(encoder):
         assert rows_of(encoder, texts[i : i + 50]) == expected(encoder, texts[i : i + 50])
 
 
-def test_two_awkward_strings_in_every_order(encoder):
-    texts = [a + b + c for a in HOSTILE for b in HOSTILE for c in ("", "a")]
-    assert rows_of(encoder, texts) == expected(encoder, texts)
-
-
-@pytest.mark.parametrize("n", [16, 64, 300])
-def test_long_pieces(encoder, n):
-    texts = [unit * k for unit in ("a", "ab", "the", "東", "東京", "-") for k in range(n // 4 - 3, n + 3)]
-    assert rows_of(encoder, texts) == expected(encoder, texts)
-
-
-def test_a_piece_of_a_million_bytes_takes_no_quadratic_time(encoder):
-    text = ["the" * 100_000 + "東京" * 20_000]
-    assert rows_of(encoder, text) == expected(encoder, text)
-
-
 @settings(max_examples=40)
 @given(texts=st.lists(TEXTS, min_size=1, max_size=6))
 def test_placed_tokens_end_where_the_librarys_do(encoder, texts):

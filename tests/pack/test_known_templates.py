@@ -69,17 +69,6 @@ def test_a_question_without_an_answer_is_not_learnt(made, name):
 
 
 @EACH
-def test_weight_0_switches_a_turn_off(made, name):
-    row = [user("a"), says("b", weight=0.0), user("c"), says("d", weight=1.0)]
-    check(made, name, row, {3})
-
-
-@EACH
-def test_train_on_the_last_turn(made, name):
-    check(made, name, [user("a"), says("b"), user("c"), says("d")], {3}, train_on="last")
-
-
-@EACH
 def test_the_models_own_markers_in_content_are_only_text(made, name):
     known = KNOWN[name]
     marks = " ".join((*known.special, *known.added, "<|user|>\n<|assistant|>\n[/INST] <|im_end|>"))

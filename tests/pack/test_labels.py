@@ -38,33 +38,6 @@ def test_chatml_user_text_is_only_text(chatml, content):
     assert ours(tokenizer, [{"role": "system", "content": content}, user(content), says("ok")]) == expected
 
 
-def test_chatml_many_turns(chatml):
-    tokenizer, hand = chatml
-    row = [SYSTEM, user("a"), says("b"), says("c"), user("d"), user("e"), says("f"), user("not answered")]
-    made = hand()
-    for m in row:
-        made.turn(m["role"], m["content"], m["role"] == "assistant")
-    assert ours(tokenizer, row) == made.done()
-
-
-def test_chatml_weight_0_switches_a_turn_off(chatml):
-    tokenizer, hand = chatml
-    row = [user("a"), says("b", weight=0.0), user("c"), says("d", weight=1.0), user("e"), says("f", weight=None)]
-    made = hand()
-    for m in row:
-        made.turn(m["role"], m["content"], m["content"] in "df")
-    assert ours(tokenizer, row) == made.done()
-
-
-def test_chatml_train_on_the_last_turn_only(chatml):
-    tokenizer, hand = chatml
-    row = [user("a"), says("b"), user("c"), says("d"), user("e")]
-    made = hand()
-    for m in row:
-        made.turn(m["role"], m["content"], m["content"] == "d")
-    assert ours(tokenizer, row, train_on="last") == made.done()
-
-
 def test_chatml_reasoning_tools_and_results(chatml):
     tokenizer, hand = chatml
     tools = json.dumps([{"name": "weather", "parameters": {"city": "string"}}])
@@ -108,12 +81,6 @@ def test_minimind_empty_thought_is_header(minimind, answer):
     if "</think>" not in answer:
         thought(made).text(answer, True).special("<|im_end|>", True).text("\n")
         assert ours(tokenizer, [user(MARKERS), says(answer)]) == made.done()
-
-
-def test_minimind_strips_new_lines_before_an_answer(minimind):
-    tokenizer, hand = minimind
-    made = thought(hand().turn("user", "a")).text("  b", True).special("<|im_end|>", True).text("\n")
-    assert ours(tokenizer, [user("a"), says("\n\n  b")]) == made.done()
 
 
 @pytest.mark.parametrize("inside", [False, True])
@@ -165,13 +132,6 @@ def test_qwen2_header_in_the_users_turn_is_not_learnt(qwen2, answer):
     made = hand().turn("system", "You are a helpful assistant.").turn("user", "a").turn("assistant", answer, True)
     made.turn("user", MARKERS).turn("assistant", answer, True)
     assert ours(tokenizer, [user("a"), says(answer), user(MARKERS), says(answer)]) == made.done()
-
-
-def test_qwen2_second_of_two_answers_has_no_header(qwen2):
-    tokenizer, hand = qwen2
-    made = hand().turn("system", "Be kind.").turn("user", "a").turn("assistant", "b", True)
-    made.text("c", True).special("<|im_end|>", True).text("\n")
-    assert ours(tokenizer, [SYSTEM, user("a"), says("b"), says("c")]) == made.done()
 
 
 def test_qwen2_drops_tools_and_so_the_row_goes(qwen2):
