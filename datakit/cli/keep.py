@@ -159,11 +159,10 @@ def _remove_unused(root: Path, dataset: str | None, gone: set[Path], dry_run: bo
 
 def _purge(root: Path, dataset: str | None, before: str, dry_run: bool) -> Generator[str, None, int]:
     """Remove the shards of old versions, and of stages before one; returns the bytes that are free now."""
-    from datakit.engine.maintenance import earlier_results, old_versions, purge
+    from datakit.engine.maintenance import old_versions, purge
 
     total = 0
-    earlier = earlier_results(root, dataset, before) if dataset and before else []
-    for old in (*earlier, *old_versions(root, dataset)):
+    for old in old_versions(root, dataset, before):
         name = f"{old.manifest.dataset} / {old.manifest.stage} {old.manifest.version}"
         if old.needed_by is not None:
             yield f"kept {name}: {old.needed_by.relative_to(root)} was made with it; run that dataset again first"

@@ -69,13 +69,8 @@ def unused_folders(root: Path, dataset: str | None, ignore: set[Path]) -> list[P
 
 def _is_data_folder(folder: Path) -> bool:
     """Whether a folder holds a stage's data, of this version or an earlier one; users keep files below `data/` too."""
-    if folder.is_symlink() or not re.fullmatch("[a-z_]+/[0-9a-f]{16}", f"{folder.parent.name}/{folder.name}"):
-        return False
-    if storage.url_of(folder) is not None:
-        names = {name.split("/")[0] for name in storage.sizes(folder)}
-    else:
-        names = {e.name for e in folder.iterdir()} if folder.is_dir() else {""}
-    return names <= OWN_FOLDERS
+    ours = re.fullmatch("[a-z_]+/[0-9a-f]{16}", f"{folder.parent.name}/{folder.name}")
+    return bool(ours and not folder.is_symlink() and storage.entries(folder) <= OWN_FOLDERS)
 
 
 def remove_folder(folder: Path) -> bool:
@@ -90,22 +85,22 @@ def remove_folder(folder: Path) -> bool:
 
 def forget_history(root: Path, dataset: str | None, *, dry_run: bool) -> set[Path]:
     """Remove the history manifests from which no current manifest descends; returns those removed."""
-    live, gone = _live_versions(root), set()
+    needed, gone = _needed(root), set()
     for path, manifest in _manifests(root, dataset, history=True):
-        if manifest is None or manifest.version not in live:
+        if manifest is None or manifest.version not in needed:
             gone.add(path)
             for file in () if dry_run else (path, run_file(path)):
                 storage.remove(file)
     return gone
 
 
-def _live_versions(root: Path) -> dict[str, Path]:
-    """The versions that a project's current manifests are or were made from, each with such a current manifest."""
-    live: dict[str, Path] = {}
+def _needed(root: Path) -> dict[str, list[Path]]:
+    """The versions that a project's current manifests are, were made from or were run against, with these manifests."""
+    needed: dict[str, list[Path]] = {}
     for path, current in _manifests(root, history=False):
         for _, manifest in ancestors(path, against=True) if current else ():
-            live.setdefault(manifest.version, path)
-    return live
+            needed.setdefault(manifest.version, []).append(path)
+    return needed
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,45 +119,37 @@ class OldVersion:
         return _own_bytes(self.folder)
 
 
-def old_versions(root: Path, dataset: str | None) -> list[OldVersion]:
+def old_versions(root: Path, dataset: str | None, before: str = "") -> list[OldVersion]:
     """The versions in the history of a dataset (None: of all) whose shards are still on the disk.
+
+    With `before`, first the newest results of the stages before that one: what its result was made from, and other
+    results of the stages that come before it in recipes.
 
     Raises:
         ManifestError: a manifest cannot be read; nothing may be removed then.
+        UsageError: the dataset has no result of the stage `before`.
     """
-    live, folders, own, found = _live_versions(root), set(), set(), []
+    last, order, made_from = root / "manifests" / f"{dataset}" / f"{before}.json", list(STAGES), set[str]()
+    if before and not last.is_file():
+        raise UsageError(f"{last}: is not there: {dataset} has no result of the stage {before!r}")
+    if before:
+        made_from = {m.version for _, m in ancestors(last)[1:]}
+    needed, folders, own, found = _needed(root), set(), set(), []
     for path, current in _manifests(root, history=False):
         folders.add(_folder_of(path, current))
         if current and dataset in (None, path.parent.name):
             own |= {m.version for _, m in ancestors(path) if m.dataset == current.dataset}
-    for path, manifest in _manifests(root, dataset, history=True):
-        folder = _folder_of(path, manifest)
-        if manifest and manifest.version not in own and folder not in folders and storage.exists(folder):
-            found.append(OldVersion(path, manifest, folder, live.get(manifest.version)))
-    return found
-
-
-def earlier_results(root: Path, dataset: str, before: str) -> list[OldVersion]:
-    """The newest results of a dataset's stages before a stage, and those that other datasets need.
-
-    They are what the stage's result was made from, and other results of the stages that come before it in recipes.
-
-    Raises:
-        UsageError: the dataset has no result of that stage.
-    """
-    last = root / "manifests" / dataset / f"{before}.json"
-    if not last.is_file():
-        raise UsageError(f"{last}: is not there: {dataset} has no result of the stage {before!r}")
-    others, order, found = dict[str, Path](), list(STAGES), []
-    for path, current in _manifests(root, history=False):
-        if current and path.parent.name != dataset:
-            others |= {m.version: path for _, m in ancestors(path, against=True)}
-    made_from = {m.version for _, m in ancestors(last)[1:]}
-    for path, manifest in _manifests(root, dataset, history=False):
-        if manifest and (manifest.version in made_from or manifest.stage in order[: order.index(before)]):
-            folder = data_dir(path, manifest)
-            if storage.exists(folder):
-                found.append(OldVersion(path, manifest, folder, others.get(manifest.version)))
+    for path, manifest in _manifests(root, dataset):
+        if manifest is None:
+            continue
+        folder, users = _folder_of(path, manifest), needed.get(manifest.version, [])
+        if path.parent.name == "history":
+            goes = manifest.version not in own and folder not in folders
+        else:
+            earlier = before and manifest.stage in order[: order.index(before)]
+            goes, users = earlier or manifest.version in made_from, [p for p in users if p.parent.name != dataset]
+        if goes and storage.exists(folder):
+            found.append(OldVersion(path, manifest, folder, users[0] if users else None))
     return found
 
 
