@@ -174,32 +174,6 @@ def test_the_users_cache_serves_a_read_only_install(package: Path, tmp_path: Pat
     assert call(package, **home) == ([40, float("inf")], COMPILED)
 
 
-def without_rights() -> list[str]:
-    """The command in front of a program that makes permissions count: root may write everywhere."""
-    if os.getuid():
-        return []
-    command = ["setpriv", "--bounding-set=-dac_override,-dac_read_search"]
-    if shutil.which("setpriv") is None or subprocess.run([*command, "true"], check=False).returncode:
-        pytest.skip("root ignores permissions, and setpriv cannot take that right away here")
-    return command
-
-
-def test_a_package_that_the_user_may_not_write(package: Path, tmp_path: Path) -> None:
-    home = tmp_path / "home"
-    home.mkdir()
-    for folder in (home, package, package / "made"):
-        folder.chmod(0o555)
-    command = [*without_rights(), sys.executable, "-c", CALL]
-    own = {"HOME": str(home), "XDG_CACHE_HOME": str(home / "cache"), "TMPDIR": str(tmp_path)}
-    environment = os.environ | {"PYTHONPATH": str(tmp_path)} | own
-    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout) == [*RIGHT, COMPILED, 1]
-    assert {p.name for p in package.rglob("*")} == {
-        "__init__.py", "kernels.py", "made", "_kernels_scale.py", "_kernels_sums.py"
-    }  # fmt: skip
-
-
 def test_kernels_run_as_python_where_numba_is_switched_off(package: Path) -> None:
     done = run(package, "-c", CALL.replace("0.0", "2.0"), NUMBA_DISABLE_JIT="1")
     assert json.loads(done.stdout) == [30, 15.0, 0, 0]

@@ -1,6 +1,5 @@
 """The local pool: every task once, whatever the pool; errors and killed workers are told, not swallowed."""
 
-import json
 import os
 import signal
 import subprocess
@@ -101,55 +100,21 @@ def _group_alive(group: int) -> bool:
     return True
 
 
-def python(folder: Path, *command: str) -> str:
-    done = subprocess.run(
-        [sys.executable, *command],
-        cwd=folder,
-        env=os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])},
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
-
-
-@pytest.mark.parametrize("workers", [2, 4])
-@pytest.mark.parametrize("command", [["script.py"], ["-m", "script"], ["-m", "package"]], ids=" ".join)
-def test_no_worker_runs_the_callers_script_again(tmp_path: Path, command: list[str], workers: int) -> None:
+@pytest.mark.parametrize("command", [["script.py"], ["-m", "package"]], ids=" ".join)
+def test_no_worker_runs_the_callers_script_again(tmp_path: Path, command: list[str]) -> None:
     """A script without `if __name__ == "__main__"` would start itself over and over."""
     script = (
         "print('begins')\n"
         "from datakit.engine.executors import Local\n"
         "import sys\n"
-        f"found = sorted(Local({workers}).map(abs, range(-40, 0), processes=True))\n"
+        "found = sorted(Local(3).map(abs, range(-40, 0), processes=True))\n"
         "assert found == list(range(1, 41))\n"
         "assert sys.modules['__main__'].found is found\n"
     )
     (tmp_path / "package").mkdir()
     for path in (tmp_path / "script.py", tmp_path / "package/__main__.py"):
         path.write_text(script)
-    assert python(tmp_path, *command).count("begins") == 1
-
-
-def test_a_stage_in_processes_works_in_a_script(tmp_path: Path) -> None:
-    """Rows of conversations are tokenized in processes: templates hold the interpreter lock."""
-    turns = [{"role": "user", "content": "How high is it?"}, {"role": "assistant", "content": "As a house. " * 500}]
-    rows = [{"messages": [*turns, {"role": "user", "content": str(n)}, turns[1]]} for n in range(300)]
-    (tmp_path / "few.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows[:9]))
-    (tmp_path / "all.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    (tmp_path / "script.py").write_text(
-        "print('begins')\n"
-        "from datakit.cli.main import main\n"
-        "def call(line):\n"
-        "    try:\n"
-        "        main(line.split())\n"
-        "    except SystemExit as e:\n"
-        "        assert not e.code, line\n"
-        "call('tokenizer train few.jsonl --vocab-size 300 --output tokenizer')\n"
-        "call('tokenize all.jsonl --tokenizer tokenizer/kept/tokenizer --workers 3 '\n"
-        "     '--set ingest.shard_mb=1 --output out')\n"
-    )
-    said = python(tmp_path, "script.py")
-    assert said.count("begins") == 1
-    assert len(list((tmp_path / "out/kept").glob("*.parquet"))) > 1, "one unit needs no processes"
+    environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])}
+    done = subprocess.run([sys.executable, *command], cwd=tmp_path, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("begins") == 1

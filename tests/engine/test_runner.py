@@ -364,18 +364,3 @@ def test_the_folder_of_the_input_is_refused_as_output(go: Go, numbers: Path) -> 
     layout = OutputLayout(root=folder, dataset="d", output=folder, final="even")
     with pytest.raises(UsageError, match="is the folder of the input"):
         run_stage(Run(layout=layout, executor=Local(1), progress=Progress()), Even(), [Parent(numbers, manifest)])
-
-
-def test_a_stage_without_a_hook_says_which_one_is_missing() -> None:
-    stage, batch = Stage(), pa.record_batch({"x": [1]})
-    for call, name in (
-        (lambda: stage.decide(batch), "decide"),
-        (lambda: stage.sketch(batch), "sketch"),
-        (lambda: stage.make(iter(()), Path(), ()), "make"),
-        (lambda: stage.raw_groups(), "raw_groups"),
-        (lambda: next(stage.raw_units(RawGroup(0, (), None))), "raw_units"),
-    ):
-        with pytest.raises(NotImplementedError, match=rf"Stage\.{name}"):
-            call()
-    assert stage.for_kind("document") is stage and stage.resources() == {} and stage.files() == {}
-    assert stage.output_kind("document") == "document" and not stage.unchanged([]) and not stage.use_processes()
