@@ -466,7 +466,7 @@ class Work:
 
         records = self.folder / name
         records.mkdir(exist_ok=True)
-        perform = partial(_perform, work, self.data, records, tuple(self.needs))
+        perform = partial(_perform, work, self.data, records, tuple(self.needs), self._stored is not None)
         executor = Local(1) if here else self._executor
         for index, result in executor.map(perform, to_do(), processes=processes):
             self._claim.check()
@@ -510,6 +510,7 @@ def _perform(
     data: Path,
     records: Path,
     needs: Sequence[tuple[Path, Sequence[Any]]],
+    remote: bool,
     task: tuple[int, Any],
 ) -> tuple[int, Result]:
     """Do one unit, wherever it runs, and write its record."""
@@ -518,7 +519,8 @@ def _perform(
         for folder, (path, size, sha256) in needs:  # on an object store they may not be on this machine
             storage.bring(folder / path, size, sha256)
         result = work(index, payload)
-        storage.publish(data, result.get("files", []))
+        if remote:
+            storage.publish(data, result.get("files", []))
         storage.write_sealed(records / f"{index:05d}.json", result)
     except OSError as e:
         raise DatakitError(

@@ -64,7 +64,8 @@ class Flow:
         These are senseless values, values for a stage that will not run, and for stages that run for the first time,
         models, tokenizers and evaluation files that are missing or unusable.
         """
-        stages = [self._made(stage) for stage in steps]
+        new = [stage for stage in steps if not self.run.layout.manifest(stage).is_file()]
+        stages = {stage: self._made(stage) for stage in steps}
         idle = [s for s in (*self.flags, *self.sets) if s not in steps]
         if idle == ["ingest"] and "ingest" not in self.sets:
             flags = ", ".join("--" + name.replace("_", "-") for name in self.flags["ingest"])
@@ -77,9 +78,8 @@ class Flow:
                 f"values are given for {idle[0]}, which does not run in this command (it runs {', '.join(steps)}): "
                 "put them into the recipe and use `datakit run`, or give them to that stage's own command"
             )
-        for stage in stages:
-            if not self.run.layout.manifest(stage.name).is_file():
-                stage.check()
+        for stage in new:
+            stages[stage].check()
 
     def stage(self, stage: str, inputs: Sequence[Any]) -> Path:
         """Run one stage: on inputs (raw files or a manifest) with what they need first, or on the stage before it."""

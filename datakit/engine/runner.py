@@ -152,7 +152,8 @@ class Job:
         self.key = digest([stage.name, self.kind, self.entries, self.config, self.resources, self.code])
         """What decides "up to date": two runs with one key give the same bytes."""
         self.data = run.layout.data(stage.name, self.key)
-        self.grows = run.layout.output is None and storage.url_of(self.data) is None
+        self.is_local = storage.url_of(self.data) is None
+        self.grows = run.layout.output is None and self.is_local
         """Whether later runs may take units of this one, and this one those of earlier runs: in a local project."""
 
 
@@ -433,7 +434,7 @@ def _close(job: Job, made: Result) -> Manifest:
         shards=tuple(Shard(**about) for about in (*shards, *(store.entry(job.data, path) for path in sorted(files)))),
         facts=facts | ({"resources": job.resources} if job.resources else {}),
     )
-    if storage.url_of(job.data) is None:
+    if job.is_local:
         file_hashes({job.data / shard.path: shard.sha256 for shard in manifest.shards})
     about = {
         "started": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(job.started)),

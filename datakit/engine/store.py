@@ -116,9 +116,9 @@ class UnitWriter:
 
     def close(self) -> list[dict[str, Any]]:
         """Finish all files; returns the entries of those with a role, with paths relative to `base`."""
-        contents = [(role, *file, file[1].close(), self._path(role)) for role, file in sorted(self._writers.items())]
-        shards = []
-        for role, temporary, writer, content, path in contents:
+        paths, shards = [self._path(role) for role in sorted(self._writers)], []
+        contents = [(role, *file, file[1].close()) for role, file in sorted(self._writers.items())]
+        for path, (role, temporary, writer, content) in zip(paths, contents, strict=True):
             size, sha256 = temporary.stat().st_size, sha256_file(temporary)
             self.files.append([path, size, sha256])
             about = {"path": path.removeprefix(self._base), "rows": writer.rows, "bytes": size, "sha256": sha256}

@@ -84,7 +84,7 @@ def test_what_cuts_reads_and_writes_rows_is_code_of_all_stages(package: Path, pa
     [
         ("dedup/_kernels_minhash.py", {"dedup", "dedup_repeats"}),
         ("dedup/_kernels_repeats.py", {"dedup_repeats"}),
-        ("filter/_kernels_signals.py", {"filter", "normalize"}),
+        ("filter/_kernels_signals.py", {"filter"}),
         ("filter/_kernels_fasttext.py", {"language", *READERS}),
         ("filter/perplexity.py", {"perplexity", "perplexity_model"}),
         ("pack/_kernels_fit.py", {"pack"}),
@@ -102,11 +102,12 @@ def test_a_rule_set_counts_where_the_config_chooses_it(package: Path) -> None:
         stage = make_stage("filter", build(config_class("filter"), {"rules": list(rules)}, "filter"))
         return identity.code_hash(stage.for_kind("document"))
 
-    before = with_rules("c4"), with_rules("gopher_quality"), with_rules("fineweb", "c4"), with_rules()
-    change_code(package / "filter/c4.py")
-    after = with_rules("c4"), with_rules("gopher_quality"), with_rules("fineweb", "c4"), with_rules()
+    sets: tuple[tuple[str, ...], ...] = (("private",), ("gopher_quality",), ("fineweb", "private"), ())
+    before = [with_rules(*rules) for rules in sets]
+    change_code(package / "filter/private.py")
+    after = [with_rules(*rules) for rules in sets]
     assert [a == b for a, b in zip(before, after, strict=True)] == [False, True, False, True]
-    change_code(package / "filter/gopher.py")  # one of the rule sets that documents have by default
+    change_code(package / "filter/web_rules.py")  # documents have some of these rule sets by default
     assert with_rules() != after[3]
 
 
@@ -291,7 +292,7 @@ def test_a_run_repeats_what_an_edit_concerns(tmp_path: Path) -> None:
     assert repeated() == []
     change_code(package / "filter/answers.py")
     assert repeated() == ["filter", "tokenizer", "tokenize", "pack"]
-    change_code(package / "filter/c4.py")  # a rule set that is not on
+    change_code(package / "filter/private.py")  # a rule set that is not on
     assert repeated() == []
     change_code(package / "engine/store.py")
     assert repeated() == ["ingest", "filter", "tokenizer", "tokenize", "pack"]
