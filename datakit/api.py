@@ -17,6 +17,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
+import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -38,6 +39,8 @@ if TYPE_CHECKING:
 
 TABLE = "table"
 """The name of the dataset and of the source of rows that come from memory."""
+
+_TEXT_COLUMNS = ("text", "messages", "prompt", "chosen", "rejected")
 
 _REPLACED = ("cluster_size", "duplicates")
 """Columns of an earlier dedup, which a later one replaces."""
@@ -285,9 +288,10 @@ class Result:
         return self._with_edited(table, rows) if self.ledger.rows.edited else table
 
     def _with_edited(self, table: pa.Table, rows: pa.Table) -> pa.Table:
-        """The table with the texts that the stage rewrote."""
+        """The table with what the stage rewrote: texts, and where private values were replaced, all other columns."""
+        table = _with_replaced(table, rows) if _replaces_private_values(self.manifest) else table
         fields = self._chain[0].facts.get("text_fields", {})
-        for column in [n for n in ("text", "messages", "prompt", "chosen", "rejected") if n in rows.column_names]:
+        for column in [n for n in _TEXT_COLUMNS if n in rows.column_names]:
             name, new = fields.get(TABLE, "text") if column == "text" else column, rows.column(column)
             if name not in table.column_names:
                 table = table.append_column(name, new)
@@ -303,6 +307,7 @@ class Result:
     def _dropped_rows(self, table: pa.Table, rows: pa.Table) -> pa.Table:
         """The input's columns of some dropped rows, then why they went."""
         taken = table.take(_row_numbers(rows))
+        taken = self._with_edited(taken, rows) if _replaces_private_values(self.manifest) else taken
         for name, kind in _DROP_COLUMNS.items():
             if name in table.column_names:
                 raise ConfigError(f"dropped rows get the column {name!r}, which the input has already: rename it there")
@@ -311,6 +316,34 @@ class Result:
                 column = _numbers_in_ids(column)
             taken = taken.append_column(name, column)
         return taken.append_column(_IN, rows.column(_IN)) if _IN in rows.column_names else taken
+
+
+def _replaces_private_values(manifest: Manifest) -> bool:
+    """Whether the stage looked for private values in every column, in rows that it dropped too."""
+    return bool(manifest.config.get("private", {}).get("action") == "replace")
+
+
+def _with_replaced(table: pa.Table, rows: pa.Table) -> pa.Table:
+    """The table with the rows' values in its own columns, where ever ingest put them; the texts are not among these.
+
+    An id that held a private value and is no text becomes null.
+    """
+    ours = {*of_kind("document").names, *of_kind("conversation").names, *of_kind("preference").names} - {"id"}
+    extras = [orjson.loads(extra) if extra else {} for extra in rows.column("extra").to_pylist()]
+    for at, field in enumerate(table.schema):
+        given, text = table.column(at), pa.types.is_string(field.type) or pa.types.is_large_string(field.type)
+        if field.name == "id":
+            ids = rows.column("id")
+            changed = pc.fill_null(pc.not_equal(given.cast(pa.string()), ids), False)
+            new = pc.if_else(changed, ids.cast(field.type) if text else None, given)
+        elif field.name in rows.column_names and field.name not in ours:
+            new = rows.column(field.name).cast(field.type)
+        elif text and field.name not in _TEXT_COLUMNS:
+            new = pa.array([e.get(field.name, v) for e, v in zip(extras, given.to_pylist(), strict=True)], field.type)
+        else:
+            continue
+        table = table.set_column(at, field, new)
+    return table
 
 
 def _row_numbers(rows: pa.Table) -> pa.ChunkedArray:

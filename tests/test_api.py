@@ -115,6 +115,25 @@ def test_normalize_rewrites_the_text_in_its_own_column() -> None:
     assert kept["messages"].to_pylist()[0][0] == {"role": "user", "content": "caf\u00e9"}
 
 
+def test_private_values_are_gone_from_all_columns_of_kept_and_dropped_rows() -> None:
+    columns = {
+        "id": ["ann@corp.com", "r2", "r3"], "body": ["Write to bob@corp.com.", "nothing here", "x"], "n": [1, 2, 3],
+        "who": ["eve@corp.com", None, "joe@corp.com"], "tags": [["q", "tom@corp.com"], [], None],
+        "source": ["s", None, "kim@corp.com"],
+    }  # fmt: skip
+    table = pa.table(columns)
+    result = datakit.filter(table, rules=["private", "lengths"], lengths={"min_chars": 2})
+    assert result.kept.schema == table.schema
+    first, second = result.kept.to_pylist()
+    assert first == {"id": "table:0", "body": "Write to <EMAIL>.", "n": 1, "who": "<EMAIL>", "tags": ["q", "<EMAIL>"],
+                     "source": "s"}  # fmt: skip
+    assert second == table.to_pylist()[1]
+    (dropped,) = result.dropped.to_pylist()
+    assert (dropped["id"], dropped["who"], dropped["source"]) == ("r3", "<EMAIL>", "<EMAIL>")
+    numbered = datakit.filter(table.set_column(0, "id", pa.array([4155552671, 2, 3])), rules=["private"])
+    assert numbered.kept["id"].to_pylist()[1:] == [2, 3] and numbered.kept["who"][0].as_py() == "<EMAIL>"
+
+
 def test_functions_and_packages_of_one_name_are_both_there(table: pa.Table) -> None:
     few = table.slice(0, 2)
     for name, module, more in (

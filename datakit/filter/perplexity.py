@@ -29,7 +29,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 import datakit.storage as storage
-from datakit.config import file_mark, option, sha256_file
+from datakit.config import at_least, file_mark, option, sha256_file
 from datakit.data import view
 from datakit.errors import ConfigError, MissingExtraError, ModelError
 from datakit.filter import ranking
@@ -63,14 +63,11 @@ class PerplexityConfig:
     text: Literal["plain", "raw"] = option("plain", "what models read: lower case, digits as 0, ..., or rows as is")
     head_percentile: int = option(30, "rows of a language up to this percentile of perplexity are `head`")
     middle_percentile: int = option(60, "rows above `head` up to this percentile are `middle`, all others `tail`")
-    keep: tuple[str, ...] = option(("head", "middle"), "the buckets that stay")
+    keep: tuple[Literal["head", "middle", "tail"], ...] = option(("head", "middle"), "the buckets that stay")
     on: Literal["all", "prompt", "answer"] = option("all", "the part of a row to look at")
     include_system: bool = option(False, "look at system prompts, tool schemas and tool results too")
 
     def __post_init__(self) -> None:
-        for name in self.keep:
-            if name not in BUCKETS:
-                raise ConfigError(f"keep: unknown bucket {name!r}; there are {', '.join(BUCKETS)}")
         if not self.keep:
             raise ConfigError(f"keep: no bucket would stay; there are {', '.join(BUCKETS)}")
         if not 0 < self.head_percentile <= self.middle_percentile < 100:
@@ -131,17 +128,17 @@ class Perplexity(Stage):
                 "models: the perplexity stage needs n-gram models, as --models en=en.arpa; `datakit perplexity train` "
                 "makes one"
             )
-        models = {lang: ModelFiles.of(file, lang) for lang, file in by_language(self.config.models).items()}
-        pieces = {lang: ModelFiles.of(file, lang) for lang, file in by_language(self.config.sentencepiece).items()}
-        for language in pieces:
-            if models[language].tokenizer:
-                raise ConfigError(f"sentencepiece: {language or 'a file for all languages'}: the model has a tokenizer")
-        found: dict[str, Any] = {
-            "models": {language: model.digests() for language, model in models.items()},
-            "sentencepiece": {language: model.digests() for language, model in pieces.items()},
+        given = {"models": self.config.models, "sentencepiece": self.config.sentencepiece}
+        files = {
+            what: {lang: ModelFiles.of(file, lang) for lang, file in by_language(named).items()}
+            for what, named in given.items()
         }
-        plain = "plain" in {model.text or self.config.text for model in models.values()}
-        return found | ({"unicode": unicodedata.unidata_version} if plain else {})
+        for language in files["sentencepiece"]:
+            if files["models"][language].tokenizer:
+                raise ConfigError(f"sentencepiece: {language or 'a file for all languages'}: the model has a tokenizer")
+        plain = "plain" in {model.text or self.config.text for model in files["models"].values()}
+        digests = {what: {lang: file.digests() for lang, file in named.items()} for what, named in files.items()}
+        return digests | ({"unicode": unicodedata.unidata_version} if plain else {})
 
     def open(self) -> None:
         """Load the models, once per process, and compile the kernels that read them.
@@ -186,7 +183,6 @@ class Perplexity(Stage):
 
     def decide(self, batch: pa.RecordBatch) -> Decision:
         """Compare the sketched perplexities with the cuts of the rows' languages."""
-        assert self.cut is not None, "decide needs what reduce wrote: call bind first"
         found, cuts = ranking.saved_scores(self.cut, batch.column("row_key").to_numpy()), ranking.saved_cut(self.cut)
         limits = np.array([cuts.get(name, (np.inf, np.inf)) for name in _languages(batch).to_pylist()]).reshape(-1, 2)
         measured = ~np.isnan(found)
@@ -205,7 +201,6 @@ class Perplexity(Stage):
 
     def decided_about(self, row_keys: NDArray[np.uint64]) -> pa.RecordBatch:
         """The perplexities of the rows, and the cuts of all languages."""
-        assert self.cut is not None, "call bind first"
         cuts = json.dumps(ranking.saved_cut(self.cut), sort_keys=True)
         found = ranking.saved_scores(self.cut, row_keys)
         return pa.record_batch({"score": found, "cuts": [cuts] * len(found)})
@@ -214,7 +209,9 @@ class Perplexity(Stage):
         """The model of a language, and how it reads texts."""
         model = _files(by_language(self.config.models)[language], language)
         pieces = by_language(self.config.sentencepiece).get(language)
-        return _load(model.file), sentence_reader(model.text or self.config.text, model.tokenizer, pieces)
+        return _loaded(model.file, *file_mark(model.file)), sentence_reader(
+            model.text or self.config.text, model.tokenizer, pieces
+        )
 
 
 def _languages(batch: pa.RecordBatch) -> pa.Array:
@@ -249,6 +246,7 @@ class NgramModelConfig:
     )  # fmt: skip
 
     def __post_init__(self) -> None:
+        at_least(self, 1, "memory_mb")
         if not 2 <= self.order <= 5:
             raise ConfigError(f"order = {self.order}: expected 2 to 5 words")
         if len(self.prune) > self.order or any(b < a for a, b in zip((0, *self.prune), self.prune, strict=False)):
@@ -257,8 +255,6 @@ class NgramModelConfig:
             )
         if self.prune[:1] > (0,):
             raise ConfigError(f"prune = {list(self.prune)}: words are never dropped; expected 0 first, as in 0,0,1")
-        if self.memory_mb < 1:
-            raise ConfigError(f"memory_mb = {self.memory_mb}: expected 1 or more")
 
 
 @dataclass(frozen=True, slots=True)
@@ -385,11 +381,6 @@ class ModelFiles:
 @functools.cache
 def _files(name: str, language: str) -> ModelFiles:
     return ModelFiles.of(name, language)
-
-
-def _load(file: Path) -> Scorer:
-    """A model, read once per process, and again where the file changed."""
-    return _loaded(file, *file_mark(file))
 
 
 @functools.lru_cache(maxsize=64)

@@ -176,6 +176,12 @@ class RuleSet:
         """One `Measure` for each threshold, in the order in which the thresholds decide."""
         return iter(())
 
+    def judged(self, rows: "MeasuredRows") -> "Iterator[tuple[str, float, Measure]]":
+        """(the reason that a threshold gives, its limit, what is compared with it), in the order of `measures`."""
+        limits = dataclasses.asdict(self)
+        for measure in self.measures(rows):
+            yield f"{self.name}.{measure.label or measure.threshold}", limits[measure.threshold], measure
+
     def edit(self, table: pa.RecordBatch, stays: NDArray[np.bool_]) -> Edits | None:
         """New columns of a table: of the rows, with the edits of earlier rule sets, then of each table beside them.
 

