@@ -105,13 +105,9 @@ class Loops(RuleSet):
     shared: ClassVar[bool] = True
     measured_with: ClassVar[tuple[str, ...]] = ()
 
-    max_dup_10gram_char_ratio: float = option(
-        0.3, "drop rows with a larger share of characters in 10-grams that came before"
-    )
+    max_dup_10gram_char_ratio: float = option(0.3, "drop rows with a larger share of characters in repeated 10-grams")
 
-    max_loop_char_ratio: float = option(
-        0.3, "drop rows with a larger share of bytes in stretches that repeat a few characters"
-    )
+    max_loop_char_ratio: float = option(0.3, "drop rows with a larger share of bytes that repeat a few characters")
 
     max_equal_turns: int = option(3, "drop conversations in which the assistant says one turn more often")
 

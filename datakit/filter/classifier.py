@@ -56,7 +56,7 @@ class ClassifyConfig:
     """Which model scores the rows, and which of them stay."""
 
     model: str = option("", "a fastText model's file, or the manifest that `classifier train` wrote", path=True)
-    label: str = option("positive", "the label whose probability is a row's score")
+    label: str = option("positive", "the label whose probability is a row's score", advanced=True)
     min_score: float | None = option(
         None, "drop rows with a lower score; none: the best F1 of `classifier train`, else 0.5; no limit with `top`"
     )
@@ -65,13 +65,9 @@ class ClassifyConfig:
     )
     top: float = option(0.0, "keep the best share of all rows, as 0.1; 0: by min_score alone")
     on: Literal["all", "prompt", "answer"] = option("all", "the part of a row to look at")
-    include_system: bool = option(False, "look at system prompts, tool schemas and tool results too")
-    sample_bytes: int = option(
-        0, "read only this many bytes of longer rows, from the beginning, the middle and the end; 0: read all"
-    )
-    max_loss: float = option(
-        0.5, "without `top`, raise an alarm where all rows, or those of a source, lose more than this share"
-    )
+    include_system: bool = option(False, "look at system prompts, tool schemas and tool results too", advanced=True)
+    sample_bytes: int = option(0, "bytes of a longer row that are read: beginning, middle, end; 0: all", advanced=True)
+    max_loss: float = option(0.5, "alarm where all rows, or those of a source, lose more than this", advanced=True)
 
     def __post_init__(self) -> None:
         shares(self, "max_loss", "min_precision", "top", *(["min_score"] if self.min_score is not None else []))

@@ -78,7 +78,7 @@ class Contamination(RuleSet):
         (), "fields of the items that count (question, choices.text); none: all", flag="--eval-field"
     )
     max_match_ratio: float = option(0.5, "drop rows that hold a larger share of a text of an item")
-    min_rare_words: float = option(4.0, "rare words that must match, in rows that hold more than the item")
+    min_rare_words: float = option(4.0, "rare words that must match, in rows with more than the item", advanced=True)
     action: Literal["drop", "cut"] = option("drop", "cut: documents lose the lines that hold such items, and stay")
 
     def resources(self) -> Resources:

@@ -51,19 +51,13 @@ class LanguageConfig:
 
     model: str = option("lid.176", "name of a known model, or path of a fastText model", path=True)
     languages: tuple[str, ...] = option((), "keep only rows of these labels, as the model writes them; empty: keep all")
-    lang_map: Code = option(
-        "model", "what `lang` holds: the model's labels, ISO 639-3 codes (eng), or BCP 47 tags (en, zh-Hant)"
-    )
-    segment_chars: int = option(
-        0, "read parts of about this many characters apart too, and fill `lang_shares`; 200 is usual; 0: off"
-    )
+    lang_map: Code = option("model", "what `lang` holds: the model's labels, ISO 639-3 (eng), or BCP 47 (en, zh-Hant)")
+    segment_chars: int = option(0, "also read parts of about so many characters; 200 is usual; 0: off", advanced=True)
     min_score: float = option(0.65, "with languages listed, drop rows whose score is lower")
     on: Literal["all", "prompt", "answer"] = option("all", "the part of a row to look at")
-    include_system: bool = option(False, "look at system prompts, tool schemas and tool results too")
-    sample_bytes: int = option(
-        0, "read only this many bytes of longer rows, from the beginning, the middle and the end; 0: read all"
-    )
-    max_loss: float = option(0.5, "raise an alarm where all rows, or those of a source, lose more than this share")
+    include_system: bool = option(False, "look at system prompts, tool schemas and tool results too", advanced=True)
+    sample_bytes: int = option(0, "bytes of a longer row that are read: beginning, middle, end; 0: all", advanced=True)
+    max_loss: float = option(0.5, "alarm where all rows, or those of a source, lose more than this", advanced=True)
 
     def __post_init__(self) -> None:
         shares(self, "max_loss", "min_score")

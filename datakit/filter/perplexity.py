@@ -58,14 +58,16 @@ class PerplexityConfig:
         path=True,
     )
     sentencepiece: tuple[str, ...] = option(
-        (), "the same for SentencePiece models, whose pieces count as words", path=True
+        (), "the same for SentencePiece models, whose pieces count as words", path=True, advanced=True
     )
-    text: Literal["plain", "raw"] = option("plain", "what models read: lower case, digits as 0, ..., or rows as is")
+    text: Literal["plain", "raw"] = option(
+        "plain", "what models read: lower case, digits as 0, ..., or rows as is", advanced=True
+    )
     head_percentile: int = option(30, "rows of a language up to this percentile of perplexity are `head`")
     middle_percentile: int = option(60, "rows above `head` up to this percentile are `middle`, all others `tail`")
     keep: tuple[Literal["head", "middle", "tail"], ...] = option(("head", "middle"), "the buckets that stay")
     on: Literal["all", "prompt", "answer"] = option("all", "the part of a row to look at")
-    include_system: bool = option(False, "look at system prompts, tool schemas and tool results too")
+    include_system: bool = option(False, "look at system prompts, tool schemas and tool results too", advanced=True)
 
     def __post_init__(self) -> None:
         if not self.keep:
@@ -239,11 +241,9 @@ class NgramModelConfig:
     )
     tokenizer: str = option("", "a tokenizer.json, or its folder; then its ids count as words", path=True)
     text: Literal["plain", "raw"] = option("plain", "what the model reads: lower case, digits as 0, ..., or rows as is")
-    on: Literal["all", "prompt", "answer"] = option("all", "the part of a row to learn from")
-    include_system: bool = option(False, "learn from system prompts, tool schemas and tool results too")
-    memory_mb: int = option(
-        4096, "refuse text that needs more memory; 100 MB of text take about 2,500", result=False
-    )  # fmt: skip
+    on: Literal["all", "prompt", "answer"] = option("all", "the part of a row to learn from", advanced=True)
+    include_system: bool = option(False, "learn from system prompts, tool schemas and tool results too", advanced=True)
+    memory_mb: int = option(4096, "refuse text that needs more (100 MB take about 2,500)", result=False, advanced=True)
 
     def __post_init__(self) -> None:
         at_least(self, 1, "memory_mb")

@@ -470,11 +470,9 @@ class Private(RuleSet):
 
     types: tuple[str, ...] = option(tuple(KINDS), "the types of values to look for")
     action: Literal["replace", "drop"] = option("replace", "replace values, or drop rows with them")
-    replacement: Literal["tag", "pseudonymize"] = option(
-        "tag", "tag: <EMAIL>; pseudonymize: made-up values, equal for equal values"
-    )
-    seed: int = option(0, "of the made-up values")
-    max_values: int = option(0, "with drop: drop rows with more values")
+    replacement: Literal["tag", "pseudonymize"] = option("tag", "tag: <EMAIL>; pseudonymize: made-up values")
+    seed: int = option(0, "of the made-up values", advanced=True)
+    max_values: int = option(0, "with drop: drop rows with more values", advanced=True)
     exclude: tuple[str, ...] = option((), "columns that stay as they are, whatever they hold")
     patterns: dict[str, str] = option({}, "name = a regular expression: values of your own, replaced by <NAME>")
     phone_regions: tuple[str, ...] = option(

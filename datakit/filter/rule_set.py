@@ -149,6 +149,8 @@ class RuleSet:
     """What recipes, `--set` and reasons call the rule set."""
     shared: ClassVar[bool] = False
     """True for a rule set that measures by the shared signals; they are counted only where such a one is active."""
+    ratios: ClassVar[dict[str, tuple[str, str]]] = {}
+    """Thresholds that are compared with one shared signal as a share of another: (part, whole)."""
     measured_with: ClassVar[tuple[str, ...] | None] = None
     """The fields that shape what `signals` counts (files are among the resources); None: there is nothing to count."""
 
@@ -173,8 +175,9 @@ class RuleSet:
         return Signals()
 
     def measures(self, rows: "MeasuredRows") -> Iterator[Measure]:
-        """One `Measure` for each threshold, in the order in which the thresholds decide."""
-        return iter(())
+        """One `Measure` for each threshold, in the order in which the thresholds decide. Default: those of `ratios`."""
+        for threshold, (part, whole) in self.ratios.items():
+            yield Measure(threshold, rows.signals.ratio(part, whole))
 
     def judged(self, rows: "MeasuredRows") -> "Iterator[tuple[str, float, Measure]]":
         """(the reason that a threshold gives, its limit, what is compared with it), in the order of `measures`."""

@@ -8,7 +8,6 @@ those of dedup (letters, marks and digits, case-folded), so that "l'eau" has "l"
 import functools
 import importlib.metadata
 import re
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -16,7 +15,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from datakit.errors import ConfigError
 from datakit.text.words import hash_words, split_words
 
 _LEFT_OUT: Final = frozenset({"en", "ja", "th", "zh", "ku"})
@@ -27,15 +25,6 @@ _NAMES_OF_LISTS: Final = {"nb": "no", "nn": "no", "fil": "tl"}
 
 UNKNOWN_LANGUAGE, NO_LIST = -1, -2
 """In place of a language's number: the language is unknown; it is English, or has no list."""
-
-
-@dataclass(frozen=True, slots=True)
-class StopWords:
-    """The words of all lists, in a hash table: `masks[i]` has the languages in which word i is a stop word, as bits."""
-
-    slots: NDArray[np.uint64]
-    numbers: NDArray[np.int32]
-    masks: NDArray[np.uint64]
 
 
 @functools.cache
@@ -74,11 +63,8 @@ def count_stop_words(texts: pa.Array, labels: pa.Array) -> NDArray[np.int64]:
     numbers = language_numbers(labels)
     of, counts = np.flatnonzero(numbers != NO_LIST), np.zeros(len(texts), np.int64)
     if len(of):
-        known = stop_word_lists()
         words, starts = hash_words(texts.take(pa.array(of)) if len(of) < len(texts) else texts)
-        counts[of] = _kernels_lookup.count_stop_words(
-            words, starts, numbers[of], known.slots, known.numbers, known.masks
-        )
+        counts[of] = _kernels_lookup.count_stop_words(words, starts, numbers[of], *stop_word_lists())
     return counts
 
 
@@ -91,21 +77,10 @@ def language_numbers(labels: pa.Array) -> NDArray[np.int64]:
     return np.asarray(of[pc.fill_null(encoded.indices, len(of) - 1).to_numpy(zero_copy_only=False)])
 
 
-def check_stop_words(names: tuple[str, ...]) -> None:
-    """Check that there are stop words for the languages that a config names ("all", "en" or one of the lists).
-
-    Raises:
-        ConfigError: a language without a list.
-    """
-    for name in names:
-        if name not in ("all", "en", *stop_word_languages()):
-            there = ", ".join(stop_word_languages())
-            raise ConfigError(f"stop_words: there is no list of stop words for {name!r}; there are en, {there}")
-
-
 @functools.cache
-def stop_word_lists() -> StopWords:
-    """All lists, read once per process. Entries that are several words in our sense are left out."""
+def stop_word_lists() -> tuple[NDArray[np.uint64], NDArray[np.int32], NDArray[np.uint64]]:
+    """All lists, read once per process: (slots, numbers, masks), the hash table of their words (`table_of`), and for
+    each word the languages in which it is a stop word, as bits. Entries that are several words for us are left out."""
     import stopwordsiso
 
     from datakit.filter import _kernels_lookup
@@ -118,8 +93,7 @@ def stop_word_lists() -> StopWords:
                 found[words[0]] = found.get(words[0], 0) | 1 << place
     hashes, _ = hash_words(pa.array(sorted(found)))
     masks = np.array([found[word] for word in sorted(found)], np.uint64)
-    slots, numbers = _kernels_lookup.table_of(hashes)
-    return StopWords(slots, numbers, masks)
+    return *_kernels_lookup.table_of(hashes), masks
 
 
 @functools.cache

@@ -174,7 +174,7 @@ class Urls(RuleSet):
     )
     allow: str = option("", "such a file or folder: rows whose URL is on it stay, whatever the lists say", path=True)
     field: str = option("url", "where a row has its URL: a column, or a field of extra; dots lead into it (meta.url)")
-    max_entries: int = option(0, "drop rows whose URL is matched by more entries of a list")
+    max_entries: int = option(0, "drop rows whose URL is matched by more entries of a list", advanced=True)
     min_urls: int = option(0, "1: drop rows without a URL")
 
     def __post_init__(self) -> None:
@@ -555,7 +555,7 @@ class RowSample(RuleSet):
 
     share: float = option(1.0, "the share of rows that stays")
     sources: dict[str, float] = option({}, "source = share, for sources with a share of their own")
-    seed: int = option(0, "another seed draws other rows")
+    seed: int = option(0, "another seed draws other rows", advanced=True)
 
     def __post_init__(self) -> None:
         RuleSet.__post_init__(self)

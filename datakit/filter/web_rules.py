@@ -79,6 +79,7 @@ from numpy.typing import NDArray
 
 from datakit.config import option
 from datakit.data import string_array, string_buffers
+from datakit.errors import ConfigError
 from datakit.filter.rule_set import (
     BREAK,
     SPACE,
@@ -91,7 +92,7 @@ from datakit.filter.rule_set import (
     character_classes,
     ratio,
 )
-from datakit.filter.stop_words import check_stop_words, language_numbers, stop_word_languages
+from datakit.filter.stop_words import language_numbers, stop_word_languages
 
 _MAX_FOREIGN_WORD_RATIO = 0.02
 _MAX_UNSEGMENTED_WORD_RATIO = 0.2
@@ -103,6 +104,13 @@ class GopherQuality(RuleSet):
 
     name: ClassVar[str] = "gopher_quality"
     shared: ClassVar[bool] = True
+    ratios: ClassVar[dict[str, tuple[str, str]]] = {
+        "max_hash_word_ratio": ("hashes", "words"),
+        "max_ellipsis_word_ratio": ("ellipses", "words"),
+        "max_bullet_line_ratio": ("bullet_lines", "all_lines"),
+        "max_ellipsis_line_ratio": ("ellipsis_lines", "all_lines"),
+        "min_alpha_word_ratio": ("alpha_words", "words"),
+    }
 
     min_words: int = option(50, "drop rows with fewer words")
     max_words: int = option(100_000, "drop rows with more words")
@@ -115,11 +123,15 @@ class GopherQuality(RuleSet):
     min_alpha_word_ratio: float = option(0.8, "drop rows with a smaller share of words that have a letter")
     min_stop_words: int = option(2, "drop rows with fewer stop words (the, be, to, of, and, that, have, with)")
     stop_words: tuple[str, ...] = option(("all",), "languages whose rows must have them; all: every one with a list")
-    symbol_words: Literal["count", "ignore"] = option("count", "whether tokens without letters or digits are words")
+    symbol_words: Literal["count", "ignore"] = option(
+        "count", "whether tokens without letters or digits are words", advanced=True
+    )
 
     def __post_init__(self) -> None:
         RuleSet.__post_init__(self)
-        check_stop_words(self.stop_words)
+        for name in sorted({*self.stop_words} - {"all", "en", *stop_word_languages()}):
+            there = ", ".join(stop_word_languages())
+            raise ConfigError(f"stop_words: there is no list of stop words for {name!r}; there are en, {there}")
 
     def measures(self, rows: MeasuredRows) -> Iterator[Measure]:
         """The measures in the order of the fields, which is the paper's."""
@@ -133,11 +145,7 @@ class GopherQuality(RuleSet):
         mean, by_spaces = ratio(chars, spaced), s.ratio("unsegmented_words", "words") <= _MAX_UNSEGMENTED_WORD_RATIO
         yield Measure("min_mean_word_chars", mean, by_spaces)
         yield Measure("max_mean_word_chars", mean, by_spaces)
-        yield Measure("max_hash_word_ratio", s.ratio("hashes", "words"))
-        yield Measure("max_ellipsis_word_ratio", s.ratio("ellipses", "words"))
-        yield Measure("max_bullet_line_ratio", s.ratio("bullet_lines", "all_lines"))
-        yield Measure("max_ellipsis_line_ratio", s.ratio("ellipsis_lines", "all_lines"))
-        yield Measure("min_alpha_word_ratio", s.ratio("alpha_words", "words"))
+        yield from RuleSet.measures(self, rows)
         counts = np.maximum(s["stop_words"], s["own_stop_words"])
         yield Measure("min_stop_words", counts, self._judged_by_stop_words(rows))
 
@@ -167,14 +175,20 @@ class GopherRepetition(RuleSet):
 
     name: ClassVar[str] = "gopher_repetition"
     shared: ClassVar[bool] = True
+    ratios: ClassVar[dict[str, tuple[str, str]]] = {
+        "max_dup_paragraph_ratio": ("dup_paragraphs", "paragraphs"),
+        "max_dup_paragraph_char_ratio": ("dup_paragraph_chars", "chars"),
+        "max_dup_line_ratio": ("dup_lines", "lines"),
+        "max_dup_line_char_ratio": ("dup_line_chars", "chars"),
+        **{f"max_top_{n}gram_char_ratio": (f"top_{n}gram_chars", "chars") for n in range(2, 5)},
+        **{f"max_dup_{n}gram_char_ratio": (f"dup_{n}gram_chars", "chars") for n in range(5, 11)},
+    }
 
     max_dup_paragraph_ratio: float = option(0.3, "drop rows with a larger share of duplicate paragraphs")
     max_dup_paragraph_char_ratio: float = option(0.2, "drop rows with a larger share of characters in them")
     max_dup_line_ratio: float = option(0.3, "drop rows with a larger share of duplicate lines")
     max_dup_line_char_ratio: float = option(0.2, "drop rows with a larger share of characters in them")
-    max_top_2gram_char_ratio: float = option(
-        0.2, "drop rows whose most frequent 2-gram takes a larger share of characters"
-    )
+    max_top_2gram_char_ratio: float = option(0.2, "drop rows with a larger share of characters in their top 2-gram")
     max_top_3gram_char_ratio: float = option(0.18, "the same for 3-grams")
     max_top_4gram_char_ratio: float = option(0.16, "the same for 4-grams")
     max_dup_5gram_char_ratio: float = option(0.15, "drop rows with a larger share of characters in duplicate 5-grams")
@@ -183,18 +197,6 @@ class GopherRepetition(RuleSet):
     max_dup_8gram_char_ratio: float = option(0.12, "the same for 8-grams")
     max_dup_9gram_char_ratio: float = option(0.11, "the same for 9-grams")
     max_dup_10gram_char_ratio: float = option(0.1, "the same for 10-grams")
-
-    def measures(self, rows: MeasuredRows) -> Iterator[Measure]:
-        """The measures in the order of the fields."""
-        s = rows.signals
-        yield Measure("max_dup_paragraph_ratio", s.ratio("dup_paragraphs", "paragraphs"))
-        yield Measure("max_dup_paragraph_char_ratio", s.ratio("dup_paragraph_chars", "chars"))
-        yield Measure("max_dup_line_ratio", s.ratio("dup_lines", "lines"))
-        yield Measure("max_dup_line_char_ratio", s.ratio("dup_line_chars", "chars"))
-        for n in range(2, 5):
-            yield Measure(f"max_top_{n}gram_char_ratio", s.ratio(f"top_{n}gram_chars", "chars"))
-        for n in range(5, 11):
-            yield Measure(f"max_dup_{n}gram_char_ratio", s.ratio(f"dup_{n}gram_chars", "chars"))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -234,14 +236,14 @@ class C4(RuleSet):
     max_curly_brackets: int = option(0, 'drop rows with more "{"')
     min_sentences: int = option(5, "drop rows with fewer sentences in the lines that stay")
     where: Literal["page", "lines"] = option(
-        "page", "where the first two thresholds look: everywhere, or only at lines that may stay"
+        "page", "where the first two thresholds look: everywhere, or only at lines that may stay", advanced=True
     )
     lines: Literal["cut", "count"] = option("cut", "cut the other lines from documents that stay, or leave them")
     min_line_words: int = option(3, "lines with fewer words do not stay")
     max_line_word_chars: int = option(1000, "lines with a longer word do not stay")
-    line_end: Literal["sentence", "any"] = option("sentence", "whether lines must end as sentences do")
-    javascript: Literal["cut", "keep"] = option("cut", 'lines with the word "javascript"')
-    policy: Literal["cut", "keep"] = option("cut", "lines with phrases of cookie, privacy and use policies")
+    line_end: Literal["sentence", "any"] = option("sentence", "whether lines must end as sentences do", advanced=True)
+    javascript: Literal["cut", "keep"] = option("cut", 'lines with the word "javascript"', advanced=True)
+    policy: Literal["cut", "keep"] = option("cut", "lines with phrases of cookie and privacy policies", advanced=True)
 
     def measures(self, rows: MeasuredRows) -> Iterator[Measure]:
         """Lorem ipsum and curly brackets, then the sentences that stay."""

@@ -113,36 +113,16 @@ def edited(text: str, **values) -> str:
 
 
 LINES = [
-    "",
-    "The first sentence. The second one! And a third?",
-    "He said \"no.\" Then (he left.) 'Why?'",
-    "No end",
-    "It trails off...",
-    "Too short.",
-    "This line speaks of JavaScript and must go.",
-    "We use cookies, and our Terms of Use say so.",
-    "See the privacy policy of this page.",
-    "A site uses cookies for the use of cookies.",
-    "Lorem ipsum dolor sit amet.",
-    "if (a) { return b; }",
-    "Cited twice.[1][23] And here.[citation needed]",
-    "Cited behind a space. [edit]",
+    "", "The first sentence. The second one! And a third?", "He said \"no.\" Then (he left.) 'Why?'", "No end",
+    "It trails off...", "Too short.", "This line speaks of JavaScript and must go.",
+    "We use cookies, and our Terms of Use say so.", "See the privacy policy of this page.",
+    "A site uses cookies for the use of cookies.", "Lorem ipsum dolor sit amet.", "if (a) { return b; }",
+    "Cited twice.[1][23] And here.[citation needed]", "Cited behind a space. [edit]",
     "今天天气很好。我们去公园玩吧！「好的。」他说。",
-    "これは文です。次の文？！",
-    "ภาษาไทยไม่มีจุดจบประโยค",
-    "यह एक वाक्य है। यह दूसरा है।",
-    "x" * 1001 + " is a long word.",
-    "x" * 1000 + " is a word.",
-    "Wow ! Really ?",
-    "... ... ...",
-    "“Quoted,” she said, “and done.”",
-    "javascrip privacy polic cookie cookies vjkfp lorem ipsu",
-    "[",
-    "[12",
-    "{",
-    "]",
-    "\x85 \x1c",
-]
+    "これは文です。次の文？！", "ภาษาไทยไม่มีจุดจบประโยค", "यह एक वाक्य है। यह दूसरा है।", "x" * 1001 + " is a long word.",
+    "x" * 1000 + " is a word.", "Wow ! Really ?", "... ... ...", "“Quoted,” she said, “and done.”",
+    "javascrip privacy polic cookie cookies vjkfp lorem ipsu", "[", "[12", "{", "]", "\x85 \x1c",
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("line", LINES, ids=range(len(LINES)))
@@ -255,11 +235,3 @@ def test_conversations_are_judged_and_never_cut():
 def test_the_kernel_and_the_character_table_agree_on_the_flags():
     for flag in ("SPACE", "BREAK", "UNSEGMENTED", "TERMINAL", "QUOTE"):
         assert getattr(_kernels_c4, flag) == getattr(rule_set, flag)
-
-
-def test_counts_do_not_depend_on_the_batch_around_a_row():
-    texts = [*LINES, None, "\n".join(LINES)]
-    together = signals(texts[2:], C4())
-    for i, text in enumerate(texts[2:]):
-        alone = signals([text or ""], C4())
-        assert all(np.array_equal(together[n][i : i + 1], alone[n]) for n in alone)

@@ -4,7 +4,6 @@ import itertools
 import json
 import math
 import random
-import re
 import subprocess
 import sys
 from pathlib import Path
@@ -38,20 +37,14 @@ from datakit.filter.classifier import (
 from datakit.filter.fasttext_model import load as load_model
 from datakit.manifest import data_dir, load, verify
 
-STORY = list(
-    dict.fromkeys(
-        re.findall(
-            r"\w+", "she walked along the river and told the old man about her long journey home while evening fell"
-        )
-    )
-)
-LISTING = list(
-    dict.fromkeys(
-        re.findall(
-            r"\w+", "param returns string number boolean options callback deprecated since version see also type"
-        )
-    )
-)
+STORY = [
+    "she", "walked", "along", "the", "river", "and", "told", "old", "man", "about", "her", "long", "journey", "home",
+    "while", "evening", "fell",
+]  # fmt: skip
+LISTING = [
+    "param", "returns", "string", "number", "boolean", "options", "callback", "deprecated", "since", "version",
+    "see", "also", "type",
+]  # fmt: skip
 FAST = TrainConfig(bucket=2000, epochs=5, dev=0.25)
 
 
@@ -129,11 +122,6 @@ def test_the_same_examples_give_the_same_bytes(examples, manifest, tmp_path):
     before = again.stat().st_mtime_ns
     assert train_classifier(run_in(tmp_path), examples, FAST) == again
     assert again.stat().st_mtime_ns == before
-
-
-def test_another_seed_gives_another_model(examples, manifest, tmp_path):
-    other = train_classifier(run_in(tmp_path), examples, build(TrainConfig, {"seed": 1, "bucket": 2000}, "train"))
-    assert load(other).shards[0].sha256 != load(manifest).shards[0].sha256
 
 
 def test_scores_of_rows_train_it_and_rows_without_a_score_are_counted(examples, tmp_path):
@@ -221,7 +209,7 @@ def test_rows_are_scored_once(manifest, tmp_path, monkeypatch):
 def test_the_model_and_its_label_are_checked_before_any_work(manifest, tmp_path):
     with pytest.raises(ConfigError, match="needs a model"):
         Classify().open()
-    with pytest.raises(ConfigError, match="no label 'positiv'; it has positive"):
+    with pytest.raises(ConfigError, match="no label 'positiv'; did you mean positive"):
         classify(manifest, label="positiv")
     with pytest.raises(ConfigError, match="top is a share"):
         build(ClassifyConfig, {"top": 10}, "classify")

@@ -47,13 +47,8 @@ def documents(*texts: str) -> pa.RecordBatch:
 
 def test_an_item_is_found_whatever_its_case_and_punctuation(items):
     copies = (
-        QUESTION,
-        f"{PROSE}\n{QUESTION.upper()}\n{PROSE}",
-        QUESTION.replace(" ", " -- "),
-        PROSE,
-        "",
-        QUESTION[:45],
-    )
+        QUESTION, f"{PROSE}\n{QUESTION.upper()}\n{PROSE}", QUESTION.replace(" ", " -- "), PROSE, "", QUESTION[:45],
+    )  # fmt: skip
     decision = stage(items).decide(documents(*copies))
     assert decision.reasons.to_pylist() == ["contamination.max_match_ratio"] * 3 + [None] * 3
     assert decision.detail[0].as_py() == "match_ratio 1.0 > 0.5"
@@ -237,12 +232,9 @@ def test_all_of_a_row_is_searched(items):
     extra = [json.dumps({"notes": {"seen": [1, QUESTION]}}), None, "{}", json.dumps({"n": 1}), None, None]
     tools = [None, json.dumps([{"function": {"description": QUESTION}}]), None, None, None, None]
     columns = {
-        "messages": clean,
-        "id": list(hidden),
-        "extra": extra,
-        "tools": tools,
+        "messages": clean, "id": list(hidden), "extra": extra, "tools": tools,
         "title": ["", "", QUESTION, None, "", ""],
-    }
+    }  # fmt: skip
     batch = pa.record_batch(
         columns | {"tags": pa.array([None, [], ["a"], ["b", QUESTION], [], None], pa.list_(pa.string()))}
     )
@@ -260,21 +252,15 @@ def test_common_words_do_not_condemn_a_long_text_and_a_row_that_is_the_item_goes
 
 def test_the_ledger_counts_the_items_and_an_item_that_cannot_be_searched_is_an_alarm(tmp_path):
     rows = [
-        {"question": QUESTION},
-        {"question": "为什么天是蓝的"},
-        {"question": "Why?", "id": 3},
-        {"question": QUESTION},
-    ]
+        {"question": QUESTION}, {"question": "为什么天是蓝的"}, {"question": "Why?", "id": 3}, {"question": QUESTION},
+    ]  # fmt: skip
     path = tmp_path / "e.jsonl"
     path.write_text("\n".join(map(json.dumps, rows)) + "\n{broken\n")
     made = stage(str(path))
     assert made.ledger() == {
-        "evaluation_items_read": 4,
-        "evaluation_items_searched": 2,
-        "evaluation_items_too_short": 1,
-        "evaluation_items_without_text": 1,
-        "evaluation_lines_unreadable": 1,
-    }
+        "evaluation_items_read": 4, "evaluation_items_searched": 2, "evaluation_items_too_short": 1,
+        "evaluation_items_without_text": 1, "evaluation_lines_unreadable": 1,
+    }  # fmt: skip
     alarms = " | ".join(made.facts()["alarms"])
     for said in (
         "1 of 4 items of e.jsonl have no text of 5 words",
@@ -401,12 +387,3 @@ def test_fields_can_be_named(tmp_path):
     assert parts_of(read(tmp_path / "e.jsonl", "x.y", "z")) == {"x.y": [Q], "z": [A]}
     with pytest.raises(ConfigError, match=r"names 'w', which no evaluation file has; their fields are x\.y, xy, z"):
         stage(str(tmp_path / "e.jsonl"), eval_fields=["x.y", "w"]).open()
-
-
-@pytest.mark.parametrize(
-    "rows", [[{"score": 3}], [{"id": "q1", "label": 1}], [None], [], [{"q": "four words are few"}]]
-)
-def test_a_file_without_any_long_text_is_an_error_that_names_the_fields(tmp_path: Path, rows):
-    (tmp_path / "e.json").write_text(json.dumps(rows))
-    with pytest.raises(InputError, match=r"no record has a text of 5 words to search; its fields are"):
-        read(tmp_path / "e.json")

@@ -234,17 +234,14 @@ def test_any_damage_is_an_error_and_never_a_crash(trained, tmp_path):
 @pytest.mark.parametrize(
     ("at", "form", "value", "message"),
     [
-        (8 + 7 * 4, "<i", 2, "word vectors"),
-        (0, "<i", 1, "begins with other bytes"),
-        (4, "<i", 10, "format version 10"),
-        (8, "<i", 17, "matrices of"),
+        (8 + 7 * 4, "<i", 2, "word vectors"), (0, "<i", 1, "begins with other bytes"),
+        (4, "<i", 10, "format version 10"), (8, "<i", 17, "matrices of"),
         (8 + 5 * 4, "<i", 65, "n-grams of 2..4 characters and 65 words"),
-        (8 + 8 * 4, "<i", 1 << 30, "and 1073741824 hashed n-grams"),
-        (8 + 8 * 4, "<i", -1, "and -1 hashed n-grams"),
+        (8 + 8 * 4, "<i", 1 << 30, "and 1073741824 hashed n-grams"), (8 + 8 * 4, "<i", -1, "and -1 hashed n-grams"),
         (8 + 9 * 4, "<i", -1, "n-grams of -1..4 characters"),
         (64, "<i", 1 << 30, "a dictionary of 1073741824 entries"),
     ],
-)
+)  # fmt: skip
 def test_a_number_that_does_not_fit_is_refused_by_name(trained, tmp_path, at, form, value, message):
     data = bytearray((trained / "softmax_chars.bin").read_bytes())
     struct.pack_into(form, data, at, value)
@@ -374,21 +371,10 @@ def test_the_users_cache_comes_before_the_package(home):
     assert fasttext_model.find("lid.176") == cached
 
 
-def test_a_path_comes_before_everything(home):
-    path = home / "mine.bin"
-    path.write_bytes(CONTENT)
-    assert fasttext_model.find(str(path)) == path
-
-
 def test_a_missing_model_names_the_command_and_the_three_places(known):
     with pytest.raises(ModelError) as e:
         fasttext_model.find("lid.176")
-    for part in (
-        "`datakit models fetch lid.176`",
-        str(fasttext_model.cached()),
-        "package carrier",
-        "`model`",
-    ):
+    for part in ("`datakit models fetch lid.176`", str(fasttext_model.cached()), "package carrier", "`model`"):
         assert part in str(e.value)
 
 

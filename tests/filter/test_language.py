@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from datakit.config import build, resolved
-from datakit.errors import ConfigError, ModelError
+from datakit.errors import ConfigError
 from datakit.filter import fasttext_model
 from datakit.filter.language import Language, LanguageConfig, converted, segments
 from tests.fasttext_models import train
@@ -117,14 +117,6 @@ def test_und_can_be_listed_and_then_needs_no_score():
     assert stage.decide(documents("1234")).reasons.to_pylist() == [None]
 
 
-def test_results_do_not_depend_on_the_batch(stage):
-    texts = [*SENTENCES.values(), "", "123"]
-    together = stage.decide(documents(*texts)).columns
-    alone = [stage.decide(documents(t)).columns for t in texts]
-    for name in ("lang", "lang_raw", "lang_score"):
-        assert together[name].to_pylist() == [columns[name][0].as_py() for columns in alone]
-
-
 def test_no_rows_are_no_trouble(stage):
     decision = stage.decide(documents())
     assert len(decision.reasons) == 0
@@ -163,20 +155,6 @@ def test_a_model_of_the_users_own_decides(tmp_path):
     assert decision.columns["lang_raw"].to_pylist() == ["aaa_Latn", "bbb_Latn"]
     assert decision.reasons.to_pylist() == ["language", None]
     assert stage.resources()["model"]["name"] == "own.bin"
-
-
-def test_a_file_that_is_no_model_is_refused(tmp_path):
-    (tmp_path / "junk.ftz").write_bytes(b"not a model at all")
-    with pytest.raises(ModelError, match=r"junk\.ftz: expected a fastText model"):
-        Language(config=LanguageConfig(model=str(tmp_path / "junk.ftz"))).open()
-
-
-def test_tatoeba_sentences_agree_with_plain_fasttext(shared, stage, reference):
-    table = pa.json.read_json(pa.input_stream(str(shared / "corpora/language/tatoeba.jsonl.zst")))
-    texts = table["text"].take(np.arange(0, table.num_rows, 45)).combine_chunks()
-    decision = stage.decide(pa.record_batch({"text": texts}))
-    raw = [reference.predict(t.replace("\n", " "))[0][0].removeprefix("__label__") for t in texts.to_pylist()]
-    assert decision.columns["lang_raw"].to_pylist() == raw == decision.columns["lang"].to_pylist()
 
 
 def test_labels_of_both_models_become_one_code():

@@ -193,19 +193,14 @@ GOOD = "\\data\\\nngram 1=3\n\n\\1-grams:\n-1\t<s>\n-1\t</s>\n-1\ta\n\n\\end\\\n
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        (GOOD, "hello", "sections"),
-        ("\\end\\", "", "sections"),
-        ("ngram 1=3", "ngram 1=4", "3 n-grams where 4 are announced"),
-        ("ngram 1=3", "ngram 1=x", "invalid literal"),
-        ("-1\ta", "a", "a line without a tab: 'a'"),
-        ("-1\ta", "x\ta", "Failed to parse string: 'x'"),
-        ("</s>", "a", "words that are there twice"),
-        ("</s>", "b", "no <s> or </s>"),
+        (GOOD, "hello", "sections"), ("\\end\\", "", "sections"),
+        ("ngram 1=3", "ngram 1=4", "3 n-grams where 4 are announced"), ("ngram 1=3", "ngram 1=x", "invalid literal"),
+        ("-1\ta", "a", "a line without a tab: 'a'"), ("-1\ta", "x\ta", "Failed to parse string: 'x'"),
+        ("</s>", "a", "words that are there twice"), ("</s>", "b", "no <s> or </s>"),
         ("1=3\n", "1=3\nngram 2=1\n\n\\2-grams:\n-1\ta b\n", "sections"),
-        ("\\end\\", "\\2-grams:\n-1\ta b\n\n\\end\\", "sections"),
-        ("-1\ta", "-1\t\udcff", "can't decode"),
+        ("\\end\\", "\\2-grams:\n-1\ta b\n\n\\end\\", "sections"), ("-1\ta", "-1\t\udcff", "can't decode"),
     ],
-)
+)  # fmt: skip
 def test_a_damaged_file_is_refused(tmp_path, old, new, message):
     (tmp_path / "m.arpa").write_text(GOOD.replace(old, new), errors="surrogateescape")
     with pytest.raises(

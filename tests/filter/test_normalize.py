@@ -29,9 +29,7 @@ def mended(text: str, **values) -> str:
     [
         ("schÃ¶n und grÃ¼n", "schön und grün"),
         ("It\u00e2\u20ac\u2122s a \u00e2\u20ac\u0153quote\u00e2\u20ac\u009d", "It’s a “quote”"),
-        ("ÐŸÑ€Ð¸Ð²ÐµÑ‚", "Привет"),
-        ("e\u0301te\u0301", "été"),
-        ("a\x00b\x07c\ufeff\u2060d", "abcd"),
+        ("ÐŸÑ€Ð¸Ð²ÐµÑ‚", "Привет"), ("e\u0301te\u0301", "été"), ("a\x00b\x07c\ufeff\u2060d", "abcd"),
         ("one\r\ntwo\rthree\u2028four", "one\ntwo\nthree\nfour"),
         ("page\x0cpage\x0b\u2029line", "page\npage\n\nline"),
         ("two  \nspaces   \nbreak  \n\nbut  ", "two  \nspaces  \nbreak\n\nbut"),
@@ -39,11 +37,10 @@ def mended(text: str, **values) -> str:
         ("a &amp; b &lt;c&gt; &#39;&#x4e2d; AT&T; &unknown; &ampx", "a & b <c> '中 AT&T; &unknown; &ampx"),
         ("`&amp;` ``a ` &lt;`` &amp;", "`&amp;` ``a ` &lt;`` &"),
         ("```html\r\n&lt;p&gt;  \r\n\n\n\n\n```\n&amp; \nx", "```html\n&lt;p&gt;  \n\n\n\n\n```\n&\nx"),
-        ("~~~\n&amp;\n```\n&amp;\n~~~\n&amp;", "~~~\n&amp;\n```\n&amp;\n~~~\n&"),
-        ("a ` alone &amp;", "a ` alone &"),
+        ("~~~\n&amp;\n```\n&amp;\n~~~\n&amp;", "~~~\n&amp;\n```\n&amp;\n~~~\n&"), ("a ` alone &amp;", "a ` alone &"),
         ("ends in blanks  \t\nand\u00a0\n\n\n\n\n\nmore ", "ends in blanks\nand\n\n\nmore"),
     ],
-)
+)  # fmt: skip
 def test_what_is_broken_is_mended(broken, right):
     assert mended(broken) == right
     assert mended(right) == right

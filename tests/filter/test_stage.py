@@ -1,7 +1,6 @@
 """The filter stage: which rules decide about which rows, and what they say."""
 
 import collections
-import dataclasses
 import json
 import pickle
 import warnings
@@ -165,37 +164,22 @@ def test_short_text_without_repetition_is_not_repetitive():
     assert verdicts(documents("", "ok", "two words", "é", "😀"), rules=["gopher_repetition"]) == [(None, None)] * 5
 
 
-def test_prose_in_any_language_stays():
-    texts = {
-        "en": PROSE,
-        "de": "Am frühen Morgen ging der alte Fischer hinunter zum Hafen, wo die Boot"
-        "e noch im Nebel lagen. Er prüfte die "
-        "Netze, sprach mit den Nachbarn über das Wetter und wartete, bis die So"
-        "nne über den Dächern stand. Dann fuhr er "
-        "hinaus, so weit, dass man vom Ufer aus nur noch einen kleinen dunklen "
-        "Punkt auf dem Wasser sehen konnte.",
-        "ru": "Рано утром старый рыбак спустился к гавани, где лодки ещё стояли в тум"
-        "ане. Он проверил сети, поговорил с "
-        "соседями о погоде и подождал, пока солнце поднимется над крышами. Пото"
-        "м он вышел в море так далеко, что с берега "
-        "можно было увидеть только маленькую тёмную точку на воде, а к вечеру в"
-        "ернулся домой с хорошим уловом и новостями.",
-        "zh": "清晨，老渔夫走到港口，船还停在雾里。他检查了渔网，和邻"
-        "居谈论天气，一直等到太阳升到屋顶上方。然后他驾船出海，"
-        ""
-        "走得那么远，从岸边只能看见水面上一个小小的黑点。傍晚时分，他带着满舱的鱼和远方的消息回到了家。",
-        "ja": "早朝、年老いた漁師は港へ下りて行った。船はまだ霧の"
-        "中に並んでいる。彼は網を調べ、隣人と天気の話をして、"
-        "太陽が屋根の上に昇るまで待った。それから沖へ出て、岸からは小"
-        "さな黒い点にしか見えなくなった。夕方には魚を積んで帰ってきた。",
-        "th": "เช้าตรู่ชาวประมงชราเดินลงไปที่ท่าเรือ เรือยังจอดอยู่ในหมอก เขาตรวจดูอว"
-        "น พูดคุยกับเพื่อนบ้านเรื่องอากาศ แล้วรอจนดวงอาทิตย์"
-        "ขึ้นเหนือหลังคา จากนั้นเขาแล่นเรือออกไปไกลจนมองจากฝั่งเห็นเป็นเพียงจุด"
-        "เล็กๆ สีดำบนผิวน้ำ",
-    }
-    assert verdicts(documents(*texts.values(), lang=list(texts))) == [(None, None)] * len(texts)
-    unknown = documents(*texts.values(), lang=[None] * len(texts))
-    assert verdicts(unknown) == [(None, None)] * len(texts)
+LANGUAGES = {
+    "en": PROSE,
+    "ru": "Рано утром старый рыбак спустился к гавани, где лодки ещё стояли в тумане. Он проверил сети, поговорил с "
+    "соседями о погоде и подождал, пока солнце поднимется над крышами. Потом он вышел в море так далеко, что с берега "
+    "можно было увидеть только маленькую тёмную точку на воде, а к вечеру вернулся домой с хорошим уловом и новостями.",
+    "zh": "清晨，老渔夫走到港口，船还停在雾里。他检查了渔网，和邻居谈论天气，一直等到太阳升到屋顶上方。然后他驾船出海，"
+    "走得那么远，从岸边只能看见水面上一个小小的黑点。傍晚时分，他带着满舱的鱼和远方的消息回到了家。",
+    "th": "เช้าตรู่ชาวประมงชราเดินลงไปที่ท่าเรือ เรือยังจอดอยู่ในหมอก เขาตรวจดูอวน พูดคุยกับเพื่อนบ้านเรื่องอากาศ แล้วรอจนดวงอาทิตย์"
+    "ขึ้นเหนือหลังคา จากนั้นเขาแล่นเรือออกไปไกลจนมองจากฝั่งเห็นเป็นเพียงจุดเล็กๆ สีดำบนผิวน้ำ",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_prose_in_any_language_stays(known):
+    langs = [lang if known else None for lang in LANGUAGES]
+    assert verdicts(documents(*LANGUAGES.values(), lang=langs)) == [(None, None)] * len(LANGUAGES)
 
 
 def test_english_stop_words_speak_of_english_only():
@@ -211,13 +195,6 @@ def test_the_first_rule_in_the_recipes_order_is_the_reason():
     one, other = "gopher_quality", "gopher_repetition"
     assert verdicts(documents(text), rules=[one, other])[0][0] == "gopher_quality.min_words"
     assert verdicts(documents(text), rules=[other, one])[0][0] == "gopher_repetition.max_dup_line_ratio"
-
-
-def test_short_good_answers_stay():
-    batch = conversations(
-        [turn("user", "What is 2 + 2?"), turn("assistant", "4")], [turn("user", "Hi"), turn("assistant", "Hi!")]
-    )
-    assert verdicts(batch) == [(None, None)] * 2
 
 
 def test_the_missing_side_of_a_judged_answer_is_no_empty_answer():
@@ -433,11 +410,6 @@ def test_no_rows_are_no_trouble():
     assert verdicts(conversations()) == []
 
 
-def test_a_stage_without_a_config_has_the_defaults():
-    assert Filter().config == FilterConfig()
-    assert dataclasses.is_dataclass(FilterConfig)
-
-
 def test_real_text_of_many_languages_is_mostly_kept(shared):
     reader = pa.input_stream(str(shared / "corpora/web/opensource_guide_28_langs.jsonl.gz"))
     rows = [json.loads(line) for line in reader.read().splitlines()]
@@ -445,14 +417,6 @@ def test_real_text_of_many_languages_is_mostly_kept(shared):
     dropped = collections.Counter(reason for reason, _ in found if reason)
     assert sum(dropped.values()) < 0.2 * len(rows), dropped
     assert "gopher_quality.min_stop_words" not in dropped
-
-
-def test_real_web_pages_go_for_the_reasons_they_say(shared):
-    texts = [json.loads(line)["text"] for line in (shared / "corpora/sft/llamafactory/c4_demo.jsonl").open()]
-    found = verdicts(documents(*texts))
-    short = [t for t, (reason, _) in zip(texts, found, strict=True) if reason == "gopher_quality.min_words"]
-    assert short == [t for t in texts if len(t.split()) < 50]
-    assert sum(reason is None for reason, _ in found) > 0.8 * len(texts)
 
 
 SAID = "Please write to {} about the matter. "
@@ -491,15 +455,8 @@ def test_awkward_rows_are_no_trouble_to_any_rule(tmp_path):
     items = tmp_path / "items.jsonl"
     items.write_text(json.dumps({"question": "a " * 20}))
     names = [
-        "gopher_quality",
-        "gopher_repetition",
-        "c4",
-        "fineweb",
-        "loops",
-        "empty_answer",
-        "contamination",
-        "private",
-    ]
+        "gopher_quality", "gopher_repetition", "c4", "fineweb", "loops", "empty_answer", "contamination", "private",
+    ]  # fmt: skip
     limits = {"min_words": 0, "max_words": 10**9}
     for rules in [[name] for name in names] + [names]:
         values = (
