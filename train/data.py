@@ -148,7 +148,7 @@ class PackedSet:
         sources["tokens"] = counts
         packed = Packed(
             replace(header, format="bin"), np.concatenate(sequences).astype(header.dtype), bounds,
-            _pairs(np.full(len(counts), 2)), None, None, sources, _pairs(counts))  # fmt: skip
+            _pairs(np.full(len(counts), 2)), None, None, sources)  # fmt: skip
         return cls(where, version, packed, tokenizer, tokenizer_files)
 
     def _checked(self) -> "PackedSet":

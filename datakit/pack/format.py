@@ -357,8 +357,6 @@ class Packed:
     """(num_samples, 2): offset and count in `labels`; None for plain text."""
     sources: Records
     """SOURCE_DTYPE records, one per sequence, ordered by (row, segment)."""
-    ids_index: UInt64 | None = None
-    """(num_samples, 2): offset and count in flat `ids`; None for bin2d."""
     name: str = ""
     """The last part of the set's prefix: `train`, `validation`, `train-256`."""
 
@@ -391,10 +389,9 @@ class Packed:
         segments, segment_index = ragged("segments")
         labels, label_index = ragged("labels") if header.labelled else (None, None)
         lengths = last_boundaries(segments, segment_index)
-        ids_index = None if header.format == "bin2d" else index_of(lengths).astype(np.uint64)
-        shape = (header.num_samples, header.stride) if ids_index is None else (int(lengths.sum()),)
+        shape = (header.num_samples, header.stride) if header.format == "bin2d" else (int(lengths.sum()),)
         ids = block.ids if block is not None else map_file(folder / meta["ids"]["bin"], header.dtype, shape)
-        return cls(header, ids, segments, segment_index, labels, label_index, sources, ids_index, name)
+        return cls(header, ids, segments, segment_index, labels, label_index, sources, name)
 
     def __len__(self) -> int:
         return len(self.segment_index)
@@ -402,10 +399,9 @@ class Packed:
     @cached_property
     def real_tokens(self) -> Int64:
         """Where the real tokens of each row are in `ids`, flat: offset and count, int64 (rows, 2)."""
-        if self.ids_index is not None:
-            return np.asarray(self.ids_index).astype(np.int64)
         lengths = last_boundaries(self.segments, self.segment_index)
-        return np.stack([np.arange(len(self)) * self.header.stride, lengths], axis=1)
+        padded = self.ids.ndim == 2
+        return np.stack([np.arange(len(self)) * self.header.stride if padded else starts_of(lengths), lengths], axis=1)
 
     def block(self, first: int, stop: int) -> Block:
         """The rows from `first` up to `stop`. Labels on padding are left out."""

@@ -3,11 +3,9 @@
 Functions import the kernels that they use: loading `PackConfig` for `--help` must not load numba.
 """
 
-import os
 import shutil
-from collections import Counter, deque
-from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path, PurePosixPath
@@ -21,7 +19,7 @@ from datakit.config import option
 from datakit.data import of_kind
 from datakit.errors import ConfigError, InputError
 from datakit.manifest import Count, check_shards, data_dir
-from datakit.pack.cut import CutBatch, Limits, LongAnswer, Task, cut
+from datakit.pack.cut import Limits, LongAnswer, Task, cut
 from datakit.pack.fit import Packer, Packing
 from datakit.pack.format import Bools, Format, Header, PackedWriter
 from datakit.pack.mixture import COLUMNS, Mixture
@@ -191,7 +189,10 @@ class Pack(Stage):
             writers = _writers(config, task, out / FOLDER / name, tokenizer)
             packers[name] = Packer(writers, packing, config.window_tokens, config.align_bos, lost)
         counts, lengths, gone = Counter[str](), Counter[int](), list[pa.RecordBatch]()
-        for batch, found in _cut_ahead(() if first is None else chain([first], source), limits):
+        for batch in () if first is None else chain([first], source):
+            if task == "pretrain" and batch.column("label_spans").null_count < batch.num_rows:
+                raise InputError("pack: labelled rows follow plain text; pack conversations and plain text separately")
+            found = cut(batch, limits)
             gone += [dropped for dropped in split(batch, found.decision, self.name)[1:] if dropped.num_rows]
             lost.update(found.lost)
             lengths.update(found.lengths)
@@ -233,23 +234,6 @@ def _count(into: int, kept: int, dropped: Counter[str], left_out: Counter[str], 
     """What became of rows or tokens; `into` is without those that the mixture leaves out."""
     reasons = dict(sorted((dropped + left_out).items()))
     return Count(into=into + left_out.total(), kept=kept, dropped=reasons, padding=padding)
-
-
-def _cut_ahead(batches: Iterable[pa.RecordBatch], limits: Limits) -> Iterator[tuple[pa.RecordBatch, CutBatch]]:
-    """Each batch, and its sequences after cutting, in order. Some batches ahead are cut by as many threads as there are
-    cores."""
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    waiting = deque[tuple[pa.RecordBatch, Future[CutBatch]]]()
-    with ThreadPoolExecutor(cores) as pool:
-        for batch in batches:
-            if limits.task == "pretrain" and batch.column("label_spans").null_count < batch.num_rows:
-                raise InputError("pack: labelled rows follow plain text; pack conversations and plain text separately")
-            waiting.append((batch, pool.submit(cut, batch, limits)))
-            if len(waiting) > cores:
-                ready, made = waiting.popleft()
-                yield ready, made.result()
-        for ready, made in waiting:
-            yield ready, made.result()
 
 
 def held_out_rows(content_hash: pa.Array, share: float) -> Bools:

@@ -143,18 +143,19 @@ def test_the_row_length_of_the_alarm_keeps_what_it_says(tmp_path, name, overflow
         assert again.tokens.kept >= share * again.tokens.into
 
 
-def test_pieces_without_a_label_raise_an_alarm_and_pieces_of_documents_do_not(tmp_path):
-    assert "alarms" not in pack_rows(tmp_path / "a", [DOCUMENTS], seq_len=128, overflow="split")[0].facts
-    packed, _ = pack_rows(tmp_path / "b", [SETS["answers at the end"]], seq_len=128, overflow="split")
-    assert f"{packed.tokens.dropped['no_labels']:,} of 1,540 tokens" in packed.facts["alarms"][0]
-    assert "split_turns" in packed.facts["alarms"][0]
-
-
-def test_what_max_doc_tokens_cuts_is_no_alarm(tmp_path):
-    batch = batch_of([(600, []), (20, [])], False)
-    assert "alarms" not in pack_rows(tmp_path / "a", [batch], seq_len=64, max_doc_tokens=50)[0].facts
-    assert "alarms" not in pack_rows(tmp_path / "b", [batch], seq_len=64, max_doc_tokens=50, drop_long=True)[0].facts
-    assert "alarms" in pack_rows(tmp_path / "c", [batch], seq_len=64, max_doc_tokens=500, overflow="truncate")[0].facts
+def test_alarms_are_for_what_rows_are_too_short_for(tmp_path):
+    long, answers = batch_of([(600, []), (20, [])], False), SETS["answers at the end"]
+    quiet = [
+        (DOCUMENTS, {"seq_len": 128, "overflow": "split"}), (long, {"seq_len": 64, "max_doc_tokens": 50}),
+        (long, {"seq_len": 64, "max_doc_tokens": 50, "drop_long": True}),
+    ]  # fmt: skip
+    for number, (batch, options) in enumerate(quiet):
+        assert "alarms" not in pack_rows(tmp_path / str(number), [batch], **options)[0].facts
+    options = {"seq_len": 64, "max_doc_tokens": 500, "overflow": "truncate"}
+    assert pack_rows(tmp_path / "cut", [long], **options)[0].facts["alarms"]
+    packed, _ = pack_rows(tmp_path / "pieces", [answers], seq_len=128, overflow="split")
+    (alarm,) = packed.facts["alarms"]
+    assert f"{packed.tokens.dropped['no_labels']:,} of 1,540 tokens" in alarm and "split_turns" in alarm
 
 
 def test_transformers_flattening_collator_reads_one_sequence_a_row_and_keeps_their_boundaries(tmp_path):

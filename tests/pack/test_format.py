@@ -59,15 +59,12 @@ def read_megatron(folder):
 
 def test_golden_bytes_of_bin(tmp_path):
     pack_rows(tmp_path, [batch_of(TWO)], seq_len=6, format="bin")
-    assert content(tmp_path, "ids.bin") == np.array([1, 2, 3, 42, 43], "<i4").tobytes()
-    assert content(tmp_path, "ids.idx") == np.array([0, 5], "<u8").tobytes()
-    assert content(tmp_path, "lbl.bin") == np.array([0, 1, 3], "<i4").tobytes()
-    assert content(tmp_path, "lbl.idx") == np.array([0, 3], "<u8").tobytes()
-    assert content(tmp_path, "seg.bin") == np.array([0, 3, 5], "<i4").tobytes()
-    assert content(tmp_path, "seg.idx") == np.array([0, 3], "<u8").tobytes()
-    assert json.loads(content(tmp_path, "meta.json"))["ids"] == {
-        "bin": "train.ids.bin", "idx": "train.ids.idx", "dtype": "int32"
-    }  # fmt: skip
+    values = {"ids": [1, 2, 3, 42, 43], "lbl": [0, 1, 3], "seg": [0, 3, 5]}
+    for name, expected in values.items():
+        assert content(tmp_path, f"{name}.bin") == np.array(expected, "<i4").tobytes()
+        assert content(tmp_path, f"{name}.idx") == np.array([0, len(expected)], "<u8").tobytes()
+    ids = json.loads(content(tmp_path, "meta.json"))["ids"]
+    assert ids == {"bin": "train.ids.bin", "idx": "train.ids.idx", "dtype": "int32"}
 
 
 def test_golden_bytes_of_megatron(tmp_path):
@@ -150,13 +147,6 @@ def test_pairs_keep_their_sides_in_bin(tmp_path):
 def test_a_format_that_would_lose_something_is_refused(tmp_path, format, rejected, words):
     with pytest.raises(InputError, match=words):
         pack_rows(tmp_path, [batch_of([(5, [2, 5])], rejected=rejected)], format=format)
-
-
-@pytest.mark.parametrize("format", ["bin", "megatron", "parquet"])
-def test_nothing_gives_an_empty_set(tmp_path, format):
-    result, sets = pack_rows(tmp_path, [], format=format)
-    assert len(sets["train"]) == 0
-    assert (result.tokens.kept, result.facts["packing"]["density"]) == (0, 0.0)
 
 
 @pytest.mark.parametrize(

@@ -164,23 +164,16 @@ def test_golden_bytes(tmp_path):
     assert content("seg.idx") == np.array([0, 3], "<u8").tobytes()
     sources = np.load(tmp_path / "kept" / "train.src.npy")
     assert sources.tolist() == [(0, 0, 0, 0, 3, 0), (1, 0, 0, 1, 2, 0)]
+
+    def files(part: str) -> dict:
+        return {"bin": f"train.{part}.bin", "idx": f"train.{part}.idx", "dtype": "int32"}
+
     assert json.loads(content("meta.json")) == {
-        "version": 1,
-        "format": "bin2d",
-        "task": "sft",
-        "num_samples": 1,
-        "byteorder": "little",
-        "seq_len": 6,
-        "stride": 7,
-        "ids": {"bin": "train.ids2d.bin", "dtype": "int32"},
-        "labels": {"bin": "train.lbl.bin", "idx": "train.lbl.idx", "dtype": "int32"},
-        "segments": {"bin": "train.seg.bin", "idx": "train.seg.idx", "dtype": "int32"},
-        "sources": "train.src.npy",
-        "pad_id": 0,
-        "eos_id": 2,
-        "vocab_size": 1000,
+        "version": 1, "format": "bin2d", "task": "sft", "num_samples": 1, "byteorder": "little", "seq_len": 6,
+        "stride": 7, "ids": {"bin": "train.ids2d.bin", "dtype": "int32"}, "labels": files("lbl"),
+        "segments": files("seg"), "sources": "train.src.npy", "pad_id": 0, "eos_id": 2, "vocab_size": 1000,
         "rows_per_unit": 1,
-    }
+    }  # fmt: skip
     names = ("ids2d.bin", "lbl.bin", "lbl.idx", "meta.json", "seg.bin", "seg.idx", "src.npy")
     assert result.files == tuple(f"kept/train.{n}" for n in names)
 
