@@ -153,12 +153,10 @@ def cut(batch: pa.RecordBatch, limits: Limits) -> CutBatch:
     if limits.overflow == "split_turns":
         has_turns = batch.column("label_spans").is_valid().to_numpy(zero_copy_only=False)[rows]
         by_turns = kept & (length > limits.stride) & has_turns
-    whole_ones = np.flatnonzero(kept & ~by_turns)
-    if limits.overflow in ("split", "split_turns"):
-        which, offset, run = split_lengths(length[whole_ones], limits.stride)
-        which = whole_ones[which]
-    else:
-        which, offset, run = whole_ones, np.zeros_like(whole_ones), length[whole_ones]
+    others = np.flatnonzero(kept & ~by_turns)
+    splits = limits.overflow in ("split", "split_turns")  # else each sequence is one piece, however long
+    which, offset, run = split_lengths(length[others], limits.stride if splits else int(length.max(initial=1)))
+    which = others[which]
     pieces = flat.parts(which, offset, run)
     if by_turns.any():
         more, of_more = _cut_turns(flat, length, np.flatnonzero(by_turns), turn_starts(batch), limits, lost, why)

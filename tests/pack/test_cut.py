@@ -71,6 +71,13 @@ def test_a_long_answer_is_split_with_its_prompt_or_dropped(small):
     assert inner and all(piece[-2][1] == spans[1][0] for piece in inner if piece[-1][0] > spans[1][0])
 
 
+def test_an_answer_is_split_only_where_its_prompt_leaves_space_for_it():
+    learnt, starts = np.arange(100) >= 50, np.array([0])
+    split = [((0, 66),), *(((0, 50), own) for own in ((66, 82), (82, 98), (98, 100)))]
+    assert split_turns(learnt, starts, 66, "split") == (split, Counter())
+    assert split_turns(learnt, starts, 65, "split") == ([], Counter(long_prompt=100))
+
+
 def test_a_row_without_users_turns_is_truncated():
     pieces, lost = split_turns(np.ones(50, bool), np.empty(0, np.int64), 40, "split")
     assert (pieces, lost) == ([((0, 40),)], Counter(truncated=10))
