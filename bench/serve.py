@@ -1,11 +1,13 @@
 """The server beside itself and beside `transformers serve`: tokens a second and time to the first token.
 
     python -m bench.serve [--model FOLDER] [--peer] [--clients 16] [--requests 48] [--new 64]
+    python -m bench.serve --lone 1                          # a lone client beside transformers' generate, on one thread
 
 Without --model, a 26m model with random weights is made, with the tokenizer of --tokenizer. Every request has another
 prompt of 20 to 200 words and is streamed: first some of them one after another, then all from as many clients at once.
 With --peer, `transformers serve` answers the same requests on the same folder, with and without continuous batching;
-it needs the packages of its own extra.
+it needs the packages of its own extra. With --lone THREADS both generate greedily in this process, in turns, from one
+prompt of 40 tokens; the ids must be equal.
 """
 
 import argparse
@@ -16,6 +18,7 @@ import random
 import shutil
 import signal
 import socket
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -27,7 +30,9 @@ import torch
 
 from datakit.pack.chat import ChatTokenizer
 from train import hf
+from train.generate import ready
 from train.model import PRESETS, CausalLM
+from train.serve.batching import SampleConfig, jobs_of, stream
 
 WORDS = [
     "the", "cat", "sat", "on", "a", "mat", "and", "saw", "how", "many", "large", "green", "birds", "flew", "over",
@@ -105,6 +110,38 @@ def cpu_seconds(process: subprocess.Popen) -> float:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
+def lone(folder: Path, threads: int, new: int) -> None:
+    """Print tokens a second of both, best and median of turns, and the median ratio of neighbouring turns."""
+    from transformers import AutoModelForCausalLM
+
+    torch.set_num_threads(threads)
+    ours = ready(hf.read_model(folder).eval(), torch.device("cpu"), half=False)
+    theirs = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32)
+    prompt = torch.randint(3, ours.config.vocab_size, (1, 40), generator=torch.Generator().manual_seed(1))
+
+    def own() -> list[int]:
+        (job,) = jobs_of(prompt.tolist(), frozenset(), SampleConfig(max_new_tokens=new))
+        for _ in stream(ours, [job]):
+            pass
+        return job.answer
+
+    def peer() -> list[int]:
+        asked = {"max_new_tokens": new, "do_sample": False, "eos_token_id": None, "pad_token_id": 0}
+        return theirs.generate(prompt, **asked)[0, prompt.shape[1] :].tolist()
+
+    assert own() == peer(), "the greedy ids differ"
+    rates: dict[str, list[float]] = {"datakit": [], "transformers": []}
+    for _ in range(12):
+        for name, run in (("datakit", own), ("transformers", peer)):
+            begun = time.perf_counter()
+            run()
+            rates[name].append(new / (time.perf_counter() - begun))
+    for name, found in rates.items():
+        print(f"{name}: best {max(found):.1f} tok/s, median {statistics.median(found):.1f}")
+    ratios = [a / b for a, b in zip(*rates.values(), strict=True)]
+    print(f"ratio of medians of turns on {threads} threads: {statistics.median(ratios):.2f}")
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--model", type=Path)
@@ -113,21 +150,16 @@ def main() -> int:
     parser.add_argument("--clients", type=int, default=16)
     parser.add_argument("--requests", type=int, default=48)
     parser.add_argument("--new", type=int, default=64)
+    parser.add_argument("--lone", type=int, default=0, metavar="THREADS")
     asked = parser.parse_args()
     folder = Path(tempfile.mkdtemp(prefix="serve-"))
     model = asked.model or made_model(folder, asked.tokenizer)
+    if asked.lone:
+        lone(model, asked.lone, asked.new)
+        return 0
     port = free_port()
-    ours = [
-        sys.executable,
-        "-m",
-        "train.serve",
-        "--model",
-        str(model),
-        "--port",
-        str(port),
-        "--slots",
-        str(asked.clients),
-    ]
+    ours = [sys.executable, "-m", "train.serve", "--model", str(model), "--port", str(port)]
+    ours += ["--slots", str(asked.clients)]
     servers = {"datakit": (ours, port, model.resolve().name)}
     if asked.peer:
         for label, flags in (("transformers", []), ("transformers, continuous", ["--continuous-batching"])):

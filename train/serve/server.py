@@ -12,7 +12,7 @@ import secrets
 import socket
 import sys
 import time
-from collections.abc import AsyncIterator, Coroutine, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -253,9 +253,12 @@ class Api:
             first = await anext(events)  # so that a request that cannot be queued gets its status
             headers = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
             return StreamingResponse(_sse(first, events), media_type="text/event-stream", headers=headers)
-        deltas = await _unless_gone(request, _collect(steps))
-        if deltas is None:
-            return Response(status_code=499)
+        deltas = list[Delta]()
+        async with contextlib.aclosing(steps):  # type: ignore[type-var]
+            async for gained in steps:
+                deltas += gained
+                if await request.is_disconnected():
+                    return Response(status_code=499)
         own = [[delta for delta in deltas if delta.choice is choice] for choice in choices]
         found = [
             {"index": c.index, **shape.whole(c, o), "finish_reason": c.finish}
@@ -375,27 +378,6 @@ async def _sse(first: dict[str, Any], events: AsyncIterator[dict[str, Any]]) -> 
 
 def _json(value: dict[str, Any]) -> Response:
     return Response(json.dumps(value, ensure_ascii=False).encode(), media_type="application/json")
-
-
-async def _collect(steps: AsyncIterator[list[Delta]]) -> list[Delta]:
-    return [delta async for deltas in steps for delta in deltas]
-
-
-async def _unless_gone(request: Request, work: Coroutine[Any, Any, list[Delta]]) -> list[Delta] | None:
-    """The result of the work; None, and the work is cancelled, if the client goes away before."""
-
-    async def gone() -> None:
-        while (await request.receive())["type"] != "http.disconnect":
-            pass
-
-    task, watch = asyncio.ensure_future(work), asyncio.ensure_future(gone())
-    try:
-        await asyncio.wait({task, watch}, return_when=asyncio.FIRST_COMPLETED)
-        return task.result() if task.done() else None
-    finally:
-        for future in (task, watch):
-            future.cancel()
-        await asyncio.gather(task, watch, return_exceptions=True)
 
 
 def _usage(choices: Sequence[Choice]) -> dict[str, Any]:
