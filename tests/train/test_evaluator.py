@@ -68,7 +68,7 @@ def test_the_loss_is_that_of_train_eval_on_the_checkpoint(watched: tuple[Path, l
     assert [r["step"] for r in looks(out)] == [4, 6]  # every fourth step, and the last
     for record in looks(out):
         folder = out / "checkpoints" / f"step_{record['step']:08d}"
-        options = {"model": str(folder), "manifest": str(split), "split": "validation", "dtype": "auto"}
+        options = {"model": str(folder), "manifest": str(split), "dtype": "auto"}
         (score,) = evaluation.scores(evaluation.EvalConfig(**options)).values()
         assert (record["label_tokens"], record["loss"]) == (score.labels, score.loss)
         assert record["sources"] == {"file 0": score.record()}

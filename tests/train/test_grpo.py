@@ -10,16 +10,7 @@ import torch
 from datakit.errors import ConfigError, InputError, UsageError
 from train import grpo
 from train.data import flat_batch
-from train.grpo import (
-    GrpoLoss,
-    Rollout,
-    RolloutConfig,
-    advantages,
-    answer_in,
-    passes,
-    reward_of,
-    token_losses,
-)
+from train.grpo import GrpoLoss, Rollout, RolloutConfig, advantages, answer_in, passes, reward_of, token_losses
 from train.hf import write_model
 from train.loss import ChunkedConfig
 from train.model import PRESETS, CausalLM

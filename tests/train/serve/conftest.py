@@ -97,18 +97,7 @@ class Server:
 
 
 def started(folder: Path, *flags: str, env: dict[str, str] | None = None) -> Server:
-    command = [
-        sys.executable,
-        "-m",
-        "train.serve",
-        "--model",
-        str(folder),
-        "--port",
-        "0",
-        "--threads",
-        "1",
-        *flags,
-    ]
+    command = [sys.executable, "-m", "train.serve", "--model", str(folder), "--port", "0", "--threads", "1", *flags]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=os.environ | (env or {}))
     assert process.stdout is not None
     line = process.stdout.readline()

@@ -1,5 +1,6 @@
 """Generation: answers together are those of each alone; sampling as transformers has it; text that comes in pieces."""
 
+import copy
 import threading
 import time
 from collections.abc import Sequence
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 
 from datakit.errors import ConfigError
 from tests.train.generation import generate
+from train.generate import ready
 from train.model import CausalLM, ModelConfig
 from train.serve import batching
 from train.serve.batching import (
@@ -105,6 +107,16 @@ def test_a_lone_answer_costs_one_row_and_others_add_theirs(model: CausalLM, monk
     rows.clear()
     run.answer(run.job(1, one, **sampled(6)), run.job(2, two, **sampled(3)))
     assert rows == [1, 1, 2, 2, 1, 1, 1]
+
+
+def test_matrices_laid_out_for_few_rows_give_the_same_answers(model: CausalLM) -> None:
+    laid, prompts = ready(copy.deepcopy(model), torch.device("cpu"), half=False), prompts_of(5, 30)
+    high = [m.weight for m in laid.modules() if isinstance(m, torch.nn.Linear) and m.out_features > m.in_features]
+    assert len(high) == 2 * 2 + 1 and all(w.stride(0) == 1 for w in high), "gate, up, and the head"
+    assert laid.lm_head.weight is laid.model.embed_tokens.weight
+    config = SampleConfig(max_new_tokens=20)
+    assert generate(laid, prompts, frozenset(), config) == generate(model, prompts, frozenset(), config)
+    assert ready(laid, torch.device("cpu"), half=True).lm_head.weight.dtype == torch.bfloat16
 
 
 def test_what_prompts_share_is_computed_once_and_changes_nothing(model: CausalLM) -> None:
