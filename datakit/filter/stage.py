@@ -76,7 +76,7 @@ class FilterOptions:
 
     rules: tuple[str, ...] = option((), "rule sets in the order they decide; empty: those of the row kind")
     on: Literal["auto", "all", "prompt", "answer"] = option("auto", "the part of a row to look at; auto: by row kind")
-    include_system: bool = option(False, "look at system prompts, tool schemas and tool results too", advanced=True)
+    include_system: bool = option(False, "look at system prompts, tool schemas and tool results too")
     signals: bool = option(True, "save what the rules measured, for other thresholds and `datakit tune`", advanced=True)
     max_loss: float = option(0.5, "alarm where all rows, or those of a source, lose more than this", advanced=True)
 
