@@ -273,37 +273,19 @@ def _rows(batch: pa.RecordBatch) -> Iterator[tuple[Fields, RecordError | None]]:
     except (ValueError, OverflowError):  # invalid UTF-8, a date after the year 9999: find the rows that have it
         yield from (_row(batch.slice(i, 1)) for i in range(batch.num_rows))
     else:
-        for name in _columns_of_calls(batch.schema):
+        # a struct has the keys of all rows: a call would have the arguments of every other function, as nulls
+        nested = [f.name for f in batch.schema if f.name in TOOLS or any(f"{name}: " in str(f.type) for name in CALLS)]
+        for name in nested:
             for row in rows:
-                row[name] = _as_called(row[name], name)
+                row[name] = _without_nulls(row[name], name in TOOLS)
         yield from ((row, None) for row in rows)
 
 
-def _columns_of_calls(schema: pa.Schema) -> list[str]:
-    """The columns with tools or calls as objects. A struct has the keys of all rows, so that a call would have the
-    arguments of every other function, as nulls."""
-    names = []
-    for field in schema:
-        item = field.type.value_type if hasattr(field.type, "value_type") else field.type
-        calls = pa.types.is_struct(item) and any(item.get_field_index(n) >= 0 for n in CALLS)
-        if calls or (field.name in TOOLS and pa.types.is_nested(field.type)):
-            names.append(field.name)
-    return names
-
-
-def _as_called(value: Any, name: str) -> Any:
-    """The value of a column of `_columns_of_calls` without the keys that are null, at any depth of tools and calls."""
-    if name in (*TOOLS, *CALLS):
-        return _without_nulls(value)
-    if type(value) is list:
-        return [_as_called(turn, name) for turn in value]
-    return {k: _without_nulls(v) if k in CALLS else v for k, v in value.items()} if type(value) is dict else value
-
-
-def _without_nulls(value: Any) -> Any:
+def _without_nulls(value: Any, in_call: bool) -> Any:
+    """A value without the keys that are null, at any depth of its tools and calls."""
     if type(value) is dict:
-        return {k: _without_nulls(v) for k, v in value.items() if v is not None}
-    return [_without_nulls(v) for v in value] if type(value) is list else value
+        return {k: _without_nulls(v, in_call or k in CALLS) for k, v in value.items() if v is not None or not in_call}
+    return [_without_nulls(v, in_call) for v in value] if type(value) is list else value
 
 
 def _row(batch: pa.RecordBatch) -> tuple[Fields, RecordError | None]:

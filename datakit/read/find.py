@@ -46,9 +46,7 @@ HIDDEN: Final = "name begins with . or _"
 OURS: Final = "written by datakit"
 TWICE: Final = "link to a folder that is already read"
 SPECIAL: Final = "no regular file but a FIFO, a socket or a device"
-DANGLING: Final = -1
-"""The size of a link to a file that does not exist. It is an input file without records, whose place is quarantined."""
-_SPECIAL_SIZE: Final = -2
+DANGLING: Final = "link to a file that does not exist"
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -57,7 +55,7 @@ class Skipped:
 
     path: str
     why: str
-    """`UNKNOWN`, `HIDDEN`, `OURS`, `TWICE` or `SPECIAL`; or the split that it belongs to."""
+    """`UNKNOWN`, `HIDDEN`, `OURS`, `TWICE`, `SPECIAL` or `DANGLING`; or the split that it belongs to."""
 
 
 def find(inputs: Sequence[str]) -> tuple[list[tuple[str, str, int]], list[Skipped]]:
@@ -133,7 +131,7 @@ class _Entry:
 
 
 def _on_disk(folder: str) -> list[_Entry]:
-    """What is in a folder of this machine, by name. A link to nothing has the size `DANGLING`.
+    """What is in a folder of this machine, by name.
 
     Raises:
         InputError: it cannot be listed.
@@ -141,15 +139,10 @@ def _on_disk(folder: str) -> list[_Entry]:
     try:
         with os.scandir(folder) as found:
             listed = sorted(found, key=lambda e: e.name)
-        return [_Entry(e.path, e.name, e.is_dir(), _size(e), e.is_symlink()) for e in listed]
+        sizes = [e.stat().st_size if e.is_file() else -1 for e in listed]
+        return [_Entry(e.path, e.name, e.is_dir(), n, e.is_symlink()) for e, n in zip(listed, sizes, strict=True)]
     except OSError as e:
         raise InputError(f"{folder}: cannot be listed: {e.strerror or e}") from e
-
-
-def _size(entry: "os.DirEntry[str]") -> int:
-    if entry.is_dir() or entry.is_file():
-        return entry.stat().st_size
-    return _SPECIAL_SIZE if os.path.exists(entry.path) else DANGLING
 
 
 def _on_store(prefix: str, files: dict[str, int]) -> Callable[[str], list[_Entry]]:
@@ -296,8 +289,8 @@ class _Walk:
         own = f"{real}/{entry.name}"
         if own not in self._files:
             self._files.add(own)
-            if entry.size == _SPECIAL_SIZE:
-                self.skipped.append(Skipped(entry.path, SPECIAL))
+            if entry.size < 0:
+                self.skipped.append(Skipped(entry.path, SPECIAL if os.path.exists(entry.path) else DANGLING))
             else:
                 yield entry.path, entry.size
 

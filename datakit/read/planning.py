@@ -3,7 +3,6 @@
 import codecs
 import gc
 import hashlib
-import os
 import shlex
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -22,7 +21,7 @@ from datakit.data import KINDS
 from datakit.errors import InputError, LayoutError
 from datakit.read import columnar, csv, json, streams, web
 from datakit.read.csv import FIELD
-from datakit.read.find import DANGLING, Skipped, find, of_split, suffixes_of
+from datakit.read.find import Skipped, find, of_split, suffixes_of
 from datakit.read.layouts.conversations import CALLERS, Conversation, ParseOptions, role_of, speaker_key, speaker_of
 from datakit.read.layouts.mapping import advice, flat, mapped, user_mapping
 from datakit.read.layouts.table import DOCUMENT, MAPPED, FileLayout, choose
@@ -170,8 +169,6 @@ def _inspect(path: str, name: str, size: int, text_split: str) -> tuple[SourceFi
     Raises:
         InputError: it cannot be read, or its bytes are not what its name says.
     """
-    if size == DANGLING:
-        return SourceFile(path, name, "dangling", "", 0), []
     with open_binary(path) as opened:
         magic = opened.read(8)
     suffix, compression = suffixes_of(name)[0], streams.compression_of(magic)
@@ -429,8 +426,6 @@ def _about(file: SourceFile, layout: FileLayout) -> str:
 
 
 def _read_as(file: SourceFile, layout: FileLayout) -> str:
-    if file.format == "dangling":
-        return "a link to nothing, quarantined"
     field = f" ({layout.text_field})" if layout.text_field not in ("", FIELD) else ""
     other = f"{layout.other_kind} rows, all quarantined" if layout.other_kind else "no readable record at its start"
     packed = f", {file.compression}" if file.compression else ""
@@ -523,9 +518,6 @@ def _segments(
 ) -> Iterator[Segment]:
     """The segments of file number `index`; each has at least the remaining bytes at that time. `head`: only those of
     its first bytes."""
-    if file.format == "dangling":
-        found = f"a link to {os.readlink(file.path)}, which does not exist"
-        return iter([Segment(index, 0, 0, 0, 0, b"", failure=("dangling_link", found))])
     if file.format in columnar.FORMATS:
         return columnar.cut(file, index, remaining)
     begin = {"jsonl": streams.LINE_BEGIN, "warc": web.RECORD_BEGIN}.get(file.format)

@@ -55,18 +55,11 @@ class Cells:
 
     def without(self, used: Collection[str]) -> list[str]:
         """See `Original`; a cell's name occurs once."""
-        return [f"{to_json(k)}:{self._text(v)}" for k, v in self.fields.items() if k not in used]
+        return [f"{to_json(k)}:{_written(_with_exact_numbers(v))}" for k, v in self.fields.items() if k not in used]
 
     def exact(self) -> Fields:
         """See `Original`."""
-        exact: Fields = _with_exact_numbers(self.fields)
-        return exact
-
-    def _text(self, value: Any) -> str:
-        try:
-            return to_json(value)
-        except InexactNumbersError:
-            return to_json(_with_exact_numbers(value))
+        return {k: _with_exact_numbers(v) for k, v in self.fields.items()}
 
 
 def decoded(raw: bytes) -> str:
@@ -109,6 +102,10 @@ def to_json(value: Any) -> str:
     """
     if _has_float(value):
         raise InexactNumbersError
+    return _written(value)
+
+
+def _written(value: Any) -> str:
     try:
         return orjson.dumps(value, default=_default, option=orjson.OPT_PASSTHROUGH_SUBCLASS).decode()
     except TypeError as e:

@@ -22,7 +22,7 @@ import pyarrow.parquet as pq
 import datakit.storage as storage
 from datakit.data import read_rows
 from datakit.errors import IntegrityError, UsageError
-from datakit.manifest import data_dir, find_parent, is_manifest, load, purged_on, tables
+from datakit.manifest import Manifest, data_dir, find_parent, is_manifest, load, purged_on, tables
 
 FORMAT: Final = "datakit.removed_rows"
 SALT: Final = "removal.salt"
@@ -80,19 +80,18 @@ class RemovalList:
         Raises:
             IntegrityError: the list is damaged, or its salt is missing: removed rows would come back.
         """
-        try:
-            head, *rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-            found = {row["id"]: row["content"] for row in rows}
-            known = head["format"] == FORMAT
-        except FileNotFoundError:
+        if not path.is_file():
             return cls()
+        try:
+            head, *rows = map(json.loads, path.read_text(encoding="utf-8").splitlines())
+            found, mark = {row["id"]: row["content"] for row in rows}, head["salt"]
         except (OSError, ValueError, KeyError, TypeError):
-            known = False
-        if not known:
+            found, mark = {}, ""
+        if not found:
             raise IntegrityError(f"{path}: the list of removed rows is damaged, and they would come back: restore it")
         salt_file = path.parents[1] / SALT
         salt = bytes.fromhex(salt_file.read_text()) if salt_file.is_file() else b""
-        if not salt or head["salt"] != _salt_mark(salt):
+        if mark != _salt_mark(salt):
             raise IntegrityError(
                 f"{salt_file}: is not the salt of {path}: rows that were removed would not be found, and come back. "
                 "Restore it"
@@ -139,30 +138,31 @@ def remove(root: Path, dataset: str, ids: Sequence[str], why: str) -> Removed:
         raise UsageError(f"{path}: is not there; rows are found by their id in what was ingested")
     manifest, known = load(path), RemovalList.load(target)
     wanted, contents = set(ids), dict[str, str]()
-    folder, asked = data_dir(path, manifest), pa.array(sorted(wanted), pa.string())
-    for shard in tables(manifest, "kept"):
-        for batch in read_rows(folder, shard, ["id", "content_hash"]):
-            rows = batch.filter(pc.is_in(batch.column("id"), asked))
-            contents |= dict(zip(rows["id"].to_pylist(), rows["content_hash"].to_pylist(), strict=True))
-    salt = known.salt or _project_salt(root)
-    made = RemovalList(salt, known.rows)
-    new = {made.hash_of(name): made.hash_of(content) for name, content in contents.items()}
-    new = {name: content for name, content in new.items() if name not in known.rows}
-    before = sum(made.hash_of(name) in known.rows for name in wanted)
-    unknown = sorted(name for name in wanted - contents.keys() if made.hash_of(name) not in known.rows)
-    if not new and not before:
+    for batch in _kept(path, manifest, ["id", "content_hash"]):
+        rows = batch.filter(pc.is_in(batch.column("id"), pa.array(sorted(wanted), pa.string())))
+        contents |= dict(zip(rows["id"].to_pylist(), rows["content_hash"].to_pylist(), strict=True))
+    made = RemovalList(known.salt or _project_salt(root), known.rows)
+    listed = {name for name in wanted if made.hash_of(name) in known.rows}
+    unknown = sorted(wanted - contents.keys() - listed)
+    new = {made.hash_of(name): made.hash_of(contents[name]) for name in contents.keys() - listed}
+    if not new and not listed:
         raise UsageError(f"{path}: its rows have none of these ids ({', '.join(map(repr, unknown[:3]))})")
     if new:
-        head = [json.dumps({"format": FORMAT, "salt": _salt_mark(salt)})] if not target.exists() else []
-        lines = head or target.read_text(encoding="utf-8").splitlines()
+        head = [json.dumps({"format": FORMAT, "salt": _salt_mark(made.salt)})]
+        lines = target.read_text(encoding="utf-8").splitlines() if target.exists() else head
         about = {"on": time.strftime("%Y-%m-%d", time.gmtime()), "why": why}
         lines += [json.dumps({"id": n, "content": c} | about, ensure_ascii=False) for n, c in sorted(new.items())]
         storage.write_whole(target, ("\n".join(lines) + "\n").encode())
-    wanted_contents, count = pa.array(sorted(set(contents.values())), pa.string()), 0
+    gone = pa.array(sorted(set(contents.values())), pa.string())
+    counts = (pc.sum(pc.is_in(batch.column(0), gone)).as_py() or 0 for batch in _kept(path, manifest, ["content_hash"]))
+    return Removed(len(new), sum(counts), len(listed), tuple(unknown))
+
+
+def _kept(path: Path, manifest: Manifest, columns: list[str]) -> Iterator[pa.RecordBatch]:
+    """Columns of the rows that a stage kept."""
+    folder = data_dir(path, manifest)
     for shard in tables(manifest, "kept"):
-        for batch in read_rows(folder, shard, ["content_hash"]):
-            count += pc.sum(pc.is_in(batch.column(0), wanted_contents)).as_py() or 0
-    return Removed(len(new), count, before, tuple(unknown))
+        yield from read_rows(folder, shard, columns)
 
 
 def _project_salt(root: Path) -> bytes:
@@ -182,14 +182,12 @@ def absent(root: Path, ids: Iterable[str], dataset: str | None = None) -> Iterat
     the tokenized rows that it was packed from are there, since these are looked at, too.
     """
     wanted = pa.array(sorted(set(ids)), pa.string())
-    for folder in storage.subfolders(root / "data", dataset or "*"):
-        removals = RemovalList.load(list_of(root, folder.name))
-        contents = frozenset(c for n in wanted.to_pylist() if (c := removals.rows.get(removals.hash_of(n))))
-        looked_for = RemovalList(removals.salt, {content: content for content in contents})
+    for folder, removals in _lists(root, dataset):
+        contents = {c: c for n in wanted.to_pylist() if (c := removals.rows.get(removals.hash_of(n)))}
         for name in sorted(storage.sizes(folder)):
             file = storage.refresh(folder / name)
             if file.suffix in (".parquet", ".arrow"):
-                yield str(file), _found_in(file, wanted, looked_for)
+                yield str(file), _found_in(file, wanted, RemovalList(removals.salt, contents))
             elif file.name == "removed.json":  # the rows that `datakit index remove` was given
                 there = set(json.loads(file.read_bytes())["ids"]) & set(wanted.to_pylist())
                 yield str(file), f"names {len(there)} of the ids" if there else None
@@ -201,10 +199,15 @@ def absent(root: Path, ids: Iterable[str], dataset: str | None = None) -> Iterat
 def not_listed(root: Path, ids: Iterable[str], dataset: str | None = None) -> list[str]:
     """Those ids that no list of removed rows of a dataset (None: of all) has."""
     left = list(dict.fromkeys(ids))
-    for folder in storage.subfolders(root / "data", dataset or "*"):
-        removals = RemovalList.load(list_of(root, folder.name))
+    for _, removals in _lists(root, dataset):
         left = [name for name in left if removals.hash_of(name) not in removals.rows]
     return left
+
+
+def _lists(root: Path, dataset: str | None) -> Iterator[tuple[Path, RemovalList]]:
+    """The data folder of each dataset, and its list of removed rows."""
+    for folder in storage.subfolders(root / "data", dataset or "*"):
+        yield folder, RemovalList.load(list_of(root, folder.name))
 
 
 def _unseen_parent(path: Path) -> str | None:

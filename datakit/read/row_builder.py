@@ -6,6 +6,7 @@ What the layout does not read stays beside the row: as a column of its type, or 
 import datetime
 import hashlib
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -86,7 +87,8 @@ class RowBuilder:
         self.rows: list[tuple[Any, ...]] = []
         """Of each row: key, id, source, extra, content, and the values of the user's own columns."""
         self.bad: list[tuple[str, int, int | None, str, str, bytes]] = []
-        self.notes: dict[str, int] = {}
+        self.notes = Counter[str]()
+        """Counts under the names of ledger notes."""
         self.bytes = 0
 
     def begin_file(self, index: int, name: str, layout: FileLayout, last: int | None = None) -> None:
@@ -101,10 +103,6 @@ class RowBuilder:
     def full(self) -> bool:
         """Whether the caller should take a batch; depends on the records only."""
         return self.bytes >= BATCH_BYTES or len(self.rows) + len(self.bad) >= BATCH_ROWS
-
-    def count(self, note: str) -> None:
-        """Count something under the name of a ledger note."""
-        self.notes[note] = self.notes.get(note, 0) + 1
 
     def add(self, fields: Any, record: int, original: Original, size: int, repeated: bool = False) -> None:
         """Add record number `record`, which has `size` bytes. `repeated`: one of its keys occurs twice.
@@ -129,7 +127,7 @@ class RowBuilder:
             kept = original.without(used) + left
             extra = "{" + ",".join(kept) + "}" if kept else None
         if repeated:
-            self.count("repeated_keys")
+            self.notes["repeated_keys"] += 1
         row_id = own_id or f"{self.name}:{record}"
         self.rows.append((self.first_key + record, row_id, self.name, extra, content, *values))
         self.bytes += size
@@ -143,7 +141,7 @@ class RowBuilder:
             check_record(len(raw))
             fields = parse(raw)
             if isinstance(fields, str):
-                self.count(fields)
+                self.notes[fields] += 1
             else:
                 self.add(fields, position.record, Cells(fields), len(raw))
         except RecordError as e:
@@ -192,15 +190,15 @@ class RowBuilder:
     def _judged(self, found: Conversation) -> Conversation | Preference:
         """A pair with one side where pairs are asked for; among conversations, a bad answer has weight 0."""
         if found.tools and declares_tools_twice(found):
-            self.count("tools_twice")
+            self.notes["tools_twice"] += 1
         if self.kind == "preference":
             made = one_sided(found)
-            self.count("answers_judged_good" if made.chosen else "answers_judged_bad")
+            self.notes["answers_judged_good" if made.chosen else "answers_judged_bad"] += 1
             return made
         if str(found.label) in ("0", "0.0"):
-            self.count("labels_of_0")
+            self.notes["labels_of_0"] += 1
         elif str(found.label).lower() == "false":
-            self.count("answers_judged_bad")
+            self.notes["answers_judged_bad"] += 1
             messages = [m._replace(weight=0.0) if m.role == "assistant" else m for m in found.messages]
             return found._replace(messages=messages)
         return found
@@ -243,7 +241,7 @@ class RowBuilder:
             value = None if name in used else fields.get(name)
             if not fits(value):
                 value = None
-                self.count("fields_of_other_type")
+                self.notes["fields_of_other_type"] += 1
             elif name in fields and name not in used:
                 used.add(name)
             values.append(value)

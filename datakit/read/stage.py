@@ -2,7 +2,6 @@
 
 import contextlib
 import hashlib
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -145,7 +144,7 @@ class Ingest(Stage):
         if len(inputs) == 1 and isinstance(inputs[0], pa.Table):
             return replace(self, plan=plan_table(inputs[0], self.config))
         planned = plan(inputs, self.config)
-        return replace(self, plan=planned, marks=_marks([f.path for f in planned.files if f.format != "dangling"]))
+        return replace(self, plan=planned, marks=_marks([f.path for f in planned.files]))
 
     def describe(self) -> tuple[str, ...]:
         """What was found in the inputs, for people."""
@@ -167,7 +166,6 @@ class Ingest(Stage):
             if f.table is None
             else RawFile(f.name, "", f.bytes, sha256=_table_hash(f.table))
             for f in self._plan.files
-            if f.format != "dangling"
         )
 
     def output_kind(self, kind: str) -> str:
@@ -230,10 +228,8 @@ class Ingest(Stage):
         return replace(self, removals=RemovalList.load(removed)) if removed.is_file() else self
 
     def resources(self) -> dict[str, Any]:
-        """The hash of the list of removed rows, and where links to nothing lead, where there are any."""
-        links = {f.name: os.readlink(f.path) for f in self._plan.files if f.format == "dangling"}
-        removed = {"removed": self.removals.sha256} if self.removals and self.removals.rows else {}
-        return removed | ({"dangling_links": links} if links else {})
+        """The hash of the list of removed rows, where there are any."""
+        return {"removed": self.removals.sha256} if self.removals and self.removals.rows else {}
 
     def sketch(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """`row_key`, `id`, a 64-bit hash of the id, and the `content_hash`."""
@@ -251,11 +247,9 @@ class Ingest(Stage):
         changed = [path for path, _ in set(self.marks) - set(_marks([path for path, _ in self.marks]))]
         if changed:
             raise InputError(f"{min(changed)}: it changed while it was read; run the same command again")
-        decisions = _new_ids(sketches)
-        if self.removals and self.removals.rows:
-            decisions = _with_removed(decisions, sketches, self.removals)
+        decisions = _decided(sketches, self.removals)
         with whole_file(out, flush=False) as temporary:
-            pa.feather.write_feather(pa.table(decisions, schema=_DECISIONS), str(temporary), compression="uncompressed")
+            pa.feather.write_feather(decisions, str(temporary), compression="uncompressed")
         return {}
 
     def bind(self, out: Path) -> Self:
@@ -308,22 +302,10 @@ def _table_hash(table: pa.Table) -> str:
     return total.hexdigest()
 
 
-def _with_removed(
-    decisions: dict[str, list[Any]], sketches: Sequence[Path], removals: "RemovalList"
-) -> dict[str, list[Any]]:
-    """The decisions with the rows whose content is on the list of removed rows, by `row_key`."""
-    ids = dict(zip(decisions["row_key"], decisions["id"], strict=True))
-    gone = set[int]()
-    for path in sketches:
-        with pa.memory_map(str(path)) as file:
-            rows = pa.ipc.open_file(file).read_all()
-            gone.update(rows.filter(pa.array(removals.holds(rows["content_hash"])))["row_key"].to_pylist())
-    keys = sorted(ids.keys() | gone)
-    return {"row_key": keys, "id": [ids.get(key) for key in keys], "removed": [key in gone for key in keys]}
-
-
-def _new_ids(sketches: Sequence[Path]) -> dict[str, list[Any]]:
-    """`row_key` and new `id` of all rows but the first of each id: `id#2`, `id#3`, ..., whichever is free."""
+def _decided(sketches: Sequence[Path], removals: "RemovalList | None") -> pa.Table:
+    """By `row_key`: new ids of all rows but the first of each id (`id#2`, `id#3`, ..., whichever is free), and the rows
+    whose content is on the list of removed rows."""
+    found, made, seen = list[tuple[int, str | None, bool]](), set[int](), dict[str, int]()
     with contextlib.ExitStack() as stack:
         tables = [
             pa.ipc.open_file(stack.enter_context(pa.memory_map(str(path)))).read_all().combine_chunks()
@@ -331,21 +313,20 @@ def _new_ids(sketches: Sequence[Path]) -> dict[str, list[Any]]:
         ]
         hashes = [table.column("id_hash").to_numpy() for table in tables]
         repeated = repeated_hashes(hashes)
-        renamed: dict[str, list[Any]] = {"row_key": [], "id": [], "removed": []}
-        if len(repeated) == 0:
-            return renamed
         # Free ids are looked up in all hashes at once: only inputs with clashes hold them in memory.
-        taken, made, seen = np.sort(np.concatenate(hashes)), set[int](), dict[str, int]()
+        taken = np.sort(np.concatenate(hashes)) if len(repeated) else repeated
         for table, values in zip(tables, hashes, strict=True):
-            rows = table.take(np.flatnonzero(np.isin(values, repeated)))
-            for key, name in zip(rows["row_key"].to_pylist(), rows["id"].to_pylist(), strict=True):
-                if name not in seen:
-                    seen[name] = 1
-                    continue
-                renamed["row_key"].append(key)
-                renamed["removed"].append(False)
-                renamed["id"].append(_free_id(name, seen, taken, made))
-        return renamed
+            again = np.isin(values, repeated)
+            contents = table["content_hash"]
+            removed = np.array(removals.holds(contents)) if removals and removals.rows else np.zeros(len(again), bool)
+            some = np.flatnonzero(again | removed)
+            rows = table.select(["row_key", "id"]).take(some).to_pylist()
+            for row, is_again, gone in zip(rows, again[some].tolist(), removed[some].tolist(), strict=True):
+                new = _free_id(row["id"], seen, taken, made) if is_again else None
+                if new or gone:
+                    found.append((row["row_key"], new, gone))
+    columns = zip(*sorted(found), strict=True) if found else ([] for _ in _DECISIONS)
+    return pa.table(list(map(list, columns)), schema=_DECISIONS)
 
 
 def repeated_hashes(hashes: Sequence[npt.NDArray[np.uint64]]) -> npt.NDArray[np.uint64]:
@@ -359,15 +340,18 @@ def repeated_hashes(hashes: Sequence[npt.NDArray[np.uint64]]) -> npt.NDArray[np.
     return np.concatenate(found)
 
 
-def _free_id(name: str, seen: dict[str, int], taken: npt.NDArray[np.uint64], made: set[int]) -> str:
-    """The next `id#n` that no row has: its hash is neither in `taken` (sorted) nor in `made`, to which it is added."""
+def _free_id(name: str, seen: dict[str, int], taken: npt.NDArray[np.uint64], made: set[int]) -> str | None:
+    """The next `id#n` that no row has: its hash is neither in `taken` (sorted) nor in `made`, to which it is added.
+    None for the first row of an id."""
     from datakit.text.words import hash_values
 
-    while True:
-        seen[name] += 1
+    seen[name] = seen.get(name, 0) + 1
+    while seen[name] > 1:
         new = f"{name}#{seen[name]}"
-        mark = hash_values(pa.array([new]))[0]
-        at = int(np.searchsorted(taken, mark))
-        if int(mark) not in made and (at == len(taken) or taken[at] != mark):
-            made.add(int(mark))
+        mark = int(hash_values(pa.array([new]))[0])
+        at = int(np.searchsorted(taken, np.uint64(mark)))
+        if mark not in made and mark not in taken[at : at + 1].tolist():
+            made.add(mark)
             return new
+        seen[name] += 1
+    return None

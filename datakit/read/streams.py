@@ -84,8 +84,8 @@ class SourceFile:
     name: str
     """The path relative to the common parent folder of all inputs, so that the folder can be moved."""
     format: str
-    """"jsonl", "json" (an array), "json_objects", "csv", "text", "html", "warc", "parquet", "arrow", "arrow_stream",
-    "table" or, for a link to nothing, "dangling"."""
+    """"jsonl", "json" (an array), "json_objects", "csv", "text", "html", "warc", "parquet", "arrow", "arrow_stream"
+    or "table"."""
     compression: str
     bytes: int
     header: tuple[str, ...] = ()

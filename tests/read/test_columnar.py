@@ -69,17 +69,6 @@ def test_every_column_type_reaches_extra_as_json(read, tmp_path):
     )
 
 
-def test_messages_are_structs_or_json_strings(read, tmp_path):
-    turns = [{"role": "user", "content": "hi", "name": None}, {"role": "assistant", "content": "yo", "name": "bot"}]
-    for i, messages in enumerate((turns, '[{"role":"user","content":"hi"},{"role":"assistant","content":"yo"}]')):
-        write(tmp_path / f"{i}.parquet", pa.table({"messages": [messages]}), "parquet")
-    found = read(tmp_path)
-    assert [[(m["role"], m["content"]) for m in r["messages"]] for r in found.rows] == [
-        [("user", "hi"), ("assistant", "yo")]
-    ] * 2
-    assert found.rows[0]["messages"][1]["name"] == "bot"
-
-
 def test_a_row_without_text_is_quarantined_as_json(read, tmp_path):
     write(tmp_path / "x.parquet", pa.table({"text": ["a", None, "c"], "n": [1, 2, 3]}), "parquet")
     found = read(tmp_path / "x.parquet")
@@ -206,26 +195,10 @@ def test_a_table_gives_the_rows_and_the_quarantine_of_its_parquet_file(read, rea
         assert len(in_memory.rows) + len(in_memory.bad) == table.num_rows
 
 
-def test_the_columns_of_a_row_are_found_by_its_record_number(read_table):
-    table = bad_and_typed()
-    found = read_table(table)
-    columns = table.select(["id", "f", "nested"]).take([r["row_key"] for r in found.rows])
-    assert [r["id"] for r in found.rows] == [str(i) for i in columns["id"].to_pylist()]
-    missing = set(range(600)) - {r["row_key"] for r in found.rows}
-    assert missing == {b["line"] - 1 for b in found.bad} == {50, 77, 150, 250, 297, 350, 450, 550}
-
-
-@pytest.mark.parametrize(
-    "data",
-    [
-        TABLE,
-        TABLE.combine_chunks().to_batches()[0],
-        TABLE.to_reader(),
-        Exporter(TABLE),
-        Exporter(TABLE.to_reader(max_chunksize=30)),
-    ],
-    ids=["table", "batch", "reader", "exporter", "exporter of chunks"],
-)
+@pytest.mark.parametrize("data", [
+    TABLE, TABLE.combine_chunks().to_batches()[0], TABLE.to_reader(), Exporter(TABLE),
+    Exporter(TABLE.to_reader(max_chunksize=30)),
+], ids=["table", "batch", "reader", "exporter", "exporter of chunks"])  # fmt: skip
 def test_whatever_exports_an_arrow_stream_is_a_table(read_table, data):
     table = table_of(data)
     assert table.equals(TABLE)

@@ -8,7 +8,6 @@ import os
 import random
 import sys
 from itertools import pairwise
-from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -17,7 +16,6 @@ from datakit.errors import ConfigError, InputError, LayoutError
 from datakit.read.find import HIDDEN, OURS, TWICE, UNKNOWN, find
 from datakit.read.planning import plan, read_unit, units
 from datakit.read.stage import IngestConfig
-from datakit.read.streams import SourceFile, StreamCutter, line_end
 
 ROW = b'{"text":"t"}\n'
 
@@ -71,20 +69,6 @@ def test_order_and_repetition_of_inputs_do_not_matter(folder):
     first = names(folder / "a.jsonl", folder / "b" / "*.jsonl")
     again = names(folder / "b" / "2.jsonl", str(folder / "b") + "/../a.jsonl", folder / "b", folder / "b" / "1*")
     assert first == again == ["a.jsonl", "b/10.jsonl", "b/2.jsonl"]
-
-
-def test_names_begin_at_the_common_folder(folder):
-    assert names(folder / "b" / "2.jsonl") == ["2.jsonl"]
-    assert names(folder / "b" / "2.jsonl", folder / "b" / "10.jsonl") == ["10.jsonl", "2.jsonl"]
-
-
-def test_globs_reach_folders_below(folder):
-    assert names(folder / "**" / "*.jsonl", folder / "a.jsonl") == [
-        "a.jsonl",
-        "_temp/x.jsonl",
-        "b/10.jsonl",
-        "b/2.jsonl",
-    ][1:] or names(folder / "**" / "[0-9]*.jsonl") == ["10.jsonl", "2.jsonl"]
 
 
 @pytest.mark.parametrize("inputs", [[], ["nowhere.jsonl"], ["nowhere/*.jsonl"], ["s4://bucket/x.jsonl"]])
@@ -341,19 +325,6 @@ def test_a_stream_truncated_at_any_byte_loses_no_whole_line(read_bytes, codec):
         assert found.reasons == ["truncated_stream"]
 
 
-@CODECS
-def test_damage_in_the_middle_is_quarantined_and_rows_before_it_survive(read_bytes, codec):
-    texts = records(4000)
-    data = bytearray(compress(jsonl(texts), codec))
-    data[len(data) * 3 // 4 : len(data) * 3 // 4 + 64] = bytes(64)
-    found = read_bytes(bytes(data), f"data.jsonl.{SUFFIX[codec]}")
-    assert found.bad
-    assert {b["reason"] for b in found.bad} <= {"corrupt_stream", "truncated_stream", "invalid_json", "invalid_utf8"}
-    assert found.bad[-1]["reason"] in ("corrupt_stream", "truncated_stream")
-    assert len(found.texts) > 200
-    assert found.texts[:200] == texts[:200]
-
-
 @pytest.mark.parametrize("codec", ["gzip", "bz2", "xz"])
 @pytest.mark.parametrize("what", ["flipped", "zeros", "cut", "no header"])
 def test_a_damaged_member_costs_itself_and_reading_goes_on_at_the_next_one(read_bytes, codec, what):
@@ -423,14 +394,3 @@ def test_units_of_a_stream_equal_those_of_the_plain_file(read_bytes, codec):
     assert plain.units == packed.units == 2
     assert [r["row_key"] for r in plain.rows] == [r["row_key"] for r in packed.rows]
     assert packed.texts == texts
-
-
-def test_segments_have_the_wanted_bytes_and_nothing_is_left_out(tmp_path: Path) -> None:
-    path = tmp_path / "a.jsonl"
-    path.write_bytes(b"".join(b"x" * (n % 700) + b"\n" for n in range(3000)))
-    file = SourceFile(str(path), path.name, "jsonl", "", path.stat().st_size)
-    found = list(StreamCutter(file, 0, lambda: 10_000, line_end).run())
-    assert [s.start for s in found] == [0, *(s.stop for s in found[:-1])]
-    assert found[-1].stop == path.stat().st_size
-    assert all(10_000 <= s.bytes < 10_701 for s in found[:-1])
-    assert [s.first_record for s in found] == [path.read_bytes()[: s.start].count(b"\n") for s in found]

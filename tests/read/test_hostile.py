@@ -45,12 +45,12 @@ def test_a_fifo_is_refused_by_name_and_skipped_in_a_folder(read, tmp_path):
             read(given_file)
 
 
-def test_a_dangling_link_is_one_quarantined_record_and_refused_by_name(read, tmp_path):
+def test_a_dangling_link_is_skipped_in_a_folder_and_refused_by_name(read, tmp_path):
     (tmp_path / "a.jsonl").symlink_to("gone.jsonl")
     (tmp_path / "z.jsonl").write_bytes(LINE)
     found = read(tmp_path)
-    assert found.texts == ["good"] and found.reasons == ["dangling_link"]
-    assert found.bad[0]["file"] == "a.jsonl" and "gone.jsonl" in found.bad[0]["detail"]
+    assert found.texts == ["good"]
+    assert "not read (link to a file that does not exist): a.jsonl" in found.plan.summary
     with pytest.raises(InputError, match=r"a\.jsonl: is a link to gone\.jsonl, which does not exist"):
         read(tmp_path / "a.jsonl")
 

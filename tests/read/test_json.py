@@ -1,7 +1,6 @@
 """JSON lines, arrays and objects: one bad record costs one row, whatever is wrong with it."""
 
 import json
-import random
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -31,45 +30,22 @@ def test_a_bad_line_costs_one_row_and_says_where_it_stood(read_bytes):
     assert bad["raw"] == b'{"text": "tw'
 
 
-@pytest.mark.parametrize(
-    ("line", "reason"),
-    [
-        (b'{"text": "a"} trailing', "invalid_json"),
-        (b'{"text": "a"}{"text": "b"}', "invalid_json"),
-        (b'{"text": "a\x00b"}', "invalid_json"),
-        (b"\x00\x00\x00\x00", "invalid_json"),
-        (b'{"text": "\xff\xfe"}', "invalid_utf8"),
-        (b'{"text": "\xed\xa0\x80"}', "invalid_utf8"),
-        (b'["text"]', "not_an_object"),
-        (b'"text"', "not_an_object"),
-        (b"null", "not_an_object"),
-        (b"17", "not_an_object"),
-        (b'{"text": 17}', "not_text"),
-        (b'{"text": null}', "not_text"),
-        (b'{"text": ["a"]}', "not_text"),
-        (b'{"txt": "a"}', "missing_field"),
-        (b'{"text": "\\ud83d"}', "lone_surrogate"),
-        (b'{"text": "a", "meta": {"b": ["\\udc00"]}}', "lone_surrogate"),
-        (b"[" * 100_000, "too_deep"),
-        (b'{"text": ' + b"[" * 100_000 + b"]" * 100_000 + b"}", "too_deep"),
-        (b'{"a":' * 100_000 + b"1" + b"}" * 100_000, "too_deep"),
-    ],
-)
+@pytest.mark.parametrize(("line", "reason"), [
+    (b'{"text": "a"} trailing', "invalid_json"), (b'{"text": "a"}{"text": "b"}', "invalid_json"),
+    (b'{"text": "a\x00b"}', "invalid_json"), (b"\x00\x00\x00\x00", "invalid_json"),
+    (b'{"text": "\xff\xfe"}', "invalid_utf8"), (b'{"text": "\xed\xa0\x80"}', "invalid_utf8"),
+    (b'["text"]', "not_an_object"), (b'"text"', "not_an_object"), (b"null", "not_an_object"),
+    (b"17", "not_an_object"), (b'{"text": 17}', "not_text"), (b'{"text": null}', "not_text"),
+    (b'{"text": ["a"]}', "not_text"), (b'{"txt": "a"}', "missing_field"), (b'{"text": "\\ud83d"}', "lone_surrogate"),
+    (b'{"text": "a", "meta": {"b": ["\\udc00"]}}', "lone_surrogate"), (b"[" * 100_000, "too_deep"),
+    (b'{"text": ' + b"[" * 100_000 + b"]" * 100_000 + b"}", "too_deep"),
+    (b'{"a":' * 100_000 + b"1" + b"}" * 100_000, "too_deep"),
+])  # fmt: skip
 def test_what_is_wrong_is_named_and_the_bytes_are_kept(read_bytes, line, reason):
     found = read_bytes(lines({"text": "before"}, line, {"text": "after"}))
     assert found.texts == ["before", "after"]
     assert [(b["line"], b["reason"], b["raw"]) for b in found.bad] == [(2, reason, line)]
     assert found.bad[0]["detail"]
-
-
-def test_a_file_whose_every_line_is_broken_costs_its_lines_only(read, tmp_path):
-    (tmp_path / "a.jsonl").write_bytes(lines({"text": "one"}))
-    (tmp_path / "q.jsonl").write_bytes(b"broken{")
-    found = read(tmp_path / "a.jsonl", tmp_path / "q.jsonl", kind="text")
-    assert found.texts == ["one"]
-    assert [(b["file"], b["line"], b["reason"], b["raw"]) for b in found.bad] == [
-        ("q.jsonl", 1, "invalid_json", b"broken{")
-    ]
 
 
 def test_a_binary_file_called_jsonl_is_refused(read_bytes):
@@ -116,22 +92,6 @@ def test_an_empty_file_tells_no_kind_and_is_fine_when_the_kind_is_named(read_byt
     assert (found.rows, found.bad, found.units) == ([], [], 0)
 
 
-def test_an_empty_file_among_others_changes_nothing_but_the_file_numbers(read, tmp_path):
-    (tmp_path / "a.jsonl").write_bytes(b"")
-    (tmp_path / "b.jsonl").write_bytes(b'{"text":"b"}\n')
-    found = read(tmp_path)
-    assert [r["row_key"] for r in found.rows] == [1 << 40]
-
-
-def test_a_line_of_fifty_megabytes_is_one_row(read_bytes):
-    text = "wörter und worte " * (3 << 20)
-    assert len(text.encode()) > 50e6
-    found = read_bytes(lines({"text": "a"}, {"text": text}, b"broken", {"text": "b"}), shard_mb=1)
-    assert [len(t) for t in found.texts] == [1, len(text), 1]
-    assert found.texts[1] == text
-    assert found.reasons == ["invalid_json"]
-
-
 def test_repeated_keys_keep_the_last_value_and_the_others_go_to_extra(read_bytes):
     found = read_bytes(b'{"text":"a","text":"b","n":1,"n":2}\n{"text":"c"}\n')
     assert found.texts == ["b", "c"]
@@ -166,19 +126,12 @@ def test_nan_and_infinity_are_read_as_json_loads_does_and_kept_as_strings(read_b
     assert found.rows[0]["extra"] == '{"a":"NaN","b":["-Infinity",1.0],"c":2.50}'
 
 
-@pytest.mark.parametrize(
-    ("given", "expected", "extra"),
-    [
-        ('"x-1"', "x-1", None),
-        ("17", "17", None),
-        ("-3", "-3", None),
-        ("123456789012345678901234567890", "123456789012345678901234567890", None),
-        ("1.5", "data.jsonl:0", '{"id":1.5}'),
-        ('""', "data.jsonl:0", '{"id":""}'),
-        ("null", "data.jsonl:0", '{"id":null}'),
-        ("true", "data.jsonl:0", '{"id":true}'),
-    ],
-)
+@pytest.mark.parametrize(("given", "expected", "extra"), [
+    ('"x-1"', "x-1", None), ("17", "17", None), ("-3", "-3", None),
+    ("123456789012345678901234567890", "123456789012345678901234567890", None), ("1.5", "data.jsonl:0", '{"id":1.5}'),
+    ('""', "data.jsonl:0", '{"id":""}'), ("null", "data.jsonl:0", '{"id":null}'),
+    ("true", "data.jsonl:0", '{"id":true}'),
+])  # fmt: skip
 def test_ids_are_the_users_where_they_are_usable(read_bytes, given, expected, extra):
     found = read_bytes(f'{{"text":"t","id":{given}}}\n'.encode())
     assert (found.rows[0]["id"], found.rows[0]["extra"]) == (expected, extra)
@@ -278,9 +231,10 @@ BROKEN = {
 
 
 @pytest.mark.parametrize("separator", [", ", ",\n    "])
+@pytest.mark.parametrize("place", [0, 3, 6])
 @pytest.mark.parametrize("what", BROKEN)
-def test_a_broken_element_costs_that_element(read_bytes, what, separator):
-    data = array([*GOOD[:3], BROKEN[what], *GOOD[3:]], separator=separator)
+def test_a_broken_element_costs_that_element(read_bytes, what, place, separator):
+    data = array([*GOOD[:place], BROKEN[what], *GOOD[place:]], separator=separator)
     found = read_bytes(data, "data.json")
     assert found.texts == [g["text"] for g in GOOD]
     assert len(found.bad) in (1, 2)
@@ -289,14 +243,6 @@ def test_a_broken_element_costs_that_element(read_bytes, what, separator):
     assert bad["line"] == data[: bad["byte_offset"]].count(b"\n") + 1
     quarantined = b"".join(b["raw"] for b in found.bad)
     assert quarantined.replace(b" ", b"").strip(b",]") in BROKEN[what].encode().replace(b" ", b"")
-
-
-@pytest.mark.parametrize("what", BROKEN)
-def test_a_broken_first_or_last_element_costs_that_element(read_bytes, what):
-    for elements in ([BROKEN[what], *GOOD], [*GOOD, BROKEN[what]]):
-        found = read_bytes(array(elements), "data.json")
-        assert found.texts == [g["text"] for g in GOOD]
-        assert found.bad
 
 
 def test_a_brace_too_many_costs_the_brace(read_bytes):
@@ -342,16 +288,6 @@ def test_jsonl_named_json_is_read_as_lines(read_bytes):
     assert (found.plan.files[0].format, found.texts) == ("jsonl", [g["text"] for g in GOOD])
 
 
-def test_units_of_an_array_are_cut_between_elements(read_bytes):
-    rng = random.Random(1)
-    rows = [{"text": f"{i} " + "y" * rng.randrange(3000)} for i in range(3000)]
-    whole = read_bytes(json.dumps(rows, indent=1).encode(), "data.json")
-    cut = read_bytes(json.dumps(rows, indent=1).encode(), "data.json", shard_mb=1)
-    assert cut.units > 3
-    assert cut.rows == whole.rows
-    assert cut.texts == [r["text"] for r in rows]
-
-
 def test_positions_are_true_in_every_unit(read_bytes):
     rows = [json.dumps({"text": f"{i} " + "y" * 3000}) for i in range(2000)]
     for i in range(100, 2000, 100):
@@ -364,19 +300,8 @@ def test_positions_are_true_in_every_unit(read_bytes):
         assert bad["line"] == data[: bad["byte_offset"]].count(b"\n") + 1
 
 
-values = st.recursive(
-    st.none()
-    | st.booleans()
-    | st.integers(-9, 9)
-    | st.floats(allow_nan=False, allow_infinity=False)
-    | st.text(max_size=8),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner, max_size=3),
-    max_leaves=10,
-)
-
-
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(st.lists(st.tuples(st.text(max_size=10), values), max_size=8), st.sampled_from([None, 0, 3]), st.booleans())
+@given(st.lists(st.tuples(st.text(max_size=10), json_values), max_size=8), st.sampled_from([None, 0, 3]), st.booleans())
 def test_any_array_gives_what_json_load_gives(read_bytes, elements, indent, ascii):
     rows = [{"text": t, "value": v} for t, v in elements]
     found = read_bytes(
@@ -385,7 +310,8 @@ def test_any_array_gives_what_json_load_gives(read_bytes, elements, indent, asci
     again = json.loads(json.dumps(rows, ensure_ascii=ascii).encode(errors="replace"))
     assert not found.bad
     assert found.texts == [r["text"] for r in again]
-    assert [json.loads(r["extra"])["value"] for r in found.rows] == [r["value"] for r in again]
+    extras = [json.dumps(json.loads(r["extra"])["value"]) for r in found.rows]
+    assert extras == [json.dumps(_without_nan(r["value"])) for r in again]
 
 
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])

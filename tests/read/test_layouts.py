@@ -7,7 +7,7 @@ import pytest
 from datakit.errors import InputError, LayoutError
 from datakit.read.layouts.conversations import PLAIN, Message, conversation, message, turns
 from datakit.read.layouts.table import LAYOUTS, choose, token_pairs, tokens
-from datakit.read.record import InexactNumbersError, Picked, RecordError, parse_exactly, to_json
+from datakit.read.record import Picked, RecordError
 
 USER, BOT = {"role": "user", "content": "hi"}, {"role": "assistant", "content": "yo"}
 NO = {"role": "assistant", "content": "no"}
@@ -188,15 +188,11 @@ def test_cells_of_csv_with_turns_are_read_as_turns_and_other_json_stays_a_text(r
 # Labels (KTO).
 
 
-@pytest.mark.parametrize(
-    "record",
-    [
-        {"prompt": "hi", "completion": "no", "label": False},
-        {"prompt": [USER], "completion": [NO], "label": False},
-        {"conversations": [HUMAN, {"from": "gpt", "value": "no"}], "kto_tag": False},
-        {"prompt": "hi", "response": "no", "label": "class3", "is_safe": False},
-    ],
-)
+@pytest.mark.parametrize("record", [
+    {"prompt": "hi", "completion": "no", "label": False}, {"prompt": [USER], "completion": [NO], "label": False},
+    {"conversations": [HUMAN, {"from": "gpt", "value": "no"}], "kto_tag": False},
+    {"prompt": "hi", "response": "no", "label": "class3", "is_safe": False},
+])  # fmt: skip
 def test_an_answer_that_its_record_judges_bad_is_not_learned_and_counted(read_records, record):
     good = {k: True if v is False else v for k, v in record.items()}
     found = read_records(record, good)
@@ -346,16 +342,10 @@ def test_fields_of_a_message_without_a_column_are_left_over(read_records):
     assert json.loads(row["extra"]) == {"messages": [{"time": 7}, {}, {"content": [{"c": 1}]}]}
 
 
-@pytest.mark.parametrize(
-    ("field", "value", "weight"),
-    [
-        ("weight", 0.5, 0.5),
-        ("loss", False, 0),
-        ("message_training", False, 0),
-        ("train", True, 1),
-        ("loss", None, None),
-    ],
-)
+@pytest.mark.parametrize(("field", "value", "weight"), [
+    ("weight", 0.5, 0.5), ("loss", False, 0), ("message_training", False, 0), ("train", True, 1),
+    ("loss", None, None),
+])  # fmt: skip
 def test_what_is_learned_of_a_turn_is_read_from_each_of_its_usual_fields(read_records, field, value, weight):
     (row,) = read_records({"conversations": [HUMAN, {**GPT, field: value}]}).rows
     assert [m["weight"] for m in row["messages"]] == [None, weight]
@@ -376,33 +366,24 @@ def test_what_a_picture_shows_is_not_learned_without_it(read_records, record, ke
     assert (len(found.rows), found.reasons) == ((1, []) if kept else (0, ["non_text_part"]))
 
 
-@pytest.mark.parametrize(
-    ("value", "reason"),
-    [
-        ([], "bad_messages"),
-        ({}, "bad_messages"),
-        (7, "bad_messages"),
-        ("not json", "bad_messages"),
-        ([["hi"]], "bad_messages"),
-        ([{"role": "wizard", "content": "hi"}], "unknown_role"),
-        ([{"content": "hi"}], "missing_field"),
-        ([{"role": "user"}], "missing_field"),
-        ([{"role": "user", "content": 7}], "not_text"),
-        ([{"role": "user", "content": None}], "not_text"),
-        ([{"role": "user", "content": [{"type": "image_url", "image_url": "x"}]}], "non_text_part"),
-        ([{"role": "user", "content": [7]}], "not_text"),
-        ([{"role": "user", "content": [{"type": "text", "text": 7}]}], "not_text"),
-        ([{"role": "user", "content": [{"type": "text"}]}], "missing_field"),
-        ([{"from": "function_call", "value": "no json"}], "bad_tool_calls"),
-        ([{"from": "function_call", "value": "[1]"}], "bad_tool_calls"),
-        ([{"from": "function_call", "value": 7}], "bad_tool_calls"),
-        ([{"role": "assistant", "content": "x", "tool_calls": "no json"}], "bad_tool_calls"),
-        ([{"role": "assistant", "content": "x", "weight": "heavy"}], "bad_weight"),
-        ([{"role": "assistant", "content": "x", "weight": -1}], "bad_weight"),
-        ([{"role": "assistant", "content": "x", "train_detail": [{"train": False}]}], "bad_weight"),
-        ([{"role": "assistant", "channel": "analysis", "content": "x"}], "no_answer"),
-    ],
-)
+@pytest.mark.parametrize(("value", "reason"), [
+    ([], "bad_messages"), ({}, "bad_messages"), (7, "bad_messages"), ("not json", "bad_messages"),
+    ([["hi"]], "bad_messages"), ([{"role": "wizard", "content": "hi"}], "unknown_role"),
+    ([{"content": "hi"}], "missing_field"), ([{"role": "user"}], "missing_field"),
+    ([{"role": "user", "content": 7}], "not_text"), ([{"role": "user", "content": None}], "not_text"),
+    ([{"role": "user", "content": [{"type": "image_url", "image_url": "x"}]}], "non_text_part"),
+    ([{"role": "user", "content": [7]}], "not_text"),
+    ([{"role": "user", "content": [{"type": "text", "text": 7}]}], "not_text"),
+    ([{"role": "user", "content": [{"type": "text"}]}], "missing_field"),
+    ([{"from": "function_call", "value": "no json"}], "bad_tool_calls"),
+    ([{"from": "function_call", "value": "[1]"}], "bad_tool_calls"),
+    ([{"from": "function_call", "value": 7}], "bad_tool_calls"),
+    ([{"role": "assistant", "content": "x", "tool_calls": "no json"}], "bad_tool_calls"),
+    ([{"role": "assistant", "content": "x", "weight": "heavy"}], "bad_weight"),
+    ([{"role": "assistant", "content": "x", "weight": -1}], "bad_weight"),
+    ([{"role": "assistant", "content": "x", "train_detail": [{"train": False}]}], "bad_weight"),
+    ([{"role": "assistant", "channel": "analysis", "content": "x"}], "no_answer"),
+])  # fmt: skip
 def test_a_turn_that_is_no_message_is_told_apart(value, reason):
     with pytest.raises(RecordError) as caught:
         turns(value, "messages")
@@ -444,26 +425,10 @@ def test_pairs_of_token_ids():
     assert (shared.label_spans, shared.rejected_label_spans) == ([(2, 3)], [(2, 4)])
 
 
-@pytest.mark.parametrize(
-    "record",
-    [
-        {"ids": [1, 2**31]},
-        {"ids": [1, -1]},
-        {"ids": [1, 2.5]},
-        {"ids": []},
-        {"ids": "12"},
-        {"ids": [1, 2], "mask": [1]},
-        {"ids": [1, 2], "mask": [1, 2]},
-        {"ids": [1, 2], "labels": [2, -100]},
-    ],
-)
+@pytest.mark.parametrize("record", [
+    {"ids": [1, 2**31]}, {"ids": [1, -1]}, {"ids": [1, 2.5]}, {"ids": []}, {"ids": "12"},
+    {"ids": [1, 2], "mask": [1]}, {"ids": [1, 2], "mask": [1, 2]}, {"ids": [1, 2], "labels": [2, -100]},
+])  # fmt: skip
 def test_ids_and_masks_that_cannot_be_are_refused(record):
     with pytest.raises(RecordError):
         tokens(picked(record), PLAIN)
-
-
-def test_nested_numbers_are_written_as_they_were_read():
-    text = '{"a":[1.0,1e400,0.10,{"b":123456789012345678901234567890}],"c":"x"}'
-    with pytest.raises(InexactNumbersError):
-        to_json(json.loads(text))
-    assert to_json(parse_exactly(text)) == text

@@ -66,19 +66,13 @@ def test_pairs_weights_and_labels_are_mapped(read_records):
     assert judged.rows[0]["messages"][1]["weight"] == 0.0
 
 
-@pytest.mark.parametrize(
-    ("config", "match"),
-    [
-        ({"map": {"mesages": "turns"}}, "mesages"),
-        ({"map": {"prompt": "q"}}, "answer"),
-        ({"map": {"prompt": "q", "chosen": "c"}}, "rejected"),
-        ({"map": {"chosen": "a", "rejected": "b"}}, None),
-        ({"map": {"system": "s"}}, "make no row"),
-        ({"map": {"preset": "sqaud"}}, "no preset 'sqaud'; there are .*squad"),
-        ({"roles": {"doctor": "asistant"}}, "system, user, assistant, tool"),
-        ({"map": {"text": "a"}, "layout": "alpaca"}, "exclude"),
-    ],
-)
+@pytest.mark.parametrize(("config", "match"), [
+    ({"map": {"mesages": "turns"}}, "mesages"), ({"map": {"prompt": "q"}}, "answer"),
+    ({"map": {"prompt": "q", "chosen": "c"}}, "rejected"), ({"map": {"chosen": "a", "rejected": "b"}}, None),
+    ({"map": {"system": "s"}}, "make no row"), ({"map": {"preset": "sqaud"}}, "no preset 'sqaud'; there are .*squad"),
+    ({"roles": {"doctor": "asistant"}}, "system, user, assistant, tool"),
+    ({"map": {"text": "a"}, "layout": "alpaca"}, "exclude"),
+])  # fmt: skip
 def test_a_mapping_that_makes_no_sense_is_refused(read_records, config, match):
     with pytest.raises(ConfigError if match else LayoutError, match=match):
         read_records({"text": "t"}, **config)
@@ -246,15 +240,12 @@ def folder(tmp_path):
     return making
 
 
-@pytest.mark.parametrize(
-    "names",
-    [
-        ("data/train-00000-of-00002.jsonl", "data/train-00001-of-00002.jsonl", "data/test-00000-of-00001.jsonl"),
-        ("train.jsonl", "train.extra.jsonl", "validation.jsonl"),
-        ("en/c4-train.00000-of-01024.json", "en/c4-train.00001-of-01024.json", "en/c4-validation.00000-of-00008.json"),
-        ("train/a.jsonl", "train/b.jsonl", "dev/a.jsonl"),
-    ],
-)
+@pytest.mark.parametrize("names", [
+    ("data/train-00000-of-00002.jsonl", "data/train-00001-of-00002.jsonl", "data/test-00000-of-00001.jsonl"),
+    ("train.jsonl", "train.extra.jsonl", "validation.jsonl"),
+    ("en/c4-train.00000-of-01024.json", "en/c4-train.00001-of-01024.json", "en/c4-validation.00000-of-00008.json"),
+    ("train/a.jsonl", "train/b.jsonl", "dev/a.jsonl"),
+])  # fmt: skip
 def test_a_folder_with_several_splits_needs_the_split_that_is_meant(folder, read, names):
     root = folder(*names)
     with pytest.raises(UsageError, match=r"several splits are there.*train \(2 files\)"):

@@ -8,22 +8,13 @@ import random
 import time
 from pathlib import Path
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from datakit.engine.executors import Local, Progress
-from datakit.engine.plan import Flow
-from datakit.engine.recipe import load_recipe
-from datakit.engine.runner import Run
-from datakit.engine.store import OutputLayout, inspect
 from datakit.errors import ConfigError, InputError
-from datakit.manifest import load, verify
-from datakit.read import extract, stage, streams, web
+from datakit.read import extract, streams, web
 from datakit.read.record import RecordError
-from tests.engine.corpus import results
-from tests.engine.test_bytes import killed_at
 
 pytest.importorskip("fastwarc")
 pytest.importorskip("resiliparse")
@@ -239,24 +230,6 @@ def test_a_flipped_byte_costs_one_record_at_most(typed, name):
             assert bytes(broken)[bad["byte_offset"] :].startswith(bad["raw"])
 
 
-@pytest.mark.parametrize("what", ["flipped", "cut", "header"])
-def test_a_damaged_member_in_the_middle_costs_its_record_alone(typed, what):
-    records = archive(9, repeat=30)
-    packed, at = [gzip.compress(r, mtime=0) for r in records], 14  # the answer of page 5
-    bad = bytearray(packed[at])
-    if what == "flipped":
-        bad[len(bad) // 2] ^= 8
-    elif what == "cut":
-        del bad[len(bad) // 2 :]
-    else:
-        bad[:3] = b"xyz"
-    whole = kept(typed(b"".join(packed), "a.warc.gz"))
-    found = typed(b"".join([*packed[:at], bytes(bad), *packed[at + 1 :]]), "b.warc.gz", shard_mb=1)
-    assert kept(found) == [row for n, row in enumerate(whole) if n != 4]
-    assert found.reasons == ["corrupt_stream"] and f"{len(b''.join(packed[:at])):,} " in found.bad[0]["detail"]
-    assert [r["row_key"] for r in found.rows] == [3 * n + 2 for n in range(9) if n != 4]
-
-
 def test_a_length_that_is_wrong_costs_its_record_only(typed):
     records = archive(4)
     for length in (b"0", b"17", b"99999", b"999999999999"):
@@ -284,60 +257,6 @@ def test_what_is_no_archive_is_refused(typed):
 
 
 # Whole runs.
-
-
-def project(root):
-    """A project whose input is an archive of several units, with damage in the middle, and a page in a file.
-
-    The last members hold five records each.
-    """
-    records = archive(50, repeat=120)
-    packed = [gzip.compress(r, mtime=0) for r in records]
-    packed[71] = packed[71][:-9] + bytes([packed[71][-9] ^ 255]) + packed[71][-8:]
-    (root / "raw").mkdir(parents=True)
-    several = [b"".join(records[at : at + 5]) for at in range(101, len(records), 5)]
-    packed[101:] = [gzip.compress(group, mtime=0) for group in several]
-    (root / "raw/crawl.warc.gz").write_bytes(b"".join(packed))
-    (root / "raw/page.html").write_text(page(1000))
-    (root / "manifests/d").mkdir(parents=True)
-    recipe = '[dataset]\nkind = "text"\ninputs = ["raw"]\nstages = ["ingest"]\n[ingest]\nshard_mb = 1\n'
-    (root / "manifests/d/recipe.toml").write_text(recipe)
-    return root
-
-
-@pytest.fixture(scope="module")
-def reference(tmp_path_factory):
-    root = project(tmp_path_factory.mktemp("web"))
-    with pytest.MonkeyPatch.context() as patch:
-        patch.chdir(root)
-        run(root, 1, None)
-    found = load(root / "manifests/d/ingest.json")
-    assert len(found.of_role("kept")) >= 3
-    assert (found.ledger.rows.kept, found.ledger.rows.quarantined) == (50, 1)
-    assert [p for p in verify(root / "manifests/d/ingest.json", inspect) if p[1]] == []
-    return results(root)
-
-
-def run(root, workers, seed):
-    place = OutputLayout(root=root, dataset="d")
-    Flow(run=Run(place, Local(workers, seed), Progress()), recipe=load_recipe(root, "d")).all()
-
-
-@pytest.mark.parametrize("processes", [False, True])
-def test_seven_threads_and_two_processes_make_the_bytes_of_one_worker(reference, tmp_path, monkeypatch, processes):
-    root = project(tmp_path)
-    monkeypatch.chdir(root)
-    monkeypatch.setattr(stage, "PROCESSES_FROM_BYTES_OF_PAGES", 0 if processes else 1 << 40)
-    run(root, 2 if processes else 7, 1)
-    assert results(root) == reference
-
-
-def test_a_run_that_is_killed_ends_with_the_same_bytes(reference, tmp_path):
-    root, killed = project(tmp_path), 0
-    for moment in ("2", "3", "none"):
-        killed += killed_at(root, moment, "before")
-    assert killed == 2
-    assert results(root) == reference
 
 
 # Charsets.
@@ -410,33 +329,6 @@ def test_html_in_a_field_becomes_the_text(typed, tmp_path, read):
     assert json.loads(as_json.rows[1]["extra"]) == {"n": 1, "title": "Page 1"}
 
 
-def test_the_text_is_the_extractors_own(typed):
-    trafilatura = pytest.importorskip("trafilatura")
-    from resiliparse.extract.html2text import extract_plain_text
-
-    pages = {path: path.read_bytes() for path in documentation()}
-    assert pages
-    for path, raw in pages.items():
-        html = raw.decode()
-        assert typed(raw, "a.html").texts == [extract_plain_text(html, main_content=True, alt_texts=False)], path
-        text = trafilatura.extract(html, favor_precision=True, include_comments=False, deduplicate=False)
-        assert typed(raw, "a.html", extractor="trafilatura").texts == ([text] if text else []), path
-
-
-def documentation():
-    """HTML pages that installed packages have, at most a few; they have text."""
-    roots = [Path(np.__file__).parent.parent, Path("/usr/share/doc"), Path("/usr/lib/node_modules/npm/docs/output")]
-    found = []
-    for root in roots:
-        for path in sorted(root.glob("**/*.html"))[:400]:
-            raw = path.read_bytes() if path.is_file() else b""
-            if 4000 < len(raw) < 100_000 and raw.isascii() and b"{%" not in raw and b"{{" not in raw and b"<p>" in raw:
-                found.append(path)
-        if len(found) > 5:
-            break
-    return found[:6]
-
-
 # Limits.
 
 
@@ -448,17 +340,11 @@ def test_a_page_without_text_is_quarantined(typed):
     assert typed(page(1).encode() + b"<nav>" * 10, "a.html").reasons == []
 
 
-@pytest.mark.parametrize(
-    ("html", "reason"),
-    [
-        ("<div>" * 20_000 + "deep", "page_too_deep"),
-        ("<b><i><div>" * 5_000 + "deep", "page_too_deep"),
-        ("<ul><li>" * 20_000 + "deep", "page_too_deep"),
-        ("<svg>" + "<td>" * 20_000 + "deep", "page_too_deep"),
-        ("<p>wide</p>" * 100_001, "page_too_many_tags"),
-        ("<p>" + "long " * 2_000_000, "page_too_long"),
-    ],
-)
+@pytest.mark.parametrize(("html", "reason"), [
+    ("<div>" * 20_000 + "deep", "page_too_deep"), ("<b><i><div>" * 5_000 + "deep", "page_too_deep"),
+    ("<ul><li>" * 20_000 + "deep", "page_too_deep"), ("<svg>" + "<td>" * 20_000 + "deep", "page_too_deep"),
+    ("<p>wide</p>" * 100_001, "page_too_many_tags"), ("<p>" + "long " * 2_000_000, "page_too_long"),
+])  # fmt: skip
 def test_a_page_beyond_a_limit_is_refused_before_it_is_parsed(typed, html, reason):
     assert typed(response(html, 1), "a.warc").reasons == [reason]
 
