@@ -200,7 +200,7 @@ def _url_files(given: str, skipped: list[Skipped]) -> Iterator[tuple[str, int]]:
     except (*reading_errors(), pa.ArrowException) as e:
         raise InputError(f"{given}: cannot be listed: {first_line(e)}") from e
     if not listed:
-        raise InputError(f"{given}: no file matches, or there is no such bucket, folder or file")
+        raise InputError(f"{given}: no such file or folder, no file matches, or there is no such bucket")
     if has_magic:
         pattern = tuple(inner.rstrip("/").removeprefix(f"{folder}/").split("/") + [""] * given.endswith("/"))
     files = {i.path: i.size for i in listed if i.type == fs.FileType.File}
