@@ -89,7 +89,7 @@ def train(manifest: Path, out: Path, *more: str) -> Callable[[], int]:
 
     def body() -> int:
         sys.argv = ["train.sft", "--manifest", str(manifest), "--out", str(out), "--preset", "tiny", "--steps", "12"]
-        sys.argv += ["--batch-rows", "4", "--grad-accum", "2", "--threads", "1", *more]
+        sys.argv += ["--batch-rows", "4", "--grad-accum", "2", "--threads", "1", "--log-every", "1", *more]
         return flags.guarded(main)
 
     return body

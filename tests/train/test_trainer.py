@@ -1,0 +1,106 @@
+"""The trainer from Python: what it returns, writes beside the checkpoints, and does not do by itself."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+from datakit.errors import ConfigError, InputError, UsageError
+from train import SFTConfig, Trainer
+from train.checkpoint import find_model
+from train.log import COLUMNS, Record, curve, line
+from train.optim import Muon, orthogonal
+
+
+def test_a_run_from_python_returns_its_losses_and_prints_nothing(manifest: Path, tmp_path: Path) -> None:
+    code = f"""
+from train import SFTConfig, Trainer
+config = SFTConfig.of(manifest={str(manifest)!r}, preset="tiny", steps=3, batch_rows=4, out={str(tmp_path / "run")!r})
+found = Trainer(config).fit()
+assert len(found.losses) == found.step == 3 and found.losses[0] == found.metrics[0]["loss"]
+assert found.model.config.num_layers == 4 and found.stopped_by is None
+import sys
+lazy = {{"train.lora", "train.experts", "train.eval", "train.generate", "train.grpo"}} & sys.modules.keys()
+assert not lazy, lazy
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    page = (tmp_path / "run" / "loss.html").read_text()
+    assert page.count("<polyline") == 2 and "step 1" in page
+    assert len((tmp_path / "run" / "metrics.jsonl").read_text().splitlines()) == 3
+
+
+def test_options_are_named_flat_and_wrong_ones_are_refused(manifest: Path, tmp_path: Path) -> None:
+    assert SFTConfig.of(manifest="m", lr=0.5, steps=7).loop.steps == 7
+    with pytest.raises(UsageError, match="has no option 'stepz'"):
+        SFTConfig.of(manifest="m", stepz=7)
+    with pytest.raises(ConfigError, match="steps"):
+        SFTConfig.of(manifest="m", steps="many")
+    config = SFTConfig.of(manifest=str(manifest), preset="tiny", steps=1, out=str(tmp_path))
+    Trainer(config).fit()
+    with pytest.raises(UsageError, match="holds a run"):
+        Trainer(config)
+
+
+def test_a_model_is_found_by_folder_run_or_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for step in (3, 12):
+        (tmp_path / "run" / "checkpoints" / f"step_{step:08d}").mkdir(parents=True)
+    assert find_model(str(tmp_path / "run")).name == "step_00000012"
+    assert find_model(str(tmp_path)) == tmp_path
+    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "hub"))
+    with pytest.raises(InputError, match=r"fetch it with: hf download Qwen/Qwen3-0\.6B"):
+        find_model("Qwen/Qwen3-0.6B")
+    place = tmp_path / "hub" / "models--Qwen--Qwen3-0.6B"
+    (place / "refs").mkdir(parents=True)
+    (place / "refs" / "main").write_text("abc\n")
+    (place / "snapshots" / "abc").mkdir(parents=True)
+    (place / "snapshots" / "abc" / "config.json").write_text("{}")
+    assert find_model("Qwen/Qwen3-0.6B") == place / "snapshots" / "abc"
+
+
+def record(step: int, loss: float, **more: float) -> Record:
+    plain = {"step": step, "epoch": 1, "loss": loss, "lr": 1e-3, "grad_norm": 1.0, "label_tokens": 5, "step_ms": 1e4}
+    return plain | {"all_tok_s": 1e6, "real_tok_s": 1e6, "label_tok_s": 1e5, "data_wait": 0.1, "mfu": None} | more
+
+
+def test_lines_are_at_most_a_hundred_characters_and_keep_what_an_objective_logs() -> None:
+    shown = line(record(12345, 10.0, reward_margin=0.123456, reward_accuracy=0.75, mfu=0.4), 12, 400_000)
+    assert "reward_margin=0.1235" in shown and "reward_accuracy=0.75" in shown and "mfu=40.0%" in shown
+    assert max(map(len, shown.splitlines())) <= COLUMNS and "eta=4days,15:06:40" in shown
+
+
+def test_the_curve_leaves_out_steps_without_labels_and_has_a_dot_for_each_evaluation() -> None:
+    records = [record(1, 4.0), record(2, 0.0, label_tokens=0), record(3, 2.0)]
+    found = curve(records, [{"step": 3, "loss": 3.0, "label_tokens": 9}])
+    assert 'points="50.0,10.0 710.0,290.0"' in found and 'cy="150.0"' in found
+    assert curve([record(1, 0.0, label_tokens=0)]) == ""
+
+
+def test_muon_of_many_matrices_is_torchs_of_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    g = torch.Generator().manual_seed(0)
+    shapes, kinds = [(12, 8), (8, 12), (12, 8), (8, 8), (12, 8)], []
+    start = [torch.randn(shape, generator=g) for shape in shapes]
+    grads = [[torch.randn(shape, generator=g) for shape in shapes] for _ in range(3)]
+    monkeypatch.setattr(Muon, "together", 2)
+    for own in (True, False):
+        params = [torch.nn.Parameter(p.clone()) for p in start]
+        group = {"params": params, "lr": 0.02, "weight_decay": 0.1}
+        theirs = {"momentum": 0.9, "adjust_lr_fn": "match_rms_adamw"}
+        optimizer = Muon([group], 0.9) if own else torch.optim.Muon([group], **theirs)
+        for step in grads:
+            for p, grad in zip(params, step, strict=True):
+                p.grad = grad.clone()
+            optimizer.step()
+        kinds.append(params)
+    for found, expected in zip(*kinds, strict=True):
+        torch.testing.assert_close(found, expected, atol=2e-3, rtol=0)  # products in bf16: sums in another order
+    values = torch.linalg.svdvals(orthogonal(torch.stack([start[0], start[2]])).float())
+    assert values.min() > 0.6 and values.max() < 1.3
+
+
+def test_metrics_are_those_of_the_file(manifest: Path, tmp_path: Path) -> None:
+    found = Trainer(SFTConfig.of(manifest=str(manifest), preset="tiny", steps=2, out=str(tmp_path))).fit()
+    assert found.metrics == [json.loads(text) for text in (tmp_path / "metrics.jsonl").read_text().splitlines()]
