@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from datakit.read.json import parse
 from datakit.read.streams import SourceFile, blocks, compression_of
 
 SFT = {
@@ -99,3 +100,10 @@ def test_tool_calls_hold_what_the_original_called(shared, read):
                 (made,) = json.loads(message["tool_calls"])
                 assert (message["role"], made["function"]) == ("assistant", json.loads(turn["value"]))
     assert calls == 211
+
+
+def test_parsing_equals_json_loads_on_every_line_of_every_corpus(shared):
+    for path in sorted((shared / "corpora").rglob("*.jsonl*")):
+        for line in whole(path).split(b"\n"):
+            if line.strip():
+                assert parse(line) == json.loads(line)
