@@ -281,9 +281,9 @@ def test_preference_training_takes_adapters(pack: Callable, random_rows: Callabl
 @pytest.mark.parametrize(
     ("argv", "text"),
     [
-        (["--lora-rank", "4"], "--init"),
+        (["--lora-rank", "4"], "--model"),
         (["--lora-rank", "4", "--init", "x", "--lora-targets", "q,w"], "q,w"),
-        (["--lora-rank", "-1"], "negative"),
+        (["--lora-rank", "-1"], "expected 0 or more"),
     ],
 )
 def test_senseless_options_are_refused(argv: list[str], text: str) -> None:
