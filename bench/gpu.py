@@ -145,7 +145,7 @@ def losses(folder: Path, device: str, model: str, values: Row, out: Path | None 
     """The loss of each step of a run."""
     with tempfile.TemporaryDirectory() as scratch:
         place = out or Path(scratch) / "run"
-        trainer_of(folder, "chat", place, device, MODELS[model], values).run()
+        trainer_of(folder, "chat", place, device, MODELS[model], {"loop.log_every": 1} | values).fit()
         return [json.loads(line)["loss"] for line in (place / "metrics.jsonl").read_text().splitlines()]
 
 

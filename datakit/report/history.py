@@ -72,7 +72,8 @@ def versions(root: Path, dataset: str, stage: str | None = None) -> list[dict[st
         paths = (p for p in folder.glob(f"history/{name}-*.json") if not p.name.endswith(".run.json"))
         made = [(load_run(p).get("started", ""), p, m) for p in paths if (m := load_readable(p)) and m.stage == name]
         before: Manifest | None = None
-        for when, path, manifest in sorted(made, key=lambda version: version[0]):
+        # run files tell seconds: two quick runs are told apart by their files
+        for when, path, manifest in sorted(made, key=lambda version: (version[0], version[1].stat().st_mtime_ns)):
             current = folder / f"{name}.json"
             about = {"stage": name, "version": manifest.version, "made": when, "rows": manifest.ledger.rows.kept}
             now = load_readable(current) if current.is_file() else None

@@ -138,7 +138,7 @@ def test_a_damaged_part_is_an_error(tmp_path: Path) -> None:
     data = bytearray((tmp_path / "parts.bin").read_bytes())
     data[70] ^= 1
     (tmp_path / "parts.bin").write_bytes(data)
-    with pytest.raises(IntegrityError, match=r"parts\.bin: the file changed"):
+    with pytest.raises(IntegrityError, match=r"parts\.bin: was changed"):
         list(read_parts(tmp_path, parts, memory))
 
 

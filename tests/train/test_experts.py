@@ -132,7 +132,7 @@ def test_accumulation_changes_nothing_of_the_balance(pack: Callable, random_rows
             assert whole[name] == pytest.approx(split[name], rel=1e-4)
     for a, b in zip(found[0][0].model.parameters(), found[1][0].model.parameters(), strict=True):
         torch.testing.assert_close(a, b, atol=3e-5, rtol=1e-3)
-    assert found[0][0].balance.shares == found[1][0].balance.shares
+    assert found[0][0].objective.balance.shares == found[1][0].objective.balance.shares
 
 
 def test_the_balance_loss_draws_tokens_from_the_busiest_expert(manifest: Path) -> None:

@@ -140,7 +140,7 @@ def test_a_run_with_options_resumes_exactly(manifest: Path, tmp_path: Path, flag
     assert [json.loads(x)["loss"] for x in one] == [json.loads(x)["loss"] for x in other]
     last = tmp_path / "parts" / "checkpoints" / "step_00000004"
     assert sft(["--manifest", str(manifest), "--init", str(last), "--steps", "1", "--out", str(tmp_path / "on")]) == 0
-    with pytest.raises(UsageError, match="the model of --init has its own"):
+    with pytest.raises(UsageError, match=r"a --model has its own in config\.json"):
         sft(["--manifest", str(manifest), "--init", str(last), *flags, "--out", str(tmp_path / "no")])
 
 
