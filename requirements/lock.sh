@@ -12,5 +12,5 @@ head -n 1 lock.txt > lock.new
   awk '/^[a-z]/ { wanted = !/^(cuda-|nvidia-|triton=)/ } wanted' >> lock.new  # a CUDA build of torch brings its own
 mv lock.new lock.txt
 head -n 1 models.txt > models.new
-printf "bitsandbytes\nfast-langdetect\ntrl\n" | "$uv" pip compile - --quiet --no-deps --generate-hashes --no-annotate --no-header >> models.new
+printf "accelerate\nbitsandbytes\nfast-langdetect\ntrl\n" | "$uv" pip compile - --quiet --no-deps --generate-hashes --no-annotate --no-header >> models.new
 mv models.new models.txt
