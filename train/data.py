@@ -29,11 +29,11 @@ from torch.utils.data import IterableDataset, get_worker_info
 import datakit.storage as storage
 from datakit.config import file_mark, option
 from datakit.errors import ConfigError, InputError, IntegrityError, ManifestError
-from datakit.manifest import check_shards, data_dir, load
+from datakit.manifest import Manifest, check_shards, data_dir, load
 from datakit.pack.format import IGNORED, SOURCE_DTYPE, Header, Packed
 from train.attention import Segments
 from train.config import more
-from train.stream import Int64, MicroBatch, StepPlan
+from train.stream import NO_ROWS, Int64, MicroBatch, StepPlan
 
 Part = Literal["packed", "validation"]
 FORMATS = ("bin2d", "bin")
@@ -59,17 +59,26 @@ def bring(manifest: Path, verify: bool = True) -> None:
         IntegrityError: the manifest or a file was changed after it was written.
         MissingExtraError: obstore is not installed.
     """
+    found = _fetched(manifest)
+    if verify:
+        _check(manifest, found)
+
+
+def _check(manifest: Path, found: Manifest) -> None:
+    files = [data_dir(manifest, found) / shard.path for shard in found.shards]
+    _verify(manifest, tuple(tuple(file_mark(f)) if f.is_file() else () for f in files))
+
+
+def _fetched(manifest: Path) -> Manifest:
+    """The manifest, once its files are on this machine."""
     stored = storage.url_of(manifest) is not None
     if stored:
         storage.pull_result(manifest)
     found = load(manifest)
-    folder = data_dir(manifest, found)
     for shard in found.shards if stored else ():
         _log.info("data: %s: fetching %s, %.1f MB", manifest, shard.path, shard.bytes / 1e6)
-        storage.bring(folder / shard.path, shard.bytes, shard.sha256)
-    if verify:
-        files = [folder / shard.path for shard in found.shards]
-        _verify(manifest, tuple(tuple(file_mark(f)) if f.is_file() else () for f in files))
+        storage.bring(data_dir(manifest, found) / shard.path, shard.bytes, shard.sha256)
+    return found
 
 
 @lru_cache(maxsize=64)
@@ -108,8 +117,7 @@ class PackedSet:
             ManifestError: not a pack manifest in format bin2d or bin, or no rows or labels.
             IntegrityError: files are missing or changed (`bring`).
         """
-        bring(manifest, verify=False)
-        found = load(manifest)
+        found = _fetched(manifest)
         packed = found.facts.get(part, {})
         if part == "validation" and found.stage == "pack" and not packed:
             raise ManifestError(f"{manifest}: has no validation rows; pack with, for example, --validation 0.01")
@@ -119,7 +127,8 @@ class PackedSet:
                 f"{manifest}: expected the manifest of a pack stage in format bin2d or bin, found stage "
                 f"{found.stage!r} with format {packed.get('format')!r}; run `datakit pack --format bin2d` first"
             )
-        bring(manifest, verify)
+        if verify:  # not before the refusals above: other stages' files may be large
+            _check(manifest, found)
         folder, tokenizer = data_dir(manifest, found), dict(found.facts.get("tokenizer", {}))
         files = tuple(folder / f for f in tokenizer.pop("files", ()))
         # slices of np.memmap are ten times as slow as those of plain arrays over the same memory
@@ -379,7 +388,7 @@ def collate(
     ids = np.full((batch_rows, width + 1), data.header.pad_id, np.int64)
     for i, row in enumerate(rows):
         ids[i, : len(row.ids)] = row.ids
-    labels = np.concatenate([_NONE, *(row.labels + i * width for i, row in enumerate(rows))])
+    labels = np.concatenate([NO_ROWS, *(row.labels + i * width for i, row in enumerate(rows))])
     filled = _filled(labels, -(-places // label_fill) if label_fill else 0, places, label_sizes)
     bounds = [row.bounds for row in rows] + [np.zeros(1, np.int32)] * (batch_rows - len(rows))
     return _batch(ids, Segments.of(bounds, width), filled, len(labels), micro.rows)
@@ -398,14 +407,11 @@ def flat_batch(
     starts, total = np.cumsum(lengths) - lengths, int(lengths.sum())
     width = max(1, -(-total // unit)) * unit
     ids = np.full((1, width + 1), pad_id, np.int64)
-    ids[0, :total] = np.concatenate([_NONE, *sequences])
-    places = np.concatenate([_NONE, *(own + start for own, start in zip(labels, starts, strict=True))])
+    ids[0, :total] = np.concatenate([NO_ROWS, *sequences])
+    places = np.concatenate([NO_ROWS, *(own + start for own, start in zip(labels, starts, strict=True))])
     real = np.flatnonzero(lengths)
     segments = Segments.arranged(starts[real], lengths[real], real + 1, 1, width)
     return _batch(ids, segments, _filled(places, -(-width // LABEL_FILL), width), len(places), rows)
-
-
-_NONE = np.empty(0, np.int64)
 
 
 def _batch(ids: Int64, segments: Segments, label_pos: Int64, labels: int, rows: Int64) -> Batch:
@@ -642,7 +648,7 @@ class PackedDataset(IterableDataset[dict[str, Any]]):
             ids.ravel()[start : start + len(row.ids)] = row.ids
             labels.ravel()[start + 1 + row.labels] = row.ids[row.labels + 1]
         bounds = [row.bounds.astype(np.int64) + start for row, start in zip(rows, starts, strict=True)]
-        begins, ends = (np.concatenate([_NONE, *(b[part] for b in bounds)]) for part in (np.s_[:-1], np.s_[1:]))
+        begins, ends = (np.concatenate([NO_ROWS, *(b[part] for b in bounds)]) for part in (np.s_[:-1], np.s_[1:]))
         if not len(begins):  # no row in the last round: padding, as one sequence
             begins, ends = np.array([0]), np.array([ids.size])
         segments = Segments.arranged(begins, ends - begins, np.arange(1, len(begins) + 1), *shape)

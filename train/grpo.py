@@ -53,7 +53,7 @@ from train.loss import ChunkedConfig, label_states, token_log_probs
 from train.model import CausalLM
 from train.serve.batching import Job, Sampling, prompt_ids, stop_ids_of, stream
 from train.start import RunConfig, Trainer, configured, finish
-from train.stream import Int64, by_size
+from train.stream import Int64
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -492,6 +492,18 @@ class Rollouts(StepStream):
         with untouched(self.model):
             cut = {job for job, token in stream(self.model, jobs, config.slots) if token.finish == "length"}
         return [job.answer for job in jobs], [job in cut for job in jobs]
+
+
+def by_size(sizes: Sequence[int], most: int) -> list[list[int]]:
+    """Numbers of neighbouring items whose sizes add up to `most` at the most; an item that is larger is alone."""
+    found, room = list[list[int]](), 0
+    for i, size in enumerate(sizes):
+        if not found or size > room:
+            found.append([])
+            room = most
+        found[-1].append(i)
+        room -= size
+    return found
 
 
 def main(argv: Sequence[str], prog: str = "python -m train.grpo") -> int:

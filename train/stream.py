@@ -20,7 +20,7 @@ Int64 = npt.NDArray[np.int64]
 Key = tuple[int, ...]
 Sizes = Sequence[tuple[int, int]]
 """A schedule of batch sizes: (first step, rows of a micro-batch from there on), ascending, the first at step 0."""
-_NONE = np.empty(0, np.int64)
+NO_ROWS = np.empty(0, np.int64)
 
 
 def windowed_permutation(rows: int, window: int, key: Key) -> Int64:
@@ -113,7 +113,7 @@ class Mixed:
         self.widths, self.units, self.shares = widths, units, np.array(shares) / sum(shares)
         self.batch_units, self.window, self.key = batch_units, window, key
         self.batches = -(-len(widths) // batch_units)
-        self._begins = [(np.zeros(len(units), np.int64), _NONE)]
+        self._begins = [(np.zeros(len(units), np.int64), NO_ROWS)]
         """By epoch: units drawn from each source before it, and drawn units that wait for a full micro-batch."""
         self._epoch, self._listed = -1, list[MicroBatch]()
 
@@ -131,7 +131,7 @@ class Mixed:
             listed = micro_batches(np.concatenate([queue, more]), self.widths, self.batch_units)
             found = listed.of(0, len(listed))
             full += [b for b in found if len(b.rows) == self.batch_units]
-            queue = np.concatenate([_NONE, *(b.rows for b in found if len(b.rows) < self.batch_units)])
+            queue = np.concatenate([NO_ROWS, *(b.rows for b in found if len(b.rows) < self.batch_units)])
         left = np.concatenate([queue, *(b.rows for b in full[self.batches :])])
         self._epoch, self._listed = epoch, full[: self.batches]
         if len(self._begins) == epoch + 1:
@@ -241,7 +241,7 @@ class StepPlan:
         found = [MicroBatch(m.rows[i : i + rows], m.width) for m in found for i in range(0, len(m.rows), rows)]
         found.sort(key=lambda m: -m.width)  # so that ranks take equally long
         own, each = found[rank::ranks], -(-len(found) // ranks)
-        return own + [MicroBatch(_NONE, found[-1].width)] * (each - len(own)), rows
+        return own + [MicroBatch(NO_ROWS, found[-1].width)] * (each - len(own)), rows
 
 
 def _joined(pieces: Sequence[MicroBatch], most: int) -> list[MicroBatch]:
@@ -250,16 +250,4 @@ def _joined(pieces: Sequence[MicroBatch], most: int) -> list[MicroBatch]:
     for width in sorted({p.width for p in pieces}, reverse=True):
         units = np.concatenate([p.rows for p in pieces if p.width == width])
         found += [MicroBatch(units[i : i + most], width) for i in range(0, len(units), most)]
-    return found
-
-
-def by_size(sizes: Sequence[int], most: int) -> list[list[int]]:
-    """Numbers of neighbouring items whose sizes add up to `most` at the most; an item that is larger is alone."""
-    found, room = list[list[int]](), 0
-    for i, size in enumerate(sizes):
-        if not found or size > room:
-            found.append([])
-            room = most
-        found[-1].append(i)
-        room -= size
     return found

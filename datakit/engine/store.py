@@ -547,8 +547,9 @@ class OutputLayout:
         if not self.output.is_dir() and storage.url_of(self.output) is None:
             raise UsageError(f"--output {self.output}: is a file; name a folder")
         storage.pull(self.output)
-        names = storage.entries(self.output) - {storage.CLAIM}
-        if storage.url_of(self.output) is not None:  # a run that was killed at once left its claims alone, also below
+        if storage.url_of(self.output) is None:
+            names = storage.entries(self.output)
+        else:  # a run that was killed at once left its claims alone, also in folders below
             names = {n.split("/")[0] for n in storage.sizes(self.output) if not n.endswith(storage.CLAIM)}
         ours = (self.output, *self.output.glob("parents/*"))
         if names and not any((f / ".work/key").is_file() or is_manifest(f / "manifest.json") for f in ours):
