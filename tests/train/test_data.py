@@ -268,6 +268,7 @@ def test_the_error_of_a_row_comes_with_its_step(pack: Callable) -> None:
         ([([5, 6, 7, 8], [1, 1])], "twice, or labels that are not ascending"),
         ([([5, 6, 7, 8], [-1, 1])], "on padding or across two sequences"),
         ([([5, 6, 7, 8], [3])], "on padding or across two sequences"),
+        ([([5, 6, 7, 8], [4])], "on padding or across two sequences"),
         ([([5, 6, 7, 8], [1]), ([5, 6], [0, 12])], "on padding or across two sequences"),
     ],
 )
