@@ -27,7 +27,7 @@ from torch import Tensor
 from torch.utils.data import IterableDataset, get_worker_info
 
 import datakit.storage as storage
-from datakit.config import file_mark, option
+from datakit.config import at_least, file_mark, option
 from datakit.errors import ConfigError, InputError, IntegrityError, ManifestError
 from datakit.manifest import Manifest, check_shards, data_dir, load
 from datakit.pack.format import IGNORED, SOURCE_DTYPE, Header, Packed
@@ -463,11 +463,8 @@ class DataConfig:
     verify: bool = more(True, VERIFY_HELP, result=False)
 
     def __post_init__(self) -> None:
-        for name, least in (
-            ("batch_rows", 1), ("grad_accum", 1), ("shuffle_buffer", 0), ("num_workers", 0), ("prefetch_steps", 1)
-        ):  # fmt: skip
-            if getattr(self, name) < least:
-                raise ConfigError(f"{name} must be at least {least}, found {getattr(self, name)}")
+        at_least(self, 1, "batch_rows", "grad_accum", "prefetch_steps")
+        at_least(self, 0, "shuffle_buffer", "num_workers")
         for name in ("bucket_sizes", "label_bucket_sizes"):
             sizes = getattr(self, name)
             if list(sizes) != sorted(set(sizes)) or min(sizes, default=1) < 1:

@@ -20,6 +20,7 @@ from torch.utils.checkpoint import checkpoint
 
 from datakit.config import at_least
 from datakit.errors import ConfigError
+from datakit.pack.format import IGNORED
 from train.attention import ATTENTIONS, Attend, move_rows
 from train.config import more
 
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
     from train.model import CausalLM
 
 LOG = logging.getLogger("train")
-IGNORED = -100
 DENSE_SHARE = 0.9
 """From this share of labels on, a layer at label positions only saves less than the moving of rows costs."""
 

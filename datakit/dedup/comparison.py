@@ -29,13 +29,6 @@ Numbers = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
 
 
-def at_least(least: int, config: Any, *names: str) -> None:
-    """Raise ConfigError where a value of the config is smaller than `least`."""
-    for name in names:
-        if getattr(config, name) < least:
-            raise ConfigError(f"{name} must be at least {least}, found {getattr(config, name)}")
-
-
 def exact_ratio(threshold: float) -> Fraction:
     """A threshold as a ratio that counts are compared with, without rounding.
 

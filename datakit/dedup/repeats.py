@@ -46,9 +46,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from datakit.config import option, shares
+from datakit.config import at_least, option, shares
 from datakit.data import compared_fields, row_chunks, string_buffers
-from datakit.dedup.comparison import at_least, source_column, text_bytes
+from datakit.dedup.comparison import source_column, text_bytes
 from datakit.dedup.cuts import Unit, bounds, comparable, decided_runs, edit, flags
 from datakit.dedup.index import without_unneeded
 from datakit.dedup.shuffle import Compared, Decided, GatheredRows, Memory, ShuffleStage, survivors_of
@@ -110,13 +110,13 @@ class RepeatsConfig:
     )  # fmt: skip
 
     def __post_init__(self) -> None:
-        at_least(0, self, "window", "min_words", "min_words_left")
-        at_least(1, self, "memory_mb")
+        at_least(self, 0, "window", "min_words", "min_words_left")
+        at_least(self, 1, "memory_mb")
         shares(self, "max_loss", "max_repeated_share")
         for name, defaults in (("window", _WINDOW), ("min_words", _MIN_WORDS)):
             object.__setattr__(self, name, getattr(self, name) or defaults[self.unit])  # so that manifests name them
         if self.unit == "token":
-            at_least(2, self, "window")
+            at_least(self, 2, "window")
         for name, unset in (("digits", "as_written"), ("tokenizer", "")):
             if getattr(self, name) != unset and (self.unit == "token") == (name == "digits"):
                 raise ConfigError(f"{name} = {getattr(self, name)!r} does not go with unit = {self.unit!r}")

@@ -31,11 +31,10 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from datakit.config import option, sha256_file, shares
+from datakit.config import at_least, option, sha256_file, shares
 from datakit.data import compared_fields
 from datakit.dedup.comparison import (
     CompareStage,
-    at_least,
     check_policy,
     check_ranked,
     exact_ratio,
@@ -90,8 +89,8 @@ class SemanticConfig:
     )  # fmt: skip
 
     def __post_init__(self) -> None:
-        at_least(1, self, "probes", "min_alarm_rows", "memory_mb")
-        at_least(0, self, "cells")
+        at_least(self, 1, "probes", "min_alarm_rows", "memory_mb")
+        at_least(self, 0, "cells")
         exact_ratio(self.threshold)
         shares(self, "max_loss")
         check_policy(self.policy)

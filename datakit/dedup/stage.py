@@ -17,11 +17,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from datakit.config import option, shares
+from datakit.config import at_least, option, shares
 from datakit.dedup.comparison import (
     Hashes,
     Numbers,
-    at_least,
     check_indexed,
     check_policy,
     check_ranked,
@@ -104,8 +103,8 @@ class DedupConfig:
     )  # fmt: skip
 
     def __post_init__(self) -> None:
-        at_least(1, self, "shingle_words", "max_cluster_rows", "min_alarm_rows", "memory_mb", "keep_per_prompt")
-        at_least(0, self, "num_bands", "rows_per_band")
+        at_least(self, 1, "shingle_words", "max_cluster_rows", "min_alarm_rows", "memory_mb", "keep_per_prompt")
+        at_least(self, 0, "num_bands", "rows_per_band")
         if self.keep_per_prompt > 1 and self.on != "prompt":
             raise ConfigError(f"keep_per_prompt is {self.keep_per_prompt}: it needs on = 'prompt', found {self.on!r}")
         exact_ratio(self.threshold)

@@ -15,10 +15,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from datakit.config import option, shares
+from datakit.config import at_least, option, shares
 from datakit.data import compared_fields
 from datakit.dedup.comparison import (
-    at_least,
     check_indexed,
     check_policy,
     check_ranked,
@@ -70,7 +69,7 @@ class UrlsConfig:
             raise ConfigError(
                 f"field names a column or a field of extra, such as url or meta.url; found {self.field!r}"
             )
-        at_least(1, self, "max_cluster_rows", "min_alarm_rows", "memory_mb")
+        at_least(self, 1, "max_cluster_rows", "min_alarm_rows", "memory_mb")
         shares(self, "max_loss")
         check_policy(self.policy)
         check_indexed(self, ("policy",), ("first",))

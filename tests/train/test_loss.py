@@ -9,9 +9,10 @@ import torch.nn.functional as F  # noqa: N812
 from torch import Tensor, nn
 from torch._dynamo.utils import counters
 
+from datakit.pack.format import IGNORED
 from train.attention import grouped_attention, masked_attention
 from train.data import Batch, DataConfig, Mixture, PackedSet, StepStream, collate
-from train.loss import IGNORED, chunked_loss, gathered, head_loss
+from train.loss import chunked_loss, gathered, head_loss
 from train.model import PRESETS, CausalLM
 from train.sft import LabelConfig, label_loss
 from train.stream import MicroBatch
