@@ -87,7 +87,7 @@ def curve(records: Sequence[Record], evaluations: Sequence[Record] = (), size: t
 
 
 def _live() -> Callable[[str], None]:
-    """What shows HTML in place of what it showed before, in a notebook; elsewhere it does nothing."""
+    """A function that shows HTML in a notebook, in place of the HTML before; elsewhere it does nothing."""
     notebook = sys.modules.get("IPython")
     if notebook is None or (shell := notebook.get_ipython()) is None or not hasattr(shell, "kernel"):
         return lambda html: None

@@ -477,7 +477,10 @@ class CausalLM(nn.Module):
         return {"whole": whole, "window": other}
 
     def compile_parts(self, static: bool = False) -> None:
-        """Compile every layer at its first use; costs seconds per bucket. `static`: few label counts are to come."""
+        """Compile every layer at its first use; it takes seconds per bucket.
+
+        `static`: compile once for each number of labels, which is right where there are few numbers (label buckets).
+        """
         self.compiled = "static" if static else "dynamic"
         for block in self.model.layers:
             assert isinstance(block, Block)

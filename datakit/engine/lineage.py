@@ -87,8 +87,9 @@ def _table(file: Path, _process: int) -> sqlite3.Connection:
 
 
 def file_hashes(files: Mapping[Path, str]) -> dict[Path, str]:
-    """SHA-256 of local files, remembered by path, size, times of change and inode; a value is one known already.
+    """SHA-256 of local files, remembered by path, size, times of change and inode.
 
+    `files` has the SHA-256 of a file where it is known already, else "".
     A remembered hash only decides what is up to date. `verify` never uses it, neither does what reads a file's rows.
     """
     finds = {path: partial(str, known) if known else partial(sha256_file, path) for path, known in files.items()}

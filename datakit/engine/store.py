@@ -329,7 +329,7 @@ class ShardRows:
         return first_rows(batches, self.limit) if self.limit else batches
 
     def parts(self) -> list[Any]:
-        """What a unit's key says of its input."""
+        """The part of a unit's key that stands for its input."""
         return [self.shard.sha256, self.limit, self.quarantined and self.quarantined.sha256]
 
 

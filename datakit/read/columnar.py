@@ -109,7 +109,7 @@ class _Opened:
             yield from (whole.slice(at, ROWS) for at in range(0, whole.num_rows, ROWS))
 
     def _batch(self, number: int) -> pa.RecordBatch | None:
-        """Batch `number`; None behind the last one."""
+        """Batch `number`; None if there are not so many."""
         if self.file.table is not None:
             part = self.file.table.slice(number * ROWS, ROWS).combine_chunks()
             return part.to_batches()[0] if part.num_rows else None
