@@ -1,4 +1,4 @@
-"""Where records start and stop in the bytes of JSON and CSV files. All offsets count from the start of `data`."""
+"""Where JSON records, and the members of their objects, start and stop. All offsets count from the start of `data`."""
 
 # mypy: disallow-untyped-defs=False, check-untyped-defs=False
 
@@ -11,7 +11,6 @@ _VALUE, _FIRST_VALUE, _KEY, _FIRST_KEY, _COLON, _AFTER = 0, 1, 2, 3, 4, 5
 _QUOTE, _BACKSLASH, _NEWLINE = 34, 92, 10
 _OPEN_BRACE, _CLOSE_BRACE, _OPEN_BRACKET, _CLOSE_BRACKET = 123, 125, 91, 93
 _COMMA, _COLON_BYTE = 44, 58
-_BLOCK = 64  # bytes compared together: LLVM makes vector instructions of such loops
 
 
 @kernel(inline="always")
@@ -23,14 +22,6 @@ def _is_space(c):
 def _is_literal(c):
     letter = (65 <= c <= 90) or (97 <= c <= 122)
     return letter or (48 <= c <= 57) or c == 43 or c == 45 or c == 46
-
-
-@kernel(inline="always")
-def _has_newline(block):
-    found = False
-    for k in range(_BLOCK):
-        found |= block[k] == _NEWLINE
-    return found
 
 
 @kernel
@@ -50,35 +41,6 @@ def _string_end(data, i, end):
 
 
 @kernel
-def lines(data):
-    """The lines of `data` that are not blank, without the white space around them.
-
-    Returns (starts, stops, numbers), int64 each; a line's number counts the blank lines before it too.
-    """
-    capacity = 1
-    for c in data:
-        capacity += c == _NEWLINE
-    starts, stops, numbers = np.empty(capacity, np.int64), np.empty(capacity, np.int64), np.empty(capacity, np.int64)
-    found, start, end = 0, 0, len(data)
-    for number in range(capacity):
-        stop = start
-        while stop + _BLOCK <= end and not _has_newline(data[stop : stop + _BLOCK]):
-            stop += _BLOCK
-        while stop < end and data[stop] != _NEWLINE:
-            stop += 1
-        first, last = start, stop
-        while first < last and _is_space(data[first]):
-            first += 1
-        while last > first and _is_space(data[last - 1]):
-            last -= 1
-        if first < last:
-            starts[found], stops[found], numbers[found] = first, last, number
-            found += 1
-        start = stop + 1
-    return starts[:found], stops[:found], numbers[:found]
-
-
-@kernel
 def members(data, starts, stops):
     """The members of the outermost object of each record `data[starts[r]:stops[r]]`.
 
@@ -94,6 +56,8 @@ def members(data, starts, stops):
     first[0] = 0
     for r in range(len(starts)):
         i, end = starts[r], stops[r]
+        while i < end and _is_space(data[i]):
+            i += 1
         if i < end and data[i] == _OPEN_BRACE:
             i += 1
             while True:
@@ -108,7 +72,7 @@ def members(data, starts, stops):
                 i = key_stop
                 while i < end and (_is_space(data[i]) or data[i] == _COLON_BYTE):
                     i += 1
-                stop = _value_end(data, i, end)
+                stop = _checked_end(data, i, end)
                 if stop <= i:
                     break
                 spans[n, 2], spans[n, 3] = i, stop
@@ -116,35 +80,6 @@ def members(data, starts, stops):
                 n += 1
         first[r + 1] = n
     return first, spans[:n]
-
-
-@kernel
-def _value_end(data, i, end):
-    """One past the value that begins at i: a string, a bracketed value, or a run of literal characters."""
-    if i >= end:
-        return i
-    if data[i] == _QUOTE:
-        return _string_end(data, i + 1, end)
-    if data[i] != _OPEN_BRACE and data[i] != _OPEN_BRACKET:
-        while i < end and _is_literal(data[i]):
-            i += 1
-        return i
-    depth = 0
-    while i < end:
-        c = data[i]
-        if c == _QUOTE:
-            i = _string_end(data, i + 1, end)
-            if i < 0:
-                return -1
-            continue
-        if c in (_OPEN_BRACE, _OPEN_BRACKET):
-            depth += 1
-        elif c in (_CLOSE_BRACE, _CLOSE_BRACKET):
-            depth -= 1
-            if depth == 0:
-                return i + 1
-        i += 1
-    return -1
 
 
 @kernel
@@ -222,46 +157,3 @@ def _checked_end(data, i, end):
         if depth == 0 and state == _AFTER:
             return i
     return -1
-
-
-@kernel
-def csv_records(data, start, at_end, delimiter, wanted):
-    """Records of CSV (RFC 4180): a quote opens a cell only at the cell's beginning; "" inside it means one quote.
-
-    Returns (starts, stops, lines, pos, newlines): the records from `start` on without their line ends, the new lines
-    before each, where reading goes on, and the new lines up to there. Blank lines are not records. Stops after the
-    first record that ends at or after `wanted`, or where the bytes end; a last record without a line end counts
-    only with `at_end`, else `pos` is its start.
-    """
-    capacity = 16
-    for c in data:
-        capacity += c == _NEWLINE
-    starts, stops, numbers = np.empty(capacity, np.int64), np.empty(capacity, np.int64), np.empty(capacity, np.int64)
-    end, found, newlines = len(data), 0, 0
-    begin, i, before = start, start, 0
-    quoted, field_start = False, True
-    while i <= end:
-        if i == end and (not at_end or quoted):
-            break
-        c = data[i] if i < end else _NEWLINE
-        if quoted:
-            newlines += c == _NEWLINE
-            if c == _QUOTE:
-                if i + 1 < end and data[i + 1] == _QUOTE:
-                    i += 1
-                else:
-                    quoted = False
-        elif c == _NEWLINE:
-            stop = i - 1 if i > begin and data[i - 1] == 13 else i
-            if stop > begin:
-                starts[found], stops[found], numbers[found] = begin, stop, before
-                found += 1
-            newlines += i < end
-            begin, before, field_start = min(i + 1, end), newlines, True
-            if begin >= wanted:
-                break
-        else:
-            quoted = c == _QUOTE and field_start
-            field_start = c == delimiter
-        i += 1
-    return starts[:found], stops[:found], numbers[:found], begin, before

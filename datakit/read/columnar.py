@@ -16,8 +16,8 @@ import pyarrow.parquet as pq
 
 from datakit.data import RECORD_BITS
 from datakit.errors import InputError
-from datakit.read.record import Cells, Fields, RecordError
-from datakit.read.row_builder import Position, RowBuilder, types_of
+from datakit.read.record import Fields, Record, RecordError
+from datakit.read.row_builder import types_of
 from datakit.read.streams import Remaining, Segment, SourceFile, expands_too_far, open_binary
 
 ROWS: Final = 512
@@ -134,36 +134,34 @@ def cut(file: SourceFile, index: int, remaining: Remaining) -> Iterator[Segment]
     for rows, size in _Opened(file).groups():
         group, row, stop = group + 1, row + rows, stop + size
         if stop - start >= remaining():
-            yield Segment(index, first_row, first_row, start, stop, groups=(first_group, group))
+            yield Segment(index, first_row, row - first_row, first_row, start, stop, groups=(first_group, group))
             first_group, first_row, start = group, row, stop
     if group > first_group:
-        yield Segment(index, first_row, first_row, start, stop, groups=(first_group, group))
+        yield Segment(index, first_row, row - first_row, first_row, start, stop, groups=(first_group, group))
 
 
-def read(file: SourceFile, segment: Segment, builder: RowBuilder) -> Iterator[None]:
-    """Give the rows of a segment to the builder. Each row of a damaged group is quarantined."""
+def read(file: SourceFile, segment: Segment) -> Iterator[Record]:
+    """The rows of a segment. Each row of a damaged group is wrong."""
     assert segment.groups is not None
-    opened, record, unpacked = _Opened(file), segment.first_record, 0
+    opened, row, unpacked = _Opened(file), segment.first_record, 0
     for group in range(*segment.groups):
-        begin, found = record, "corrupt_file"
+        begin, found = row, "corrupt_file"
         try:
             for batch in opened.batches(group):
                 unpacked += batch.nbytes
                 if bomb := expands_too_far(file.name, file.bytes, unpacked):
                     found = bomb.reason
                     raise ValueError(bomb.detail)
-                yield
-                _add(batch, record, builder)
-                record += batch.num_rows
+                yield from _rows(batch, row)
+                row += batch.num_rows
         except _DAMAGE as e:
             if isinstance(e, MemoryError) and not _asks_too_much(e, file):
                 raise
             end = begin + next(islice(_Opened(file).groups(), group, None))[0]
-            why = RecordError(found, f"rows {record + 1} to {end} cannot be read: {e}")
-            for lost in range(record, min(end, record + MOST_LOST)):
-                yield
-                builder.quarantine(Position(lost, lost, -1), why, b"")
-            record = end
+            why = RecordError(found, f"rows {row + 1} to {end} cannot be read: {e}")
+            for lost in range(row, min(end, row + MOST_LOST)):
+                yield Record(why, lost, lost, None, b"")
+            row = end
 
 
 def _asks_too_much(error: MemoryError, file: SourceFile) -> bool:
@@ -251,34 +249,22 @@ def _replaced(kind: pa.DataType, other: dict[pa.DataType, pa.DataType]) -> pa.Da
 # Rows as Python objects.
 
 
-def _add(batch: pa.RecordBatch, record: int, builder: RowBuilder) -> None:
-    """Give the rows of a batch to the builder; the first has number `record`."""
+def _rows(batch: pa.RecordBatch, number: int) -> Iterator[Record]:
+    """The rows of a batch, the first with this number. One with a cell that has no Python value has what is wrong."""
     size = max(batch.nbytes // max(batch.num_rows, 1), 1)
-    for number, (fields, wrong) in enumerate(_rows(batch), record):
-        original = Cells(fields)
-        try:
-            if wrong is not None:
-                raise wrong
-            builder.add(fields, number, original, size)
-        except RecordError as e:
-            raw = "{" + ",".join(original.without(())) + "}"
-            builder.quarantine(Position(number, number, -1), e, raw.encode())
-
-
-def _rows(batch: pa.RecordBatch) -> Iterator[tuple[Fields, RecordError | None]]:
-    """Each row as (fields, None). If a cell has no Python value: the row's other fields, and what is wrong."""
     batch = _with_nanoseconds_as_text(batch)
     try:
         rows = batch.to_pylist()
     except (ValueError, OverflowError):  # invalid UTF-8, a date after the year 9999: find the rows that have it
-        yield from (_row(batch.slice(i, 1)) for i in range(batch.num_rows))
-    else:
-        # a struct has the keys of all rows: a call would have the arguments of every other function, as nulls
-        nested = [f.name for f in batch.schema if f.name in TOOLS or any(f"{name}: " in str(f.type) for name in CALLS)]
+        for i in range(batch.num_rows):
+            yield _row(batch.slice(i, 1), number + i, size)
+        return
+    # a struct has the keys of all rows: a call would have the arguments of every other function, as nulls
+    nested = [f.name for f in batch.schema if f.name in TOOLS or any(f"{name}: " in str(f.type) for name in CALLS)]
+    for i, row in enumerate(rows, number):
         for name in nested:
-            for row in rows:
-                row[name] = _without_nulls(row[name], name in TOOLS)
-        yield from ((row, None) for row in rows)
+            row[name] = _without_nulls(row[name], name in TOOLS)
+        yield Record(row, i, i, None, b"", size)
 
 
 def _without_nulls(value: Any, in_call: bool) -> Any:
@@ -288,14 +274,16 @@ def _without_nulls(value: Any, in_call: bool) -> Any:
     return [_without_nulls(v, in_call) for v in value] if type(value) is list else value
 
 
-def _row(batch: pa.RecordBatch) -> tuple[Fields, RecordError | None]:
+def _row(batch: pa.RecordBatch, number: int, size: int) -> Record:
+    """The one row of a batch; of a bad one the cells that have a value."""
     fields, wrong = Fields(), None
     for name, column in zip(batch.schema.names, batch.columns, strict=True):
         try:
             fields[name] = column.to_pylist()[0]
         except (ValueError, OverflowError) as e:
             wrong = wrong or RecordError("bad_cell", f"column {name!r}, {column.type}: {e}")
-    return fields, wrong
+    row = Record(fields, number, number, None, b"", size)
+    return Record(wrong, number, number, None, row.written(), size) if wrong else row
 
 
 def _with_nanoseconds_as_text(batch: pa.RecordBatch) -> pa.RecordBatch:

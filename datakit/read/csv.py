@@ -5,20 +5,17 @@ import csv
 import re
 import sys
 from collections.abc import Iterator
+from functools import cache
+from itertools import chain
 from typing import Final
 
-import numpy as np
-
 from datakit.errors import InputError
-from datakit.read import _kernels_records as kernels
-from datakit.read.record import Fields, RecordError, decoded
-from datakit.read.row_builder import Position, RowBuilder
-from datakit.read.streams import FindEnd, Segment, SegmentEnd, SourceFile, Spans, line_end, whole_file
+from datakit.read.record import Fields, Record, RecordError, decoded, parsed
+from datakit.read.streams import FindEnd, Segment, SegmentEnd, SourceFile, line_end, whole_file
 
 FIELD: Final = "text"
 """The only field of the records that plain text is made of."""
-_BLANK_LINES = re.compile(rb"\n[ \t\r]*\n\s*")
-_SPACE = b" \t\r\n"
+_SPACE: Final = b" \t\r\n"
 
 
 def header_of(head: bytes, name: str) -> tuple[tuple[str, ...], str]:
@@ -27,9 +24,9 @@ def header_of(head: bytes, name: str) -> tuple[tuple[str, ...], str]:
     Raises:
         InputError: the header is not UTF-8, is broken, or names a column twice.
     """
-    stops = _records(head, ",", 1)[1]
+    first = next((slice(a, b) for a, b, _ in _records(head, ",") if b > a), slice(0))
     try:
-        text = head[: int(stops[0])].decode() if len(stops) else ""
+        text = head[first].decode()
         delimiter = "\t" if ".tsv" in name.lower() else max(",;\t|", key=text.count)
         columns = tuple(_cells(text, delimiter))
     except (UnicodeDecodeError, csv.Error) as e:
@@ -48,20 +45,19 @@ class RecordFinder:
 
     def __call__(self, data: bytearray, wanted: int, at_end: bool) -> SegmentEnd | None:
         """See `streams.FindEnd`."""
-        if at_end:
-            starts, stops, _ = _records(data, self.delimiter, wanted)
-            beyond = len(stops) > 0 and stops[-1] >= wanted
-            stop = _line_end(data, int(stops[-1])) if beyond else len(data)
-        else:
-            starts, _, _, stop, _ = kernels.csv_records(_array(data), 0, False, ord(self.delimiter), wanted)
-            if stop < wanted:
-                return None
-        end, self.header = SegmentEnd(stop, len(starts) - self.header), 0
-        return end
+        records, end = -self.header, 0
+        for start, stop, end in _records(data, self.delimiter, at_end):
+            records += stop > start
+            if end >= wanted:
+                break
+        if end < wanted and not at_end:
+            return None
+        self.header = 0
+        return SegmentEnd(end, records)
 
 
-def read(file: SourceFile, data: bytes, segment: Segment, builder: RowBuilder) -> Iterator[None]:
-    """Give the rows of a segment to the builder."""
+def read(file: SourceFile, data: bytes, segment: Segment) -> Iterator[Record]:
+    """The rows of a segment."""
 
     def fields(raw: bytes) -> Fields:
         try:
@@ -73,40 +69,40 @@ def read(file: SourceFile, data: bytes, segment: Segment, builder: RowBuilder) -
         return dict(zip(file.header, cells, strict=True))
 
     csv.field_size_limit(sys.maxsize)  # for the whole process; a document is often longer than the default limit
-    header = 1 if segment.first_line == 0 else 0
-    starts, stops, lines = (a[header:].tolist() for a in _records(data, file.delimiter, len(data) + 1))
-    for record, (start, stop, line) in enumerate(zip(starts, stops, lines, strict=True), segment.first_record):
-        position = Position(record, segment.first_line + line, segment.start + start)
-        builder.read(position, data[start:stop], fields)
-        yield
+    number, line, counted = segment.first_record - (segment.first_line == 0), segment.first_line, 0
+    for start, stop, _ in _records(data, file.delimiter):
+        if stop > start:
+            line, counted = line + data.count(b"\n", counted, start), start
+            if number >= segment.first_record:  # the header is before it
+                yield parsed(data[start:stop], fields, number, line, segment.start + start)
+            number += 1
 
 
 def _cells(text: str, delimiter: str) -> list[str]:
     return next(csv.reader([text], delimiter=delimiter, strict=True), [])
 
 
-def _records(data: bytes | bytearray, delimiter: str, wanted: int) -> tuple[Spans, ...]:
-    """(starts, stops, new lines before) of records, up to the first that ends at or after `wanted`.
-
-    `data` ends where a file or a segment ends. A quote that is never closed costs its line only.
-    """
-    array, begin, lines = _array(data), 0, 0
-    found: list[tuple[Spans, ...]] = [(np.empty(0, np.int64),) * 3]
-    while begin < len(array):
-        starts, stops, numbers, begin, newlines = kernels.csv_records(array, begin, True, ord(delimiter), wanted)
-        found.append((starts, stops, numbers + lines))
-        lines += newlines
-        if begin >= min(wanted, len(array)):
-            break
-        stop = _line_end(data, begin)
-        end = len(data[begin:stop].rstrip(b"\r\n"))
-        found.append((np.array([begin]), np.array([begin + end]), np.array([lines])))
-        lines, begin = lines + 1, stop
-    return tuple(np.concatenate(column) for column in zip(*found, strict=True))
+@cache
+def _record(delimiter: str) -> re.Pattern[bytes]:
+    """A record with its line end. A quote opens a cell only at the cell's beginning; "" inside of it means one quote.
+    Nothing is tried twice: `*+` gives nothing back."""
+    other = rb"[^\n%b]*+" % re.escape(delimiter).encode()
+    cell = rb'(?:"[^"]*+(?:""[^"]*+)*+"%b|(?!")%b)' % (other, other)
+    return re.compile(rb"%b(?:%b%b)*+(?:\n|\Z)" % (cell, re.escape(delimiter).encode(), cell))
 
 
-def _array(data: bytes | bytearray) -> Spans:
-    return np.frombuffer(memoryview(data).toreadonly(), np.uint8)
+def _records(data: bytes | bytearray, delimiter: str, at_end: bool = True) -> Iterator[tuple[int, int, int]]:
+    """(start, stop, end) of each record without and with its line end; `start == stop` for blank lines, which are no
+    records. A quote that is never closed costs its line only. Without `at_end`, up to the last line end."""
+    start = 0
+    while start < len(data):
+        found = _record(delimiter).match(data, start)
+        if not at_end and (found is None or not data.endswith(b"\n", start, found.end())):
+            return
+        end = found.end() if found else _line_end(data, start)
+        stop = end - data.endswith(b"\n", start, end)
+        yield start, stop - data.endswith(b"\r", start, stop), end
+        start = end
 
 
 def _line_end(data: bytes | bytearray, begin: int) -> int:
@@ -116,6 +112,13 @@ def _line_end(data: bytes | bytearray, begin: int) -> int:
 
 # Plain text.
 
+_SEPARATORS: Final = {
+    "file": re.compile(rb"(?!)"),
+    "line": re.compile(rb"\n"),
+    "paragraph": re.compile(rb"\n[ \t\r]*\n\s*"),
+}
+"""What stands between two documents of a file."""
+
 
 def text_end(file: SourceFile) -> FindEnd:
     """Where documents end: at the file's end, at line ends, or after blank lines."""
@@ -123,43 +126,27 @@ def text_end(file: SourceFile) -> FindEnd:
 
 
 def _paragraph_end(data: bytearray, wanted: int, at_end: bool) -> SegmentEnd | None:
-    match = _BLANK_LINES.search(data, max(wanted - 1, 0))
+    match = _SEPARATORS["paragraph"].search(data, max(wanted - 1, 0))
     if (match is None or match.end() == len(data)) and not at_end:  # more blank lines may follow
         return None
     return SegmentEnd(match.end() if match else len(data))
 
 
-def read_text(file: SourceFile, data: bytes, segment: Segment, builder: RowBuilder) -> Iterator[None]:
-    """Give the documents of a segment to the builder, lines and paragraphs without the white space around them."""
+def read_text(file: SourceFile, data: bytes, segment: Segment) -> Iterator[Record]:
+    """The documents of a segment that are not blank, lines and paragraphs without the white space around them."""
 
     def fields(raw: bytes) -> Fields:
         if b"\0" in raw:
             raise RecordError("nul_bytes", f"byte {raw.index(0)} of the record is NUL: this is no plain text")
         return {FIELD: decoded(raw)}
 
-    for start, stop, line in _documents(data, file.text_split):
-        number = segment.first_line + line
-        builder.read(Position(number, number, segment.start + start), data[start:stop], fields)
-        yield
-
-
-def _documents(data: bytes, split: str) -> Iterator[tuple[int, int, int]]:
-    """(start, stop, line) of each document."""
-    if split == "file":
-        if data.strip():
-            yield 0, len(data), 0
-        return
-    space = _SPACE if split == "line" else None
-    begin = line = 0
-    while begin < len(data):
-        if split == "line":
-            stop = after = _line_end(data, begin)
-        else:
-            match = _BLANK_LINES.search(data, begin)
-            stop, after = match.span() if match else (len(data), len(data))
+    begin, line, space = 0, segment.first_line, _SPACE if file.text_split == "line" else None
+    gaps = (gap.span() for gap in _SEPARATORS[file.text_split].finditer(data))
+    for stop, after in chain(gaps, [(len(data), len(data))]):
         part = data[begin:stop]
+        lead = 0 if file.text_split == "file" else len(part) - len(part.lstrip(space))
         if body := part.strip(space):
-            lead = len(part) - len(part.lstrip(space))
-            yield begin + lead, begin + lead + len(body), line + part.count(b"\n", 0, lead)
-        line += data.count(b"\n", begin, after)
-        begin = after
+            number = line + part.count(b"\n", 0, lead)
+            raw = part if file.text_split == "file" else body
+            yield parsed(raw, fields, number, number, segment.start + begin + lead)
+        line, begin = line + data.count(b"\n", begin, after), after

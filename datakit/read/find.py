@@ -1,6 +1,6 @@
 """Input files: from files, folders, globs and URLs to one sorted list, and which splits their names say.
 
-Folders and patterns mean the same on a disk and on a store: one walk asks a `_Place` for the entries of its folders.
+Folders and patterns mean the same on a disk and on a store: one walk asks for the entries of a folder.
 """
 
 import fnmatch
@@ -12,8 +12,9 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
+from itertools import takewhile
 from pathlib import Path, PurePath
-from typing import Final
+from typing import Final, NamedTuple
 
 import pyarrow as pa
 
@@ -107,22 +108,16 @@ def suffixes_of(name: str) -> tuple[str, str]:
 
 def _names(paths: list[str]) -> dict[str, str]:
     """Path -> the same path relative to the common parent folder, with forward slashes."""
-    local = [p for p in paths if not is_url(p)]
-    if local and len(local) < len(paths):
-        return {p: p if is_url(p) else Path(p).as_posix() for p in paths}
-    split = [p.split("/") if is_url(p) else list(Path(p).parts) for p in paths]
-    folders = [parts[:-1] for parts in split]
-    shared = next(
-        (i for i, level in enumerate(zip(*folders, strict=False)) if len(set(level)) > 1), min(map(len, folders))
-    )
-    return {p: "/".join(parts[shared:]) for p, parts in zip(paths, split, strict=True)}
+    parts = [(p if is_url(p) else Path(p).as_posix()).split("/") for p in paths]
+    levels = zip(*(path[:-1] for path in parts), strict=False)
+    shared = sum(1 for _ in takewhile(lambda level: len(set(level)) == 1, levels))
+    return {p: "/".join(path[shared:]) for p, path in zip(paths, parts, strict=True)}
 
 
 # Where files lie.
 
 
-@dataclass(frozen=True, slots=True)
-class _Entry:
+class _Entry(NamedTuple):
     path: str
     name: str
     is_folder: bool
@@ -161,19 +156,22 @@ def _on_store(prefix: str, files: dict[str, int]) -> Callable[[str], list[_Entry
 def _local_files(given: str, skipped: list[Skipped]) -> Iterator[tuple[str, int]]:
     path = os.path.abspath(os.path.expanduser(given))
     if not os.path.exists(path) and glob.has_magic(given):
-        base = os.path.dirname(re.split(r"[*?\[]", path)[0] + "x")
+        base = os.path.dirname(_before_magic(path) + "x")
         pattern = os.path.relpath(path, base).split(os.sep) + [""] * given.endswith("/")
-        yield from _Walk(_on_disk, skipped).files(base, tuple(pattern)) if os.path.isdir(base) else ()
+        yield from _walk(base, tuple(pattern), _on_disk, skipped) if os.path.isdir(base) else ()
     elif os.path.isdir(path):
-        yield from _Walk(_on_disk, skipped).files(path, None)
+        yield from _walk(path, None, _on_disk, skipped)
     elif os.path.isfile(path):
         yield path, os.path.getsize(path)
     elif os.path.exists(path):
         raise InputError(f"{given}: is {SPECIAL}, and datakit reads a file more than once; write its bytes into a file")
-    elif os.path.islink(path):
-        raise InputError(f"{given}: is a link to {os.readlink(path)}, which does not exist")
     else:
-        raise InputError(f"{given}: no such file or folder")
+        link = f"is a link to {os.readlink(path)}, which does not exist" if os.path.islink(path) else ""
+        raise InputError(f"{given}: {link or 'no such file or folder'}")
+
+
+def _before_magic(pattern: str) -> str:
+    return re.split(r"[*?\[]", pattern)[0]
 
 
 def _url_files(given: str, skipped: list[Skipped]) -> Iterator[tuple[str, int]]:
@@ -195,7 +193,7 @@ def _url_files(given: str, skipped: list[Skipped]) -> Iterator[tuple[str, int]]:
         if info is not None and info.type == fs.FileType.File:
             yield prefix + info.path, info.size
             return
-        folder = re.split(r"[*?\[]", inner)[0].rpartition("/")[0] if has_magic else inner.rstrip("/")
+        folder = _before_magic(inner).rpartition("/")[0] if has_magic else inner.rstrip("/")
         listed = system.get_file_info(fs.FileSelector(folder, recursive=True, allow_not_found=True))
     except (*reading_errors(), pa.ArrowException) as e:
         raise InputError(f"{given}: cannot be listed: {first_line(e)}") from e
@@ -204,7 +202,7 @@ def _url_files(given: str, skipped: list[Skipped]) -> Iterator[tuple[str, int]]:
     if has_magic:
         pattern = tuple(inner.rstrip("/").removeprefix(f"{folder}/").split("/") + [""] * given.endswith("/"))
     files = {i.path: i.size for i in listed if i.type == fs.FileType.File}
-    for path, size in _Walk(_on_store(prefix, files), skipped).files(prefix + folder, pattern):
+    for path, size in _walk(prefix + folder, pattern, _on_store(prefix, files), skipped):
         if any(part in ("", ".", "..") for part in path.removeprefix(f"{prefix}{folder}/").split("/")):
             raise InputError(f"{path}: a key with an empty part, `.` or `..` is no path; copy it to another")
         yield path, size
@@ -214,96 +212,68 @@ Pattern = tuple[str, ...] | None
 """The parts of a pattern that a path must still match; "" at its end: folders alone. None: all data files are read."""
 
 
-class _Walk:
-    """Walks the folders that one input names. Each folder and each file is returned once.
+def _walk(
+    base: str, pattern: Pattern, listed: Callable[[str], list[_Entry]], skipped: list[Skipped]
+) -> Iterator[tuple[str, int]]:
+    """(path, bytes) of the files below a folder, each once: those that match the pattern, with any name, and the data
+    files below folders that match it. `*` stays within a folder, `**` does not, as in Python's `glob`.
 
     Links to folders are followed last, and only if the folder was not read under its own path. So a circle of links
     ends.
     """
-
-    def __init__(self, entries: Callable[[str], list[_Entry]], skipped: list[Skipped]) -> None:
-        self.entries, self.skipped = cache(entries), skipped
-        self.real = os.path.realpath if entries is _on_disk else str
-        self._folders = set[tuple[str, Pattern]]()
-        self._files = set[str]()
-        self._links = list[tuple[str, Pattern]]()
-
-    def files(self, base: str, pattern: Pattern) -> Iterator[tuple[str, int]]:
-        """(path, bytes) of the files below a folder: those that match the pattern, with any name, and the data files
-        below folders that match it. `*` stays within a folder, `**` does not, as in Python's `glob`."""
-        if pattern is None and self._is_ours(base):
-            self.skipped.append(Skipped(base, OURS))
-            return
-        yield from self._folder(base, pattern)
-        while self._links:
-            path, rest = min(self._links, key=lambda link: link[0])
-            self._links.remove((path, rest))
-            if (self.real(path), rest) in self._folders:
-                self.skipped.append(Skipped(path, TWICE))
-            else:
-                yield from self._folder(path, rest)
-
-    def _folder(self, folder: str, pattern: Pattern) -> Iterator[tuple[str, int]]:
-        pattern = None if pattern in ((), ("",)) else pattern
-        real = self.real(folder)
-        if (real, pattern) in self._folders:
-            return
-        self._folders.add((real, pattern))
-        if pattern is None:
-            yield from self._data_files(folder, real)
-            return
-        head, rest = pattern[0], pattern[1:]
+    entries, real = cache(listed), os.path.realpath if listed is _on_disk else str
+    waiting, links = [(base, pattern)], list[tuple[str, Pattern]]()
+    folders, files = set[tuple[str, Pattern]](), set[str]()
+    if pattern is None and _is_ours(base, entries):
+        skipped.append(Skipped(base, OURS))
+        return
+    while waiting or links:
+        is_link = not waiting
+        folder, pattern = links.pop(links.index(min(links))) if is_link else waiting.pop()
+        pattern, own = None if pattern in ((), ("",)) else pattern, real(folder)
+        if (own, pattern) in folders:
+            skipped += [Skipped(folder, TWICE)] * is_link
+            continue
+        folders.add((own, pattern))
+        head, rest = (pattern[0], pattern[1:]) if pattern else ("", ())
         if head == "**" and rest:
-            yield from self._folder(folder, rest)
-        for entry in self.entries(folder):
-            if entry.name.startswith(".") and not head.startswith("."):
+            waiting.append((folder, rest))
+        for entry in entries(folder):
+            if pattern is None and entry.name.startswith((".", "_")):
+                skipped += [Skipped(entry.path, HIDDEN)] * entry.is_folder
+            elif pattern and not _fits(entry.name, head):
                 continue
-            if head != "**" and not fnmatch.fnmatchcase(entry.name, head):
-                continue
-            if entry.is_folder:
-                yield from self._enter(entry, pattern if head == "**" else rest)
-            elif not rest:
-                yield from self._file(entry, real)
-
-    def _data_files(self, folder: str, real: str) -> Iterator[tuple[str, int]]:
-        for entry in self.entries(folder):
-            if entry.name.startswith((".", "_")):
-                self.skipped += [Skipped(entry.path, HIDDEN)] * entry.is_folder
             elif entry.is_folder:
-                yield from self._enter(entry, None)
-            elif suffixes_of(entry.name)[0] and not ABOUT.match(entry.name):
-                yield from self._file(entry, real)
-            else:
-                self.skipped.append(Skipped(entry.path, UNKNOWN))
+                if _is_ours(entry.path, entries):
+                    skipped.append(Skipped(entry.path, OURS))
+                else:
+                    (links if entry.is_link else waiting).append((entry.path, pattern if head == "**" else rest))
+            elif pattern is None and (ABOUT.match(entry.name) or not suffixes_of(entry.name)[0]):
+                skipped.append(Skipped(entry.path, UNKNOWN))
+            elif not rest and f"{own}/{entry.name}" not in files:
+                files.add(f"{own}/{entry.name}")
+                if entry.size >= 0:
+                    yield entry.path, entry.size
+                else:
+                    skipped.append(Skipped(entry.path, SPECIAL if os.path.exists(entry.path) else DANGLING))
 
-    def _enter(self, entry: _Entry, rest: Pattern) -> Iterator[tuple[str, int]]:
-        if self._is_ours(entry.path):
-            self.skipped.append(Skipped(entry.path, OURS))
-        elif entry.is_link:
-            self._links.append((entry.path, rest or None))
-        else:
-            yield from self._folder(entry.path, rest)
 
-    def _file(self, entry: _Entry, real: str) -> Iterator[tuple[str, int]]:
-        """The file, unless it was returned before under another path of its folder."""
-        own = f"{real}/{entry.name}"
-        if own not in self._files:
-            self._files.add(own)
-            if entry.size < 0:
-                self.skipped.append(Skipped(entry.path, SPECIAL if os.path.exists(entry.path) else DANGLING))
-            else:
-                yield entry.path, entry.size
+def _fits(name: str, part: str) -> bool:
+    """Whether a name matches one part of a pattern; a hidden one only where the part begins with a dot, too."""
+    hidden = name.startswith(".") and not part.startswith(".")
+    return not hidden and (part == "**" or fnmatch.fnmatchcase(name, part))
 
-    def _is_ours(self, folder: str) -> bool:
-        """Whether datakit wrote the folder: a packed dataset, the data folder of a run, or a folder of manifests."""
-        entries = {entry.name: entry for entry in self.entries(folder)}
-        if ".work" in entries or ("manifest.json" in entries and _is_manifest(entries["manifest.json"].path)):
-            return True
-        plain = folder.replace(os.sep, "/")
-        if _RUN_FOLDER.search(plain) and not entries.keys().isdisjoint(ROLES):
-            return True
-        of_manifests = PurePath(plain).parent.name == "manifests"
-        return of_manifests and any(_is_manifest(e.path) for n, e in entries.items() if n.endswith(".json"))
+
+def _is_ours(folder: str, entries: Callable[[str], list[_Entry]]) -> bool:
+    """Whether datakit wrote a folder: a packed dataset, the data folder of a run, or a folder of manifests."""
+    there, plain = {entry.name: entry.path for entry in entries(folder)}, PurePath(folder.replace(os.sep, "/"))
+    if ".work" in there or (_RUN_FOLDER.search(str(plain)) and not there.keys().isdisjoint(ROLES)):
+        return True
+    of_manifests = plain.parent.name == "manifests"
+    named = [
+        path for name, path in there.items() if name == "manifest.json" or (of_manifests and name.endswith(".json"))
+    ]
+    return any(map(_is_manifest, named))
 
 
 def _is_manifest(path: str) -> bool:
@@ -342,30 +312,29 @@ def of_split(found: Found, inputs: Sequence[str], wanted: str) -> tuple[Found, l
         UsageError: a folder or a glob has several splits, or there is no such split.
     """
     paths = [path if is_url(path) else os.path.abspath(os.path.expanduser(path)) for path in map(str, inputs)]
-    named = {path for path, _, _ in found}.intersection(paths)
-    bases = [re.split(r"[*?\[]", path)[0].rpartition("/")[0] if glob.has_magic(path) else path for path in paths]
+    bases = [_before_magic(path).rpartition("/")[0] if glob.has_magic(path) else path for path in paths]
     splits = dict[str, str]()
     for path, _, _ in found:  # only what stands below the folder or the glob that was named says something
-        base = "" if path in named else next((base for base in bases if path.startswith(base + "/")), "")
+        base = "" if path in paths else next((base for base in bases if path.startswith(base + "/")), "")
         splits[path] = split_of(path[len(base) + 1 :] if base else PurePath(path).name)
-    counts = Counter(split for split in splits.values() if split)
-    listed = ", ".join(f"{split} ({n} file{'s'[: n != 1]})" for split, n in sorted(counts.items()))
+    counts = Counter(filter(None, splits.values()))
+    there = ", ".join(f"{split} ({n} file{'s'[: n != 1]})" for split, n in sorted(counts.items()))
     given = ", ".join(map(str, inputs[:3])) + (", ..." if len(inputs) > 3 else "")
     if not wanted:
-        several = {split: path for path, split in splits.items() if split and path not in named}
+        several = {split: path for path, split in splits.items() if split and path not in paths}
         # folders of texts may have pages with names like these
         sure = any(s.startswith("train") or _NUMBERED.match(PurePath(p).name) for s, p in several.items())
         if len(several) > 1 and (sure or not any(suffixes_of(p)[0] == "text" for p in several.values())):
             raise UsageError(
-                f"{given}: several splits are there: {listed}. Name what is read, as --split train "
+                f"{given}: several splits are there: {there}. Name what is read, as --split train "
                 '(several with commas), or --split all; in a recipe, split = "train" under [ingest]'
             )
-        return found, [], f"files of several splits were named, and all are read: {listed}" if len(counts) > 1 else ""
+        return found, [], f"files of several splits were named, and all are read: {there}" if len(counts) > 1 else ""
     asked = {split.strip() for split in wanted.split(",") if split.strip()}
     if "all" in asked:
         return found, [], ""
     if missing := asked - counts.keys():
-        there = listed or "no file whose name or folder says a split"
+        there = there or "no file whose name or folder says a split"
         raise UsageError(f"{given}: there is no split {', '.join(sorted(missing))}; there is {there}")
     taken = [file for file in found if splits[file[0]] in asked]
     left = [Skipped(path, f"split {splits[path] or 'unknown'}") for path, _, _ in found if splits[path] not in asked]

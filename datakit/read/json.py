@@ -11,18 +11,28 @@ first key of the records before it.
 
 import json
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator
 from contextlib import suppress
 from copy import copy
+from itertools import islice
 from typing import Any, Final
 
 import numpy as np
 import orjson
 
 from datakit.read import _kernels_records as kernels
-from datakit.read.record import Fields, RecordError, decoded, name_of, parse_exactly, to_json
-from datakit.read.row_builder import Position, RowBuilder
-from datakit.read.streams import BOM, Segment, SegmentEnd, SourceFile, Spans, check_record
+from datakit.read.record import (
+    RECORD_BYTES,
+    Fields,
+    Record,
+    RecordError,
+    decoded,
+    name_of,
+    parse_exactly,
+    to_json,
+    too_long,
+)
+from datakit.read.streams import BOM, Segment, SegmentEnd, SourceFile, Spans
 
 HEAD_RECORDS: Final = 100
 """How many of a file's first records are looked at to recognise its format and layout."""
@@ -31,7 +41,7 @@ FIRST_BYTES: Final = 1 << 19
 HEAD_BYTES: Final = 4 << 20
 """How much of other files is read; more only if the first record is longer."""
 BLOCK: Final = 1 << 20
-"""Bytes of records that are parsed between two looks at the size of the batch."""
+"""Bytes of records of which the members are found at once."""
 _FIRST_KEY = re.compile(rb'\{\s*("(?:[^"\\\n]|\\.)*")\s*:')
 _ARRAY = re.compile(rb"(\xef\xbb\xbf)?\s*\[")
 _SPACE = b" \t\r\n"
@@ -57,12 +67,6 @@ def format_of(head: bytes, suffix: str) -> str:
     return "jsonl" if good or any(row[:1] in (b"{", b"[") for row in rows) else ""
 
 
-def first_other(head: bytes) -> str:
-    """What the first line is, if it is JSON and no object; "" otherwise."""
-    value = next((v for row in _first_lines(head) if (v := _value(row)) is not None), {})
-    return "" if type(value) is dict else name_of(value)
-
-
 def tells_layout(head: bytes) -> bool:
     """Whether the first bytes of a file are enough: they hold `HEAD_RECORDS` records, one a line; or they are many,
     and the first value is whole."""
@@ -75,10 +79,8 @@ def tells_layout(head: bytes) -> bool:
 
 def _first_lines(head: bytes) -> list[bytes]:
     """The first lines that are not blank, without the white space around them."""
-    starts, stops, _ = _lines(head[: head.rfind(b"\n", 0, FIRST_BYTES) + 1])
-    if len(starts) < HEAD_RECORDS:
-        starts, stops, _ = _lines(head)
-    return [head[a:b] for a, b in zip(starts[:HEAD_RECORDS].tolist(), stops[:HEAD_RECORDS].tolist(), strict=True)]
+    lines = (row.strip(_SPACE) for row in head.split(b"\n"))
+    return list(islice(filter(None, lines), HEAD_RECORDS))
 
 
 def _value(row: bytes) -> object:
@@ -155,53 +157,53 @@ class ValueFinder:
 # Read: parse each record.
 
 
-def read_lines(file: SourceFile, data: bytes, segment: Segment, builder: RowBuilder) -> Iterator[None]:
-    """Give the lines of a segment to the builder; a record's number is its line."""
-    starts, stops, numbers = _lines(data)
-    return _read(data, starts, stops, (numbers + segment.first_line).tolist(), segment, builder)
+def read_lines(file: SourceFile, data: bytes, segment: Segment) -> Iterator[Record]:
+    """The lines of a segment that are not blank; a record's number is its line."""
+    stops = np.append(_newlines(data), len(data))
+    starts = np.append(0, stops[:-1] + 1)
+    lines = np.arange(segment.first_line, segment.first_line + len(stops))
+    return (found for found in _read(data, starts, stops, lines, lines, segment) if found.raw)
 
 
-def read_values(file: SourceFile, data: bytes, segment: Segment, builder: RowBuilder) -> Iterator[None]:
-    """Give the values of a segment to the builder; a record's number is its place among the file's values."""
+def read_values(file: SourceFile, data: bytes, segment: Segment) -> Iterator[Record]:
+    """The values of a segment; a record's number is its place among the file's values."""
     assert segment.spans is not None
     starts, stops = np.ascontiguousarray(segment.spans.T)
-    return _read(data, starts, stops, range(segment.first_record, segment.first_record + len(starts)), segment, builder)
+    numbers = np.arange(segment.first_record, segment.first_record + len(starts))
+    lines = segment.first_line + np.searchsorted(_newlines(data), starts)
+    return _read(data, starts, stops, numbers, lines, segment)
 
 
-def _lines(data: bytes) -> tuple[Spans, Spans, Spans]:
-    starts, stops, numbers = kernels.lines(np.frombuffer(data, np.uint8))
-    return starts, stops, numbers
+def _newlines(data: bytes) -> Spans:
+    return np.flatnonzero(np.frombuffer(data, np.uint8) == ord("\n"))
 
 
-def _read(
-    data: bytes, starts: Spans, stops: Spans, records: Sequence[int], segment: Segment, builder: RowBuilder
-) -> Iterator[None]:
-    """Give the records `data[starts[i]:stops[i]]`, which have the numbers `records`, to the builder.
-
-    Yields before each `BLOCK`, so that the caller can take a batch.
-    """
+def _read(data: bytes, starts: Spans, stops: Spans, numbers: Spans, lines: Spans, segment: Segment) -> Iterator[Record]:
+    """The records `data[starts[i]:stops[i]]`, without the white space around them, with their numbers and lines. The
+    members of the records of one `BLOCK` are found at once."""
     array, begin = np.frombuffer(data, np.uint8), 0
-    counted, line_number = 0, segment.first_line
     while begin < len(starts):
-        yield
         end = max(begin + 1, int(np.searchsorted(stops, starts[begin] + BLOCK)))
         first, members = kernels.members(array, starts[begin:end], stops[begin:end])
-        ends, flat, a = (4 * first[1:]).tolist(), members.ravel().tolist(), 0
-        here = zip(records[begin:end], starts[begin:end].tolist(), stops[begin:end].tolist(), ends, strict=True)
-        for record, start, stop, b in here:
-            line, rewrite = data[start:stop], False
+        flat, bounds = members.ravel().tolist(), (4 * first).tolist()
+        columns = (column[begin:end].tolist() for column in (starts, stops, numbers, lines))
+        for start, stop, number, line, a, b in zip(*columns, bounds[:-1], bounds[1:], strict=True):
+            raw, fields, slowly = data[start:stop], None, False
+            if raw[:1] != b"{" or raw[-1:] != b"}":
+                start += len(raw) - len(raw.lstrip(_SPACE))
+                raw = raw.strip(_SPACE)
             try:
-                check_record(stop - start)
                 try:
-                    fields = orjson.loads(line)
+                    if len(raw) > RECORD_BYTES:
+                        raise too_long()
+                    fields = orjson.loads(raw)
                 except orjson.JSONDecodeError as e:
-                    fields, rewrite = _parse_slowly(line, str(e)), True
-                repeated = type(fields) is dict and b - a > 4 * len(fields)
-                builder.add(fields, record, JsonRecord(data, line, flat[a:b], rewrite), stop - start, repeated)
+                    fields, slowly = _parse_slowly(raw, str(e)), True
+                if type(fields) is not dict:
+                    raise RecordError("not_an_object", f"a record should be an object, found {name_of(fields)}")
             except RecordError as e:
-                line_number, counted = line_number + data.count(b"\n", counted, start), start
-                builder.quarantine(Position(record, line_number, segment.start + start), e, line)
-            a = b
+                fields = e
+            yield JsonRecord(fields, number, line, segment.start + start, raw, data, flat[a:b], slowly)
         begin = end
 
 
@@ -241,21 +243,26 @@ def _refuse_lone_surrogates(value: Any) -> None:
         ) from None
 
 
-class JsonRecord:
-    """The bytes of a JSON record; see `record.Original`.
+class JsonRecord(Record):
+    """A JSON record with its bytes.
 
     `members` are four offsets into `data` for each member of the outermost object, one after another: key start and
     stop without the quotes, value start and stop. With `rewrite`, NaN and the infinities, which JSON does not have,
     are written as strings.
     """
 
-    __slots__ = ("data", "line", "members", "rewrite")
+    __slots__ = ("data", "members", "rewrite")
 
-    def __init__(self, data: bytes, line: bytes, members: list[int], rewrite: bool) -> None:
-        self.data, self.line, self.members, self.rewrite = data, line, members, rewrite
+    def __init__(
+        self, fields: Any, number: int, line: int, offset: int, raw: bytes, data: bytes, members: list[int],
+        rewrite: bool,
+    ) -> None:  # fmt: skip
+        super().__init__(fields, number, line, offset, raw)
+        self.data, self.members, self.rewrite = data, members, rewrite
+        self.repeated = len(members) > 4 * len(fields) if type(fields) is dict else False
 
     def without(self, used: Collection[str]) -> list[str]:
-        """See `Original`."""
+        """See `Record`."""
         data, members = self.data, self.members
         keys = [data[a:b] for a, b in zip(members[::4], members[1::4], strict=True)]
         if not self.rewrite and len(set(keys)) == len(keys) and b"\\" not in b"".join(keys):
@@ -271,8 +278,8 @@ class JsonRecord:
         ]
 
     def exact(self) -> Fields:
-        """See `Original`."""
-        fields: Fields = parse_exactly(self.line.decode())
+        """See `Record`."""
+        fields: Fields = parse_exactly(self.raw.decode())
         return fields
 
     def _plain(self, text: str) -> str:

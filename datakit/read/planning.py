@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
-from itertools import pairwise
+from itertools import islice, pairwise
 from pathlib import PurePath
 from statistics import median_low
 from typing import Final, NamedTuple
@@ -25,8 +25,8 @@ from datakit.read.find import Skipped, find, of_split, suffixes_of
 from datakit.read.layouts.conversations import CALLERS, Conversation, ParseOptions, role_of, speaker_key, speaker_of
 from datakit.read.layouts.mapping import advice, flat, mapped, user_mapping
 from datakit.read.layouts.table import DOCUMENT, MAPPED, FileLayout, choose
-from datakit.read.record import HOLE, Cells, Fields, InexactNumbersError, RecordError, at, listed
-from datakit.read.row_builder import FirstRecords, Position, RowBuilder, inferred, unified
+from datakit.read.record import HOLE, RECORD_BYTES, Fields, InexactNumbersError, Record, RecordError, at, listed
+from datakit.read.row_builder import RowBuilder, inferred, unified
 from datakit.read.stage import UNPACKED_RATIO, IngestConfig
 from datakit.read.streams import FindEnd, Segment, SourceFile, StreamCutter, open_binary
 from datakit.stage import RawBatch
@@ -42,15 +42,13 @@ LISTED_FIELDS: Final = 8
 """Names of fields in the plan's line about a file."""
 LISTED_FILES: Final = 12
 """More files than that are summed up by suffix and layout."""
-_CLI_NAMES = {kind: name for name, kind in KINDS.items()}
-_END = object()
 
 
 class _Format(NamedTuple):
     """How files of a format are cut and read, from their bytes."""
 
     find_end: Callable[[SourceFile], FindEnd]
-    read: Callable[[SourceFile, bytes, Segment, RowBuilder], Iterator[None]]
+    read: Callable[..., Iterator[Record]]
 
 
 _STREAMS: Final = {
@@ -70,22 +68,19 @@ _STREAMS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The sorted files, the layout of each, and the kind of row that all of them make."""
+    """The sorted files with their layouts, and the kind of row that all of them make."""
 
     files: tuple[SourceFile, ...]
-    layouts: tuple[FileLayout, ...]
     kind: str
     segment_source: str
     columns: pa.Schema
     """The user's fields that are columns of their own, by name."""
-    limits: tuple[int, ...]
-    """How many records of each file are read, the first ones; empty: all."""
     config: IngestConfig
     skipped: tuple[Skipped, ...]
     """Files and folders in the given folders that are not read, and why."""
-    summary: tuple[str, ...] = ()
+    summary: tuple[str, ...]
     """The plan as lines for people; many files of one sort are one line."""
-    listing: tuple[str, ...] = ()
+    listing: tuple[str, ...]
     """A line for each file, where the summary has none."""
 
 
@@ -99,7 +94,7 @@ def plan(inputs: Sequence[str], config: IngestConfig) -> Plan:
     found, skipped = find(inputs)
     found, unread, splits = of_split(found, inputs, config.split)
     with ThreadPoolExecutor(REQUESTS if any(is_url(path) for path, _, _ in found) else 1) as pool:
-        inspected = list(pool.map(lambda file: _inspect(file[0], file[1], file[2], config.text_split), found))
+        inspected = list(pool.map(lambda file: _inspect(file, config.text_split), found))
     if config.html_field or any(file.format in web.FORMATS for file, _ in inspected):
         web.check(config.extractor)
     return _plan(inspected, skipped + unread, config, splits)
@@ -118,57 +113,54 @@ def plan_table(table: pa.Table, config: IngestConfig, name: str = "table") -> Pl
 def _plan(
     inspected: list[tuple[SourceFile, list[Fields]]], skipped: list[Skipped], config: IngestConfig, splits: str = ""
 ) -> Plan:
-    files = [file for file, _ in inspected]
-    layouts = [_with_fields_beside(file, _layout(file, head, config), head, config) for file, head in inspected]
-    kind = _kind(files, layouts, config)
-    layouts = [c if c.kind in (kind, "") else FileLayout("", "", other_kind=c.kind) for c in layouts]
-    columns = pa.schema([])
-    if not kind.startswith("tokens") and config.columns == "typed":
-        found = zip(inspected, layouts, strict=True)
-        columns = unified(_types(file, head, layout) for (file, head), layout in found if layout.layout)
+    files = [replace(file, layout=_layout(file, head, config)) for file, head in inspected]
+    kind = _kind(files, config)
+    others = {c: FileLayout(other_kind=c) for c in {f.layout.kind for f in files} - {kind, ""}}
+    files = [replace(file, layout=others.get(file.layout.kind, file.layout)) for file in files]
+    types = [
+        _types(file, head)
+        for file, (_, head) in zip(files, inspected, strict=True)
+        if file.layout.layout and config.columns == "typed" and not kind.startswith("tokens")
+    ]
     source = "preference" if kind == "tokens_preference" else KINDS.get(config.kind, "text")
-    source = source.replace("document", "text")
-    made = Plan(tuple(files), tuple(layouts), kind, source, columns, (), config, tuple(skipped))
-    limits, said = _limits(made) if config.limit else (), _summary(made)
+    if config.limit:
+        files = list(_limited(files, config.limit))
+    said = _summary(files, kind, skipped)
     said += [f"only the first {config.limit} records"] * bool(config.limit) + [splits] * bool(splits)
-    lines = tuple(map(_about, files, layouts)) if len(files) > LISTED_FILES else ()
-    return replace(made, limits=limits, summary=tuple(said), listing=lines)
+    lines = tuple(map(_about, files)) if len(files) > LISTED_FILES else ()
+    source = source.replace("document", "text")
+    return Plan(tuple(files), kind, source, unified(types), config, tuple(skipped), tuple(said), lines)
 
 
-def _types(file: SourceFile, head: list[Fields], layout: FileLayout) -> dict[str, pa.DataType | None]:
+def _types(file: SourceFile, head: list[Fields]) -> dict[str, pa.DataType | None]:
     """The types of the fields of a file that its layout does not read."""
     types = columnar.types(file) if file.format in columnar.FORMATS else inferred(head)
-    types = ({web.TITLE: pa.string()} if layout.html else {}) | types
-    return {name: kind for name, kind in types.items() if name in layout.beside}
+    types = ({web.TITLE: pa.string()} if file.layout.html else {}) | types
+    return {name: kind for name, kind in types.items() if name in file.layout.beside}
 
 
-def _limits(plan: Plan) -> tuple[int, ...]:
-    """How many records of each file are among the first ones of all files that the configuration asks for."""
-    left, limits = plan.config.limit, list[int]()
-    for index, file in enumerate(plan.files):
-        limits.append(left)
-        counted = FirstRecords()
-        for segment in _segments(file, index, lambda: COUNT_BYTES) if left else ():
-            if segment.failure or file.format in web.FORMATS:
-                counted.seen = segment.first_record + (1 if segment.spans is None else len(segment.spans))
-            else:
-                for _ in _records(segment, file, counted):
-                    pass
-            if counted.seen >= left:
+def _limited(files: list[SourceFile], limit: int) -> Iterator[SourceFile]:
+    """The files with the number of their records that are among the first ones of all files."""
+    for index, file in enumerate(files):
+        yield replace(file, limit=limit)
+        records = 0
+        for segment in _segments(file, index, lambda: COUNT_BYTES) if limit else ():
+            records = segment.first_record + segment.records
+            if records >= limit:
                 break
-        left = max(left - counted.seen, 0)
-    return tuple(limits)
+        limit = max(limit - records, 0)
 
 
 # A file's format and first records.
 
 
-def _inspect(path: str, name: str, size: int, text_split: str) -> tuple[SourceFile, list[Fields]]:
+def _inspect(found: tuple[str, str, int], text_split: str) -> tuple[SourceFile, list[Fields]]:
     """A file with its format and compression, and its first records (plain text: none).
 
     Raises:
         InputError: it cannot be read, or its bytes are not what its name says.
     """
+    path, name, size = found
     with open_binary(path) as opened:
         magic = opened.read(8)
     suffix, compression = suffixes_of(name)[0], streams.compression_of(magic)
@@ -195,13 +187,13 @@ def _inspect(path: str, name: str, size: int, text_split: str) -> tuple[SourceFi
         header, delimiter = csv.header_of(head, name)
         file = replace(file, header=header, delimiter=delimiter)
         return file, _first_records(file, head) or [dict.fromkeys(header, "x")] * bool(header)
-    is_text = b"\0" not in head[: 1 << 16] and _not_utf8(head[: 1 << 16]) < 0
-    found = json.format_of(head, suffix) or ("jsonl" if suffix == "jsonl" and is_text else "")
-    if not found and (suffix or not is_text):
+    is_text = _is_text(head[: 1 << 16])
+    form = json.format_of(head, suffix) or ("jsonl" if suffix == "jsonl" and is_text else "")
+    if not form and (suffix or not is_text):
         known = "JSON" if suffix else "any format that is read"
         raise InputError(f"{path}: it is not {known}: it begins with {head[:24]!r}")
-    file = replace(file, format=found or "text")
-    return file, _first_records(file, head) if found else []
+    file = replace(file, format=form or "text")
+    return file, _first_records(file, head) if form else []
 
 
 def _head(file: SourceFile) -> bytes:
@@ -210,36 +202,31 @@ def _head(file: SourceFile) -> bytes:
     for block in streams.blocks(file, json.FIRST_BYTES):
         head += block if isinstance(block, bytes) else b""
         if len(head) >= wanted:
-            if json.tells_layout(bytes(head)) or len(head) > streams.RECORD_BYTES:
+            if json.tells_layout(bytes(head)) or len(head) > RECORD_BYTES:
                 break
             wanted *= 2
     return bytes(head)
 
 
-def _not_utf8(head: bytes) -> int:
-    """Where the first byte stands that is not UTF-8; -1 without one. The last character may be cut."""
+def _is_text(head: bytes) -> bool:
+    """Whether some bytes are UTF-8 without NUL. The last character may be cut."""
     try:
-        codecs.getincrementaldecoder("utf-8")().decode(head)
-    except UnicodeDecodeError as e:
-        return e.start
-    return -1
+        return "\0" not in codecs.getincrementaldecoder("utf-8")().decode(head)
+    except UnicodeDecodeError:
+        return False
 
 
 def _first_records(file: SourceFile, head: bytes = b"") -> list[Fields]:
     """The first records that can be read, at most `HEAD_RECORDS`: of the first bytes, or of the first groups of typed
     columns. Where these have no rows, a record stands for them: its columns of strings tell the layout."""
-    builder, typed = FirstRecords(), file.format in columnar.FORMATS
+    typed = file.format in columnar.FORMATS
     segments = columnar.cut(file, 0, lambda: 1) if typed else _segments(file, 0, lambda: 1 << 62, head)
-    for segment in segments:
-        for _ in _records(segment, file, builder) if not segment.failure else ():
-            if builder.seen >= json.HEAD_RECORDS:
-                break
-        if builder.seen >= json.HEAD_RECORDS:
-            break
-    if not builder.found and typed:
+    records = (found.fields for segment in segments for found in _records(segment, file))
+    found = list(islice((fields for fields in records if type(fields) is dict), json.HEAD_RECORDS))
+    if not found and typed:
         strings = [name for name, kind in columnar.types(file).items() if kind == pa.string()]
         return [dict.fromkeys(strings, "x")] if strings else []
-    return builder.found[: json.HEAD_RECORDS]
+    return found
 
 
 # A file's layout.
@@ -249,31 +236,58 @@ def _layout(file: SourceFile, head: list[Fields], config: IngestConfig) -> FileL
     """The layout of a file: that of the user's mapping, or the one that its records fit.
 
     Raises:
-        LayoutError: they fit none, the mapping names fields that they do not have, or their speakers have no roles.
+        LayoutError: they fit none, the mapping names fields that they do not have, or their speakers have no roles; or
+            a field that it does not read holds more text than the questions: an answer may depend on it.
     """
     mapping, options = user_mapping(config.map, config.roles)
     _check_names(file, head, mapping | ({"id": config.id_field} if config.id_field else {}), options)
     kind = KINDS.get(config.kind, "auto")
     found = mapped(mapping, head)
     if found:
-        judged = found.kind == "conversation" and "label" in dict(found.required + found.optional)
-        if kind == "preference" and judged:
+        if kind == "preference" and found.kind == "conversation" and "label" in found.sources:
             found = replace(found, kind=kind)  # each answer is one side of a pair
     elif file.format in ("text", *web.FORMATS):
-        return FileLayout(DOCUMENT, "document", (("text", FIELD),))
+        found = FileLayout(DOCUMENT, "document", {"text": FIELD})
     elif config.html_field and any(type(fields.get(config.html_field)) in (str, bytes) for fields in head):
-        return FileLayout(DOCUMENT, "document", (("text", config.html_field),), html=True)
+        found = FileLayout(DOCUMENT, "document", {"text": config.html_field}, html=True)
     elif not head and config.layout == "auto":
-        return FileLayout("", "")
+        return FileLayout()
     else:
         found = choose(head, kind, config.layout, config.text_field)
         if found is None:
             wanted = f" with text in {config.text_field!r}" if config.text_field else ""
             why = f"the fields of its records fit no known layout{wanted}"
             raise LayoutError(f"{file.path}: {why}. {advice(head, kind)}")
-    if field := dict(found.required).get("messages"):
-        _check_speakers(file, head, options, field)
-    return found
+    if "messages" in found.required:
+        _check_speakers(file, head, options, found.required["messages"])
+    if found.kind.startswith("tokens"):
+        return found
+    beside, asked = _beside(found, head, mapping.get("id") or config.id_field, options)
+    unread = [name for name, size in beside.items() if size > asked]
+    if unread and found.layout != MAPPED and config.layout == "auto":
+        why = f"{unread[0]} holds more text than the questions, and the layout {found.layout} does not read it"
+        raise LayoutError(f"{file.path}: {why}. {advice(head, 'conversation')}")
+    return replace(found, beside=(*beside, *[web.TITLE] * (found.html and web.TITLE not in beside)))
+
+
+def _beside(layout: FileLayout, head: list[Fields], id_field: str, options: ParseOptions) -> tuple[Counter[str], int]:
+    """(the fields of the first records that rows are not made from, with the characters of their texts beside answers;
+    the characters of the questions)."""
+    builder = RowBuilder(layout.kind, id_field=id_field, options=options)
+    builder.begin_file(0, "", layout)
+    beside, asked = Counter[str](), 0
+    for fields in head:
+        with suppress(RecordError, InexactNumbersError):
+            made, used, _ = builder.content(Record(fields, 0, 0, None, b""))
+            answers = made.answer_turns if isinstance(made, Conversation) else 0
+            question = "\n".join(m.content for m in made.messages[:-answers]) if answers else ""
+            asked += len(question)
+            for name, value in fields.items():
+                if name not in used and name != builder.id_field:
+                    # a text that holds the question repeats it, as rendered by a template; a URL or a label is no text
+                    is_text = type(value) is str and (len(value.split()) > 1 or not value.isascii())
+                    beside[name] += len(value) if answers and is_text and question not in value else 0
+    return beside, asked
 
 
 def _check_names(file: SourceFile, head: list[Fields], mapping: Mapping[str, str], options: ParseOptions) -> None:
@@ -282,11 +296,9 @@ def _check_names(file: SourceFile, head: list[Fields], mapping: Mapping[str, str
     Raises:
         LayoutError: there is one.
     """
-    in_turns = dict(options.turn_fields)
-    lists = [listed(at(fields, mapping.get("messages", ""))) for fields in head]
-    turns = [t for v in lists if type(v) is list for t in v if type(t) is dict]
+    turns = _turns(head, mapping.get("messages", ""))
     for ours, source in mapping.items():
-        records = head if ours not in in_turns else turns if ours in ("role", "content") else []
+        records = head if ours not in options.turn_fields else turns if ours in ("role", "content") else []
         known = list(dict.fromkeys(name for fields in records for name in flat(fields)))
         paths = HOLE.findall(source) if "{" in source else source.split("+")[:1]
         if known and not any(path in known or any(at(f, path) is not None for f in records) for path in paths):
@@ -297,16 +309,20 @@ def _check_names(file: SourceFile, head: list[Fields], mapping: Mapping[str, str
             )
 
 
+def _turns(head: list[Fields], field: str) -> list[Fields]:
+    """The turns in a field of the first records."""
+    lists = (listed(at(fields, field)) for fields in head)
+    return [turn for value in lists if type(value) is list for turn in value if type(turn) is dict]
+
+
 def _check_speakers(file: SourceFile, head: list[Fields], options: ParseOptions, field: str) -> None:
     """Refuse a file most of whose turns have a speaker without a role, before any work.
 
     Raises:
         LayoutError: there are such; with the flag to fill in.
     """
-    theirs, found = dict(options.turn_fields).get("role", ""), Counter[str]()
-    for value in (listed(at(fields, field)) for fields in head):
-        turns = [turn for turn in value if type(turn) is dict] if type(value) is list else []
-        found.update(str(speaker_of(at(turn, theirs or speaker_key(turn)))) for turn in turns)
+    theirs = options.turn_fields.get("role", "")
+    found = Counter(str(speaker_of(at(turn, theirs or speaker_key(turn)))) for turn in _turns(head, field))
     strange = [s for s, _ in found.most_common() if role_of(s, options) not in (*options.roles.values(), *CALLERS)]
     if found and 2 * sum(found[s] for s in strange) >= found.total():
         flag = ",".join(f"{s}=ROLE" for s in strange[:8])
@@ -319,45 +335,14 @@ def _check_speakers(file: SourceFile, head: list[Fields], options: ParseOptions,
         )
 
 
-def _with_fields_beside(file: SourceFile, layout: FileLayout, head: list[Fields], config: IngestConfig) -> FileLayout:
-    """The layout with the fields of the first records that rows are not made from.
-
-    Raises:
-        LayoutError: one of these holds more text than the questions: an answer may depend on it.
-    """
-    if layout.kind.startswith("tokens") or not layout.layout:
-        return layout
-    mapping, options = user_mapping(config.map, config.roles)
-    id_field = mapping.get("id") or config.id_field
-    builder = RowBuilder(layout.kind, "", id_field, options)
-    builder.begin_file(0, "", layout)
-    beside, asked = Counter[str](), 0
-    for fields in head:
-        with suppress(RecordError, InexactNumbersError):
-            made, used, _ = builder.content(fields, Cells(fields))
-            answers = made.answer_turns if isinstance(made, Conversation) else 0
-            question = "\n".join(m.content for m in made.messages[:-answers]) if answers else ""
-            asked += len(question)
-            for name, value in fields.items():
-                if name not in used and name != builder.id_field:
-                    # a text that holds the question repeats it, as rendered by a template; a URL or a label is no text
-                    is_text = type(value) is str and (len(value.split()) > 1 or not value.isascii())
-                    beside[name] += len(value) if answers and is_text and question not in value else 0
-    unread = [name for name, size in beside.items() if size > asked]
-    if unread and layout.layout != MAPPED and config.layout == "auto":
-        why = f"{unread[0]} holds more text than the questions, and the layout {layout.layout} does not read it"
-        raise LayoutError(f"{file.path}: {why}. {advice(head, 'conversation')}")
-    return replace(layout, beside=(*beside, *[web.TITLE] * (layout.html and web.TITLE not in beside)))
-
-
-def _kind(files: list[SourceFile], layouts: list[FileLayout], config: IngestConfig) -> str:
+def _kind(files: list[SourceFile], config: IngestConfig) -> str:
     """The row kind of the dataset: the one asked for, or the one that all files make.
 
     Raises:
         LayoutError: some files make rows of another kind.
         InputError: no file could be recognised and no kind was asked for.
     """
-    kinds = sorted({c.kind for c in layouts if c.kind})
+    kinds = sorted({f.layout.kind for f in files} - {""})
     if len(kinds) == 1 and (config.kind == "auto" or kinds[0].startswith("tokens")):
         return kinds[0]
     if not kinds and config.kind == "auto":
@@ -368,11 +353,7 @@ def _kind(files: list[SourceFile], layouts: list[FileLayout], config: IngestConf
     wanted = KINDS.get(config.kind, "")
     others = [kind for kind in kinds if kind != wanted]
     if others and (not wanted or config.other_kinds == "refuse"):
-        said = []
-        for kind in others:
-            names = [f.name for f, c in zip(files, layouts, strict=True) if c.kind == kind]
-            more = f" and {len(names) - 3} more" if len(names) > 3 else ""
-            said.append(f"{kind} rows in {', '.join(names[:3])}{more}")
+        said = [f"{kind} rows in {_listed([f.name for f in files if f.layout.kind == kind], 3)}" for kind in others]
         pairs = ". Pairs need a chosen and a rejected answer to one prompt, or one answer with a label true or false"
         raise LayoutError(
             f"one dataset has one kind{f', --kind {config.kind}' if wanted else ''}, and some inputs hold something "
@@ -383,49 +364,45 @@ def _kind(files: list[SourceFile], layouts: list[FileLayout], config: IngestConf
 
 
 def _unreadable(file: SourceFile) -> str:
-    """Why no record at the start of a file can be read, as far as its bytes tell."""
-    head = _head(file) if file.bytes else b""
-    if (at := _not_utf8(head)) >= 0:
-        found = f"byte {at} is 0x{head[at]:02x}, not UTF-8 there"
-        return f"no record there can be read ({found}; iconv -f LATIN1 -t UTF-8 FILE > NEW converts Latin-1)"
-    if found := json.first_other(head):
-        return f'its records are no objects: the first is {found}, and each should be as {{"text": ...}}'
-    return "no record there can be read" if file.bytes else "it is empty"
+    """Why no record at the start of a file can be read."""
+    records = (found.fields for segment in _segments(file, 0, lambda: 1) for found in _records(segment, file))
+    why = next((found for found in records if isinstance(found, RecordError)), None)
+    if why is None:
+        return "no record is there" if file.bytes else "it is empty"
+    convert = "; iconv -f LATIN1 -t UTF-8 FILE > NEW converts Latin-1" if why.reason == "invalid_utf8" else ""
+    return f"no record there can be read ({why.detail}{convert})"
 
 
 # The plan for people.
 
 
-def _summary(plan: Plan) -> list[str]:
-    cli, several = _CLI_NAMES.get(plan.kind, plan.kind), "s"[: len(plan.files) != 1]
-    said, sorts = [f"{len(plan.files):,} file{several}, {cli} rows"], dict[str, list[str]]()
-    for file, layout in zip(plan.files, plan.layouts, strict=True):
-        # many files by suffix and layout, the most frequent sort first: `9,998 x .md as document, text`
-        suffix = "".join(PurePath(file.name).suffixes[-2 if file.compression else -1 :]) or "(no suffix)"
-        sorts.setdefault(f"x {suffix} as {_read_as(file, layout)}", []).append(file.name)
-    if len(plan.files) <= LISTED_FILES:
-        said += map(_about, plan.files, plan.layouts)
-    else:
-        by_count = sorted(sorts.items(), key=lambda item: (-len(item[1]), item[0]))
-        said += [f"{len(names):,} {sort}{_few(names, 3)}" for sort, names in by_count]
-    for why in sorted({s.why for s in plan.skipped}):
-        names = [PurePath(s.path).name for s in plan.skipped if s.why == why]
-        more = f" and {len(names) - 5} more" if len(names) > 5 else ""
-        said.append(f"not read ({why}): {', '.join(names[:5])}{more}")
+def _summary(files: list[SourceFile], kind: str, skipped: list[Skipped]) -> list[str]:
+    cli = next((name for name, ours in KINDS.items() if ours == kind), kind)
+    said = [f"{len(files):,} file{'s'[: len(files) != 1]}, {cli} rows"]
+    if len(files) <= LISTED_FILES:
+        said += map(_about, files)
+    else:  # by suffix and layout, the most frequent sort first: `9,998 x .md as document, text`
+        suffixes = ("".join(PurePath(f.name).suffixes[-2 if f.compression else -1 :]) or "(no suffix)" for f in files)
+        sorts = Counter(f"x {suffix} as {_read_as(f)}" for f, suffix in zip(files, suffixes, strict=True))
+        said += [f"{n:,} {sort}" for sort, n in sorted(sorts.items(), key=lambda item: (-item[1], item[0]))]
+    for why in sorted({s.why for s in skipped}):
+        said.append(f"not read ({why}): {_listed([PurePath(s.path).name for s in skipped if s.why == why], 5)}")
     return said
 
 
-def _few(names: list[str], most: int) -> str:
-    return f": {', '.join(names)}" if len(names) <= most else ""
+def _listed(names: list[str], most: int) -> str:
+    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
 
 
-def _about(file: SourceFile, layout: FileLayout) -> str:
+def _about(file: SourceFile) -> str:
     """A line about one file."""
-    beside = ", ".join(layout.beside[:LISTED_FIELDS]) + (", ..." if len(layout.beside) > LISTED_FIELDS else "")
-    return f"{file.name}: {_read_as(file, layout)}" + (f"; kept beside: {beside}" if beside else "")
+    beside = file.layout.beside
+    kept = ", ".join(beside[:LISTED_FIELDS]) + (", ..." if len(beside) > LISTED_FIELDS else "")
+    return f"{file.name}: {_read_as(file)}" + (f"; kept beside: {kept}" if kept else "")
 
 
-def _read_as(file: SourceFile, layout: FileLayout) -> str:
+def _read_as(file: SourceFile) -> str:
+    layout = file.layout
     field = f" ({layout.text_field})" if layout.text_field not in ("", FIELD) else ""
     other = f"{layout.other_kind} rows, all quarantined" if layout.other_kind else "no readable record at its start"
     packed = f", {file.compression}" if file.compression else ""
@@ -435,16 +412,8 @@ def _read_as(file: SourceFile, layout: FileLayout) -> str:
 # Units: cut by the data alone.
 
 
-@dataclass(frozen=True, slots=True)
-class Unit:
-    """A piece of work: parts of one or more files, about as many uncompressed bytes as a shard. Picklable."""
-
-    segments: tuple[Segment, ...]
-
-    @property
-    def bytes(self) -> int:
-        """Uncompressed bytes."""
-        return sum(s.bytes for s in self.segments)
+Unit = tuple[Segment, ...]
+"""A piece of work: parts of one or more files, about as many uncompressed bytes as a shard. Picklable."""
 
 
 def groups(plan: Plan) -> list[range]:
@@ -500,17 +469,17 @@ def units_of(plan: Plan, group: range) -> Iterator[Unit]:
         return size - filled
 
     for index in group:
-        file, last = plan.files[index], plan.limits[index] if plan.limits else None
-        for segment in _segments(file, index, remaining) if last != 0 else ():
-            if last is not None and segment.first_record >= last:
+        file = plan.files[index]
+        for segment in _segments(file, index, remaining) if file.limit else ():
+            if segment.first_record >= file.limit:
                 break
             segments.append(segment)
             filled += segment.bytes
             if filled >= size:
-                yield Unit(tuple(segments))
+                yield tuple(segments)
                 segments, filled = [], 0
     if segments:
-        yield Unit(tuple(segments))
+        yield tuple(segments)
 
 
 def _segments(
@@ -539,38 +508,42 @@ def read_unit(unit: Unit, plan: Plan) -> Iterator[RawBatch]:
     mapping, options = user_mapping(config.map, config.roles)
     id_field = mapping.get("id") or config.id_field
     builder = RowBuilder(plan.kind, plan.segment_source, id_field, options, plan.columns)
-    if any(f.format in web.FORMATS or c.html for f, c in zip(plan.files, plan.layouts, strict=True)):
+    if any(f.format in web.FORMATS or f.layout.html for f in plan.files):
         builder.pages = web.Pages(config.extractor, config.page_timeout_s, config.on_timeout)
-    for segment in unit.segments:
-        file, last = plan.files[segment.file], plan.limits[segment.file] if plan.limits else None
-        builder.begin_file(segment.file, file.name, plan.layouts[segment.file], last)
-        if segment.failure:
-            position = Position(segment.first_record, segment.first_line, segment.start)
-            builder.quarantine(position, RecordError(*segment.failure), segment.data or b"")
-            continue
-        steps = _records(segment, file, builder)
-        while _next_step(steps):
-            if builder.full and (batch := builder.take()):
-                yield batch
-    if batch := builder.take():
-        yield batch
+    for segment in unit:
+        file = plan.files[segment.file]
+        builder.begin_file(segment.file, file.name, file.layout)
+        records = _records(segment, file, builder.pages)
+        while _fill(builder, records, file.limit):
+            yield builder.take()
+    if builder.rows or builder.bad or builder.notes:
+        yield builder.take()
 
 
-def _next_step(steps: Iterator[None]) -> bool:
-    """One step without Python's cycle collector, which would visit a million live tuples again and again."""
+def _fill(builder: RowBuilder, records: Iterator[Record], limit: int) -> bool:
+    """Add records up to number `limit` until a batch is full, False where they end before. Python's cycle collector is
+    off, since it would visit a million live tuples again and again."""
     paused = gc.isenabled()
     gc.disable()
     try:
-        return next(steps, _END) is None
+        for found in records:
+            if found.number >= limit:
+                break
+            builder.add(found)
+            if builder.full:
+                return True
+        return False
     finally:
         if paused:
             gc.enable()
 
 
-def _records(segment: Segment, file: SourceFile, builder: RowBuilder) -> Iterator[None]:
-    """Give the records of a segment to the builder, and yield now and then so that a batch can be taken."""
+def _records(segment: Segment, file: SourceFile, pages: web.Pages | None = None) -> Iterator[Record]:
+    """The records of a segment; `pages` makes the text of web pages."""
+    if why := segment.failure:
+        return iter([Record(why, segment.first_record, segment.first_line, segment.start, segment.data or b"")])
     if segment.groups is not None:
-        return columnar.read(file, segment, builder)
+        return columnar.read(file, segment)
     data = segment.data
     if data is None:
         with open_binary(file.path) as opened:
@@ -579,4 +552,7 @@ def _records(segment: Segment, file: SourceFile, builder: RowBuilder) -> Iterato
         if len(data) != segment.stop - segment.start:
             gone = f"bytes {segment.start} to {segment.stop} are gone"
             raise InputError(f"{file.path}: it changed while it was being read: {gone}")
-    return _STREAMS[file.format].read(file, data, segment, builder)
+    if file.format in web.FORMATS:
+        assert pages is not None
+        return web.read(file, data, segment, pages)
+    return _STREAMS[file.format].read(file, data, segment)

@@ -4,22 +4,26 @@ import ast
 import base64
 import json
 import re
-from collections.abc import Collection, Iterable, Mapping
-from typing import Any, Final, Protocol
+from collections.abc import Callable, Collection, Iterable, Mapping
+from typing import Any, Final
 
 import orjson
 
 Fields = dict[str, Any]
-MAX_DEPTH = 500
+MAX_DEPTH: Final = 500
+RECORD_BYTES: Final = 256 << 20
+"""Bytes of the longest record. The offsets of an Arrow string array end at 2 GiB."""
 
 
 class RecordError(Exception):
     """A record that cannot become a row. `reason` is one word that is counted, `detail` a sentence for people."""
 
     def __init__(self, reason: str, detail: str) -> None:
-        super().__init__(f"{reason}: {detail}")
-        self.reason = reason
-        self.detail = detail
+        super().__init__(reason, detail)
+        self.reason, self.detail = reason, detail
+
+    def __str__(self) -> str:
+        return f"{self.reason}: {self.detail}"
 
 
 class InexactNumbersError(Exception):
@@ -32,34 +36,61 @@ class Number(str):
     __slots__ = ()
 
 
-class Original(Protocol):
-    """A record as the user wrote it."""
+class Record:
+    """One record of a file: its fields, or what is wrong with it, and where it stands. The fields here are typed cells
+    (Parquet, Arrow) or texts (CSV, plain text, web pages); `json.JsonRecord` has the bytes that the user wrote."""
+
+    __slots__ = ("fields", "line", "number", "offset", "raw", "repeated", "size")
+
+    def __init__(self, fields: Any, number: int, line: int, offset: int | None, raw: bytes, size: int = -1) -> None:
+        self.fields = fields
+        """A dict; a `RecordError`; or a `Note`."""
+        self.number, self.line, self.offset = number, line, offset
+        """Its place in the file and its line, from 0; its first byte in the uncompressed file (None: cells)."""
+        self.raw = raw
+        """Its bytes; of cells none: see `written`."""
+        self.size = len(raw) if size < 0 else size
+        self.repeated = False
+        """Whether one of its keys occurs twice."""
 
     def without(self, used: Collection[str]) -> list[str]:
         """The JSON text of each `"key": value`, in the user's order, without the fields in `used`.
 
         If a used key occurs twice, only its last value was used, as in JSON parsers; the earlier ones are returned.
+        Times are written in ISO 8601, bytes in base64.
         """
+        fields = self.fields.items()
+        return [f"{to_json(k)}:{_written(_with_exact_numbers(v))}" for k, v in fields if k not in used]
+
+    def written(self) -> bytes:
+        """The bytes that are kept of it: its own, or those of its cells as JSON."""
+        if self.raw or type(self.fields) is not dict:
+            return self.raw
+        return ("{" + ",".join(self.without(())) + "}").encode()
 
     def exact(self) -> Fields:
         """The fields, with each number that a float or an int64 cannot hold exactly as a `Number`."""
-
-
-class Cells:
-    """An `Original` made of typed cells (Parquet, Arrow, CSV). Times are written in ISO 8601, bytes in base64."""
-
-    __slots__ = ("fields",)
-
-    def __init__(self, fields: Fields) -> None:
-        self.fields = fields
-
-    def without(self, used: Collection[str]) -> list[str]:
-        """See `Original`; a cell's name occurs once."""
-        return [f"{to_json(k)}:{_written(_with_exact_numbers(v))}" for k, v in self.fields.items() if k not in used]
-
-    def exact(self) -> Fields:
-        """See `Original`."""
         return {k: _with_exact_numbers(v) for k, v in self.fields.items()}
+
+
+class Note(str):
+    """The ledger note that counts a record which is no row and no mistake."""
+
+    __slots__ = ()
+
+
+def parsed(raw: bytes, parse: Callable[[bytes], Fields | Note], number: int, line: int, offset: int | None) -> Record:
+    """The record that `parse` makes of some bytes, or what is wrong with them."""
+    try:
+        made = parse(raw) if len(raw) <= RECORD_BYTES else too_long()
+    except RecordError as e:
+        made = e
+    return Record(made, number, line, offset, raw)
+
+
+def too_long() -> RecordError:
+    """What is wrong with a record of more than `RECORD_BYTES`."""
+    return RecordError("too_long", f"the record has more than {RECORD_BYTES >> 20} MiB, the most that are read")
 
 
 def decoded(raw: bytes) -> str:

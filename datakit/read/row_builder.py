@@ -9,7 +9,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import chain
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -28,18 +28,18 @@ from datakit.read.layouts.conversations import (
 )
 from datakit.read.layouts.table import MAPPED, FileLayout, Spans, Tokens, converter
 from datakit.read.record import (
-    Cells,
+    RECORD_BYTES,
     Fields,
     InexactNumbersError,
+    Note,
     Number,
-    Original,
     Picked,
+    Record,
     RecordError,
     at,
     name_of,
     to_json,
 )
-from datakit.read.streams import RECORD_BYTES, check_record
 from datakit.stage import RawBatch
 from datakit.text.words import digest, normalize
 
@@ -49,14 +49,6 @@ if TYPE_CHECKING:
 BATCH_BYTES: Final = 16 << 20
 BATCH_ROWS: Final = 1 << 16
 ID: Final = "id"
-
-
-class Position(NamedTuple):
-    """Where a record starts: record number and line (both from 0), byte offset in the uncompressed file (-1: none)."""
-
-    record: int
-    line: int
-    offset: int
 
 
 class RowBuilder:
@@ -79,8 +71,6 @@ class RowBuilder:
         self._tests = [(f.name, fitting(f.type)) for f in self.columns]
         self.pages: Pages | None = None
         """What makes the text of web pages."""
-        self.last: int | None = None
-        """Records with this number and later ones of the file are not read; None: all are."""
         self._begin_batch()
 
     def _begin_batch(self) -> None:
@@ -91,76 +81,58 @@ class RowBuilder:
         """Counts under the names of ledger notes."""
         self.bytes = 0
 
-    def begin_file(self, index: int, name: str, layout: FileLayout, last: int | None = None) -> None:
+    def begin_file(self, index: int, name: str, layout: FileLayout) -> None:
         """The next records come from file number `index`, which has this name and this layout."""
-        self.name, self.layout, self.last = name, layout, last
+        self.name, self.layout = name, layout
         self.first_key = schema.row_key(index, 0)
         self.text_field = layout.text_field
         self.convert = converter(layout) if layout.layout else None
-        self.sources, self.required = dict(layout.required + layout.optional), dict(layout.required)
+        self.sources, self.required = layout.sources, layout.required
 
     @property
     def full(self) -> bool:
         """Whether the caller should take a batch; depends on the records only."""
         return self.bytes >= BATCH_BYTES or len(self.rows) + len(self.bad) >= BATCH_ROWS
 
-    def add(self, fields: Any, record: int, original: Original, size: int, repeated: bool = False) -> None:
-        """Add record number `record`, which has `size` bytes. `repeated`: one of its keys occurs twice.
+    def add(self, found: Record) -> None:
+        """Add the row of a record, count it under its note, or quarantine it."""
+        self.bytes += found.size
+        try:
+            self._add(found.fields, found)
+        except RecordError as e:
+            raw = found.written()[:RECORD_BYTES]
+            self.bad.append((self.name, found.line + 1, found.offset, e.reason, e.detail, raw))
 
-        Raises:
-            RecordError: the record does not fit the file's layout.
-        """
-        if self.last is not None and record >= self.last:
+    def _add(self, fields: Any, found: Record) -> None:
+        if type(fields) is Note:
+            self.notes[fields] += 1
             return
-        if type(fields) is not dict:
-            raise RecordError("not_an_object", f"a record should be an object, found {name_of(fields)}")
+        if type(fields) is RecordError:
+            raise fields
         if self.layout.html:
-            content, fields, used, left = self._page(fields, record)
+            content, fields, used, left = self._page(fields, found.number)
         else:
-            content, used, left = self.content(fields, original)
-        own_id = self._id(fields, original)
+            content, used, left = self.content(found)
+        own_id = self._id(found)
         if own_id and self.id_field in fields:
             used.add(self.id_field)
         values = self._own(fields, used) if self._tests else ()
         extra = None
-        if len(fields) > len(used) or left or repeated:
-            kept = original.without(used) + left
+        if len(fields) > len(used) or left or found.repeated:
+            kept = found.without(used) + left
             extra = "{" + ",".join(kept) + "}" if kept else None
-        if repeated:
+        if found.repeated:
             self.notes["repeated_keys"] += 1
-        row_id = own_id or f"{self.name}:{record}"
-        self.rows.append((self.first_key + record, row_id, self.name, extra, content, *values))
-        self.bytes += size
+        row_id = own_id or f"{self.name}:{found.number}"
+        self.rows.append((self.first_key + found.number, row_id, self.name, extra, content, *values))
 
-    def read(self, position: Position, raw: bytes, parse: Callable[[bytes], Fields | str]) -> None:
-        """Add the record that `parse` makes of some bytes; count it under the note that `parse` returns instead; or
-        quarantine it."""
-        if self.last is not None and position.record >= self.last:
-            return
-        try:
-            check_record(len(raw))
-            fields = parse(raw)
-            if isinstance(fields, str):
-                self.notes[fields] += 1
-            else:
-                self.add(fields, position.record, Cells(fields), len(raw))
-        except RecordError as e:
-            self.quarantine(position, e, raw)
-
-    def quarantine(self, position: Position, why: RecordError, raw: bytes) -> None:
-        """Add a record that cannot become a row, with its bytes."""
-        if self.last is not None and position.record >= self.last:
-            return
-        offset = None if position.offset < 0 else position.offset
-        self.bad.append((self.name, position.line + 1, offset, why.reason, why.detail, raw[:RECORD_BYTES]))
-        self.bytes += len(raw)
-
-    def content(self, fields: Fields, original: Original) -> tuple[Any, set[str], list[str]]:
+    def content(self, found: Record) -> tuple[Any, set[str], list[str]]:
         """(what a row says, the fields that it was made from, JSON members of what is left inside of these).
 
         Raises:
             RecordError: the record does not fit the layout.
         """
+        fields: Fields = found.fields
         if self.text_field:
             text = fields.get(self.text_field)
             if type(text) is not str and not self.layout.html:
@@ -171,7 +143,7 @@ class RowBuilder:
         try:
             return self._converted(fields)
         except InexactNumbersError:
-            return self._converted(original.exact())
+            return self._converted(found.exact())
 
     def _converted(self, fields: Fields) -> tuple[Any, set[str], list[str]]:
         picked = Picked(fields, self.sources, self.required)
@@ -226,11 +198,11 @@ class RowBuilder:
             return RecordError("missing_field", f"{name} should be there; the fields are {', '.join(fields) or 'none'}")
         return RecordError("not_text", f"{name} should be a string, found {name_of(fields[name])}")
 
-    def _id(self, fields: Fields, original: Original) -> str | None:
+    def _id(self, found: Record) -> str | None:
         """The user's id, a string or a whole number with all its digits; None for any other value."""
-        given = at(fields, self.id_field)
+        given = at(found.fields, self.id_field)
         if type(given) is float:  # a big integer may be parsed as one
-            given = at(original.exact(), self.id_field)
+            given = at(found.exact(), self.id_field)
             return str(given) if type(given) is Number and given.lstrip("-").isdigit() else None
         return str(given) if type(given) in (int, str) else None
 
@@ -247,10 +219,8 @@ class RowBuilder:
             values.append(value)
         return values
 
-    def take(self) -> RawBatch | None:
-        """Everything collected since the last call; None for nothing."""
-        if not (self.rows or self.bad or self.notes):
-            return None
+    def take(self) -> RawBatch:
+        """Everything collected since the last call."""
         n, kinds = len(self.rows), schema.of_kind(self.kind)
         given = list(zip(*self.rows, strict=True)) if n else [()] * (5 + len(self.columns))
         keys, ids, sources, extras, contents, *own = map(list, given)
@@ -270,25 +240,6 @@ class RowBuilder:
         batch = RawBatch(rows, pa.record_batch(columns, schema=schema.quarantine()), self.notes)
         self._begin_batch()
         return batch
-
-
-class FirstRecords(RowBuilder):
-    """Collects the fields of a file's first records in place of rows, and how many records there are."""
-
-    def __init__(self) -> None:
-        super().__init__("document")
-        self.found: list[Fields] = []
-        self.seen = 0
-
-    def add(self, fields: Any, record: int, original: Original, size: int, repeated: bool = False) -> None:
-        """Keep the fields."""
-        self.seen = record + 1
-        if type(fields) is dict:
-            self.found.append(fields)
-
-    def quarantine(self, position: Position, why: RecordError, raw: bytes) -> None:
-        """Count the record."""
-        self.seen = position.record + 1
 
 
 def _members_of(left: Fields) -> list[str]:

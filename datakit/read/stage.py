@@ -175,11 +175,11 @@ class Ingest(Stage):
     def facts(self) -> dict[str, Any]:
         """The layout of each file; of documents also the field of their text where it is not `text`, and the types of
         the user's own columns."""
-        planned = list(zip(self._plan.files, self._plan.layouts, strict=True))
-        fields = {f.name: c.text_field for f, c in planned if c.text_field not in ("", "text")}
+        files = self._plan.files
+        fields = {f.name: f.layout.text_field for f in files if f.layout.text_field not in ("", "text")}
         columns = {f.name: str(f.type) for f in self._plan.columns}
         optional = {"text_fields": fields, "columns": columns}
-        return {"layouts": {f.name: c.layout for f, c in planned}} | {k: v for k, v in optional.items() if v}
+        return {"layouts": {f.name: f.layout.layout for f in files}} | {k: v for k, v in optional.items() if v}
 
     def use_processes(self) -> bool:
         """Parsing holds the interpreter lock in part; only much input pays for the start of processes."""
@@ -187,7 +187,7 @@ class Ingest(Stage):
         if plan.files[0].table is not None:
             return False
         size = sum(f.bytes * (UNPACKED_RATIO if f.compression else 1) for f in plan.files)
-        pages = any(c.html or f.format in ("warc", "html") for f, c in zip(plan.files, plan.layouts, strict=True))
+        pages = any(f.layout.html or f.format in ("warc", "html") for f in plan.files)
         return size > (PROCESSES_FROM_BYTES_OF_PAGES if pages else PROCESSES_FROM_BYTES)
 
     def raw_groups(self) -> Sequence[RawGroup]:
@@ -196,11 +196,10 @@ class Ingest(Stage):
 
         plan, found = self._plan, []
         for group in groups(plan):
-            files, layouts = plan.files[group.start : group.stop], plan.layouts[group.start : group.stop]
-            formats = [[f.format, f.compression, f.header, f.delimiter] for f in files]
+            files = plan.files[group.start : group.stop]
             columns = [[f.name, str(f.type)] for f in plan.columns]
-            limits = list(plan.limits[group.start : group.stop])
-            reading = [plan.kind, plan.segment_source, limits, columns, formats, [asdict(c) for c in layouts]]
+            each = [[f.format, f.compression, f.header, f.delimiter, f.limit, asdict(f.layout)] for f in files]
+            reading = [plan.kind, plan.segment_source, columns, each]
             found.append(RawGroup(group.start, tuple(f.name for f in files), reading))
         return found
 

@@ -8,20 +8,19 @@ import re
 import zlib
 from collections import deque
 from collections.abc import Callable, Iterator
-from copy import copy
 from dataclasses import dataclass
 from typing import Any, BinaryIO, Final, NamedTuple, cast
 
 import numpy as np
 import pyarrow as pa
 
+from datakit.data import RECORD_BITS
 from datakit.errors import InputError, MissingExtraError
 from datakit.object_store import arrow_s3, first_line, fsspec_store, reading_errors
-from datakit.read.record import RecordError
+from datakit.read.layouts.table import FileLayout
+from datakit.read.record import RECORD_BYTES, RecordError, too_long
 from datakit.storage import SCHEMES, is_url
 
-RECORD_BYTES: Final = 256 << 20
-"""Bytes of the longest record. The offsets of an Arrow string array end at 2 GiB."""
 EXPANSION_FROM: Final = 64 << 20
 EXPANSION: Final = 300
 """A compressed file may grow to so many times its size, and to 64 MiB always."""
@@ -50,25 +49,11 @@ Spans = np.ndarray[Any, Any]
 _CREDENTIALS = re.compile(r"^(s3|gs|az|https?)://[^/]*@")
 
 
-def check_record(size: int) -> None:
-    """Refuse a record with too many bytes.
-
-    Raises:
-        RecordError: it has more than `RECORD_BYTES`.
-    """
-    if size > RECORD_BYTES:
-        raise RecordError("too_long", _too_long())
-
-
-def _too_long() -> str:
-    return f"the record has more than {RECORD_BYTES >> 20} MiB, the most that are read"
-
-
-def expands_too_far(name: str, read: int, made: int) -> "Damage | None":
+def expands_too_far(name: str, read: int, made: int) -> RecordError | None:
     """What is wrong if `read` bytes of a file have become too many."""
     if made <= EXPANSION_FROM + EXPANSION * read:
         return None
-    return Damage(
+    return RecordError(
         "too_large_unpacked",
         f"{read:,} bytes of {name} became {made:,} bytes, more than {EXPANSION} times as many; what follows is not "
         "read. If the file is good, decompress it first",
@@ -96,6 +81,10 @@ class SourceFile:
     """What is one document in a plain text file: "file", "line" or "paragraph"."""
     table: pa.Table | None = None
     """The table in memory that is read instead of a file."""
+    layout: FileLayout = FileLayout()
+    """Where its records hold what rows are made of."""
+    limit: int = 1 << RECORD_BITS
+    """Records with this number and later ones are not read."""
 
     @property
     def is_local(self) -> bool:
@@ -164,21 +153,14 @@ def filesystem(url: str) -> tuple[Any, str]:
 # Decompress: members one after another, past those that are damaged.
 
 
-@dataclass(frozen=True, slots=True)
-class Damage:
-    """Bytes of a compressed file are missing between two blocks, or at its end."""
-
-    reason: str
-    detail: str
-
-
 def compression_of(head: bytes) -> str:
     """The compression by a file's first bytes; "" for none."""
     return next((name for name, magic in MAGIC.items() if head.startswith(magic)), "")
 
 
-def blocks(file: SourceFile, size: int = BLOCK) -> Iterator[bytes | Damage]:
-    """The uncompressed bytes of a file, for a file without compression `size` bytes at a time.
+def blocks(file: SourceFile, size: int = BLOCK) -> Iterator[bytes | RecordError]:
+    """The uncompressed bytes of a file, for a file without compression `size` bytes at a time; and what is wrong where
+    bytes of a compressed one are missing, between two blocks or at its end.
 
     Several compressed members or frames, one after another, are read as one stream. A damaged member of gzip, bz2 or xz
     costs itself only: reading goes on at the next one. In other streams, what follows damage is lost.
@@ -216,13 +198,13 @@ def read_whole(path: str) -> tuple[bytes, bytes]:
     if not compression:
         return raw, raw
     for block in blocks(SourceFile(path, path, "", compression, len(raw))):
-        if isinstance(block, Damage):
+        if isinstance(block, RecordError):
             raise InputError(f"{path}: cannot be decompressed: {block.detail}")
         whole += block
     return raw, bytes(whole)
 
 
-def _members(raw: BinaryIO, make: Callable[[], Any], file: SourceFile) -> Iterator[bytes | Damage]:
+def _members(raw: BinaryIO, make: Callable[[], Any], file: SourceFile) -> Iterator[bytes | RecordError]:
     """gzip, bz2, xz. `HELD` bytes are kept back until more of their member follow, or its end is good.
 
     The file is read from its beginning to its end without a step back, which on an object store is a request of its
@@ -257,7 +239,7 @@ def _members(raw: BinaryIO, make: Callable[[], Any], file: SourceFile) -> Iterat
             end, data = _next_member(raw, begin + 1, file.compression, make), b""
             goes_on = f"reading goes on at byte {end:,}" if end >= 0 else "what follows is lost"
             where = f"in the member that begins at byte {begin:,} ({e}); {goes_on}"
-            yield Damage("corrupt_stream", f"the {file.compression} stream of {file.name} is damaged, {where}")
+            yield RecordError("corrupt_stream", f"the {file.compression} stream of {file.name} is damaged, {where}")
             if end < 0:
                 return
             raw.seek(end)
@@ -300,7 +282,7 @@ def _next_member(raw: BinaryIO, begin: int, compression: str, make: Callable[[],
     return -1
 
 
-def _frames(raw: BinaryIO, file: SourceFile) -> Iterator[bytes | Damage]:
+def _frames(raw: BinaryIO, file: SourceFile) -> Iterator[bytes | RecordError]:
     """zstd and lz4, by Arrow, in reads of `HELD` bytes: damage costs the read that it is in."""
     try:
         stream = pa.CompressedInputStream(pa.PythonFile(raw, mode="r"), file.compression)
@@ -308,12 +290,12 @@ def _frames(raw: BinaryIO, file: SourceFile) -> Iterator[bytes | Damage]:
             yield block
     except (OSError, pa.ArrowException) as e:
         found = f"the {file.compression} stream of {file.name} is damaged: {e}; what follows is lost"
-        yield _truncated(file) if "runcated" in str(e) else Damage("corrupt_stream", found)
+        yield _truncated(file) if "runcated" in str(e) else RecordError("corrupt_stream", found)
 
 
-def _truncated(file: SourceFile) -> Damage:
+def _truncated(file: SourceFile) -> RecordError:
     said = f"the {file.compression} stream of {file.name} is truncated: it ends before its end mark"
-    return Damage("truncated_stream", said)
+    return RecordError("truncated_stream", said)
 
 
 # Cut: into segments that end where records end.
@@ -329,6 +311,8 @@ class Segment:
 
     file: int
     first_record: int
+    records: int
+    """How many numbers of records it takes up; in files of lines that is a line each, also a blank one."""
     first_line: int
     start: int
     stop: int
@@ -338,8 +322,8 @@ class Segment:
     number: what is wrong with them."""
     groups: tuple[int, int] | None = None
     """Row groups (Parquet), record batches (Arrow) or slices of a table, half open."""
-    failure: tuple[str, str] | None = None
-    """(reason, detail) of a segment whose bytes are one record that cannot be read whole."""
+    failure: RecordError | None = None
+    """Why its bytes are one record that cannot be read whole."""
 
     @property
     def bytes(self) -> int:
@@ -398,9 +382,9 @@ class StreamCutter:
     def run(self) -> Iterator[Segment]:
         """All segments."""
         for block in self.blocks:
-            if isinstance(block, Damage):
-                if not self.skipping and (end := self._last_end()):
-                    yield self._segment(end)
+            if isinstance(block, RecordError):
+                if not self.skipping:
+                    yield from self._whole_records()
                 yield self._lost(block, bytes(self.buffer))
                 self.skipping = False
                 if self.find_end is whole_file:
@@ -422,49 +406,50 @@ class StreamCutter:
         """The segments that the buffer holds whole."""
         while self.buffer and (at_end or len(self.buffer) > max(self.remaining(), self.wait)):
             most = max(self.remaining(), 0) + RECORD_BYTES
-            end = self.find_end(self.buffer, max(self.remaining(), 1), at_end)
-            if end is None and len(self.buffer) > most and (end := self._last_end()) is None:
-                yield self._lost(Damage("too_long", _too_long()), b"")
-                self.skipping = True
-                return
-            if end is None:
+            if end := self.find_end(self.buffer, max(self.remaining(), 1), at_end):
+                yield self._segment(end)
+            elif len(self.buffer) <= most:
                 self.wait = min(2 * len(self.buffer), most)
                 return
-            yield self._segment(end)
-
-    def _last_end(self) -> SegmentEnd | None:
-        """The last end of a record in bytes whose last record goes on; None without any."""
-        low, high = 0, len(self.buffer)
-        while low < high:
-            middle = (low + high + 1) // 2
-            if copy(self.find_end)(self.buffer, middle, False) is None:  # a finder remembers what it found
-                high = middle - 1
             else:
-                low = middle
-        return self.find_end(self.buffer, low, False) if low else None
+                yield from self._whole_records()
+                if len(self.buffer) > RECORD_BYTES:
+                    yield self._lost(too_long(), b"")
+                    self.skipping = True
+                    return
+
+    def _whole_records(self) -> Iterator[Segment]:
+        """Segments of one record each, while the buffer holds any whole one: what goes on behind them is damaged, or
+        too long."""
+        while self.buffer and (end := self.find_end(self.buffer, 1, False)):
+            yield self._segment(end)
 
     def _segment(self, end: SegmentEnd) -> Segment:
         whole = memoryview(self.buffer)[: end.stop]
         data, lines = bytes(whole) if self.keep else None, _count_newlines(whole)
         whole.release()
-        records = lines if end.records is None else end.records
+        records = lines + (self.buffer[end.stop - 1] != ord("\n")) if end.records is None else end.records
         lines = records if self.file.format == "warc" else lines  # the place in an archive is the record's number
-        stop = self.base + end.stop
-        return self._passed(
-            Segment(self.index, self.record, self.line, self.base, stop, data, end.spans), records, lines
-        )
+        return self._passed(self.base + end.stop, records, lines, data, end.spans)
 
-    def _lost(self, why: Damage, raw: bytes) -> Segment:
+    def _lost(self, why: RecordError, raw: bytes) -> Segment:
         """The whole buffer as one record that is not read; `raw` is kept of it."""
-        stop = self.base + len(raw)
-        failure = (why.reason, why.detail)
-        return self._passed(Segment(self.index, self.record, self.line, self.base, stop, raw, failure=failure), 1, 1)
+        return self._passed(self.base + len(raw), 1, 1, raw, failure=why)
 
-    def _passed(self, segment: Segment, records: int, lines: int) -> Segment:
+    def _passed(
+        self,
+        stop: int,
+        records: int,
+        lines: int,
+        data: bytes | None,
+        spans: Spans | None = None,
+        failure: RecordError | None = None,
+    ) -> Segment:
         """A segment, behind which the buffer now begins."""
-        self._drop(len(self.buffer) if segment.failure else segment.bytes)
+        made = Segment(self.index, self.record, records, self.line, self.base, stop, data, spans, None, failure)
+        self._drop(len(self.buffer) if failure else made.bytes)
         self.record, self.line, self.wait = self.record + records, self.line + lines, 0
-        return segment
+        return made
 
     def _skip(self) -> None:
         """Drop the bytes before the next record, as far as it is in sight."""

@@ -14,9 +14,8 @@ import numpy as np
 
 from datakit.errors import InputError, MissingExtraError
 from datakit.read.extract import Extraction, ExtractionError, PageTimeoutError
-from datakit.read.record import Fields, RecordError
-from datakit.read.row_builder import Position, RowBuilder
-from datakit.read.streams import RECORD_BYTES, Segment, SegmentEnd, SourceFile
+from datakit.read.record import RECORD_BYTES, Fields, Note, Record, RecordError, parsed
+from datakit.read.streams import Segment, SegmentEnd, SourceFile
 
 FORMATS: Final = ("warc", "html")
 TITLE: Final = "title"
@@ -116,21 +115,19 @@ def _next_record(data: bytearray, pos: int, at_end: bool) -> tuple[int, int] | N
 # Read: the pages of a unit.
 
 
-def read(file: SourceFile, data: bytes, segment: Segment, builder: RowBuilder) -> Iterator[None]:
-    """Give the pages of a segment to the builder. Records that are no pages are counted in its notes."""
-    pages, spans = builder.pages, [[0, len(data), GOOD]] if segment.spans is None else segment.spans.tolist()
+def read(file: SourceFile, data: bytes, segment: Segment, pages: "Pages") -> Iterator[Record]:
+    """The pages of a segment. Records that are no pages are counted."""
+    spans = [[0, len(data), GOOD]] if segment.spans is None else segment.spans.tolist()
     for number, (start, stop, state) in enumerate(spans, segment.first_record):
 
-        def fields(raw: bytes, number: int = number, state: int = state) -> Fields | str:
-            assert pages is not None
+        def fields(raw: bytes, number: int = number, state: int = state) -> Fields | Note:
             if file.format == "html":
                 return pages.of_file(raw, file.path)
             if state != GOOD:
                 raise RecordError(*_SAID[state])
             return pages.of_record(raw, f"{file.path}: record {number + 1}", verify=not file.compression)
 
-        builder.read(Position(number, number, segment.start + start), data[start:stop], fields)
-        yield
+        yield parsed(data[start:stop], fields, number, number, segment.start + start)
 
 
 class Pages:
@@ -145,7 +142,7 @@ class Pages:
         self.timeout_s, self.on_timeout = timeout_s, on_timeout
         self.extraction = Extraction(extractor)
 
-    def of_record(self, raw: bytes, name: str, verify: bool) -> Fields | str:
+    def of_record(self, raw: bytes, name: str, verify: bool) -> Fields | Note:
         """The fields of the page in a record of an archive, or the note that counts a record of another kind.
 
         `verify`: compare the digest that the record states, where no compression has a checksum of its own.
@@ -163,23 +160,23 @@ class Pages:
             if kind in (WarcRecordType.unknown, WarcRecordType.no_type):
                 raise RecordError("unknown_type", f"its WARC-Type is {headers.get('WARC-Type')!r}")
             if kind not in (WarcRecordType.response, WarcRecordType.resource, WarcRecordType.conversion):
-                return "archive_records"
+                return Note("archive_records")
             mime, charset = str(headers.get("Content-Type") or ""), None
             if kind == WarcRecordType.response:
                 if "http" not in mime.lower():
-                    return "other_mimes"
+                    return Note("other_mimes")
                 record.parse_http(auto_decode="all")
                 if record.http_headers is None:
                     raise RecordError("corrupt_record", "its HTTP headers cannot be read")
                 if record.http_headers.status_code != 200:
-                    return "answers_not_ok"
+                    return Note("answers_not_ok")
                 mime, charset = record.http_headers.get("Content-Type") or "", record.http_charset
             body = record.reader.read()
         except (OSError, ValueError, EOFError) as e:
             raise RecordError("corrupt_record", f"the record cannot be read: {e}") from None
         plain = mime.split(";")[0].strip().lower() or _mime_of(body)
         if plain not in (*HTML, "text/plain"):
-            return "other_mimes"
+            return Note("other_mimes")
         url = (headers.get("WARC-Target-URI") or "").strip("<>")
         if plain in HTML:
             text, title = self.of_html(body, f"{name}, {url}", charset)

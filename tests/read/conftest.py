@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from datakit.read import json, record, row_builder, streams, web
 from datakit.read.planning import Plan, plan, plan_table, read_unit, units
 from datakit.read.stage import IngestConfig
 
@@ -55,6 +56,12 @@ def _read(planned: Plan) -> Found:
             found.bad += batch.quarantined.to_pylist()
             found.notes.update(batch.notes)
     return found
+
+
+def limit_records(patch: pytest.MonkeyPatch, size: int = 1 << 20) -> None:
+    """Let records have at most so many bytes."""
+    for module in (record, json, streams, web, row_builder):
+        patch.setattr(module, "RECORD_BYTES", size)
 
 
 @pytest.fixture

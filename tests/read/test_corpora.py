@@ -55,9 +55,7 @@ def records(path: Path) -> list:
 def test_every_conversation_file_is_recognised_and_counted(shared, read):
     found = read(*(shared / "corpora" / "sft" / name for name in SFT))
     assert found.plan.kind == "conversation"
-    assert {f.name: c.layout for f, c in zip(found.plan.files, found.plan.layouts, strict=True)} == {
-        name: layout for name, (layout, _) in SFT.items()
-    }
+    assert {f.name: f.layout.layout for f in found.plan.files} == {name: layout for name, (layout, _) in SFT.items()}
     counts = dict.fromkeys(SFT, 0)
     for row in found.rows:
         counts[row["source"]] += 1
@@ -71,7 +69,7 @@ def test_every_conversation_file_is_recognised_and_counted(shared, read):
 def test_every_other_file_is_recognised_and_counted(shared, read, name):
     kind, layout, count = OTHERS[name]
     found = read(shared / "corpora" / name)
-    assert (found.plan.kind, found.plan.layouts[0].layout, len(found.rows), found.bad) == (kind, layout, count, [])
+    assert (found.plan.kind, found.plan.files[0].layout.layout, len(found.rows), found.bad) == (kind, layout, count, [])
 
 
 def test_every_document_keeps_its_text_id_and_language_tag(shared, read):

@@ -168,7 +168,7 @@ def test_a_file_that_wraps_its_rows_in_one_list_is_told_how_to_unwrap_them(read_
 
 
 def test_a_file_in_another_encoding_is_told_from_one_without_records(read_bytes):
-    with pytest.raises(InputError, match=r"byte 12 is 0xe9, not UTF-8 there.*iconv -f LATIN1"):
+    with pytest.raises(InputError, match=r"byte 12 of the record is 0xe9, which is not UTF-8 there.*iconv -f LATIN1"):
         read_bytes(b'{"text":"caf\xe9"}\n', name="x.jsonl")
     with pytest.raises(InputError, match="it is empty, so the kind"):
         read_bytes(b"", name="x.jsonl")

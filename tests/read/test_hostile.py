@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from datakit.errors import InputError
 from datakit.read import streams
 from datakit.read.streams import LINE_BEGIN, SourceFile, StreamCutter, line_end
+from tests.read.conftest import limit_records
 
 LINE = b'{"text": "good"}\n'
 
@@ -94,7 +95,7 @@ def test_whatever_happens_to_a_member_the_rows_of_the_others_are_read(read_bytes
 
 @pytest.mark.parametrize("name", ["a.jsonl", "a.jsonl.gz"])
 def test_a_line_that_is_too_long_costs_one_row(read, tmp_path, monkeypatch, name):
-    monkeypatch.setattr(streams, "RECORD_BYTES", 1 << 20)
+    limit_records(monkeypatch)
     data = LINE * 3 + b'{"text": "' + b"a" * (3 << 20) + b'"}\n' + LINE * 2 + b"b" * (2 << 20)
     (tmp_path / name).write_bytes(gzip.compress(data) if name.endswith("gz") else data)
     found = read(tmp_path)
@@ -105,7 +106,7 @@ def test_a_line_that_is_too_long_costs_one_row(read, tmp_path, monkeypatch, name
 
 @pytest.mark.parametrize("form", ["array", "objects", "csv", "text"])
 def test_the_records_before_one_that_is_too_long_are_read(read, tmp_path, monkeypatch, form):
-    monkeypatch.setattr(streams, "RECORD_BYTES", 1 << 20)
+    limit_records(monkeypatch)
     texts = [f"good {n}" for n in range(9)] + ["a" * (4 << 20)]
     rows = [json.dumps({"text": t}) for t in texts]
     data = {"array": f"[{','.join(rows)}]", "objects": "\n\n".join(rows).replace('{"', '{\n"'),
@@ -125,7 +126,7 @@ def test_every_line_is_in_a_segment_or_too_long(tmp_path: Path, lengths: list[in
     file = SourceFile(str(path), path.name, "jsonl", "", len(data))
     covered, too_long = bytearray(data), []
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(streams, "RECORD_BYTES", 20)
+        limit_records(patch, 20)
         segments = list(StreamCutter(file, 0, lambda: wanted, line_end, LINE_BEGIN).run())
     for segment in segments:
         if segment.failure:

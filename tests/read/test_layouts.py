@@ -91,14 +91,14 @@ def read_records(read_bytes):
 @pytest.mark.parametrize(("name", "record", "expected"), CONVERSATIONS)
 def test_every_way_to_write_a_conversation_gives_its_messages(read_records, name, record, expected):
     found = read_records(record)
-    assert (found.plan.kind, found.plan.layouts[0].layout, found.bad) == ("conversation", name, [])
+    assert (found.plan.kind, found.plan.files[0].layout.layout, found.bad) == ("conversation", name, [])
     assert said(found.rows[0]) == expected
 
 
 @pytest.mark.parametrize(("name", "record"), PAIRS)
 def test_every_way_to_write_a_pair_gives_the_same_sides(read_records, name, record):
     found = read_records(record)
-    assert (found.plan.kind, found.plan.layouts[0].layout, found.bad) == ("preference", name, [])
+    assert (found.plan.kind, found.plan.files[0].layout.layout, found.bad) == ("preference", name, [])
     (row,) = found.rows
     assert [said(row, n) for n in ("prompt", "chosen", "rejected")] == [ASKED[:1], ASKED[1:], [("assistant", "no")]]
     assert row["extra"] is None
@@ -128,7 +128,7 @@ def test_a_question_beside_a_longer_text_that_would_stay_unread_is_refused(read_
     assert len(read_records(about, layout="question_answer").rows) == 1
     assert len(read_records(about, map={"prompt": "{support} {question}", "answer": "answer"}).rows) == 1
     for field, text in (("url", "https://a.org/b"), ("rendered", "Q: who?\nA: Ann"), ("topic", "a b!")):
-        assert read_records(plain | {field: text}).plan.layouts[0].beside == (field,)
+        assert read_records(plain | {field: text}).plan.files[0].layout.beside == (field,)
 
 
 def test_a_pair_is_never_read_as_a_conversation(read_records):
@@ -166,7 +166,7 @@ def test_one_turn_a_record_is_no_document_unless_it_is_asked_for(read_records):
 
 def test_records_that_are_no_objects_are_refused(read_bytes):
     for raw, found in ((b'[{"role": "user"}]\n[]\n', "a list"), (b'"a"\n"b"\n', "a string")):
-        with pytest.raises(InputError, match=f"no objects: the first is {found}"):
+        with pytest.raises(InputError, match=f"should be an object, found {found}"):
             read_bytes(raw)
 
 
@@ -175,7 +175,7 @@ def test_cells_of_csv_with_turns_are_read_as_turns_and_other_json_stays_a_text(r
         return '"' + json.dumps(turns).replace('"', '""') + '"'
 
     found = read_bytes(f"messages,topic\n{cell([USER, BOT])},x\n".encode(), "chat.csv")
-    assert (found.plan.layouts[0].layout, said(found.rows[0])) == ("messages", ASKED)
+    assert (found.plan.files[0].layout.layout, said(found.rows[0])) == ("messages", ASKED)
     found = read_bytes(f'messages\n"{[USER, BOT]}"\n"[{{\'role\': }}]"\n'.encode(), "pandas.csv")
     assert (said(found.rows[0]), found.reasons) == (ASKED, ["bad_messages"])
     pair = f"prompt,chosen,rejected\n{cell([USER])},{cell([BOT])},{cell([NO])}\n"

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from datakit.errors import ConfigError, InputError
-from datakit.read import extract, streams, web
+from datakit.read import extract, web
 from datakit.read.record import RecordError
 
 pytest.importorskip("fastwarc")
@@ -21,6 +21,8 @@ pytest.importorskip("resiliparse")
 
 from fastwarc.stream_io import GzipWriter
 from fastwarc.warc import WarcRecord, WarcRecordType
+
+from tests.read.conftest import limit_records
 
 WORDS = ("harbour", "railway", "council", "merchant", "winter", "grain", "wall", "town", "flood")
 
@@ -85,8 +87,7 @@ def typed(read_bytes):
 @pytest.fixture
 def small_records(monkeypatch):
     """Records of at most 1 MiB."""
-    for module in (streams, web):
-        monkeypatch.setattr(module, "RECORD_BYTES", 1 << 20)
+    limit_records(monkeypatch)
 
 
 def test_pages_of_an_archive_are_documents_with_their_columns(typed):

@@ -61,8 +61,8 @@ class ParseOptions:
         default_factory=lambda: {n: role for role, names in ROLES.items() for n in names} | {c: c for c in CALLERS}
     )
     """Speakers, as they are written or in lower case, to roles; those whose turns are calls to themselves."""
-    turn_fields: tuple[tuple[str, str], ...] = ()
-    """(our name, the user's field or path) of fields of a turn."""
+    turn_fields: Mapping[str, str] = field(default_factory=dict)
+    """Our name -> the user's field or path, of fields of a turn."""
 
 
 PLAIN: Final = ParseOptions()
@@ -363,7 +363,7 @@ def message(turn: Any, where: str, options: ParseOptions = PLAIN) -> tuple[Messa
         if role in ROLES and type(text) is str:
             return Message(str(role), text), {}
     turn = dict(turn)
-    for name, given in options.turn_fields:
+    for name, given in options.turn_fields.items():
         if (found := at(turn, given)) is not None:
             turn = without(turn, given) | {name: found}
     return _message(turn, where, options)

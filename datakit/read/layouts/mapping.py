@@ -71,7 +71,7 @@ def user_mapping(mapping: Mapping[str, str], roles: Mapping[str, str]) -> tuple[
         raise ConfigError(f"map: {', '.join(record)} needs {missing[0]}, too: add --map {missing[0]}=FIELD")
     in_turns = _IN_TURNS if not needed or "messages" in needed else ()
     own_roles = {speaker.lower(): role for speaker, role in roles.items()} | dict(roles)
-    turn_fields = tuple((name, mapping[name]) for name in in_turns if name in mapping)
+    turn_fields = {name: mapping[name] for name in in_turns if name in mapping}
     return dict(mapping), ParseOptions({**PLAIN.roles, **own_roles}, turn_fields)
 
 
@@ -88,8 +88,7 @@ def mapped(mapping: Mapping[str, str], head: Sequence[Fields]) -> FileLayout | N
     in_turns = _IN_TURNS if "messages" in needed else ()
     named = {ours: theirs for ours, theirs in mapping.items() if ours != "id" and ours not in in_turns}
     there = [name for name in ("system", "tools", "label") if any(name in fields for fields in head)]
-    optional = tuple((name, name) for name in there if name not in named)
-    return FileLayout(MAPPED, kind, tuple(named.items()), optional)
+    return FileLayout(MAPPED, kind, named, {name: name for name in there if name not in named})
 
 
 # Records that fit no layout.

@@ -50,11 +50,11 @@ class FileLayout:
     `layout` is "" if no record could be read, or if the file's rows are of another kind than the dataset's.
     """
 
-    layout: str
-    kind: str
-    required: tuple[tuple[str, str], ...] = ()
-    """(our name, its source); a record without one of these is quarantined."""
-    optional: tuple[tuple[str, str], ...] = ()
+    layout: str = ""
+    kind: str = ""
+    required: Mapping[str, str] = field(default_factory=dict)
+    """Our name -> its source; a record without one of these is quarantined."""
+    optional: Mapping[str, str] = field(default_factory=dict)
     other_kind: str = ""
     """The file's kind, if its records are quarantined because the dataset is of another kind."""
     html: bool = False
@@ -65,7 +65,12 @@ class FileLayout:
     @property
     def text_field(self) -> str:
         """The field of a document's text; "" for other layouts."""
-        return self.required[0][1] if self.layout == DOCUMENT else ""
+        return self.required["text"] if self.layout == DOCUMENT else ""
+
+    @property
+    def sources(self) -> dict[str, str]:
+        """The sources of all names."""
+        return {**self.required, **self.optional}
 
 
 # What the fields of layouts hold.
@@ -216,7 +221,7 @@ _CONVERTERS: Final = {layout.name: layout.convert for layout in LAYOUTS}
 
 def converter(layout: FileLayout) -> Convert:
     """What makes the contents of rows of a file's records; of mapped ones by the names that the mapping has."""
-    names = {ours for ours, _ in layout.required}
+    names = layout.required
     by_names = document if "text" in names else preference if "chosen" in names else conversation
     return by_names if layout.layout == MAPPED else _CONVERTERS[layout.layout]
 
@@ -233,7 +238,7 @@ def choose(head: Sequence[Fields], kind: str = "auto", forced: str = "auto", tex
     """
     if text_field and kind in ("auto", "document"):
         fits = forced == DOCUMENT or any(type(fields.get(text_field)) is str for fields in head)
-        return FileLayout(DOCUMENT, "document", (("text", text_field),)) if fits else None
+        return FileLayout(DOCUMENT, "document", {"text": text_field}) if fits else None
     lines = [line for line in LAYOUTS if forced in ("auto", line.name)]
     plain = [{_folded(name): value for name, value in fields.items()} for fields in head]
     votes = Counter(line for fields in plain if (line := _line_of(fields, lines, kind)) is not None)
@@ -288,6 +293,6 @@ def _in_file(line: Layout, head: Sequence[Fields], plain: Sequence[Fields], kind
     judged = next((n for n in LABELS.split("|") if any(str(f.get(n)).lower() in JUDGED for f in plain)), "")
     if judged and "label" in optional:
         optional["label"] = given[judged]
-    read_once = tuple((ours, source) for ours, source in optional.items() if source not in required.values())
+    read_once = {ours: source for ours, source in optional.items() if source not in required.values()}
     pairs = kind == "preference" and line.kind == "conversation" and judged
-    return FileLayout(line.name, kind if pairs else line.kind, tuple(required.items()), read_once)
+    return FileLayout(line.name, kind if pairs else line.kind, required, read_once)
