@@ -124,7 +124,7 @@ class Dataset:
         """
         from datakit.report.compare import story
 
-        lines = story(row_id, [self.path], 0)
+        lines = story(row_id, [self.path])
         if not lines:
             raise InputError(f"no row has the id {row_id!r} in {self.path}")
         return "\n".join(lines)

@@ -2,18 +2,17 @@
 
 import logging
 import time
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, BinaryIO
 
 import click
 
 import datakit.storage as storage
-from datakit.cli.flags import ANY_PATH, CONTEXT, ManifestArgument, command, project
+from datakit.cli.flags import ManifestPath, command, project
 from datakit.engine.recipe import check_name
 from datakit.errors import UsageError
 
-_DROPPED_BY = "Remove the rows that the stage of this later manifest dropped."
 _PARENTS = "With --purge: remove the shards in parents/ of a folder that --output made, and nothing else."
 _BEFORE = "remove the shards of all stages before this stage too (raw private values)."
 
@@ -41,20 +40,17 @@ def some_of(ids: Sequence[str]) -> str:
     return ", ".join(map(repr, ids[:3])) + ", ..." * (len(ids) > 3)
 
 
-@click.group(context_settings=CONTEXT)
-def index() -> None:
-    """The index that a dedup stage with `--save-index` writes for later runs with `--against`."""
-
-
-@command()
-def remove(
-    manifest: ManifestArgument,
-    ids: Annotated[BinaryIO | None, click.Argument(["ids"], type=click.File("rb"), required=False)],
-    dropped_by: Annotated[Path | None, click.Option(["--dropped-by"], type=ANY_PATH, help=_DROPPED_BY)],
+@command("remove")
+def remove_from_index(
+    manifest: ManifestPath,
+    ids: BinaryIO | None = None,
+    *,
+    dropped_by: Annotated[Path | None, "Remove the rows that the stage of this later manifest dropped."] = None,
 ) -> Iterator[str]:
     """Remove rows from the indexes of a dataset that has lost them, so that new rows like them may stay.
 
-    These are the indexes of the dedup stage MANIFEST and of the dedup stages before it.
+    These are the indexes that the dedup stage MANIFEST and the dedup stages before it wrote with `--save-index`, for
+    later runs with `--against`.
 
     IDS is a file with an id on each line, - for standard input. The shards of the dataset do not change. Later runs
     against the dataset, or against one that was itself run against it, ignore the removed rows and say so.
@@ -75,12 +71,10 @@ def remove(
         yield f"{len(unknown):,} ids are not in it ({some_of(unknown)}): {why}"
 
 
-index.add_command(remove)
-
-
-@command("remove", project=True)
-def remove_rows(
-    ids: Annotated[BinaryIO, click.Argument(["ids"], type=click.File("rb"))],
+@command(project=True)
+def remove(
+    ids: BinaryIO,
+    *,
     dataset: Annotated[str, "The dataset's name."],
     why: Annotated[str, "The reason; it is kept beside the list and shapes no result."],
 ) -> Iterator[str]:
@@ -90,9 +84,9 @@ def remove_rows(
     salted hashes of the ids and of the contents; the content decides, so that equal rows under other ids go too. Near
     duplicates stay. Your raw files do not change.
     """
-    from datakit.read.removal import remove
+    from datakit.read.removal import remove as remove_rows
 
-    found = remove(project(), check_name(dataset), ids_in(ids), why)
+    found = remove_rows(project(), check_name(dataset), ids_in(ids), why)
     counts = f"{found.before:,} were on it; {found.rows:,} rows have their content"
     yield f"{found.added:,} ids are new on the list, {counts}"
     if found.unknown:
@@ -109,7 +103,8 @@ def remove_rows(
 
 @command(project=True)
 def gc(
-    output: Annotated[Path | None, click.Option(["--output"], type=ANY_PATH, help=_PARENTS)],
+    *,
+    output: Annotated[Path | None, _PARENTS] = None,
     dataset: Annotated[str | None, "Only this dataset."] = None,
     history: Annotated[bool, "Remove old versions too; keep what the newest manifests are made from."] = False,
     purge: Annotated[bool, "Remove the shards of old versions; their manifests stay, marked as purged."] = False,
@@ -122,8 +117,6 @@ def gc(
     their shards, quarantine and sketches from the disk. Later stages keep theirs, and `verify` passes. The next run
     reads the raw files again and makes the shards again.
     """
-    from datakit.engine.maintenance import forget_history, purge_parents
-
     if dataset:
         check_name(dataset)
     if history and purge:
@@ -133,66 +126,48 @@ def gc(
     if output is not None and (not purge or dataset or history):
         raise UsageError("--output goes with --purge alone (and --before)")
     total = 0
-    if output is not None:
-        for folder, size in purge_parents(output, before, dry_run=dry_run):
-            yield f"{'would purge' if dry_run else 'purged'} {folder} ({size:,} bytes)"
-            total += size
-    else:
-        gone = forget_history(project(), dataset, dry_run=dry_run) if history else set[Path]()
-        total += (yield from _purge(project(), dataset, before, dry_run)) if purge else 0
-        total += yield from _remove_unused(project(), dataset, gone, dry_run)
+    for line, size in _garbage(output, dataset, before, dry_run, history=history, purge=purge):
+        yield line
+        total += size
     yield f"{total:,} bytes {'could be' if dry_run else 'were'} freed"
 
 
-def _remove_unused(root: Path, dataset: str | None, gone: set[Path], dry_run: bool) -> Generator[str, None, int]:
-    """Remove the data folders that no manifest names, but for those in `gone`; returns the bytes that are free now."""
-    from datakit.engine.maintenance import remove_folder, unused_folders
+def _garbage(
+    output: Path | None, dataset: str | None, before: str, dry_run: bool, *, history: bool, purge: bool
+) -> Iterator[tuple[str, int]]:
+    """(a line on what was done, the bytes that are free now) for each folder, and for each version that is purged."""
+    import datakit.engine.maintenance as maintenance
 
-    total = 0
-    for folder in unused_folders(root, dataset, ignore=gone):
-        size = sum(storage.sizes(folder).values())
-        done = "would remove" if dry_run else "removed" if remove_folder(folder) else "in use:"
-        total += 0 if done == "in use:" else size
-        yield f"{done} {folder.relative_to(root)} ({size:,} bytes)"
-    return total
-
-
-def _purge(root: Path, dataset: str | None, before: str, dry_run: bool) -> Generator[str, None, int]:
-    """Remove the shards of old versions, and of stages before one; returns the bytes that are free now."""
-    from datakit.engine.maintenance import old_versions, purge
-
-    total = 0
-    for old in old_versions(root, dataset, before):
+    removed, purged = ("would remove", "would purge") if dry_run else ("removed", "purged")
+    if output is not None:
+        for folder, size in maintenance.purge_parents(output, before, dry_run=dry_run):
+            yield f"{purged} {folder} ({size:,} bytes)", size
+        return
+    root = project()
+    gone = maintenance.forget_history(root, dataset, dry_run=dry_run) if history else set[Path]()
+    for old in maintenance.old_versions(root, dataset, before) if purge else ():
         name = f"{old.manifest.dataset} / {old.manifest.stage} {old.manifest.version}"
         if old.needed_by is not None:
-            yield f"kept {name}: {old.needed_by.relative_to(root)} was made with it; run that dataset again first"
-        elif not storage.exists(old.folder):
-            continue  # it went with another version of the same key
-        elif dry_run or purge(old):
-            total += old.bytes
-            yield f"{'would purge' if dry_run else 'purged'} {name} ({old.bytes:,} bytes)"
-        else:
-            yield f"in use: {name}"
-    return total
+            yield f"kept {name}: {old.needed_by.relative_to(root)} was made with it; run that dataset again first", 0
+        elif storage.exists(old.folder):  # else it went with another version of the same key
+            size = old.bytes
+            free = dry_run or maintenance.purge(old)
+            yield (f"{purged} {name} ({size:,} bytes)", size) if free else (f"in use: {name}", 0)
+    for folder in maintenance.unused_folders(root, dataset, ignore=gone):
+        name, size = str(folder.relative_to(root)), sum(storage.sizes(folder).values())
+        free = dry_run or maintenance.remove_folder(folder)
+        yield (f"{removed} {name} ({size:,} bytes)", size) if free else (f"in use: {name} ({size:,} bytes)", 0)
 
 
 # Models and kernels.
 
 
-@click.group(context_settings=CONTEXT)
-def models() -> None:
-    """Models that stages use."""
-
-
 @command()
-def fetch(name: Annotated[str, click.Argument(["name"])]) -> list[str]:
+def fetch(name: str) -> list[str]:
     """Fetch a model (lid.176) into the user's cache; its checksum is pinned."""
     from datakit.filter.fasttext_model import fetch as fetch_model
 
     return [f"{name}: {fetch_model(name)}"]
-
-
-models.add_command(fetch)
 
 
 @command("compile")

@@ -3,26 +3,17 @@
 import json
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
+from typing import TYPE_CHECKING, Annotated, BinaryIO
 
 import click
 
 import datakit.storage as storage
-from datakit.cli.flags import (
-    AnyManifest,
-    Columns,
-    DatasetName,
-    ManifestArgument,
-    command,
-    manifest_option,
-    project,
-    say,
-    say_json,
-)  # fmt: skip
+from datakit.cli.flags import Answer, DatasetName, File, InProject, ManifestPath, PageFile, command, project
 from datakit.cli.keep import ids_in, some_of
+from datakit.engine.plan import why_stale_result
 from datakit.engine.recipe import FLOW, which_dataset
 from datakit.errors import InputError, IntegrityError, UsageError
 from datakit.manifest import ancestors, load, purged_on
@@ -31,28 +22,40 @@ from datakit.manifest import verify as verify_manifest
 if TYPE_CHECKING:
     from datakit.pack.format import Packed
 
-Answer = tuple[Any, Iterable[str]]
-"""What a command prints: a value with `--json`, else lines."""
-
 LISTED = 10
 """Inputs and files of a result that are listed, unless all are asked for."""
+NO_ROWS = ("tokenizer", "perplexity_model")
+"""Stages whose results are models."""
 _ABSENT = "Instead: prove that no file below data/ holds the rows with these ids, one on each line of IDS."
-_THRESHOLDS = "[RULE_SET[.THRESHOLD]]..."
 _SET = "Which set, as `validation` or `train-256`"
 
 
 def stale_line(manifest: Path) -> Iterator[str]:
     """A line where a result is not what a run would make now."""
-    from datakit.engine.plan import why_stale_result
-
     if why := why_stale_result(manifest):
         dataset = manifest.parent.name
         yield f"STALE: {manifest}: {why}; `datakit run --dataset {dataset}` brings it up to date"
 
 
-def _dataset_folder(dataset: str | None) -> Path:
-    """The folder of the manifests of a dataset of the project."""
-    return project() / "manifests" / which_dataset(project(), dataset)
+def results_of(root: Path, dataset: str | None) -> list[Path]:
+    """The newest manifests of a dataset whose results are rows, in the order of the stages.
+
+    Raises:
+        UsageError: there are none.
+    """
+    name = which_dataset(root, dataset)
+    paths = [root / "manifests" / name / f"{stage}.json" for stage in FLOW if stage not in NO_ROWS]
+    if there := [path for path in paths if path.is_file()]:
+        return there
+    raise UsageError(f"dataset {name!r} has no results: run it first, with `datakit run --dataset {name}`")
+
+
+def page_or(lines: Iterable[str], html: Path | None, page: Callable[[], str]) -> Iterable[str]:
+    """The lines, or what was written instead of them."""
+    if html is None:
+        return lines
+    html.write_text(page(), "utf-8")
+    return [f"wrote {html}"]
 
 
 # One result: verify, show, explain, pairs.
@@ -60,140 +63,120 @@ def _dataset_folder(dataset: str | None) -> Path:
 
 @command(json="a summary", project=True)
 def verify(
-    manifest: AnyManifest,
-    absent: Annotated[BinaryIO | None, click.Option(["--absent"], type=click.File("rb"), metavar="IDS", help=_ABSENT)],
-    as_json: bool,
+    manifest: ManifestPath | None = None,
+    *,
+    absent: Annotated[BinaryIO | None, f"--absent IDS: {_ABSENT}"] = None,
     roundtrip: Annotated[bool, "For a packed set: also compare every token and label with its source."] = False,
     dataset: Annotated[str | None, "With --absent: look at this dataset only."] = None,
-) -> None:
+) -> tuple[object, ...]:
     """Recompute every checksum and count of MANIFEST and of all that it was made from, back to the raw inputs.
 
     With --absent, look into every shard, index and sketch of every version instead, by id, and for rows on the list of
     removed rows by content too. A packed file passes if the tokenized rows that it was made from are there and pass.
     """
-    if absent is not None:
-        _verify_absent(ids_in(absent), dataset, as_json)
-        return
-    if manifest is None:
-        raise UsageError("name a manifest to verify, or give --absent IDS")
     from datakit.engine.store import inspect
 
+    if absent is not None:
+        return _absent(ids_in(absent), dataset)
+    if manifest is None:
+        raise UsageError("name a manifest to verify, or give --absent IDS")
     checked = list(verify_manifest(manifest, inspect))
     if roundtrip and not any(problem for _, problem in checked):
         from datakit.report.peek import roundtrip_problem
 
         checked.append((f"{manifest}, token by token", roundtrip_problem(manifest)))
-    _judge(checked, f"{manifest}: {{}} files and manifests fail", as_json)
-    if not as_json:
-        say([*stale_line(manifest), *(name for name, _ in checked if "were purged on" in name)])
-        say([f"{manifest}: all {len(checked)} files and manifests are unchanged, and the ledgers balance"])
+    lines = [*stale_line(manifest), *(name for name, _ in checked if "were purged on" in name)]
+    lines.append(f"{manifest}: all {len(checked)} files and manifests are unchanged, and the ledgers balance")
+    return _judged(checked, f"{manifest}: {{}} files and manifests fail", lines)
 
 
-def _verify_absent(ids: list[str], dataset: str | None, as_json: bool) -> None:
+def _absent(ids: list[str], dataset: str | None) -> tuple[object, ...]:
     from datakit.read.removal import absent, not_listed
 
     checked = list(absent(project(), ids, dataset))
-    run = "After `datakit remove`, run the dataset, then `datakit gc --purge`"
-    _judge(checked, f"{{}} files may hold the rows. {run}", as_json)
     if not checked:
         raise UsageError("data/ holds no files to look at")
-    if as_json:
-        return
     where = f"any of {len(checked):,} files below data/; raw files, exports and --output folders were not looked at"
-    say([f"none of {len(ids):,} ids is in {where}"])
+    lines = [f"none of {len(ids):,} ids is in {where}"]
     if strange := not_listed(project(), ids, dataset):
         why = "are on no list of removed rows, so that only their spelling was looked for"
-        say([f"{len(strange):,} ids {why}: {some_of(strange)}"])
+        lines.append(f"{len(strange):,} ids {why}: {some_of(strange)}")
+    run = "After `datakit remove`, run the dataset, then `datakit gc --purge`"
+    return _judged(checked, f"{{}} files may hold the rows. {run}", lines)
 
 
-def _judge(checked: list[tuple[str, str | None]], said: str, as_json: bool) -> None:
-    """Print problems, or a summary as JSON.
-
-    Raises:
-        IntegrityError: there are problems.
-    """
+def _judged(checked: list[tuple[str, str | None]], said: str, lines: list[str]) -> tuple[object, ...]:
+    """What a check says: a summary, the lines that hold if there are no problems, else an error."""
     problems = [(name, problem) for name, problem in checked if problem]
-    if as_json:
-        say_json({"checked": len(checked), "problems": problems})
-    if problems:
-        lines = "\n".join(f"  {name}: {problem}" for name, problem in problems)
-        raise IntegrityError(f"{said.format(f'{len(problems)} of {len(checked)}')}:\n{lines}")
+    summary = {"checked": len(checked), "problems": problems}
+    if not problems:
+        return summary, lines
+    listed = "\n".join(f"  {name}: {problem}" for name, problem in problems)
+    return summary, (), IntegrityError(f"{said.format(f'{len(problems)} of {len(checked)}')}:\n{listed}")
 
 
 @command(json="the manifest")
 def show(
-    manifest: ManifestArgument,
-    as_json: bool,
+    manifest: ManifestPath,
+    *,
     rows: Annotated[int, "Rows of each role to show"] = 3,
     verbose: Annotated[bool, "-v/--verbose: List all inputs and files."] = False,
-) -> None:
+) -> Answer:
     """Show a manifest: ledger, shards, facts, and some kept, dropped and quarantined rows."""
     from datakit.report.tables import about_files, ledger_lines, sample_lines
 
     found = load(manifest)
-    if as_json:
-        click.echo(found.to_bytes().decode(), nl=False)
-        return
-    say([*ledger_lines(found), *stale_line(manifest), *about_files(found, None if verbose else LISTED)])
+    lines = [*ledger_lines(found), *stale_line(manifest), *about_files(found, None if verbose else LISTED)]
     if purged := purged_on(manifest, found):
-        say([f"  its shards were purged on {purged}: no row can be shown"])
-        return
-    say(sample_lines((manifest, found), rows))
-    say(click.style(f"ALARM {alarm}", fg="red") for alarm in found.facts.get("alarms", []))
+        lines.append(f"  its shards were purged on {purged}: no row can be shown")
+    else:
+        lines += sample_lines((manifest, found), rows)
+        lines += [click.style(f"ALARM {alarm}", fg="red") for alarm in found.facts.get("alarms", [])]
+    return json.loads(found.to_bytes()), lines
 
 
 @command(project=True)
-def explain(
-    row_id: Annotated[str, click.Argument(["row_id"])],
-    columns: Columns,
-    dataset: DatasetName = None,
-    manifest: Annotated[Path | None, manifest_option("Search the history of this manifest instead.")] = None,
-) -> Iterable[str]:
+def explain(row_id: str, *, dataset: DatasetName = None, manifest: InProject = None) -> Iterable[str]:
     """Show what each stage did with the row ROW_ID, and for a duplicate the row that stayed.
 
     Text of one row only is marked as [-...-] or {+...+}; white space does not count.
     """
     from datakit.report.compare import story
 
-    paths = [manifest] if manifest else []
-    if manifest is None:
-        folder = _dataset_folder(dataset)
-        paths = sorted(p for p in folder.glob("*.json") if not p.name.endswith(".run.json"))
-        if not paths:
-            raise UsageError(f"{folder}: holds no manifests; has the dataset been run?")
-    lines = story(row_id, paths, columns)
+    paths = [manifest] if manifest else results_of(project(), dataset)
+    lines = story(row_id, list(paths))
     if not lines:
         stages = f"the {len(paths)} results of {paths[0].parent.name}" if len(paths) > 1 else str(paths[0])
         ids = f"`datakit show {os.path.relpath(paths[0])}` lists some ids"
         raise InputError(f"no row has the id {row_id!r} in {stages}; {ids}")
-    latest = max(paths, key=lambda path: FLOW.index(path.stem) if path.stem in FLOW else -1)
-    return [*lines, *stale_line(latest)]
+    return [*lines, *stale_line(paths[-1])]
 
 
 @command(json="the counts and the pairs")
 def pairs(
-    manifest: ManifestArgument,
-    columns: Columns,
+    manifest: ManifestPath,
+    *,
     stage: Annotated[str, "The level: dedup, dedup_urls, dedup_repeats, dedup_semantic."] = "",
     lowest: Annotated[int, "How many pairs to show"] = 10,
 ) -> Answer:
     """Show the rows that dedup dropped beside the rows that stay for them, the least similar first.
 
     MANIFEST is of a dedup stage of any level, or of a later stage: then --stage names the level [default: dedup]. For
-    rows that were dropped for their URL or their lines, the similarity is computed here. Text of the dropped row only
-    is marked as [-...-], text of the row that stays only as {+...+}; white space does not count.
+    rows that were dropped for their URL or their lines, the similarity is computed here; beside a row that repeats
+    others is the one that has most of its text. Text of the dropped row only is marked as [-...-], text of the row that
+    stays only as {+...+}; white space does not count.
     """
     from datakit.report.compare import drops, listing
 
     found = drops(manifest, lowest, stage)
-    return found.to_json(), listing(found, columns)
+    return found.to_json(), listing(found)
 
 
 # Datasets: status, history, report, diff.
 
 
 @command(json="the states", project=True)
-def status(dataset: Annotated[str | None, "Only this dataset."] = None) -> Answer:
+def status(*, dataset: Annotated[str | None, "Only this dataset."] = None) -> Answer:
     """Show every dataset of the project: its stages with rows, sizes and what is stale, and what `gc` would free."""
     from datakit.report.history import state_lines, states
 
@@ -204,7 +187,7 @@ def status(dataset: Annotated[str | None, "Only this dataset."] = None) -> Answe
 
 
 @command(json="the versions", project=True)
-def history(dataset: DatasetName = None, stage: Annotated[str | None, "Only this stage."] = None) -> Answer:
+def history(*, dataset: DatasetName = None, stage: Annotated[str | None, "Only this stage."] = None) -> Answer:
     """Show the versions of each stage of a dataset, the oldest first: when each was made, and what changed.
 
     A * marks the current version.
@@ -220,9 +203,10 @@ def history(dataset: DatasetName = None, stage: Annotated[str | None, "Only this
 
 @command()
 def report(
-    manifest: AnyManifest,
+    manifest: ManifestPath | None = None,
+    *,
     dataset: DatasetName = None,
-    output: Annotated[Path | None, "The page [default: NAME-report.html]"] = None,
+    output: Annotated[File | None, "The page [default: NAME-report.html]"] = None,
 ) -> Iterator[str]:
     """Write one HTML page about a dataset: funnel, drops, signals, lengths, samples, doubtful duplicates, lineage.
 
@@ -230,27 +214,22 @@ def report(
     """
     from datakit.report.survey import report as page_of
 
-    if manifest is None:
-        name = which_dataset(Path.cwd(), dataset)
-        stages = [Path.cwd() / "manifests" / name / f"{stage}.json" for stage in FLOW if stage != "tokenizer"]
-        there = [path for path in stages if path.is_file()]
-        if not there:
-            raise UsageError(f"dataset {name!r} has no results: run it first, with `datakit run --dataset {name}`")
-        manifest = there[-1]
-    yield from stale_line(manifest)
-    page = page_of(manifest).encode()
-    target = output or Path(f"{load(manifest).dataset}-report.html")
+    path = manifest or results_of(Path.cwd(), dataset)[-1]
+    yield from stale_line(path)
+    page = page_of(path).encode()
+    target = output or Path(f"{load(path).dataset}-report.html")
     storage.write_whole(target.absolute(), page)
     yield f"wrote {target} ({len(page):,} bytes)"
 
 
 @command(json="the difference")
 def diff(
-    first: Annotated[str, click.Argument(["first"])],
-    second: Annotated[str, click.Argument(["second"])],
+    first: str,
+    second: str,
+    *,
     stage: Annotated[str | None, "The stage that is compared [default: the last one that both have]"] = None,
     samples: Annotated[int, "Rows that are shown of each reason."] = 3,
-    html: Annotated[Path | None, "Write an HTML page instead."] = None,
+    html: PageFile = None,
 ) -> Answer:
     """Show how two results differ: rows gained, lost and changed, by stage and reason, settings and inputs.
 
@@ -259,7 +238,7 @@ def diff(
     """
     import datakit.report.compare as compare
 
-    for name in [stage] if stage else reversed([stage for stage in FLOW if stage != "tokenizer"]):
+    for name in [stage] if stage else reversed([stage for stage in FLOW if stage not in NO_ROWS]):
         one, other = (_manifest_of(Path.cwd(), given, name) for given in (first, second))
         if one and other:
             break
@@ -269,10 +248,7 @@ def diff(
             "`datakit status` lists the datasets, `datakit history` their versions"
         )
     found = compare.diff(one, other, samples)
-    if html is None:
-        return found.to_json(), compare.diff_lines(found)
-    html.write_text(compare.diff_page(found), "utf-8")
-    return found.to_json(), [f"wrote {html}"]
+    return found, page_or(compare.diff_lines(found), html, lambda: compare.diff_page(found))
 
 
 def _manifest_of(root: Path, given: str, stage: str) -> Path | None:
@@ -293,27 +269,27 @@ def _manifest_of(root: Path, given: str, stage: str) -> Path | None:
 
 @command(json="everything", project=True)
 def tune(
-    thresholds: Annotated[tuple[str, ...], click.Argument(["thresholds"], nargs=-1, metavar=_THRESHOLDS)],
+    thresholds: tuple[str, ...] = (),
+    *,
     dataset: DatasetName = None,
-    manifest: Annotated[Path | None, manifest_option("A filter manifest instead.")] = None,
+    manifest: InProject = None,
     sets: Annotated[tuple[str, ...], "--set KEY=VALUE: Another limit, as for `datakit filter --set`."] = (),
     groups: Annotated[int, "Languages and sources to show"] = 5,
     examples: Annotated[int, "Rows on each side of a limit"] = 2,
-    html: Annotated[Path | None, "Write a page with a histogram for each threshold."] = None,
+    html: Annotated[File | None, "Write a page with a histogram for each threshold."] = None,
 ) -> Answer:
     """Show what each threshold of the last filter run drops by itself, and what other limits would drop.
 
     For each threshold: the share of dropped rows, by language and source too, other limits with their shares, and rows
     just inside and just outside the limit. Only saved signals are read, and the text of the rows that are shown.
-    RULE_SET may name rule sets that were not on, if the run measured what they need.
+    THRESHOLDS are RULE_SET or RULE_SET.THRESHOLD; they may name rule sets that were not on, if the run measured what
+    they need.
     """
     import datakit.report.tuning as tuning
 
-    found = tuning.tune(manifest or _dataset_folder(dataset) / "filter.json", thresholds, sets, examples)
-    if html is None:
-        return found.to_json(), tuning.tuning_lines(found, groups)
-    html.write_text(tuning.tuning_page(found, groups), encoding="utf-8")
-    return found.to_json(), [f"wrote {html}"]
+    path = manifest or project() / "manifests" / which_dataset(project(), dataset) / "filter.json"
+    found = tuning.tune(path, thresholds, sets, examples)
+    return found.to_json(), page_or(tuning.tuning_lines(found, groups), html, lambda: tuning.tuning_page(found, groups))
 
 
 # Packed sets: peek, lint, unpack.
@@ -321,11 +297,12 @@ def tune(
 
 @command()
 def peek(
-    manifest: ManifestArgument,
+    manifest: ManifestPath,
+    *,
     row: Annotated[int | None, "The packed row to show [default: 0]"] = None,
     row_id: Annotated[str | None, "--id: Show every packed row that holds tokens of the row with this id."] = None,
     name: Annotated[str | None, f"--set: {_SET} [default: the first, or all with --id]"] = None,
-    html: Annotated[Path | None, "Write an HTML page instead."] = None,
+    html: PageFile = None,
 ) -> Iterable[str]:
     """Show a packed row as text: targets in green, each sequence with its source row, the padding."""
     from datakit.pack.inspect import open_all
@@ -343,10 +320,7 @@ def peek(
             raise UsageError(f"{manifest}: {there}; there is no row {at}")
     looks = [(rows.name, len(rows), open_row(rows, tokenizer, at)) for rows, at in wanted]
     names = origins.names({sequence.row_key for *_, look in looks for sequence in look.sequences})
-    if html is None:
-        return (line for name, total, look in looks for line in lines(look, name, names, total))
-    html.write_text(page(str(manifest), looks, names), "utf-8")
-    return [f"wrote {html}"]
+    return page_or(lines(looks, names), html, lambda: page(str(manifest), looks, names))
 
 
 def _chosen(sets: "list[Packed]", name: str | None) -> "list[Packed]":
@@ -357,29 +331,26 @@ def _chosen(sets: "list[Packed]", name: str | None) -> "list[Packed]":
 
 
 @command(json="the counts")
-def lint(manifest: ManifestArgument, as_json: bool) -> None:
+def lint(manifest: ManifestPath) -> tuple[object, ...]:
     """Count by source what is wrong, or may be wrong, with a packed set's labels; fail if something is wrong."""
     from datakit.pack.inspect import WRONG, lint_rows, open_all
     from datakit.report.peek import Origins, lint_lines
 
     names = Origins(manifest).sources()
     by_source = {names.get(f, f"file {f}"): counts for f, counts in sorted(lint_rows(*open_all(manifest)).items())}
-    if as_json:
-        say_json({s: c.to_json() for s, c in by_source.items()})
-    else:
-        notes = [m.ledger.notes for _, m in ancestors(manifest) if m.stage == "tokenize"]
-        say(lint_lines(by_source))
-        say(f"tokenize: {count:,} rows {name}" for counts in notes for name, count in counts.items())
+    notes = [m.ledger.notes for _, m in ancestors(manifest) if m.stage == "tokenize"]
+    lines = [*lint_lines(by_source), *(f"tokenize: {n:,} rows {what}" for told in notes for what, n in told.items())]
     wrong = [f"{s}: {n:,} {w}" for s, c in by_source.items() for w in WRONG if (n := getattr(c, w))]
-    if wrong:
-        raise IntegrityError(f"{manifest}: labels or tokens are wrong: {'; '.join(wrong)}")
+    error = IntegrityError(f"{manifest}: labels or tokens are wrong: {'; '.join(wrong)}")
+    return {s: c.to_json() for s, c in by_source.items()}, lines, *([error] if wrong else [])
 
 
 @command()
 def unpack(
-    manifest: ManifestArgument,
+    manifest: ManifestPath,
+    *,
     name: Annotated[str | None, f"--set: {_SET} [default: all]"] = None,
-    output: Annotated[Path | None, "A JSONL file [default: the terminal]"] = None,
+    output: Annotated[File | None, "A JSONL file [default: the terminal]"] = None,
     limit: Annotated[int | None, "Only the first rows, so many."] = None,
 ) -> Iterable[str]:
     """Turn a packed set back into text: one JSON line a row, with the parts that the model learns to write."""

@@ -15,43 +15,44 @@ from datakit.errors import DatakitError
 from datakit.removed import sentence
 from datakit.terminal import guarded_output, printable
 
-OTHER_COMMANDS = {
-    "init": ("datakit.cli.stages:init", "Begin a dataset: write its commented recipe."),
-    "run": ("datakit.cli.stages:run_command", "Run a dataset's stages in order; skip what is up to date."),
-    "classifier": ("datakit.cli.train:classifier", "Train a classifier from examples."),
-    "tokenizer": ("datakit.cli.train:tokenizer", "Train a tokenizer."),
-    "perplexity train": ("datakit.cli.train:perplexity_train", "Train a language model for `perplexity`."),
-    "tune": ("datakit.cli.look:tune", "Show what each threshold of the filter drops, and what another would."),
-    "verify": ("datakit.cli.look:verify", "Recompute every checksum and count, back to the raw inputs."),
-    "peek": ("datakit.cli.look:peek", "Show a packed row as text, with its labels."),
-    "lint": ("datakit.cli.look:lint", "Count label errors of a packed set, by source."),
-    "unpack": ("datakit.cli.look:unpack", "Turn a packed set back into text."),
-    "show": ("datakit.cli.look:show", "Show a manifest: ledger, shards, facts, some rows."),
-    "status": ("datakit.cli.look:status", "Show every dataset: stages, rows, sizes, what is stale."),
-    "history": ("datakit.cli.look:history", "Show the versions of a dataset, and what changed between them."),
-    "forecast": ("datakit.cli.results:forecast", "Say what a run will take and drop, from a sample."),
-    "diff": ("datakit.cli.look:diff", "Show how two versions or two datasets differ: rows, reasons, settings."),
-    "report": ("datakit.cli.look:report", "Write one HTML page about a dataset."),
-    "explain": ("datakit.cli.look:explain", "Show what each stage did with a row."),
-    "pairs": ("datakit.cli.look:pairs", "Show dropped duplicates beside the rows that stay, least similar first."),
-    "export": ("datakit.cli.results:export", "Write the rows of a result as files for others, with a dataset card."),
-    "index": ("datakit.cli.keep:index", "Remove rows from the index that --against compares with."),
-    "remove": ("datakit.cli.keep:remove_rows", "Remove rows for good, at a person's request for example."),
-    "gc": ("datakit.cli.keep:gc", "Remove data folders that no manifest names."),
-    "models": ("datakit.cli.keep:models", "Fetch models into the user's cache."),
-    "compile": ("datakit.cli.keep:compile_", "Compile the kernels now, not in the first run."),
+COMMANDS = {
+    "init": ("stages:init", "Begin a dataset: write its commented recipe."),
+    "run": ("", "Run a dataset's stages in order; skip what is up to date."),
+    "classifier train": ("train:train", "Train a classifier from examples."),
+    "classifier curve": ("train:curve", "Show what each threshold of a classifier keeps, and how well."),
+    "tune": ("look:tune", "Show what each threshold of the filter drops, and what another would."),
+    "verify": ("look:verify", "Recompute every checksum and count, back to the raw inputs."),
+    "peek": ("look:peek", "Show a packed row as text, with its labels."),
+    "lint": ("look:lint", "Count label errors of a packed set, by source."),
+    "unpack": ("look:unpack", "Turn a packed set back into text."),
+    "show": ("look:show", "Show a manifest: ledger, shards, facts, some rows."),
+    "status": ("look:status", "Show every dataset: stages, rows, sizes, what is stale."),
+    "history": ("look:history", "Show the versions of a dataset, and what changed between them."),
+    "forecast": ("results:forecast", "Say what a run will take and drop, from a sample."),
+    "diff": ("look:diff", "Show how two versions or two datasets differ: rows, reasons, settings."),
+    "report": ("look:report", "Write one HTML page about a dataset."),
+    "explain": ("look:explain", "Show what each stage did with a row."),
+    "pairs": ("look:pairs", "Show dropped duplicates beside the rows that stay, least similar first."),
+    "export": ("results:export", "Write the rows of a result as files for others, with a dataset card."),
+    "index remove": ("keep:remove_from_index", "Remove rows from the index that --against compares with."),
+    "remove": ("keep:remove", "Remove rows for good, at a person's request for example."),
+    "gc": ("keep:gc", "Remove data folders that no manifest names."),
+    "models fetch": ("keep:fetch", "Fetch a model into the user's cache."),
+    "compile": ("keep:compile_", "Compile the kernels now, not in the first run."),
 }
-"""The commands that are not stages, one of them of two words: import path, and line in `datakit --help`."""
+"""The commands that are not stages, some of two words: where each is in `datakit.cli` (`run` is made like a stage's),
+and its line in the help."""
+STAGE_NAMES = {"tokenizer": "tokenizer train", "perplexity_model": "perplexity train"}
+"""What a stage's command is called, where not as the stage."""
 NETWORK = ("httpx", "httpx2", "httpcore", "requests", "aiohttp", "urllib3", "huggingface_hub")
 """Packages whose errors are the network's: hf:// and the like are read through them, and not all are OSErrors."""
 
 
 def commands() -> dict[str, str]:
     """Every command with its line in `datakit --help`: init, run, the stages of a recipe, then all others."""
-    others = {name: line for name, (_, line) in OTHER_COMMANDS.items()}
-    first = {name: others.pop(name) for name in ("init", "run")}
-    stages = {name.replace("_", "-"): STAGES[name].summary for name in FLOW if name != "perplexity_model"}
-    return first | stages | others
+    lines = {name: line for name, (_, line) in COMMANDS.items()}
+    stages = {STAGE_NAMES.get(name, name.replace("_", "-")): STAGES[name].summary for name in FLOW}
+    return {name: lines[name] for name in ("init", "run")} | stages | lines
 
 
 class LazyGroup(click.Group):
@@ -63,31 +64,31 @@ class LazyGroup(click.Group):
 
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
         """The command, imported; None if there is none of that name."""
-        if name in OTHER_COMMANDS:
-            module, attribute = OTHER_COMMANDS[name][0].split(":")
-            found = getattr(importlib.import_module(module), attribute)
-            command: click.Command = found if isinstance(found, click.Command) else found()
-            return command
-        if name.replace("-", "_") not in FLOW:
-            return None
-        from datakit.cli.stages import stage_command
+        stages = [s for s in FLOW if name in (s.replace("_", "-"), STAGE_NAMES.get(s))]
+        if name == "run" or stages:
+            from datakit.cli.stages import stage_command
 
-        return stage_command(name.replace("-", "_"))
+            return stage_command(stages[0] if stages else None)
+        if name not in COMMANDS:
+            return None
+        module, attribute = COMMANDS[name][0].split(":")
+        command: click.Command = getattr(importlib.import_module(f"datakit.cli.{module}"), attribute)
+        return command
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """The command of some arguments, also one of two words; an unknown one is answered with the nearest."""
-        two = " ".join(args[:2])
-        if two in OTHER_COMMANDS:
-            return two, self.get_command(ctx, two), args[2:]
-        if args and self.get_command(ctx, args[0].replace("_", "-")) is None:
-            if instead := sentence(args[0]):
-                ctx.fail(f"The command {args[0]!r} is gone: {instead}")
-            near = difflib.get_close_matches(args[0].replace("_", "-"), commands(), n=1, cutoff=0.6)
-            meant = f" Did you mean {near[0]!r}?" if near else ""
-            ctx.fail(f"No such command {args[0]!r}.{meant} `datakit --help` lists all.")
-        return super().resolve_command(ctx, args)
+        """The command of some arguments, of two words or of one; an unknown one is answered with the nearest."""
+        for words in (2, 1):
+            name = " ".join(args[:words]).replace("_", "-")
+            if found := self.get_command(ctx, name):
+                return name, found, args[words:]
+        if instead := sentence(name):
+            ctx.fail(f"The command {args[0]!r} is gone: {instead}")
+        near = [c for c in commands() if c.startswith(f"{name} ")]
+        near = near or difflib.get_close_matches(name, commands(), n=1, cutoff=0.6)
+        meant = f" Did you mean {' or '.join(map(repr, near))}?" if near else ""
+        ctx.fail(f"No such command {args[0]!r}.{meant} `datakit --help` lists all.")
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The list of commands, without importing them."""
@@ -95,7 +96,7 @@ class LazyGroup(click.Group):
             formatter.write_dl(list(commands().items()))
 
 
-@click.group(cls=LazyGroup, context_settings={"token_normalize_func": lambda t: t.replace("_", "-")})
+@click.group(cls=LazyGroup)
 @click.version_option(__version__, prog_name="datakit")
 def datakit() -> None:
     """Turn raw text, conversations and preference pairs into packed, verified, versioned training data."""
@@ -122,8 +123,6 @@ def _exit_code(args: list[str] | None) -> int:
     try:
         code = datakit.main(args, prog_name="datakit", standalone_mode=False)
         return code if isinstance(code, int) else 0
-    except click.exceptions.Exit as e:
-        return e.exit_code
     except (click.Abort, KeyboardInterrupt):
         _say("interrupted. Finished work is kept: run the same command again to go on.")
         return 130

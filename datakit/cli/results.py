@@ -1,6 +1,7 @@
 """Commands with the config of what they make: `datakit forecast` and `datakit export`."""
 
 import json
+from contextlib import closing
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -8,7 +9,7 @@ import click
 
 import datakit.report.forecast as forecasts
 import datakit.storage as storage
-from datakit.cli.flags import ANY_PATH, DatasetName, ManifestArgument, command, given, of_config, project, say, say_json
+from datakit.cli.flags import Answer, DatasetName, ManifestPath, command, given, of_config, project, quiet
 from datakit.cli.look import stale_line
 from datakit.engine.executors import Progress
 from datakit.engine.plan import sections
@@ -19,54 +20,50 @@ from datakit.report.export import export as export_rows
 
 @command(json="the forecast", project=True, more=of_config(forecasts.ForecastConfig))
 def forecast(
-    as_json: bool,
+    *,
     dataset: DatasetName = None,
     sets: Annotated[tuple[str, ...], "--set KEY=VALUE: Any config value, as for `datakit run`."] = (),
     **values: Any,
-) -> None:
+) -> Answer:
     """Say what a full run will take in time, memory and disk, and what each stage will drop.
 
     All raw files are read once, and rows are chosen by hashes of their texts, so that the duplicates of a chosen row
     are chosen too. The real stages run on the sample in a temporary folder; the project stays as it is. The sample has
     at least --rows rows and 32 MB, as far as half of the input goes. Drops have a 99.9% interval.
     """
-    recipe, progress = load_recipe(project(), which_dataset(project(), dataset)), Progress(shown=not as_json)
-    try:
-        config = forecasts.ForecastConfig(**given(values))
-        found = forecasts.forecast(recipe.changed(sections(sets, None)), project(), config, progress)
-    finally:
-        progress.close()
-    say_json(found.to_json()) if as_json else say(forecasts.forecast_lines(found))
+    recipe = load_recipe(project(), which_dataset(project(), dataset)).changed(sections(sets, None))
+    with closing(Progress(shown=not quiet())) as progress:
+        found = forecasts.forecast(recipe, project(), forecasts.ForecastConfig(**given(values)), progress)
+    return found.to_json(), forecasts.forecast_lines(found)
 
 
-_OUTPUT = "The folder: new, or empty; also s3://, gs:// or az://."
 _FSSPEC = {"s3": "s3fs", "gs": "gcsfs", "az": "adlfs"}
 """What `datasets` reads an object store with."""
 
 
 @command(json="what was written", more=of_config(ExportConfig))
 def export(
-    manifest: ManifestArgument,
-    output: Annotated[Path, click.Option(["--output"], required=True, type=ANY_PATH, help=_OUTPUT)],
-    as_json: bool,
+    manifest: ManifestPath,
+    *,
+    output: Annotated[Path, "The folder: new, or empty; also s3://, gs:// or az://."],
     **values: Any,
-) -> None:
+) -> Answer:
     """Write the kept rows of MANIFEST into a folder for others: data, a dataset card (README.md) and SHA256SUMS.
 
     Rows have your own columns again, without those that datakit made. A packed set becomes rows of input_ids, labels
     and position_ids, with each of its sets as a split. The folder appears when it is complete.
     """
-    click.echo("".join(f"{line}\n" for line in stale_line(manifest)), nl=False, err=as_json)
+    for line in stale_line(manifest):
+        click.echo(line, err=True)
     config = ExportConfig(**given(values))
     made = export_rows(manifest, output, config)
-    if as_json:
-        splits = {s.name: {"rows": s.rows, "files": s.files} for s in made.splits}
-        say_json({"folder": str(output), "splits": splits, "columns": made.columns})
-        return
-    say(f"{split.name}: {split.rows:,} rows in {len(split.files)} files" for split in made.splits)
-    say([f"columns: {', '.join(made.columns)}"])
-    say([] if config.license else ["the card states no license: --license NAME names it"])
-    say([f"wrote {output}: {_loading(storage.url_of(output), output, made)} reads it"])
+    lines = [f"{split.name}: {split.rows:,} rows in {len(split.files)} files" for split in made.splits]
+    lines.append(f"columns: {', '.join(made.columns)}")
+    if not config.license:
+        lines.append("the card states no license: --license NAME names it")
+    lines.append(f"wrote {output}: {_loading(storage.url_of(output), output, made)} reads it")
+    splits = {s.name: {"rows": s.rows, "files": s.files} for s in made.splits}
+    return {"folder": str(output), "splits": splits, "columns": made.columns}, lines
 
 
 def _loading(url: str | None, output: Path, made: Exported) -> str:

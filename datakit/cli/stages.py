@@ -10,23 +10,26 @@ import click
 
 import datakit.cli.flags as cli
 import datakit.storage as storage
-from datakit.cli.flags import project, say, say_json
-from datakit.engine.executors import Local, Progress, UnitExecutor, all_cores
+from datakit.cli.flags import AUTO, Kind, project
+from datakit.engine.executors import Local, Progress, Ray, all_cores
 from datakit.engine.plan import Flow, given_manifest, sections
-from datakit.engine.recipe import FLOW, KINDS, STAGES, check_name, load_recipe, stage_class, which_dataset, write_recipe
+from datakit.engine.recipe import FLOW, STAGES, check_name, load_recipe, stage_class, which_dataset, write_recipe
 from datakit.engine.runner import Run
 from datakit.engine.store import OutputLayout
 from datakit.errors import AlarmError, UsageError
 from datakit.manifest import data_dir, load
+
+OUTPUT = "A folder for the whole result; also s3://, gs:// or az://."
 
 # Commands.
 
 
 @cli.command(project=True)
 def init(
-    dataset: Annotated[str, click.Argument(["dataset"])],
-    inputs: Annotated[tuple[str, ...], click.Argument(["inputs"], nargs=-1, required=True)],
-    kind: Annotated[str, click.Option(["--kind"], type=click.Choice(KINDS), default="auto", help="The kind of rows.")],
+    dataset: str,
+    inputs: tuple[str, ...],
+    *,
+    kind: Annotated[Kind, "The kind of rows."] = AUTO,
     tokenizer: Annotated[str | None, "A tokenizer's file or folder; without one the recipe trains one."] = None,
 ) -> list[str]:
     """Begin DATASET: write manifests/DATASET/recipe.toml with the options that matter, and their help."""
@@ -45,55 +48,39 @@ def init(
     return [f"wrote {wrote}: read it, then `datakit run --dataset {dataset}{where}`"]
 
 
-def run_command() -> click.Command:
-    """`datakit run`."""
-    until = cli.Flag("--until", type=click.Choice(FLOW), help="The last stage to run.")
-    return cli.StageCommand(
-        "run",
-        callback=lambda **flags: do(None, (), **flags),
-        params=[until, *shared_flags(), *cli.config_flags("ingest", cli.READING)],
-        help="Run every stage of a dataset in its recipe's order; skip what is up to date.",
-    )
-
-
-def stage_command(stage: str) -> click.Command:
-    """The command of a stage, made from the registry and the stage's config."""
+def stage_command(stage: str | None) -> cli.Command:
+    """The command of a stage, made from the registry and the stage's config; `datakit run` where it is None."""
+    shared = [*cli.params_of(do), cli.project_option(hidden=True)]
+    if stage is None:
+        until = click.Option(["--until"], type=click.Choice(FLOW), help="The last stage to run.")
+        params = [until, *shared, *cli.config_flags("ingest", cli.READING)]
+        about = "Run every stage of a dataset in its recipe's order; skip what is up to date."
+        return cli.Command("run", callback=lambda **flags: do(stage=None, **flags), params=params, help=about)
     kind = stage_class(stage)
-    flags = [*cli.config_flags(stage), *shared_flags()]
+    flags = [*cli.config_flags(stage), *shared]
     if stage != "ingest":
         only = "Run this stage alone; refuse if a result that it needs is stale, instead of running that first."
-        flags.append(cli.Flag("--only", is_flag=True, shared=True, advanced=True, help=only))
+        flags += [click.Option(["--only"], is_flag=True, hidden=True, help=only)]
         flags += cli.config_flags("ingest", cli.READING)
     if kind.directly_after:
         flags += cli.config_flags(kind.directly_after, kind.input_flags)
-    return cli.StageCommand(
+    return cli.Command(
         stage.replace("_", "-"),
-        callback=lambda inputs, **flags: do(stage, inputs, **flags),
-        params=[click.Argument(["inputs"], nargs=-1, metavar="[INPUTS]..."), *flags],
+        callback=lambda **flags: do(stage=stage, **flags),
+        params=[click.Argument(["inputs"], nargs=-1), *flags],
         help=f"{STAGES[stage].summary}\n\n{kind.help}".strip(),
     )
 
 
-def shared_flags() -> list[click.Parameter]:
-    """The flags of `run` and of every stage command."""
-    flags = [*cli.params_of(do), cli.project_option(advanced=True)]
-    for flag in flags:
-        vars(flag)["shared"] = True
-    return flags
-
-
 # What the commands do.
-
-_OUTPUT = "A folder for the whole result; also s3://, gs:// or az://."
-_KIND = "The kind of rows [default: recognised]"
 
 
 def do(
-    stage: str | None,
-    inputs: tuple[str, ...],
     *,
-    output: Annotated[Path | None, cli.Flag("--output", type=cli.ANY_PATH, help=_OUTPUT)],
-    kind: Annotated[str | None, cli.Flag("--kind", type=click.Choice(KINDS[1:]), help=_KIND)],
+    stage: str | None,
+    inputs: tuple[str, ...] = (),
+    output: Annotated[Path | None, OUTPUT] = None,
+    kind: Annotated[Kind | None, "The kind of rows [default: recognised]"] = None,
     dataset: Annotated[str | None, "The dataset's name; its recipe is manifests/NAME/recipe.toml."] = None,
     workers: Annotated[int, "Workers; 0: all cores"] = 0,
     strict: Annotated[bool, "End with code 3 after a stage with alarms or records that cannot be read."] = False,
@@ -103,7 +90,7 @@ def do(
     executor: Annotated[Literal["local", "ray"], cli.Advanced("This machine, or a Ray cluster.")] = "local",
     ray_address: Annotated[str, cli.Advanced("The cluster's head, or auto [default: RAY_ADDRESS, else here]")] = "",
     allow_empty: Annotated[bool, cli.Advanced("Let a pack without rows replace one that holds rows.")] = False,
-    log: Annotated[Path | None, cli.Advanced("Append the progress to a file, as JSON lines.")] = None,
+    log: Annotated[cli.File | None, cli.Advanced("Append the progress to a file, as JSON lines.")] = None,
     until: str | None = None,
     only: bool = False,
     **values: Any,
@@ -117,7 +104,9 @@ def do(
     recipe = load_recipe(root, check_name(name))
     layout = OutputLayout(root=root, dataset=name, output=output, final=stage or until or recipe.stages[-1])
     layout.check()
-    pool = _executor(executor, ray_address, workers)
+    if ray_address and executor != "ray":
+        raise UsageError("--ray-address is for --executor ray")
+    pool = Ray(ray_address, workers).connect() if executor == "ray" else Local(workers or all_cores())
     flags, nested = cli.stage_values(values)
     if kind:
         flags.setdefault("ingest", {})["kind"] = kind
@@ -136,16 +125,6 @@ def do(
         raise stopped
 
 
-def _executor(name: str, address: str, workers: int) -> UnitExecutor:
-    if name == "ray":
-        from datakit.engine.executors import Ray
-
-        return Ray(address, workers).connect()
-    if address:
-        raise UsageError("--ray-address is for --executor ray")
-    return Local(workers or all_cores())
-
-
 def _name_from(inputs: tuple[str, ...]) -> str:
     """A dataset's name from its first input: `data/train.jsonl.gz` is `train`."""
     stem = Path(inputs[0].rstrip("/*")).name.split(".")[0]
@@ -159,15 +138,15 @@ def _print_summary(path: Path, as_json: bool, *, whole: bool, began: float) -> N
     manifest, stages = load(path), report.funnel(path, began)
     data = data_dir(path, manifest)
     if as_json:
-        made = {"manifest": str(path), "data": str(data), "dataset": manifest.dataset, "stage": manifest.stage}
-        made["version"] = manifest.version
-        about = {"ledger": manifest.ledger.to_json(), "facts": manifest.facts}
-        say_json(made | about | {"funnel": [stage.to_json() for stage in stages]})
+        about = {"manifest": str(path), "data": str(data), "dataset": manifest.dataset, "facts": manifest.facts}
+        told = [{"stage": s.manifest.stage, "version": s.manifest.version, "ledger": s.manifest.ledger.to_json(),
+                 "seconds": s.seconds, "mb_per_s": s.mb_per_s, "ran": s.ran, "alarms": s.alarms}
+                for s in stages]  # fmt: skip
+        cli.say_json(about | {name: told[-1][name] for name in ("stage", "version", "ledger")} | {"funnel": told})
         return
     stages = stages if whole else stages[-1:]
-    if whole:
-        say([*report.funnel_lines(stages), report.head_line(manifest), *report.about_lines(manifest)])
-    else:
-        say(report.ledger_lines(manifest))
+    cli.say([*report.funnel_lines(stages), *report.about_lines(manifest)] if whole else report.ledger_lines(manifest))
     after = [f"  {line}" for line in report.next_lines(stages)]
-    say([f"manifest: {path}", f"data:     {data}", *(["next:", *after] if after else []), *report.alarm_lines(stages)])
+    cli.say([f"manifest: {path}", f"data:     {data}", *(["next:", *after] if after else [])])
+    alarms = [f"ALARM {stage.manifest.stage}: {alarm}" for stage in stages for alarm in stage.alarms]
+    cli.say(click.style(alarm, fg="red") for alarm in alarms)

@@ -17,11 +17,11 @@ import os
 import re
 import shutil
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from itertools import cycle, islice
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, Literal
 
 import orjson
 import pyarrow as pa
@@ -188,27 +188,28 @@ def _published(output: Path) -> Iterator[Path]:
 # Files of one split, cut by data.
 
 
-class _JsonFile:
-    """One JSON object a line. Fields of messages without a value are left out, and JSON in strings is JSON again."""
+@contextlib.contextmanager
+def _writer(path: Path, schema: pa.Schema, format: Format) -> Iterator[Callable[[pa.RecordBatch], object]]:
+    """A function that appends rows to a new file. A row group of Parquet is a batch, as the shards have them.
 
-    def __init__(self, path: Path, codec: str) -> None:
-        self._file = pa.CompressedOutputStream(str(path), codec) if codec else pa.OSFile(str(path), "wb")
+    JSON has one object a line. Fields of messages without a value are left out, and JSON in strings is JSON again.
+    """
+    if format == "parquet":
+        with pq.ParquetWriter(path, schema, compression="zstd") as table:
+            yield table.write
+        return
+    lists, codec = [f.name for f in schema if f.type in (MESSAGES, stored(MESSAGES))], CODECS.get(format)
+    with pa.CompressedOutputStream(str(path), codec) if codec else pa.OSFile(str(path), "wb") as file:
 
-    def __enter__(self) -> Self:
-        return self
+        def write(rows: pa.RecordBatch) -> None:
+            for row in rows.to_pylist():
+                for name in lists:
+                    row[name] = [_message(m) for m in row[name] or ()]
+                if (tools := row.pop("tools", None)) is not None:
+                    row["tools"] = orjson.Fragment(tools)
+                file.write(_line(row, row.pop("extra", None)) + b"\n")
 
-    def __exit__(self, *_: object) -> None:
-        self._file.close()
-
-    def write(self, rows: pa.RecordBatch) -> None:
-        """Append rows."""
-        lists = [f.name for f in rows.schema if f.type == MESSAGES or f.type == stored(MESSAGES)]
-        for row in rows.to_pylist():
-            for name in lists:
-                row[name] = [_message(m) for m in row[name] or ()]
-            if (tools := row.pop("tools", None)) is not None:
-                row["tools"] = orjson.Fragment(tools)
-            self._file.write(_line(row, row.pop("extra", None)) + b"\n")
+        yield write
 
 
 def _message(message: dict[str, Any]) -> dict[str, Any]:
@@ -245,10 +246,10 @@ def _write_split(
     batch = next(rows, None)
     while batch is not None or not parts:  # no rows are one file without rows
         parts.append(folder / "data" / f".{name}-{len(parts):05d}")
-        with _open(parts[-1], schema, config.format) as writer:
+        with _writer(parts[-1], schema, config.format) as write:
             filled = 0
             while batch is not None and filled < config.file_mb * 1_000_000:
-                writer.write(batch)
+                write(batch)
                 filled += batch.nbytes
                 split.rows += batch.num_rows
                 batch = next(rows, None)
@@ -260,13 +261,6 @@ def _write_split(
         split.files.append(f"data/{part.rename(place).name}")
     storage.flush_folder(folder / "data")
     return split
-
-
-def _open(path: Path, schema: pa.Schema, format: Format) -> Any:
-    """A context manager with `write` for batches. A row group of Parquet is a batch, as the shards have them."""
-    if format == "parquet":
-        return pq.ParquetWriter(path, schema, compression="zstd")
-    return _JsonFile(path, CODECS.get(format, ""))
 
 
 # Rows of all kinds.

@@ -1,6 +1,6 @@
 """Rows of results: reading a role, finding rows by id, and the text of a row on one line."""
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +36,12 @@ def find(link: Link, role: str, ids: Collection[str]) -> list[dict[str, Any]]:
             for batch in read_rows(data_dir(*link), shard):
                 found += batch.filter(pc.is_in(batch["id"], wanted)).to_pylist()
     return found
+
+
+def first_of(before: pa.Table | None, rows: pa.RecordBatch, columns: Sequence[str], most: int) -> pa.Table:
+    """The first `most` of the rows that were first before and of new ones, in the order of some columns."""
+    both = [pa.table(rows)] if before is None else [before, pa.table(rows)]
+    return pa.concat_tables(both).sort_by([(column, "ascending") for column in columns]).slice(0, most)
 
 
 def body(row: dict[str, Any]) -> str:

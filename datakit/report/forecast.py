@@ -26,6 +26,7 @@ import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass, replace
+from datetime import timedelta
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -35,14 +36,14 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from datakit.config import option
+from datakit.config import at_least, option, shares
 from datakit.data import splitmix64, view
 from datakit.engine.executors import Local, Progress, all_cores
 from datakit.engine.plan import Flow
 from datakit.engine.recipe import Recipe, stage_class
 from datakit.engine.runner import Run, run_stage
 from datakit.engine.store import OutputLayout
-from datakit.errors import ConfigError, UsageError
+from datakit.errors import UsageError
 from datakit.manifest import load_run
 from datakit.read.stage import UNPACKED_RATIO, Ingest
 from datakit.report.finder import batches
@@ -78,11 +79,8 @@ class ForecastConfig:
     workers: int = option(0, "workers of the run that is forecast; 0: all cores")
 
     def __post_init__(self) -> None:
-        if not 0 < self.share <= 1:
-            raise ConfigError(f"share is {self.share}; it should be above 0 and at most 1")
-        for name, value in {"rows": self.rows, "workers": self.workers}.items():
-            if value < 0:
-                raise ConfigError(f"{name} is {value}; it should be at least 0")
+        shares(self, "share")
+        at_least(self, 0, "rows", "workers")
 
 
 # The sample.
@@ -137,11 +135,6 @@ class _Sample:
     blocks: npt.NDArray[np.int64]
     """int64 (rows,): the block of each row's key."""
 
-    def counted(self, row_keys: npt.NDArray[np.uint64], weights: Shares) -> Shares:
-        """float64 (BLOCKS,): the weights of some rows, summed by block."""
-        at = np.searchsorted(self.row_keys, row_keys)
-        return np.bincount(self.blocks[at], weights, BLOCKS).astype(np.float64)
-
 
 def _sample(recipe: Recipe, folder: Path, config: ForecastConfig, workers: int, progress: Progress) -> _Sample:
     """Read all raw files for the sample."""
@@ -161,23 +154,20 @@ def _sample(recipe: Recipe, folder: Path, config: ForecastConfig, workers: int, 
 
 # Measuring: the real stages on a sample, in a process of their own.
 
-Point = tuple[float, float]
-"""Bytes of values that went in, and what that cost."""
-
 
 @dataclass(frozen=True, slots=True)
 class _Measured:
-    """What a run of all stages on a sample took."""
+    """What a run of all stages on a sample took. Each cost is a point: (bytes of values that went in, the cost)."""
 
     results: dict[str, Parent]
-    seconds: dict[str, Point]
+    seconds: dict[str, tuple[float, float]]
     """By stage."""
-    disk: dict[str, Point]
+    disk: dict[str, tuple[float, float]]
     """By stage, in bytes."""
     start_s: float
     """Seconds besides those of the stages."""
-    cpu_s: Point
-    memory: Point
+    cpu_s: tuple[float, float]
+    memory: tuple[float, float]
     """Bytes at the peak (of the process, and of its largest worker times the workers), by the stage that read most."""
 
 
@@ -190,20 +180,20 @@ def _measure(recipe: Recipe, folder: Path, sample: Parent, rows: int, workers: i
     flow = Flow(run=run, recipe=recipe, limited=(others[0] if others else "", rows))
     for name in others:
         done[name] = run_stage(run, *flow.ready(name, done, []))
-    seconds, disk = dict[str, Point](), dict[str, Point]()
+    seconds, disk = dict[str, tuple[float, float]](), dict[str, tuple[float, float]]()
     for name, result in (done | {"ingest": ingest}).items():
         made, files = load_run(result.path), (folder / "data" / recipe.dataset / name).rglob("*")
         sizes = {s.st_ino: s.st_size for s in (f.stat() for f in files)}  # hard links count once
         seconds[name], disk[name] = (made["bytes"], made["seconds"]), (made["bytes"], sum(sizes.values()))
+    took = time.monotonic() - began
     mine, below = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
-    cpu_s = sum(used.ru_utime + used.ru_stime for used in (mine, below))
+    cpu_s = mine.ru_utime + mine.ru_stime + below.ru_utime + below.ru_stime
     memory = (mine.ru_maxrss + workers * below.ru_maxrss) * (1 if sys.platform == "darwin" else 1024)
-    read = [size for size, _ in seconds.values()]
-    start = time.monotonic() - began - sum(cost for _, cost in seconds.values())
-    return _Measured(done, seconds, disk, max(start, 0.0), (sum(read), cpu_s), (max(read), memory))
+    read, costs = zip(*seconds.values(), strict=True)
+    return _Measured(done, seconds, disk, max(took - sum(costs), 0.0), (sum(read), cpu_s), (max(read), memory))
 
 
-def line_through(small: Point, large: Point, at: float) -> float:
+def line_through(small: tuple[float, float], large: tuple[float, float], at: float) -> float:
     """The value at `at` of the line through two points (size, cost); fixed and growing costs are at least 0."""
     (x0, y0), (x1, y1) = small, large
     slope = max(y1 - y0, 0.0) / (x1 - x0) if x1 > x0 else 0.0
@@ -242,6 +232,10 @@ class Estimate:
         """The value of the sample; its interval holds the replicates, and `unseen` more."""
         low, high = np.quantile(shares[1:], [TAIL, 1 - TAIL])
         return cls(float(shares[0]), float(low), float(max(high, shares[0] + unseen)))
+
+    def __str__(self) -> str:
+        """The interval."""
+        return f"{self.low:,.0f} to {self.high:,.0f}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -325,65 +319,61 @@ def _extrapolated(recipe: Recipe, sample: _Sample, small: _Measured, large: _Mea
     for name in recipe.stages:
         ledger, rows, kind = large.results[name].manifest.ledger, Estimate.of(arriving, unseen), stage_class(name)
         scale = rows.value / max(ledger.rows.into, 1)
-        values = large.seconds[name][0] * scale
-        lost = _losses(name, sample, large.results[name])
-        shares = {reason: bootstrap(stand_for, here) for reason, (_, stand_for) in lost.items()}
-        if kind.compares_rows and name not in ("ingest", "dedup"):
-            before = small.results[name].manifest.ledger.rows
-            shares = {r: _grown(s, before.dropped.get(r, 0) / max(before.into, 1), sample) for r, s in shares.items()}
+        lost, parts = _losses(name, sample, large.results[name]), dict[str, Shares]()
+        for reason, (_, stand_for) in lost.items():
+            parts[reason] = bootstrap(stand_for, here)
+            if kind.compares_rows and name != "dedup":
+                before = small.results[name].manifest.ledger.rows
+                share_before = before.dropped.get(reason, 0) / max(before.into, 1)
+                parts[reason] = _grown(parts[reason], share_before, sample)
         if name == "ingest":  # all records were read: these are counted, not estimated
-            values = ingested.notes.get("bytes_read", 0)
+            sizes.append(ingested.notes.get("bytes_read", 0))
             if ingested.rows.quarantined:
-                shares["could not be read"] = np.full(1 + REPLICATES, ingested.rows.quarantined / total)
-        dropped = {reason: Estimate.of(arriving * s) for reason, s in shares.items()}
+                parts["could not be read"] = np.full(1 + REPLICATES, ingested.rows.quarantined / total)
+        else:
+            sizes.append(large.seconds[name][0] * scale)
+        dropped = {reason: Estimate.of(arriving * s) for reason, s in parts.items()}
         unseen = UNSEEN * rows.value / max(len(sample.row_keys), 1)
         if kind.makes_rows:
             here = here - sum((rows_lost for rows_lost, _ in lost.values()), np.zeros(BLOCKS))
-            arriving = arriving * np.maximum(1 - sum(shares.values(), np.zeros(1)), 0)
+            arriving = arriving * np.maximum(1 - sum(parts.values(), np.zeros(1)), 0)
         kept = Estimate.of(arriving)
-        stages.append(
-            StageForecast(
-                stage=name,
-                rows=rows,
-                kept=replace(kept, low=max(min(kept.low, kept.value - unseen), 0.0)),
-                dropped=dropped,
-                seconds=round(line_through(small.seconds[name], large.seconds[name], values), 2),
-                disk=round(line_through(small.disk[name], large.disk[name], values)),
-                tokens=round(ledger.tokens.kept * scale) if ledger.tokens else None,
-            )
-        )
-        sizes.append(values)
-    seconds = sum(s.seconds for s in stages) + min(small.start_s, large.start_s)
+        kept = replace(kept, low=max(min(kept.low, kept.value - unseen), 0.0))
+        seconds = round(line_through(small.seconds[name], large.seconds[name], sizes[-1]), 2)
+        disk = round(line_through(small.disk[name], large.disk[name], sizes[-1]))
+        tokens = round(ledger.tokens.kept * scale) if ledger.tokens else None
+        stages.append(StageForecast(name, rows, kept, dropped, seconds, disk, tokens))
+    largest = max(large.memory[0], min(max(sizes), FLAT_BYTES))
     return Forecast(
         dataset=recipe.dataset,
         rows=total,
         sample_rows=len(sample.row_keys),
         workers=workers,
         stages=stages,
-        seconds=round(seconds, 1),
+        seconds=round(sum(s.seconds for s in stages) + min(small.start_s, large.start_s), 1),
         cpu_s=round(line_through(small.cpu_s, large.cpu_s, sum(sizes)), 1),
-        memory=round(line_through(small.memory, large.memory, max(large.memory[0], min(max(sizes), FLAT_BYTES)))),
+        memory=round(line_through(small.memory, large.memory, largest)),
         disk=sum(s.disk for s in stages),
         took_s=0.0,
     )
 
 
 def _losses(name: str, sample: _Sample, result: Parent) -> dict[str, tuple[Shares, Shares]]:
-    """By reason: (rows that a stage dropped in each block, rows of the full run that they stand for).
+    """By reason: float64 (BLOCKS,) rows that a stage dropped, and float64 (BLOCKS,) rows that they stand for.
 
     A near duplicate counts 1 / similarity times, but for a row of an earlier dataset, which is always found.
     """
     found = dict[str, tuple[Shares, Shares]]()
     for batch in batches((result.path, result.manifest), "dropped") if name != "ingest" else ():
-        keys, weights = batch["row_key"].to_numpy(), np.ones(batch.num_rows)
+        blocks, weights = sample.blocks[np.searchsorted(sample.row_keys, batch["row_key"])], np.ones(batch.num_rows)
         if name == "dedup" and "duplicate_in" not in batch.schema.names:
             similarity = batch["similarity"].fill_null(1.0).to_numpy(zero_copy_only=False)
             weights /= np.clip(similarity, LEAST_SIMILARITY, 1.0)
         for reason in sorted(pc.unique(batch["reason"]).to_pylist()):
             mine = pc.equal(batch["reason"], reason).to_numpy(zero_copy_only=False)
             rows, stand_for = found.get(reason, (np.zeros(BLOCKS), np.zeros(BLOCKS)))
-            rows = rows + sample.counted(keys[mine], np.ones(int(mine.sum())))
-            found[reason] = rows, stand_for + sample.counted(keys[mine], weights[mine])
+            rows = rows + np.bincount(blocks[mine], minlength=BLOCKS)
+            found[reason] = rows, stand_for + np.bincount(blocks[mine], weights[mine], BLOCKS)
     return found
 
 
@@ -404,22 +394,12 @@ def forecast_lines(found: Forecast) -> Iterator[str]:
     yield f"{found.dataset}: {found.rows:,} records; the sample has {found.sample_rows:,} rows ({part})"
     rows = list[Sequence[object]]()
     for s in found.stages:
-        cost = f"{s.seconds:,.1f}", f"{s.disk / 1e6:,.1f}", "" if s.tokens is None else s.tokens
-        rows.append((s.stage, round(s.rows.value), round(s.kept.value), _interval(s.kept), *cost))
+        rows.append((s.stage, round(s.rows.value), round(s.kept.value), s.kept, s.seconds, s.disk / 1e6, s.tokens))
         for reason, lost in sorted(s.dropped.items(), key=lambda item: -item[1].value):
-            rows.append((f"  {reason}", "", -round(lost.value), _interval(lost), "", "", ""))
+            rows.append((f"  {reason}", None, -round(lost.value), lost, None, None, None))
     yield from lines_of(["stage", "rows in", "kept", "99.9% interval", "s", "disk MB", "tokens"], rows)
-    yield f"time:   {_duration(found.seconds)} with {found.workers} workers, {_duration(found.cpu_s)} of processor time"
+    took, cpu, here = (timedelta(seconds=round(s)) for s in (found.seconds, found.cpu_s, found.took_s))
+    yield f"time:   {took} (h:min:s) with {found.workers} workers, {cpu} of processor time"
     yield f"memory: {found.memory / 1e6:,.0f} MB at the peak"
     yield f"disk:   {found.disk / 1e6:,.0f} MB"
-    yield f"(this forecast took {_duration(found.took_s)}; other work on the machine counts: docs/looking.md)"
-
-
-def _interval(rows: Estimate) -> str:
-    return f"{rows.low:,.0f} to {rows.high:,.0f}"
-
-
-def _duration(seconds: float) -> str:
-    minutes, rest = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours} h {minutes} min" if hours else f"{minutes} min {rest} s" if minutes else f"{seconds:.1f} s"
+    yield f"(this forecast took {here}; other work on the machine counts: docs/looking.md)"

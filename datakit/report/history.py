@@ -45,19 +45,10 @@ def _state(root: Path, dataset: str) -> dict[str, Any]:
 def state_lines(found: dict[str, Any]) -> Iterator[str]:
     """A state for people."""
     yield found["dataset"]
-    whole = [s for s in found["stages"] if "problem" not in s]
-    rows = [
-        (
-            s["stage"],
-            s["version"],
-            s["in"],
-            s["kept"],
-            s["bytes"],
-            s["made"][:10],
-            s["stale"] and f"STALE: {s['stale']}",
-        )
-        for s in whole
-    ]
+    rows = []
+    for s in (s for s in found["stages"] if "problem" not in s):
+        stale = s["stale"] and f"STALE: {s['stale']}"
+        rows.append((s["stage"], s["version"], s["in"], s["kept"], s["bytes"], s["made"][:10], stale))
     yield from lines_of(["stage", "version", "rows in", "kept", "bytes", "made", ""], rows, 2) if rows else ()
     yield from (f"  {s['stage']}  {s['problem']}" for s in found["stages"] if "problem" in s)
     if found["missing"]:
@@ -71,22 +62,18 @@ def versions(root: Path, dataset: str, stage: str | None = None) -> list[dict[st
     for name in (s for s in FLOW if stage in (None, s)):
         paths = (p for p in folder.glob(f"history/{name}-*.json") if not p.name.endswith(".run.json"))
         made = [(load_run(p).get("started", ""), p, m) for p in paths if (m := load_readable(p)) and m.stage == name]
-        before: Manifest | None = None
+        before, current = None, folder / f"{name}.json"
+        now = load_readable(current) if current.is_file() else None
         # run files tell seconds: two quick runs are told apart by their files
         for when, path, manifest in sorted(made, key=lambda version: (version[0], version[1].stat().st_mtime_ns)):
-            current = folder / f"{name}.json"
             about = {"stage": name, "version": manifest.version, "made": when, "rows": manifest.ledger.rows.kept}
-            now = load_readable(current) if current.is_file() else None
             about["current"] = now is not None and now.version == manifest.version
-            found.append(about | {"shards": _shards(path, manifest), "changed": list(_changes(before, manifest))})
+            purged = purged_on(path, manifest)
+            there = "there" if exists(data_dir(path, manifest)) else "gone"
+            about["shards"] = f"purged on {purged}" if purged else there
+            found.append(about | {"changed": list(_changes(before, manifest))})
             before = manifest
     return found
-
-
-def _shards(path: Path, manifest: Manifest) -> str:
-    if purged := purged_on(path, manifest):
-        return f"purged on {purged}"
-    return "there" if exists(data_dir(path, manifest)) else "gone"
 
 
 def _changes(before: Manifest | None, after: Manifest) -> Iterator[str]:
@@ -101,8 +88,9 @@ def _changes(before: Manifest | None, after: Manifest) -> Iterator[str]:
 
 def version_lines(found: list[dict[str, Any]]) -> list[str]:
     """Versions for people."""
-    return lines_of(["", "stage", "version", "made", "rows", "what changed"], [
-        ("*" * v["current"], v["stage"], v["version"], v["made"].replace("T", " ").removesuffix("Z") or "(no run file)",
-         v["rows"], "; ".join([*v["changed"], *([] if v["shards"] == "there" else [f"shards {v['shards']}"])]))
-        for v in found
-    ])  # fmt: skip
+    rows = []
+    for v in found:
+        made = v["made"].replace("T", " ").removesuffix("Z") or "(no run file)"
+        said = [*v["changed"], f"shards {v['shards']}"] if v["shards"] != "there" else v["changed"]
+        rows.append(("*" * v["current"], v["stage"], v["version"], made, v["rows"], "; ".join(said)))
+    return lines_of(["", "stage", "version", "made", "rows", "what changed"], rows)

@@ -12,7 +12,8 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from datakit.report.finder import visible
-from datakit.report.tables import densities, losses, share
+from datakit.report.tables import cell, densities, losses, share
+from datakit.report.texts import join_words
 
 if TYPE_CHECKING:
     import jinja2
@@ -32,8 +33,8 @@ def templates() -> "jinja2.Environment":
         keep_trailing_newline=True,
         finalize=lambda v: visible(v) if type(v) is str else v,
     )
-    made.globals |= {"share": share, "losses": losses, "densities": densities}
-    made.filters["number"] = lambda v: f"{v:,}" if isinstance(v, int) else v
+    made.globals |= {"share": share, "losses": losses, "densities": densities, "join_words": join_words}
+    made.filters["number"] = cell
     made.filters["percent"] = lambda v: f"{v:.1%}"
     made.filters["plain"] = lambda v: f"{v:,.0f}" if abs(v) >= 100 else f"{v:.3g}"
     made.filters["sha256"] = lambda text: base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()

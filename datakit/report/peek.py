@@ -75,30 +75,13 @@ class Origins:
         named = (b.filter(pc.equal(b["id"], row_id)) for b in self.batches(["row_key", "id"]))
         key = next((found["row_key"][0].as_py() for found in named if found.num_rows), None)
         if key is None:
-            raise InputError(
-                f"{self.tokenized.path}: no kept row has the id {row_id!r}; `datakit explain` tells what became of it"
-            )
+            why = f"no kept row has the id {row_id!r}; `datakit explain` tells what became of it"
+            raise InputError(f"{self.tokenized.path}: {why}")
         mine = [(rows, rows.sources["row"][rows.sources["row_key"] == key]) for rows in sets]
         found = [(rows, number) for rows, numbers in mine for number in dict.fromkeys(numbers.tolist())]
         if not found:
             raise InputError(f"the row {row_id!r} was tokenized, and pack dropped it; `datakit explain` says why")
         return found
-
-    def with_names(self, rows: Iterator[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-        """Rows, in ascending order of `row_key`, with `id` and `source` added (null if they are not known).
-
-        `missing` then counts the tokens that were cut off after the last packed one, too.
-        """
-        known = (row for batch in self.batches(None) for row in batch.to_pylist())
-        at = next(known, None)
-        for row in rows:
-            while at is not None and at["row_key"] < row["row_key"]:
-                at = next(known, None)
-            if at is None or at["row_key"] != row["row_key"]:
-                yield {"id": None, "source": None} | row
-                continue
-            tokens = len(at[("input_ids", "rejected_ids")[row["side"]]])
-            yield {"id": at["id"], "source": at["source"]} | row | {"missing": tokens - row["tokens"]}
 
 
 def _row_title(key: int, names: Names) -> str:
@@ -109,8 +92,20 @@ def _row_title(key: int, names: Names) -> str:
 
 
 def unpacked(path: Path, sets: Sequence[Packed], tokenizer: Any) -> Iterator[dict[str, Any]]:
-    """The rows of packed sets as text, with their ids and sources."""
-    return Origins(path).with_names(texts(TokenIndex(sets), tokenizer))
+    """The rows of packed sets as text, in ascending order of `row_key`, with `id` and `source` (null if not known).
+
+    Where they are known, `missing` counts the tokens that were cut off after the last packed one, too.
+    """
+    known = (row for batch in Origins(path).batches(None) for row in batch.to_pylist())
+    at = next(known, None)
+    for row in texts(TokenIndex(sets), tokenizer):
+        while at is not None and at["row_key"] < row["row_key"]:
+            at = next(known, None)
+        if at is None or at["row_key"] != row["row_key"]:
+            yield {"id": None, "source": None} | row
+            continue
+        tokens = len(at[("input_ids", "rejected_ids")[row["side"]]])
+        yield {"id": at["id"], "source": at["source"]} | row | {"missing": tokens - row["tokens"]}
 
 
 def roundtrip_problem(path: Path) -> str | None:
@@ -136,11 +131,9 @@ def lint_lines(by_source: dict[str, LintCounts]) -> Iterator[str]:
     """A line for each source, with what is wrong or worth a look."""
     rows, wrong = [], False
     for source, counts in by_source.items():
-        said = []
-        for name in (*WRONG, *WORTH_A_LOOK):
-            if n := getattr(counts, name):
-                said.append(f"{'WRONG' if name in WRONG else 'look at'} {n:,} {name}")
-                wrong |= name in WRONG
+        named = [("WRONG", name) for name in WRONG] + [("look at", name) for name in WORTH_A_LOOK]
+        said = [f"{what} {n:,} {name}" for what, name in named if (n := getattr(counts, name))]
+        wrong |= any(getattr(counts, name) for name in WRONG)
         part = share(counts.labels, counts.tokens)
         rows.append((source, counts.sequences, counts.tokens, counts.labels, part, "; ".join(said)))
     yield from lines_of(["source", "sequences", "tokens", "labels", "share", ""], rows)
@@ -151,45 +144,29 @@ def lint_lines(by_source: dict[str, LintCounts]) -> Iterator[str]:
 # A packed row for people.
 
 COLORS = ("cyan", "yellow", "magenta", "blue")
+Look = tuple[str, int, PackedRow]
+"""The name of a set, the number of its rows, and one of them."""
 
 
-def page(title: str, looks: Sequence[tuple[str, int, PackedRow]], names: Names) -> str:
-    """The HTML page; `looks` are (name of the set, number of its rows, row)."""
+def page(title: str, looks: Sequence[Look], names: Names) -> str:
+    """The HTML page."""
     return render("peek.html", title=title, looks=looks, row_title=lambda key: _row_title(key, names))
 
 
-def lines(look: PackedRow, name: str, names: Names, total: int) -> Iterator[str]:
+def lines(looks: Sequence[Look], names: Names) -> Iterator[str]:
     """Colored lines; targets are green, and between ⟦ and ⟧ for terminals without colors."""
-    part = share(look.labels, look.tokens) or "none"
-    yield click.style(f"{name}: row {look.row} of {total:,}", bold=True) + (
-        f"  {len(look.sequences)} sequences, {look.tokens:,} tokens, {look.labels:,} labels ({part}), "
-        f"{look.padding:,} padding"
-    )
-    yield _bar(look)
-    for number, s in enumerate(look.sequences):
-        cut = f", from token {s.start:,} of its row" if s.start else ""
-        head = f"── {number}  {_row_title(s.row_key, names)}  {s.tokens:,} tokens, {s.labels:,} labels{cut}"
-        yield click.style(head, fg=COLORS[number % len(COLORS)], bold=True)
-        yield "".join(_styled(run) for run in s.runs)
-    if look.padding:
-        yield click.style(f"── padding: {look.padding:,} tokens", dim=True)
-
-
-def _bar(look: PackedRow, width: int = 64) -> str:
-    """The row to scale: one colored block for each sequence, dots for padding."""
-    whole = look.tokens + look.padding
-    drawn, at, done = [], 0, 0
-    for number, sequence in enumerate(look.sequences):
-        at += sequence.tokens
-        cells = round(at * width / whole) - done
-        done += cells
-        drawn.append(click.style("█" * cells, fg=COLORS[number % len(COLORS)]))
-    return "".join(drawn) + click.style("·" * (width - done), dim=True)
+    for name, total, look in looks:
+        labels = f"{look.labels:,} labels ({share(look.labels, look.tokens) or 'none'})"
+        said = f"{len(look.sequences)} sequences, {look.tokens:,} tokens, {labels}, {look.padding:,} padding"
+        yield f"{click.style(f'{name}: row {look.row} of {total:,}', bold=True)}  {said}"
+        for number, s in enumerate(look.sequences):
+            cut = f", from token {s.start:,} of its row" if s.start else ""
+            head = f"── {number}  {_row_title(s.row_key, names)}  {s.tokens:,} tokens, {s.labels:,} labels{cut}"
+            yield click.style(head, fg=COLORS[number % len(COLORS)], bold=True)
+            yield "".join(_styled(run) for run in s.runs)
 
 
 def _styled(run: LabelRun) -> str:
-    text = "".join(
-        click.style(visible(p.text), fg="green" if run.learnt else None, bold=p.added, dim=not run.learnt)
-        for p in run.pieces
-    )
+    colour = "green" if run.learnt else None
+    text = "".join(click.style(visible(p.text), fg=colour, bold=p.added, dim=not run.learnt) for p in run.pieces)
     return f"{click.style('⟦', fg='green')}{text}{click.style('⟧', fg='green')}" if run.learnt else text

@@ -6,7 +6,7 @@ are read until the sample is large enough; the page says of how many rows it spe
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any
@@ -19,11 +19,11 @@ import pyarrow.compute as pc
 from datakit.data import read_rows, view
 from datakit.engine.recipe import stage_class
 from datakit.manifest import ancestors, data_dir, load_run, tables
-from datakit.report.compare import LEVEL, drops
-from datakit.report.finder import Link, batches, body, shorten
+from datakit.report.compare import LEVEL, Pair, drops
+from datakit.report.finder import Link, batches, body, first_of, shorten
 from datakit.report.page import render
 from datakit.report.tables import FunnelStage, funnel, losses
-from datakit.report.texts import Stretch, hunks, join_words
+from datakit.report.texts import Stretch, hunks
 
 SAMPLE_ROWS = 200_000
 """Rows whose signals and lengths are looked at, about."""
@@ -40,12 +40,10 @@ MOST_LINES = 25
 """Sources or languages in a table; the others are counted."""
 MOST_BESIDE = 6
 """Dropped rows that stand beside rows that stayed, one of a reason."""
-MOST_PLACES = 8
-"""Places of a pair where the texts differ that are shown."""
-MOST_WORDS = 60
-"""Words of one stretch that are shown."""
+BY_CHANCE = ("content_hash", "id")
+"""The order of rows in which the first ones are as good as any."""
 
-# What is measured.
+# Histograms.
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,36 +58,6 @@ class Histogram:
     logarithmic: bool = False
     outside: int = 0
     """Values beyond the last edge, which are counted in the last bin."""
-
-    @property
-    def rows(self) -> int:
-        """How many values there are."""
-        return sum(self.counts)
-
-    @property
-    def about(self) -> str:
-        """What stands beside the name."""
-        limit = [] if self.limit is None else [f"limit {self.limit:g}"]
-        return ", ".join([*limit, *[f"{self.outside:,} beyond the right end"] * bool(self.outside)])
-
-    @property
-    def ticks(self) -> tuple[float, float, float]:
-        """The values at the left end, in the middle and at the right end."""
-        middle = (self.low * self.high) ** 0.5 if self.logarithmic else (self.low + self.high) / 2
-        return self.low, middle, self.high
-
-    @property
-    def mark(self) -> float | None:
-        """Where the limit stands, in bins; None where it is out of sight."""
-        if self.limit is None or not self.low <= self.limit <= self.high:
-            return None
-        return round((self.limit - self.low) / (self.high - self.low) * len(self.counts), 2)
-
-    @property
-    def outline(self) -> str:
-        """The bars as an SVG path in a box that is one unit wide for each bin and 100 high."""
-        top = max(self.counts) or 1
-        return "M0 100" + "".join(f"V{100 - 96 * n / top:.1f}h1" for n in self.counts) + "V100Z"
 
 
 def histogram(
@@ -118,76 +86,47 @@ def histogram(
     return Histogram(name, counts, low, high, limit, logarithmic, int((values > high).sum()))
 
 
-@dataclass(frozen=True, slots=True)
-class SampleRow:
-    """A row that is shown; `reason` is empty for one that stays."""
+# Rows, dropped and kept.
 
-    stage: str
-    reason: str
-    id: str
-    about: str
-    """Source, language and what the reason says."""
-    text: str
+Groups = dict[str, dict[str, Counter[str]]]
+"""Dropped rows by column ("source", "lang"), by stage, and by the values of the column."""
 
 
-@dataclass(slots=True)
-class Survey:
-    """What was found in the shards of the stages behind a result."""
-
-    groups: dict[str, dict[str, Counter[str]]] = field(default_factory=dict)
-    """"source" and "language", where any row has one: dropped rows by stage, and by source or language."""
-    dropped: list[SampleRow] = field(default_factory=list)
-    kept: list[SampleRow] = field(default_factory=list)
-    """Some rows of the last result with texts."""
-    charts: dict[str, list[Histogram]] = field(default_factory=dict)
-    """By stage, and "lengths": scores and signals with their limits, those that drop most first."""
-    signal_rows: int = 0
-
-
-def survey(chain: Sequence[Link]) -> Survey:
-    """Look at the shards of some stages, the oldest first.
-
-    Raises:
-        IntegrityError: a shard is missing or damaged.
-    """
-    found = Survey()
-    for link in chain:
-        _dropped(link, found)
-        if made := [*_scores(link), *_signals(link, found)]:
-            found.charts[link[1].stage] = made
-    _lengths(chain, found)
-    return found
-
-
-def _dropped(link: Link, found: Survey) -> None:
-    """Counts of dropped rows by source and language, and for each reason the rows with the least `content_hash`."""
+def _dropped(link: Link, groups: Groups) -> Iterator[dict[str, str]]:
+    """Count dropped rows by source and language; of each reason the rows with the least `content_hash`."""
     stage, least = link[1].stage, dict[str, pa.Table]()
-    counts = {"source": Counter[str](), "lang": Counter[str]()}
     for batch in batches(link, "dropped"):
-        for column in counts.keys() & set(batch.schema.names):
+        for column in groups.keys() & set(batch.schema.names):
             for pair in pc.value_counts(batch[column]).to_pylist():
-                counts[column][pair["values"] or ""] += pair["counts"]
+                groups[column].setdefault(stage, Counter())[pair["values"] or ""] += pair["counts"]
         for reason in pc.unique(batch["reason"]).to_pylist():
             rows = batch.filter(pc.equal(batch["reason"], reason))
-            least[reason] = _least(rows, least.get(reason))
-    for name, counted in (("source", counts["source"]), ("language", counts["lang"])):
-        if set(counted) - {""}:
-            found.groups.setdefault(name, {})[stage] = counted
+            least[reason] = first_of(least.get(reason), rows, BY_CHANCE, SAMPLES_EACH)
     for reason, _ in losses(link[1].ledger.rows, False)[:MOST_REASONS]:
-        found.dropped += [_sample(stage, reason, row) for row in least[reason].to_pylist()]
+        yield from (_sample(stage, reason, row) for row in least[reason].to_pylist())
 
 
-def _least(rows: pa.RecordBatch, before: pa.Table | None) -> pa.Table:
-    both = [pa.table(rows)] if before is None else [before, pa.table(rows)]
-    return pa.concat_tables(both).sort_by([("content_hash", "ascending"), ("id", "ascending")]).slice(0, SAMPLES_EACH)
-
-
-def _sample(stage: str, reason: str, row: dict[str, Any]) -> SampleRow:
+def _sample(stage: str, reason: str, row: dict[str, Any]) -> dict[str, str]:
+    """A row that is shown; `reason` is empty for one that stays."""
     about = ", ".join(filter(None, (row["source"], row.get("lang"))))
     if reason and row.get("detail"):
         about += f": {row['detail']}"
     text = "" if reason == "removed" else shorten(body(row), SAMPLE_CHARACTERS)
-    return SampleRow(stage, reason, row["id"], about, text)
+    return {"stage": stage, "reason": reason, "id": row["id"], "about": about, "text": text}
+
+
+def _table(column: str, stages: dict[str, Counter[str]]) -> tuple[str, list[str], list[list[object]]]:
+    """A table of dropped rows by source or language and stage: (title, head, rows)."""
+    title, total = {"lang": "language"}.get(column, column), sum(stages.values(), Counter[str]())
+    columns = [*stages.values(), total]
+    names = sorted(total, key=lambda name: (-total[name], name))
+    rows: list[list[object]] = [[name or "(none)", *(c[name] for c in columns)] for name in names[:MOST_LINES]]
+    if rest := names[MOST_LINES:]:
+        rows.append([f"{len(rest):,} more", *(sum(c[name] for name in rest) for c in columns)])
+    return title, [title, *stages, "all"], rows
+
+
+# What is measured.
 
 
 def _spread(link: Link, role: str) -> Iterator[pa.RecordBatch]:
@@ -210,55 +149,41 @@ _SCORES = {
 """By stage: the column of a score, the field of its config that it is compared with, and the rows that have one."""
 
 
-def _scores(link: Link) -> Iterator[Histogram]:
-    """The scores of a stage that has them."""
-    column, field, roles = _SCORES.get(link[1].stage, ("", "", ()))
-    found = (batch for role in roles for batch in _spread(link, role) if column in batch.schema.names)
-    limit = link[1].config.get(field)
-    limit = float(limit) if isinstance(limit, int | float) else None
-    if made := histogram(column, _joined(batch[column].drop_null() for batch in found), limit):
-        yield made
+def _charts(link: Link) -> Iterator[Histogram | None]:
+    """The score of a stage that has one; the signals of the filter's thresholds, those that drop most rows first."""
+    stage = link[1].stage
+    if stage in _SCORES:
+        column, field, roles = _SCORES[stage]
+        found = (batch for role in roles for batch in _spread(link, role) if column in batch.schema.names)
+        limit = link[1].config.get(field)
+        limit = float(limit) if isinstance(limit, int | float) else None
+        yield histogram(column, _joined([batch[column].drop_null() for batch in found]), limit)
+    if stage == "filter" and (signals := list(_spread(link, "signals"))):
+        from datakit.filter.thresholds import findings
+        from datakit.report.tuning import rule_sets
+
+        told = findings(pa.Table.from_batches(signals), rule_sets(link[1]), 0)
+        for one in sorted(told, key=lambda finding: -finding.drops):
+            yield histogram(one.name, one.values, one.limit)
 
 
-def _joined(columns: Iterable[pa.Array]) -> npt.NDArray[np.float64]:
+def _joined(columns: Sequence[pa.Array]) -> npt.NDArray[np.float64]:
     return np.concatenate([np.empty(0), *(column.to_numpy(zero_copy_only=False) for column in columns)])
 
 
-def _signals(link: Link, found: Survey) -> Iterator[Histogram]:
-    """The signal of each threshold of the filter, those that drop most rows first."""
-    if link[1].stage != "filter" or not tables(link[1], "signals"):
-        return
-    from datakit.filter.thresholds import findings
-    from datakit.report.tuning import rule_sets
-
-    table = pa.Table.from_batches(list(_spread(link, "signals")))
-    found.signal_rows = table.num_rows
-    told = findings(table, rule_sets(link[1]), 0) if table.num_rows else ()
-    for one in sorted(told, key=lambda finding: -finding.drops):
-        if made := histogram(one.name, one.values, one.limit):
-            yield made
-
-
-def _lengths(chain: Sequence[Link], found: Survey) -> None:
+def _lengths(chain: Sequence[Link], kept: list[dict[str, str]]) -> Iterator[Histogram | None]:
     """Characters of the last result that holds texts, and some of its rows; tokens of the last that holds tokens."""
-    measured = dict[str, Link]()
-    for link in chain:
-        if link[1].stage == "tokenize":
-            measured["tokens"] = link
-        elif link[1].kind in ("document", "conversation", "preference") and tables(link[1], "kept"):
-            measured["characters"] = link
-    for what, link in measured.items():
+    with_text = [k for k in chain if k[1].kind in ("document", "conversation", "preference") and tables(k[1], "kept")]
+    for link in with_text[-1:]:
         lengths, least = list[pa.Array](), None
         for batch in _spread(link, "kept"):
-            if what == "tokens":
-                lengths.append(pc.list_value_length(batch["input_ids"]))
-                continue
             lengths.append(pc.utf8_length(view(batch, "all")))
-            least = _least(batch, least)
-        if made := histogram(what, _joined(lengths), logarithmic=True):
-            found.charts.setdefault("lengths", []).append(made)
-        if least is not None:
-            found.kept += [_sample(link[1].stage, "", row) for row in least.to_pylist()]
+            least = first_of(least, batch, BY_CHANCE, SAMPLES_EACH)
+        kept += [_sample(link[1].stage, "", row) for row in least.to_pylist()] if least is not None else []
+        yield histogram("characters", _joined(lengths), logarithmic=True)
+    for link in [link for link in chain if link[1].stage == "tokenize"][-1:]:
+        lengths = [pc.list_value_length(batch["input_ids"]) for batch in _spread(link, "kept")]
+        yield histogram("tokens", _joined(lengths), logarithmic=True)
 
 
 # The page.
@@ -272,13 +197,14 @@ def report(path: Path) -> str:
     """
     stages = funnel(path)
     with_rows = [stage for stage in stages if stage_class(stage.manifest.stage).makes_rows]
-    found = survey([(stage.path, stage.manifest) for stage in with_rows])
-    first = [chart for name, charts in found.charts.items() for chart in charts[: 2 if name == "lengths" else 1]]
-    others = [chart for charts in found.charts.values() for chart in charts if chart not in first]
-    one_of_each = {(row.stage, row.reason): row for row in reversed(found.dropped)}
+    chain, groups = [(stage.path, stage.manifest) for stage in with_rows], Groups(source={}, lang={})
+    kept = list[dict[str, str]]()
+    dropped = [row for link in chain for row in _dropped(link, groups)]
+    charts = [[chart for chart in _charts(link) if chart] for link in chain]
+    lengths = [chart for chart in _lengths(chain, kept) if chart]
+    one_of_each = {(row["stage"], row["reason"]): row for row in reversed(dropped)}
     gone = list(reversed(one_of_each.values()))[:MOST_BESIDE]
-    last = stages[-1].manifest
-    lineage = list(ancestors(path, against=True))
+    last, lineage = stages[-1].manifest, list(ancestors(path, against=True))
     return render(
         "report.html",
         title=f"{last.dataset} / {last.stage}",
@@ -286,39 +212,23 @@ def report(path: Path) -> str:
         made=load_run(path).get("started", "").replace("T", " ").replace("Z", " UTC"),
         stages=stages,
         funnel=with_rows,
-        found=found,
-        charts=first + others,
-        beside=list(zip_longest(gone, found.kept[:MOST_BESIDE])),
+        dropped=dropped,
+        charts=[chart for found in charts for chart in found[:1]]
+        + lengths
+        + [c for found in charts for c in found[1:]],
+        beside=list(zip_longest(gone, kept[:MOST_BESIDE])),
         pairs=list(_pairs(path, stages)),
-        groups=[_group(name, counts) for name, counts in found.groups.items()],
+        groups=[_table(column, found) for column, found in groups.items() if any(map(any, found.values()))],
         lineage=[(manifest, load_run(place).get("started", "")) for place, manifest in lineage],
         raw=[parent for _, manifest in lineage for parent in manifest.parents if "raw" in parent],
         home=path.parent.name,
     )
 
 
-def _pairs(path: Path, stages: Iterable[FunnelStage]) -> Iterator[dict[str, Any]]:
-    """The least similar duplicates of each level, side by side."""
+def _pairs(path: Path, stages: Iterable[FunnelStage]) -> Iterator[tuple[str, Pair, list[list[Stretch]]]]:
+    """The least similar duplicates of each level, with the places where they differ."""
     levels = [s.manifest.stage for s in stages if s.manifest.stage.startswith(LEVEL) and s.manifest.ledger.rows.dropped]
     for stage in levels:
         for pair in drops(path, MOST_PAIRS, stage).pairs:
             if pair.similarity < 1:
-                places = list(hunks(body(pair.dropped), body(pair.stays), 12))
-                yield {"stage": stage, "pair": pair, "places": [_sides(hunk) for hunk in places[:MOST_PLACES]],
-                       "more": max(len(places) - MOST_PLACES, 0)}  # fmt: skip
-
-
-def _sides(hunk: list[Stretch]) -> list[list[tuple[bool, str]]]:
-    """(differs, text) of the parts of a place, of either text."""
-    return [[(both[0] != both[1], join_words(both[side], MOST_WORDS)) for both in hunk] for side in (0, 1)]
-
-
-def _group(title: str, counts: dict[str, Counter[str]]) -> tuple[str, list[str], list[list[object]]]:
-    """A table of dropped rows by source or language and stage: (title, head, rows)."""
-    total = sum(counts.values(), Counter[str]())
-    columns = [*counts.values(), total]
-    names = sorted(total, key=lambda name: (-total[name], name))
-    rows: list[list[object]] = [[name or "(none)", *(c[name] for c in columns)] for name in names[:MOST_LINES]]
-    if rest := names[MOST_LINES:]:
-        rows.append([f"{len(rest):,} more", *(sum(c[name] for name in rest) for c in columns)])
-    return title, [title, *counts, "all"], rows
+                yield stage, pair, list(hunks(body(pair.dropped), body(pair.stays), 12))

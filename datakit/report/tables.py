@@ -12,8 +12,6 @@ from io import StringIO
 from pathlib import Path
 from typing import Any
 
-import click
-
 from datakit.data import first_rows
 from datakit.manifest import Count, Manifest, ancestors, load_run
 from datakit.report.finder import Link, batches, body, shorten, visible
@@ -24,38 +22,28 @@ MOST_REASONS = 3
 _NUMBER = re.compile(r"[-+]?[\d,.]*%?")
 
 
-def lines_of(columns: Sequence[str], rows: Iterable[Sequence[object]], indent: int = 0) -> list[str]:
-    """Lines of a table. Integers get separators of thousands, and columns of numbers are aligned to the right.
+def cell(value: object) -> str:
+    """A value as tables on a terminal and on a page show it; numbers get separators of thousands."""
+    if isinstance(value, int | float):
+        return f"{value:,}" if isinstance(value, int) else f"{value:,.1f}"
+    return "" if value is None else visible(str(value))
 
-    Without names of columns there is no head.
-    """
+
+def lines_of(columns: Sequence[str], rows: Iterable[Sequence[object]], indent: int = 0) -> list[str]:
+    """Lines of a table, with columns of numbers aligned to the right. Without names of columns there is no head."""
+    from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), show_header=any(columns))
-    cells = [[f"{c:,}" if isinstance(c, int) else visible(str(c)) for c in row] for row in rows]
+    cells, page = [list(map(cell, row)) for row in rows], StringIO()
     for at, name in enumerate(columns):
         numbers = all(_NUMBER.fullmatch(row[at]) for row in cells)
         table.add_column(Text(name), justify="right" if numbers else "left", no_wrap=True)
     for row in cells:
         table.add_row(*map(Text, row))
-    return [" " * indent + line for line in rendered(table, 100_000)]
-
-
-def rendered(table: Any, width: int, *, colours: bool = False) -> list[str]:
-    """The lines of a table of rich."""
-    from rich.console import Console
-
-    page = StringIO()
-    console = Console(
-        file=page,
-        width=width,
-        legacy_windows=False,
-        force_terminal=colours,
-        color_system="standard" if colours else None,
-    )
-    console.print(table)
-    return [line.rstrip() for line in page.getvalue().splitlines()]
+    Console(file=page, width=100_000, color_system=None, legacy_windows=False).print(table)
+    return [" " * indent + line.rstrip() for line in page.getvalue().splitlines()]
 
 
 def share(part: float, whole: float) -> str:
@@ -72,35 +60,13 @@ class FunnelStage:
 
     path: Path
     manifest: Manifest
+    alarms: list[str]
     seconds: float | None
     """None where no run file tells."""
-    bytes: int
-    """Of the values that went in, in memory."""
-    now: bool
-    """The stage ran in this command; else it was up to date."""
-
-    @property
-    def mb_per_s(self) -> float | None:
-        """Megabytes (1e6 bytes) of values a second."""
-        return round(self.bytes / self.seconds / 1e6, 2) if self.seconds and self.bytes else None
-
-    @property
-    def cost(self) -> tuple[str, str]:
-        """Seconds and megabytes a second, as tables show them."""
-        seconds = "" if self.seconds is None else f"{self.seconds:,.1f}"
-        return seconds, f"{self.mb_per_s:,.1f}" if self.mb_per_s else ""
-
-    @property
-    def alarms(self) -> list[str]:
-        """The alarms of the stage."""
-        found: list[str] = self.manifest.facts.get("alarms", [])
-        return found
-
-    def to_json(self) -> dict[str, Any]:
-        """The stage as JSON."""
-        made: dict[str, Any] = {"stage": self.manifest.stage, "version": self.manifest.version}
-        made |= {"ledger": self.manifest.ledger.to_json(), "seconds": self.seconds}
-        return made | {"mb_per_s": self.mb_per_s, "ran": self.now, "alarms": self.alarms}
+    mb_per_s: float | None
+    """Megabytes (1e6 bytes) of values that went in, in memory, a second."""
+    ran: bool
+    """In this command; else it was up to date."""
 
 
 def losses(count: Count, unread: bool = True) -> list[tuple[str, int]]:
@@ -122,9 +88,11 @@ def funnel(path: Path, since: float = 0.0) -> list[FunnelStage]:
         for parent in manifest.parents:
             add(parent.get("version", ""))
         run = load_run(place)
-        started = datetime.fromisoformat(run["started"]).timestamp() if run.get("started") else 0.0
-        now = bool(run) and started + run.get("seconds", 0.0) + 1.0 >= since  # `started` has whole seconds
-        ordered[version] = FunnelStage(place, manifest, run.get("seconds"), int(run.get("bytes", 0)), now)
+        seconds, size = run.get("seconds"), run.get("bytes", 0)
+        speed = round(size / seconds / 1e6, 2) if seconds and size else None
+        started = datetime.fromisoformat(run["started"]).timestamp() if "started" in run else 0.0
+        ran = bool(run) and started + (seconds or 0.0) + 1.0 >= since  # `started` has whole seconds
+        ordered[version] = FunnelStage(place, manifest, manifest.facts.get("alarms", []), seconds, speed, ran)
 
     add(next(iter(known)))
     return list(ordered.values())
@@ -135,15 +103,17 @@ def funnel_lines(stages: Sequence[FunnelStage]) -> list[str]:
     rows = []
     for stage in stages:
         count, tokens = stage.manifest.ledger.rows, stage.manifest.ledger.tokens
-        into, kept = ("", "") if tokens is None else (tokens.into, tokens.kept)
-        why = "; ".join(filter(None, [_reasons(count, ""), _reasons(tokens, " tokens") if tokens else ""]))
-        seconds, speed = stage.cost if stage.now else ("before", "")
-        name, part = stage.manifest.stage, share(count.kept, count.into)
-        rows.append([name, count.into, count.kept, part, into, kept, seconds, speed, why])
+        into, kept = (tokens.into, tokens.kept) if tokens else (None, None)
+        why = "; ".join(filter(None, [reasons(count), reasons(tokens, " tokens") if tokens else ""]))
+        cost = (stage.seconds, stage.mb_per_s) if stage.ran else ("before", None)
+        rows.append(
+            [stage.manifest.stage, count.into, count.kept, share(count.kept, count.into), into, kept, *cost, why]
+        )
     return lines_of(["stage", "rows in", "kept", "", "tokens in", "kept", "s", "MB/s", "dropped"], rows)
 
 
-def _reasons(count: Count, unit: str) -> str:
+def reasons(count: Count, unit: str = "") -> str:
+    """The most frequent reasons in one phrase."""
     lost = losses(count)
     named = [f"{n:,}{unit} {reason}" for reason, n in lost[:MOST_REASONS]]
     if rest := lost[MOST_REASONS:]:
@@ -162,31 +132,26 @@ def ledger_lines(manifest: Manifest) -> list[str]:
             rows.append((what, n, f"{name}  ({share(n, count.into)})" if count.into else name))
         besides = {"quarantine": count.quarantined, "edited": count.edited, "padding": count.padding}
         rows += [(name, n, unit) for name, n in besides.items() if n]
-    return [head_line(manifest), *lines_of(["", "", ""], [*rows, *_about(manifest)], indent=2)]
+    return about_lines(manifest, rows)
 
 
-def about_lines(manifest: Manifest) -> list[str]:
-    """What is known of a result besides what came in and stayed."""
-    return lines_of(["", "", ""], _about(manifest), indent=2)
+def about_lines(manifest: Manifest, rows: Iterable[tuple[object, ...]] = ()) -> list[str]:
+    """Which result it is; `rows` of its ledger, and what else is known of it."""
+    known = [*rows, *(("note", n, name) for name, n in manifest.ledger.notes.items())]
+    if packing := manifest.facts.get("packing", {}):
+        others = [f"; {other} would be {density:.1%}" for other, density in densities(packing).items()]
+        known.append(("density", f"{packing['density']:.1%}", manifest.config["packing"] + "".join(others)))
+    if "good_answers" in packing:
+        bad = f"good, {packing['bad_answers']:,} bad; pairs with one side are for train.kto"
+        known.append(("answers", packing["good_answers"], bad))
+    if "repeated_tokens" in packing:
+        known.append(("repeated", packing["repeated_tokens"], "tokens of prompts, in more than one piece of their row"))
+    return [head_line(manifest), *lines_of(["", "", ""], known, indent=2)]
 
 
 def head_line(manifest: Manifest) -> str:
     """Which result it is."""
     return f"{manifest.dataset} / {manifest.stage}  version {manifest.version}"
-
-
-def _about(manifest: Manifest) -> Iterator[tuple[object, ...]]:
-    for name, n in manifest.ledger.notes.items():
-        yield "note", n, name
-    packing = manifest.facts.get("packing", {})
-    if packing:
-        others = [f"; {other} would be {density:.1%}" for other, density in densities(packing).items()]
-        yield "density", f"{packing['density']:.1%}", manifest.config["packing"] + "".join(others)
-    if "good_answers" in packing:
-        bad = f"good, {packing['bad_answers']:,} bad; pairs with one side are for train.kto"
-        yield "answers", packing["good_answers"], bad
-    if "repeated_tokens" in packing:
-        yield "repeated", packing["repeated_tokens"], "tokens of prompts, in more than one piece of their row"
 
 
 def densities(packing: dict[str, Any]) -> dict[str, float]:
@@ -223,7 +188,9 @@ def sample_lines(link: Link, rows: int) -> Iterator[str]:
 def next_lines(stages: Iterable[FunnelStage]) -> Iterator[str]:
     """What to look at next: a command for each stage that has something to show."""
     for stage in stages:
-        name, rows, where = stage.manifest.stage, stage.manifest.ledger.rows, shlex.quote(_shown(stage.path))
+        name, rows, path = stage.manifest.stage, stage.manifest.ledger.rows, stage.path
+        short = path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
+        where = shlex.quote(url_of(path) or str(short))
         if rows.quarantined:
             yield f"datakit show {where}    # records that could not be read"
         if name.startswith("dedup") and rows.dropped:
@@ -232,17 +199,3 @@ def next_lines(stages: Iterable[FunnelStage]) -> Iterator[str]:
             yield f"datakit tune --manifest {where}    # what each threshold drops"
         if name == "pack":
             yield f"datakit peek {where}    # packed rows as text, with their labels"
-
-
-def alarm_lines(stages: Iterable[FunnelStage]) -> Iterator[str]:
-    """The alarms of all stages, in red."""
-    for stage in stages:
-        yield from (click.style(f"ALARM {stage.manifest.stage}: {alarm}", fg="red") for alarm in stage.alarms)
-
-
-def _shown(path: Path) -> str:
-    """A path as one would type it here."""
-    if url := url_of(path):
-        return url
-    where, here = path.resolve(), Path.cwd()
-    return str(where.relative_to(here) if where.is_relative_to(here) else path)

@@ -1,4 +1,4 @@
-"""Two texts with their differences marked, below one another or in two columns. White space does not count."""
+"""Two texts with their differences marked. White space does not count."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -6,8 +6,7 @@ from difflib import SequenceMatcher
 
 import click
 
-from datakit.report.finder import LINE_WIDTH, visible
-from datakit.report.tables import rendered
+from datakit.report.finder import visible
 
 MOST_TOKENS = 2000
 """Words of each text that are compared at one time: the time grows with the square. The next ones follow where the
@@ -18,11 +17,10 @@ _LONGEST = 10_000_000
 """Characters of a text that are compared."""
 _MOST_STRETCHES = 24
 """Of one place: a longer one is cut."""
-LEAST_COLUMNS = 60
-"""In fewer characters, each of two columns would be too narrow to read."""
 
 _UNSEGMENTED = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
-_WORDS = re.compile(rf"[{_UNSEGMENTED}]|[^\s{_UNSEGMENTED}]+")
+_WORDS = re.compile(rf"[{_UNSEGMENTED}]|[^\s{_UNSEGMENTED}]{{1,100}}")
+"""Longer words (as of base64) are compared in pieces, so that the place where they differ is in sight."""
 _TOO_LONG = "… the rest is too long to compare"
 
 Stretch = tuple[list[str], list[str]]
@@ -88,39 +86,6 @@ def _stretches(one: str, other: str) -> Iterator[Stretch]:
         yield [], [_TOO_LONG]
 
 
-_COLOURS = {"one": "red", "other": "green"}
-
-
-def _marks(hunk: Sequence[Stretch], most_words: int) -> Iterator[tuple[str, str]]:
-    """(side, marked text): `[-...-]` stands in the first text only, `{+...+}` in the second, "" is the side of both."""
-    for ours, theirs in hunk:
-        if ours == theirs:
-            yield "", join_words(ours, len(ours))
-            continue
-        ours, theirs = _near_the_difference(ours, theirs)
-        if ours:
-            yield "one", f"[-{join_words(ours, most_words)}-]"
-        if theirs:
-            yield "other", f"{{+{join_words(theirs, most_words)}+}}"
-
-
-def _near_the_difference(ours: list[str], theirs: list[str]) -> Stretch:
-    """The words, without the equal beginning of long first words, so that what differs is in sight."""
-    if not ours or not theirs or min(len(ours[0]), len(theirs[0])) < LINE_WIDTH:
-        return ours, theirs
-    pairs = enumerate(zip(ours[0], theirs[0], strict=False))
-    same = next((n for n, (mine, yours) in pairs if mine != yours), LINE_WIDTH)
-    if same <= LINE_WIDTH // 10:
-        return ours, theirs
-    cut = same - LINE_WIDTH // 10
-    return ["…" + ours[0][cut:], *ours[1:]], ["…" + theirs[0][cut:], *theirs[1:]]
-
-
-def compared(one: str, other: str, names: tuple[str, str], columns: int) -> list[str]:
-    """The differences in two columns if `columns` characters are enough for that, else below one another."""
-    return side_by_side(one, other, *names, columns) or differences(one, other)
-
-
 def differences(one: str, other: str, *, context: int = 8, most_changes: int = 12, most_words: int = 40) -> list[str]:
     """A line for each place where the texts differ, with `context` words before and after it.
 
@@ -129,36 +94,18 @@ def differences(one: str, other: str, *, context: int = 8, most_changes: int = 1
     """
     if one == other:
         return ["the texts are equal"]
-    lines = []
-    found = list(hunks(one, other, context))
+    lines, found = list[str](), list(hunks(one, other, context))
     for hunk in found[:most_changes]:
-        marks = (click.style(t, fg=_COLOURS[s]) if s else t for s, t in _marks(hunk, most_words))
+        marks = list[str]()
+        for ours, theirs in hunk:
+            if ours == theirs:
+                marks.append(join_words(ours, len(ours)))
+                continue
+            if ours:
+                marks.append(click.style(f"[-{join_words(ours, most_words)}-]", fg="red"))
+            if theirs:
+                marks.append(click.style(f"{{+{join_words(theirs, most_words)}+}}", fg="green"))
         lines.append(" ".join(filter(None, marks)))
     if len(found) > most_changes:
         lines.append(f"and {len(found) - most_changes} more places")
     return lines or ["the texts differ only in white space"]
-
-
-def side_by_side(
-    one: str, other: str, name: str, other_name: str, columns: int, *, context: int = 25, most_places: int = 12
-) -> list[str]:
-    """Lines of a table in two columns: a row for each place where the texts differ, with `context` words around it.
-
-    The marks are those of `differences`. Empty if `columns` characters are too few, or if the words do not differ.
-    """
-    from rich.table import Table
-    from rich.text import Text
-
-    found = list(hunks(one, other, context)) if columns >= LEAST_COLUMNS else []
-    table = Table(show_lines=True, width=columns, expand=True)
-    for title in (name, other_name):
-        table.add_column(Text(visible(title)[:2000]), ratio=1, overflow="fold")
-    for hunk in found[:most_places]:
-        cells = {"one": Text(), "other": Text()}
-        for side, text in _marks(hunk, 200):
-            for name in filter(None, [side] if side else cells):
-                cells[name].append(" " if cells[name] and text else "").append(text, _COLOURS.get(side))
-        table.add_row(*cells.values())
-    if len(found) > most_places:
-        table.add_row(f"and {len(found) - most_places} more places", "")
-    return rendered(table, columns, colours=True) if found else []

@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from datakit.config import assign, build
+from datakit.engine.plan import sections
 from datakit.errors import UsageError
-from datakit.manifest import Manifest, data_dir, load
-from datakit.report.finder import body, find, shorten
+from datakit.manifest import Manifest, load
+from datakit.report.finder import batches, body, find, shorten
 from datakit.report.page import render
 from datakit.report.survey import histogram
 from datakit.report.tables import lines_of, share
@@ -45,25 +46,20 @@ def tune(path: Path, thresholds: Sequence[str], sets: Iterable[str], examples: i
     """
     import pyarrow as pa
 
-    from datakit.data import read_rows
     from datakit.filter.thresholds import findings
 
     if not path.is_file():
         raise UsageError(f"{path}: is not there; run `datakit filter` first: it measures the rows")
     manifest, wanted = load(path), [t.replace("-", "_") for t in thresholds]
-    folder, shards = data_dir(path, manifest), manifest.of_role("signals")
-    if not shards:
+    if not manifest.of_role("signals"):
         raise UsageError(f"{path}: holds no signals; run `datakit filter` with --signals on an input with rows")
-    signals = pa.Table.from_batches([batch for shard in shards for batch in read_rows(folder, shard)])
-    found = [
-        f
-        for f in findings(signals, rule_sets(manifest, wanted, sets), examples)
-        if not wanted or any(f.name == t or f.name.startswith(f"{t}.") for t in wanted)
-    ]
-    ids = {row_id for f in found for row_id, _ in (*f.inside, *f.outside)}
-    rows = [row for role in ("kept", "dropped") for row in find((path, manifest), role, ids)]
+    signals = pa.Table.from_batches(list(batches((path, manifest), "signals")))
+    found = list(findings(signals, rule_sets(manifest, wanted, sets), examples))
     shown = {f.name.partition(".")[0] for f in found}
     untold = [name for name in manifest.config["rules"] if name not in shown and not wanted]
+    found = [f for f in found if not wanted or any(f"{f.name}.".startswith(f"{t}.") for t in wanted)]
+    ids = {row_id for f in found for row_id, _ in (*f.inside, *f.outside)}
+    rows = [row for role in ("kept", "dropped") for row in find((path, manifest), role, ids)]
     return Tuning(manifest, signals.num_rows, found, {r["id"]: shorten(body(r), 160) for r in rows}, untold)
 
 
@@ -73,11 +69,8 @@ def rule_sets(manifest: Manifest, wanted: Sequence[str] = (), sets: Iterable[str
     from datakit.filter.thresholds import was_measured
 
     values = dict(manifest.config) | {"rules": []}
-    for text in sets:
-        key, equals, value = text.partition("=")
-        if not equals:
-            raise UsageError(f"--set {text}: expected key=value")
-        assign(values, FilterConfig, key.removeprefix("filter."), value)
+    for key, value in sections(list(sets), "filter").get("filter", {}).items():
+        assign(values, FilterConfig, key, value)
     config, asked = build(FilterConfig, values, "filter"), [_known(t) for t in wanted]
     found = []
     for name in dict.fromkeys([*manifest.config["rules"], *asked]):
@@ -86,9 +79,8 @@ def rule_sets(manifest: Manifest, wanted: Sequence[str] = (), sets: Iterable[str
         if was_measured(rule_set, manifest.facts.get("saved", {})):
             found.append(rule_set)
         elif name in asked:
-            raise UsageError(
-                f"{name}: was not measured with these values; run `datakit filter` with this rule set first"
-            )
+            said = "was not measured with these values; run `datakit filter` with this rule set first"
+            raise UsageError(f"{name}: {said}")
     return found
 
 
@@ -96,13 +88,11 @@ def _known(wanted: str) -> str:
     """The rule set of a threshold's name; an unknown name is refused with the nearest one."""
     from datakit.filter.stage import RULE_SETS, rule_set_class
 
-    rules, dot, _ = wanted.partition(".")
-    known, asked, what = list(RULE_SETS), rules, "rule set"
-    if rules in RULE_SETS and dot:
-        known, asked, what = [f"{rules}.{f.name}" for f in fields(rule_set_class(rules))], wanted, "threshold"
-    if asked not in known:
-        near = difflib.get_close_matches(asked, known, n=1, cutoff=0.0)
-        raise UsageError(f"{wanted}: there is no such {what}; did you mean {near[0]}?")
+    rules = wanted.partition(".")[0]
+    within = [f"{rules}.{f.name}" for f in fields(rule_set_class(rules))] if rules in RULE_SETS else []
+    if wanted not in (*RULE_SETS, *within):
+        near = difflib.get_close_matches(wanted if within else rules, within or RULE_SETS, n=1, cutoff=0.0)
+        raise UsageError(f"{wanted}: there is no such rule set or threshold; did you mean {near[0]}?")
     return rules
 
 
@@ -124,19 +114,15 @@ def tuning_lines(tuning: Tuning, groups: int) -> Iterator[str]:
 
 def tuning_page(tuning: Tuning, groups: int) -> str:
     """The page: the table, then a card with a histogram for each threshold, the one that drops most first."""
-    cards = [
-        (f.name, histogram(f.name, f.values, f.limit), list(_about(f, tuning, groups))) for f in _most_first(tuning)
-    ]
+    found = sorted(tuning.found, key=lambda f: -f.drops)
+    cards = [(f.name, histogram(f.name, f.values, f.limit), list(_about(f, tuning, groups))) for f in found]
     title = f"{tuning.manifest.dataset} / {tuning.manifest.stage} {tuning.manifest.version}"
     return render("tuning.html", title=title, total=tuning.total, rows=_rows(tuning), cards=cards)
 
 
-def _most_first(tuning: Tuning) -> "list[Finding]":
-    return sorted(tuning.found, key=lambda f: -f.drops)
-
-
 def _rows(tuning: Tuning) -> list[tuple[object, ...]]:
-    return [(f.name, f"{f.limit:g}", f.drops, share(f.drops, tuning.total), f.first) for f in _most_first(tuning)]
+    found = sorted(tuning.found, key=lambda f: -f.drops)
+    return [(f.name, f"{f.limit:g}", f.drops, share(f.drops, tuning.total), f.first) for f in found]
 
 
 def _about(finding: "Finding", tuning: Tuning, groups: int) -> Iterator[str]:

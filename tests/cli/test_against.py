@@ -75,7 +75,7 @@ def test_the_chain_verifies_down_to_every_index(datakit: Callable, chain: Path) 
 def test_explain_and_pairs_know_the_row_of_the_other_dataset(datakit: Callable, chain: Path) -> None:
     old = version(chain / "old")
     said = datakit("explain", "again", "--manifest", "next").out
-    assert f"x stayed in old (dedup {old}); similarity 0.872: 136 of 156 shingles of 5 words are in both" in said
+    assert f"x stayed in old (dedup {old}); similarity 0.872\n" in said
     assert "[-new0-]" in said, "and not the row x of next, which is another"
     found = json.loads(datakit("pairs", "next", "--json").out)
     stays = {p["dropped"]["id"]: p["stays"]["text"] for p in found["pairs"]}

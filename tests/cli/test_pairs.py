@@ -39,8 +39,8 @@ def test_pairs_lists_the_most_doubtful_drops_first(datakit: Callable, deduplicat
     said = datakit("pairs", "out", "--lowest", "2")
     assert said.code == 0, said.err
     lines = said.out.splitlines()
-    assert lines[0] == "2 near and 1 exact duplicates were dropped"
-    assert lines[1] == "near duplicates by similarity: 0.80: 1, 0.90: 1"
+    assert lines[0] == "dedup dropped 3 rows: 2 near_duplicate, 1 exact_duplicate"
+    assert lines[1] == "similarities: 0.80: 1, 0.90: 1, 1.00: 1"
     heads = [line for line in lines if "was dropped" in line]
     assert heads[0].endswith("[-doubtful (in.jsonl)-] was dropped, {+a (in.jsonl)+} stays")
     assert "[-near (in.jsonl)-]" in heads[1]
@@ -50,7 +50,8 @@ def test_pairs_lists_the_most_doubtful_drops_first(datakit: Callable, deduplicat
 def test_pairs_as_json_follow_the_lineage(datakit: Callable, deduplicated: Path) -> None:
     assert datakit("filter", "out/manifest.json", "--output", "later").code == 0
     found = json.loads(datakit("pairs", "later/manifest.json", "--json").out)
-    assert (found["exact"], found["near"]) == (1, {"0.80": 1, "0.90": 1})
+    assert found["dropped"] == {"exact_duplicate": 1, "near_duplicate": 2} and found["named"] == 3
+    assert found["similarities"] == {"0.80": 1, "0.90": 1, "1.00": 1}
     assert [p["dropped"]["id"] for p in found["pairs"]] == ["doubtful", "near", "same"]
     assert {p["stays"]["id"] for p in found["pairs"]} == {"a"}
     assert found["pairs"][2]["dropped"]["text"] == found["pairs"][2]["stays"]["text"] == text(1)
@@ -60,7 +61,7 @@ def test_pairs_as_json_follow_the_lineage(datakit: Callable, deduplicated: Path)
 def test_pairs_of_nothing_dropped_and_of_no_dedup(datakit: Callable, project: Path) -> None:
     write(project / "in.jsonl", {"a": text(1)})
     assert datakit("dedup", "in.jsonl", "--output", "out").code == 0
-    assert datakit("pairs", "out").out == "0 near and 0 exact duplicates were dropped\n"
+    assert datakit("pairs", "out").out == "dedup dropped 0 rows\n"
     assert datakit("ingest", "in.jsonl", "--output", "rows").code == 0
     said = datakit("pairs", "rows")
     assert said.code == 1 and "expected the manifest of a dedup stage" in said.err
@@ -90,17 +91,6 @@ def test_the_disk_is_told_beforehand_and_memory_changes_nothing(datakit: Callabl
         assert told < done
         versions.add(load(project / f"out{memory_mb}/manifest.json").version)
     assert len(versions) == 1
-
-
-def test_two_columns_stand_side_by_side_where_there_is_room(datakit: Callable, deduplicated: Path) -> None:
-    for command in (["explain", "near", "--manifest", "out"], ["pairs", "out"]):
-        assert "│" not in datakit(*command).out, "no terminal: one below another"
-        assert "│" not in datakit(*command, "--columns", "60").out
-        wide = [line for line in datakit(*command, "--columns", "110").out.splitlines() if "│" in line]
-        assert any("[-new0-]" in line.split("│")[1] for line in wide)
-        assert any("{+word" in line.split("│")[2] for line in wide)
-    assert "141 of 151 shingles of 5 words are in both" in datakit("explain", "near", "--manifest", "out").out
-    assert "the compared texts are equal" in datakit("explain", "same", "--manifest", "out").out
 
 
 @pytest.mark.parametrize(

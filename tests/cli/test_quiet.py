@@ -53,7 +53,7 @@ def test_a_value_of_an_unknown_key_or_dataset_is_answered_with_the_nearest(datak
             "--set dedup.treshold: unknown key 'treshold'; did you mean 'threshold'?",
         ),
         (["run", "--set", "filter.min_stop_words=1"], "it belongs to [filter.gopher_quality]"),
-        (["explain", "none.jsonl:7"], "has the dataset been run?"),
+        (["explain", "none.jsonl:7"], "run it first, with `datakit run --dataset mine`"),
     ):
         said = datakit(*line)
         assert said.code in (1, 2) and words in said.err, said.err

@@ -116,7 +116,7 @@ def test_a_forecast_of_a_quarter_holds_what_the_run_does(project: Path, monkeypa
 
 
 def test_wrong_values_and_a_recipe_without_inputs_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="share is 2"):
+    with pytest.raises(ConfigError, match="share is a share"):
         ForecastConfig(share=2)
     with pytest.raises(UsageError, match="names no inputs"):
         forecast(Recipe(dataset="d"), tmp_path)
