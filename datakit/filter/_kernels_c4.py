@@ -31,7 +31,7 @@ WORDS, UNMARKED, LINES, KEPT, SENTENCES, CITATIONS, CURLY, JUDGED_CURLY, LOREM, 
 SPACE, BREAK, UNSEGMENTED, TERMINAL, QUOTE = 1, 2, 32, 64, 128
 _LAST_UNMARKED = 0x0EFF  # Thai and Lao come before, the other scripts without spaces after
 
-MIN_WORDS, MAX_CHARS, FINISHED, NO_JAVASCRIPT, NO_POLICY = range(5)  # the places of the rules
+MIN_WORDS, MAX_CHARS, FINISHED = range(3)  # the places of the rules
 
 _CASE, _BLOCK = np.uint64(0x2020202020202020), 64
 
@@ -55,8 +55,8 @@ def scan(data, offsets, classes, stops, rules, stays, out, out_offsets, changed)
     """The counts of a batch, int64[C, N]; with `out`, also the text of rows that lose lines.
 
     data uint8[bytes], offsets int64[N+1], classes uint8[0x110000], stops uint8[256] (0: a byte inside a word that can
-    be skipped), rules int64[5] (a line needs so many words, none longer than so many code points; whether it must end
-    as a sentence does; whether it must not hold "javascript", and a policy's phrase).
+    be skipped), rules int64[3] (a line needs so many words, none longer than so many code points; whether it must end
+    as a sentence does).
     To fill, if out (uint8) is not empty: it must be as large as the rows, since for each new line that is written a
     break was read; out_offsets int64[N+1], empty for rows without a change; changed bool[N]. Only rows of `stays`
     (bool[N]) are looked at then. Rows mostly in Thai and Lao lose nothing.
@@ -152,9 +152,9 @@ def _scan_row(data, low, high, classes, stops, hits, hit_kinds, rules, counts, o
             finished = not rules[FINISHED] or _is_finished(data, line, end, classes)
             if longest <= rules[MAX_CHARS] and words >= rules[MIN_WORDS] and finished:
                 counts[JUDGED_LOREM] += said[_SAYS_LOREM]
-                if not (rules[NO_JAVASCRIPT] and said[_SAYS_JAVASCRIPT]):
+                if not said[_SAYS_JAVASCRIPT]:
                     counts[JUDGED_CURLY] += curly
-                    if not (rules[NO_POLICY] and said[_SAYS_POLICY]):
+                    if not said[_SAYS_POLICY]:
                         counts[KEPT] += 1
                         counts[SENTENCES] += sentences
                         counts[CITATIONS] += citations

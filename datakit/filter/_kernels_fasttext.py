@@ -44,7 +44,6 @@ _LESS, _GREATER = np.uint32(0x3C), np.uint32(0x3E)
 _LABEL = np.array(list(b"__label__"), np.uint32)
 _END_OF_LINE = np.int32(-677604519)  # the hash of `</s>`
 _CHARACTER = np.array([0 if byte in b"\0\t\n\v\f\r " else byte for byte in range(256)], np.uint32)
-_CONTINUES = np.array([byte & 0xC0 == 0x80 for byte in range(256)], np.uint32)
 
 
 class Arrays(NamedTuple):
@@ -134,14 +133,6 @@ def _is_label(chars, at):
 
 
 # Features of a piece of text.
-
-
-@kernel
-def _skip(data, at, end, table):
-    """The first place from `at` on, and before `end`, whose byte has a 0 in `table`; `end` if there is none."""
-    while at < end and table[data[at]] > 0:
-        at += 1
-    return at
 
 
 @kernel
@@ -261,28 +252,20 @@ def _add_word_ngrams(m, hashes, words, features, hidden_D):
 
 
 @kernel
-def _fill_hidden(m, data, begin, end, sample, places, features, hashes, hidden_D):
-    """Fill `hidden_D` with the mean of the vectors of a row; returns how many there were.
-
-    Of a row longer than `sample` bytes (0: no limit) the first, the middle and the last third of that are read, each
-    from the beginning of a character on.
-    """
+def _fill_hidden(m, data, at, end, places, features, hashes, hidden_D):
+    """Fill `hidden_D` with the mean of the vectors of the row data[at:end]; returns how many there were."""
     for d in range(len(hidden_D)):
         hidden_D[d] = 0
-    # numba compiles functions once more for the literal 0
-    total, words, sampled, third = 0, np.int64(0), 0 < sample < end - begin, sample // 3
-    for part in range(3 if sampled else 1):
-        at, stop = begin, end
-        if sampled:
-            at = begin + (end - begin - third) * part // 2
-            at, stop = _skip(data, at, end, _CONTINUES), _skip(data, at + third, end, _CONTINUES)
-        while at < stop:
-            until = _skip(data, min(at + PIECE_BYTES, stop), stop, _CHARACTER)
-            n = read_characters(data, at, until, places[0])
-            _hash_ngrams(m, places[0], n, places[1], places[2], places[3:])
-            filled, words = _find_features(m, places[0], n, places[2], places[3:], features, hashes, words)
-            total += _add_rows(m, features, filled, hidden_D)
-            at = until
+    total, words = 0, np.int64(0)  # numba compiles functions once more for the literal 0
+    while at < end:
+        until = min(at + PIECE_BYTES, end)
+        while until < end and _CHARACTER[data[until]] > 0:  # to the end of the last word
+            until += 1
+        n = read_characters(data, at, until, places[0])
+        _hash_ngrams(m, places[0], n, places[1], places[2], places[3:])
+        filled, words = _find_features(m, places[0], n, places[2], places[3:], features, hashes, words)
+        total += _add_rows(m, features, filled, hidden_D)
+        at = until
     features[0] = m.end_of_line
     total += _add_rows(m, features, np.int64(m.end_of_line >= 0), hidden_D)
     if m.word_ngrams > 1:
@@ -366,7 +349,7 @@ def _best_flat(m, allowed, score, hidden_D, p):
 
 
 @kernel
-def predict(m, data, offsets, longest, sample, allowed, floor, labels, scores):
+def predict(m, data, offsets, longest, allowed, floor, labels, scores):
     """Write the best allowed label of each row (int32; -1: none has `floor` or more) and its probability (float32).
 
     `longest` is the number of bytes of the longest row. Buffers are made for it, but no more of their memory is touched
@@ -376,12 +359,12 @@ def predict(m, data, offsets, longest, sample, allowed, floor, labels, scores):
     # characters, hashes, places where known n-grams begin, n-grams by size
     places = np.empty((3 + sizes, longest + 2 + m.max_chars), np.uint32)
     features = np.empty((longest + 2) * (sizes + 1) + m.word_ngrams, np.int32)
-    hashes = np.empty(longest // 2 + 8, np.int32)  # of words: of a sample, each part may end in half a word
+    hashes = np.empty(longest // 2 + 8, np.int32)  # of words
     hidden_D, values = np.empty(m.input_RD.shape[1], np.float32), np.empty(len(m.left) + 1, np.float32)
     stack = np.empty(len(m.left) + 1, np.int32)
     for row in range(len(labels)):
         labels[row], scores[row] = -1, 0
-        if _fill_hidden(m, data, offsets[row], offsets[row + 1], sample, places, features, hashes, hidden_D) > 0:
+        if _fill_hidden(m, data, offsets[row], offsets[row + 1], places, features, hashes, hidden_D) > 0:
             if m.loss == HIERARCHICAL:
                 label, score = _best_leaf(m, allowed, floor, hidden_D, stack, values)
             else:

@@ -126,17 +126,6 @@ def grams_of(words, starts, sizes):
 
 
 @kernel
-def spread(values, starts, sizes):
-    """The largest value of the n-grams that cover each word; values float64[W]: that of the n-gram beginning there."""
-    out = np.zeros(values.size)
-    for i in range(sizes.size):
-        for place in range(starts[i], starts[i + 1] - sizes[i] + 1):
-            for k in range(sizes[i]):
-                out[place + k] = max(out[place + k], values[place])
-    return out
-
-
-@kernel
 def score(hits, starts, grams, parts, min_weight):
     """What rows hold of the parts of items.
 

@@ -487,10 +487,8 @@ def loop_bytes(data, offsets):
     seen = np.full(1 << 12, -1, np.int64)
     for row in range(out.size):
         i, end = offsets[row], offsets[row + 1]
-        while end - i >= 4:
-            four = np.uint32(data[i]) | np.uint32(data[i + 1]) << np.uint32(8)
-            four |= np.uint32(data[i + 2]) << np.uint32(16) | np.uint32(data[i + 3]) << np.uint32(24)
-            slot = np.int64(np.uint32(four * np.uint32(2654435761)) >> np.uint32(20))
+        while end - i >= 8:  # a stretch of 200 bytes is seen before its last eight
+            slot = np.int64(np.uint32(load(data, i) * np.uint64(2654435761)) >> np.uint32(20))
             before, seen[slot] = seen[slot], i
             period = i - before
             if before < offsets[row] or period > _LOOP_UNIT:

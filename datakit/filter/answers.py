@@ -83,18 +83,18 @@ def _shortest(messages: pa.ListArray) -> NDArray[np.int64]:
     given = pc.struct_field(turns, "tool_calls")
     calls = pc.and_not(given.is_valid(), pc.fill_null(pc.match_substring_regex(given, _NO_CALLS), True))
     size = pc.if_else(calls, _UNLIMITED, pc.cast(chars, pa.int64())).to_numpy()
-    row, answer = _answers(messages)
+    row, answer = turns_of(messages, "assistant")
     shortest = np.full(len(messages), _UNLIMITED)
     np.minimum.at(shortest, row[answer], size[answer])
     shortest[np.setdiff1d(np.arange(len(messages)), row[answer])] = 0
     return shortest
 
 
-def _answers(messages: pa.ListArray) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """(the row of each message of a list<message>, int64[M]; bool[M]: messages of the assistant)."""
+def turns_of(messages: pa.ListArray, *roles: str) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """(the row of each message of a list<message>, int64[M]; bool[M]: messages with one of the roles)."""
     lengths = pc.fill_null(pc.list_value_length(messages), 0).to_numpy(zero_copy_only=False)
-    answer = pc.fill_null(pc.equal(pc.struct_field(messages.flatten(), "role"), "assistant"), False)
-    return np.repeat(np.arange(len(messages)), lengths), answer.to_numpy(zero_copy_only=False)
+    said = pc.is_in(pc.struct_field(messages.flatten(), "role"), pa.array(roles))
+    return np.repeat(np.arange(len(messages)), lengths), said.to_numpy(zero_copy_only=False)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -137,7 +137,7 @@ class Loops(RuleSet):
 def _equal_turns(messages: pa.ListArray) -> NDArray[np.int64]:
     """int64[N]: how often each list<message> has its most frequent assistant turn; short turns do not count."""
     said = normalize(pc.struct_field(messages.flatten(), "content"))
-    row, answer = _answers(messages)
+    row, answer = turns_of(messages, "assistant")
     of = answer & pc.greater_equal(pc.utf8_length(said), _MIN_TURN_CHARS).to_numpy(zero_copy_only=False)
     pairs = np.stack([row[of].astype(np.uint64), hash_values(said.filter(pa.array(of)))])
     different, times = np.unique(pairs, axis=1, return_counts=True)

@@ -66,12 +66,10 @@ class ClassifyConfig:
     top: float = option(0.0, "keep the best share of all rows, as 0.1; 0: by min_score alone")
     on: Literal["all", "prompt", "answer"] = option("all", "the part of a row to look at")
     include_system: bool = option(False, "look at system prompts, tool schemas and tool results too", advanced=True)
-    sample_bytes: int = option(0, "bytes of a longer row that are read: beginning, middle, end; 0: all", advanced=True)
     max_loss: float = option(0.5, "alarm where all rows, or those of a source, lose more than this", advanced=True)
 
     def __post_init__(self) -> None:
         shares(self, "max_loss", "min_precision", "top", *(["min_score"] if self.min_score is not None else []))
-        at_least(self, 0, "sample_bytes")
         if self.min_precision and self.min_score is not None:
             raise ConfigError("min_score and min_precision both set a threshold: give one of them")
 
@@ -157,7 +155,7 @@ class Classify(Stage):
         from datakit.filter.fasttext_model import rounded
 
         texts = view(batch, self.config.on, self.config.include_system)
-        return rounded(self._model().probability(texts, self.config.label, self.config.sample_bytes))
+        return rounded(self._model().probability(texts, self.config.label))
 
     def _measured(self) -> "Measured":
         """What the model's manifest says about the label; nothing for a model's file."""
@@ -218,21 +216,20 @@ class ClassifyTop(Classify):
 
     def decide(self, batch: pa.RecordBatch) -> Decision:
         """Compare the sketched scores with the threshold and the cut."""
-        decided, last = self.decided_about(batch.column("row_key").to_numpy()), self._last()[0]
-        scores, below_cut = (column.to_numpy(zero_copy_only=False) for column in decided.columns)
+        scores, below_cut, last = self._ranked(batch.column("row_key").to_numpy())
         best = f"not among the best {self.config.top:.3g} of all rows; the last of them has {last:g}"
         return self._decide(scores, below_cut, f", {best}")
 
     def decided_about(self, row_keys: NDArray[np.uint64]) -> pa.RecordBatch:
         """The scores of the rows, and which are below the cut."""
-        scores, (last, key) = ranking.saved_scores(self.cut, row_keys), self._last()
-        below_cut = (scores < last) | ((scores == last) & (row_keys > np.uint64(key)))
+        scores, below_cut, _ = self._ranked(row_keys)
         return pa.record_batch({"score": scores, "below_cut": below_cut})
 
-    def _last(self) -> tuple[float, int]:
-        """The score and the key of the last row that stays."""
-        cut = ranking.saved_cut(self.cut)
-        return cut.get("score", 0.0), cut.get("key", 0)  # without rows there is none, and nobody asks
+    def _ranked(self, row_keys: NDArray[np.uint64]) -> tuple[NDArray[np.float64], NDArray[np.bool_], float]:
+        """(the scores of rows, which are below the cut, the score of the last row that stays)."""
+        scores, cut = ranking.saved(self.cut, row_keys)
+        last, key = cut.get("score", 0.0), cut.get("key", 0)  # without rows there is none, and nobody asks
+        return scores, (scores < last) | ((scores == last) & (row_keys > np.uint64(key))), last
 
 
 # What each threshold keeps of rows that the model has not seen, and how well.

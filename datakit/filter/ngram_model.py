@@ -39,7 +39,7 @@ MARKS: Final = ("<unk>", "<s>", "</s>")
 """The first words of the vocabulary of an estimated model, by their numbers."""
 UNKNOWN, BEGIN, END = range(3)
 
-FALLBACK: Final = (0.5, 1.0, 1.5)
+FALLBACK: Final = [0.5, 1.0, 1.5]
 
 _SORT_BYTES, _GRAM_BYTES = 50, 40
 """For each word of the text, and for each n-gram: see above."""
@@ -51,23 +51,6 @@ Integers = NDArray[np.int64]
 
 
 # Estimating.
-
-
-@dataclass(frozen=True, slots=True)
-class Estimated:
-    """What an estimated model is, besides its file."""
-
-    sentences: int
-    words: int
-    """Of the text, without the ends of sentences."""
-    left_out: int
-    """Words of the text that were one of `MARKS`."""
-    ngrams: tuple[int, ...]
-    """By order: how many are in the file."""
-    discounts: tuple[tuple[float, float, float], ...]
-    """By order: of counts of 1, 2, 3 and more."""
-    fallback: tuple[int, ...]
-    """The orders whose discounts are `FALLBACK`."""
 
 
 @dataclass(slots=True)
@@ -88,11 +71,13 @@ class _Grams:
 
 def estimate(
     texts: Iterable[str], out: Path, *, order: int, min_pruned: Sequence[int] = (), memory_bytes: int = 1 << 40
-) -> Estimated:
+) -> dict[str, Any]:
     """Write the model of texts to `out`: lines are sentences, words are between white space.
 
     `min_pruned[n - 1]` is the highest count at which an n-gram of order n goes; orders that it does not name have the
-    last value, and words (order 1) never go. Equal texts give equal bytes.
+    last value, and words (order 1) never go. Equal texts give equal bytes. Returns facts: `sentences`; `words` of the
+    text, without the ends of sentences; `left_out`, words that were one of `MARKS`; by order, the `ngrams` in the file
+    and the `discounts` of counts of 1, 2, 3 and more.
 
     Raises:
         InputError: there is no word, or the text does not fit into the memory.
@@ -104,29 +89,25 @@ def estimate(
     least = [0, *(min_pruned[n] if n < len(min_pruned) else [0, *min_pruned][-1] for n in range(1, order))]
     orders = _count(ids, len(vocabulary), least, memory_bytes)
     discounts = [discounts_of(np.bincount(np.minimum(grams.counts, 5), minlength=6)) for grams in orders]
-    chosen = tuple(found or FALLBACK for found in discounts)
-    _write_arpa(out, list(vocabulary), orders, *_probabilities(orders, chosen))
-    return Estimated(
-        sentences=sentences,
-        words=len(ids) - 2 * sentences,
-        left_out=left_out,
-        ngrams=tuple(int(grams.stays.sum()) for grams in orders),
-        discounts=chosen,
-        fallback=tuple(n for n, found in enumerate(discounts, start=1) if found is None),
-    )
+    ngrams = [int(grams.stays.sum()) for grams in orders]
+    _write_arpa(out, list(vocabulary), orders, ngrams, *_probabilities(orders, discounts))
+    words = len(ids) - 2 * sentences
+    return {
+        "sentences": sentences, "words": words, "left_out": left_out, "ngrams": ngrams, "discounts": discounts
+    }  # fmt: skip
 
 
-def discounts_of(counts: Integers) -> tuple[float, float, float] | None:
-    """The discounts of an order in which `counts[k]` n-grams have the count k, k from 1 to 4; None: there are none.
+def discounts_of(counts: Integers) -> list[float]:
+    """The discounts of an order in which `counts[k]` n-grams have the count k, k from 1 to 4: of 1, 2, 3 and more.
 
-    Chen and Goodman 1998, equation 26.
+    Chen and Goodman 1998, equation 26; `FALLBACK` where a count is missing, or a discount is none.
     """
     t = counts.astype(np.float64)
     if not t[1:4].all():
-        return None
+        return FALLBACK
     y = t[1] / (t[1] + 2 * t[2])
-    one, two, three = (float(k - (k + 1) * y * t[k + 1] / t[k]) for k in (1, 2, 3))
-    return (one, two, three) if 0 <= one <= 1 and 0 <= two <= 2 and 0 <= three <= 3 else None
+    found = [float(k - (k + 1) * y * t[k + 1] / t[k]) for k in (1, 2, 3)]
+    return found if all(0 <= one <= k for k, one in enumerate(found, start=1)) else FALLBACK
 
 
 def _check_memory(needed: int, memory_bytes: int, what: str) -> None:
@@ -183,9 +164,7 @@ def _count(ids: NDArray[np.int32], words: int, least: Sequence[int], memory_byte
     return orders
 
 
-def _probabilities(
-    orders: Sequence[_Grams], discounts: Sequence[tuple[float, ...]]
-) -> tuple[list[Floats], list[Floats]]:
+def _probabilities(orders: Sequence[_Grams], discounts: Sequence[Sequence[float]]) -> tuple[list[Floats], list[Floats]]:
     """By order: (the probabilities of n-grams, their back-off weights as contexts, 0 where they are none)."""
     words, taken = orders[0].counts, np.array([0.0, *discounts[0]])[np.minimum(orders[0].counts, 3)]
     total = words.sum()
@@ -206,12 +185,17 @@ def _probabilities(
 
 
 def _write_arpa(
-    out: Path, words: list[str], orders: Sequence[_Grams], probabilities: Sequence[Floats], weights: Sequence[Floats]
+    out: Path,
+    words: list[str],
+    orders: Sequence[_Grams],
+    ngrams: Sequence[int],
+    probabilities: Sequence[Floats],
+    weights: Sequence[Floats],
 ) -> None:
     names, last = np.array(words, object), len(orders)
     with out.open("w", encoding="utf-8", newline="\n") as file:
         file.write("\\data\\\n")
-        file.writelines(f"ngram {n}={int(grams.stays.sum())}\n" for n, grams in enumerate(orders, start=1))
+        file.writelines(f"ngram {n}={count}\n" for n, count in enumerate(ngrams, start=1))
         for n, grams in enumerate(orders, start=1):
             file.write(f"\n\\{n}-grams:\n")
             kept = np.flatnonzero(grams.stays)

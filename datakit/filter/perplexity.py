@@ -19,9 +19,9 @@ import re
 import shutil
 import unicodedata
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, ClassVar, Final, Literal, Protocol, Self
+from typing import Any, ClassVar, Final, Literal, NamedTuple, Self
 
 import numpy as np
 import pyarrow as pa
@@ -130,16 +130,16 @@ class Perplexity(Stage):
                 "models: the perplexity stage needs n-gram models, as --models en=en.arpa; `datakit perplexity train` "
                 "makes one"
             )
-        given = {"models": self.config.models, "sentencepiece": self.config.sentencepiece}
-        files = {
-            what: {lang: ModelFiles.of(file, lang) for lang, file in by_language(named).items()}
-            for what, named in given.items()
-        }
-        for language in files["sentencepiece"]:
-            if files["models"][language].tokenizer:
+        models, pieces = (
+            {lang: ModelFiles.of(file, lang) for lang, file in by_language(named).items()}
+            for named in (self.config.models, self.config.sentencepiece)
+        )
+        for language in pieces:
+            if models[language].tokenizer:
                 raise ConfigError(f"sentencepiece: {language or 'a file for all languages'}: the model has a tokenizer")
-        plain = "plain" in {model.text or self.config.text for model in files["models"].values()}
-        digests = {what: {lang: file.digests() for lang, file in named.items()} for what, named in files.items()}
+        given = {"models": models, "sentencepiece": pieces}
+        digests = {what: {lang: file.digests() for lang, file in named.items()} for what, named in given.items()}
+        plain = any((model.text or self.config.text) == "plain" for model in models.values())
         return digests | ({"unicode": unicodedata.unidata_version} if plain else {})
 
     def open(self) -> None:
@@ -185,7 +185,7 @@ class Perplexity(Stage):
 
     def decide(self, batch: pa.RecordBatch) -> Decision:
         """Compare the sketched perplexities with the cuts of the rows' languages."""
-        found, cuts = ranking.saved_scores(self.cut, batch.column("row_key").to_numpy()), ranking.saved_cut(self.cut)
+        found, cuts = ranking.saved(self.cut, batch.column("row_key").to_numpy())
         limits = np.array([cuts.get(name, (np.inf, np.inf)) for name in _languages(batch).to_pylist()]).reshape(-1, 2)
         measured = ~np.isnan(found)
         bucket = (found[:, None] > limits).sum(axis=1)
@@ -203,17 +203,15 @@ class Perplexity(Stage):
 
     def decided_about(self, row_keys: NDArray[np.uint64]) -> pa.RecordBatch:
         """The perplexities of the rows, and the cuts of all languages."""
-        cuts = json.dumps(ranking.saved_cut(self.cut), sort_keys=True)
-        found = ranking.saved_scores(self.cut, row_keys)
-        return pa.record_batch({"score": found, "cuts": [cuts] * len(found)})
+        found, cuts = ranking.saved(self.cut, row_keys)
+        return pa.record_batch({"score": found, "cuts": [json.dumps(cuts, sort_keys=True)] * len(found)})
 
     def _model(self, language: str) -> tuple["Scorer", "Reader"]:
         """The model of a language, and how it reads texts."""
-        model = _files(by_language(self.config.models)[language], language)
+        model = ModelFiles.of(by_language(self.config.models)[language], language)
         pieces = by_language(self.config.sentencepiece).get(language)
-        return _loaded(model.file, *file_mark(model.file)), sentence_reader(
-            model.text or self.config.text, model.tokenizer, pieces
-        )
+        read = sentence_reader(model.text or self.config.text, model.tokenizer, pieces)
+        return _loaded(model.file, *file_mark(model.file)), read
 
 
 def _languages(batch: pa.RecordBatch) -> pa.Array:
@@ -316,7 +314,7 @@ class TrainNgramModel(Stage):
             shutil.copyfile(tokenizer, folder / TOKENIZER)
             files.append(TOKENIZER)
         count = parents[0].manifest.ledger.rows.kept
-        return Made(files=tuple(files), rows=Count(into=count, kept=count), facts={"ngram_model": asdict(found)})
+        return Made(files=tuple(files), rows=Count(into=count, kept=count), facts={"ngram_model": found})
 
     def _tokenizer(self) -> Path | None:
         return tokenizer_file(self.config.tokenizer) if self.config.tokenizer else None
@@ -325,22 +323,19 @@ class TrainNgramModel(Stage):
 # Models.
 
 
-class Scorer(Protocol):
-    """A language model."""
-
-    def score(self, texts: Sequence[str]) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-        """(logarithms of the probabilities of texts to the base 10, how many words and ends of lines each has)."""
+Scorer = Callable[[Sequence[str]], tuple[NDArray[np.float64], NDArray[np.int64]]]
+"""A language model: from texts to the logarithms of their probabilities to the base 10, and how many words and ends of
+lines each has."""
 
 
-def perplexities(texts: Sequence[str], model: Scorer, read: "Reader") -> list[float]:
+def perplexities(texts: Sequence[str], score: Scorer, read: "Reader") -> list[float]:
     """The perplexity of each text, rounded to 1e-3; NaN for a text without a word."""
-    scores, lengths = model.score([read(text) for text in texts])
-    found = zip(scores.tolist(), lengths.tolist(), strict=True)
-    return [round(10.0 ** min(-score / length, 300), 3) if length else math.nan for score, length in found]
+    found = score([read(text) for text in texts])
+    pairs = zip(*(values.tolist() for values in found), strict=True)
+    return [round(10.0 ** min(-log / length, 300), 3) if length else math.nan for log, length in pairs]
 
 
-@dataclass(frozen=True, slots=True)
-class ModelFiles:
+class ModelFiles(NamedTuple):
     """A model's file and, if `perplexity train` made it, how it reads texts."""
 
     file: Path
@@ -370,17 +365,9 @@ class ModelFiles:
 
     def digests(self) -> dict[str, str]:
         """Names and SHA-256 of the files, and how texts are read."""
-        found = {"name": self.file.name, "sha256": sha256_file(self.file)}
-        if self.text:
-            found["text"] = self.text
-        if self.tokenizer:
-            found["tokenizer"] = sha256_file(self.tokenizer)
-        return found
-
-
-@functools.cache
-def _files(name: str, language: str) -> ModelFiles:
-    return ModelFiles.of(name, language)
+        found = {"name": self.file.name, "sha256": sha256_file(self.file), "text": self.text}
+        found["tokenizer"] = sha256_file(self.tokenizer) if self.tokenizer else None
+        return {name: value for name, value in found.items() if value}
 
 
 @functools.lru_cache(maxsize=64)
@@ -389,33 +376,32 @@ def _loaded(file: Path, *_mark: int) -> Scorer:
 
     with file.open("rb") as opened:
         is_binary = opened.read(len(_KENLM_MARK)) == _KENLM_MARK
-    return _KenLM(file) if is_binary else read_arpa(file)
+    return _binary_model(file) if is_binary else read_arpa(file).score
 
 
 _KENLM_MARK: Final = b"mmap lm http://kheafield.com/code"
 
 
-class _KenLM:
+def _binary_model(file: Path) -> Scorer:
     """A model in KenLM's binary format (Heafield 2011), which the package kenlm reads."""
+    try:
+        import kenlm
 
-    def __init__(self, file: Path) -> None:
-        try:
-            import kenlm
-        except ImportError:
-            raise MissingExtraError(
-                f"{file}: a model in KenLM's binary format needs the package kenlm: install datakit[kenlm] (it is built"
-                " from source: a C++ compiler and cmake must be there), or name the model's ARPA file"
-            ) from None
-        try:
-            self._model = kenlm.Model(str(file))
-        except (OSError, RuntimeError) as e:
-            raise ModelError(f"{file}: expected a model in KenLM's binary format, found: {e}") from None
+        model = kenlm.Model(str(file))
+    except ImportError:
+        raise MissingExtraError(
+            f"{file}: a model in KenLM's binary format needs the package kenlm: install datakit[kenlm] (it is built"
+            " from source: a C++ compiler and cmake must be there), or name the model's ARPA file"
+        ) from None
+    except (OSError, RuntimeError) as e:
+        raise ModelError(f"{file}: expected a model in KenLM's binary format, found: {e}") from None
 
-    def score(self, texts: Sequence[str]) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-        """As `Scorer` says."""
+    def score(texts: Sequence[str]) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
         lines = [[words for line in text.split("\n") if (words := line.split())] for text in texts]
-        scores = [sum(self._model.score(" ".join(words)) for words in text) for text in lines]
+        scores = [sum(model.score(" ".join(words)) for words in text) for text in lines]
         return np.array(scores, np.float64), np.array([sum(len(words) + 1 for words in text) for text in lines], int)
+
+    return score
 
 
 # Texts.
@@ -443,18 +429,19 @@ def sentence_reader(text: str, tokenizer: Path | None = None, pieces: str | None
         MissingExtraError: the package sentencepiece is not installed.
     """
     read: Reader = plain_text if text == "plain" else raw_text
-    if tokenizer:
-        encode = open_tokenizer(str(tokenizer)).encode_batch_fast
+    if not tokenizer and not pieces:
+        return read
+    model: Any = open_tokenizer(str(tokenizer)) if tokenizer else _load_pieces(str(pieces))
 
-        def ids(text: str) -> str:
-            lines = [line for line in read(text).split("\n") if line.strip()]
-            return "\n".join(" ".join(map(str, found.ids)) for found in encode(lines, add_special_tokens=False))
+    def words(text: str) -> str:
+        lines = [line for line in read(text).split("\n") if line.strip()]
+        if tokenizer:
+            split = [map(str, found.ids) for found in model.encode_batch_fast(lines, add_special_tokens=False)]
+        else:
+            split = [model.encode_as_pieces(line.strip()) for line in lines]
+        return "\n".join(map(" ".join, split))
 
-        return ids
-    if pieces:
-        split = _load_pieces(pieces).encode_as_pieces
-        return lambda text: "\n".join(" ".join(split(line.strip())) for line in read(text).split("\n"))
-    return read
+    return words
 
 
 def plain_text(text: str) -> str:

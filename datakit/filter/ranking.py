@@ -37,20 +37,11 @@ def save(out: Path, keys: NDArray[np.uint64], scores: NDArray[np.float64], cut: 
         writer.write_table(table.combine_chunks())
 
 
-def saved_scores(out: Path | None, keys: NDArray[np.uint64]) -> NDArray[np.float64]:
-    """float64[N]: the scores of rows that `save` wrote."""
-    all_keys, scores, _ = _saved(out)
-    return np.asarray(scores[np.searchsorted(all_keys, keys)])
-
-
-def saved_cut(out: Path | None) -> dict[str, Any]:
-    """The cut that `save` wrote."""
-    return _saved(out)[2]
-
-
-def _saved(out: Path | None) -> tuple[NDArray[np.uint64], NDArray[np.float64], dict[str, Any]]:
+def saved(out: Path | None, keys: NDArray[np.uint64]) -> tuple[NDArray[np.float64], dict[str, Any]]:
+    """What `save` wrote: (float64[N], the scores of the rows with these keys; the cut)."""
     assert out is not None, "decide needs what reduce wrote: call bind first"
-    return _open(out, out.stat().st_mtime_ns)
+    all_keys, scores, cut = _open(out, out.stat().st_mtime_ns)
+    return scores[np.searchsorted(all_keys, keys)], cut
 
 
 @functools.lru_cache(maxsize=2)

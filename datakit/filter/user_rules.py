@@ -15,11 +15,12 @@ code (`en`, `deu_Latn`), or `all`. A row is searched with the lists of its langu
 unknown. Entries match whole words, whatever their case: runs of letters, marks and digits, as dedup has them, so that
 "class" holds no other word, and a phrase matches across spaces, line breaks, hyphens and punctuation. In scripts
 written without spaces (Han, kana, Thai, Lao, Khmer, Burmese) each character is a word, so that an entry matches
-wherever its characters follow each other. An entry with signs that words do not have ("a$$", an emoji) must stand as it
-is, with no letter beside it. Rows and entries are compared in Unicode's NFKC and case-folded: "STRASSE" is "Straße",
-full-width letters and ligatures are their plain letters, and it does not matter how an accent is encoded. The Turkish
-capital "İ" is "i". A list of Turkish or Azerbaijani (`tr`, `az`) reads a capital "I" as "ı", as these languages do
-(Unicode's SpecialCasing), and every other list as "i"; "ı" and "i" themselves are two letters in all lists.
+wherever its characters follow each other. An entry with signs that words do not have ("a$$", an emoji) matches
+nothing, and is an alarm: `regex` finds it. Rows and entries are compared in Unicode's NFKC and case-folded: "STRASSE"
+is "Straße", full-width letters and ligatures are their plain letters, and it does not matter how an accent is
+encoded. The Turkish capital "İ" is "i". A list of Turkish or Azerbaijani (`tr`, `az`) reads a capital "I" as "ı", as
+these languages do (Unicode's SpecialCasing), and every other list as "i"; "ı" and "i" themselves are two letters in
+all lists.
 
 **regex.** Patterns are RE2 (Cox 2010), which Arrow runs over whole columns. RE2 has no look-around and no
 back-references; in return every pattern takes time linear in the text, so that none can hang a run. (?i) before a
@@ -38,10 +39,10 @@ import functools
 import hashlib
 import re
 import unicodedata
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar, Final
+from typing import ClassVar, Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -52,7 +53,8 @@ import datakit.storage as storage
 from datakit.config import file_mark, option
 from datakit.data import splitmix64
 from datakit.errors import ConfigError, InputError
-from datakit.filter.rule_set import Measure, MeasuredRows, Report, Resources, RuleSet, Signals
+from datakit.filter.answers import turns_of
+from datakit.filter.rule_set import Counts, Measure, MeasuredRows, Report, Resources, RuleSet, Signals
 from datakit.filter.stop_words import short_code
 from datakit.read.streams import read_whole
 from datakit.text.ids import open_tokenizer, tokenizer_digest
@@ -65,30 +67,23 @@ Keys = tuple[NDArray[np.uint64], NDArray[np.int64]]
 """The hashes of the keys of some texts, and int64[N+1]: where those of each text begin."""
 
 
-@dataclass(frozen=True, slots=True)
-class EntryList:
+class EntryList(NamedTuple):
     """A list, ready to be looked up."""
 
     texts: pa.Array
-    """string[E]: the entries; those that are found by their keys first."""
+    """string[E]: the entries."""
     lengths: NDArray[np.int64]
-    """int64[L]: the different numbers of keys of such entries."""
-    slots: NDArray[np.uint64]
-    numbers: NDArray[np.int32]
-    """The table of their hashes: see `_kernels_lookup.table_of`."""
-    patterns: tuple[str, ...]
-    """RE2, case-folded: the other entries."""
+    """int64[L]: the different numbers of keys of entries."""
+    table: tuple[NDArray[np.uint64], NDArray[np.int32]]
+    """The slots and numbers of their hashes: see `_kernels_lookup.table_of`."""
     digests: tuple[str, ...]
     """SHA-256 of each file."""
     unreadable: tuple[str, ...]
     """The lines that are no entry."""
 
     @classmethod
-    def of(
-        cls, texts: pa.Array, keys: Keys, digests: Sequence[str], patterns: Sequence[str] = (),
-        unreadable: Sequence[str] = (),
-    ) -> "EntryList":  # fmt: skip
-        """The list of entries with these keys, and of the last ones with these patterns."""
+    def of(cls, texts: pa.Array, keys: Keys, digests: Sequence[str], unreadable: Sequence[str]) -> "EntryList":
+        """The list of entries with these keys."""
         from datakit.filter import _kernels_lookup as kernels
 
         hashes, starts = keys
@@ -96,30 +91,21 @@ class EntryList:
         whole = kernels.grams_of(hashes, starts, sizes)[starts[:-1]]
         different, first = np.unique(whole, return_index=True)  # two spellings of one entry: the first
         slots, order = kernels.table_of(different)
-        numbers = np.append(first, 0).astype(np.int32)[order]
-        return cls(texts, np.unique(sizes), slots, numbers, tuple(patterns), tuple(digests), tuple(unreadable))
+        table = slots, np.append(first, 0).astype(np.int32)[order]
+        return cls(texts, np.unique(sizes), table, tuple(digests), tuple(unreadable))
 
-    def matches(self, keys: Keys, texts: pa.Array, of: NDArray[np.bool_]) -> tuple[NDArray[np.int64], ...]:
+    def matches(self, keys: Keys, of: NDArray[np.bool_]) -> tuple[Counts, Counts]:
         """(how often entries stand in each text, the number of the first one found or 0), int64[N] each.
 
-        `texts` (string[N]) and their keys; `of` (bool[N]): the texts to look at.
+        `keys` of the texts; `of` (bool[N]): the texts to look at.
         """
         from datakit.filter import _kernels_lookup as kernels
 
-        number, first = np.zeros(len(of), np.int64), np.zeros(len(of), np.int64)
-        hits = kernels.find(*keys, self.lengths, self.slots, self.numbers)
+        first, hits = np.zeros(len(of), np.int64), kernels.find(*keys, self.lengths, *self.table)
         hits = hits[of[hits[:, 0]]]
         rows, entries, _ = hits[np.argsort(-hits[:, 2], kind="stable")].T  # the first place is written last
-        np.add.at(number, rows, 1)
         first[rows] = entries
-        if self.patterns:
-            folded = pa.array([text.casefold() for text in texts.filter(pa.array(of)).to_pylist()], pa.string())
-        for entry, pattern in enumerate(self.patterns, start=len(self.texts) - len(self.patterns)):
-            found = np.zeros(len(of), np.int64)
-            found[of] = pc.count_substring_regex(folded, pattern).to_numpy()
-            first[(found > 0) & (number == 0)] = entry
-            number += found
-        return number, first
+        return np.bincount(rows, minlength=len(of)), first
 
 
 def _files(path: str, expected: str, folder: re.Pattern[str] | None = None) -> tuple[Path, ...]:
@@ -136,19 +122,59 @@ def _files(path: str, expected: str, folder: re.Pattern[str] | None = None) -> t
     return files
 
 
-def _describe(
-    say: str, name: str, load: Callable[[], EntryList], number: NDArray[np.int64], first: NDArray[np.int64]
-) -> Callable[[NDArray[np.int64]], list[str]]:
-    """What `Measure.describe` says about rows: their number of entries of the list `name`, and the first one.
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Lists(RuleSet):
+    """Base class of rule sets with lists: for each, a row has the number of its entries, and the first one."""
 
-    The list is loaded only if a row is described: saved signals need no files.
-    """
+    told: ClassVar[str]
+    """For people: `number` entries of the list `name`, the first is `entry`."""
 
-    def describe(which: NDArray[np.int64]) -> list[str]:
-        entries = load().texts.take(pa.array(first[which])).to_pylist()
-        return [say.format(name=name, number=n, entry=e) for n, e in zip(number[which], entries, strict=True)]
+    lists: dict[str, str] = option({}, "name = file", path=True)
 
-    return describe
+    def entries(self, name: str) -> EntryList:
+        """The list of a name; read again only if a file changed.
+
+        Raises:
+            InputError: a file that is missing, cannot be read, or holds no entry.
+        """
+        raise NotImplementedError
+
+    def loaded(self) -> dict[str, EntryList]:
+        """All lists, by name.
+
+        Raises:
+            ConfigError: there is no list.
+        """
+        if not self.lists:
+            raise ConfigError(f'the rule set {self.name} is on, but has no list: set {self.name}.lists.NAME = "FILE"')
+        return {name: self.entries(name) for name in self.lists}
+
+    def resources(self) -> Resources:
+        """The SHA-256 of the files of each list, how long it is, and its lines that are no entry."""
+        read = self.loaded()
+        return Resources(
+            digests={f"{self.name}_lists": {name: list(found.digests) for name, found in read.items()}},
+            lines=tuple(f"{self.name}: {name} has {len(found.texts):,} entries" for name, found in read.items()),
+            counters={f"{self.name}_entries_{name}": len(found.texts) for name, found in read.items()},
+            alarms=tuple(
+                f"{len(found.unreadable)} lines of the list {name} are no entry, and match nothing "
+                f"({found.unreadable[0]})"
+                for name, found in read.items()
+                if found.unreadable
+            ),
+        )
+
+    def listed(self, rows: MeasuredRows, threshold: str) -> Iterator[Measure]:
+        """The number of entries of each list, one by one."""
+        counts = rows.counted(self)
+        for name in self.lists:
+            number, first = counts[f"{self.name}_{name}"], counts[f"{self.name}_{name}_entry"]
+            describe = functools.partial(self._describe, name, number, first)
+            yield Measure(threshold, number, label=name, describe=describe)
+
+    def _describe(self, name: str, number: Counts, first: Counts, rows: Counts) -> list[str]:
+        entries = self.entries(name).texts.take(pa.array(first[rows])).to_pylist()
+        return [self.told.format(name=name, number=n, entry=e) for n, e in zip(number[rows], entries, strict=True)]
 
 
 # URLs.
@@ -163,11 +189,12 @@ first ones of its path."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Urls(RuleSet):
+class Urls(_Lists):
     """The lists, and where rows have their URL."""
 
     name: ClassVar[str] = "urls"
     measured_with: ClassVar[tuple[str, ...]] = ("field", "lists")
+    told: ClassVar[str] = "on the list {name}: {entry}"
 
     lists: dict[str, str] = option(
         {}, "name = a file with a domain or URL on each line, or a folder with domains and urls (UT1)", path=True
@@ -183,28 +210,14 @@ class Urls(RuleSet):
             if not re.fullmatch(r"[\w-]+", name):
                 raise ConfigError(f"lists: a list's name is letters, digits, _ and -; found {name!r}")
 
-    def resources(self) -> Resources:
-        """The SHA-256 of the files of each list, how long it is, and its lines that are no domain and no URL.
+    def loaded(self) -> dict[str, EntryList]:
+        """The lists, and that of URLs that stay; with `min_urls` there may be none."""
+        lists = {} if self.min_urls and not self.lists else _Lists.loaded(self)
+        return lists | ({"allow": blocklist(self.allow)} if self.allow else {})
 
-        Raises:
-            ConfigError: there is no list.
-            InputError: a file that is missing, cannot be read, or holds no domain.
-        """
-        if not self.lists and not self.min_urls:
-            raise ConfigError('the rule set urls is on, but has no list: set urls.lists.NAME = "FILE"')
-        given = self.lists | ({"allow": self.allow} if self.allow else {})
-        read = {name: blocklist(path) for name, path in given.items()}
-        return Resources(
-            digests={"blocklists": {name: list(found.digests) for name, found in read.items()}},
-            lines=tuple(f"urls: {name} has {len(read[name].texts):,} domains and URLs" for name in self.lists),
-            counters={f"urls_entries_{name}": len(read[name].texts) for name in self.lists},
-            alarms=tuple(
-                f"{len(found.unreadable)} lines of the list {name} are no domain and no URL, and block nothing "
-                f"({found.unreadable[0]})"
-                for name, found in read.items()
-                if found.unreadable
-            ),
-        )
+    def entries(self, name: str) -> EntryList:
+        """The domains and URLs of a list."""
+        return blocklist(self.lists[name])
 
     def signals(self, rows: MeasuredRows) -> Signals:
         """`urls_known`: 1 for a row with a URL. For each list, how many of its entries match, and the first one."""
@@ -212,21 +225,17 @@ class Urls(RuleSet):
         keys, known = _url_keys(page_form(urls)), pc.is_valid(urls).to_numpy(zero_copy_only=False)
         looked_at = np.ones(len(urls), np.bool_)
         if self.allow:
-            looked_at = blocklist(self.allow).matches(keys, urls, looked_at)[0] == 0
+            looked_at = blocklist(self.allow).matches(keys, looked_at)[0] == 0
         counts = Signals(urls_known=known.astype(np.int64))
-        for name, path in self.lists.items():
-            counts[f"urls_{name}"], counts[f"urls_{name}_entry"] = blocklist(path).matches(keys, urls, looked_at)
+        for name in self.lists:
+            found = self.entries(name).matches(keys, looked_at)
+            counts[f"urls_{name}"], counts[f"urls_{name}_entry"] = found
         return counts
 
     def measures(self, rows: MeasuredRows) -> Iterator[Measure]:
         """The lists, one by one, then whether there is a URL."""
-        counts = rows.counted(self)
-        for name, path in self.lists.items():
-            number, first = counts[f"urls_{name}"], counts[f"urls_{name}_entry"]
-            load = functools.partial(blocklist, path)
-            describe = _describe("on the list {name}: {entry}", name, load, number, first)
-            yield Measure("max_entries", number, label=name, describe=describe)
-        yield Measure("min_urls", counts["urls_known"])
+        yield from self.listed(rows, "max_entries")
+        yield Measure("min_urls", rows.counted(self)["urls_known"])
 
     def report(self, rows: MeasuredRows, stays: NDArray[np.bool_]) -> Report:
         """How many rows have no URL."""
@@ -263,7 +272,7 @@ def _blocklist(files: tuple[Path, ...], *_marks: tuple[int, ...]) -> EntryList:
     if not len(entries):
         raise InputError(f"{files[0]}: holds no domain and no URL; expected one on each line")
     keys = hash_values(entries), np.arange(len(entries) + 1, dtype=np.int64)
-    return EntryList.of(entries, keys, digests, unreadable=unreadable)
+    return EntryList.of(entries, keys, digests, unreadable)
 
 
 def _url_entry(line: str) -> str | None:
@@ -303,23 +312,22 @@ def _url_keys(forms: pa.Array) -> Keys:
 # Words.
 
 ALL: Final = "all"
-_BETWEEN: Final = re.compile(r"[\w\s'’.,\-‐‑·・]*")
-"""What an entry may hold beside words and still match word by word."""
-_NO_WORD: Final = r"[^\pL\pM\pN_]"
+_BETWEEN: Final = frozenset("'’.,-‐‑·・_")
+"""What an entry may hold beside letters, marks, digits and white space, and still match word by word."""
 _DOTLESS: Final = frozenset({"tr", "az"})
 """Languages whose capital "I" is that of "ı"."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Words(RuleSet):
+class Words(_Lists):
     """The lists, and how many of their words a row may have."""
 
     name: ClassVar[str] = "words"
     measured_with: ClassVar[tuple[str, ...]] = ("lists",)
+    told: ClassVar[str] = "{number} of the list {name}, the first is {entry!r}"
 
     lists: dict[str, str] = option({}, "language = a file with a word or phrase on each line; all: any row", path=True)
     max_listed_words: int = option(0, "drop rows with more words of a list")
-    max_listed_word_ratio: float = option(1.0, "drop rows with a larger share of such words")
 
     def __post_init__(self) -> None:
         RuleSet.__post_init__(self)
@@ -330,44 +338,23 @@ class Words(RuleSet):
         if len(set(codes)) < len(codes):
             raise ConfigError(f"lists: two lists are of one language: {', '.join(self.lists)}")
 
-    def resources(self) -> Resources:
-        """The SHA-256 of each list, and how long it is.
-
-        Raises:
-            ConfigError: there is no list.
-            InputError: a file that is missing, cannot be read, or holds no word.
-        """
-        if not self.lists:
-            raise ConfigError('the rule set words is on, but has no list: set words.lists.LANGUAGE = "FILE"')
-        read = {name: word_list(name, path) for name, path in self.lists.items()}
-        return Resources(
-            digests={"word_lists": {name: found.digests[0] for name, found in read.items()}},
-            counters={f"words_entries_{name}": len(found.texts) for name, found in read.items()},
-        )
+    def entries(self, name: str) -> EntryList:
+        """The words and phrases of the list of a language."""
+        return word_list(name, self.lists[name])
 
     def signals(self, rows: MeasuredRows) -> Signals:
-        """`words_all`: words of each row; for each list, how many entries it has, and the number of the first one."""
-        texts = {dotless: comparable(rows.texts, dotless) for dotless in {False, *map(_is_dotless, self.lists)}}
-        keys = {dotless: hash_words(text) for dotless, text in texts.items()}
-        counts = Signals(words_all=np.diff(keys[False][1]))
-        languages = [label and _code(label) for label in rows.languages.to_pylist()]
-        for name, path in self.lists.items():
+        """For each list, how many of its entries each row has, and the number of the first one."""
+        keys = {dotless: hash_words(comparable(rows.texts, dotless)) for dotless in set(map(_is_dotless, self.lists))}
+        counts, languages = Signals(), [label and _code(label) for label in rows.languages.to_pylist()]
+        for name in self.lists:
             of = np.array([code in (None, "", _code(name)) or name == ALL for code in languages], np.bool_)
-            dotless = _is_dotless(name)
-            found = word_list(name, path).matches(keys[dotless], texts[dotless], of)
+            found = self.entries(name).matches(keys[_is_dotless(name)], of)
             counts[f"words_{name}"], counts[f"words_{name}_entry"] = found
         return counts
 
     def measures(self, rows: MeasuredRows) -> Iterator[Measure]:
-        """The lists, one by one: numbers, then shares."""
-        counts = rows.counted(self)
-        for name, path in self.lists.items():
-            number, first = counts[f"words_{name}"], counts[f"words_{name}_entry"]
-            load = functools.partial(word_list, name, path)
-            describe = _describe("{number} of the list {name}, the first is {entry!r}", name, load, number, first)
-            yield Measure("max_listed_words", number, label=name, describe=describe)
-            listed = np.minimum(counts.ratio(f"words_{name}", "words_all"), 1.0)
-            yield Measure("max_listed_word_ratio", listed, label=name, describe=describe)
+        """The lists, one by one."""
+        return self.listed(rows, "max_listed_words")
 
 
 def _code(name: str) -> str:
@@ -410,15 +397,18 @@ def _word_list(path: Path, dotless: bool, *_mark: int) -> EntryList:
     except UnicodeDecodeError as e:
         raise InputError(f"{path}: is not UTF-8 ({e.reason} at byte {e.start}); save the list as UTF-8") from None
     entries = list(dict.fromkeys(line for raw_line in lines if (line := raw_line.strip()) and line[0] != "#"))
-    if not entries:
-        raise InputError(f"{path}: holds no word; expected a word or phrase on each line")
     forms = dict(zip(entries, comparable(pa.array(entries, pa.string()), dotless).to_pylist(), strict=True))
-    texts = [e for e, form in forms.items() if _BETWEEN.fullmatch(form) and re.search(r"[^\W_]", form)]
-    others = [entry for entry in entries if entry not in set(texts)]
+    texts = [e for e, form in forms.items() if _is_words(form)]
+    if not texts:
+        raise InputError(f"{path}: holds no word; expected a word or phrase on each line")
     keys = hash_words(pa.array([forms[entry] for entry in texts], pa.string()))
-    escaped = [re.sub(r"\W", lambda sign: f"\\x{{{ord(sign[0]):x}}}", forms[entry].casefold()) for entry in others]
-    patterns = [f"(?:^|{_NO_WORD}){entry}(?:{_NO_WORD}|$)" for entry in escaped]
-    return EntryList.of(pa.array([*texts, *others]), keys, [hashlib.sha256(raw).hexdigest()], patterns)
+    unreadable = [repr(entry) for entry in entries if entry not in set(texts)]
+    return EntryList.of(pa.array(texts, pa.string()), keys, [hashlib.sha256(raw).hexdigest()], unreadable)
+
+
+def _is_words(form: str) -> bool:
+    known = all(c.isspace() or c in _BETWEEN or unicodedata.category(c)[0] in "LMN" for c in form)
+    return known and any(map(str.isalnum, form))
 
 
 # Patterns.
@@ -528,11 +518,8 @@ class Lengths(RuleSet):
             found = open_tokenizer(self.tokenizer).encode_batch_fast(rows.texts.to_pylist(), add_special_tokens=False)
             counts["lengths_tokens"] = np.array([len(one) for one in found], np.int64)
         for name in [n for n in ("messages", "prompt") if n in rows.batch.schema.names]:
-            column = rows.batch.column(name)
-            said = pc.is_in(pc.struct_field(column.flatten(), "role"), pa.array(["user", "assistant"]))
-            lengths = pc.fill_null(pc.list_value_length(column), 0).to_numpy(zero_copy_only=False)
-            row = np.repeat(np.arange(len(column)), lengths)[said.to_numpy(zero_copy_only=False)]
-            turns = np.bincount(row, minlength=len(column)).astype(np.int64)
+            row, said = turns_of(rows.batch.column(name), "user", "assistant")
+            turns = np.bincount(row[said], minlength=rows.batch.num_rows).astype(np.int64)
             counts["lengths_turns"] = turns + (name == "prompt")  # the answers of a preference pair are one turn
         return counts
 
@@ -559,7 +546,7 @@ class RowSample(RuleSet):
 
     def __post_init__(self) -> None:
         RuleSet.__post_init__(self)
-        for name, share in {"share": self.share, **{f"sources.{n}": s for n, s in self.sources.items()}}.items():
+        for name, share in {"share": self.share, **self.sources}.items():
             if not 0 <= share <= 1:
                 raise ConfigError(f"{name} is a share and lies in [0, 1], found {share}")
 
@@ -575,13 +562,15 @@ class RowSample(RuleSet):
     def measures(self, rows: MeasuredRows) -> Iterator[Measure]:
         """The draws, as numbers above 0 and at most 1. A row of a source with its own share counts as 0 or 2."""
         draws = (rows.counted(self)["sample_draw"] + 1) / 2**_BITS
-        values, details = draws.copy(), [f"draw {draw:.6f} > {self.share}" for draw in draws.tolist()]
+        shares, names, values = np.full(len(draws), self.share), np.full(len(draws), "", object), draws.copy()
         for source, share in self.sources.items():
             of = pc.fill_null(pc.equal(rows.batch.column("source"), source), False).to_numpy(zero_copy_only=False)
-            values[of] = np.where(draws[of] <= share, 0, 2)
-            for row in np.flatnonzero(of).tolist():
-                details[row] = f"draw {draws[row]:.6f} > {share}, the share of {source}"
-        yield Measure("share", values, describe=lambda which: [details[row] for row in which.tolist()])
+            shares[of], names[of], values[of] = share, f", the share of {source}", np.where(draws[of] <= share, 0, 2)
+
+        def describe(which: Counts) -> list[str]:
+            return [f"draw {draws[row]:.6f} > {shares[row]}{names[row]}" for row in which]
+
+        yield Measure("share", values, describe=describe)
 
     def report(self, rows: MeasuredRows, stays: NDArray[np.bool_]) -> Report:
         """The rows of each source with a share of its own: 0 shows a misspelt name."""

@@ -228,9 +228,7 @@ class C4(RuleSet):
     """Thresholds of the paper's first version; the last one has 3 sentences and 5 words."""
 
     name: ClassVar[str] = "c4"
-    measured_with: ClassVar[tuple[str, ...]] = (
-        "min_line_words", "max_line_word_chars", "line_end", "javascript", "policy",
-    )  # fmt: skip
+    measured_with: ClassVar[tuple[str, ...]] = ("min_line_words", "max_line_word_chars", "line_end")
 
     max_lorem_ipsum: int = option(0, 'drop rows that say "lorem ipsum" more often')
     max_curly_brackets: int = option(0, 'drop rows with more "{"')
@@ -242,8 +240,6 @@ class C4(RuleSet):
     min_line_words: int = option(3, "lines with fewer words do not stay")
     max_line_word_chars: int = option(1000, "lines with a longer word do not stay")
     line_end: Literal["sentence", "any"] = option("sentence", "whether lines must end as sentences do", advanced=True)
-    javascript: Literal["cut", "keep"] = option("cut", 'lines with the word "javascript"', advanced=True)
-    policy: Literal["cut", "keep"] = option("cut", "lines with phrases of cookie and privacy policies", advanced=True)
 
     def measures(self, rows: MeasuredRows) -> Iterator[Measure]:
         """Lorem ipsum and curly brackets, then the sentences that stay."""
@@ -279,8 +275,7 @@ class C4(RuleSet):
         data, offsets = string_buffers(texts)
         out, out_offsets = np.empty(offsets[-1] - offsets[0] if cut else 0, np.uint8), np.empty_like(offsets)
         changed = np.zeros(len(texts), np.bool_)
-        flags = self.line_end == "sentence", self.javascript == "cut", self.policy == "cut"
-        rules = np.array([self.min_line_words, self.max_line_word_chars, *flags], np.int64)
+        rules = np.array([self.min_line_words, self.max_line_word_chars, self.line_end == "sentence"], np.int64)
         counts = _kernels_c4.scan(data, offsets, character_classes(), _stops(), rules, stays, out, out_offsets, changed)
         return counts, string_array(out[: out_offsets[-1]], out_offsets), changed
 

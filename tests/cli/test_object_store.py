@@ -333,7 +333,6 @@ def test_models_are_fetched_when_they_changed(
         for turn, content in enumerate((files[found], files[found], files[found][::-1])):
             s3.put_object(Bucket=BUCKET, Key=f"models/{found}", Body=content.encode())
             storage._fetched.clear()  # as in another process
-            perplexity._files.cache_clear()
             proxy.seen.clear()
             assert read(f"s3://{BUCKET}/{given}").read_text() == content
             fetched = [path for method, path, _ in proxy.seen if method == "GET" and "list-type" not in path]

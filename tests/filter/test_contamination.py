@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from datakit.config import build, resolved
+from datakit.config import build
 from datakit.data import MESSAGES
 from datakit.errors import ConfigError, InputError
 from datakit.filter import contamination
@@ -45,18 +45,16 @@ def documents(*texts: str) -> pa.RecordBatch:
     return pa.record_batch({"text": pa.array(texts, pa.string()), "id": [f"r{i}" for i in range(len(texts))]})
 
 
-def test_an_item_is_found_whatever_its_case_and_punctuation(items):
-    copies = (
-        QUESTION, f"{PROSE}\n{QUESTION.upper()}\n{PROSE}", QUESTION.replace(" ", " -- "), PROSE, "", QUESTION[:45],
-    )  # fmt: skip
-    decision = stage(items).decide(documents(*copies))
-    assert decision.reasons.to_pylist() == ["contamination.max_match_ratio"] * 3 + [None] * 3
-    assert decision.detail[0].as_py() == "match_ratio 1.0 > 0.5"
-
-
 def test_every_row_that_holds_an_item_is_listed_under_it_with_the_passage(items):
-    batch = documents(PROSE, f"{QUESTION} {ANSWER}", f"{PROSE}\n{QUESTION.upper()} {PROSE}")
-    matches = stage(items).decide(batch).side_tables["matches"].to_pylist()
+    """Whatever its case and punctuation; and the saved signals decide as the text did."""
+    batch = documents(PROSE, f"{QUESTION} {ANSWER}", f"{PROSE}\n{QUESTION.upper()} {PROSE}", PROSE[:45], "")
+    decision = stage(items).decide(batch)
+    assert decision.reasons.to_pylist() == [None, *["contamination.max_match_ratio"] * 2, None, None]
+    assert decision.detail[1].as_py() == "match_ratio 1.0 > 0.5"
+    assert stage(items).decide_again(batch, decision.side_tables["signals"]) == decision
+    reasons = stage(items).decide(documents(QUESTION.replace(" ", " -- "))).reasons
+    assert reasons.to_pylist() == ["contamination.max_match_ratio"]
+    matches = decision.side_tables["matches"].to_pylist()
     assert [(m["item"], m["part"], m["id"], m["overlap"], m["passage"]) for m in matches] == [
         ("sheep.jsonl:1", "question", "r1", 1.0, QUESTION),
         ("sheep.jsonl:1", "answer", "r1", 1.0, ANSWER),
@@ -110,35 +108,6 @@ def test_weighted_shares_are_those_of_the_plain_definition(tmp_path):
         assert counts["contamination_match_item"][row] == (shares.index(max(shares)) if max(shares) else -1)
 
 
-def test_lines_that_hold_an_item_can_be_cut(items):
-    page = f"{PROSE}\n\n{QUESTION}\n{PROSE}"
-    decision = stage(items, action="cut").decide(documents(page, PROSE))
-    assert decision.reasons.to_pylist() == [None, None]
-    assert decision.columns["text"].to_pylist() == [f"{PROSE}\n\n{PROSE}", PROSE]
-    assert decision.edited.to_pylist() == [True, False]
-
-
-def test_the_question_of_a_conversation_is_looked_at_and_conversations_are_never_cut(items):
-    turns = [{"role": "user", "content": QUESTION}, {"role": "assistant", "content": "Ten."}]
-    batch = pa.record_batch({"messages": pa.array([turns], MESSAGES), "id": ["c"]})
-    for action in ("drop", "cut"):
-        made = stage(items, action=action).for_kind("conversation")
-        assert made.decide(batch).reasons.to_pylist() == ["contamination.max_match_ratio"]
-
-
-def test_saved_overlaps_decide_as_the_text_did(items):
-    batch = documents(QUESTION, PROSE, QUESTION[:-30])
-    first = stage(items).decide(batch)
-    other = stage(items, max_match_ratio=0.9)
-    assert other.decide_again(batch, first.side_tables["signals"]) == other.decide(batch)
-
-
-def test_the_files_are_known_by_name_and_hash(items):
-    made = stage(items)
-    assert list(made.resources()["evaluation"]) == ["sheep.jsonl"]
-    assert resolved(made.config)["contamination"]["eval"] == ["sheep.jsonl"]
-
-
 @pytest.mark.parametrize(
     ("content", "message"),
     [("not json", "cannot be read"), ('{"x": 1}', "no record has a text"), ("", "cannot be read")],
@@ -148,9 +117,6 @@ def test_a_file_without_items_is_an_error_before_any_work(tmp_path, content, mes
     path.write_text(content)
     with pytest.raises(InputError, match=message):
         stage(str(path)).open()
-
-
-def test_evaluation_files_must_be_named_and_be_there(tmp_path):
     with pytest.raises(InputError, match="no such file"):
         stage(str(tmp_path / "none.jsonl")).resources()
     with pytest.raises(ConfigError, match="names no evaluation files"):
@@ -191,10 +157,6 @@ LANGUAGES = {
         'def rotate_matrix(grid):\n    """Turn a matrix of numbers clockwise by ninety degrees.\n\n'
         '    >>> rotate_matrix([[1, 2], [3, 4]])\n    [[3, 1], [4, 2]]\n    """',
         SOLUTION,
-    ),
-    "Spanish": (
-        "Un granjero tiene diecisiete ovejas y compra cuatro más en el mercado, después vende la mitad. ¿Cuántas son?",
-        "Tiene diecisiete más cuatro, es decir veintiuna ovejas, vende la mitad, y quedan diez ovejas en la granja.",
     ),
 }
 
@@ -242,14 +204,6 @@ def test_all_of_a_row_is_searched(items):
     assert [bool(r) for r in reasons] == [True, True, True, True, False, False]
 
 
-def test_common_words_do_not_condemn_a_long_text_and_a_row_that_is_the_item_goes(tmp_path):
-    path = tmp_path / "common.jsonl"
-    path.write_text(json.dumps({"question": "What is it that you do for them there?"}))
-    long = "He went to the house and saw what it was. What is it that you do for them there? So they said. " * 60
-    found = stage(str(path)).decide(documents(long, "What is it that you do for them there?"))
-    assert [bool(r) for r in found.reasons.to_pylist()] == [False, True]
-
-
 def test_the_ledger_counts_the_items_and_an_item_that_cannot_be_searched_is_an_alarm(tmp_path):
     rows = [
         {"question": QUESTION}, {"question": "为什么天是蓝的"}, {"question": "Why?", "id": 3}, {"question": QUESTION},
@@ -282,18 +236,23 @@ def test_a_changed_evaluation_file_is_read_again(tmp_path):
     assert made.decide(documents(QUESTION)).reasons.null_count == 0
 
 
-def test_a_window_finds_items_in_long_rows_and_ignores_words_that_are_far_apart(items):
+def test_a_window_finds_items_in_long_rows_and_ignores_words_that_are_far_apart_or_common(items, tmp_path):
     words = QUESTION.split()
     pieces = [" ".join(words[i : i + 6]) for i in range(0, len(words), 6)]
     scattered = f" {PROSE * 150} ".join(pieces)
     late = PROSE * 800 + QUESTION + PROSE * 800
-    assert [bool(r) for r in stage(items).decide(documents(scattered, late)).reasons.to_pylist()] == [False, True]
+    assert stage(items).decide(documents(scattered, late)).reasons.is_valid().to_pylist() == [False, True]
+    path = tmp_path / "common.jsonl"
+    path.write_text(json.dumps({"question": "What is it that you do for them there?"}))
+    long = "He went to the house and saw what it was. What is it that you do for them there? So they said. " * 60
+    found = stage(str(path)).decide(documents(long, "What is it that you do for them there?"))
+    assert found.reasons.is_valid().to_pylist() == [False, True]
 
 
 def test_all_verbatim_items_of_gsm8k_are_found_and_hardly_any_row_of_its_training_set(shared):
     folder = shared / "corpora/sft/gsm8k"
     test = [json.loads(line) for line in (folder / "test.jsonl").open()]
-    train = [json.loads(line) for line in (folder / "train.jsonl").open()]
+    train = [json.loads(line) for line in (folder / "train.jsonl").open()][::4]
     made = stage(str(folder / "test.jsonl"))
     hidden = [f"{PROSE}\n{item['question']}\n{PROSE}" for item in test]
     long_enough = [len(split_words(item["question"])) >= 8 for item in test]
@@ -310,12 +269,9 @@ LAYOUTS = {
     "MMLU": ({"question": Q, "subject": "astronomy", "choices": SHORT, "answer": 1}, {"question": [Q]}),
     "ARC": ({"question": {"stem": Q, "choices": [{"text": A}, {"text": "Mars"}]}}, {"question.stem": [Q],
                                                                                    "question.choices.text": [A]}),
-    "GSM8K": ({"question": Q, "answer": A}, {"question": [Q], "answer": [A]}),
-    "MT-Bench": ({"question_id": 8, "turns": [Q, A], "reference": None}, {"turns": [Q, A]}),
     "messages": ({"messages": [{"role": "user", "content": Q}, {"role": "assistant", "content": A}]},
                  {"messages.content": [Q, A]}),
     "JSON as text": ({"messages": json.dumps([{"content": Q}])}, {"messages.content": [Q]}),
-    "another language": ({"Frage": Q, "Nr": 3}, {"Frage": [Q]}),
     "a list of texts": (Q, {"": [Q]}),
     "Chinese": ({"题目": "哪颗行星的卫星最多"}, {"题目": ["哪颗行星的卫星最多"]}),
 }  # fmt: skip
@@ -359,7 +315,7 @@ def test_every_format_of_a_folder_is_read(tmp_path):
     (tmp_path / "sub/a.json").write_text(json.dumps({"examples": rows, "canary": "x"}))
     (tmp_path / "README.md").write_text("about")
     (tmp_path / "more.xlsx").write_bytes(b"PK")
-    index = contamination.evaluation_index((str(tmp_path),), ())
+    index = contamination.Contamination(eval=(str(tmp_path),))._index()
     files = [f for f in sorted(tmp_path.rglob("*.*")) if f.name not in ("README.md", "more.xlsx")]
     assert [parts[0][1] for file in files for _, parts in read(file).items] == [r["question"] for r in rows] * 7
     assert len(index.told.digests["evaluation"]) == 7 and len(index.items) == 21
@@ -378,7 +334,7 @@ def test_a_text_in_more_than_one_percent_of_the_items_is_an_instruction(tmp_path
     (tmp_path / "e.jsonl").write_text("\n".join(map(json.dumps, rows)))
     found = read(tmp_path / "e.jsonl")
     assert ("task" in parts_of(found)) == counts
-    assert ("1 texts stand in many items" in found.line()) != counts
+    assert ("1 texts stand in many items" in found.line) != counts
 
 
 def test_fields_can_be_named(tmp_path):

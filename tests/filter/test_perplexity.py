@@ -75,10 +75,10 @@ def run(batch, folder, **config):
 
 
 def test_the_length_counts_words_and_line_ends_over_all_lines(arpa):
-    found = perplexities(["the cat\n\nthe dog", " \n\n", "THE CAT"], read_arpa(arpa), plain_text)
+    found = perplexities(["the cat\n\nthe dog", " \n\n", "THE CAT"], read_arpa(arpa).score, plain_text)
     assert found[0] == pytest.approx(10 ** (-(THE_CAT + THE_DOG) / 6), abs=1e-3)
     assert math.isnan(found[1]) and found[0] == round(found[0], 3)
-    assert found[2] < perplexities(["THE CAT"], read_arpa(arpa), raw_text)[0]
+    assert found[2] < perplexities(["THE CAT"], read_arpa(arpa).score, raw_text)[0]
 
 
 def by_hand(line):
@@ -214,12 +214,12 @@ def test_the_perplexity_stage_takes_the_folder_and_reads_as_the_model_was_traine
     source = str(trained.parent / "rows.jsonl")
     datakit.perplexity_model(source, order=2, text="raw", tokenizer=str(small_tokenizer), output=ids)
     stage = Perplexity(config=PerplexityConfig(models=(f"en={ids}", f"de={trained}/manifest.json")))
-    model, read = stage._model("en")
+    score, read = stage._model("en")
     tokenizer = open_tokenizer(str(small_tokenizer))
     assert read("The cat\n\nsat") == "\n".join(
         " ".join(map(str, tokenizer.encode(line, add_special_tokens=False).ids)) for line in ("The cat", "sat")
     )
-    assert model.vocabulary.keys() >= set(read(TEXTS[0]).split())
+    assert score.__self__.vocabulary.keys() >= set(read(TEXTS[0]).split())
     assert stage._model("de")[1]("Élan 5") == "elan 0"
     assert stage.resources()["models"]["en"].keys() == {"name", "sha256", "text", "tokenizer"}
     (tmp_path / "x").touch()

@@ -318,16 +318,16 @@ def test_rows_that_another_rule_drops_are_mended_with_their_details():
 def test_passages_and_details_beside_the_rows_are_mended(tmp_path):
     item = "Please write to bo.li@web.de about the old stone bridge"
     (tmp_path / "e.jsonl").write_text(json.dumps({"q": item}))
-    (tmp_path / "words").write_text("li@web.de\n")
+    (tmp_path / "words").write_text("212-736-5000\n")
     rules = {
         "rules": ["words", "contamination", "private"],
         "contamination": {"eval": [str(tmp_path / "e.jsonl")]},
         "words": {"lists": {"all": str(tmp_path / "words")}},
     }
-    batch = pa.record_batch({"text": [item, "call li@web.de"], "id": ["1", "2"]})
+    batch = pa.record_batch({"text": [item, "call 212-736-5000"], "id": ["1", "2"]})
     made = Filter(config=build(FilterConfig, rules, "filter")).decide(batch)
     assert made.side_tables["matches"].column("passage").to_pylist() == [item.replace("bo.li@web.de", "<EMAIL>")]
-    assert "web.de" not in str(made.detail.to_pylist()) and made.detail.null_count == 0
+    assert "<PHONE>" in made.detail[1].as_py() and "5000" not in str(made.detail.to_pylist())
 
 
 def test_made_up_values_are_the_same_for_the_same_value_and_nobodys():

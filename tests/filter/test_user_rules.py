@@ -11,7 +11,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from datakit.config import build, resolved
-from datakit.engine.runner import _covers
 from datakit.errors import ConfigError, InputError
 from datakit.filter.rule_set import Signals, count_signals
 from datakit.filter.stage import RULE_SETS, Filter, FilterConfig, rule_set_class
@@ -116,17 +115,12 @@ def test_a_pattern_that_is_no_re2_is_refused_with_its_name(pattern: str) -> None
         stage("regex", drop={"bad": pattern})
 
 
-def test_patterns_that_hang_other_engines_do_not() -> None:
-    text = ["a" * 200_000 + "!"]
-    assert reasons(stage("regex", drop={"one": "^(a+)+$", "two": "(a|aa)+b", "three": "(.*)*x"}), text=text) == [None]
-
-
 # words
 
 
 @pytest.fixture
 def bad_words(tmp_path: Path) -> dict[str, str]:
-    (tmp_path / "en").write_text("ass\nhot dog\n# comment\na$$\n\U0001f595\n", encoding="utf-8")
+    (tmp_path / "en").write_text("ass\nhot dog\n# comment\na$$\n", encoding="utf-8")
     (tmp_path / "zh").write_text("傻瓜\n", encoding="utf-8")
     return {"en": str(tmp_path / "en"), "zh": str(tmp_path / "zh")}
 
@@ -135,7 +129,6 @@ def bad_words(tmp_path: Path) -> dict[str, str]:
 WORDS = [
     ("a classic Ass.", "en", "en"), ("class, assess", "en", None), ("Hot-\nDog", "eng_Latn", "en"),
     ("a cat", "en", None),
-    ("what a$$ it", "en", "en"), ("a$$et", "en", None), ("ok\U0001f595ok", "en", None), ("ok \U0001f595", "en", "en"),
     ("你是傻瓜吗", "zh", "zh"), ("你是傻瓜吗", "cmn_Hans", "zh"), ("你是傻瓜吗", "en", None),
     ("你是傻瓜吗", None, "zh"),
     ("傻的瓜", "zh", None), ("ass", "de", None), ("", "en", None), (None, None, None),
@@ -147,11 +140,14 @@ def test_listed_words_match_whole_words_of_the_rows_language(bad_words: dict[str
     texts, languages, expected = zip(*WORDS, strict=True)
     found = reasons(stage("words", lists=bad_words), text=pa.array(texts), lang=pa.array(languages, pa.string()))
     assert found == [name and f"words.{name}" for name in expected]
-    made = stage("words", lists={"all": bad_words["en"]}, max_listed_words=1, max_listed_word_ratio=0.5)
+    made = stage("words", lists={"all": bad_words["en"]}, max_listed_words=1)
     batch = pa.record_batch({"id": ["1", "2"], "text": ["an ass and an ass", "ass"], "lang": ["de", "xx"]})
     found_all = made.decide(batch)
-    assert found_all.reasons.to_pylist() == ["words.all", "words.all"]
+    assert found_all.reasons.to_pylist() == ["words.all", None]
     assert found_all.detail[0].as_py() == "2 of the list all, the first is 'ass'"
+    assert made.decide_again(batch, found_all.side_tables["signals"]).detail == found_all.detail
+    (alarm,) = made.facts()["alarms"]
+    assert "1 lines of the list all are no entry, and match nothing ('a$$')" in alarm
 
 
 # fmt: off
@@ -160,12 +156,12 @@ SPELLINGS = [
     ("straße", "de", "Strase", False), ("café", "fr", "un cafe\u0301 noir", True), ("cafe\u0301", "fr", "CAFÉ", True),
     ("café", "fr", "cafe", False), ("foo", "en", "ＦＯＯ bar", True), ("ﬁne", "en", "FINE", True),
     ("ΣΊΣΥΦΟΣ", "el", "σίσυφος", True), ("गधा", "hi", "वह गधा है", True),
+    ("ขี้", "th", "มันขี้เกียจ", True), ("गध", "hi", "वह गधा है", False),
     ("istanbul", "tr", "İSTANBUL'da", True), ("İstanbul", "tr", "istanbul", True),
     ("istanbul", "tr", "i\u0307stanbul", True),
     ("ılık", "tr", "ILIK", True), ("ILIK", "tur_Latn", "ılık su", True), ("sik", "tr", "SIK sık", False),
     ("sik", "tr", "SİK", True), ("sik", "az", "SIK", False), ("sik", "azj_Latn", "SI\u0307K", True),
     ("sik", "en", "SIK", True), ("sik", "en", "SİK", True), ("sik", "en", "sık", False),
-    ("weiß$", "de", "so WEISS$ !", True), ("I$", "tr", "i$", False), ("I$", "tr", "ı$", True), ("I$", "en", "i$", True),
 ]
 # fmt: on
 
@@ -175,13 +171,11 @@ def test_listed_words_match_in_every_case_and_unicode_form(
     tmp_path: Path, entry: str, language: str, text: str, listed: bool
 ) -> None:
     (tmp_path / "list").write_text(f"unseen\n{entry}\n", encoding="utf-8")
-    made = stage("words", lists={language: str(tmp_path / "list"), "all": str(tmp_path / "other")})
-    (tmp_path / "other").write_text("unseen\n", encoding="utf-8")
-    texts = [text, "and nothing else", "", None]
-    batch = {"text": pa.array(texts), "lang": pa.array([language] * 4)}
-    assert reasons(made, **batch) == [f"words.{language}" if listed else None, None, None, None]
-    found = made.decide(pa.record_batch({"id": ["1"], "text": [text], "lang": pa.nulls(1, pa.string())}))
-    assert found.detail[0].as_py() == (f"1 of the list {language}, the first is {entry!r}" if listed else None)
+    texts, languages = [text, text, "nothing else", None], [language, None, language, None]
+    batch = pa.record_batch({"text": pa.array(texts), "lang": pa.array(languages, pa.string())})
+    found = stage("words", lists={language: str(tmp_path / "list")}).decide(batch)
+    said = f"1 of the list {language}, the first is {entry!r}" if listed else None
+    assert found.detail.to_pylist() == [said, said, None, None]
 
 
 @settings(max_examples=40, deadline=None)
@@ -263,24 +257,8 @@ def test_turns_are_messages_of_the_user_and_the_assistant() -> None:
     assert stage("lengths", max_turns=1).decide(pair).reasons.to_pylist() == ["lengths.max_turns"]
 
 
-@pytest.mark.parametrize("rows", [0, 1])
-def test_few_rows_and_saved_signals_give_the_same_decision(
-    bad_words: dict[str, str], lists: dict[str, str], rows: int
-) -> None:
-    values = {
-        "words": {"lists": bad_words}, "urls": {"lists": lists}, "regex": {"drop": {"n": "nothing"}},
-        "sample": {"share": 0.5}, "lengths": {"max_chars": 3},
-    }  # fmt: skip
-    batch = pa.record_batch({"id": ["1"], "text": ["hot dog"], "url": ["a.org"], "source": ["s"]}).slice(0, rows)
-    for name, own in values.items():
-        made = stage(name, **own)
-        found = made.decide(batch)
-        again = made.decide_again(batch, found.side_tables["signals"])
-        assert (again.reasons, again.detail) == (found.reasons, found.detail)
-
-
 @pytest.mark.parametrize("saved", [True, False])
-def test_shared_signals_are_counted_only_for_rule_sets_that_need_them(
+def test_shared_signals_are_counted_only_for_rule_sets_that_need_them_and_saved_ones_decide_again(
     bad_words: dict[str, str], lists: dict[str, str], saved: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     values: dict[str, dict[str, Any]] = {
@@ -302,12 +280,6 @@ def test_shared_signals_are_counted_only_for_rule_sets_that_need_them(
         assert bool(counted) == needed, name
         if saved:
             assert ("chars" in found.side_tables["signals"].schema.names) == needed, name
+            again = Filter(config=made).decide_again(batch, found.side_tables["signals"])
+            assert (again.reasons, again.detail) == (found.reasons, found.detail)
         counted.clear()
-
-
-def test_signals_of_more_rules_serve_fewer_and_not_the_other_way_around() -> None:
-    def saves(*rules: str) -> Any:
-        return Filter(config=build(FilterConfig, {"rules": list(rules)}, "filter")).saves()
-
-    assert _covers(saves("gopher_quality", "sample"), saves("sample"))
-    assert not _covers(saves("sample"), saves("gopher_quality", "sample"))
