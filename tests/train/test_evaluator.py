@@ -10,6 +10,7 @@ import torch
 from datakit.errors import InputError, ManifestError, UsageError
 from train import eval as evaluation
 from train import hf, lora, sft
+from train.device import precision
 from train.eval import untouched
 from train.generate import GenerateConfig, Generator
 from train.serve.batching import SampleConfig
@@ -68,7 +69,7 @@ def test_the_loss_is_that_of_train_eval_on_the_checkpoint(watched: tuple[Path, l
     assert [r["step"] for r in looks(out)] == [4, 6]  # every fourth step, and the last
     for record in looks(out):
         folder = out / "checkpoints" / f"step_{record['step']:08d}"
-        options = {"model": str(folder), "manifest": str(split), "dtype": "auto"}
+        options = {"model": str(folder), "manifest": str(split), "dtype": precision("auto", torch.device("cpu"))}
         (score,) = evaluation.scores(evaluation.EvalConfig(**options)).values()
         assert (record["label_tokens"], record["loss"]) == (score.labels, score.loss)
         assert record["sources"] == {"file 0": score.record()}
