@@ -113,7 +113,7 @@ def grouped_dense(model: CausalLM, batch: Batch) -> tuple[Tensor, int]:
 
 def unpacked(data: Mixture, batch: Batch) -> Batch:
     """The same sequences, one per row."""
-    bounds = [o.packed.segments_of(int(i[0])) for row in batch.rows for o, i, _ in data.places(np.array([row]))]
+    bounds = [owner.packed.segments_of(row) for owner, row in map(data.find, batch.rows.tolist())]
     spans = [(i, int(a), int(b)) for i, row in enumerate(bounds) for a, b in itertools.pairwise(row)]
     width, (flat_L, targets_L) = batch.ids_BT.shape[1], batch.counted
     spans = [(i, a, min(b, width)) for i, a, b in spans if a < width]

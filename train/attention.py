@@ -19,10 +19,9 @@ Shapes: B rows, T positions, N = B*T flat positions, S sequences of a group, W t
 H query heads, K key/value heads, R = H/K query heads per key/value head, E head width, P rotated pairs of a head.
 """
 
-import inspect
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from functools import cache
 from typing import Any, Protocol
 
@@ -53,11 +52,6 @@ class Scores:
     softcap: float = 0.0
     """Scores are softcap * tanh(score / softcap); 0: off."""
 
-    @property
-    def plain(self) -> bool:
-        """Whether weights are the softmax of scaled products."""
-        return not self.softcap
-
 
 class Attend(Protocol):
     """Attention of one layer."""
@@ -85,45 +79,24 @@ class Segments:
     def of(cls, bounds: Sequence[Sequence[int] | np.ndarray[Any, Any]], width: int) -> "Segments":
         """Segments of rows cut to `width` positions; a row's `bounds` go from 0 to the end of its tokens."""
         cut = [np.minimum(np.asarray(b, np.int64), width) for b in bounds]
-        starts, lengths, numbers = (
-            np.concatenate([np.empty(0, np.int64), *parts])
-            for parts in (
-                [b[:-1] + row * width for row, b in enumerate(cut)],
-                [np.diff(b) for b in cut],
-                [np.arange(1, len(b)) for b in cut],
-            )
-        )
-        some = lengths > 0  # a sequence whose only token is a target has no input position
-        return cls.arranged(starts[some], lengths[some], numbers[some], len(bounds), width)
-
-    @classmethod
-    def arranged(cls, starts_S: Int64, lengths_S: Int64, numbers_S: Int64, rows: int, width: int) -> "Segments":
-        """Segments of sequences that begin at flat positions `starts_S`; `numbers_S` are their numbers, from 1.
-
-        Sequences of like length make a group; the groups follow each other with ascending width.
-        """
-        widths_S = -(-lengths_S // GROUP_WIDTH) * GROUP_WIDTH
-        order = np.argsort(widths_S, kind="stable")
-        starts, lengths, numbers, widths = (x[order] for x in (starts_S, lengths_S, numbers_S, widths_S))
+        empty = np.empty(0, np.int64)
+        starts = np.concatenate([empty, *(b[:-1] + row * width for row, b in enumerate(cut))])
+        lengths = np.concatenate([empty, *map(np.diff, cut)])
+        numbers = np.concatenate([empty, *(np.arange(1, len(b)) for b in cut)])
+        widths = -(-lengths // GROUP_WIDTH) * GROUP_WIDTH
+        order = np.argsort(widths, kind="stable")  # groups follow each other with ascending width
+        order = order[lengths[order] > 0]  # a sequence whose only token is a target has no input position
+        starts, lengths, numbers, widths = (x[order] for x in (starts, lengths, numbers, widths))
         kinds, counts = np.unique(widths, return_counts=True)
         offset = np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)  # within the sequence
         tokens = offset + np.repeat(starts, lengths)
         slots = offset + np.repeat(np.cumsum(widths) - widths, lengths)
-        positions, sequence = np.zeros((2, rows * width), np.int64)
+        positions, sequence = np.zeros((2, len(bounds) * width), np.int64)
         positions[tokens], sequence[tokens] = offset, np.repeat(numbers, lengths)
-        return cls(
-            torch.from_numpy(positions.reshape(rows, width)), torch.from_numpy(sequence.reshape(rows, width)),
-            torch.from_numpy(tokens), torch.from_numpy(slots),
-            groups=tuple(zip(counts.tolist(), kinds.tolist(), strict=True)))  # fmt: skip
-
-    def to(self, device: torch.device | str) -> "Segments":
-        """The same on another device; copies from pinned memory are asynchronous."""
-        moved = {n: getattr(self, n).to(device, non_blocking=True) for n in self.__slots__ if n != "groups"}
-        return replace(self, **moved)
-
-    def pinned(self) -> "Segments":
-        """The same in pinned memory."""
-        return replace(self, **{n: getattr(self, n).pin_memory() for n in self.__slots__ if n != "groups"})
+        found = (positions.reshape(-1, width), sequence.reshape(-1, width), tokens, slots)
+        positions_BT, sequence_BT, tokens_N, slots_N = map(torch.from_numpy, found)
+        groups = tuple(zip(counts.tolist(), kinds.tolist(), strict=True))
+        return cls(positions_BT, sequence_BT, tokens_N, slots_N, groups)
 
     def mask(self, window: int = 0) -> Tensor:
         """Whether a query sees a key, bool (B, 1, T, T): its own sequence up to itself; padding sees only padding."""
@@ -143,7 +116,7 @@ def attend_by_mask(q_BHQE: Tensor, k_BKSE: Tensor, v_BKSE: Tensor, mask: Tensor 
 
     Queries may be grouped: K heads in place of H, each with the queries of its H / K heads, position by position.
     """
-    if how.plain:
+    if not how.softcap:
         return F.scaled_dot_product_attention(q_BHQE, k_BKSE, v_BKSE, attn_mask=mask, enable_gqa=True)
     k, v = (x.repeat_interleave(q_BHQE.shape[1] // x.shape[1], 1) for x in (k_BKSE, v_BKSE))
     scores = q_BHQE @ k.transpose(-1, -2) * q_BHQE.shape[-1] ** -0.5
@@ -174,16 +147,14 @@ def grouped_attention(segments: Segments) -> Attend:
     def attend(q_BTHE: Tensor, k_BTKE: Tensor, v_BTKE: Tensor, scores: Scores) -> Tensor:
         if not sizes:  # an empty micro-batch; other ranks wait for its gradients
             return (q_BTHE + k_BTKE.sum() + v_BTKE.sum()) * 0
-        moved = (
-            torch.split(move_rows(x.flatten(0, 1), segments.tokens_N, segments.slots_N, sum(sizes)), sizes)
-            for x in (q_BTHE, k_BTKE, v_BTKE)
-        )
-        out = [
-            _causal(q.unflatten(0, (s, w)), k.unflatten(0, (s, w)), v.unflatten(0, (s, w)), scores, masks)
-            for (s, w), q, k, v in zip(segments.groups, *moved, strict=True)
-        ]
-        slots = torch.cat([x.flatten(0, 1) for x in out])
-        return move_rows(slots, segments.slots_N, segments.tokens_N, q_BTHE.shape[:2].numel()).view_as(q_BTHE)
+        grouped = []
+        for x in (q_BTHE, k_BTKE, v_BTKE):
+            slots = move_rows(x.flatten(0, 1), segments.tokens_N, segments.slots_N, sum(sizes))
+            parts = zip(torch.split(slots, sizes), segments.groups, strict=True)
+            grouped.append([part.view(*group, *part.shape[1:]) for part, group in parts])
+        out = [_causal(q, k, v, scores, masks).flatten(0, 1) for q, k, v in zip(*grouped, strict=True)]
+        places = q_BTHE.shape[:2].numel()
+        return move_rows(torch.cat(out), segments.slots_N, segments.tokens_N, places).view_as(q_BTHE)
 
     return attend
 
@@ -199,24 +170,24 @@ def _causal(q_SWHE: Tensor, k_SWKE: Tensor, v_SWKE: Tensor, scores: Scores, mask
     `scaled_dot_product_attention`, which keeps none; with a soft cap they are made again in the backward pass.
     """
     width, heads = q_SWHE.shape[1], q_SWHE.shape[2] // k_SWKE.shape[2]
-    scores = scores if width > scores.window else replace(scores, window=0)
-    at_W, key = torch.arange(width, device=q_SWHE.device), (width, scores.window)
+    window = scores.window if width > scores.window else 0
     short = width <= (PRODUCT_WIDTH if q_SWHE.dtype == torch.float32 else HALF_PRODUCT_WIDTH)
-    if q_SWHE.device.type == "cpu" and short and scores.plain:
-        if key not in masks:
-            mask_WW = torch.zeros(width, width, dtype=q_SWHE.dtype).masked_fill(~sees(at_W, at_W, key[1]), -math.inf)
-            masks[key] = mask_WW.repeat(heads, 1)[None]
-        return _product(q_SWHE, k_SWKE, v_SWKE, masks[key])
+    product = short and q_SWHE.device.type == "cpu" and not scores.softcap
     q, k, v = (x.transpose(1, 2) for x in (q_SWHE, k_SWKE, v_SWKE))
-    if scores.plain and not scores.window:
+    if not (product or window or scores.softcap):
         return F.scaled_dot_product_attention(q, k, v, is_causal=True, enable_gqa=True).transpose(1, 2)
-    if key not in masks:
-        masks[key] = sees(at_W, at_W, scores.window)
+    if (key := (width, window)) not in masks:
+        at_W = torch.arange(width, device=q.device)
+        seen_WW = sees(at_W, at_W, window)
+        added_WW = torch.zeros(width, width, dtype=q.dtype, device=q.device).masked_fill(~seen_WW, -math.inf)
+        masks[key] = added_WW.repeat(heads, 1)[None] if product else seen_WW
+    if product:
+        return _product(q_SWHE, k_SWKE, v_SWKE, masks[key])
+    if short or not scores.softcap:
+        return attend_by_mask(q, k, v, masks[key], scores).transpose(1, 2)
     again = (q, k, v, masks[key], scores)
-    if not (scores.plain or short):
-        found: Tensor = checkpoint(attend_by_mask, *again, use_reentrant=False, preserve_rng_state=False)
-        return found.transpose(1, 2)
-    return attend_by_mask(*again).transpose(1, 2)
+    found: Tensor = checkpoint(attend_by_mask, *again, use_reentrant=False, preserve_rng_state=False)
+    return found.transpose(1, 2)
 
 
 def _product(q_SWHE: Tensor, k_SWKE: Tensor, v_SWKE: Tensor, mask_1QW: Tensor) -> Tensor:
@@ -239,6 +210,17 @@ def move_rows(x: Tensor, source: Tensor, target: Tensor, length: int) -> Tensor:
     return _Move.apply(x, source, target, length)  # type: ignore[no-untyped-call,no-any-return]
 
 
+def taken(x_BTD: Tensor, at_L: Tensor) -> Tensor:
+    """The rows at flat positions, each at most once, (L, ...)."""
+    return move_rows(x_BTD.flatten(0, 1), at_L, torch.arange(len(at_L), device=at_L.device), len(at_L))
+
+
+def put(x_LD: Tensor, at_L: Tensor, shape: torch.Size) -> Tensor:
+    """Zeros of (B, T, ...), `shape` their (B, T), with rows at flat positions."""
+    rows_L = torch.arange(len(at_L), device=at_L.device)
+    return move_rows(x_LD, rows_L, at_L, shape.numel()).view(*shape, *x_LD.shape[1:])
+
+
 class _Move(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, source: Tensor, target: Tensor, length: int) -> Tensor:
@@ -256,56 +238,40 @@ def _moved(x: Tensor, source: Tensor, target: Tensor, length: int) -> Tensor:
     return x.new_zeros((length, *x.shape[1:])).index_copy_(0, target, x.index_select(0, source))
 
 
-def varlen_attention(segments: Segments) -> Attend:
+def varlen_attention(segments: Segments, other: Attend | None = None) -> Attend:
     """FlashAttention over concatenated sequences of any length (Dao, 2023); bf16 or fp16, on CUDA.
 
+    `other` is for fp32 and for soft caps, which the kernel does not have.
+
     Raises:
-        ConfigError: fp32, or a model with a soft cap; the kernel has neither.
+        ConfigError: one of these, and no other.
     """
     from torch.nn.attention.varlen import varlen_attn
 
     bounds, longest = sequence_bounds(segments)
 
     def attend(q_BTHE: Tensor, k_BTKE: Tensor, v_BTKE: Tensor, scores: Scores) -> Tensor:
-        if not _fits_varlen(q_BTHE, scores):
+        if q_BTHE.dtype not in (torch.bfloat16, torch.float16) or scores.softcap:
+            if other is not None:
+                return other(q_BTHE, k_BTKE, v_BTKE, scores)
             raise ConfigError(
                 f"--attention varlen needs bf16 or fp16 and a model without a soft cap; found {q_BTHE.dtype} "
                 f"and a soft cap of {scores.softcap}: use --dtype bf16, or --attention auto"
             )
         q, k, v = (x.flatten(0, 1) for x in (q_BTHE, k_BTKE, v_BTKE))
+        window, grouped = (scores.window - 1, 0), q.shape[1] != k.shape[1]
         out: Any = varlen_attn(
-            q, k, v, bounds, bounds, longest, longest,
-            window_size=(scores.window - 1, 0), enable_gqa=q.shape[1] != k.shape[1])  # fmt: skip
+            q, k, v, bounds, bounds, longest, longest, window_size=window, enable_gqa=grouped)  # fmt: skip
         attended: Tensor = out.view_as(q_BTHE)
         return attended
 
     return attend
 
 
-def _fits_varlen(q: Tensor, scores: Scores) -> bool:
-    return q.dtype in (torch.bfloat16, torch.float16) and scores.plain
-
-
-@cache
-def _has_varlen() -> bool:
-    """Whether this torch has the kernel with windows and grouped queries."""
-    try:
-        from torch.nn.attention.varlen import varlen_attn
-    except ImportError:
-        return False
-    return {"window_size", "enable_gqa"} <= inspect.signature(varlen_attn).parameters.keys()
-
-
 def auto_attention(segments: Segments) -> Attend:
     """`varlen_attention` on CUDA where it fits; else `grouped_attention`."""
     grouped = grouped_attention(segments)
-    varlen = varlen_attention(segments) if segments.positions_BT.is_cuda and _has_varlen() else None
-
-    def attend(q_BTHE: Tensor, k_BTKE: Tensor, v_BTKE: Tensor, scores: Scores) -> Tensor:
-        chosen = varlen if varlen is not None and _fits_varlen(q_BTHE, scores) else grouped
-        return chosen(q_BTHE, k_BTKE, v_BTKE, scores)
-
-    return attend
+    return varlen_attention(segments, grouped) if segments.positions_BT.is_cuda else grouped
 
 
 def sequence_bounds(segments: Segments) -> tuple[Tensor, int]:
@@ -337,13 +303,17 @@ Rotary = tuple[Tensor, ...]
 """Cosine and sine tables of some positions; empty for a layer without rotary positions."""
 SCALINGS: dict[str, dict[str, Any]] = {
     "default": {}, "dynamic": {"factor": None}, "linear": {"factor": None},
-    "llama3": {"factor": None, "low_freq_factor": None, "high_freq_factor": None},
-    "yarn": {"factor": 0.0, "beta_fast": 32.0, "beta_slow": 1.0, "truncate": True},
-    "longrope": {"short_factor": None, "long_factor": None},
+    "llama3": {"factor": None, "low_freq_factor": None, "high_freq_factor": None,
+               "original_max_position_embeddings": 0},
+    "yarn": {"factor": 0.0, "beta_fast": 32.0, "beta_slow": 1.0, "truncate": True,
+             "original_max_position_embeddings": 0, "attention_factor": 0.0},
+    "longrope": {"short_factor": None, "long_factor": None, "factor": 0.0,
+                 "original_max_position_embeddings": 0, "attention_factor": 0.0},
 }  # fmt: skip
-"""The keys of each kind in config.json, with their defaults; None: the key must be there."""
-SIZED = ("llama3", "yarn", "longrope")
-"""Kinds that depend on the longest sequence before the scaling, `original_max_position_embeddings`."""
+"""The keys of each kind in config.json, with their defaults; None: the key must be there; 0: it has a formula."""
+COMMON = {"rope_type", "type", "rope_theta", "partial_rotary_factor", "factor", "attention_factor", "mscale",
+          "mscale_all_dim", "original_max_position_embeddings", "finetuned"}  # fmt: skip
+"""Keys of all kinds; the last says how the weights were made."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -377,37 +347,26 @@ class Rope:
         kind = {"su": "longrope", "mrope": "default"}.get(kind, kind)
         if kind not in SCALINGS:
             raise ModelError(f"rotary scaling {kind!r} changes the result and is not implemented")
-        read, known = SCALINGS[kind], {"rope_type", "type", "rope_theta", "partial_rotary_factor"}
-        known |= {*read, "factor", "attention_factor", "original_max_position_embeddings", "mscale", "mscale_all_dim"}
-        known |= {"finetuned"}  # says how the weights were made
-        if unknown := sorted(k for k in set(found) - known if found[k] and kind != "default"):
-            raise ModelError(f"rotary scaling {kind!r} with {unknown[0]} = {found[unknown[0]]!r} is not implemented")
+        read, rope_type = SCALINGS[kind], f"rotary scaling {kind!r}"
+        if unknown := sorted(k for k in found.keys() - read.keys() - COMMON if found[k] and kind != "default"):
+            raise ModelError(f"{rope_type} with {unknown[0]} = {found[unknown[0]]!r} is not implemented")
         if absent := [k for k, default in read.items() if default is None and found.get(k) is None]:
-            raise ModelError(f"rotary scaling {kind!r} needs the key {absent[0]}")
-        values = {k: found[k] if found.get(k) is not None else default for k, default in read.items()}
+            raise ModelError(f"{rope_type} needs the key {absent[0]}")
+        values = {k: default if found.get(k) is None else found[k] for k, default in read.items()}
         values = {k: tuple(v) if isinstance(v, list) else v for k, v in values.items()}
         original = int(found.get("original_max_position_embeddings") or original or longest)
-        if kind in ("yarn", "longrope"):
-            factor = values["factor"] = float(found.get("factor") or longest / original)
-            values["attention_factor"] = float(found.get("attention_factor") or enlarged(kind, factor, original, found))
-        if kind in SIZED:
+        if "original_max_position_embeddings" in read:
             values["original_max_position_embeddings"] = original
-        share = float(found.get("partial_rotary_factor", share))
-        theta = float(found.get("rope_theta", theta))
-        return cls(rope_theta=theta, rope_type=kind, partial_rotary_factor=share, **values)
+        if "attention_factor" in read:
+            factor = values["factor"] = float(values["factor"] or longest / original)
+            values["attention_factor"] = float(values["attention_factor"] or enlarged(kind, factor, original, found))
+        values["rope_theta"] = float(found.get("rope_theta", theta))
+        return cls(rope_type=kind, partial_rotary_factor=float(found.get("partial_rotary_factor", share)), **values)
 
     def written(self) -> dict[str, Any]:
         """The dictionary `rope_scaling` of config.json; empty for the default."""
-        if self.rope_type == "default":
-            return {}
-        names = ["rope_type", *SCALINGS[self.rope_type]]
-        names += ["original_max_position_embeddings"] if self.rope_type in SIZED else []
-        names += ["factor", "attention_factor"] if self.rope_type in ("yarn", "longrope") else []
+        names = {"rope_type", *SCALINGS[self.rope_type]} if self.rope_type != "default" else ()
         return {k: list(v) if isinstance(v, tuple) else v for k, v in asdict(self).items() if k in names}
-
-    def width(self, head_dim: int) -> int:
-        """Number of rotated values of a head."""
-        return int(head_dim * self.partial_rotary_factor)
 
 
 def enlarged(kind: str, factor: float, original: int, found: Mapping[str, Any]) -> float:
@@ -423,7 +382,7 @@ def enlarged(kind: str, factor: float, original: int, found: Mapping[str, Any]) 
 @cache
 def frequencies(rope: Rope, head_dim: int, device: torch.device, long: bool = False) -> Tensor:
     """The angle of each pair at position 1, (P,), fp32."""
-    width = rope.width(head_dim)
+    width = int(head_dim * rope.partial_rotary_factor)  # values of a head that are rotated
     exponents_P = torch.arange(0, width, 2, device=device, dtype=torch.float32) / width
     plain_P = rope.rope_theta**-exponents_P
     if rope.rope_type == "linear":

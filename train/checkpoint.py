@@ -87,9 +87,8 @@ def unshard(
     if ranks.first and not (sliced or copied):
         return model, optimizer
     named, kind, parts = trained(model), hf.family_of(model.config), ranks.size if sliced and not by_first else 1
-    files = hf.files_of(
-        ((hf.stored(n, kind).name, p.numel() * p.element_size()) for n, p in named.items() if not _beside(n)), parts
-    )
+    sizes = [(name, p.numel() * p.element_size()) for name, p in named.items() if not _beside(name)]
+    files = hf.files_of(((hf.stored(name, kind).name, size) for name, size in sizes), parts)
     owner = {stored: number % parts for number, names in enumerate(files) for stored in names}
     parameters, state = {}, {}
     for name, p in named.items():
@@ -267,10 +266,8 @@ def restore(path: Path, model: CausalLM, optimizer: Optimizers, rank: int = 0) -
 def _check_shape(path: Path, name: str, there: Tensor | None, here: Tensor | None) -> None:
     shapes = [None if tensor is None else tuple(tensor.shape) for tensor in (there, here)]
     if shapes[0] != shapes[1]:
-        raise ModelError(
-            f"{path}: tensor {name!r} has shape {shapes[0]} in the checkpoint and {shapes[1]} in this run's model; "
-            f"resume with the model of the first start"
-        )
+        where = f"{path}: tensor {name!r} has shape {shapes[0]} in the checkpoint"
+        raise ModelError(f"{where} and {shapes[1]} in this run's model; resume with the model of the first start")
 
 
 def check(path: Path) -> State:

@@ -17,7 +17,6 @@ more = partial(option, advanced=True)
 
 TARGETS = ("q", "k", "v", "o", "gate", "up", "down")
 """Projections that can have an adapter; their modules are named `<target>_proj`."""
-TRACKERS = ("tensorboard", "wandb")
 
 
 def placed(config: type, values: Mapping[str, Any]) -> dict[str, Any]:
@@ -95,7 +94,7 @@ class LoopConfig:
     save_every: int = option(500, "steps between checkpoints; the last step always gets one; 0: none, for timing")
     async_save: bool = more(False, "copy checkpoints to memory and write them while training goes on")
     keep_checkpoints: int = more(3, "number of newest checkpoints to keep; 0: all")
-    report_to: tuple[str, ...] = more(("auto",), "tensorboard, wandb (offline), none; auto: tensorboard, if installed")
+    report_to: tuple[str, ...] = more(("auto",), "tensorboard or none; auto: tensorboard, if installed")
     log_every: int = more(10, "steps between log lines; metrics.jsonl has every step")
     seed: int = more(0, "random seed of the first weights and of the order of rows")
     dtype: Literal["auto", "bf16", "fp16", "fp32"] = option(
@@ -114,11 +113,10 @@ class LoopConfig:
         at_least(self, 0, "steps", "stop_at", "keep_checkpoints", "threads", "checkpoint_every", "profile")
         at_least(self, 0, "step_sleep_ms", "save_every", "memory_limit")
         at_least(self, 1, "step_sleep_every", "log_every", *(() if self.steps else ("epochs",)))
-        if set(self.report_to) - {*TRACKERS, "auto", "none"}:
-            raise ConfigError(f"report_to must be some of {', '.join(TRACKERS)}, auto, none; found {self.report_to}")
-        for name in set(self.report_to) & set(TRACKERS):
-            if find_spec(name) is None:
-                raise ConfigError(f"--report-to {name}: it is not installed; pip install {name}")
+        if unknown := set(self.report_to) - {"tensorboard", "auto", "none"}:
+            raise ConfigError(f"report_to must be tensorboard, auto or none, found {unknown.pop()}")
+        if "tensorboard" in self.report_to and find_spec("tensorboard") is None:
+            raise ConfigError("--report-to tensorboard: it is not installed; pip install tensorboard")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

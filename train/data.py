@@ -10,7 +10,6 @@ fills n positions, or T = n - 1 where its last token is only a target.
 
 import logging
 import os
-import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -18,7 +17,7 @@ from dataclasses import dataclass, fields, replace
 from functools import lru_cache
 from itertools import count, pairwise
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -30,7 +29,7 @@ import datakit.storage as storage
 from datakit.config import at_least, file_mark, option
 from datakit.errors import ConfigError, InputError, IntegrityError, ManifestError
 from datakit.manifest import Manifest, check_shards, data_dir, load
-from datakit.pack.format import IGNORED, SOURCE_DTYPE, Header, Packed
+from datakit.pack.format import IGNORED, SOURCE_DTYPE, Header, Packed, index_of
 from train.attention import Segments
 from train.config import more
 from train.stream import NO_ROWS, Int64, MicroBatch, StepPlan
@@ -49,26 +48,6 @@ def place_of(given: str | Path) -> Path:
     return path / "manifest.json" if folder else path
 
 
-def bring(manifest: Path, verify: bool = True) -> None:
-    """Fetch a pack manifest and its files from an object store, and compare every byte with the checksums.
-
-    What was checked in this process and did not change since is not checked again.
-
-    Raises:
-        ManifestError: no manifest.
-        IntegrityError: the manifest or a file was changed after it was written.
-        MissingExtraError: obstore is not installed.
-    """
-    found = _fetched(manifest)
-    if verify:
-        _check(manifest, found)
-
-
-def _check(manifest: Path, found: Manifest) -> None:
-    files = [data_dir(manifest, found) / shard.path for shard in found.shards]
-    _verify(manifest, tuple(tuple(file_mark(f)) if f.is_file() else () for f in files))
-
-
 def _fetched(manifest: Path) -> Manifest:
     """The manifest, once its files are on this machine."""
     stored = storage.url_of(manifest) is not None
@@ -83,14 +62,12 @@ def _fetched(manifest: Path) -> Manifest:
 
 @lru_cache(maxsize=64)
 def _verify(manifest: Path, marks: tuple[tuple[int, ...], ...]) -> None:
-    found, begin = load(manifest), time.monotonic()
-    folder, size = data_dir(manifest, found), sum(s.bytes for s in found.shards) / 1e6
-    if size > 5000:  # seconds
-        _log.info("data: %s: checking %.0f MB", manifest, size)
+    """Compare every byte with its checksum, in threads; not again while the `marks` of the files stay."""
+    found = load(manifest)
+    size = sum(shard.bytes for shard in found.shards) / 1e6
+    _log.info("data: %s (%s): checking %.1f MB", manifest, found.version, size)
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        list(pool.map(lambda shard: check_shards(folder, [shard]), sorted(found.shards, key=lambda s: -s.bytes)))
-    rate = size / max(time.monotonic() - begin, 1e-9)
-    _log.info("data: %s (%s) is intact: %.1f MB, %.0f MB/s", manifest, found.version, size, rate)
+        list(pool.map(lambda shard: check_shards(data_dir(manifest, found), [shard]), found.shards))
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +92,9 @@ class PackedSet:
 
         Raises:
             ManifestError: not a pack manifest in format bin2d or bin, or no rows or labels.
-            IntegrityError: files are missing or changed (`bring`).
+            IntegrityError: files are missing or changed. What was checked in this process, and has not changed since,
+                is not checked again.
+            MissingExtraError: the manifest is on an object store, and obstore is not installed.
         """
         found = _fetched(manifest)
         packed = found.facts.get(part, {})
@@ -123,14 +102,13 @@ class PackedSet:
             raise ManifestError(f"{manifest}: has no validation rows; pack with, for example, --validation 0.01")
         headers = packed.get("buckets", [packed])
         if found.stage != "pack" or any(h.get("prefix") is None or h.get("format") not in FORMATS for h in headers):
-            raise ManifestError(
-                f"{manifest}: expected the manifest of a pack stage in format bin2d or bin, found stage "
-                f"{found.stage!r} with format {packed.get('format')!r}; run `datakit pack --format bin2d` first"
-            )
-        if verify:  # not before the refusals above: other stages' files may be large
-            _check(manifest, found)
+            found_format = f"found stage {found.stage!r} with format {packed.get('format')!r}"
+            raise ManifestError(f"{manifest}: expected a pack stage in format bin2d or bin, {found_format}; pack first")
         folder, tokenizer = data_dir(manifest, found), dict(found.facts.get("tokenizer", {}))
-        files = tuple(folder / f for f in tokenizer.pop("files", ()))
+        if verify:  # not before the refusals above: other stages' files may be large
+            files = [folder / shard.path for shard in found.shards]
+            _verify(manifest, tuple(tuple(file_mark(f)) if f.is_file() else () for f in files))
+        copies = tuple(folder / f for f in tokenizer.pop("files", ()))
         # slices of np.memmap are ten times as slow as those of plain arrays over the same memory
         kind = np.array if in_memory else np.asarray
         opened = [_as(kind, p) for h in headers if len(p := Packed.open(folder / h["prefix"]))]
@@ -138,7 +116,12 @@ class PackedSet:
             raise ManifestError(f"{manifest}: has no rows, so there is nothing to train on")
         if not any(p.labels is None or len(p.labels) for p in opened):
             raise ManifestError(f"{manifest}: no token is a label, so there is no loss; check the chat template")
-        return [cls(manifest, found.version, p, tokenizer, files)._checked() for p in opened]
+        for p in opened:  # of a pair, one side may be missing
+            filled = (p.segment_index[:, 1] >= 2).reshape(-1, p.header.rows_per_unit).any(1)
+            if not filled.all():
+                row = int(filled.argmin()) * p.header.rows_per_unit
+                raise InputError(f"{manifest}: packed row {row} has no sequence; pack the set again")
+        return [cls(manifest, found.version, p, tokenizer, copies) for p in opened]
 
     @classmethod
     def of_sequences(
@@ -157,15 +140,8 @@ class PackedSet:
         sources["tokens"] = counts
         packed = Packed(
             replace(header, format="bin"), np.concatenate(sequences).astype(header.dtype), bounds,
-            _pairs(np.full(len(counts), 2)), None, None, sources)  # fmt: skip
+            index_of(np.full(len(counts), 2)).astype(np.uint64), None, None, sources)  # fmt: skip
         return cls(where, version, packed, tokenizer, tokenizer_files)
-
-    def _checked(self) -> "PackedSet":
-        filled = (self.packed.segment_index[:, 1] >= 2).reshape(-1, self.header.rows_per_unit).any(1)
-        if not filled.all():  # of a pair, one side may be missing
-            row = int(filled.argmin()) * self.header.rows_per_unit
-            raise InputError(f"{self.manifest}: packed row {row} has no sequence; pack the set again")
-        return self
 
     @property
     def header(self) -> Header:
@@ -183,27 +159,20 @@ class PackedSet:
         Raises:
             IntegrityError: a token outside the vocabulary, or a label on padding, across two sequences or out of order.
         """
-        labels: npt.NDArray[Any] | None
         ids, bounds, labels = self.packed.ids_of(row), self.packed.segments_of(row), self.packed.labels_of(row)
         if len(ids) and int(ids.view(f"u{ids.itemsize}").max()) >= self.header.vocab_size:
-            raise IntegrityError(
-                f"{self.manifest}: a token id of packed row {row} lies outside the vocabulary of "
-                f"{self.header.vocab_size}; the packed files are damaged: check them with `datakit verify`"
-            )
+            where = f"{self.manifest}: a token id of packed row {row} lies outside the vocabulary of"
+            raise IntegrityError(f"{where} {self.header.vocab_size}; check the packed files with `datakit verify`")
         inside = np.ones(len(ids), np.bool_)
         inside[bounds[1:] - 1] = False  # the last token of a sequence has no target
         if labels is None:
-            labels = np.flatnonzero(inside)
-        elif len(labels):
-            ascend = not (labels[1:] <= labels[:-1]).any()
-            ends = (labels[0], labels[-1]) if ascend else (labels.min(), labels.max())
-            outside = ends[0] < 0 or ends[1] >= len(ids) or not inside[labels].all()
-            if outside or not ascend:
-                about = "on padding or across two sequences" if outside else "twice, or labels that are not ascending"
-                raise IntegrityError(
-                    f"{self.manifest}: packed row {row} has a label {about} (labels {labels[0]}..{labels[-1]}, "
-                    f"boundaries {bounds.tolist()}); pack the set again"
-                )
+            return Row(ids[: width + 1], bounds, np.flatnonzero(inside))
+        ascend = not (labels[1:] <= labels[:-1]).any()  # then the first and the last label bound all
+        if len(labels) and not (ascend and labels[0] >= 0 and labels[-1] < len(ids) and inside[labels].all()):
+            raise IntegrityError(
+                f"{self.manifest}: packed row {row} has a label twice, out of order, on padding or across two "
+                f"sequences (labels {labels.tolist()}, boundaries {bounds.tolist()}); pack the set again"
+            )
         return Row(ids[: width + 1], bounds, labels)
 
 
@@ -222,10 +191,6 @@ class Row:
     """Where its sequences begin, and the end of the last one."""
     labels: npt.NDArray[Any]
     """Positions whose next token is a target, ascending."""
-
-
-def _pairs(counts: Int64) -> npt.NDArray[np.uint64]:
-    return np.stack([np.cumsum(counts) - counts, counts], 1).astype(np.uint64)
 
 
 class Mixture:
@@ -288,10 +253,8 @@ class Mixture:
         needed = np.maximum(self.lengths - 1, 1)
         if needed.max() > sizes[-1]:
             owner, row = self.find(int(needed.argmax()))
-            raise ConfigError(
-                f"bucket_sizes {tuple(map(int, sizes))}: row {row} of {owner.manifest} needs "
-                f"{int(needed.max())} positions; add a bucket of at least that size"
-            )
+            room = f"row {row} of {owner.manifest} needs {int(needed.max())} positions"
+            raise ConfigError(f"bucket_sizes {tuple(map(int, sizes))}: {room}; add a bucket of at least that size")
         widths: Int64 = sizes[np.searchsorted(sizes, needed)].astype(np.int64)
         return widths
 
@@ -317,8 +280,7 @@ def _check_alike(a: PackedSet, b: PackedSet) -> None:
     for name, one, two in facts:
         if one != two:
             raise ManifestError(
-                f"{a.manifest} has {name} {one!r}, but {b.manifest} has {two!r}: they cannot be mixed; "
-                f"make both with the same tokenizer, template and kind of rows"
+                f"{a.manifest} has {name} {one!r}, but {b.manifest} has {two!r}, so they cannot be mixed"
             )
 
 
@@ -351,13 +313,18 @@ class Batch:
 
     def to(self, device: torch.device | str) -> "Batch":
         """The batch on another device; copies from pinned memory are asynchronous."""
-        moved = {n: getattr(self, n).to(device, non_blocking=True) for n in ("ids_BT", "label_pos_L", "targets_L")}
-        return replace(self, segments=self.segments.to(device), **moved)
+        return moved(self, lambda x: x.to(device, non_blocking=True))
 
-    def pinned(self) -> "Batch":
-        """The batch in pinned memory."""
-        tensors = {n: getattr(self, n).pin_memory() for n in ("ids_BT", "label_pos_L", "targets_L")}
-        return replace(self, segments=self.segments.pinned(), **tensors)
+
+M = TypeVar("M", Batch, Segments)
+
+
+def moved(found: M, move: Callable[[Tensor], Tensor]) -> M:
+    """The same with every tensor moved, those of its segments too."""
+    values = {f.name: getattr(found, f.name) for f in fields(found)}
+    tensors: dict[str, Any] = {name: move(x) for name, x in values.items() if isinstance(x, Tensor)}
+    tensors |= {name: moved(x, move) for name, x in values.items() if isinstance(x, Segments)}
+    return replace(found, **tensors)
 
 
 LABEL_FILL = 16
@@ -367,31 +334,27 @@ FLAT_UNIT = 128
 
 
 def collate(
-    data: Mixture, micro: MicroBatch, batch_rows: int, label_fill: int = 0, label_sizes: Sequence[int] = (),
+    data: Mixture, micro: MicroBatch, batch_rows: int, fill: bool = False, label_sizes: Sequence[int] = (),
     flat: bool = False,
 ) -> Batch:  # fmt: skip
     """A micro-batch of `batch_rows` rows; missing rows are padding, so a bucket has one shape.
 
-    Labels are padded to the smallest of `label_sizes` that has room for them; beyond these, `label_fill` 16 pads them
-    to the next sixteenth of the positions. With `flat`, the rows become one row without their padding (`flat_batch`).
+    Labels are padded to the smallest of `label_sizes` that has room for them; beyond these, with `fill`, to the next
+    sixteenth of the positions. With `flat`, rows of one sequence each become one row without their padding
+    (`flat_batch`).
 
     Raises:
         IntegrityError: see `PackedSet.row`.
     """
-    rows, width, places = [], micro.width, batch_rows * micro.width
-    for number in micro.rows.tolist():
-        owner, own = data.find(number)
-        rows.append(owner.row(own, width))
+    rows = _rows(data, micro)
     if flat:
-        unit = max(FLAT_UNIT, -(-places // 16))
+        unit = max(FLAT_UNIT, -(-batch_rows * micro.width // LABEL_FILL))
         return flat_batch([r.ids for r in rows], [r.labels for r in rows], micro.rows, data.header.pad_id, unit)
-    ids = np.full((batch_rows, width + 1), data.header.pad_id, np.int64)
-    for i, row in enumerate(rows):
-        ids[i, : len(row.ids)] = row.ids
-    labels = np.concatenate([NO_ROWS, *(row.labels + i * width for i, row in enumerate(rows))])
-    filled = _filled(labels, -(-places // label_fill) if label_fill else 0, places, label_sizes)
-    bounds = [row.bounds for row in rows] + [np.zeros(1, np.int32)] * (batch_rows - len(rows))
-    return _batch(ids, Segments.of(bounds, width), filled, len(labels), micro.rows)
+    return _batch(rows, (batch_rows, micro.width), micro.rows, data.header.pad_id, fill, label_sizes)
+
+
+def _rows(data: Mixture, micro: MicroBatch) -> list[Row]:
+    return [owner.row(own, micro.width) for owner, own in map(data.find, micro.rows.tolist())]
 
 
 def flat_batch(
@@ -403,35 +366,43 @@ def flat_batch(
     `labels` are the label positions in each sequence, `rows` their numbers. Every sequence keeps its last token as an
     input, so that the targets of the one before are its own. Sequence i is number i + 1 in `Segments`; it may be empty.
     """
-    lengths = np.array([len(s) for s in sequences], np.int64)
-    starts, total = np.cumsum(lengths) - lengths, int(lengths.sum())
-    width = max(1, -(-total // unit)) * unit
-    ids = np.full((1, width + 1), pad_id, np.int64)
-    ids[0, :total] = np.concatenate([NO_ROWS, *sequences])
-    places = np.concatenate([NO_ROWS, *(own + start for own, start in zip(labels, starts, strict=True))])
-    real = np.flatnonzero(lengths)
-    segments = Segments.arranged(starts[real], lengths[real], real + 1, 1, width)
-    return _batch(ids, segments, _filled(places, -(-width // LABEL_FILL), width), len(places), rows)
+    bounds = np.cumsum([0, *map(len, sequences)])
+    joined = _joined(sequences, bounds, labels, bounds)
+    return _batch([joined], (1, max(1, -(-int(bounds[-1]) // unit)) * unit), rows, pad_id, fill=True)
 
 
-def _batch(ids: Int64, segments: Segments, label_pos: Int64, labels: int, rows: Int64) -> Batch:
-    """`ids` are (B, T + 1), `label_pos` flat positions in (B, T), the first `labels` of them real."""
+def _joined(
+    ids: Sequence[npt.NDArray[Any]], bounds: npt.NDArray[Any], labels: Sequence[npt.NDArray[Any]], starts: Int64
+) -> Row:
+    """Parts of one row; `starts` are their first positions, and the end."""
+    moved_labels = [own + start for own, start in zip(labels, starts, strict=False)]
+    return Row(np.concatenate([NO_ROWS, *ids]), bounds, np.concatenate([NO_ROWS, *moved_labels]))
+
+
+def _batch(
+    rows: Sequence[Row], shape: tuple[int, int], numbers: Int64, pad_id: int, fill: bool, sizes: Sequence[int] = ()
+) -> Batch:
+    """`rows` as (B, T), cut to T inputs and filled up with padding; `numbers` name the packed rows."""
+    height, width = shape
+    ids = np.full((height, width + 1), pad_id, np.int64)
+    for i, row in enumerate(rows):
+        ids[i, : len(row.ids)] = row.ids
+    labels = np.concatenate([NO_ROWS, *(row.labels + i * width for i, row in enumerate(rows))])
+    label_pos = _filled(labels, height * width, fill, sizes)
     targets = ids[:, 1:].ravel()[label_pos]
-    targets[labels:] = IGNORED
-    ids_BT = torch.from_numpy(np.ascontiguousarray(ids[:, :-1]))
+    targets[len(labels) :] = IGNORED
+    segments = Segments.of([row.bounds for row in rows] + [[0]] * (height - len(rows)), width)
     return Batch(
-        ids_BT, segments, torch.from_numpy(label_pos), torch.from_numpy(targets), labels, rows,
-        len(segments.tokens_N))  # fmt: skip
+        torch.from_numpy(np.ascontiguousarray(ids[:, :-1])), segments, torch.from_numpy(label_pos),
+        torch.from_numpy(targets), len(labels), numbers, len(segments.tokens_N))  # fmt: skip
 
 
-def _filled(label_pos: Int64, unit: int, positions: int, sizes: Sequence[int] = ()) -> Int64:
-    """Labels, then unlabelled positions up to the smallest size with room, beyond these up to a multiple of `unit`.
-
-    With `unit` 0 and no sizes: the labels alone.
-    """
-    if not unit and not sizes:
+def _filled(label_pos: Int64, positions: int, fill: bool, sizes: Sequence[int]) -> Int64:
+    """Labels, then unlabelled positions up to the smallest size with room, beyond these as `fill` says."""
+    if not fill and not sizes:
         return label_pos
-    rounded = max(1, -(-len(label_pos) // max(1, unit))) * max(1, unit)
+    unit = -(-positions // LABEL_FILL) if fill else 1
+    rounded = max(1, -(-len(label_pos) // unit)) * unit
     size = min(next((s for s in sizes if s >= len(label_pos)), rounded), positions)
     free = np.ones(positions, np.bool_)
     free[label_pos] = False
@@ -444,19 +415,11 @@ class DataConfig:
 
     batch_rows: int = option(8, "packed rows per micro-batch")
     grad_accum: int = option(1, "micro-batches per optimizer step, shared by all ranks")
-    batch_size_schedule: tuple[str, ...] = more(
-        (), "rows of a micro-batch from a step on, as 0:4,100:8, in place of --batch-rows"
-    )
+    batch_size_schedule: tuple[str, ...] = more((), "rows of a micro-batch from a step on, as 0:4,100:8")
     weights: tuple[float, ...] = more((), "share of each manifest in the training tokens; none: every row once")
     bucket_sizes: tuple[int, ...] = more((), "row lengths to pad to; default: a quarter, a half and all of seq_len")
-    label_bucket_sizes: tuple[int, ...] = more(
-        (),
-        "pad the labels of a micro-batch to one of these numbers, so that compiled parts see few shapes",
-        result=False,
-    )
-    bin_cache: Literal["mmap", "memory"] = more(
-        "mmap", "memory: read the packed files whole at the start, for slow or remote disks", result=False
-    )
+    label_bucket_sizes: tuple[int, ...] = more((), "pad labels to one of these: few shapes to compile", result=False)
+    bin_cache: Literal["mmap", "memory"] = more("mmap", "memory: read the packed files whole at first", result=False)
     shuffle_buffer: int = more(65536, "rows that are shuffled together; 0 keeps the order of the file")
     num_workers: int = more(1, "threads that prepare batches; 0: prepare in the main thread", result=False)
     prefetch_steps: int = more(2, "steps that each worker prepares ahead", result=False)
@@ -485,9 +448,8 @@ class DataConfig:
         try:
             given = [(int(step), int(rows)) for step, rows in (part.split(":") for part in self.batch_size_schedule)]
         except ValueError:
-            raise ConfigError(
-                f"batch_size_schedule: expected STEP:ROWS,..., found {self.batch_size_schedule}"
-            ) from None
+            found = ",".join(self.batch_size_schedule)
+            raise ConfigError(f"batch_size_schedule: expected STEP:ROWS,..., found {found}") from None
         return tuple(given if given and given[0][0] == 0 else [(0, self.batch_rows), *given])
 
     def plan(self, data: Mixture, seed: int) -> StepPlan:
@@ -498,14 +460,10 @@ class DataConfig:
         """
         unit = data.header.rows_per_unit
         if odd := [rows for _, rows in self.sizes if rows % unit]:
-            raise ConfigError(
-                f"batch_rows {odd[0]} would split units of {unit} rows: {data.name} needs a multiple of {unit}"
-            )
+            raise ConfigError(f"batch_rows {odd[0]}: {data.name} needs a multiple of {unit}, the rows of a unit")
         if self.weights and len(self.weights) != len(data.manifests):
-            raise ConfigError(
-                f"weights: expected one per manifest, {len(data.manifests)} in all, found {len(self.weights)}: "
-                f"{','.join(map(str, self.weights))}"
-            )
+            given, needed = self.weights, len(data.manifests)
+            raise ConfigError(f"weights: expected one per manifest, {needed} in all, found {len(given)}: {given}")
         lengths = [np.concatenate([s.lengths for s in data.sets if s.manifest == m]) for m in data.manifests]
         return StepPlan(
             data.widths(self.bucket_sizes), sizes=self.sizes, grad_accum=self.grad_accum,
@@ -522,16 +480,16 @@ class StepStream:
 
     def __init__(
         self, data: PackedSet | Mixture, config: DataConfig, seed: int, first_step: int = 0, *, rank: int = 0,
-        ranks: int = 1, pin: bool = False, label_fill: int = 0, flat: bool = False,
+        ranks: int = 1, pin: bool = False, fill: bool = False, flat: bool = False,
     ) -> None:  # fmt: skip
-        """`label_fill` and `flat`: see `collate`. With `pin`, batches are in pinned memory.
+        """`fill` and `flat`: see `collate`. With `pin`, batches are in pinned memory.
 
         Raises:
             ConfigError: see `DataConfig.plan`.
         """
         self.data = data if isinstance(data, Mixture) else Mixture([data])
         self.config, self.first_step, self.rank, self.ranks = config, first_step, rank, ranks
-        self.pin, self.label_fill, self.flat = pin, label_fill, flat
+        self.pin, self.fill, self.flat = pin, fill, flat
         self.plan = config.plan(self.data, seed)
 
     def epoch_of(self, step: int) -> int:
@@ -546,8 +504,8 @@ class StepStream:
         """This rank's micro-batches of a step."""
         micros, rows = self.plan.share(step, self.rank, self.ranks)
         sizes = self.config.label_bucket_sizes
-        found = [collate(self.data, micro, rows, self.label_fill, sizes, self.flat) for micro in micros]
-        return [batch.pinned() for batch in found] if self.pin else found
+        found = [collate(self.data, micro, rows, self.fill, sizes, self.flat) for micro in micros]
+        return [moved(batch, Tensor.pin_memory) for batch in found] if self.pin else found
 
     def __iter__(self) -> Iterator[list[Batch]]:
         """Iterate without end from `first_step`; threads prepare steps ahead, an error is raised at its own step."""
@@ -605,7 +563,7 @@ class PackedDataset(IterableDataset[dict[str, Any]]):
         part: Part = "packed" if split == "train" else "validation"
         self.data = Mixture.open([place_of(m) for m in manifests], part, config.verify, config.bin_cache == "memory")
         self.plan, self.boundaries, self.rank, self.ranks = config.plan(self.data, seed), boundaries, rank, ranks
-        self.epoch, self._begin, self._next = 0, 0, 0
+        self.set_epoch(0)
 
     def __len__(self) -> int:
         """Micro-batches of the current epoch, the same for every rank."""
@@ -633,29 +591,21 @@ class PackedDataset(IterableDataset[dict[str, Any]]):
                 yield self._item(micros[0], rows)
 
     def _item(self, micro: MicroBatch, batch_rows: int) -> dict[str, Any]:
-        rows = [owner.row(own, micro.width) for owner, own in map(self.data.find, micro.rows.tolist())]
+        rows, shape = _rows(self.data, micro), (batch_rows, micro.width + 1)
         if self.boundaries == "flash":
-            lengths = np.array([len(r.ids) for r in rows], np.int64)
-            shape, starts = (1, max(1, int(lengths.sum()))), (np.cumsum(lengths) - lengths).tolist()
-        else:
-            shape = batch_rows, micro.width + 1
-            starts = [i * shape[1] for i in range(len(rows))]
-        ids, labels = np.full(shape, self.data.header.pad_id, np.int64), np.full(shape, IGNORED, np.int64)
-        for row, start in zip(rows, starts, strict=True):
-            ids.ravel()[start : start + len(row.ids)] = row.ids
-            labels.ravel()[start + 1 + row.labels] = row.ids[row.labels + 1]
-        bounds = [row.bounds.astype(np.int64) + start for row, start in zip(rows, starts, strict=True)]
-        begins, ends = (np.concatenate([NO_ROWS, *(b[part] for b in bounds)]) for part in (np.s_[:-1], np.s_[1:]))
-        if not len(begins):  # no row in the last round: padding, as one sequence
-            begins, ends = np.array([0]), np.array([ids.size])
-        segments = Segments.arranged(begins, ends - begins, np.arange(1, len(begins) + 1), *shape)
-        item = {"input_ids": torch.from_numpy(ids), "labels": torch.from_numpy(labels)}
-        item["position_ids"] = segments.positions_BT
+            starts = np.cumsum([0, *(len(row.ids) for row in rows)])
+            bounds = np.concatenate([[0], *(row.bounds + start for row, start in zip(rows, starts, strict=False))])
+            rows = [_joined([row.ids for row in rows], bounds, [row.labels for row in rows], starts)]
+            shape = 1, max(1, len(rows[0].ids))  # in the last round a rank may have no row
+        batch = _batch(rows, shape, micro.rows, self.data.header.pad_id, fill=False)
+        labels = torch.full_like(batch.ids_BT, IGNORED)
+        labels.view(-1)[batch.label_pos_L + 1] = batch.targets_L
+        item = {"input_ids": batch.ids_BT, "labels": labels, "position_ids": batch.segments.positions_BT}
         if self.boundaries != "flash":
-            mask = segments.mask()
+            mask = batch.segments.mask()
             hidden = torch.finfo(torch.float32).min
             return item | {"attention_mask": mask if self.boundaries == "mask" else torch.where(mask, 0.0, hidden)}
-        cuts = torch.from_numpy(np.append(begins, ids.size).astype(np.int32))
-        longest = int((ends - begins).max(initial=1))
+        ends = np.union1d(rows[0].bounds, shape[1]).astype(np.int32)
+        cuts, longest = torch.from_numpy(ends), int(np.diff(ends).max())
         return item | {
             "cu_seq_lens_q": cuts, "cu_seq_lens_k": cuts, "max_length_q": longest, "max_length_k": longest}  # fmt: skip

@@ -100,7 +100,7 @@ def _of_set(
         with autocast(device, precision):
             here = batch.to(device)
             attend = ATTENTIONS[attention](here.segments)
-            hidden_LD = model.hidden_at(here.ids_BT, here.segments.positions_BT, attend, here.label_pos_L)
+            hidden_LD = model(here.ids_BT, here.segments.positions_BT, attend, here.label_pos_L)
             logp_L = token_log_probs(hidden_LD, model.lm_head, here.targets_L, chunk_of(model.lm_head))
             losses_L = -logp_L.cpu().double().numpy()
         if i >= some:  # with a sharded model all ranks must run as often

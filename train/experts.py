@@ -13,7 +13,7 @@ token and one of its experts.
 """
 
 from collections.abc import Callable, Sequence
-from functools import cache, partial
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -64,9 +64,8 @@ class MoE(nn.Module):
         pairs_M, places_M = flat_M.argsort(stable=True), torch.arange(len(flat_M), device=flat_M.device)
         x_MD = x_ND[:, None].expand(*chosen_NA.shape, x_ND.shape[-1]).flatten(0, 1)
         x_MD = move_rows(x_MD, pairs_M, places_M, len(flat_M))
-        counts_X = flat_M.new_zeros(len(self.experts)).scatter_add_(
-            0, flat_M, torch.ones_like(flat_M)
-        )  # bincount waits
+        ones_M = torch.ones_like(flat_M)
+        counts_X = flat_M.new_zeros(len(self.experts)).scatter_add_(0, flat_M, ones_M)  # bincount waits
         made_MD = self.grouped(x_MD, counts_X) if self._can_group(x_MD) else self.segmented(x_MD, counts_X)
         return move_rows(made_MD, places_M, pairs_M, len(flat_M)).view(*chosen_NA.shape, -1)
 
@@ -90,24 +89,12 @@ class MoE(nn.Module):
         return first.through(x_MD, *map(product, first.matrices))
 
     def _can_group(self, x_MD: Tensor) -> bool:
-        if not (x_MD.is_cuda and x_MD.dtype == torch.bfloat16):
+        """On CUDA in bf16; not with adapters or biases, and rows must be aligned."""
+        if not x_MD.is_cuda or x_MD.dtype != torch.bfloat16 or torch.cuda.get_device_capability(x_MD.device) < (8, 0):
             return False
         matrices = [m for expert in self.experts for m in expert.children()]
-        plain = all(
-            type(m) is nn.Linear and m.bias is None and m.in_features % 8 == m.out_features % 8 == 0 for m in matrices
-        )
-        return plain and _has_grouped_product(x_MD.device)  # not with adapters; rows must be aligned
-
-
-@cache
-def _has_grouped_product(device: torch.device) -> bool:
-    """Whether grouped_mm works on this GPU; found by a trial, since it depends on the GPU and on torch."""
-    x, weight = (torch.ones(shape, dtype=torch.bfloat16, device=device) for shape in ((16, 16), (2, 16, 16)))
-    try:
-        found = F.grouped_mm(x, weight.transpose(1, 2), offs=torch.tensor([8, 16], dtype=torch.int32, device=device))
-    except (RuntimeError, AttributeError):
-        return False
-    return bool((found == 16).all())
+        plain = all(type(m) is nn.Linear and m.bias is None for m in matrices)
+        return plain and all(size % 8 == 0 for m in matrices for size in m.get_parameter("weight").shape)
 
 
 class Balance:

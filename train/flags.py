@@ -79,26 +79,22 @@ class Command(click.Command):
             return text if text in known else OTHER_NAMES.get(text, text)
 
         context = {"token_normalize_func": normalized, "max_content_width": 110}
-        super().__init__(name, params=[*flags], help=(about or "").split("\n")[0], context_settings=context)
-        short = "Show all options."
-        self.params.append(
-            click.Option(
-                ["--help-all"], is_flag=True, is_eager=True, expose_value=False, callback=_help_all, help=short
-            )
-        )
+        more = click.Option(["--help-all"], is_flag=True, is_eager=True, expose_value=False, callback=_help_all)
+        super().__init__(name, params=[*flags, more], help=(about or "").split("\n")[0], context_settings=context)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The options that most runs need; with `--help-all` every option, by section."""
-        flags = [flag for flag in self.params if isinstance(flag, _Flag)]
-        shown = flags if ctx.meta.get("train.all") else [flag for flag in flags if not flag.advanced]
-        titles = dict.fromkeys(flag.title if ctx.meta.get("train.all") else "Options" for flag in shown)
-        for title in titles:
+        flags, everything = [flag for flag in self.params if isinstance(flag, _Flag)], "train.all" in ctx.meta
+        sections: dict[str, list[tuple[str, str]]] = {}
+        for flag in (flag for flag in flags if everything or not flag.advanced):
+            title = flag.title if everything else "Options"
+            sections.setdefault(title, []).append(flag.get_help_record(ctx) or ("", ""))
+        for title, records in sections.items():
             with formatter.section(title):
-                own = [flag for flag in shown if flag.title == title or len(titles) == 1]
-                formatter.write_dl([record for flag in own if (record := flag.get_help_record(ctx))])
-        if len(shown) < len(flags):
+                formatter.write_dl(records)
+        if hidden := sum(flag.advanced and not everything for flag in flags):
             formatter.write_paragraph()
-            formatter.write_text(f"--help-all shows {len(flags) - len(shown)} more options.")
+            formatter.write_text(f"--help-all shows {hidden} more options.")
 
 
 def _help_all(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
@@ -132,6 +128,8 @@ def given(config: type, prog: str, about: str | None, argv: Sequence[str]) -> di
     if not any(isinstance(handler, _Printed) for handler in log.handlers):
         log.addHandler(_Printed())
         log.setLevel(logging.INFO)
+        for old in sorted({part.partition("=")[0] for part in argv} & {"--init", "--checkpoint"}):
+            log.info(f"note: {old} is called --model now")
     return placed(config, found)
 
 
@@ -194,10 +192,9 @@ def guarded(run: Callable[[Sequence[str]], int]) -> int:
             if (wanted := _memory_wanted(e)) is None:
                 raise
             print(
-                f"error: out of memory: {wanted} do not fit into the free memory of the machine. "
-                f"Training needs less with --loss-chunk 512, with --checkpoint-every 1, or with fewer --batch-rows and "
-                f"more --grad-accum; or --memory-limit is too low. Saved checkpoints are intact: continue with "
-                f"--resume",
+                f"error: out of memory: {wanted} do not fit into the memory, or --memory-limit is too low. Less is "
+                f"needed with --loss-chunk 512, --checkpoint-every 1, or fewer --batch-rows and more --grad-accum; "
+                f"saved checkpoints are intact: continue with --resume",
                 file=sys.stderr,
             )
             return 1

@@ -1,13 +1,12 @@
-"""Logs of a run: lines, metrics.jsonl, a page with the loss curve, TensorBoard, Weights & Biases, a profiler trace.
+"""Logs of a run: lines, metrics.jsonl, a page with the loss curve, TensorBoard, a profiler trace.
 
-TensorBoard and Weights & Biases are optional: `auto` uses what is installed, a name that is not installed is an error.
+TensorBoard is optional: `auto` uses it where it is installed. Other trackers read its files or metrics.jsonl.
 Chrome (chrome://tracing), Perfetto and TensorBoard read the trace; Nsight Systems shows the marks as NVTX ranges.
 """
 
 import contextlib
 import json
 import logging
-import os
 import sys
 import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -19,7 +18,6 @@ from typing import Any
 import torch
 from torch.profiler import ProfilerActivity, profile, record_function, schedule
 
-from datakit.config import digest
 from datakit.storage import write_whole
 from train.config import LoopConfig
 
@@ -56,9 +54,11 @@ def line(record: Record, epochs: int, seconds_left: float) -> str:
     return "\n".join(lines)
 
 
-def curve(records: Sequence[Record], evaluations: Sequence[Record] = (), size: tuple[int, int] = (720, 320)) -> str:
-    """The losses of a run as SVG: every step, a running mean, and a dot for each evaluation; steps without labels are
-    left out."""
+def curve(records: Sequence[Record], evaluations: Sequence[Record] = ()) -> str:
+    """The losses of a run as HTML with SVG: every step, a running mean, and a dot for each evaluation.
+
+    Steps without labels are left out. The plot has the units of the data, and is stretched to the size of its box.
+    """
     points = [(r["step"], r["loss"]) for r in records if r["label_tokens"]]
     dots = [(r["step"], r["loss"]) for r in evaluations if r.get("label_tokens")]
     if not points:
@@ -67,23 +67,20 @@ def curve(records: Sequence[Record], evaluations: Sequence[Record] = (), size: t
     for i, (step, loss) in enumerate(points):
         mean += (loss - mean) / min(i + 1, 20)
         means.append((step, mean))
-    (width, height), high = size, max(loss for _, loss in [*points, *dots])
-    low, first, last = min(loss for _, loss in [*points, *dots]), points[0][0], points[-1][0]
-
-    def at(step: float, loss: float) -> str:
-        x = 50 + (width - 60) * (step - first) / max(1, last - first)
-        return f"{x:.1f},{10 + (height - 40) * (high - loss) / ((high - low) or 1):.1f}"
-
-    def path(found: Sequence[tuple[float, float]], stroke: str) -> str:
+    losses, first, last = [loss for _, loss in points + dots], points[0][0], points[-1][0]
+    low, high = min(losses), max(losses)
+    line = '<path stroke="{}" stroke-width="{}" vector-effect="non-scaling-stroke" d="M{}"/>'
+    drawn = []
+    for found, color, width in ((points, "#9bd", 1), (means, "#136", 2)):
         thin = found[:: max(1, len(found) // 2000)]  # more points than pixels show nothing
-        return f'<polyline fill="none" {stroke} points="{" ".join(at(*p) for p in thin)}"/>'
-
-    circles = "".join('<circle r="3" fill="#c40" cx="{}" cy="{}"/>'.format(*at(*p).split(",")) for p in dots)
-    texts = [(2, 16, f"{high:.3g}"), (2, height - 28, f"{low:.3g}"), (50, height - 8, f"step {first}")]
-    labels = [f'<text x="{x}" y="{y}">{text}</text>' for x, y, text in [*texts, (width - 60, height - 8, str(last))]]
-    lines = path(points, 'stroke="#9bd"'), path(means, 'stroke="#136" stroke-width="2"')
-    return (f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" style="max-width:{width}px" '
-            f'font-size="12" font-family="sans-serif">{"".join([*lines, circles, *labels])}</svg>')  # fmt: skip
+        drawn.append(line.format(color, width, " ".join(f"{step},{loss:.6g}" for step, loss in thin)))
+    drawn += [line.format("#c40", 6, f"{step},{loss:.6g}h0") for step, loss in dots]
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="{first} {-high} {max(1, last - first)} {high - low or 1}" '
+        'preserveAspectRatio="none" style="width:100%;max-width:720px;height:280px;overflow:visible">'
+        f'<g fill="none" stroke-linecap="round" transform="scale(1,-1)">{"".join(drawn)}</g></svg>'
+        f"<p>loss {high:.3g} to {low:.3g}, step {first} to {last}</p>"
+    )
 
 
 def _live() -> Callable[[str], None]:
@@ -123,51 +120,22 @@ def peak_flops(device: torch.device) -> float | None:
     return next((peak for part, peak in PEAK_FLOPS.items() if part in name), None)
 
 
-Tracker = Callable[[int, Mapping[str, float]], None]
-"""Logs numbers of a step under their names."""
-
-
-def trackers(
-    names: Sequence[str], out: Path, values: Mapping[str, Any], first_step: int, closing: contextlib.ExitStack
-) -> list[Tracker]:
-    """The metric loggers with these names; `values` is the run's configuration, `closing` ends them.
-
-    TensorBoard writes to `out/tensorboard`; Weights & Biases to `out/wandb`, until `wandb sync`.
-    """
-    found: list[Tracker] = []
-    if "tensorboard" in names or ("auto" in names and find_spec("tensorboard")):
-        from torch.utils.tensorboard import SummaryWriter
-
-        purged = first_step + 1 if first_step else None
-        writer = closing.enter_context(SummaryWriter(str(out / "tensorboard"), purge_step=purged))
-
-        def scalars(step: int, numbers: Mapping[str, float]) -> None:
-            for name, value in numbers.items():
-                writer.add_scalar(name if "/" in name else f"train/{name}", value, step)
-
-        found.append(scalars)
-    if "wandb" in names:
-        import wandb
-
-        mode, name = os.environ.get("WANDB_MODE", "offline"), digest(str(out.resolve()))[:16]
-        run = closing.enter_context(
-            wandb.init(dir=str(out), name=out.name, id=name, resume="allow", config=dict(values), mode=mode)
-        )
-        found.append(lambda step, numbers: run.log(dict(numbers), step=step))
-    return found
-
-
 class Log:
-    """All logs of a run: lines, metrics.jsonl, eval.jsonl, loss.html, metric loggers, a trace of `profile` steps."""
+    """All logs of a run: lines, metrics.jsonl, eval.jsonl, loss.html, TensorBoard, a trace of `profile` steps."""
 
-    def __init__(self, config: LoopConfig, values: Mapping[str, Any], first_step: int) -> None:
+    def __init__(self, config: LoopConfig, first_step: int) -> None:
         out = Path(config.out)
         self.metrics, self.evaluations = (RecordFile(out / f"{n}.jsonl", first_step) for n in ("metrics", "eval"))
         self.page, self.live, self.step_ms = out / "loss.html", _live(), 0.0
         """`step_ms`: smoothed over about 20 steps, for the time that is left."""
         self.closing = contextlib.ExitStack()
         """Closes all logs; to be left after errors, too."""
-        self.trackers = trackers(config.report_to, out, values, first_step, self.closing)
+        self.board: Any = None
+        if {"auto", "tensorboard"} & {*config.report_to} and find_spec("tensorboard"):
+            from torch.utils.tensorboard import SummaryWriter
+
+            purged = first_step + 1 if first_step else None
+            self.board = self.closing.enter_context(SummaryWriter(str(out / "tensorboard"), purge_step=purged))
         self.profiler = self.closing.enter_context(profiler(config.profile, out)) if config.profile else None
 
     def write(self, record: Record) -> None:
@@ -191,8 +159,8 @@ class Log:
         self._track(step, {f"eval/{name}": record[name] for name in ("loss", "perplexity")})
 
     def _track(self, step: int, numbers: Mapping[str, float]) -> None:
-        for tracker in self.trackers:
-            tracker(step, numbers)
+        for name, value in numbers.items() if self.board else ():
+            self.board.add_scalar(name if "/" in name else f"train/{name}", value, step)
 
 
 @contextlib.contextmanager

@@ -13,10 +13,10 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from types import FrameType, MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, runtime_checkable
 
 import torch
 from torch import Tensor, nn
@@ -26,16 +26,16 @@ from torch.distributed.tensor import DTensor
 from datakit.errors import DatakitError
 from datakit.storage import locked, write_whole
 from train import checkpoint
-from train.config import LoopConfig, RanksConfig
 from train.data import Batch, StepStream
 from train.device import autocast, need_compiler, peak_mib, precision
 from train.log import Log, Record, mark, peak_flops
 from train.model import CausalLM
-from train.optim import OptimConfig, Optimizers, learning_rate
+from train.optim import Optimizers, learning_rate
 from train.ranks import Ranks, reshard
 
 if TYPE_CHECKING:
     from train.lora import Adapters
+    from train.start import RunConfig
 
 LOG = logging.getLogger("train")
 
@@ -85,65 +85,33 @@ class Objective(nn.Module):
         return loss_sum, count, {name: value.detach().double() for name, value in sums.items()}
 
 
+@dataclass(slots=True)
 class LossScale:
-    """Loss scaling for fp16: torch's GradScaler, with a lower limit and a count of overflows.
+    """Loss scaling for fp16, with a count of overflows.
 
-    Small gradients vanish in fp16, so the loss is multiplied by a scale. An overflow halves the scale; 2,000 steps
-    without one double it (Micikevicius et al., 2018). The scale multiplies the loss *sum* of a micro-batch, so it
-    starts thousands of times lower than is usual for means.
+    Small gradients vanish in fp16, so the loss is multiplied by a scale. An overflow halves the scale and skips the
+    step; 2,000 steps without one double it (Micikevicius et al., 2018). The scale multiplies the loss *sum* of a
+    micro-batch, so it starts thousands of times lower than is usual for means. The gradients' norm, which every step
+    computes, says whether one of them overflowed: torch's GradScaler would read all gradients once more, and wait.
     """
 
-    smallest = 2.0**-24
+    scale: float = 16.0
+    steps_since: int = 0
+    """Steps since the last change of the scale."""
+    overflows: int = 0
+
+    smallest: ClassVar[float] = 2.0**-24
     """Gradients that overflow even with this scale are not finite in themselves."""
 
-    def __init__(self, device: torch.device, scale: float = 16.0, steps_since: int = 0, overflows: int = 0) -> None:
-        """`steps_since` is the number of steps since the last change of the scale, `overflows` the count so far."""
-        self.scaler = torch.amp.GradScaler(device.type, init_scale=scale, growth_interval=2000)
-        self.scaler.load_state_dict(self.scaler.state_dict() | {"_growth_tracker": steps_since})
-        self.overflows, self.skip = overflows, False
-        """`skip`: the gradients of this step overflowed, and the next step has a smaller scale."""
-
-    @property
-    def scale(self) -> float:
-        """The scale of the next step."""
-        return self.scaler.get_scale()
-
-    def unscale(self, optimizer: Optimizers) -> None:
-        """Divide the gradients by the scale, and choose the scale of the next step."""
-        before = self.scale
-        self.scaler.unscale_(optimizer)  # type: ignore[arg-type]
-        self.scaler.update()
-        self.skip = before > self.smallest and self.scale < before
-        self.overflows += self.skip
-
-    def state(self) -> dict[str, Any]:
-        """The state for a checkpoint: arguments of `LossScale`."""
-        tracker = self.scaler.state_dict()["_growth_tracker"]
-        return {"scale": self.scale, "steps_since": tracker, "overflows": self.overflows}
-
-
-class Interrupt:
-    """Turns the first SIGINT or SIGTERM into a flag, so that the current step is finished and saved."""
-
-    def __init__(self) -> None:
-        self.signal: signal.Signals | None = None
-
-    def _note(self, number: int, frame: FrameType | None) -> None:
-        if self.signal is not None:
-            raise KeyboardInterrupt
-        self.signal = signal.Signals(number)
-        LOG.info("%s: stopping after this step (again to stop at once)", self.signal.name)
-
-    @contextlib.contextmanager
-    def watching(self) -> Iterator[None]:
-        """Catch the signals inside the context; restore the old handlers afterwards. Only the main thread can."""
-        caught = (signal.SIGINT, signal.SIGTERM) if threading.current_thread() is threading.main_thread() else ()
-        old = {s: signal.signal(s, self._note) for s in caught}
-        try:
-            yield
-        finally:
-            for number, handler in old.items():
-                signal.signal(number, handler)
+    def overflowed(self, finite: bool) -> bool:
+        """Whether to skip a step, by its gradients; chooses the scale of the next one."""
+        self.steps_since = self.steps_since + 1 if finite else 0
+        if finite and self.steps_since == 2000:
+            self.scale, self.steps_since = self.scale * 2, 0
+        elif not finite and self.scale > self.smallest:
+            self.scale, self.overflows = self.scale / 2, self.overflows + 1
+            return True
+        return False
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,8 +140,7 @@ class Loop:
     optimizer: Optimizers
     loss: Loss
     stream: StepStream
-    loop: LoopConfig
-    optim: OptimConfig
+    config: "RunConfig"
     state: checkpoint.State
     """State after the last finished step."""
     total_steps: int
@@ -181,15 +148,14 @@ class Loop:
     adapters: "Adapters | None" = None
     """Adapters that are trained instead of the weights."""
     ranks: Ranks = field(default_factory=Ranks)
-    sharing: RanksConfig = field(default_factory=RanksConfig)
     evaluate: Callable[[CausalLM, int], Record] | None = None
     """Evaluates on all ranks and logs; returns the record of a step for eval.jsonl."""
-    eval_every: int = 0
-    interrupt: Interrupt = field(default_factory=Interrupt)
 
     def __post_init__(self) -> None:
-        self.out = Path(self.loop.out)
+        self.loop, self.out = self.config.loop, Path(self.config.loop.out)
         self.checkpoints = self.out / "checkpoints"
+        self.signal: signal.Signals | None = None
+        """The signal that stops the run."""
         if self.loop.compile:
             need_compiler(self.device)
             self.model.compile_parts(static=bool(self.stream.config.label_bucket_sizes))
@@ -200,11 +166,11 @@ class Loop:
         """The checkpoint that is written in the background, or was."""
         self.peak = peak_flops(self.device)
         self.objective = Objective(self.model, self.loss, self.state.loop)
-        self.sharded = isinstance(self.model, FSDPModule)
-        self.parallel = self.ranks.data_parallel(self.objective) if self.ranks.size > 1 and not self.sharded else None
+        shares = self.ranks.size > 1 and not isinstance(self.model, FSDPModule)
+        self.parallel = self.ranks.data_parallel(self.objective) if shares else None
         self.precision = precision(self.loop.dtype, self.device)
         scale = self.state.loop.get("loss_scale", {})
-        self.loss_scale = LossScale(self.device, **scale) if self.precision == "fp16" else None
+        self.loss_scale = LossScale(**scale) if self.precision == "fp16" else None
         self.empty_steps: int = self.state.loop.get("empty_steps", 0)
         """Steps without a label on any rank: their rows change nothing."""
 
@@ -216,11 +182,11 @@ class Loop:
         """
         self.stream.first_step = self.state.step
         log: Log | None = None
-        with self.interrupt.watching(), self.ranks.network_errors(), contextlib.ExitStack() as closing:
+        with self._heeding(), self.ranks.network_errors(), contextlib.ExitStack() as closing:
             self.ranks.by_first(lambda: closing.enter_context(locked(self.out, required=False)))
             steps = self.stream.on(self.device)
             if self.ranks.first:
-                log = Log(self.loop, self.state.config, self.state.step)
+                log = Log(self.loop, self.state.step)
                 closing.enter_context(log.closing)
             first, done = self.state.step + 1, self.state.step >= self.total_steps
             while not done:
@@ -228,12 +194,12 @@ class Loop:
                 step = self.state.step
                 if step == first:
                     LOG.info(f"peak memory of the first step: {peak_mib(self.device):,.0f} MiB")
-                done = self._done(step)
+                done = step in (self.total_steps, self.loop.stop_at) or self.stopping
                 if log:
                     log.write(record)
                     if step % self.loop.log_every == 0 or done or step == first:
                         log.show(record, self.total_steps, self.stream.epoch_of(self.total_steps - 1) + 1)
-                if self.evaluate and (done or step % self.eval_every == 0):
+                if self.evaluate and (done or step % self.config.evaluator.eval_every == 0):
                     reshard(self.model)
                     record = self.evaluate(self.model, step)  # on every rank, so that no rank waits
                     reshard(self.model)
@@ -245,18 +211,33 @@ class Loop:
                     time.sleep(self.loop.step_sleep_ms / 1e3)
             if self.saving:
                 self.saving.result()
-        return Fit(self.model, log.metrics.records if log else [], self.state.step, self.interrupt.signal)
+        return Fit(self.model, log.metrics.records if log else [], self.state.step, self.signal)
 
-    def _done(self, step: int) -> bool:
-        if self.stopping and self.interrupt.signal is None:
-            self.interrupt.signal = signal.SIGTERM  # another rank got the signal
-        stopping = self.stopping if self.ranks.size > 1 else self.interrupt.signal is not None
-        return step in (self.total_steps, self.loop.stop_at) or stopping
+    @contextlib.contextmanager
+    def _heeding(self) -> Iterator[None]:
+        """Inside the context the first SIGINT or SIGTERM lets the current step be finished and saved.
+
+        Only the main thread can catch signals; the old handlers come back afterwards.
+        """
+
+        def note(number: int, frame: FrameType | None) -> None:
+            if self.signal is not None:
+                raise KeyboardInterrupt
+            self.signal = signal.Signals(number)
+            LOG.info("%s: stopping after this step (again to stop at once)", self.signal.name)
+
+        caught = (signal.SIGINT, signal.SIGTERM) if threading.current_thread() is threading.main_thread() else ()
+        old = {s: signal.signal(s, note) for s in caught}
+        try:
+            yield
+        finally:
+            for number, handler in old.items():
+                signal.signal(number, handler)
 
     def _step(self, steps: Iterator[list[Batch]]) -> Record:
         """One optimizer step. The host waits for the device once: for the sums of the step and the gradient's norm."""
         step, begin = self.state.step + 1, time.perf_counter()
-        lr = learning_rate(self.optim, step, self.total_steps)
+        lr = learning_rate(self.config.optim, step, self.total_steps)
         self.optimizer.set_rate(lr)
         with mark("data", self.device):
             batches = next(steps)
@@ -267,14 +248,16 @@ class Loop:
         norm = self._scale_gradients(found[0])
         *values, grad_norm = torch.cat((found, norm.detach().double().view(1))).tolist()  # the one wait of a step
         (count, stopped, all_tokens, real, labels, flops), values = values[:6], values[6:]
-        self.stopping = stopped > 0
+        self.stopping = stopped > 0  # a signal to one rank stops all after the same step
+        self.signal = self.signal or (signal.SIGTERM if self.stopping else None)
         means = {name: total / max(1, count) for name, total in zip(sums, values, strict=False)}
         loss = means.pop("loss")
-        skip = count == 0 or (self.loss_scale is not None and self.loss_scale.skip)
-        if not (math.isfinite(loss) and (math.isfinite(grad_norm) or skip)):
+        finite = math.isfinite(grad_norm)
+        skip = count == 0 or (self.loss_scale is not None and self.loss_scale.overflowed(finite))
+        if not (math.isfinite(loss) and (finite or skip)):
             self._refuse(step, loss, grad_norm)
         with mark("optimizer", self.device):
-            if count and math.isfinite(grad_norm):  # else the step changes nothing but its number
+            if not skip:  # else the step changes nothing but its number
                 self.optimizer.step()
             self.optimizer.zero_grad(set_to_none=True)
         self.empty_steps += count == 0
@@ -305,50 +288,42 @@ class Loop:
         for batch in batches:
             last = batch is batches[-1]
             waits = contextlib.nullcontext() if last or self.parallel is None else self.parallel.no_sync()
-            if isinstance(self.model, FSDPModule) and self.sharing.fsdp_keep_gradients:
+            if isinstance(self.model, FSDPModule) and self.config.ranks.fsdp_keep_gradients:
                 self.model.set_requires_gradient_sync(last)
             with waits:  # gradients are summed over the ranks in the last micro-batch
                 with autocast(self.device, self.precision), mark("forward", self.device):
                     loss_sum, count, found = (self.parallel or self.objective)(batch)
                 if count or self.objective.balance or self.ranks.size > 1:  # every rank must take part in the sums
                     with mark("backward", self.device):
-                        (self.loss_scale.scaler.scale(loss_sum) if self.loss_scale else loss_sum).backward()
+                        (loss_sum * self.loss_scale.scale if self.loss_scale else loss_sum).backward()
             total += count
             for name, value in found.items():
                 sums[name] = sums.get(name, 0.0) + value  # no wait for the device
-        stopped = self.interrupt.signal is not None  # a signal to one rank stops all ranks after this step
-        return [total, stopped, *self._amounts(batches)], sums
+        return [total, self.signal is not None, *self._amounts(batches)], sums
 
     def _scale_gradients(self, count: Tensor) -> Tensor:
         """Divide gradients by the step's count and clip them; returns the norm before clipping, on the device."""
         grads = [p.grad for p in self.model.parameters() if p.grad is not None]
         if not grads:
             return count.new_zeros(())
-        if self.loss_scale:
-            self.loss_scale.unscale(self.optimizer)
         own = [g.to_local() if isinstance(g, DTensor) else g for g in grads]
-        torch._foreach_div_(own, count.clamp(min=1))
+        torch._foreach_div_(own, count.clamp(min=1) * (self.loss_scale.scale if self.loss_scale else 1.0))
         norm = torch.nn.utils.get_total_norm(grads)
         norm = norm.full_tensor() if isinstance(norm, DTensor) else norm
-        if self.optim.max_grad_norm:
-            torch.nn.utils.clip_grads_with_norm_(self.model.parameters(), self.optim.max_grad_norm, norm)
+        if most := self.config.optim.max_grad_norm:
+            torch.nn.utils.clip_grads_with_norm_(self.model.parameters(), most, norm)
         return norm
 
     def _refuse(self, step: int, loss: float, grad_norm: float) -> None:
         described = self.stream.data.describe(self.stream.rows_of(step - 1))
         path = self.out / f"not_finite_step_{step:08d}.json"
         values = {"step": step, "loss": str(loss), "grad_norm": str(grad_norm), "rows": described}
-        shown = (
-            f"packed rows of {rows['manifest']} (seq_len {rows['seq_len']}) {rows['packed_rows']}, from the source "
-            f"rows with row_key {rows['row_keys']}"
-            for rows in described
-        )
         if self.ranks.first:
             write_whole(path, json.dumps(values, indent=1).encode() + b"\n")
         raise DatakitError(
             f"step {step}: loss {loss} with gradient norm {grad_norm} is not finite, so the run stops before the "
-            f"weights are damaged (last good step: {step - 1}). Its rows, also in {path}: "
-            f"{'; '.join(shown)}. Try a lower --lr or --dtype fp32, or look at these rows"
+            f"weights are damaged (last good step: {step - 1}). Its packed rows, and the row_key of their source rows, "
+            f"also in {path}: {described}. Try a lower --lr or --dtype fp32, or look at these rows"
         )
 
     def _amounts(self, batches: list[Batch]) -> tuple[int, int, int, float]:
@@ -362,8 +337,8 @@ class Loop:
     def _save(self) -> None:
         if self.saving:
             self.saving.result()  # if that failed, every rank raises the error
-        stateful = {"loss_scale": self.loss_scale, "balance": self.objective.balance}
-        loop_state: dict[str, Any] = {name: part.state() for name, part in stateful.items() if part}
+        loop_state: dict[str, Any] = {"loss_scale": asdict(self.loss_scale)} if self.loss_scale else {}
+        loop_state |= {"balance": self.objective.balance.state()} if self.objective.balance else {}
         loop_state |= {"empty_steps": self.empty_steps} if self.empty_steps else {}
         whole = self.adapters is not None  # small, and read as one file
         model, optimizer = checkpoint.unshard(self.model, self.optimizer, self.ranks, self.loop.async_save, whole)

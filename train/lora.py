@@ -69,9 +69,8 @@ class LoraLinear(nn.Linear):
         self.lora_A = nn.Parameter(torch.zeros(rank, base.in_features, device=base.weight.device))  # until `attach`
         self.lora_B = nn.Parameter(torch.zeros(base.out_features, rank, device=base.weight.device))
         if nf4:
-            packed, self.packing = nf4.functional.quantize_4bit(
-                base.weight.data, quant_type="nf4", compress_statistics=True
-            )
+            quantize = nf4.functional.quantize_4bit
+            packed, self.packing = quantize(base.weight.data, quant_type="nf4", compress_statistics=True)
             self.weight = nn.Parameter(packed, requires_grad=False)
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> "LoraLinear":
@@ -99,7 +98,6 @@ class LoraLinear(nn.Linear):
 def attach(model: CausalLM, config: LoraConfig, generator: torch.Generator) -> None:
     """Freeze a model and add adapters to its targets, in place; outputs do not change before training."""
     model.requires_grad_(False)
-    model.random = config.lora_dropout > 0
     nf4 = bitsandbytes("--qlora") if config.qlora else None
     for parent, name, layer in _projections(model):
         if name in {f"{target}_proj" for target in config.lora_targets}:  # not `gate`, which is a router
@@ -122,12 +120,8 @@ def disabled(model: nn.Module) -> Iterator[None]:
 
 
 def _projections(model: CausalLM) -> list[tuple[nn.Module, str, nn.Linear]]:
-    return [
-        (parent, name, layer)
-        for parent in model.model.layers.modules()
-        for name, layer in parent.named_children()
-        if isinstance(layer, nn.Linear)
-    ]
+    found = ((parent, *child) for parent in model.model.layers.modules() for child in parent.named_children())
+    return [(parent, name, layer) for parent, name, layer in found if isinstance(layer, nn.Linear)]
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ from torch.utils.checkpoint import checkpoint
 from datakit.config import at_least
 from datakit.errors import ConfigError
 from datakit.pack.format import IGNORED
-from train.attention import ATTENTIONS, Attend, move_rows
+from train.attention import ATTENTIONS, Attend, taken
 from train.config import more
 
 if TYPE_CHECKING:
@@ -41,7 +41,10 @@ def head_loss(hidden_LD: Tensor, head: nn.Module, targets_L: Tensor) -> tuple[Te
 def chunked_loss(
     hidden_LD: Tensor, head: nn.Linear, targets_L: Tensor, chunk: int, how: str = ""
 ) -> tuple[Tensor, int]:
-    """`head_loss`, with the logits of `chunk` labels in memory at a time; `how`: see `compiled`."""
+    """`head_loss`, with the logits of at most `chunk` labels in memory at a time; `how`: see `compiled`."""
+    if chunk >= len(targets_L):
+        whole: tuple[Tensor, int] = compiled(head_loss, how)(hidden_LD, head, targets_L)
+        return whole
     one = compiled(_cross_entropy, how)
 
     def cross_entropy(logits_CV: Tensor, part: slice) -> tuple[Tensor, Tensor, Tensor]:
@@ -114,13 +117,6 @@ class _Chunked(torch.autograd.Function):
         return grad_LD, grad_VD, None, None, None
 
 
-def gathered(hidden_BTD: Tensor, label_pos_L: Tensor) -> Tensor:
-    """The hidden states at flat positions, each at most once, (L, D)."""
-    labels = len(label_pos_L)
-    rows_L = torch.arange(labels, device=label_pos_L.device)
-    return move_rows(hidden_BTD.flatten(0, 1), label_pos_L, rows_L, labels)
-
-
 def row_log_probs(
     hidden_LD: Tensor, head: nn.Module, targets_L: Tensor, row_L: Tensor, rows: int, chunk: int = 0
 ) -> tuple[Tensor, Tensor]:
@@ -190,7 +186,7 @@ class StatesConfig:
 
     label_only: bool = more(True, "compute the last layer at label positions only; not with experts")
     attention: Literal["auto", "grouped", "masked", "varlen"] = more(
-        "auto", "groups of similar length, one mask, or a CUDA kernel (FlashAttention); auto: varlen on CUDA in bf16"
+        "auto", "groups of like length, one mask, or FlashAttention; auto: varlen on CUDA in bf16, else grouped"
     )
 
     def attend(self, batch: "Batch") -> Attend:
@@ -234,6 +230,6 @@ def label_states(
     where = batch.ids_BT, batch.segments.positions_BT
     few = batch.labels < DENSE_SHARE * batch.ids_BT.numel()
     if config.label_only and few and not model.config.moe.num_experts:  # routers see every position
-        hidden_LD = model.hidden_at(*where, attend, batch.label_pos_L)
+        hidden_LD: Tensor = model(*where, attend, batch.label_pos_L)
         return hidden_LD if filled else hidden_LD[: batch.labels]
-    return gathered(model(*where, attend), batch.label_pos_L if filled else batch.counted[0])
+    return taken(model(*where, attend), batch.label_pos_L if filled else batch.counted[0])

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from datakit.errors import ConfigError
-from train.attention import Attend, Rope, Rotary, Scores, move_rows, rotary_tables, rotate
+from train.attention import Attend, Rope, Rotary, Scores, put, rotary_tables, rotate, taken
 from train.config import MoeConfig
 
 
@@ -244,7 +244,7 @@ class Attention(nn.Module):
 
     def __init__(self, c: ModelConfig) -> None:
         super().__init__()
-        self.head_dim, self.qk_norm, self.whole = c.head_dim, c.qk_norm, c.qk_norm_whole
+        self.head_dim, self.whole = c.head_dim, c.qk_norm_whole
         # attention itself divides by sqrt(head_dim); queries make up for another scale
         self.scale = c.attention_scale * c.head_dim**0.5 if c.attention_scale else 1.0
         self.q_proj = nn.Linear(c.hidden_size, c.num_heads * c.head_dim, bias=c.qkv_bias)
@@ -255,29 +255,15 @@ class Attention(nn.Module):
             heads = (c.num_heads, c.num_kv_heads) if c.qk_norm_whole else (1, 1)
             self.q_norm, self.k_norm = (norm_of(c, n * c.head_dim) for n in heads)
 
-    def forward(self, x_BTD: Tensor, rotary: Rotary) -> tuple[Tensor, Tensor, Tensor]:
-        """Queries (B, T, H, E), keys and values (B, T, K, E); queries and keys are rotated."""
-        return self.queries(x_BTD, rotary), *self.keys_values(x_BTD, rotary)
-
-    def queries(self, x: Tensor, rotary: Rotary) -> Tensor:
-        """(..., D) -> (..., H, E)."""
-        q = rotate(self._normed(self.q_proj(x), "q_norm"), rotary)
-        return q if self.scale == 1 else q * self.scale
-
-    def keys_values(self, x: Tensor, rotary: Rotary) -> tuple[Tensor, Tensor]:
-        """(..., D) -> two of (..., K, E)."""
-        return rotate(self._normed(self.k_proj(x), "k_norm"), rotary), self._heads(self.v_proj(x))
-
-    def _normed(self, x: Tensor, name: str) -> Tensor:
-        """Heads, with their norm where the model has one."""
-        if not self.qk_norm:
-            return self._heads(x)
-        norm = self.q_norm if name == "q_norm" else self.k_norm
-        return self._heads(norm(x)) if self.whole else norm(self._heads(x))
-
-    def _heads(self, x: Tensor) -> Tensor:
-        heads: Tensor = x.unflatten(-1, (-1, self.head_dim))  # type: ignore[no-untyped-call]
-        return heads
+    def forward(self, x: Tensor, name: Literal["q", "k", "v"], rotary: Rotary = ()) -> Tensor:
+        """The heads of one projection, (..., D) -> (..., H, E), with the norm that the model has; rotated."""
+        project: nn.Module = getattr(self, f"{name}_proj")
+        norm = self._modules.get(f"{name}_norm")
+        x = project(x)
+        x = norm(x) if norm is not None and self.whole else x
+        heads: Tensor = x.unflatten(-1, (-1, self.head_dim))
+        heads = rotate(norm(heads) if norm is not None and not self.whole else heads, rotary)
+        return heads * self.scale if name == "q" and self.scale != 1 else heads
 
 
 NORMS: dict[str, tuple[str, str, str, str]] = {
@@ -304,71 +290,68 @@ class Block(nn.Module):
         self.rope = "" if layer in c.plain_layers or c.learned_positions else "window" if windowed else "whole"
         self.self_attn = Attention(c)
         self.routed = bool(c.moe.num_experts) and layer not in c.moe.dense_layers
-        self.mlp: nn.Module = MLP(c, c.intermediate_size) if not self.routed else _experts(c)
+        if self.routed:
+            from train.experts import MoE  # only where a model has them
+
+            self.mlp: nn.Module = MoE(c, partial(MLP, c))
+        else:
+            self.mlp = MLP(c, c.intermediate_size)
         for name in filter(None, self.norms):
             self.add_module(name, norm_of(c, c.hidden_size))
-        self._before, self._after = self.before, self.after
-        self._queries, self._keys_values, self._after_at = self.queries, self.keys_values, self.after
 
     def _norm(self, place: int, x: Tensor) -> Tensor:
         norm = self._modules.get(self.norms[place])
         return x if norm is None else norm(x)
 
-    def forward(self, x_BTD: Tensor, ropes: Ropes, attend: Attend) -> Tensor:
-        """The stream after this layer."""
-        return self._after(x_BTD, attend(*self._before(x_BTD, ropes.get(self.rope, ())), self.scores))
-
-    def before(self, x_BTD: Tensor, rotary: Rotary) -> tuple[Tensor, Tensor, Tensor]:
-        """Queries, keys and values."""
-        qkv: tuple[Tensor, Tensor, Tensor] = self.self_attn(self._norm(0, x_BTD), rotary)
-        return qkv
-
-    def after(self, x_BTD: Tensor, attended_BTHE: Tensor) -> Tensor:
-        """The stream after attention and MLP are added."""
-        x_BTD = self._added(x_BTD, self._norm(1, self.self_attn.o_proj(attended_BTHE.flatten(-2))))
-        return self._added(x_BTD, self._norm(3, self.mlp(self._norm(2, x_BTD))))
-
     def _added(self, x: Tensor, update: Tensor) -> Tensor:
         return x + update if self.scale == 1 else x + self.scale * update
 
-    def at(self, x_BTD: Tensor, ropes: Ropes, attend: Attend, at_L: Tensor, rows_L: Tensor) -> Tensor:
-        """The stream after this layer at flat positions `at_L` only, (L, D); `rows_L` is 0..L-1.
+    def forward(self, x_BTD: Tensor, ropes: Ropes, attend: Attend, at_L: Tensor | None = None) -> Tensor:
+        """The stream after this layer; with `at_L` at these flat positions only, (L, D).
 
-        Keys and values are still computed at every position.
+        Keys and values are computed at every position, too.
         """
-        labels, rotary = len(at_L), ropes.get(self.rope, ())
-        x_LD = move_rows(x_BTD.flatten(0, 1), at_L, rows_L, labels)
-        k_BTKE, v_BTKE = self._keys_values(x_BTD, rotary)
-        q_LHE = self._queries(x_LD, tuple(table.flatten(0, 1)[at_L] for table in rotary))
-        q_NHE = move_rows(q_LHE, rows_L, at_L, x_BTD.shape[:2].numel())
-        attended_BTHE = attend(q_NHE.view(*x_BTD.shape[:2], *q_NHE.shape[1:]), k_BTKE, v_BTKE, self.scores)
-        return self._after_at(x_LD, move_rows(attended_BTHE.flatten(0, 1), at_L, rows_L, labels))
+        rotary = ropes.get(self.rope, ())
+        if at_L is None:
+            return self.after(x_BTD, attend(*self.before(x_BTD, rotary), self.scores))
+        x_LD = taken(x_BTD, at_L)
+        k_BTKE, v_BTKE = self.keys_values(x_BTD, rotary)
+        q_LHE = self.queries(x_LD, tuple(table.flatten(0, 1)[at_L] for table in rotary))
+        q_BTHE = put(q_LHE, at_L, x_BTD.shape[:2])
+        return self.after_at(x_LD, taken(attend(q_BTHE, k_BTKE, v_BTKE, self.scores), at_L))
+
+    def before(self, x_BTD: Tensor, rotary: Rotary) -> tuple[Tensor, Tensor, Tensor]:
+        """Queries (B, T, H, E), keys and values (B, T, K, E)."""
+        x_BTD, project = self._norm(0, x_BTD), self.self_attn
+        return project(x_BTD, "q", rotary), project(x_BTD, "k", rotary), project(x_BTD, "v")
 
     def queries(self, x_LD: Tensor, rotary: Rotary) -> Tensor:
         """Queries of some positions, (L, H, E)."""
-        return self.self_attn.queries(self._norm(0, x_LD), rotary)
+        found: Tensor = self.self_attn(self._norm(0, x_LD), "q", rotary)
+        return found
 
     def keys_values(self, x_BTD: Tensor, rotary: Rotary) -> tuple[Tensor, Tensor]:
-        """Keys and values of all positions, each (B, T, K, E)."""
-        return self.self_attn.keys_values(self._norm(0, x_BTD), rotary)
+        """Keys and values of all positions."""
+        x_BTD = self._norm(0, x_BTD)
+        return self.self_attn(x_BTD, "k", rotary), self.self_attn(x_BTD, "v")
+
+    def after(self, x: Tensor, attended: Tensor) -> Tensor:
+        """The stream (..., D) after attention (..., H, E) and MLP are added."""
+        x = self._added(x, self._norm(1, self.self_attn.o_proj(attended.flatten(-2))))
+        return self._added(x, self._norm(3, self.mlp(self._norm(2, x))))
+
+    after_at = after
 
     def compile_parts(self, static: bool) -> None:
         """Compile the parts around the attention, once per bucket; layers share the result.
 
         Parts that run at label positions are compiled for each label count if these are `static`, else once for all.
         """
-        self._before = torch.compile(self.before, dynamic=False)
-        self._keys_values = torch.compile(self.keys_values, dynamic=False)
-        self._queries = torch.compile(self.queries, dynamic=not static)
+        dynamic = {"before": False, "keys_values": False, "queries": not static}
         if not self.routed:  # the number of tokens per expert differs in every batch
-            self._after = torch.compile(self.after, dynamic=False)
-            self._after_at = torch.compile(self.after, dynamic=not static)
-
-
-def _experts(c: ModelConfig) -> nn.Module:
-    from train.experts import MoE  # only where a model has them
-
-    return MoE(c, partial(MLP, c))
+            dynamic |= {"after": False, "after_at": not static}
+        for name, many in dynamic.items():
+            setattr(self, name, torch.compile(getattr(self, name), dynamic=many))
 
 
 class SoftcappedHead(nn.Linear):
@@ -410,49 +393,31 @@ class CausalLM(nn.Module):
         """How the head and its loss are compiled, `static` or `dynamic` in the number of labels; empty: not at all."""
         self.hidden_map: nn.Linear | None = None
         """Distillation's map of hidden states to the teacher's width: trained and saved, no part of the model."""
-        self.random = False
-        """Whether layers draw random numbers (dropout of adapters), which a second computation has to repeat."""
 
     def tie(self) -> None:
         """Make the output head the embedding matrix, if the model is tied."""
         if self.config.tied_embeddings:
             self.lm_head.weight = self.model.embed_tokens.weight
 
-    def forward(self, ids_BT: Tensor, positions_BT: Tensor, attend: Attend) -> Tensor:
-        """Hidden states after the final norm, (B, T, D), in autocast's dtype where that is on."""
-        x_BTD, ropes = self._embed(ids_BT, positions_BT)
-        for block in self.model.layers:
-            x_BTD = self._run(block, block, x_BTD, ropes, attend)
-        return self._final(x_BTD)
+    def forward(self, ids_BT: Tensor, positions_BT: Tensor, attend: Attend, at_L: Tensor | None = None) -> Tensor:
+        """Hidden states after the final norm, (B, T, D), in autocast's dtype where that is on.
 
-    def hidden_at(self, ids_BT: Tensor, positions_BT: Tensor, attend: Attend, at_L: Tensor) -> Tensor:
-        """`forward` at flat positions `at_L` only, each at most once, (L, D).
-
-        The last layer computes queries, MLP and norms at these positions only. The result is exact.
+        With `at_L` at these flat positions only, each at most once, (L, D): the last layer computes queries, MLP and
+        norms there alone, which changes no value. Logits that are divided are divided here, before the head.
         """
         x_BTD, ropes = self._embed(ids_BT, positions_BT)
         *blocks, last = self.model.layers
         for block in blocks:
-            x_BTD = self._run(block, block, x_BTD, ropes, attend)
-        assert isinstance(last, Block)
-        return self._final(
-            self._run(last, last.at, x_BTD, ropes, attend, at_L, torch.arange(len(at_L), device=at_L.device))
-        )
-
-    def _final(self, x: Tensor) -> Tensor:
-        """The final norm; logits that are divided are divided here, before the head."""
-        hidden: Tensor = self.model.norm(x)
+            x_BTD = self._run(block, x_BTD, ropes, attend)
+        hidden: Tensor = self.model.norm(self._run(last, x_BTD, ropes, attend, at_L))
         return hidden if self.config.logit_divisor == 1 else hidden / self.config.logit_divisor
 
-    def _run(
-        self, block: nn.Module, part: Callable[..., Tensor], x_BTD: Tensor, ropes: Ropes, attend: Attend, *at: Tensor
-    ) -> Tensor:
-        """Run `part` of a layer, with activation checkpointing where it is on (Chen et al., 2016)."""
+    def _run(self, block: nn.Module, *given: Any) -> Tensor:
+        """Run a layer, with activation checkpointing where it is on (Chen et al., 2016)."""
         assert isinstance(block, Block)
-        if not (self.checkpoint_every and torch.is_grad_enabled() and (block.layer + 1) % self.checkpoint_every == 0):
-            return part(x_BTD, ropes, attend, *at)
-        again: Tensor = checkpoint(part, x_BTD, ropes, attend, *at, use_reentrant=False, preserve_rng_state=self.random)
-        return again
+        again = self.checkpoint_every and torch.is_grad_enabled() and (block.layer + 1) % self.checkpoint_every == 0
+        found: Tensor = checkpoint(block, *given, use_reentrant=False) if again else block(*given)
+        return found
 
     def _embed(self, ids_BT: Tensor, positions_BT: Tensor) -> tuple[Tensor, Ropes]:
         """The embedded tokens (B, T, D), and the rotary tables."""

@@ -97,21 +97,12 @@ class Lion(torch.optim.Optimizer):
     def step(self, closure: None = None) -> None:  # type: ignore[override]
         """Move every parameter that has a gradient."""
         for group in self.param_groups:
-            params = [p for p in group["params"] if p.grad is not None]
-            if not params:
-                continue
-            for p in params:
-                self.state[p].setdefault("exp_avg", torch.zeros_like(p))
-            means, grads, (beta1, beta2) = (
-                [self.state[p]["exp_avg"] for p in params],
-                [p.grad for p in params],
-                group["betas"],
-            )
-            signs = torch._foreach_lerp(means, grads, 1 - beta1)
-            torch._foreach_sign_(signs)
-            torch._foreach_mul_(params, 1 - group["lr"] * group["weight_decay"])
-            torch._foreach_add_(params, signs, alpha=-group["lr"])
-            torch._foreach_lerp_(means, grads, 1 - beta2)
+            beta1, beta2 = group["betas"]
+            for p in (p for p in group["params"] if p.grad is not None):
+                mean = self.state[p].setdefault("exp_avg", torch.zeros_like(p))
+                sign = mean.lerp(p.grad, 1 - beta1).sign_()
+                p.mul_(1 - group["lr"] * group["weight_decay"]).add_(sign, alpha=-group["lr"])
+                mean.lerp_(p.grad, 1 - beta2)
 
 
 class Muon(torch.optim.Optimizer):

@@ -26,7 +26,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 from torch.distributed.device_mesh import init_device_mesh
-from torch.distributed.fsdp import FSDPModule, MixedPrecisionPolicy, fully_shard, register_fsdp_forward_method
+from torch.distributed.fsdp import FSDPModule, MixedPrecisionPolicy, fully_shard
 from torch.distributed.tensor import DTensor, distribute_tensor
 from torch.nn.parallel import DistributedDataParallel
 
@@ -97,9 +97,8 @@ class Ranks:
             # the first line, without source location and advice
             short = str(e).splitlines()[0].split(". This is")[0].split(".cc:")[-1].lstrip("0123456789] ")
             raise DatakitError(
-                f"rank {self.rank} of {self.size} cannot continue without the other ranks: {short}. Another rank "
-                f"ended, hangs, or is slower than --rank-timeout-s; see its own message. Continue from the newest "
-                f"checkpoint with --resume"
+                f"rank {self.rank} of {self.size} cannot continue without the other ranks: {short}. Another ended, "
+                f"hangs, or is slower than --rank-timeout-s; see its message, and continue with --resume"
             ) from None
 
     def sums(self, values: Iterable[float]) -> list[float]:
@@ -132,12 +131,11 @@ class Ranks:
         """
         everyone = self.gathered(dict(values))
         for rank, theirs in enumerate(everyone):
-            for name, value in everyone[0].items():
-                if theirs.get(name) != value:
-                    raise ConfigError(
-                        f"rank 0 has {name} {value!r}, but rank {rank} has {theirs.get(name)!r}: start every rank with "
-                        f"the same options and the same files"
-                    )
+            for name in (name for name, value in everyone[0].items() if theirs.get(name) != value):
+                raise ConfigError(
+                    f"rank 0 has {name} {everyone[0][name]!r}, but rank {rank} has {theirs.get(name)!r}: start every "
+                    f"rank with the same options and files"
+                )
 
     def together(self, does: Callable[[], T]) -> list[T]:
         """Call `does` on every rank; returns the results of all, on every rank.
@@ -210,9 +208,8 @@ def shard(ranks: Ranks, model: CausalLM, precision: str = "fp32") -> None:
     policy = halves if precision == "bf16" else MixedPrecisionPolicy()
     mesh = init_device_mesh(ranks.device.type, (ranks.size,))
     whole = {name: p.detach() for name, p in model.named_parameters()}
-    for module, method in [*((block, "at") for block in model.model.layers), (model, "hidden_at")]:
+    for module in (*model.model.layers, model):
         fully_shard(module, mesh=mesh, mp_policy=policy)
-        register_fsdp_forward_method(module, method)
     for part in _parts(model):
         part.set_gradient_divide_factor(1.0)
         part.set_force_sum_reduction_for_comms(True)

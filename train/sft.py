@@ -19,16 +19,7 @@ from train.config import more
 from train.data import Batch, Mixture
 from train.device import usable_device
 from train.loop import Loss
-from train.loss import (
-    DENSE_SHARE,
-    ChunkedConfig,
-    FusedLoss,
-    chunked_loss,
-    compiled,
-    head_loss,
-    label_states,
-    liger_loss,
-)
+from train.loss import DENSE_SHARE, ChunkedConfig, FusedLoss, chunked_loss, label_states, liger_loss
 from train.model import CausalLM
 from train.start import RunConfig, command
 
@@ -37,9 +28,7 @@ from train.start import RunConfig, command
 class LabelConfig(ChunkedConfig):
     """How the loss is computed; no value here changes the result."""
 
-    head_loss: Literal["plain", "liger"] = more(
-        "plain", "liger: a fused kernel, where there is CUDA and liger-kernel; else plain"
-    )
+    head_loss: Literal["plain", "liger"] = more("plain", "liger: a fused kernel, where there is one; else plain")
 
     def __post_init__(self) -> None:
         ChunkedConfig.__post_init__(self)
@@ -63,9 +52,7 @@ def label_loss(config: LabelConfig, fused: FusedLoss | None = None) -> Loss:
             hidden_LD, targets_L = label_states(model, batch, config, attend, filled=True), batch.targets_L
         if fused:
             return fused(hidden_LD, head, targets_L)[0], batch.labels
-        if (chunk := config.chunk(head)) < len(targets_L):
-            return chunked_loss(hidden_LD, head, targets_L, chunk, model.compiled)[0], batch.labels
-        return compiled(head_loss, model.compiled)(hidden_LD, head, targets_L)[0], batch.labels
+        return chunked_loss(hidden_LD, head, targets_L, config.chunk(head), model.compiled)[0], batch.labels
 
     return batch_loss
 

@@ -19,7 +19,6 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self, TypeVar
 
@@ -42,7 +41,7 @@ from train.config import (
     more,
     placed,
 )
-from train.data import LABEL_FILL, DataConfig, Mixture, PackedSet, StepStream, bring, place_of
+from train.data import DataConfig, Mixture, PackedSet, StepStream, place_of
 from train.device import allow_tf32, limit_memory, precision, usable_device
 from train.loop import Loop, Loss
 from train.loss import StatesConfig
@@ -76,9 +75,7 @@ class RunConfig:
     sizes: SizesConfig = section(SizesConfig)
     model: str = option("", "model to start from: a folder, a run, or a name such as Qwen/Qwen3-0.6B (also --init)")
     resize_vocab: bool = more(False, "give the model of --model rows for tokens that its tokenizer did not have")
-    weights_dtype: Literal["fp32", "bf16"] = more(
-        "fp32", "weights in memory; bf16 halves weights, gradients and optimizer state, and rounds small updates away"
-    )
+    weights_dtype: Literal["fp32", "bf16"] = more("fp32", "bf16: half the memory; small updates are rounded away")
     data: DataConfig = section(DataConfig)
     optim: OptimConfig = section(OptimConfig)
     loop: LoopConfig = section(LoopConfig)
@@ -143,7 +140,9 @@ def configured(config: type[C], prog: str, about: str | None, argv: Sequence[str
     try:
         return flags.built(config, values)
     except UnknownKeyError as e:  # flags are known, so it is in run.json
-        raise UsageError(f"{loop['out']}: holds a run of another command: resume it with that one ({e})") from None
+        which = "another command, or of an earlier version with another option"
+        advice = "resume it with that one, or train on from its weights with --model and another --out"
+        raise UsageError(f"{loop['out']}: holds a run of {which}: {advice} ({e})") from None
 
 
 def _earlier_values(path: Path) -> dict[str, Any]:
@@ -212,7 +211,7 @@ class Trainer(Loop):
         optimizer = make_optimizer(model, config.optim)
         stream = StepStream(
             data, config.data, config.loop.seed, rank=ranks.rank, ranks=ranks.size, pin=device.type == "cuda",
-            label_fill=LABEL_FILL, flat=config.flat_rows and not config.loop.compile,  # compiled layers want few shapes
+            fill=True, flat=config.flat_rows and not config.loop.compile,  # compiled layers want few shapes
         )  # fmt: skip
         evaluate = None
         if config.evaluator.eval_every:
@@ -242,9 +241,8 @@ class Trainer(Loop):
                 run = {"config": state.config, "manifest_version": data.version, "total_steps": steps}
                 write_whole(out / "run.json", canonical(run) + b"\n")
         super().__init__(
-            model=model, optimizer=optimizer, loss=loss, stream=stream, loop=config.loop, optim=config.optim,
-            state=state, total_steps=steps, device=device, adapters=adapters, ranks=ranks, sharing=config.ranks,
-            evaluate=evaluate, eval_every=config.evaluator.eval_every)  # fmt: skip
+            model=model, optimizer=optimizer, loss=loss, stream=stream, config=config, state=state, total_steps=steps,
+            device=device, adapters=adapters, ranks=ranks, evaluate=evaluate)  # fmt: skip
         LOG.info(_summary(config, self))
 
 
@@ -258,14 +256,17 @@ def open_data(config: RunConfig, ranks: Ranks) -> Mixture:
     manifests: Sequence[Path] = tuple(map(place_of, given))
     if config.quick.data:
         manifests = [ranks.long_by_first(lambda: pack_files(config.quick, config.model, Path(config.loop.out)))]
-    for manifest in manifests:
-        ranks.long_by_first(partial(bring, manifest, config.data.verify))
+
+    def bring() -> None:
+        """Fetch and check the files."""
+        for manifest in manifests:
+            PackedSet.open_all(manifest, "packed", config.data.verify)
+
+    ranks.long_by_first(bring)
     data = Mixture.open(manifests, "packed", False, config.data.bin_cache == "memory")
     if (found := data.header.rows_per_unit) != config.rows_per_unit:
-        raise InputError(
-            f"{data.name}: has {found} rows per unit (task {data.header.task!r}), expected {config.rows_per_unit}: "
-            "train.dpo and train.kto take preferences, train.pretrain and train.sft text and conversations"
-        )
+        which = "train.dpo and train.kto take preferences, train.pretrain and train.sft text and conversations"
+        raise InputError(f"{data.name}: has {found} rows per unit, expected {config.rows_per_unit}: {which}")
     return data.unlabelled() if config.every_token else data
 
 
@@ -333,8 +334,6 @@ def read_model(folder: Path) -> CausalLM:
     Raises:
         ModelError: it cannot be read.
     """
-    if not (folder / "adapter_config.json").is_file():
-        return hf.read_model(folder)
     from train import lora
 
     return lora.read(folder)
@@ -354,8 +353,6 @@ def read_frozen(name: str, data: Mixture) -> CausalLM:
 
 def _base_of(folder: Path) -> Path:
     """The folder with the weights: for adapters that of their base."""
-    if not (folder / "adapter_config.json").is_file():
-        return folder
     from train import lora
 
     return lora.base_of(folder)
@@ -462,12 +459,11 @@ def check_grown(folder: Path, data: PackedSet | Mixture) -> None:
     """
     files = [folder / "tokenizer.json", *(f for f in data.tokenizer_files if f.name == "tokenizer.json")]
     old, new = ({}, {}) if len(files) < 2 or not files[0].is_file() else map(_ids_of, files)
-    for token, number in old.items():
-        if new.get(token) != number:
-            raise ModelError(
-                f"--resize-vocab: token {token!r} has the id {number} in {files[0]}, and {new.get(token)} in the "
-                f"tokenizer of {data.manifest}: only new tokens at the end can be added"
-            )
+    for token in (token for token, number in old.items() if new.get(token) != number):
+        raise ModelError(
+            f"--resize-vocab: token {token!r} has the id {old[token]} in {files[0]}, and {new.get(token)} in the "
+            f"tokenizer of {data.manifest}: only new tokens at the end can be added"
+        )
 
 
 def _ids_of(tokenizer: Path) -> dict[str, int]:
@@ -485,26 +481,20 @@ def check_fits(folder: Path, model: CausalLM, data: PackedSet | Mixture, grown: 
     Raises:
         ModelError: they do not fit; the message has both values.
     """
-    header, places = data.header, (folder, _base_of(folder))
-    file = next((f for f in hf.tokenizer_files(*places) if f.name == "tokenizer.json"), folder / "tokenizer.json")
-    found = sha256_file(file) if file.is_file() else None
-    expected = data.tokenizer.get("sha256")
-    if not grown and found is not None and expected is not None and found != expected:
-        raise ModelError(
-            f"{data.manifest} was tokenized with a tokenizer of sha256 {expected}, but {file} has {found}: "
-            f"tokenize the data with the model's tokenizer, or add --resize-vocab if it has only got new tokens"
-        )
-    have, need = model.config.vocab_size, header.vocab_size
-    if have < need or (have != need and found is None and not grown):
-        raise ModelError(
-            f"{data.manifest} has a vocabulary of {need} tokens, but the model in {folder} has {have}: use the model's "
-            f"own tokenizer, or add --resize-vocab if the tokenizer has only got new tokens"
-        )
-    if model.config.max_positions < header.seq_len:
-        raise ModelError(
-            f"{data.manifest} has sequences of up to {header.seq_len} tokens, but the model in {folder} allows "
-            f"{model.config.max_positions}: pack with a smaller --seq-len"
-        )
+    files = hf.tokenizer_files(folder, _base_of(folder))
+    file, where = next((f for f in files if f.name == "tokenizer.json"), None), f"the model in {folder}"
+    found, tokenizer = sha256_file(file) if file else None, data.tokenizer.get("sha256")
+    have, need = model.config.vocab_size, data.header.vocab_size
+    longest, most = data.header.seq_len, model.config.max_positions
+    other = not grown and None not in (found, tokenizer) and found != tokenizer
+    advice = "use the model's own tokenizer, or add --resize-vocab if it has only got new tokens"
+    for wrong, what, theirs, place, ours, what_to_do in (
+        (other, "a tokenizer of sha256", tokenizer, file, found, advice),
+        (have < need or (have != need and not (found or grown)), "a vocabulary of", need, where, have, advice),
+        (most < longest, "sequences of up to", longest, where, most, "pack with a smaller --seq-len"),
+    ):
+        if wrong:
+            raise ModelError(f"{data.manifest} has {what} {theirs}, but {place} has {ours}: {what_to_do}")
 
 
 def _resume(
@@ -526,19 +516,15 @@ def _resume(
     path, old = found
     _check_same(path, old, state)
     if config.needs_data and bool(old.stop_ids) != bool(state.stop_ids):
-        trained = "labels" if old.stop_ids else "every token"
-        raise UsageError(f"{path} was trained on {trained}: resume it with the command that began the run")
+        learnt = "labels" if old.stop_ids else "every token"
+        raise UsageError(f"{path} was trained on {learnt}: resume it with the command that began the run")
     if old.step > steps:
         raise UsageError(
             f"{config.loop.out}: the run is at step {old.step}, and is now to end at step {steps}: train on with "
-            f"--steps above {old.step}, use {path} as it is, or begin another run with another --out"
+            f"--steps above {old.step}, or begin another run with another --out"
         )
-    for name in ("steps", "epochs"):
-        if (was := old.config["loop"][name]) != (now := getattr(config.loop, name)):
-            LOG.info(
-                f"note: --{name} was {was} and is {now} now, so the learning rate schedule differs from that "
-                f"of one run of {now} {name} (--stop-at ends a run early with its schedule)"
-            )
+    if (was := old.config["loop"]["steps"]) != config.loop.steps:
+        LOG.info(f"note: --steps was {was}: the schedule of the learning rate is that of {steps} steps from now on")
     checkpoint.restore(path, model, optimizer, ranks.rank)
     LOG.info(f"resumed from {path}")
     return replace(state, step=old.step, loop=old.loop)
@@ -553,29 +539,23 @@ def _check_same(path: Path, old: checkpoint.State, new: checkpoint.State) -> Non
     pairs += [("the optimizer", *(s.config["optim"]["optimizer"] for s in (old, new)))]
     for name, was, now in pairs:
         if was != now:
-            raise ModelError(
-                f"{path} was trained with {name} {was!r}, and this run has {now!r}: resume with the same value, or "
-                f"start another run from its weights with --model {path} and another --out"
-            )
+            advice = f"resume with the same value, or start another run with --model {path} and another --out"
+            raise ModelError(f"{path} was trained with {name} {was!r}, and this run has {now!r}: {advice}")
 
 
 def _summary(config: RunConfig, trainer: Trainer) -> str:
     stream, model, sizes = trainer.stream, trainer.model, config.sizes
     data = stream.data
     named = config.model or (f"depth {sizes.depth}" if sizes.depth else sizes.model_config or config.preset)
-    named += ", resized" if any(sizes.sizes().values()) else ""
     counts = [None if s.packed.labels is None else len(s.packed.labels) for s in data.sets]
     labels = "every target" if None in counts else f"{sum(filter(None, counts)):,}"
-    adapters = ranks = ""
-    if trainer.adapters:
-        count = sum(p.numel() for p in trained(model).values())
-        adapters = f", {count / 1e6:.2f}M of them trained in adapters of rank {config.lora.lora_rank}"
-    if stream.ranks > 1:
-        share, rows = stream.plan.share(0, stream.rank, stream.ranks)
-        ranks = f", {stream.ranks} ranks with {len(share)} x {rows} rows a step each"
+    count = sum(p.numel() for p in trained(model).values())
+    adapters = f", {count / 1e6:.2f}M of them trained in adapters" if trainer.adapters else ""
+    share, rows = stream.plan.share(0, stream.rank, stream.ranks)
+    ranks = f", {stream.ranks} ranks with {len(share)} x {rows} rows a step each" if stream.ranks > 1 else ""
     return (
         f"{model.num_parameters() / 1e6:.1f}M parameters ({named}){adapters}; "
         f"{len(data.lengths):,} rows with {int(data.lengths.sum()):,} tokens, labels: {labels}; "
-        f"{trainer.stream.plan.steps_per_epoch:,} steps an epoch, {trainer.total_steps:,} in all; "
+        f"{stream.plan.steps_per_epoch:,} steps an epoch, {trainer.total_steps:,} in all; "
         f"{trainer.device.type}, {trainer.precision}, {torch.get_num_threads()} threads{ranks}"
     )

@@ -50,19 +50,6 @@ def test_grouped_and_masked_attention_are_the_definition(bounds: list[np.ndarray
         torch.testing.assert_close(attend(q, k, v, Scores())[real], expected)
 
 
-def test_gradients_of_grouped_attention_are_those_of_the_masked_reference() -> None:
-    bounds = [np.array([0, 5, 6, 47, 90]), np.array([0, 33]), np.array([0, 1, 2, 3, 80])]
-    segments = Segments.of(bounds, 90)
-    real = (segments.sequence_BT > 0)[..., None, None]
-    gradients = []
-    for attend in (grouped_attention(segments), masked_attention(segments)):
-        inputs = qkv(3, 90)
-        weight = torch.arange(90.0, dtype=torch.float64)[:, None, None]
-        gradients.append(torch.autograd.grad((attend(*inputs, Scores()) * real * weight).sum(), inputs))
-    for grouped, masked in zip(*gradients, strict=True):
-        torch.testing.assert_close(grouped, masked)
-
-
 @pytest.mark.parametrize("product_width", [0, 64, 1000])  # SDPA for all groups, for some, for none
 @pytest.mark.parametrize("scores", [Scores(), Scores(0, 7), Scores(0, 0, 1.5), Scores(0, 33, 1.5)])
 def test_windows_and_soft_caps_are_the_definition_with_its_gradients(
@@ -104,17 +91,6 @@ def test_a_long_sequence_leaves_no_score_matrix_for_the_backward_pass() -> None:
 def sdpa(q: Tensor, k: Tensor, v: Tensor, scores: Scores) -> Tensor:
     moved = (x.transpose(1, 2) for x in (q, k, v))
     return torch.nn.functional.scaled_dot_product_attention(*moved, is_causal=True, enable_gqa=True).transpose(1, 2)
-
-
-def test_a_sequence_is_blind_to_its_neighbours() -> None:
-    bounds = [np.array([0, 10, 20, 30])]
-    segments = Segments.of(bounds, 30)
-    q, k, v = qkv(1, 30)
-    for attend in (grouped_attention(segments), masked_attention(segments)):
-        before = attend(q, k, v, Scores())
-        k2, v2 = k.detach().clone(), v.detach().clone()
-        k2[:, :10], v2[:, 20:] = 9.0, 9.0
-        torch.testing.assert_close(attend(q, k2, v2, Scores())[:, 10:20], before[:, 10:20])
 
 
 def test_positions_restart_with_each_sequence_and_padding_has_none() -> None:

@@ -12,7 +12,6 @@ import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from train import experts
 from train.attention import Scores, Segments, frequencies
 from train.config import MoeConfig
 from train.loss import chunked_loss, head_loss
@@ -88,7 +87,7 @@ def fake(model: CausalLM) -> CausalLM:
 @pytest.fixture(autouse=True)
 def a_device_that_is_not_here(monkeypatch: pytest.MonkeyPatch) -> None:
     own = torch.Tensor.__getitem__
-    monkeypatch.setattr(experts, "_has_grouped_product", lambda device: True)  # as on any GPU since Ampere
+    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device: (8, 0))  # Ampere
     monkeypatch.setattr(
         torch.Tensor, "__getitem__", lambda x, i: indexed(x, i) if x.device.type == "cuda" else own(x, i)
     )
@@ -115,7 +114,7 @@ def traced(c: ModelConfig, loss: bool) -> tuple[Trace, torch.Tensor]:
         try:
             with Trace() as trace:
                 where = ids, segments.positions_BT, attend
-                hidden = model(*where).flatten(0, 1)[:11] if c.moe.num_experts else model.hidden_at(*where, at)
+                hidden = model(*where).flatten(0, 1)[:11] if c.moe.num_experts else model(*where, at)
                 if loss:
                     head_loss(hidden, model.lm_head, at)
                     chunked_loss(hidden, model.lm_head, at, 4)

@@ -200,8 +200,8 @@ def test_how_hidden_states_and_logits_are_computed_changes_nothing(
     """Of the policy and of the reference; and the options do reach the model."""
     plain = run(pair_manifest, start, tmp_path / "plain", "--steps", "4", "--no-label-only", "--attention", "masked")
     seen: list[int] = []
-    whole = CausalLM.hidden_at
-    monkeypatch.setattr(CausalLM, "hidden_at", lambda model, *a: seen.append(len(a[-1])) or whole(model, *a))
+    whole = CausalLM.forward
+    monkeypatch.setattr(CausalLM, "forward", lambda model, *a: (a[3:] and seen.append(len(a[3]))) or whole(model, *a))
     lean = run(pair_manifest, start, tmp_path / "lean", "--steps", "4", "--loss-chunk", "5")
     assert len(seen) == 8, "policy and reference, at each step"
     for name in ("loss", "reward_margin", "grad_norm"):

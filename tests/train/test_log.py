@@ -1,13 +1,11 @@
-"""Where the numbers go: TensorBoard, Weights & Biases, a terminal, a trace."""
+"""Where the numbers go: TensorBoard, a terminal, a trace."""
 
-import contextlib
 import json
 from pathlib import Path
 
 import pytest
 
 from datakit.errors import ConfigError
-from train import log as trackers
 from train.config import LoopConfig
 from train.sft import main
 
@@ -17,14 +15,17 @@ def train(manifest: Path, out: Path, *more: str) -> None:
     assert main([*plain, "--batch-rows", "4", *more]) == 0
 
 
-def test_a_tracker_that_is_not_installed_is_refused_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(trackers, "find_spec", lambda name: None)
+def test_a_tracker_that_is_not_installed_is_refused_by_name(
+    monkeypatch: pytest.MonkeyPatch, manifest: Path, tmp_path: Path
+) -> None:
+    monkeypatch.setattr("train.log.find_spec", lambda name: None)
     monkeypatch.setattr("train.config.find_spec", lambda name: None)
-    with pytest.raises(ConfigError, match="--report-to wandb: it is not installed; pip install wandb"):
-        LoopConfig(report_to=("wandb",))
-    with pytest.raises(ConfigError, match="found"):
+    with pytest.raises(ConfigError, match="--report-to tensorboard: it is not installed; pip install tensorboard"):
+        LoopConfig(report_to=("tensorboard",))
+    with pytest.raises(ConfigError, match="found mlflow"):
         LoopConfig(report_to=("mlflow",))
-    assert trackers.trackers(("auto",), Path("nowhere"), {}, 0, contextlib.ExitStack()) == []
+    train(manifest, tmp_path / "run")
+    assert not (tmp_path / "run" / "tensorboard").exists()
 
 
 def test_tensorboard_has_the_steps_and_a_resumed_run_replaces_those_after_its_checkpoint(
@@ -41,12 +42,6 @@ def test_tensorboard_has_the_steps_and_a_resumed_run_replaces_those_after_its_ch
     told = {e.step: e.value for e in found.Scalars("train/loss")}
     assert told == pytest.approx({r["step"]: r["loss"] for r in records})
     assert [e.step for e in found.Scalars("eval/loss")] == [2, 4]
-
-
-def test_weights_and_biases_keeps_an_offline_run(manifest: Path, tmp_path: Path) -> None:
-    pytest.importorskip("wandb")
-    train(manifest, tmp_path / "run", "--report-to", "wandb")
-    assert list((tmp_path / "run" / "wandb").glob("offline-run-*/*.wandb"))
 
 
 def test_a_profile_has_its_steps_and_the_parts_of_each(

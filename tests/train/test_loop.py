@@ -1,92 +1,71 @@
+"""One step and many: sums, clipping, schedules, precision, steps without labels, runs for timing."""
+
 import json
 from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
 import torch
 
 from datakit.errors import DatakitError
-from train.config import LoopConfig
-from train.data import DataConfig
-from train.optim import OptimConfig, learning_rate, make_optimizer, peak_rate
-from train.sft import LabelConfig, label_loss
-from train.start import RunConfig, Trainer
-
-loss = label_loss(LabelConfig())
+from tests.train.runs import Spoiled, fitted, label_sum, losses, records, same_weights, trainer
+from train.loop import LossScale
 
 
-def trainer(manifest: Path, out: Path, batch_rows: int, grad_accum: int, objective: Callable = loss, **loop) -> Trainer:
-    return Trainer(
-        RunConfig(
-            manifest=str(manifest), preset="tiny", optim=OptimConfig(lr=1e-3),
-            data=DataConfig(batch_rows=batch_rows, grad_accum=grad_accum, bucket_sizes=(64,)),
-            loop=LoopConfig(out=str(out), dtype="fp32", **{"steps": 3} | loop),
-        ),
-        objective,
-    )  # fmt: skip
-
-
-def test_accumulation_changes_nothing(pack: Callable, random_rows: Callable, tmp_path: Path) -> None:
+@pytest.mark.parametrize("moe", [{}, {"num_experts": 4, "expert_size": 32, "balance_weight": 1.0}])
+def test_accumulation_changes_nothing(pack: Callable, random_rows: Callable, tmp_path: Path, moe: dict) -> None:
     """Micro-batches have very different numbers of labels, so a mean of means would differ."""
-    rows = random_rows(21, 64)  # a step of 7 rows; every seventh row is short
-    manifest = pack([*rows], seq_len=64)
-    found = []
-    for batch_rows, grad_accum in ((7, 1), (1, 7)):
-        one = trainer(manifest, tmp_path / f"run{batch_rows}", batch_rows, grad_accum)
-        one.fit()
-        found.append((one, (tmp_path / f"run{batch_rows}" / "metrics.jsonl").read_text()))
-    records = [[json.loads(line) for line in text.splitlines()] for _, text in found]
-    for whole, split in zip(*records, strict=True):
+    manifest, found = pack(random_rows(21, 64), seq_len=64), []  # a step of 7 rows; every seventh row is short
+    for rows, accum in ((7, 1), (1, 7)):
+        out = tmp_path / str(rows)
+        one = fitted(manifest, out, batch_rows=rows, grad_accum=accum, steps=3, warmup_steps=0, **moe)
+        found.append((one, records(out)))
+    for whole, split in zip(found[0][1], found[1][1], strict=True):
         assert whole["label_tokens"] == split["label_tokens"]
-        assert whole["loss"] == pytest.approx(split["loss"], abs=1e-5)
-        assert whole["grad_norm"] == pytest.approx(split["grad_norm"], rel=1e-4)
-    for a, b in zip(found[0][0].model.parameters(), found[1][0].model.parameters(), strict=True):
-        torch.testing.assert_close(a, b, atol=2e-5, rtol=1e-4)
+        for name in ("loss", "grad_norm", *(("balance_loss", "busiest_expert") if moe else ())):
+            assert whole[name] == pytest.approx(split[name], rel=1e-4)
+    same_weights(found[0][0].model, found[1][0].model, atol=3e-5, rtol=1e-3)
+    if moe:
+        assert found[0][0].objective.balance.shares == found[1][0].objective.balance.shares
 
 
 def test_a_loss_that_is_not_finite_stops_the_run_and_names_the_rows(manifest: Path, tmp_path: Path) -> None:
     calls = []
 
     def spoiled(*args):
-        loss_sum, count = loss(*args)
+        loss_sum, count = label_sum(*args)
         calls.append(args[1].rows.tolist())
         return (loss_sum * float("nan") if len(calls) == 2 else loss_sum), count
 
-    run = trainer(manifest, tmp_path / "run", 4, 1, spoiled, save_every=1)
-    with pytest.raises(DatakitError, match="step 2: loss nan") as stopped:
+    run = trainer(manifest, tmp_path / "run", spoiled, save_every=1)
+    with pytest.raises(DatakitError, match=r"step 2: loss nan .* also in .*not_finite_step_00000002.json") as stopped:
         run.fit()
-    assert str(calls[1]) in str(stopped.value)
-    assert str(calls[1][0] * 100) in str(stopped.value)  # a row_key of that packed row
+    (rows,) = json.loads((tmp_path / "run" / "not_finite_step_00000002.json").read_text())["rows"]
+    assert rows["manifest"] == str(manifest) and rows["packed_rows"] == sorted(calls[1])
+    assert {key // 100 for key in rows["row_keys"]} == set(calls[1]), "a row_key is a hundred times the packed row here"
+    assert str(rows["packed_rows"]) in str(stopped.value) and str(rows["row_keys"]) in str(stopped.value)
     assert [p.name for p in (tmp_path / "run" / "checkpoints").iterdir()] == ["step_00000001"]
     assert all(p.isfinite().all() for p in run.model.parameters())
 
 
 def test_gradients_are_clipped_to_the_norm(manifest: Path, tmp_path: Path) -> None:
-    run = trainer(manifest, tmp_path / "run", 4, 1)
-    batches = next(iter(run.stream))
-    (count, *_), _ = run._backward(batches)
-    before = run._scale_gradients(torch.tensor(float(count))).item()
+    run = trainer(manifest, tmp_path / "run")
+    (count, *_), _ = run._backward(next(iter(run.stream)))
+    assert run._scale_gradients(torch.tensor(float(count))).item() > 1.0
     after = torch.nn.utils.get_total_norm([p.grad for p in run.model.parameters()]).item()
-    assert before > 1.0
     assert after == pytest.approx(1.0, rel=1e-4)
 
 
 def test_a_step_without_labels_is_counted_and_changes_nothing(pack: Callable, tmp_path: Path) -> None:
-    """It was "loss nan": its sums were divided by a count of 0."""
-    rows = [[(list(range(5, 15)), list(range(9)))] if i % 2 else [(list(range(5, 15)), [])] for i in range(4)]
-    run = Trainer(
-        RunConfig(
-            manifest=str(pack(rows, seq_len=16)), preset="tiny", optim=OptimConfig(lr=1e-3, warmup_steps=0),
-            data=DataConfig(batch_rows=1, shuffle_buffer=0), loop=LoopConfig(out=str(tmp_path), dtype="fp32", steps=4),
-        ),
-        loss,
-    )  # fmt: skip
-    run.fit()
-    records = [json.loads(line) for line in (tmp_path / "metrics.jsonl").read_text().splitlines()]
-    assert [r["label_tokens"] for r in records] == [0, 9, 0, 9]
-    assert [r["loss"] for r in records[::2]] == [0.0, 0.0] and [r["grad_norm"] for r in records[::2]] == [0.0, 0.0]
-    assert [r.get("steps_without_labels") for r in records] == [1.0, 1.0, 2.0, 2.0]
-    assert records[3]["loss"] < records[1]["loss"]
+    rows = [[(list(range(5, 15)), list(range(9)) if i % 2 else [])] for i in range(4)]
+    options = {"batch_rows": 1, "shuffle_buffer": 0, "bucket_sizes": (), "warmup_steps": 0}
+    fitted(pack(rows, seq_len=16), tmp_path, **options)
+    found = records(tmp_path)
+    assert [r["label_tokens"] for r in found] == [0, 9, 0, 9]
+    assert all((r["loss"], r["grad_norm"]) == (0.0, 0.0) for r in found[::2])
+    assert [r.get("steps_without_labels") for r in found] == [1.0, 1.0, 2.0, 2.0]
+    assert found[3]["loss"] < found[1]["loss"]
 
 
 def test_a_run_for_timing_saves_nothing_and_pauses_as_often_as_asked(
@@ -95,55 +74,66 @@ def test_a_run_for_timing_saves_nothing_and_pauses_as_often_as_asked(
     pauses: list[float] = []
     caplog.set_level("INFO", "train")
     monkeypatch.setattr("train.loop.time.sleep", pauses.append)
-    run = trainer(manifest, tmp_path / "run", 4, 1, steps=7, save_every=0, step_sleep_ms=5, step_sleep_every=3)
-    run.fit()
+    fitted(manifest, tmp_path / "run", steps=7, save_every=0, step_sleep_ms=5.0, step_sleep_every=3)
     assert not (tmp_path / "run" / "checkpoints").exists()
     assert pauses == [0.005, 0.005]
     assert "peak memory of the first step: " in caplog.text
 
 
 def test_a_growing_batch_resumes_exactly_and_its_sums_are_right(manifest: Path, tmp_path: Path) -> None:
-    def run(out: Path, rows: int, schedule: tuple[str, ...], **loop: object) -> list[dict]:
-        Trainer(
-            RunConfig(
-                manifest=str(manifest), preset="tiny", optim=OptimConfig(lr=1e-3),
-                data=DataConfig(batch_rows=rows, batch_size_schedule=schedule, bucket_sizes=(64,)),
-                loop=LoopConfig(out=str(out), **{"dtype": "fp32", "steps": 6} | loop),
-            ),
-            loss,
-        ).fit()  # fmt: skip
-        return [json.loads(line) for line in (out / "metrics.jsonl").read_text().splitlines()]
-
-    whole = run(tmp_path / "whole", 8, ("0:2", "3:4"))
-    run(tmp_path / "parts", 8, ("0:2", "3:4"), stop_at=2)
-    assert [r["loss"] for r in run(tmp_path / "parts", 8, ("0:2", "3:4"), resume=True)] == [r["loss"] for r in whole]
-    small = run(tmp_path / "small", 2, ())
+    growing = {"batch_rows": 8, "batch_size_schedule": ("0:2", "3:4"), "steps": 6}
+    fitted(manifest, tmp_path / "whole", **growing)
+    fitted(manifest, tmp_path / "parts", **growing, stop_at=2)
+    fitted(manifest, tmp_path / "parts", **growing, resume=True)
+    assert losses(tmp_path / "parts") == losses(tmp_path / "whole")
+    fitted(manifest, tmp_path / "small", batch_rows=2, steps=6)
+    whole, small = records(tmp_path / "whole"), records(tmp_path / "small")
     assert [r["loss"] for r in whole[:3]] == pytest.approx([r["loss"] for r in small[:3]], abs=1e-6)
     assert whole[3]["label_tokens"] == sum(r["label_tokens"] for r in small[3:5])
     assert whole[3]["loss"] != whole[2]["loss"]
 
 
-def test_the_schedule_warms_up_linearly_and_ends_at_its_minimum() -> None:
-    config = OptimConfig(lr=1.0, min_lr_ratio=0.1, warmup_steps=4)
-    rates = [learning_rate(config, s, 20) for s in range(1, 21)]
-    assert rates[:4] == [0.25, 0.5, 0.75, 1.0]
-    assert rates[3:] == sorted(rates[3:], reverse=True)
-    assert rates[11] == pytest.approx(0.55)  # half way down the cosine
-    assert rates[-1] == pytest.approx(0.1)
-    assert learning_rate(OptimConfig(lr=1.0), 1, 5) > 0
+def test_the_scale_halves_at_an_overflow_and_doubles_after_2000_steps() -> None:
+    scale, expected, since = LossScale(1024.0), 1024.0, 0
+    for step in range(4500):
+        finite = step not in (3, 4, 2600)
+        assert scale.overflowed(finite) != finite
+        since = since + 1 if finite else 0
+        expected /= 1 if finite else 2
+        if since == 2000:
+            expected, since = expected * 2, 0
+        assert (scale.scale, scale.steps_since) == (expected, since)
+        if step in (1000, 4000):  # as in a checkpoint
+            scale = LossScale(**json.loads(json.dumps(asdict(scale))))
+    assert scale.overflows == 3
 
 
-def test_the_rate_where_none_is_named_follows_the_width() -> None:
-    assert peak_rate(OptimConfig(), 512, 1.0) == 5e-4
-    assert peak_rate(OptimConfig(), 128, 1.0) == 2e-3
-    assert peak_rate(OptimConfig(), 512, 0.2) == pytest.approx(1e-4)
-    assert peak_rate(OptimConfig(lr=0.1), 512, 0.2) == 0.1
+def test_fp16_follows_fp32(manifest: Path, tmp_path: Path) -> None:
+    for dtype in ("fp16", "fp32"):
+        fitted(manifest, tmp_path / dtype, dtype=dtype)
+    low, full = records(tmp_path / "fp16"), records(tmp_path / "fp32")
+    assert [r["loss"] for r in low] == pytest.approx([r["loss"] for r in full], rel=1e-2)
+    assert [r["grad_norm"] for r in low] == pytest.approx([r["grad_norm"] for r in full], rel=5e-2)
+    assert low[0]["loss_scale"] == 16 and low[-1]["overflows"] == 0 and "loss_scale" not in full[0]
 
 
-def test_norms_and_embeddings_do_not_decay(manifest: Path, tmp_path: Path) -> None:
-    model = trainer(manifest, tmp_path / "run", 4, 1).model
-    groups = make_optimizer(model, OptimConfig(weight_decay=0.3)).param_groups
-    names = {id(p): n for n, p in model.named_parameters()}
-    decayed = {names[id(p)] for g in groups for p in g["params"] if g["weight_decay"]}
-    assert decayed == {n for n in names.values() if n.endswith("_proj.weight")}
-    assert sum(len(g["params"]) for g in groups) == len(names)
+def test_an_overflow_skips_the_step_halves_the_scale_and_is_resumed(manifest: Path, tmp_path: Path) -> None:
+    run = trainer(manifest, tmp_path, dtype="fp16", stop_at=2)
+    run.loss_scale = LossScale(2.0**40)  # fp16 ends at 65,504
+    before = [p.detach().clone() for p in run.model.parameters()]
+    run.fit()
+    assert all(torch.equal(a, b) for a, b in zip(before, run.model.parameters(), strict=True))
+    again = trainer(manifest, tmp_path, dtype="fp16", resume=True)
+    assert again.loss_scale == LossScale(2.0**38, steps_since=0, overflows=2)
+
+
+def test_gradients_that_no_scale_mends_stop_the_run(manifest: Path, tmp_path: Path) -> None:
+    def broken(*args: object) -> tuple:
+        total, count = label_sum(*args)
+        return Spoiled.apply(total, float("nan")), count
+
+    run = trainer(manifest, tmp_path, broken, dtype="fp16", steps=10)
+    run.loss_scale = LossScale(LossScale.smallest * 8)
+    with pytest.raises(DatakitError, match="not finite"):
+        run.fit()
+    assert (run.state.step, run.loss_scale.overflows) == (3, 3)

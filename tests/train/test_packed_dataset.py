@@ -41,7 +41,7 @@ def our_losses(model: CausalLM, manifest: Path, config: DataConfig, count: int) 
     found = []
     for (batch,) in itertools.islice(StepStream(PackedDataset(manifest).data, config, seed=0), count):
         with torch.no_grad():
-            hidden = model.hidden_at(
+            hidden = model(
                 batch.ids_BT, batch.segments.positions_BT, masked_attention(batch.segments), batch.label_pos_L
             )
             loss_sum, labels = chunked_loss(hidden, model.lm_head, batch.targets_L, 64)
@@ -49,42 +49,33 @@ def our_losses(model: CausalLM, manifest: Path, config: DataConfig, count: int) 
     return found
 
 
-def test_an_item_says_what_its_rows_say(pack: Callable, random_rows: Callable) -> None:
-    rows = random_rows(9, 48)
-    for boundaries in ("mask", "flash"):
-        dataset = PackedDataset(
-            pack(rows, seq_len=48), config=DataConfig(batch_rows=4, shuffle_buffer=0, bucket_sizes=(48,)),
-            boundaries=boundaries,
-        )  # fmt: skip
-        for number, item in enumerate(dataset):
-            own = [piece for row in rows[4 * number : 4 * number + 4] for piece in row]
-            ids, labels, positions = (item[n].flatten() for n in ("input_ids", "labels", "position_ids"))
-            if boundaries == "flash":
-                lengths = [len(piece) for piece, _ in own]
-                assert item["cu_seq_lens_q"].tolist() == np.cumsum([0, *lengths]).tolist()
-                assert item["cu_seq_lens_k"] is item["cu_seq_lens_q"] and item["max_length_q"] == max(lengths)
-                assert item["cu_seq_lens_q"].dtype == torch.int32 and len(ids) == sum(lengths)
-                same = torch.repeat_interleave(torch.arange(len(own)), torch.tensor(lengths))
-            else:
-                real = item["attention_mask"].diagonal(dim1=-2, dim2=-1).flatten()
-                assert real.all(), "softmax needs a key for each query, padding too"
-                same = None
-            at = 0
-            for i, row in enumerate(rows[4 * number : 4 * number + 4]):
-                at = i * 49 if boundaries == "mask" else at
-                for piece, learnt in row:
-                    here = slice(at, at + len(piece))
-                    assert ids[here].tolist() == piece and positions[here].tolist() == list(range(len(piece)))
-                    targets = [piece[p] if p - 1 in learnt else -100 for p in range(len(piece))]
-                    assert labels[here].tolist() == targets
-                    if same is None:
-                        seen = item["attention_mask"][i, 0, at - i * 49 : at - i * 49 + len(piece)]
-                        expected = torch.zeros_like(seen)
-                        square = torch.ones(len(piece), len(piece), dtype=torch.bool).tril()
-                        expected[:, at - i * 49 : at - i * 49 + len(piece)] = square
-                        assert torch.equal(seen, expected)
-                    at += len(piece)
-            assert int((labels != -100).sum()) == sum(len(learnt) for _, learnt in own)
+@pytest.mark.parametrize("boundaries", ["mask", "flash"])
+def test_an_item_says_what_its_rows_say(pack: Callable, random_rows: Callable, boundaries: Any) -> None:
+    rows, config = random_rows(9, 48), DataConfig(batch_rows=4, shuffle_buffer=0, bucket_sizes=(48,))
+    for number, item in enumerate(PackedDataset(pack(rows, seq_len=48), config=config, boundaries=boundaries)):
+        own, at = rows[4 * number : 4 * number + 4], 0
+        ids, labels, positions = (item[n].flatten() for n in ("input_ids", "labels", "position_ids"))
+        if boundaries == "flash":
+            lengths = [len(piece) for row in own for piece, _ in row]
+            assert item["cu_seq_lens_q"].tolist() == np.cumsum([0, *lengths]).tolist()
+            assert item["cu_seq_lens_k"] is item["cu_seq_lens_q"] and item["max_length_q"] == max(lengths)
+            assert item["cu_seq_lens_q"].dtype == torch.int32 and len(ids) == sum(lengths)
+        else:
+            mask = item["attention_mask"]
+            assert mask.diagonal(dim1=-2, dim2=-1).all(), "softmax needs a key for each query, padding too"
+        for i, row in enumerate(own):
+            at = i * 49 if boundaries == "mask" else at
+            for piece, learnt in row:
+                here, place = slice(at, at + len(piece)), at % 49
+                assert ids[here].tolist() == piece and positions[here].tolist() == list(range(len(piece)))
+                assert labels[here].tolist() == [t if p - 1 in learnt else -100 for p, t in enumerate(piece)]
+                if boundaries == "mask":
+                    seen = mask[i, 0, place : place + len(piece)]
+                    square = torch.ones(len(piece), len(piece), dtype=torch.bool).tril()
+                    assert torch.equal(seen[:, place : place + len(piece)], square)
+                    assert seen.sum() == square.sum(), "nothing of other sequences"
+                at += len(piece)
+        assert int((labels != -100).sum()) == sum(len(learnt) for row in own for _, learnt in row)
 
 
 @pytest.mark.parametrize(("attention", "boundaries"), [("sdpa", "mask"), ("sdpa", "additive"), ("eager", "additive")])

@@ -22,6 +22,7 @@ from transformers import AutoModelForCausalLM
 
 from datakit.errors import ConfigError, ModelError
 from train import checkpoint, flags, hf, sft
+from train import loss as losses_of
 
 SIZES = ["--hidden-size=64", "--num-layers=2", "--num-heads=2", "--num-kv-heads=1", "--intermediate-size=96"]
 STEPS = 16  # of 13 steps an epoch: across its end, where steps are short
@@ -186,7 +187,7 @@ def test_a_run_goes_on_with_other_ranks_and_workers_in_the_same_steps(
 def test_a_loss_that_is_not_finite_on_one_rank_stops_all_and_names_the_rows(
     argv: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    plain = sft.head_loss
+    plain = losses_of.head_loss
     calls = []
 
     def spoiled(*a: object) -> tuple:
@@ -194,7 +195,7 @@ def test_a_loss_that_is_not_finite_on_one_rank_stops_all_and_names_the_rows(
         loss, count = plain(*a)
         return (loss * float("nan") if os.environ["RANK"] == "1" and len(calls) == 3 else loss), count
 
-    monkeypatch.setattr(sft, "head_loss", spoiled)
+    monkeypatch.setattr(losses_of, "head_loss", spoiled)
     run = Run(tmp_path / "run", 2, [*argv, "--save-every", "1"])
     assert run.wait() == [1, 1]
     for rank in (0, 1):
@@ -218,14 +219,14 @@ class Overflow(torch.autograd.Function):
 def test_an_fp16_overflow_on_one_rank_skips_the_step_on_all(
     argv: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, more: list[str]
 ) -> None:
-    plain, calls = sft.head_loss, []
+    plain, calls = losses_of.head_loss, []
 
     def spoiled(*a: object) -> tuple:
         calls.append(1)
         loss, count = plain(*a)
         return (Overflow.apply(loss) if os.environ["RANK"] == "1" and len(calls) == 2 else loss), count
 
-    monkeypatch.setattr(sft, "head_loss", spoiled)
+    monkeypatch.setattr(losses_of, "head_loss", spoiled)
     run = Run(tmp_path / "run", 2, [*argv, "--dtype", "fp16", "--stop-at", "4", *more])
     assert run.wait() == [0, 0], run.said()
     records = [json.loads(line) for line in (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()]

@@ -6,13 +6,11 @@ import sys
 from pathlib import Path
 
 import pytest
-import torch
 
 from datakit.errors import ConfigError, InputError, UsageError
 from train import SFTConfig, Trainer
 from train.checkpoint import find_model
 from train.log import COLUMNS, Record, curve, line
-from train.optim import Muon, orthogonal
 
 
 def test_a_run_from_python_returns_its_losses_and_prints_nothing(manifest: Path, tmp_path: Path) -> None:
@@ -22,14 +20,11 @@ config = SFTConfig.of(manifest={str(manifest)!r}, preset="tiny", steps=3, batch_
 found = Trainer(config).fit()
 assert len(found.losses) == found.step == 3 and found.losses[0] == found.metrics[0]["loss"]
 assert found.model.config.num_layers == 4 and found.stopped_by is None
-import sys
-lazy = {{"train.lora", "train.experts", "train.eval", "train.generate", "train.grpo"}} & sys.modules.keys()
-assert not lazy, lazy
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
     page = (tmp_path / "run" / "loss.html").read_text()
-    assert page.count("<polyline") == 2 and "step 1" in page
+    assert page.count("<path") == 2 and "step 1 to 3" in page
     assert len((tmp_path / "run" / "metrics.jsonl").read_text().splitlines()) == 3
 
 
@@ -75,30 +70,8 @@ def test_lines_are_at_most_a_hundred_characters_and_keep_what_an_objective_logs(
 def test_the_curve_leaves_out_steps_without_labels_and_has_a_dot_for_each_evaluation() -> None:
     records = [record(1, 4.0), record(2, 0.0, label_tokens=0), record(3, 2.0)]
     found = curve(records, [{"step": 3, "loss": 3.0, "label_tokens": 9}])
-    assert 'points="50.0,10.0 710.0,290.0"' in found and 'cy="150.0"' in found
+    assert 'd="M1,4 3,2"' in found and 'd="M1,4 3,3"' in found and 'd="M3,3h0"' in found and "loss 4 to 2" in found
     assert curve([record(1, 0.0, label_tokens=0)]) == ""
-
-
-def test_muon_of_many_matrices_is_torchs_of_each(monkeypatch: pytest.MonkeyPatch) -> None:
-    g = torch.Generator().manual_seed(0)
-    shapes, kinds = [(12, 8), (8, 12), (12, 8), (8, 8), (12, 8)], []
-    start = [torch.randn(shape, generator=g) for shape in shapes]
-    grads = [[torch.randn(shape, generator=g) for shape in shapes] for _ in range(3)]
-    monkeypatch.setattr(Muon, "together", 2)
-    for own in (True, False):
-        params = [torch.nn.Parameter(p.clone()) for p in start]
-        group = {"params": params, "lr": 0.02, "weight_decay": 0.1}
-        theirs = {"momentum": 0.9, "adjust_lr_fn": "match_rms_adamw"}
-        optimizer = Muon([group], 0.9) if own else torch.optim.Muon([group], **theirs)
-        for step in grads:
-            for p, grad in zip(params, step, strict=True):
-                p.grad = grad.clone()
-            optimizer.step()
-        kinds.append(params)
-    for found, expected in zip(*kinds, strict=True):
-        torch.testing.assert_close(found, expected, atol=2e-3, rtol=0)  # products in bf16: sums in another order
-    values = torch.linalg.svdvals(orthogonal(torch.stack([start[0], start[2]])).float())
-    assert values.min() > 0.6 and values.max() < 1.3
 
 
 def test_metrics_are_those_of_the_file(manifest: Path, tmp_path: Path) -> None:
