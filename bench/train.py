@@ -7,11 +7,13 @@
         --of each --steps 3 --warmup 1 --rounds 2 --turns /tmp/turns.jsonl
     python bench/train.py --manifest /tmp/gpteacher/manifest.json --of ours,compiled,packed,longest,fixed \\
         --trl PYTHON --peer ../shared/peers/trl_sft.py --rounds 2
+    python bench/train.py --manifest /tmp/gpteacher/manifest.json --of "ours,by hand" --rounds 5
 
 Contenders take turns, each in a process of its own, `--rounds` times; the table has the best round of each (what the
 machine can do), its steps' medians, and the peak of its resident memory. Rates count tokens three ways: all, real,
 label. A setting of ours is also compared with the first one of the same round, by the wall and by seconds of processor
-time. `PYTHON` is an interpreter of an environment with trl (bench/peers/requirements-trl.txt). `--turns FILE` keeps the
+time. `PYTHON` is an interpreter of an environment with trl (bench/peers/requirements-trl.txt). `by hand` is
+hand_loop.py, beside the peer. `--turns FILE` keeps the
 turns of earlier parts for the table; `--part 1/3` is every third contender, beside the first.
 """
 
@@ -95,9 +97,20 @@ def ours(a: argparse.Namespace, values: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def theirs(found: dict[str, Any]) -> dict[str, Any]:
-    """The same of what TRL's script prints."""
-    return {"rates": found["tok_s_median_all_real_label"], "losses": [found["loss_first"], found["loss_last"]]}
+HAND: dict[str, list[str]] = {"by hand": [], "by hand, compiled": ["--compile"], "by hand, fp32": ["--dtype", "fp32"]}
+"""A loop that a skilled user writes: a transformers model, dense block mask, bf16, label-only head, fused AdamW."""
+
+
+def model_for_hand(a: argparse.Namespace, folder: str) -> None:
+    """The model of ours with random weights as a Hugging Face folder."""
+    sys.path[0] = str(Path(__file__).resolve().parents[1])
+    from train import hf
+    from train.data import Mixture
+    from train.sft import SFTConfig
+    from train.start import make_model
+
+    config = SFTConfig.of(manifest=a.manifest, preset=a.preset)
+    hf.write_model(Path(folder), make_model(config, Mixture.open([Path(a.manifest)])), (), {})
 
 
 def sequences(manifest: str) -> Iterator[dict[str, list[int]]]:
@@ -126,8 +139,9 @@ def timed(command: list[str], threads: int) -> dict[str, Any]:
     _, status, usage = os.wait4(process.pid, 0)
     if status:
         raise SystemExit(f"{' '.join(command)}: ended with status {status}")
-    found: dict[str, Any] = json.loads(said.splitlines()[-1])
-    return found | {"peak_mib": usage.ru_maxrss // 1024, "cpu_s": usage.ru_utime + usage.ru_stime}
+    lines: list[dict[str, Any]] = [json.loads(line) for line in said.splitlines() if line.startswith("{")]
+    losses = {"losses": [line["loss"] for line in lines if "loss" in line]}
+    return losses | lines[-1] | {"peak_mib": usage.ru_maxrss // 1024, "cpu_s": usage.ru_utime + usage.ru_stime}
 
 
 def contender(a: argparse.Namespace, name: str, data: str) -> dict[str, Any]:
@@ -136,10 +150,15 @@ def contender(a: argparse.Namespace, name: str, data: str) -> dict[str, Any]:
         given = ["--manifest", a.manifest, "--padded", a.padded, "--preset", a.preset, "--threads", str(a.threads)]
         given += ["--steps", str(a.steps), "--warmup", str(a.warmup), "--one", name]
         return timed([sys.executable, __file__, *given], a.threads)
+    threads, steps = ["--threads", str(a.threads or os.cpu_count())], ["--steps", str(a.steps)]
+    if name in HAND:  # it leaves out its first three steps
+        prefix, script = Path(a.manifest).parent / "kept" / "train", Path(a.peer).with_name("hand_loop.py")
+        command = [a.trl or sys.executable, str(script), f"{data}.model", str(prefix), *threads, *HAND[name]]
+        found = timed([*command, "--steps", str(a.steps + 3)], 0)
+        return found | {"rates": [float("nan"), float("nan"), found["median"]]}
     given = ["--data", data, "--tokenizer", str(Path(a.manifest).parent / "kept" / "tokenizer"), "--seq-len", "512"]
-    given += ["--steps", str(a.steps), "--warmup", str(a.warmup), "--threads", str(a.threads or os.cpu_count())]
-    found = timed([a.trl, a.peer, *given, *TRL[name]], 0)
-    return theirs(found) | {k: found[k] for k in ("peak_mib", "cpu_s")}
+    found = timed([a.trl, a.peer, *given, *steps, "--warmup", str(a.warmup), *threads, *TRL[name]], 0)
+    return found | {"rates": found["tok_s_median_all_real_label"], "losses": [found["loss_first"], found["loss_last"]]}
 
 
 def table(turns: list[dict[str, Any]]) -> str:
@@ -172,7 +191,7 @@ def parser() -> argparse.ArgumentParser:
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--manifest", required=True)
     p.add_argument("--padded", default="", help="the same sequences packed with --packing pad")
-    p.add_argument("--of", default="ours,compiled", help=f"`each`, or some of {', '.join([*OURS, *TRL])}")
+    p.add_argument("--of", default="ours,compiled", help=f"`each`, or some of {', '.join([*OURS, *TRL, *HAND])}")
     p.add_argument("--part", default="1/1", help="of the contenders, such as 2/3")
     p.add_argument("--one", choices=list(OURS), help=argparse.SUPPRESS)
     p.add_argument("--preset", default="26m")
@@ -189,7 +208,7 @@ def parser() -> argparse.ArgumentParser:
 def chosen(a: argparse.Namespace) -> list[str]:
     """The contenders that take turns."""
     # names of settings hold commas, so they are found in what was asked for
-    names = list(OURS) if a.of == "each" else [n for n in [*OURS, *TRL] if n in a.of.split(",") or n == a.of]
+    names = list(OURS) if a.of == "each" else [n for n in [*OURS, *TRL, *HAND] if n in a.of.split(",") or n == a.of]
     names = [n for n in names if a.padded or not OURS.get(n, {}).get("padded")]
     part, parts = map(int, a.part.split("/"))
     return names if parts == 1 else [names[0], *names[1:][part - 1 :: parts]]
@@ -207,6 +226,9 @@ def main() -> None:
         if set(names) & set(TRL):
             command = [sys.executable, "-c", "import sys, runpy; runpy.run_path(sys.argv[1])['dump'](*sys.argv[2:])"]
             subprocess.run([*command, __file__, a.manifest, file.name], check=True)
+        if set(names) & set(HAND):
+            Path(f"{file.name}.model").mkdir()
+            model_for_hand(a, f"{file.name}.model")
         for number in range(first, first + a.rounds):
             for name in names:
                 turns.append({"name": name, "round": number} | contender(a, name, file.name))

@@ -28,7 +28,6 @@ import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
-from torch.distributed.fsdp import FSDPModule
 
 from datakit.config import digest, sha256_file
 from datakit.errors import InputError, IntegrityError, ModelError
@@ -36,7 +35,7 @@ from train import hf
 from train.hf import Weights, WholeModel, copy_files, read_weights, write_model
 from train.model import CausalLM
 from train.optim import Optimizers
-from train.ranks import Ranks, fill, like, whole_of
+from train.ranks import Ranks, fill, is_slice, like, whole_of
 
 if TYPE_CHECKING:
     from train.lora import Adapters
@@ -83,7 +82,7 @@ def unshard(
     Without slices, or with `by_first`, everything is the share of rank 0; without slices it is copied only if `copied`.
     With slices all ranks must call this. Only trained parameters are saved.
     """
-    sliced = isinstance(model, FSDPModule)
+    sliced = any(map(is_slice, model.parameters()))
     if ranks.first and not (sliced or copied):
         return model, optimizer
     named, kind, parts = trained(model), hf.family_of(model.config), ranks.size if sliced and not by_first else 1

@@ -9,7 +9,7 @@ from functools import partial
 from importlib.util import find_spec
 from typing import Any, Literal
 
-from datakit.config import at_least, option, options
+from datakit.config import at_least, option, options, sections_with
 from datakit.errors import ConfigError, UsageError
 
 more = partial(option, advanced=True)
@@ -26,20 +26,16 @@ def placed(config: type, values: Mapping[str, Any]) -> dict[str, Any]:
         UsageError: a name that is no option.
     """
     found: dict[str, Any] = {}
-    _place(config, left := dict(values), found)
-    if left:
-        raise UsageError(f"{config.__name__} has no option {next(iter(left))!r}")
+    own = {o.name for o in options(config)}
+    for name, value in values.items():
+        sections = [""] if name in own else sections_with(config, name)
+        if not sections:
+            raise UsageError(f"{config.__name__} has no option {name!r}")
+        place = found
+        for section in filter(None, sections[0].split(".")):
+            place = place.setdefault(section, {})
+        place[name] = value
     return found
-
-
-def _place(config: type, left: dict[str, Any], found: dict[str, Any]) -> None:
-    for o in options(config):
-        if o.nested:
-            inner: dict[str, Any] = {}
-            _place(o.nested, left, inner)
-            found |= {o.name: inner} if inner else {}
-        elif o.name in left:
-            found[o.name] = left.pop(o.name)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

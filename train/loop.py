@@ -20,8 +20,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, runtime_c
 
 import torch
 from torch import Tensor, nn
-from torch.distributed.fsdp import FSDPModule
-from torch.distributed.tensor import DTensor
 
 from datakit.errors import DatakitError
 from datakit.storage import locked, write_whole
@@ -31,7 +29,7 @@ from train.device import autocast, need_compiler, peak_mib, precision
 from train.log import Log, Record, mark, peak_flops
 from train.model import CausalLM
 from train.optim import Optimizers, learning_rate
-from train.ranks import Ranks, reshard
+from train.ranks import Ranks, own_part, reshard, sum_in_last, whole_of
 
 if TYPE_CHECKING:
     from train.lora import Adapters
@@ -166,7 +164,7 @@ class Loop:
         """The checkpoint that is written in the background, or was."""
         self.peak = peak_flops(self.device)
         self.objective = Objective(self.model, self.loss, self.state.loop)
-        shares = self.ranks.size > 1 and not isinstance(self.model, FSDPModule)
+        shares = self.ranks.size > 1 and not self.config.ranks.fsdp
         self.parallel = self.ranks.data_parallel(self.objective) if shares else None
         self.precision = precision(self.loop.dtype, self.device)
         scale = self.state.loop.get("loss_scale", {})
@@ -288,8 +286,8 @@ class Loop:
         for batch in batches:
             last = batch is batches[-1]
             waits = contextlib.nullcontext() if last or self.parallel is None else self.parallel.no_sync()
-            if isinstance(self.model, FSDPModule) and self.config.ranks.fsdp_keep_gradients:
-                self.model.set_requires_gradient_sync(last)
+            if self.config.ranks.fsdp_keep_gradients:
+                sum_in_last(self.model, last)
             with waits:  # gradients are summed over the ranks in the last micro-batch
                 with autocast(self.device, self.precision), mark("forward", self.device):
                     loss_sum, count, found = (self.parallel or self.objective)(batch)
@@ -306,10 +304,9 @@ class Loop:
         grads = [p.grad for p in self.model.parameters() if p.grad is not None]
         if not grads:
             return count.new_zeros(())
-        own = [g.to_local() if isinstance(g, DTensor) else g for g in grads]
+        own = [own_part(g) for g in grads]
         torch._foreach_div_(own, count.clamp(min=1) * (self.loss_scale.scale if self.loss_scale else 1.0))
-        norm = torch.nn.utils.get_total_norm(grads)
-        norm = norm.full_tensor() if isinstance(norm, DTensor) else norm
+        norm = whole_of(torch.nn.utils.get_total_norm(grads))
         if most := self.config.optim.max_grad_norm:
             torch.nn.utils.clip_grads_with_norm_(self.model.parameters(), most, norm)
         return norm

@@ -8,12 +8,11 @@ from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
-from torch.distributed.tensor import DTensor
 
 from datakit.config import at_least, option
 from datakit.errors import ConfigError
 from train.config import more
-from train.ranks import like, whole_of
+from train.ranks import is_slice, like, whole_of
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -186,7 +185,7 @@ def make_optimizer(model: nn.Module, config: OptimConfig) -> Optimizers:
         ConfigError: slices, which the 8-bit optimizer and Adafactor cannot update.
         MissingExtraError: it is not installed.
     """
-    if config.optimizer in ("adamw8bit", "adafactor") and any(isinstance(p, DTensor) for p in model.parameters()):
+    if config.optimizer in ("adamw8bit", "adafactor") and any(map(is_slice, model.parameters())):
         raise ConfigError(f"--optimizer {config.optimizer} cannot update slices: remove --fsdp, or use adamw")
     return Optimizers(list(_parts(list(_groups(model, config)), config)))
 

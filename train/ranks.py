@@ -20,19 +20,19 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
-from torch.distributed.device_mesh import init_device_mesh
-from torch.distributed.fsdp import FSDPModule, MixedPrecisionPolicy, fully_shard
-from torch.distributed.tensor import DTensor, distribute_tensor
 from torch.nn.parallel import DistributedDataParallel
 
 from datakit.errors import ConfigError, DatakitError
 from train.config import RanksConfig
 from train.model import CausalLM
+
+if TYPE_CHECKING:
+    from torch.distributed.fsdp import FSDPModule
 
 T = TypeVar("T")
 _LONG = itertools.count()
@@ -103,8 +103,8 @@ class Ranks:
 
     def sums(self, values: Iterable[float]) -> list[float]:
         """Each value summed over the ranks."""
-        found = list(map(float, values))
-        return self.summed(found).tolist() if self.size > 1 else found
+        found: list[float] = self.summed(list(map(float, values))).tolist()
+        return found
 
     def summed(self, numbers: Sequence[float], tensors: Sequence[Tensor] = ()) -> Tensor:
         """Numbers, then tensors on the device, each summed over the ranks: fp64, flat, on the device; nothing waits."""
@@ -204,6 +204,10 @@ def shard(ranks: Ranks, model: CausalLM, precision: str = "fp32") -> None:
     The models of other ranks can be on the device `meta`. With `precision` bf16, layers are gathered in bf16, half the
     bytes, and gradients are summed in fp32; the slices that the optimizer updates keep their dtype.
     """
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
+    from torch.distributed.tensor import DTensor, distribute_tensor
+
     halves = MixedPrecisionPolicy(param_dtype=torch.bfloat16, reduce_dtype=torch.float32, cast_forward_inputs=False)
     policy = halves if precision == "bf16" else MixedPrecisionPolicy()
     mesh = init_device_mesh(ranks.device.type, (ranks.size,))
@@ -223,8 +227,12 @@ def shard(ranks: Ranks, model: CausalLM, precision: str = "fp32") -> None:
             p.copy_(distribute_tensor(source.to(ranks.device), mesh, p.placements))
 
 
-def _parts(model: nn.Module) -> Iterator[FSDPModule]:
-    return (m for m in model.modules() if isinstance(m, FSDPModule))
+def _parts(model: nn.Module) -> "list[FSDPModule]":
+    if not any(map(is_slice, model.parameters())):
+        return []
+    from torch.distributed.fsdp import FSDPModule
+
+    return [m for m in model.modules() if isinstance(m, FSDPModule)]
 
 
 def reshard(model: nn.Module) -> None:
@@ -233,15 +241,36 @@ def reshard(model: nn.Module) -> None:
         part.reshard()
 
 
-def whole_of(value: Tensor) -> Tensor:
+def sum_in_last(model: nn.Module, last: bool) -> None:
+    """Leave the sums of gradients to the last micro-batch of a step."""
+    for part in _parts(model)[:1]:
+        part.set_requires_gradient_sync(last)
+
+
+def is_slice(value: Tensor) -> bool:
+    """Whether a tensor is a rank's slice of one, a DTensor; its module takes a second to import, so nobody asks it."""
+    return hasattr(value, "to_local")
+
+
+def whole_of(value: Any) -> Tensor:
     """The whole tensor; for a sliced one all ranks must call this."""
-    return value.full_tensor() if isinstance(value, DTensor) else value
+    found: Tensor = value.full_tensor() if is_slice(value) else value
+    return found
+
+
+def own_part(value: Any) -> Tensor:
+    """This rank's part of a sliced tensor."""
+    found: Tensor = value.to_local() if is_slice(value) else value
+    return found
 
 
 def like(other: Tensor, value: Tensor) -> Tensor:
     """`value`, sliced like `other` if that is sliced and has the same shape."""
-    if not isinstance(other, DTensor) or value.shape != other.shape:
+    if not is_slice(other) or value.shape != other.shape:
         return value
+    from torch.distributed.tensor import DTensor, distribute_tensor
+
+    assert isinstance(other, DTensor)
     sliced: Tensor = distribute_tensor(value.to(other.device), other.device_mesh, other.placements, src_data_rank=None)
     return sliced
 

@@ -2,10 +2,6 @@
 
 import hashlib
 import json
-import multiprocessing
-import os
-import sys
-import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -17,6 +13,7 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 from datakit.config import sha256_file
 from datakit.manifest import Count, Ledger, Manifest, Shard, save
 from datakit.pack.format import SOURCE_DTYPE, Block, Header, PackedWriter
+from tests.train.runs import Forked
 
 TEMPLATE = (
     "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}"
@@ -161,44 +158,6 @@ def manifest(pack: Pack) -> Path:
 @pytest.fixture(scope="session")
 def random_rows() -> Callable[..., list[Row]]:
     return _random_rows
-
-
-class Forked:
-    """`body` in a forked process, so that imports cost nothing; its output goes to a file."""
-
-    def __init__(self, body: Callable[[], int], log: Path) -> None:
-        self.log = log
-        self._process = multiprocessing.get_context("fork").Process(target=self._run, args=(body,))
-        self._process.start()
-        self.pid = self._process.pid
-
-    def _run(self, body: Callable[[], int]) -> None:
-        out = os.open(self.log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
-        os.dup2(out, 1)
-        os.dup2(out, 2)
-        sys.stdout, sys.stderr = (os.fdopen(n, "w", closefd=False) for n in (1, 2))
-        code = body()
-        sys.stdout.flush()
-        sys.stderr.flush()
-        os._exit(code)
-
-    def output(self) -> str:
-        return self.log.read_text() if self.log.exists() else ""
-
-    def until(self, text: str) -> None:
-        """Wait until the process has printed a text."""
-        for _ in range(6000):
-            if text in self.output():
-                return
-            assert self._process.is_alive() or text in self.output(), self.output()
-            time.sleep(0.01)
-        raise AssertionError(self.output())
-
-    def wait(self) -> int:
-        """The exit code; minus the number of a signal that killed it."""
-        self._process.join(120)
-        assert self._process.exitcode is not None, self.output()
-        return self._process.exitcode
 
 
 @pytest.fixture

@@ -1,6 +1,10 @@
-"""Short runs of train.sft in this process, and what they leave."""
+"""Short runs of train.sft, in this process or forked from it, and what they leave."""
 
 import json
+import multiprocessing
+import os
+import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -49,3 +53,41 @@ class Spoiled(torch.autograd.Function):
     @staticmethod
     def backward(ctx, grad):
         return grad * ctx.factor, None
+
+
+class Forked:
+    """`body` in a forked process, so that imports cost nothing; its output goes to a file."""
+
+    def __init__(self, body: Callable[[], int], log: Path) -> None:
+        self.log = log
+        self._process = multiprocessing.get_context("fork").Process(target=self._run, args=(body,))
+        self._process.start()
+        self.pid = self._process.pid
+
+    def _run(self, body: Callable[[], int]) -> None:
+        out = os.open(self.log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+        os.dup2(out, 1)
+        os.dup2(out, 2)
+        sys.stdout, sys.stderr = (os.fdopen(n, "w", closefd=False) for n in (1, 2))
+        code = body()
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
+
+    def output(self) -> str:
+        return self.log.read_text() if self.log.exists() else ""
+
+    def until(self, text: str) -> None:
+        """Wait until the process has printed a text."""
+        for _ in range(6000):
+            if text in self.output():
+                return
+            assert self._process.is_alive() or text in self.output(), self.output()
+            time.sleep(0.01)
+        raise AssertionError(self.output())
+
+    def wait(self) -> int:
+        """The exit code; minus the number of a signal that killed it."""
+        self._process.join(120)
+        assert self._process.exitcode is not None, self.output()
+        return self._process.exitcode

@@ -83,27 +83,15 @@ def test_what_surrounds_a_kernel_gives_it_the_softcap_and_keeps_empty_batches_fr
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="has CUDA")
-@pytest.mark.parametrize(
-    ("flags", "message"),
-    [
-        (["--attention", "varlen"], "--attention varlen is a CUDA kernel"),
-    ],
-)
-def test_kernels_for_cuda_are_refused_before_anything_begins(
-    manifest: Path, tmp_path: Path, flags: list[str], message: str
+def test_without_cuda_its_attention_is_refused_and_ligers_loss_falls_back_with_a_line(
+    manifest: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    with pytest.raises(ConfigError, match=message):
-        sft(["--manifest", str(manifest), "--preset", "tiny", "--out", str(tmp_path / "run"), *flags])
+    options = ["--manifest", str(manifest), "--preset", "tiny", "--out", str(tmp_path / "run")]
+    with pytest.raises(ConfigError, match="--attention varlen is a CUDA kernel"):
+        sft([*options, "--attention", "varlen"])
     assert not (tmp_path / "run").exists()
-
-
-@pytest.mark.skipif(torch.cuda.is_available(), reason="has CUDA")
-def test_ligers_loss_falls_back_to_the_plain_one_with_a_line(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("INFO", "train")
     assert liger_loss(torch.device("cpu")) is None
     assert "needs CUDA: the plain loss, which has the same value, is used" in caplog.text
-
-
-def test_a_chunk_of_a_fused_loss_is_refused() -> None:
     with pytest.raises(ConfigError, match="loss_chunk is only for head_loss plain"):
         LabelConfig(loss_chunk=4, head_loss="liger")

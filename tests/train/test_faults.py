@@ -15,6 +15,7 @@ import pytest
 from safetensors.torch import load_file, save_file
 
 from datakit.errors import ModelError, UsageError
+from tests.train.runs import losses
 from train import checkpoint, distill, flags, generate, sft
 from train import eval as evaluation
 
@@ -24,10 +25,6 @@ STEPS = 6
 def options(manifest: Path, out: Path) -> list[str]:
     plain = ["--manifest", str(manifest), "--out", str(out), "--preset", "tiny", "--steps", str(STEPS)]
     return [*plain, "--batch-rows", "4", "--threads", "1", "--dtype", "fp32", "--save-every", "2"]
-
-
-def losses(out: Path) -> list[float]:
-    return [json.loads(line)["loss"] for line in (out / "metrics.jsonl").read_text().splitlines()]
 
 
 @pytest.fixture(scope="module")

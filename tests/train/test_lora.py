@@ -11,6 +11,7 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from datakit.errors import ModelError
+from tests.train.runs import losses
 from train import dpo, hf, lora, merge, sft
 from train.attention import Segments, grouped_attention
 from train.data import PackedSet
@@ -40,30 +41,16 @@ def spoiled(model: CausalLM) -> None:
             p.add_(torch.randn(p.shape, generator=torch.Generator().manual_seed(p.numel())) * 0.1)
 
 
-def test_new_adapters_change_nothing(model: CausalLM) -> None:
-    before = logits(model)
-    lora.attach(model, LoraConfig(lora_rank=4), torch.Generator().manual_seed(0))
+def test_new_adapters_change_nothing_and_are_the_formula_on_their_targets_alone(model: CausalLM) -> None:
+    before, base = logits(model), model.model.layers[0].self_attn.q_proj
+    lora.attach(model, LoraConfig(lora_rank=4, lora_alpha=12.0, lora_targets=("q", "down")), torch.Generator())
     torch.testing.assert_close(logits(model), before, atol=0, rtol=0)
     spoiled(model)
     assert (logits(model) - before).abs().max() > 1e-2
-
-
-def test_an_adapter_is_the_formula(model: CausalLM) -> None:
-    layer = model.model.layers[0].self_attn.q_proj
-    adapted = LoraLinear(layer, 4, scale=3.0)
-    torch.nn.init.normal_(adapted.lora_A)
-    torch.nn.init.normal_(adapted.lora_B)
-    x = torch.randn(5, 128)
-    expected = layer(x) + 3.0 * x @ adapted.lora_A.T @ adapted.lora_B.T
+    adapters, adapted, x = lora.trained(model), model.model.layers[0].self_attn.q_proj, torch.randn(5, 128)
+    assert len(adapters) == 2 * 2 * 2 and all(".q_proj.lora_" in n or ".down_proj.lora_" in n for n in adapters)
+    expected = base(x) + 3.0 * x @ adapted.lora_A.T @ adapted.lora_B.T
     torch.testing.assert_close(adapted(x), expected, atol=1e-4, rtol=1e-4)
-
-
-def test_only_the_targets_adapters_are_trained(model: CausalLM) -> None:
-    lora.attach(model, LoraConfig(lora_rank=4, lora_targets=("q", "down")), torch.Generator())
-    names = set(lora.trained(model))
-    assert len(names) == 2 * 2 * 2
-    assert all(".q_proj.lora_" in n or ".down_proj.lora_" in n for n in names)
-    assert all(p.shape[0 if "lora_A" in n else 1] == 4 for n, p in lora.trained(model).items())
 
 
 @pytest.fixture(scope="module")
@@ -90,8 +77,7 @@ def test_a_run_saves_adapters_alone_and_leaves_the_base_as_it_was(run: Path, bas
     names = {p.name for p in place.iterdir()}
     assert {"adapter_config.json", "adapter_model.safetensors", "tokenizer.json", "state.json"} <= names
     assert not names & {"model.safetensors", "config.json"}
-    records = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
-    first, second = (sum(r["loss"] for r in records[i : i + 7]) for i in (0, 7))  # two epochs of the same rows
+    first, second = (sum(losses(run)[i : i + 7]) for i in (0, 7))  # two epochs of the same rows
     assert second < first
     assert lora.tensors(place)[1] == hf.fingerprint(base)
     assert json.loads((place / "state.json").read_text())["config"]["lora"]["lora_rank"] == 4
@@ -100,8 +86,7 @@ def test_a_run_saves_adapters_alone_and_leaves_the_base_as_it_was(run: Path, bas
 def test_a_run_with_adapters_resumes_exactly(run: Path, manifest: Path, base: Path, tmp_path: Path) -> None:
     out = train(manifest, base, tmp_path / "cut", "--stop-at", "5")
     assert sft.main(["--resume", "--out", str(out)]) == 0
-    found = [[json.loads(x)["loss"] for x in (d / "metrics.jsonl").read_text().splitlines()] for d in (run, out)]
-    assert found[0] == found[1]
+    assert losses(run) == losses(out)
 
 
 def test_a_merged_folder_is_the_adapted_model_for_every_reader(run: Path, base: Path, tmp_path: Path, capsys) -> None:
@@ -138,10 +123,7 @@ def test_dropout_acts_in_training_alone_and_resumes_exactly(manifest: Path, base
     plain = train(manifest, base, tmp_path / "plain", *more[2:])
     cut = train(manifest, base, tmp_path / "cut", *more, "--stop-at", "2")
     assert sft.main(["--resume", "--out", str(cut)]) == 0
-    found = [
-        [json.loads(x)["loss"] for x in (d / "metrics.jsonl").read_text().splitlines()] for d in (whole, cut, plain)
-    ]
-    assert found[0] == found[1] != found[2]
+    assert losses(whole) == losses(cut) != losses(plain)
     settings = json.loads((whole / "checkpoints" / "step_00000004" / "adapter_config.json").read_text())
     assert settings["lora_dropout"] == 0.3
 
@@ -176,11 +158,10 @@ def test_packed_weights_are_near_the_plain_ones_and_adapters_on_them_learn(
     found, expected = (torch.autograd.grad(f(x).square().sum(), x)[0] for f in (packed, whole))
     torch.testing.assert_close(found, expected, atol=1e-4, rtol=1e-4)
     out = train(manifest, base, tmp_path / "run", "--qlora")
-    records = [json.loads(line)["loss"] for line in (out / "metrics.jsonl").read_text().splitlines()]
-    assert sum(records[7:]) < sum(records[:7])
+    assert sum(losses(out)[7:]) < sum(losses(out)[:7])
     cut = train(manifest, base, tmp_path / "cut", "--qlora", "--stop-at", "3")
     assert sft.main(["--resume", "--out", str(cut)]) == 0
-    assert records == [json.loads(line)["loss"] for line in (cut / "metrics.jsonl").read_text().splitlines()]
+    assert losses(out) == losses(cut)
 
 
 def test_the_root_of_the_rank_scales_adapters_that_are_saved_and_read(base: Path, tmp_path: Path) -> None:
@@ -268,7 +249,7 @@ def test_another_base_is_refused_with_both_hashes(run: Path, base: Path, manifes
 def test_preference_training_takes_adapters(pack: Callable, random_rows: Callable, base: Path, tmp_path: Path) -> None:
     pairs = pack([[row[0]] for row in random_rows(8, 64)], seq_len=64, rows_per_unit=2)
     out = train(pairs, base, tmp_path / "run", "--epochs", "3", main=dpo.main)
-    first, *_, last = [json.loads(line)["loss"] for line in (out / "metrics.jsonl").read_text().splitlines()]
+    first, *_, last = losses(out)
     assert first == pytest.approx(0.6931, abs=1e-4)
     assert last < first
 

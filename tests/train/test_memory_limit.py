@@ -12,18 +12,8 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="limits the proc
 
 
 def trained(manifest: Path, out: Path, preset: str, limit: str) -> subprocess.CompletedProcess[str]:
-    options = [
-        "--manifest",
-        str(manifest),
-        "--preset",
-        preset,
-        "--steps",
-        "2",
-        "--out",
-        str(out),
-        "--memory-limit",
-        limit,
-    ]
+    options = ["--manifest", str(manifest), "--preset", preset, "--steps", "2", "--out", str(out)]
+    options += ["--memory-limit", limit]
     return subprocess.run([sys.executable, "-m", "train.sft", *options], capture_output=True, text=True, cwd=ROOT)
 
 

@@ -94,45 +94,37 @@ def test_a_plain_loop_with_a_model_of_transformers_has_our_losses(
         assert found == pytest.approx(expected, abs=1e-4)
 
 
-def test_trainer_of_transformers_has_our_losses(models: tuple[CausalLM, Path], manifest: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("library", ["transformers", "trl"])
+def test_trainers_of_others_have_our_losses(
+    models: tuple[CausalLM, Path], manifest: Path, tmp_path: Path, library: str
+) -> None:
     pytest.importorskip("accelerate")
-    ours, folder = models
+    (ours, folder), config = models, DataConfig(batch_rows=4)
     theirs = transformers.AutoModelForCausalLM.from_pretrained(folder)
-    config = DataConfig(batch_rows=4)
-    arguments = transformers.TrainingArguments(
-        output_dir=str(tmp_path), max_steps=5, learning_rate=0.0, logging_steps=1, report_to=[], use_cpu=True,
-        save_strategy="no", remove_unused_columns=False, per_device_train_batch_size=1, per_device_eval_batch_size=1,
-        disable_tqdm=True, weight_decay=0.0,
-    )  # fmt: skip
-    dataset = PackedDataset(manifest, config=config)
-    trainer = transformers.Trainer(theirs, arguments, first, dataset, dataset)
+    dataset, expected = PackedDataset(manifest, config=config), our_losses(ours, manifest, config, 99)
+    options = {
+        "output_dir": str(tmp_path), "max_steps": 4, "learning_rate": 0.0, "logging_steps": 1, "report_to": [],
+        "save_strategy": "no", "remove_unused_columns": False, "per_device_train_batch_size": 1,
+        "per_device_eval_batch_size": 1, "disable_tqdm": True, "use_cpu": True, "weight_decay": 0.0,
+    }  # fmt: skip
+    if library == "transformers":
+        arguments = transformers.TrainingArguments(**options)
+        trainer = transformers.Trainer(theirs, arguments, first, dataset, dataset)
+    else:
+        trl, datasets = pytest.importorskip("trl"), pytest.importorskip("datasets")
+        arguments = trl.SFTConfig(**options, bf16=False, dataset_kwargs={"skip_prepare_dataset": True})
+        tokenizer = transformers.PreTrainedTokenizerFast(
+            tokenizer_file=str(manifest.parent / "kept" / "tokenizer" / "tokenizer.json"), eos_token="<|im_end|>",
+            pad_token="<|endoftext|>",
+        )  # fmt: skip
+        rows = datasets.IterableDataset.from_generator(dataset.__iter__)
+        trainer = trl.SFTTrainer(theirs, arguments, first, rows, processing_class=tokenizer)
     trainer.train()
     logged = [line["loss"] for line in trainer.state.log_history if "loss" in line]
-    assert logged == pytest.approx(our_losses(ours, manifest, config, 5), abs=1e-4)
-    every = our_losses(ours, manifest, config, len(dataset))
-    assert trainer.evaluate()["eval_loss"] == pytest.approx(np.mean(every), abs=1e-4)  # a mean of means
-
-
-def test_trainer_of_trl_has_our_losses(models: tuple[CausalLM, Path], manifest: Path, tmp_path: Path) -> None:
-    pytest.importorskip("accelerate")
-    trl, datasets = pytest.importorskip("trl"), pytest.importorskip("datasets")
-    ours, folder = models
-    theirs = transformers.AutoModelForCausalLM.from_pretrained(folder)
-    config = DataConfig(batch_rows=4)
-    arguments = trl.SFTConfig(
-        output_dir=str(tmp_path), max_steps=4, learning_rate=0.0, logging_steps=1, report_to=[], use_cpu=True,
-        bf16=False, save_strategy="no", remove_unused_columns=False, per_device_train_batch_size=1, disable_tqdm=True,
-        dataset_kwargs={"skip_prepare_dataset": True},
-    )  # fmt: skip
-    rows = datasets.IterableDataset.from_generator(PackedDataset(manifest, config=config).__iter__)
-    tokenizer = transformers.PreTrainedTokenizerFast(
-        tokenizer_file=str(manifest.parent / "kept" / "tokenizer" / "tokenizer.json"), eos_token="<|im_end|>",
-        pad_token="<|endoftext|>",
-    )  # fmt: skip
-    trainer = trl.SFTTrainer(theirs, arguments, first, rows, processing_class=tokenizer)
-    trainer.train()
-    logged = [line["loss"] for line in trainer.state.log_history if "loss" in line]
-    assert logged == pytest.approx(our_losses(ours, manifest, config, 4), abs=1e-4)
+    assert logged == pytest.approx(expected[:4], abs=1e-4)
+    if library == "transformers":  # a mean of means
+        found = trainer.evaluate()["eval_loss"]
+        assert found == pytest.approx(np.mean(expected[: len(dataset)]), abs=1e-4)
 
 
 def ids_of(items: Any) -> list[list]:

@@ -2,7 +2,6 @@
 
 import json
 import math
-import multiprocessing
 import os
 import resource
 import signal
@@ -11,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -21,6 +21,7 @@ from safetensors.torch import load_file
 from transformers import AutoModelForCausalLM
 
 from datakit.errors import ConfigError, ModelError
+from tests.train.runs import Forked, Spoiled
 from train import checkpoint, flags, hf, sft
 from train import loss as losses_of
 
@@ -38,52 +39,36 @@ class Run:
     """`train.sft` as `ranks` processes; `each` gives a rank options of its own."""
 
     def __init__(self, out: Path, ranks: int, argv: list[str], each: Callable[[int], list[str]] = lambda r: []) -> None:
-        port, fork = free_port(), multiprocessing.get_context("fork")
-        self.logs = [out.parent / f"{out.name}.{time.monotonic_ns()}.{r}.log" for r in range(ranks)]
+        port, log = free_port(), f"{out.name}.{time.monotonic_ns()}"
+        argv = [*argv, "--out", str(out)]
         self.ranks = [
-            fork.Process(target=_rank, args=(r, ranks, port, self.logs[r], [*argv, "--out", str(out), *each(r)]))
+            Forked(partial(_rank, r, ranks, port, [*argv, *each(r)]), out.parent / f"{log}.{r}.log")
             for r in range(ranks)
         ]
-        for process in self.ranks:
-            process.start()
 
     def wait(self) -> list[int]:
         """The exit codes; a rank that hangs fails the test."""
-        for process in self.ranks:
-            process.join(90)
-        hung = [process for process in self.ranks if process.is_alive()]
-        for process in hung:
-            process.kill()
-        assert not hung, self.said()
-        return [process.exitcode for process in self.ranks]
+        return [process.wait() for process in self.ranks]
 
     def said(self, rank: int | None = None) -> str:
-        return "".join(log.read_text() for r, log in enumerate(self.logs) if rank in (None, r) and log.exists())
-
-    def until(self, text: str) -> None:
-        for _ in range(900):
-            if text in self.said():
-                return
-            time.sleep(0.05)
-        raise AssertionError(self.said())
+        return "".join(process.output() for r, process in enumerate(self.ranks) if rank in (None, r))
 
 
-def _rank(rank: int, ranks: int, port: int, log: Path, argv: list[str]) -> None:
-    os.environ |= {
-        "RANK": str(rank), "WORLD_SIZE": str(ranks), "LOCAL_RANK": str(rank), "MASTER_ADDR": "127.0.0.1",
-        "MASTER_PORT": str(port),
-    }  # fmt: skip
-    out = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
-    os.dup2(out, 1)
-    os.dup2(out, 2)
-    sys.stdout, sys.stderr = (os.fdopen(n, "w", closefd=False) for n in (1, 2))
+def _rank(rank: int, ranks: int, port: int, argv: list[str]) -> int:
+    os.environ |= {"RANK": str(rank), "WORLD_SIZE": str(ranks), "LOCAL_RANK": str(rank), "MASTER_ADDR": "127.0.0.1",
+                   "MASTER_PORT": str(port)}  # fmt: skip
     sys.argv = ["train.sft", *argv]
     code = flags.guarded(sft.main)
-    if dist.is_initialized():  # `os._exit` calls nothing that was registered
+    if dist.is_initialized():  # a forked process ends without what was registered to run at its end
         dist.destroy_process_group()
-    sys.stdout.flush()
-    sys.stderr.flush()
-    os._exit(code)
+    return code
+
+
+def run(out: Path, ranks: int, argv: list[str]) -> Run:
+    """A run that ends well."""
+    done = Run(out, ranks, argv)
+    assert done.wait() == [0] * ranks, done.said()
+    return done
 
 
 @pytest.fixture(scope="module")
@@ -100,12 +85,9 @@ def argv(data: Path) -> list[str]:
     return [*(str(part) for pair in options.items() for part in pair), *SIZES]
 
 
-def losses(out: Path) -> dict[int, float]:
-    return {r["step"]: r["loss"] for r in map(json.loads, (out / "metrics.jsonl").read_text().splitlines())}
-
-
-def looks(out: Path) -> dict[int, float]:
-    return {r["step"]: r["loss"] for r in map(json.loads, (out / "eval.jsonl").read_text().splitlines())}
+def by_step(out: Path, name: str = "metrics") -> dict[int, float]:
+    """The loss of each step, of the training or of its evaluations."""
+    return {r["step"]: r["loss"] for r in map(json.loads, (out / f"{name}.jsonl").read_text().splitlines())}
 
 
 @pytest.fixture(scope="module")
@@ -119,7 +101,7 @@ def whole(data: Path, tmp_path_factory: pytest.TempPathFactory) -> Callable[[int
             plain = ["--manifest", str(data), "--preset", "tiny", "--dtype", "fp32", "--threads", "1", "--lr", "1e-3"]
             plain += ["--batch-rows", "4", "--warmup-steps", "0", "--steps", str(STEPS), "--out", str(out), *SIZES]
             assert sft.main([*plain, "--grad-accum", str(accum)]) == 0
-            known[accum] = losses(out)
+            known[accum] = by_step(out)
         return known[accum]
 
     return run
@@ -138,20 +120,9 @@ def whole(data: Path, tmp_path_factory: pytest.TempPathFactory) -> Callable[[int
 def test_ranks_have_the_losses_of_one(
     argv: list[str], whole: Callable, tmp_path: Path, ranks: int, accum: int, more: list[str]
 ) -> None:
-    run = Run(tmp_path / "run", ranks, [*argv, "--grad-accum", str(accum), *more])
-    assert run.wait() == [0] * ranks, run.said()
-    assert losses(tmp_path / "run") == pytest.approx(whole(accum), abs=1e-5)
-    assert run.said(1) == "", "other ranks are silent"
-    assert run.said(0).count("step=3 ") == 1
-
-
-def test_the_balance_of_experts_does_not_depend_on_ranks(argv: list[str], tmp_path: Path) -> None:
-    """Statistics of routers are those of the whole step."""
-    options = ["--num-experts", "3", "--balance-weight", "1"]
-    argv = [*argv, *options, "--steps", "6", "--grad-accum", "2"]
-    runs = [Run(tmp_path / str(ranks), ranks, argv) for ranks in (1, 2)]
-    assert [run.wait() for run in runs] == [[0], [0, 0]], runs[1].said()
-    assert losses(tmp_path / "2") == pytest.approx(losses(tmp_path / "1"), abs=1e-5)
+    done = run(tmp_path / "run", ranks, [*argv, "--grad-accum", str(accum), *more])
+    assert by_step(tmp_path / "run") == pytest.approx(whole(accum), abs=1e-5)
+    assert done.said(1) == "" and done.said(0).count("step=3 ") == 1, "other ranks are silent"
 
 
 def test_a_run_goes_on_with_other_ranks_and_workers_in_the_same_steps(
@@ -177,9 +148,8 @@ def test_a_run_goes_on_with_other_ranks_and_workers_in_the_same_steps(
     for number, (ranks, stop, more) in enumerate(parts):
         resume = ["--resume"] if number else []
         workers = ["--num-workers", str(min(number, 3)), "--stop-at", str(stop)]
-        run = Run(out, ranks, [*argv, "--grad-accum", "1", *workers, *more, *resume])
-        assert run.wait() == [0] * ranks, run.said()
-    assert losses(out) == pytest.approx({s: loss for s, loss in whole(1).items() if s <= 13}, abs=1e-5)
+        run(out, ranks, [*argv, "--grad-accum", "1", *workers, *more, *resume])
+    assert by_step(out) == pytest.approx({s: loss for s, loss in whole(1).items() if s <= 13}, abs=1e-5)
     rows = [int(line) for file in seen.iterdir() for line in file.read_text().split()]
     assert sorted(rows) == list(range(50)), "an epoch has every row exactly once"
 
@@ -196,23 +166,11 @@ def test_a_loss_that_is_not_finite_on_one_rank_stops_all_and_names_the_rows(
         return (loss * float("nan") if os.environ["RANK"] == "1" and len(calls) == 3 else loss), count
 
     monkeypatch.setattr(losses_of, "head_loss", spoiled)
-    run = Run(tmp_path / "run", 2, [*argv, "--save-every", "1"])
-    assert run.wait() == [1, 1]
+    started = Run(tmp_path / "run", 2, [*argv, "--save-every", "1"])
+    assert started.wait() == [1, 1]
     for rank in (0, 1):
-        assert "step 3: loss nan" in run.said(rank) and "row_key" in run.said(rank)
+        assert "step 3: loss nan" in started.said(rank) and "row_key" in started.said(rank)
     assert sorted(p.name for p in (tmp_path / "run" / "checkpoints").iterdir()) == ["step_00000001", "step_00000002"]
-
-
-class Overflow(torch.autograd.Function):
-    """The loss is finite, its gradient is not."""
-
-    @staticmethod
-    def forward(ctx, x):
-        return x.clone()
-
-    @staticmethod
-    def backward(ctx, grad):
-        return grad * float("inf")
 
 
 @pytest.mark.parametrize("more", [[], ["--fsdp"]])
@@ -224,11 +182,11 @@ def test_an_fp16_overflow_on_one_rank_skips_the_step_on_all(
     def spoiled(*a: object) -> tuple:
         calls.append(1)
         loss, count = plain(*a)
-        return (Overflow.apply(loss) if os.environ["RANK"] == "1" and len(calls) == 2 else loss), count
+        return (Spoiled.apply(loss, float("inf")) if os.environ["RANK"] == "1" and len(calls) == 2 else loss), count
 
     monkeypatch.setattr(losses_of, "head_loss", spoiled)
-    run = Run(tmp_path / "run", 2, [*argv, "--dtype", "fp16", "--stop-at", "4", *more])
-    assert run.wait() == [0, 0], run.said()
+    started = Run(tmp_path / "run", 2, [*argv, "--dtype", "fp16", "--stop-at", "4", *more])
+    assert started.wait() == [0, 0], started.said()
     records = [json.loads(line) for line in (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()]
     assert [(r["loss_scale"], r["overflows"]) for r in records] == [(16, 0), (8, 1), (8, 1), (8, 1)]
     assert not math.isfinite(records[1]["grad_norm"]) and math.isfinite(records[3]["grad_norm"])
@@ -238,34 +196,28 @@ def test_an_fp16_overflow_on_one_rank_skips_the_step_on_all(
 
 def test_a_signal_to_one_rank_stops_all_after_the_same_step(argv: list[str], whole: Callable, tmp_path: Path) -> None:
     out = tmp_path / "run"
-    run = Run(out, 2, [*argv, "--step-sleep-ms", "50"])
-    run.until("step=3 ")
-    os.kill(run.ranks[1].pid, signal.SIGTERM)
-    assert run.wait() == [128 + signal.SIGTERM] * 2
-    last = max(losses(out))
+    started = Run(out, 2, [*argv, "--step-sleep-ms", "50"])
+    started.ranks[0].until("step=3 ")
+    os.kill(started.ranks[1].pid, signal.SIGTERM)
+    assert started.wait() == [128 + signal.SIGTERM] * 2
+    last = max(by_step(out))
     assert 3 <= last < STEPS
     assert [p.name for p in (out / "checkpoints").iterdir()] == [f"step_{last:08d}"]
-    again = Run(out, 2, [*argv, "--resume"])
-    assert again.wait() == [0, 0]
-    assert losses(out) == pytest.approx(whole(1), abs=1e-5)
+    run(out, 2, [*argv, "--resume"])
+    assert by_step(out) == pytest.approx(whole(1), abs=1e-5)
 
 
-def test_the_others_end_with_a_message_when_a_rank_is_killed(argv: list[str], tmp_path: Path) -> None:
-    run = Run(tmp_path / "run", 2, [*argv, "--step-sleep-ms", "50"])
-    run.until("step=2 ")
-    run.ranks[1].kill()
-    assert run.wait()[0] == 1
-    assert "error: rank 0 of 2 cannot continue without the other ranks" in run.said(0)
-
-
-def test_the_others_do_not_wait_for_ever_for_a_rank_that_hangs(argv: list[str], tmp_path: Path) -> None:
-    run = Run(tmp_path / "run", 2, [*argv, "--step-sleep-ms", "50", "--rank-timeout-s", "3"])
-    run.until("step=2 ")
-    os.kill(run.ranks[1].pid, signal.SIGSTOP)
-    run.ranks[0].join(60)
-    assert run.ranks[0].exitcode == 1
-    assert "slower than --rank-timeout-s" in run.said(0)
-    run.ranks[1].kill()
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP])
+def test_the_others_end_with_a_message_when_a_rank_is_killed_or_hangs(
+    argv: list[str], tmp_path: Path, number: signal.Signals
+) -> None:
+    started = Run(tmp_path / "run", 2, [*argv, "--step-sleep-ms", "50", "--rank-timeout-s", "3"])
+    started.ranks[0].until("step=2 ")
+    os.kill(started.ranks[1].pid, number)
+    assert started.ranks[0].wait() == 1
+    assert "error: rank 0 of 2 cannot continue without the other ranks" in started.said(0)
+    assert "slower than --rank-timeout-s" in started.said(0)
+    os.kill(started.ranks[1].pid, signal.SIGKILL)
 
 
 def test_ranks_with_other_data_or_options_are_refused_with_both_values(
@@ -273,9 +225,9 @@ def test_ranks_with_other_data_or_options_are_refused_with_both_values(
 ) -> None:
     other = pack(random_rows(20, 32, seed=8), seq_len=32)
     for theirs in (["--manifest", str(other)], [*argv[:2], "--seed", "5"]):
-        run = Run(tmp_path / "run", 2, argv[2:], lambda rank, theirs=theirs: theirs if rank else argv[:2])
-        assert run.wait() == [2, 2]
-        assert "rank 0 has" in run.said(0) and "but rank 1 has" in run.said(1), run.said()
+        started = Run(tmp_path / "run", 2, argv[2:], lambda rank, theirs=theirs: theirs if rank else argv[:2])
+        assert started.wait() == [2, 2]
+        assert "rank 0 has" in started.said(0) and "but rank 1 has" in started.said(1), started.said()
         assert not (tmp_path / "run").exists()
 
 
@@ -283,9 +235,9 @@ def test_what_rank_0_meets_all_ranks_are_told(argv: list[str], tmp_path: Path) -
     place = tmp_path / "run" / "checkpoints" / "step_00000004"
     place.mkdir(parents=True)
     (place / "state.json").write_text("{}")
-    run = Run(tmp_path / "run", 2, [*argv, "--resume"])
-    assert run.wait() == [1, 1]
-    assert all("every checkpoint is damaged" in run.said(rank) for rank in (0, 1)), run.said()
+    started = Run(tmp_path / "run", 2, [*argv, "--resume"])
+    assert started.wait() == [1, 1]
+    assert all("every checkpoint is damaged" in started.said(rank) for rank in (0, 1)), started.said()
 
 
 def test_torchrun_starts_it(argv: list[str], whole: Callable, tmp_path: Path) -> None:
@@ -295,7 +247,7 @@ def test_torchrun_starts_it(argv: list[str], whole: Callable, tmp_path: Path) ->
     assert done.returncode == 0, done.stderr
     assert "2 ranks with 1 x 2 rows a step each" in done.stdout
     expected = {step: loss for step, loss in whole(1).items() if step <= 3}
-    assert losses(tmp_path / "run") == pytest.approx(expected, abs=1e-5)
+    assert by_step(tmp_path / "run") == pytest.approx(expected, abs=1e-5)
 
 
 LOOKING = ["--eval-every", "2"]
@@ -319,24 +271,24 @@ def test_what_is_sliced_goes_on_whole_and_sliced_again_as_if_it_never_had_been(
     argv += ["--eval-manifest", argv[1]] if "--eval-every" in argv else []
     if "--lora-rank" in argv:
         base = ["--out", str(tmp_path / "base"), "--steps", "1", "--lora-rank", "0"]
-        assert Run(tmp_path / "base", 1, [*argv, *base]).wait() == [0]
+        run(tmp_path / "base", 1, [*argv, *base])
         argv = [part for part in argv if part not in SIZES]
         argv += ["--init", str(tmp_path / "base" / "checkpoints" / "step_00000001")]
     whole, out = tmp_path / "whole", tmp_path / "run"
-    one = Run(whole, 1, argv)
-    assert one.wait() == [0], one.said()
+    run(whole, 1, argv)
     way = {"adapters": [SLICES, ONE, TWO, SLICES], "experts": [SLICES, TWO, SLICES], "muon": [SLICES, ONE, SLICES]}[
         name
     ]
     for number, (ranks, more) in enumerate(way):
         stop = [] if number + 1 == len(way) else ["--stop-at", str(2 + number)]
-        run = Run(out, ranks, [*argv, *more, *stop, *(["--resume"] if number else [])])
-        assert run.wait() == [0] * ranks, run.said()
+        run(out, ranks, [*argv, *more, *stop, *(["--resume"] if number else [])])
     exact = 1e-4 if name == "muon" else 1e-5  # its products are in bf16, where the order of summing shows
-    assert losses(out) == pytest.approx(losses(whole), abs=exact)
+    assert by_step(out) == pytest.approx(by_step(whole), abs=exact)
     if "--eval-every" in argv:
-        assert list(looks(whole)) == [2, 4, 6]
-        assert {s: loss for s, loss in looks(out).items() if s != 3} == pytest.approx(looks(whole), abs=exact)
+        assert list(by_step(whole, "eval")) == [2, 4, 6]
+        assert {s: loss for s, loss in by_step(out, "eval").items() if s != 3} == pytest.approx(
+            by_step(whole, "eval"), abs=exact
+        )
     assert_same_end(out, whole)
 
 
@@ -345,14 +297,11 @@ def assert_same_end(out: Path, whole: Path) -> None:
     kind = "adapter_model" if (ends[0] / "adapter_model.safetensors").exists() else "model"
     assert len(list(ends[1].glob("*-of-00002.safetensors"))) == (4 if kind == "model" else 0)  # a share of each rank
     for name in (kind, "optimizer"):
-        expected, found = ({k: v for f in end.glob(f"{name}*") for k, v in tensors_of(f).items()} for end in ends)
+        files = [end.glob(f"{name}*.safetensors") for end in ends]
+        expected, found = ({k: v for file in own for k, v in load_file(file).items()} for own in files)
         assert expected.keys() == found.keys()
         for key, value in expected.items():
             torch.testing.assert_close(found[key], value, atol=1e-4, rtol=1e-2, msg=f"{name} {key}")
-
-
-def tensors_of(file: Path) -> dict[str, torch.Tensor]:
-    return load_file(file) if file.suffix == ".safetensors" else {}
 
 
 def test_a_rank_killed_while_it_saves_its_share_and_a_damaged_share_cost_no_earlier_checkpoint(
@@ -370,9 +319,9 @@ def test_a_rank_killed_while_it_saves_its_share_and_a_damaged_share_cost_no_earl
     out = tmp_path / "run"
     with monkeypatch.context() as patch:
         patch.setattr(checkpoint, "_finished", killing)
-        run = Run(out, 2, [*argv, "--fsdp", "--async-save", "--save-every", "3", "--step-sleep-ms", "20"])
-        assert run.wait() == [1, -signal.SIGKILL], run.said()
-    assert "error: rank 0 of 2 cannot continue without the other ranks" in run.said(0)
+        started = Run(out, 2, [*argv, "--fsdp", "--async-save", "--save-every", "3", "--step-sleep-ms", "20"])
+        assert started.wait() == [1, -signal.SIGKILL], started.said()
+    assert "error: rank 0 of 2 cannot continue without the other ranks" in started.said(0)
     newer = out / "checkpoints" / "step_00000006"
     assert not newer.with_name("step_00000009").exists() and newer.with_name(".step_00000009.tmp").exists()
     theirs = AutoModelForCausalLM.from_pretrained(newer).state_dict()
@@ -384,7 +333,7 @@ def test_a_rank_killed_while_it_saves_its_share_and_a_damaged_share_cost_no_earl
     with pytest.raises(ModelError, match=r"model-00002-of-00002\.safetensors: changed or damaged"):
         hf.read_model(newer)
     assert sft.main([*argv, "--out", str(out), "--resume"]) == 0
-    assert losses(out) == pytest.approx(whole(1), abs=1e-5)
+    assert by_step(out) == pytest.approx(whole(1), abs=1e-5)
     assert (out / "checkpoints" / "damaged.step_00000006").is_dir()
 
 
@@ -395,9 +344,8 @@ def test_every_rank_looks_at_what_one_would_and_rank_0_tells_it(argv: list[str],
     told = []
     for ranks, more in ((1, []), (2, []), (2, ["--fsdp"])):
         out = tmp_path / f"{ranks}{''.join(more)}"
-        run = Run(out, ranks, [*argv, *more])
-        assert run.wait() == [0] * ranks, run.said()
-        assert run.said(0).count("[sample] step=2") == 2 and run.said().count("[eval] step=3 source=all") == 1
+        done = run(out, ranks, [*argv, *more])
+        assert done.said(0).count("[sample] step=2") == 2 and done.said().count("[eval] step=3 source=all") == 1
         told.append([json.loads(line) for line in (out / "eval.jsonl").read_text().splitlines()])
     for found in told[1:]:
         for mine, expected in zip(found, told[0], strict=True):
@@ -407,13 +355,13 @@ def test_every_rank_looks_at_what_one_would_and_rank_0_tells_it(argv: list[str],
 
 
 def test_a_checkpoint_that_cannot_be_written_stops_every_rank_with_the_reason(argv: list[str], tmp_path: Path) -> None:
-    run = Run(tmp_path / "run", 2, [*argv, "--fsdp", "--save-every", "2", "--step-sleep-ms", "50"])
-    run.until("saved")
-    resource.prlimit(run.ranks[0].pid, resource.RLIMIT_FSIZE, (200_000, 200_000))  # its disk is full from now on
-    assert run.wait() == [1, 1]
+    started = Run(tmp_path / "run", 2, [*argv, "--fsdp", "--save-every", "2", "--step-sleep-ms", "50"])
+    started.ranks[0].until("saved")
+    resource.prlimit(started.ranks[0].pid, resource.RLIMIT_FSIZE, (200_000, 200_000))  # its disk is full from now on
+    assert started.wait() == [1, 1]
     for rank in (0, 1):
-        assert "cannot write the checkpoint" in run.said(rank) and "free some space" in run.said(rank)
-    assert Run(tmp_path / "run", 1, [*argv, "--resume"]).wait() == [0]
+        assert "cannot write the checkpoint" in started.said(rank) and "free some space" in started.said(rank)
+    run(tmp_path / "run", 1, [*argv, "--resume"])
 
 
 def test_slices_need_ranks(argv: list[str], tmp_path: Path) -> None:

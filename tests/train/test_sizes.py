@@ -1,15 +1,17 @@
 """Models with random weights of any size and family."""
 
 import json
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
 
 from datakit.errors import ConfigError, DatakitError, ModelError
 from train import hf, sft
-from train.config import SizesConfig
+from train.config import MoeConfig, SizesConfig
 from train.data import DataConfig, PackedSet, StepStream
 from train.model import PRESETS
+from train.optim import OptimConfig
 from train.start import sized
 
 PLAIN = PRESETS["tiny"]
@@ -74,3 +76,9 @@ def test_options_that_no_architecture_has_together_are_refused(manifest: Path, t
         sft.main([*common, "--model-config", str(tmp_path), "--num-experts", "4"])
     assert sft.main([*common, "--preset", "tiny", "--num-experts", "4"]) == 0
     assert hf.read_config(tmp_path / "run" / "checkpoints" / "step_00000001").family == "qwen3_moe"
+
+
+def test_every_option_is_documented() -> None:
+    text = (Path(__file__).parents[2] / "docs" / "model.md").read_text(encoding="utf-8")
+    names = [f.name.replace("_", "-") for config in (SizesConfig, MoeConfig, OptimConfig) for f in fields(config)]
+    assert not [name for name in names if f"`--{name}" not in text]

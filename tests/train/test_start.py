@@ -10,6 +10,7 @@ from safetensors.torch import load_file
 
 from datakit.errors import ConfigError, InputError, MissingExtraError, ModelError, UsageError
 from datakit.manifest import load
+from tests.train.runs import losses
 from train import distill, hf, merge, pretrain, sft
 from train.config import QuickConfig
 from train.export import ExportConfig, export
@@ -143,8 +144,7 @@ def test_weights_in_bf16_take_half_and_resume_exactly(manifest: Path, tmp_path: 
     states = load_file(last[0] / "optimizer.safetensors")
     assert {t.dtype for t in (*weights[0].values(), *(s for s in states.values() if s.ndim))} == {torch.bfloat16}
     assert all(torch.equal(t, weights[1][name]) for name, t in weights[0].items())
-    losses = [json.loads(line)["loss"] for line in (tmp_path / "whole" / "metrics.jsonl").read_text().splitlines()]
-    assert losses[-1] < losses[0]
+    assert losses(tmp_path / "whole")[-1] < losses(tmp_path / "whole")[0]
     adapters = ["--init", str(last[0]), "--lora-rank", "2", *common[:2], "--steps", "1", *common[-2:]]
     assert sft.main([*adapters, "--out", str(tmp_path / "lora")]) == 0
     trained = load_file(tmp_path / "lora" / "checkpoints" / "step_00000001" / "adapter_model.safetensors")

@@ -1,6 +1,5 @@
 """The trainer from Python: what it returns, writes beside the checkpoints, and does not do by itself."""
 
-import json
 import subprocess
 import sys
 from pathlib import Path
@@ -18,14 +17,16 @@ def test_a_run_from_python_returns_its_losses_and_prints_nothing(manifest: Path,
 from train import SFTConfig, Trainer
 config = SFTConfig.of(manifest={str(manifest)!r}, preset="tiny", steps=3, batch_rows=4, out={str(tmp_path / "run")!r})
 found = Trainer(config).fit()
-assert len(found.losses) == found.step == 3 and found.losses[0] == found.metrics[0]["loss"]
+import json
+text = open({str(tmp_path / "run" / "metrics.jsonl")!r}).read()
+assert found.metrics == [json.loads(line) for line in text.splitlines()] and len(found.metrics) == found.step == 3
+assert found.losses == [record["loss"] for record in found.metrics]
 assert found.model.config.num_layers == 4 and found.stopped_by is None
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
     page = (tmp_path / "run" / "loss.html").read_text()
     assert page.count("<path") == 2 and "step 1 to 3" in page
-    assert len((tmp_path / "run" / "metrics.jsonl").read_text().splitlines()) == 3
 
 
 def test_options_are_named_flat_and_wrong_ones_are_refused(manifest: Path, tmp_path: Path) -> None:
@@ -72,8 +73,3 @@ def test_the_curve_leaves_out_steps_without_labels_and_has_a_dot_for_each_evalua
     found = curve(records, [{"step": 3, "loss": 3.0, "label_tokens": 9}])
     assert 'd="M1,4 3,2"' in found and 'd="M1,4 3,3"' in found and 'd="M3,3h0"' in found and "loss 4 to 2" in found
     assert curve([record(1, 0.0, label_tokens=0)]) == ""
-
-
-def test_metrics_are_those_of_the_file(manifest: Path, tmp_path: Path) -> None:
-    found = Trainer(SFTConfig.of(manifest=str(manifest), preset="tiny", steps=2, out=str(tmp_path))).fit()
-    assert found.metrics == [json.loads(text) for text in (tmp_path / "metrics.jsonl").read_text().splitlines()]
