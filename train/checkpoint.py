@@ -178,9 +178,8 @@ def save(
     except (OSError, SafetensorError) as e:
         if ranks.first:
             shutil.rmtree(temporary, ignore_errors=True)
-        raise InputError(
-            f"{path}: cannot write the checkpoint ({e}); free some space and continue with --resume"
-        ) from None
+        advice = "free some space and continue with --resume"
+        raise InputError(f"{path}: cannot write the checkpoint ({e}); {advice}") from None
     return path
 
 

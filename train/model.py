@@ -472,12 +472,10 @@ class CausalLM(nn.Module):
     def flops_per_token(self, context: float, far: float = 0.0) -> float:
         """Operations to train on a token that sees `context` tokens, `far` beyond a window (Chowdhery et al., 2022)."""
         c = self.config
-        embeddings = [m for m in self.modules() if isinstance(m, nn.Embedding)]
-        lookups = {id(m.weight) for m in embeddings[bool(c.tied_embeddings) :]}  # a tied one is multiplied, in the head
-        experts = {id(p) for name, p in self.named_parameters() if ".experts." in name}
         used, seen = c.moe.experts_per_token / max(1, c.moe.num_experts), context * c.num_layers
         flops = 12.0 * c.num_heads * c.head_dim * (seen - far * len(c.windowed_layers))
-        for p in self.parameters():  # a frozen matrix has no gradient of its own
-            share = used if id(p) in experts else id(p) not in lookups
+        for name, p in self.named_parameters():  # a frozen matrix has no gradient of its own
+            head = c.tied_embeddings and name == "model.embed_tokens.weight"  # multiplied; other tables are looked up
+            share = used if ".experts." in name else head or not name.startswith("model.embed_")
             flops += (6 if p.requires_grad else 4) * share * p.numel() * (1 + (p.dtype == torch.uint8))
         return flops

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import resource
 import shutil
 import signal
@@ -165,37 +166,22 @@ def test_a_file_system_that_runs_full_while_saving_is_a_clear_error_and_the_run_
     assert_same(tmp_path / "run", whole_half)
 
 
-LIMITED = """
-import resource, sys
-from train import sft
-from train import flags
-resource.setrlimit(resource.RLIMIT_DATA, (50 << 20, -1))
-sys.exit(flags.guarded(sft.main))
-"""
-
-
-def test_a_run_that_may_not_take_the_memory_it_needs_says_so_and_goes_on_with_less(
-    manifest: Path, tmp_path: Path
+@pytest.mark.skipif(sys.platform != "linux", reason="limits the process on Linux only")
+@pytest.mark.parametrize(("preset", "limit", "code"), [("26m", "0.001", 1), ("tiny", "0.9", 0)])
+def test_past_a_memory_limit_the_run_ends_with_one_clear_error(
+    manifest: Path, tmp_path: Path, forked: Callable, preset: str, limit: str, code: int
 ) -> None:
-    """The system refuses memory at the start, or in the middle of the run."""
+    """The system refuses what the process asks for beyond the limit."""
     out = tmp_path / "run"
-    command = [sys.executable, "-m", "train.sft", *options(manifest, out)]
-    low = [sys.executable, "-c", LIMITED, *options(manifest, out)]
-    limited = subprocess.run(low, capture_output=True, text=True)
-    assert limited.returncode == 1, limited.stderr
-    assert limited.stderr.startswith("error: out of memory: ") and limited.stderr.count("\n") == 1
-    assert not out.exists() or not (out / "checkpoints").exists()
-    process = subprocess.Popen([*command, "--steps", "200"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    for line in process.stdout:
-        if "saved" in line:
-            break
-    now = int(Path(f"/proc/{process.pid}/statm").read_text().split()[5]) * resource.getpagesize()
-    resource.prlimit(process.pid, resource.RLIMIT_DATA, (now // 2, now // 2))
-    _, said = process.communicate(timeout=120)
-    assert process.returncode == 1 and "error: out of memory: " in said and "Traceback" not in said, said
-    saved = checkpoint.steps(out / "checkpoints")
-    assert saved and checkpoint.check(saved[0]).step < 200
-    assert sft.main(["--resume", "--out", str(out), "--stop-at", str(checkpoint.check(saved[0]).step + 1)]) == 0
+
+    def body() -> int:
+        sys.argv = ["train.sft", *options(manifest, out), "--preset", preset, "--memory-limit", limit]
+        return flags.guarded(sft.main)
+
+    process = forked(body)
+    assert process.wait() == code, process.output()
+    assert bool(re.search(r"error: out of memory: .* --memory-limit is too low", process.output())) == bool(code)
+    assert "Traceback" not in process.output() and (out / "checkpoints").exists() == (not code)
 
 
 def cut(file: Path) -> None:

@@ -1,31 +1,27 @@
 """The trainer from Python: what it returns, writes beside the checkpoints, and does not do by itself."""
 
-import subprocess
-import sys
+import logging
 from pathlib import Path
 
 import pytest
 
 from datakit.errors import ConfigError, InputError, UsageError
+from tests.train.runs import losses, records
 from train import SFTConfig, Trainer
 from train.checkpoint import find_model
 from train.log import COLUMNS, Record, curve, line
 
 
-def test_a_run_from_python_returns_its_losses_and_prints_nothing(manifest: Path, tmp_path: Path) -> None:
-    code = f"""
-from train import SFTConfig, Trainer
-config = SFTConfig.of(manifest={str(manifest)!r}, preset="tiny", steps=3, batch_rows=4, out={str(tmp_path / "run")!r})
-found = Trainer(config).fit()
-import json
-text = open({str(tmp_path / "run" / "metrics.jsonl")!r}).read()
-assert found.metrics == [json.loads(line) for line in text.splitlines()] and len(found.metrics) == found.step == 3
-assert found.losses == [record["loss"] for record in found.metrics]
-assert found.model.config.num_layers == 4 and found.stopped_by is None
-"""
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300)
-    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
-    page = (tmp_path / "run" / "loss.html").read_text()
+def test_a_run_from_python_returns_its_losses_and_prints_nothing(
+    manifest: Path, tmp_path: Path, capfd: pytest.CaptureFixture
+) -> None:
+    logging.getLogger("train").handlers.clear()  # as where no command ran before
+    config = SFTConfig.of(manifest=str(manifest), preset="tiny", steps=3, batch_rows=4, out=str(tmp_path))
+    found = Trainer(config).fit()
+    assert found.metrics == records(tmp_path) and found.losses == losses(tmp_path)
+    assert (found.step, found.model.config.num_layers, found.stopped_by) == (len(found.losses), 4, None)
+    assert tuple(capfd.readouterr()) == ("", "")
+    page = (tmp_path / "loss.html").read_text()
     assert page.count("<path") == 2 and "step 1 to 3" in page
 
 
