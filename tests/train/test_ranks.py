@@ -112,7 +112,7 @@ def whole(data: Path, tmp_path_factory: pytest.TempPathFactory) -> Callable[[int
     [
         (2, 1, []),
         (4, 2, ["--num-workers", "2"]),
-        (2, 3, ["--fsdp", "--no-label-only"]),
+        (2, 3, ["--fsdp", "--fsdp-keep-gradients", "--no-label-only"]),
         pytest.param(2, 3, [], marks=pytest.mark.campaign),
         pytest.param(2, 1, ["--fsdp"], marks=pytest.mark.campaign),
     ],
