@@ -26,7 +26,7 @@ def placed(config: type, values: Mapping[str, Any]) -> dict[str, Any]:
         UsageError: a name that is no option.
     """
     found: dict[str, Any] = {}
-    own = {o.name for o in options(config)}
+    own = {o.name for o in options(config) if not o.nested}  # `--data` is in a section, and one is called so
     for name, value in values.items():
         sections = [""] if name in own else sections_with(config, name)
         if not sections:
