@@ -31,7 +31,7 @@ COMMANDS = {
     "merge": "merge adapters into their base model, or average checkpoints",
 }
 """Modules of this package with a `main`, and what they do."""
-SLOW = ("torch", "safetensors", "fastapi", "pydantic", "starlette", "uvicorn", "prometheus_client")
+SLOW = ("torch", "safetensors", "fastapi", "pydantic", "starlette", "uvicorn")
 """Libraries that options do not need."""
 
 

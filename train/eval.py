@@ -33,7 +33,7 @@ from train.device import allow_tf32, autocast, precision, usable_device
 from train.loss import chunk_of, token_log_probs
 from train.model import CausalLM, ModelConfig
 from train.ranks import Ranks
-from train.serve.batching import SampleConfig, answers, prompt_ids
+from train.serve.batching import SampleConfig, joined, prompt_ids, stream_text
 from train.stream import Int64
 
 LOG = logging.getLogger("train")
@@ -225,7 +225,8 @@ class Evaluator:
             found = evaluate(model, self.sets, self.batches, self.precision, c.eval_rows, self.ranks, self.attention)
             if self.tokenizer:
                 sample = SampleConfig(max_new_tokens=c.sample_tokens, temperature=c.sample_temperature)
-                said = answers(model, self.tokenizer, [ids for _, ids in self.prompts], sample)
+                asked = [ids for _, ids in self.prompts]
+                said = joined(len(asked), stream_text(model, self.tokenizer, asked, sample))
         everything = total(found)
         samples = [{"prompt": text, "completion": said} for (text, _), said in zip(self.prompts, said, strict=True)]
         shown = [("all", everything), *(found.items() if len(found) > 1 else ())]

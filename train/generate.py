@@ -16,21 +16,47 @@ from typing import Any, Literal, TextIO
 import torch
 from torch import nn
 
-from datakit.config import option, section
+from datakit.config import at_least, option, section
 from datakit.errors import ConfigError, InputError, ModelError, UsageError
 from datakit.pack.chat import ChatTokenizer
 from train import checkpoint, flags, hf, lora
 from train.device import allow_tf32, usable_device
 from train.model import CausalLM
-from train.serve.batching import SampleConfig, answers, prompt_ids, stream_text
+from train.serve.batching import SampleConfig, joined, prompt_ids, stream_text
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class GenerateConfig:
-    """Model, prompts and output."""
+class LoadConfig:
+    """The model that speaks, and where it runs."""
 
     model: str = option("out/run", "checkpoint, adapters, Hugging Face folder, or a run for its newest checkpoint")
     tokenizer: str = option("", "tokenizer.json or its folder, if it is not in the folder of the model")
+    dtype: Literal["auto", "fp32", "bf16"] = option("auto", "dtype of the weights; auto: bf16 on CUDA, else fp32")
+    tf32: bool = option(False, "on CUDA, compute fp32 products in TF32, as in training", advanced=True)
+    device: str = option("auto", "cpu, cuda, ...; auto: cuda where there is one")
+    threads: int = option(0, "CPU threads; 0: all cores")
+
+    def __post_init__(self) -> None:
+        at_least(self, 0, "threads")
+
+    def loaded(self, adapter: str = "") -> tuple[CausalLM, ChatTokenizer, dict[str, Any]]:
+        """What `load` reads, with the model ready on the device; `adapter` is a folder of adapters for it.
+
+        Raises:
+            DatakitError: no model there, or it does not fit its tokenizer or adapters.
+        """
+        device = usable_device(self.device, self.threads)
+        base = self.model if adapter else ""
+        model, tokenizer, state = load(adapter or self.model, self.tokenizer or base, base)
+        allow_tf32(self.tf32)
+        half = self.dtype == "bf16" or (self.dtype == "auto" and device.type == "cuda")
+        return ready(model, device, half), tokenizer, state
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class GenerateConfig(LoadConfig):
+    """Model, prompts and output."""
+
     prompt: str = option("", "user message; for a plain-text model, the start of the text")
     chat: bool = option(False, "chat in the terminal; /reset starts a new conversation, /quit ends")
     input: str = option("", 'JSONL file with one prompt per line: {"prompt": ...} or {"messages": [...]}')
@@ -39,22 +65,15 @@ class GenerateConfig:
     system: str = option("", "system message before the conversation")
     plain: bool = option(False, "continue the prompt as plain text, without template (always for plain-text models)")
     stop: tuple[str, ...] = option((), "stop strings: an answer ends before the first one; \\n is a new line")
-    dtype: Literal["auto", "fp32", "bf16"] = option("auto", "dtype of the weights; auto: bf16 on CUDA, else fp32")
-    tf32: bool = option(False, "on CUDA, compute fp32 products in TF32, as in training", advanced=True)
-    device: str = option("auto", "cpu, cuda, ...; auto: cuda where there is one")
-    threads: int = option(0, "CPU threads; 0: all cores")
     sample: SampleConfig = section(SampleConfig)
 
     def __post_init__(self) -> None:
+        LoadConfig.__post_init__(self)
+        at_least(self, 1, "batch_rows")
         if (bool(self.prompt), self.chat, bool(self.input)).count(True) != 1:
             raise UsageError("give exactly one of --prompt, --chat and --input")
-        if self.batch_rows < 1 or self.threads < 0 or (self.output and not self.input):
-            raise ConfigError("batch_rows must be at least 1, threads 0 or more, and --output goes with --input")
-
-    @property
-    def stops(self) -> list[str]:
-        """The stop strings, with \\n replaced by new lines."""
-        return [s.replace("\\n", "\n") for s in self.stop]
+        if self.output and not self.input:
+            raise ConfigError("--output goes with --input")
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,14 +93,11 @@ class Generator:
         Raises:
             DatakitError: no model there, or --chat with a plain-text model.
         """
-        device = usable_device(config.device, config.threads)
-        model, tokenizer, state = load(config.model, config.tokenizer)
+        model, tokenizer, state = config.loaded()
         plain = config.plain or state.get("task") == "pretrain"
         if plain and config.chat:
             raise UsageError(f"{config.model}: a plain-text model has no chat turns; use --prompt")
-        allow_tf32(config.tf32)
-        half = config.dtype == "bf16" or (config.dtype == "auto" and device.type == "cuda")
-        return cls(ready(model, device, half), tokenizer, config, plain)
+        return cls(model, tokenizer, config, plain)
 
     def prompt_of(self, said: str | Sequence[dict[str, Any]], where: str = "the prompt") -> list[int]:
         """The prompt ids for a text or a conversation.
@@ -89,25 +105,30 @@ class Generator:
         Raises:
             UsageError: an empty prompt, or no room for an answer.
         """
-        if isinstance(said, str) and not self.plain:
-            said = [{"role": "user", "content": said}]
-        asked = said if isinstance(said, str) or self.plain else self.with_system(said)
-        return prompt_ids(self.tokenizer, asked, self.plain, self.model.config.context, where)
+        if not self.plain:
+            said = self.with_system([{"role": "user", "content": said}] if isinstance(said, str) else said)
+        return prompt_ids(self.tokenizer, said, self.plain, self.model.config.context, where)
 
-    def with_system(self, messages: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    def with_system(self, messages: Sequence[dict[str, Any]]) -> Sequence[dict[str, Any]]:
         """A conversation that begins with a system message: its own, or that of the configuration, if there is one."""
-        own = bool(messages) and messages[0].get("role") == "system"
-        system = [{"role": "system", "content": self.config.system}] if self.config.system and not own else []
-        return [*system, *messages]
+        if not self.config.system or (messages and messages[0].get("role") == "system"):
+            return messages
+        return [{"role": "system", "content": self.config.system}, *messages]
 
-    def stream(self, prompt: Sequence[int]) -> Iterator[str]:
-        """Yield the answer in pieces of text."""
-        pieces = stream_text(self.model, self.tokenizer, [prompt], self.config.sample, self.config.stops)
-        return (piece for _, piece in pieces)
+    def stream(self, prompts: Sequence[Sequence[int]]) -> Iterator[tuple[int, str]]:
+        """Yield (number of the prompt, piece of its answer)."""
+        stops = [s.replace("\\n", "\n") for s in self.config.stop]
+        return stream_text(self.model, self.tokenizer, prompts, self.config.sample, stops)
 
-    def answers(self, prompts: Sequence[Sequence[int]]) -> list[str]:
-        """The answers to several prompts, generated together."""
-        return answers(self.model, self.tokenizer, prompts, self.config.sample, self.config.stops)
+    def said(self, prompt: Sequence[int]) -> str:
+        """The answer to a prompt, printed as it comes; Ctrl-C ends it early."""
+        answer = ""
+        with contextlib.suppress(KeyboardInterrupt):
+            for _, piece in self.stream([prompt]):
+                print(piece, end="", flush=True)
+                answer += piece
+        print()
+        return answer
 
 
 def load(model: Path | str, tokenizer: str = "", base: str = "") -> tuple[CausalLM, ChatTokenizer, dict[str, Any]]:
@@ -157,11 +178,9 @@ def answer_file(generator: Generator, config: GenerateConfig) -> None:
     """Answer every line of the file `input`, in order.
 
     Raises:
-        InputError: a line is not a prompt; the message names it. Or there is none.
+        InputError: a line is not a prompt; the message names it.
     """
-    rows = list(prompt_rows(Path(config.input)))
-    if not rows:
-        raise InputError(f"{config.input}: has no prompts")
+    rows = prompt_rows(Path(config.input))
     prompts = [generator.prompt_of(said, where) for where, _, said in rows]
     with contextlib.ExitStack() as stack:
         out: TextIO = sys.stdout
@@ -170,16 +189,18 @@ def answer_file(generator: Generator, config: GenerateConfig) -> None:
             out = stack.enter_context(Path(config.output).open("w", encoding="utf-8"))
         for at in range(0, len(rows), config.batch_rows):
             here = slice(at, at + config.batch_rows)
-            for (_, row, _), answer in zip(rows[here], generator.answers(prompts[here]), strict=True):
+            answers = joined(len(prompts[here]), generator.stream(prompts[here]))
+            for (_, row, _), answer in zip(rows[here], answers, strict=True):
                 print(json.dumps(row | {"completion": answer}, ensure_ascii=False), file=out, flush=True)
 
 
-def prompt_rows(path: Path) -> Iterator[tuple[str, dict[str, Any], Any]]:
+def prompt_rows(path: Path) -> list[tuple[str, dict[str, Any], Any]]:
     """(file:line, the row, its prompt) of every line of a JSONL file with `prompt` or `messages`.
 
     Raises:
-        InputError: a line is not a prompt; the message names it.
+        InputError: a line is not a prompt; the message names it. Or there is none.
     """
+    rows = list[tuple[str, dict[str, Any], Any]]()
     for number, line in enumerate(path.read_bytes().splitlines(), 1):  # bytes: U+2028 ends no line of JSON
         if not line.strip():
             continue
@@ -192,38 +213,29 @@ def prompt_rows(path: Path) -> Iterator[tuple[str, dict[str, Any], Any]]:
         if said is None:
             found = f"the fields {', '.join(fields)}" if fields else str(row)[:60]
             raise InputError(f"{path}:{number}: expected an object with `prompt` or `messages`, found {found}")
-        yield f"{path}:{number}", row, said
+        rows.append((f"{path}:{number}", row, said))
+    if not rows:
+        raise InputError(f"{path}: has no prompts")
+    return rows
 
 
 def chat(generator: Generator) -> None:
-    """Chat in the terminal until /quit or end of input."""
+    """Chat in the terminal until /quit or end of input. First turns are dropped if the conversation is too long."""
     messages: list[dict[str, Any]] = []
-    sign = "> " if sys.stdin.isatty() else ""
+    sign, most, tokenizer = "> " if sys.stdin.isatty() else "", generator.model.config.context, generator.tokenizer
+    room = most - min(generator.config.sample.max_new_tokens, most // 2)
     with contextlib.suppress(EOFError, KeyboardInterrupt):
         while (said := input(sign).strip()) != "/quit":
-            if said == "/reset":
-                messages = []
+            if said in ("/reset", ""):
+                messages = messages if not said else []
                 continue
-            if said:
-                messages.append({"role": "user", "content": said})
-                messages.append({"role": "assistant", "content": _answer(generator, messages)})
+            messages.append({"role": "user", "content": said})
+            while len(messages) > 1 and len(tokenizer.encode_prompt(generator.with_system(messages))) > room:
+                print("(the first turn is dropped: the conversation is longer than the model allows)", flush=True)
+                del messages[:2]
+            messages.append({"role": "assistant", "content": generator.said(generator.prompt_of(messages))})
     if sign:
         print()
-
-
-def _answer(generator: Generator, messages: list[dict[str, Any]]) -> str:
-    """Print and return the answer; Ctrl-C ends it early. First turns are dropped if the conversation is too long."""
-    answer, most = "", generator.model.config.context
-    room = most - min(generator.config.sample.max_new_tokens, most // 2)
-    while len(generator.tokenizer.encode_prompt(generator.with_system(messages))) > room and len(messages) > 1:
-        print("(the first turn is dropped: the conversation is longer than the model allows)", flush=True)
-        del messages[:2]
-    with contextlib.suppress(KeyboardInterrupt):
-        for piece in generator.stream(generator.prompt_of(messages)):
-            print(piece, end="", flush=True)
-            answer += piece
-    print()
-    return answer
 
 
 def main(argv: Sequence[str], prog: str = "python -m train.generate") -> int:
@@ -235,9 +247,7 @@ def main(argv: Sequence[str], prog: str = "python -m train.generate") -> int:
     elif config.input:
         answer_file(generator, config)
     else:
-        for piece in generator.stream(generator.prompt_of(config.prompt)):
-            print(piece, end="", flush=True)
-        print()
+        generator.said(generator.prompt_of(config.prompt))
     return 0
 
 

@@ -140,8 +140,6 @@ class PromptSet:
                     needed(row, FIELDS[name], where)
             rows.append(row)
             ids.append(prompt_ids(tokenizer, said, plain, room, where))
-        if not ids:
-            raise InputError(f"{path}: has no prompts")
         facts = tokenizer.facts()
         header = Header(
             task="pretrain" if plain else "sft", seq_len=1, pad_id=facts["pad_id"] or 0, eos_id=facts["eos_id"] or 0,

@@ -122,7 +122,7 @@ def test_cached_attention_in_pieces_is_causal_attention_at_once(cuts: list[int])
         vocab_size=8, hidden_size=8, num_layers=1, num_heads=q.shape[2], num_kv_heads=k.shape[2], head_dim=q.shape[3],
         intermediate_size=8,
     )  # fmt: skip
-    cache, slot, found = SlotCache(CausalLM(config), 2, 12), Slot(1), []
+    cache, slot, found = SlotCache(CausalLM(config).double(), 2, 12), Slot(1), []
     for piece in zip(*(x.split(cuts, 1) for x in (q, k, v)), strict=True):
         new = piece[0].shape[1]
         found.append(cache.attention([slot], new)(*piece, Scores()))

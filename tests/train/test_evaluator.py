@@ -13,7 +13,7 @@ from train import hf, lora, sft
 from train.device import precision
 from train.eval import untouched
 from train.generate import GenerateConfig, Generator
-from train.serve.batching import SampleConfig
+from train.serve.batching import SampleConfig, joined
 
 
 @pytest.fixture(scope="module")
@@ -80,7 +80,7 @@ def test_the_samples_are_the_models_answers(watched: tuple[Path, list[float]]) -
     sample = SampleConfig(max_new_tokens=9, temperature=1.0)
     generator = Generator.of(GenerateConfig(model=str(out), prompt="-", sample=sample))
     asked = ["the cat sat", "hello"]
-    answers = generator.answers([generator.prompt_of(p) for p in asked])
+    answers = joined(2, generator.stream([generator.prompt_of(p) for p in asked]))
     expected = [{"prompt": p, "completion": a} for p, a in zip(asked, answers, strict=True)]
     assert looks(out)[-1]["samples"] == expected
 

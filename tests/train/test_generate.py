@@ -89,7 +89,6 @@ def test_a_stop_string_ends_the_answer(run: Path, capsys: pytest.CaptureFixture)
     at = whole.index(whole[8:11])
     assert main([*plain, "--stop", f"never-said,{whole[8:11]}"]) == 0
     assert capsys.readouterr().out[:-1] == whole[:at]
-    assert GenerateConfig(prompt="-", stop=(r"a\nb",)).stops == ["a\nb"]
 
 
 def test_lines_of_a_file_are_answered_in_order_and_a_bad_one_is_named(

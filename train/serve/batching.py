@@ -16,7 +16,7 @@ import math
 import threading
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from typing import Any, Literal
@@ -72,9 +72,8 @@ class Sampling(SampleConfig):
     logprobs: int = -1
     """Report the log-probability of each token, and those of this many most likely ones; -1: none."""
 
-    def edited(self, prompt: Sequence[int], answer: Sequence[int], logits_V: Tensor) -> Tensor:
-        """The logits to sample from, with penalties (of repetition: CTRL, Keskar et al., 2019) and biases."""
-        scores_V = logits_V.clone()
+    def edit(self, prompt: Sequence[int], answer: Sequence[int], scores_V: Tensor) -> None:
+        """Put penalties (of repetition: CTRL, Keskar et al., 2019) and biases on the logits to sample from, in place."""
         if self.repetition_penalty != 1:
             seen = torch.tensor(sorted({*prompt, *answer}), device=scores_V.device)
             kept = scores_V[seen]
@@ -84,13 +83,6 @@ class Sampling(SampleConfig):
                 scores_V[token] -= self.presence_penalty + count * self.frequency_penalty
         for token, bias in self.logit_bias.items():
             scores_V[token] += bias
-        return scores_V
-
-    @property
-    def edits(self) -> bool:
-        """Whether `edited` changes anything."""
-        penalties = self.presence_penalty or self.frequency_penalty or self.repetition_penalty != 1
-        return bool(penalties or self.logit_bias)
 
 
 def filtered(logits_NV: Tensor, configs: Sequence[SampleConfig]) -> Tensor:
@@ -176,20 +168,15 @@ class SlotCache:
 
     def __init__(self, model: CausalLM, slots: int, context: int) -> None:
         c, self.device = model.config, next(model.parameters()).device
-        self.shape = (c.num_layers, 2, slots, c.num_kv_heads, context, c.head_dim)
-        self._kv: Tensor | None = None
-
-    def kv(self, dtype: torch.dtype) -> Tensor:
-        """Keys and values, (layers, 2, S, K, C, E), made at the first use in the dtype of the first keys."""
-        if self._kv is None:  # zeros: on CPU no page takes memory before it is written
-            self._kv = torch.zeros(self.shape, dtype=dtype, device=self.device)
-        return self._kv
+        shape = c.num_layers, 2, slots, c.num_kv_heads, context, c.head_dim
+        self.kv = torch.zeros(shape, dtype=model.model.embed_tokens.weight.dtype, device=self.device)
+        """Keys and values, (layers, 2, S, K, C, E); on CPU no page of zeros takes memory before it is written."""
 
     def copy(self, source: Slot, target: Slot, length: int) -> None:
         """Copy the first positions of a slot."""
         target.ids = source.ids[:length]
-        if self._kv is not None and source is not target:
-            self._kv[:, :, target.index, :, :length] = self._kv[:, :, source.index, :, :length]
+        if source is not target:
+            self.kv[:, :, target.index, :, :length] = self.kv[:, :, source.index, :, :length]
 
     def attention(self, slots: Sequence[Slot], new: int) -> Attend:
         """Attention of `new` positions at the end of each slot; a row of the batch is a slot.
@@ -202,7 +189,7 @@ class SlotCache:
         at_C = torch.arange(max(len(s.ids) for s in slots) + new, device=self.device)
 
         def attend(q_NTHE: Tensor, k_NTKE: Tensor, v_NTKE: Tensor, scores: Scores) -> Tensor:
-            kv, out = self.kv(k_NTKE.dtype)[scores.layer], list[Tensor]()
+            kv, out = self.kv[scores.layer], list[Tensor]()
             for row, slot in enumerate(slots):
                 begin, end = len(slot.ids), len(slot.ids) + new
                 kv[0, slot.index, :, begin:end] = k_NTKE[row].transpose(0, 1)
@@ -227,7 +214,7 @@ class SlotCache:
         at_C = torch.arange(max(len(s.ids) for s in slots) + 1, device=self.device)
 
         def attend(q_N1HE: Tensor, k_N1KE: Tensor, v_N1KE: Tensor, scores: Scores) -> Tensor:
-            kv = self.kv(k_N1KE.dtype)[scores.layer]
+            kv = self.kv[scores.layer]
             for side, new_N1KE in enumerate((k_N1KE, v_N1KE)):
                 kv[side].transpose(1, 2)[slot_N, at_N] = new_N1KE[:, 0]
             k, v = kv[:, :, :, : len(at_C)][:, slot_N]
@@ -312,13 +299,10 @@ class Engine:
         if not (self.waiting and self.free):
             return None
         job = self.waiting.popleft()
-        shared = {
-            slot.index: _same(slot.ids, job.prompt[:-1]) for slot in self.slots
-        }  # the last one's logits are needed
-        best = max(self.slots, key=lambda slot: shared[slot.index])
+        # the last token of a prompt is always read: its logits are needed
+        job.reused, best = max(((_same(s.ids, job.prompt[:-1]), s) for s in self.slots), key=lambda pair: pair[0])
         job.slot = min(self.free, key=lambda slot: slot.last_used)
         self.free.remove(job.slot)
-        job.reused = shared[best.index]
         self.reused_tokens += job.reused
         self.cache.copy(best, job.slot, job.reused)
         self.running.append(job)
@@ -338,10 +322,12 @@ class Engine:
 
     def _choose(self, jobs: Sequence[Job], logits_NV: Tensor) -> None:
         """Append a token to every answer, and end those that are complete."""
-        scores_NV, asked = logits_NV, [job.sampling for job in jobs]
-        if any(one.edits for one in asked):
-            each = zip(jobs, logits_NV, strict=True)
-            scores_NV = torch.stack([job.sampling.edited(job.prompt, job.answer, row_V) for job, row_V in each])
+        asked, scores_NV = (
+            [job.sampling for job in jobs],
+            logits_NV.clone(),
+        )  # logits are reported as the model gave them
+        for job, scores_V in zip(jobs, scores_NV, strict=True):
+            job.sampling.edit(job.prompt, job.answer, scores_V)
         chosen = scores_NV.argmax(-1).tolist()
         if rows := [row for row, one in enumerate(asked) if one.temperature > 0]:
             heat_N1 = torch.tensor([[asked[row].temperature] for row in rows], device=self.device)
@@ -367,6 +353,7 @@ def _same(one: Sequence[int], other: Sequence[int]) -> int:
 
 
 def _with_logprobs(token_id: int, logprobs: int, logits_V: Tensor) -> Token:
+    """The token, with what `Sampling.logprobs` asks for."""
     if logprobs < 0:
         return Token(token_id)
     logprobs_V = logits_V.log_softmax(-1).clamp(min=-9999.0)  # JSON has no minus infinity
@@ -481,13 +468,10 @@ def stream_text(
         job.cancelled = text.ended
 
 
-def answers(
-    model: CausalLM, tokenizer: ChatTokenizer, prompts: Sequence[Sequence[int]], config: SampleConfig,
-    stop: Sequence[str] = (),
-) -> list[str]:  # fmt: skip
-    """The whole texts of `stream_text`."""
-    found = [""] * len(prompts)
-    for i, piece in stream_text(model, tokenizer, prompts, config, stop):
+def joined(count: int, pieces: Iterable[tuple[int, str]]) -> list[str]:
+    """The whole texts of the answers to `count` prompts, from the pieces of `stream_text`."""
+    found = [""] * count
+    for i, piece in pieces:
         found[i] += piece
     return found
 

@@ -12,7 +12,7 @@ import secrets
 import socket
 import sys
 import time
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,7 @@ import uvicorn
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import FileResponse, PlainTextResponse, Response, StreamingResponse
-from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
+from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
 from starlette.middleware.cors import CORSMiddleware
 from starlette.staticfiles import StaticFiles
@@ -28,7 +28,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from datakit.errors import UsageError
 from train import flags
-from train.serve.answer_parts import AnswerPart, forced
+from train.serve.answer_parts import Answer, forced
+from train.serve.batching import Token
 from train.serve.requests import ChatRequest, CompletionRequest, ErrorBody, Generation, TokenizeRequest, Tool
 from train.serve.service import ApiError, Choice, Delta, ServeConfig, Service
 
@@ -37,8 +38,8 @@ BODY_SECONDS = 30.0
 """Time for the body of a request; slower clients are cut off."""
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 POLICY = (
-    b"default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
-    b"base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
 """The page may load and ask nothing but this server."""
 
@@ -57,21 +58,21 @@ def application(service: Service) -> ASGIApp:
     refusals: dict[int | str, dict[str, Any]] = {code: {"model": ErrorBody} for code in REFUSALS}
     no_pages: dict[str, Any] = {"docs_url": None, "redoc_url": None}  # they load scripts from elsewhere
     app = FastAPI(title="datakit", version="1", lifespan=lifespan, responses=refusals, **no_pages)
-    app.add_exception_handler(ApiError, lambda request, e: e.response())
-    app.add_exception_handler(RequestValidationError, lambda request, e: _unfit(e).response())
-    app.add_exception_handler(HTTPException, lambda request, e: _http_error(request, e).response())
-    app.add_exception_handler(Exception, lambda request, e: ApiError(500, f"{type(e).__name__}: see log").response())
+    for kind in (HTTPException, RequestValidationError, UnicodeError, Exception):
+        app.add_exception_handler(kind, refused)
     api = Api(service)
-    add = app.add_api_route
-    add("/v1/models", api.models, methods=["GET"], operation_id="models")
-    add("/v1/models/{name:path}", api.model, methods=["GET"], operation_id="model")
-    add("/v1/chat/completions", api.chat, methods=["POST"], operation_id="chat")
-    add("/v1/completions", api.completions, methods=["POST"], operation_id="completions")
-    add("/v1/tokenize", api.tokenize, methods=["POST"], operation_id="tokenize")
-    add("/tokenize", api.tokenize, methods=["POST"], include_in_schema=False)  # where vLLM has it
-    add("/health", api.health, methods=["GET"], operation_id="health")
-    add("/metrics", api.metrics, methods=["GET"], operation_id="metrics", response_class=PlainTextResponse)
-    add("/", lambda: FileResponse(PAGE / "index.html"), methods=["GET"], include_in_schema=False)
+    for method, path, endpoint in (
+        ("GET", "/v1/models", api.models),
+        ("GET", "/v1/models/{name:path}", api.model),
+        ("POST", "/v1/chat/completions", api.chat),
+        ("POST", "/v1/completions", api.completions),
+        ("POST", "/v1/tokenize", api.tokenize),
+        ("GET", "/health", api.health),
+    ):
+        app.add_api_route(path, endpoint, methods=[method], operation_id=endpoint.__name__)
+    app.add_api_route("/metrics", service.metrics, response_class=PlainTextResponse)
+    app.add_api_route("/tokenize", api.tokenize, methods=["POST"], include_in_schema=False)  # where vLLM has it
+    app.add_api_route("/", lambda: FileResponse(PAGE / "index.html"), include_in_schema=False)
     app.mount("/page", StaticFiles(directory=PAGE))
     guarded: ASGIApp = Guard(app, service)
     if service.config.allow_origin:
@@ -79,21 +80,21 @@ def application(service: Service) -> ASGIApp:
     return guarded
 
 
-def _unfit(e: Exception) -> ApiError:
-    """The first thing that is wrong with a body."""
-    assert isinstance(e, RequestValidationError)
-    first = e.errors()[0]
-    at = ".".join(str(part) for part in first["loc"] if part != "body")
-    if first["type"] == "json_invalid":
-        return ApiError(400, f"the body is no JSON: {first['ctx']['error']}")
-    message = f"{at}: {first['msg']}" if at else "expected a JSON object with content-type application/json"
-    return ApiError(400, message, param=at or None)
-
-
-def _http_error(request: Request, e: Exception) -> ApiError:
-    assert isinstance(e, HTTPException)
-    code = "not_found" if e.status_code == 404 else None
-    return ApiError(e.status_code, f"{request.method} {request.url.path}: {e.detail}", code=code)
+def refused(request: Request, e: Exception) -> Response:
+    """The response to a request that failed; ASCII, since a message may quote anything."""
+    if isinstance(e, RequestValidationError):
+        first = e.errors()[0]
+        at = ".".join(str(part) for part in first["loc"] if part != "body")
+        message = f"{at}: {first['msg']}" if at else "expected a JSON object with content-type application/json"
+        e = ApiError(400, message, param=at or None)
+    elif isinstance(e, UnicodeError):
+        e = ApiError(400, "a text holds half of a surrogate pair, which is no character")
+    elif not isinstance(e, HTTPException):
+        e = ApiError(500, f"{type(e).__name__}: see log")
+    elif not isinstance(e, ApiError):
+        code = "not_found" if e.status_code == 404 else None
+        e = ApiError(e.status_code, f"{request.method} {request.url.path}: {e.detail}", code=code)
+    return Response(json.dumps(e.body), e.status_code, e.headers, media_type="application/json")
 
 
 class Guard:
@@ -109,64 +110,47 @@ class Guard:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        headers = {name.lower(): value for name, value in scope["headers"]}
+        found, more, end = 0, True, time.monotonic() + BODY_SECONDS
+
+        async def limited() -> Message:
+            nonlocal found, more
+            try:
+                async with asyncio.timeout(end - time.monotonic() if more else None):
+                    message = await receive()
+            except TimeoutError:
+                raise ApiError(408, f"the body did not come within {BODY_SECONDS:g} s") from None
+            found, more = found + len(message.get("body", b"")), more and message.get("more_body", False)
+            if found > self.most:
+                raise ApiError(413, f"the body is larger than {self.most} bytes (--max-body-mb)")
+            return message
 
         async def counted(message: Message) -> None:
             if message["type"] == "http.response.start":
                 path = getattr(scope.get("route"), "path", "other")
-                self.service.metrics.requests.labels(path, str(message["status"])).inc()
-                rules = [(b"x-content-type-options", b"nosniff"), (b"content-security-policy", POLICY)]
-                message["headers"] = [*message["headers"], *rules]
+                self.service.counts[f'requests_total{{path="{path}",status="{message["status"]}"}}'] += 1
+                headers = MutableHeaders(scope=message)
+                headers["x-content-type-options"], headers["content-security-policy"] = "nosniff", POLICY
             await send(message)
 
         try:
-            self._check(scope, headers)
-            body = await self._body(headers, receive) if scope["method"] in ("POST", "PUT", "PATCH") else b""
+            self._check(scope["path"], Headers(scope=scope))
         except ApiError as e:
-            await e.response()(scope, receive, counted)
-            return
-        if body is None:
-            return  # the client went away
-        whole: Iterator[Message] = iter([{"type": "http.request", "body": body, "more_body": False}])
+            await refused(Request(scope), e)(scope, receive, counted)
+        else:
+            await self.app(scope, limited, counted)
 
-        async def replay() -> Message:
-            return next(whole, None) or await receive()
-
-        await self.app(scope, replay, counted)
-
-    def _check(self, scope: Scope, headers: dict[bytes, bytes]) -> None:
+    def _check(self, path: str, headers: Headers) -> None:
         """Refuse other hosts on a loopback address (DNS rebinding), and requests without the key."""
-        host = headers.get(b"host", b"").decode("latin-1")
+        host = headers.get("host", "")
         name = host[1:].partition("]")[0] if host.startswith("[") else host.partition(":")[0]
         if self.service.config.host in LOOPBACK and not self.key and name.lower() not in LOOPBACK:
             raise ApiError(403, "this server answers on its own machine only; start it with --host and --api-key")
-        if not self.key or not scope["path"].startswith(("/v1/", "/tokenize")):
+        if not self.key or not path.startswith(("/v1/", "/tokenize")):
             return
-        kind, _, given = headers.get(b"authorization", b"").partition(b" ")
-        if kind.lower() != b"bearer" or not hmac.compare_digest(given.strip(), self.key):
+        kind, _, given = headers.get("authorization", "").partition(" ")
+        if kind.lower() != "bearer" or not hmac.compare_digest(given.strip().encode(), self.key):
             message = "the key is missing or wrong; send it as `Authorization: Bearer KEY`"
             raise ApiError(401, message, code="invalid_api_key")
-
-    async def _body(self, headers: dict[bytes, bytes], receive: Receive) -> bytes | None:
-        """The whole body; None if the client goes away before its end."""
-        too_large = ApiError(413, f"the body is larger than {self.most} bytes (--max-body-mb)")
-        announced = headers.get(b"content-length", b"0")
-        if announced.isdigit() and int(announced) > self.most:
-            raise too_large
-        found, more = bytearray(), True
-        try:
-            async with asyncio.timeout(BODY_SECONDS):
-                while more:
-                    message = await receive()
-                    if message["type"] == "http.disconnect":
-                        return None
-                    found += message.get("body", b"")
-                    more = message.get("more_body", False)
-                    if len(found) > self.most:
-                        raise too_large
-        except TimeoutError:
-            raise ApiError(408, f"the body did not come within {BODY_SECONDS:g} s") from None
-        return bytes(found)
 
 
 class Api:
@@ -180,10 +164,6 @@ class Api:
         if not self.service.batcher.alive:
             raise ApiError(503, "the generating thread has died; start the server again")
         return _json({"status": "ok"})
-
-    async def metrics(self) -> Response:
-        """Prometheus text."""
-        return Response(generate_latest(self.service.metrics.registry), media_type=CONTENT_TYPE_LATEST)
 
     async def models(self) -> Response:
         """The one model that is served."""
@@ -227,8 +207,10 @@ class Api:
         prompt = await asyncio.to_thread(s.prompt_of, body.messages, tools, body.chat_template_kwargs or {})
         beginning = forced(s.form, named) if must else ""
         prompt = prompt + s.tokenizer.encode_trusted(beginning)
-        choices = s.choices([prompt], body, (body.top_logprobs or 0) if body.logprobs else -1, bool(tools), beginning)
-        return await self._answer(request, body, choices, Chat(s), must or body.parallel_tool_calls is False)
+        most_calls = 1 if must or body.parallel_tool_calls is False else None
+        logprobs = (body.top_logprobs or 0) if body.logprobs else -1
+        choices = s.choices([prompt], body, logprobs, s.form if tools else None, beginning, most_calls)
+        return await self._answer(request, body, choices, self._chat, "chatcmpl", "chat.completion")
 
     async def completions(self, body: CompletionRequest, request: Request) -> Response:
         """The continuation of plain texts."""
@@ -238,141 +220,97 @@ class Api:
         given: Any = [body.prompt] if one else body.prompt
         prompts = [await asyncio.to_thread(s.encoded, p) if isinstance(p, str) else list(p) for p in given]
         choices = s.choices(prompts, body, -1 if body.logprobs is None else body.logprobs)
-        return await self._answer(request, body, choices, Text(s), False)
+        return await self._answer(request, body, choices, self._text, "cmpl", "text_completion")
 
     async def _answer(
-        self, request: Request, body: Generation, choices: Sequence[Choice], shape: "Chat | Text", only_call: bool
+        self, request: Request, body: Generation, choices: Sequence[Choice], shape: "Shape", prefix: str, kind: str
     ) -> Response:
         """The response of a generation, streamed or whole."""
-        name = f"{shape.prefix}-{secrets.token_hex(12)}"
-        head = {"id": name, "object": shape.kind, "created": int(time.time()), "model": self.service.name}
-        steps = self.service.run(choices, only_call)
+        head = {"id": f"{prefix}-{secrets.token_hex(12)}", "object": kind, "created": int(time.time())}
+        head["model"] = self.service.name
+        steps = self.service.run(choices)
         if body.stream:
+            await anext(steps)  # so that a request that cannot be queued gets its status
+            head |= {"object": "chat.completion.chunk"} if prefix == "chatcmpl" else {}
             usage = bool(body.stream_options and body.stream_options.include_usage)
-            events = _chunks(steps, choices, head | {"object": shape.chunk_kind}, shape, usage)
-            first = await anext(events)  # so that a request that cannot be queued gets its status
             headers = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
-            return StreamingResponse(_sse(first, events), media_type="text/event-stream", headers=headers)
-        deltas = list[Delta]()
+            events = _events(steps, choices, head, shape, usage)
+            return StreamingResponse(events, media_type="text/event-stream", headers=headers)
         async with contextlib.aclosing(steps):  # type: ignore[type-var]
-            async for gained in steps:
-                deltas += gained
+            async for _ in steps:
                 if await request.is_disconnected():
                     return Response(status_code=499)
-        own = [[delta for delta in deltas if delta.choice is choice] for choice in choices]
-        found = [
-            {"index": c.index, **shape.whole(c, o), "finish_reason": c.finish}
-            for c, o in zip(choices, own, strict=True)
-        ]
-        return _json(head | {"choices": found, "usage": _usage(choices)})
+        wholes = [shape(c, Delta(c.parts.text, c.parts.whole, c.tokens), True) for c in choices]
+        return _json(head | {"choices": wholes, "usage": _usage(choices)})
+
+    def _chat(self, choice: Choice, delta: Delta, whole: bool) -> dict[str, Any]:
+        """A chat answer, or what it gained."""
+        first = len(choice.parts.whole.calls) - len(delta.said.calls)
+        said: dict[str, Any] = {"content": delta.said.content, "reasoning_content": delta.said.reasoning}
+        said["tool_calls"] = [
+            {"index": i, "id": f"call_{secrets.token_hex(12)}", "type": "function",
+             "function": {"name": name, "arguments": arguments}}
+            for i, (name, arguments) in enumerate(delta.said.calls, first)
+        ]  # fmt: skip
+        said = {key: value for key, value in said.items() if value}
+        if whole:
+            said = {"role": "assistant", "content": None if "tool_calls" in said else ""} | said
+        logprobs = None
+        if choice.job.sampling.logprobs >= 0 and delta.tokens:
+            logprobs = {"content": [self._logprob(token) for token in delta.tokens]}
+        return {"index": choice.index, "message" if whole else "delta": said, "logprobs": logprobs,
+                "finish_reason": choice.finish}  # fmt: skip
+
+    def _logprob(self, token: Token) -> dict[str, Any]:
+        """A token with its log-probability, as OpenAI gives it; part of a character has no `bytes`."""
+        decode, found = self.service.tokenizer.decode, list[dict[str, Any]]()
+        for token_id, logprob in ((token.id, token.logprob), *token.top):
+            text = decode([token_id])
+            of_bytes = None if "\ufffd" in text else list(text.encode())
+            found.append({"token": text, "logprob": logprob, "bytes": of_bytes})
+        return found[0] | {"top_logprobs": found[1:]}
+
+    def _text(self, choice: Choice, delta: Delta, whole: bool) -> dict[str, Any]:
+        """The continuation of a plain text, or what it gained."""
+        found: dict[str, Any] = {"index": choice.index, "text": delta.text, "logprobs": None}
+        if choice.job.sampling.logprobs >= 0 and delta.tokens:
+            decode = self.service.tokenizer.decode
+            found["logprobs"] = {
+                "tokens": [decode([token.id]) for token in delta.tokens],
+                "token_logprobs": [token.logprob for token in delta.tokens],
+                "top_logprobs": [{decode([i]): p for i, p in reversed(token.top)} for token in delta.tokens],
+            }
+        return found | {"finish_reason": choice.finish}
 
 
-class Chat:
-    """The form of chat answers."""
-
-    prefix, kind, chunk_kind = "chatcmpl", "chat.completion", "chat.completion.chunk"
-
-    def __init__(self, service: Service) -> None:
-        self.service = service
-
-    def begin(self) -> dict[str, Any]:
-        """The first chunk of an answer."""
-        return {"delta": {"role": "assistant", "content": ""}, "logprobs": None}
-
-    def chunks(self, delta: Delta) -> list[dict[str, Any]]:
-        """What an answer gained, a chunk for each part."""
-        logprobs, at = self._logprobs([delta]), delta.choice.calls - sum(p.kind == "call" for p in delta.parts)
-        found: list[dict[str, Any]] = []
-        for part in delta.parts:
-            if part.kind == "call":
-                gained: dict[str, Any] = {"tool_calls": [{"index": at, **_tool_call(part)}]}
-                at += 1
-            else:
-                gained = {"content" if part.kind == "content" else "reasoning_content": part.text}
-            found.append({"delta": gained, "logprobs": None})
-        if logprobs or delta.choice.finish:
-            found = found or [{"delta": {}, "logprobs": None}]
-            found[0]["logprobs"] = logprobs
-        return found
-
-    def whole(self, choice: Choice, deltas: Sequence[Delta]) -> dict[str, Any]:
-        """An answer that is not streamed."""
-        parts = [part for delta in deltas for part in delta.parts]
-        text = {kind: "".join(p.text for p in parts if p.kind == kind) for kind in ("content", "reasoning")}
-        calls = [_tool_call(part) for part in parts if part.kind == "call"]
-        message: dict[str, Any] = {"role": "assistant", "content": text["content"] or (None if calls else "")}
-        message |= {"reasoning_content": text["reasoning"]} if text["reasoning"] else {}
-        message |= {"tool_calls": calls} if calls else {}
-        return {"message": message, "logprobs": self._logprobs(deltas)}
-
-    def _logprobs(self, deltas: Sequence[Delta]) -> dict[str, Any] | None:
-        if deltas[0].choice.logprobs < 0:
-            return None
-        one = self.service.logprob
-        tokens = [token for delta in deltas for token in delta.tokens]
-        return {"content": [one(t.id, t.logprob) | {"top_logprobs": [one(*top) for top in t.top]} for t in tokens]}
+Shape = Callable[[Choice, Delta, bool], dict[str, Any]]
+"""The form of an answer, or of what it gained, in the API."""
 
 
-class Text:
-    """The form of continuations of plain text."""
-
-    prefix, kind, chunk_kind = "cmpl", "text_completion", "text_completion"
-
-    def __init__(self, service: Service) -> None:
-        self.service, self._offsets = service, dict[int, int]()
-
-    def begin(self) -> dict[str, Any]:
-        """The first chunk of an answer."""
-        return {"text": "", "logprobs": None}
-
-    def chunks(self, delta: Delta) -> list[dict[str, Any]]:
-        """What an answer gained."""
-        return [self.whole(delta.choice, [delta])]
-
-    def whole(self, choice: Choice, deltas: Sequence[Delta]) -> dict[str, Any]:
-        """Text and log-probabilities of some deltas of an answer."""
-        text = "".join(part.text for delta in deltas for part in delta.parts)
-        if choice.logprobs < 0:
-            return {"text": text, "logprobs": None}
-        decode, tokens = self.service.tokenizer.decode, [token for delta in deltas for token in delta.tokens]
-        texts, offsets, offset = [decode([token.id]) for token in tokens], [], self._offsets.get(choice.index, 0)
-        for piece in texts:
-            offsets.append(offset)
-            offset += len(piece)
-        self._offsets[choice.index] = offset
-        tops = [{decode([i]): p for i, p in reversed(token.top)} for token in tokens]
-        each = {"tokens": texts, "token_logprobs": [token.logprob for token in tokens]}
-        return {"text": text, "logprobs": each | {"top_logprobs": tops, "text_offset": offsets}}
-
-
-async def _chunks(
-    steps: AsyncIterator[list[Delta]], choices: Sequence[Choice], head: dict[str, Any], shape: Chat | Text, usage: bool
-) -> AsyncIterator[dict[str, Any]]:
-    """The events of a streamed answer; the first ones come as soon as the request is queued."""
+async def _events(
+    steps: AsyncIterator[tuple[Choice, Delta] | None], choices: Sequence[Choice], head: dict[str, Any], shape: Shape,
+    usage: bool,
+) -> AsyncIterator[bytes]:  # fmt: skip
+    """The server-sent events of a streamed answer; an error in the middle is an event too."""
     none = {"usage": None} if usage else {}
+
+    def event(value: dict[str, Any]) -> bytes:
+        return b"data: " + json.dumps(value, ensure_ascii=False).encode() + b"\n\n"
+
     async with contextlib.aclosing(steps):  # type: ignore[type-var]
-        await anext(steps)
-        for choice in choices:
-            yield head | {"choices": [{"index": choice.index, **shape.begin(), "finish_reason": None}]} | none
-        async for deltas in steps:
-            for delta in deltas:
-                found = shape.chunks(delta)
-                for at, chunk in enumerate(found, 1):
-                    finish = delta.choice.finish if at == len(found) else None
-                    one = {"index": delta.choice.index, **chunk, "finish_reason": finish}
-                    yield head | {"choices": [one]} | none
-    if usage:
-        yield head | {"choices": [], "usage": _usage(choices)}
-
-
-async def _sse(first: dict[str, Any], events: AsyncIterator[dict[str, Any]]) -> AsyncIterator[bytes]:
-    """Server-sent events; an error in the middle is an event too."""
-    try:
-        yield b"data: " + json.dumps(first).encode() + b"\n\n"
-        async for event in events:
-            yield b"data: " + json.dumps(event, ensure_ascii=False).encode() + b"\n\n"
-    except ApiError as e:
-        yield b"data: " + json.dumps(e.body).encode() + b"\n\n"
+        try:
+            for choice in choices:
+                begin = shape(choice, Delta("", Answer(), ()), False)
+                begin |= {"delta": {"role": "assistant", "content": ""}} if "delta" in begin else {}
+                yield event(head | {"choices": [begin]} | none)
+            async for gained in steps:
+                one = shape(*gained, False)
+                if one.get("delta", one.get("text")) or one["logprobs"] or one["finish_reason"]:
+                    yield event(head | {"choices": [one]} | none)
+            if usage:
+                yield event(head | {"choices": [], "usage": _usage(choices)})
+        except ApiError as e:
+            yield event(e.body)
     yield b"data: [DONE]\n\n"
 
 
@@ -383,14 +321,9 @@ def _json(value: dict[str, Any]) -> Response:
 def _usage(choices: Sequence[Choice]) -> dict[str, Any]:
     """Tokens of prompts, each prompt once, and of answers."""
     jobs = {id(choice.job.prompt): choice.job for choice in choices}.values()
-    prompt, answer = sum(len(job.prompt) for job in jobs), sum(choice.tokens for choice in choices)
+    prompt, answer = sum(len(job.prompt) for job in jobs), sum(len(choice.tokens) for choice in choices)
     found: dict[str, Any] = {"prompt_tokens": prompt, "completion_tokens": answer, "total_tokens": prompt + answer}
     return found | {"prompt_tokens_details": {"cached_tokens": sum(job.reused for job in jobs)}}
-
-
-def _tool_call(part: AnswerPart) -> dict[str, Any]:
-    function = {"name": part.name, "arguments": part.text}
-    return {"id": f"call_{secrets.token_hex(12)}", "type": "function", "function": function}
 
 
 def main(argv: Sequence[str], prog: str = "python -m train.serve") -> int:

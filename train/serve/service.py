@@ -5,32 +5,29 @@ import contextlib
 import json
 import secrets
 import time
+from collections import Counter
 from collections.abc import AsyncIterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
-from fastapi.responses import Response
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+from starlette.exceptions import HTTPException
 
-from datakit.config import option
+from datakit.config import at_least, option
 from datakit.errors import ConfigError
 from datakit.pack.chat import ChatTokenizer, RenderError
-from train.device import usable_device
-from train.generate import load, ready
+from train.generate import LoadConfig
 from train.model import CausalLM
-from train.serve.answer_parts import KEPT, AnswerPart, AnswerParts, Form, form_of, thinks_first
+from train.serve.answer_parts import KEPT, Answer, AnswerParts, Form, form_of, thinks_first
 from train.serve.batching import Batcher, Job, QueueFullError, Sampling, TextStream, Token, stop_ids_of
 from train.serve.requests import ChatMessage, Generation, Tool
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class ServeConfig:
+class ServeConfig(LoadConfig):
     """Model, address and limits."""
 
-    model: str = option("out/run", "checkpoint, adapters, Hugging Face folder, or a run for its newest checkpoint")
     adapter: str = option("", "folder of LoRA adapters for the model of --model")
-    tokenizer: str = option("", "tokenizer.json or its folder, if it is not in the folder of the model")
     name: str = option("", "name of the model in the API; default: the name of its folder")
     host: str = option("127.0.0.1", "address to listen on; 0.0.0.0: every network of the machine, with --api-key")
     port: int = option(8000, "port to listen on; 0: any free one")
@@ -44,53 +41,24 @@ class ServeConfig:
     timeout_s: float = option(600.0, "longest time for one request, waiting included")
     max_body_mb: float = option(4.0, "largest body of a request")
     max_clients: int = option(512, "open connections; more are answered with 503")
-    dtype: Literal["fp32", "bf16"] = option("fp32", "dtype of the weights; bf16 halves their memory")
-    device: str = option("auto", "cpu, cuda, ...; auto: cuda where there is one")
-    threads: int = option(0, "CPU threads; 0: all cores")
 
     def __post_init__(self) -> None:
-        if min(self.slots, self.max_clients) < 1 or min(self.queue, self.context, self.max_tokens, self.threads) < 0:
-            raise ConfigError("slots and max_clients must be at least 1; queue, context, max_tokens, threads 0 or more")
+        LoadConfig.__post_init__(self)
+        at_least(self, 1, "slots", "max_clients")
+        at_least(self, 0, "queue", "context", "max_tokens")
         if self.timeout_s <= 0 or self.max_body_mb <= 0 or not 0 <= self.port < 65536:
             raise ConfigError("timeout_s and max_body_mb must be above 0, port 0 to 65535")
 
 
-class ApiError(Exception):
+class ApiError(HTTPException):
     """An error in OpenAI's shape: HTTP status, message, and the field and the code that programs read."""
 
     def __init__(self, status: int, message: str, param: str | None = None, code: str | None = None) -> None:
-        super().__init__(message)
+        headers = {429: {"Retry-After": "1"}, 401: {"WWW-Authenticate": "Bearer"}}
+        super().__init__(status, message, headers.get(status))
         kind = {401: "authentication_error", 429: "rate_limit_error"}.get(status, "invalid_request_error")
         kind = "server_error" if status >= 500 else kind
         self.body = {"error": {"message": message, "type": kind, "param": param, "code": code}}
-        self.status = status
-        self.headers = {429: {"Retry-After": "1"}, 401: {"WWW-Authenticate": "Bearer"}}.get(status, {})
-
-    def response(self) -> Response:
-        """The HTTP response; ASCII, since a message may quote anything."""
-        return Response(json.dumps(self.body), self.status, self.headers, media_type="application/json")
-
-
-class Metrics:
-    """Counters and histograms for Prometheus."""
-
-    def __init__(self, batcher: Batcher) -> None:
-        self.registry = CollectorRegistry()
-        own: dict[str, Any] = {"registry": self.registry}
-        self.requests = Counter("requests", "Requests by path and status", ("path", "status"), **own)
-        own["buckets"] = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
-        self.first_token = Histogram("first_token_seconds", "Time to the first token", **own)
-        self.whole = Histogram("request_seconds", "Time of a generation", **own)
-        engine = batcher.engine
-        for name, about, value in (
-            ("slots_busy", "Answers under way", lambda: len(engine.slots) - len(engine.free)),
-            ("requests_waiting", "Answers that wait for a slot", lambda: batcher.waiting),
-            ("prompt_tokens", "Tokens of prompts", lambda: engine.prompt_tokens),
-            ("prompt_tokens_reused", "Tokens of prompts copied from another slot", lambda: engine.reused_tokens),
-            ("generated_tokens", "Generated tokens", lambda: engine.generated_tokens),
-            ("steps", "Steps of all answers together", lambda: engine.steps),
-        ):
-            Gauge(name, about, registry=self.registry).set_function(value)
 
 
 @dataclass(eq=False, slots=True)
@@ -101,10 +69,7 @@ class Choice:
     job: Job
     text: TextStream
     parts: AnswerParts
-    logprobs: int = -1
-    """As in `Sampling`."""
-    tokens: int = 0
-    calls: int = 0
+    tokens: list[Token] = field(default_factory=list)
     finish: str | None = None
 
 
@@ -112,9 +77,10 @@ class Choice:
 class Delta:
     """What one answer gained."""
 
-    choice: Choice
-    parts: list[AnswerPart]
-    tokens: list[Token]
+    text: str
+    said: Answer
+    """The parts of the text."""
+    tokens: Sequence[Token]
 
 
 class Service:
@@ -137,7 +103,8 @@ class Service:
             self.defaults["temperature"] = config.temperature
         context = config.context or min(model.config.max_positions, 8192)
         self.batcher = Batcher(model, self._deliver, config.slots, context, config.queue)
-        self.metrics = Metrics(self.batcher)
+        self.counts = Counter[str]()
+        """Counters for Prometheus, by name and labels."""
         self.loop: asyncio.AbstractEventLoop | None = None
 
     @classmethod
@@ -147,11 +114,8 @@ class Service:
         Raises:
             DatakitError: no model there, or it does not fit its tokenizer or adapters.
         """
-        device = usable_device(config.device, config.threads)
-        folder, base = config.adapter or config.model, config.model if config.adapter else ""
-        model, tokenizer, state = load(folder, config.tokenizer or base, base)
-        plain = state.get("task") == "pretrain"
-        return cls(config, ready(model, device, config.dtype == "bf16"), tokenizer, plain, Path(folder))
+        model, tokenizer, state = config.loaded(config.adapter)
+        return cls(config, model, tokenizer, state.get("task") == "pretrain", Path(config.adapter or config.model))
 
     def _deliver(self, events: list[tuple[Job, Token]]) -> None:
         """Pass tokens from the generating thread to the loop; they are nobody's once the loop has ended."""
@@ -182,21 +146,26 @@ class Service:
             raise ApiError(400, message, "messages", "plain_text")
         described = [tool.model_dump(exclude_none=True) for tool in tools] or None
         turns = [message.plain() for message in messages]
-        _check_text(json.dumps([turns, described, variables], ensure_ascii=False), "messages")
+        json.dumps([turns, described, variables], ensure_ascii=False).encode()  # UnicodeError: see `encoded`
         try:
             return self.tokenizer.encode_prompt(turns, described, **variables)
         except RenderError as e:
             raise ApiError(400, f"the chat template refuses this conversation: {e}", "messages") from None
 
     def encoded(self, text: str) -> list[int]:
-        """The ids of a plain text, with the first token that the tokenizer's settings ask for."""
-        _check_text(text, "prompt")
+        """The ids of a plain text, with the first token that the tokenizer's settings ask for.
+
+        Raises:
+            UnicodeError: half of a surrogate pair, which JSON can say and no tokenizer can read.
+        """
+        text.encode()
         return self.tokenizer.encode_document(text)
 
     def choices(
-        self, prompts: Sequence[list[int]], body: Generation, logprobs: int, tools: bool = False, beginning: str = ""
-    ) -> list[Choice]:
-        """The answers to generate, `n` for each prompt; `beginning` is the text with which each begins.
+        self, prompts: Sequence[list[int]], body: Generation, logprobs: int, form: Form | None = None,
+        beginning: str = "", most_calls: int | None = None,
+    ) -> list[Choice]:  # fmt: skip
+        """The answers to generate, `n` for each prompt; `logprobs` as in `Sampling`, the rest as in `AnswerParts`.
 
         Raises:
             ApiError: a prompt is empty, too long, or has ids that the model does not have.
@@ -209,11 +178,9 @@ class Service:
             sampling = self._sampling(body, prompt, logprobs)
             thinking = not self.plain and thinks_first(self.tokenizer.decode(prompt[-16:]))
             for _ in range(body.n or 1):
-                own = replace(sampling, seed=seed + len(found))
-                parts = AnswerParts(self.form if tools else None, thinking)
-                parts.add(beginning)
-                job = Job(prompt, own, deadline)
-                found.append(Choice(len(found), job, TextStream(self._decode, stop), parts, logprobs))
+                job = Job(prompt, replace(sampling, seed=seed + len(found)), deadline)
+                parts = AnswerParts(form, thinking, beginning, most_calls)
+                found.append(Choice(len(found), job, TextStream(self._decode, stop), parts))
         return found
 
     def _sampling(self, body: Generation, prompt: Sequence[int], logprobs: int) -> Sampling:
@@ -244,11 +211,10 @@ class Service:
     def _decode(self, ids: Sequence[int]) -> str:
         return self.tokenizer.decode([i for i in ids if i not in self.hidden])
 
-    async def run(self, choices: Sequence[Choice], only_call: bool = False) -> AsyncIterator[list[Delta]]:
-        """Generate the answers and yield what they gain, until all are complete.
+    async def run(self, choices: Sequence[Choice]) -> AsyncIterator[tuple[Choice, Delta] | None]:
+        """Generate the answers and yield what they gain, token by token, until all are complete.
 
-        The first list is empty: the request is queued. With `only_call`, an answer ends with its first tool call.
-        A caller that stops early frees the slots.
+        The first item is None: the request is queued. A caller that stops early frees the slots.
 
         Raises:
             ApiError: the queue is full, the time is over, or generating failed.
@@ -256,61 +222,57 @@ class Service:
         tokens: asyncio.Queue[tuple[Choice, Token]] = asyncio.Queue()
         for choice in choices:
             choice.job.receive = lambda token, choice=choice: tokens.put_nowait((choice, token))
-        jobs, begun = [choice.job for choice in choices], time.monotonic()
+        begun = time.monotonic()
         try:
-            self.batcher.submit(jobs)
+            self.batcher.submit([choice.job for choice in choices])
         except QueueFullError as e:
             raise ApiError(429, f"{e}; try again later", code="queue_full") from None
         try:
-            yield []
-            arrived = [await tokens.get()]
-            self.metrics.first_token.observe(time.monotonic() - begun)
-            while True:
-                while not tokens.empty():
-                    arrived.append(tokens.get_nowait())
-                gained = [(choice, [token for c, token in arrived if c is choice]) for choice in choices]
-                yield [self._delta(choice, new, only_call) for choice, new in gained if new and not choice.finish]
-                if all(choice.finish for choice in choices):
-                    return
-                arrived = [await tokens.get()]
+            yield None
+            while not all(choice.finish for choice in choices):
+                choice, token = await tokens.get()
+                if not any(c.tokens for c in choices):
+                    self._observe("first_token_seconds", begun)
+                if not choice.finish:
+                    yield choice, self._gained(choice, token)
         finally:
-            for job in jobs:
-                job.cancelled = True
-            self.metrics.whole.observe(time.monotonic() - begun)
+            for choice in choices:
+                choice.job.cancelled = True
+            self._observe("request_seconds", begun)
 
-    def _delta(self, choice: Choice, gained: Sequence[Token], only_call: bool) -> Delta:
-        delta = Delta(choice, [], [])
-        for token in gained:
-            if token.finish == "timeout":
-                raise ApiError(504, f"the answer took longer than {self.config.timeout_s:g} s", code="timeout")
-            if token.id < 0:
-                raise ApiError(500, token.message or "generation ended early", code=token.finish)
-            delta.tokens.append(token)
-            text = "" if token.finish == "stop" else choice.text.add(token.id)
-            parts = choice.parts.add(text)
-            if choice.text.ended or token.finish:
-                choice.finish = "length" if token.finish == "length" and not choice.text.ended else "stop"
-                parts += choice.parts.add(choice.text.end()) + choice.parts.end()
-            for part in parts:
-                delta.parts.append(part)
-                choice.calls += part.kind == "call"
-                if only_call and choice.calls:
-                    choice.finish = "stop"
-                    break
-            if choice.finish:
-                choice.finish = "tool_calls" if choice.finish == "stop" and choice.calls else choice.finish
-                break
-        choice.tokens += len(delta.tokens)
-        return delta
+    def _observe(self, name: str, begun: float) -> None:
+        """Count the time since `begun`, as a summary of Prometheus."""
+        self.counts[f"{name}_sum"] += time.monotonic() - begun  # type: ignore[assignment]
+        self.counts[f"{name}_count"] += 1
+
+    def _gained(self, choice: Choice, token: Token) -> Delta:
+        """What a token adds to its answer."""
+        if token.finish == "timeout":
+            raise ApiError(504, f"the answer took longer than {self.config.timeout_s:g} s", code="timeout")
+        if token.id < 0:
+            raise ApiError(500, token.message or "generation ended early", code=token.finish)
+        choice.tokens.append(token)
+        text = "" if token.finish == "stop" else choice.text.add(token.id)
+        if choice.text.ended or token.finish:
+            text += choice.text.end()
+            choice.finish = "length" if token.finish == "length" and not choice.text.ended else "stop"
+        said, calls = choice.parts.add(text, last=bool(choice.finish)), len(choice.parts.whole.calls)
+        if calls and (choice.finish == "stop" or calls == choice.parts.most_calls):
+            choice.finish = "tool_calls"
+        choice.job.cancelled = bool(choice.finish)  # a stop string or a call may end it before the engine does
+        return Delta(text, said, [token])
+
+    def metrics(self) -> str:
+        """Counters and states as Prometheus reads them; times are summaries, so a rate of sums gives means."""
+        engine = self.batcher.engine
+        now = {
+            "slots_busy": len(engine.running), "requests_waiting": self.batcher.waiting, "steps": engine.steps,
+            "prompt_tokens": engine.prompt_tokens, "prompt_tokens_reused": engine.reused_tokens,
+            "generated_tokens": engine.generated_tokens,
+        }  # fmt: skip
+        return "".join(f"{name} {value}\n" for name, value in {**self.counts, **now}.items())
 
     def logprob(self, token_id: int, logprob: float) -> dict[str, Any]:
         """A token with its log-probability, as OpenAI gives it; part of a character has no `bytes`."""
         text = self.tokenizer.decode([token_id])
         return {"token": text, "logprob": logprob, "bytes": None if "\ufffd" in text else list(text.encode())}
-
-
-def _check_text(text: str, param: str) -> None:
-    try:
-        text.encode()
-    except UnicodeError:
-        raise ApiError(400, "a text holds half of a surrogate pair, which is no character", param) from None
