@@ -96,31 +96,26 @@ class DistillLoss:
         with torch.no_grad():
             teacher_LD = label_states(self.teacher, batch, self.states, attend)
         hidden_LD = label_states(model, batch, self.states, attend)
-        loss_sum, sums = self._labels(model, hidden_LD, teacher_LD, batch.counted[1])
-        logged = dict(zip(("ce", "kl"), sums.unbind(), strict=True))
-        if self.config.compares_hidden:
-            student_LD = hidden_LD if model.hidden_map is None else model.hidden_map(hidden_LD)
-            mse, cosine = hidden_distances(student_LD, teacher_LD)
-            loss_sum = loss_sum + self.config.hidden_mse_weight * mse + self.config.hidden_cosine_weight * cosine
-            logged |= {"hidden_mse": mse.detach(), "hidden_cosine": cosine.detach()}
-        return LossSum(loss_sum, batch.labels, logged)
-
-    def _labels(
-        self, model: CausalLM, hidden_LD: Tensor, teacher_LD: Tensor, targets_L: Tensor
-    ) -> tuple[Tensor, Tensor]:
-        alpha, head = self.config.alpha, self.teacher.lm_head
+        config, head, targets_L = self.config, self.teacher.lm_head, batch.counted[1]
 
         def both(logits_CV: Tensor, part: slice) -> tuple[Tensor, Tensor, Tensor]:
             half = teacher_LD.dtype != head.weight.dtype  # the sum over labels runs without autocast
             with torch.autocast(teacher_LD.device.type, teacher_LD.dtype, enabled=half):
                 teacher_CV = head(teacher_LD[part]).float()
             with torch.enable_grad():
-                ce, kl = label_losses(logits_CV.requires_grad_(), teacher_CV, targets_L[part], self.config)
-                loss = alpha * ce + (1 - alpha) * kl
+                ce, kl = label_losses(logits_CV.requires_grad_(), teacher_CV, targets_L[part], config)
+                loss = config.alpha * ce + (1 - config.alpha) * kl
             (slope_CV,) = torch.autograd.grad(loss, logits_CV)
             return loss.detach(), torch.stack((ce, kl)).detach(), slope_CV
 
-        return chunked_sum(hidden_LD, model.lm_head, self.config.loss_chunk, both)
+        loss_sum, sums = chunked_sum(hidden_LD, model.lm_head, config.loss_chunk, both)
+        logged = dict(zip(("ce", "kl"), sums.unbind(), strict=True))
+        if config.compares_hidden:
+            student_LD = hidden_LD if model.hidden_map is None else model.hidden_map(hidden_LD)
+            mse, cosine = hidden_distances(student_LD, teacher_LD)
+            loss_sum = loss_sum + config.hidden_mse_weight * mse + config.hidden_cosine_weight * cosine
+            logged |= {"hidden_mse": mse.detach(), "hidden_cosine": cosine.detach()}
+        return LossSum(loss_sum, batch.labels, logged)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

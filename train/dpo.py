@@ -125,24 +125,9 @@ class DpoLoss:
         reference_2P = self.reference(model, batch) if self.reference else torch.zeros_like(policy_2P)
         losses_P, rewards_P2 = pair_losses(policy_2P, reference_2P, labels_2P, self.config)
         chosen_P, rejected_P = rewards_P2.unbind(1)
-        logged = {"reward_margin": chosen_P - rejected_P, "reward_accuracy": (chosen_P > rejected_P).float()}
-        logged |= {"reward_chosen": chosen_P, "reward_rejected": rejected_P}
+        logged = {"reward_margin": chosen_P - rejected_P, "reward_accuracy": (chosen_P > rejected_P).float(),
+                  "reward_chosen": chosen_P, "reward_rejected": rejected_P}  # fmt: skip
         return LossSum(losses_P.sum(), len(losses_P), {name: value.sum() for name, value in logged.items()})
-
-
-def check_pairs(data: Mixture) -> None:
-    """Refuse sets in which a pair has one answer alone.
-
-    Raises:
-        InputError: naming the manifest, with the number of such pairs.
-    """
-    for one in data.sets:
-        index = one.packed.label_index
-        if index is not None and (alone := int((index[:, 1].reshape(-1, 2) == 0).any(1).sum())):
-            raise InputError(
-                f"{one.manifest}: {alone:,} of {len(one.lengths) // 2:,} pairs have one answer alone, good or bad: "
-                "train.kto trains on judged answers, train.dpo on pairs of both"
-            )
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -164,7 +149,11 @@ class DPOConfig(RunConfig):
             InputError: a pair has one answer alone.
             ModelError: the reference does not fit.
         """
-        check_pairs(data)
+        for one in data.sets:
+            index = one.packed.label_index
+            if index is not None and (alone := int((index[:, 1].reshape(-1, 2) == 0).any(1).sum())):
+                pairs = f"{alone:,} of {len(one.lengths) // 2:,} pairs have one answer alone"
+                raise InputError(f"{one.manifest}: {pairs}: train.kto trains on answers that are judged one by one")
         labels = self.labels.on(usable_device(self.loop.device))
         simpo = self.pairs.dpo_loss == "simpo"
         reference = None if simpo else reference_of(self, self.pairs.reference, data, labels)

@@ -26,7 +26,6 @@ import signal
 import subprocess
 import sys
 import tempfile
-import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
@@ -38,7 +37,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from datakit.config import option, section, sha256_file
+from datakit.config import at_least, option, section, sha256_file
 from datakit.errors import ConfigError, InputError, UsageError
 from datakit.pack.chat import ChatTokenizer
 from datakit.pack.format import Header
@@ -63,9 +62,7 @@ class RolloutConfig:
     prompts: str = option("", "JSONL file with a prompt, and what its reward needs, on each line")
     reward: tuple[str, ...] = option((), "exact, tests, regex:PATTERN or FILE.py:FUNCTION(text, row); several add up")
     answer_pattern: str = option("", "regular expression of the answer in a text, for exact; default: ####, \\boxed")
-    allow_code_execution: bool = option(
-        False, "let the reward `tests` run code that the model wrote (see docs/runs.md)"
-    )
+    allow_code_execution: bool = option(False, "let `tests` run code that the model wrote, with all that you may do")
     group_size: int = option(8, "answers to each prompt")
     max_new_tokens: int = option(256, "maximum tokens of an answer")
     temperature: float = option(1.0, "sampling temperature")
@@ -81,15 +78,13 @@ class RolloutConfig:
     slots: int = option(32, "answers generated at a time")
 
     def __post_init__(self) -> None:
-        if self.group_size < 2 or min(self.max_new_tokens, self.updates, self.micro_tokens, self.slots) < 1:
-            raise ConfigError("group_size must be at least 2; max_new_tokens, updates, micro_tokens and slots 1")
-        if self.temperature <= 0 or not 0 < self.clip < 1 or min(self.clip_high, self.kl_beta) < 0:
-            raise ConfigError("temperature must be positive, clip within 0..1, clip_high and kl_beta 0 or more")
+        at_least(self, 2, "group_size")
+        at_least(self, 1, "max_new_tokens", "updates", "micro_tokens", "slots")
+        at_least(self, 0, "clip_high", "kl_beta")
+        if self.temperature <= 0 or not 0 < self.clip < 1:
+            raise ConfigError("temperature must be positive, clip within 0..1")
         if "tests" in self.reward and not self.allow_code_execution:
-            raise UsageError(
-                "--reward tests runs code that a model wrote: in a process with limits of time, memory and file size, "
-                "and with all that this user may do. If that is acceptable here, add --allow-code-execution"
-            )
+            raise UsageError("--reward tests runs code that a model wrote (docs/runs.md): add --allow-code-execution")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -133,19 +128,18 @@ class PromptSet:
         Raises:
             InputError: a line is no prompt, too long, or lacks what its reward needs.
         """
-        path, rows, ids = Path(config.prompts), list[dict[str, Any]](), list[list[int]]()
-        for where, row, said in prompt_rows(path):
-            for name in config.reward:
-                if name in FIELDS:
-                    needed(row, FIELDS[name], where)
-            rows.append(row)
-            ids.append(prompt_ids(tokenizer, said, plain, room, where))
-        facts = tokenizer.facts()
+        path, facts = Path(config.prompts), tokenizer.facts()
+        lines = prompt_rows(path)
+        for where, row, _ in lines:
+            for name in FIELDS.keys() & {*config.reward}:
+                needed(row, FIELDS[name], where)
+        ids = [prompt_ids(tokenizer, said, plain, room, where) for where, _, said in lines]
         header = Header(
             task="pretrain" if plain else "sft", seq_len=1, pad_id=facts["pad_id"] or 0, eos_id=facts["eos_id"] or 0,
             vocab_size=facts["vocab_size"])  # fmt: skip
-        version, files = sha256_file(path)[:12], tuple(hf.tokenizer_files(folder))
-        return cls(PackedSet.of_sequences(path, version, ids, header, facts, files), rows, ids, tokenizer)
+        files = tuple(hf.tokenizer_files(folder))
+        packed = PackedSet.of_sequences(path, sha256_file(path)[:12], ids, header, facts, files)
+        return cls(packed, [row for _, row, _ in lines], ids, tokenizer)
 
 
 Reward = Callable[[str, Mapping[str, Any]], float]
@@ -229,10 +223,7 @@ def code_in(text: str) -> str:
 def _solved(code: str, tests: str) -> float:
     solved = passes(code, tests)
     if solved and _passed_by_nothing(tests):
-        raise InputError(
-            f"--reward tests: these pass without any code, so they test nothing: do they only define functions that "
-            f"nobody calls? {tests[:300]!r}"
-        )
+        raise InputError(f"--reward tests: these pass without any code, so they test nothing: {tests[:300]!r}")
     return float(solved)
 
 
@@ -271,8 +262,8 @@ def passes(code: str, tests: str, timeout_s: float = 5.0) -> bool:
 def _judge() -> None:
     """What the process of `passes` runs, as source: the limits, the code, then its tests; an error ends it badly.
 
-    It starts once for each answer, so it imports the standard library alone. Functions `test...` and classes of
-    unittest that the tests define are called, as pytest does it.
+    It starts once for each answer, so it imports the standard library alone. Functions `test...` that the tests define
+    are called, as pytest does it.
     """
     import json
     import os
@@ -287,54 +278,32 @@ def _judge() -> None:
         resource.setrlimit(getattr(resource, f"RLIMIT_{name}"), (most, most))
     space: dict[str, object] = {"__name__": "answer"}
     exec(compile(code, "answer", "exec"), space)
-    before = dict(space)
-    if "unittest" in tests:
-        import unittest
-
-        unittest.main = lambda *_, **__: None  # type: ignore[assignment]
+    before = set(space)
     exec(compile(tests, "tests", "exec"), space)
-    for name, found in [(name, found) for name, found in space.items() if before.get(name) is not found]:
-        if isinstance(found, type) and "unittest" in tests and issubclass(found, unittest.TestCase):
-            suite = unittest.defaultTestLoader.loadTestsFromTestCase(found)
-            if not suite.run(unittest.TestResult()).wasSuccessful():
-                raise AssertionError(name)
-        elif name.startswith("test") and callable(found):
-            found()
+    for name in space.keys() - before:
+        if name.startswith("test") and callable(test := space[name]):
+            test()
     os.write(answer, token.encode())
     os._exit(0)
 
 
 def _function(path: Path, name: str) -> Reward:
-    """A function of the user's file."""
+    """A function of the user's file; an error in it ends the run, with its own traceback."""
     spec = importlib.util.spec_from_file_location(path.stem, path)
     if spec is None or spec.loader is None or not path.is_file():
         raise ConfigError(f"--reward {path}:{name}: no such file")
     module = importlib.util.module_from_spec(spec)
     sys.modules.setdefault(path.stem, module)  # dataclasses look there
-    try:
-        spec.loader.exec_module(module)
-    except Exception as e:
-        raise ConfigError(f"--reward {path}:{name}: cannot load the file: {_told(e)}") from None
-    function = vars(module).get(name)
-    if not callable(function):
+    spec.loader.exec_module(module)
+    if not callable(function := vars(module).get(name)):
         raise ConfigError(f"--reward {path}:{name}: the file has no function {name}")
 
     def reward(text: str, row: Mapping[str, Any]) -> float:
-        try:
-            found = float(function(text, row))
-        except (Exception, SystemExit) as e:
-            raise InputError(f"--reward {path}:{name}: expected a number for {text[:200]!r}; {_told(e)}") from None
-        if not math.isfinite(found):
+        if not math.isfinite(found := float(function(text, row))):
             raise InputError(f"--reward {path}:{name}: returned {found} for the text {text[:200]!r}")
         return found
 
     return reward
-
-
-def _told(error: BaseException) -> str:
-    """What went wrong in a file of the user, and in which line."""
-    last = traceback.extract_tb(error.__traceback__)[-1]
-    return f"{type(error).__name__}: {error} ({Path(last.filename).name}, line {last.lineno})"
 
 
 def advantages(rewards_PG: Tensor, scale: bool) -> Tensor:
@@ -409,6 +378,7 @@ class Rollouts(StepStream):
         super().__init__(stream.data, stream.config, 0, rank=stream.rank, ranks=stream.ranks)
         self.plan, self.prompts, self.settings, self.loss = stream.plan, prompts, config, loss
         self.trainer, self.model, self.reference = trainer, trainer.model, reference
+        self.stops = stop_ids_of(self.model, prompts.tokenizer)
         self.rewards: list[Reward] = [reward_of(spec, config.answer_pattern) for spec in config.reward]
 
     def on(self, device: torch.device) -> Iterator[list[Batch]]:
@@ -432,40 +402,53 @@ class Rollouts(StepStream):
 
     def _answered(self, rows: list[int], number: int, device: torch.device) -> list[Batch]:
         """Micro-batches of the answers to the prompts in some rows; `number` counts the times of answering."""
-        config = self.settings
-        prompts = [self.prompts.ids[row] for row in rows]
-        seeds = [[self.trainer.loop.seed, number, row, i] for row in rows for i in range(config.group_size)]
-        answers, unended = self._generated([p for p in prompts for _ in range(config.group_size)], seeds)
-        stops, decode = stop_ids_of(self.model, self.prompts.tokenizer), self.prompts.tokenizer.decode
-        texts = [decode([t for t in answer if t not in stops], skip_special_tokens=True) for answer in answers]
-        owners = [self.prompts.rows[row] for row in rows for _ in range(config.group_size)]
-        with ThreadPoolExecutor() as pool:  # tests are processes; functions of the user may need the main thread
-            mapped = [pool.map if spec == "tests" else map for spec in config.reward]
-            each = [list(m(reward, texts, owners)) for m, reward in zip(mapped, self.rewards, strict=True)]
-        found = [sum(values) for values in zip(*each, strict=True)]
-        rewards_PG = torch.tensor(found, dtype=torch.float32).view(-1, config.group_size)
-        spread_PG = rewards_PG.std(1, keepdim=True).expand_as(rewards_PG)
+        config, size = self.settings, self.settings.group_size
+        owners_A = [row for row in rows for _ in range(size)]
+        answers = self._generated(owners_A, number)
+        counts_A = torch.tensor([len(answer) for answer in answers])
+        rewards_A = torch.tensor(self._rewards(answers, owners_A), dtype=torch.float32)
+        rewards_PG = rewards_A.view(-1, size)
         advantage_A = advantages(rewards_PG, config.scale_rewards).flatten()
-        counts = [len(a) for a in answers]
-        answers_all, tokens_all = self.trainer.ranks.sums([len(answers), sum(counts)])
-        values = torch.tensor([found, spread_PG.flatten().tolist(), counts, unended], dtype=torch.float32)
+        answers_all, tokens_all = self.trainer.ranks.sums([len(answers), int(counts_A.sum())])
+        unended_A = torch.tensor([answer[-1] not in self.stops for answer in answers])
+        logged = {"reward": rewards_A, "reward_std": rewards_PG.std(1).repeat_interleave(size)}
+        logged |= {"answer_tokens": counts_A.float(), "unended": unended_A.float()}
         batches, self.loss.rollouts = [], {}
-        sizes = [len(prompts[i // config.group_size]) + count for i, count in enumerate(counts)]
-        for part in by_size(sizes, config.micro_tokens):
-            whole = [[*prompts[i // config.group_size], *answers[i]] for i in part]
-            labels = [np.arange(len(ids) - counts[i] - 1, len(ids) - 1) for i, ids in zip(part, whole, strict=True)]
-            sequences = [np.array(ids) for ids in whole]
+        whole = [np.array(self.prompts.ids[row] + answer) for row, answer in zip(owners_A, answers, strict=True)]
+        for part in by_size([len(ids) for ids in whole], config.micro_tokens):
+            sequences = [whole[i] for i in part]
+            labels = [np.arange(len(whole[i]) - len(answers[i]) - 1, len(whole[i]) - 1) for i in part]
             batch = flat_batch(sequences, labels, np.array(part), self.prompts.data.header.pad_id).to(device)
-            length_L = torch.tensor([counts[i] for i in part for _ in range(counts[i])], device=device)
+            length_L = counts_A[part].repeat_interleave(counts_A[part]).to(device)
             share = answers_all / tokens_all if config.grpo_loss == "dapo" else 1 / config.max_new_tokens
             weight_L = 1 / length_L if config.grpo_loss == "grpo" else torch.full_like(1 / length_L, share)
-            sums = values[:, part].sum(1).to(device).unbind()
-            names = ("reward", "reward_std", "answer_tokens", "unended")
-            self.loss.rollouts[part[0]] = Rollout(
-                advantage_A[part].to(device), weight_L, *self._earlier(batch),
-                logged=dict(zip(names, sums, strict=True)))  # fmt: skip
+            sums = {name: value_A[part].sum().to(device) for name, value_A in logged.items()}
+            self.loss.rollouts[part[0]] = Rollout(advantage_A[part].to(device), weight_L, *self._earlier(batch), sums)
             batches.append(batch)
         return batches
+
+    def _generated(self, owners_A: list[int], number: int) -> list[list[int]]:
+        """An answer to the prompt in each row, with its stop token if it is not cut at its maximum length."""
+        config, jobs = self.settings, list[Job]()
+        plain = Sampling(
+            max_new_tokens=config.max_new_tokens, temperature=config.temperature, stop_ids=self.stops)  # fmt: skip
+        for i, row in enumerate(owners_A):
+            seed = np.random.SeedSequence([self.trainer.loop.seed, number, row, i % config.group_size])
+            one = int(seed.generate_state(1, np.uint64)[0] >> np.uint64(1))
+            jobs.append(Job(self.prompts.ids[row], replace(plain, seed=one)))
+        with untouched(self.model):
+            for _ in stream(self.model, jobs, config.slots):
+                pass
+        return [job.answer for job in jobs]
+
+    def _rewards(self, answers: list[list[int]], owners_A: list[int]) -> list[float]:
+        """The sum of the rewards of each answer to the prompt in its row."""
+        decode, lines = self.prompts.tokenizer.decode, [self.prompts.rows[row] for row in owners_A]
+        texts = [decode([t for t in answer if t not in self.stops], skip_special_tokens=True) for answer in answers]
+        with ThreadPoolExecutor() as pool:  # tests are processes; functions of the user may need the main thread
+            mapped = [pool.map if spec == "tests" else map for spec in self.settings.reward]
+            each = [list(m(reward, texts, lines)) for m, reward in zip(mapped, self.rewards, strict=True)]
+        return [sum(values) for values in zip(*each, strict=True)]
 
     @torch.no_grad()
     def _earlier(self, batch: Batch) -> tuple[Tensor | None, Tensor | None]:
@@ -478,18 +461,6 @@ class Rollouts(StepStream):
             reference = self.model if self.reference is None else self.reference.to(device)
             with lora.disabled(reference):
                 return old_L, self.loss.log_probs(reference, batch)
-
-    def _generated(self, prompts: list[list[int]], seeds: list[list[int]]) -> tuple[list[list[int]], list[bool]]:
-        """An answer to each prompt, with its stop token; and whether it was cut at its maximum length."""
-        config, jobs = self.settings, list[Job]()
-        stops = stop_ids_of(self.model, self.prompts.tokenizer)
-        for prompt, seed in zip(prompts, seeds, strict=True):
-            one = int(np.random.SeedSequence(seed).generate_state(1, np.uint64)[0] >> np.uint64(1))
-            heat, most = config.temperature, config.max_new_tokens
-            jobs.append(Job(prompt, Sampling(max_new_tokens=most, temperature=heat, seed=one, stop_ids=stops)))
-        with untouched(self.model):
-            cut = {job for job, token in stream(self.model, jobs, config.slots) if token.finish == "length"}
-        return [job.answer for job in jobs], [job in cut for job in jobs]
 
 
 def by_size(sizes: Sequence[int], most: int) -> list[list[int]]:

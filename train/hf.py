@@ -153,12 +153,6 @@ FAMILIES = {
 }  # fmt: skip
 TEXT_KEYS = ("dtype", "torch_dtype", "tie_word_embeddings", "quantization_config")
 """Keys of a model that reads images, too, which concern its text part."""
-READ = frozenset({"model_type", "dtype", "rope_theta", "rope_parameters", "rope_scaling", "partial_rotary_factor",
-                  "original_max_position_embeddings", *COMMON})  # fmt: skip
-"""Keys of every family that are read."""
-WINDOWS = frozenset({"sliding_window", "layer_types", "use_sliding_window", "max_window_layers",
-                     "sliding_window_pattern", "_sliding_window_pattern", "rope_local_base_freq"})  # fmt: skip
-"""Keys of families with windows."""
 NULLABLE = ("sliding_window", "final_logit_softcapping", "attn_logit_softcapping")
 """Keys for which null is a value; for others it is as if they were missing."""
 EXPERTS = {
@@ -166,22 +160,24 @@ EXPERTS = {
     "moe_intermediate_size": Key("expert_size", 768), "norm_topk_prob": Key("norm_topk", False),
     "router_aux_loss_coef": Key("balance_weight", 0.001)}  # fmt: skip
 """Keys of a model with experts, and the fields of MoeConfig that they set."""
-EXPERT_LAYERS = ("decoder_sparse_step", "mlp_only_layers")
-"""Keys that say which layers have experts."""
 NEUTRAL = re.compile(
-    r"_.*|unsloth.*|summary_.*|.*_token_id|(bos|eos|pad|unk|sep|cls)_token|.*dropout.*|.*_pdrop|architectures|"
-    r"transformers(_version|\.js_config)|initializer_range|use_cache|max_window_layers|output_(attentions|"
-    r"hidden_states|router_logits)|return_dict|id2label|label2id|problem_type|is_encoder_decoder|is_llama_config|"
-    r"chunk_size_feed_forward|num_labels|n_ctx|pretraining_tp|auto_map|model_name|name|torchscript|"
-    r"task_specific_params|cache_implementation|gradient_checkpointing|pruned_heads|finetuning_task|"
-    r"num_logits_to_keep|temperature|top_k|top_p|do_sample|max_length|max_new_tokens|attn_implementation|mup_.*|"
-    r"max_sequence_length|sliding_window_size|n_special|output_past|"
-    r"predict_special_tokens|tokenizer_.*|(repetition|length)_penalty|typical_p|num_(beams|beam_groups|return_sequences)"
+    # names, versions, and what other programs note
+    r"_.*|unsloth.*|transformers.*|architectures|auto_map|name|model_name|is_llama_config|task_specific_params|"
+    r"torchscript|finetuning_task|problem_type|id2label|label2id|num_labels|is_encoder_decoder|summary_.*|"
+    # the tokenizer, and lengths that the program keeps to itself
+    r".*_token_id|(bos|eos|pad|unk|sep|cls)_token|tokenizer_.*|n_special|predict_special_tokens|n_ctx|"
+    r"max_sequence_length|sliding_window_size|max_window_layers|"
+    # training
+    r".*dropout.*|.*_pdrop|initializer_range|mup_.*|gradient_checkpointing|pretraining_tp|pruned_heads|"
+    # generation, and how transformers runs and answers
+    r"temperature|top_k|top_p|typical_p|do_sample|max_length|max_new_tokens|(repetition|length)_penalty|"
+    r"num_(beams|beam_groups|return_sequences)|use_cache|cache_implementation|attn_implementation|return_dict|"
+    r"output_(attentions|hidden_states|router_logits|past)|num_logits_to_keep|chunk_size_feed_forward"
 )
-"""Keys that do not change the logits."""
-REQUIRED: dict[str, Any] = {"scale_attn_weights": True, "use_sliding_window": False,
-                            "full_attn_mod": 1, "interpolate_factor": 1}  # fmt: skip
-"""Keys that change the logits, with the only implemented value."""
+"""Keys that do not change the logits. The base class of transformers' configurations has them (PretrainedConfig), or
+published folders do and no class of a family reads them; a key that is in no group here is refused."""
+REQUIRED: dict[str, Any] = {"scale_attn_weights": True, "full_attn_mod": 1, "interpolate_factor": 1}
+"""Keys that change the logits, with the only implemented value; that of others is none, or false."""
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 """Dtypes of stored weights by their names in config.json."""
 SHARD_BYTES = 5_000_000_000
@@ -200,13 +196,12 @@ def config_from_hf(config: dict[str, Any], where: str) -> ModelConfig:
     if kind not in FAMILIES:
         raise ModelError(f"{where}: model_type {kind!r} is not supported; expected one of {', '.join(FAMILIES)}")
     family = FAMILIES[kind]
-    plain = {k: v for k, v in config.items() if ((v or k[:5] != "rope_") and v is not None) or k in NULLABLE}
-    config = dict(family.defaults) | plain | {ours: plain[k] for k, ours in family.renamed.items() if k in plain}
-    config = {k: v for k, v in config.items() if k not in family.renamed}
+    renamed = dict(family.renamed) | {"dtype": "torch_dtype"}
+    plain = {k: v for k, v in config.items() if v is not None or k in NULLABLE}
+    left = dict(family.defaults) | {k: v for k, v in plain.items() if k not in renamed}
+    left |= {renamed[k]: v for k, v in plain.items() if k in renamed}
     try:
-        for key, value in config.items():
-            _check_key(key, value, family)
-        return _config(config, kind, family)
+        return _config(left, kind, family)
     except KeyError as e:
         raise ModelError(f"{where}: the key {e} is missing") from None
     except (ConfigError, ModelError) as e:
@@ -215,90 +210,88 @@ def config_from_hf(config: dict[str, Any], where: str) -> ModelConfig:
         raise ModelError(f"{where}: a value has the wrong type or size ({e})") from None
 
 
-def _config(config: dict[str, Any], kind: str, family: Family) -> ModelConfig:
-    layers, heads, width = (config[k] for k in ("num_hidden_layers", "num_attention_heads", "hidden_size"))
+def _unknown(key: str, value: Any) -> ModelError:
+    return ModelError(f"{key} = {value!r} changes the result and is not implemented")
+
+
+def _config(left: dict[str, Any], kind: str, family: Family) -> ModelConfig:
+    """The configuration. Each key that is read is taken out of `left`; what stays there has to be neutral."""
+    layers, heads, width = (left[k] for k in ("num_hidden_layers", "num_attention_heads", "hidden_size"))
     follow = {"num_key_value_heads": heads, "head_dim": width // max(1, heads), "intermediate_size": 4 * width}
-    config = follow | {k: v for k, v in config.items() if v or k not in follow}
-    config |= {"torch_dtype": config["dtype"]} if config.get("dtype") else {}
+    left |= {k: left.get(k) or v for k, v in follow.items()}
+    if (act := left.get("hidden_act", "silu")) not in ACTIVATIONS:
+        raise _unknown("hidden_act", act)
+    longest, original = left.get("max_position_embeddings", 2048), left.pop("original_max_position_embeddings", 0)
     values = dict(family.same)
     for name, key in (COMMON | dict(family.keys)).items():
-        values[key.field] = key.read(config[name] if key.default is ... else config.get(name, key.default))
+        values[key.field] = key.read(left.pop(name) if key.default is ... else left.pop(name, key.default))
     if "attention_bias" in family.keys:
         values["output_bias"] = values["qkv_bias"]
     if kind in ("gemma2", "gemma3_text"):
         values["embedding_scale"] = width**0.5
     if kind == "smollm3":
-        every, found = config.get("no_rope_layer_interval", 4), config.get("no_rope_layers")
+        every, found = left.pop("no_rope_layer_interval", 4), left.pop("no_rope_layers", None)
         values["plain_layers"] = tuple(i for i in range(layers) if not (found[i] if found else (i + 1) % every))
-    window = config.get("sliding_window") or 0
-    windowed = _windowed(config, kind, family, layers) if window and family.windows else ()
-    rope, window_rope = _ropes(config, family)
+    window, windowed = _windows(left, kind, family, layers)
+    rope, window_rope = _ropes(left, family, longest, original)
     if rope.partial_rotary_factor != 1 and kind != "phi3":  # transformers rotates whole heads, whatever the key says
         raise ModelError(f"partial_rotary_factor = {rope.partial_rotary_factor} is not implemented for {kind}")
+    if family.experts:
+        found = {key.field: left.pop(name, key.default) for name, key in EXPERTS.items()}
+        every, plain = left.pop("decoder_sparse_step", 1), left.pop("mlp_only_layers", None) or ()
+        found["dense_layers"] = tuple(sorted({i for i in range(layers) if (i + 1) % every} | set(plain)))
+        values["moe"] = MoeConfig(**found)
+    required = REQUIRED | {"model_type": kind, "use_qk_norm": bool(family.same.get("qk_norm"))}
+    for name, value in left.items():
+        if value != required[name] if name in required else value and not NEUTRAL.fullmatch(name):
+            raise _unknown(name, value)
     return ModelConfig(
         family=kind, rope=rope, window_rope=window_rope if windowed and window_rope != rope else None,
-        window=window if windowed else 0, windowed_layers=windowed,
-        moe=_experts(config) if family.experts else MoeConfig(), **values)  # fmt: skip
+        window=window if windowed else 0, windowed_layers=windowed, **values)  # fmt: skip
 
 
-def _windowed(config: dict[str, Any], kind: str, family: Family, layers: int) -> tuple[int, ...]:
-    """The layers with a window."""
-    if kind.startswith("qwen") and not config.get("use_sliding_window"):
-        return ()
-    found = config.get("layer_types") if family.windows != 1 or kind in ("qwen2", "qwen3") else None
-    if found:
-        if unknown := set(found) - {"full_attention", "sliding_attention"}:
-            raise ModelError(f"layer_types: {unknown.pop()!r} changes the result and is not implemented")
-        return tuple(i for i, name in enumerate(found) if name == "sliding_attention")
+def _windows(left: dict[str, Any], kind: str, family: Family, layers: int) -> tuple[int, tuple[int, ...]]:
+    """The window, and the layers that have it."""
+    if not family.windows:
+        if set(left.get("layer_types") or ()) <= {"full_attention"}:
+            left.pop("layer_types", None)
+        if kind == "smollm3":
+            left.pop("sliding_window", None)  # has an effect with use_sliding_window alone, which is refused
+        return 0, ()
+    window, types, first = (
+        left.pop("sliding_window", 0),
+        left.pop("layer_types", None),
+        left.pop("max_window_layers", 28),
+    )
+    patterns = left.pop("sliding_window_pattern", 0), left.pop("_sliding_window_pattern", 0)
+    used = left.pop("use_sliding_window", False) if kind.startswith("qwen") else True
+    if not (window and used):
+        return 0, ()
+    if types and (family.windows > 1 or kind in ("qwen2", "qwen3")):
+        if unknown := set(types) - {"full_attention", "sliding_attention"}:
+            raise _unknown("layer_types", unknown.pop())
+        return window, tuple(i for i, name in enumerate(types) if name == "sliding_attention")
     if kind in ("qwen2", "qwen3"):
-        return tuple(range(config.get("max_window_layers", 28), layers))
-    every = config.get("sliding_window_pattern") or config.get("_sliding_window_pattern") or family.windows
-    return tuple(i for i in range(layers) if every == 1 or (i + 1) % every)
+        return window, tuple(range(first, layers))
+    every = next(filter(None, patterns), family.windows)
+    return window, tuple(i for i in range(layers) if every == 1 or (i + 1) % every)
 
 
-def _ropes(config: dict[str, Any], family: Family) -> tuple[Rope, Rope | None]:
+def _ropes(left: dict[str, Any], family: Family, longest: int, original: int) -> tuple[Rope, Rope | None]:
     """The rotary positions of layers without and with a window; newer configs store them in `rope_parameters`."""
-    found = config.get("rope_parameters") or config.get("rope_scaling") or {}
+    newer, older = left.pop("rope_parameters", None), left.pop("rope_scaling", None)
+    found = newer or older or {}
     nested = bool(found.keys() & {"full_attention", "sliding_attention"})
-    if found and nested != bool(family.local_theta and config.get("rope_parameters")):
+    if found and nested != bool(family.local_theta and newer):
         expected = "by kind of layer" if family.local_theta else "the same for all layers"
         raise ModelError(f"rope_parameters = {found} is not implemented; this family has one {expected}")
-    theta, share = config.get("rope_theta", 10000.0), config.get("partial_rotary_factor", 1.0)
-    longest = config.get("max_position_embeddings", 2048)
-    original = config.get("original_max_position_embeddings", 0)
+    theta, share = left.pop("rope_theta", 10000.0), left.pop("partial_rotary_factor", 1.0)
     whole = Rope.read((found.get("full_attention") or {}) if nested else found, theta, share, longest, original)
     if not family.local_theta:
         return whole, None
     local = (found.get("sliding_attention") or {}) if nested else {}
-    base = config.get("rope_local_base_freq", family.local_theta)
+    base = left.pop("rope_local_base_freq", family.local_theta)
     return whole, Rope.read(local, base, share, longest, original)
-
-
-def _experts(config: dict[str, Any]) -> MoeConfig:
-    layers, every = range(config["num_hidden_layers"]), config.get("decoder_sparse_step", 1)
-    dense = {i for i in layers if (i + 1) % every} | set(config.get("mlp_only_layers") or ())
-    found = {key.field: config.get(name, key.default) for name, key in EXPERTS.items()}
-    return MoeConfig(**found, dense_layers=tuple(sorted(dense)))
-
-
-def _check_key(key: str, value: Any, family: Family) -> None:
-    known, smollm3 = key in (*EXPERTS, *EXPERT_LAYERS) and family.experts, "SmolLM3" in family.architecture
-    if known or key in family.keys or (family.windows and key in WINDOWS):
-        return
-    if key == "hidden_act":
-        fits = value in ACTIVATIONS
-    elif key in READ or (smollm3 and key in ("no_rope_layers", "no_rope_layer_interval")):
-        return
-    elif key == "layer_types":
-        fits = set(value) == {"full_attention"}
-    elif key == "sliding_window":
-        fits = not value or smollm3  # read only with use_sliding_window, which is refused
-    elif key == "use_qk_norm":
-        fits = bool(value) == bool(family.same.get("qk_norm"))
-    else:
-        fits = value == REQUIRED[key] if key in REQUIRED else not value or NEUTRAL.fullmatch(key) is not None
-    if not fits:
-        raise ModelError(f"{key} = {value!r} changes the result and is not implemented")
 
 
 def family_of(c: ModelConfig) -> str:

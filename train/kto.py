@@ -10,9 +10,9 @@ Shapes: A answers of a batch, L labels.
 
 import logging
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -77,20 +77,16 @@ class KtoLoss:
     """Share of the step's answers that are good."""
 
     @torch.no_grad()
-    def begin(
-        self, model: CausalLM, batches: Sequence[Batch], sums: Callable[[Iterable[float]], Sequence[float]]
-    ) -> None:
+    def begin(self, model: CausalLM, batches: Sequence[Batch], sums: Callable[[Any], Sequence[float]]) -> None:
         """Compute z over all batches of the step; `sums` adds over the ranks."""
-        ratio, answers, good = 0.0, 0, 0
+        found = np.zeros(3)  # log-ratios, answers, good ones
         for batch in batches:
             made = self.mismatched(batch)
-            policy_A = log_probs(model, made, self.labels)[0]
-            ratio += float((policy_A - self.reference(model, made)).sum())
-            answers += len(made.rows)
-            good += int((made.rows % 2 == 0).sum())
-        ratio, total, good_total = sums([ratio, answers, good])
-        self.divergence = torch.tensor(max(0.0, ratio / max(1.0, total)))
-        self.good_share = good_total / max(1.0, total)
+            ratio = log_probs(model, made, self.labels)[0] - self.reference(model, made)
+            found += float(ratio.sum()), len(made.rows), (made.rows % 2 == 0).sum()
+        ratio_sum, total, good = sums(found.tolist())
+        self.divergence = torch.tensor(max(0.0, ratio_sum / max(1.0, total)))
+        self.good_share = good / max(1.0, total)
 
     def mismatched(self, batch: Batch) -> Batch:
         """The prompts of a batch's answers, each with an answer of the next pair that has one, if possible its side."""
@@ -120,27 +116,11 @@ class KtoLoss:
         answered_R = labels_R > 0
         good_A = torch.from_numpy(batch.rows % 2 == 0).to(policy_R.device)[answered_R]
         reference_A = self.reference(model, batch)[answered_R]
-        divergence = self.divergence.to(policy_R.device)
-        losses_A, rewards_A = answer_losses(policy_R[answered_R], reference_A, good_A, divergence, self.config)
-        shares = {"reward_good": (good_A, self.good_share), "reward_bad": (~good_A, 1 - self.good_share)}
-        logged = {name: rewards_A[here].sum() / max(share, 1e-9) for name, (here, share) in shares.items()}
-        return LossSum(losses_A.sum(), len(losses_A), logged | {"divergence": divergence * len(losses_A)})
-
-
-def balance(data: Mixture) -> str:
-    """How many answers are good and bad, and the weight that would let both sides weigh alike if they do not.
-
-    Ethayarajh et al. want weight x number of the good answers at 1 to 4/3 times that of the bad ones.
-
-    Raises:
-        InputError: no answer has labels.
-    """
-    index = np.concatenate([s.packed.label_index for s in data.sets if s.packed.label_index is not None])
-    good, bad = (index[:, 1].reshape(-1, 2) > 0).sum(0).tolist()
-    said = f"{good:,} good and {bad:,} bad answers"
-    if not good or not bad:
-        return f"{said}; without answers of both kinds the model learns little"
-    return said if 0.8 <= good / bad <= 1.5 else f"{said}; --good-weight {bad / good:.2g} would let both weigh alike"
+        z = self.divergence.to(policy_R.device)
+        losses_A, rewards_A = answer_losses(policy_R[answered_R], reference_A, good_A, z, self.config)
+        logged = {"divergence": z * len(losses_A), "reward_good": rewards_A[good_A].sum() / max(self.good_share, 1e-9)}
+        logged["reward_bad"] = rewards_A[~good_A].sum() / max(1 - self.good_share, 1e-9)
+        return LossSum(losses_A.sum(), len(losses_A), logged)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -155,9 +135,15 @@ class KTOConfig(RunConfig):
     labels: ChunkedConfig = section(ChunkedConfig)
 
     def objective(self, data: Mixture, model: CausalLM) -> KtoLoss:
-        """The loss of answers, with its reference; logs how many answers are good and bad."""
+        """The loss of answers, with its reference; logs how many answers are good and bad.
+
+        Ethayarajh et al. want weight x number of the good answers at 1 to 4/3 times that of the bad ones.
+        """
         labels = self.labels.on(usable_device(self.loop.device))
-        LOG.info(f"kto: {balance(data)}")
+        index = np.concatenate([s.packed.label_index for s in data.sets if s.packed.label_index is not None])
+        good, bad = (index[:, 1].reshape(-1, 2) > 0).sum(0).tolist()
+        alike = f"--good-weight {bad / max(1, good):.2g} lets both weigh alike"
+        LOG.info(f"kto: {good:,} good and {bad:,} bad answers; {alike}")
         return KtoLoss(self.judged, reference_of(self, self.judged.reference, data, labels), data, labels)
 
 

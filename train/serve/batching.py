@@ -73,7 +73,7 @@ class Sampling(SampleConfig):
     """Report the log-probability of each token, and those of this many most likely ones; -1: none."""
 
     def edit(self, prompt: Sequence[int], answer: Sequence[int], scores_V: Tensor) -> None:
-        """Put penalties (of repetition: CTRL, Keskar et al., 2019) and biases on the logits to sample from, in place."""
+        """Put penalties (of repetition: CTRL, Keskar et al., 2019) and biases on logits to sample from, in place."""
         if self.repetition_penalty != 1:
             seen = torch.tensor(sorted({*prompt, *answer}), device=scores_V.device)
             kept = scores_V[seen]
