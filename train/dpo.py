@@ -131,16 +131,22 @@ class DpoLoss:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class DPOConfig(RunConfig):
-    """Configuration of a training run on preference pairs."""
+class PreferenceConfig(RunConfig):
+    """Configuration of a training run on packed preferences."""
 
     rows_per_unit: ClassVar[int] = 2
     flat_rows: ClassVar[bool] = True
     trained_share: ClassVar[float] = 0.02
     """A tenth of fine-tuning: pairs are separated after few steps, and a higher rate damages the model."""
-    needs_model: ClassVar[str] = "DPO on random weights is useless"
-    pairs: PairConfig = section(PairConfig)
+    needs_model: ClassVar[str] = "preference training on random weights is useless"
     labels: ChunkedConfig = section(ChunkedConfig)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class DPOConfig(PreferenceConfig):
+    """Configuration of a training run on preference pairs."""
+
+    pairs: PairConfig = section(PairConfig)
 
     def objective(self, data: Mixture, model: CausalLM) -> DpoLoss:
         """The loss of pairs, with its reference.

@@ -13,7 +13,8 @@ import json
 import logging
 import math
 import sys
-from collections.abc import Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -21,15 +22,16 @@ from typing import Any, Literal
 import numpy as np
 import torch
 
-from datakit.config import option
-from datakit.errors import ConfigError, InputError, ManifestError, UsageError
+from datakit.config import at_least, option
+from datakit.errors import InputError, ManifestError, UsageError
 from datakit.manifest import find_parent, load
 from datakit.pack.chat import ChatTokenizer
 from train import checkpoint, flags, lora
 from train.attention import ATTENTIONS
 from train.config import EvaluatorConfig
 from train.data import VERIFY_HELP, Batch, DataConfig, Mixture, PackedSet, StepStream, place_of
-from train.device import allow_tf32, autocast, precision, usable_device
+from train.device import autocast
+from train.generate import DeviceConfig
 from train.loss import chunk_of, token_log_probs
 from train.model import CausalLM, ModelConfig
 from train.ranks import Ranks
@@ -45,22 +47,21 @@ FILE_BITS = 40
 class Score:
     """Number of label tokens, and their summed loss in nats."""
 
-    labels: int
-    loss_sum: float
+    labels: int = 0
+    loss_sum: float = 0.0
+
+    def __add__(self, other: "Score") -> "Score":
+        return Score(self.labels + other.labels, self.loss_sum + other.loss_sum)
 
     @property
     def loss(self) -> float:
         """Mean over the label tokens; NaN if there are none."""
         return self.loss_sum / self.labels if self.labels else math.nan
 
-    @property
-    def perplexity(self) -> float:
-        """exp(loss)."""
-        return math.exp(self.loss) if self.loss < 700 else math.inf
-
     def record(self) -> dict[str, Any]:
-        """As a JSON object."""
-        return {"label_tokens": self.labels, "loss": self.loss, "perplexity": self.perplexity}
+        """As a JSON object; the perplexity is exp(loss)."""
+        perplexity = math.exp(self.loss) if not self.loss >= 700 else math.inf
+        return {"label_tokens": self.labels, "loss": self.loss, "perplexity": perplexity}
 
 
 def evaluate(
@@ -73,12 +74,11 @@ def evaluate(
     with about that many rows of each set are predicted; 0: all rows. Ranks share the batches, and all get the whole
     result. As in training, the logits of a chunk of labels are in memory at a time.
     """
-    found, ranks = dict[str, Score](), ranks or Ranks()
+    found, ranks = defaultdict[str, Score](Score), ranks or Ranks()
     parts = [_of_set(model, data, batches, precision, max_rows, ranks, attention) for data in sets]
     for own in ranks.gathered(parts):
         for name, score in (pair for of_set in own for pair in of_set.items()):
-            before = found.get(name, Score(0, 0.0))
-            found[name] = Score(before.labels + score.labels, before.loss_sum + score.loss_sum)
+            found[name] += score
     return {name: found[name] for name in sorted(found)}
 
 
@@ -92,7 +92,7 @@ def _of_set(
     one = DataConfig(batch_rows=batches.batch_rows, bucket_sizes=sizes, shuffle_buffer=0, num_workers=0)
     stream = StepStream(data, one, seed=0)
     files = data.packed.sources["row_key"] >> np.uint64(FILE_BITS)
-    names, found, steps = _file_names(data.manifest), dict[str, Score](), stream.plan.steps_per_epoch
+    names, found, steps = _file_names(data.manifest), defaultdict[str, Score](Score), stream.plan.steps_per_epoch
     some = min(steps, -(-max_rows // one.batch_rows)) if max_rows else steps
     for turn in range(-(-some // ranks.size)):
         i = turn * ranks.size + ranks.rank
@@ -108,14 +108,14 @@ def _of_set(
         file_L = files[_sequence_of_labels(data, batch)].astype(int)
         for file in np.unique(file_L).tolist():
             name = names[file] if file < len(names) else f"file {file}"
-            before, losses = found.get(name, Score(0, 0.0)), losses_L[file_L == file]
-            found[name] = Score(before.labels + len(losses), before.loss_sum + float(losses.sum()))
+            losses = losses_L[file_L == file]
+            found[name] += Score(len(losses), float(losses.sum()))
     return found
 
 
 def total(scores: dict[str, Score]) -> Score:
     """The score over all sources."""
-    return Score(sum(s.labels for s in scores.values()), sum(s.loss_sum for s in scores.values()))
+    return sum(scores.values(), Score())
 
 
 def _sequence_of_labels(data: PackedSet, batch: Batch) -> Int64:
@@ -162,82 +162,58 @@ def validation_sets(config: EvaluatorConfig, data: Mixture, max_positions: int, 
             raise InputError(f"{one.manifest}: rows of {one.header.seq_len} tokens; the model allows {max_positions}")
         for name in ("sha256", "vocab_size"):
             if (theirs := one.tokenizer.get(name)) != (ours := data.tokenizer.get(name)):
-                raise ManifestError(
-                    f"{one.manifest} was made with a tokenizer of {name} {theirs!r}, and {data.name} with {ours!r}: "
-                    f"use one tokenizer for both"
-                )
+                raise ManifestError(f"{one.manifest}: a tokenizer of {name} {theirs!r}, and {data.name} with {ours!r}")
     return found
 
 
 def _check_sequences(data: PackedSet) -> None:
     if data.header.rows_per_unit != 1:
-        raise InputError(
-            f"{data.manifest}: holds preference pairs; a loss over rejected answers is meaningless: name a manifest of "
-            f"text or conversations"
-        )
+        raise InputError(f"{data.manifest}: holds preference pairs; a loss over rejected answers is meaningless")
 
 
-@dataclass(frozen=True, slots=True)
-class Evaluator:
-    """Evaluates a model during a run."""
+def evaluator(
+    config: EvaluatorConfig, data: Mixture, batches: DataConfig, precision: str, model: ModelConfig, ranks: Ranks,
+    packed: bool = True, attention: str = "auto",
+) -> Callable[[CausalLM, int], dict[str, Any]]:  # fmt: skip
+    """What evaluates a model of a run on `data` at a step: it logs the losses, and returns the record for eval.jsonl.
 
-    config: EvaluatorConfig
-    sets: list[PackedSet]
-    batches: DataConfig
-    precision: str
-    prompts: list[tuple[str, list[int]]]
-    """Prompts for sample answers, with their tokens."""
-    tokenizer: ChatTokenizer | None
-    """Of the prompts."""
-    ranks: Ranks
-    attention: str = "auto"
+    Sample prompts go through the chat template if the data are conversations.
 
-    @classmethod
-    def of(
-        cls, config: EvaluatorConfig, data: Mixture, batches: DataConfig, precision: str, model: ModelConfig,
-        ranks: Ranks, packed: bool = True, attention: str = "auto",
-    ) -> "Evaluator":  # fmt: skip
-        """The evaluator of a run on `data`; prompts go through the chat template if these are conversations.
+    Raises:
+        DatakitError: rows or prompts do not fit the model.
+    """
+    texts, prompts, tokenizer = list[str](), list[list[int]](), None
+    if path := config.sample_prompts:
+        tokenizer = ChatTokenizer.load(data.tokenizer_files[0].parent)
+        lines = Path(path).read_bytes().decode("utf-8-sig", "replace").split("\n")
+        texts = [line.strip() for line in lines if line.strip()]
+        if not texts or any("\ufffd" in text for text in texts):
+            raise InputError(f"{path}: has no prompts, or is not UTF-8; expected one per line")
+        plain = data.header.task == "pretrain"
+        for text in texts:
+            prompts.append(prompt_ids(tokenizer, text, plain, model.context, f"{path}: the prompt {text[:40]!r}"))
+    wanted = packed or config.eval_manifest
+    sets = validation_sets(config, data, model.max_positions, batches.verify) if wanted else []
 
-        Raises:
-            DatakitError: rows or prompts do not fit the model.
-        """
-        tokenizer, prompts = None, list[tuple[str, list[int]]]()
-        if path := config.sample_prompts:
-            tokenizer = ChatTokenizer.load(data.tokenizer_files[0].parent)
-            lines = Path(path).read_bytes().decode("utf-8-sig", "replace").split("\n")
-            texts = [line.strip() for line in lines if line.strip()]
-            if not texts or any("\ufffd" in text for text in texts):
-                raise InputError(f"{path}: has no prompts, or is not UTF-8; expected one per line")
-            for text in texts:
-                where = f"{path}: the prompt {text[:40]!r}"
-                ids = prompt_ids(tokenizer, text, data.header.task == "pretrain", model.context, where)
-                prompts.append((text, ids))
-        sets = list[PackedSet]()
-        if packed or config.eval_manifest:
-            sets = validation_sets(config, data, model.max_positions, batches.verify)
-        return cls(config, sets, batches, precision, prompts, tokenizer, ranks, attention)
-
-    def evaluate(self, model: CausalLM, step: int) -> dict[str, Any]:
-        """Evaluate and print; returns the record for eval.jsonl."""
-        said, c = list[str](), self.config
+    def of_step(model: CausalLM, step: int) -> dict[str, Any]:
+        said = list[str]()
         with untouched(model):
-            found = evaluate(model, self.sets, self.batches, self.precision, c.eval_rows, self.ranks, self.attention)
-            if self.tokenizer:
-                sample = SampleConfig(max_new_tokens=c.sample_tokens, temperature=c.sample_temperature)
-                asked = [ids for _, ids in self.prompts]
-                said = joined(len(asked), stream_text(model, self.tokenizer, asked, sample))
-        everything = total(found)
-        samples = [{"prompt": text, "completion": said} for (text, _), said in zip(self.prompts, said, strict=True)]
-        shown = [("all", everything), *(found.items() if len(found) > 1 else ())]
-        for name, score in shown if self.sets else ():
-            numbers = f"loss={score.loss:.4f} perplexity={score.perplexity:.2f} label_tokens={score.labels}"
-            LOG.info(f"[eval] step={step} source={name} {numbers}")
+            found = evaluate(model, sets, batches, precision, config.eval_rows, ranks, attention)
+            if tokenizer:
+                sample = SampleConfig(max_new_tokens=config.sample_tokens, temperature=config.sample_temperature)
+                said = joined(len(prompts), stream_text(model, tokenizer, prompts, sample))
+        sources, everything = {name: score.record() for name, score in found.items()}, total(found).record()
+        shown = {"all": everything} | (sources if len(sources) > 1 else {})
+        for name, score in shown.items() if sets else ():
+            numbers = f"loss={score['loss']:.4f} perplexity={score['perplexity']:.2f}"
+            LOG.info(f"[eval] step={step} source={name} {numbers} label_tokens={score['label_tokens']}")
+        samples = [{"prompt": text, "completion": answer} for text, answer in zip(texts, said, strict=True)]
         for sample_of in samples:
-            texts = (json.dumps(text, ensure_ascii=False) for text in sample_of.values())
-            LOG.info(f"[sample] step={step} {' -> '.join(texts)}")
-        sources = {name: score.record() for name, score in found.items()}
-        return {"step": step, **everything.record(), "sources": sources, "samples": samples}
+            shown_texts = (json.dumps(text, ensure_ascii=False) for text in sample_of.values())
+            LOG.info(f"[sample] step={step} {' -> '.join(shown_texts)}")
+        return {"step": step, **everything, "sources": sources, "samples": samples}
+
+    return of_step
 
 
 @contextlib.contextmanager
@@ -254,27 +230,23 @@ def untouched(model: CausalLM) -> Iterator[None]:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class EvalConfig:
+class EvalConfig(DeviceConfig):
     """Model and data."""
 
-    model: str = option("", "checkpoint, Hugging Face folder, or a run's folder for its newest checkpoint")
     manifest: str = option("", "pack manifest to evaluate on")
     split: Literal["auto", "train", "validation"] = option("auto", "part of the manifest; auto: validation, if any")
     max_rows: int = option(0, "rows per row length to evaluate on, evenly spaced; 0: all")
     batch_rows: int = option(8, "packed rows per batch")
-    dtype: Literal["auto", "bf16", "fp32"] = option("auto", "arithmetic; auto: bf16 on CUDA, else fp32")
-    tf32: bool = option(False, "on CUDA, compute fp32 products in TF32, as in training", advanced=True)
     attention: Literal["auto", "grouped", "masked", "varlen"] = option("auto", "as in training", advanced=True)
-    device: str = option("auto", "cpu, cuda, ...; auto: cuda where there is one")
-    threads: int = option(0, "CPU threads; 0: all cores")
     verify: bool = option(True, VERIFY_HELP)
     json: bool = option(False, "print the scores as one JSON object")
 
     def __post_init__(self) -> None:
-        if not (self.model and self.manifest):
-            raise UsageError("name the model with --model, and a pack manifest with --manifest")
-        if self.batch_rows < 1 or min(self.threads, self.max_rows) < 0:
-            raise ConfigError("batch_rows must be at least 1; threads and max_rows 0 or more")
+        DeviceConfig.__post_init__(self)
+        at_least(self, 1, "batch_rows")
+        at_least(self, 0, "max_rows")
+        if not self.manifest:
+            raise UsageError("name a pack manifest with --manifest, and the model with --model")
 
 
 def scores(config: EvalConfig) -> dict[str, Score]:
@@ -285,7 +257,7 @@ def scores(config: EvalConfig) -> dict[str, Score]:
     """
     from train.start import check_fits
 
-    device, place = usable_device(config.device, config.threads), place_of(config.manifest)
+    device, place = config.used(), place_of(config.manifest)
     held_out = config.split == "validation" or (config.split == "auto" and "validation" in load(place).facts)
     sets = PackedSet.open_all(place, "validation" if held_out else "packed", config.verify)
     _check_sequences(sets[0])
@@ -293,18 +265,16 @@ def scores(config: EvalConfig) -> dict[str, Score]:
     model = lora.read(folder).to(device)
     for data in sets:
         check_fits(folder, model, data)
-    allow_tf32(config.tf32)
-    half = precision(config.dtype if config.dtype != "auto" or device.type == "cuda" else "fp32", device)
-    batches = DataConfig(batch_rows=config.batch_rows)
-    return evaluate(model, sets, batches, half, config.max_rows, attention=config.attention)
+    how = "bf16" if config.half(device) else "fp32"
+    return evaluate(model, sets, DataConfig(batch_rows=config.batch_rows), how, config.max_rows, None, config.attention)
 
 
-def table(found: dict[str, Score]) -> str:
-    """A text table: a line per source file, and one for all."""
-    rows = [*found.items(), ("all", total(found))]
-    wide = max(len(name) for name, _ in [*rows, ("source", None)])
+def table(found: dict[str, dict[str, Any]]) -> str:
+    """A text table: a line for each record."""
+    wide = max(map(len, [*found, "source"]))
     lines = [f"{'source':<{wide}}  {'label tokens':>12}  {'loss':>8}  {'perplexity':>11}"]
-    lines += [f"{name:<{wide}}  {s.labels:>12,}  {s.loss:>8.4f}  {s.perplexity:>11.2f}" for name, s in rows]
+    for name, s in found.items():
+        lines.append(f"{name:<{wide}}  {s['label_tokens']:>12,}  {s['loss']:>8.4f}  {s['perplexity']:>11.2f}")
     return "\n".join(lines)
 
 
@@ -312,8 +282,8 @@ def main(argv: Sequence[str], prog: str = "python -m train.eval") -> int:
     """Print the scores; returns the exit code."""
     config = flags.built(EvalConfig, flags.given(EvalConfig, prog, __doc__, argv))
     found = scores(config)
-    plain = {"all": total(found).record(), "sources": {name: one.record() for name, one in found.items()}}
-    print(json.dumps(plain) if config.json else table(found))
+    sources, everything = {name: one.record() for name, one in found.items()}, total(found).record()
+    print(json.dumps({"all": everything, "sources": sources}) if config.json else table(sources | {"all": everything}))
     return 0
 
 

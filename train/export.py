@@ -3,8 +3,9 @@
     python -m train.export --model out/run --output mymodel --to gguf
     python -m train.export --model out/run --average 3 --output averaged
 
-GGUF (for llama.cpp, Ollama, LM Studio) is written here for the families that llama.cpp runs without special keys; the
-package `gguf` names the tensors. Other families go through llama.cpp's own converter, from a Hugging Face folder.
+GGUF (for llama.cpp, Ollama, LM Studio) is written here for models as this trainer makes them, with tokenizers that no
+other converter knows; the package `gguf` names the tensors. Other families, scaled rotary positions and SentencePiece's
+tokenizers go through llama.cpp's own converter, from a Hugging Face folder.
 """
 
 import json
@@ -23,7 +24,6 @@ from datakit.config import option
 from datakit.errors import InputError, MissingExtraError, ModelError, UsageError
 from datakit.pack.chat import ChatTokenizer, RenderError
 from train import checkpoint, flags, hf, lora
-from train.attention import enlarged, frequencies
 from train.generate import load
 from train.model import CausalLM, ModelConfig
 from train.serve.batching import stop_ids_of
@@ -67,14 +67,11 @@ def export(config: ExportConfig) -> Path:
     text = modelfile(tokenizer, model.config.max_positions, plain) if config.to == "ollama" else ""
     name = model.config.dtype if config.export_dtype == "base" else DTYPES[config.export_dtype]
     if name not in hf.DTYPES:
-        raise ModelError(f"dtype {name!r}: expected one of {', '.join(hf.DTYPES)}; name one with --export-dtype")
+        raise ModelError(f"dtype {name!r}: expected one of {', '.join(hf.DTYPES)} with --export-dtype")
     model.config = replace(model.config, dtype=name)
-    if hf.family_of(model.config) == hf.OWN:
-        c = model.config
-        raise ModelError(
-            f"{config.model}: no model of transformers has these options together: logit_softcap {c.logit_softcap}, "
-            f"activation {c.activation}, qk_norm {c.qk_norm}; train.generate and train.serve run it"
-        )
+    if hf.family_of(c := model.config) == hf.OWN:
+        together = f"logit_softcap {c.logit_softcap}, activation {c.activation}, qk_norm {c.qk_norm}"
+        raise ModelError(f"{config.model}: no model of transformers has these options together: {together}")
     out.mkdir(parents=True, exist_ok=True)
     if config.to == "hf":
         ids = {"pad_token_id": tokenizer.pad_id, "eos_token_id": tokenizer.eos_id, "bos_token_id": tokenizer.bos_id}
@@ -95,10 +92,8 @@ def average(model: CausalLM, config: ExportConfig) -> None:
     """
     folders = checkpoint.steps(Path(config.model) / "checkpoints")[: config.average]
     if len(folders) < config.average:
-        raise InputError(
-            f"{config.model}: has {len(folders)} checkpoints, and --average wants {config.average}; keep more of a run "
-            f"with --keep-checkpoints"
-        )
+        keep = f"--average wants {config.average}: keep more with --keep-checkpoints"
+        raise InputError(f"{config.model}: has {len(folders)} checkpoints, and {keep}")
     for number, folder in enumerate(folders[1:], start=2):
         other = dict(lora.read(folder, Path(config.base) if config.base else None).named_parameters())
         for name, parameter in model.named_parameters():
@@ -128,35 +123,30 @@ def ollama_template(tokenizer: ChatTokenizer) -> str:
     roles = ("system", *("user", "assistant") * 2, "user")
     turns = [{"role": role, "content": f"<<{at}>>"} for at, role in enumerate(roles)]
     try:
-        with_system, without = _pieces(tokenizer, turns), _pieces(tokenizer, turns[1:])
+        begin, after_system, *pieces = _pieces(tokenizer, turns)
+        alone, *bare = _pieces(tokenizer, turns[1:])
     except RenderError as e:
         raise ModelError(f"{tokenizer.where}: the chat template refuses a plain conversation ({e})") from None
-    begin, after_system, after_user, after_answer, *_ = with_system
-    usual = [after_user, after_answer] * 2 + [after_user]
-    if with_system != [begin, after_system, *usual] or without != [without[0], *usual]:
-        raise ModelError(
-            f"{tokenizer.where}: the chat template does more than put text around turns, and Ollama's form cannot say "
-            f"that; use --to hf, and python -m train.serve to chat"
-        )
+    after_user, after_answer = pieces[:2]
+    if not pieces == bare == [after_user, after_answer] * 2 + [after_user]:
+        does = "the chat template does more than put text around turns, which Ollama's form cannot say"
+        raise ModelError(f"{tokenizer.where}: {does}; use --to hf, and python -m train.serve to chat")
     begin, after_system, after_user, after_answer, alone = (
-        text.replace("{{", '{{ "{{" }}') for text in (begin, after_system, after_user, after_answer, without[0])
+        text.replace("{{", '{{ "{{" }}') for text in (begin, after_system, after_user, after_answer, alone)
     )
-    said = "{{ .Content }}"
-    first = "{{ if .System }}" + begin + "{{ .System }}" + after_system + "{{ else }}" + alone + "{{ end }}"
-    each = '{{ if eq .Role "user" }}' + said + after_user
-    each += '{{ else if eq .Role "assistant" }}' + said + after_answer + "{{ end }}"
-    return first + "{{ range .Messages }}" + each + "{{ end }}"
+    return (
+        f"{{{{ if .System }}}}{begin}{{{{ .System }}}}{after_system}{{{{ else }}}}{alone}{{{{ end }}}}"
+        f'{{{{ range .Messages }}}}{{{{ if eq .Role "user" }}}}{{{{ .Content }}}}{after_user}'
+        f'{{{{ else if eq .Role "assistant" }}}}{{{{ .Content }}}}{after_answer}{{{{ end }}}}{{{{ end }}}}'
+    )
 
 
 def _pieces(tokenizer: ChatTokenizer, turns: Sequence[dict[str, Any]]) -> list[str]:
     """The text before the first turn's content, between contents, and after the last."""
-    rest, found = tokenizer.render(turns, add_generation_prompt=True).text, []
-    for turn in turns:
-        piece, marker, rest = rest.partition(turn["content"])
-        if not marker:
-            raise RenderError("a turn's content is not in the text")
-        found.append(piece)
-    return [*found, rest]
+    text = tokenizer.render(turns, add_generation_prompt=True).text
+    if re.findall(r"<<\d>>", text) != [turn["content"] for turn in turns]:
+        raise RenderError("the text does not have the content of each turn once, in order")
+    return re.split(r"<<\d>>", text)
 
 
 ARCHITECTURES = {"llama": "llama", "mistral": "llama", "qwen2": "qwen2", "qwen3": "qwen3", "qwen3_moe": "qwen3moe"}
@@ -168,7 +158,7 @@ PRE_TOKENIZERS = {
     r"[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+": "llama-bpe",
 }
 """Part of the pattern that cuts text into words -> llama.cpp's name of the pattern."""
-NORMAL, UNKNOWN, CONTROL, USER_DEFINED, UNUSED, BYTE = range(1, 7)
+NORMAL, CONTROL, USER_DEFINED, UNUSED = 1, 3, 4, 5
 """Kinds of tokens."""
 
 
@@ -178,19 +168,18 @@ def write_gguf(
     """Write the file, with matrices of `dtype`, and with the chat template if `chat` is set.
 
     Raises:
-        MissingExtraError: the package `gguf` is not installed.
-        ModelError: a model or tokenizer that is not written here, or that llama.cpp would run wrongly.
+        ModelError: llama.cpp would run this model otherwise, or it is not one that is written here.
+        MissingExtraError: the package gguf is not installed.
     """
     try:
-        gguf = import_module("gguf")
-    except ImportError:
-        raise MissingExtraError("GGUF files need the package gguf: pip install 'datakit[gguf]'") from None
+        gguf: Any = import_module("gguf")
+    except ModuleNotFoundError:
+        raise MissingExtraError("GGUF needs the package gguf: pip install 'datakit[gguf]'") from None
     c, kind = model.config, hf.family_of(model.config)
     name = ARCHITECTURES.get(kind, "")
-    if wrong := _beyond(c, name) if name else f"the family {kind}":
-        raise ModelError(
-            f"{wrong} is not written as GGUF here: use --to hf, then llama.cpp's convert_hf_to_gguf.py on the folder"
-        )
+    if wrong := _beyond(c, name, tokenizer) if name else f"the family {kind}":
+        converter = "use --to hf, then llama.cpp's convert_hf_to_gguf.py on the folder"
+        raise ModelError(f"{wrong} is not written as GGUF here: {converter}")
     file_type, number = FILE_TYPES[dtype]
     writer = gguf.GGUFWriter(path, name)
     types = {str: "STRING", bool: "BOOL", int: "UINT32", float: "FLOAT32", list: "ARRAY"}
@@ -213,40 +202,36 @@ def write_gguf(
     path.chmod(0o644)
 
 
-def _beyond(c: ModelConfig, name: str) -> str:
-    """What llama.cpp's architecture of this name would compute otherwise; empty if nothing."""
-    biases = {"llama": ("qkv_bias", "output_bias", "mlp_bias"), "qwen2": ("qkv_bias",)}.get(name, ())
-    if found := [b for b in ("qkv_bias", "output_bias", "mlp_bias") if getattr(c, b) and b not in biases]:
-        return f"{found[0]} in {name}"
-    if c.windowed_layers or c.activation != "silu":
-        return f"a window of {c.window} or the activation {c.activation}"
-    if c.moe.num_experts and (c.moe.dense_layers or not c.moe.norm_topk):
-        return "a model with layers without experts, or with norm_topk_prob false,"
-    scaled = {"default", "dynamic", "linear", "yarn", *(("llama3",) if name == "llama" else ())}
-    if c.rope.rope_type not in scaled or not c.rope.truncate:
-        return f"the rotary scaling {c.rope.rope_type} in {name}"
-    return ""
+def _beyond(c: ModelConfig, name: str, tokenizer: ChatTokenizer) -> str:
+    """What llama.cpp's architecture of this name would compute otherwise, or what is not written; empty if nothing."""
+    spec, moe = json.loads(tokenizer.definition), c.moe
+    known = {"llama": ("qkv_bias", "output_bias", "mlp_bias"), "qwen2": ("qkv_bias",)}.get(name, ())
+    found: dict[str, Any] = {
+        f"{bias} in {name}": getattr(c, bias) and bias not in known for bias in ("qkv_bias", "output_bias", "mlp_bias")
+    } | {
+        f"a window of {c.window}": c.windowed_layers,
+        f"the activation {c.activation}": c.activation != "silu",
+        f"the rotary scaling {c.rope.rope_type}": c.rope.rope_type != "default",
+        "a model with some layers without experts": moe.num_experts and moe.dense_layers,
+        "norm_topk_prob false": moe.num_experts and not moe.norm_topk,
+        "a tokenizer that is no BPE over bytes":
+            spec["model"]["type"] != "BPE" or "ByteLevel" not in json.dumps(spec.get("pre_tokenizer")),
+    }  # fmt: skip
+    return next((what for what, there in found.items() if there), "")
 
 
 def _sizes(c: ModelConfig) -> dict[str, Any]:
     """Keys of the architecture."""
-    r, found = c.rope, dict[str, Any]()
+    found = dict[str, Any]()
     if c.moe.num_experts:
         found = {"expert_count": c.moe.num_experts, "expert_used_count": c.moe.experts_per_token}
         found["expert_feed_forward_length"] = c.moe.inner_size(c.intermediate_size)
-    if r.rope_type in ("linear", "yarn"):
-        found |= {"rope.scaling.type": r.rope_type, "rope.scaling.factor": float(r.factor)}
-    if r.rope_type == "yarn":
-        found["rope.scaling.original_context_length"] = r.original_max_position_embeddings
-        usual = enlarged("yarn", r.factor, r.original_max_position_embeddings, {})
-        found["rope.scaling.attn_factor"] = r.attention_factor / usual
-        found |= {f"rope.scaling.yarn_{k}": float(getattr(r, k)) for k in ("beta_fast", "beta_slow")}
     return found | {
         "vocab_size": c.vocab_size, "context_length": c.max_positions, "embedding_length": c.hidden_size,
         "block_count": c.num_layers, "feed_forward_length": c.intermediate_size, "attention.head_count": c.num_heads,
         "attention.head_count_kv": c.num_kv_heads, "attention.key_length": c.head_dim,
         "attention.value_length": c.head_dim, "attention.layer_norm_rms_epsilon": float(c.norm_eps),
-        "rope.dimension_count": c.head_dim, "rope.freq_base": float(r.rope_theta),
+        "rope.dimension_count": c.head_dim, "rope.freq_base": float(c.rope.rope_theta),
     }  # fmt: skip
 
 
@@ -266,49 +251,26 @@ def _tensors(model: CausalLM, name: str) -> Iterator[tuple[str, Tensor]]:
         experts.setdefault(together, []).append(tensor)
         if len(experts[together]) == c.moe.num_experts:
             yield together, torch.stack(experts.pop(together))
-    if c.rope.rope_type == "llama3":
-        plain = c.rope.rope_theta ** -(torch.arange(0, c.head_dim, 2, dtype=torch.float32) / c.head_dim)
-        yield "rope_freqs.weight", plain / frequencies(c.rope, c.head_dim, plain.device)
 
 
 def _vocabulary(tokenizer: ChatTokenizer, vocab_size: int, stop_ids: list[int]) -> dict[str, Any]:
-    """Keys of the tokenizer: BPE over bytes is `gpt2`, BPE like that of SentencePiece `llama`."""
+    """Keys of the tokenizer, a BPE over bytes."""
     spec = json.loads(tokenizer.definition)
-    model, pre = spec["model"], spec.get("pre_tokenizer") or {}
-    if model["type"] != "BPE":
-        raise ModelError(f"{tokenizer.where}: a tokenizer of type {model['type']} is not written as GGUF: use --to hf")
-    merges = [m if isinstance(m, str) else " ".join(m) for m in model.get("merges") or ()]
-    by_bytes = "ByteLevel" in json.dumps(pre)
     tokens = [tokenizer.token(i) for i in range(vocab_size)]
+    kinds: dict[str | None, int] = {None: UNUSED}
+    kinds |= {token: CONTROL if token in tokenizer.special else USER_DEFINED for token in tokenizer.added}
     found: dict[str, Any] = {
-        "ggml.model": "gpt2" if by_bytes else "llama", "ggml.add_bos_token": tokenizer.adds_bos,
+        "ggml.model": "gpt2", "ggml.pre": _pre_tokenizer(spec["pre_tokenizer"]),
+        "ggml.add_bos_token": tokenizer.adds_bos,
         "ggml.tokens": [f"[PAD{i}]" if token is None else token for i, token in enumerate(tokens)],
-        "ggml.token_type": [_kind(tokenizer, token, model.get("unk_token"), by_bytes) for token in tokens],
+        "ggml.token_type": [kinds.get(token, NORMAL) for token in tokens],
+        "ggml.merges": [m if isinstance(m, str) else " ".join(m) for m in spec["model"].get("merges") or ()],
     }  # fmt: skip
-    if by_bytes:
-        found |= {"ggml.merges": merges, "ggml.pre": _pre_tokenizer(pre)}
-        if found["ggml.pre"] == "default":
-            print("[train] note: this pre-tokenizer is unknown, so llama.cpp may cut text into other tokens")
-    else:
-        ranks: dict[str, float] = {}
-        for rank, merge in enumerate(merges):
-            ranks.setdefault(merge.replace(" ", ""), -float(rank))
-        found["ggml.scores"] = [ranks.get(token or "", -1e9) for token in tokens]
-        prefix = re.compile(r'"Prepend"|"prepend_scheme": "(first|always)"')
-        found["ggml.add_space_prefix"] = bool(prefix.search(json.dumps([spec.get("normalizer"), pre])))
+    if found["ggml.pre"] == "default":
+        print("[train] note: this pre-tokenizer is unknown, so llama.cpp may cut text into other tokens")
     turn_end = next((i for i in stop_ids if i != tokenizer.eos_id), None)
     ids = {"bos": tokenizer.bos_id, "eos": tokenizer.eos_id, "eot": turn_end, "padding": tokenizer.pad_id}
     return found | {f"ggml.{name}_token_id": i for name, i in ids.items() if i is not None}
-
-
-def _kind(tokenizer: ChatTokenizer, token: str | None, unknown: str | None, by_bytes: bool) -> int:
-    if token is None:
-        return UNUSED
-    if token == unknown:
-        return UNKNOWN
-    if token in tokenizer.added:
-        return CONTROL if token in tokenizer.special else USER_DEFINED
-    return BYTE if not by_bytes and re.fullmatch(r"<0x[0-9A-F]{2}>", token) else NORMAL
 
 
 def _pre_tokenizer(pre: dict[str, Any]) -> str:
@@ -327,13 +289,11 @@ def main(argv: Sequence[str], prog: str = "python -m train.export") -> int:
     """Export; returns the exit code."""
     config = flags.built(ExportConfig, flags.given(ExportConfig, prog, __doc__, argv))
     out = export(config)
-    following = {
-        "gguf": f"llama-cli --model {out / 'model.gguf'}",
-        "ollama": f"ollama create {out.resolve().name} -f {out / 'Modelfile'}",
-    }
     print(f"[train] wrote {out}")
-    if config.to in following:
-        print(f"[train] next: {following[config.to]}")
+    if config.to == "gguf":
+        print(f"[train] next: llama-cli --model {out / 'model.gguf'}")
+    elif config.to == "ollama":
+        print(f"[train] next: ollama create {out.resolve().name} -f {out / 'Modelfile'}")
     return 0
 
 

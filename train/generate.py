@@ -26,12 +26,11 @@ from train.serve.batching import SampleConfig, joined, prompt_ids, stream_text
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class LoadConfig:
-    """The model that speaks, and where it runs."""
+class DeviceConfig:
+    """A model that is not trained, and where it runs."""
 
     model: str = option("out/run", "checkpoint, adapters, Hugging Face folder, or a run for its newest checkpoint")
-    tokenizer: str = option("", "tokenizer.json or its folder, if it is not in the folder of the model")
-    dtype: Literal["auto", "fp32", "bf16"] = option("auto", "dtype of the weights; auto: bf16 on CUDA, else fp32")
+    dtype: Literal["auto", "fp32", "bf16"] = option("auto", "precision of the model; auto: bf16 on CUDA, else fp32")
     tf32: bool = option(False, "on CUDA, compute fp32 products in TF32, as in training", advanced=True)
     device: str = option("auto", "cpu, cuda, ...; auto: cuda where there is one")
     threads: int = option(0, "CPU threads; 0: all cores")
@@ -39,18 +38,31 @@ class LoadConfig:
     def __post_init__(self) -> None:
         at_least(self, 0, "threads")
 
+    def used(self) -> torch.device:
+        """The device, with its threads and precision set."""
+        allow_tf32(self.tf32)
+        return usable_device(self.device, self.threads)
+
+    def half(self, device: torch.device) -> bool:
+        """Whether the precision is bf16."""
+        return self.dtype == "bf16" or (self.dtype == "auto" and device.type == "cuda")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LoadConfig(DeviceConfig):
+    """A model that speaks."""
+
+    tokenizer: str = option("", "tokenizer.json or its folder, if it is not in the folder of the model")
+
     def loaded(self, adapter: str = "") -> tuple[CausalLM, ChatTokenizer, dict[str, Any]]:
         """What `load` reads, with the model ready on the device; `adapter` is a folder of adapters for it.
 
         Raises:
             DatakitError: no model there, or it does not fit its tokenizer or adapters.
         """
-        device = usable_device(self.device, self.threads)
-        base = self.model if adapter else ""
+        device, base = self.used(), self.model if adapter else ""
         model, tokenizer, state = load(adapter or self.model, self.tokenizer or base, base)
-        allow_tf32(self.tf32)
-        half = self.dtype == "bf16" or (self.dtype == "auto" and device.type == "cuda")
-        return ready(model, device, half), tokenizer, state
+        return ready(model, device, self.half(device)), tokenizer, state
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

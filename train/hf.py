@@ -161,21 +161,17 @@ EXPERTS = {
     "router_aux_loss_coef": Key("balance_weight", 0.001)}  # fmt: skip
 """Keys of a model with experts, and the fields of MoeConfig that they set."""
 NEUTRAL = re.compile(
-    # names, versions, and what other programs note
+    # names and versions; the tokenizer; training; generation; how transformers runs and what it puts out
     r"_.*|unsloth.*|transformers.*|architectures|auto_map|name|model_name|is_llama_config|task_specific_params|"
-    r"torchscript|finetuning_task|problem_type|id2label|label2id|num_labels|is_encoder_decoder|summary_.*|"
-    # the tokenizer, and lengths that the program keeps to itself
-    r".*_token_id|(bos|eos|pad|unk|sep|cls)_token|tokenizer_.*|n_special|predict_special_tokens|n_ctx|"
-    r"max_sequence_length|sliding_window_size|max_window_layers|"
-    # training
-    r".*dropout.*|.*_pdrop|initializer_range|mup_.*|gradient_checkpointing|pretraining_tp|pruned_heads|"
-    # generation, and how transformers runs and answers
-    r"temperature|top_k|top_p|typical_p|do_sample|max_length|max_new_tokens|(repetition|length)_penalty|"
-    r"num_(beams|beam_groups|return_sequences)|use_cache|cache_implementation|attn_implementation|return_dict|"
-    r"output_(attentions|hidden_states|router_logits|past)|num_logits_to_keep|chunk_size_feed_forward"
+    r".*_token_id|(bos|eos|pad|unk|sep|cls)_token|tokenizer_.*|n_special|predict_special_tokens|.*dropout.*|.*_pdrop|"
+    r"n_ctx|max_sequence_length|sliding_window_size|id2label|label2id|num_labels|(repetition|length)_penalty|"
+    r"max_window_layers|initializer_range|mup_.*|gradient_checkpointing|pretraining_tp|pruned_heads|finetuning_task|"
+    r"problem_type|summary_.*|temperature|top_[kp]|typical_p|do_sample|num_(beams|beam_groups|return_sequences)|max_(length|new_tokens)|"
+    r"use_cache|cache_implementation|attn_implementation|torchscript|is_encoder_decoder|return_dict|num_logits_to_keep|"
+    r"output_(attentions|hidden_states|router_logits|past)|chunk_size_feed_forward"
 )
-"""Keys that do not change the logits. The base class of transformers' configurations has them (PretrainedConfig), or
-published folders do and no class of a family reads them; a key that is in no group here is refused."""
+"""Keys that do not change the logits: those of the base class of transformers' configurations, which no family's
+mathematics reads, and notes of other programs in published folders. What is neither read nor here is refused."""
 REQUIRED: dict[str, Any] = {"scale_attn_weights": True, "full_attn_mod": 1, "interpolate_factor": 1}
 """Keys that change the logits, with the only implemented value; that of others is none, or false."""
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
@@ -438,13 +434,12 @@ def _tensor(place: tuple[Any, str], at: Stored, rows: list[int]) -> Tensor:
 
 def file_tensors(named: Mapping[str, Tensor], kind: str, dtype: torch.dtype | None = None) -> dict[str, Tensor]:
     """Parameters of our names as the tensors of a family's files, in `dtype` (default: their own)."""
-    pieces: dict[str, dict[int, Tensor]] = {}
+    pieces: dict[tuple[str, bool], dict[int, Tensor]] = {}
     for name, tensor in named.items():
         at = stored(name, kind)
-        pieces.setdefault(at.name, {})[at.place] = tensor.detach().to("cpu", dtype or tensor.dtype)
-    found = {n: torch.cat([p[at] for at in sorted(p)]) if len(p) > 1 else p[0] for n, p in pieces.items()}
-    turned = FAMILIES[kind].transposed
-    return {n: (t.T if turned and re.search(turned, n) else t).contiguous() for n, t in found.items()}
+        pieces.setdefault((at.name, at.transposed), {})[at.place] = tensor.detach().to("cpu", dtype or tensor.dtype)
+    found = {key: torch.cat([p[at] for at in sorted(p)]) if len(p) > 1 else p[0] for key, p in pieces.items()}
+    return {name: (t.T if transposed else t).contiguous() for (name, transposed), t in found.items()}
 
 
 BESIDE = "hidden_map."

@@ -12,7 +12,7 @@ import logging
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import torch
@@ -22,14 +22,12 @@ from datakit.config import at_least, option, section
 from train import flags
 from train.data import Batch, Mixture, flat_batch
 from train.device import usable_device
-from train.dpo import Reference, log_probs, reference_of
+from train.dpo import PreferenceConfig, Reference, log_probs, reference_of
 from train.loop import LossSum
 from train.loss import ChunkedConfig
 from train.model import CausalLM
-from train.start import RunConfig, command
+from train.start import command
 from train.stream import Int64
-
-LOG = logging.getLogger("train")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -124,15 +122,10 @@ class KtoLoss:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class KTOConfig(RunConfig):
+class KTOConfig(PreferenceConfig):
     """Configuration of a training run on judged answers."""
 
-    rows_per_unit: ClassVar[int] = 2
-    flat_rows: ClassVar[bool] = True
-    trained_share: ClassVar[float] = 0.02
-    needs_model: ClassVar[str] = "KTO on random weights is useless"
     judged: JudgedConfig = section(JudgedConfig)
-    labels: ChunkedConfig = section(ChunkedConfig)
 
     def objective(self, data: Mixture, model: CausalLM) -> KtoLoss:
         """The loss of answers, with its reference; logs how many answers are good and bad.
@@ -142,8 +135,8 @@ class KTOConfig(RunConfig):
         labels = self.labels.on(usable_device(self.loop.device))
         index = np.concatenate([s.packed.label_index for s in data.sets if s.packed.label_index is not None])
         good, bad = (index[:, 1].reshape(-1, 2) > 0).sum(0).tolist()
-        alike = f"--good-weight {bad / max(1, good):.2g} lets both weigh alike"
-        LOG.info(f"kto: {good:,} good and {bad:,} bad answers; {alike}")
+        weight = f"--good-weight {bad / max(1, good):.2g} weighs both alike"
+        logging.getLogger("train").info(f"kto: {good:,} good and {bad:,} bad answers; {weight}")
         return KtoLoss(self.judged, reference_of(self, self.judged.reference, data, labels), data, labels)
 
 

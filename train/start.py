@@ -215,10 +215,10 @@ class Trainer(Loop):
         )  # fmt: skip
         evaluate = None
         if config.evaluator.eval_every:
-            from train.eval import Evaluator
+            from train.eval import evaluator
 
             how = precision(config.loop.dtype, device), model.config, ranks, config.needs_data, config.labels.attention
-            evaluate = Evaluator.of(config.evaluator, data, config.data, *how).evaluate
+            evaluate = evaluator(config.evaluator, data, config.data, *how)
         steps = config.loop.steps or _optimal_steps(config, model, stream)
         steps = steps or stream.plan.first_step(config.loop.epochs)
         if config.optim.head_lr_ratio != 1 and model.config.tied_embeddings:

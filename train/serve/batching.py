@@ -493,8 +493,8 @@ class Batcher:
         self.engine, self.deliver, self.queue = Engine(model, slots, context), deliver, queue
         self._arrived: list[Job] = []
         self._wake, self._closed = threading.Condition(), False
-        self._thread = threading.Thread(target=self._run, name="generate", daemon=True)
-        self._thread.start()
+        self.thread = threading.Thread(target=self._run, name="generate", daemon=True)
+        self.thread.start()
 
     def submit(self, jobs: Sequence[Job]) -> None:
         """Queue the answers of one request.
@@ -513,12 +513,7 @@ class Batcher:
         with self._wake:
             self._closed = True
             self._wake.notify()
-        self._thread.join()
-
-    @property
-    def alive(self) -> bool:
-        """Whether the thread still generates."""
-        return self._thread.is_alive()
+        self.thread.join()
 
     @property
     def waiting(self) -> int:

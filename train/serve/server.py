@@ -1,6 +1,8 @@
 """An HTTP server that speaks OpenAI's API, with a page to chat on.
 
 python -m train.serve --model out/run
+
+A request passes `Guard`, an endpoint of `Service`, and `Service.run`, which gets tokens from the thread of the batcher.
 """
 
 import asyncio
@@ -12,7 +14,9 @@ import secrets
 import socket
 import sys
 import time
+from collections import Counter
 from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -26,12 +30,14 @@ from starlette.middleware.cors import CORSMiddleware
 from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from datakit.errors import UsageError
+from datakit.config import at_least, option
+from datakit.errors import ConfigError, UsageError
+from datakit.pack.chat import RenderError
 from train import flags
-from train.serve.answer_parts import Answer, forced
-from train.serve.batching import Token
-from train.serve.requests import ChatRequest, CompletionRequest, ErrorBody, Generation, TokenizeRequest, Tool
-from train.serve.service import ApiError, Choice, Delta, ServeConfig, Service
+from train.generate import LoadConfig
+from train.serve import requests
+from train.serve.answer_parts import KEPT, Answer, AnswerParts, Form, forced, form_of, thinks_first
+from train.serve.batching import Batcher, Job, QueueFullError, Sampling, TextStream, Token, stop_ids_of
 
 PAGE = Path(__file__).with_name("page")
 BODY_SECONDS = 30.0
@@ -46,6 +52,422 @@ POLICY = (
 REFUSALS = (400, 401, 403, 404, 408, 413, 422, 429, 500, 503, 504)
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ServeConfig(LoadConfig):
+    """Model, address and limits."""
+
+    adapter: str = option("", "folder of LoRA adapters for the model of --model")
+    name: str = option("", "name of the model in the API; default: the name of its folder")
+    host: str = option("127.0.0.1", "address to listen on; 0.0.0.0: every network of the machine, with --api-key")
+    port: int = option(8000, "port to listen on; 0: any free one")
+    api_key: str = option("", "key that clients must send; better in the environment, as DATAKIT_API_KEY")
+    allow_origin: tuple[str, ...] = option((), "web pages of these origins may use the API (CORS); default: none")
+    slots: int = option(16, "answers that are generated at the same time")
+    queue: int = option(64, "requests that may wait for a slot; more are answered with 429")
+    context: int = option(0, "longest prompt and answer together, in tokens; 0: what the model allows, at most 8192")
+    max_tokens: int = option(0, "longest answer; 0: what the context allows")
+    temperature: float = option(-1.0, "for requests that name none; -1: as generation_config.json says, otherwise 1")
+    timeout_s: float = option(600.0, "longest time for one request, waiting included")
+    max_body_mb: float = option(4.0, "largest body of a request")
+    max_clients: int = option(512, "open connections; more are answered with 503")
+
+    def __post_init__(self) -> None:
+        LoadConfig.__post_init__(self)
+        at_least(self, 1, "slots", "max_clients")
+        at_least(self, 0, "queue", "context", "max_tokens")
+        if self.timeout_s <= 0 or self.max_body_mb <= 0 or not 0 <= self.port < 65536:
+            raise ConfigError("timeout_s and max_body_mb must be above 0, port 0 to 65535")
+
+
+class ApiError(HTTPException):
+    """An error in OpenAI's shape: HTTP status, message, and the field and the code that programs read."""
+
+    def __init__(self, status: int, message: str, param: str | None = None, code: str | None = None) -> None:
+        headers = {429: {"Retry-After": "1"}, 401: {"WWW-Authenticate": "Bearer"}}
+        super().__init__(status, message, headers.get(status))
+        kind = {401: "authentication_error", 429: "rate_limit_error"}.get(status, "invalid_request_error")
+        kind = "server_error" if status >= 500 else kind
+        self.body = {"error": {"message": message, "type": kind, "param": param, "code": code}}
+
+
+@dataclass(eq=False, slots=True)
+class Choice:
+    """One answer of a request."""
+
+    index: int
+    job: Job
+    text: TextStream
+    parts: AnswerParts
+    tokens: list[Token] = field(default_factory=list)
+    finish: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Delta:
+    """What one answer gained."""
+
+    text: str
+    said: Answer
+    """The parts of the text."""
+    tokens: Sequence[Token]
+
+
+class Service:
+    """The model with its tokenizer and batcher, and the endpoints."""
+
+    def __init__(self, config: ServeConfig) -> None:
+        """Load the model.
+
+        Raises:
+            DatakitError: no model there, or it does not fit its tokenizer or adapters.
+        """
+        model, tokenizer, state = config.loaded(config.adapter)
+        self.config, self.tokenizer, self.plain = config, tokenizer, state.get("task") == "pretrain"
+        self.name = config.name or Path(config.adapter or config.model).resolve().name
+        self.form = form_of(tokenizer.template_source)
+        self.stop_ids = stop_ids_of(model, tokenizer)
+        self.hidden = self.stop_ids | {i for text, i in tokenizer.special.items() if text not in KEPT}
+        found = {name: value for name, value in model.config.generation.items() if value is not None}
+        usual: dict[str, Any] = {"temperature": 1.0, "top_k": 0, "top_p": 1.0, "min_p": 0.0, "repetition_penalty": 1.0}
+        self.defaults = usual | {name: found[name] for name in usual.keys() & found.keys()}
+        if config.temperature >= 0 or found.get("do_sample") is False:
+            self.defaults["temperature"] = max(0.0, config.temperature)
+        context = config.context or min(model.config.max_positions, 8192)
+        self.batcher = Batcher(model, self._deliver, config.slots, context, config.queue)
+        self.about = {
+            "id": self.name, "object": "model", "created": int(time.time()), "owned_by": "datakit",
+            "max_model_len": self.batcher.engine.context, "plain_text": self.plain, "sampling": self.defaults,
+        }  # fmt: skip
+        self.counts = Counter[str]()
+        """Counters for Prometheus, by name and labels."""
+        self.loop: asyncio.AbstractEventLoop | None = None
+
+    def _deliver(self, events: list[tuple[Job, Token]]) -> None:
+        """Pass tokens from the generating thread to the loop; they are nobody's once the loop has ended."""
+
+        def receive() -> None:
+            for job, token in events:
+                if job.receive is not None:
+                    job.receive(token)
+
+        with contextlib.suppress(RuntimeError):
+            if self.loop is not None:
+                self.loop.call_soon_threadsafe(receive)
+
+    def check_model(self, name: str) -> None:
+        """Refuse a model that is not served."""
+        if name not in ("", self.name):
+            message = f"the model {name!r} does not exist; this server has {self.name!r}"
+            raise ApiError(404, message, "model", "model_not_found")
+
+    def prompt_of(
+        self, messages: Sequence[requests.ChatMessage], tools: Sequence[requests.Tool], variables: dict[str, Any]
+    ) -> list[int]:
+        """The ids of a conversation.
+
+        Raises:
+            ApiError: the template refuses it.
+        """
+        if self.plain:
+            message = f"{self.name} was trained on plain text and has no chat turns; use /v1/completions"
+            raise ApiError(400, message, "messages", "plain_text")
+        described = [tool.model_dump(exclude_none=True) for tool in tools] or None
+        turns = [message.plain() for message in messages]
+        json.dumps([turns, described, variables], ensure_ascii=False).encode()  # UnicodeError: see `encoded`
+        try:
+            return self.tokenizer.encode_prompt(turns, described, **variables)
+        except RenderError as e:
+            raise ApiError(400, f"the chat template refuses this conversation: {e}", "messages") from None
+
+    def encoded(self, text: str) -> list[int]:
+        """The ids of a plain text, with the first token that the tokenizer's settings ask for.
+
+        Raises:
+            UnicodeError: half of a surrogate pair, which JSON can say and no tokenizer can read.
+        """
+        text.encode()
+        return self.tokenizer.encode_document(text)
+
+    def choices(
+        self, prompts: Sequence[list[int]], body: requests.Generation, logprobs: int, form: Form | None = None,
+        beginning: str = "", most_calls: int | None = None,
+    ) -> list[Choice]:  # fmt: skip
+        """The answers to generate, `n` for each prompt; `logprobs` as in `Sampling`, the rest as in `AnswerParts`.
+
+        Raises:
+            ApiError: a prompt is empty, too long, or has ids that the model does not have.
+        """
+        found: list[Choice] = []
+        seed = secrets.randbits(62) if body.seed is None else body.seed
+        deadline = time.monotonic() + self.config.timeout_s
+        stop = [body.stop] if isinstance(body.stop, str) else body.stop or []
+        for prompt in prompts:
+            sampling = self._sampling(body, prompt, logprobs)
+            thinking = not self.plain and thinks_first(self.tokenizer.decode(prompt[-16:]))
+            for _ in range(body.n or 1):
+                job = Job(prompt, replace(sampling, seed=seed + len(found)), deadline)
+                parts = AnswerParts(form, thinking, beginning, most_calls)
+                found.append(Choice(len(found), job, TextStream(self._decode, stop), parts))
+        return found
+
+    def _sampling(self, body: requests.Generation, prompt: Sequence[int], logprobs: int) -> Sampling:
+        engine = self.batcher.engine
+        context, vocabulary = engine.context, engine.model.config.vocab_size
+        if not 0 < len(prompt) < context:
+            wanted = f"expected 1 to {context - 1}, so that an answer fits into the context of {context}"
+            code = "context_length_exceeded" if prompt else None
+            raise ApiError(400, f"the prompt has {len(prompt)} tokens; {wanted}", "messages", code)
+        bias = {int(token): amount for token, amount in (body.logit_bias or {}).items()}
+        if (largest := max(*prompt, *bias, 0)) >= vocabulary:
+            message = f"prompt and logit_bias: expected token ids below {vocabulary}, found {largest}"
+            raise ApiError(400, message, "logit_bias" if largest in bias else "prompt")
+        given: dict[str, Any] = body.model_dump(exclude_none=True)
+        chosen: dict[str, Any] = {name: given.get(name, value) for name, value in self.defaults.items()}
+        most = self.config.max_tokens or context
+        wished = given.get("max_completion_tokens", given.get("max_tokens", most))
+        chosen |= {"top_k": max(chosen["top_k"], 0), "max_new_tokens": min(wished, most, context - len(prompt))}
+        return Sampling(
+            **chosen,
+            presence_penalty=body.presence_penalty or 0.0,
+            frequency_penalty=body.frequency_penalty or 0.0,
+            logit_bias=bias,
+            logprobs=logprobs,
+            stop_ids=frozenset(body.stop_token_ids or ()) | (frozenset() if body.ignore_eos else self.stop_ids),
+        )
+
+    def _decode(self, ids: Sequence[int]) -> str:
+        return self.tokenizer.decode([i for i in ids if i not in self.hidden])
+
+    async def run(self, choices: Sequence[Choice]) -> AsyncIterator[tuple[Choice, Delta]]:
+        """Generate the answers and yield what they gain, token by token, until all are complete.
+
+        The first item is None: the request is queued. A caller that stops early frees the slots.
+
+        Raises:
+            ApiError: the queue is full, the time is over, or generating failed.
+        """
+        tokens: asyncio.Queue[tuple[Choice, Token]] = asyncio.Queue()
+        for choice in choices:
+            choice.job.receive = lambda token, choice=choice: tokens.put_nowait((choice, token))
+        begun = time.monotonic()
+        try:
+            self.batcher.submit([choice.job for choice in choices])
+        except QueueFullError as e:
+            raise ApiError(429, f"{e}; try again later", code="queue_full") from None
+        try:
+            yield None  # type: ignore[misc]
+            while not all(choice.finish for choice in choices):
+                choice, token = await tokens.get()
+                if not any(c.tokens for c in choices):
+                    self._observe("first_token_seconds", begun)
+                if not choice.finish:
+                    yield choice, self._gained(choice, token)
+        finally:
+            for choice in choices:
+                choice.job.cancelled = True
+            self._observe("request_seconds", begun)
+
+    def _observe(self, name: str, begun: float) -> None:
+        """Count the time since `begun`, as a summary of Prometheus."""
+        self.counts[f"{name}_sum"] += time.monotonic() - begun  # type: ignore[assignment]
+        self.counts[f"{name}_count"] += 1
+
+    def _gained(self, choice: Choice, token: Token) -> Delta:
+        """What a token adds to its answer."""
+        if token.finish == "timeout":
+            raise ApiError(504, f"the answer took longer than {self.config.timeout_s:g} s", code="timeout")
+        if token.id < 0:
+            raise ApiError(500, token.message or "generation ended early", code=token.finish)
+        choice.tokens.append(token)
+        text = "" if token.finish == "stop" else choice.text.add(token.id)
+        if choice.text.ended or token.finish:
+            text += choice.text.end()
+            choice.finish = "length" if token.finish == "length" and not choice.text.ended else "stop"
+        said, calls = choice.parts.add(text, last=bool(choice.finish)), len(choice.parts.whole.calls)
+        if calls and (choice.finish == "stop" or calls == choice.parts.most_calls):
+            choice.finish = "tool_calls"
+        choice.job.cancelled = bool(choice.finish)  # a stop string or a call may end it before the engine does
+        return Delta(text, said, [token])
+
+    def metrics(self) -> str:
+        """Counters and states as Prometheus reads them; times are summaries, so a rate of sums gives means."""
+        engine = self.batcher.engine
+        now = {
+            "slots_busy": len(engine.running), "requests_waiting": self.batcher.waiting, "steps": engine.steps,
+            "prompt_tokens": engine.prompt_tokens, "prompt_tokens_reused": engine.reused_tokens,
+            "generated_tokens": engine.generated_tokens,
+        }  # fmt: skip
+        return "".join(f"{name} {value}\n" for name, value in {**self.counts, **now}.items())
+
+    async def health(self) -> Response:
+        """200 while the server can generate, 503 if its thread has died."""
+        if not self.batcher.thread.is_alive():
+            raise ApiError(503, "the generating thread has died; start the server again")
+        return _json({"status": "ok"})
+
+    async def models(self) -> Response:
+        """The one model that is served."""
+        return _json({"object": "list", "data": [self.about]})
+
+    async def model(self, name: str) -> Response:
+        """The served model by its name."""
+        self.check_model(name)
+        return _json(self.about)
+
+    async def tokenize(self, body: requests.TokenizeRequest) -> Response:
+        """The ids of a text or a conversation."""
+        self.check_model(body.model)
+        if (body.prompt is None) == (body.messages is None):
+            raise ApiError(400, "expected either prompt or messages", "prompt")
+        if body.messages is not None:
+            ids = await asyncio.to_thread(
+                self.prompt_of, body.messages, body.tools or (), body.chat_template_kwargs or {}
+            )
+        else:
+            ids = await asyncio.to_thread(self.encoded, body.prompt or "")
+        names = [self.tokenizer.token(i) for i in ids] if body.return_token_strs else None
+        return _json(
+            {"count": len(ids), "max_model_len": self.batcher.engine.context, "tokens": ids, "token_strs": names}
+        )
+
+    async def chat(self, body: requests.ChatRequest, request: Request) -> Response:
+        """The next turn of a conversation."""
+        self.check_model(body.model)
+        if body.top_logprobs and not body.logprobs:
+            raise ApiError(400, "top_logprobs needs logprobs = true", "top_logprobs")
+        asked = body.tool_choice
+        tools = [] if asked == "none" else body.tools or []
+        named = asked.function.name if isinstance(asked, requests.Tool) else None
+        must = named is not None or asked == "required"
+        if must and not any(named in (None, tool.function.name) for tool in tools):
+            raise ApiError(400, f"tool_choice: found no tool {named or ''} among the tools", "tool_choice")
+        prompt = await asyncio.to_thread(self.prompt_of, body.messages, tools, body.chat_template_kwargs or {})
+        beginning = forced(self.form, named) if must else ""
+        prompt = prompt + self.tokenizer.encode_trusted(beginning)
+        most_calls = 1 if must or body.parallel_tool_calls is False else None
+        logprobs = (body.top_logprobs or 0) if body.logprobs else -1
+        choices = self.choices([prompt], body, logprobs, self.form if tools else None, beginning, most_calls)
+        return await self._answer(request, body, choices, self._chat, "chatcmpl", "chat.completion")
+
+    async def completions(self, body: requests.CompletionRequest, request: Request) -> Response:
+        """The continuation of plain texts."""
+        self.check_model(body.model)
+        one = isinstance(body.prompt, str) or isinstance(body.prompt[0], int)
+        given: Any = [body.prompt] if one else body.prompt
+        prompts = [await asyncio.to_thread(self.encoded, p) if isinstance(p, str) else list(p) for p in given]
+        choices = self.choices(prompts, body, -1 if body.logprobs is None else body.logprobs)
+        return await self._answer(request, body, choices, self._text, "cmpl", "text_completion")
+
+    async def _answer(
+        self,
+        request: Request,
+        body: requests.Generation,
+        choices: Sequence[Choice],
+        shape: "Shape",
+        prefix: str,
+        kind: str,
+    ) -> Response:
+        """The response of a generation, streamed or whole."""
+        head = {"id": f"{prefix}-{secrets.token_hex(12)}", "object": kind, "created": int(time.time())}
+        head["model"] = self.name
+        steps = self.run(choices)
+        if body.stream:
+            await anext(steps)  # so that a request that cannot be queued gets its status
+            head |= {"object": "chat.completion.chunk"} if prefix == "chatcmpl" else {}
+            usage = bool(body.stream_options and body.stream_options.include_usage)
+            headers = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
+            events = _events(steps, choices, head, shape, usage)
+            return StreamingResponse(events, media_type="text/event-stream", headers=headers)
+        async with contextlib.aclosing(steps):  # type: ignore[type-var]
+            async for _ in steps:
+                if await request.is_disconnected():
+                    return Response(status_code=499)
+        wholes = [shape(c, Delta(c.parts.text, c.parts.whole, c.tokens), True) for c in choices]
+        return _json(head | {"choices": wholes, "usage": _usage(choices)})
+
+    def _chat(self, choice: Choice, delta: Delta, whole: bool) -> dict[str, Any]:
+        """A chat answer, or what it gained."""
+        first = len(choice.parts.whole.calls) - len(delta.said.calls)
+        said: dict[str, Any] = {"content": delta.said.content, "reasoning_content": delta.said.reasoning}
+        said["tool_calls"] = [
+            {"index": i, "id": f"call_{secrets.token_hex(12)}", "type": "function",
+             "function": {"name": name, "arguments": arguments}}
+            for i, (name, arguments) in enumerate(delta.said.calls, first)
+        ]  # fmt: skip
+        said = {key: value for key, value in said.items() if value}
+        if whole:
+            said = {"role": "assistant", "content": None if "tool_calls" in said else ""} | said
+        logprobs = None
+        if choice.job.sampling.logprobs >= 0 and delta.tokens:
+            logprobs = {"content": [self._logprob(token) for token in delta.tokens]}
+        return {"index": choice.index, "message" if whole else "delta": said, "logprobs": logprobs,
+                "finish_reason": choice.finish}  # fmt: skip
+
+    def _logprob(self, token: Token) -> dict[str, Any]:
+        """A token with its log-probability, as OpenAI gives it; part of a character has no `bytes`."""
+        decode, found = self.tokenizer.decode, list[dict[str, Any]]()
+        for token_id, logprob in ((token.id, token.logprob), *token.top):
+            text = decode([token_id])
+            of_bytes = None if "\ufffd" in text else list(text.encode())
+            found.append({"token": text, "logprob": logprob, "bytes": of_bytes})
+        return found[0] | {"top_logprobs": found[1:]}
+
+    def _text(self, choice: Choice, delta: Delta, whole: bool) -> dict[str, Any]:
+        """The continuation of a plain text, or what it gained."""
+        found: dict[str, Any] = {"index": choice.index, "text": delta.text, "logprobs": None}
+        if choice.job.sampling.logprobs >= 0 and delta.tokens:
+            decode = self.tokenizer.decode
+            found["logprobs"] = {
+                "tokens": [decode([token.id]) for token in delta.tokens],
+                "token_logprobs": [token.logprob for token in delta.tokens],
+                "top_logprobs": [{decode([i]): p for i, p in reversed(token.top)} for token in delta.tokens],
+            }
+        return found | {"finish_reason": choice.finish}
+
+
+Shape = Callable[[Choice, Delta, bool], dict[str, Any]]
+"""The form of an answer, or of what it gained, in the API."""
+
+
+async def _events(
+    steps: AsyncIterator[tuple[Choice, Delta]], choices: Sequence[Choice], head: dict[str, Any], shape: Shape,
+    usage: bool,
+) -> AsyncIterator[bytes]:  # fmt: skip
+    """The server-sent events of a streamed answer; an error in the middle is an event too."""
+    none = {"usage": None} if usage else {}
+
+    def event(value: dict[str, Any]) -> bytes:
+        return b"data: " + json.dumps(value, ensure_ascii=False).encode() + b"\n\n"
+
+    async with contextlib.aclosing(steps):  # type: ignore[type-var]
+        try:
+            for choice in choices:
+                begin = shape(choice, Delta("", Answer(), ()), False)
+                begin |= {"delta": {"role": "assistant", "content": ""}} if "delta" in begin else {}
+                yield event(head | {"choices": [begin]} | none)
+            async for gained in steps:
+                one = shape(*gained, False)
+                if one.get("delta", one.get("text")) or one["logprobs"] or one["finish_reason"]:
+                    yield event(head | {"choices": [one]} | none)
+            if usage:
+                yield event(head | {"choices": [], "usage": _usage(choices)})
+        except ApiError as e:
+            yield event(e.body)
+    yield b"data: [DONE]\n\n"
+
+
+def _json(value: dict[str, Any]) -> Response:
+    return Response(json.dumps(value, ensure_ascii=False).encode(), media_type="application/json")
+
+
+def _usage(choices: Sequence[Choice]) -> dict[str, Any]:
+    """Tokens of prompts, each prompt once, and of answers."""
+    jobs = {id(choice.job.prompt): choice.job for choice in choices}.values()
+    prompt, answer = sum(len(job.prompt) for job in jobs), sum(len(choice.tokens) for choice in choices)
+    found: dict[str, Any] = {"prompt_tokens": prompt, "completion_tokens": answer, "total_tokens": prompt + answer}
+    return found | {"prompt_tokens_details": {"cached_tokens": sum(job.reused for job in jobs)}}
+
+
 def application(service: Service) -> ASGIApp:
     """The web application of a model."""
 
@@ -55,23 +477,22 @@ def application(service: Service) -> ASGIApp:
         yield
         await asyncio.to_thread(service.batcher.close)
 
-    refusals: dict[int | str, dict[str, Any]] = {code: {"model": ErrorBody} for code in REFUSALS}
+    refusals: dict[int | str, dict[str, Any]] = {code: {"model": requests.ErrorBody} for code in REFUSALS}
     no_pages: dict[str, Any] = {"docs_url": None, "redoc_url": None}  # they load scripts from elsewhere
     app = FastAPI(title="datakit", version="1", lifespan=lifespan, responses=refusals, **no_pages)
     for kind in (HTTPException, RequestValidationError, UnicodeError, Exception):
         app.add_exception_handler(kind, refused)
-    api = Api(service)
     for method, path, endpoint in (
-        ("GET", "/v1/models", api.models),
-        ("GET", "/v1/models/{name:path}", api.model),
-        ("POST", "/v1/chat/completions", api.chat),
-        ("POST", "/v1/completions", api.completions),
-        ("POST", "/v1/tokenize", api.tokenize),
-        ("GET", "/health", api.health),
+        ("GET", "/v1/models", service.models),
+        ("GET", "/v1/models/{name:path}", service.model),
+        ("POST", "/v1/chat/completions", service.chat),
+        ("POST", "/v1/completions", service.completions),
+        ("POST", "/v1/tokenize", service.tokenize),
+        ("GET", "/health", service.health),
     ):
         app.add_api_route(path, endpoint, methods=[method], operation_id=endpoint.__name__)
     app.add_api_route("/metrics", service.metrics, response_class=PlainTextResponse)
-    app.add_api_route("/tokenize", api.tokenize, methods=["POST"], include_in_schema=False)  # where vLLM has it
+    app.add_api_route("/tokenize", service.tokenize, methods=["POST"], include_in_schema=False)  # where vLLM has it
     app.add_api_route("/", lambda: FileResponse(PAGE / "index.html"), include_in_schema=False)
     app.mount("/page", StaticFiles(directory=PAGE))
     guarded: ASGIApp = Guard(app, service)
@@ -153,187 +574,18 @@ class Guard:
             raise ApiError(401, message, code="invalid_api_key")
 
 
-class Api:
-    """The endpoints."""
-
-    def __init__(self, service: Service) -> None:
-        self.service = service
-
-    async def health(self) -> Response:
-        """200 while the server can generate, 503 if its thread has died."""
-        if not self.service.batcher.alive:
-            raise ApiError(503, "the generating thread has died; start the server again")
-        return _json({"status": "ok"})
-
-    async def models(self) -> Response:
-        """The one model that is served."""
-        return _json({"object": "list", "data": [self._model()]})
-
-    async def model(self, name: str) -> Response:
-        """The served model by its name."""
-        self.service.check_model(name)
-        return _json(self._model())
-
-    def _model(self) -> dict[str, Any]:
-        s = self.service
-        head = {"id": s.name, "object": "model", "created": s.created, "owned_by": "datakit"}
-        return head | {"max_model_len": s.batcher.engine.context, "plain_text": s.plain, "sampling": s.defaults}
-
-    async def tokenize(self, body: TokenizeRequest) -> Response:
-        """The ids of a text or a conversation."""
-        s = self.service
-        s.check_model(body.model)
-        if (body.prompt is None) == (body.messages is None):
-            raise ApiError(400, "expected either prompt or messages", "prompt")
-        if body.messages is not None:
-            ids = await asyncio.to_thread(s.prompt_of, body.messages, body.tools or (), body.chat_template_kwargs or {})
-        else:
-            ids = await asyncio.to_thread(s.encoded, body.prompt or "")
-        names = [s.tokenizer.token(i) for i in ids] if body.return_token_strs else None
-        return _json({"count": len(ids), "max_model_len": s.batcher.engine.context, "tokens": ids, "token_strs": names})
-
-    async def chat(self, body: ChatRequest, request: Request) -> Response:
-        """The next turn of a conversation."""
-        s = self.service
-        s.check_model(body.model)
-        if body.top_logprobs and not body.logprobs:
-            raise ApiError(400, "top_logprobs needs logprobs = true", "top_logprobs")
-        asked = body.tool_choice
-        tools = [] if asked == "none" else body.tools or []
-        named = asked.function.name if isinstance(asked, Tool) else None
-        must = named is not None or asked == "required"
-        if must and not any(named in (None, tool.function.name) for tool in tools):
-            raise ApiError(400, f"tool_choice: found no tool {named or ''} among the tools", "tool_choice")
-        prompt = await asyncio.to_thread(s.prompt_of, body.messages, tools, body.chat_template_kwargs or {})
-        beginning = forced(s.form, named) if must else ""
-        prompt = prompt + s.tokenizer.encode_trusted(beginning)
-        most_calls = 1 if must or body.parallel_tool_calls is False else None
-        logprobs = (body.top_logprobs or 0) if body.logprobs else -1
-        choices = s.choices([prompt], body, logprobs, s.form if tools else None, beginning, most_calls)
-        return await self._answer(request, body, choices, self._chat, "chatcmpl", "chat.completion")
-
-    async def completions(self, body: CompletionRequest, request: Request) -> Response:
-        """The continuation of plain texts."""
-        s = self.service
-        s.check_model(body.model)
-        one = isinstance(body.prompt, str) or isinstance(body.prompt[0], int)
-        given: Any = [body.prompt] if one else body.prompt
-        prompts = [await asyncio.to_thread(s.encoded, p) if isinstance(p, str) else list(p) for p in given]
-        choices = s.choices(prompts, body, -1 if body.logprobs is None else body.logprobs)
-        return await self._answer(request, body, choices, self._text, "cmpl", "text_completion")
-
-    async def _answer(
-        self, request: Request, body: Generation, choices: Sequence[Choice], shape: "Shape", prefix: str, kind: str
-    ) -> Response:
-        """The response of a generation, streamed or whole."""
-        head = {"id": f"{prefix}-{secrets.token_hex(12)}", "object": kind, "created": int(time.time())}
-        head["model"] = self.service.name
-        steps = self.service.run(choices)
-        if body.stream:
-            await anext(steps)  # so that a request that cannot be queued gets its status
-            head |= {"object": "chat.completion.chunk"} if prefix == "chatcmpl" else {}
-            usage = bool(body.stream_options and body.stream_options.include_usage)
-            headers = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
-            events = _events(steps, choices, head, shape, usage)
-            return StreamingResponse(events, media_type="text/event-stream", headers=headers)
-        async with contextlib.aclosing(steps):  # type: ignore[type-var]
-            async for _ in steps:
-                if await request.is_disconnected():
-                    return Response(status_code=499)
-        wholes = [shape(c, Delta(c.parts.text, c.parts.whole, c.tokens), True) for c in choices]
-        return _json(head | {"choices": wholes, "usage": _usage(choices)})
-
-    def _chat(self, choice: Choice, delta: Delta, whole: bool) -> dict[str, Any]:
-        """A chat answer, or what it gained."""
-        first = len(choice.parts.whole.calls) - len(delta.said.calls)
-        said: dict[str, Any] = {"content": delta.said.content, "reasoning_content": delta.said.reasoning}
-        said["tool_calls"] = [
-            {"index": i, "id": f"call_{secrets.token_hex(12)}", "type": "function",
-             "function": {"name": name, "arguments": arguments}}
-            for i, (name, arguments) in enumerate(delta.said.calls, first)
-        ]  # fmt: skip
-        said = {key: value for key, value in said.items() if value}
-        if whole:
-            said = {"role": "assistant", "content": None if "tool_calls" in said else ""} | said
-        logprobs = None
-        if choice.job.sampling.logprobs >= 0 and delta.tokens:
-            logprobs = {"content": [self._logprob(token) for token in delta.tokens]}
-        return {"index": choice.index, "message" if whole else "delta": said, "logprobs": logprobs,
-                "finish_reason": choice.finish}  # fmt: skip
-
-    def _logprob(self, token: Token) -> dict[str, Any]:
-        """A token with its log-probability, as OpenAI gives it; part of a character has no `bytes`."""
-        decode, found = self.service.tokenizer.decode, list[dict[str, Any]]()
-        for token_id, logprob in ((token.id, token.logprob), *token.top):
-            text = decode([token_id])
-            of_bytes = None if "\ufffd" in text else list(text.encode())
-            found.append({"token": text, "logprob": logprob, "bytes": of_bytes})
-        return found[0] | {"top_logprobs": found[1:]}
-
-    def _text(self, choice: Choice, delta: Delta, whole: bool) -> dict[str, Any]:
-        """The continuation of a plain text, or what it gained."""
-        found: dict[str, Any] = {"index": choice.index, "text": delta.text, "logprobs": None}
-        if choice.job.sampling.logprobs >= 0 and delta.tokens:
-            decode = self.service.tokenizer.decode
-            found["logprobs"] = {
-                "tokens": [decode([token.id]) for token in delta.tokens],
-                "token_logprobs": [token.logprob for token in delta.tokens],
-                "top_logprobs": [{decode([i]): p for i, p in reversed(token.top)} for token in delta.tokens],
-            }
-        return found | {"finish_reason": choice.finish}
-
-
-Shape = Callable[[Choice, Delta, bool], dict[str, Any]]
-"""The form of an answer, or of what it gained, in the API."""
-
-
-async def _events(
-    steps: AsyncIterator[tuple[Choice, Delta] | None], choices: Sequence[Choice], head: dict[str, Any], shape: Shape,
-    usage: bool,
-) -> AsyncIterator[bytes]:  # fmt: skip
-    """The server-sent events of a streamed answer; an error in the middle is an event too."""
-    none = {"usage": None} if usage else {}
-
-    def event(value: dict[str, Any]) -> bytes:
-        return b"data: " + json.dumps(value, ensure_ascii=False).encode() + b"\n\n"
-
-    async with contextlib.aclosing(steps):  # type: ignore[type-var]
-        try:
-            for choice in choices:
-                begin = shape(choice, Delta("", Answer(), ()), False)
-                begin |= {"delta": {"role": "assistant", "content": ""}} if "delta" in begin else {}
-                yield event(head | {"choices": [begin]} | none)
-            async for gained in steps:
-                one = shape(*gained, False)
-                if one.get("delta", one.get("text")) or one["logprobs"] or one["finish_reason"]:
-                    yield event(head | {"choices": [one]} | none)
-            if usage:
-                yield event(head | {"choices": [], "usage": _usage(choices)})
-        except ApiError as e:
-            yield event(e.body)
-    yield b"data: [DONE]\n\n"
-
-
-def _json(value: dict[str, Any]) -> Response:
-    return Response(json.dumps(value, ensure_ascii=False).encode(), media_type="application/json")
-
-
-def _usage(choices: Sequence[Choice]) -> dict[str, Any]:
-    """Tokens of prompts, each prompt once, and of answers."""
-    jobs = {id(choice.job.prompt): choice.job for choice in choices}.values()
-    prompt, answer = sum(len(job.prompt) for job in jobs), sum(len(choice.tokens) for choice in choices)
-    found: dict[str, Any] = {"prompt_tokens": prompt, "completion_tokens": answer, "total_tokens": prompt + answer}
-    return found | {"prompt_tokens_details": {"cached_tokens": sum(job.reused for job in jobs)}}
-
-
 def main(argv: Sequence[str], prog: str = "python -m train.serve") -> int:
     """Serve until Ctrl-C; returns the exit code."""
     config = flags.built(ServeConfig, flags.given(ServeConfig, prog, __doc__, argv))
     if config.host not in LOOPBACK and not (config.api_key or os.environ.get("DATAKIT_API_KEY")):
         raise UsageError(f"--host {config.host} lets other machines in: give --api-key or DATAKIT_API_KEY too")
-    listening = _listen(config)
-    service = Service.of(config)
-    listening.listen(128)  # clients that connect from here on are served
+    family = socket.AF_INET6 if ":" in config.host else socket.AF_INET
+    try:  # before the model is loaded: a taken port is an error at once
+        listening = socket.create_server((config.host, config.port), family=family)
+    except OSError as e:
+        message = f"cannot listen on {config.host}:{config.port} ({e.strerror}); give another --port or --host"
+        raise UsageError(message) from None
+    service = Service(config)
     host, port = listening.getsockname()[:2]
     url = f"http://{f'[{host}]' if ':' in host else host}:{port}/"
     print(f"{service.name}: chat on {url} or give {url}v1 to any OpenAI client", flush=True)
@@ -342,23 +594,6 @@ def main(argv: Sequence[str], prog: str = "python -m train.serve") -> int:
     server = uvicorn.Server(uvicorn.Config(application(service), http="h11", **settings))
     server.run(sockets=[listening])
     return 0
-
-
-def _listen(config: ServeConfig) -> socket.socket:
-    """The listening socket, opened before the model is loaded: a taken port is an error at once.
-
-    Raises:
-        UsageError: the address cannot be used.
-    """
-    family = socket.AF_INET6 if ":" in config.host else socket.AF_INET
-    listening = socket.socket(family)
-    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    try:
-        listening.bind((config.host, config.port))
-    except OSError as e:
-        message = f"cannot listen on {config.host}:{config.port} ({e.strerror}); give another --port or --host"
-        raise UsageError(message) from None
-    return listening
 
 
 if __name__ == "__main__":
