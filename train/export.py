@@ -260,11 +260,11 @@ def _vocabulary(tokenizer: ChatTokenizer, vocab_size: int, stop_ids: list[int]) 
     kinds: dict[str | None, int] = {None: UNUSED}
     kinds |= {token: CONTROL if token in tokenizer.special else USER_DEFINED for token in tokenizer.added}
     found: dict[str, Any] = {
-        "ggml.model": "gpt2", "ggml.pre": _pre_tokenizer(spec["pre_tokenizer"]),
-        "ggml.add_bos_token": tokenizer.adds_bos,
+        "ggml.model": "gpt2", "ggml.add_bos_token": tokenizer.adds_bos,
         "ggml.tokens": [f"[PAD{i}]" if token is None else token for i, token in enumerate(tokens)],
         "ggml.token_type": [kinds.get(token, NORMAL) for token in tokens],
         "ggml.merges": [m if isinstance(m, str) else " ".join(m) for m in spec["model"].get("merges") or ()],
+        "ggml.pre": _pre_tokenizer(spec["pre_tokenizer"]),
     }  # fmt: skip
     if found["ggml.pre"] == "default":
         print("[train] note: this pre-tokenizer is unknown, so llama.cpp may cut text into other tokens")

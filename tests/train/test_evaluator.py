@@ -22,7 +22,8 @@ def split(pack: Callable, random_rows: Callable) -> Path:
 
 def train(manifest: Path, out: Path, *more: str) -> list[float]:
     plain = ["--manifest", str(manifest), "--out", str(out), "--preset", "tiny", "--steps", "6", "--threads", "1"]
-    assert sft.main([*plain, "--dtype", "fp32", "--batch-rows", "4", "--save-every", "2", "--keep-checkpoints", "0", *more]) == 0
+    plain += ["--dtype", "fp32", "--batch-rows", "4", "--save-every", "2", "--keep-checkpoints", "0"]
+    assert sft.main([*plain, *more]) == 0
     return [json.loads(line)["loss"] for line in (out / "metrics.jsonl").read_text().splitlines()]
 
 

@@ -1,7 +1,7 @@
 """GGUF files: what is in them, and what a real llama.cpp makes of them (where the packages are installed)."""
 
 import json
-import struct
+import shutil
 from collections.abc import Sequence
 from copy import deepcopy
 from dataclasses import replace
@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 import torch
-from tokenizers import Tokenizer, models, normalizers
 
 from datakit.errors import ModelError
 from datakit.pack.chat import ChatTokenizer
@@ -28,19 +27,12 @@ SMALL = {
     "vocab_size": 320, "hidden_size": 64, "intermediate_size": 96, "num_hidden_layers": 4, "num_attention_heads": 4,
     "num_key_value_heads": 2, "max_position_embeddings": 256,
 }  # fmt: skip
-LLAMA3 = {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
-          "original_max_position_embeddings": 16}  # fmt: skip
-YARN = {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 16}
 KINDS: dict[str, dict[str, Any]] = {
     "LlamaConfig": {"tie_word_embeddings": True},
     "LlamaConfig with biases": {"attention_bias": True, "mlp_bias": True, "rope_theta": 5e5},
-    "LlamaConfig llama3": {"rope_scaling": LLAMA3},
-    "LlamaConfig yarn": {"rope_scaling": YARN},
-    "LlamaConfig linear": {"rope_scaling": {"type": "linear", "factor": 3.0}},
     "MistralConfig": {"sliding_window": None},
     "Qwen2Config": {"tie_word_embeddings": False},
     "Qwen3Config": {"head_dim": 32},
-    "Qwen3Config yarn": {"head_dim": 32, "rope_scaling": YARN},
     "Qwen3MoeConfig": {
         "head_dim": 32, "num_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 32, "norm_topk_prob": True,
     },
@@ -133,68 +125,6 @@ def test_llama_cpp_gives_the_same_greedy_ids(folder: Path, tmp_path: Path) -> No
     equal(said(exported(folder, tmp_path / "out"), prompts, 24), ours(folder, prompts, 24))
 
 
-def pieces_of(model: bytes) -> list[tuple[str, float, int]]:
-    """Text, score and kind of each piece of a SentencePiece model, which is a message of protobuf."""
-
-    def varint(at: int) -> tuple[int, int]:
-        value = shift = 0
-        while True:
-            byte, at = model[at], at + 1
-            value, shift = value | (byte & 127) << shift, shift + 7
-            if byte < 128:
-                return value, at
-
-    found, at = [], 0
-    while at < len(model) and model[at] == 0x0A:  # field 1, a message
-        size, at = varint(at + 1)
-        end, text, score, kind = at + size, "", 0.0, 1
-        while at < end:
-            field, at = varint(at)
-            if field == 0x0A:
-                length, at = varint(at)
-                text, at = model[at : at + length].decode(), at + length
-            elif field == 0x15:
-                (score,), at = struct.unpack("<f", model[at : at + 4]), at + 4
-            else:
-                kind, at = varint(at)
-        found.append((text, score, kind))
-    return found
-
-
-@pytest.fixture
-def stories(shared: Path, tmp_path: Path) -> Path:
-    """A trained Llama, whose SentencePiece tokenizer is written as a tokenizer.json."""
-    place, folder = shared / "models" / "stories260K", tmp_path / "stories"
-    if not place.is_dir():
-        pytest.skip(f"no model at {place}")
-    folder.mkdir()
-    for name in ("config.json", "model.safetensors"):
-        (folder / name).write_bytes((place / name).read_bytes())
-    pieces = pieces_of((place / "tok512.model").read_bytes())
-    vocab = {text: i for i, (text, *_) in enumerate(pieces)}
-    ranked = sorted((p for p in pieces if p[2] == 1), key=lambda p: -p[1])
-    merges = [(t[:i], t[i:]) for t, *_ in ranked for i in range(1, len(t)) if {t[:i], t[i:]} <= vocab.keys()]
-    tokenizer = Tokenizer(models.BPE(vocab, merges, unk_token="<unk>", byte_fallback=True, fuse_unk=True))
-    tokenizer.normalizer = normalizers.Sequence([normalizers.Prepend("\u2581"), normalizers.Replace(" ", "\u2581")])
-    tokenizer.add_special_tokens(["<unk>", "<s>", "</s>"])
-    tokenizer.save(str(folder / "tokenizer.json"))
-    settings = {"bos_token": "<s>", "eos_token": "</s>", "unk_token": "<unk>", "add_bos_token": True}
-    (folder / "tokenizer_config.json").write_text(json.dumps(settings))
-    return folder
-
-
-def test_a_trained_model_reads_and_says_in_llama_cpp_what_its_reference_does(
-    stories: Path, shared: Path, tmp_path: Path
-) -> None:
-    expected = json.loads((shared / "models" / "stories260K" / "reference.json").read_text())
-    greedy, prompt = expected["greedy_ids_from_bos"], [1, *expected["prompt_ids_after_bos"]]
-    by_ids, of_text = said(file := exported(stories, tmp_path / "out"), [greedy[:1], expected["prompt"]], 60)
-    assert [i for i, _ in by_ids] == greedy[1:61]
-    equal([of_text], ours(stories, [prompt], 60))
-    equal(said(exported(stories, tmp_path / "half", "--export-dtype", "bf16"), [greedy[:1]], 5), [by_ids[:5]], 0.1)
-    assert reader.GGUFReader(file).fields["llama.context_length"].parts[-1][0] == 512
-
-
 @pytest.mark.parametrize("folder", ["LlamaConfig"], indirect=True)
 def test_llama_cpp_cuts_text_as_the_tokenizer_does(folder: Path, tokenizer_folder: Path, tmp_path: Path) -> None:
     with_tokenizer(folder, tokenizer_folder)
@@ -230,7 +160,6 @@ def test_the_file_has_tokenizer_template_and_sizes(
     assert "note: this pre-tokenizer is unknown" in capsys.readouterr().out
 
 
-LLAMA3_ROPE = Rope(rope_type="llama3", factor=8.0, original_max_position_embeddings=16)
 TINY = replace(PRESETS["tiny"], vocab_size=320, num_layers=2)
 
 
@@ -241,11 +170,18 @@ TINY = replace(PRESETS["tiny"], vocab_size=320, num_layers=2)
         (replace(TINY, family="qwen3", qk_norm=True, qkv_bias=True, output_bias=True), "qkv_bias in qwen3"),
         (replace(TINY, family="mistral", window=9, windowed_layers=(0, 1)), "a window of 9"),
         (replace(TINY, activation="relu2"), "the activation relu2"),
-        (replace(TINY, family="qwen3", qk_norm=True, rope=LLAMA3_ROPE), "rotary scaling llama3 in qwen3"),
+        (replace(TINY, rope=Rope(rope_type="linear", factor=2.0)), "the rotary scaling linear"),
         (replace(TINY, rope=Rope(partial_rotary_factor=0.5)), "no Hugging Face architecture has these options"),
         (replace(TINY, moe=MoeConfig(num_experts=4, norm_topk=False), qk_norm=True), "norm_topk_prob false"),
+        (TINY, "a tokenizer that is no BPE over bytes"),
     ],
 )
-def test_a_model_that_llama_cpp_would_run_wrongly_is_refused(config: Any, message: str, tmp_path: Path) -> None:
+def test_a_model_that_llama_cpp_would_run_wrongly_is_refused(
+    config: Any, message: str, tokenizer_folder: Path, tmp_path: Path
+) -> None:
+    folder = Path(shutil.copytree(tokenizer_folder, tmp_path / "tokenizer"))
+    if config is TINY:
+        spec = json.loads((folder / "tokenizer.json").read_text()) | {"pre_tokenizer": None}
+        (folder / "tokenizer.json").write_text(json.dumps(spec))
     with pytest.raises(ModelError, match=message):
-        write_gguf(tmp_path / "x.gguf", CausalLM(config), None, [], torch.float32)
+        write_gguf(tmp_path / "x.gguf", CausalLM(config), ChatTokenizer.load(folder), [], torch.float32)

@@ -167,23 +167,13 @@ def test_code_runs_only_where_it_is_allowed() -> None:
     assert RolloutConfig(prompts="p", reward=("tests",), allow_code_execution=True).reward == ("tests",)
 
 
-@pytest.mark.parametrize(
-    "tests",
-    [
-        ["assert add(2, 3) == 5", "assert add(0, 1) == 1"],
-        "def test_sum():\n    assert add(2, 3) == 5",
-        "import unittest\nclass Sum(unittest.TestCase):\n    def test(self): self.assertEqual(add(2, 3), 5)\n"
-        "unittest.main()",
-    ],
-)
-def test_tests_of_every_usual_form_are_run(tests: str | list[str]) -> None:
+def test_asserts_and_test_functions_are_run_and_tests_that_test_nothing_are_refused() -> None:
     reward = reward_of("tests")
-    assert [reward(code, {"tests": tests}) for code in (GOOD, GOOD.replace("+", "-"))] == [1.0, 0.0]
-
-
-def test_tests_that_test_nothing_are_refused() -> None:
+    lines = ["assert add(2, 3) == 5", "assert add(0, 1) == 1"]
+    for tests in (lines, "def test_sum():\n    assert add(2, 3) == 5"):
+        assert [reward(code, {"tests": tests}) for code in (GOOD, GOOD.replace("+", "-"))] == [1.0, 0.0]
     with pytest.raises(InputError, match="pass without any code, so they test nothing"):
-        reward_of("tests")(GOOD, {"tests": "def check(f):\n    assert f(2, 3) == 5"})
+        reward(GOOD, {"tests": "def check(f):\n    assert f(2, 3) == 5"})
 
 
 @pytest.mark.parametrize(("reward", "row"), [("tests", {"tests": None}), ("exact", {"answer": ""}), ("exact", {})])
@@ -211,11 +201,8 @@ class Parts:
 def fails(text, row):
     return row["nope"]
 
-def none(text, row):
-    return None
-
-def list(completions, **kwargs):
-    return [0.0]
+def endless(text, row):
+    return float("inf")
 
 def alarm(text, row):
     signal.setitimer(signal.ITIMER_REAL, 0)
@@ -224,21 +211,15 @@ def alarm(text, row):
 """
 
 
-def test_an_error_in_a_function_of_the_user_is_told_with_its_line(tmp_path: Path) -> None:
+def test_functions_of_the_user_may_set_a_signal_and_their_errors_are_their_own(
+    start: Path, prompts: Path, tmp_path: Path
+) -> None:
     file = tmp_path / "mine.py"
     file.write_text(FUNCTIONS)
-    for name, said in [("fails", r"KeyError: 'nope' \(mine.py, line 11\)"), ("none", "NoneType"), ("list", "list()")]:
-        with pytest.raises(InputError, match=said):
+    for name, error, said in (("fails", KeyError, "nope"), ("endless", InputError, "returned inf for the text 'text'")):
+        with pytest.raises(error, match=said):
             reward_of(f"{file}:{name}")("text", {})
     with pytest.raises(ConfigError, match="has no function absent"):
         reward_of(f"{file}:absent")
-    file.write_text("import not_there")
-    with pytest.raises(ConfigError, match=r"cannot load the file: ModuleNotFoundError: .* \(mine.py, line 1\)"):
-        reward_of(f"{file}:fails")
-
-
-def test_a_function_of_the_user_may_set_a_signal(start: Path, prompts: Path, tmp_path: Path) -> None:
-    file = tmp_path / "mine.py"
-    file.write_text(FUNCTIONS)
     (record,) = run(start, prompts, tmp_path / "out", "--steps", "1", "--reward", f"{file}:alarm")
     assert 0 <= record["reward"] <= 1
