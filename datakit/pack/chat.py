@@ -44,17 +44,8 @@ TODAY = datetime.date(2024, 7, 26)
 MAX_STEPS = 2_000_000
 """A template may go through its loops so many times for one conversation, about a second; then it is stopped. Steps are
 counted, not seconds, so that it depends on the row alone."""
-
-
 FAILURES = (TemplateError, TypeError, ValueError, LookupError, AttributeError, ArithmeticError, RecursionError)
 """What a template raises on messages that it does not expect."""
-
-
-class TooSlowError(Exception):
-    """A chat template takes too long for one conversation."""
-
-    sequence = 0
-    """Its number in a batch."""
 
 
 # ---------------------------------------------------------------------- rendering
@@ -103,7 +94,7 @@ def _steps() -> Callable[[], bool]:
 
     def step() -> bool:
         if not next(left):
-            raise TooSlowError
+            raise RenderError(f"the template goes through its loops more than {MAX_STEPS:,} times")
         return True
 
     return step
@@ -194,10 +185,7 @@ class ChatTokenizer:
         self.constants = frozenset(c.value for c in tree.find_all(nodes.Const) if isinstance(c.value, str))
         """Every string in the template."""
         self._check_variables(tree, variables)
-        try:
-            self.traits = self._probed()
-        except TooSlowError:
-            raise ModelError(f"{self.template_where} takes too long for a question and an answer") from None
+        self.traits = self._probed()
 
     @classmethod
     def load(
@@ -289,10 +277,7 @@ class ChatTokenizer:
         """Refuse a variable that the template never reads: it would change nothing."""
         read = meta.find_undeclared_variables(tree)
         for name in sorted(given.keys() - read - {"today"}):
-            made = {found.name for found in tree.find_all(nodes.Name) if found.ctx == "store"}
-            asked = set(re.findall(r"(\w+) is (?:not )?defined", self.template_source))
-            own = (read - made) | (read & asked)
-            own -= {"messages", "tools", "documents", "add_generation_prompt", *NAMED, *Sandbox().globals}
+            own = read - {"messages", "tools", "documents", "add_generation_prompt", *NAMED, *Sandbox().globals}
             known = f"it reads {', '.join(sorted(own))}" if own else "it reads none"
             raise ConfigError(f"{self.template_where} has no variable {name} (--template-var); {known}")
 
@@ -328,8 +313,8 @@ class ChatTokenizer:
         `strftime_now` formats.
 
         Raises:
-            RenderError: the template refuses these messages or fails on them.
-            TooSlowError: it goes through its loops more than `MAX_STEPS` times.
+            RenderError: the template refuses these messages or fails on them, or goes through its loops more than
+                `MAX_STEPS` times.
         """
         given: dict[str, Any] = {k: v for k, v in self.tokens.items() if v is not None}
         given |= {"messages": messages, "tools": tools, "documents": None} | self.variables | variables
@@ -431,26 +416,21 @@ class ChatTokenizer:
 
     # Ids.
 
-    def encode(self, texts: Sequence[str]) -> list[Encoding]:
-        """Encode texts with special tokens in reserved spelling.
+    def encode(self, texts: Sequence[str], offsets: bool = True) -> list[Encoding]:
+        """Encode texts with special tokens in reserved spelling. Without `offsets` it takes less time.
 
         Raises:
             ModelError: the library fails on a text, which it does where a tokenizer lacks a token for unknown text.
         """
-        return self._encoded(self.encoder.encode_batch, texts)
-
-    def encode_fast(self, texts: Sequence[str]) -> list[Encoding]:
-        """`encode` for ids alone: the encodings know no offsets."""
-        return self._encoded(self.encoder.encode_batch_fast, texts)
-
-    def _encoded(self, encode: Callable[..., list[Encoding]], texts: Sequence[str]) -> list[Encoding]:
+        encode = self.encoder.encode_batch if offsets else self.encoder.encode_batch_fast
         try:
-            return encode(texts, add_special_tokens=False)
+            made: list[Encoding] = encode(texts, add_special_tokens=False)
+            return made
         except (KeyboardInterrupt, SystemExit, MemoryError):
             raise
         except BaseException as e:  # the library raises plain Exception, and its panics are none
             if len(texts) > 1:
-                return [made for text in texts for made in self._encoded(encode, [text])]
+                return [encoding for text in texts for encoding in self.encode([text], offsets)]
             raise ModelError(
                 f"{self.where}: this tokenizer.json has no tokens for a text that begins {texts[0][:80]!r}; tokenizers "
                 f"says: {e}. Give it an unknown token or bytes as tokens, or drop such texts before"

@@ -103,7 +103,7 @@ def choose_engine(encoder: "Encoder", sample: "Sample") -> EngineChoice:
         *sample.texts(),
     ]
     try:
-        wanted_rows = encoder.tokenizer.encode_fast(given)
+        wanted_rows = encoder.tokenizer.encode(given, offsets=False)
     except ModelError:
         return EngineChoice("tokenizers", "tokenizers fails on texts that the run may not have", len(given))
     ids, offsets = encoder.encode(given, "fastokens")
@@ -202,7 +202,7 @@ class Encoder:
         if engine == "fastokens":
             ids, offsets = self.load_fastokens().encode_batch_flat(texts)
             return np.frombuffer(ids, np.int32), np.frombuffer(offsets, np.int64)
-        return _flat(self.tokenizer.encode_fast(texts))
+        return _flat(self.tokenizer.encode(texts, offsets=False))
 
     def encode_placed(
         self, texts: list[str], places: Int64, num_places: Int64, engine: Engine

@@ -72,7 +72,6 @@ class Labeller:
 
         Raises:
             RenderError: the template fails on the row, leaves out a part of it, or does not show where a turn is.
-            TooSlowError: the template takes too long.
         """
         return self.turns(messages, tools, variables).labelled(messages, train_on)
 

@@ -116,6 +116,8 @@ def _between(text: str, number: str) -> str:
 THOUGHT_KEYS = ("reasoning_content", "reasoning", "thinking")
 """Names of a message's thought: data sets and templates use all three."""
 THINK_TAG = re.compile("(</?think>)")
+CALL = {"id": "abcdefghi", "type": "function", "function": {"name": "f", "arguments": {"a": "b"}}}
+"""A tool call for probes; some templates want an id of nine characters."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,10 +5,10 @@ writes with `tojson` alone (tools, arguments of calls) count as texts. **The pla
 writes between the texts, and where labels begin and end in it. It is made from two sets of placeholders, bland ones and
 awkward ones, which must give the same; and it is compared with the first row. A shape may also be refused.
 
-A template may ask about a text: does it hold `</think>`, is it a number? So the strings of the template are tried as
-texts, once, and in front, behind and inside of texts. Those that change what the template writes, and all that have
-punctuation (`startswith('<tool_response>')`), send a row with such a text the long way, to `Labeller.label`. If odd
-values (a number, a long text, many lines) change anything, no row is joined.
+A template may ask about a text: does it hold `</think>`, is it a number? So plans of a few conversations are made from
+other placeholders, once: with the strings of the template in front, behind and inside. Those that change the plan, and
+all that have punctuation (`startswith('<tool_response>')`), send a row with such a text the long way, to
+`Labeller.label`. If odd values (a number, a long text, many lines) change anything, no row is joined.
 
 Most conversations have nothing but roles and texts. Their shapes are read off Arrow columns, and their texts are joined
 in Arrow: a row has no Python object before its whole text.
@@ -20,7 +20,7 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from itertools import accumulate
+from itertools import product, repeat
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -28,17 +28,16 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from datakit.pack.chat import TooSlowError
 from datakit.pack.labels import Labelled, Labeller, RenderedTurns
-from datakit.pack.marks import MARKS, RESERVED, Marker, Message, RenderError, plain_messages, plain_tools
+from datakit.pack.marks import CALL, MARKS, RESERVED, Marker, RenderError, plain_tools
 
 Outcome = Labelled | RenderError
 Row = tuple[list[dict[str, Any]], str | None, dict[str, Any]]
 """The messages, tools and variables of a conversation."""
 Int64 = npt.NDArray[np.int64]
 
-BLAND, AWKWARD = "text{}of", "Aa{} \"q\" \\ 'x'\n\n\t <b>&amp;\u00e9\u4f60 %s {{}} zZ"
-"""Placeholders for texts; the first {} is their number."""
+BLAND, AWKWARD = "text", "Aa{} \"q\" \\ 'x'\n\n\t <b>&amp;\u00e9\u4f60 %s {{}} zZ"
+"""What placeholders for texts begin and end with; their number is between."""
 ODD = ("7", "-1.5", "true", "None", "[1]", '{"a": 1}', "WORD", "http://a.b/c", "x" * 300, "x y\n" * 3000, AWKWARD)
 NEUTRAL = "\ua66e"
 """A text that no template looks for."""
@@ -69,14 +68,6 @@ class ShapePlan(NamedTuple):
     facts: Labelled
     """Of the row that the plan was made from: all but its text and places."""
 
-    def join(self, values: Sequence[Any]) -> Labelled:
-        """The conversation with these texts."""
-        pieces = self.gaps[:1]
-        for number, way, gap in zip(self.holes, self.ways, self.gaps[1:], strict=True):
-            pieces += [WAYS[way](values[number]), gap]
-        before = [0, *accumulate(map(len, pieces))]
-        return self.facts._replace(text="".join(pieces), places=[before[2 * gap] + at for gap, at in self.edges])
-
 
 class LabelledBatch(NamedTuple):
     """The conversations of a batch."""
@@ -96,12 +87,15 @@ class LabelledBatch(NamedTuple):
 class _Cutter(Marker):
     """Puts placeholders in the place of texts, the same one for equal texts."""
 
-    def __init__(self, special: re.Pattern[str], whole: tuple[bool, bool], pattern: str) -> None:
+    def __init__(self, special: re.Pattern[str], whole: tuple[bool, bool], edge: str) -> None:
         super().__init__(special)
-        self.whole, self.pattern = whole, pattern
+        self.whole, self.edge = whole, edge
         self.shown: list[Any] = []
         """The placeholders; `values` has what they stand for."""
         self.numbers: dict[str, int] = {}
+
+    def _placeholder(self) -> str:
+        return f"{self.edge}{len(self.values)}{self.edge}".strip()
 
     def _show(self, value: Any, shown: Any) -> Any:
         self.values.append(value)
@@ -111,14 +105,13 @@ class _Cutter(Marker):
     def around(self, text: str, i: int, kind: str) -> str:
         if text not in self.numbers:
             self.numbers[text] = len(self.values)
-            self._show(text, self.pattern.replace("{}", str(len(self.values)), 1))
+            self._show(text, self._placeholder())
         return str(self.shown[self.numbers[text]])
 
     def object(self, value: dict[str, Any], i: int, kind: str) -> Any:
         if not self.whole[i >= 0]:
             return value if i < 0 else self.inside(value, i, kind)
-        text = self.pattern.replace("{}", str(len(self.values)), 1)
-        key = "name" if self.pattern is BLAND else "a'\"b"
+        text, key = self._placeholder(), "name" if self.edge == BLAND else "a'\"b"
         made = {key: text, "type": key, "function": {"name": text, "number": [len(self.values), None]}}
         return self._show(value, made if value else {})
 
@@ -134,64 +127,37 @@ class Shapes:
         """Rows that were joined from a plan."""
         self._numbers: dict[tuple[Any, ...], int] = {}
         """Of what messages have beside their texts."""
-        self._whole = self._written_whole()
+        self._whole = (True, True)
+        """Whether the template writes tools, and the arguments of calls, with `tojson` alone; else their texts are
+        texts by themselves."""
+        function = {"name": "f", "description": "d", "parameters": {"type": "object"}}
+        result = {"role": "tool", "content": "c", "tool_call_id": CALL["id"], "name": "f"}
+        turns = [_says("user", "?"), _says("assistant", "", tool_calls=[CALL]), result, _says("assistant", "!")]
+        tools = _json([{"type": "function", "function": function}])
+        for self._whole in product((True, False), repeat=2):
+            if isinstance(self._plan((turns, tools, {})), ShapePlan):
+                break
         self._telling = self._strings_that_matter()
-
-    # What the template asks about texts: found once, by probes.
 
     def _strings_that_matter(self) -> set[str] | None:
         """The template's strings that change what it makes of a text with them; None if it asks about more."""
-        user, answer = ({"role": role, "content": NEUTRAL} for role in ("user", "assistant"))
-        thought, system = answer | {"reasoning_content": NEUTRAL}, {"role": "system", "content": NEUTRAL}
-        tries = ([system, user, thought, user, thought], [user, thought, user, thought], [user, answer])
-        turns, usual = next(((t, found) for t in tries if (found := self._around(t, NEUTRAL)) is not None), ([], None))
-        if usual is None or any(self._around(turns, text) != usual for text in ODD):
+        ask, answer = _says("user", "a"), _says("assistant", "b", reasoning_content="c")
+        tries = ([_says("system", "d"), ask, answer, ask, answer], [ask, answer] * 2, [ask, _says("assistant", "b")])
+        plans = ((turns, self._shown((turns, None, {}), NEUTRAL)) for turns in tries)
+        turns, usual = next(((turns, plan) for turns, plan in plans if isinstance(plan, ShapePlan)), ([], None))
+
+        def changes(*texts: str) -> bool:
+            return any(not _equal(self._shown((turns, None, {}), text), usual) for text in texts)
+
+        if usual is None or changes(*ODD):
             return None
         telling = {"think>"}  # an answer is divided there
         for text in filter(str.strip, self.tokenizer.constants):
-            tried = (text + NEUTRAL, NEUTRAL + text, NEUTRAL + text + NEUTRAL)
             is_marker = len(text.strip()) > 2 and re.search(r"[^\w\s]", text)
-            if is_marker or any(self._around(turns, t) != usual for t in tried):
+            if is_marker or changes(text + NEUTRAL, NEUTRAL + text, NEUTRAL + text + NEUTRAL):
                 telling.add(text)
         # a text that has one of these also has every part of it
         return {text for text in telling if not any(part in text for part in telling - {text})}
-
-    def _around(self, turns: Sequence[Message], text: str) -> list[str] | None:
-        """The template's own text around texts that begin and end with `text`; None if it changes them."""
-        texts = [f"{text.strip()}{k or ''}{text.strip()}" for k in range(6)]
-        filled = [
-            dict(turn) | {key: texts[2 * (i % 3) + n] for n, key in enumerate(key for key in turn if key != "role")}
-            for i, turn in enumerate(turns)
-        ]
-        marker, traits = Marker(self.tokenizer.special_text), self.tokenizer.traits
-        try:
-            found = self.tokenizer.render(marker.messages(filled, traits))
-            if found.text != self.tokenizer.render(plain_messages(filled, traits)).text:
-                return None
-        except RenderError:
-            return None
-        if any(found.text[a:b] != marker.values[number] for a, b, number in found.spans):
-            return None
-        bounds = [0, *(edge for a, b, _ in found.spans for edge in (a, b)), len(found.text)]
-        return [found.text[a:b] for a, b in zip(bounds[::2], bounds[1::2], strict=True)]
-
-    def _written_whole(self) -> tuple[bool, bool]:
-        """Whether the template writes tools, and the arguments of calls, with `tojson` alone."""
-        function = {"name": "f", "arguments": {"a": "b"}}
-        tool = {"type": "function", "function": {"name": "f", "description": "d", "parameters": {"type": "object"}}}
-        call = {"id": "abcdefghi", "type": "function", "function": function}
-        turns: list[Message] = [
-            {"role": "user", "content": "?"},
-            {"role": "assistant", "content": "", "tool_calls": [call]},
-            {"role": "tool", "content": "c", "tool_call_id": "abcdefghi", "name": "f"},
-            {"role": "assistant", "content": "!"},
-        ]
-        try:
-            row = self.labeller.turns(turns, [tool], {}).row
-        except RenderError:
-            return False, False
-        seen = [row.marker.values[number] for _, _, number in row.rendering.spans]
-        return tool in seen, function["arguments"] in seen and "b" not in seen
 
     # Rows.
 
@@ -200,18 +166,15 @@ class Shapes:
         batch = _Batch(messages, tools, variables)
         for key, rows in self._groups(batch).items():
             self.seen[key] += len(rows)
-            plan = self._plan_of(key, batch.row(rows[0])) if key is not None and self.seen[key] > 1 else None
+            plan = self._plan_of(key, batch, rows[0]) if key is not None and self.seen[key] > 1 else None
             if isinstance(plan, ShapePlan):
-                batch.add_joined(rows, plan)
+                batch.add(rows, *batch.join(rows, plan), plan.facts)
                 self.joined += len(rows)
-            for k in rows if plan is None else ():
-                try:
-                    batch.add([k], self._alone(batch.row(k)))
-                except TooSlowError as e:
-                    e.sequence = k
-                    raise
-            if isinstance(plan, RenderError):
-                batch.add(rows, plan)
+                continue
+            for k in rows:
+                found = plan or self._alone(batch.row(k))
+                text, places = (found.text, found.places) if isinstance(found, Labelled) else ("", [])
+                batch.add([k], [text], np.array([places], np.int64), found)
         return batch.labelled()
 
     def _groups(self, batch: "_Batch") -> dict[Any, list[int]]:
@@ -263,10 +226,10 @@ class Shapes:
     def _number(self, *key: Any) -> int:
         return self._numbers.setdefault(key, len(self._numbers))
 
-    def _cut(self, row: Row, pattern: str) -> tuple[list[dict[str, Any]], Any, _Cutter]:
+    def _cut(self, row: Row, edge: str) -> tuple[list[dict[str, Any]], Any, _Cutter]:
         """The messages and tools of a row with placeholders for its texts."""
         messages, tools, _ = row
-        cutter = _Cutter(self.tokenizer.special_text, self._whole, pattern)
+        cutter = _Cutter(self.tokenizer.special_text, self._whole, edge)
         cut = cutter.messages(messages, replace(self.tokenizer.traits, parts=False))
         cut = [c | {"weight": float(m.get("weight") != 0)} for c, m in zip(cut, messages, strict=True)]
         return cut, cutter.tools(plain_tools(tools)), cutter
@@ -296,94 +259,91 @@ class Shapes:
         except RenderError as e:
             return e
 
-    def _plan_of(self, key: Any, row: Row) -> ShapePlan | RenderError | None:
-        """The plan of a shape, or why its rows are refused; None if they must be rendered one by one."""
+    def _plan_of(self, key: Any, batch: "_Batch", k: int) -> ShapePlan | RenderError | None:
+        """The plan of the shape of row `k`, or why its rows are refused; None if they must be rendered one by one."""
         if key not in self.plans:
             if len(self.plans) > MAX_PLANS:
                 self.plans, self.seen = {}, Counter()
-            plan = self._plan(row)
-            shown = plan.join(self._cut(row, BLAND)[2].values) if isinstance(plan, ShapePlan) else plan
-            self.plans[key] = plan if str(shown) == str(self._alone(row)) else None
+            shown: Any = (plan := self._plan(batch.row(k)))
+            if isinstance(plan, ShapePlan):
+                texts, places = batch.join([k], plan)
+                shown = plan.facts._replace(text=texts[0], places=places[0].tolist())
+            self.plans[key] = plan if str(shown) == str(self._alone(batch.row(k))) else None
         return self.plans[key]
 
     def _plan(self, row: Row) -> ShapePlan | RenderError | None:
         """The plan of a row's shape; None if placeholders of two kinds give different ones."""
-        made: list[ShapePlan | RenderError | None] = []
-        for pattern in (AWKWARD, BLAND):
-            messages, tools, cutter = self._cut(row, pattern)
-            try:
-                turns = self.labeller.turns(messages, tools, row[2])
-                made.append(_plan_shown(cutter, turns, turns.labelled(messages, self.train_on)))
-            except RenderError as e:
-                made.append(e)
-            except TooSlowError:
-                return None
-        awkward, bland = (str(plan._replace(ways=[]) if isinstance(plan, ShapePlan) else plan) for plan in made)
-        return made[0] if awkward == bland else None
+        plan = self._shown(row, AWKWARD)
+        return plan if _equal(plan, self._shown(row, BLAND)) else None
+
+    def _shown(self, row: Row, edge: str) -> ShapePlan | RenderError | None:
+        """The plan that a row shows with placeholders that begin and end with `edge`; None if there is none."""
+        messages, tools, cutter = self._cut(row, edge)
+        try:
+            turns = self.labeller.turns(messages, tools, row[2])
+            return _plan_shown(cutter, turns, turns.labelled(messages, self.train_on))
+        except RenderError as e:
+            return e
+
+
+def _says(role: str, content: str, **more: Any) -> dict[str, Any]:
+    return {"role": role, "content": content} | more
+
+
+def _equal(*plans: ShapePlan | RenderError | None) -> bool:
+    """Whether plans are the same but for the ways in which texts are written: bland texts look the same in all."""
+    one, other = (str(plan._replace(ways=[]) if isinstance(plan, ShapePlan) else plan) for plan in plans)
+    return one == other
 
 
 class _Batch:
-    """The conversations of a batch, as columns and row by row."""
+    """The conversations of a batch: as columns, row by row, and what is made of them."""
 
     def __init__(self, messages: pa.ListArray, tools: Sequence[str | None], variables: Sequence[Any]) -> None:
         self.flat, self.tools, self.variables = messages.flatten(), tools, variables
         self.content = self.flat.field("content").fill_null("")
         self.core = pc.utf8_trim_whitespace(self.content)
+        self.strings: list[str] = self.core.to_pylist()
         self.sizes: Int64 = pc.list_value_length(messages).to_numpy().astype(np.int64)
         self.first = np.cumsum(self.sizes) - self.sizes
         self.cut: dict[int, list[Any]] = {}
         """By number, the texts of the rows that have more than roles and plain texts."""
-        self.more: list[str] = []
-        """Pieces of texts beside those of `core`, numbered after them."""
-        self.made: list[tuple[Int64, Int64, Int64, Outcome]] = []
-        """Numbers of rows; their pieces, int64 (rows, pieces); their places, as numbers of pieces and characters from
-        there, int64 (2, places); and the facts that they share."""
-        self.num_pieces, self.num_places, self.which = (np.zeros(len(messages), np.int64) for _ in range(3))
+        self.texts, self.which, self.facts = [""] * len(messages), np.zeros(len(messages), np.int64), list[Outcome]()
+        self.places = [(np.empty(0, np.int64), np.empty(0, np.int64))]
+        """Rows of places, and places, both flat."""
 
     def row(self, k: int) -> Row:
         """A conversation as Python objects."""
         return self.flat.slice(self.first[k], self.sizes[k]).to_pylist(), self.tools[k], self.variables[k]
 
-    def add(self, rows: list[int], found: Labelled | RenderError) -> None:
-        """A row that was rendered by itself, or rows that are refused."""
-        if isinstance(found, Labelled):
-            self._add(rows, np.array([[self._piece(found.text)]]), [(0, at) for at in found.places], found)
-        else:
-            self._add(rows, np.empty((len(rows), 0), np.int64), [], found)
+    def join(self, rows: list[int], plan: ShapePlan) -> tuple[list[str], Int64]:
+        """The texts of rows of one shape, and their places, int64 (rows, places)."""
+        pieces, sizes = [repeat(plan.gaps[0])], [np.zeros(len(rows), np.int64)]
+        for number, way, behind in zip(plan.holes, plan.ways, plan.gaps[1:], strict=True):
+            if rows[0] in self.cut:
+                column = [self.cut[k][number] for k in rows]
+            else:  # text n is that of message n
+                column = [self.strings[k] for k in (self.first[rows] + number).tolist()]
+            column = list(map(WAYS[way], column)) if way else column
+            sizes.append(np.fromiter(map(len, column), np.int64, len(rows)))
+            pieces += [column, repeat(behind)]
+        gap, at = np.array(plan.edges, np.int64).reshape(-1, 2).T
+        before = np.cumsum([0, *map(len, plan.gaps[:-1])])[:, None] + np.cumsum(sizes, axis=0)
+        return list(map("".join, zip(*pieces, strict=False))), (before[gap] + at[:, None]).T
 
-    def add_joined(self, rows: list[int], plan: ShapePlan) -> None:
-        """Rows of one shape."""
-        pieces = np.empty((len(rows), 2 * len(plan.gaps) - 1), np.int64)
-        pieces[:, ::2] = [self._piece(gap) for gap in plan.gaps]
-        if rows[0] in self.cut:
-            written = list(zip(plan.holes, plan.ways, strict=True))
-            pieces[:, 1::2] = [[self._piece(WAYS[way](self.cut[k][n])) for n, way in written] for k in rows]
-        else:  # text n is that of message n
-            pieces[:, 1::2] = self.first[rows][:, None] + plan.holes
-        self._add(rows, pieces, [(2 * gap, at) for gap, at in plan.edges], plan.facts)
-
-    def _piece(self, text: str) -> int:
-        self.more.append(text)
-        return len(self.core) + len(self.more) - 1
-
-    def _add(self, rows: list[int], pieces: Int64, places: list[tuple[int, int]], facts: Outcome) -> None:
-        self.num_pieces[rows], self.num_places[rows], self.which[rows] = pieces.shape[1], len(places), len(self.made)
-        self.made.append((np.array(rows), pieces, np.array(places, np.int64).reshape(-1, 2).T, facts))
+    def add(self, rows: list[int], texts: list[str], places: Int64, facts: Outcome) -> None:
+        """What is made of some rows: their texts, their places, int64 (rows, places), and the facts that they share."""
+        self.which[rows] = len(self.facts)
+        self.facts.append(facts)
+        self.places.append((np.repeat(rows, places.shape[1]), places.ravel()))
+        for k, text in zip(rows, texts, strict=True):
+            self.texts[k] = text
 
     def labelled(self) -> LabelledBatch:
-        """All rows in their order, each joined from its pieces."""
-        offsets, first = np.append(0, np.cumsum(self.num_pieces)), np.cumsum(self.num_places) - self.num_places
-        pieces, places = np.zeros(offsets[-1], np.int64), np.zeros(self.num_places.sum(), np.int64)
-        for rows, own, _, _ in self.made:
-            pieces[offsets[rows][:, None] + np.arange(own.shape[1])] = own
-        pool = pa.concat_arrays([self.core, pa.array(self.more, pa.string())])
-        begins = np.append(0, np.cumsum(pc.utf8_length(pool).to_numpy().astype(np.int64)[pieces]))
-        for rows, _, (piece, at), _ in self.made:
-            begin = offsets[rows][:, None]
-            places[first[rows][:, None] + np.arange(len(at))] = begins[begin + piece] - begins[begin] + at
-        texts = pc.binary_join(pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), pool.take(pieces)), "")
-        facts = [facts for *_, facts in self.made]
-        return LabelledBatch(texts.to_pylist(), places, self.num_places, self.which, facts)
+        """All rows in their order."""
+        of_row, places = map(np.concatenate, zip(*self.places, strict=True))
+        num_places = np.bincount(of_row, minlength=len(self.texts))
+        return LabelledBatch(self.texts, places[np.argsort(of_row, kind="stable")], num_places, self.which, self.facts)
 
 
 def _plan_shown(cutter: _Cutter, turns: RenderedTurns, labelled: Labelled) -> ShapePlan | None:

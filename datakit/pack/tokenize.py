@@ -41,7 +41,7 @@ from datakit.config import option
 from datakit.data import SPANS, TURN_STARTS, tokens
 from datakit.errors import ConfigError, ModelError, UsageError
 from datakit.manifest import Ledger, tokenizer_file
-from datakit.pack.chat import ChatTokenizer, TooSlowError
+from datakit.pack.chat import ChatTokenizer
 from datakit.pack.encoder import Encoder, EngineChoice, Int32, Int64, Sample, choose_engine, encoder_of
 from datakit.pack.labels import Labelled
 from datakit.pack.marks import RESERVED, RESERVED_SPELLING, RenderError
@@ -357,11 +357,7 @@ class Tokenize(Stage):
         tools, variables = batch.column("tools").to_pylist(), _row_variables(batch)[0]
         rows = sequences.rows.tolist()
         shapes = self.encoder.shapes(self.config.train_on)
-        try:
-            return shapes.label(sequences.messages, [tools[row] for row in rows], [variables[row] for row in rows])
-        except TooSlowError as e:
-            row = batch.column("id")[rows[e.sequence]]
-            raise ModelError(f"{self.tokenizer.template_where} takes too long for the row {row}") from None
+        return shapes.label(sequences.messages, [tools[row] for row in rows], [variables[row] for row in rows])
 
     def _conversations(self, batch: pa.RecordBatch) -> Decision:
         """Tokenize conversations or preference pairs. Both sides of a pair are kept or dropped; a side without an
