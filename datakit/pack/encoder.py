@@ -14,12 +14,11 @@ import json
 import threading
 import unicodedata
 from bisect import bisect_left
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from itertools import chain
-from pathlib import Path
-from typing import Any, Literal, Self
+from itertools import accumulate
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -27,22 +26,20 @@ import orjson
 from tokenizers import Encoding
 
 import datakit.storage as storage
-from datakit.data import splitmix64
 from datakit.errors import ModelError
 from datakit.manifest import tokenizer_file
 from datakit.pack.chat import ChatTokenizer
 from datakit.pack.labels import Labeller
-from datakit.pack.marks import FIRST_PRIVATE, PRIVATE, RESERVED
+from datakit.pack.marks import FIRST_PRIVATE, PRIVATE, RESERVED, RenderError
 from datakit.pack.shapes import Shapes
-from datakit.storage import write_whole
 
 Int32 = npt.NDArray[np.int32]
 Int64 = npt.NDArray[np.int64]
 
 SAMPLE_BYTES = 1 << 20
 """The identity gate compares at most this much text; `tokenizers` encodes it in about a quarter of a second."""
-SAMPLE_ROWS, PASSAGE_CHARS = 512, 2048
-"""Rows in the sample, and the maximum of characters taken from each text."""
+SAMPLE_ROWS, PASSAGE_CHARS = 128, 2048
+"""Rows of a batch in the sample, and the maximum of characters taken from the middle of each text."""
 SMALL_BYTES = 500_000
 """`tokenizers` encodes smaller inputs: it needs less time for them than fastokens needs to load."""
 ADDED_PAIRS = 1024
@@ -75,43 +72,32 @@ class EngineChoice:
 
     engine: Engine = "tokenizers"
     reason: str = ""
-    rows: int = 0
-    """Number of texts that were compared."""
-
-    def save(self, path: Path) -> None:
-        """Write the choice as JSON."""
-        write_whole(path, json.dumps(asdict(self)).encode())
-
-    @classmethod
-    def load(cls, path: Path) -> Self | None:
-        """The choice that `save` wrote; None if there is no file."""
-        return cls(**json.loads(path.read_text(encoding="utf-8"))) if path.is_file() else None
 
 
-def choose_engine(encoder: "Encoder", sample: "Sample") -> EngineChoice:
-    """The identity gate: fastokens if its ids equal those of `tokenizers` on a sample, on the awkward strings and on
-    texts of the tokenizer's added tokens."""
-    if sample.seen_bytes < SMALL_BYTES:
+def choose_engine(encoder: "Encoder", sample: Sequence[str], size: int) -> EngineChoice:
+    """The identity gate: fastokens if its ids equal those of `tokenizers` on a sample of an input of `size` bytes, on
+    the awkward strings and on texts of the tokenizer's added tokens."""
+    if size < SMALL_BYTES:
         return EngineChoice("tokenizers", "there is little text")
     try:
         encoder.load_fastokens()
     except Exception as e:  # fastokens raises several types
         return EngineChoice("tokenizers", f"fastokens does not read this tokenizer: {e}")
-    given = [
-        *AWKWARD,
-        *_side_by_side([token["content"] for token in encoder.tokenizer.spec()["added_tokens"]]),
-        *sample.texts(),
-    ]
+    passages = [text[max(0, len(text) - PASSAGE_CHARS) // 2 :][:PASSAGE_CHARS] for text in sample]
+    sizes = accumulate(len(text.encode(errors="ignore")) for text in passages)
+    passages = [text for text, until in zip(passages, sizes, strict=True) if until <= SAMPLE_BYTES]
+    added = [token["content"] for token in encoder.tokenizer.spec()["added_tokens"]]
+    given = [*AWKWARD, *_side_by_side(added), *passages]
     try:
         wanted_rows = encoder.tokenizer.encode(given, offsets=False)
     except ModelError:
-        return EngineChoice("tokenizers", "tokenizers fails on texts that the run may not have", len(given))
+        return EngineChoice("tokenizers", "tokenizers fails on texts that the run may not have")
     ids, offsets = encoder.encode(given, "fastokens")
     for i, wanted in enumerate(wanted_rows):
         if not np.array_equal(ids[offsets[i] : offsets[i + 1]], wanted.ids):
             shown = given[i] if len(given[i]) <= 40 else f"{given[i][:40]}..."
-            return EngineChoice("tokenizers", f"fastokens gives other ids than tokenizers for {shown!r}", len(given))
-    return EngineChoice("fastokens", "", len(given))
+            return EngineChoice("tokenizers", f"fastokens gives other ids than tokenizers for {shown!r}")
+    return EngineChoice("fastokens")
 
 
 def _side_by_side(contents: list[str]) -> Iterator[str]:
@@ -120,46 +106,6 @@ def _side_by_side(contents: list[str]) -> Iterator[str]:
         for step in range(min(len(contents), 1 + ADDED_PAIRS // len(contents))):
             other = contents[(i + step) % len(contents)]
             yield f"{one}{other} {other}{one}  {one}a{other}\n{one} \n_{other}_ \t{one}\u00e9"
-
-
-class Sample:
-    """A sample of the input's texts: the `SAMPLE_ROWS` rows with the smallest hashes of their row keys (bottom-k), so
-    that it does not depend on the size of the batches."""
-
-    def __init__(self) -> None:
-        self.seen_bytes = 0
-        self._rows: list[tuple[int, list[str]]] = []
-
-    def add(
-        self, row_keys: npt.NDArray[np.uint64], size: int, texts_of: Callable[[list[int]], list[list[str]]]
-    ) -> None:
-        """Add the rows of a batch of `size` bytes; `texts_of` returns the texts of some of its rows."""
-        self.seen_bytes += size
-        ranks = splitmix64(row_keys)
-        chosen = np.argsort(ranks)[:SAMPLE_ROWS]
-        if len(self._rows) == SAMPLE_ROWS:
-            chosen = chosen[ranks[chosen] < self._rows[-1][0]]
-        self._rows += [
-            (rank, [_passage(text, rank) for text in row])
-            for row, rank in zip(texts_of(chosen.tolist()), ranks[chosen].tolist(), strict=True)
-        ]
-        self._rows = sorted(self._rows)[:SAMPLE_ROWS]
-
-    def texts(self) -> list[str]:
-        """The sampled passages, at most `SAMPLE_BYTES` in total."""
-        found, left = [], SAMPLE_BYTES
-        for text in chain.from_iterable(texts for _, texts in self._rows):
-            left -= len(text.encode(errors="ignore"))
-            if left < 0:
-                break
-            found.append(text)
-        return found
-
-
-def _passage(text: str, rank: int) -> str:
-    """At most `PASSAGE_CHARS` characters of a text; `rank` chooses where they start."""
-    first = rank % max(len(text) - PASSAGE_CHARS + 1, 1)
-    return text[first : first + PASSAGE_CHARS]
 
 
 class Encoder:
@@ -191,9 +137,19 @@ class Encoder:
         return self._fast
 
     def shapes(self, train_on: Literal["all", "last"]) -> Shapes:
-        """The plans of conversations, which all batches of a process share."""
+        """The plans of conversations, which all batches of a process share.
+
+        Raises:
+            ModelError: the rendering of one question and answer does not show where the answer is.
+        """
         with self._lock:
             if train_on not in self._shapes:
+                try:
+                    self.labeller.label([{"role": "user", "content": "?"}, {"role": "assistant", "content": "!"}])
+                except RenderError as e:
+                    if e.reason == "labels_uncertain":
+                        where = self.tokenizer.template_where
+                        raise ModelError(f"{where} cannot be used to train: {e.detail}") from None
                 self._shapes[train_on] = Shapes(self.labeller, train_on)
             return self._shapes[train_on]
 

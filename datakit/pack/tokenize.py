@@ -26,9 +26,9 @@ import os
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from functools import partial
+from dataclasses import asdict, dataclass, field, replace
 from itertools import compress
+from operator import itemgetter
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, ClassVar, Literal, Self
@@ -42,11 +42,12 @@ from datakit.data import SPANS, TURN_STARTS, tokens
 from datakit.errors import ConfigError, ModelError, UsageError
 from datakit.manifest import Ledger, tokenizer_file
 from datakit.pack.chat import ChatTokenizer
-from datakit.pack.encoder import Encoder, EngineChoice, Int32, Int64, Sample, choose_engine, encoder_of
+from datakit.pack.encoder import SAMPLE_ROWS, Encoder, EngineChoice, Int32, Int64, choose_engine, encoder_of
 from datakit.pack.labels import Labelled
 from datakit.pack.marks import RESERVED, RESERVED_SPELLING, RenderError
 from datakit.pack.shapes import LabelledBatch
 from datakit.stage import Decision, Parent, Stage
+from datakit.storage import write_whole
 
 READ_BYTES = 32 << 20
 """The sample is chosen from shards of about this size, in bytes."""
@@ -115,7 +116,6 @@ class _Loaded:
     encoder: Encoder | None = None
     reason: str = ""
     """Why `tokenizers` encodes all rows; empty if fastokens does."""
-    template_is_checked: bool = False
     counts: Counter[str] = field(default_factory=Counter)
     lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -252,19 +252,21 @@ class Tokenize(Stage):
     def prepare(self, rows: Callable[[int], Iterator[pa.RecordBatch]], folder: Path) -> Self:
         """Run the identity gate: choose the library that encodes all rows. The choice is stored in `folder`."""
         path = folder / "encoder.json"
-        choice = EngineChoice.load(path)
-        if choice is None:
-            sample, failed = Sample(), Counter[str]()
+        if path.is_file():
+            choice = EngineChoice(**json.loads(path.read_text(encoding="utf-8")))
+        else:
+            size, sample, failed = 0, list[tuple[int, str]](), Counter[str]()
             for batch in rows(READ_BYTES):
                 if "input_ids" in batch.schema.names:
                     return self
-                keys = batch.column("row_key").to_numpy(zero_copy_only=False)
-                sample.add(keys, batch.nbytes, partial(self._texts_of, batch, failed))
+                size += batch.nbytes
+                sample += enumerate(self._texts_of(batch.slice(0, SAMPLE_ROWS), failed))
             if failed and not failed[""]:
                 why = failed.most_common(1)[0][0]
                 raise ModelError(f"{self.tokenizer.template_where} fails on every row: {why}")
-            choice = choose_engine(self.encoder, sample)
-            choice.save(path)
+            sample.sort(key=itemgetter(0))  # the first text of each batch, then the second ones: all have a share
+            choice = choose_engine(self.encoder, [text for _, text in sample], size)
+            write_whole(path, json.dumps(asdict(choice)).encode())
         self._loaded.reason = choice.reason
         return replace(self, choice=choice)
 
@@ -272,19 +274,15 @@ class Tokenize(Stage):
         """The library that encodes: its ids are only known to be equal on the sample."""
         return self.choice.engine
 
-    def _texts_of(self, batch: pa.RecordBatch, failed: Counter[str], which: list[int]) -> list[list[str]]:
-        """The texts to encode of some rows of a batch; `failed` counts rows by the template's error, or none."""
-        batch = batch.take(pa.array(which, pa.int64()))
+    def _texts_of(self, batch: pa.RecordBatch, failed: Counter[str]) -> list[str]:
+        """The texts to encode of the rows of a batch; `failed` counts them by the template's error, or none."""
         if "text" in batch.schema.names:
-            return [[text] for text in batch.column("text").fill_null("").to_pylist()]
-        texts: list[list[str]] = [[] for _ in which]
-        sequences = Sequences.of(batch, self.config)
-        labelled = self._labelled(batch, sequences)
-        for row, text, number in zip(sequences.rows.tolist(), labelled.texts, labelled.which.tolist(), strict=True):
-            if isinstance(found := labelled.facts[number], Labelled):
-                texts[row].append(text)
+            return list(batch.column("text").fill_null("").to_pylist())
+        labelled = self._labelled(batch, Sequences.of(batch, self.config), _row_variables(batch)[0])
+        for number in labelled.which.tolist():
+            found = labelled.facts[number]
             failed[found.detail if isinstance(found, RenderError) and found.reason == "template_error" else ""] += 1
-        return texts
+        return labelled.texts
 
     def open(self) -> None:
         """Load the tokenizer.
@@ -318,111 +316,100 @@ class Tokenize(Stage):
 
     def _documents(self, batch: pa.RecordBatch) -> Decision:
         texts = batch.column("text").fill_null("").to_pylist()
-        ids, offsets = self.encoder.encode(texts, self.choice.engine)
-        fast = len(texts) if self.choice.engine == "fastokens" else 0
-        self._count(fast, len(texts) - fast)
-        lengths = np.diff(offsets)
-        refused: dict[int, RenderError] = {
-            row: RenderError("no text", "empty") for row in np.flatnonzero(lengths == 0).tolist()
-        }
+        refused: dict[int, RenderError] = {}
         for row, text in enumerate(texts):
             if RESERVED in text and RESERVED_SPELLING.search(text):
                 refused[row] = RenderError("the text has U+FDD0 before a private-use character", "reserved_code_point")
-        if refused:
-            alive = ~np.isin(np.arange(len(texts)), list(refused))
-            ids, offsets = ids[np.repeat(alive, lengths)], np.concatenate([[0], np.cumsum(lengths * alive)])
+                texts[row] = ""
+        ids, offsets = self.encoder.encode(texts, self.choice.engine)
+        fast = len(texts) if self.choice.engine == "fastokens" else 0
+        self._count(fast, len(texts) - fast)
+        for row in np.flatnonzero(np.diff(offsets) == 0).tolist():
+            refused.setdefault(row, RenderError("no text", "empty"))
         bos = [self.tokenizer.bos_id] if self.config.add_bos else []
         eos = [self.tokenizer.eos_id] if self.config.add_eos else []
-        ids, offsets = surround(ids, offsets, bos, eos)
         columns = {
-            "input_ids": pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), pa.array(ids, pa.int32())),
+            "input_ids": _lists(*surround(ids, offsets, bos, eos)),
             "label_spans": pa.nulls(len(texts), SPANS),
             TURN_STARTS: pa.nulls(len(texts), pa.list_(pa.int32())),
         }
         return _decision(refused, columns, "text", len(texts))
 
-    def _check_template(self) -> None:
-        """Refuse a template whose rendering of one question and answer does not show where the answer is."""
-        if self._loaded.template_is_checked:
-            return
-        try:
-            self.encoder.labeller.label([{"role": "user", "content": "?"}, {"role": "assistant", "content": "!"}])
-        except RenderError as e:
-            if e.reason == "labels_uncertain":
-                raise ModelError(f"{self.tokenizer.template_where} cannot be used to train: {e.detail}") from None
-        self._loaded.template_is_checked = True
-
-    def _labelled(self, batch: pa.RecordBatch, sequences: "Sequences") -> LabelledBatch:
-        """Each sequence of a batch, rendered and labelled."""
-        tools, variables = batch.column("tools").to_pylist(), _row_variables(batch)[0]
-        rows = sequences.rows.tolist()
+    def _labelled(
+        self, batch: pa.RecordBatch, sequences: "Sequences", variables: Sequence[dict[str, Any]]
+    ) -> LabelledBatch:
+        """Each sequence of a batch, rendered and labelled; tools and `variables` are those of its row."""
+        tools, rows = batch.column("tools").to_pylist(), sequences.rows.tolist()
         shapes = self.encoder.shapes(self.config.train_on)
         return shapes.label(sequences.messages, [tools[row] for row in rows], [variables[row] for row in rows])
 
     def _conversations(self, batch: pa.RecordBatch) -> Decision:
         """Tokenize conversations or preference pairs. Both sides of a pair are kept or dropped; a side without an
         answer has no tokens (an answer that is judged by itself has one side)."""
-        self._check_template()
-        sequences = Sequences.of(batch, self.config)
-        labelled = self._labelled(batch, sequences)
+        sequences, (variables, ignored) = Sequences.of(batch, self.config), _row_variables(batch)
+        labelled = self._labelled(batch, sequences, variables)
         texts, places, num_places, which, facts = labelled
         ids, offsets, at, library = self.encoder.encode_placed(texts, places, num_places, self.choice.engine)
         self._count(len(texts) - library, library)
+        # The places of a sequence: the edges of its label spans, then its turn starts.
         num_edges = np.array([f.num_edges if isinstance(f, Labelled) else 0 for f in facts], np.int64)[which]
-        num_starts = num_places - num_edges
-        is_edge = np.repeat(np.tile([True, False], len(texts)), np.stack([num_edges, num_starts], axis=1).ravel())
-        spans = at[is_edge].reshape(-1, 2)
-        # the first token of a sequence is never a target
-        targets = np.concatenate([[0], np.cumsum(spans[:, 1] - np.maximum(spans[:, 0], 1))])
-        learnt, least = np.diff(targets[np.cumsum([0, *num_edges]) // 2]), self.config.min_label_tokens
-        empty = np.setdiff1d(np.arange(batch.num_rows), sequences.rows).tolist()
+        both = np.stack([num_edges, num_places - num_edges], axis=1)
+        is_edge = np.tile([True, False], len(texts)).repeat(both.ravel())
+        # The first token of a sequence is never a target.
+        targets = np.append(0, np.cumsum(at[is_edge][1::2] - np.maximum(at[is_edge][::2], 1)))
+        learnt = np.diff(targets[np.cumsum([0, *num_edges]) // 2])
+
+        num_rows, rows, least = batch.num_rows, sequences.rows, self.config.min_label_tokens
+        empty = np.setdiff1d(np.arange(num_rows), rows).tolist()
         refused = dict.fromkeys(empty, RenderError("neither side has an answer", "empty"))
         for k in np.flatnonzero(learnt < max(least, 1)).tolist():
-            row, found = int(sequences.rows[k]), facts[which[k]]
-            if row not in refused and isinstance(found, RenderError):
-                refused[row] = found
-            elif row not in refused and learnt[k] < least:
-                turns = int(num_edges[k]) // 2
-                refused[row] = RenderError(f"fewer than {least} label tokens in {turns} labelled turns", "no_labels")
-        alive = ~np.isin(sequences.rows, list(refused))
-        lists = (
+            found, turns = facts[which[k]], int(num_edges[k]) // 2
+            if not isinstance(found, RenderError) and learnt[k] < least:
+                found = RenderError(f"fewer than {least} label tokens in {turns} labelled turns", "no_labels")
+            if isinstance(found, RenderError):
+                refused.setdefault(int(rows[k]), found)
+
+        # `keys` are ascending. Places are counted from the start of the row: where its first sequence begins.
+        keys = rows + num_rows * sequences.sides
+        within = (offsets[:-1] - offsets[np.searchsorted(keys, keys)]).astype(np.int32)
+        moved = (at + within.repeat(num_places)).astype(np.int32)
+        spans = pa.StructArray.from_arrays([moved[is_edge][n::2] for n in range(2)], fields=list(SPANS.value_type))
+        lists = [
             _lists(ids, offsets),
-            _lists(spans.astype(np.int32).ravel(), np.cumsum([0, *num_edges])),
-            _lists(at[~is_edge].astype(np.int32), np.cumsum([0, *num_starts])),
-        )
+            pa.ListArray.from_arrays(np.cumsum([0, *num_edges // 2], dtype=np.int32), spans, type=SPANS),
+            _lists(moved[~is_edge], np.cumsum([0, *both[:, 1]])),
+            _lists(within, np.arange(len(keys) + 1)),
+        ]
+        if refused:
+            alive = ~np.isin(rows, list(refused))
+            keys, lists = keys[alive], [whole.filter(pa.array(alive)) for whole in lists]
         columns: dict[str, pa.Array] = {}
         for side in range(1 + sequences.are_pairs):
-            own = np.flatnonzero(alive & (sequences.sides == side))
-            columns |= _columns(side, lists, own, sequences.rows[own], batch.num_rows)
+            bounds = np.searchsorted(keys, num_rows * side + np.arange(num_rows + 1))
+            columns |= zip((*SIDES[side], TURN_STARTS, STARTS), (_joined(own, bounds) for own in lists), strict=True)
         if sequences.are_pairs or self.config.thinking == "last":
             del columns[STARTS]
         if sequences.are_pairs:
             del columns[TURN_STARTS]
-        notes = self._notes(batch, sequences.rows, labelled, refused)
-        return _decision(
-            refused, columns, "preference" if sequences.are_pairs else "conversation", batch.num_rows, notes
-        )
 
-    def _notes(
-        self, batch: pa.RecordBatch, rows: Int64, labelled: LabelledBatch, refused: Mapping[int, RenderError]
-    ) -> dict[str, int]:
-        """How many of the kept rows each note is made of. `rows` are those of the sequences."""
+        noted = self._noted(rows, labelled) | {ROUNDED: _with_other_weights(sequences)}
+        notes = {name: len(found - refused.keys()) for name, found in noted.items()} | {IGNORED: ignored}
+        return _decision(refused, columns, "preference" if sequences.are_pairs else "conversation", num_rows, notes)
+
+    def _noted(self, rows: Int64, labelled: LabelledBatch) -> dict[str, set[int]]:
+        """By note: the rows that it is about. `rows` are those of the sequences."""
         noted: dict[str, set[int]] = {name: set() for name in (UNENDED, NOT_RENDERED, STRIPPED)}
         for number, found in enumerate(labelled.facts):
             if isinstance(found, Labelled) and found[3:] != (0, 0, True):
                 flags = (not found.ended, found.thoughts_not_rendered, found.thoughts_stripped)
                 for name in compress(list(noted), flags):
                     noted[name].update(rows[labelled.which == number].tolist())
-        if self.config.thinking != "last":
-            noted[STRIPPED] = set()
-        noted[ROUNDED] = _with_other_weights(batch)
-        counts = {name: len(found - refused.keys()) for name, found in noted.items()}
-        return counts | {IGNORED: _row_variables(batch)[1]}
+        return noted if self.config.thinking == "last" else noted | {STRIPPED: set()}
 
 
 @dataclass(frozen=True, slots=True)
 class Sequences:
-    """The sequences of a batch, in the order of their rows."""
+    """The sequences of a batch, in the order of their rows; those of the rejected sides come last."""
 
     messages: pa.ListArray
     """Messages before the answers to label have weight 0."""
@@ -443,18 +430,18 @@ class Sequences:
             return cls(messages, number, np.zeros_like(number), are_pairs=False)
         columns = [batch.column(name) for name in ("prompt", "chosen", "rejected")]
         flat = pa.concat_arrays([column.flatten() for column in columns])
-        sizes = np.stack([_lengths(column) for column in columns])
+        sizes = np.stack([pc.list_value_length(column).fill_null(0).to_numpy() for column in columns])
         first = (np.cumsum(sizes) - sizes.ravel()).reshape(sizes.shape)  # in `flat`, which has the columns in order
-        rows, sides = np.repeat(number, 2), np.tile([0, 1], batch.num_rows)
+        rows, sides = np.tile(number, 2), np.repeat([0, 1], batch.num_rows)
         has_answer = sizes[1 + sides, rows] > 0
         rows, sides = rows[has_answer], sides[has_answer]
         context, answer = (first[0][rows], sizes[0][rows]), (first[1 + sides, rows], sizes[1 + sides, rows])
-        return cls(_joined(flat, context, answer), rows, sides, are_pairs=True)
+        return cls(_with_context(flat, context, answer), rows, sides, are_pairs=True)
 
 
 def _each_answer(messages: pa.ListArray) -> tuple[pa.ListArray, Int64, Int64]:
     """A sequence for each answer that has weight: the messages up to it. A row without one stays whole."""
-    flat, sizes = messages.flatten(), _lengths(messages)
+    flat, sizes = messages.flatten(), pc.list_value_length(messages).fill_null(0).to_numpy()
     first = np.cumsum(sizes) - sizes
     is_answer = pc.equal(flat.field("role"), "assistant").fill_null(False).to_numpy(zero_copy_only=False)
     answers = np.flatnonzero(is_answer & (flat.field("weight").fill_null(1.0).to_numpy(zero_copy_only=False) != 0))
@@ -464,10 +451,10 @@ def _each_answer(messages: pa.ListArray) -> tuple[pa.ListArray, Int64, Int64]:
     rows = np.concatenate([rows, without])[order]
     begin = np.concatenate([answers, first[without]])[order]
     size = np.concatenate([np.ones_like(answers), sizes[without]])[order]
-    return _joined(flat, (first[rows], begin - first[rows]), (begin, size)), rows, np.zeros_like(rows)
+    return _with_context(flat, (first[rows], begin - first[rows]), (begin, size)), rows, np.zeros_like(rows)
 
 
-def _joined(flat: pa.StructArray, context: tuple[Int64, Int64], answer: tuple[Int64, Int64]) -> pa.ListArray:
+def _with_context(flat: pa.StructArray, context: tuple[Int64, Int64], answer: tuple[Int64, Int64]) -> pa.ListArray:
     """Sequences of messages from two parts of `flat` each (starts, sizes): context, which loses its weight, and
     answer."""
     starts, sizes = (np.stack(pair, axis=1).ravel() for pair in zip(context, answer, strict=True))
@@ -480,39 +467,15 @@ def _joined(flat: pa.StructArray, context: tuple[Int64, Int64], answer: tuple[In
     return pa.ListArray.from_arrays(offsets, pa.StructArray.from_arrays(fields, fields=list(taken.type)))
 
 
-def _lengths(lists: pa.Array) -> Int64:
-    found: Int64 = pc.list_value_length(lists).fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64)
-    return found
-
-
 def _lists(values: Int32, offsets: Int64) -> pa.ListArray:
     return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), pa.array(values, pa.int32()))
 
 
-def _columns(side: int, lists: Sequence[pa.ListArray], own: Int64, rows: Int64, num_rows: int) -> dict[str, pa.Array]:
-    """The columns of one side of all rows, from the ids, the edges of label spans and the turn starts of all sequences.
-    `own` are this side's sequences, and `rows` the rows that they are from, ascending."""
-    ids, edges, starts = (whole if len(own) == len(whole) else whole.take(pa.array(own)) for whole in lists)
-    bounds = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=num_rows))])
-    of_ids = ids.offsets.to_numpy()
-    within = of_ids[:-1] - of_ids[bounds[rows]]
-    """The offset of each sequence in its row."""
-
-    def in_rows(found: pa.ListArray) -> tuple[Int32, Int32]:
-        """Token numbers counted from the start of the row, and their offsets."""
-        moved = found.flatten().to_numpy() + np.repeat(within, np.diff(found.offsets.to_numpy()))
-        return moved.astype(np.int32), found.offsets.to_numpy()[bounds]
-
-    flat_edges, of_edges = in_rows(edges)
-    flat_starts, of_starts = in_rows(starts)
-    pairs = pa.StructArray.from_arrays([flat_edges[::2], flat_edges[1::2]], fields=list(SPANS.value_type))
-    ids_name, spans_name = SIDES[side]
-    return {
-        ids_name: pa.ListArray.from_arrays(pa.array(of_ids[bounds]), ids.flatten()),
-        spans_name: pa.ListArray.from_arrays(pa.array(of_edges // 2), pairs, type=SPANS),
-        TURN_STARTS: _lists(flat_starts, of_starts.astype(np.int64)),
-        STARTS: _lists(within.astype(np.int32), bounds),
-    }
+def _joined(lists: pa.ListArray, bounds: Int64) -> pa.ListArray:
+    """Neighbouring lists as one: those between two bounds."""
+    offsets = lists.offsets.to_numpy()[bounds]
+    values = lists.values.slice(offsets[0], offsets[-1] - offsets[0])
+    return pa.ListArray.from_arrays(pa.array(offsets - offsets[0]), values, type=lists.type)
 
 
 def surround(ids: Int32, offsets: Int64, before: Sequence[Any], after: Sequence[Any]) -> tuple[Int32, Int64]:
@@ -527,18 +490,13 @@ def surround(ids: Int32, offsets: Int64, before: Sequence[Any], after: Sequence[
     return ids, np.concatenate([[0], np.cumsum(np.diff(offsets) + filled * (len(before) + len(after)))])
 
 
-def _with_other_weights(batch: pa.RecordBatch) -> set[int]:
+def _with_other_weights(sequences: Sequences) -> set[int]:
     """The rows with an answer whose loss weight is neither 0 nor 1."""
-    rows: set[int] = set()
-    for name in ("messages", "prompt", "chosen", "rejected"):
-        messages = batch.column(name) if name in batch.schema.names else None
-        if messages is None or messages.flatten().field("weight").null_count == len(messages.flatten()):
-            continue
-        weights, roles = (messages.flatten().field(field) for field in ("weight", "role"))
-        other = pc.and_(pc.not_equal(weights, 0), pc.not_equal(weights, 1))
-        found = pc.and_(other, pc.equal(roles, "assistant")).fill_null(False)
-        rows |= set(pc.filter(pc.list_parent_indices(messages), found).to_pylist())
-    return rows
+    flat = sequences.messages.flatten()
+    weights = flat.field("weight").fill_null(1.0)
+    other = pc.and_(pc.not_equal(weights, 0), pc.not_equal(weights, 1))
+    found = pc.list_parent_indices(sequences.messages).filter(pc.and_(other, pc.equal(flat.field("role"), "assistant")))
+    return set(sequences.rows[found.to_numpy()].tolist())
 
 
 def _row_variables(batch: pa.RecordBatch) -> tuple[list[dict[str, Any]], int]:
