@@ -8,11 +8,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from itertools import groupby, pairwise
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from datakit.data import RECORD_BITS
@@ -21,7 +21,7 @@ from datakit.manifest import Count, Manifest, check_shards, data_dir, load
 from datakit.pack.chat import ChatTokenizer
 from datakit.pack.format import Bools, Int32, Int64, Packed
 from datakit.pack.labels import Labeller
-from datakit.pack.marks import RESERVED_SPELLING, RenderError
+from datakit.pack.marks import CALL, RESERVED_SPELLING, RenderError
 
 MAX_PIECE = 8
 """Maximum of tokens in a piece; the bytes of one character (at most four) never need more."""
@@ -211,31 +211,36 @@ def lint_rows(sets: Sequence[Packed], tokenizer: ChatTokenizer) -> dict[int, Lin
     special[[i for i in (*tokenizer.special.values(), tokenizer.eos_id) if i is not None]] = True
     strange = special.copy()
     strange[sorted(_written_in_answers(tokenizer))] = False
-    found: dict[int, LintCounts] = {}
-    of_sequences = [np.zeros((2, 0), np.int64)]
-    for rows in sets:
-        for first in range(0, len(rows), BLOCK_ROWS):
-            of_sequences.append(_lint_block(rows, first, special, strange, tokenizer.bos_id, found))
-    # Two counts need all pieces of a row: rows without labels, and truncated answers.
+    blocks = [
+        _lint_block(rows, first, special, strange, tokenizer.bos_id)
+        for rows in sets
+        for first in range(0, len(rows), BLOCK_ROWS)
+    ]
+    if not blocks:
+        return {}
     index = TokenIndex(sets)
-    labels, unfinished = np.concatenate(of_sequences, axis=1)[:, index.pieces["number"]]
-    firsts, start, end = index.firsts(), index.pieces["start"], index.pieces["end"]
-    goes_on = np.append(start[1:] <= end[:-1], False)
+    pieces, firsts = index.pieces, index.firsts()
+    counts = {name: np.concatenate([block[name] for block in blocks])[pieces["number"]] for name in blocks[0]}
+    # Two counts need all pieces of a row, and are its first piece's: rows without labels, and truncated answers.
+    goes_on = np.append(pieces["start"][1:] <= pieces["end"][:-1], False)
     goes_on[firsts[1:] - 1] = False
-    _add(
-        found,
-        index.pieces["key"][firsts],
-        rows_without_labels=np.add.reduceat(labels, firsts) == 0,
-        truncated_answers=np.add.reduceat(unfinished * ~goes_on, firsts) > 0,
-    )
-    return found
+    for name, of_pieces, is_problem in (
+        ("rows_without_labels", counts.pop("learnt"), np.equal),
+        ("truncated_answers", counts.pop("unfinished") * ~goes_on, np.greater),
+    ):
+        counts[name] = np.zeros(len(pieces), np.int64)
+        counts[name][firsts] = is_problem(np.add.reduceat(of_pieces, firsts), 0)
+    files = pieces["key"] >> np.uint64(RECORD_BITS)
+    return {
+        file: LintCounts(**{name: int(values[files == file].sum()) for name, values in counts.items()})
+        for file in np.unique(files).tolist()
+    }
 
 
-def _lint_block(
-    rows: Packed, first: int, special: Bools, strange: Bools, bos: int | None, found: dict[int, LintCounts]
-) -> Int64:
-    """Count the problems of each sequence in `BLOCK_ROWS` rows. Returns two numbers for each sequence, int64 (2, N):
-    its labels, and 1 if it ends inside a labelled run, without a special token."""
+def _lint_block(rows: Packed, first: int, special: Bools, strange: Bools, bos: int | None) -> dict[str, Int64]:
+    """Count the problems of each sequence in `BLOCK_ROWS` rows: int64 (sequences,) by field of `LintCounts`, besides
+    `learnt`, its label tokens (of plain text all), and `unfinished`, 1 if it ends inside a labelled run, without a
+    special token."""
     block = rows.block(first, first + BLOCK_ROWS)
     ids, learnt, start = block.ids, block.learnt, block.starts
 
@@ -256,36 +261,24 @@ def _lint_block(
     unstopped = learnt & ~goes_on & ~is_special
     unfinished = unstopped[start + block.lengths - 1]
     second = np.minimum(start + 1, len(ids) - 1)
-    doubled = (block.lengths > 1) & (ids[start] == bos) & (ids[second] == bos)
-    _add(
-        found,
-        block.sources["row_key"],
-        sequences=np.ones(len(start), np.int64),
-        tokens=block.lengths,
-        labels=sums(learnt),
-        stop_not_labelled=sums(unstopped) - unfinished,
-        labels_on_padding=on_padding,
-        labels_across_sequences=across,
-        doubled_bos=doubled,
-        ids_outside_vocabulary=sums(~known),
-        special_in_content=sums(is_strange & goes_on),
-    )
-    return np.stack([sums(learnt) if rows.header.labelled else block.lengths, unfinished])
-
-
-def _add(found: dict[int, LintCounts], keys: npt.NDArray[np.uint64], **counts: npt.NDArray[Any]) -> None:
-    """Add counts of sequences to those of their input files."""
-    files, which = np.unique(keys >> np.uint64(RECORD_BITS), return_inverse=True)
-    for name, values in counts.items():
-        for file, count in zip(files.tolist(), np.bincount(which, values, len(files)).tolist(), strict=True):
-            own = found.setdefault(file, LintCounts())
-            setattr(own, name, getattr(own, name) + int(count))
+    return {
+        "sequences": np.ones(len(start), np.int64),
+        "tokens": block.lengths,
+        "labels": sums(learnt),
+        "stop_not_labelled": sums(unstopped) - unfinished,
+        "labels_on_padding": on_padding,
+        "labels_across_sequences": across,
+        "doubled_bos": (block.lengths > 1) & (ids[start] == bos) & (ids[second] == bos),
+        "ids_outside_vocabulary": sums(~known),
+        "special_in_content": sums(is_strange & goes_on),
+        "learnt": sums(learnt) if rows.header.labelled else block.lengths,
+        "unfinished": unfinished,
+    }
 
 
 def _written_in_answers(tokenizer: ChatTokenizer) -> set[int]:
     """The special tokens that the template itself writes inside answers, as gpt-oss does; found with probes."""
-    call = {"type": "function", "function": {"name": "f", "arguments": {"a": "b"}}}
-    thought, calls = {"reasoning_content": "hm"}, {"tool_calls": [call]}
+    thought, calls = {"reasoning_content": "hm"}, {"tool_calls": [CALL]}
     found: set[str] = set()
     for more in ({}, thought, calls, thought | calls | {"content": ""}):
         turns = [{"role": "user", "content": "?"}, {"role": "assistant", "content": "!"} | more]
@@ -344,17 +337,15 @@ class TokenIndex:
 
     def firsts(self) -> Int64:
         """The first piece of each row, or side of a pair."""
-        key, side = self.pieces["key"], self.pieces["side"]
-        return np.flatnonzero(np.append(True, (key[1:] != key[:-1]) | (side[1:] != side[:-1]))[: len(key)])
+        return np.unique(self.pieces[["key", "side"]], return_index=True)[1]
 
     def rows(self) -> Iterator[tuple[int, int, list[Fragment]]]:
         """Every row that has packed tokens: key, side (1: the rejected side of a pair), and its sequences in order.
 
         Sorted by key and side.
         """
-        for a, b in pairwise([*self.firsts().tolist(), len(self.pieces)]):
-            own = self.pieces[a:b]
-            yield int(own["key"][0]), int(own["side"][0]), [self._fragment(n) for n in own["number"].tolist()]
+        for (key, side), own in groupby(self.pieces.tolist(), key=itemgetter(0, 1)):
+            yield key, side, [self._fragment(piece[4]) for piece in own]
 
     def _fragment(self, number: int) -> Fragment:
         of_set = int(np.searchsorted(self._before, number, "right")) - 1
@@ -363,11 +354,9 @@ class TokenIndex:
         row, segment, head = (int(source[name]) for name in ("row", "segment", "head"))
         a, b = rows.segments_of(row)[segment : segment + 2].tolist()
         ids, labels = np.asarray(rows.ids_of(row)[a:b], np.int32), rows.labels_of(row)
-        learnt = np.full(len(ids), labels is None)
-        learnt[:1] = False
-        if labels is not None:
-            own = np.asarray(labels) + 1 - a
-            learnt[own[(own >= 0) & (own < len(ids))]] = True
+        targets = np.arange(a + 1, b) if labels is None else np.asarray(labels) + 1
+        learnt = np.zeros(len(ids), bool)
+        learnt[targets[(targets >= a) & (targets < b)] - a] = True
         return Fragment(int(source["start"]), ids[head:], learnt[head:], ids[:head])
 
 
@@ -380,10 +369,13 @@ def texts(index: TokenIndex, tokenizer: ChatTokenizer) -> Iterator[dict[str, Any
     """
     plain = not any(s.header.labelled for s in index.sets)
     for key, side, fragments in index.rows():
-        ids = [token for fragment in fragments for token in fragment.ids.tolist()]
+        ids = np.concatenate([fragment.ids for fragment in fragments]).tolist()
         shown = ids[:-1] if plain and ids[-1:] == [tokenizer.eos_id] else ids
         shown = shown[1:] if plain and shown[:1] == [tokenizer.bos_id] else shown
-        runs = [run for fragment in fragments for run in _learnt_runs(fragment)]
+        runs: list[list[int]] = []
+        for fragment in fragments:
+            edges = [0, *(np.flatnonzero(np.diff(fragment.learnt)) + 1).tolist(), len(fragment.ids)]
+            runs += [fragment.ids[a:b].tolist() for a, b in pairwise(edges) if fragment.learnt[a:b].any()]
         yield {
             "row_key": key,
             "side": side,
@@ -392,13 +384,6 @@ def texts(index: TokenIndex, tokenizer: ChatTokenizer) -> Iterator[dict[str, Any
             "tokens": len(ids),
             "missing": fragments[-1].end - len(ids),
         }
-
-
-def _learnt_runs(fragment: Fragment) -> Iterator[list[int]]:
-    tokens = zip(fragment.ids.tolist(), fragment.learnt.tolist(), strict=True)
-    for learnt, run in groupby(tokens, key=lambda token: token[1]):
-        if learnt:
-            yield [token for token, _ in run]
 
 
 def prove(index: TokenIndex, batches: Iterable[pa.RecordBatch], rows: Count, tokens: Count) -> Iterator[str]:

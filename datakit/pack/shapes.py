@@ -20,7 +20,7 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from itertools import product, repeat
+from itertools import repeat
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -134,7 +134,7 @@ class Shapes:
         result = {"role": "tool", "content": "c", "tool_call_id": CALL["id"], "name": "f"}
         turns = [_says("user", "?"), _says("assistant", "", tool_calls=[CALL]), result, _says("assistant", "!")]
         tools = _json([{"type": "function", "function": function}])
-        for self._whole in product((True, False), repeat=2):
+        for self._whole in ((True, True), (True, False), (False, True), (False, False)):
             if isinstance(self._plan((turns, tools, {})), ShapePlan):
                 break
         self._telling = self._strings_that_matter()
@@ -318,7 +318,8 @@ class _Batch:
 
     def join(self, rows: list[int], plan: ShapePlan) -> tuple[list[str], Int64]:
         """The texts of rows of one shape, and their places, int64 (rows, places)."""
-        pieces, sizes = [repeat(plan.gaps[0])], [np.zeros(len(rows), np.int64)]
+        pieces: list[Any] = [repeat(plan.gaps[0])]
+        sizes = [np.zeros(len(rows), np.int64)]
         for number, way, behind in zip(plan.holes, plan.ways, plan.gaps[1:], strict=True):
             if rows[0] in self.cut:
                 column = [self.cut[k][number] for k in rows]

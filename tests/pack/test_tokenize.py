@@ -245,16 +245,21 @@ def test_the_choice_is_made_once_for_a_run(written, documents, monkeypatch):
 QUESTION, ANSWER = {"role": "user", "content": "?"}, {"role": "assistant"}
 
 
-def test_conversations_and_pairs_are_sampled_as_they_are_rendered(written, documents, conversations, pairs):
+@pytest.mark.parametrize("kind", ["documents", "conversations", "pairs"])
+def test_the_gate_sees_the_texts_that_are_encoded_and_all_batches_have_a_share(request, written, kind, monkeypatch):
     stage, folder = written
-    rows = [[QUESTION, ANSWER | {"content": text * 20}] for text in MUCH[:20]]
-    broken = [[QUESTION, ANSWER | {"content": "\ufdd0\ue001"}], []]
-    always = stage.prepare(lambda groups: iter([documents(MUCH)]), folder).choice.rows - len(MUCH)
-    (folder / "encoder.json").unlink()
-    assert stage.prepare(lambda groups: iter([conversations(rows + broken)]), folder).choice.rows == always + 21
-    (folder / "encoder.json").unlink()
-    given = [([QUESTION], [ANSWER | {"content": text * 20}], [ANSWER | {"content": "no"}]) for text in MUCH[:20]]
-    assert stage.prepare(lambda groups: iter([pairs(given)]), folder).choice.rows == always + 40
+    rows: dict = {
+        "documents": MUCH[:20],
+        "conversations": [[[QUESTION, ANSWER | {"content": text}] for text in [*MUCH[:20], "\ufdd0\U000f0000"]], []][0],
+        "pairs": [([QUESTION], [ANSWER | {"content": text}], [ANSWER | {"content": "no"}]) for text in MUCH[:20]],
+    }
+    batch, seen = request.getfixturevalue(kind)(rows[kind]), []
+    monkeypatch.setattr("datakit.pack.tokenize.choose_engine", lambda *args: seen.append(args[1:]) or EngineChoice())
+    monkeypatch.setattr("datakit.pack.tokenize.SAMPLE_ROWS", 3)
+    stage.prepare(lambda groups: iter([batch, batch.slice(0, 1)]), folder)
+    ((sample, size),) = seen
+    assert len(sample) == (7 if kind == "pairs" else 4) + (kind == "pairs") and size > batch.nbytes
+    assert sample[0] == sample[1] and MUCH[0] in sample[0]
 
 
 @pytest.mark.parametrize("kind", ["documents", "conversations"])
@@ -434,7 +439,7 @@ def test_variables_of_the_template_and_of_the_row(with_added, tmp_path, conversa
 NEVER_ENDS = "{% for a in range(9999) %}{% for b in range(9999) %}{% set x = a %}{% endfor %}{% endfor %}"
 
 
-def test_a_template_that_fails_on_every_row_or_never_ends_stops_the_run(
+def test_a_template_that_fails_on_every_row_stops_the_run_and_one_that_never_ends_costs_its_row(
     with_added, tmp_path, conversations, monkeypatch
 ):
     monkeypatch.setattr("datakit.pack.chat.MAX_STEPS", 10_000)
@@ -444,7 +449,10 @@ def test_a_template_that_fails_on_every_row_or_never_ends_stops_the_run(
         stage.prepare(lambda _: iter([conversations([[ASK, SAY]])]), tmp_path)
     with_added(CHATML + "{% if messages[0].content == 'loop' %}" + NEVER_ENDS + "{% endif %}")
     stage = Tokenize(TokenizeConfig(tokenizer=str(tmp_path)))
-    with pytest.raises(ModelError, match="takes too long for the row r1"):
-        stage.decide(conversations([[ASK, SAY], [ASK | {"content": "loop"}, SAY]]))
-    with pytest.raises(ModelError, match="takes too long for a question"):
-        with_added(CHATML + NEVER_ENDS)
+    _, dropped = kept_and_dropped(stage, conversations([[ASK, SAY], [ASK | {"content": "loop"}, SAY]]))
+    assert dropped.column("id").to_pylist() == ["r1"]
+    assert "through its loops more than 10,000 times" in dropped.column("detail")[0].as_py()
+    with_added(CHATML + NEVER_ENDS)
+    stage = Tokenize(TokenizeConfig(tokenizer=str(tmp_path)))
+    with pytest.raises(ModelError, match="fails on every row: the template goes through its loops"):
+        stage.prepare(lambda _: iter([conversations([[ASK, SAY]])]), tmp_path)
