@@ -108,12 +108,10 @@ class MarkedRow:
     rendering: Rendering
     marker: Marker
     traits: TemplateTraits
-    plain: list[dict[str, Any]]
-    """The messages as the template gets them without marks."""
-    plain_tools: Any
     messages: list[dict[str, Any]]
-    """The same with marks."""
+    """As the template gets them, with marks."""
     tools: Any
+    """The same of tools; None if there are none."""
     variables: Mapping[str, Any]
 
     @property
@@ -121,9 +119,9 @@ class MarkedRow:
         """By number of a mark: the message (-1: tools) and the kind of text."""
         return self.marker.owners
 
-    def render(self, messages: Sequence[Message], asks: bool = False) -> Rendering:
+    def render(self, messages: Sequence[Message], asks: bool = False, with_tools: bool = True) -> Rendering:
         """A rendering of other marked messages, with the row's tools and variables."""
-        return self.tokenizer.render(messages, self.tools, asks, **self.variables)
+        return self.tokenizer.render(messages, self.tools if with_tools else None, asks, **self.variables)
 
     def tail(self, messages: list[dict[str, Any]], number: int, asks: bool = False, until: int = -1) -> str:
         """The text behind the marked text of a number, up to that of another one, in a rendering of marked messages."""
@@ -341,8 +339,7 @@ class ChatTokenizer:
         for traits in (self.traits, replace(self.traits, arguments_as_text=True)):
             try:
                 fields = [traits.fields(m) for m in messages]
-                shown = [traits.message(f) for f in fields]
-                plain = self.render(shown, shown_tools, asks, **variables)
+                plain = self.render([traits.message(f) for f in fields], shown_tools, asks, **variables)
                 break
             except RenderError:
                 if not has_calls or traits.arguments_as_text:
@@ -359,7 +356,7 @@ class ChatTokenizer:
             if found.text == plain.text and found.generated == plain.generated:
                 if RESERVED in found.text and marks.RESERVED_SPELLING.search(found.text):  # texts of two messages meet
                     raise RenderError("U+FDD0 comes before a private-use character", "reserved_code_point")
-                return MarkedRow(self, found, marker, traits, shown, shown_tools, given, given_tools, variables)
+                return MarkedRow(self, found, marker, traits, given, given_tools, variables)
         raise UncertainError("the template does not pass on texts as they are")
 
     @cached_property

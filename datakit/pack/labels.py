@@ -77,6 +77,8 @@ class Labeller:
 
     def turns(self, messages: Sequence[Message], tools: Any, variables: Mapping[str, Any]) -> "RenderedTurns":
         """A rendered conversation, which has all its messages, calls and tools."""
+        if not messages:
+            raise RenderError("no messages", "empty")
         if len(self.memory) > MEMORY:
             self.memory = {}
         row = self.tokenizer.marked(messages, tools, **variables)
@@ -87,32 +89,31 @@ class Labeller:
 def _check_complete(row: MarkedRow) -> None:
     """Refuse a row if a message, a call or the tools are not rendered: what has marks must show one."""
     seen = {row.owners[number] for start, end, number in row.rendering.spans if start < end}
-    if row.plain_tools and all(i >= 0 for i, _ in seen):
-        _check_needed(row, row.plain, None, "the row has tools, and the template renders none")
+    if row.tools and all(i >= 0 for i, _ in seen):
+        _check_needed(row, row.messages, False, "the row has tools, and the template renders none")
     for i, kind in dict.fromkeys(row.owners):
         if (i, kind) in seen:
             continue
         if kind in ("content", "answer"):
-            detail = f"message {i} ({row.plain[i]['role']}) is not in the rendering"
+            detail = f"message {i} ({row.messages[i]['role']}) is not in the rendering"
             raise RenderError(detail, "template_drops_message")
         if kind.startswith("call"):
-            calls, number = len(row.plain[i]["tool_calls"]), int(kind[5:]) + 1
+            calls, number = len(row.messages[i]["tool_calls"]), int(kind[5:]) + 1
             detail = f"message {i} has {calls} calls, and the template leaves out number {number}"
             raise RenderError(detail, "template_drops_tools")
-    for i, message in enumerate(row.plain):
+    for i, message in enumerate(row.messages):
         if row.marker.level == 2 and "tool_calls" in message:  # the name of a call alone is no proof
             without = {key: value for key, value in message.items() if key != "tool_calls"}
-            others = [*row.plain[:i], without, *row.plain[i + 1 :]]
-            _check_needed(row, others, row.plain_tools, f"message {i} calls tools, and the template leaves them out")
+            others = [*row.messages[:i], without, *row.messages[i + 1 :]]
+            _check_needed(row, others, True, f"message {i} calls tools, and the template leaves them out")
 
 
-def _check_needed(row: MarkedRow, messages: list[dict[str, Any]], tools: Any, detail: str) -> None:
+def _check_needed(row: MarkedRow, messages: list[dict[str, Any]], with_tools: bool, detail: str) -> None:
     """Refuse a row that is rendered in the same way with less in it."""
-    try:
-        less = row.tokenizer.render(messages, tools, **row.variables)
-    except RenderError:  # the template misses it, so it reads it
-        return
-    if less.text == row.rendering.text:
+    less = ""
+    with suppress(RenderError):  # the template misses it, so it reads it
+        less = row.render(messages, with_tools=with_tools).text
+    if less == row.rendering.text:
         raise RenderError(detail, "template_drops_tools")
 
 
@@ -126,8 +127,8 @@ class RenderedTurns:
         """The special tokens in the template's own text."""
         self.ended = True
         """False if no special token ends the last turn."""
-        self.answers = [i for i, m in enumerate(row.plain) if m["role"] == "assistant"]
-        self.own: list[list[Span]] = [[] for _ in row.plain]
+        self.answers = [i for i, m in enumerate(row.messages) if m["role"] == "assistant"]
+        self.own: list[list[Span]] = [[] for _ in row.messages]
         """By message: its marked texts, in order."""
         for span in self.rendering.spans:
             if (owner := self._owner(span)) >= 0:
@@ -200,7 +201,7 @@ class RenderedTurns:
         A system prompt that the template writes into the first question stands behind that header, too.
         """
         found: list[int] = []
-        header, text, plain = self.tokenizer.probe.question_header, self.rendering.text, self.row.plain
+        header, text, plain = self.tokenizer.probe.question_header, self.rendering.text, self.row.messages
         for i, message in enumerate(plain if header else ()):
             if message["role"] != "user" or not self.own[i]:
                 continue
@@ -262,7 +263,7 @@ class RenderedTurns:
             before -= 1
         _, anchor, number = spans[before] if before >= 0 else (0, 0, -1)
         gap = self.rendering.text[anchor:first]
-        key = ("start", gap, i and self.row.plain[i - 1]["role"], number < 0)
+        key = ("start", gap, i and self.row.messages[i - 1]["role"], number < 0)
         at = self._remembered(i, key, lambda: self._behind_prompt(i, number, gap))
         header = self.tokenizer.probe.answer_header
         if at is None and header.strip() and gap.count(header) == 1:

@@ -60,36 +60,31 @@ class Mixture:
         Raises:
             ConfigError: a pattern matches no source, or weights are given and a source matches none of them.
         """
-        hashes: dict[str, list[UInt64]] = {}
-        tokens: dict[str, list[Int64]] = {}
+        patterns, sources = list(dict.fromkeys([*weights, *max_tokens])), set[str]()
+        parts = [(np.empty(0, np.int64), np.empty(0, np.uint64), np.empty(0, np.int64))]
         for batch in batches:
-            order, count = order_of(batch.column("content_hash")), token_counts(batch)
-            for source, rows in _by_source(batch):
-                hashes.setdefault(source, []).append(order[rows])
-                tokens.setdefault(source, []).append(count[rows])
-        shares, found = dict[str, Share](), dict[str, tuple[UInt64, Int64]]()
-        for name, members in _groups(sorted(hashes), max_tokens, weights).items():
-            of_members = (np.concatenate([part for s in members for part in parts[s]]) for parts in (hashes, tokens))
-            found[name] = (next(of_members), next(of_members))
-            shares[name] = _taken(*found[name], max_tokens.get(name), OVER_MAX_TOKENS)
-        total = min(
-            (shares[name].kept_tokens / weight for name, weight in weights.items() if name in shares), default=0
-        )
+            sources.update(batch.column("source").fill_null("").unique().to_pylist())
+            parts.append((_patterns_of(batch, patterns), order_of(batch.column("content_hash")), token_counts(batch)))
+        if not sources:
+            return cls({})
+        _check(sorted(sources), patterns, weights)
+        which, order, tokens = (np.concatenate(part) for part in zip(*parts, strict=True))
+        found = {name: (order[which == n], tokens[which == n]) for n, name in enumerate(patterns)}
+        shares = {name: _taken(*found[name], max_tokens.get(name), OVER_MAX_TOKENS) for name in patterns}
+        total = min((shares[name].kept_tokens / weight for name, weight in weights.items()), default=0)
         for name, weight in weights.items():
-            if name in shares and total * weight < shares[name].kept_tokens:
+            if total * weight < shares[name].kept_tokens:
                 shares[name] = _taken(*found[name], int(total * weight), OVER_WEIGHT)
         return cls(shares)
 
     def decide(self, batch: pa.RecordBatch) -> Decision:
         """Which rows are left out, why, and the numbers behind it."""
-        order = order_of(batch.column("content_hash")).astype(np.int64)
+        order, which = order_of(batch.column("content_hash")).astype(np.int64), _patterns_of(batch, list(self.shares))
         reasons, details = np.full((2, batch.num_rows), None, object)
-        for source, rows in _by_source(batch):
-            share = self.shares.get(name := _group(source, self.shares))
-            if share is not None:
-                left_out = rows[order[rows] > share.last]
-                reasons[left_out] = share.reason
-                details[left_out] = f"{share.kept_tokens:,} of the {share.tokens:,} tokens of {name!r} are taken"
+        for n, (name, share) in enumerate(self.shares.items()):
+            left_out = (which == n) & (order > share.last)
+            reasons[left_out] = share.reason
+            details[left_out] = f"{share.kept_tokens:,} of the {share.tokens:,} tokens of {name!r} are taken"
         return Decision(pa.array(reasons, pa.string()), pa.array(details, pa.string()))
 
     def taken(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -139,38 +134,30 @@ def token_counts(batch: pa.RecordBatch) -> Int64:
     return sum((list_lengths(batch.column(name)) for name in columns), np.zeros(batch.num_rows, np.int64))
 
 
-def _by_source(batch: pa.RecordBatch) -> Iterator[tuple[str, Int64]]:
-    """The sources of a batch, and their rows."""
-    encoded = pc.fill_null(batch.column("source"), "").dictionary_encode()
-    codes = encoded.indices.to_numpy(zero_copy_only=False)
-    for code, name in enumerate(encoded.dictionary.to_pylist()):
-        yield name, np.flatnonzero(codes == code)
-
-
 def _group(source: str, patterns: Iterable[str]) -> str:
     """The first pattern that matches a source; a pattern that is the very name comes first. "" if none does."""
     matching = [p for p in patterns if p == source or fnmatchcase(source, p)]
     return source if source in matching else next(iter(matching), "")
 
 
-def _groups(sources: list[str], max_tokens: Mapping[str, int], weights: Mapping[str, float]) -> dict[str, list[str]]:
-    """The sources of each pattern, in the order of the patterns."""
-    patterns = list(dict.fromkeys([*weights, *max_tokens]))
-    group = {source: _group(source, patterns) for source in sources}
+def _patterns_of(batch: pa.RecordBatch, patterns: list[str]) -> Int64:
+    """The number of the pattern that each row belongs to, int64 (rows,); -1: none."""
+    encoded = batch.column("source").fill_null("").dictionary_encode()
+    groups = [_group(source, patterns) for source in encoded.dictionary.to_pylist()]
+    numbers = np.array([patterns.index(group) if group else -1 for group in groups], np.int64)
+    return numbers[encoded.indices.to_numpy(zero_copy_only=False)]
+
+
+def _check(sources: list[str], patterns: list[str], weights: Mapping[str, float]) -> None:
+    """Refuse a source without a weight, and a pattern without a source."""
+    taken = {source: _group(source, patterns) for source in sources}
     named = f"the sources are {', '.join(map(repr, sources[:10]))}{' and others' if len(sources) > 10 else ''}"
-    missing = next((source for source in sources if weights and group[source] not in weights), None)
-    if missing is not None:
-        raise ConfigError(f"pack: weights: the source {missing!r} has no weight; give each source one; {named}")
-    groups = {p: [source for source in sources if group[source] == p] for p in patterns}
-    for pattern in (p for p, members in groups.items() if sources and not members):
-        hidden = [source for source in sources if fnmatchcase(source, pattern)]
-        if hidden:
-            raise ConfigError(
-                f"pack: all sources of {pattern!r} belong to {group[hidden[0]]!r}, which comes first (weights before "
-                "max_tokens); name them in both with the same patterns"
-            )
-        raise ConfigError(f"pack: {pattern!r} matches no source; {named}")
-    return {p: members for p, members in groups.items() if members}
+    if missing := [source for source in sources if weights and taken[source] not in weights]:
+        raise ConfigError(f"pack: weights: the source {missing[0]!r} has no weight; give each source one; {named}")
+    for pattern in (p for p in patterns if p not in taken.values()):
+        others = {taken[source] for source in sources if fnmatchcase(source, pattern)}
+        why = f"matches no source but those of {min(others)!r}, which comes first" if others else "matches no source"
+        raise ConfigError(f"pack: {pattern!r} {why} (weights before max_tokens); {named}")
 
 
 def _taken(hashes: UInt64, tokens: Int64, limit: int | None, reason: str) -> Share:

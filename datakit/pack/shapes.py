@@ -69,19 +69,67 @@ class ShapePlan(NamedTuple):
     """Of the row that the plan was made from: all but its text and places."""
 
 
-class LabelledBatch(NamedTuple):
-    """The conversations of a batch."""
+class LabelledBatch:
+    """The conversations of a batch: as columns, row by row, and what is made of them."""
 
-    texts: list[str]
-    """As in `Labelled`; "" for a row that is refused."""
     places: Int64
-    """As in `Labelled`, flat."""
+    """As in `Labelled`, of all rows, flat."""
     num_places: Int64
     """How many of the places are those of each row."""
-    which: Int64
-    """By row: the number of its facts."""
-    facts: list[Outcome]
-    """Why a row is refused, or a row that has the same facts; its text and places mean nothing."""
+
+    def __init__(self, messages: pa.ListArray, tools: Sequence[str | None], variables: Sequence[Any]) -> None:
+        self.flat, self.tools, self.variables = messages.flatten(), tools, variables
+        self.content = self.flat.field("content").fill_null("")
+        self.core = pc.utf8_trim_whitespace(self.content)
+        self.strings: list[str] = self.core.to_pylist()
+        self.sizes: Int64 = pc.list_value_length(messages).to_numpy().astype(np.int64)
+        self.first = np.cumsum(self.sizes) - self.sizes
+        self.cut: dict[int, list[Any]] = {}
+        """By number, the texts of the rows that have more than roles and plain texts."""
+        self.texts = [""] * len(messages)
+        """As in `Labelled`; "" for a row that is refused."""
+        self.which = np.zeros(len(messages), np.int64)
+        """By row: the number of its facts."""
+        self.facts = list[Outcome]()
+        """Why a row is refused, or a row that has the same facts; its text and places mean nothing."""
+        self._places = [(np.empty(0, np.int64), np.empty(0, np.int64))]
+        """Rows of places, and places, both flat."""
+
+    def row(self, k: int) -> Row:
+        """A conversation as Python objects."""
+        return self.flat.slice(self.first[k], self.sizes[k]).to_pylist(), self.tools[k], self.variables[k]
+
+    def join(self, rows: list[int], plan: ShapePlan) -> tuple[list[str], Int64]:
+        """The texts of rows of one shape, and their places, int64 (rows, places)."""
+        pieces: list[Any] = [repeat(plan.gaps[0])]
+        sizes = [np.zeros(len(rows), np.int64)]
+        for number, way, behind in zip(plan.holes, plan.ways, plan.gaps[1:], strict=True):
+            if rows[0] in self.cut:
+                column = [self.cut[k][number] for k in rows]
+            else:  # text n is that of message n
+                column = [self.strings[k] for k in (self.first[rows] + number).tolist()]
+            column = list(map(WAYS[way], column)) if way else column
+            sizes.append(np.fromiter(map(len, column), np.int64, len(rows)))
+            pieces += [column, repeat(behind)]
+        gap, at = np.array(plan.edges, np.int64).reshape(-1, 2).T
+        before = np.cumsum([0, *map(len, plan.gaps[:-1])])[:, None] + np.cumsum(sizes, axis=0)
+        return list(map("".join, zip(*pieces, strict=False))), (before[gap] + at[:, None]).T
+
+    def add(self, rows: list[int], texts: list[str], places: Int64, facts: Outcome) -> None:
+        """What is made of some rows: their texts, their places, int64 (rows, places), and the facts that they share."""
+        self.which[rows] = len(self.facts)
+        self.facts.append(facts)
+        self._places.append((np.repeat(rows, places.shape[1]), places.ravel()))
+        for k, text in zip(rows, texts, strict=True):
+            self.texts[k] = text
+
+    def settle(self) -> None:
+        """Put the places in the order of the rows."""
+        of_row, places = map(np.concatenate, zip(*self._places, strict=True))
+        self.places, self.num_places = (
+            places[np.argsort(of_row, kind="stable")],
+            np.bincount(of_row, minlength=len(self.texts)),
+        )
 
 
 class _Cutter(Marker):
@@ -163,7 +211,7 @@ class Shapes:
 
     def label(self, messages: pa.ListArray, tools: Sequence[str | None], variables: Sequence[Any]) -> LabelledBatch:
         """Label the conversations of a batch."""
-        batch = _Batch(messages, tools, variables)
+        batch = LabelledBatch(messages, tools, variables)
         for key, rows in self._groups(batch).items():
             self.seen[key] += len(rows)
             plan = self._plan_of(key, batch, rows[0]) if key is not None and self.seen[key] > 1 else None
@@ -175,9 +223,10 @@ class Shapes:
                 found = plan or self._alone(batch.row(k))
                 text, places = (found.text, found.places) if isinstance(found, Labelled) else ("", [])
                 batch.add([k], [text], np.array([places], np.int64), found)
-        return batch.labelled()
+        batch.settle()
+        return batch
 
-    def _groups(self, batch: "_Batch") -> dict[Any, list[int]]:
+    def _groups(self, batch: LabelledBatch) -> dict[Any, list[int]]:
         """The numbers of the rows of each shape; of None, those that no plan may join."""
         if self._telling is None:
             return {None: list(range(len(batch.sizes)))}
@@ -196,7 +245,7 @@ class Shapes:
             groups.setdefault(key, []).append(k)
         return groups
 
-    def _codes(self, batch: "_Batch") -> Int64:
+    def _codes(self, batch: LabelledBatch) -> Int64:
         """A number for what each message has beside its text: role, weight and outer white space. -1 if it has more, or
         a text that must not be joined."""
         flat, content, core = batch.flat, batch.content, batch.core
@@ -251,15 +300,12 @@ class Shapes:
         return _json([messages, tools, row[2]]), cutter.values
 
     def _alone(self, row: Row) -> Outcome:
-        messages, tools, variables = row
-        if not messages:
-            return RenderError("no messages", "empty")
         try:
-            return self.labeller.label(messages, tools, train_on=self.train_on, variables=variables)
+            return self.labeller.label(*row[:2], train_on=self.train_on, variables=row[2])
         except RenderError as e:
             return e
 
-    def _plan_of(self, key: Any, batch: "_Batch", k: int) -> ShapePlan | RenderError | None:
+    def _plan_of(self, key: Any, batch: LabelledBatch, k: int) -> ShapePlan | RenderError | None:
         """The plan of the shape of row `k`, or why its rows are refused; None if they must be rendered one by one."""
         if key not in self.plans:
             if len(self.plans) > MAX_PLANS:
@@ -294,57 +340,6 @@ def _equal(*plans: ShapePlan | RenderError | None) -> bool:
     """Whether plans are the same but for the ways in which texts are written: bland texts look the same in all."""
     one, other = (str(plan._replace(ways=[]) if isinstance(plan, ShapePlan) else plan) for plan in plans)
     return one == other
-
-
-class _Batch:
-    """The conversations of a batch: as columns, row by row, and what is made of them."""
-
-    def __init__(self, messages: pa.ListArray, tools: Sequence[str | None], variables: Sequence[Any]) -> None:
-        self.flat, self.tools, self.variables = messages.flatten(), tools, variables
-        self.content = self.flat.field("content").fill_null("")
-        self.core = pc.utf8_trim_whitespace(self.content)
-        self.strings: list[str] = self.core.to_pylist()
-        self.sizes: Int64 = pc.list_value_length(messages).to_numpy().astype(np.int64)
-        self.first = np.cumsum(self.sizes) - self.sizes
-        self.cut: dict[int, list[Any]] = {}
-        """By number, the texts of the rows that have more than roles and plain texts."""
-        self.texts, self.which, self.facts = [""] * len(messages), np.zeros(len(messages), np.int64), list[Outcome]()
-        self.places = [(np.empty(0, np.int64), np.empty(0, np.int64))]
-        """Rows of places, and places, both flat."""
-
-    def row(self, k: int) -> Row:
-        """A conversation as Python objects."""
-        return self.flat.slice(self.first[k], self.sizes[k]).to_pylist(), self.tools[k], self.variables[k]
-
-    def join(self, rows: list[int], plan: ShapePlan) -> tuple[list[str], Int64]:
-        """The texts of rows of one shape, and their places, int64 (rows, places)."""
-        pieces: list[Any] = [repeat(plan.gaps[0])]
-        sizes = [np.zeros(len(rows), np.int64)]
-        for number, way, behind in zip(plan.holes, plan.ways, plan.gaps[1:], strict=True):
-            if rows[0] in self.cut:
-                column = [self.cut[k][number] for k in rows]
-            else:  # text n is that of message n
-                column = [self.strings[k] for k in (self.first[rows] + number).tolist()]
-            column = list(map(WAYS[way], column)) if way else column
-            sizes.append(np.fromiter(map(len, column), np.int64, len(rows)))
-            pieces += [column, repeat(behind)]
-        gap, at = np.array(plan.edges, np.int64).reshape(-1, 2).T
-        before = np.cumsum([0, *map(len, plan.gaps[:-1])])[:, None] + np.cumsum(sizes, axis=0)
-        return list(map("".join, zip(*pieces, strict=False))), (before[gap] + at[:, None]).T
-
-    def add(self, rows: list[int], texts: list[str], places: Int64, facts: Outcome) -> None:
-        """What is made of some rows: their texts, their places, int64 (rows, places), and the facts that they share."""
-        self.which[rows] = len(self.facts)
-        self.facts.append(facts)
-        self.places.append((np.repeat(rows, places.shape[1]), places.ravel()))
-        for k, text in zip(rows, texts, strict=True):
-            self.texts[k] = text
-
-    def labelled(self) -> LabelledBatch:
-        """All rows in their order."""
-        of_row, places = map(np.concatenate, zip(*self.places, strict=True))
-        num_places = np.bincount(of_row, minlength=len(self.texts))
-        return LabelledBatch(self.texts, places[np.argsort(of_row, kind="stable")], num_places, self.which, self.facts)
 
 
 def _plan_shown(cutter: _Cutter, turns: RenderedTurns, labelled: Labelled) -> ShapePlan | None:

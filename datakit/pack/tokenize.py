@@ -348,8 +348,8 @@ class Tokenize(Stage):
         answer has no tokens (an answer that is judged by itself has one side)."""
         sequences, (variables, ignored) = Sequences.of(batch, self.config), _row_variables(batch)
         labelled = self._labelled(batch, sequences, variables)
-        texts, places, num_places, which, facts = labelled
-        ids, offsets, at, library = self.encoder.encode_placed(texts, places, num_places, self.choice.engine)
+        texts, num_places, which, facts = labelled.texts, labelled.num_places, labelled.which, labelled.facts
+        ids, offsets, at, library = self.encoder.encode_placed(texts, labelled.places, num_places, self.choice.engine)
         self._count(len(texts) - library, library)
         # The places of a sequence: the edges of its label spans, then its turn starts.
         num_edges = np.array([f.num_edges if isinstance(f, Labelled) else 0 for f in facts], np.int64)[which]

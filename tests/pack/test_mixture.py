@@ -74,11 +74,11 @@ def test_weights_are_shares_of_the_largest_set_without_repeats():
 
 def test_what_matches_nothing_is_an_error_that_lists_the_sources():
     rows = [("books.jsonl", 1, 3), ("web.jsonl", 2, 3)]
-    with pytest.raises(ConfigError, match=r"'book' matches no source; the sources are 'books\.jsonl', 'web\.jsonl'"):
+    with pytest.raises(ConfigError, match=r"'book' matches no source .*; the sources are 'books\.jsonl', 'web\.jsonl'"):
         kept_of(rows, {"book": 5})
     with pytest.raises(ConfigError, match=r"the source 'web\.jsonl' has no weight"):
         kept_of(rows, weights={"books.jsonl": 1})
-    with pytest.raises(ConfigError, match=r"all sources of 'b\*' belong to '\*s\.jsonl', which comes first"):
+    with pytest.raises(ConfigError, match=r"'b\*' matches no source but those of '\*s\.jsonl', which comes first"):
         kept_of(rows, {"b*": 5}, {"*s.jsonl": 1, "web.jsonl": 1})
 
 
