@@ -39,7 +39,8 @@ MIN_ANSWER_TOKENS = 16
 class Limits:
     """What happens to sequences that are too long for a row."""
 
-    task: Task
+    labelled: bool
+    """False for plain text, whose tokens are all labels."""
     stride: int
     """Tokens in a row; with several row lengths, in the longest."""
     overflow: Literal["split_turns", "split", "truncate", "drop", "stream"]
@@ -47,11 +48,6 @@ class Limits:
     max_doc_tokens: int
     drop_long: bool
     long_answer: LongAnswer
-
-    @property
-    def sides(self) -> int:
-        """2 for preference pairs, whose sides are kept or dropped together; else 1."""
-        return 2 if self.task == "dpo" else 1
 
 
 SEQUENCE = np.dtype([("start", "<i8"), ("length", "<i8"), ("row_key", "<u8"), ("offset", "<i8"), ("head", "<i8")])
@@ -125,8 +121,8 @@ def cut(batch: pa.RecordBatch, limits: Limits) -> CutBatch:
     label token left after cutting. One side of a pair may be empty. If a row is split, its pieces without label tokens
     are dropped. A row of several sequences is dropped if all of these are.
     """
-    flat, rows = sequences_of(batch, limits.sides)
-    size, sides, labelled = flat.table["length"], limits.sides, limits.task != "pretrain"
+    flat, rows = sequences_of(batch)
+    size, sides = flat.table["length"], 2 if "rejected_ids" in batch.schema.names else 1
     cap = limits.max_doc_tokens or int(size.max(initial=0))
     length = np.minimum(size, cap)
     reasons = np.full(len(flat), "", object)  # "" keeps a sequence
@@ -140,7 +136,7 @@ def cut(batch: pa.RecordBatch, limits: Limits) -> CutBatch:
 
     drop((size.reshape(-1, sides) == 0).all(axis=1).repeat(sides), EMPTY)
     too_long = drop(limits.drop_long & (size > cap), TOO_LONG)
-    labels = count_labels(flat.mask, flat.table["start"], length) if labelled else length
+    labels = count_labels(flat.mask, flat.table["start"], length) if limits.labelled else length
     fair = (labels > 0) & (reasons == "")
     lengths, whole = Counter[int](length[fair].tolist()), int(length[fair].sum())
     too_long |= drop((limits.overflow == "drop") & (length > limits.stride), TOO_LONG)
@@ -155,9 +151,10 @@ def cut(batch: pa.RecordBatch, limits: Limits) -> CutBatch:
         by_turns = kept & (length > limits.stride) & has_turns
     others = np.flatnonzero(kept & ~by_turns)
     splits = limits.overflow in ("split", "split_turns")  # else each sequence is one piece, however long
-    which, offset, run = split_lengths(length[others], limits.stride if splits else int(length.max(initial=1)))
-    which = others[which]
-    pieces = flat.parts(which, offset, run)
+    most = limits.stride if splits else int(length.max(initial=1))
+    number = np.maximum(-(-length[others] // most), 1)
+    which, offset = others.repeat(number), (np.arange(number.sum()) - starts_of(number).repeat(number)) * most
+    pieces = flat.parts(which, offset, np.minimum(length[which] - offset, most))
     if by_turns.any():
         more, of_more = _cut_turns(flat, length, np.flatnonzero(by_turns), turn_starts(batch), limits, lost, why)
         which = np.concatenate([which, of_more])
@@ -167,7 +164,7 @@ def cut(batch: pa.RecordBatch, limits: Limits) -> CutBatch:
     table = pieces.table
     own = table["length"] - table["head"]  # tokens that are in no other piece
     alive = np.ones(len(pieces), bool)
-    if labelled and limits.overflow != "stream":
+    if limits.labelled and limits.overflow != "stream":
         says = count_labels(pieces.mask, table["start"], table["length"]) > 0
         silent = np.bincount(which[says], minlength=len(flat)) == 0
         gone = drop(silent & (size > 0), NO_LABELS)
@@ -176,7 +173,7 @@ def cut(batch: pa.RecordBatch, limits: Limits) -> CutBatch:
         lost[NO_LABELS] += int(own[~alive].sum())
     return CutBatch(
         sequences=pieces.take(alive),
-        decision=_of_rows(batch.num_rows, rows, reasons, size, limits),
+        decision=_of_rows(batch.num_rows, rows, reasons, size, sides, limits),
         lost=+lost,
         into=int(size.sum()),
         repeated=int(table["head"][alive].sum()),
@@ -192,22 +189,15 @@ def count_labels(mask: Mask, start: Int64, length: Int64) -> Int64:
     return counts
 
 
-def split_lengths(length: Int64, stride: int) -> tuple[Int64, Int64, Int64]:
-    """Sequence, offset and length of each piece of at most `stride` tokens."""
-    count = np.maximum(-(-length // stride), 1)
-    which = np.repeat(np.arange(len(length)), count)
-    first = np.cumsum(count) - count
-    offset = (np.arange(len(which)) - first[which]) * stride
-    return which, offset, np.minimum(length[which] - offset, stride)
-
-
-def _of_rows(num_rows: int, rows: Int64, reasons: npt.NDArray[np.object_], size: Int64, limits: Limits) -> Decision:
+def _of_rows(
+    num_rows: int, rows: Int64, reasons: npt.NDArray[np.object_], size: Int64, sides: int, limits: Limits
+) -> Decision:
     """The reason and the detail of each row: it is dropped if all its sequences are."""
     kept = np.bincount(rows[reasons == ""], minlength=num_rows) > 0
     found, details = np.full((2, num_rows), None, object)
     for k in np.flatnonzero(~kept[rows]).tolist():
         row = rows[k]
-        sizes = size[rows == row] if limits.sides == 2 else size[[k]]
+        sizes = size[rows == row] if sides == 2 else size[[k]]
         by_cap = limits.drop_long and reasons[k] == TOO_LONG and size[k] > limits.max_doc_tokens
         limit = f"max_doc_tokens is {limits.max_doc_tokens}" if by_cap else f"a row holds {limits.stride}"
         found[row] = reasons[k]
@@ -298,14 +288,14 @@ def _cut_turns(
 # ---------------------------------------------------------------------- from Arrow
 
 
-def sequences_of(batch: pa.RecordBatch, sides: int) -> tuple[TokenSequences, Int64]:
+def sequences_of(batch: pa.RecordBatch) -> tuple[TokenSequences, Int64]:
     """The sequences of a batch before cutting, and the row of each, int64. For pairs, chosen and rejected alternate."""
-    ids, spans = batch.column("input_ids"), batch.column("label_spans")
-    if sides == 2:
+    ids, spans, rows = batch.column("input_ids"), batch.column("label_spans"), np.arange(batch.num_rows)
+    if "rejected_ids" in batch.schema.names:
+        rows = rows.repeat(2)
         alternate = pa.array(np.arange(2 * len(ids)).reshape(2, -1).T.ravel())
         ids = pa.concat_arrays([ids, batch.column("rejected_ids")]).take(alternate)
         spans = pa.concat_arrays([spans, batch.column("rejected_label_spans")]).take(alternate)
-    rows = np.arange(batch.num_rows).repeat(sides)
     table = np.zeros(len(rows), SEQUENCE)
     table["length"] = list_lengths(ids)
     table["start"] = starts_of(table["length"])

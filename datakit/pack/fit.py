@@ -17,7 +17,7 @@ from typing import Literal
 
 import numpy as np
 
-from datakit.pack.cut import TRUNCATED, TokenSequences, split_lengths
+from datakit.pack.cut import TRUNCATED, TokenSequences
 from datakit.pack.format import SOURCE_DTYPE, Block, Int64, PackedWriter, Records, gather, starts_of
 
 Packing = Literal["best_fit", "wrap", "pad"]
@@ -125,8 +125,6 @@ class Packer:
         self.sides = writers[0].header.rows_per_unit
         self.packing: Packing = "pad" if self.sides == 2 else packing
         self.writers, self.window_tokens, self.align_bos, self.lost = writers, window_tokens, align_bos, lost
-        self.best_fit_rows = 0
-        """With `wrap`: how many rows `best_fit` would make."""
         self._waiting: list[TokenSequences] = []
         self._tokens = 0
 
@@ -168,9 +166,6 @@ class Packer:
             cut_off = int(length[left].sum() - places["length"].sum())
             self.lost.update({TRUNCATED: cut_off} if cut_off else {})
             places["sequence"] = left[places["sequence"]]
-            if self.packing == "wrap":
-                whole = split_lengths(length, writer.header.stride)[2]
-                self.best_fit_rows += int(best_bins(whole, writer.header.stride).max(initial=-1)) + 1
             if shorter is not None:
                 long = unit[places["sequence"]] > shorter.header.stride
                 stays = np.isin(places["row"], places["row"][long])

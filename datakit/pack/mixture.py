@@ -145,7 +145,8 @@ def _patterns_of(batch: pa.RecordBatch, patterns: list[str]) -> Int64:
     encoded = batch.column("source").fill_null("").dictionary_encode()
     groups = [_group(source, patterns) for source in encoded.dictionary.to_pylist()]
     numbers = np.array([patterns.index(group) if group else -1 for group in groups], np.int64)
-    return numbers[encoded.indices.to_numpy(zero_copy_only=False)]
+    rows: Int64 = numbers[encoded.indices.to_numpy(zero_copy_only=False)]
+    return rows
 
 
 def _check(sources: list[str], patterns: list[str], weights: Mapping[str, float]) -> None:

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from datakit.config import option
+from datakit.config import at_least, option
 from datakit.data import of_kind
 from datakit.errors import ConfigError, InputError
 from datakit.manifest import Count, check_shards, data_dir
@@ -28,8 +28,6 @@ from datakit.stage import Made, Parent, Stage, split
 MAX_LOSS = 0.05
 """A greater share of tokens that is lost because sequences are longer than a row is an alarm."""
 FOLDER = "kept"
-OTHER: dict[Packing, Packing] = {"best_fit": "wrap", "wrap": "best_fit"}
-"""The way to fill rows whose density is stated beside that of the one in use."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -79,23 +77,17 @@ class PackConfig:
         lengths = self.row_lengths
         if not lengths or list(lengths) != sorted(set(lengths)) or not 1 <= lengths[0] <= lengths[-1] < 1 << 24:
             raise ConfigError(f"seq_len: lengths are at least 1, below 2**24 and ascending, found {list(lengths)}")
-        for name, holds, expected in (
-            ("validation", 0 <= self.validation < 1, "at least 0 and below 1"),
-            ("max_doc_tokens", self.max_doc_tokens >= 0, "0 (no limit) or more"),
-            ("window_tokens", self.window_tokens >= 1, "at least 1"),
-            ("max_tokens", all(n > 0 for n in self.max_tokens.values()), "above 0; leave a source out at ingest"),
-            ("weights", all(w > 0 for w in self.weights.values()), "above 0; leave a source out at ingest"),
-        ):
-            if not holds:
-                raise ConfigError(f"{name} must be {expected}, found {getattr(self, name)}")
+        at_least(self, 0, "validation", "max_doc_tokens")
+        at_least(self, 1, "window_tokens")
+        several, no_source = len(lengths) > 1, "must be above 0; leave a source out at ingest"
         for conflict, sentence in (
-            (len(lengths) > 1 and self.packing == "wrap", "packing wrap takes one seq_len"),
-            (len(lengths) > 1 and self.format == "megatron", "format megatron takes one seq_len"),
+            (self.validation >= 1, f"validation must be below 1, found {self.validation}"),
+            (min(self.max_tokens.values(), default=1) <= 0, f"max_tokens {no_source}"),
+            (min(self.weights.values(), default=1) <= 0, f"weights {no_source}"),
+            (several and self.packing == "wrap", "packing wrap takes one seq_len"),
+            (several and self.format == "megatron", "format megatron takes one seq_len"),
             (self.format == "parquet" and self.ids_dtype != "int32", "format parquet needs ids_dtype int32"),
-            (
-                self.align_bos and self.overflow == "split",
-                "overflow split starts rows inside a sequence: not align_bos",
-            ),
+            (self.align_bos and self.overflow == "split", "overflow split starts rows inside sequences: not align_bos"),
             (self.drop_long and not self.max_doc_tokens, "drop_long needs max_doc_tokens"),
         ):
             if conflict:
@@ -287,7 +279,7 @@ def _limits(config: PackConfig, task: Task) -> Limits:
     else:
         overflow = "split_turns" if config.overflow == "auto" else config.overflow
     return Limits(
-        task=task,
+        labelled=task != "pretrain",
         stride=config.row_lengths[-1] + 1,
         overflow=overflow,
         max_doc_tokens=config.max_doc_tokens,
@@ -305,18 +297,16 @@ def _closed(writers: Sequence[PackedWriter]) -> dict[str, Any]:
 
 
 def _facts(packers: Sequence[Packer], config: PackConfig, repeated: int) -> dict[str, Any]:
-    """Counts of packed rows, of all sets and by set, and the density that the other way to fill rows would have."""
+    """Counts of packed rows, of all sets and by set, and the density that `wrap` would have instead of `best_fit`."""
     writers = [writer for packer in packers for writer in packer.writers]
     facts = _counts(writers)
     if repeated:
         facts["repeated_tokens"] = repeated
-    packing = packers[0].packing
-    if packing in OTHER and not config.align_bos:  # with which each loses other tokens
+    if packers[0].packing == "best_fit" and not config.align_bos:
         stride = config.row_lengths[-1] + 1
         tokens = [sum(w.num_tokens for w in packer.writers) for packer in packers]
-        joined, fitted = sum(-(-n // stride) for n in tokens), sum(packer.best_fit_rows for packer in packers)
-        rows = fitted if packing == "wrap" else joined
-        facts[f"density_{OTHER[packing]}"] = round(sum(tokens) / (rows * stride), 4) if rows else 0.0
+        rows = sum(-(-n // stride) for n in tokens)
+        facts["density_wrap"] = round(sum(tokens) / (rows * stride), 4) if rows else 0.0
     if len(writers) > 1:
         facts["sets"] = {writer.prefix.name: _counts([writer]) for writer in writers}
     return facts

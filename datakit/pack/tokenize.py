@@ -57,8 +57,6 @@ SIDES = (("input_ids", "label_spans"), ("rejected_ids", "rejected_label_spans"))
 NOT_RENDERED, STRIPPED, UNENDED = "reasoning_not_rendered", "reasoning_stripped", "turns_without_end"
 IGNORED, ROUNDED, UNKNOWN = "chat_template_kwargs_ignored", "loss_weights_rounded", "unknown_tokens"
 STARTS = "sequence_starts"
-COUNTERS = ("fast_rows", "library_rows")
-"""Encoding counters: sequences that fastokens encoded, and that `tokenizers` did."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -116,7 +114,7 @@ class _Loaded:
     encoder: Encoder | None = None
     reason: str = ""
     """Why `tokenizers` encodes all rows; empty if fastokens does."""
-    counts: Counter[str] = field(default_factory=Counter)
+    counts: Counter[str] = field(default_factory=lambda: Counter(fast_rows=0, library_rows=0))
     lock: threading.Lock = field(default_factory=threading.Lock)
 
 
@@ -211,39 +209,34 @@ class Tokenize(Stage):
 
     def alarms(self, ledger: Ledger) -> list[str]:
         """Alarms if the template leaves thoughts out of more than 1% of the rows, or text is lost in encoding."""
-        found, rows, made = [], ledger.rows.kept, ledger.tokens.kept if ledger.tokens else 0
-        if (lost := ledger.notes.get(NOT_RENDERED, 0)) > MAX_NOT_RENDERED * rows:
-            found.append(
-                f"the chat template does not render the thoughts of {lost} of {rows} rows ({NOT_RENDERED}): "
-                "use a template of a thinking model, or --chat-template"
-            )
-        if (unknown := ledger.notes.get(UNKNOWN, 0)) > MAX_UNKNOWN * made:
-            found.append(
-                f"{unknown:,} of {made:,} tokens are unknown to the tokenizer ({UNKNOWN}): "
-                "their text is lost; use a tokenizer for this language or script, or one with bytes as tokens"
-            )
-        if self.tokenizer.drops_unknown:
-            found.append(
-                "the tokenizer has neither an unknown token nor bytes as tokens: characters that its vocabulary does "
-                "not have vanish, and nothing counts them"
-            )
-        return found
+        rows, made = ledger.rows.kept, ledger.tokens.kept if ledger.tokens else 0
+        lost, unknown = (ledger.notes.get(name, 0) for name in (NOT_RENDERED, UNKNOWN))
+        checks = {
+            f"the chat template does not render the thoughts of {lost} of {rows} rows ({NOT_RENDERED}): "
+            "use a template of a thinking model, or --chat-template": lost > MAX_NOT_RENDERED * rows,
+            f"{unknown:,} of {made:,} tokens are unknown to the tokenizer ({UNKNOWN}): "
+            "their text is lost; use a tokenizer for this language or script, or one with bytes as tokens": (
+                unknown > MAX_UNKNOWN * made
+            ),
+            "the tokenizer has neither an unknown token nor bytes as tokens: characters that its vocabulary does "
+            "not have vanish, and nothing counts them": self.tokenizer.drops_unknown,
+        }
+        return [sentence for sentence, is_true in checks.items() if is_true]
 
     def _count(self, fast: int, library: int) -> None:
         with self._loaded.lock:
-            self._loaded.counts.update(dict(zip(COUNTERS, (fast, library), strict=True)))
+            self._loaded.counts.update(fast_rows=fast, library_rows=library)
 
     def measured(self) -> dict[str, int]:
-        """Encoding counters of this process since the last call: rows by library."""
+        """Encoding counters of this process since the last call: sequences by library."""
         with self._loaded.lock:
-            taken, self._loaded.counts = self._loaded.counts, Counter()
-        return {name: taken[name] for name in COUNTERS}
+            taken, self._loaded.counts = self._loaded.counts, Counter(fast_rows=0, library_rows=0)
+        return dict(taken)
 
     def summary(self, counts: dict[str, int]) -> str:
         """The counters as a line of text."""
-        fast, library = (counts.get(name, 0) for name in COUNTERS)
-        said = f"{fast:,} rows encoded by fastokens, {library:,} by tokenizers"
-        return f"{said} ({self._loaded.reason})" if self._loaded.reason else said
+        reason = f" ({self._loaded.reason})" if self._loaded.reason else ""
+        return f"{counts['fast_rows']:,} rows encoded by fastokens, {counts['library_rows']:,} by tokenizers{reason}"
 
     def for_kind(self, kind: str) -> Self:
         """The stage for rows of that kind."""

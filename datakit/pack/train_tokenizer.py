@@ -14,9 +14,9 @@ from typing import ClassVar, Literal
 import pyarrow as pa
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
-from datakit.config import option
+from datakit.config import at_least, option
 from datakit.data import view
-from datakit.errors import ConfigError, InputError
+from datakit.errors import InputError
 from datakit.manifest import Count
 from datakit.pack.chat import built_in
 from datakit.stage import Made, Parent, Stage
@@ -34,13 +34,9 @@ class TokenizerConfig:
     max_chars: int = option(200_000_000, "train on the first so many characters of the dataset; 0: on all")
 
     def __post_init__(self) -> None:
-        least = 256 + len(SPECIAL)
-        if self.vocab_size < least:
-            raise ConfigError(
-                f"vocab_size must be at least {least} (bytes and special tokens), found {self.vocab_size}"
-            )
-        if self.min_frequency < 1 or self.max_chars < 0:
-            raise ConfigError("min_frequency must be at least 1 and max_chars 0 (no limit) or more")
+        at_least(self, 256 + len(SPECIAL), "vocab_size")
+        at_least(self, 1, "min_frequency")
+        at_least(self, 0, "max_chars")
 
 
 def train_tokenizer(texts: Iterable[str], config: TokenizerConfig) -> dict[str, bytes]:
@@ -63,9 +59,19 @@ def train_tokenizer(texts: Iterable[str], config: TokenizerConfig) -> dict[str, 
         initial_alphabet=sorted(pre_tokenizers.ByteLevel.alphabet()),
         show_progress=False,
     )
-    sample = _Limited(texts, config.max_chars)
-    tokenizer.train_from_iterator(sample, trainer)
-    if not sample.chars:
+    chars = 0
+
+    def sample() -> Iterator[str]:
+        """The texts, up to the one that reaches the limit."""
+        nonlocal chars
+        for text in texts:
+            chars += len(text)
+            yield text
+            if 0 < config.max_chars <= chars:
+                return
+
+    tokenizer.train_from_iterator(sample(), trainer)
+    if not chars:
         raise InputError("tokenizer: the rows have no text to train on")
     settings = {
         "tokenizer_class": "PreTrainedTokenizerFast",
@@ -105,17 +111,3 @@ class TrainTokenizer(Stage):
             (folder / TOKENIZER / name).write_bytes(content)
         kept = parents[0].num_rows
         return Made(files=tuple(f"{TOKENIZER}/{n}" for n in sorted(files)), rows=Count(into=kept, kept=kept))
-
-
-class _Limited:
-    """Texts up to a number of characters; the text that reaches the limit is the last one."""
-
-    def __init__(self, texts: Iterable[str], max_chars: int) -> None:
-        self._texts, self._max, self.chars = texts, max_chars, 0
-
-    def __iter__(self) -> Iterator[str]:
-        for text in self._texts:
-            self.chars += len(text)
-            yield text
-            if self._max and self.chars >= self._max:
-                return

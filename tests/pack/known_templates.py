@@ -30,155 +30,6 @@ class Known:
     tools: bool = False
 
 
-def chatml(default: str = "") -> Hand:
-    def hand(made: ByHand, messages: Sequence[dict], learn: Callable[[int], bool]) -> ByHand:
-        if default and messages[0]["role"] != "system":
-            made.turn("system", default)
-        for i, m in enumerate(messages):
-            made.turn(m["role"], m["content"], learn(i))
-        return made
-
-    return hand
-
-
-QWEN25_SYSTEM = "You are Qwen, created by Alibaba Cloud. You are a helpful assistant."
-QWEN_TOOLS = (
-    "\n\n# Tools\n\nYou may call one or more functions to assist with the user query.\n\n"
-    "You are provided with function signatures within <tools></tools> XML tags:\n<tools>",
-    "\n</tools>\n\nFor each function call, return a json object with function name and arguments within "
-    '<tool_call></tool_call> XML tags:\n<tool_call>\n{"name": <function-name>, "arguments": <args-json-object>}\n'
-    "</tool_call>",
-)
-QWEN_CALLS = """\
-    {%- for c in m.tool_calls %}
-        {%- if c.function is defined %}{% set c = c.function %}{% endif %}
-        {%- if m.content or not loop.first or QWEN25 %}{{ '\\n' }}{% endif %}
-        {{- '<tool_call>\\n{"name": "' ~ c.name ~ '", "arguments": ' ~ c.arguments | tojson ~ '}\\n</tool_call>' }}
-    {%- endfor %}
-"""
-QWEN_RESULTS = """\
-    {%- if loop.first or messages[loop.index0 - 1].role != 'tool' %}{{ '<|im_start|>user' }}{% endif %}
-    {{- '\\n<tool_response>\\n' + m.content + '\\n</tool_response>' }}
-    {%- if loop.last or messages[loop.index0 + 1].role != 'tool' %}{{ '<|im_end|>\\n' }}{% endif %}
-"""
-QWEN25 = (
-    "{%- set QWEN25 = true %}"
-    "{%- set system = messages[0].content if messages[0].role == 'system' else '" + QWEN25_SYSTEM + "' %}\n"
-    "{{- '<|im_start|>system\\n' + system }}"
-    "{%- if tools %}{{ " + repr(QWEN_TOOLS[0]) + " }}"
-    "{%- for t in tools %}{{ '\\n' + (t | tojson) }}{% endfor %}{{ " + repr(QWEN_TOOLS[1]) + " }}{% endif %}"
-    "{{- '<|im_end|>\\n' }}\n"
-    "{%- for m in messages %}\n"
-    "{%- if m.role == 'user' or (m.role == 'system' and not loop.first)"
-    " or (m.role == 'assistant' and not m.tool_calls) %}"
-    "{{- '<|im_start|>' + m.role + '\\n' + m.content + '<|im_end|>\\n' }}"
-    "{%- elif m.role == 'assistant' %}"
-    "{{- '<|im_start|>assistant' }}{%- if m.content %}{{ '\\n' + m.content }}{% endif %}\n"
-    + QWEN_CALLS
-    + "{{- '<|im_end|>\\n' }}"
-    + "{%- elif m.role == 'tool' %}\n"
-    + QWEN_RESULTS
-    + "{%- endif %}{%- endfor %}"
-    + "{%- if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}{% endif %}"
-)
-
-
-# Qwen3 shows thoughts in the turns after the last question only; there, also an empty one if the turn is the last.
-QWEN3 = """\
-{%- if messages[0].role == 'system' %}{{ '<|im_start|>system\\n' + messages[0].content + '<|im_end|>\\n' }}{% endif %}
-{%- set ns = namespace(open=true, last=messages | length - 1) %}
-{%- for m in messages[::-1] %}
-    {%- set index = messages | length - 1 - loop.index0 %}
-    {%- if ns.open and m.role == 'user' %}{% set ns.open = false %}{% set ns.last = index %}{% endif %}
-{%- endfor %}
-{%- for m in messages %}
-    {%- if m.role == 'user' or (m.role == 'system' and not loop.first) %}
-        {{- '<|im_start|>' + m.role + '\\n' + m.content + '<|im_end|>\\n' }}
-    {%- elif m.role == 'assistant' %}
-        {%- set thought = m.reasoning_content if m.reasoning_content is string else '' %}
-        {%- set content = m.content %}
-        {%- if not thought and '</think>' in content %}
-            {%- set thought = content.split('</think>')[0].rstrip('\\n').split('<think>')[-1].lstrip('\\n') %}
-            {%- set content = content.split('</think>')[-1].lstrip('\\n') %}
-        {%- endif %}
-        {{- '<|im_start|>assistant\\n' }}
-        {%- if loop.index0 > ns.last and (loop.last or thought) %}
-            {{- '<think>\\n' + thought.strip('\\n') + '\\n</think>\\n\\n' + content.lstrip('\\n') }}
-        {%- else %}{{ content }}{% endif %}
-        {{- '<|im_end|>\\n' }}
-    {%- endif %}
-{%- endfor %}
-{%- if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}{% endif %}"""
-
-
-def qwen3(made: ByHand, messages: Sequence[dict], learn: Callable[[int], bool]) -> ByHand:
-    asked = max((i for i, m in enumerate(messages) if m["role"] == "user"), default=len(messages) - 1)
-    for i, m in enumerate(messages):
-        if m["role"] != "assistant":
-            made.turn(m["role"], m["content"])
-            continue
-        thought, content = m.get("reasoning_content", ""), m["content"]
-        if not thought and "</think>" in content:
-            head, content = content.rsplit("</think>", 1)
-            thought = head.split("</think>")[0].rstrip("\n").split("<think>")[-1].lstrip("\n")
-            content = content.lstrip("\n")
-        made.special("<|im_start|>").text("assistant\n")
-        if i > asked and (i == len(messages) - 1 or thought):
-            made.special("<think>", learn(i)).text("\n" + thought.strip("\n") + "\n", learn(i))
-            made.special("</think>", learn(i)).text("\n\n", learn(i))
-            content = content.lstrip("\n")
-        made.text(content, learn(i)).special("<|im_end|>", learn(i)).text("\n")
-    return made
-
-
-LLAMA31 = """\
-{{- bos_token }}
-{%- if messages[0]['role'] == 'system' %}
-    {%- set system = messages[0]['content'] | trim %}{%- set messages = messages[1:] %}
-{%- else %}{%- set system = '' %}{%- endif %}
-{{- '<|start_header_id|>system<|end_header_id|>\\n\\n' }}
-{%- if tools is not none %}{{ 'Environment: ipython\\n' }}{% endif %}
-{{- 'Cutting Knowledge Date: December 2023\\nToday Date: ' + strftime_now('%d %b %Y') + '\\n\\n' + system }}
-{{- '<|eot_id|>' }}
-{%- if tools is not none %}
-    {%- set question = messages[0]['content'] | trim %}{%- set messages = messages[1:] %}
-    {{- '<|start_header_id|>user<|end_header_id|>\\n\\nAnswer with a function call, as JSON.\\n\\n' }}
-    {%- for t in tools %}{{ t | tojson(indent=4) + '\\n\\n' }}{% endfor %}
-    {{- question + '<|eot_id|>' }}
-{%- endif %}
-{%- for m in messages %}
-    {%- if m.role == 'tool' or m.role == 'ipython' %}
-        {{- '<|start_header_id|>ipython<|end_header_id|>\\n\\n' }}
-        {%- if m.content is mapping or (m.content is iterable and m.content is not string) %}{{ m.content | tojson }}
-        {%- else %}{{ m.content }}{% endif %}{{ '<|eot_id|>' }}
-    {%- elif m.tool_calls %}
-        {%- if m.tool_calls | length != 1 %}{{ raise_exception('one call at a time') }}{% endif %}
-        {%- set call = m.tool_calls[0].function %}
-        {{- '<|start_header_id|>assistant<|end_header_id|>\\n\\n' }}
-        {{- '{"name": "' + call.name + '", ' + '"parameters": ' }}{{ call.arguments | tojson }}{{ '}' }}
-        {{- '<|eot_id|>' }}
-    {%- else %}
-        {{- '<|start_header_id|>' + m['role'] + '<|end_header_id|>\\n\\n' + m['content'] | trim + '<|eot_id|>' }}
-    {%- endif %}
-{%- endfor %}
-{%- if add_generation_prompt %}{{ '<|start_header_id|>assistant<|end_header_id|>\\n\\n' }}{% endif %}"""
-
-
-def llama3_turn(made: ByHand, role: str, text: str, learn: bool = False) -> ByHand:
-    made.special("<|start_header_id|>").text(role).special("<|end_header_id|>")
-    return made.text("\n\n").text(text, learn).special("<|eot_id|>", learn)
-
-
-def llama31(made: ByHand, messages: Sequence[dict], learn: Callable[[int], bool]) -> ByHand:
-    made.special("<|begin_of_text|>")
-    system = messages[0]["content"].strip() if messages[0]["role"] == "system" else ""
-    llama3_turn(made, "system", "Cutting Knowledge Date: December 2023\nToday Date: 26 Jul 2024\n\n" + system)
-    for i, m in enumerate(messages):
-        if i or m["role"] != "system":
-            llama3_turn(made, m["role"], m["content"].strip(), learn(i))
-    return made
-
-
 ALTERNATE = """\
 {%- for m in messages %}{% if (m['role'] == 'user') != (loop.index0 % 2 == 0) %}
 {{- raise_exception('roles must alternate: user, assistant, user, assistant') }}{% endif %}{% endfor %}"""
@@ -324,14 +175,9 @@ def deepseek_r1(made: ByHand, messages: Sequence[dict], learn: Callable[[int], b
     return deepseek(made, shown, learn)
 
 
-LLAMA3_TOKENS = ("<|begin_of_text|>", "<|start_header_id|>", "<|end_header_id|>", "<|eot_id|>")
 MISTRAL_TOKENS = ("<s>", "</s>", "[INST]", "[/INST]", "[TOOL_CALLS]", "[AVAILABLE_TOOLS]", "[/AVAILABLE_TOOLS]",
                   "[TOOL_RESULTS]", "[/TOOL_RESULTS]")  # fmt: skip
 KNOWN = {
-    "llama-3.1": Known(
-        template=LLAMA31, hand=llama31, special=LLAMA3_TOKENS, bos="<|begin_of_text|>", eos="<|eot_id|>",
-        says=str.strip, tools=True,
-    ),
     "llama-2": Known(
         template=LLAMA2, hand=llama2, special=("<s>", "</s>"), bos="<s>", eos="</s>", alternates=True
     ),
@@ -344,10 +190,6 @@ KNOWN = {
         eos="<eos>", alternates=True, system=False,
     ),
     "tulu-3": Known(template=TULU3, hand=tulu3, eos="<|endoftext|>"),
-    "qwen2.5": Known(
-        template=QWEN25, hand=chatml(QWEN25_SYSTEM), added=("<tool_call>", "</tool_call>"), tools=True
-    ),
-    "qwen3": Known(template=QWEN3, hand=qwen3, added=("<think>", "</think>")),
     "deepseek-v3": Known(
         template=DEEPSEEK_V3, hand=deepseek, special=DEEPSEEK, bos=DEEPSEEK[0], eos=DEEPSEEK[1]
     ),

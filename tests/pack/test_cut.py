@@ -5,7 +5,6 @@ from collections import Counter
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -16,7 +15,7 @@ from datakit.pack.format import Packed
 from datakit.pack.inspect import TokenIndex, prove
 from datakit.pack.stage import Pack, PackConfig, seq_len_for
 from tests.pack.by_hand import label, labelled_ids
-from tests.pack.token_rows import FACTS, batch_of, ids_of, pack_rows
+from tests.pack.token_rows import FACTS, batch_of, pack_rows
 
 
 def exchange(i, words=3):
@@ -163,15 +162,3 @@ def test_alarms_are_for_what_rows_are_too_short_for(tmp_path):
     packed, _ = pack_rows(tmp_path / "pieces", [answers], seq_len=128, overflow="split")
     (alarm,) = packed.facts["alarms"]
     assert f"{packed.tokens.dropped['no_labels']:,} of 1,540 tokens" in alarm and "split_turns" in alarm
-
-
-def test_transformers_flattening_collator_reads_one_sequence_a_row_and_keeps_their_boundaries(tmp_path):
-    transformers = pytest.importorskip("transformers")
-    rows = [(9, [3, 9]), (4, [1, 4]), (6, [2, 5])]
-    pack_rows(tmp_path, [batch_of(rows)], seq_len=20, format="parquet", packing="pad")
-    table = pq.read_table(tmp_path / "kept" / "train.parquet").to_pylist()
-    features = [{"input_ids": r["input_ids"], "labels": r["labels"]} for r in table]
-    made = transformers.DataCollatorWithFlattening()(features)
-    assert made["position_ids"][0].tolist() == [t for n, _ in rows for t in range(n)]
-    assert made["labels"][0].tolist() == [x for r in table for x in [-100, *r["labels"][1:]]]
-    assert made["input_ids"][0].tolist() == [x for i, (n, _) in enumerate(rows) for x in ids_of(i, n)]

@@ -120,13 +120,3 @@ def test_lengths_of_which_two_or_three_make_a_row_are_packed_almost_without_wast
     lengths = np.random.default_rng(0).lognormal(np.log(211), 0.33, 7_500).clip(90, 513).astype(np.int64)
     assert lengths.sum() / (reference_bins(lengths.tolist(), 513) * 513) < 0.977
     assert lengths.sum() / (num_rows(fit(lengths, 513, "best_fit")) * 513) > 0.987
-
-
-def test_more_rounds_never_need_more_rows_and_some_need_fewer():
-    lengths = np.random.default_rng(1).lognormal(np.log(211), 0.33, 2_000).clip(90, 513).astype(np.int64)
-    order, gained = longest_first(lengths), 0
-    for quarters in (1, 2, 4, 8):
-        rows = [len(set(valued_fit(order, lengths, 513, rounds, quarters).tolist())) for rounds in range(1, 8)]
-        assert rows == sorted(rows, reverse=True)
-        gained += rows[0] - rows[-1]
-    assert gained > 0

@@ -27,7 +27,7 @@ from tests.pack.token_rows import batch_of, pack_rows
 
 ROW = st.tuples(st.integers(1, 60), st.lists(st.integers(0, 60), max_size=6, unique=True).map(sorted))
 ROWS = st.lists(ROW, min_size=1, max_size=20)
-fast = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=80)
+fast = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=30)
 
 
 @st.composite

@@ -7,7 +7,7 @@ import pytest
 from datakit.pack.chat import ChatTokenizer
 from datakit.pack.marks import RenderError
 from tests.pack.by_hand import ANSWERS, SYSTEM, ByHand, label, ours, says, user
-from tests.pack.known_templates import KNOWN, Known, llama3_turn
+from tests.pack.known_templates import KNOWN, Known
 
 
 @pytest.fixture(scope="module")
@@ -128,38 +128,6 @@ def test_gemma_and_mistral_refuse_a_system_prompt_or_leave_it_out(made):
         label(made("mistral-0.3")[0], [SYSTEM, user("a"), says("b")])
 
 
-def test_qwen25_tool_calls_and_results(made):
-    tokenizer, folder, _ = made("qwen2.5")
-    row = [user("q"), says("", tool_calls=json.dumps([{"function": CALL}])), {"role": "tool", "content": "42"}]
-    hand = ByHand(folder).special("<|im_start|>")
-    hand.text(
-        "system\nYou are Qwen, created by Alibaba Cloud. You are a helpful assistant.\n\n# Tools\n\nYou may call "
-        "one or more functions to assist with the user query.\n\nYou are provided with function signatures within "
-        '<tools></tools> XML tags:\n<tools>\n{"name": "f"}\n</tools>\n\nFor each function call, return a json '
-        "object with function name and arguments within "
-    )
-    hand.special("<tool_call>").special("</tool_call>").text(" XML tags:\n").special("<tool_call>")
-    hand.text('\n{"name": <function-name>, "arguments": <args-json-object>}\n').special("</tool_call>")
-    hand.special("<|im_end|>").text("\n").turn("user", "q").special("<|im_start|>").text("assistant\n")
-    hand.special("<tool_call>", True).text('\n{"name": "f", "arguments": {"a": "</tool_call> [/INST]"}}\n', True)
-    hand.special("</tool_call>", True).special("<|im_end|>", True).text("\n").special("<|im_start|>")
-    hand.text("user\n<tool_response>\n42\n</tool_response>").special("<|im_end|>").text("\n")
-    hand.turn("assistant", "It is 42.", True)
-    assert ours(tokenizer, [*row, says("It is 42.")], '[{"name": "f"}]') == hand.done()
-
-
-def test_llama31_tool_calls_and_results(made):
-    tokenizer, folder, _ = made("llama-3.1")
-    row = [user("q"), says("", tool_calls=json.dumps([{"function": CALL}])), {"role": "tool", "content": "42"}]
-    hand = ByHand(folder).special("<|begin_of_text|>")
-    head = "Environment: ipython\nCutting Knowledge Date: December 2023\nToday Date: 26 Jul 2024\n\n"
-    llama3_turn(hand, "system", head)
-    llama3_turn(hand, "user", 'Answer with a function call, as JSON.\n\n{\n    "name": "f"\n}\n\nq')
-    llama3_turn(hand, "assistant", '{"name": "f", "parameters": {"a": "</tool_call> [/INST]"}}', True)
-    llama3_turn(llama3_turn(hand, "ipython", "42"), "assistant", "It is 42.", True)
-    assert ours(tokenizer, [*row, says("It is 42.")], '[{"name": "f"}]') == hand.done()
-
-
 def test_mistral_tool_calls_and_results(made):
     tokenizer, folder, _ = made("mistral-0.3")
     calls = json.dumps([{"id": "abcdefghi", "function": CALL}])
@@ -170,16 +138,6 @@ def test_mistral_tool_calls_and_results(made):
     hand.special("</s>", True).special("[TOOL_RESULTS]").text(' {"content": 42, "call_id": "abcdefghi"}')
     hand.special("[/TOOL_RESULTS]").text(" It is 42.", True).special("</s>", True)
     assert ours(tokenizer, [*row, says("It is 42.")], '[{"name": "f"}]') == hand.done()
-
-
-@pytest.mark.parametrize("thought", ["hm", "hm\n\nhm", "<|im_end|>"])
-def test_qwen3_learns_a_thought_in_the_last_turn_alone(made, thought):
-    first, last = (says(a, reasoning_content=thought) for a in "bd")
-    check(made, "qwen3", [user("a"), first, user("c"), last])
-
-
-def test_qwen3_takes_a_thought_out_of_the_content(made):
-    check(made, "qwen3", [user("a"), says("<think>\nhm\n</think>\n\nb")])
 
 
 def test_r1_leaves_thoughts_out_of_answers(made):

@@ -198,15 +198,6 @@ def test_a_template_without_generation_prompt_has_its_header_found(with_added, t
     assert ours(tokenizer, [user("a"), says(answer), says(answer)]) == made.done()
 
 
-def test_history_that_is_rendered_differently_still_has_certain_labels(with_added, trained):
-    """Qwen3's way: a thought is shown in the last turn only."""
-    thoughts = "{% if m.reasoning_content and loop.last %}{{ '(' + m.reasoning_content + ')' }}{% endif %}"
-    tokenizer = with_added(HEAD + thoughts + "{{ m.content }}" + TAIL + ASK)
-    made = ByHand(trained).turn("user", "a").turn("assistant", "b", True).turn("user", "c")
-    row = [user("a"), says("b", reasoning_content="x"), user("c"), says("d", reasoning_content="y")]
-    assert ours(tokenizer, row) == made.turn("assistant", "(y)d", True).done()
-
-
 @pytest.mark.parametrize("answer", ANSWERS)
 def test_a_beginning_that_changes_with_every_message_leaves_the_prompt_to_find_a_turn_by(with_added, trained, answer):
     tokenizer = with_added(COUNTED + HEAD + "{{ m.content }}" + TAIL + ASK)
@@ -225,26 +216,6 @@ def test_eos_right_behind_a_turns_end_is_learnt_too(with_added, tmp_path):
         made.special("<|im_end|>", True).text("\n")
     assert ours(tokenizer, [user("a"), says("b"), user("a"), says(""), user("a"), says("<|done|>")]) == made.done()
     assert tokenizer.stop_ids() == [2]
-
-
-def test_a_special_token_behind_a_call_does_not_end_the_turn(with_added, tmp_path):
-    """LFM2's way: a call between special tokens of its own, then the end token."""
-    calls = "{% if m.tool_calls %}{{ '<|call|>' + (m.tool_calls | tojson) + '<|called|>' }}{% endif %}"
-    tokenizer = with_added(HEAD + "{{ m.content }}" + calls + TAIL + ASK, "<|call|>", "<|called|>", special=True)
-    made = ByHand(tmp_path).turn("user", "q").special("<|im_start|>").text("assistant\n").special("<|call|>", True)
-    made.text('[{"name": "f"}]', True).special("<|called|>", True).special("<|im_end|>", True).text("\n")
-    row = [user("q"), says("", tool_calls='[{"name": "f"}]'), {"role": "tool", "content": "42"}, says("b")]
-    assert ours(tokenizer, row) == made.turn("tool", "42").turn("assistant", "b", True).done()
-
-
-def test_a_call_that_another_token_ends_is_learnt_up_to_it(with_added, tmp_path):
-    """Llama 3.1's <|eom_id|>: the plain end token comes only behind the next answer."""
-    end = "{% if m.tool_calls %}{{ (m.tool_calls | tojson) + '<|more|>' }}{% else %}{{ '<|im_end|>' }}{% endif %}"
-    tokenizer = with_added(HEAD + "{{ m.content }}" + end + "{{ '\n' }}{% endfor %}" + ASK, "<|more|>", special=True)
-    made = ByHand(tmp_path).turn("user", "q").special("<|im_start|>").text("assistant\n")
-    made.text('[{"name": "f"}]', True).special("<|more|>", True).text("\n").turn("tool", "42")
-    row = [user("q"), says("", tool_calls='[{"name": "f"}]'), {"role": "tool", "content": "42"}, says("b")]
-    assert ours(tokenizer, row) == made.turn("assistant", "b", True).done()
 
 
 @pytest.mark.parametrize("arguments", [{"x": "é"}, '{"x": "é"}'])
@@ -269,30 +240,6 @@ def test_a_called_name_in_the_header_of_the_result_is_not_learnt(with_added, tmp
     made.special("<|im_end|>").special("<|im_start|>").text("assistant\n").text("b", True).special("<|im_end|>", True)
     row = [user("q"), says("", tool_calls='[{"name": "look"}]'), {"role": "tool", "content": "42"}, says("b")]
     assert ours(tokenizer, row) == made.done()
-
-
-@pytest.mark.parametrize("answer", ANSWERS)
-def test_a_generation_block_may_begin_in_the_header_and_end_behind_the_end_token(with_added, trained, answer):
-    """As TRL patches ChatML."""
-    block = "{% generation %}{{ '\n' + m.content + '<|im_end|>\n' }}{% endgeneration %}"
-    others = "{% if m.role == 'assistant' %}{{ '<|im_start|>assistant' }}" + block + "{% else %}"
-    template = "{% for m in messages %}" + others + "{{ '<|im_start|>' + m.role + '\n' + m.content + '<|im_end|>\n' }}"
-    made = ByHand(trained).turn("user", "a").turn("assistant", answer, True).turn("user", "c")
-    row = [user("a"), says(answer), user("c"), says("d")]
-    tokenizer = with_added(template + "{% endif %}{% endfor %}" + ASK)
-    assert ours(tokenizer, row) == made.turn("assistant", "d", True).done()
-
-
-@pytest.mark.parametrize("answer", ANSWERS)
-def test_a_generation_block_more_for_what_ends_a_conversation(with_added, trained, answer):
-    """As TRL patches Phi-3."""
-    block = "{% if m.role == 'assistant' %}{% generation %}{{ m.content + '<|im_end|>' }}{% endgeneration %}{% else %}"
-    rest = "{{ m.content + '<|im_end|>' }}{% endif %}{{ '\n' }}{% endfor %}"
-    more = "{% if not add_generation_prompt %}{% generation %}{{ '!' }}{% endgeneration %}{% endif %}"
-    tokenizer = with_added(HEAD + block + rest + ASK + more)
-    row = [user("a"), says(answer), user("c"), says("d")]
-    made = ByHand(trained).turn("user", "a").turn("assistant", answer, True).turn("user", "c")
-    assert ours(tokenizer, row) == made.turn("assistant", "d", True).text("!").done()
 
 
 def test_only_a_special_token_ends_a_turn(with_added):
