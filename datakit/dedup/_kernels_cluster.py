@@ -1,4 +1,4 @@
-"""Star clustering: each row is compared with the kept rows before it that share a band.
+"""Components of linked rows, and stars: each row is compared with the kept rows before it that share a band.
 
 Rows are numbered in the policy's order and decided one after another (`decide`). While few rows of a bucket are kept,
 they are compared one by one. Above `index_threshold` kept rows that would take time with the square of the bucket; then
@@ -43,6 +43,28 @@ def set_at(address, length):
     return carray(_pointer(np.uint64(address)), (np.int64(length),))
 
 
+# Components of rows that are linked by equal keys.
+
+
+@kernel
+def join(links, first):
+    """Union-find: join the two rows of each link, int64 (links, 2). `first` int64 (rows,) holds each row's own number,
+    and becomes the smallest row of its component. A parent is never larger than its child, so one ascending pass
+    flattens.
+    """
+    for k in range(len(links)):
+        a, b = links[k]
+        while first[a] != a:
+            first[a] = first[first[a]]
+            a = first[a]
+        while first[b] != b:
+            first[b] = first[first[b]]
+            b = first[b]
+        first[max(a, b)] = min(a, b)
+    for row in range(len(first)):
+        first[row] = first[first[row]]
+
+
 # Two sets.
 
 
@@ -79,23 +101,16 @@ def least_similar_turn(a, b, numerator, denominator):
     """
     i, j, least = 0, 0, 1000
     while i < len(a) or j < len(b):
-        turn = np.uint64(0xFFFF)
-        if i < len(a):
-            turn = a[i] >> _TURN_SHIFT
+        turn = a[i] >> _TURN_SHIFT if i < len(a) else np.uint64(0xFFFF)
         if j < len(b):
             turn = min(turn, b[j] >> _TURN_SHIFT)
-        shared, union = 0, 0
-        while True:
-            one = i < len(a) and a[i] >> _TURN_SHIFT == turn
-            other = j < len(b) and b[j] >> _TURN_SHIFT == turn
-            if not (one or other):
-                break
-            first = one and (not other or a[i] <= b[j])
-            second = other and (not one or b[j] <= a[i])
-            shared += first and second
-            union += 1
-            i += first
-            j += second
+        first, second = i, j
+        while i < len(a) and a[i] >> _TURN_SHIFT == turn:
+            i += 1
+        while j < len(b) and b[j] >> _TURN_SHIFT == turn:
+            j += 1
+        shared = shared_values(a[first:i], b[second:j], 0)
+        union = i - first + j - second - shared
         if shared * denominator < numerator * union:
             return -1
         least = min(least, (2000 * shared + union) // (2 * union))

@@ -9,7 +9,6 @@ NONE = np.uint64(0xFFFFFFFFFFFFFFFF)  # a free slot; no hash that `finalize` mak
 BASE = np.uint64(0xA0761D6478BD642F)  # odd: the order of the words matters, no bit of a word is lost
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _LARGEST = np.uint32(0xFFFFFFFF)
-_FEW_SHINGLES = 32  # below it, a loop over shingles outside beats one over permutations
 
 
 @kernel
@@ -84,24 +83,6 @@ def _premix(hashes, out):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _permute_many(hashes, a, b, minima):  # type: ignore[no-untyped-def]
-    for p in range(len(a)):
-        multiplier, addend, least = a[p], b[p], minima[p]
-        for j in range(len(hashes)):
-            # the cast back keeps the product in 32 bits: numba widens it, and LLVM then misses vpmulld and vpminud
-            least = min(least, np.uint32(np.uint32(multiplier * hashes[j]) + addend))
-        minima[p] = least
-
-
-@kernel
-def _permute_few(hashes, a, b, minima):  # type: ignore[no-untyped-def]
-    for j in range(len(hashes)):
-        h = hashes[j]
-        for p in range(len(a)):
-            minima[p] = min(minima[p], np.uint32(np.uint32(a[p] * h) + b[p]))
-
-
-@kernel
 def signatures(hashes, offsets, a, b, mixed, out):  # type: ignore[no-untyped-def]
     """MinHash values (uint32, rows x num_perm) of the low 32 bits of each row's shingle hashes.
 
@@ -113,10 +94,12 @@ def signatures(hashes, offsets, a, b, mixed, out):  # type: ignore[no-untyped-de
         for begin in range(offsets[row], offsets[row + 1], len(mixed)):
             block = hashes[begin : min(begin + len(mixed), offsets[row + 1])]
             _premix(block, mixed)
-            if len(block) < _FEW_SHINGLES:
-                _permute_few(mixed[: len(block)], a, b, out[row])
-            else:
-                _permute_many(mixed[: len(block)], a, b, out[row])
+            for p in range(len(a)):
+                multiplier, addend, least = a[p], b[p], out[row, p]
+                for j in range(len(block)):
+                    # the cast back keeps the product in 32 bits: numba widens it, and LLVM then misses vpmulld, vpminud
+                    least = min(least, np.uint32(np.uint32(multiplier * mixed[j]) + addend))
+                out[row, p] = least
 
 
 @kernel

@@ -5,49 +5,33 @@
 import numpy as np
 
 from datakit.kernels import kernel
-from datakit.text._kernels_text import decode, encode, finalize
+from datakit.text._kernels_text import decode, finalize, fold_expanding
 
 _WORD, _SPACE, _LETTER, _NUMBER = 1, 4, 16, 64  # as in words.CharacterTable
 _FOLD_SHIFT = 16
 _TAB = 4  # columns
 
-# By ASCII character. Quotes and brackets may stand between a word and its sentence mark.
-_MARKS, _CLOSING, _SIGNS = np.zeros(128, np.bool_), np.zeros(128, np.bool_), np.zeros(128, np.bool_)
-_MARKS[[ord(char) for char in ".,!?;"]] = True
-_CLOSING[[ord(char) for char in "\"')"]] = True
-_SIGNS[[ord(char) for char in "#$%&*+/<=>@[\\]^_`{|}~"]] = True
+# Kinds of characters: the end of a line; a sentence mark; quotes and brackets that may stand between a word and its
+# sentence mark; an ASCII sign that prose lacks.
+_BREAK, _MARK, _CLOSING, _SIGN = 1, 2, 4, 8
+_KINDS = np.zeros(1 << 16, np.uint8)
+for _flag, _chars in (
+    (_BREAK, "\n\v\f\r\x85\u2028\u2029"),
+    (_MARK, ".,!?;\u3002\uff0e\uff0c\uff01\uff1f\uff1b"),
+    (_CLOSING, "\"')\u2019\u201d\u300d\u300f\uff09"),
+    (_SIGN, "#$%&*+/<=>@[\\]^_`{|}~"),
+):
+    _KINDS[[ord(_char) for _char in _chars]] = _flag
+
+
+@kernel
+def _kind(code):
+    return _KINDS[min(code, 0xFFFF)]
 
 
 @kernel
 def _entry(code, pages, entries):
     return np.int64(entries[np.int64(pages[code >> 8]) << 8 | code & 255])
-
-
-@kernel
-def _is_break(code):
-    return 0x0A <= code <= 0x0D or code == 0x85 or code == 0x2028 or code == 0x2029
-
-
-@kernel
-def _narrow(code):
-    """The ASCII form of a full-width character; of the ideographic full stop, too. Others are themselves."""
-    if code == 0x3002:
-        return np.int64(0x2E)
-    return code - 0xFEE0 if 0xFF01 <= code <= 0xFF5E else code
-
-
-@kernel
-def _is_closing(code):
-    """Quotes and brackets that close: ASCII ones, 2019, 201D, 300D, 300F, FF09."""
-    if code < 0x80:
-        return _CLOSING[code]
-    return code == 0x2019 or code == 0x201D or code == 0x300D or code == 0x300F or code == 0xFF09
-
-
-@kernel
-def _is_mark(code):
-    code = _narrow(code)
-    return code < 0x80 and _MARKS[code]
 
 
 @kernel
@@ -62,12 +46,12 @@ def has_code(data, begin, end, pages, entries):
         code, width = decode(data, i, end)
         entry = _entry(code, pages, entries)
         if entry & _SPACE:
-            indented = True if _is_break(code) else indented
-            if indented and not _is_break(code) and i + width < end:
+            indented |= _kind(code) == _BREAK
+            if indented and _kind(code) != _BREAK and i + width < end:
                 after, _ = decode(data, i + width, end)
                 if not _entry(after, pages, entries) & _SPACE:
                     return True
-        elif (code < 0x80 and _SIGNS[code]) or (joint and entry & _WORD):
+        elif _kind(code) == _SIGN or (joint and entry & _WORD):
             return True
         else:
             indented = False
@@ -87,7 +71,7 @@ def _ends_word(code, data, i, end, pages, entries):
     entry = _entry(after, pages, entries)
     if code >= 0x80:
         return entry & _NUMBER == 0
-    return entry & _SPACE > 0 or _is_mark(after) or _is_closing(after)
+    return entry & _SPACE > 0 or _kind(after) == _MARK or _kind(after) == _CLOSING
 
 
 @kernel
@@ -100,14 +84,15 @@ def _plain(data, i, end, loose, pages, entries, folds, out, at):
         entry = _entry(code, pages, entries)
         begin, i = i, i + width
         if entry & _SPACE:
-            if _is_break(code):
+            if _kind(code) == _BREAK:
                 gap, columns = 2, 0
             else:
                 gap = max(gap, 1)
                 columns = (columns // _TAB + 1) * _TAB if code == 0x09 else columns + 1
             letters, word = 0, False
             continue
-        counts = not (loose and word and _is_mark(code) and (letters > 1 or _narrow(code) != 0x21))
+        factorial = letters <= 1 and (code == 0x21 or code == 0xFF01)
+        counts = not (loose and word and _kind(code) == _MARK and not factorial)
         if not counts and _ends_word(code, data, i, end, pages, entries):
             continue
         if gap and at > start:
@@ -119,15 +104,13 @@ def _plain(data, i, end, loose, pages, entries, folds, out, at):
         gap = 0
         fold = entry >> _FOLD_SHIFT
         if loose and fold:
-            for k in range(3):
-                if folds[fold, k] >= 0:
-                    at = encode(np.int64(folds[fold, k]), out, at)
+            at = fold_expanding(fold, folds, out, at)
         else:
             for k in range(begin, i):
                 out[at] = data[k]
                 at += 1
-        letters = letters + 1 if entry & _LETTER else letters if _is_closing(code) else 0
-        word = entry & _WORD > 0 or (word and _is_closing(code))
+        letters = letters + 1 if entry & _LETTER else letters if _kind(code) == _CLOSING else 0
+        word = entry & _WORD > 0 or (word and _kind(code) == _CLOSING)
     return at
 
 

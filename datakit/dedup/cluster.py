@@ -7,18 +7,19 @@ others. Where the first row of equal ones is dropped, the others are dropped for
 named as `duplicate_of` stays.
 """
 
+from collections import namedtuple
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from datakit.dedup import _kernels_cluster as kernels
 from datakit.dedup.comparison import Flags, Hashes, Numbers, exact_ratio, policy_order
-from datakit.dedup.minhash import Buckets, find_buckets
-from datakit.dedup.shuffle import GatheredRows, Memory, SketchRows, digest_halves, first_of_equals
+from datakit.dedup.minhash import find_buckets
+from datakit.dedup.shuffle import Memory, Rows, first_of_equals
 from datakit.dedup.stage import DedupConfig
 
 _COUNTERS, _CLASSES, _LEVELS = 1 << 22, 64 << 7, 34  # as the kernels count shingles, sizes of sets, bits of a counter
@@ -49,16 +50,20 @@ class Verdict:
     """Counts of candidates, and `largest_bucket_rows`."""
 
 
-def decide(rows: GatheredRows, config: DedupConfig, memory: Memory) -> Verdict:
+def decide(rows: Rows, config: DedupConfig, memory: Memory) -> Verdict:
     """Compare the rows of a group with each other; rows of earlier runs stay."""
     names = rows.batches[0].schema.names
-    order = _order(rows, config, memory)
+    order = policy_order(rows, rows.column("row_key", memory), config.policy)
+    if "prefixes" in names:  # of conversations the longer ones first, so that they stay for their prefixes
+        turns = rows.column("turns", memory).astype(np.int64)
+        new = order[rows.old :]
+        order[rows.old :] = new[np.argsort(-turns[new], kind="stable")]
     # From here on, a row is given by its place in `order`: rows that are decided earlier have lower ones.
-    places = np.arange(len(order))
-    exact = rows.digests()[order]
-    equal = rows.digests("loose")[order] if config.match == "loose" and "loose" in names else exact
-    prompts = first_of_equals(equal)
-    first = first_of_equals(rows.digests("whole")[order]) if "whole" in names else prompts
+    places, row_of = np.arange(len(order)), np.argsort(order)
+    digests = {name: rows.digests(name).take(pa.array(order)) for name in ("digest", "loose", "whole") if name in names}
+    equal = digests["loose" if config.match == "loose" and "loose" in names else "digest"]
+    exact, prompts = first_of_equals(digests["digest"]), first_of_equals(equal)
+    first = first_of_equals(digests["whole"]) if "whole" in names else prompts
     target, similarity = places.copy(), np.ones(len(order))
     code = np.full(len(order), LOOSE, np.int8)  # why a first row, and those equal to it, are dropped if not EXACT
     if "whole" in names:  # of the first rows with a prompt so many stay
@@ -66,36 +71,24 @@ def decide(rows: GatheredRows, config: DedupConfig, memory: Memory) -> Verdict:
         more = firsts[_number_among_equals(prompts[firsts]) >= config.keep_per_prompt]
         target[more] = prompts[more]
     if "prefixes" in names:
-        _drop_prefixes(rows, order, first, equal, target, code)
-    near = (target == places) & (first == places)
+        _drop_prefixes(rows, row_of, first, equal, target, code)
     facts = dict.fromkeys(FACTS, 0)
     if "shingles" in names:
-        facts = _drop_similar(rows, order, np.where(near[first], first, -1), config, memory, target, similarity, code)
+        stays = (target == places)[first]
+        facts = _drop_similar(rows, order, np.where(stays, first, -1), config, memory, target, similarity, code)
         similarity = similarity[target] * similarity  # a prefix of a row that is dropped
         target = target[target]
     dropped = target[first] != places
     dropped[: rows.old] = False
     survivor = np.where(dropped, target[first], -1)
-    reason = np.where((exact == exact[survivor]).all(axis=1), EXACT, code[first])
+    reason = np.where(exact == exact[survivor], EXACT, code[first])
     looser = np.zeros(len(order), np.bool_)
     if "loose" in names and config.match != "loose":
         kept = np.flatnonzero(~dropped)
-        again = _number_among_equals(first_of_equals(rows.digests("loose")[order[kept]])) >= config.keep_per_prompt
+        again = _number_among_equals(first_of_equals(digests["loose"].take(pa.array(kept)))) >= config.keep_per_prompt
         looser[kept] = again & (kept >= rows.old)
-    row_of = np.empty_like(order)
-    row_of[order] = places
     survivor = np.where(dropped, order[survivor], -1)
-    return Verdict(survivor[row_of], similarity[first][row_of], reason[row_of].astype(np.int8), looser[row_of], facts)
-
-
-def _order(rows: GatheredRows, config: DedupConfig, memory: Memory) -> Numbers:
-    """The rows as they are decided: those of earlier runs, and the others in the policy's order; of conversations the
-    longer ones first, so that they stay for their prefixes."""
-    order = policy_order(rows, rows.column("row_key", memory), config.policy, rows.old)
-    if "prefixes" in rows.batches[0].schema.names:
-        turns = rows.column("turns", memory).astype(np.int64)
-        order = order[np.argsort(-turns[order], kind="stable")]
-    return np.concatenate([np.arange(rows.old), order])
+    return Verdict(survivor[row_of], similarity[first][row_of], reason[row_of], looser[row_of], facts)
 
 
 def _number_among_equals(group: Numbers) -> Numbers:
@@ -108,32 +101,25 @@ def _number_among_equals(group: Numbers) -> Numbers:
 
 
 def _drop_prefixes(
-    rows: GatheredRows,
-    order: Numbers,
-    first: Numbers,
-    digest: Hashes,
-    target: Numbers,
-    code: npt.NDArray[np.int8],
+    rows: Rows, place: Numbers, first: Numbers, digests: pa.Array, target: Numbers, code: npt.NDArray[np.int8]
 ) -> None:
     """Drop the first rows that others begin with for the longest of these, of two the earlier one. That one is no
-    prefix itself: what begins with it would be longer."""
-    place = np.empty_like(order)
-    place[order] = np.arange(len(order))
-    lists = [batch.column("prefixes") for batch in rows.batches]
-    counts = np.concatenate([pc.list_value_length(column).to_numpy(zero_copy_only=False) for column in lists])
-    owner = np.repeat(place, counts)
+    prefix itself: what begins with it would be longer. `place` has the place of each row in the order."""
+    lists = pa.chunked_array(batch.column("prefixes") for batch in rows.batches)
+    counts = pc.list_value_length(lists).to_numpy()
     firsts = np.flatnonzero(first == np.arange(len(first)))
-    same = first_of_equals(np.concatenate([digest[firsts], *(digest_halves(column.flatten()) for column in lists)]))
-    begun = same[len(firsts) :]
-    owner, begun = owner[begun < len(firsts)], firsts[begun[begun < len(firsts)]]
-    longest = np.lexsort((owner, -np.repeat(counts, counts)[same[len(firsts) :] < len(firsts)], begun))
+    beginnings = [batch.column("prefixes").flatten() for batch in rows.batches]
+    begun = first_of_equals(pa.concat_arrays([digests.take(pa.array(firsts)), *beginnings]))[len(firsts) :]
+    known = begun < len(firsts)
+    owner, turns, begun = np.repeat(place, counts)[known], np.repeat(counts, counts)[known], firsts[begun[known]]
+    longest = np.lexsort((owner, -turns, begun))
     which, at = np.unique(begun[longest], return_index=True)
     new = which >= rows.old
     target[which[new]], code[which[new]] = first[owner[longest][at]][new], PREFIX
 
 
 def _drop_similar(
-    rows: GatheredRows,
+    rows: Rows,
     order: Numbers,
     first: Numbers,
     config: DedupConfig,
@@ -151,25 +137,24 @@ def _drop_similar(
     firsts, at = np.unique(first[described], return_index=True)
     copies = order[described[at]]
     bands = [memory.take(rows.column(f"band{n}", memory), copies) for n in range(config.num_bands)]
-    buckets = find_buckets(bands, len(copies), memory)
-    stars = star(
-        buckets, address[copies], length[copies], exact_ratio(config.threshold), memory,
+    of_row, sizes = find_buckets(bands, len(copies), memory)
+    survivor, alike, counts = star(
+        of_row, sizes, address[copies], length[copies], exact_ratio(config.threshold), memory,
         settled=int(np.searchsorted(firsts, rows.old)), by_turn="turns" in rows.batches[0].schema.names,
         keep=config.keep_per_prompt,
     )  # fmt: skip
-    dropped = stars.survivor >= 0
-    target[firsts[dropped]], code[firsts[dropped]] = firsts[stars.survivor[dropped]], NEAR
-    similarity[firsts] = stars.similarity
-    return dict(zip(FACTS, (
-        len(buckets.sizes), int(buckets.sizes.max(initial=0)), buckets.pairs, stars.pairs_compared,
-        stars.entries_visited, int(dropped.sum()),
-    ), strict=True))  # fmt: skip
+    dropped = survivor >= 0
+    target[firsts[dropped]], code[firsts[dropped]] = firsts[survivor[dropped]], NEAR
+    similarity[firsts] = alike
+    pairs = int((sizes * (sizes - 1) // 2).sum())  # of rows in one bucket, once for each band that they share
+    found = (len(sizes), int(sizes.max(initial=0)), pairs, *counts, int(dropped.sum()))
+    return dict(zip(FACTS, found, strict=True))
 
 
 FACTS = ("buckets", "largest_bucket_rows", "pairs_in_buckets", "pairs_compared", "entries_visited", "pairs_similar")
 
 
-def shingles_at(rows: SketchRows, memory: Memory) -> tuple[Hashes, Numbers]:
+def shingles_at(rows: Rows, memory: Memory) -> tuple[Hashes, Numbers]:
     """(address uint64, length int64) of the set of shingles of each row, in the memory of the batches."""
     address, length = (memory.full((len(rows),), 0, dtype) for dtype in (np.uint64, np.int64))
     for batch, begin in zip(rows.batches, rows.begins, strict=False):
@@ -184,83 +169,39 @@ def shingles_at(rows: SketchRows, memory: Memory) -> tuple[Hashes, Numbers]:
 # Stars. The kernels describe the technique.
 
 
-class Candidates(NamedTuple):
-    """The rows to decide about, in the policy's order, and the similarity of duplicates as a ratio.
+Candidates = namedtuple(
+    "Candidates", "of_row address length numerator denominator by_turn keep settled index_threshold"
+)
+"""The rows to decide about, in the policy's order, and the similarity of duplicates as a ratio.
 
-    of_row int32 (bands, rows): each row's buckets, -1 for none; address uint64 and length int64 (rows,): its set.
-    by_turn: each turn must be similar enough. keep: how many rows that are similar stay. settled: how many of the first
-    rows are kept without a comparison. index_threshold: as `INDEX_THRESHOLD`.
-    """
+of_row int32 (bands, rows): each row's buckets, -1 for none; address uint64 and length int64 (rows,): its set. by_turn:
+each turn must be similar enough. keep: how many rows that are similar stay. settled: how many of the first rows are
+kept without a comparison. index_threshold: as `INDEX_THRESHOLD`.
+"""
 
-    of_row: Any
-    address: Any
-    length: Any
-    numerator: int
-    denominator: int
-    by_turn: bool
-    keep: int
-    settled: int
-    index_threshold: int
+BucketLists = namedtuple("BucketLists", "begins counts rows")
+"""The kept rows of each bucket, at most `index_threshold` + 1, in order.
 
+Those of bucket b are `rows[begins[b]:begins[b] + counts[b]]`; begins int64 and counts (0) int64 (buckets,), rows int32
+with space for the smaller of the bucket's size and that number.
+"""
 
-class BucketLists(NamedTuple):
-    """The kept rows of each bucket, at most `index_threshold` + 1, in order.
+PrefixIndex = namedtuple("PrefixIndex", "counters heads keys owners nexts per_class used indexed")
+"""Kept rows of large buckets by the rarest shingles of their sets: a hash table with chains, newest first.
 
-    Those of bucket b are `rows[begins[b]:begins[b] + counts[b]]`; begins int64 and counts (0) int64 (buckets,), rows
-    int32 with space for the smaller of the bucket's size and that number.
-    """
+counters uint32: how often shingles occur, by bits of a hash. heads (-1) int64: first node of each slot, a power of two.
+keys uint64, owners int32, nexts int64 (nodes,). per_class (0) int64: rows by class of size. used (0) int64 (1,):
+nodes. indexed (0) int8 (rows,).
+"""
 
-    begins: Any
-    counts: Any
-    rows: Any
-
-
-class PrefixIndex(NamedTuple):
-    """Kept rows of large buckets by the rarest shingles of their sets: a hash table with chains, newest first.
-
-    counters uint32: how often shingles occur, by bits of a hash. heads (-1) int64: first node of each slot, a power of
-    two. keys uint64, owners int32, nexts int64 (nodes,). per_class (0) int64: rows by class of size. used (0) int64
-    (1,): nodes. indexed (0) int8 (rows,).
-    """
-
-    counters: Any
-    heads: Any
-    keys: Any
-    owners: Any
-    nexts: Any
-    per_class: Any
-    used: Any
-    indexed: Any
-
-
-class Scratch(NamedTuple):
-    """Scratch buffers: mark (-1) and found int32 (rows,), levels int64 and ordered uint64 (size of the largest set,),
-    begins int64 (34,)."""
-
-    mark: Any
-    found: Any
-    levels: Any
-    ordered: Any
-    begins: Any
-
-
-@dataclass(frozen=True, slots=True)
-class Stars:
-    """For rows in the policy's order: who stays, and how similar the others are to it.
-
-    `survivor` int64 (rows,): the row that stays for this one, -1 where the row stays itself. `similarity` float64
-    (rows,): exact Jaccard similarity with the survivor, of conversations that of the least similar turn, rounded to
-    1e-3; 1 where the row stays.
-    """
-
-    survivor: Numbers
-    similarity: npt.NDArray[np.float64]
-    pairs_compared: int
-    entries_visited: int
+Scratch = namedtuple("Scratch", "mark found levels ordered begins")
+"""Scratch buffers: mark (-1) and found int32 (rows,), levels int64 and ordered uint64 (size of the largest set,),
+begins int64 (34,)."""
 
 
 def star(
-    buckets: Buckets,
+    of_row: npt.NDArray[np.int32],
+    sizes: Numbers,
     address: Hashes,
     length: Numbers,
     least: Fraction,
@@ -270,19 +211,24 @@ def star(
     by_turn: bool = False,
     keep: int = 1,
     index_threshold: int = INDEX_THRESHOLD,
-) -> Stars:
+) -> tuple[Numbers, npt.NDArray[np.float64], list[int]]:
     """A row is dropped exactly if earlier kept rows, `keep` of them, share a band and are similar by at least `least`.
 
     The first such row is named. The first `settled` rows are kept without a comparison: an earlier run compared them.
-    Rows are in the policy's order; `address` and `length` say where each row's set of shingles lies. The similarity is
-    compared as a ratio of counts, without rounding. With `by_turn` the least similar turn decides.
+    `of_row` and `sizes` are those of `find_buckets`. Rows are in the policy's order; `address` and `length` say where
+    each row's set of shingles lies. The similarity is compared as a ratio of counts, without rounding. With `by_turn`
+    the least similar turn decides.
+
+    Returns int64 (rows,), the row that stays for each, -1 where it stays itself; float64 (rows,), the exact Jaccard
+    similarity with it (of conversations that of the least similar turn), rounded to 1e-3, 1 where the row stays; and
+    how many pairs were compared and entries of lists visited.
     """
     rows = Candidates(
-        buckets.of_row, address, length, least.numerator, least.denominator, by_turn, keep, settled, index_threshold
+        of_row, address, length, least.numerator, least.denominator, by_turn, keep, settled, index_threshold
     )
-    space = np.minimum(buckets.sizes, index_threshold + 1)
+    space = np.minimum(sizes, index_threshold + 1)
     lists = BucketLists(np.cumsum(space) - space, np.zeros_like(space), memory.full((int(space.sum()),), 0, np.int32))
-    index = _empty_index(rows, buckets.sizes, memory)
+    index = _empty_index(rows, sizes, memory)
     survivor, shared = (memory.full(length.shape, value, np.int64) for value in (-1, 0))
     mark, found = (memory.full(length.shape, -1, np.int32) for _ in range(2))
     longest = int(length.max(initial=0))
@@ -294,12 +240,12 @@ def star(
         end = min(begin + _ROWS_AT_ONCE, len(length))
         kernels.decide(rows, lists, index, survivor, shared, begin, end, scratch, counts)
         memory.release()
-    similarity = np.ones(len(length))
-    dropped = np.flatnonzero(survivor >= 0)
+    similarity, dropped = np.ones(len(length)), survivor >= 0
     both = shared[dropped]
     union = length[dropped] + length[survivor[dropped]] - both
-    similarity[dropped] = both / 1000 if by_turn else to_thousandths(both, union)
-    return Stars(survivor, similarity, int(counts[0]), int(counts[1]))
+    # rounded to 1e-3, halves up, from the counts themselves, so that every host agrees
+    similarity[dropped] = (both if by_turn else (2000 * both + union) // (2 * union)) / 1000
+    return survivor, similarity, counts.tolist()
 
 
 def _empty_index(rows: Candidates, bucket_sizes: Numbers, memory: Memory) -> PrefixIndex:
@@ -314,13 +260,6 @@ def _empty_index(rows: Candidates, bucket_sizes: Numbers, memory: Memory) -> Pre
     heads, indexed = memory.full((slots,), -1, np.int64), memory.full(rows.length.shape, 0, np.int8)
     per_class, used = np.zeros(_CLASSES, np.int64), np.zeros(1, np.int64)
     return PrefixIndex(counters, heads, keys, owners, nexts, per_class, used, indexed)
-
-
-def to_thousandths(shared: Numbers, union: Numbers) -> npt.NDArray[np.float64]:
-    """shared / union rounded to 1e-3 (halves up) from the counts themselves, so that every host agrees; 0 / 0 is 0."""
-    whole = np.maximum(union, 1)
-    thousandths: Numbers = (2000 * shared + whole) // (2 * whole)
-    return thousandths / 1000
 
 
 def size_histogram(dropped_for: dict[int, int], kept: int) -> dict[str, int]:

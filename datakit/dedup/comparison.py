@@ -1,12 +1,13 @@
-"""What the stages of this package share: the decisions file, `--against`, policies, and small checks of options."""
+"""What the stages of this package share: options, sketches' first columns, the decisions file, policies."""
 
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -16,17 +17,52 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 import datakit.storage as storage
-from datakit.dedup.index import EarlierRun, earlier_runs, fingerprint, index_rows, run_of
-from datakit.errors import ConfigError, IntegrityError, UsageError
-from datakit.stage import Parent, Stage
-from datakit.text.words import UNICODE_VERSION
+from datakit.config import at_least, option, shares
+from datakit.data import compared_fields
+from datakit.errors import ConfigError, IntegrityError
+from datakit.stage import Stage
 
 if TYPE_CHECKING:
-    from datakit.dedup.shuffle import SketchRows
+    from datakit.dedup.shuffle import Rows
 
 Hashes = npt.NDArray[np.uint64]
 Numbers = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
+
+MIN_ALARM_ROWS: Final = 20
+"""Fewer rows, of all, a source or a language, raise no alarm."""
+
+POLICY: Final = "which duplicate stays: first, longest, or highest:<column>; ties by position"
+"""The help of the option `policy`."""
+
+
+# Options.
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class CompareOptions:
+    """Options of all stages that compare rows."""
+
+    max_loss: float = option(0.3, "raise an alarm where all rows, or those of a source, lose more than this share")
+    memory_mb: int = option(
+        1024, "memory for comparing all rows; larger arrays go to the disk, with the same result", result=False,
+        advanced=True,
+    )  # fmt: skip
+
+    def __post_init__(self) -> None:
+        at_least(self, 1, "memory_mb")
+        shares(self, "max_loss")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class IndexOptions(CompareOptions):
+    """Options of the stages whose rows can be compared with those of earlier runs."""
+
+    save_index: bool = option(False, "write the index that a later run needs for --against")
+    against: str = option(
+        "", "compare with the rows that an earlier run of this stage kept, too: its manifest, run with save_index",
+        result=False,
+    )  # fmt: skip
 
 
 def exact_ratio(threshold: float) -> Fraction:
@@ -40,7 +76,7 @@ def exact_ratio(threshold: float) -> Fraction:
     return Fraction(round(threshold * 1000), 1000)
 
 
-# What all stages of this package share: decisions by row key, and alarms about sources.
+# The decisions file.
 
 DECISIONS = pa.schema(
     [
@@ -79,18 +115,16 @@ class CompareStage(Stage):
         """The decisions about rows; null in every column for a row that stays unchanged."""
         assert self.decisions is not None, "bind comes before decide"
         wanted = row_key.to_numpy()
+        low, high = wanted.min(initial=np.iinfo(np.uint64).max), wanted.max(initial=0)
+        near = list[pa.RecordBatch]()
         reader = pa.ipc.open_file(pa.memory_map(str(self.decisions)))
-        batches = [reader.get_batch(i) for i in range(reader.num_record_batches)]
-        near = pa.Table.from_batches(
-            [b for b in batches if _overlap(b.column("row_key").to_numpy(), wanted)], DECISIONS
-        )
-        known = near.column("row_key").to_numpy()
-        at = np.searchsorted(known, wanted)
-        hit = at < len(known)
-        hit[hit] = known[at[hit]] == wanted[hit]
-        found = near.take(pa.array(at, mask=~hit)).combine_chunks()
-        columns = [pa.concat_arrays(c.chunks) if c.num_chunks else pa.array([], c.type) for c in found.columns]
-        return pa.record_batch(columns, names=DECISIONS.names)
+        for batch in map(reader.get_batch, range(reader.num_record_batches)):
+            keys = batch.column("row_key").to_numpy()  # in order, in the batch and from one to the next
+            if keys[0] <= high and keys[-1] >= low:
+                near.append(batch)
+        table = pa.Table.from_batches(near, DECISIONS).to_struct_array()
+        found = pa.RecordBatch.from_struct_array(table.combine_chunks())
+        return found.take(pc.index_in(row_key, value_set=found.column("row_key")))
 
     def decided_about(self, row_keys: Hashes) -> pa.RecordBatch | None:
         """The decisions about the rows with these keys."""
@@ -100,104 +134,6 @@ class CompareStage(Stage):
         """Whether the rows with these keys, ascending, all stay as they are: no decision is about them."""
         found = self.look_up(pa.array(row_keys))
         return bool(found.column("row_key").null_count == len(row_keys))
-
-
-@dataclass(frozen=True)
-class IndexedStage(CompareStage):
-    """A stage whose result can hold an index of its kept rows, and whose rows are compared with such indexes.
-
-    Its config has `save_index` and `against`. `earlier` are the runs whose rows are compared with too, oldest first.
-    `duplicate_in` is then the version of the run that kept the other row, null for this run.
-    """
-
-    earlier: tuple[EarlierRun, ...] = ()
-
-    probe_kinds: ClassVar[tuple[str, ...]] = ("document",)
-    """The kinds of rows that `probe` takes."""
-
-    def compare_with(self, target: Path, kind: str) -> tuple[Self, tuple[Parent, ...]]:
-        """The stage with the runs that `against` names, and the manifest of the newest."""
-        if not self.config.against:
-            return self, ()
-        parent = run_of(storage.local(self.config.against), self.name)
-        place = parent.path.resolve()
-        if target.resolve() in (place, place.parent.parent / f"{parent.manifest.stage}.json"):
-            raise UsageError(
-                f"--against {self.config.against}: is the result that this run writes, so every row would be a "
-                "duplicate of itself. Give this run another --dataset or --output"
-            )
-        return replace(self, earlier=earlier_runs(parent, self.for_kind(kind), kind)), (parent,)
-
-    def resources(self) -> dict[str, Any]:
-        """The Unicode version of words and normal forms, which is the interpreter's; the earlier runs."""
-        against = [
-            {"version": e.version, "rows": e.kept - len(e.removed.ids), "removed": len(e.removed.ids),
-             "removed_sha256": e.removed.sha256} for e in self.earlier
-        ]  # fmt: skip
-        return {"unicode": UNICODE_VERSION} | ({"against": against} if against else {})
-
-    def probe(self, rows: pa.RecordBatch) -> pa.RecordBatch:
-        """What the index makes of the probe texts in the rows, for its fingerprint."""
-        return self.sketch(rows)
-
-    def facts(self) -> dict[str, Any]:
-        """The fingerprint of the index, where one is written."""
-        return {"index": {"fingerprint": fingerprint(self)}} if self.config.save_index else {}
-
-    def forecast_earlier(self) -> str:
-        """The end of the forecast's line: the indexes that are read."""
-        line = ""
-        for e in self.earlier:
-            size = sum(s.bytes for s in e.shards) / 1e6
-            gone = f", {len(e.removed.ids):,} of them removed since" if e.removed.ids else ""
-            line += f"; against {e.name}: {e.kept:,} rows{gone} ({size:,.0f} MB)"
-        return line
-
-    def versions_of(self, rows: Numbers) -> pa.Array:
-        """The version of the earlier run that each row is of, by its number; null for this run's rows and for -1."""
-        versions = pa.array([*(e.version for e in self.earlier), None], pa.string())
-        run = np.searchsorted(np.cumsum([e.rows for e in self.earlier]), rows, side="right")
-        return versions.take(pa.array(np.where(rows < 0, len(self.earlier), run)))
-
-    def survivor_columns(self, found: pa.RecordBatch) -> dict[str, pa.Array]:
-        """From decisions: the columns of dropped rows that name the row that stays."""
-        names = ("duplicate_of", "duplicate_in") if self.earlier else ("duplicate_of",)
-        return {name: found.column(name) for name in names}
-
-    def in_which(self, versions: pa.Array) -> pa.Array:
-        """The name of the run that kept the other row, where it is an earlier one."""
-        known = pa.array([e.version for e in self.earlier], pa.string())
-        words = pa.array(["", *(f" in {e.name}" for e in self.earlier)])
-        return words.take(pc.add(pc.fill_null(pc.index_in(versions, known), -1), 1))
-
-    def decided_about(self, row_keys: Hashes) -> pa.RecordBatch | None:
-        """The decisions about the rows with these keys; without earlier runs dropped rows have no `duplicate_in`."""
-        found = super().decided_about(row_keys)
-        return found if found is None or self.earlier else found.drop_columns(["duplicate_in", "kept_in_run"])
-
-    @property
-    def saves_index(self) -> bool:
-        """Whether the result holds an index of its kept rows."""
-        return bool(self.config.save_index)
-
-    def index(self, sketches: pa.RecordBatch) -> pa.RecordBatch:
-        """The index of the kept rows of a batch of sketches."""
-        return index_rows(sketches, self.look_up(sketches.column("row_key")).column("reason").is_null())
-
-
-def check_indexed(config: Any, names: Sequence[str], kept: Sequence[str]) -> None:
-    """Raise ConfigError where a config has or reads an index, and the values of `names` are not those of `kept`."""
-    found = [getattr(config, name) for name in names]
-    for name, value in (("save_index", config.save_index), ("against", config.against)):
-        if value and found != [*kept]:
-            needed, have = (
-                " and ".join(f"{n} {v}" for n, v in zip(names, values, strict=True)) for values in (kept, found)
-            )
-            raise ConfigError(f"{name}: rows of earlier runs must stay, so it needs {needed}; found {have}")
-
-
-def _overlap(keys: Hashes, wanted: Hashes) -> bool:
-    return len(keys) > 0 and len(wanted) > 0 and bool(keys[0] <= wanted.max() and keys[-1] >= wanted.min())
 
 
 def write_decisions(out: Path, batches: Iterable[pa.RecordBatch]) -> None:
@@ -210,16 +146,23 @@ def write_decisions(out: Path, batches: Iterable[pa.RecordBatch]) -> None:
         for batch in batches:
             columns = [batch.column(f.name).cast(f.type) if f.name in batch.schema.names
                        else pa.nulls(batch.num_rows, f.type) for f in DECISIONS]  # fmt: skip
-            writer.write_batch(pa.record_batch(columns, schema=DECISIONS))
+            if batch.num_rows:
+                writer.write_batch(pa.record_batch(columns, schema=DECISIONS))
 
 
 # Policies: which of the rows that count as one stays.
 
 
-def check_policy(policy: str) -> None:
-    """Raise ConfigError where a policy is none of first, longest, highest:<column>."""
+def check_policy(config: Any) -> None:
+    """Raise ConfigError where a config's policy is none of first, longest, highest:<column>, or goes with no index."""
+    policy = config.policy
     if policy not in ("first", "longest") and not score_column(policy):
         raise ConfigError(f"policy must be first, longest or highest:<column>, found {policy!r}")
+    for name in ("save_index", "against"):
+        if policy != "first" and getattr(config, name, False):
+            raise ConfigError(
+                f"{name}: rows of earlier runs must stay, so it needs policy first; found policy {policy}"
+            )
 
 
 def score_column(policy: str) -> str:
@@ -227,9 +170,9 @@ def score_column(policy: str) -> str:
     return policy.removeprefix("highest:") if policy.startswith("highest:") else ""
 
 
-def check_ranked(policy: str, totals: dict[str, Counter[str]]) -> None:
-    """Raise ConfigError where the policy's column holds no number in any row; `totals` has them as `ranked`."""
-    if (column := score_column(policy)) and totals and not totals["ranked"]["rows"]:
+def check_ranked(policy: str, ranked: Counter[str]) -> None:
+    """Raise ConfigError where the policy's column holds no number in any row; they are counted as `ranked` does."""
+    if (column := score_column(policy)) and ranked and not ranked["rows"]:
         raise ConfigError(f"policy {policy!r}: no row has a number in the column {column!r}")
 
 
@@ -238,11 +181,27 @@ def ranked(batch: pa.RecordBatch) -> dict[str, int]:
     return {"rows": pc.sum(pc.is_finite(batch.column("rank"))).as_py() or 0}
 
 
+def row_columns(
+    batch: pa.RecordBatch, policy: str = "first", lengths: Callable[[], pa.Array] | None = None
+) -> dict[str, pa.Array]:
+    """The columns that every sketch has: `row_key`, `id`, `source`, and `rank`, the value under the policy.
+
+    `lengths` gives the characters of each row, for `longest`. Default: those of all its fields.
+    """
+    rank = policy_rank(batch, policy, lengths or partial(_characters, batch))
+    head = {"row_key": batch.column("row_key"), "id": batch.column("id"), "source": string_column(batch, "source")}
+    return head | {"rank": rank}
+
+
+def _characters(batch: pa.RecordBatch) -> pa.Array:
+    lengths = [pc.utf8_length(text).to_numpy() for text in compared_fields(batch, "all", include_calls=True)]
+    return pa.array(np.sum(lengths, axis=0))
+
+
 def policy_rank(batch: pa.RecordBatch, policy: str, lengths: Callable[[], pa.Array]) -> pa.Array:
     """float64 for each row; of rows that count as one the highest stays, and null counts as lowest.
 
-    `lengths` gives the characters of each row. The column of a score may be a field of `extra`, where ingest keeps the
-    user's own.
+    The column of a score may be a field of `extra`, where ingest keeps the user's own.
     """
     column = score_column(policy)
     if policy == "longest":
@@ -263,18 +222,17 @@ def _number(extra: str | None, name: str) -> float | None:
     return float(value)
 
 
-def policy_order(rows: "SketchRows", row_key: Hashes, policy: str, begin: int = 0) -> Numbers:
-    """Numbers of the rows from `begin` on in the policy's order, ties by row_key; sketches have a column `rank`."""
+def policy_order(rows: "Rows", row_key: Hashes, policy: str) -> Numbers:
+    """The numbers of the rows in the policy's order, ties by row_key; those of earlier runs come first, as they are."""
     if policy == "first":
-        keys = row_key[begin:]
-        in_order = bool((keys[1:] > keys[:-1]).all())  # as ingest numbers them
-        return np.arange(begin, begin + len(keys)) if in_order else begin + np.argsort(keys, kind="stable")
+        order = rows.old + np.argsort(row_key[rows.old :], kind="stable")
+        return np.concatenate([np.arange(rows.old), order])
     ranks = [batch.column("rank").to_numpy(zero_copy_only=False) for batch in rows.batches]
     return np.lexsort((row_key, -np.concatenate([np.empty(0, np.float64), *ranks])))  # NaN sorts last
 
 
-def source_column(batch: pa.RecordBatch, name: str = "source") -> pa.Array:
-    """A column of strings (the source) of each row; null where the rows have no such column."""
+def string_column(batch: pa.RecordBatch, name: str) -> pa.Array:
+    """A column of strings (source, lang) of each row; null where the rows have no such column."""
     return batch.column(name).cast(pa.string()) if name in batch.schema.names else pa.nulls(len(batch), pa.string())
 
 
@@ -292,12 +250,3 @@ def text_bytes(files: Sequence[Path]) -> tuple[int, int]:
         ) from None
     sizes = (shard.row_group(n).total_byte_size for shard in shards for n in range(shard.num_row_groups))
     return sum(shard.num_rows for shard in shards), sum(sizes)
-
-
-def in_key_order(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
-    """Decisions about different rows as one batch, in the order of their keys."""
-    table = pa.concat_tables([pa.Table.from_batches([batch]) for batch in batches], promote_options="default")
-    (made,) = table.sort_by("row_key").combine_chunks().to_batches(max_chunksize=max(table.num_rows, 1)) or [
-        pa.RecordBatch.from_pylist([], table.schema)
-    ]
-    return made

@@ -35,7 +35,7 @@ from datakit.manifest import (
 from datakit.stage import Parent
 
 if TYPE_CHECKING:
-    from datakit.dedup.comparison import IndexedStage
+    from datakit.dedup.shuffle import ShuffleStage
 
 _NOT_NEEDED = ("source", "lang", "rank")  # alarms are about new rows, and policy `first` needs no rank
 
@@ -61,8 +61,8 @@ _URLS = (
 )
 
 _MAY_DIFFER = {
-    *("max_cluster_rows", "max_loss", "min_alarm_rows"),  # alarms
-    *("save_signatures", "save_duplicates", "save_index"),  # what else is written
+    *("max_cluster_rows", "max_loss"),  # alarms
+    *("save_duplicates", "save_index"),  # what else is written
 }
 """Settings that decide about no row."""
 
@@ -70,34 +70,26 @@ _MAY_DIFFER = {
 # Writing an index.
 
 
-def index_rows(sketches: pa.RecordBatch, kept: pa.Array) -> pa.RecordBatch:
-    """The index of the kept rows (bool[rows]) of a batch of sketches.
-
-    A row that policy `first` keeps is the first one with its text, so its sketch holds the shingles.
-    """
-    return without_unneeded(sketches).filter(kept)
-
-
 def without_unneeded(sketches: pa.RecordBatch) -> pa.RecordBatch:
     """Sketches without what only the run that made them needs."""
     return sketches.drop_columns([n for n in _NOT_NEEDED if n in sketches.schema.names])
 
 
-def fingerprint(stage: "IndexedStage") -> str:
+def fingerprint(stage: "ShuffleStage") -> str:
     """A hash that changes when words, shingles, permutations or digests change: sketches of the probe texts."""
     keys = pa.array(range(len(_PROBES)), pa.uint64())
     asked = [[{"role": "user", "content": text}] for text in _PROBES]
     said = [[{"role": "assistant", "content": text[::-1]}] for text in _PROBES]
     talks = [one + other for one, other in zip(asked, said, strict=True)]
     kinds: dict[str, dict[str, Any]] = {
-        "document": {"text": pa.array(_PROBES), "url": pa.array(_URLS)},
+        "document": {"text": pa.array(_PROBES), getattr(stage.config, "field", "url"): pa.array(_URLS)},
         "conversation": {"messages": talks},
         "preference": {"prompt": asked, "chosen": said, "rejected": said[::-1]},
     }
     total = hashlib.sha256()
     for kind in stage.probe_kinds:
         typed = {n: pa.array(v, MESSAGES) if isinstance(v, list) else v for n, v in kinds[kind].items()}
-        made = stage.probe(pa.record_batch({"row_key": keys, "id": [str(k) for k in keys]} | typed))
+        made = stage.sketch(pa.record_batch({"row_key": keys, "id": [str(k) for k in keys]} | typed))
         total.update(repr(without_unneeded(made).to_pydict()).encode())
     return total.hexdigest()[:16]
 
@@ -161,7 +153,7 @@ def _lineage(path: Path) -> list[Parent]:
     return [Parent(p, m) for p, m in ancestors(storage.pull_result(path))]
 
 
-def earlier_runs(newest: Parent, stage: "IndexedStage", kind: str) -> tuple[EarlierRun, ...]:
+def earlier_runs(newest: Parent, stage: "ShuffleStage", kind: str) -> tuple[EarlierRun, ...]:
     """The run of a manifest and those that it was itself run against, oldest first.
 
     The result equals one run over all rows, the old rows before the new ones. So the settings must match.

@@ -8,8 +8,6 @@ finalizer once, then each permutation takes the least `a * h + b` modulo 2**32. 
 `datasketch.MinHash(num_perm, seed, hashfunc=identity, scheme="affine32")` fed the same 32-bit hashes is equal.
 """
 
-import struct
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -20,8 +18,8 @@ import pyarrow.compute as pc
 
 from datakit.data import row_chunks, string_buffers, view
 from datakit.dedup import _kernels_minhash as kernels
-from datakit.dedup.comparison import Hashes, Numbers, policy_rank, source_column
-from datakit.dedup.shuffle import Memory, digest_halves, first_of_equals
+from datakit.dedup.comparison import Hashes, Numbers, row_columns, string_column
+from datakit.dedup.shuffle import Memory, first_of_equals
 from datakit.dedup.stage import DedupConfig
 from datakit.text.words import binary_digest, compose, hash_words_in, normalize, stated_digest
 
@@ -29,7 +27,6 @@ SHINGLES = pa.large_list(pa.field("item", pa.uint64(), nullable=False))
 
 _CHUNK_BYTES = 1 << 20  # of text: its words and shingles then fit into the second-level cache
 _BLOCK = 4096  # shingle hashes that stay in the first-level cache while all permutations pass over them
-_AFFINE32 = 1  # datasketch's code of the scheme
 
 
 # Shingles.
@@ -102,41 +99,11 @@ def bands_of(sets: ShingleSets, config: DedupConfig) -> Hashes:
     return band_hashes(signatures(sets, config.num_perm, config.seed), config.num_bands, config.rows_per_band)
 
 
-def saved_signatures(batch: pa.RecordBatch, config: DedupConfig) -> pa.Array:
-    """binary[rows]: the MinHash values of each row's text, serialised; null for fewer words than a shingle.
-
-    `datasketch.LeanMinHash.deserialize(value, "<")` makes an object of one, with the scheme `affine32` and the seed.
-    The bytes are the seed, the negated number of values, the scheme, the values.
-    """
-    sets = shingle_sets(text_of(batch, config), config.shingle_words)
-    values = signatures(sets, config.num_perm, config.seed)
-    rows, num_perm = values.shape
-    head = struct.pack("<qiB", config.seed, -num_perm, _AFFINE32)
-    width = len(head) + 4 * num_perm
-    made = np.empty((rows, width), dtype=np.uint8)
-    made[:, : len(head)] = np.frombuffer(head, dtype=np.uint8)
-    made[:, len(head) :] = values.astype("<u4").view(np.uint8).reshape(rows, 4 * num_perm)
-    offsets = np.arange(rows + 1, dtype=np.int64) * width
-    large = pa.Array.from_buffers(pa.large_binary(), rows, [None, pa.py_buffer(offsets), pa.py_buffer(made)])
-    return pc.if_else(pa.array(np.diff(sets.starts) > 0), large.cast(pa.binary()), pa.scalar(None, pa.binary()))
-
-
 # The sketch of a document.
 
 
-def row_columns(batch: pa.RecordBatch, config: DedupConfig, texts: Callable[[], pa.Array]) -> dict[str, pa.Array]:
-    """The columns that every sketch has: `row_key`, `id`, `source`, `lang`, and `rank`, the value under the policy."""
-    return {
-        "row_key": batch.column("row_key"),
-        "id": batch.column("id"),
-        "source": source_column(batch),
-        "lang": source_column(batch, "lang"),
-        "rank": policy_rank(batch, config.policy, lambda: pc.utf8_length(normalize(texts()))),
-    }
-
-
 def sketch(batch: pa.RecordBatch, config: DedupConfig) -> pa.RecordBatch:
-    """For each document its `row_columns`, the `digest` of its normalised text, its bands (`band0`, ...) and
+    """For each document its `row_columns` and `lang`, the `digest` of its normalised text, its bands (`band0`, ...) and
     `shingles`.
 
     `shingles` is the sorted set of 64-bit shingle hashes. It is null where the row has fewer words than a shingle, and
@@ -147,40 +114,27 @@ def sketch(batch: pa.RecordBatch, config: DedupConfig) -> pa.RecordBatch:
         digests = stated_digest(batch.column("content_hash"))  # made from the same text
     else:
         digests = binary_digest(normalize(texts))
-    fresh = np.equal(first_of_equals(digest_halves(digests)), np.arange(len(digests)))
+    fresh = first_of_equals(digests) == np.arange(len(digests))
     sets = shingle_sets(texts if fresh.all() else texts.filter(pa.array(fresh)), config.shingle_words)
     lengths, bands = np.zeros(len(batch), np.int64), np.zeros((config.num_bands, len(batch)), np.uint64)
     lengths[fresh] = np.diff(sets.starts)
     bands[:, fresh] = bands_of(sets, config).T
     every = ShingleSets(sets.hashes, np.concatenate(([0], np.cumsum(lengths))))
     named = {f"band{n}": pa.array(band) for n, band in enumerate(bands)}
-    return pa.record_batch(
-        row_columns(batch, config, lambda: texts) | {"digest": digests} | named | {"shingles": every.lists()}
-    )
+    head = row_columns(batch, config.policy, lambda: pc.utf8_length(normalize(texts)))
+    own = {"lang": string_column(batch, "lang"), "digest": digests} | named | {"shingles": every.lists()}
+    return pa.record_batch(head | own)
 
 
 # Buckets of rows that share a band.
 
 
-@dataclass(frozen=True, slots=True)
-class Buckets:
-    """Rows by shared band.
+def find_buckets(bands: list[Hashes], rows: int, memory: Memory) -> tuple[npt.NDArray[np.int32], Numbers]:
+    """Group rows by each of their bands, given as hashes, uint64 (rows,) each.
 
-    `of_row` is int32 (num_bands, rows): the bucket that holds the row for that band, -1 where it is alone in it.
-    `sizes` is int64 (buckets,): rows in each, at least 2. Buckets are numbered by band, then by band hash.
+    int32 (num_bands, rows), the bucket that holds the row for that band, -1 where it is alone in it; int64 (buckets,),
+    the rows in each, at least 2. Buckets are numbered by band, then by band hash.
     """
-
-    of_row: npt.NDArray[np.int32]
-    sizes: Numbers
-
-    @property
-    def pairs(self) -> int:
-        """Pairs of rows in the same bucket, counted once for each band that they share."""
-        return int((self.sizes * (self.sizes - 1) // 2).sum())
-
-
-def find_buckets(bands: list[Hashes], rows: int, memory: Memory) -> Buckets:
-    """Group rows by each of their bands, given as hashes, uint64 (rows,) each."""
     of_row, every, first = memory.full((len(bands), rows), -1, np.int32), [np.empty(0, np.int64)], 0
     for number, hashes in enumerate(bands):
         order = np.argsort(hashes)
@@ -192,4 +146,4 @@ def find_buckets(bands: list[Hashes], rows: int, memory: Memory) -> Buckets:
         every.append(sizes[shared])
         first += int(shared.sum())
         memory.release()
-    return Buckets(of_row, np.concatenate(every))
+    return of_row, np.concatenate(every)

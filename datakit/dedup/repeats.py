@@ -48,10 +48,9 @@ import pyarrow.compute as pc
 
 from datakit.config import at_least, option, shares
 from datakit.data import compared_fields, row_chunks, string_buffers
-from datakit.dedup.comparison import source_column, text_bytes
+from datakit.dedup.comparison import CompareOptions, Flags, Hashes, IndexOptions, Numbers, row_columns, text_bytes
 from datakit.dedup.cuts import Unit, bounds, comparable, decided_runs, edit, flags
-from datakit.dedup.index import without_unneeded
-from datakit.dedup.shuffle import Compared, Decided, GatheredRows, Memory, ShuffleStage, survivors_of
+from datakit.dedup.shuffle import Compared, Decided, Memory, Rows, ShuffleStage, sums_of
 from datakit.errors import ConfigError
 from datakit.stage import Decision, Losses
 from datakit.text.ids import open_tokenizer, tokenizer_digest
@@ -72,14 +71,13 @@ _MIN_WORDS: Final = {"line": 5, "paragraph": 5, "sentence": 10, "token": 1}
 _DROP_SHARE: Final = 0.8  # of conversations and preference pairs, as DataComp-LM drops documents by their n-grams
 _CHUNK_BYTES: Final = 1 << 20
 _PART: Final = 1 << 10  # windows whose hashes go through one hash table
-_UNIT_BYTES: Final = {"line": 40, "paragraph": 200, "sentence": 60, "token": 5}  # of English text; a low guess
-_DISK_BYTES: Final = {"line": 84, "paragraph": 84, "sentence": 84, "token": 18}  # per unit, if half of the rows share
+_DISK_SHARE: Final = {"line": 2.4, "paragraph": 0.5, "sentence": 1.6, "token": 5}  # of English text; a guess
 _SPREAD: Final = np.uint64(0x9E3779B97F4A7C15)  # odd, so that different values stay different
 _SALTS: Final = np.arange(3, dtype=np.uint64) * _SPREAD  # of the fields of a row
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class RepeatsConfig:
+class RepeatsConfig(IndexOptions):
     """Passages that stand in an earlier row, or earlier in their row, are cut out of the text."""
 
     unit: Unit = option("line", "what passages are made of; a paragraph ends at a blank line, a token is a word")
@@ -98,21 +96,11 @@ class RepeatsConfig:
         "as_written", "zero: lines, paragraphs and sentences that differ in digits alone are the same"
     )
     tokenizer: str = option("", "a tokenizer.json whose ids are the tokens; none: words", path=True)
-    max_loss: float = option(0.3, "raise an alarm where all rows, or those of a source, lose more of their words")
-    memory_mb: int = option(
-        1024, "memory for comparing all rows; larger arrays go to the disk, with the same result", result=False,
-        advanced=True,
-    )  # fmt: skip
-    save_index: bool = option(False, "write the index that a later run needs for --against")
-    against: str = option(
-        "", "also remove what rows have that an earlier run of the stage kept: its manifest, run with save_index",
-        result=False,
-    )  # fmt: skip
 
     def __post_init__(self) -> None:
+        CompareOptions.__post_init__(self)
         at_least(self, 0, "window", "min_words", "min_words_left")
-        at_least(self, 1, "memory_mb")
-        shares(self, "max_loss", "max_repeated_share")
+        shares(self, "max_repeated_share")
         for name, defaults in (("window", _WINDOW), ("min_words", _MIN_WORDS)):
             object.__setattr__(self, name, getattr(self, name) or defaults[self.unit])  # so that manifests name them
         if self.unit == "token":
@@ -132,10 +120,10 @@ class Units(NamedTuple):
     arrays are empty): each is one word, whose 64 bits stand for both halves.
     """
 
-    hashes: npt.NDArray[np.uint64]
-    checks: npt.NDArray[np.uint64]
+    hashes: Hashes
+    checks: Hashes
     words: npt.NDArray[np.uint32]
-    row_starts: npt.NDArray[np.int64]
+    row_starts: Numbers
 
     def columns(self) -> dict[str, pa.Array]:
         """The columns of sketches."""
@@ -148,13 +136,12 @@ class Units(NamedTuple):
         hashes, checks, words = (sketches.column(name).flatten().to_numpy() for name in _COLUMNS)
         return cls(hashes, checks, words, np.asarray(offsets - offsets[0], np.int64))
 
-    def taken(self, at: npt.NDArray[np.int64], row_starts: npt.NDArray[np.int64]) -> "Units":
+    def taken(self, at: Numbers, row_starts: Numbers) -> "Units":
         """Some of the units, as the units of other rows."""
-        if not len(self.words):
-            return Units(self.hashes[at], self.checks, self.words, row_starts)
-        return Units(self.hashes[at], self.checks[at], self.words[at], row_starts)
+        checks, words = (self.checks[at], self.words[at]) if len(self.words) else (self.checks, self.words)
+        return Units(self.hashes[at], checks, words, row_starts)
 
-    def totals(self) -> npt.NDArray[np.int64]:
+    def totals(self) -> Numbers:
         """The words of each row."""
         if not len(self.words):
             return np.diff(self.row_starts)
@@ -166,7 +153,7 @@ _NONE = np.empty(0, np.uint64)
 _NO_COUNTS = np.empty(0, np.uint32)
 
 
-def _list_column(numbers: npt.NDArray[Any], starts: npt.NDArray[np.int64]) -> pa.Array:
+def _list_column(numbers: npt.NDArray[Any], starts: Numbers) -> pa.Array:
     starts = starts if len(numbers) else np.zeros_like(starts)
     kind = pa.large_list(pa.field("item", pa.from_numpy_dtype(numbers.dtype), nullable=False))
     return pa.LargeListArray.from_arrays(pa.array(starts), pa.array(numbers), type=kind)
@@ -180,19 +167,15 @@ def hash_units(texts: pa.Array, unit: Unit, digits: str = "as_written", tokenize
     if digits == "zero":
         texts = pc.replace_substring_regex(texts, r"\p{Nd}", "0")
     data, offsets = string_buffers(texts)
-    chunks = row_chunks(offsets, _CHUNK_BYTES)
-    found = [_hash_chunk(data, offsets[begin : end + 1], unit) for begin, end in chunks]
-    found.insert(0, Units(_NONE, _NONE, _NO_COUNTS, np.zeros(1, np.int64)))
-    sizes = np.concatenate([np.diff(one.row_starts) for one in found])
-    return Units(
-        np.concatenate([one.hashes for one in found]),
-        np.concatenate([one.checks for one in found]),
-        np.concatenate([one.words for one in found]),
-        np.concatenate(([0], np.cumsum(sizes))),
-    )
+    found = [Units(_NONE, _NONE, _NO_COUNTS, np.zeros(1, np.int64))]
+    found += [_hash_chunk(data, offsets[begin : end + 1], unit) for begin, end in row_chunks(offsets, _CHUNK_BYTES)]
+    hashes, checks, words, row_starts = zip(*found, strict=True)
+    sizes = np.concatenate([np.diff(starts) for starts in row_starts])
+    starts = np.concatenate(([0], np.cumsum(sizes)))
+    return Units(np.concatenate(hashes), np.concatenate(checks), np.concatenate(words), starts)
 
 
-def _hash_chunk(data: npt.NDArray[np.uint8], offsets: npt.NDArray[np.int64], unit: Unit) -> Units:
+def _hash_chunk(data: npt.NDArray[np.uint8], offsets: Numbers, unit: Unit) -> Units:
     from datakit.dedup import _kernels_repeats as kernels
 
     if unit == "token":
@@ -227,9 +210,7 @@ def units_of_rows(batch: pa.RecordBatch, config: RepeatsConfig) -> Units:
     return Units(units.hashes ^ salts, checks, units.words, units.row_starts[::count].copy())
 
 
-def anchors_of(
-    units: Units, config: RepeatsConfig
-) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint32], npt.NDArray[np.int64]]:
+def anchors_of(units: Units, config: RepeatsConfig) -> tuple[Hashes, npt.NDArray[np.uint32], Numbers]:
     """The anchors of the windows of some rows, as the kernel `winnow` makes them.
 
     (hashes, the first window of each, how many each row has)
@@ -250,11 +231,11 @@ class Found(NamedTuple):
     """Runs of repeated units of some rows, int64 (runs,) each: the row, its first unit, its end, the row that has the
     units, and their words."""
 
-    rows: npt.NDArray[np.int64]
-    firsts: npt.NDArray[np.int64]
-    ends: npt.NDArray[np.int64]
-    owners: npt.NDArray[np.int64]
-    words: npt.NDArray[np.int64]
+    rows: Numbers
+    firsts: Numbers
+    ends: Numbers
+    owners: Numbers
+    words: Numbers
 
 
 @dataclass(frozen=True, slots=True)
@@ -266,12 +247,12 @@ class Repeats:
     (rows,): the words of each row. `dropped` bool (rows,).
     """
 
-    row_starts: npt.NDArray[np.int64]
+    row_starts: Numbers
     unit_of: npt.NDArray[np.int32]
     weights: npt.NDArray[np.uint32]
     owner_of: npt.NDArray[Any]
-    totals: npt.NDArray[np.int64]
-    dropped: npt.NDArray[np.bool_]
+    totals: Numbers
+    dropped: Flags
     facts: dict[str, int]
 
     def runs(self, begin: int, end: int) -> Found:
@@ -288,36 +269,41 @@ class Repeats:
         return Found(rows[firsts], unit_of[firsts], unit_of[lasts] + 1, owner_of[firsts].astype(np.int64), words)
 
 
-def find_repeats(rows: GatheredRows, config: RepeatsConfig, memory: Memory) -> Repeats:
+def find_repeats(rows: Rows, config: RepeatsConfig, memory: Memory) -> Repeats:
     """Compare the sketches of rows. Those of earlier runs come first: they are passages between what was cut there, and
     nothing is cut out of them."""
     from datakit.dedup import _kernels_repeats as kernels
     from datakit.dedup._kernels_minhash import NONE
 
     size, units = config.window, [Units.of(batch) for batch in rows.batches]
-    anchors, firsts, counts = memory.join((anchors_of(one, config) for one in units), np.uint64, np.uint32, np.int64)
-    starts = memory.keep(np.concatenate(([0], np.cumsum(counts))))
-    chosen = memory.full(anchors.shape, 0, np.bool_)
+    most, last = sum(len(one.hashes) for one in units), 0
+    anchors, firsts, chosen = (memory.full((most,), 0, kind) for kind in (np.uint64, np.uint32, np.bool_))
+    anchor_counts = memory.full((len(rows),), 0, np.int64)
+    parts = list(zip(units, pairwise(rows.begins), strict=True))
+    for one, (begin, end) in parts:
+        hashes, windows, anchor_counts[begin:end] = anchors_of(one, config)
+        anchors[last : last + len(hashes)], firsts[last : last + len(hashes)] = hashes, windows
+        last += len(hashes)
+    anchors, chosen, starts = anchors[:last], chosen[:last], memory.sums(anchor_counts)
     if config.unit == "token":
         np.greater_equal(_groups(anchors, anchors, memory)[0], 0, out=chosen)
     else:  # each is a window: those of too few words are left out
         np.not_equal(anchors, NONE, out=chosen)
     counts, totals = (memory.full((len(rows),), 0, np.int64) for _ in range(2))
     kinds = (np.int32, np.uint64, np.uint64, np.uint32)
-    parts = list(zip(units, pairwise(rows.begins), strict=True))
     for one, (begin, end) in parts:
         totals[begin:end] = one.totals()
         nothing = (np.empty(0, kind) for kind in kinds)
         kernels.find_candidates(one, firsts, starts[begin : end + 1], chosen, size, counts[begin:end], *nothing)
-    row_starts = memory.keep(np.concatenate(([0], np.cumsum(counts))))
+    row_starts = memory.sums(counts)
     unit_of, hashes, checks, weights = made = [memory.full((int(row_starts[-1]),), 0, kind) for kind in kinds]
     for one, (begin, end) in parts:
         own = (array[row_starts[begin] : row_starts[end]] for array in made)
         kernels.find_candidates(one, firsts, starts[begin : end + 1], chosen, size, counts[begin:end], *own)
         memory.release()
-    groups, windows, compared = _groups(hashes, checks, memory)
+    groups, repeated, compared = _groups(hashes, checks, memory)
     number = _number_type(len(rows))
-    owner, owner_of = memory.full((windows,), -1, number), memory.full(hashes.shape, -1, number)
+    owner, owner_of = memory.full((repeated,), -1, number), memory.full(hashes.shape, -1, number)
     dropped = np.zeros(len(rows), np.bool_)
     kernels.settle(row_starts, groups, _first_of_texts(rows), owner)
     decided = (rows.old, owner, owner_of, dropped)
@@ -326,13 +312,11 @@ def find_repeats(rows: GatheredRows, config: RepeatsConfig, memory: Memory) -> R
         kernels.drop_known(row_starts, groups, weights, totals, size, share, *decided)
     else:
         kernels.choose(row_starts, groups, weights, totals, size, config.min_words_left, *decided)
-    facts = {"windows_compared": compared, "windows_repeated": windows}
+    facts = {"windows_compared": compared, "windows_repeated": repeated}
     return Repeats(row_starts, unit_of, weights, owner_of, totals, dropped, facts)
 
 
-def _groups(
-    hashes: npt.NDArray[np.uint64], checks: npt.NDArray[np.uint64], memory: Memory
-) -> tuple[npt.NDArray[Any], int, int]:
+def _groups(hashes: Hashes, checks: Hashes, memory: Memory) -> tuple[npt.NDArray[Any], int, int]:
     """(the number of the group of each of some equal windows, -1 for one without an equal; groups; windows)."""
     from datakit.dedup import _kernels_repeats as kernels
 
@@ -346,7 +330,7 @@ def _number_type(count: int) -> Any:
     return np.int32 if count < 1 << 31 else np.int64
 
 
-def _first_of_texts(rows: GatheredRows) -> npt.NDArray[np.int64]:
+def _first_of_texts(rows: Rows) -> Numbers:
     """For each row of an index the first of those that are of the same text, int64 (old,)."""
     first = np.arange(rows.old)
     for batch, begin in zip(rows.batches, rows.begins, strict=False):
@@ -393,16 +377,14 @@ class DedupRepeats(ShuffleStage):
     def forecast(self, shards: Sequence[Path]) -> str:
         """The disk space for the units of these shards while they are compared."""
         (rows, size), unit = text_bytes(shards), self.config.unit
-        disk = size // _UNIT_BYTES[unit] * _DISK_BYTES[unit]
-        line = f"{rows:,} rows, about {disk / 1e6:,.0f} MB of disk while their {unit}s are compared"
-        return line + self.forecast_earlier()
+        disk = size * _DISK_SHARE[unit] / 1e6
+        return f"{rows:,} rows, about {disk:,.0f} MB of disk while their {unit}s are compared" + self.forecast_earlier()
 
     def sketch(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """`row_key`, `id` and `source`; the `hashes`, `checks` and `words` of each row's units."""
-        head = {"row_key": batch.column("row_key"), "id": batch.column("id"), "source": source_column(batch)}
-        return pa.record_batch(head | units_of_rows(batch, self.config).columns())
+        """The `row_columns`; the `hashes`, `checks` and `words` of each row's units."""
+        return pa.record_batch(row_columns(batch) | units_of_rows(batch, self.config).columns())
 
-    def keys(self, batch: pa.RecordBatch) -> Iterator[tuple[int, npt.NDArray[np.uint64], npt.NDArray[np.int64]]]:
+    def keys(self, batch: pa.RecordBatch) -> Iterator[tuple[int, Hashes, Numbers]]:
         """The anchors: equal windows have equal ones."""
         from datakit.dedup._kernels_minhash import NONE
 
@@ -414,7 +396,7 @@ class DedupRepeats(ShuffleStage):
     def totals(self, batch: pa.RecordBatch) -> dict[str, dict[str, int]]:
         """The words by source, and the units."""
         units = Units.of(batch)
-        return {"words": _by_source(batch, units.totals()), "units": {"all": len(units.hashes)}}
+        return {"words": sums_of(batch.column("source"), units.totals()), "units": {"all": len(units.hashes)}}
 
     def index(self, sketches: pa.RecordBatch) -> pa.RecordBatch:
         """Of each kept row in a batch of sketches what lies between its cuts and holds a window, each as a row.
@@ -435,59 +417,48 @@ class DedupRepeats(ShuffleStage):
         begins, row_of, lengths = begins[chosen], row_of[chosen], np.where(long, ends - begins, 0)[chosen]
         starts = np.concatenate(([0], np.cumsum(lengths)))
         at = np.arange(starts[-1]) + np.repeat(units.row_starts[row_of] + begins - starts[:-1], lengths)
-        head = without_unneeded(sketches.select(["row_key", "id", "source"])).take(pa.array(row_of))
-        columns = dict(zip(head.schema.names, head.columns, strict=True))
-        return pa.record_batch(columns | units.taken(at, starts).columns())
+        head = {name: sketches.column(name).take(pa.array(row_of)) for name in ("row_key", "id")}
+        return pa.record_batch(head | units.taken(at, starts).columns())
 
-    def decide_rows(self, rows: GatheredRows, memory: Memory) -> Decided:
+    def decide_rows(self, rows: Rows, memory: Memory) -> Decided:
         """Decide about the rows of one group."""
         repeats, passages = find_repeats(rows, self.config, memory), np.zeros(len(rows), np.int64)
         lost, decisions = Counter[str](), list[pa.RecordBatch]()
         for batch, (begin, end) in zip(rows.batches, pairwise(rows.begins), strict=True):
-            if begin >= rows.old:
-                runs, dropped, total = repeats.runs(begin, end), repeats.dropped[begin:end], repeats.totals[begin:end]
-                repeated = np.bincount(runs.rows, runs.words, end - begin).astype(np.int64)
-                np.add.at(passages, runs.owners, 1)
-                lost.update(_by_source(batch, np.where(dropped, total, repeated)))
-                decisions.append(self._decisions(rows, batch, begin, runs, dropped, total, repeated))
-        counts = {"lost": dict(lost), "facts": repeats.facts}
-        return Decided(decisions, counts, survivors_of(rows, passages))
-
-    def _decisions(
-        self, rows: GatheredRows, batch: pa.RecordBatch, begin: int, runs: Found,
-        dropped: npt.NDArray[np.bool_], total: npt.NDArray[np.int64], repeated: npt.NDArray[np.int64],
-    ) -> pa.RecordBatch:  # fmt: skip
-        """The decisions about the rows of one batch of sketches."""
-        changed = np.flatnonzero(repeated)
-        cut = ~dropped[runs.rows]
-        offsets = np.cumsum([0, *np.bincount(runs.rows[cut], minlength=len(dropped))[changed]])
-        survivor = _most_of(runs, dropped, begin)[changed]
-        stays, none = pa.array(~dropped[changed]), pa.scalar(None, pa.string())
-        known, all_of, new = (pa.array(n[changed]).cast(pa.string()) for n in (repeated, total, total - repeated))
-        detail = pc.binary_join_element_wise(known, " of its ", all_of, " words stand before it, ", new, " are new", "")
-        owners = runs.owners[cut]
-        of_runs = {
-            "cut": pa.array(runs.firsts[cut], pa.int32()),
-            "cut_end": pa.array(runs.ends[cut], pa.int32()),
-            "kept_in": rows.ids(owners),
-            "kept_in_run": self.versions_of(rows.numbers[owners]),
-        }
-        of_rows = {
-            "row_key": batch.column("row_key").take(pa.array(changed)),
-            "reason": pc.if_else(stays, none, "duplicate_passages"),
-            "detail": pc.if_else(stays, none, detail),
-            "duplicate_of": rows.ids(survivor),
-            "duplicate_in": self.versions_of(np.where(survivor < 0, -1, rows.numbers[survivor])),
-        }
-        lists = pa.array(offsets, pa.int32())
-        return pa.record_batch(of_rows | {n: pa.ListArray.from_arrays(lists, v) for n, v in of_runs.items()})
+            if begin < rows.old:
+                continue
+            runs, dropped, total = repeats.runs(begin, end), repeats.dropped[begin:end], repeats.totals[begin:end]
+            repeated = np.bincount(runs.rows, runs.words, end - begin).astype(np.int64)
+            np.add.at(passages, runs.owners, 1)
+            lost.update(sums_of(batch.column("source"), np.where(dropped, total, repeated)))
+            changed, cut = np.flatnonzero(repeated), ~dropped[runs.rows]
+            stays, none = pa.array(~dropped[changed]), pa.scalar(None, pa.string())
+            known, all_of, new = (pa.array(n[changed]).cast(pa.string()) for n in (repeated, total, total - repeated))
+            detail = [known, " of its ", all_of, " words stand before it, ", new, " are new", ""]
+            columns = {
+                "row_key": batch.column("row_key").take(pa.array(changed)),
+                "reason": pc.if_else(stays, none, "duplicate_passages"),
+                "detail": pc.if_else(stays, none, pc.binary_join_element_wise(*detail)),
+            } | self.survivors_named(rows, _most_of(runs, dropped, begin)[changed])
+            kept_in = self.survivors_named(rows, runs.owners[cut])
+            lists = {
+                "cut": pa.array(runs.firsts[cut], pa.int32()),
+                "cut_end": pa.array(runs.ends[cut], pa.int32()),
+                "kept_in": kept_in["duplicate_of"],
+                "kept_in_run": kept_in["duplicate_in"],
+            }
+            ends = np.cumsum([0, *np.bincount(runs.rows[cut], minlength=len(dropped))[changed]])
+            offsets = pa.array(ends, pa.int32())
+            columns |= {name: pa.ListArray.from_arrays(offsets, column) for name, column in lists.items()}
+            decisions.append(pa.record_batch(columns))
+        return Decided(decisions, passages, {"lost": lost, "facts": repeats.facts})
 
     def summarize(self, compared: Compared) -> dict[str, Any]:
         """Counts and alarms."""
-        losses = Losses("words", compared.total("words"), compared.count("lost"))
+        losses = Losses("words", compared.count("words"), compared.count("lost"))
         found, survivors = compared.count("facts"), compared.survivors()
         return {
-            "units": compared.total("units")["all"],
+            "units": compared.count("units")["all"],
             "windows_compared": found["windows_compared"],
             "windows_repeated": found["windows_repeated"],
             "words": losses.whole.total(),
@@ -516,14 +487,7 @@ class DedupRepeats(ShuffleStage):
         )
 
 
-def _by_source(batch: pa.RecordBatch, amounts: npt.NDArray[np.int64]) -> dict[str, int]:
-    """The sum of an amount of each row, by source."""
-    table = pa.table({"source": pc.fill_null(batch.column("source"), ""), "amount": amounts})
-    sums = table.group_by("source").aggregate([("amount", "sum")])
-    return dict(zip(sums.column("source").to_pylist(), sums.column("amount_sum").to_pylist(), strict=True))
-
-
-def _most_of(runs: Found, dropped: npt.NDArray[np.bool_], begin: int) -> npt.NDArray[np.int64]:
+def _most_of(runs: Found, dropped: Flags, begin: int) -> Numbers:
     """For each row the other row that has most of its words, the earlier of two; -1 where it is not dropped, or only
     repeats itself. The first row has the number `begin`."""
     most = np.full(len(dropped), -1, np.int64)

@@ -22,7 +22,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from itertools import chain, islice
+from itertools import chain, islice, pairwise
 from pathlib import Path
 from typing import Any, ClassVar, Final, Literal, NamedTuple
 
@@ -31,24 +31,28 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from datakit.config import at_least, option, sha256_file, shares
+from datakit.config import at_least, option, sha256_file
 from datakit.data import compared_fields
 from datakit.dedup.comparison import (
+    MIN_ALARM_ROWS,
+    POLICY,
+    CompareOptions,
     CompareStage,
+    Hashes,
+    Numbers,
     check_policy,
     check_ranked,
     exact_ratio,
     policy_order,
-    policy_rank,
     ranked,
-    source_column,
+    row_columns,
     text_bytes,
     write_decisions,
 )
 from datakit.dedup.embedding import load_model, model_files, to_vectors
-from datakit.dedup.shuffle import Memory, SketchRows, open_sketches, survivors_of
+from datakit.dedup.shuffle import Memory, Rows, batches_of, most_of, rows_of, survivors_of
 from datakit.errors import ConfigError, InputError
-from datakit.stage import MAX_ALARMS, Decision, Losses
+from datakit.stage import Decision, Losses
 from datakit.text.words import UNICODE_VERSION, normalize
 
 _FEW_ROWS: Final = 8192  # so many are one cell: every row is compared with every other
@@ -64,7 +68,7 @@ VECTORS = pa.large_list(pa.field("item", pa.int16(), nullable=False))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class SemanticConfig:
+class SemanticConfig(CompareOptions):
     """Rows that say the same in other words: which model compares them, and how similar they must be."""
 
     model: str = option("", "folder of a static model (sentence-transformers, model2vec); none: wordllama's", path=True)
@@ -72,28 +76,20 @@ class SemanticConfig:
     threshold: float = option(0.9, "least cosine of the vectors of duplicates, in every part; it depends on the model")
     on: Literal["all", "prompt", "answer"] = option("all", "the part of a conversation or preference pair to compare")
     include_system: bool = option(True, "of conversations, system prompts, tool schemas and results must be equal")
-    policy: str = option("first", "which duplicate stays: first, longest, or highest:<column>; ties by position")
-    max_loss: float = option(0.3, "raise an alarm where all rows, or those of a source, lose more than this share")
+    policy: str = option("first", POLICY)
     cells: int = option(
         0, "cells of k-means; 0: one for 8,192 rows, else at most one for 1,024 rows and their root", advanced=True
     )
     probes: int = option(
         4, "cells that a row is compared in; more find more pairs across borders, and take longer", advanced=True
     )
-    min_alarm_rows: int = option(
-        20, "raise no alarm about fewer rows than this, of all or a source", advanced=True
-    )  # fmt: skip
-    memory_mb: int = option(
-        1024, "memory for comparing all rows; larger arrays go to the disk, with the same result", result=False,
-        advanced=True,
-    )  # fmt: skip
 
     def __post_init__(self) -> None:
-        at_least(self, 1, "probes", "min_alarm_rows", "memory_mb")
+        CompareOptions.__post_init__(self)
+        at_least(self, 1, "probes")
         at_least(self, 0, "cells")
         exact_ratio(self.threshold)
-        shares(self, "max_loss")
-        check_policy(self.policy)
+        check_policy(self)
         if self.model and self.column:
             raise ConfigError(f"model is {self.model!r} and column {self.column!r}: vectors come from one of them")
 
@@ -107,7 +103,7 @@ _CHECK = (
 # Sketches.
 
 
-def parts_of(batch: pa.RecordBatch, config: SemanticConfig) -> tuple[list[list[str]], npt.NDArray[np.uint64]]:
+def parts_of(batch: pa.RecordBatch, config: SemanticConfig) -> tuple[list[list[str]], Hashes]:
     """(the parts of each row that are compared by meaning, a hash of what must be equal besides)."""
     if "messages" not in batch.schema.names:
         fields = compared_fields(batch, config.on, include_calls=True)
@@ -168,16 +164,16 @@ class SemanticRows(NamedTuple):
     """
 
     vectors: npt.NDArray[np.int16]
-    starts: npt.NDArray[np.int64]
-    context: npt.NDArray[np.uint64]
+    starts: Numbers
+    context: Hashes
     threshold: int
 
 
 class SemanticClusters(NamedTuple):
     """survivor int64 (rows,): the row that stays for each, -1 where it stays; similarity int64 in thousandths."""
 
-    survivor: npt.NDArray[np.int64]
-    similarity: npt.NDArray[np.int64]
+    survivor: Numbers
+    similarity: Numbers
     cells: int
     pairs_compared: int
 
@@ -256,7 +252,7 @@ def _centroids(means: npt.NDArray[np.int16], cells: int, memory: Memory, pool: A
         return np.zeros((1, means.shape[1]), np.int16)
     rng = np.random.default_rng(_SEED)
     chosen = np.sort(rng.choice(len(means), min(len(means), _SAMPLE_ROWS * cells), replace=False))
-    sample = memory.keep(means[chosen])
+    sample = memory.take(means, chosen)
     centroids = sample[np.sort(rng.choice(len(sample), cells, replace=False))]
     for _ in range(_ROUNDS):
         home = _nearest(sample, centroids, 1, memory, pool)[:, 0].astype(np.int64)
@@ -311,9 +307,9 @@ class DedupSemantic(CompareStage):
         return f"{rows:,} rows, about {size / 1e6:,.0f} MB of disk while they are compared (several parts a row: more)"
 
     def sketch(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """`row_key`, `id`, `source`, `rank`, the hash of its `context`, and the `vectors` of its parts.
+        """The `row_columns`, the hash of its `context`, the number of its `parts` and their `vectors`.
 
-        `vectors` is empty where a row has no text, or text that the model cannot read.
+        There are none where a row has no text, or text that the model cannot read.
         """
         if self.config.column:
             vectors = _column_of_vectors(batch, self.config.column)
@@ -330,22 +326,17 @@ class DedupSemantic(CompareStage):
         vectors[silent, :1] = 32767  # a part without text has a vector of its own, which is like no other
         wanted = compared[row]
         ends = np.cumsum([0, *np.where(compared, counts * vectors.shape[1], 0)])
+        lists = pa.LargeListArray.from_arrays(pa.array(ends), pa.array(vectors[wanted].ravel()), VECTORS)
         return pa.record_batch(
-            {
-                "row_key": batch.column("row_key"),
-                "id": batch.column("id"),
-                "source": source_column(batch),
-                "rank": policy_rank(batch, self.config.policy, lambda: _characters(batch)),
-                "context": pa.array(context),
-                "vectors": pa.LargeListArray.from_arrays(pa.array(ends), pa.array(vectors[wanted].ravel()), VECTORS),
-            }
+            row_columns(batch, self.config.policy)
+            | {"context": pa.array(context), "parts": pa.array(counts * compared, pa.uint64()), "vectors": lists}
         )
 
     def reduce(self, sketches: Sequence[Path], out: Path, *, workers: int) -> dict[str, Any]:
         """Write the dropped rows to `out`; returns counts and alarms."""
         memory = Memory(self.config.memory_mb << 20, out.parent)
-        found = open_sketches(sketches, memory)
-        check_ranked(self.config.policy, {"ranked": Counter(rows=sum(ranked(b)["rows"] for b in found.batches))})
+        found = rows_of(batch for path in sketches for batch in batches_of(path, memory))
+        check_ranked(self.config.policy, Counter(rows=sum(ranked(batch)["rows"] for batch in found.batches)))
         order = policy_order(found, found.column("row_key", memory), self.config.policy)
         rows, order = self._rows(found, order, memory)
         clusters = star(rows, self.config, memory, workers)
@@ -353,12 +344,14 @@ class DedupSemantic(CompareStage):
         dropped = clusters.survivor >= 0
         first[order[dropped]] = order[clusters.survivor[dropped]]
         near[order[dropped]] = clusters.similarity[dropped]
+        write_decisions(out, (_decisions(found, n, first, near) for n in range(len(found.batches))))
         losses, unread = Losses("rows"), len(found) - len(order)
-        write_decisions(out, (_decisions(found, n, first, near, losses) for n in range(len(found.batches))))
+        for batch, (begin, end) in zip(found.batches, pairwise(found.begins), strict=True):
+            losses.add(batch.column("source"), np.ones(end - begin), first[begin:end] >= 0)
         stands_for = np.bincount(first[first >= 0], minlength=1)
-        most = [(name, count) for count, _, name in survivors_of(found, stands_for)[:MAX_ALARMS]]
-        alarms = losses.alarms(self.config.max_loss, self.config.min_alarm_rows, _CHECK, most)
-        if len(found) >= self.config.min_alarm_rows and unread > self.config.max_loss * len(found):
+        most = most_of(survivors_of(found, stands_for))
+        alarms = losses.alarms(self.config.max_loss, MIN_ALARM_ROWS, _CHECK, most)
+        if len(found) >= MIN_ALARM_ROWS and unread > self.config.max_loss * len(found):
             alarms.insert(0, (
                 f"{unread} of {len(found)} rows are not compared: they have no text, or the model does not know a "
                 "quarter of their tokens. Name a model for their languages (model)"
@@ -371,31 +364,22 @@ class DedupSemantic(CompareStage):
             "alarms": alarms,
         }
 
-    def _rows(
-        self, found: SketchRows, order: npt.NDArray[np.int64], memory: Memory
-    ) -> tuple[SemanticRows, npt.NDArray[np.int64]]:
+    def _rows(self, found: Rows, order: Numbers, memory: Memory) -> tuple[SemanticRows, Numbers]:
         """(the rows that have vectors, in an order; their numbers)."""
+        parts = found.column("parts", memory).astype(np.int64)
         lengths = [pc.list_value_length(batch.column("vectors")).to_numpy() for batch in found.batches]
-        length = np.concatenate([np.empty(0, np.int64), *lengths])
-        if self.config.column:
-            widths = np.unique(length[length > 0])
-            width = int(widths[0]) if len(widths) else 1
-            if len(widths) > 1:
-                raise InputError(
-                    f"dedup_semantic: vectors of the column {self.config.column!r} differ in their lengths"
-                )
-        else:
-            width = load_model(self.config.model).width
-        order = order[length[order] > 0]
-        starts = np.cumsum([0, *length[order] // width])
-        vectors = memory.full((int(starts[-1]), width), 0, np.int16)
+        widths = np.unique(np.concatenate([[0], *lengths])[1:][parts > 0] // parts[parts > 0])
+        if len(widths) > 1:
+            raise InputError(f"dedup_semantic: vectors of the column {self.config.column!r} differ in their lengths")
+        order = order[parts[order] > 0]
+        starts = memory.sums(parts[order])
+        vectors = memory.full((int(starts[-1]), int(widths.max(initial=1))), 0, np.int16)
         begin_of = np.zeros(len(found), np.int64)
         begin_of[order] = starts[:-1]
-        for batch, begin, numbers in zip(found.batches, found.begins, lengths, strict=False):
-            parts = numbers // width
-            within = np.arange(parts.sum()) - np.repeat(np.cumsum(parts) - parts, parts)
-            at = np.repeat(begin_of[begin : begin + len(parts)], parts) + within
-            vectors[at] = batch.column("vectors").flatten().to_numpy().reshape(-1, width)
+        for batch, (begin, end) in zip(found.batches, pairwise(found.begins), strict=True):
+            own = memory.sums(parts[begin:end])
+            at = np.arange(own[-1]) + np.repeat(begin_of[begin:end] - own[:-1], parts[begin:end])
+            vectors[at] = batch.column("vectors").flatten().to_numpy().reshape(-1, vectors.shape[1])
             memory.release()
         context = memory.take(found.column("context", memory), order)
         return SemanticRows(vectors, starts, context, round(self.config.threshold * 1000)), order
@@ -413,21 +397,13 @@ class DedupSemantic(CompareStage):
         )
 
 
-def _characters(batch: pa.RecordBatch) -> pa.Array:
-    lengths = [pc.utf8_length(text).to_numpy() for text in compared_fields(batch, "all", include_calls=True)]
-    return pa.array(np.sum(lengths, axis=0))
-
-
-def _decisions(
-    rows: SketchRows, number: int, first: npt.NDArray[np.int64], near: npt.NDArray[np.int64], losses: Losses
-) -> pa.RecordBatch:
+def _decisions(rows: Rows, number: int, first: Numbers, near: Numbers) -> pa.RecordBatch:
     """The decisions about one batch of sketches; `first` is the row that stays for each, -1 where it stays itself."""
-    batch, at = rows.batches[number], slice(rows.begins[number], rows.begins[number + 1])
+    at = slice(rows.begins[number], rows.begins[number + 1])
     gone = np.flatnonzero(first[at] >= 0)
-    losses.add(batch.column("source"), np.ones(batch.num_rows, np.int64), first[at] >= 0)
     return pa.record_batch(
         {
-            "row_key": batch.column("row_key").take(pa.array(gone)),
+            "row_key": rows.batches[number].column("row_key").take(pa.array(gone)),
             "reason": pa.array(["semantic_duplicate"] * len(gone), pa.string()),
             "duplicate_of": rows.ids(first[at][gone]),
             "similarity": near[at][gone] / 1000,

@@ -20,17 +20,16 @@ import hashlib
 import mmap
 import os
 import tempfile
-import threading
 import weakref
 import zlib
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -39,14 +38,15 @@ import pyarrow.compute as pc
 
 import datakit.storage as storage
 from datakit.config import sha256_file
-from datakit.dedup.comparison import Flags, Hashes, IndexedStage, Numbers, write_decisions
-from datakit.dedup.index import EarlierRun
-from datakit.errors import IntegrityError
+from datakit.dedup.comparison import CompareStage, Flags, Hashes, Numbers, check_ranked, write_decisions
+from datakit.dedup.index import EarlierRun, earlier_runs, fingerprint, run_of, without_unneeded
+from datakit.errors import IntegrityError, UsageError
 from datakit.manifest import damaged
-from datakit.stage import MAX_ALARMS, CompareUnits, SketchFile
+from datakit.stage import MAX_ALARMS, CompareUnits, Parent, SketchFile, worst_first
+from datakit.text.words import UNICODE_VERSION
 
 RANGE_KEYS = 1 << 22
-"""Keys that a `join` unit reads at least, where there are so many, and at most twice as many of one band."""
+"""Rows of a range of the keys of one band, about, and keys that a `join` unit reads, where there are so many."""
 GROUP_ROWS = 1 << 15
 """Rows of a group, besides its last component: one component is never cut."""
 BEGINNING = 1 << 31
@@ -56,31 +56,24 @@ _LINKS = 1 << 23  # links that are joined at one time
 _MERGED_ROWS = 1 << 15  # of a batch of decisions
 _GATHER_BYTES = 64 << 20  # of sketches that are copied before they are written
 _ALIGNMENT = 64  # of parts, so that arrays over mapped parts are aligned
-_SLOTS_PER_KEY = 8  # at least: then at most one key in eight is mistaken for one that occurs again
 
 
 # Arrays and files in bounded memory.
 
 ARRAY_SHARE = 64
 """An array larger than this part of the memory lies in a file: about twenty arrays are alive at one time."""
-_READ_SHARE = 4  # memory of mapped sketches is released once they take this part of the memory,
-_MAPPED_SHARE = 2  # or once all that is mapped takes this part
 _PART_ROWS = 1 << 19
 
 
-@dataclass(frozen=True, slots=True)
 class Memory:
-    """`bytes` that arrays may take, and the folder for larger ones. Neither changes a result.
+    """`bytes` that the arrays of one unit may take, and the folder for larger ones. Neither changes a result.
 
     This is not a hard limit: temporary arrays of single steps stay in memory.
     """
 
-    bytes: int
-    folder: Path
-    _arrays: weakref.WeakSet[mmap.mmap] = field(default_factory=weakref.WeakSet, repr=False, compare=False)
-    _read: weakref.WeakSet[mmap.mmap] = field(default_factory=weakref.WeakSet, repr=False, compare=False)
-    _lock: threading.Lock = field(default_factory=threading.Lock, repr=False, compare=False)
-    _before: int = field(default_factory=lambda: _resident_bytes() or 0, repr=False, compare=False)
+    def __init__(self, bytes: int, folder: Path) -> None:
+        self.bytes, self.folder = bytes, folder
+        self._arrays, self._read = weakref.WeakSet[mmap.mmap](), weakref.WeakSet[mmap.mmap]()
 
     def full(self, shape: tuple[int, ...], value: int, dtype: Any) -> npt.NDArray[Any]:
         """An array filled with a value. A large one lies in a file without a name, which vanishes with the process.
@@ -97,92 +90,52 @@ class Memory:
                 os.posix_fallocate(file.fileno(), 0, size)
             except OSError as e:
                 raise OSError(e.errno, e.strerror, str(self.folder)) from None
-            mapped = self._mapped(file, size)
+            mapped = mmap.mmap(file.fileno(), size)
+        self._arrays.add(mapped)
         array = np.frombuffer(mapped, dtype).reshape(shape)
         if value:  # a new file holds zeros
             array[...] = value
-            _release(mapped)
         return array
-
-    def _mapped(self, file: Any, size: int) -> mmap.mmap:
-        mapped = mmap.mmap(file.fileno(), size)
-        with self._lock:
-            self._arrays.add(mapped)
-        return mapped
-
-    def join(self, pieces: Iterable[Sequence[npt.NDArray[Any]]], *dtypes: Any) -> list[npt.NDArray[Any]]:
-        """One array for each dtype, of the pieces after one another: each piece has a part of every array.
-
-        They lie in files without a name, so that only one piece is in memory at a time.
-
-        Raises:
-            OSError: the disk has no space for them.
-        """
-        with ExitStack() as stack:
-            files = [stack.enter_context(tempfile.TemporaryFile(dir=self.folder)) for _ in dtypes]
-            sizes = [0] * len(files)
-            for piece in pieces:
-                for number, (file, array, dtype) in enumerate(zip(files, piece, dtypes, strict=True)):
-                    try:
-                        sizes[number] += file.write(np.ascontiguousarray(array, dtype).data)
-                        file.flush()
-                    except OSError as e:
-                        raise OSError(e.errno, e.strerror, str(self.folder)) from None
-            found = zip(files, sizes, dtypes, strict=True)
-            return [np.frombuffer(self._mapped(f, n), dtype) if n else np.empty(0, dtype) for f, n, dtype in found]
-
-    def keep(self, array: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """The array, moved to a file if it is large."""
-        if array.nbytes <= self.bytes // ARRAY_SHARE:
-            return array
-        kept = self.full(array.shape, 0, array.dtype)
-        kept[...] = array
-        return kept
 
     def take(self, array: npt.NDArray[Any], at: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """`array[at]`, computed in parts; a large result lies in a file."""
-        taken = self.full(at.shape, 0, array.dtype)
+        taken = self.full((len(at), *array.shape[1:]), 0, array.dtype)
         for begin in range(0, len(at), _PART_ROWS):
             taken[begin : begin + _PART_ROWS] = array[at[begin : begin + _PART_ROWS]]
         return taken
+
+    def sums(self, counts: Numbers) -> Numbers:
+        """int64 (n + 1,): where each of some lists of these lengths begins, one after another, and where all end."""
+        starts = self.full((len(counts) + 1,), 0, np.int64)
+        np.cumsum(counts, out=starts[1:])
+        return starts
 
     def map(self, path: Path) -> mmap.mmap:
         """The bytes of a file, mapped for reading."""
         with path.open("rb") as file:
             mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-        with self._lock:
-            self._read.add(mapped)
+        self._read.add(mapped)
         return mapped
 
     def release(self) -> None:
         """Return mapped memory to the system once it is much; later reads mostly come from the page cache.
 
-        Files mapped for reading go first: their parts are rarely read twice, while arrays are read all the time. They
-        may take their share in addition to the arrays and to what was mapped before, but at most half of `bytes`:
-        much may be mapped between two calls.
+        Files mapped for reading go first, once half of `bytes` is mapped: their parts are rarely read twice, while
+        arrays are read all the time.
         """
-        with self._lock:
-            read, arrays = list(self._read), list(self._arrays)
-        others = self._before + sum(map(len, arrays)) + self.bytes // _READ_SHARE
-        for mappings, most in ((read, min(others, self.bytes // _MAPPED_SHARE)), (arrays, self.bytes)):
-            resident = _resident_bytes()
-            if (sum(map(len, [*read, *arrays])) if resident is None else resident) > most:
+        for mappings, most in ((self._read, self.bytes // 2), (self._arrays, self.bytes)):
+            if _resident_bytes() > most:
                 for mapped in mappings:
-                    _release(mapped)
+                    mapped.madvise(mmap.MADV_DONTNEED)
 
 
-def _resident_bytes() -> int | None:
-    """Bytes of mapped files in the memory of this process; None where the system does not say."""
+def _resident_bytes() -> int:
+    """Bytes of mapped files in the memory of this process; 0 where the system does not say, and takes them itself."""
     try:
         with open("/proc/self/statm", "rb") as file:
             return int(file.read().split()[2]) * mmap.PAGESIZE
     except OSError:
-        return None
-
-
-def _release(mapped: mmap.mmap) -> None:
-    if hasattr(mmap, "MADV_DONTNEED"):
-        mapped.madvise(mmap.MADV_DONTNEED)
+        return 0
 
 
 # Files of parts.
@@ -202,15 +155,15 @@ class PartsWriter:
         self._path, self._hash, self._size = path, hashlib.sha256(), 0
         self._parts: list[tuple[int, int, int, int]] = []
 
-    def add(self, number: int, *pieces: Any) -> None:
-        """Append a part of some pieces of bytes."""
-        begin, crc = self._size, 0
-        for piece in pieces:
-            view = memoryview(piece).cast("B") if len(piece) else memoryview(b"")
-            crc = zlib.crc32(view, crc)
-            self._write(view)
-        self._parts.append((number, begin, self._size - begin, crc))
-        self._write(bytes(-self._size % _ALIGNMENT))
+    def add(self, number: int, *arrays: npt.NDArray[Any]) -> None:
+        """Append a part: some arrays (n,), one after another."""
+        data = np.concatenate([array.view(np.uint8) for array in arrays]).data
+        if len(data):
+            self._parts.append((number, self._size, len(data), zlib.crc32(data)))
+        for piece in (data, bytes(-len(data) % _ALIGNMENT)):
+            self._file.write(piece)
+            self._hash.update(piece)
+            self._size += len(piece)
 
     def add_rows(self, number: int, batches: Sequence[pa.RecordBatch]) -> None:
         """Append a part with rows, as an Arrow IPC stream."""
@@ -218,12 +171,7 @@ class PartsWriter:
         with pa.ipc.new_stream(sink, batches[0].schema) as writer:
             for batch in batches:
                 writer.write_batch(batch)
-        self.add(number, sink.getvalue())
-
-    def _write(self, data: Any) -> None:
-        self._file.write(data)
-        self._hash.update(data)
-        self._size += len(data)
+        self.add(number, np.frombuffer(sink.getvalue(), np.uint8))
 
     def close(self) -> dict[str, Any]:
         """Finish the file: its entry and its parts, as the record of a unit has them."""
@@ -235,9 +183,8 @@ def parts_by_number(records: Iterable[dict[str, Any]]) -> dict[int, list[tuple[i
     """From the records of units: for each part number (the place of the unit, its part), in the order of units."""
     found: dict[int, list[tuple[int, Part]]] = {}
     for place, record in enumerate(records):
-        for number, begin, size, crc in record["parts"]:
-            if size:
-                found.setdefault(number, []).append((place, (record["files"][0][0], begin, size, crc)))
+        for number, *where in record["parts"]:
+            found.setdefault(number, []).append((place, (record["files"][0][0], *where)))
     return found
 
 
@@ -247,19 +194,16 @@ def read_parts(root: Path, parts: Sequence[Part], memory: Memory) -> Iterator[pa
     Raises:
         IntegrityError: a part differs from what was written.
     """
-    mapped: dict[str, Any] = {}
-    away = [p for p in parts if not (root / p[0]).is_file()]
-    fetched = memory.full((sum(size + -size % _ALIGNMENT for _, _, size, _ in away),), 0, np.uint8)
-    end = 0
+    mapped: dict[str, pa.Buffer] = {}
     for path, begin, size, crc in parts:
         if (root / path).is_file():
             if path not in mapped:
                 mapped[path] = pa.py_buffer(memory.map(root / path))
             found = mapped[path].slice(begin, size)
         else:
-            fetched[end : end + size] = np.frombuffer(storage.read_range(root / path, begin, size), np.uint8)
-            found = pa.py_buffer(fetched).slice(end, size)
-            end += size + -size % _ALIGNMENT
+            fetched = memory.full((size,), 0, np.uint8)
+            fetched[:] = np.frombuffer(storage.read_range(root / path, begin, size), np.uint8)
+            found = pa.py_buffer(fetched)
         if zlib.crc32(found) != crc:
             raise IntegrityError(damaged(root / path, "was changed"))
         yield found
@@ -269,30 +213,37 @@ def read_parts(root: Path, parts: Sequence[Part], memory: Memory) -> Iterator[pa
 
 
 @dataclass(frozen=True, slots=True)
-class SketchRows:
-    """Sketches of rows. Rows are numbered through all batches, which own their memory (mapped files, mostly).
+class Rows:
+    """Sketches of rows, in batches that own their memory (mapped files, mostly).
 
-    `begins` int64 (batches + 1,): the number of each batch's first row.
+    `begins` int64 (batches + 1,): the first row of each batch. `numbers` int64 (rows,): the number of each row among
+    all rows, ascending. The first `old` rows are of earlier runs, and stay; no batch has both.
     """
 
     batches: list[pa.RecordBatch]
     begins: Numbers
+    numbers: Numbers
+    old: int = 0
 
     def __len__(self) -> int:
         return int(self.begins[-1])
 
-    def ids(self, numbers: Numbers) -> pa.Array:
+    def ids(self, rows: Numbers) -> pa.Array:
         """The ids of the given rows, in that order; null for -1."""
-        distinct, place = np.unique(numbers, return_inverse=True)
-        known = distinct[distinct >= 0]
+        known = np.unique(rows[rows >= 0])
         cuts = np.searchsorted(known, self.begins)
-        found = [
-            batch.column("id").take(pa.array(known[low:high] - begin))
-            for batch, begin, low, high in zip(self.batches, self.begins, cuts, cuts[1:], strict=False)
-            if high > low
-        ]
-        unknown = pa.nulls(len(distinct) - len(known), pa.string())
-        return pa.concat_arrays([unknown, *found]).take(pa.array(place))
+        found = [pa.array([], pa.string())]
+        for batch, begin, (low, high) in zip(self.batches, self.begins, pairwise(cuts), strict=False):
+            found.append(batch.column("id").take(pa.array(known[low:high] - begin)))
+        return pa.concat_arrays(found).take(pa.array(np.searchsorted(known, rows), mask=rows < 0))
+
+    def new(self, name: str) -> pa.ChunkedArray:
+        """A column of the rows of this run."""
+        return pa.chunked_array(self.batches[n].column(name) for n in np.flatnonzero(self.begins[:-1] >= self.old))
+
+    def digests(self, name: str = "digest") -> pa.Array:
+        """A column of 16 bytes of all rows."""
+        return pa.concat_arrays(batch.column(name) for batch in self.batches)
 
     def column(self, name: str, memory: Memory) -> Hashes:
         """A uint64 column of all rows."""
@@ -301,27 +252,12 @@ class SketchRows:
             values[begin : begin + batch.num_rows] = batch.column(name).to_numpy()
         return values
 
-    def digests(self, name: str = "digest") -> Hashes:
-        """A column of 16 bytes for each row as uint64 (rows, 2); nulls have any value."""
-        halves = [np.empty((0, 2), np.uint64), *(digest_halves(batch.column(name)) for batch in self.batches)]
-        return np.concatenate(halves)
 
-
-def open_sketches(paths: Sequence[Path], memory: Memory) -> SketchRows:
-    """Map the sketches of all rows, in the order of their shards."""
-    batches = [batch for path in paths for batch in _batches(memory.map(path)) if batch.num_rows]
-    return SketchRows(batches, np.cumsum([0, *(batch.num_rows for batch in batches)], dtype=np.int64))
-
-
-@dataclass(frozen=True, slots=True)
-class GatheredRows(SketchRows):
-    """The rows of one group, in the order of all rows.
-
-    `numbers` int64 (rows,): the number of each among all rows. The first `old` rows are of earlier runs, and stay.
-    """
-
-    numbers: Numbers
-    old: int
+def rows_of(batches: Iterable[pa.RecordBatch]) -> Rows:
+    """Sketches of all rows, in order."""
+    found = [batch for batch in batches if batch.num_rows]
+    begins = np.cumsum([0, *(batch.num_rows for batch in found)], dtype=np.int64)
+    return Rows(found, begins, np.arange(begins[-1]))
 
 
 def digest_halves(column: pa.Array) -> Hashes:
@@ -330,24 +266,18 @@ def digest_halves(column: pa.Array) -> Hashes:
     return np.frombuffer(column.buffers()[1], np.uint64)[begin : begin + 2 * len(column)].reshape(-1, 2)
 
 
-def first_of_equals(digests: Hashes) -> Numbers:
-    """For each row the first row with the same digest (itself where it is the first).
-
-    `digests` is uint64 (rows, 2), the two halves of 128 bits. Returns int64 (rows,).
-    """
-    rows = len(digests)
-    order = np.argsort(digests[:, 0], kind="stable")
-    ordered = digests[order]
-    same_half = ordered[1:, 0] == ordered[:-1, 0]
-    same = same_half & (ordered[1:, 1] == ordered[:-1, 1])
-    if not np.array_equal(same, same_half):  # two digests share a half: sort by both
-        order = np.lexsort((digests[:, 1], digests[:, 0]))
-        ordered = digests[order]
-        same = (ordered[1:] == ordered[:-1]).all(axis=1)
-    begins = np.flatnonzero(np.concatenate(([True], ~same))) if rows else np.empty(0, np.int64)
-    first = np.empty(rows, dtype=np.int64)
-    first[order] = np.repeat(order[begins], np.diff(begins, append=rows))
+def first_of_equals(values: pa.Array) -> Numbers:
+    """For each value the number of the first that is equal to it (itself where it is the first)."""
+    numbers = values.dictionary_encode().indices.to_numpy()
+    first: Numbers = np.unique(numbers, return_index=True)[1][numbers]
     return first
+
+
+def sums_of(column: pa.Array, amounts: npt.NDArray[Any]) -> dict[str, int]:
+    """The sums of an amount of each row, by a column of strings; null counts as "", as alarms about sources have it."""
+    table = pa.table({"value": pc.fill_null(column, ""), "amount": amounts.astype(np.int64)})
+    sums = table.group_by("value").aggregate([("amount", "sum")])
+    return dict(zip(sums.column("value").to_pylist(), sums.column("amount_sum").to_pylist(), strict=True))
 
 
 @dataclass(frozen=True, slots=True)
@@ -359,7 +289,7 @@ class Source:
     run: int = -1
     """The number of the earlier run; -1 for this one."""
 
-    def batches(self, earlier: Sequence[EarlierRun], memory: Memory) -> Iterator[tuple[pa.RecordBatch, Any]]:
+    def batches(self, earlier: Sequence[EarlierRun], memory: Memory) -> Iterator[tuple[pa.RecordBatch, Flags]]:
         """Its sketches, and which of the rows count, bool (rows,): those of an index that were removed since do not.
 
         Raises:
@@ -374,27 +304,24 @@ class Source:
             storage.bring(file.path, file.bytes, file.sha256)
             if file.path.stat().st_size != file.bytes or sha256_file(file.path) != file.sha256:
                 raise IntegrityError(damaged(file.path, "was changed"))
-        for batch in _batches(memory.map(file.path)):
+        for batch in batches_of(file.path, memory):
             yield batch, ~pc.is_in(batch.column("id"), removed).to_numpy(zero_copy_only=False)
 
 
-def _batches(mapped: mmap.mmap) -> Iterator[pa.RecordBatch]:
-    reader = pa.ipc.open_file(pa.py_buffer(mapped))
-    for number in range(reader.num_record_batches):
-        yield reader.get_batch(number)
+def batches_of(path: Path, memory: Memory) -> Iterator[pa.RecordBatch]:
+    """The batches of an Arrow IPC file, which is mapped."""
+    reader = pa.ipc.open_file(pa.py_buffer(memory.map(path)))
+    yield from map(reader.get_batch, range(reader.num_record_batches))
 
 
 def sources_of(earlier: Sequence[EarlierRun], sketches: Sequence[SketchFile]) -> list[Source]:
     """The indexes of earlier runs, and then the sketch files of this one."""
-    found, first = list[Source](), 0
-    of_runs = [
+    files = [
         (run, SketchFile(e.folder / s.path, s.rows, s.bytes, s.sha256))
         for run, e in enumerate(earlier) for s in e.shards
-    ]  # fmt: skip
-    for run, file in (*of_runs, *((-1, file) for file in sketches)):
-        found.append(Source(file, first, run))
-        first += file.rows
-    return found
+    ] + [(-1, file) for file in sketches]  # fmt: skip
+    firsts = np.cumsum([0, *(file.rows for _, file in files)]).tolist()
+    return [Source(file, first, run) for (run, file), first in zip(files, firsts, strict=False)]
 
 
 # What a stage says, and what the units of a comparison came to.
@@ -403,14 +330,13 @@ def sources_of(earlier: Sequence[EarlierRun], sketches: Sequence[SketchFile]) ->
 class Decided(NamedTuple):
     """What `decide_rows` says about one group.
 
-    decisions: batches by row_key, with columns of `DECISIONS`. counts: sums for the facts, {name: {key: count}}.
-    survivors: of the rows that most others are lost for [how many, number among all rows, id], at most
-    `MAX_ALARMS` + 1.
+    decisions: batches with columns of `DECISIONS`. stands_for int64 (rows,): how many rows or passages are lost for
+    each row. counts: sums for the facts, {name: {key: count}}.
     """
 
     decisions: Sequence[pa.RecordBatch]
+    stands_for: Numbers
     counts: dict[str, dict[str, int]]
-    survivors: list[list[Any]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -426,66 +352,64 @@ class Compared:
         """Rows of this run."""
         return sum(record["rows"] for record in self.sorts if not record["old"])
 
-    def total(self, name: str) -> Counter[str]:
-        """A sum of `ShuffleStage.totals` over this run's rows."""
-        return _sum(record["totals"].get(name, {}) for record in self.sorts)
-
     def count(self, name: str) -> Counter[str]:
-        """A sum of `Decided.counts` over all groups."""
-        return _sum(record["counts"].get(name, {}) for record in self.decides)
+        """A sum of `ShuffleStage.totals` over this run's rows, or of `Decided.counts` over all groups."""
+        total = Counter[str]()
+        for record in (*self.sorts, *self.decides):
+            total.update(record["sums"].get(name, {}))
+        return total
 
     def survivors(self) -> list[tuple[str, int]]:
         """(id, how many are lost for it) of the rows with the most, at most `MAX_ALARMS`."""
-        found = [survivor for record in self.decides for survivor in record["survivors"]]
-        most = sorted(found, key=lambda survivor: (-survivor[0], survivor[1]))[:MAX_ALARMS]
-        return [(name, count) for count, _, name in most]
+        return most_of([survivor for record in self.decides for survivor in record["survivors"]])
 
     def decisions(self, memory: Memory) -> Iterator[pa.RecordBatch]:
         """The decisions of all groups in the order of row keys, in batches of about `_MERGED_ROWS` rows."""
-        parts = [part for found in parts_by_number(self.decides).values() for _, part in found]
+        parts = [part for _, part in parts_by_number(self.decides).get(0, [])]
         opened = [pa.ipc.open_stream(part).read_next_batch() for part in read_parts(self.root, parts, memory)]
         keys = [batch.column("row_key").to_numpy() for batch in opened]
         sample = np.sort(np.concatenate([np.empty(0, np.uint64), *(k[::64] for k in keys)]))
-        for low, high in pairwise([0, *sample[_MERGED_ROWS // 64 :: _MERGED_ROWS // 64].tolist(), None]):
-            slices = []
-            for batch, known in zip(opened, keys, strict=True):
-                begin = int(np.searchsorted(known, np.uint64(low)))
-                end = len(known) if high is None else int(np.searchsorted(known, np.uint64(high)))
-                if end > begin:
-                    slices.append(pa.Table.from_batches([batch.slice(begin, end - begin)]))
-            if slices:
-                table = pa.concat_tables(slices, promote_options="default").sort_by("row_key").combine_chunks()
+        begins = [0] * len(opened)
+        for high in [*sample[_MERGED_ROWS // 64 :: _MERGED_ROWS // 64], None]:
+            ends = [len(known) if high is None else int(np.searchsorted(known, high)) for known in keys]
+            slices = [b.slice(begin, end - begin) for b, begin, end in zip(opened, begins, ends, strict=True)]
+            tables = [pa.Table.from_batches([part]) for part in slices if part.num_rows]
+            if tables:
+                table = pa.concat_tables(tables, promote_options="default").sort_by("row_key").combine_chunks()
                 yield from table.to_batches(max_chunksize=table.num_rows)
+            begins = ends
             memory.release()
 
 
-def _sum(counts: Iterable[dict[str, int]]) -> Counter[str]:
-    total: Counter[str] = Counter()
-    for counted in counts:
-        total.update(counted)
-    return total
-
-
-def survivors_of(rows: SketchRows, counts: Numbers) -> list[list[Any]]:
-    """[count, number, id] of the rows with the largest counts, int64 (rows,), as `Decided.survivors` has them."""
-    numbers = rows.numbers if isinstance(rows, GatheredRows) else np.arange(len(rows))
-    most = np.flatnonzero(counts)
-    most = most[np.argsort(-counts[most], kind="stable")][: MAX_ALARMS + 1]
-    found = zip(counts[most].tolist(), numbers[most].tolist(), rows.ids(most).to_pylist(), strict=True)
+def survivors_of(rows: Rows, stands_for: Numbers) -> list[list[Any]]:
+    """[how many are lost for it, number, id] of the rows with the most, at most `MAX_ALARMS` + 1."""
+    most = np.flatnonzero(stands_for)
+    most = most[np.argsort(-stands_for[most], kind="stable")][: MAX_ALARMS + 1]
+    found = zip(stands_for[most].tolist(), rows.numbers[most].tolist(), rows.ids(most).to_pylist(), strict=True)
     return [list(survivor) for survivor in found]
 
 
-def counted_by(column: pa.Array) -> dict[str, int]:
-    """How often each value of a column of strings occurs; null counts as "", as alarms about sources have it."""
-    found = pc.value_counts(pc.fill_null(column, ""))
-    return dict(zip(found.field("values").to_pylist(), found.field("counts").to_pylist(), strict=True))
+def most_of(survivors: Sequence[list[Any]]) -> list[tuple[str, int]]:
+    """(id, how many are lost for it) of the `MAX_ALARMS` rows with the most, from results of `survivors_of`."""
+    most = sorted(survivors, key=lambda survivor: (-survivor[0], survivor[1]))[:MAX_ALARMS]
+    return [(name, count) for count, _, name in most]
 
 
 @dataclass(frozen=True)
-class ShuffleStage(IndexedStage):
-    """A stage that decides about rows by the keys that they share. Its config has `memory_mb`."""
+class ShuffleStage(CompareStage):
+    """A stage that decides about rows by the keys that they share, and whose result can hold an index of its kept rows.
 
+    Its config has the fields of `IndexOptions`. `earlier` are the runs whose rows are compared with too, oldest first.
+    `duplicate_in` is then the version of the run that kept the other row, null for this run.
+    """
+
+    earlier: tuple[EarlierRun, ...] = ()
     compared: Compared | None = None
+
+    probe_kinds: ClassVar[tuple[str, ...]] = ("document",)
+    """The kinds of rows whose probe texts make the fingerprint of the index."""
+
+    # What a stage says.
 
     def keys(self, batch: pa.RecordBatch) -> Iterator[tuple[int, Hashes, Numbers]]:
         """(band, keys, the row of each) of a batch of sketches or of an index.
@@ -499,10 +423,12 @@ class ShuffleStage(IndexedStage):
         """What is counted of all rows: {name: {key: count}} of a batch of sketches. Default: nothing."""
         return {}
 
-    def check_totals(self, totals: dict[str, Counter[str]]) -> None:
-        """Raise a clear error, before rows are compared, where the totals of all rows make no sense. Default: none."""
+    def check_totals(self, compared: Compared) -> None:
+        """Raise a clear error, before rows are compared, where the totals of all rows make no sense. Default: where no
+        row has a number in the column of the policy."""
+        check_ranked(getattr(self.config, "policy", "first"), compared.count("ranked"))
 
-    def decide_rows(self, rows: GatheredRows, memory: Memory) -> Decided:
+    def decide_rows(self, rows: Rows, memory: Memory) -> Decided:
         """Decide about the rows of one group."""
         raise NotImplementedError(f"{type(self).__name__}.decide_rows")
 
@@ -510,17 +436,111 @@ class ShuffleStage(IndexedStage):
         """The facts for the manifest, `alarms` among them."""
         raise NotImplementedError(f"{type(self).__name__}.summarize")
 
+    # The comparison.
+
     def compare(self, sketches: Sequence[SketchFile], units: CompareUnits) -> Self:
         """Compare all rows, in work units."""
         return replace(self, compared=shuffle(self, sketches, units))
 
     def reduce(self, sketches: Sequence[Path], out: Path, *, workers: int) -> dict[str, Any]:
         """Write the decisions, by row_key, to `out`; returns the facts."""
-        if self.compared is None:
-            files = [SketchFile.of(path) for path in sketches]
-            return self.compare(files, CompareUnits(out.parent, workers)).reduce(sketches, out, workers=workers)
+        assert self.compared is not None, "compare comes before reduce"
         write_decisions(out, self.compared.decisions(Memory(self.config.memory_mb << 20, out.parent)))
         return self.summarize(self.compared)
+
+    # Earlier runs, and the index for later ones.
+
+    def compare_with(self, target: Path, kind: str) -> tuple[Self, tuple[Parent, ...]]:
+        """The stage with the runs that `against` names, and the manifest of the newest."""
+        if not self.config.against:
+            return self, ()
+        parent = run_of(storage.local(self.config.against), self.name)
+        place = parent.path.resolve()
+        if target.resolve() in (place, place.parent.parent / f"{parent.manifest.stage}.json"):
+            raise UsageError(
+                f"--against {self.config.against}: is the result that this run writes, so every row would be a "
+                "duplicate of itself. Give this run another --dataset or --output"
+            )
+        return replace(self, earlier=earlier_runs(parent, self.for_kind(kind), kind)), (parent,)
+
+    def resources(self) -> dict[str, Any]:
+        """The Unicode version of words and normal forms, which is the interpreter's; the earlier runs."""
+        against = [
+            {"version": e.version, "rows": e.kept - len(e.removed.ids), "removed": len(e.removed.ids),
+             "removed_sha256": e.removed.sha256} for e in self.earlier
+        ]  # fmt: skip
+        return {"unicode": UNICODE_VERSION} | ({"against": against} if against else {})
+
+    def facts(self) -> dict[str, Any]:
+        """The fingerprint of the index, where one is written."""
+        return {"index": {"fingerprint": fingerprint(self)}} if self.config.save_index else {}
+
+    def forecast_earlier(self) -> str:
+        """The end of the forecast's line: the indexes that are read."""
+        line = ""
+        for e in self.earlier:
+            size = sum(s.bytes for s in e.shards) / 1e6
+            gone = f", {len(e.removed.ids):,} of them removed since" if e.removed.ids else ""
+            line += f"; against {e.name}: {e.kept:,} rows{gone} ({size:,.0f} MB)"
+        return line
+
+    def survivors_named(self, rows: Rows, at: Numbers) -> dict[str, pa.Array]:
+        """The columns of decisions that name a row of a group as the one that stays; null for -1."""
+        versions = pa.array([*(e.version for e in self.earlier), None], pa.string())
+        run = np.searchsorted(np.cumsum([e.rows for e in self.earlier]), rows.numbers[at], side="right")
+        of_which = versions.take(pa.array(np.where(at < 0, len(self.earlier), run)))
+        return {"duplicate_of": rows.ids(at), "duplicate_in": of_which}
+
+    def survivor_columns(self, found: pa.RecordBatch) -> dict[str, pa.Array]:
+        """From decisions: the columns of dropped rows that name the row that stays."""
+        names = ("duplicate_of", "duplicate_in") if self.earlier else ("duplicate_of",)
+        return {name: found.column(name) for name in names}
+
+    def in_which(self, versions: pa.Array) -> pa.Array:
+        """The name of the run that kept the other row, where it is an earlier one."""
+        known = pa.array([e.version for e in self.earlier], pa.string())
+        words = pa.array(["", *(f" in {e.name}" for e in self.earlier)])
+        return words.take(pc.add(pc.fill_null(pc.index_in(versions, known), -1), 1))
+
+    def decided_about(self, row_keys: Hashes) -> pa.RecordBatch | None:
+        """The decisions about the rows with these keys; without earlier runs dropped rows have no `duplicate_in`."""
+        found = super().decided_about(row_keys)
+        return found if found is None or self.earlier else found.drop_columns(["duplicate_in", "kept_in_run"])
+
+    @property
+    def saves_index(self) -> bool:
+        """Whether the result holds an index of its kept rows."""
+        return bool(self.config.save_index)
+
+    def index(self, sketches: pa.RecordBatch) -> pa.RecordBatch:
+        """The index of the kept rows of a batch of sketches.
+
+        A row that policy `first` keeps is the first one with its text, so its sketch holds the shingles.
+        """
+        kept = self.look_up(sketches.column("row_key")).column("reason").is_null()
+        return without_unneeded(sketches).filter(kept)
+
+
+def lost_rows(rows: Rows, survivor: Numbers, columns: Sequence[str], most: int) -> tuple[Numbers, dict[str, Any]]:
+    """What became of the rows of a group, from the row that stays for each (-1: it stays itself).
+
+    (how many rows each stands for besides itself; how many are lost, by each of some columns of sketches as
+    `lost_<column>`, and the rows that stand for at least `most` others)
+    """
+    dropped = survivor >= 0
+    stands_for = np.bincount(survivor[dropped], minlength=len(rows))
+    counts = {f"lost_{name}": sums_of(rows.new(name), dropped[rows.old :]) for name in columns}
+    return stands_for, counts | {"large": {"rows": int((stands_for >= most).sum())}}
+
+
+def cluster_alarms(compared: Compared, most: int, sentence: str, others: str) -> Iterator[str]:
+    """Alarms about rows that at least `most` others are lost for.
+
+    `sentence` has places for the rows that count as one, the one that stays, and `most`; `others` names those that
+    have no sentence of their own.
+    """
+    large = [sentence.format(count + 1, name, most) for name, count in compared.survivors() if count >= most]
+    return worst_first(large + [""] * (compared.count("large")["rows"] - len(large)), others)
 
 
 def shuffle(stage: ShuffleStage, sketches: Sequence[SketchFile], units: CompareUnits) -> Compared:
@@ -528,16 +548,15 @@ def shuffle(stage: ShuffleStage, sketches: Sequence[SketchFile], units: CompareU
     sources, root = sources_of(stage.earlier, sketches), units.root
     old = sum(e.rows for e in stage.earlier)
     memory = (stage.config.memory_mb << 20) // units.share
-    ranges = number_of_ranges(sum(source.file.rows for source in sources))
+    ranges = 1  # a power of two
+    while ranges < 1 << 16 and sum(source.file.rows for source in sources) > ranges * RANGE_KEYS:
+        ranges *= 2
     sorts = units.do("sort", partial(sort_unit, stage, root, ranges), sources)
-    names = {name for record in sorts for name in record["totals"]}
-    stage.check_totals({name: _sum(record["totals"].get(name, {}) for record in sorts) for name in sorted(names)})
-    tasks = list(_join_tasks(sources, sorts))
-    joins = units.do("join", partial(join_unit, root, memory, old), tasks)
-    links = [part for found in parts_by_number(joins).values() for _, part in found]
+    stage.check_totals(Compared(root, sorts, []))
+    joins = units.do("join", partial(join_unit, root, memory, old), list(_join_tasks(sources, sorts)))
+    links = [part for _, part in parts_by_number(joins).get(0, [])]
     (grouped,) = units.do("group", partial(group_unit, root, sources, links), [None], here=True)
-    at = parts_by_number([grouped])
-    wanted = [(source, at[number][0][1]) for number, source in enumerate(sources) if number in at]
+    wanted = [(sources[number], part) for number, ((_, part),) in sorted(parts_by_number([grouped]).items())]
     groups = parts_by_number(units.do("gather", partial(gather_unit, root, memory), wanted))
     payloads = [[part for _, part in groups[number]] for number in sorted(groups)]
     return Compared(root, sorts, units.do("decide", partial(decide_unit, stage, root, memory, old), payloads))
@@ -546,25 +565,17 @@ def shuffle(stage: ShuffleStage, sketches: Sequence[SketchFile], units: CompareU
 # 1. Sort: the keys of each sketch file, in ranges.
 
 
-def number_of_ranges(keys: int) -> int:
-    """Into how many ranges (a power of two) so many keys of a band are cut, of about `RANGE_KEYS` each."""
-    ranges = 1
-    while ranges < 1 << 16 and keys > ranges * RANGE_KEYS:
-        ranges *= 2
-    return ranges
-
-
 def sort_unit(stage: ShuffleStage, root: Path, ranges: int, index: int, source: Source) -> dict[str, Any]:
     """Write the keys of one sketch file: part `band * ranges + range` holds keys uint64, then row numbers uint32."""
     memory = Memory(stage.config.memory_mb << 20, root)
-    keys: dict[int, list[tuple[Any, Any]]] = {}
-    totals, begin = dict[str, Counter[str]](), 0
+    keys = defaultdict[int, list[tuple[Any, Any]]](list)
+    totals, begin = defaultdict[str, Counter[str]](Counter), 0
     for batch, live in source.batches(stage.earlier, memory):
         for band, hashes, rows in stage.keys(batch):
             lives = live[rows & (BEGINNING - 1)]
-            keys.setdefault(band, []).append((hashes[lives], (begin + rows[lives]).astype(np.uint32)))
+            keys[band].append((hashes[lives], (begin + rows[lives]).astype(np.uint32)))
         for name, counts in stage.totals(batch).items() if source.run < 0 else ():
-            totals.setdefault(name, Counter()).update(counts)
+            totals[name].update(counts)
         begin += batch.num_rows
         memory.release()
     out = PartsWriter(root, f".work/compared/keys-{index:05d}.bin")
@@ -575,8 +586,7 @@ def sort_unit(stage: ShuffleStage, root: Path, ranges: int, index: int, source: 
         cuts, hashes, rows = np.searchsorted(part[order], np.arange(ranges + 1)), hashes[order], rows[order]
         for number, (low, high) in enumerate(pairwise(cuts.tolist())):
             out.add(band * ranges + number, hashes[low:high], rows[low:high])
-    counted = {name: dict(counts) for name, counts in totals.items()}
-    return out.close() | {"rows": begin, "old": source.run >= 0, "totals": counted}
+    return out.close() | {"rows": begin, "old": source.run >= 0, "sums": totals}
 
 
 # 2. Join: rows with an equal key.
@@ -608,46 +618,32 @@ def join_unit(
     """
     memory, links = Memory(memory_bytes, root), [np.empty((0, 2), np.int64)]
     for firsts, parts in tasks:
-        hashes, rows, whole = [np.empty(0, np.uint64)], [np.empty(0, np.int64)], [np.empty(0, np.bool_)]
+        hashes, rows, whole = list[Hashes](), list[Numbers](), list[Flags]()
         for first, part in zip(firsts, read_parts(root, parts, memory), strict=True):
             count = part.size // _KEY_BYTES
             numbers = np.frombuffer(part, np.uint32, count, 8 * count)
             hashes.append(np.frombuffer(part, np.uint64, count))
             rows.append(first + (numbers & np.uint32(BEGINNING - 1)).astype(np.int64))
             whole.append(numbers < BEGINNING)
-        links.append(_linked(np.concatenate(hashes), np.concatenate(rows), np.concatenate(whole), old, memory))
+        links.append(linked(np.concatenate(hashes), np.concatenate(rows), np.concatenate(whole), old))
         memory.release()
     out = PartsWriter(root, f".work/compared/links-{index:05d}.bin")
-    out.add(0, np.ascontiguousarray(joined(np.concatenate(links))))
+    out.add(0, joined(np.concatenate(links)).ravel())
     return out.close()
 
 
-def _linked(hashes: Hashes, rows: Numbers, whole: Flags, old: int, memory: Memory) -> Numbers:
+def linked(hashes: Hashes, rows: Numbers, whole: Flags, old: int) -> Numbers:
     """int64 (links, 2): each row that has a hash again, and the first row that has it."""
-    repeated = repeated_hashes(hashes, memory)
-    order = repeated[np.lexsort((rows[repeated], hashes[repeated]))]
-    hashes, rows = hashes[order], rows[order]
-    begins = np.flatnonzero(np.concatenate(([True], hashes[1:] != hashes[:-1]))) if len(rows) else order
-    sizes = np.diff(begins, append=len(rows))
-    counts = np.repeat(np.logical_or.reduceat(whole[order], begins) if len(rows) else whole[order], sizes)
-    first, last = np.repeat(begins, sizes), np.repeat(begins + sizes - 1, sizes)
-    found = (first != np.arange(len(rows))) & (rows[last] >= old) & counts
-    return np.column_stack((rows[found], rows[first][found]))
-
-
-def repeated_hashes(hashes: Hashes, memory: Memory) -> npt.NDArray[np.int32]:
-    """The places of the hashes that may occur again, in order: all that do and few others.
-
-    Most rows share no hash, so that sorting all of them would be wasted.
-    """
-    from datakit.dedup import _kernels_shuffle as kernels
-
-    words = 1
-    while 64 * words < _SLOTS_PER_KEY * len(hashes):
-        words *= 2
-    seen, twice = memory.full((words,), 0, np.uint64), memory.full((words,), 0, np.uint64)
-    out = memory.full((len(hashes),), 0, np.int32)
-    return out[: kernels.repeated(hashes, seen, twice, out)]
+    order = np.argsort(hashes)
+    again = hashes[order[1:]] == hashes[order[:-1]]
+    order = order[np.append(again, False) | np.append(False, again)] if len(order) else order  # most have no other
+    order = order[np.lexsort((rows[order], hashes[order]))]
+    _, first, key, sizes = np.unique(hashes[order], return_index=True, return_inverse=True, return_counts=True)
+    rows = rows[order]
+    joins = np.bincount(key, whole[order], len(first)) > 0
+    joins &= rows[first + sizes - 1] >= old
+    known = joins[key] & (first[key] != np.arange(len(rows)))
+    return np.column_stack((rows[known], rows[first][key[known]]))
 
 
 # 3. Components of rows that are linked, and groups of components.
@@ -655,12 +651,11 @@ def repeated_hashes(hashes: Hashes, memory: Memory) -> npt.NDArray[np.int32]:
 
 def joined(links: Numbers) -> Numbers:
     """int64 (rows, 2): each row that a link names, ascending, and the first row of its component."""
-    from datakit.dedup import _kernels_shuffle as kernels
+    from datakit.dedup import _kernels_cluster as kernels
 
     rows, place = np.unique(links, return_inverse=True)
-    place = place.reshape(-1, 2)
     first = np.arange(len(rows))
-    kernels.join(np.ascontiguousarray(place[:, 0]), np.ascontiguousarray(place[:, 1]), first)
+    kernels.join(place.reshape(-1, 2), first)
     return np.column_stack((rows, rows[first]))
 
 
@@ -682,9 +677,9 @@ def group_unit(root: Path, sources: Sequence[Source], links: Sequence[Part], ind
     """Write the rows in groups of each file: part `file` holds their numbers in the file, then their groups, uint32."""
     found = read_parts(root, links, Memory(1 << 30, root))
     rows, group = groups_of(np.frombuffer(part, np.int64).reshape(-1, 2) for part in found)
-    cuts = np.searchsorted(rows, [s.first for s in sources]).tolist()
+    cuts = np.searchsorted(rows, [*(source.first for source in sources), np.iinfo(np.int64).max])
     out = PartsWriter(root, f".work/compared/groups-{index:05d}.bin")
-    for number, (source, low, high) in enumerate(zip(sources, cuts, [*cuts, len(rows)][1:], strict=True)):
+    for number, (source, (low, high)) in enumerate(zip(sources, pairwise(cuts), strict=True)):
         out.add(number, (rows[low:high] - source.first).astype(np.uint32), group[low:high].astype(np.uint32))
     return out.close()
 
@@ -704,13 +699,13 @@ def gather_unit(root: Path, memory_bytes: int, index: int, task: tuple[Source, P
     storage.bring(source.file.path, source.file.bytes, source.file.sha256)
     out, begin = PartsWriter(root, f".work/compared/rows-{index:05d}.bin"), 0
     pieces, size = defaultdict[int, list[pa.RecordBatch]](list), 0
-    for batch in _batches(memory.map(source.file.path)):
+    for batch in batches_of(source.file.path, memory):
         low, high = np.searchsorted(numbers, [begin, begin + batch.num_rows])
         order = low + np.argsort(groups[low:high], kind="stable")
         taken = batch.take(pa.array(numbers[order] - begin))
         taken = taken.append_column("row", pa.array(source.first + numbers[order].astype(np.int64)))
         kinds, starts = np.unique(groups[order], return_index=True)
-        for kind, first, end in zip(kinds.tolist(), starts, [*starts[1:], len(order)], strict=True):
+        for kind, (first, end) in zip(kinds.tolist(), pairwise([*starts, len(order)]), strict=True):
             pieces[kind].append(taken.slice(first, end - first))
         begin, size = begin + batch.num_rows, size + taken.nbytes
         if size > _GATHER_BYTES:
@@ -732,15 +727,15 @@ def _write_groups(out: PartsWriter, pieces: dict[int, list[pa.RecordBatch]]) -> 
 def decide_unit(
     stage: ShuffleStage, root: Path, memory_bytes: int, old: int, index: int, parts: Sequence[Part]
 ) -> dict[str, Any]:
-    """Decide about the rows of one group, and write the decisions."""
+    """Decide about the rows of one group, and write the decisions: part 0 is an Arrow IPC stream of one batch, by
+    row_key; a group may have several."""
     stage.open()
     memory = Memory(memory_bytes, root)
-    batches = [batch for part in read_parts(root, parts, memory) for batch in pa.ipc.open_stream(part)]
-    numbers = np.concatenate([batch.column("row").to_numpy() for batch in batches])
-    begins = np.cumsum([0, *(batch.num_rows for batch in batches)], dtype=np.int64)
-    rows = GatheredRows(batches, begins, numbers, int(np.searchsorted(numbers, old)))
+    rows = rows_of(batch for part in read_parts(root, parts, memory) for batch in pa.ipc.open_stream(part))
+    numbers = np.concatenate([batch.column("row").to_numpy() for batch in rows.batches])
+    rows = replace(rows, numbers=numbers, old=int(np.searchsorted(numbers, old)))
     decided = stage.decide_rows(rows, memory)
     out = PartsWriter(root, f".work/compared/decisions-{index:05d}.bin")
     for batch in decided.decisions:
-        out.add_rows(0, [batch])
-    return out.close() | {"counts": decided.counts, "survivors": decided.survivors}
+        out.add_rows(0, [batch.sort_by("row_key")])
+    return out.close() | {"sums": decided.counts, "survivors": survivors_of(rows, decided.stands_for)}

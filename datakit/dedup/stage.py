@@ -6,7 +6,6 @@ runs that rows are compared with.
 """
 
 import math
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -17,15 +16,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from datakit.config import at_least, option, shares
+from datakit.config import at_least, option
 from datakit.dedup.comparison import (
+    MIN_ALARM_ROWS,
+    POLICY,
+    CompareOptions,
     Hashes,
+    IndexOptions,
     Numbers,
-    check_indexed,
     check_policy,
-    check_ranked,
     exact_ratio,
-    in_key_order,
     ranked,
     text_bytes,
 )
@@ -33,12 +33,13 @@ from datakit.dedup.shuffle import (
     BEGINNING,
     Compared,
     Decided,
-    GatheredRows,
     Memory,
+    Rows,
     ShuffleStage,
-    counted_by,
+    cluster_alarms,
     digest_halves,
-    survivors_of,
+    lost_rows,
+    sums_of,
 )
 from datakit.errors import ConfigError
 from datakit.stage import Decision, Losses, worst_first
@@ -53,7 +54,7 @@ _MAX_VALUES = 256  # of a chosen signature: more rows in a band need many more b
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class DedupConfig:
+class DedupConfig(IndexOptions):
     """Exact, then near duplicates by MinHash LSH: which rows count as duplicates, and which of them stays."""
 
     match: Literal["exact", "loose", "near"] = option(
@@ -68,15 +69,8 @@ class DedupConfig:
     keep_per_prompt: int = option(1, "with --on prompt: how many answers of a question stay, the first by the policy")
     threshold: float = option(0.75, "least Jaccard similarity of the shingle sets of near duplicates")
     shingle_words: int = option(5, "words in a shingle; a shorter text is a duplicate only of an equal one")
-    policy: str = option("first", "which duplicate stays: first, longest, or highest:<column>; ties by position")
-    max_loss: float = option(0.3, "raise an alarm where all rows, or those of a source, lose more than this share")
+    policy: str = option("first", POLICY)
     save_duplicates: bool = option(False, "write the ids of the rows that each kept row stands for: column duplicates")
-    save_index: bool = option(
-        False, "write the index that a later run needs for --against; it takes 1.1 to 2.7 times the size of the text"
-    )
-    against: str = option(
-        "", "also drop duplicates of rows that an earlier dedup kept: its manifest, run with save_index", result=False
-    )
     num_bands: int = option(
         0,
         "bands of the signature; rows that share one are compared. 0: 14 at threshold 0.75, else for a recall of 0.95",
@@ -89,33 +83,20 @@ class DedupConfig:
     max_cluster_rows: int = option(
         1000, "raise an alarm where more rows than this are dropped for one row", advanced=True
     )
-    min_alarm_rows: int = option(
-        20, "raise no alarm about fewer rows than this, of all, a source or a language", advanced=True
-    )
-    save_signatures: bool = option(
-        False,
-        "write each row's MinHash values to the column minhash, as datasketch.LeanMinHash serialises them",
-        advanced=True,
-    )
-    memory_mb: int = option(
-        1024, "memory for comparing all rows; larger arrays go to the disk, with the same result", result=False,
-        advanced=True,
-    )  # fmt: skip
 
     def __post_init__(self) -> None:
-        at_least(self, 1, "shingle_words", "max_cluster_rows", "min_alarm_rows", "memory_mb", "keep_per_prompt")
+        CompareOptions.__post_init__(self)
+        at_least(self, 1, "shingle_words", "max_cluster_rows", "keep_per_prompt")
         at_least(self, 0, "num_bands", "rows_per_band")
         if self.keep_per_prompt > 1 and self.on != "prompt":
             raise ConfigError(f"keep_per_prompt is {self.keep_per_prompt}: it needs on = 'prompt', found {self.on!r}")
         exact_ratio(self.threshold)
-        shares(self, "max_loss")
         if not 0 <= self.seed < 1 << 32:
             raise ConfigError(f"seed must lie in [0, 2**32), found {self.seed}")
-        check_policy(self.policy)
+        check_policy(self)
         bands = chosen_bands(self.threshold, self.num_bands, self.rows_per_band)
         for name, number in zip(("num_bands", "rows_per_band"), bands, strict=True):
             object.__setattr__(self, name, number)  # so that manifests name them
-        check_indexed(self, ("policy",), ("first",))
 
     @property
     def num_perm(self) -> int:
@@ -174,7 +155,10 @@ _CHECK = (
     "Check with `datakit pairs` whether these rows are duplicates, or only share a template, a prompt or a long "
     "passage; then compare less of them (on), or raise threshold. If they are duplicates, raise max_loss"
 )
-_SIGNATURES = "minhash"  # the column of saved signatures
+_LARGE = (
+    "{} rows count as one: all but {!r} are dropped as its duplicates (max_cluster_rows is {}); look whether they "
+    "share boilerplate"
+)
 _LOOSER = "stay_but_for_loose"  # the ledger's note about them
 _ROW_BYTES = 80  # of a sketch, besides bands and shingles: key, id, source, digest, ...
 _TEXT_RATIO = 1.6  # bytes of shingle hashes per byte of English prose, rounded up; twice that in scripts without spaces
@@ -222,13 +206,6 @@ class Dedup(ShuffleStage):
         permutations(self.config.num_perm, self.config.seed)
         character_table()
 
-    def facts(self) -> dict[str, Any]:
-        """The format of the column of signatures, and the fingerprint of the index, where they are written."""
-        found = super().facts()
-        if self.config.save_signatures:
-            found["signatures"] = {"column": _SIGNATURES, "format": "datasketch.LeanMinHash", "byteorder": "<"}
-        return found
-
     def forecast(self, shards: Sequence[Path]) -> str:
         """The disk space for the sketches of the rows and for the comparison of all of them."""
         rows, text = text_bytes(shards)
@@ -264,39 +241,26 @@ class Dedup(ShuffleStage):
 
     def totals(self, batch: pa.RecordBatch) -> dict[str, dict[str, int]]:
         """Rows by source and language, and rows with a number in the column of the policy."""
-        return {name: counted_by(batch.column(name)) for name in ("source", "lang")} | {"ranked": ranked(batch)}
+        one = np.ones(batch.num_rows)
+        return {name: sums_of(batch.column(name), one) for name in ("source", "lang")} | {"ranked": ranked(batch)}
 
-    def check_totals(self, totals: dict[str, Counter[str]]) -> None:
-        """Refuse a policy whose column has no number in any row.
-
-        Raises:
-            ConfigError: it has none.
-        """
-        check_ranked(self.config.policy, totals)
-
-    def decide_rows(self, rows: GatheredRows, memory: Memory) -> Decided:
+    def decide_rows(self, rows: Rows, memory: Memory) -> Decided:
         """The decisions about one group, and what is known of the rows that others are dropped for."""
         from datakit.dedup.cluster import decide
 
         verdict = decide(rows, self.config, memory)
-        dropped = verdict.survivor >= 0
-        sizes = np.bincount(verdict.survivor[dropped], minlength=len(rows))
-        lost: dict[str, Counter[str]] = {"source": Counter(), "lang": Counter()}
-        for batch, begin in zip(rows.batches, rows.begins, strict=False):
-            for name in lost if begin >= rows.old else ():  # the rows of an index have neither
-                gone = batch.column(name).filter(pa.array(dropped[begin : begin + batch.num_rows]))
-                lost[name].update(counted_by(gone))
-        counts = {name: dict(counted) for name, counted in lost.items()} | {
+        sizes, counts = lost_rows(rows, verdict.survivor, ("source", "lang"), self.config.max_cluster_rows)
+        dropped_for, kept = np.unique(sizes[rows.old :], return_counts=True)
+        counts |= {
             "candidates": verdict.facts,
             "largest_bucket": {str(verdict.facts["largest_bucket_rows"]): 1},
             "sizes": {
-                str(size): int((sizes[rows.old :] == size).sum()) for size in np.unique(sizes[rows.old :]) if size
+                str(size): count for size, count in zip(dropped_for.tolist(), kept.tolist(), strict=True) if size
             },
-            "large": {"rows": int((sizes >= self.config.max_cluster_rows).sum())},
         }
-        return Decided([self._decisions(rows, verdict, sizes)], counts, survivors_of(rows, sizes))
+        return Decided(self._decisions(rows, verdict, sizes), sizes, counts)
 
-    def _decisions(self, rows: GatheredRows, verdict: "Verdict", sizes: Numbers) -> pa.RecordBatch:
+    def _decisions(self, rows: Rows, verdict: "Verdict", sizes: Numbers) -> list[pa.RecordBatch]:
         """The decisions: why rows are dropped, and what kept rows stand for."""
         from datakit.dedup.cluster import REASONS
 
@@ -305,10 +269,8 @@ class Dedup(ShuffleStage):
         dropped = {
             "row_key": row_key[gone],
             "reason": pa.array(REASONS).take(pa.array(verdict.reason[gone])),
-            "duplicate_of": rows.ids(verdict.survivor[gone]),
             "similarity": verdict.similarity[gone],
-            "duplicate_in": self.versions_of(rows.numbers[verdict.survivor[gone]]),
-        }
+        } | self.survivors_named(rows, verdict.survivor[gone])
         told = rows.old + np.flatnonzero((sizes > 0)[rows.old :] | verdict.looser[rows.old :])
         stay = {
             "row_key": pa.array(row_key[told]),
@@ -319,10 +281,8 @@ class Dedup(ShuffleStage):
             others = gone[verdict.survivor[gone] >= rows.old]
             others = others[np.lexsort((row_key[others], verdict.survivor[others]))]
             starts = pa.array(np.concatenate(([0], np.cumsum(sizes[told]))), pa.int32())
-            stay["duplicates"] = pa.ListArray.from_arrays(
-                starts, rows.ids(others), mask=pa.array(sizes[told] == 0)
-            )  # fmt: skip
-        return in_key_order([pa.record_batch(dropped), pa.record_batch(stay)])
+            stay["duplicates"] = pa.ListArray.from_arrays(starts, rows.ids(others), mask=pa.array(sizes[told] == 0))
+        return [pa.record_batch(dropped), pa.record_batch(stay)]
 
     def summarize(self, compared: Compared) -> dict[str, Any]:
         """The LSH parameters, counts of pairs and clusters, and alarms."""
@@ -331,7 +291,7 @@ class Dedup(ShuffleStage):
         counts, sizes = compared.count("candidates"), compared.count("sizes")
         largest = max(map(int, compared.count("largest_bucket")), default=0)
         survivors = compared.survivors()
-        kept = compared.rows - compared.count("source").total()
+        kept = compared.rows - compared.count("lost_source").total()
         found: dict[str, Any] = {"lsh": lsh_facts(self.config)} if self.compares_shingles else {}
         return found | {
             "candidates": {name: largest if name == "largest_bucket_rows" else counts[name] for name in FACTS},
@@ -342,24 +302,18 @@ class Dedup(ShuffleStage):
 
     def _alarms(self, compared: Compared, survivors: list[tuple[str, int]]) -> list[str]:
         """Alarms about rows with many duplicates, and about sources and languages that are nearly lost."""
-        config = self.config
-        lost, languages = compared.count("lang"), compared.total("lang")
+        most, least = self.config.max_cluster_rows, MIN_ALARM_ROWS
+        lost, languages = compared.count("lost_lang"), compared.count("lang")
         vanished = [
             f"the language {name!r} vanishes: each of its {rows} rows is dropped as the duplicate of a row in another "
             "language"
             for name, rows in sorted(languages.items(), key=lambda item: (-item[1], item[0]))
-            if name and lost[name] == rows >= config.min_alarm_rows
+            if name and lost[name] == rows >= least
         ]
-        large = [
-            f"{count + 1} rows count as one: all but {name!r} are dropped as its duplicates (max_cluster_rows is "
-            f"{config.max_cluster_rows}); look whether they share boilerplate"
-            for name, count in survivors if count >= config.max_cluster_rows
-        ]  # fmt: skip
-        large += [""] * (compared.count("large")["rows"] - len(large))
-        sources = Losses("rows", compared.total("source"), compared.count("source"))
+        sources = Losses("rows", compared.count("source"), compared.count("lost_source"))
         return [
-            *worst_first(large, "rows stand for more rows than that"),
-            *sources.alarms(config.max_loss, config.min_alarm_rows, _CHECK, survivors),
+            *cluster_alarms(compared, most, _LARGE, "rows stand for more rows than that"),
+            *sources.alarms(self.config.max_loss, least, _CHECK, survivors),
             *worst_first(vanished, "languages vanish"),
         ]
 
@@ -379,10 +333,6 @@ class Dedup(ShuffleStage):
         columns = {"cluster_size": pc.if_else(stays, pc.fill_null(size, 1), pa.scalar(None, size.type))}
         if self.config.save_duplicates:
             columns["duplicates"] = found.column("duplicates")
-        if self.config.save_signatures:
-            from datakit.dedup.minhash import saved_signatures
-
-            columns[_SIGNATURES] = saved_signatures(batch, self.config)
         return Decision(
             reasons=found.column("reason"),
             detail=detail,
@@ -395,15 +345,12 @@ class Dedup(ShuffleStage):
 
 def lsh_facts(config: DedupConfig) -> dict[str, Any]:
     """The parameters of the bands and the recall that they give, for the manifest."""
-    chance = {
-        s: candidate_probability(s, config.num_bands, config.rows_per_band)
-        for s in (config.threshold, *(n / 20 for n in range(21)))
-    }
+    bands = (config.num_bands, config.rows_per_band)
     return {
         "num_perm": config.num_perm,
         "num_bands": config.num_bands,
         "rows_per_band": config.rows_per_band,
         "seed": config.seed,
-        "expected_recall": {f"{config.threshold:g}": chance[config.threshold]},
-        "candidate_probability": {f"{n / 20:.2f}": chance[n / 20] for n in range(21)},
+        "expected_recall": {f"{config.threshold:g}": candidate_probability(config.threshold, *bands)},
+        "candidate_probability": {f"{n / 20:.2f}": candidate_probability(n / 20, *bands) for n in range(21)},
     }

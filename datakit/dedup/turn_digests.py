@@ -20,13 +20,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from datakit.data import row_chunks, string_array, string_buffers
+from datakit.data import string_array, string_buffers
 from datakit.dedup import _kernels_turns as kernels
-from datakit.dedup.comparison import Hashes, Numbers
-from datakit.dedup.minhash import ShingleSets, bands_of, row_columns, shingle_sets, text_of
+from datakit.dedup.comparison import Hashes, Numbers, row_columns, string_column
+from datakit.dedup.minhash import ShingleSets, bands_of, shingle_sets, text_of
 from datakit.dedup.shuffle import digest_halves
 from datakit.dedup.stage import DedupConfig
-from datakit.text.words import binary_digest, character_table, compose, hash_values
+from datakit.text.words import binary_digest, character_table, compose, hash_values, normalize
 
 DIGESTS = pa.large_list(pa.field("item", pa.binary(16), nullable=False))
 TURN_SHIFT = 48
@@ -34,7 +34,6 @@ TURN_SHIFT = 48
 
 _MAX_TURNS = (1 << 64 - TURN_SHIFT) - 2  # turns after that count as one
 _CONTEXT = pa.array(["system", "developer", "tool", "function"])
-_CHUNK_BYTES = 1 << 20
 TEXTS = ("role", "name", "reasoning_content", "content", "tool_calls")
 
 
@@ -98,16 +97,10 @@ def plain(texts: pa.Array, loose: bool) -> pa.Array:
     """Each text in the form that is equal for texts that count as equal: see `_kernels_turns.plain_turns`."""
     table = character_table()
     data, offsets = string_buffers(compose(texts))
-    pieces, sizes = [np.empty(0, np.uint8)], [np.empty(0, np.int64)]
-    for begin, end in row_chunks(offsets, _CHUNK_BYTES):
-        out = np.empty(4 * int(offsets[end] - offsets[begin]) + 4, np.uint8)
-        ends = np.empty(end - begin + 1, np.int64)
-        kernels.plain_turns(
-            data, offsets[begin : end + 1], loose, table.pages, table.entries, table.folds, out, ends
-        )  # fmt: skip
-        pieces.append(out[: ends[-1]].copy())
-        sizes.append(np.diff(ends))
-    return string_array(np.concatenate(pieces), np.concatenate(([0], np.cumsum(np.concatenate(sizes)))))
+    # virtual memory for the largest result: only what is written is ever taken
+    out, ends = np.empty(4 * int(offsets[-1] - offsets[0]) + 4, np.uint8), np.empty_like(offsets)
+    kernels.plain_turns(data, offsets, loose, table.pages, table.entries, table.folds, out, ends)
+    return string_array(out[: ends[-1]].copy(), ends)
 
 
 def chained(turns: RowTurns, parts: Sequence[pa.Array]) -> tuple[Hashes, Hashes]:
@@ -139,7 +132,9 @@ def sketch(batch: pa.RecordBatch, config: DedupConfig) -> pa.RecordBatch:
     """
     turns = turns_of(batch, config)
     exact, loose = (digests_of(turns, how) for how in (False, True))
-    columns = row_columns(batch, config, lambda: text_of(batch, config)) | {
+    head = row_columns(batch, config.policy, lambda: pc.utf8_length(normalize(text_of(batch, config))))
+    columns = head | {
+        "lang": string_column(batch, "lang"),
         "turns": pa.array(np.diff(turns.starts).astype(np.uint64)),
         "digest": _binary(exact[0]),
         "loose": _binary(loose[0]),

@@ -224,7 +224,7 @@ def _fold_block(block, out):
 
 
 @kernel
-def _fold_expanding(row, folds, out, at):
+def fold_expanding(row, folds, out, at):
     """Write the folded form of a character that folding changes; returns where it ends."""
     for k in range(3):
         if folds[row, k] >= 0:
@@ -248,7 +248,7 @@ def _fold_mixed(data, i, stop, end, pages, entries, folds, out, at):
         if kind & _WORD == 0:
             at += 1
         elif fold:
-            at = _fold_expanding(fold, folds, out, at)
+            at = fold_expanding(fold, folds, out, at)
         else:
             alone = kind >> 1  # a zero on both sides
             at += alone

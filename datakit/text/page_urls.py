@@ -40,12 +40,8 @@ def _column_at(batch: pa.RecordBatch, keys: list[str]) -> list[str | None]:
         if not pa.types.is_struct(column.type) or column.type.get_field_index(key) < 0:
             return []
         column = pc.struct_field(column, key)
-    strings: list[str | None] = column.cast(pa.string()).to_pylist() if _is_text(column.type) else []
+    strings: list[str | None] = column.to_pylist() if column.type in (pa.string(), pa.large_string()) else []
     return strings
-
-
-def _is_text(kind: pa.DataType) -> bool:
-    return kind in (pa.string(), pa.large_string())
 
 
 def _string_at(extra: str | None, keys: list[str]) -> str | None:

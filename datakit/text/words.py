@@ -232,26 +232,18 @@ def hash_values(array: pa.Array) -> npt.NDArray[np.uint64]:
 
 def compose(array: pa.Array) -> pa.Array:
     """Each text in NFC; only texts that fail a quick check become Python objects."""
+    from datakit.text import _kernels_text as kernels
+
     data, offsets = string_buffers(array)
     table = character_table()
-    suspect = may_not_be_nfc(data, offsets, table.pages, table.entries)
+    suspect = np.zeros(len(array), dtype=np.bool_)
+    kernels.may_not_be_nfc(data, offsets, table.pages, table.entries, suspect)
     if not suspect.any():
         return array
     texts = array.filter(pa.array(suspect)).to_pylist()
     return pc.replace_with_mask(
         array, pa.array(suspect), pa.array([unicodedata.normalize("NFC", text) for text in texts], type=array.type)
     )
-
-
-def may_not_be_nfc(
-    data: Bytes, offsets: Offsets, pages: npt.NDArray[np.uint16], entries: npt.NDArray[np.uint32]
-) -> npt.NDArray[np.bool_]:
-    """Which texts NFC may change, bool (rows,): False is certain, True is not."""
-    from datakit.text import _kernels_text as kernels
-
-    suspect = np.zeros(len(offsets) - 1, dtype=np.bool_)
-    kernels.may_not_be_nfc(data, offsets, pages, entries, suspect)
-    return suspect
 
 
 def _digests(array: pa.Array) -> bytes:

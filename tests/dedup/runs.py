@@ -9,13 +9,13 @@ from typing import Any
 import pyarrow as pa
 
 from datakit.config import sha256_file
-from datakit.dedup.comparison import IndexedStage
 from datakit.dedup.index import EarlierRun, RemovedRows
+from datakit.dedup.shuffle import ShuffleStage
 from datakit.dedup.stage import Dedup, DedupConfig
 from datakit.dedup.urls import DedupUrls
 from datakit.engine.store import EarlierUnits, UnitWork
 from datakit.manifest import Shard
-from tests.dedup.conftest import write
+from tests.dedup.conftest import compare
 
 Fate = tuple[Any, ...]
 DEDUP = Dedup(DedupConfig())
@@ -33,7 +33,7 @@ class Runs:
     """Dedup runs one after another, each against all before it."""
 
     folder: Path
-    stage: IndexedStage
+    stage: ShuffleStage
     done: tuple[EarlierRun, ...] = ()
 
     def add(self, batch: pa.RecordBatch, cut: int = 7, workers: int = 2) -> dict[str, Fate]:
@@ -42,9 +42,8 @@ class Runs:
         data.mkdir()
         stage = replace(self.stage, config=replace(self.stage.config, save_index=True), earlier=self.done)
         shards = [batch.slice(begin, cut) for begin in range(0, max(batch.num_rows, 1), cut)]
-        files = [write(stage.sketch(shard), data / f"{i:05d}.arrow") for i, shard in enumerate(shards)]
-        stage.reduce(files, data / "decisions.arrow", workers=workers)
-        bound = stage.bind(data / "decisions.arrow")
+        bound, _ = compare(stage, shards, data, workers)
+        files = sorted(data.glob("?????.arrow"))
         units = UnitWork(bound, data, data, EarlierUnits())
         index = tuple(
             Shard(**units.index(i, [f.name, f.stat().st_size, sha256_file(f)])["shards"][0])
@@ -76,7 +75,7 @@ class Runs:
 
 
 def jointly_and_apart(
-    parts: Sequence[Sequence[str]], cut: int = 7, stage: IndexedStage = DEDUP, workers: int = 2
+    parts: Sequence[Sequence[str]], cut: int = 7, stage: ShuffleStage = DEDUP, workers: int = 2
 ) -> tuple[dict[str, Fate], dict[str, Fate]]:
     with tempfile.TemporaryDirectory() as folder:
         apart = dict[str, Fate]()

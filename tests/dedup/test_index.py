@@ -17,7 +17,7 @@ from datakit.dedup.repeats import DedupRepeats, RepeatsConfig
 from datakit.dedup.stage import Dedup, DedupConfig
 from datakit.dedup.urls import DedupUrls, UrlsConfig
 from datakit.errors import ConfigError, IntegrityError
-from tests.dedup.conftest import write
+from tests.dedup.conftest import compare
 from tests.dedup.runs import DEDUP, Runs, jointly_and_apart, rows
 from tests.dedup.test_stage import edited, families, prose
 
@@ -172,8 +172,7 @@ def test_old_rows_are_not_compared_with_each_other(tmp_path: Path) -> None:
     runs = Runs(tmp_path, Dedup(DedupConfig(threshold=1.0)))
     assert runs.add(rows(old, "old")) == {}
     stage = replace(runs.stage, earlier=runs.done)
-    file = write(stage.sketch(rows([old[7], "short", "another row of more than five words"], "new")), tmp_path / "new")
-    facts = stage.reduce([file], tmp_path / "decisions", workers=1)
+    _, facts = compare(stage, [rows([old[7], "short", "another row of more than five words"], "new")], tmp_path, 1)
     assert facts["candidates"]["pairs_compared"] == facts["candidates"]["entries_visited"] == 0
 
 

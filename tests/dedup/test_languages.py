@@ -1,9 +1,7 @@
 """Rows of other scripts, real ones, are found and kept as English ones are."""
 
 import json
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import orjson
 import pyarrow as pa
@@ -11,9 +9,7 @@ import pytest
 
 from datakit.report.compare import text_similarity
 from datakit.text.words import split_words
-from tests.dedup.conftest import documents
-
-RunDedup = Callable[..., Any]
+from tests.dedup.conftest import deduplicate, documents
 
 DECLARATIONS = {"English": "eng", "Chinese": "cmn_hans", "Traditional Chinese": "cmn_hant", "Japanese": "jpn",
                 "Thai": "tha", "Arabic": "arb", "Hindi": "hin"}  # fmt: skip
@@ -48,13 +44,11 @@ def one_word_changed(text: str) -> str:
 
 
 @pytest.mark.parametrize("name", DECLARATIONS)
-def test_planted_duplicates_are_found_and_distinct_rows_stay(
-    run_dedup: RunDedup, articles: dict[str, list[str]], name: str
-) -> None:
+def test_planted_duplicates_are_found_and_distinct_rows_stay(articles: dict[str, list[str]], name: str) -> None:
     rows = articles[name]
     assert len(rows) >= 7
     near, equal = [one_word_changed(text) for text in rows], [f" {text}\n" for text in rows]
-    outcome = run_dedup([*rows, *near, *equal])
+    outcome = deduplicate([*rows, *near, *equal])
     assert outcome.kept == [str(i) for i in range(len(rows))]
     for i in range(len(rows)):
         assert outcome.rows[str(len(rows) + i)][:2] == ("near_duplicate", str(i))
@@ -62,20 +56,20 @@ def test_planted_duplicates_are_found_and_distinct_rows_stay(
         assert outcome.rows[str(2 * len(rows) + i)] == ("exact_duplicate", str(i), 1.0)
 
 
-def test_languages_in_one_dataset_do_not_meet(run_dedup: RunDedup, articles: dict[str, list[str]]) -> None:
+def test_languages_in_one_dataset_do_not_meet(articles: dict[str, list[str]]) -> None:
     rows = [text for made in articles.values() for text in made]
-    assert run_dedup(rows).rows == {}
+    assert deduplicate(rows).rows == {}
 
 
 @pytest.mark.parametrize("name", ["electron_8_langs.jsonl.zst", "opensource_guide_28_langs.jsonl.gz"])
-def test_every_drop_in_documents_of_many_languages_is_true(run_dedup: RunDedup, shared: Path, name: str) -> None:
+def test_every_drop_in_documents_of_many_languages_is_true(shared: Path, name: str) -> None:
     compression = "zstd" if name.endswith(".zst") else "gzip"
     with pa.input_stream(str(shared / "corpora/web" / name), compression=compression) as file:
         records = [json.loads(line) for line in file.read().splitlines()]
     records = records[:: max(len(records) // 340, 1)]
     texts = [record["text"][:6000] for record in records]
     texts += [one_word_changed(text) for text in texts[::7]]
-    outcome = run_dedup(documents(texts))
+    outcome = deduplicate(documents(texts))
     assert len(outcome.rows) >= len(texts) // 10
     for dropped, (reason, of, similarity) in outcome.rows.items():
         assert text_similarity(texts[int(dropped)], texts[int(of)], 5) == similarity >= 0.75

@@ -19,14 +19,12 @@ from datakit.dedup.minhash import (
     band_hashes,
     find_buckets,
     permutations,
-    saved_signatures,
     shingle_sets,
     signatures,
 )
 from datakit.dedup.shuffle import Memory
-from datakit.dedup.stage import DedupConfig, candidate_probability
+from datakit.dedup.stage import candidate_probability
 from datakit.text.words import hash_words, split_words
-from tests.dedup.conftest import documents
 
 MEMORY = Memory(256, Path(tempfile.gettempdir()))
 small_bands = arrays(np.uint64, st.tuples(st.integers(0, 20), st.integers(1, 4)), elements=st.integers(0, 4))
@@ -135,34 +133,18 @@ def test_bands_are_equal_exactly_where_their_values_are() -> None:
     assert (bands[0] == bands[1]).tolist() == [False, True, False]
 
 
-def numbered(seed: int) -> str:
-    return " ".join(f"w{seed}x{n}" for n in range(30))
-
-
-def test_saved_signatures_hold_the_values_of_each_row() -> None:
-    texts = [numbered(1), "short", numbered(2)]
-    config = DedupConfig(num_bands=2, rows_per_band=3, seed=9)
-    saved = saved_signatures(documents(texts), config).to_pylist()
-    sets = shingle_sets(pa.array(texts), 5)
-    assert saved[1] is None
-    for i in (0, 2):
-        found = datasketch.LeanMinHash.deserialize(saved[i], "<")
-        assert found.hashvalues.tolist() == datasketch_values(row(sets, i), 6, 9) == signatures(sets, 6, 9)[i].tolist()
-        assert (found.seed, found.scheme) == (9, "affine32")
-
-
 @given(small_bands)
 def test_rows_share_a_bucket_exactly_where_they_share_a_band(bands: np.ndarray) -> None:
-    buckets = find_buckets(list(bands.T), len(bands), MEMORY)
+    of_row, sizes = find_buckets(list(bands.T), len(bands), MEMORY)
     for row in range(len(bands)):
         for band in range(bands.shape[1]):
             fellows = bands[:, band] == bands[row, band]
-            bucket = buckets.of_row[band, row]
+            bucket = of_row[band, row]
             if fellows.sum() == 1:
                 assert bucket == -1
             else:
-                assert np.array_equal(np.argwhere(buckets.of_row == bucket)[:, 1], np.flatnonzero(fellows))
-                assert buckets.sizes[bucket] == fellows.sum()
+                assert np.array_equal(np.argwhere(of_row == bucket)[:, 1], np.flatnonzero(fellows))
+                assert sizes[bucket] == fellows.sum()
 
 
 @pytest.mark.parametrize("similarity", [0.0, 0.3, 0.72, 0.8, 1.0])

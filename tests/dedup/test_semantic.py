@@ -2,8 +2,6 @@
 
 import random
 import re
-import tempfile
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +14,8 @@ from datakit.dedup import embedding
 from datakit.dedup.embedding import load_model
 from datakit.dedup.semantic import DedupSemantic, SemanticConfig, number_of_cells
 from datakit.errors import ConfigError, InputError, MissingExtraError, ModelError
-from tests.dedup.conftest import documents, write
+from tests.dedup.conftest import Outcome, documents, run_stage
+from tests.dedup.conftest import conversations as talks
 
 WORDS = [f"w{chr(97 + n // 26)}{chr(97 + n % 26)}" for n in range(60)]
 
@@ -49,44 +48,10 @@ def static(tmp_path_factory: pytest.TempPathFactory) -> str:
     return str(folder)
 
 
-@dataclass(frozen=True)
-class Found:
-    """dropped: by id the row that stays and the similarity; kept ids; the facts and bytes of the comparison."""
-
-    dropped: dict[str, tuple[str, float]]
-    kept: list[str]
-    facts: dict[str, Any]
-    decisions: bytes
-
-
-def run(
-    rows: pa.RecordBatch | list[str],
-    model: str,
-    *,
-    cut: int = 1000,
-    workers: int = 2,
-    kind: str = "document",
-    **config: Any,
-) -> Found:
-    """The stage over rows, `cut` of them in each shard."""
+def run(rows: pa.RecordBatch | list[str], model: str, *, cut: int = 1000, workers: int = 2, **config: Any) -> Outcome:
+    """The stage over rows, `cut` of them in each shard; `rows` has (reason, duplicate_of, similarity)."""
     batch = rows if isinstance(rows, pa.RecordBatch) else documents([spelled(text) for text in rows])
-    stage = DedupSemantic(SemanticConfig(model=model, **config)).for_kind(kind)
-    shards = [batch.slice(begin, cut) for begin in range(0, max(batch.num_rows, 1), cut)]
-    dropped, kept = dict[str, tuple[str, float]](), list[str]()
-    with tempfile.TemporaryDirectory() as folder:
-        files = [write(stage.sketch(shard), Path(folder) / f"{i}.arrow") for i, shard in enumerate(shards)]
-        out = Path(folder) / "decisions.arrow"
-        facts = stage.reduce(files, out, workers=workers)
-        for shard in shards:
-            decision = stage.bind(out).decide(shard)
-            columns = [c.to_pylist() for c in (decision.reasons, *decision.drop_columns.values())]
-            for name, reason, of, near in zip(shard.column("id").to_pylist(), *columns, strict=True):
-                if reason is None:
-                    kept.append(name)
-                else:
-                    assert reason == "semantic_duplicate"
-                    dropped[name] = of, near
-        return Found(dropped, kept, facts, out.read_bytes())
+    return run_stage(DedupSemantic(SemanticConfig(model=model, **config)), batch, cut=cut, workers=workers)
 
 
 def sentences(count: int, seed: int = 1) -> list[str]:
@@ -124,40 +89,37 @@ def test_decisions_are_those_of_all_pairs_in_double_precision(static: str) -> No
     outcome = run(texts, static, threshold=0.95)
     expected = all_pairs(texts, static, 0.95)
     assert len(expected) > 150
-    assert {row: of for row, (of, _) in outcome.dropped.items()} == {row: of for row, (of, _) in expected.items()}
-    assert all(abs(1000 * outcome.dropped[row][1] - expected[row][1]) < 1.5 for row in expected)
+    assert outcome.dropped_for == {row: of for row, (of, _) in expected.items()}
+    assert all(abs(1000 * outcome.rows[row][2] - expected[row][1]) < 1.5 for row in expected)
 
 
 def test_cells_find_nearly_all_and_more_with_more_probes(static: str) -> None:
     texts = sentences(700)
-    everything = run(texts, static, threshold=0.95).dropped
+    everything = run(texts, static, threshold=0.95).rows
     found = [run(texts, static, threshold=0.95, cells=20, probes=probes) for probes in (1, 4, 20)]
     assert found[0].facts["pairs_compared"] < found[2].facts["pairs_compared"] / 4
-    assert len(found[1].dropped) >= 0.97 * len(everything)
-    assert found[2].dropped == everything
+    assert len(found[1].rows) >= 0.97 * len(everything)
+    assert found[2].rows == everything
 
 
 def test_bytes_are_equal_for_any_workers_shards_and_blocks(static: str, monkeypatch: pytest.MonkeyPatch) -> None:
     texts = sentences(400)
     one = run(texts, static, threshold=0.95, cells=8, workers=1, cut=100)
-    assert one.dropped
+    assert one.rows
     for workers in (2, 7):
         again = run(texts, static, threshold=0.95, cells=8, workers=workers, cut=100)
         assert (again.decisions, again.facts) == (one.decisions, one.facts)
     monkeypatch.setattr("datakit.dedup.semantic._BLOCK_ROWS", 50)
-    assert run(texts, static, threshold=0.95, cells=8, cut=37, memory_mb=1).dropped == one.dropped
+    assert run(texts, static, threshold=0.95, cells=8, cut=37, memory_mb=1).rows == one.rows
 
 
 def test_every_dropped_row_names_a_row_that_stays(static: str) -> None:
     outcome = run(sentences(300), static, threshold=0.9, policy="longest")
-    assert outcome.dropped
-    assert {of for of, _ in outcome.dropped.values()} <= set(outcome.kept)
+    assert outcome.rows and set(outcome.dropped_for.values()) <= set(outcome.kept)
 
 
 def conversations(rows: list[list[tuple[str, str]]]) -> pa.RecordBatch:
-    made = [[{"role": role, "content": spelled(text)} for role, text in row] for row in rows]
-    kind = pa.list_(pa.struct([("role", pa.string()), ("content", pa.string())]))
-    return documents([""] * len(rows)).drop_columns(["text"]).append_column("messages", pa.array(made, kind))
+    return talks(*([{"role": role, "content": spelled(text)} for role, text in row] for row in rows))
 
 
 def test_question_and_answer_and_every_turn_must_be_alike(static: str) -> None:
@@ -178,24 +140,25 @@ def test_question_and_answer_and_every_turn_must_be_alike(static: str) -> None:
         talk("w1 w7 w9", "w3 w13", "w2 w11", "w20 w30 w40"),  # the answers of two turns changed places
         [("assistant", "w1 w7 w9"), ("user", "w20 w30 w40")],
     ]
-    found = run(conversations(rows), static, kind="conversation", threshold=0.95)
-    assert {row: of for row, (of, _) in found.dropped.items()} == {"1": "0", "7": "6"}
-    same_context = run(conversations(rows), static, kind="conversation", threshold=0.95, include_system=False)
-    assert same_context.dropped.keys() == {"1", "4", "5", "7"}
+    found = run(conversations(rows), static, threshold=0.95)
+    assert found.dropped_for == {"1": "0", "7": "6"}
+    same_context = run(conversations(rows), static, threshold=0.95, include_system=False)
+    assert same_context.rows.keys() == {"1", "4", "5", "7"}
 
 
 def test_where_a_context_ends_is_no_matter_of_marks(static: str) -> None:
     """Two system prompts are not one that says the same."""
     turns = [("user", "w1 w7"), ("assistant", "w20 w30")]
     rows = [[("system", "w5"), ("system", "w6"), *turns], [("system", "w5 system w6"), *turns]]
-    assert run(conversations(rows), static, kind="conversation").kept == ["0", "1"]
+    assert run(conversations(rows), static).kept == ["0", "1"]
 
 
 def test_a_column_of_vectors_stands_in_for_a_model() -> None:
     vectors = [[1.0, 0.0, 0.0], [0.99, 0.1, 0.0], [0.0, 1.0, 0.0], None, [0.0, 0.0, 0.0], [2.0, 0.02, 0.0]]
     rows = documents([str(n) for n in range(6)], v=pa.array(vectors, pa.list_(pa.float32())))
     found = run(rows, "", column="v", threshold=0.95, cut=2)
-    assert found.dropped == {"1": ("0", 0.995), "5": ("0", 1.0)} and found.facts["rows_not_read"] == 2
+    near = {"1": ("semantic_duplicate", "0", 0.995), "5": ("semantic_duplicate", "0", 1.0)}
+    assert found.rows == near and found.facts["rows_not_read"] == 2
     assert run(rows.slice(3, 1), "", column="v").kept == ["3"]
     with pytest.raises(InputError, match="the column 'text' must hold a list of numbers in each row; it is string"):
         run(rows, "", column="text")
@@ -206,7 +169,7 @@ def test_a_column_of_vectors_stands_in_for_a_model() -> None:
 
 def test_a_text_that_the_model_cannot_read_stays_and_is_counted(static: str) -> None:
     outcome = run(["unknown words only", "unknown words only", "w1 w2", "w0 w3", "", "  "], static, threshold=0.9)
-    assert outcome.dropped.keys() == {"3"}
+    assert outcome.rows.keys() == {"3"}
     assert outcome.facts["rows_not_read"] == 4
 
 

@@ -1,14 +1,13 @@
 """Conversations and preference pairs: which differences count, and that no two structures share a digest."""
 
 import unicodedata
-from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from datakit.dedup._kernels_cluster import least_similar_turn
@@ -16,10 +15,9 @@ from datakit.dedup.stage import DedupConfig
 from datakit.dedup.turn_digests import TURN_SHIFT, digests_of, plain, sets_of_turns, turns_of
 from datakit.errors import ConfigError
 from datakit.text.words import character_table, entry, hash_values, split_words
-from tests.dedup.conftest import Messages, conversations, preferences, talk
+from tests.dedup.conftest import Messages, conversations, deduplicate, preferences, talk
 from tests.dedup.runs import Runs
 
-RunDedup = Callable[..., Any]
 BREAKS, MARKS, CLOSING = "\n\v\f\r\x85\u2028\u2029", ".,!?;。．，！？；", "\"')’”」』）"
 SIGNS = "#$%&*+/<=>@[\\]^_`{|}~"
 
@@ -117,11 +115,11 @@ def test_texts_are_equal_by_the_form_that_plain_python_makes(texts: list[str]) -
         ("one two", "one too", ""),
     ],
 )
-def test_what_counts_between_two_turns(run_dedup: RunDedup, one: str, other: str, match: str) -> None:
+def test_what_counts_between_two_turns(one: str, other: str, match: str) -> None:
     rows = conversations(talk(one, "Yes"), talk(other, "Yes"))
-    dropped = {how for how in ("exact", "loose") if run_dedup(rows, match=how).rows}
+    dropped = {how for how in ("exact", "loose") if deduplicate(rows, match=how).rows}
     assert dropped == {"exact": {"exact", "loose"}, "loose": {"loose"}, "": set()}[match]
-    assert run_dedup(rows).notes.get("stay_but_for_loose", 0) == (match == "loose")
+    assert deduplicate(rows).notes.get("stay_but_for_loose", 0) == (match == "loose")
 
 
 # Digests.
@@ -169,7 +167,7 @@ def test_the_state_after_a_turn_is_the_digest_of_the_row_up_to_there(one: Messag
 # What is compared of a row.
 
 
-def test_rows_that_share_a_context_and_differ_in_question_or_answer_all_stay(run_dedup: RunDedup) -> None:
+def test_rows_that_share_a_context_and_differ_in_question_or_answer_all_stay() -> None:
     context = " ".join(f"word{n}" for n in range(400))
     rows = conversations(
         talk(f"{context} What is the capital of France?", "Paris."),
@@ -179,11 +177,11 @@ def test_rows_that_share_a_context_and_differ_in_question_or_answer_all_stay(run
         talk("What is the capital of Spain?", "Paris.", system=context),
     )
     for match in ("exact", "loose"):
-        assert run_dedup(rows, match=match).rows == {}
-    assert run_dedup(rows, match="near").kept == ["0", "2", "3", "4"], "one word of 400 is above any threshold"
+        assert deduplicate(rows, match=match).rows == {}
+    assert deduplicate(rows, match="near").kept == ["0", "2", "3", "4"], "one word of 400 is above any threshold"
 
 
-def test_system_prompts_tools_and_calls_count(run_dedup: RunDedup) -> None:
+def test_system_prompts_tools_and_calls_count() -> None:
     call = {"role": "assistant", "content": "", "tool_calls": '[{"name": "up"}]'}
     other = call | {"tool_calls": '[{"name": "down"}]'}
     result = [{"role": "tool", "name": "up", "content": "1"}, {"role": "tool", "name": "down", "content": "1"}]
@@ -192,57 +190,57 @@ def test_system_prompts_tools_and_calls_count(run_dedup: RunDedup) -> None:
         [user, call], [user, other], [user, call, result[0]], [user, call, result[1]], talk("Go", "A", system="1"),
         talk("Go", "A", system="2"), talk("Go", "A"), talk("Go", "A"), tools=["", "", "", "", "", "", "x", "y"],
     )  # fmt: skip
-    assert run_dedup(rows, prefix=False).rows == {}
-    assert run_dedup(rows, prefix=False, include_system=False).kept == ["0", "1", "4"]
-    assert run_dedup(rows, on="prompt").kept == ["0", "2", "3", "4", "5", "6", "7"]
-    assert run_dedup(rows, on="prompt", include_system=False).kept == ["0"]
-    assert run_dedup(rows, on="answer").kept == ["0", "1", "4"]
+    assert deduplicate(rows, prefix=False).rows == {}
+    assert deduplicate(rows, prefix=False, include_system=False).kept == ["0", "1", "4"]
+    assert deduplicate(rows, on="prompt").kept == ["0", "2", "3", "4", "5", "6", "7"]
+    assert deduplicate(rows, on="prompt", include_system=False).kept == ["0"]
+    assert deduplicate(rows, on="answer").kept == ["0", "1", "4"]
 
 
-def test_a_conversation_that_another_begins_with_is_dropped_for_the_longest(run_dedup: RunDedup) -> None:
+def test_a_conversation_that_another_begins_with_is_dropped_for_the_longest() -> None:
     turns = ["What?", "That.", "And?", "Nothing.", "Bye", "Bye"]
     rows = conversations(*(talk(*turns[:n]) for n in (2, 2, 6, 4, 1)), talk(*turns[:3], "Else"), talk("Hm", "That."))
     expected = dict.fromkeys("0134", ("prefix", "2", 1.0))
     for cut in (1, 3, 10):
-        assert run_dedup(rows, cut=cut).rows == expected
-    assert run_dedup(rows, prefix=False).rows == {"1": ("exact_duplicate", "0", 1.0)}
-    assert run_dedup(rows, on="prompt").kept == ["0", "2", "3", "6"]
+        assert deduplicate(rows, cut=cut).rows == expected
+    assert deduplicate(rows, prefix=False).rows == {"1": ("exact_duplicate", "0", 1.0)}
+    assert deduplicate(rows, on="prompt").kept == ["0", "2", "3", "6"]
     cased = conversations(talk("what", "that"), talk(*turns))
-    assert run_dedup(cased).rows == {}
-    assert run_dedup(cased, match="loose").rows == {"0": ("prefix", "1", 1.0)}
+    assert deduplicate(cased).rows == {}
+    assert deduplicate(cased, match="loose").rows == {"0": ("prefix", "1", 1.0)}
 
 
-def test_rows_that_share_a_beginning_only_are_not_even_compared(run_dedup: RunDedup) -> None:
+def test_rows_that_share_a_beginning_only_are_not_even_compared() -> None:
     rows = [talk(f"Question {n}", "Answer", system="The same for all") for n in range(50)]
-    outcome = run_dedup(conversations(*rows))
+    outcome = deduplicate(conversations(*rows))
     assert outcome.rows == {} and outcome.groups == 0
-    assert run_dedup(conversations(*rows, rows[3][:2])).rows == {"50": ("prefix", "3", 1.0)}
+    assert deduplicate(conversations(*rows, rows[3][:2])).rows == {"50": ("prefix", "3", 1.0)}
 
 
-def test_so_many_answers_of_a_prompt_stay(run_dedup: RunDedup) -> None:
+def test_so_many_answers_of_a_prompt_stay() -> None:
     rows = [talk("Why?", answer) for answer in ("A", "B", "B", "C", "D")] + [talk("Who?", "A"), talk("why", "E")]
     scores = pa.array([1.0, 2.0, 2.0, 5.0, 4.0, 0.0, 3.0])
     batch = conversations(*rows).append_column("score", scores)
-    best = run_dedup(batch, on="prompt", keep_per_prompt=2, policy="highest:score")
+    best = deduplicate(batch, on="prompt", keep_per_prompt=2, policy="highest:score")
     assert best.kept == ["3", "4", "5", "6"]
     assert best.rows["0"] == best.rows["1"] == ("exact_duplicate", "3", 1.0)
-    assert run_dedup(batch, on="prompt", keep_per_prompt=3).kept == ["0", "1", "3", "5", "6"]
-    assert run_dedup(batch, on="prompt", keep_per_prompt=3).rows["2"] == ("exact_duplicate", "1", 1.0)
-    assert run_dedup(batch, on="prompt", keep_per_prompt=2, match="loose").kept == ["0", "1", "5"]
+    assert deduplicate(batch, on="prompt", keep_per_prompt=3).kept == ["0", "1", "3", "5", "6"]
+    assert deduplicate(batch, on="prompt", keep_per_prompt=3).rows["2"] == ("exact_duplicate", "1", 1.0)
+    assert deduplicate(batch, on="prompt", keep_per_prompt=2, match="loose").kept == ["0", "1", "5"]
     with pytest.raises(ConfigError, match="keep_per_prompt"):
         DedupConfig(keep_per_prompt=2)
 
 
-def test_of_equal_rows_the_policy_chooses(run_dedup: RunDedup) -> None:
+def test_of_equal_rows_the_policy_chooses() -> None:
     batch = conversations(*[talk("Why?", "So.")] * 3, talk("why", "So")).append_column("score", pa.array([1, 3, 2, 9]))
-    assert run_dedup(batch, policy="highest:score").rows == dict.fromkeys("02", ("exact_duplicate", "1", 1.0))
-    loose = run_dedup(batch, match="loose", policy="highest:score")
+    assert deduplicate(batch, policy="highest:score").rows == dict.fromkeys("02", ("exact_duplicate", "1", 1.0))
+    loose = deduplicate(batch, match="loose", policy="highest:score")
     assert loose.rows == dict.fromkeys("012", ("loose_duplicate", "3", 1.0))
-    assert run_dedup(batch, match="loose").rows["1"] == ("exact_duplicate", "0", 1.0)
-    assert run_dedup(batch, match="loose").rows["3"] == ("loose_duplicate", "0", 1.0)
+    assert deduplicate(batch, match="loose").rows["1"] == ("exact_duplicate", "0", 1.0)
+    assert deduplicate(batch, match="loose").rows["3"] == ("loose_duplicate", "0", 1.0)
 
 
-def test_a_pair_is_one_row_and_its_answers_may_not_change_places(run_dedup: RunDedup) -> None:
+def test_a_pair_is_one_row_and_its_answers_may_not_change_places() -> None:
     rows = [
         ("Why?", "So.", "No."),
         ("Why?", "So. ", "No."),
@@ -251,9 +249,9 @@ def test_a_pair_is_one_row_and_its_answers_may_not_change_places(run_dedup: RunD
         ("", "", ""),
     ]
     batch = preferences([[talk(t)[:1] if n == 0 else talk("", t)[1:] for n, t in enumerate(row)] for row in rows])
-    assert run_dedup(batch).rows == {"1": ("exact_duplicate", "0", 1.0)}
-    assert run_dedup(batch, on="prompt").kept == ["0", "3", "4"]
-    assert run_dedup(batch, on="answer").kept == ["0", "2", "4"]
+    assert deduplicate(batch).rows == {"1": ("exact_duplicate", "0", 1.0)}
+    assert deduplicate(batch, on="prompt").kept == ["0", "3", "4"]
+    assert deduplicate(batch, on="answer").kept == ["0", "2", "4"]
 
 
 # Near duplicates.
@@ -274,10 +272,9 @@ pool += [" ".join(f"v{n}" for n in range(30)), "Yes.", "yes", "Yes. ", "no one a
 
 
 @given(st.lists(st.tuples(st.sampled_from(pool), st.sampled_from(pool)), min_size=1, max_size=8))
+@settings(max_examples=30)
 def test_the_least_similar_turn_decides(rows: list[tuple[str, str]]) -> None:
     """Every band is one value, so that nearly all similar rows are candidates."""
-    from tests.dedup.conftest import deduplicate
-
     batch = conversations(*(talk(*row) for row in rows))
     outcome = deduplicate(batch, match="near", num_bands=100, rows_per_band=1, prefix=False)
     kept: list[int] = []
@@ -295,7 +292,7 @@ def test_the_least_similar_turn_decides(rows: list[tuple[str, str]]) -> None:
             assert outcome.rows[str(n)] == ("near_duplicate", str(k), int(similarity * 1000 + Fraction(1, 2)) / 1000)
 
 
-def test_near_duplicates_have_equal_roles_calls_and_numbers_of_turns(run_dedup: RunDedup) -> None:
+def test_near_duplicates_have_equal_roles_calls_and_numbers_of_turns() -> None:
     long = pool[0]
     near = pool[3]
     other_role = [{"role": "user", "content": long}, {"role": "user", "content": near}]
@@ -305,15 +302,15 @@ def test_near_duplicates_have_equal_roles_calls_and_numbers_of_turns(run_dedup: 
         talk(long, long), talk(near, near), talk(long, near, ""), other_role, called, thought,
         tools=[""] * 6,
     )  # fmt: skip
-    assert set(run_dedup(rows, match="near", num_bands=100, rows_per_band=1).rows) == {"1"}
+    assert set(deduplicate(rows, match="near", num_bands=100, rows_per_band=1).rows) == {"1"}
     pairs = preferences([[talk(long)[:1], talk("", a)[1:], talk("", b)[1:]] for a, b in
                          ((long, pool[4]), (near, pool[4]), (pool[4], long))])  # fmt: skip
-    assert set(run_dedup(pairs, match="near", num_bands=100, rows_per_band=1).rows) == {"1"}
+    assert set(deduplicate(pairs, match="near", num_bands=100, rows_per_band=1).rows) == {"1"}
 
 
-def test_a_prefix_of_a_row_that_is_dropped_goes_to_the_row_that_stays(run_dedup: RunDedup) -> None:
+def test_a_prefix_of_a_row_that_is_dropped_goes_to_the_row_that_stays() -> None:
     rows = conversations(talk(pool[0], "Yes", "Go on", "No"), talk(pool[3], "Yes", "Go on", "No"), talk(pool[3], "Yes"))
-    found = run_dedup(rows, match="near", num_bands=100, rows_per_band=1).rows
+    found = deduplicate(rows, match="near", num_bands=100, rows_per_band=1).rows
     assert {name: fate[:2] for name, fate in found.items()} == {"1": ("near_duplicate", "0"), "2": ("prefix", "0")}
     assert found["1"][2] == found["2"][2] < 1
 
@@ -356,6 +353,7 @@ def test_the_kernel_finds_the_least_similar_turn(
 @pytest.mark.parametrize("config", [{}, {"match": "loose"}, {"match": "near"}, {"on": "prompt", "keep_per_prompt": 2}])
 @given(st.lists(st.lists(st.lists(st.sampled_from(["Yes.", "yes", "No", pool[0], pool[3]]), max_size=3), max_size=6),
                 min_size=2, max_size=3))  # fmt: skip
+@settings(max_examples=12)
 def test_runs_against_each_other_end_like_one_over_all_rows(
     tmp_path_factory: Any, config: dict[str, Any], parts: list[list[list[str]]]
 ) -> None:

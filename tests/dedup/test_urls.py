@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from datakit.dedup.urls import DedupUrls, UrlsConfig
 from datakit.errors import ConfigError
 from datakit.text.page_urls import page_form
-from tests.dedup.conftest import LevelOutcome, documents, run_level
+from tests.dedup.conftest import Outcome, documents, run_stage
 
 
 def form(url: str | None) -> str | None:
@@ -21,11 +21,11 @@ def form(url: str | None) -> str | None:
     return found
 
 
-def urls(found: list[Any], cut: int = 1000, workers: int = 2, **config: Any) -> LevelOutcome:
+def urls(found: list[Any], cut: int = 1000, workers: int = 2, **config: Any) -> Outcome:
     field = config.get("field", "url")
     extra = [None if url is None else json.dumps({field: url}) for url in found]
     rows = documents(["text"] * len(found), extra=pa.array(extra, pa.string()), source=pa.array(["s"] * len(found)))
-    return run_level(DedupUrls(UrlsConfig(**config)), rows, cut=cut, workers=workers)
+    return run_stage(DedupUrls(UrlsConfig(**config)), rows, cut=cut, workers=workers)
 
 
 @pytest.mark.parametrize(
@@ -75,45 +75,40 @@ def test_the_form_keeps_what_urllib_finds(
 
 def test_the_first_row_of_a_page_stays_and_is_named() -> None:
     outcome = urls(["https://a.b/x", None, "http://a.b/x/", "", "https://a.b/y", "https://a.b/x#2", 7], cut=2)
-    assert outcome.dropped == {
-        "2": ("duplicate_url", "has the URL of 0: http://a.b/x/", "0"),
-        "5": ("duplicate_url", "has the URL of 0: https://a.b/x#2", "0"),
-    }
+    assert outcome.rows == dict.fromkeys("25", ("duplicate_url", "0"))
+    assert outcome.details == {"2": "has the URL of 0: http://a.b/x/", "5": "has the URL of 0: https://a.b/x#2"}
     assert outcome.notes["no_url"] == 3 and outcome.facts["rows_with_url"] == 4
 
 
 def test_exact_urls_differ_in_every_byte() -> None:
-    assert set(urls(["https://a.b/x", "http://a.b/x", "https://a.b/x"], same="exact").dropped) == {"2"}
+    assert set(urls(["https://a.b/x", "http://a.b/x", "https://a.b/x"], same="exact").rows) == {"2"}
 
 
 @pytest.mark.parametrize(("field", "extra"), [("meta.url", {"meta": {"url": "a.b"}}), ("link", {"link": "a.b"})])
 def test_a_url_is_found_where_the_field_says(field: str, extra: dict[str, Any]) -> None:
     rows = documents(["x", "y"], extra=pa.array([json.dumps(extra)] * 2))
-    assert set(run_level(DedupUrls(UrlsConfig(field=field)), rows).dropped) == {"1"}
+    assert set(run_stage(DedupUrls(UrlsConfig(field=field)), rows).rows) == {"1"}
 
 
 def test_a_url_is_found_in_a_column() -> None:
     rows = documents(["x", "y"], url=pa.array(["a.b/1", "a.b/1"]))
-    assert set(run_level(DedupUrls(), rows).dropped) == {"1"}
+    assert set(run_stage(DedupUrls(), rows).rows) == {"1"}
 
 
 def test_a_field_that_no_row_has_is_refused() -> None:
     with pytest.raises(ConfigError, match="none of 2 rows has a URL in the field 'uri'"):
-        run_level(DedupUrls(UrlsConfig(field="uri")), documents(["x", "y"]))
-    assert run_level(DedupUrls(), documents([])).kept == {}
+        run_stage(DedupUrls(UrlsConfig(field="uri")), documents(["x", "y"]))
+    assert run_stage(DedupUrls(), documents([])).kept == []
     with pytest.raises(ConfigError, match="field names a column"):
         UrlsConfig(field="meta..url")
 
 
-def test_workers_shards_and_memory_do_not_change_what_is_decided() -> None:
+def test_each_url_goes_to_the_first_row_that_has_it() -> None:
     rng = random.Random(1)
-    found = [f"https://site{rng.randrange(40)}.org/{rng.randrange(900)}" for _ in range(20_000)]
+    found = [f"https://site{rng.randrange(40)}.org/{rng.randrange(90)}" for _ in range(3000)]
     first = {url: str(row) for row, url in reversed(list(enumerate(found)))}
-    one, other = urls(found, 5000, 1), urls(found, 7777, 3, memory_mb=1)
-    assert (one.dropped, one.facts) == (other.dropped, other.facts)
-    assert {row: of for row, (_, _, of) in one.dropped.items()} == {
-        str(row): first[url] for row, url in enumerate(found) if first[url] != str(row)
-    }
+    expected = {str(row): first[url] for row, url in enumerate(found) if first[url] != str(row)}
+    assert urls(found, 777, 3, memory_mb=1).dropped_for == expected
 
 
 def test_many_rows_of_one_url_raise_an_alarm() -> None:
@@ -130,10 +125,9 @@ def test_the_policy_says_which_row_of_a_url_stays() -> None:
     extra = [json.dumps({"url": "a.b", "score": score}) for score in (1, 3, None, 3)]
     rows = documents(["x", "yy", "zzzz", "w"], extra=pa.array(extra))
     for policy, stays in (("first", "0"), ("longest", "2"), ("highest:score", "1")):
-        outcome = run_level(DedupUrls(UrlsConfig(policy=policy)), rows, cut=3)
-        assert list(outcome.kept) == [stays]
-        assert {of for _, _, of in outcome.dropped.values()} == {stays}
+        outcome = run_stage(DedupUrls(UrlsConfig(policy=policy)), rows, cut=3)
+        assert outcome.kept == [stays] and set(outcome.dropped_for.values()) == {stays}
     with pytest.raises(ConfigError, match="no row has a number in the column 'rank'"):
-        run_level(DedupUrls(UrlsConfig(policy="highest:rank")), rows)
+        run_stage(DedupUrls(UrlsConfig(policy="highest:rank")), rows)
     with pytest.raises(ConfigError, match="policy must be"):
         UrlsConfig(policy="best")
