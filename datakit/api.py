@@ -17,7 +17,6 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
-import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -164,15 +163,19 @@ class Result:
     """What a stage made of the rows it was given.
 
     For rows from memory, `kept` has the input's rows, order and schema, and the columns that the stage adds; `dropped`
-    has the input's columns and why each row went. For files, both have datakit's own columns. Without `output`, the
-    files lie in a temporary folder that goes with `close`, at the end of a `with` block, or when the process ends.
+    has the input's columns and why each row went. For files both have datakit's own columns, and so they have where
+    private values were replaced, which may stand in any column. Without `output`, the files lie in a temporary folder
+    that goes with `close`, at the end of a `with` block, or when the process ends.
     """
 
     def __init__(self, path: Path, table: pa.Table | None, scratch: "_Scratch | None", source: Any = None) -> None:
         self.dataset = Dataset(path)
         """The same result as it lies on the disk."""
-        self._table, self._scratch = table, scratch
-        self._source = source  # a temporary result that was given lives as long as this one
+        self._scratch, self._source = scratch, source  # a temporary result that was given lives as long as this one
+        self._in_memory = table is not None
+        replaced = self.manifest.config.get("private", {}).get("action") == "replace"
+        self._table = None if replaced else table
+        """The rows from memory whose columns come back; None for datakit's own columns."""
 
     def __repr__(self) -> str:
         rows = self.ledger.rows
@@ -216,8 +219,7 @@ class Result:
         rows = self._kept_rows()
         if self._table is None:
             return rows.drop_columns(["row_key"])
-        numbers = _row_numbers(rows)
-        return self._with_added(self._table.take(numbers), rows)
+        return self._with_added(self._table.take(_row_numbers(rows)), rows)
 
     @functools.cached_property
     def dropped(self) -> pa.Table:
@@ -239,7 +241,7 @@ class Result:
         """The records that could not become rows; for rows from memory, `row` is their number from 0."""
         found = [d.to_table("quarantine") for d in self._chain if tables(d.manifest, "quarantine")]
         table = pa.concat_tables(found) if found else pa.table({})
-        if self._table is None or not found:
+        if not self._in_memory or not found:
             return table
         return table.append_column("row", pc.subtract(table.column("line"), 1))
 
@@ -261,7 +263,7 @@ class Result:
     def _chain(self) -> list[Dataset]:
         """The results of the stages that this call ran, first to last."""
         found = [Dataset(path) for path, _ in ancestors(self.dataset.path)]
-        return list(reversed(found)) if self._table is not None else [self.dataset]
+        return list(reversed(found)) if self._in_memory else [self.dataset]
 
     def _kept_rows(self) -> pa.Table:
         if self.manifest.stage != "pack":
@@ -288,8 +290,7 @@ class Result:
         return self._with_edited(table, rows) if self.ledger.rows.edited else table
 
     def _with_edited(self, table: pa.Table, rows: pa.Table) -> pa.Table:
-        """The table with what the stage rewrote: texts, and where private values were replaced, all other columns."""
-        table = _with_replaced(table, rows) if _replaces_private_values(self.manifest) else table
+        """The table with the texts that the stage rewrote."""
         fields = self._chain[0].facts.get("text_fields", {})
         for column in [n for n in _TEXT_COLUMNS if n in rows.column_names]:
             name, new = fields.get(TABLE, "text") if column == "text" else column, rows.column(column)
@@ -307,7 +308,6 @@ class Result:
     def _dropped_rows(self, table: pa.Table, rows: pa.Table) -> pa.Table:
         """The input's columns of some dropped rows, then why they went."""
         taken = table.take(_row_numbers(rows))
-        taken = self._with_edited(taken, rows) if _replaces_private_values(self.manifest) else taken
         for name, kind in _DROP_COLUMNS.items():
             if name in table.column_names:
                 raise ConfigError(f"dropped rows get the column {name!r}, which the input has already: rename it there")
@@ -316,34 +316,6 @@ class Result:
                 column = _numbers_in_ids(column)
             taken = taken.append_column(name, column)
         return taken.append_column(_IN, rows.column(_IN)) if _IN in rows.column_names else taken
-
-
-def _replaces_private_values(manifest: Manifest) -> bool:
-    """Whether the stage looked for private values in every column, in rows that it dropped too."""
-    return bool(manifest.config.get("private", {}).get("action") == "replace")
-
-
-def _with_replaced(table: pa.Table, rows: pa.Table) -> pa.Table:
-    """The table with the rows' values in its own columns, where ever ingest put them; the texts are not among these.
-
-    An id that held a private value and is no text becomes null.
-    """
-    ours = {*of_kind("document").names, *of_kind("conversation").names, *of_kind("preference").names} - {"id"}
-    extras = [orjson.loads(extra) if extra else {} for extra in rows.column("extra").to_pylist()]
-    for at, field in enumerate(table.schema):
-        given, text = table.column(at), pa.types.is_string(field.type) or pa.types.is_large_string(field.type)
-        if field.name == "id":
-            ids = rows.column("id")
-            changed = pc.fill_null(pc.not_equal(given.cast(pa.string()), ids), False)
-            new = pc.if_else(changed, ids.cast(field.type) if text else None, given)
-        elif field.name in rows.column_names and field.name not in ours:
-            new = rows.column(field.name).cast(field.type)
-        elif text and field.name not in _TEXT_COLUMNS:
-            new = pa.array([e.get(field.name, v) for e, v in zip(extras, given.to_pylist(), strict=True)], field.type)
-        else:
-            continue
-        table = table.set_column(at, field, new)
-    return table
 
 
 def _row_numbers(rows: pa.Table) -> pa.ChunkedArray:

@@ -12,7 +12,6 @@ import math
 import re
 import types
 import typing
-from collections.abc import Iterable, Sequence
 from dataclasses import MISSING, dataclass, field
 from pathlib import Path
 from typing import Any, Literal, TypeVar, get_args, get_origin
@@ -93,19 +92,14 @@ def build(config: type[T], values: dict[str, Any], where: str, section: str = ""
         ConfigError: an unknown key, a value of the wrong type, or a value that `__post_init__` refuses.
     """
     known = {o.name: o for o in options(config)}
-    unknown = [k for k in values if k.replace("-", "_") not in known]
-    if unknown:
-        places = sections_with(config, unknown[0])
-        raise UnknownKeyError(where, unknown[0], known, places, section)
     built = {}
     for key, value in values.items():
-        o = known[key.replace("-", "_")]
+        o = _known(known, key, where, section)
         here = f"{where}.{o.name}"
-        built[o.name] = (
-            build(o.nested, check(value, dict[str, Any], here), here, f"{section}{o.name}.")
-            if o.nested
-            else check(value, o.type, here)
-        )
+        if o.nested:
+            built[o.name] = build(o.nested, check(value, dict[str, Any], here), here, f"{section}{o.name}.")
+        else:
+            built[o.name] = check(value, o.type, here)
     try:
         return config(**built)
     except ConfigError as e:
@@ -113,34 +107,24 @@ def build(config: type[T], values: dict[str, Any], where: str, section: str = ""
 
 
 class UnknownKeyError(ConfigError):
-    """A key that a config does not have."""
+    """A key that a config does not have: `key`, found `where`; `path` is the key behind its sections, with dots."""
 
-    def __init__(
-        self, where: str, key: str, known: Iterable[str], places: Sequence[str] = (), section: str = ""
-    ) -> None:
-        self.where, self.key, self.known, self.path = where, key, list(known), f"{section}{key}"
-        super().__init__(f"{where}: unknown key {key!r}; {self._help(places)}")
-
-    def _help(self, places: Sequence[str]) -> str:
-        if places:
-            return f"it belongs to {' or '.join(f'[{place}]' for place in places)}"
-        near = difflib.get_close_matches(self.key.replace("-", "_"), self.known, n=1)
-        meant = f"did you mean {near[0]!r}? " if near else ""
-        return f"{meant}known keys are {', '.join(self.known) or 'none'}"
-
-    def belonging_to(self, places: Sequence[str]) -> "UnknownKeyError":
-        """The same error, which names the sections that have such a key."""
-        return UnknownKeyError(self.where, self.key, self.known, places)
+    def __init__(self, where: str, key: str, path: str, help: str) -> None:
+        super().__init__(f"{where}: unknown key {key!r}; {help}")
+        self.where, self.key, self.path = where, key, path
 
 
-def sections_with(config: type, key: str) -> list[str]:
-    """The nested sections of a config that have a key, with dots: `gopher_quality`."""
-    found = []
-    for o in options(config):
-        if o.nested:
-            found += [o.name] * any(inner.name == key.replace("-", "_") for inner in options(o.nested))
-            found += [f"{o.name}.{name}" for name in sections_with(o.nested, key)]
-    return found
+def _known(known: dict[str, Option], key: str, where: str, section: str) -> Option:
+    """The option that a key means, also with dashes.
+
+    Raises:
+        UnknownKeyError: there is none.
+    """
+    if found := known.get(key.replace("-", "_")):
+        return found
+    near = difflib.get_close_matches(key.replace("-", "_"), known, n=1)
+    meant = f"did you mean {near[0]!r}? " if near else ""
+    raise UnknownKeyError(where, key, f"{section}{key}", f"{meant}known keys are {', '.join(known) or 'none'}")
 
 
 def check(value: Any, kind: Any, where: str) -> Any:
@@ -231,19 +215,16 @@ def assign(values: dict[str, Any], config: type, key: str, text: str, where: str
         ConfigError: the key names no field of `config`, or the text is not of its type.
     """
     where = where or f"--set {key}"
-    head, _, rest = key.replace("-", "_").partition(".")
-    known = {o.name: o for o in options(config)}
-    if head not in known:
-        raise UnknownKeyError(where, head, known, sections_with(config, head), section)
-    nested = known[head].nested
-    if get_origin(known[head].type) is dict and rest:
-        values.setdefault(head, {})[key.partition(".")[2]] = parse(text, get_args(known[head].type)[1], where)
-    elif nested and rest:
-        assign(values.setdefault(head, {}), nested, rest, text, where, f"{section}{head}.")
-    elif nested or rest:
-        raise ConfigError(f"{where}: {head!r} is {'a section: name a key in it' if nested else 'no section'}")
+    head, _, rest = key.partition(".")
+    o = _known({o.name: o for o in options(config)}, head, where, section)
+    if get_origin(o.type) is dict and rest:
+        values.setdefault(o.name, {})[rest] = parse(text, get_args(o.type)[1], where)
+    elif o.nested and rest:
+        assign(values.setdefault(o.name, {}), o.nested, rest, text, where, f"{section}{o.name}.")
+    elif o.nested or rest:
+        raise ConfigError(f"{where}: {o.name!r} is {'a section: name a key in it' if o.nested else 'no section'}")
     else:
-        values[head] = parse(text, known[head].type, where)
+        values[o.name] = parse(text, o.type, where)
 
 
 def resolved(config: Any) -> dict[str, Any]:

@@ -74,22 +74,6 @@ def row_key(file_index: int, record: int) -> int:
     return file_index << RECORD_BITS | record
 
 
-def document() -> pa.Schema:
-    """Plain text: one `text` per row."""
-    return pa.schema([*COMMON, pa.field("text", pa.string(), nullable=False)])
-
-
-def conversation() -> pa.Schema:
-    """Messages in order, and the JSON of the tools they may call (null without any)."""
-    return pa.schema([*COMMON, pa.field("messages", MESSAGES, nullable=False), pa.field("tools", pa.string())])
-
-
-def preference() -> pa.Schema:
-    """A prompt with the answer that was chosen and the one that was rejected; all three are messages."""
-    fields = [pa.field(name, MESSAGES, nullable=False) for name in ("prompt", "chosen", "rejected")]
-    return pa.schema([*COMMON, *fields, pa.field("tools", pa.string())])
-
-
 def tokens(preference: bool = False) -> pa.Schema:
     """Token ids with the spans the model must produce (null: all of them, plain text).
 
@@ -98,18 +82,27 @@ def tokens(preference: bool = False) -> pa.Schema:
     """
     fields = [*COMMON, pa.field("input_ids", pa.list_(pa.int32()), nullable=False), pa.field("label_spans", SPANS)]
     fields.append(pa.field("segment_source", pa.string(), nullable=False))
-    if not preference:
-        fields += [pa.field(TURN_STARTS, pa.list_(pa.int32()))]
     if preference:
-        fields += [pa.field("rejected_ids", pa.list_(pa.int32()), nullable=False)]
-        fields += [pa.field("rejected_label_spans", SPANS)]
+        fields.append(pa.field("rejected_ids", pa.list_(pa.int32()), nullable=False))
+        fields.append(pa.field("rejected_label_spans", SPANS))
+    else:
+        fields.append(pa.field(TURN_STARTS, pa.list_(pa.int32())))
     return pa.schema(fields)
 
 
 def of_kind(kind: str) -> pa.Schema:
-    """The schema of a row kind: document, conversation, preference, tokens or tokens_preference."""
-    schemas = {"document": document, "conversation": conversation, "preference": preference, "tokens": tokens}
-    return tokens(preference=True) if kind == "tokens_preference" else schemas[kind]()
+    """The schema of a row kind: document, conversation, preference, tokens or tokens_preference.
+
+    A document has one `text`. A conversation has messages in order, a preference pair a prompt with the answer that was
+    chosen and the one that was rejected, all three messages; both have the JSON of the tools that they may call (null
+    without any).
+    """
+    if kind.startswith("tokens"):
+        return tokens(preference=kind == "tokens_preference")
+    if kind == "document":
+        return pa.schema([*COMMON, pa.field("text", pa.string(), nullable=False)])
+    names = ("messages",) if kind == "conversation" else ("prompt", "chosen", "rejected")
+    return pa.schema([*COMMON, *(pa.field(n, MESSAGES, nullable=False) for n in names), pa.field("tools", pa.string())])
 
 
 def quarantine() -> pa.Schema:
@@ -317,7 +310,7 @@ class ShardWriter:
     """
 
     def __init__(self, file: Path, schema: pa.Schema, first_file: int = 0) -> None:
-        self.rows, self.first_file = 0, first_file if KEY.name in schema.names else None
+        self.first_file = first_file if KEY.name in schema.names else None
         schema = pa.schema([RECORD if f.name == KEY.name else f for f in schema])
         self._schema = pa.schema([f.with_type(stored(f.type)) for f in schema])
         self._hash = ContentHash(self._schema)
@@ -334,7 +327,6 @@ class ShardWriter:
         columns = [batch.column(f.name).cast(f.type) for f in self._schema]
         batch = pa.record_batch(columns, schema=self._schema)
         self._hash.update(batch)
-        self.rows += batch.num_rows
         self._pending.append(batch)
         self._pending_rows += batch.num_rows
         if self._pending_rows >= ROW_GROUP_ROWS or self._hash.bytes - self._flushed >= ROW_GROUP_BYTES:
@@ -342,8 +334,7 @@ class ShardWriter:
 
     def _flush(self) -> None:
         if self._pending:
-            group = pa.Table.from_batches(self._pending)
-            self._writer.write_table(group, row_group_size=max(1, self._pending_rows))
+            self._writer.write_table(pa.Table.from_batches(self._pending), row_group_size=self._pending_rows)
         self._pending, self._pending_rows, self._flushed = [], 0, self._hash.bytes
 
     def close(self) -> str | None:

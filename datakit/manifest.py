@@ -36,8 +36,23 @@ COMPARED_WITH = (AGAINST, "removed")
 """`resources` of a stage that concern the comparison of rows alone, not the rows by themselves."""
 
 
+class _Plain:
+    """A part of a manifest that is a table of JSON there."""
+
+    __slots__ = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """The values as a manifest file holds them: `into` is called `in`, which Python reserves; no null place."""
+        found: dict[str, Any] = asdict(self, dict_factory=_renamed)  # type: ignore[call-overload]
+        return found
+
+
+def _renamed(values: list[tuple[str, Any]]) -> dict[str, Any]:
+    return {"in" if name == "into" else name: v for name, v in values if name != "first_file" or v is not None}
+
+
 @dataclass(frozen=True, slots=True)
-class Shard:
+class Shard(_Plain):
     """One file that a stage wrote."""
 
     path: str
@@ -61,16 +76,9 @@ class Shard:
         """One of `ROLES`."""
         return PurePosixPath(self.path).parts[0]
 
-    def to_json(self) -> dict[str, Any]:
-        """The entry as a manifest file holds it, without `first_file` where it is None."""
-        plain = {f.name: getattr(self, f.name) for f in fields(self)}
-        if self.first_file is None:
-            del plain["first_file"]
-        return plain
-
 
 @dataclass(frozen=True, slots=True)
-class Count:
+class Count(_Plain):
     """What became of the rows (or tokens) that went in."""
 
     into: int = 0
@@ -88,11 +96,6 @@ class Count:
         """In minus everything that came out; 0 for a ledger that adds up."""
         return self.into - self.kept - sum(self.dropped.values()) - self.quarantined
 
-    def to_json(self) -> dict[str, Any]:
-        """The count as a manifest file holds it: `into` is called `in` there, which Python reserves."""
-        plain = asdict(self)
-        return {"in": plain.pop("into")} | plain
-
     @classmethod
     def from_json(cls, plain: dict[str, Any]) -> Self:
         """The count of a manifest file."""
@@ -101,7 +104,7 @@ class Count:
 
 
 @dataclass(frozen=True, slots=True)
-class Ledger:
+class Ledger(_Plain):
     """The account of a stage: rows, tokens where there are tokens, and remarks that enter no balance."""
 
     rows: Count
@@ -114,11 +117,6 @@ class Ledger:
         """The ledger of a manifest file."""
         tokens = plain["tokens"]
         return cls(Count.from_json(plain["rows"]), None if tokens is None else Count.from_json(tokens), plain["notes"])
-
-    def to_json(self) -> dict[str, Any]:
-        """The ledger as a manifest file holds it."""
-        tokens = None if self.tokens is None else self.tokens.to_json()
-        return {"rows": self.rows.to_json(), "tokens": tokens, "notes": self.notes}
 
     def problems(self) -> Iterator[str]:
         """What does not add up."""

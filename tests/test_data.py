@@ -42,4 +42,4 @@ def test_a_message_has_the_fields_a_chat_template_reads():
         "tool_call_id",
         "weight",
     ]
-    assert schema.conversation().field("messages").type == pa.list_(schema.MESSAGE)
+    assert schema.of_kind("conversation").field("messages").type == pa.list_(schema.MESSAGE)

@@ -12,7 +12,6 @@ import json
 import logging
 import math
 import os
-import random
 import shutil
 import sys
 import threading
@@ -24,7 +23,7 @@ from dataclasses import dataclass
 from functools import cache, partial
 from itertools import islice
 from pathlib import Path
-from typing import Any, Protocol, Self, TypeVar
+from typing import Any, TypeVar
 
 import datakit.storage as storage
 from datakit.config import sha256_file
@@ -34,21 +33,6 @@ from datakit.terminal import printable, unguarded
 
 T = TypeVar("T")
 R = TypeVar("R")
-
-
-class UnitExecutor(Protocol):
-    """What does work units: `Local` or `Ray`."""
-
-    @property
-    def workers(self) -> int:
-        """Threads or processes on this machine."""
-
-    @property
-    def share(self) -> int:
-        """Units that run in one process at one time, and share its memory."""
-
-    def map(self, work: Callable[[T], R], tasks: Iterable[T], *, processes: bool) -> Iterator[R]:
-        """Yield results of `work` over tasks as they become ready."""
 
 
 # This machine: threads, or processes for work that holds the interpreter lock.
@@ -66,13 +50,6 @@ class Local:
     """A pool of `workers` on this machine."""
 
     workers: int
-    order_seed: int | None = None
-    """Shuffles the order of the units; for tests which prove that the order does not matter."""
-
-    @property
-    def share(self) -> int:
-        """All units in threads share the memory."""
-        return self.workers
 
     def map(self, work: Callable[[T], R], tasks: Iterable[T], *, processes: bool) -> Iterator[R]:
         """Yield results of `work` over tasks as they become ready. Tasks are drawn lazily, as workers become free.
@@ -82,16 +59,20 @@ class Local:
         Raises:
             DatakitError: a worker process was killed.
         """
-        if self.order_seed is not None:
-            tasks = list(tasks)
-            random.Random(self.order_seed).shuffle(tasks)
         iterator = iter(tasks)
         few = 2 if processes else 1  # one task does not pay for the start of a process
         first = list(islice(iterator, few))
         if self.workers == 1 or len(first) < few:
             yield from (work(task) for task in (*first, *iterator))
             return
-        pool, running = self._pool(processes), set[Future[R]]()
+        pool: Executor = ThreadPoolExecutor(self.workers, thread_name_prefix="datakit")
+        if processes:
+            import multiprocessing  # imported late: slow to import, and most runs need no processes
+            from concurrent.futures import ProcessPoolExecutor
+
+            spawn = multiprocessing.get_context("spawn")
+            pool = ProcessPoolExecutor(self.workers, spawn, initializer=_die_with_parent)
+        running = set[Future[R]]()
         try:
             while True:
                 # one task waits for each worker: that keeps it busy, with few decompressed units in memory
@@ -109,14 +90,6 @@ class Local:
             ) from None
         finally:
             pool.shutdown(wait=True, cancel_futures=True)
-
-    def _pool(self, processes: bool) -> Executor:
-        if not processes:
-            return ThreadPoolExecutor(self.workers, thread_name_prefix="datakit")
-        import multiprocessing  # imported late: slow to import, and most runs need no processes
-        from concurrent.futures import ProcessPoolExecutor
-
-        return ProcessPoolExecutor(self.workers, multiprocessing.get_context("spawn"), initializer=_die_with_parent)
 
 
 def _submit(pool: Executor, work: Callable[[T], R], task: T) -> Future[R]:
@@ -170,11 +143,6 @@ class Ray:
     workers: int = 0
     """Threads of what runs in the driver."""
 
-    @property
-    def share(self) -> int:
-        """One: each unit has a process of its own."""
-        return 1
-
     def connect(self) -> "Ray":
         """Join the cluster, or start one on this machine.
 
@@ -213,7 +181,7 @@ class Ray:
         remote = ray.remote(_unit).options(
             num_cpus=1, memory=UNIT_MEMORY, max_retries=RETRIES, retry_exceptions=False, scheduling_strategy="SPREAD"
         )
-        shared, driver = ray.put(work), Driver(os.getcwd(), str(storage.mirror()), code_stamp())
+        shared, driver = ray.put(work), (os.getcwd(), str(storage.mirror()), code_stamp())
         waiting, running = iter(tasks), dict[Any, float]()
         said = time.monotonic()
         while True:
@@ -235,28 +203,7 @@ class Ray:
                 )
 
 
-@dataclass(frozen=True, slots=True)
-class Driver:
-    """What a worker must have in common with the driver: its folder, the place of the mirror, the code."""
-
-    folder: str
-    mirror: str
-    code: str
-
-    def enter(self) -> None:
-        """Make this process like the driver: relative paths of configs, paths of the mirror.
-
-        Raises:
-            UsageError: the worker has another version of datakit.
-        """
-        if code_stamp() != self.code:
-            raise UsageError(
-                f"the worker on {os.uname().nodename} runs another version of datakit than the driver; install the "
-                "same one on all machines"
-            )
-        if os.path.isdir(self.folder):
-            os.chdir(self.folder)
-        os.environ["DATAKIT_MIRROR"] = self.mirror
+UnitExecutor = Local | Ray
 
 
 @cache
@@ -268,8 +215,21 @@ def code_stamp() -> str:
     return total.hexdigest()
 
 
-def _unit(work: Callable[[T], R], driver: Driver, task: T) -> R:
-    driver.enter()
+def _unit(work: Callable[[T], R], driver: tuple[str, str, str], task: T) -> R:
+    """Do a unit in a process that is like the driver: its folder (for relative paths of configs), mirror and code.
+
+    Raises:
+        UsageError: the worker has another version of datakit.
+    """
+    folder, mirror, code = driver
+    if code_stamp() != code:
+        raise UsageError(
+            f"the worker on {os.uname().nodename} runs another version of datakit than the driver; install the "
+            "same one on all machines"
+        )
+    if os.path.isdir(folder):
+        os.chdir(folder)
+    os.environ["DATAKIT_MIRROR"] = mirror
     return work(task)
 
 
@@ -389,50 +349,41 @@ progress report; `counts` is a tree of numbers: `bytes`, `rows` and `tokens` as 
 source the `whole` and the `lost` rows."""
 
 
-class Work:
-    """Exclusive use of a data folder for one run, with a record of each finished unit.
+@contextlib.contextmanager
+def working(
+    data: Path, key: str, executor: UnitExecutor, progress: Progress, finished: Callable[[], bool] = lambda: False
+) -> Iterator["Work"]:
+    """Exclusive use of a data folder for one run. `finished` says whether another run has completed the result.
 
-    `with Work(data, key, ...) as work: work.units(...)`. `finished` says whether another run has completed the result.
+    Raises:
+        UsageError: another run uses the folder, or has just finished.
     """
+    with storage.locked(data), storage.Claim(data) as claim:
+        if finished():
+            raise UsageError(f"{data}: another run has just finished this result; run the same command again")
+        storage.pull(data)  # the records, and what `prepare` found
+        mark = data / ".work" / "key"
+        if not mark.is_file() or mark.read_bytes() != key.encode():
+            # the manifest of a self-contained folder goes first: it must never name shards of another run
+            there = storage.entries(data)
+            for name in ("manifest.json", *(n for n in (*ROLES, ".work") if n in there)):
+                storage.remove(data / name)
+            storage.write_whole(mark, key.encode())
+        for temporary in data.rglob(".*.tmp"):
+            temporary.unlink(missing_ok=True)  # a worker of a killed run may still rename its last one
+        yield Work(data, executor, progress, claim)
 
-    def __init__(
-        self,
-        data: Path,
-        key: str,
-        executor: UnitExecutor,
-        progress: Progress,
-        finished: Callable[[], bool] = lambda: False,
-    ) -> None:
+
+class Work:
+    """A data folder that one run uses (`working`), with a record of each finished unit."""
+
+    def __init__(self, data: Path, executor: UnitExecutor, progress: Progress, claim: storage.Claim) -> None:
         self.data, self.folder = data, data / ".work"
-        self._key, self._executor, self._progress, self._finished = key, executor, progress, finished
-        self._stored: dict[str, int] | None = None
+        self._executor, self._progress, self._claim = executor, progress, claim
+        self._stored = None if storage.url_of(data) is None else storage.sizes(data)
+        """Of an object store: the files of the folder, with their bytes."""
         self.needs: list[tuple[Path, Sequence[Any]]] = []
         """Files that the units of later phases read besides their input, as (data folder, entry in a record)."""
-        self._stack = contextlib.ExitStack()
-
-    def __enter__(self) -> Self:
-        with contextlib.ExitStack() as stack:
-            stack.enter_context(storage.locked(self.data))
-            self._claim = stack.enter_context(storage.Claim(self.data))
-            if self._finished():
-                raise UsageError(f"{self.data}: another run has just finished this result; run the same command again")
-            self._stack = stack.pop_all()
-        storage.pull(self.data)  # the records, and what `prepare` found
-        mark = self.folder / "key"
-        if not mark.is_file() or mark.read_bytes() != self._key.encode():
-            # the manifest of a self-contained folder goes first: it must never name shards of another run
-            there = storage.entries(self.data)
-            for name in ("manifest.json", *(n for n in (*ROLES, ".work") if n in there)):
-                storage.remove(self.data / name)
-            storage.write_whole(mark, self._key.encode())
-        if storage.url_of(self.data) is not None:
-            self._stored = storage.sizes(self.data)
-        for temporary in self.data.rglob(".*.tmp"):
-            temporary.unlink(missing_ok=True)  # a worker of a killed run may still rename its last one
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._stack.close()
 
     def units(
         self,

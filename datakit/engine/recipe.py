@@ -10,12 +10,13 @@ import importlib
 import json
 import re
 import tomllib
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import datakit.removed as removed
-from datakit.config import Option, UnknownKeyError, assign, build, check, options, sections_with
+from datakit.config import Option, UnknownKeyError, assign, build, check, options
 from datakit.errors import ConfigError, UsageError
 from datakit.storage import write_whole
 
@@ -176,17 +177,19 @@ def _about(stage: str, error: UnknownKeyError) -> ConfigError:
     """An error about an unknown key that says what replaced a removed option, or which sections have such a key."""
     if instead := removed.sentence(stage, error.path):
         return ConfigError(f"{error.where}: the option {error.key!r} was removed. {instead}")
-    return error.belonging_to(places) if (places := _sections_of(error.key)) else error
+    places = [f"[{place}]" for s in FLOW for place in _sections_with(error.key.replace("-", "_"), s, config_class(s))]
+    if places:
+        return ConfigError(f"{error.where}: unknown key {error.key!r}; it belongs to {' or '.join(places)}")
+    return error
 
 
-def _sections_of(key: str) -> list[str]:
-    """The sections of a recipe that have a key."""
-    found = []
-    for stage in FLOW:
-        config = config_class(stage)
-        found += [stage] * any(o.name == key.replace("-", "_") for o in options(config))
-        found += [f"{stage}.{name}" for name in sections_with(config, key)]
-    return found
+def _sections_with(key: str, name: str, config: type) -> Iterator[str]:
+    """Those sections that have a key, of the section `name` and the ones in it."""
+    for o in options(config):
+        if o.name == key:
+            yield name
+        if o.nested:
+            yield from _sections_with(key, f"{name}.{o.name}", o.nested)
 
 
 def recipe_path(root: Path, dataset: str) -> Path:

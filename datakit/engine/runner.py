@@ -33,7 +33,7 @@ import datakit.storage as storage
 from datakit import __version__
 from datakit.config import digest, resolved, sha256_file
 from datakit.data import read_rows
-from datakit.engine.executors import Progress, Result, UnitExecutor, Work, check_intact
+from datakit.engine.executors import Local, Progress, Result, UnitExecutor, Work, check_intact, working
 from datakit.engine.lineage import changed_shards, file_hashes, module_hashes, parent_entry
 from datakit.engine.store import SKETCHES, EarlierUnits, OutputLayout, RawPart, SavedTables, ShardRows, UnitWork
 from datakit.errors import AlarmError, DatakitError, IntegrityError, ManifestError, UsageError
@@ -80,11 +80,14 @@ def run_stage(run: Run, stage: Stage, parents: Sequence[Parent] = (), against: S
     job = Job(run, stage, parents, against)
     for line in (*job.stage.describe(), *(job.stage.details() if run.verbose else ())):
         run.progress.line(line)
-    manifest = _up_to_date(job)
-    if manifest is None:
+    if manifest := _intact(job, run.progress.line):
+        Work.sweep(job.data)
+        renewed = "; where its inputs are is written down again" * renew_run_file(job.manifest, manifest, job.locations)
+        run.progress.line(f"{job.stage.name}: up to date ({manifest.version}){renewed}")
+    else:
         job.stage.open()
         try:
-            with Work(job.data, job.key, run.executor, run.progress, partial(_finished, job)) as work:
+            with working(job.data, job.key, run.executor, run.progress, partial(_finished, job)) as work:
                 work.needs += [file for parent in parents for file in travelling_files(parent)]
                 manifest = _close(job, _make(job, work) if job.stage.work_unit == "all" else _map(job, work))
                 work.finish()
@@ -185,18 +188,12 @@ def _remote_hash(url: str) -> str:
 
 def _finished(job: Job) -> bool:
     """Whether another run has completed the result meanwhile."""
-    if not storage.refresh(job.manifest).is_file():
-        return False
-    try:
-        manifest = load(job.manifest)
-    except ManifestError:
-        return False
-    return manifest.key == job.key and not changed_shards(job.manifest, manifest)
+    return storage.refresh(job.manifest).is_file() and _intact(job, lambda _: None) is not None
 
 
-def _up_to_date(job: Job) -> Manifest | None:
-    """The result of an earlier run with the same key, if it is there and intact; says what is damaged."""
-    name, say = job.stage.name, job.run.progress.line
+def _intact(job: Job, say: Callable[[str], None]) -> Manifest | None:
+    """The result of an earlier run with the same key, if it is there and intact; `say` is told what is damaged."""
+    name = job.stage.name
     try:
         manifest = load(job.manifest)
     except ManifestError as e:
@@ -210,9 +207,6 @@ def _up_to_date(job: Job) -> Manifest | None:
         for file in changed[:5]:
             say(f"{name}: {file} is missing or was changed after it was written: it is made again{more}")
         return None
-    Work.sweep(job.data)
-    renewed = renew_run_file(job.manifest, manifest, job.locations)
-    say(f"{name}: up to date ({manifest.version}){'; where its inputs are is written down again' if renewed else ''}")
     return manifest
 
 
@@ -238,7 +232,7 @@ def _map(job: Job, work: Work) -> Result:
         if saved := _earlier_tables(job, wants):
             run.progress.line(f"{name}: uses the measurements of version {saved.version}")
     source = work.folder / "staged" if raw else data_dir(job.parents[0].path, job.parents[0].manifest)
-    pieces = list(enumerate(() if raw else _pieces(job.parents[0])))
+    pieces = [] if raw else list(enumerate(_pieces(job.parents[0])))
     if not raw:
         stage = stage.prepare(partial(_spread_rows, source, [piece for _, piece in pieces]), work.folder)
     own = {model: found for model, found in job.resources.items() if model not in COMPARED_WITH}
@@ -337,7 +331,8 @@ class _RecordedUnits(CompareUnits):
     def __init__(self, job: Job, work: Work) -> None:
         executor = job.run.executor
         super().__init__(work.data, executor.workers)
-        self.share, self._work, self._stage = executor.share, work, job.stage.name
+        self.share = executor.workers if isinstance(executor, Local) else 1  # on a cluster, a process has one unit
+        self._work, self._stage = work, job.stage.name
 
     def do(
         self, name: str, work: Callable[[int, Any], Result], payloads: Sequence[Any], *, here: bool = False

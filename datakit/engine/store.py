@@ -16,7 +16,7 @@ import shutil
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import islice
 from pathlib import Path, PurePosixPath
 from types import TracebackType
@@ -55,26 +55,6 @@ def unit_result(shards: list[dict[str, Any]], files: list[list[Any]], counts: di
 # The files of a unit: tables of rows in Parquet, sketches and indexes in Arrow IPC.
 
 
-class IpcWriter:
-    """Writes batches into an Arrow IPC file, whose values have no hash."""
-
-    def __init__(self, file: Path, schema: pa.Schema) -> None:
-        self.rows, self.first_file = 0, None
-        self._file = pa.OSFile(str(file), "wb")
-        self._writer = pa.ipc.new_file(self._file, schema)
-
-    def write(self, batch: pa.RecordBatch) -> None:
-        """Append a batch."""
-        self._writer.write_batch(batch)
-        self.rows += batch.num_rows
-
-    def close(self) -> str | None:
-        """End the file."""
-        self._writer.close()
-        self._file.close()
-        return None
-
-
 SKETCHES = ".work/sketches"
 
 
@@ -87,7 +67,8 @@ class UnitWriter:
 
     def __init__(self, data: Path, index: int, base: str = "", first_file: int = 0) -> None:
         self._data, self._index, self._base, self._first_file = data, index, base, first_file
-        self._writers: dict[str, tuple[Path, ShardWriter | IpcWriter]] = {}
+        self._writers: dict[str, tuple[Path, Any]] = {}
+        self._rows = Counter[str]()
         self._stack = contextlib.ExitStack()
         self.files: list[list[Any]] = []
         """After `close`: [path relative to the data folder, bytes, SHA-256] of each file."""
@@ -101,14 +82,11 @@ class UnitWriter:
             storage.make_folder(file.parent)
             # sketches are not flushed: their checksum tells whether they reached the disk
             temporary = self._stack.enter_context(storage.whole_file(file, flush=role != SKETCHES))
-            parquet = file.suffix == ".parquet"
-            writer = (
-                ShardWriter(temporary, batch.schema, self._first_file)
-                if parquet
-                else IpcWriter(temporary, batch.schema)
-            )
-            self._writers[role] = temporary, writer
+            table = file.suffix == ".parquet"
+            make = partial(ShardWriter, first_file=self._first_file) if table else pa.ipc.new_file
+            self._writers[role] = temporary, make(temporary, batch.schema)
         self._writers[role][1].write(batch)
+        self._rows[role] += batch.num_rows
 
     def _path(self, role: str) -> str:
         name = f"{role}/part-{self._index:05d}.{'arrow' if role in ('index', SKETCHES) else 'parquet'}"
@@ -116,15 +94,16 @@ class UnitWriter:
 
     def close(self) -> list[dict[str, Any]]:
         """Finish all files; returns the entries of those with a role, with paths relative to `base`."""
-        paths, shards = [self._path(role) for role in sorted(self._writers)], []
-        contents = [(role, *file, file[1].close()) for role, file in sorted(self._writers.items())]
-        for path, (role, temporary, writer, content) in zip(paths, contents, strict=True):
-            size, sha256 = temporary.stat().st_size, sha256_file(temporary)
+        shards = list[dict[str, Any]]()
+        for role, (temporary, writer) in sorted(self._writers.items()):
+            content = writer.close()  # the hash of a table's values
+            path, size, sha256 = self._path(role), temporary.stat().st_size, sha256_file(temporary)
             self.files.append([path, size, sha256])
-            about = {"path": path.removeprefix(self._base), "rows": writer.rows, "bytes": size, "sha256": sha256}
-            place = {} if writer.first_file is None else {"first_file": writer.first_file}
+            about = {"path": path.removeprefix(self._base), "rows": self._rows[role], "bytes": size, "sha256": sha256}
+            if getattr(writer, "first_file", None) is not None:
+                about["first_file"] = writer.first_file
             if role != SKETCHES:
-                shards.append(about | {"content_sha256": content} | place)
+                shards.append(about | {"content_sha256": content})
         self._stack.close()
         return shards
 
@@ -265,10 +244,10 @@ def _move_sketches(source: Path, target: Path, before: int, now: int) -> None:
     by = row_key(now, 0) - row_key(before, 0)
     with storage.whole_file(target, flush=False) as temporary, pa.memory_map(str(source)) as file:
         reader = pa.ipc.open_file(file)
-        writer, key = IpcWriter(temporary, reader.schema), reader.schema.field(KEY.name)
-        for number in range(reader.num_record_batches):
-            writer.write(shifted(reader.get_batch(number), key, key, by))
-        writer.close()
+        key = reader.schema.field(KEY.name)
+        with pa.ipc.new_file(temporary, reader.schema) as writer:
+            for number in range(reader.num_record_batches):
+                writer.write(shifted(reader.get_batch(number), key, key, by))
 
 
 def keep_units(data: Path, phases: Mapping[str, Sequence[Result]]) -> None:

@@ -12,7 +12,7 @@ import pytest
 import datakit.engine.lineage as lineage
 import datakit.engine.runner as runner
 from datakit.config import sha256_file
-from datakit.engine.executors import Local, Progress, Work
+from datakit.engine.executors import Local, Progress, working
 from datakit.engine.lineage import file_hashes
 from datakit.manifest import load
 from tests.cli.test_commands import chats
@@ -36,7 +36,7 @@ def test_gc_leaves_the_users_own_files_below_data_alone(datakit: Callable, proje
 
 def test_gc_leaves_a_run_that_is_going_on_alone(datakit: Callable, project: Path) -> None:
     folder = project / "data/x/ingest/0123456789abcdef"
-    with Work(folder, "k", Local(1), Progress()):
+    with working(folder, "k", Local(1), Progress()):
         assert "in use" in datakit("gc").out
         assert folder.is_dir()
     assert "removed" in datakit("gc").out
@@ -73,7 +73,7 @@ def test_an_output_folder_with_a_manifest_of_somebody_else_is_refused(datakit: C
 
 def test_a_run_that_another_one_overtook_deletes_nothing(tmp_path: Path) -> None:
     (tmp_path / "kept").mkdir()
-    with pytest.raises(Exception, match="has just finished"), Work(tmp_path, "k", Local(1), Progress(), lambda: True):
+    with pytest.raises(Exception, match="has just finished"), working(tmp_path, "k", Local(1), Progress(), lambda: True):
         pass
     assert (tmp_path / "kept").is_dir()
 

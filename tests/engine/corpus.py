@@ -2,7 +2,21 @@
 
 import json
 import random
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Any
+
+from datakit.engine.executors import Local
+
+
+class Shuffled(Local):
+    """A pool that draws its tasks in an order of its own."""
+
+    def map(self, work: Any, tasks: Iterable[Any], *, processes: bool) -> Iterator[Any]:
+        shuffled = list(tasks)
+        random.Random(self.workers).shuffle(shuffled)
+        return Local.map(self, work, shuffled, processes=processes)
+
 
 VOCABULARY = (
     "the of and to in that with for data model train token shard row count hash word text near same other field value "

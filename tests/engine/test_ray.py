@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from bench.cluster_faults import workers
-from datakit.engine.executors import Driver, Ray, code_stamp
+from datakit.engine.executors import Ray, _unit, code_stamp
 from datakit.errors import MissingExtraError, UsageError
 
 KILLS = 20
@@ -37,10 +37,10 @@ def test_without_ray_the_error_names_the_extra(monkeypatch: pytest.MonkeyPatch) 
 def test_a_worker_with_other_code_refuses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DATAKIT_MIRROR", "before")
     with pytest.raises(UsageError, match="another version"):
-        Driver(str(tmp_path), "/m", "0" * 64).enter()
+        _unit(len, (str(tmp_path), "/m", "0" * 64), "row")
     before = Path.cwd()
     try:
-        Driver(str(tmp_path), "/m", code_stamp()).enter()
+        assert _unit(len, (str(tmp_path), "/m", code_stamp()), "row") == 3
         assert Path.cwd() == tmp_path and os.environ["DATAKIT_MIRROR"] == "/m"
     finally:
         os.chdir(before)

@@ -11,13 +11,14 @@ import pyarrow as pa
 import pytest
 
 from datakit.config import option
-from datakit.data import document, quarantine, read_rows
+from datakit.data import of_kind, quarantine, read_rows
 from datakit.engine.executors import Local, Progress
 from datakit.engine.runner import Run, run_stage
 from datakit.engine.store import OutputLayout
 from datakit.errors import AlarmError, InputError, UsageError
 from datakit.manifest import Count, Manifest, data_dir, load, tables, verify
 from datakit.stage import Decision, Made, Parent, RawBatch, RawGroup, Stage
+from tests.engine.corpus import Shuffled
 
 UNITS = 5
 ROWS = 20
@@ -49,10 +50,10 @@ class Numbers(Stage):
             keys = list(range(start, start + 9))
             rows = {"row_key": keys, "id": [f"r{k}" for k in keys], "content_hash": [f"{k % 30:032x}" for k in keys]}
             rows |= {"source": ["s"] * 9, "text": [f"text {k % 30}" for k in keys]}
-            columns = {f.name: pa.array(rows.get(f.name, [None] * 9), f.type) for f in document()}
+            columns = {f.name: pa.array(rows.get(f.name, [None] * 9), f.type) for f in of_kind("document")}
             bad = {"file": "f", "line": start + 10, "byte_offset": 0, "reason": "bad_row", "detail": "x", "raw": b"?"}
             made = pa.RecordBatch.from_pylist([bad], quarantine())
-            yield RawBatch(pa.RecordBatch.from_pydict(columns, document()), made, {"read": 9, "never": 0})
+            yield RawBatch(pa.RecordBatch.from_pydict(columns, of_kind("document")), made, {"read": 9, "never": 0})
 
     def decide(self, batch: pa.RecordBatch) -> Decision:
         return Decision(reasons=pa.nulls(batch.num_rows, pa.string()))
@@ -206,9 +207,8 @@ def go(tmp_path: Path) -> Go:
         progress = Lines()
         call.lines = progress.lines  # type: ignore[attr-defined]
         layout = OutputLayout(root=root, dataset="d")
-        run = Run(
-            layout=layout, executor=Local(workers, workers if workers > 1 else None), progress=progress, strict=strict
-        )
+        pool = Shuffled(workers) if workers > 1 else Local(1)
+        run = Run(layout=layout, executor=pool, progress=progress, strict=strict)
         return run_stage(run, stage, [Parent(path, load(path)) for path in parents]).path
 
     return call
@@ -251,7 +251,7 @@ def test_a_stage_decides_about_each_row(go: Go, numbers: Path) -> None:
     path = go(Even(), numbers)
     kept, dropped = rows(path, "kept"), rows(path, "dropped")
     assert [r["number"] for r in kept] == [n for n in range(100) if n % 10 != 9 and n % 2 == 0]
-    assert {*kept[0]} == {*document().names, "number"} - {"extra"}
+    assert {*kept[0]} == {*of_kind("document").names, "number"} - {"extra"}
     assert {r["stage"] for r in dropped} == {"even"} and {r["reason"] for r in dropped} == {"odd"}
     assert all(r["detail"] == str(r["number"]) and r["rest"] == 1 for r in dropped)
     assert [r["number"] for r in rows(path, "signals")] == [n for n in range(100) if n % 10 != 9]

@@ -5,12 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from datakit.engine.executors import Local, Progress, Result, Work
+from contextlib import AbstractContextManager
+
+from datakit.engine.executors import Local, Progress, Result, Work, working
 from datakit.errors import DatakitError, UsageError
 
 
-def open_work(data: Path, key: str = "k") -> Work:
-    return Work(data, key, Local(1), Progress())
+def open_work(data: Path, key: str = "k") -> AbstractContextManager[Work]:
+    return working(data, key, Local(1), Progress())
 
 
 def test_units_that_are_done_are_not_done_again(tmp_path: Path) -> None:
