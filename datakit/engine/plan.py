@@ -33,15 +33,9 @@ class Flow:
     limited: tuple[str, int] = ("", 0)
     """(a stage, how many rows of the result before it come in); no stage: all rows come in everywhere."""
 
-    made: dict[str, Stage] = field(default_factory=dict)
-    """Stages with this command's values, made once."""
-
     def _made(self, stage: str) -> Stage:
         """A stage with this command's values."""
-        if stage not in self.made:
-            config = self.recipe.config(stage, self.sets.get(stage), self.flags.get(stage))
-            self.made[stage] = make_stage(stage, config)
-        return self.made[stage]
+        return make_stage(stage, self.recipe.config(stage, self.sets.get(stage), self.flags.get(stage)))
 
     def all(self, until: str | None = None) -> Path:
         """Run the recipe's stages in order, up to and with `until`; what is up to date is skipped.
@@ -52,9 +46,7 @@ class Flow:
         stages = self.recipe.stages
         if until is not None:
             if until not in stages:
-                raise UsageError(
-                    f"the recipe of {self.recipe.dataset} has no stage {until!r}; it has {', '.join(stages)}"
-                )
+                raise UsageError(f"{self.recipe.dataset}: its recipe has no stage {until!r}; it has {', '.join(stages)}")
             stages = stages[: stages.index(until) + 1]
         return self._steps(stages, {}, list(self.recipe.inputs))
 
@@ -64,22 +56,16 @@ class Flow:
         These are senseless values, values for a stage that will not run, and for stages that run for the first time,
         models, tokenizers and evaluation files that are missing or unusable.
         """
-        new = [stage for stage in steps if not self.run.layout.manifest(stage).is_file()]
         stages = {stage: self._made(stage) for stage in steps}
-        idle = [s for s in (*self.flags, *self.sets) if s not in steps]
-        if idle == ["ingest"] and "ingest" not in self.sets:
-            flags = ", ".join("--" + name.replace("_", "-") for name in self.flags["ingest"])
+        for idle in (s for s in (*self.flags, *self.sets) if s not in steps):
+            values = ", ".join(self.flags.get(idle, {}) | self.sets.get(idle, {}))
             raise UsageError(
-                f"{flags}: ingest, which reads raw files, does not run in this command (it runs {', '.join(steps)}): "
-                "give it to `datakit ingest`, or give this command the raw files"
+                f"{values} of {idle}, which does not run in this command (it runs {', '.join(steps)}): put them into "
+                f"the recipe and use `datakit run`, or give them to `datakit {idle}`"
             )
-        if idle:
-            raise UsageError(
-                f"values are given for {idle[0]}, which does not run in this command (it runs {', '.join(steps)}): "
-                "put them into the recipe and use `datakit run`, or give them to that stage's own command"
-            )
-        for stage in new:
-            stages[stage].check()
+        for stage, made in stages.items():
+            if not self.run.layout.manifest(stage).is_file():
+                made.check()
 
     def stage(self, stage: str, inputs: Sequence[Any]) -> Path:
         """Run one stage: on inputs (raw files or a manifest) with what they need first, or on the stage before it."""
@@ -108,16 +94,14 @@ class Flow:
         """The flow of a command whose first stage this is: it takes in `--limit` rows, if it reads no raw files.
 
         Raises:
-            UsageError: the limit is below 0.
+            ConfigError: the limit is below 0.
         """
         given = dict(self.flags.get("ingest", {}))
         if first == "ingest" or "limit" not in given:
             return self
-        limit = given.pop("limit")
-        if limit < 0:
-            raise UsageError(f"--limit is {limit}; it should be at least 1, or 0 for all rows")
+        limit = self.recipe.config("ingest", flags={"limit": given.pop("limit")}).limit
         flags = {stage: values for stage, values in self.flags.items() if stage != "ingest"}
-        return replace(self, flags=flags | ({"ingest": given} if given else {}), limited=(first, limit), made={})
+        return replace(self, flags=flags | ({"ingest": given} if given else {}), limited=(first, limit))
 
     @property
     def _in_project(self) -> "Flow":
@@ -134,10 +118,7 @@ class Flow:
         if needs in there and (self.flags.get(needs) or self.sets.get(needs)):  # it is to run again, with other values
             there.remove(needs)
         if not there and not inputs and stage != "ingest":
-            raise UsageError(
-                f"dataset {recipe.dataset!r} has no earlier stage and no recipe with inputs: give {stage} input "
-                f"files or a manifest, or begin with `datakit init {recipe.dataset} FILES...`"
-            )
+            raise UsageError(f"{recipe.dataset}: has no earlier stage and no recipe: give {stage} files or a manifest")
         done = {s: _result(layout.manifest(s)) for s in there}
         last = max((before.index(s) for s in there if s in before), default=-1)
         # without a recipe, only what cannot be left out
@@ -146,7 +127,7 @@ class Flow:
         return self._steps([*steps, stage], done, inputs)
 
     def _in_order(self, stage: str) -> Path:
-        """Run a stage of a recipe, after what it needs: stages whose results are stale run first, in the project.
+        """Run a stage of a recipe after the stages before it, in the project: those whose results are stale run again.
 
         Raises:
             UsageError: with `only`, an earlier stage is stale.
@@ -155,18 +136,12 @@ class Flow:
         flow = self._limited(stage) if self.only else self
         project = flow._in_project
         flow._check([stage] if self.only else [*steps, stage])
-        stale = project.stale(steps)
-        said = "; ".join(f"{step} ({why})" for step, why in stale.items())
-        if stale and self.only:
+        if self.only and (stale := project.stale(steps)):
+            said = "; ".join(f"{step} ({why})" for step, why in stale.items())
             raise UsageError(f"{stage} --only: what it needs is stale: {said}. Without --only that is run first")
-        if stale:
-            self.run.progress.line(f"{stage}: first brings up to date what it needs: {said}")
         done: dict[str, Parent] = {}
         for step in steps:
-            if step in stale:
-                done[step] = run_stage(project.run, *project.ready(step, done, inputs))
-            else:
-                done[step] = _result(project.run.layout.manifest(step))
+            done[step] = run_stage(project.run, *project.ready(step, done, inputs))
         return run_stage(flow.run, *flow.ready(stage, done, [])).path
 
     def stale(self, stages: Sequence[str]) -> dict[str, str]:
@@ -220,9 +195,7 @@ class Flow:
         stage = self._made(name)
         if stage.work_unit == "raw":
             if not inputs:
-                raise UsageError(
-                    f"dataset {self.recipe.dataset!r} names no inputs: give files, or put them into its recipe"
-                )
+                raise UsageError(f"{self.recipe.dataset}: names no inputs: give files, or put them into its recipe")
             try:
                 return stage.read_from(inputs).leave_out(self.run.layout.removed), (), ()
             except LayoutError as e:
@@ -236,10 +209,8 @@ class Flow:
                 "need only the stages ingest, tokenize and pack, or `datakit pack FILES...`"
             )
         if stage.directly_after and rows.manifest.stage != stage.directly_after:
-            raise UsageError(
-                f"{rows.path}: {name} works on the result of {stage.directly_after}, found that of "
-                f"{rows.manifest.stage}"
-            )
+            found = rows.manifest.stage
+            raise UsageError(f"{rows.path}: {name} works on the result of {stage.directly_after}, found that of {found}")
         stage, taken = stage.use_earlier(done)
         stage, against = stage.compare_with(self.run.layout.manifest(name), rows.manifest.kind)
         return stage, [rows, *taken], against

@@ -80,10 +80,13 @@ def run_stage(run: Run, stage: Stage, parents: Sequence[Parent] = (), against: S
     job = Job(run, stage, parents, against)
     for line in (*job.stage.describe(), *(job.stage.details() if run.verbose else ())):
         run.progress.line(line)
-    if manifest := _intact(job, run.progress.line):
+    manifest, why = _intact(job)
+    for line in why:
+        run.progress.line(f"{stage.name} runs again: {line}")
+    if manifest is not None:
         Work.sweep(job.data)
         renewed = "; where its inputs are is written down again" * renew_run_file(job.manifest, manifest, job.locations)
-        run.progress.line(f"{job.stage.name}: up to date ({manifest.version}){renewed}")
+        run.progress.line(f"{stage.name}: up to date ({manifest.version}){renewed}")
     else:
         job.stage.open()
         try:
@@ -118,14 +121,8 @@ def travelling_files(parent: Parent) -> list[tuple[Path, list[Any]]]:
 
 def why_stale(run: Run, stage: Stage, parents: Sequence[Parent] = (), against: Sequence[Parent] = ()) -> str:
     """Why a run of a stage would not end with the result that is there; empty if it would. Nothing is run."""
-    job = Job(run, stage, parents, against)
-    if not job.manifest.is_file():
-        return "has not run"
-    old = load(job.manifest)
-    if old.key == job.key and not changed_shards(job.manifest, old):
-        return ""
-    said = lineage.what_changed(old, job.entries, job.config, job.resources, job.code)
-    return "; ".join(said) or "its shards are not as they were written"
+    found, why = _intact(Job(run, stage, parents, against))
+    return "; ".join(why) or ("" if found else "has not run")
 
 
 # From a stage to its key.
@@ -188,26 +185,22 @@ def _remote_hash(url: str) -> str:
 
 def _finished(job: Job) -> bool:
     """Whether another run has completed the result meanwhile."""
-    return storage.refresh(job.manifest).is_file() and _intact(job, lambda _: None) is not None
+    return storage.refresh(job.manifest).is_file() and _intact(job)[0] is not None
 
 
-def _intact(job: Job, say: Callable[[str], None]) -> Manifest | None:
-    """The result of an earlier run with the same key, if it is there and intact; `say` is told what is damaged."""
-    name = job.stage.name
+def _intact(job: Job) -> tuple[Manifest | None, list[str]]:
+    """(the result of an earlier run with the same key, if it is there and intact; else why it is not, if it ran)."""
     try:
         manifest = load(job.manifest)
     except ManifestError as e:
-        if isinstance(e, IntegrityError):
-            say(f"{name}: {e} It is made again")
-        return None
+        return None, [str(e)] if isinstance(e, IntegrityError) else []
     if manifest.key != job.key:
-        return None
-    if changed := changed_shards(job.manifest, manifest):
-        more = f", and {len(changed) - 5} more files" if len(changed) > 5 else ""
-        for file in changed[:5]:
-            say(f"{name}: {file} is missing or was changed after it was written: it is made again{more}")
-        return None
-    return manifest
+        changes = lineage.what_changed(manifest, job.entries, job.config, job.resources, job.code)
+        return None, ["; ".join(changes) or "what it was made from is not what it would be made from now"]
+    changed = changed_shards(job.manifest, manifest)
+    more = f", and {len(changed) - 5} more files" if len(changed) > 5 else ""
+    why = [f"{file} is missing or was changed after it was written{more}" for file in changed[:5]]
+    return None if changed else manifest, why
 
 
 # Stages that decide row by row, with or without a comparison of all rows.
