@@ -10,9 +10,8 @@ import re
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
-from importlib.util import find_spec
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -225,105 +224,79 @@ _VALUES: dict[str, dict[str, Any]] = {
     "dedup": {"save_index": True},
     "dedup_repeats": {"min_words_left": 0},
     "dedup_semantic": {"cells": 2},
+    "perplexity": {"models": ("n.arpa",)},
     "tokenizer": {"vocab_size": 300},
     "pack": {"seq_len": 64},
 }
 _LINES, _TOKENS = {"unit": "line", "min_words_left": 0}, {"unit": "token", "min_words_left": 0}
 _SHARES = {"unit": "token", "max_repeated_share": 0.1}
 
-
-@dataclass(frozen=True, slots=True)
-class _Step:
-    """A run of some stages on made rows of one kind."""
-
-    title: str
-    rows: str
-    stages: tuple[str, ...]
-    values: dict[str, dict[str, Any]] = field(default_factory=dict)
-    needs: tuple[str, ...] = ()
-    """Packages without which the step is left out."""
-
-
-_STEPS = (
-    _Step("reading, conversations", "conversations", ("dedup",)),  # first and alone: others share what it compiles
-    _Step("language", "documents", ("language",)),
-    _Step("filters", "documents", ("filter", "perplexity"), {"filter": _RULES, "perplexity": {"models": ("n.arpa",)}}),
-    _Step("dedup", "documents", ("dedup_urls", "dedup")),
-    _Step("tokenize and pack", "documents", _TOKENIZE),
-    _Step("lines that occur again", "documents", ("dedup_repeats",), {"dedup_repeats": _LINES}),
-    _Step("tokens that occur again", "documents", ("dedup_repeats",), {"dedup_repeats": _TOKENS}),
-    _Step("rows of tokens that occur again", "documents", ("dedup_repeats",), {"dedup_repeats": _SHARES}),
-    _Step("pack rows that leave much room", "lines", _TOKENIZE),
-    _Step("conversations", "conversations", ("filter", *_TOKENIZE)),
-    _Step("preference pairs", "pairs", ("dedup", "filter", *_TOKENIZE)),
-    _Step("dedup by meaning", "conversations", ("dedup_semantic",), needs=("wordllama",)),
-    _Step("web pages", "documents", (), {"ingest": {"html_field": "text"}}, ("fastwarc", "resiliparse")),
+_STEPS: tuple[tuple[str, str, tuple[str, ...], dict[str, dict[str, Any]]], ...] = (
+    ("reading, conversations", "conversations", ("dedup",), {}),  # first and alone: others share what it compiles
+    ("language", "documents", ("language",), {}),
+    ("filters", "documents", ("filter", "perplexity"), {"filter": _RULES}),
+    ("dedup", "documents", ("dedup_urls", "dedup"), {}),
+    ("tokenize and pack", "documents", _TOKENIZE, {}),
+    ("lines that occur again", "documents", ("dedup_repeats",), {"dedup_repeats": _LINES}),
+    ("tokens that occur again", "documents", ("dedup_repeats",), {"dedup_repeats": _TOKENS}),
+    ("rows of tokens that occur again", "documents", ("dedup_repeats",), {"dedup_repeats": _SHARES}),
+    ("pack rows that leave much room", "lines", _TOKENIZE, {}),
+    ("conversations", "conversations", ("filter", *_TOKENIZE), {}),
+    ("preference pairs", "pairs", ("dedup", "filter", *_TOKENIZE), {}),
+    ("dedup by meaning", "conversations", ("dedup_semantic",), {}),
+    ("web pages", "documents", (), {"ingest": {"html_field": "text"}}),
 )
+"""Runs on made rows: (title, the rows, the stages after ingest, values of the stages beside `_VALUES`)."""
 
 
 def compile_kernels(tell: Callable[[str], None]) -> None:
     """Compile the kernels of all stages, in two processes where there are two cores; `tell` gets a line for each step.
 
-    A stage whose model is not installed is left out, and `tell` says so.
+    A step whose model or package is not installed is left out, and `tell` says so.
     """
-    steps = [step for step in _STEPS if all(map(find_spec, step.needs))]
     with tempfile.TemporaryDirectory(prefix="datakit-compile-") as scratch:
         item = {"question": _TEXT[:200], "answer": "Before winter, said the merchants."}
         Path(scratch, "items.jsonl").write_text(json.dumps(item) + "\n")
         Path(scratch, "words.txt").write_text("harbour\nold town\n")
         Path(scratch, "n.arpa").write_text(_NGRAMS)
         work, pool = partial(_compile, Path(scratch)), Local(min(2, all_cores()))
-        found = chain([work(steps[0])], pool.map(work, steps[1:], processes=True))
-        for number, lines in enumerate(found, 1):
-            tell(f"compiled {number}/{len(steps)}: {'; '.join(lines)}")
+        found = chain([work(0)], pool.map(work, range(1, len(_STEPS)), processes=True))
+        for number, line in enumerate(found, 1):
+            tell(f"compiled {number}/{len(_STEPS)}: {line}")
 
 
-def _compile(root: Path, step: _Step) -> list[str]:
+def _compile(root: Path, number: int) -> str:
     """Run the stages of a step; returns what there is to say."""
+    title, rows, stages, values = _STEPS[number]
     with contextlib.chdir(root):
-        name = step.title.replace(" ", "-").replace(",", "")
-        rows = Path(f"{name}.jsonl")
-        rows.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in _ROWS[step.rows]()), "utf-8")
+        name = f"step-{number}"
+        lines = (json.dumps(row, ensure_ascii=False) + "\n" for row in _rows(rows))
+        Path(f"{name}.jsonl").write_text("".join(lines), "utf-8")
         run = Run(layout=OutputLayout(root=root, dataset=name), executor=Local(1), progress=Progress())
-        said = [step.title]
-        for stages in (step.stages, tuple(s for s in step.stages if s != "language")):
-            recipe = Recipe(dataset=name, inputs=(rows.name,), stages=("ingest", *stages), tables=_VALUES | step.values)
-            try:
-                Flow(run=run, recipe=recipe).all()
-                break
-            except (ModelError, MissingExtraError) as e:
-                if stages != step.stages or "language" not in stages:
-                    raise
-                said.append(f"the language stage is left out: {e}")
-    return said
+        stages = ("ingest", *stages)
+        recipe = Recipe(dataset=name, inputs=(f"{name}.jsonl",), stages=stages, tables=_VALUES | values)
+        try:
+            Flow(run=run, recipe=recipe).all()
+        except (ModelError, MissingExtraError) as e:
+            return f"{title} is left out: {e}"
+    return title
 
 
-def _documents() -> Iterator[dict[str, str]]:
-    for n in range(24):
-        text = _TEXT * (1 + n % 3) + f"Row {n} says something of its own: {n * 7919} {'x' * n}."
-        yield {"text": text, "url": f"https://example.org/{n // 2}"}
-
-
-def _lines() -> Iterator[dict[str, str]]:
-    """Rows of more than a third of `seq_len`: two fit in a packed row, and the slowest search for a better fit runs."""
-    for n in range(40):
-        yield {"text": f"{n * 7919 % 10**6:06d} {n * 104729 % 10**12:012d} rows"}
-
-
-def _conversations() -> Iterator[dict[str, Any]]:
-    for n in range(8):
-        answer = {"role": "assistant", "content": f"{_TEXT[n * 9 :]} {n}"}
-        yield {"messages": [{"role": "system", "content": "Be brief."}, {"role": "user", "content": _TEXT}, answer]}
-    for n in range(70):  # so many with the same first letters are found through an index
-        asked = {"role": "user", "content": f"Write about b{chr(97 + n % 26)}{chr(97 + n // 26)}ok words"}
-        yield {"messages": [asked, {"role": "assistant", "content": "It is done."}]}
-
-
-def _pairs() -> Iterator[dict[str, str]]:
-    for n in range(8):
-        yield {"prompt": f"{n}? {_TEXT}", "chosen": f"Yes, {n}. {_TEXT[n:]}", "rejected": f"No. {_TEXT[n * 20 :]}"}
-
-
-_ROWS: dict[str, Callable[[], Iterator[Any]]] = {
-    "documents": _documents, "lines": _lines, "conversations": _conversations, "pairs": _pairs
-}  # fmt: skip
+def _rows(kind: str) -> Iterator[dict[str, Any]]:
+    """Made rows of a kind, for the kernels' types and for each way through them."""
+    if kind == "documents":
+        for n in range(24):
+            text = _TEXT * (1 + n % 3) + f"Row {n} says something of its own: {n * 7919} {'x' * n}."
+            yield {"text": text, "url": f"https://example.org/{n // 2}"}
+    elif kind == "lines":  # of more than a third of `seq_len`: two fit in a row, and the slowest search for a fit runs
+        for n in range(40):
+            yield {"text": f"{n * 7919 % 10**6:06d} {n * 104729 % 10**12:012d} rows"}
+    elif kind == "pairs":
+        for n in range(8):
+            yield {"prompt": f"{n}? {_TEXT}", "chosen": f"Yes, {n}. {_TEXT[n:]}", "rejected": f"No. {_TEXT[n * 20 :]}"}
+    else:
+        for n in range(78):
+            asked = _TEXT if n < 8 else f"Write about b{chr(97 + n % 26)}{chr(97 + n // 26)}ok words"
+            answered = {"role": "assistant", "content": f"{_TEXT[n * 9 :]} {n}" if n < 8 else "It is done."}
+            head = [{"role": "system", "content": "Be brief."}] * (n < 8)
+            yield {"messages": [*head, {"role": "user", "content": asked}, answered]}
