@@ -212,9 +212,7 @@ def load(path: Path | str) -> Manifest:
         ManifestError: missing, or not a manifest.
         IntegrityError: changed after it was written.
     """
-    path = Path(path)
-    if not path.is_file():
-        storage.at_hand(path)
+    path = storage.at_hand(Path(path))
     try:
         return Manifest.from_bytes(path.read_bytes(), str(path))
     except OSError as e:
@@ -246,8 +244,7 @@ def run_file(path: Path) -> Path:
 def load_run(path: Path) -> dict[str, Any]:
     """The run file of a manifest; empty where there is none."""
     try:
-        file = run_file(path)
-        run = json.loads((file if file.is_file() else storage.at_hand(file)).read_text(encoding="utf-8"))
+        run = json.loads(storage.at_hand(run_file(path)).read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return {}
     return run if isinstance(run, dict) else {}
@@ -310,7 +307,7 @@ def find_parent(path: Path, parent: dict[str, Any]) -> Path | None:
     place: Path = storage.local(lay) if "://" in lay else (path.parent / lay).resolve()
     history = _history(place, parent["version"])
     for candidate in (place, history):
-        if (candidate.is_file() or storage.at_hand(candidate).is_file()) and sha256_file(candidate) == parent["sha256"]:
+        if storage.at_hand(candidate).is_file() and sha256_file(candidate) == parent["sha256"]:
             # a damaged file is not excused by its copy
             return candidate if candidate == place or _is_whole(place) else place
     return place if place.is_file() else None
@@ -365,16 +362,11 @@ def tokenizer_file(given: str | os.PathLike[str]) -> Path:
         shards = [s for s in found.of_role("kept") if PurePosixPath(s.path).parent.name == "tokenizer"]
         files = [s.path for s in shards if s.path.endswith("/tokenizer.json")]
         if not files:
-            raise ModelError(
-                f"{result}: the result of {found.stage} has no tokenizer; those of tokenizer, tokenize and pack have"
-            )
+            raise ModelError(f"{result}: the result of {found.stage} has no tokenizer; that of tokenize has one")
         check_shards(data_dir(result, found), shards)
         return data_dir(result, found) / files[0]
     if not file.is_file():
-        raise ModelError(
-            f"{given}: expected a tokenizer.json, a folder with one, or the folder or manifest of a result that has a "
-            "tokenizer; found none. Give --tokenizer"
-        )
+        raise ModelError(f"{given}: expected a tokenizer.json, a folder with one, or a result that has one. Give --tokenizer")
     return file
 
 

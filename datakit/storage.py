@@ -268,16 +268,11 @@ def on_this_machine(path: str | os.PathLike[str]) -> str:
     return found if url_of(path) else ""
 
 
-def _split(path: Path) -> tuple[str, str, str]:
-    """(scheme, bucket, key) of a path in the mirror; all empty for another one."""
-    scheme, _, rest = (url_of(path) or "").partition("://")
-    bucket, _, key = rest.partition("/")
-    return scheme, bucket, key
-
-
 def _ask(path: Path, request: Callable[[Any, str], T]) -> T:
     """Send a request about the object of a path in the mirror: `object_store.ask`."""
-    return ask(*_split(path), request)
+    scheme, _, rest = (url_of(path) or "").partition("://")
+    bucket, _, key = rest.partition("/")
+    return ask(scheme, bucket, key, request)
 
 
 # Look.
@@ -368,7 +363,6 @@ MIRROR_GB: Final = 100
 """Gigabytes that the mirror may hold before the oldest files are removed from it; $DATAKIT_MIRROR_GB is another."""
 SPARED_S: Final = 900.0
 """A file of the mirror that was used in the last quarter of an hour stays."""
-_pulled: set[Path] = set()
 _fetched: dict[Path, dict[Path, int]] = {}
 """By what a user named: its files and their bytes when this process fetched them."""
 
@@ -376,7 +370,6 @@ _fetched: dict[Path, dict[Path, int]] = {}
 def pull(folder: Path) -> None:
     """Make the small files below a folder in the mirror those of the store, and remove what is not there any more."""
     if url_of(folder) is not None:
-        _pulled.add(folder)
         _renew(folder, _listed(folder), lambda name: name.endswith(SMALL))
 
 
@@ -409,7 +402,7 @@ def here(given: str | os.PathLike[str]) -> Path:
     path = local(given)
     if url_of(path) is None or (path in _fetched and all(_size(f) == size for f, size in _fetched[path].items())):
         return path
-    if _split(path)[2] and (found := _head(path)) is not None:
+    if path.parent != mirror() / scheme_of(os.fspath(given)) and (found := _head(path)) is not None:
         _renew(path.parent, {path.name: found}, lambda name: name == path.name)
         _fetched[path] = {path: found["size"]}
     else:
@@ -440,11 +433,8 @@ def pull_result(path: Path) -> Path:
 
 
 def at_hand(path: Path) -> Path:
-    """A small file, pulled with its folder where this process has not done so yet."""
-    if url_of(path) is not None and not path.is_file() and not any(f in _pulled for f in path.parents):
-        with contextlib.suppress(FileNotFoundError):
-            _download(path)
-    return path
+    """A small file, from the store where it is not on this machine; it may be missing there, too."""
+    return path if path.is_file() else refresh(path)
 
 
 def refresh(file: Path) -> Path:
@@ -478,10 +468,8 @@ def bring(file: Path, size: int, sha256: str) -> Path:
             return file
         file.unlink(missing_ok=True)
         time.sleep(0.2 * 2**attempt)  # what a network broke may come whole the next time
-    raise IntegrityError(
-        f"{file}: expected sha256 {sha256}, found {found}: the object was changed after datakit wrote it. Run `datakit "
-        "run` again: it makes the file anew"
-    )
+    why = "the object was changed after datakit wrote it. Run `datakit run` again: it makes the file anew"
+    raise IntegrityError(f"{file}: expected sha256 {sha256}, found {found}: {why}")
 
 
 def read_range(file: Path, begin: int, size: int) -> bytes:

@@ -161,11 +161,11 @@ UNITS = ".units"
 _KEPT = 2
 """Results of a stage that keep their units: the newest."""
 _FREE_SHARE = 0.1
-"""Sketches and staged shards are kept where they take at most this share of the free disk space."""
+"""Sketches and staged shards are kept where all together take at most this share of the free disk space."""
 
 Records = dict[str, dict[str, list[Result]]]
 """By phase ("read", "sketch", "split"), by key: the records of units; those of one group of raw files have one key.
-`at` says where the files of a record lie now, in the order of its `files`."""
+Their files lie where the records say, those in `.work` now in `.units`; they may be gone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,7 +205,8 @@ class EarlierUnits:
         if found is None or number >= len(found[1]):
             return None
         folder, record, files = found[0], found[1][number], []
-        for (path, size, sha256), at in zip(record["files"], record["at"], strict=True):
+        for path, size, sha256 in record["files"]:
+            at = path.replace(".work", UNITS, 1)
             if corrupted(folder, [at, size, sha256]):
                 return None
             target = data / _numbered(path, index)
@@ -255,32 +256,24 @@ def keep_units(data: Path, phases: Mapping[str, Sequence[Result]]) -> None:
 
     Nothing depends on it: a disk that is full or slow costs the next run time, and no result.
     """
-    shutil.rmtree(data / UNITS, ignore_errors=True)
-    room, split = shutil.disk_usage(data).free * _FREE_SHARE, {unit["index"]: unit for unit in phases["split"]}
-    final = {sha256: path for unit in split.values() for path, _, sha256 in unit["files"]}
-
-    def kept(path: str, size: int, sha256: str) -> str:
-        """Where a file lies from now on; empty for nowhere."""
-        nonlocal room
-        if sha256 in final:
-            return str(final[sha256])
-        room -= size
-        if room < 0:
-            return ""
-        at = path.replace(".work", UNITS, 1)
-        (data / at).parent.mkdir(parents=True, exist_ok=True)
-        (data / path).rename(data / at)
-        return at
-
+    work, units = data / ".work", data / UNITS
+    shutil.rmtree(units, ignore_errors=True)
+    split = {unit["index"]: unit["counts"]["rows"].get("dropped") for unit in phases["split"]}
+    for unit in phases.get("read", ()):  # what was read of rows that were removed since does not stay
+        for path, *_ in unit["files"] if unit["shards"] and split[unit["index"]] else ():
+            (data / path).unlink()
+    files = [f.stat() for name in ("staged", "sketches") for f in (work / name).rglob("*") if f.is_file()]
+    own = sum(f.st_size for f in files if f.st_nlink == 1)  # others are shards of the result
+    if own <= shutil.disk_usage(data).free * _FREE_SHARE:
+        units.mkdir()
+        for name in ("staged", "sketches"):
+            with contextlib.suppress(FileNotFoundError):
+                (work / name).rename(units / name)
     records: Records = {phase: {} for phase in phases}
-    for phase, unit in ((phase, unit) for phase, units in phases.items() for unit in units if unit["key"]):
-        # what was read of rows that were removed since does not stay, neither do their sketches
-        removed = phase == "read" and unit["shards"] and split[unit["index"]]["counts"]["rows"].get("dropped")
-        at = [] if removed else [kept(*file) for file in unit["files"]]
-        own = {k: v for k, v in unit.items() if k not in ("linked", "key", "index")}
-        records[phase].setdefault(unit["key"], []).append(own | {"at": at} if not removed and all(at) else {})
-    whole = {phase: {key: units for key, units in found.items() if all(units)} for phase, found in records.items()}
-    storage.write_sealed(data / UNITS / "units.json", whole)
+    for phase, unit in ((phase, unit) for phase, done in phases.items() for unit in done if unit["key"]):
+        own_values = {k: v for k, v in unit.items() if k not in ("linked", "key", "index")}
+        records[phase].setdefault(unit["key"], []).append(own_values)
+    storage.write_sealed(units / "units.json", records)
     for old in _with_units(data.parent)[_KEPT:]:
         shutil.rmtree(old / UNITS, ignore_errors=True)
 
@@ -532,6 +525,4 @@ class OutputLayout:
             names = {n.split("/")[0] for n in storage.sizes(self.output) if not n.endswith(storage.CLAIM)}
         ours = (self.output, *self.output.glob("parents/*"))
         if names and not any((f / ".work/key").is_file() or is_manifest(f / "manifest.json") for f in ours):
-            raise UsageError(
-                f"--output {self.output}: holds {sorted(names)[0]!r}, not datakit output; name a new or empty folder"
-            )
+            raise UsageError(f"--output {self.output}: holds {min(names)!r}, not datakit output; name a new folder")

@@ -195,7 +195,8 @@ def test_what_is_damaged_or_gone_is_made_again(tmp_path: Path) -> None:
         data[len(data) // 2] ^= 8
         file.unlink()
         file.write_bytes(data)
-    next(folder.parents[1].glob("ingest/*/kept/part-00003.parquet")).unlink()
+    for gone in folder.parents[1].glob("ingest/*/**/kept/part-00003.parquet"):  # the shard, and its link in `.units`
+        gone.unlink()
     project.run(files | {"z.jsonl": files["f0.jsonl"][:1]})
     done = project.done()
     assert (done["ingest read"], done["language split"], done["dedup sketch"]) == (2, 2, 2)
