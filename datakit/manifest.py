@@ -366,7 +366,9 @@ def tokenizer_file(given: str | os.PathLike[str]) -> Path:
         check_shards(data_dir(result, found), shards)
         return data_dir(result, found) / files[0]
     if not file.is_file():
-        raise ModelError(f"{given}: expected a tokenizer.json, a folder with one, or a result that has one. Give --tokenizer")
+        raise ModelError(
+            f"{given}: expected a tokenizer.json, a folder with one, or a result that has one. Give --tokenizer"
+        )
     return file
 
 

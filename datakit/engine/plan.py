@@ -46,7 +46,9 @@ class Flow:
         stages = self.recipe.stages
         if until is not None:
             if until not in stages:
-                raise UsageError(f"{self.recipe.dataset}: its recipe has no stage {until!r}; it has {', '.join(stages)}")
+                raise UsageError(
+                    f"{self.recipe.dataset}: its recipe has no stage {until!r}; it has {', '.join(stages)}"
+                )
             stages = stages[: stages.index(until) + 1]
         return self._steps(stages, {}, list(self.recipe.inputs))
 
@@ -210,7 +212,9 @@ class Flow:
             )
         if stage.directly_after and rows.manifest.stage != stage.directly_after:
             found = rows.manifest.stage
-            raise UsageError(f"{rows.path}: {name} works on the result of {stage.directly_after}, found that of {found}")
+            raise UsageError(
+                f"{rows.path}: {name} works on the result of {stage.directly_after}, found that of {found}"
+            )
         stage, taken = stage.use_earlier(done)
         stage, against = stage.compare_with(self.run.layout.manifest(name), rows.manifest.kind)
         return stage, [rows, *taken], against

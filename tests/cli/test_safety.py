@@ -73,7 +73,10 @@ def test_an_output_folder_with_a_manifest_of_somebody_else_is_refused(datakit: C
 
 def test_a_run_that_another_one_overtook_deletes_nothing(tmp_path: Path) -> None:
     (tmp_path / "kept").mkdir()
-    with pytest.raises(Exception, match="has just finished"), working(tmp_path, "k", Local(1), Progress(), lambda: True):
+    with (
+        pytest.raises(Exception, match="has just finished"),
+        working(tmp_path, "k", Local(1), Progress(), lambda: True),
+    ):
         pass
     assert (tmp_path / "kept").is_dir()
 

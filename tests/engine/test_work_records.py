@@ -1,11 +1,10 @@
 """Units of work: done once, resumed where they stopped, discarded when the key changes, never shared by two runs."""
 
 import hashlib
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
-
-from contextlib import AbstractContextManager
 
 from datakit.engine.executors import Local, Progress, Result, Work, working
 from datakit.errors import DatakitError, UsageError
