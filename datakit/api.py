@@ -11,11 +11,11 @@ import os
 import shutil
 import tempfile
 import weakref
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -113,7 +113,8 @@ class Dataset:
         wanted = list(columns) if columns is not None else None
         batches = (batch for shard in shards for batch in read_rows(self.folder, shard, wanted))
         first = next(batches)
-        return pa.RecordBatchReader.from_batches(first.schema, _cast(first, batches))
+        same = (b if b.schema == first.schema else b.cast(first.schema) for b in chain([first], batches))
+        return pa.RecordBatchReader.from_batches(first.schema, same)
 
     def explain(self, row_id: str) -> str:
         """What became of a row, stage by stage; for a duplicate, its text beside the survivor's.
@@ -153,12 +154,6 @@ def open_dataset(path: str | os.PathLike[str]) -> Dataset:
     return Dataset(path)
 
 
-def _cast(first: pa.RecordBatch, rest: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    yield first
-    for batch in rest:
-        yield batch.cast(first.schema) if batch.schema != first.schema else batch
-
-
 class Result:
     """What a stage made of the rows it was given.
 
@@ -184,9 +179,7 @@ class Result:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:
@@ -283,9 +276,7 @@ class Result:
             if name in _REPLACED and name in table.column_names:
                 table = table.drop_columns([name])
             if name in table.column_names:
-                raise ConfigError(
-                    f"{self.manifest.stage} adds the column {name!r}, which the input has already: rename it there"
-                )
+                raise ConfigError(f"{self.manifest.stage} adds {name!r}, a column that the input has: rename it there")
             table = table.append_column(name, rows.column(name))
         return self._with_edited(table, rows) if self.ledger.rows.edited else table
 
@@ -377,7 +368,7 @@ def run_stage_on(
         layout = OutputLayout(root=Path.cwd(), dataset=name, output=storage.local(output), final=stage)
         layout.check()
     try:
-        with _shown(progress) as shown:
+        with contextlib.closing(Progress(shown=progress)) as shown:
             run = Run(layout=layout, executor=Local(workers or all_cores()), progress=shown)
             path = Flow(run=run, recipe=Recipe(dataset=name, tables=sections), flags=flags).stage(stage, inputs)
         return Result(path, table, scratch, data)
@@ -385,15 +376,6 @@ def run_stage_on(
         if scratch is not None:
             scratch.close()
         raise
-
-
-@contextlib.contextmanager
-def _shown(progress: bool) -> Iterator[Progress]:
-    shown = Progress(shown=progress)
-    try:
-        yield shown
-    finally:
-        shown.close()
 
 
 def _inputs(data: Any) -> tuple[pa.Table | None, list[Any]]:
@@ -481,8 +463,6 @@ class Step:
     inputs: tuple[str, ...] = ()
     """Files, folders and globs, for `Ingest`."""
 
-    POSITIONAL: ClassVar[dict[str, str]] = {"tokenize": "tokenizer"}
-
     def __repr__(self) -> str:
         given = [*map(repr, self.inputs), *(f"{k}={v!r}" for k, v in self.values.items())]
         return f"datakit.{step_name(self.stage)}({', '.join(given)})"
@@ -503,13 +483,11 @@ def step_function(stage: str) -> Callable[..., Step]:
     """What makes a step of a stage: `datakit.Pack(seq_len=1024)`. Values are those of the stage's config."""
 
     def make(*given: Any, **values: Any) -> Step:
-        if stage == "ingest":
-            return Step(stage, _plain(values), tuple(os.fspath(g) for g in given))
-        if given and stage in Step.POSITIONAL and len(given) == 1:
-            return Step(stage, _plain({Step.POSITIONAL[stage]: given[0]} | values))
-        if given:
+        if stage == "tokenize" and len(given) == 1:
+            return Step(stage, _plain({"tokenizer": given[0]} | values))
+        if given and stage != "ingest":
             raise UsageError(f"{step_name(stage)} takes keyword arguments; found {given!r}")
-        return Step(stage, _plain(values))
+        return Step(stage, _plain(values), tuple(os.fspath(g) for g in given))
 
     make.__name__ = make.__qualname__ = step_name(stage)
     make.__doc__ = f"{STAGES[stage].summary}\n\nA step of a `datakit.Pipeline`; values are those of `[{stage}]`."
@@ -556,7 +534,7 @@ class Pipeline:
         """
         storage.pull(self.project / "manifests")
         layout = OutputLayout(root=self.project, dataset=self.recipe.dataset)
-        with _shown(progress) as shown:
+        with contextlib.closing(Progress(shown=progress)) as shown:
             run = Run(layout=layout, executor=Local(self.workers or all_cores()), progress=shown)
             return Dataset(Flow(run=run, recipe=self.recipe).all(until))
 

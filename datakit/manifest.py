@@ -176,10 +176,9 @@ class Manifest:
             raise ManifestError(f"{where}: not a datakit manifest ({type(e).__name__})") from None
         if found != (FORMAT, FORMAT_VERSION):
             if found[0] == FORMAT and isinstance(found[1], int) and found[1] < FORMAT_VERSION:
-                raise FormatVersionError(
-                    f"{where}: an earlier version of datakit wrote it (format version {found[1]}, expected "
-                    f"{FORMAT_VERSION}). Run its stage again; `datakit run` does it for a whole dataset."
-                )
+                versions = f"format version {found[1]}, expected {FORMAT_VERSION}"
+                how = "Run its stage again; `datakit run` does it for a whole dataset."
+                raise FormatVersionError(f"{where}: an earlier version of datakit wrote it ({versions}). {how}")
             raise ManifestError(f"{where}: expected {(FORMAT, FORMAT_VERSION)}, found {found}")
         try:
             version, ledger = body.pop("version"), body.pop("ledger")
@@ -194,10 +193,9 @@ class Manifest:
         except (KeyError, TypeError, ValueError, AttributeError) as e:
             raise ManifestError(f"{where}: a manifest value is missing or of the wrong type ({e})") from None
         if data != manifest.to_bytes():
-            raise IntegrityError(
-                f"{where}: the manifest was changed after it was written (it says version {version}, its values give "
-                f"{manifest.version}). Restore it, or run the stage again."
-            )
+            why = f"it says version {version}, its values give {manifest.version}"
+            how = "Restore it, or run the stage again."
+            raise IntegrityError(f"{where}: the manifest was changed after it was written ({why}). {how}")
         return manifest
 
     def of_role(self, role: str) -> tuple[Shard, ...]:

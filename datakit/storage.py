@@ -137,17 +137,14 @@ def locked(folder: Path, *, wait: bool = False, required: bool = True) -> Iterat
 
             fcntl.flock(held, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
         except BlockingIOError:
-            raise UsageError(
-                f"{folder}: another run is writing to this folder; wait for it, stop it, or name another folder"
-            ) from None
+            why = "another run is writing to this folder; wait for it, stop it, or name another folder"
+            raise UsageError(f"{folder}: {why}") from None
         except ImportError:
             pass
         except OSError as e:
             if required and not os.environ.get("DATAKIT_NO_LOCKS"):
-                raise UsageError(
-                    f"{folder}: its file system cannot lock a folder ({e.strerror}), so two runs could write there at "
-                    "once. Use another file system; or set DATAKIT_NO_LOCKS=1, and start one run at a time"
-                ) from None
+                how = "Use another file system; or set DATAKIT_NO_LOCKS=1, and start one run at a time"
+                raise UsageError(f"{folder}: its file system cannot lock a folder ({e.strerror}). {how}") from None
         yield
     finally:
         if held in _held:  # else in a child, which never held it
@@ -200,10 +197,8 @@ def refuse_settings(url: str) -> None:
         InputError: it has some; the message does not show them.
     """
     if found := _SETTINGS.search(url):
-        raise InputError(
-            f"{url[: found.start()]}?...: settings and signatures in a URL are not read; give them by the environment "
-            "(AWS_REGION, AWS_ENDPOINT_URL, ...) or a profile"
-        )
+        how = "settings and signatures in a URL are not read; give them by the environment or a profile"
+        raise InputError(f"{url[: found.start()]}?...: {how}")
 
 
 def local(given: str | os.PathLike[str]) -> Path:
@@ -219,15 +214,12 @@ def local(given: str | os.PathLike[str]) -> Path:
         return Path(text)
     refuse_settings(text)
     if scheme not in SCHEMES:
-        raise UsageError(
-            f"{scheme}://...: results, models and tokenizers can be on this machine's file system or below "
-            f"{', '.join(f'{s}://' for s in SCHEMES)}; other URLs are for raw inputs only"
-        )
+        places = ", ".join(f"{s}://" for s in SCHEMES)
+        raise UsageError(f"{scheme}://...: is for raw inputs only; all else is on this machine or below {places}")
     bucket, *parts = rest.split("/")
     if "@" in bucket:
-        raise UsageError(
-            f"{scheme}://...@{bucket.rpartition('@')[2]}: names credentials; give them by the environment or a profile"
-        )
+        bucket = bucket.rpartition("@")[2]
+        raise UsageError(f"{scheme}://...@{bucket}: names credentials; give them by the environment or a profile")
     if not bucket or any(part in ("", ".", "..") for part in parts):
         raise UsageError(f"{text}: expected {scheme}://BUCKET/FOLDER")
     return mirror().joinpath(scheme, bucket, *parts)
@@ -658,10 +650,8 @@ class Claim:
     def check(self) -> None:
         """Raises a `DatakitError` if another run took the folder over, because this one could not renew its claim."""
         if self._lost:
-            raise DatakitError(
-                f"{self._path.parent}: another run has taken over this folder, after this one did not reach the store "
-                f"for {STALE_S:.0f} s. Finished work is kept; let the other run end"
-            )
+            why = f"another run has taken over this folder, after this one did not reach the store for {STALE_S:.0f} s"
+            raise DatakitError(f"{self._path.parent}: {why}. Finished work is kept; let the other run end")
 
     def __enter__(self) -> Self:
         return self

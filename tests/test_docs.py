@@ -76,3 +76,7 @@ def test_a_stage_is_one_file_and_one_line_as_contributing_says(tmp_path: Path) -
     assert done.returncode == 0, done.stderr
     rows = json.loads(done.stdout)["ledger"]["rows"]
     assert (rows["kept"], rows["dropped"]) == (1, {"min_chars": 1})
+    shown = subprocess.run(
+        [*call[:4], "--help"], cwd=tmp_path, capture_output=True, text=True, env=os.environ | NO_PATH
+    )
+    assert "--min-chars" in shown.stdout

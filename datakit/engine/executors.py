@@ -34,6 +34,8 @@ from datakit.terminal import printable, unguarded
 T = TypeVar("T")
 R = TypeVar("R")
 
+GO_ON = "Finished work is kept: make room or mend the cause, and run the same command again to go on."
+
 
 # This machine: threads, or processes for work that holds the interpreter lock.
 
@@ -84,10 +86,8 @@ class Local:
                 done, running = wait(running, return_when=FIRST_COMPLETED)
                 yield from (future.result() for future in done)
         except BrokenExecutor:
-            raise DatakitError(
-                "a worker process was killed (out of memory, perhaps). Finished work is kept: run the same command "
-                "again to go on, with fewer --workers if memory is short."
-            ) from None
+            why = "a worker process was killed (out of memory, perhaps); use fewer --workers if memory is short"
+            raise DatakitError(f"{why}. {GO_ON}") from None
         finally:
             pool.shutdown(wait=True, cancel_futures=True)
 
@@ -163,11 +163,8 @@ class Ray:
                 ray.init(log_to_driver=False, logging_level=logging.ERROR, **where)
             except Exception as e:  # Ray has no common class for these
                 failed = f"--ray-address {address}: no Ray cluster answers there" if address else "Ray does not start"
-                raise UsageError(
-                    f"{failed} ({str(e).splitlines()[0]}). Start a cluster with `ray start --head`, and name it with "
-                    "--ray-address auto. If it asks for a token: RAY_AUTH_MODE=token, and the token of its head in "
-                    "~/.ray/auth_token or RAY_AUTH_TOKEN"
-                ) from None
+                how = "Start one with `ray start --head` and name it with --ray-address auto; docs/cluster.md has more"
+                raise UsageError(f"{failed} ({str(e).splitlines()[0]}). {how}") from None
         return Ray(self.address, self.workers or all_cores())
 
     def map(self, work: Callable[[T], R], tasks: Iterable[T], *, processes: bool) -> Iterator[R]:
@@ -223,10 +220,7 @@ def _unit(work: Callable[[T], R], driver: tuple[str, str, str], task: T) -> R:
     """
     folder, mirror, code = driver
     if code_stamp() != code:
-        raise UsageError(
-            f"the worker on {os.uname().nodename} runs another version of datakit than the driver; install the "
-            "same one on all machines"
-        )
+        raise UsageError(f"the worker on {os.uname().nodename} has another version of datakit: install the same one")
     if os.path.isdir(folder):
         os.chdir(folder)
     os.environ["DATAKIT_MIRROR"] = mirror
@@ -241,10 +235,8 @@ def _result(reference: Any) -> Any:
     except ray.exceptions.RayTaskError as e:
         raise e.cause if isinstance(e.cause, BaseException) else DatakitError(str(e)) from None
     except ray.exceptions.RayError as e:
-        raise DatakitError(
-            f"a unit was lost {RETRIES} times with its worker ({type(e).__name__}; out of memory, perhaps). Finished "
-            "work is kept: run the same command again to go on, with larger machines or a smaller shard_mb"
-        ) from None
+        why = f"a unit was lost {RETRIES} times with its worker ({type(e).__name__}; out of memory, perhaps)"
+        raise DatakitError(f"{why}; use larger machines or a smaller shard_mb. {GO_ON}") from None
 
 
 # Progress: lines with rows/s and MB/s for people, JSON lines for programs, nothing for the library.
@@ -474,11 +466,8 @@ def _perform(
             storage.publish(data, result.get("files", []))
         storage.write_sealed(records / f"{index:05d}.json", result)
     except OSError as e:
-        raise DatakitError(
-            f"{e.filename or records}: {os.strerror(e.errno) if e.errno else e}"
-            f"{storage.on_this_machine(e.filename or records)}. Finished work is kept: make room or mend the cause, "
-            "and run the same command again to go on."
-        ) from e
+        file, what = e.filename or records, os.strerror(e.errno) if e.errno else e
+        raise DatakitError(f"{file}: {what}{storage.on_this_machine(file)}. {GO_ON}") from e
     return index, result
 
 

@@ -185,9 +185,7 @@ def purge_parents(output: Path, before: str, *, dry_run: bool) -> Iterator[tuple
     carried = {m.stage: p for p, m in ancestors(last) if p.resolve().parent.parent == parents}
     first = carried.get(before, last) if before else last
     if before and load(first).stage != before:
-        raise UsageError(
-            f"{output}: holds no result of the stage {before!r}; parents/ has {', '.join(carried) or 'none'}"
-        )
+        raise UsageError(f"{output}: holds no result of {before!r}; parents/ has {', '.join(carried) or 'none'}")
     for path, manifest in ancestors(first)[1:]:
         entries = [path.parent / name for name in sorted(OWN_FOLDERS) if storage.exists(path.parent / name)]
         if carried.get(manifest.stage) == path and entries:

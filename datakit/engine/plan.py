@@ -176,19 +176,15 @@ class Flow:
         made_from = ancestors(earlier[-1].path) if earlier else []
         for before in (parent.manifest for parent in earlier[:-1]):
             if before.version not in {manifest.version for _, manifest in made_from}:
-                raise UsageError(
-                    f"{stage}: {last} was made from an older {before.stage} than there is now, and {dataset} has no "
-                    f"recipe: run `datakit {last} --dataset {dataset}` first"
-                )
+                why = f"{last} was made from an older {before.stage} than there is now, and {dataset} has no recipe"
+                raise UsageError(f"{stage}: {why}: run `datakit {last} --dataset {dataset}` first")
         for path, manifest in made_from:
             places = load_run(path).get("raw", {})
             for raw in (p for p in manifest.parents if "://" not in places.get(p.get("raw"), "://")):
                 file = path.parent / places[raw["raw"]]
                 if file.is_file() and file_hashes({file: ""})[file] != raw["sha256"]:
-                    raise UsageError(
-                        f"{stage}: {raw['raw']} changed after {dataset} was made from it, and {dataset} has no recipe: "
-                        f"give the files again, as in `datakit {last} FILES... --dataset {dataset}`"
-                    )
+                    why = f"{raw['raw']} changed after {dataset} was made from it, and {dataset} has no recipe"
+                    raise UsageError(f"{stage}: {why}: give the files again, as in `datakit {last} FILES...`")
 
     def ready(
         self, name: str, done: dict[str, Parent], inputs: list[Any]
@@ -206,10 +202,8 @@ class Flow:
         rows = [parent for s, parent in done.items() if stage_class(s).makes_rows][-1]
         rows = replace(rows, limit=self.limited[1]) if name == self.limited[0] else rows
         if rows.manifest.kind.startswith("tokens") and not stage.takes_tokens:
-            raise UsageError(
-                f"{rows.path}: its rows hold token ids and no text: {name} cannot look at them. Such rows "
-                "need only the stages ingest, tokenize and pack, or `datakit pack FILES...`"
-            )
+            why = "its rows hold token ids and no text, and need only the stages ingest, tokenize and pack"
+            raise UsageError(f"{rows.path}: {why}; {name} cannot look at them")
         if stage.directly_after and rows.manifest.stage != stage.directly_after:
             found = rows.manifest.stage
             raise UsageError(

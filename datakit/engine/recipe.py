@@ -113,32 +113,18 @@ class Recipe:
     path: Path | None = None
 
     def __post_init__(self) -> None:
+        where, stages = self.path or self.dataset, list(self.stages)
         check_name(self.dataset)
-        unknown = [s for s in (*self.stages, *self.tables) if s not in FLOW]
-        if unknown:
-            if instead := removed.sentence(unknown[0]):
-                raise ConfigError(f"{self.path or self.dataset}: the stage {unknown[0]!r} was removed. {instead}")
-            raise ConfigError(
-                f"{self.path or self.dataset}: unknown stage {unknown[0]!r}; stages are {', '.join(FLOW)}"
-            )
-        check(self.kind, Literal[KINDS], f"{self.path or self.dataset}: dataset.kind")
-        last = [s for s in ("tokenize", "pack") if s in self.stages]
-        if last == ["pack"]:
-            raise ConfigError(
-                f"{self.path or self.dataset}: stages {list(self.stages)}: pack needs tokenize before it (in Python, "
-                'datakit.Tokenize("folder of a tokenizer"))'
-            )
-        trained = "tokenizer" in self.stages and "tokenize" in self.stages
-        if (
-            len(set(self.stages)) != len(self.stages)
-            or self.stages[:1] != ("ingest",)
-            or list(self.stages[len(self.stages) - len(last) :]) != last
-            or (trained and self.stages.index("tokenizer") > self.stages.index("tokenize"))
-        ):
-            raise ConfigError(
-                f"{self.path or self.dataset}: stages {list(self.stages)}: each once, ingest first, tokenize and then "
-                "pack last, and a tokenizer before tokenize"
-            )
+        for unknown in (s for s in (*stages, *self.tables) if s not in FLOW):
+            if instead := removed.sentence(unknown):
+                raise ConfigError(f"{where}: the stage {unknown!r} was removed. {instead}")
+            raise ConfigError(f"{where}: unknown stage {unknown!r}; stages are {', '.join(FLOW)}")
+        check(self.kind, Literal[KINDS], f"{where}: dataset.kind")
+        last = [s for s in ("tokenize", "pack") if s in stages]  # nothing but pack comes after tokenize
+        right = stages[:1] == ["ingest"] and len({*stages}) == len(stages) and stages[len(stages) - len(last) :] == last
+        if not right or last == ["pack"]:
+            rule = "each once, ingest first, tokenize and then pack last, a tokenizer before tokenize"
+            raise ConfigError(f"{where}: stages {stages}: {rule}")
 
     def config(self, stage: str, sets: dict[str, str] | None = None, flags: dict[str, Any] | None = None) -> Any:
         """The config of a stage: its defaults, the recipe's section, then flags, then `--set` values.

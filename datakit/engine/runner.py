@@ -527,11 +527,8 @@ def _stop_if_alarmed(path: Path, manifest: Manifest) -> None:
         many = f"{bad:,} record{'s' * (bad != 1)} could not be read, the first of them"
         alarms.append(f"{many} {first} (found {bytes(row['raw'])[:80]!r})")
     if alarms:
-        raise AlarmError(
-            f"{manifest.stage}: {'; '.join(alarms)}. The result is written ({path}); without --strict the command goes "
-            "on.",
-            path,
-        )
+        after = f"The result is written ({path}); without --strict the command goes on."
+        raise AlarmError(f"{manifest.stage}: {'; '.join(alarms)}. {after}", path)
 
 
 def _refuse_empty(target: Path, allow_empty: bool, stage: Stage, ledger: Ledger) -> None:
@@ -547,7 +544,7 @@ def _refuse_empty(target: Path, allow_empty: bool, stage: Stage, ledger: Ledger)
     except ManifestError:
         return  # not there, or damaged: nothing can be read from it
     if old.ledger.rows.kept:
-        raise DatakitError(
-            f"{target}: holds {old.ledger.rows.kept:,} rows (version {old.version}), and this run kept none, so it "
-            "stays as it is. Look at what the earlier stages dropped; --allow-empty replaces it"
+        why = (
+            f"holds {old.ledger.rows.kept:,} rows (version {old.version}), and this run kept none, so it stays as it is"
         )
+        raise DatakitError(f"{target}: {why}. Look at what earlier stages dropped; --allow-empty replaces it")

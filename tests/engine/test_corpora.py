@@ -25,7 +25,7 @@ def rows(path: Path, role: str, columns: list[str]) -> pa.Table:
     ("folder", "ingest", "records"),
     [
         pytest.param("web", {}, 7576, marks=pytest.mark.campaign),
-        ("sft", FORCED, 44_025),
+        pytest.param("sft", FORCED, 44_025, marks=pytest.mark.campaign),
         ("preference", {"kind": "preference", "other_kinds": "quarantine"}, 3722),
     ],
 )
