@@ -155,7 +155,7 @@ def test_a_tokenizer_is_named_by_its_file_its_folder_or_a_result_that_has_one(tm
     with pytest.raises(ModelError, match="the result of ingest has no tokenizer"):
         tokenizer_file(ingest)
     for missing in (tmp_path, tmp_path / "nowhere"):
-        with pytest.raises(ModelError, match="or the folder or manifest of a result"):
+        with pytest.raises(ModelError, match="or a result that has one"):
             tokenizer_file(missing)
     alone.write_bytes(b"[]")
     with pytest.raises(IntegrityError, match="changed"):

@@ -100,7 +100,7 @@ class UnitWriter:
             path, size, sha256 = self._path(role), temporary.stat().st_size, sha256_file(temporary)
             self.files.append([path, size, sha256])
             about = {"path": path.removeprefix(self._base), "rows": self._rows[role], "bytes": size, "sha256": sha256}
-            if getattr(writer, "first_file", None) is not None:
+            if isinstance(writer, ShardWriter) and writer.first_file is not None:
                 about["first_file"] = writer.first_file
             if role != SKETCHES:
                 shards.append(about | {"content_sha256": content})

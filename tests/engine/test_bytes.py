@@ -16,6 +16,7 @@ from datakit.engine.store import OutputLayout, inspect
 from datakit.manifest import load, verify
 from tests.engine.corpus import Shuffled, results, write_project
 
+ROWS = 900
 STAGES = ["ingest", "language", "dedup", "filter", "tokenizer", "tokenize", "pack"]
 
 KILLED = """
@@ -57,7 +58,7 @@ def run_all(root: Path, executor: Local) -> None:
 
 @pytest.fixture(scope="module")
 def reference(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    root = write_project(tmp_path_factory.mktemp("reference"))
+    root = write_project(tmp_path_factory.mktemp("reference"), rows=ROWS)
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(root)
         run_all(root, Local(1))
@@ -66,10 +67,10 @@ def reference(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_the_reference_has_work_for_many_and_balances(reference: Path) -> None:
     manifests = {s: load(reference / f"manifests/d/{s}.json") for s in STAGES}
-    assert len(manifests["ingest"].of_role("kept")) >= 5
+    assert len(manifests["ingest"].of_role("kept")) >= 3
     assert manifests["ingest"].ledger.rows.quarantined == 3
-    assert manifests["dedup"].ledger.rows.dropped["exact_duplicate"] > 50
-    assert manifests["dedup"].ledger.rows.dropped["near_duplicate"] > 50
+    assert manifests["dedup"].ledger.rows.dropped["exact_duplicate"] > 20
+    assert manifests["dedup"].ledger.rows.dropped["near_duplicate"] > 20
     assert manifests["pack"].ledger.tokens.kept > 100_000
     assert [p for p in verify(reference / "manifests/d/pack.json", inspect) if p[1]] == []
 
@@ -77,15 +78,15 @@ def test_the_reference_has_work_for_many_and_balances(reference: Path) -> None:
 def test_workers_and_order_do_not_change_a_byte(
     reference: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    root = write_project(tmp_path)
+    root = write_project(tmp_path, rows=ROWS)
     monkeypatch.chdir(root)
     run_all(root, Shuffled(3))
     assert results(root) == results(reference)
 
 
 def test_a_run_killed_again_and_again_ends_with_the_same_bytes(reference: Path, tmp_path: Path) -> None:
-    root, rng, killed = write_project(tmp_path), random.Random(3), 0
-    while killed_at(root, str(rng.randint(20, 90)), rng.choice(["before", "after"])):
+    root, rng, killed = write_project(tmp_path, rows=ROWS), random.Random(3), 0
+    while killed_at(root, str(rng.randint(8, 45)), rng.choice(["before", "after"])):
         killed += 1
     assert killed >= 3
     assert results(root) == results(reference)
