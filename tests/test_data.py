@@ -15,10 +15,7 @@ COMMON = ["row_key", "id", "content_hash", "source", "lang", "lang_score", "extr
         ("conversation", ["messages", "tools"]),
         ("preference", ["prompt", "chosen", "rejected", "tools"]),
         ("tokens", ["input_ids", "label_spans", "segment_source", "turn_starts"]),
-        (
-            "tokens_preference",
-            ["input_ids", "label_spans", "segment_source", "rejected_ids", "rejected_label_spans"],
-        ),
+        ("tokens_preference", ["input_ids", "label_spans", "segment_source", "rejected_ids", "rejected_label_spans"]),
     ],
 )
 def test_every_kind_has_the_common_columns_first(kind, own):
@@ -33,13 +30,6 @@ def test_a_row_key_orders_by_file_and_then_by_record():
 
 
 def test_a_message_has_the_fields_a_chat_template_reads():
-    assert [f.name for f in schema.MESSAGE] == [
-        "role",
-        "content",
-        "name",
-        "reasoning_content",
-        "tool_calls",
-        "tool_call_id",
-        "weight",
-    ]
+    names = ["role", "content", "name", "reasoning_content", "tool_calls", "tool_call_id", "weight"]
+    assert [f.name for f in schema.MESSAGE] == names
     assert schema.of_kind("conversation").field("messages").type == pa.list_(schema.MESSAGE)

@@ -17,20 +17,12 @@ from datakit.manifest import Shard
 MESSAGES = pa.list_(pa.struct([("role", pa.string()), ("weight", pa.float64())]))
 SCHEMA = pa.schema([("n", pa.uint64()), ("s", pa.string()), ("f", pa.float32()), ("b", pa.bool_()), ("m", MESSAGES)])
 
-row = st.fixed_dictionaries(
-    {
-        "n": st.none() | st.integers(0, 2**64 - 1),
-        "s": st.none() | st.text(max_size=5),
-        "f": st.none() | st.floats(width=32, allow_nan=False),
-        "b": st.none() | st.booleans(),
-        "m": st.none()
-        | st.lists(
-            st.none()
-            | st.fixed_dictionaries({"role": st.none() | st.text(max_size=3), "weight": st.none() | st.just(0.5)}),
-            max_size=3,
-        ),
-    }
-)
+turn = st.fixed_dictionaries({"role": st.none() | st.text(max_size=3), "weight": st.none() | st.just(0.5)})
+kinds = {
+    "n": st.integers(0, 2**64 - 1), "s": st.text(max_size=5), "f": st.floats(width=32, allow_nan=False),
+    "b": st.booleans(), "m": st.lists(st.none() | turn, max_size=3),
+}  # fmt: skip
+row = st.fixed_dictionaries({name: st.none() | values for name, values in kinds.items()})
 
 
 def batch_of(rows: list[dict]) -> pa.RecordBatch:
@@ -59,24 +51,10 @@ def test_the_content_hash_ignores_how_rows_are_chunked(rows: list[dict], cut: in
     assert digest(whole) == digest(batch_of(rows[:cut]), batch_of(rows[cut:]))
 
 
-@given(st.lists(row, max_size=5), st.lists(row, max_size=5))
-def test_the_content_hash_tells_different_values_apart(one: list[dict], other: list[dict]) -> None:
-    same = batch_of(one).equals(batch_of(other))  # 0.0 and -0.0 are equal to Arrow, and different bytes
-    if not same:
-        assert digest(batch_of(one)) != digest(batch_of(other))
-
-
 def test_the_content_hash_tells_null_from_empty_and_from_zero() -> None:
     none = dict.fromkeys(SCHEMA.names)
-    variants = [
-        none,
-        none | {"n": 0},
-        none | {"s": ""},
-        none | {"f": 0.0},
-        none | {"b": False},
-        none | {"m": []},
-        none | {"m": [None]},
-    ]
+    changes = [{}, {"n": 0}, {"n": 1}, {"s": ""}, {"f": 0.0}, {"f": -0.0}, {"b": False}, {"m": []}, {"m": [None]}]
+    variants = [none | change for change in changes]
     assert len({digest(batch_of([v])) for v in variants}) == len(variants)
 
 
@@ -100,17 +78,10 @@ def test_the_same_batches_give_the_same_bytes_in_row_groups_of_bounded_size(tmp_
 
 
 def test_the_same_values_under_another_encoding_have_the_same_content_hash(tmp_path: Path) -> None:
-    rows = batch_of(
-        [{"n": i, "s": str(i % 7), "f": 1.5, "b": None, "m": [{"role": "user", "weight": None}]} for i in range(999)]
-    )
-    shard = write(tmp_path, rows)
-    pq.write_table(
-        pa.Table.from_batches([rows]),
-        tmp_path / "kept/b.parquet",
-        compression="gzip",
-        use_dictionary=False,
-        row_group_size=100,
-    )
+    turn = [{"role": "user", "weight": None}]
+    rows = batch_of([{"n": i, "s": str(i % 7), "f": 1.5, "b": None, "m": turn} for i in range(999)])
+    shard, table = write(tmp_path, rows), pa.Table.from_batches([rows])
+    pq.write_table(table, tmp_path / "kept/b.parquet", compression="gzip", use_dictionary=False, row_group_size=100)
     other = replace(Shard(**entry(tmp_path, "kept/b.parquet")), rows=999, content_sha256=shard.content_sha256)
     assert content_of(read_shard(tmp_path, other)) == (999, shard.content_sha256)
     assert list(inspect(tmp_path, other)) == []
@@ -145,9 +116,8 @@ def test_no_flipped_bit_of_a_shard_is_read(tmp_path: Path, where: float, bit: in
     data = bytearray((tmp_path / shard.path).read_bytes())
     data[int(where * len(data))] ^= 1 << bit
     (tmp_path / shard.path).write_bytes(data)
-    with pytest.raises(
-        IntegrityError, match=f"part-00000.parquet: expected sha256 {shard.sha256}, found .* `datakit run` again"
-    ):
+    said = f"part-00000.parquet: expected sha256 {shard.sha256}, found .* `datakit run` again"
+    with pytest.raises(IntegrityError, match=said):
         read_shard(tmp_path, shard, ["n"])
 
 
@@ -159,9 +129,8 @@ def test_a_shard_of_another_size_is_not_read(tmp_path: Path, damage: str) -> Non
     file.unlink()
     if damage != "gone":
         file.write_bytes(data[:-1] if damage == "cut" else data + b"x")
-    with pytest.raises(
-        IntegrityError, match="is not there. `datakit history`" if damage == "gone" else f"expected {shard.bytes}"
-    ):
+    said = "is not there. `datakit history`" if damage == "gone" else f"expected {shard.bytes}"
+    with pytest.raises(IntegrityError, match=said):
         read_shard(tmp_path, shard)
 
 
