@@ -50,17 +50,32 @@ class Proxy(Server):
         super().__init__(("127.0.0.1", 0), _ProxyHandler)
 
 
-class _ProxyHandler(BaseHTTPRequestHandler):
+class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
-    server: Proxy
 
     def log_message(self, *_: object) -> None:
         pass
 
+    def body(self) -> bytes:
+        """What was sent with the request."""
+        return self.rfile.read(int(self.headers.get("Content-Length") or 0))
+
+    def _say(self, status: int, body: bytes = b"", **headers: str) -> None:
+        self.send_response_only(status)
+        for name, value in ({"Content_Length": str(len(body))} | headers).items():
+            self.send_header(name.replace("_", "-"), value)
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(body)
+
+
+class _ProxyHandler(_Handler):
+    server: Proxy
+
     def _pass_on(self) -> None:
         fault = self.server.fault(self.command, self.path)
         self.server.seen.append((self.command, self.path, fault))
-        body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        body = self.body()
         if fault[:3].isdigit():
             code = fault[4:] or "SlowDown"
             self._answer(int(fault[:3]), {}, f"<Error><Code>{code}</Code></Error>".encode())
@@ -114,12 +129,8 @@ class GoogleXml(Server):
         super().__init__(("127.0.0.1", 0), _XmlHandler)
 
 
-class _XmlHandler(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
+class _XmlHandler(_Handler):
     server: GoogleXml
-
-    def log_message(self, *_: object) -> None:
-        pass
 
     def _ask(self, method: str, path: str, body: bytes = b"", **headers: str) -> tuple[int, dict[str, str], bytes]:
         connection = http.client.HTTPConnection(self.server.upstream, timeout=60)
@@ -129,19 +140,11 @@ class _XmlHandler(BaseHTTPRequestHandler):
         connection.close()
         return found
 
-    def _say(self, status: int, body: bytes = b"", **headers: str) -> None:
-        self.send_response_only(status)
-        for name, value in ({"Content_Length": str(len(body))} | headers).items():
-            self.send_header(name.replace("_", "-"), value)
-        self.end_headers()
-        if self.command != "HEAD":
-            self.wfile.write(body)
-
     def _object(self) -> None:
         path, _, query = self.path.partition("?")
         bucket, _, name = path[1:].partition("/")
         place = f"/storage/v1/b/{bucket}/o/{quote(unquote(name), safe='')}"
-        body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        body = self.body()
         if not name:
             self._list(bucket, query)
         elif self.command == "PUT":
@@ -214,20 +217,8 @@ class Hub(Server):
         super().__init__(("127.0.0.1", 0), _HubHandler)
 
 
-class _HubHandler(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
+class _HubHandler(_Handler):
     server: Hub
-
-    def log_message(self, *_: object) -> None:
-        pass
-
-    def _say(self, status: int, body: bytes, **headers: str) -> None:
-        self.send_response_only(status)
-        for name, value in ({"Content_Length": str(len(body))} | headers).items():
-            self.send_header(name.replace("_", "-"), value)
-        self.end_headers()
-        if self.command != "HEAD":
-            self.wfile.write(body)
 
     def _entry(self, path: str) -> list[dict[str, Any]]:
         """What the Hub says of a path: a file, a folder, or nothing."""
@@ -241,7 +232,7 @@ class _HubHandler(BaseHTTPRequestHandler):
     def _hub(self) -> None:
         place, _, query = self.path.partition("?")
         asked, recursive = unquote(place), "recursive=true" in query.lower()
-        body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        body = self.body()
         self.server.seen.append((self.command, asked))
         if self.server.fault(self.command, asked) == "503":
             self._say(503, b"")

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from datakit.errors import IntegrityError, ManifestError, ModelError
-from datakit.manifest import Count, Ledger, Manifest, Shard, data_dir, load, save, tokenizer_file, verify
+from datakit.manifest import Count, Ledger, Manifest, Shard, load, save, tokenizer_file, verify
 
 RAW = b'{"text": "a"}\n'
 
@@ -82,14 +82,9 @@ def test_one_byte_changed_anywhere_is_named(tmp_path: Path) -> None:
             assert found and any(str(file) in p or file.name in p for p in found), (file, at, found)
         file.write_bytes(before)
     assert problems(child) == []
-
-
-def test_missing_files_are_named(tmp_path: Path) -> None:
-    ingest, child = make(tmp_path)
-    shard = data_dir(ingest, load(ingest)) / "kept" / "part.parquet"
-    shard.unlink()
-    (tmp_path / "raw.jsonl").unlink()
-    assert [p.split(": ")[1] for p in problems(child)] == ["missing", "raw input"]
+    files[2].unlink()
+    files[3].unlink()
+    assert sorted(p.split(": ")[1] for p in problems(child)) == ["missing", "raw input"]
 
 
 def test_a_parent_that_was_run_again_is_found_in_history(tmp_path: Path) -> None:
@@ -103,9 +98,8 @@ def test_a_parent_that_was_run_again_is_found_in_history(tmp_path: Path) -> None
 
 
 def test_a_ledger_that_does_not_add_up_is_a_problem() -> None:
-    assert list(Ledger(Count(into=5, kept=2, dropped={"x": 2})).problems()) == [
-        "ledger: 5 rows in, but 4 accounted for"
-    ]
+    (said,) = Ledger(Count(into=5, kept=2, dropped={"x": 2})).problems()
+    assert said == "ledger: 5 rows in, but 4 accounted for"
     assert list(Ledger(Count(into=5, kept=2, dropped={"x": 2}, quarantined=1, padding=9)).problems()) == []
 
 
@@ -125,13 +119,6 @@ def test_what_is_no_manifest_is_refused(data: bytes, tmp_path: Path) -> None:
     (tmp_path / "m.json").write_bytes(data)
     with pytest.raises(ManifestError, match=r"m\.json"):
         load(tmp_path / "m.json")
-
-
-def test_an_edited_manifest_is_refused(tmp_path: Path) -> None:
-    ingest, _ = make(tmp_path)
-    ingest.write_bytes(ingest.read_bytes().replace(b'"kept": 2', b'"kept": 3'))
-    with pytest.raises(IntegrityError, match="changed after it was written"):
-        load(ingest)
 
 
 def _with_tokenizer(path: Path, data: Path, stage: str) -> Path:
