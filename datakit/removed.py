@@ -30,6 +30,18 @@ REMOVED: dict[str, str] = {
     "filter.contamination.max_shared_items": "Set contamination.min_rare_words to fewer words that must match.",
     "filter.gopher_repetition.duplicates": "Each copy after the first is a duplicate, as in datatrove.",
     "filter.fineweb.duplicates": "Each copy after the first is a duplicate, as in datatrove.",
+    "dedup.save_signatures": "Make them yourself of the kept rows: datasketch.MinHash(112, seed=1, scheme='affine32').",
+    "language.lang_map": "lang holds the model's labels: list these in languages and in the models of perplexity.",
+    "language.segment_chars": "Split rows into paragraphs before the stage: each has a label of its own then.",
+    "language.sample_bytes": "Rows are read whole.",
+    "classify.sample_bytes": "Rows are read whole.",
+    "filter.contamination.action": "Rows that hold an item are dropped: what is left may still tell its answer.",
+    "filter.c4.javascript": 'Such lines never stay; lines = "count" cuts none.',
+    "filter.c4.policy": 'Such lines never stay; lines = "count" cuts none.',
+    "filter.words.max_listed_word_ratio": "Set words.max_listed_words.",
+    "dedup.min_alarm_rows": "An alarm needs 20 rows; max_loss = 1 turns alarms about losses off.",
+    "dedup_urls.min_alarm_rows": "An alarm needs 20 rows; max_loss = 1 turns alarms about losses off.",
+    "dedup_semantic.min_alarm_rows": "An alarm needs 20 rows; max_loss = 1 turns alarms about losses off.",
 }
 """By a removed stage, or an option of a stage (with dots, also in nested sections): what to use instead."""
 

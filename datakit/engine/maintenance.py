@@ -214,7 +214,7 @@ _TEXT = (
 _RULES: dict[str, Any] = {  # of the filters step: conversations and pairs have those of their kind
     "rules": ("gopher_quality", "gopher_repetition", "c4", "fineweb", "loops", "words", "private", "contamination"),
     "words": {"lists": {"all": "words.txt"}},
-    "contamination": {"eval": ("items.jsonl",), "action": "cut"},
+    "contamination": {"eval": ("items.jsonl",)},
 }
 _NGRAMS = "\\data\\\nngram 1=3\n\n\\1-grams:\n-1\t<unk>\n-9\t<s>\n-1\t</s>\n\n\\end\\\n"
 _TOKENIZE = ("tokenizer", "tokenize", "pack")
