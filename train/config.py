@@ -9,7 +9,7 @@ from functools import partial
 from importlib.util import find_spec
 from typing import Any, Literal
 
-from datakit.config import at_least, option, options, sections_with
+from datakit.config import at_least, option, options
 from datakit.errors import ConfigError, UsageError
 
 more = partial(option, advanced=True)
@@ -26,14 +26,13 @@ def placed(config: type, values: Mapping[str, Any]) -> dict[str, Any]:
         UsageError: a name that is no option.
     """
     found: dict[str, Any] = {}
-    own = {o.name for o in options(config) if not o.nested}  # `--data` is in a section, and one is called so
+    # A run's own options come first: `--data` is in a section, and one section is called so.
+    own = {o.name for o in options(config) if not o.nested}
+    nested = {inner.name: o.name for o in options(config) if o.nested for inner in options(o.nested)}
     for name, value in values.items():
-        sections = [""] if name in own else sections_with(config, name)
-        if not sections:
+        if name not in own and name not in nested:
             raise UsageError(f"{config.__name__} has no option {name!r}")
-        place = found
-        for section in filter(None, sections[0].split(".")):
-            place = place.setdefault(section, {})
+        place = found if name in own else found.setdefault(nested[name], {})
         place[name] = value
     return found
 
