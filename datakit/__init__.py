@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from datakit.api import Dataset, Pipeline, Result, Step
-    from datakit.api import open_dataset as open  # noqa: A004
+    from datakit.api import Dataset as open  # noqa: A004, N813
 
     Dedup: Callable[..., Step]
     Filter: Callable[..., Step]
@@ -61,10 +61,8 @@ def __getattr__(name: str) -> Any:
     if name in ("dedup", "filter", "pack"):
         return import_module(f"datakit.{name}")
     api = import_module("datakit.api")
-    if name == "open":
-        return api.open_dataset
-    if name in ("Dataset", "Pipeline", "Result"):
-        return getattr(api, name)
+    if name in ("Dataset", "Pipeline", "Result", "open"):
+        return getattr(api, "Dataset" if name == "open" else name)
     if name in api.STEPS:
         made = api.step_function(api.STEPS[name])
     elif name in api.FLOW:

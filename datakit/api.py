@@ -149,11 +149,6 @@ class Dataset:
         return [f"{name}: {problem}" for name, problem in verify(self.path, inspect_shard) if problem]
 
 
-def open_dataset(path: str | os.PathLike[str]) -> Dataset:
-    """The result of a stage: the path of its manifest, or the folder that `--output` made."""
-    return Dataset(path)
-
-
 class Result:
     """What a stage made of the rows it was given.
 

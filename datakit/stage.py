@@ -271,13 +271,12 @@ class Stage:
         """
         return self, ()
 
-    def read_from(self, inputs: Sequence[Any]) -> Self:
-        """The stage with its raw inputs (files, folders, globs, a table in memory); for `work_unit = "raw"`."""
-        raise NotImplementedError(f"{type(self).__name__}.read_from")
+    def read_from(self, inputs: Sequence[Any], removed: Path | None = None) -> Self:
+        """The stage with its raw inputs (files, folders, globs, a table in memory); for `work_unit = "raw"`.
 
-    def leave_out(self, removed: Path) -> Self:
-        """The stage without the rows on a dataset's list of removed rows; for `work_unit = "raw"`. Default: itself."""
-        return self
+        Rows on the list `removed` of a dataset, where there is such a file, are left out.
+        """
+        raise NotImplementedError(f"{type(self).__name__}.read_from")
 
     def details(self) -> tuple[str, ...]:
         """Further lines, printed after those of `describe` with --verbose. Default: none."""

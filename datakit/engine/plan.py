@@ -195,7 +195,7 @@ class Flow:
             if not inputs:
                 raise UsageError(f"{self.recipe.dataset}: names no inputs: give files, or put them into its recipe")
             try:
-                return stage.read_from(inputs).leave_out(self.run.layout.removed), (), ()
+                return stage.read_from(inputs, self.run.layout.removed), (), ()
             except LayoutError as e:
                 named = "" if self.recipe.inputs else f"datakit ingest {shlex.join(map(str, inputs))} --dataset NAME"
                 raise e.of_dataset(self.recipe.dataset, named) from None

@@ -252,14 +252,9 @@ def _map(job: Job, work: Work) -> Result:
         index = work.units("index", units.index, files, title=f"{name}: index", count=len(files))
     about = {"title": f"{name}: place" if raw else name, "count": len(pieces)}
     results = work.units("split", units.split, pieces, processes=not raw and processes, **about)
-    counts: dict[str, Any] = {}
-    for unit in results:
-        store.added(counts, unit["counts"])
-    looked_at = counts
+    counts = store.counted(results)
+    looked_at = store.counted(first) if raw else counts
     if raw:  # what was read is what came in
-        looked_at = {}
-        for unit in first:
-            store.added(looked_at, unit["counts"])
         bad = looked_at.get("rows", {}).get("quarantined", 0)
         store.added(counts, {"notes": looked_at.get("notes", {}), "rows": {"in": bad, "quarantined": bad}})
         counts["bytes"] = looked_at.get("bytes", 0)

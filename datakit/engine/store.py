@@ -45,6 +45,14 @@ def added(total: dict[str, Any], more: Mapping[str, Any]) -> dict[str, Any]:
     return total
 
 
+def counted(units: Sequence[Result]) -> dict[str, Any]:
+    """The sum of what units counted."""
+    total = dict[str, Any]()
+    for unit in units:
+        added(total, unit["counts"])
+    return total
+
+
 def unit_result(shards: list[dict[str, Any]], files: list[list[Any]], counts: dict[str, Any], **others: Any) -> Result:
     """The result of a unit that wrote `shards` and other `files`."""
     rows, size = counts.get("rows", {}).get("in", 0), counts.get("bytes", 0)
@@ -290,11 +298,6 @@ class ShardRows:
     quarantined: Shard | None = None
     """Of raw files: the records of the same unit that could not be read."""
 
-    @property
-    def num_rows(self) -> int:
-        """How many rows come in."""
-        return self.limit or self.shard.rows
-
     def rows(self, folder: Path, columns: list[str] | None = None) -> Iterator[pa.RecordBatch]:
         """The rows, one batch a row group."""
         batches = read_rows(folder, self.shard, columns)
@@ -412,7 +415,7 @@ class UnitWork:
         if taken := self.earlier.take("split", key, 0, self.data, index, first_file):
             return taken
         stage.open()
-        saved = self.saved.rows(index, piece.num_rows) if self.saved else None
+        saved = self.saved.rows(index, piece.limit or piece.shard.rows) if self.saved else None
         counts, losses, at = dict[str, Any](), Losses("rows"), 0
         with UnitWriter(self.data, index, first_file=first_file) as out:
             for batch in piece.rows(self.source):

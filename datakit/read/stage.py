@@ -132,19 +132,22 @@ class Ingest(Stage):
     def check(self) -> None:
         """Nothing: the files are planned when they are given."""
 
-    def read_from(self, inputs: Sequence[Any]) -> Self:
+    def read_from(self, inputs: Sequence[Any], removed: Path | None = None) -> Self:
         """The stage with its inputs planned: files, folders and globs, or one table in memory.
 
         Raises:
             InputError: no input, a missing or unreadable file, a file of an unknown format.
             LayoutError: records that fit no layout, or files of different kinds.
+            IntegrityError: the list of removed rows is damaged.
         """
         from datakit.read.planning import plan, plan_table
+        from datakit.read.removal import RemovalList
 
+        removals = RemovalList.load(removed) if removed is not None and removed.is_file() else self.removals
         if len(inputs) == 1 and isinstance(inputs[0], pa.Table):
-            return replace(self, plan=plan_table(inputs[0], self.config))
+            return replace(self, plan=plan_table(inputs[0], self.config), removals=removals)
         planned = plan(inputs, self.config)
-        return replace(self, plan=planned, marks=_marks([f.path for f in planned.files]))
+        return replace(self, plan=planned, marks=_marks([f.path for f in planned.files]), removals=removals)
 
     def describe(self) -> tuple[str, ...]:
         """What was found in the inputs, for people."""
@@ -215,16 +218,6 @@ class Ingest(Stage):
         from datakit.read.planning import read_unit
 
         return read_unit(unit, self._plan)
-
-    def leave_out(self, removed: Path) -> Self:
-        """The stage without the rows on the list of removed rows.
-
-        Raises:
-            IntegrityError: the list is damaged.
-        """
-        from datakit.read.removal import RemovalList
-
-        return replace(self, removals=RemovalList.load(removed)) if removed.is_file() else self
 
     def resources(self) -> dict[str, Any]:
         """The hash of the list of removed rows, where there are any."""
