@@ -109,8 +109,8 @@ def test_help_shows_what_matters_and_help_all_every_field_of_a_recipe(datakit: C
 def test_an_option_or_a_stage_that_is_gone_says_what_to_use_instead(
     datakit: Callable, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(removed.REMOVED, "dedup.old_flag", "use --on.")
-    monkeypatch.setitem(removed.REMOVED, "old_stage", "use `datakit dedup`.")
+    gone = {"dedup.old_flag": "use --on.", "old_stage": "use `datakit dedup`."}
+    monkeypatch.setattr(removed, "sentences", lambda: gone)
     for args in (["--old-flag", "1"], ["--no-old-flag"], ["--old_flag=x"]):
         said = datakit("dedup", "in.jsonl", *args)
         assert said.code == 2 and "is gone: use --on." in said.err

@@ -8,7 +8,7 @@ import pytest
 
 import datakit.removed as removed
 from datakit.config import options
-from datakit.engine.recipe import FLOW, STAGES, config_class, load_recipe, write_recipe
+from datakit.engine.recipe import FLOW, STAGES, Recipe, config_class, load_recipe, write_recipe
 from datakit.errors import ConfigError
 
 
@@ -42,7 +42,7 @@ def test_every_line_of_a_fresh_recipe_can_be_uncommented_and_there_are_at_most_s
 
 def test_what_was_removed_ends_with_what_to_use_instead(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     gone = {"dedup_tea": "Use dedup with milk = true.", "filter.sugar": "Use honey.", "filter.c4.salt": "Use pepper."}
-    monkeypatch.setattr(removed, "REMOVED", gone)
+    monkeypatch.setattr(removed, "sentences", lambda: gone)
     path = tmp_path / "manifests/mine/recipe.toml"
     path.parent.mkdir(parents=True)
     for text, sentence in {
@@ -59,6 +59,26 @@ def test_what_was_removed_ends_with_what_to_use_instead(tmp_path: Path, monkeypa
     for key, sentence in {"sugar": "honey", "c4.salt": "pepper"}.items():
         with pytest.raises(ConfigError, match=sentence):
             load_recipe(tmp_path, "mine").config("filter", {key: "1"})
+
+
+def test_what_is_on_the_list_of_removed_options_is_there_no_more() -> None:
+    assert all(text.endswith(".") for text in removed.sentences().values())
+    for stage, *path in (name.split(".") for name in removed.sentences()):
+        config = config_class(stage) if path else None
+        for key in path:
+            found = {o.name: o.nested for o in options(config)} if config else {}
+            config = found.get(key)
+        assert config is None and (path[-1] not in found if path else stage not in STAGES), (stage, path)
+
+
+@pytest.mark.parametrize(
+    "stages",
+    [("dedup", "ingest"), ("ingest", "dedup", "dedup"), ("ingest", "pack"), ("ingest", "tokenize", "filter"),
+     ("ingest", "tokenize", "tokenizer", "pack"), ("ingest", "pack", "tokenize")],
+)  # fmt: skip
+def test_an_impossible_order_of_stages_is_refused(stages: tuple[str, ...]) -> None:
+    with pytest.raises(ConfigError, match="each once, ingest first, tokenize and then pack last"):
+        Recipe(dataset="d", stages=stages)
 
 
 def test_a_fresh_recipe_loads_the_code_of_no_stage(tmp_path: Path) -> None:
