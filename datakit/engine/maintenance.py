@@ -9,9 +9,10 @@ import json
 import re
 import tempfile
 import time
+import tomllib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -202,49 +203,13 @@ def _mark_purged(path: Path) -> None:
     storage.write_whole(run_file(path), (json.dumps(run, indent=1, sort_keys=True) + "\n").encode())
 
 
-# Compiling the kernels: every stage is run on a few made rows. Kernels are compiled for the types of their arguments,
-# and stages call them with the same types whatever the data, so that this compiles what any run needs.
+# Compiling the kernels: every stage is run on a few made rows, by the recipes of `compile.toml`.
 
-_TEXT = (
-    "The harbour of the old town was built in the year of the great flood. Nobody thought that it would be needed "
-    "again! Then the railway came, and with it the merchants who wanted to ship their grain before winter.\n\n"
-    "- They asked the council for a wall; 3 of 7 members agreed...\n- Write to port@example.org or 192.168.0.1.\n\n"
-    "港口建于大洪水之年。没有人认为它会再次被需要。Гавань старого города построили давно, café naïve.\n"
-)
-_RULES: dict[str, Any] = {  # of the filters step: conversations and pairs have those of their kind
-    "rules": ("gopher_quality", "gopher_repetition", "c4", "fineweb", "loops", "words", "private", "contamination"),
-    "words": {"lists": {"all": "words.txt"}},
-    "contamination": {"eval": ("items.jsonl",)},
-}
-_NGRAMS = "\\data\\\nngram 1=3\n\n\\1-grams:\n-1\t<unk>\n-9\t<s>\n-1\t</s>\n\n\\end\\\n"
-_TOKENIZE = ("tokenizer", "tokenize", "pack")
-_VALUES: dict[str, dict[str, Any]] = {
-    "dedup": {"save_index": True},
-    "dedup_repeats": {"min_words_left": 0},
-    "dedup_semantic": {"cells": 2},
-    "perplexity": {"models": ("n.arpa",)},
-    "tokenizer": {"vocab_size": 300},
-    "pack": {"seq_len": 64},
-}
-_LINES, _TOKENS = {"unit": "line", "min_words_left": 0}, {"unit": "token", "min_words_left": 0}
-_SHARES = {"unit": "token", "max_repeated_share": 0.1}
 
-_STEPS: tuple[tuple[str, str, tuple[str, ...], dict[str, dict[str, Any]]], ...] = (
-    ("reading, conversations", "conversations", ("dedup",), {}),  # first and alone: others share what it compiles
-    ("language", "documents", ("language",), {}),
-    ("filters", "documents", ("filter", "perplexity"), {"filter": _RULES}),
-    ("dedup", "documents", ("dedup_urls", "dedup"), {}),
-    ("tokenize and pack", "documents", _TOKENIZE, {}),
-    ("lines that occur again", "documents", ("dedup_repeats",), {"dedup_repeats": _LINES}),
-    ("tokens that occur again", "documents", ("dedup_repeats",), {"dedup_repeats": _TOKENS}),
-    ("rows of tokens that occur again", "documents", ("dedup_repeats",), {"dedup_repeats": _SHARES}),
-    ("pack rows that leave much room", "lines", _TOKENIZE, {}),
-    ("conversations", "conversations", ("filter", *_TOKENIZE), {}),
-    ("preference pairs", "pairs", ("dedup", "filter", *_TOKENIZE), {}),
-    ("dedup by meaning", "conversations", ("dedup_semantic",), {}),
-    ("web pages", "documents", (), {"ingest": {"html_field": "text"}}),
-)
-"""Runs on made rows: (title, the rows, the stages after ingest, values of the stages beside `_VALUES`)."""
+@cache
+def _made() -> dict[str, Any]:
+    """The table of what is run."""
+    return tomllib.loads(Path(__file__).with_name("compile.toml").read_text(encoding="utf-8"))
 
 
 def compile_kernels(tell: Callable[[str], None]) -> None:
@@ -252,49 +217,47 @@ def compile_kernels(tell: Callable[[str], None]) -> None:
 
     A step whose model or package is not installed is left out, and `tell` says so.
     """
+    steps = len(_made()["step"])
     with tempfile.TemporaryDirectory(prefix="datakit-compile-") as scratch:
-        item = {"question": _TEXT[:200], "answer": "Before winter, said the merchants."}
-        Path(scratch, "items.jsonl").write_text(json.dumps(item) + "\n")
-        Path(scratch, "words.txt").write_text("harbour\nold town\n")
-        Path(scratch, "n.arpa").write_text(_NGRAMS)
+        for name, text in _made()["files"].items():
+            Path(scratch, name).write_text(text, encoding="utf-8")
         work, pool = partial(_compile, Path(scratch)), Local(min(2, all_cores()))
-        found = chain([work(0)], pool.map(work, range(1, len(_STEPS)), processes=True))
+        found = chain([work(0)], pool.map(work, range(1, steps), processes=True))
         for number, line in enumerate(found, 1):
-            tell(f"compiled {number}/{len(_STEPS)}: {line}")
+            tell(f"compiled {number}/{steps}: {line}")
 
 
 def _compile(root: Path, number: int) -> str:
     """Run the stages of a step; returns what there is to say."""
-    title, rows, stages, values = _STEPS[number]
+    step, name = _made()["step"][number], f"step-{number}"
     with contextlib.chdir(root):
-        name = f"step-{number}"
-        lines = (json.dumps(row, ensure_ascii=False) + "\n" for row in _rows(rows))
+        lines = (json.dumps(row, ensure_ascii=False) + "\n" for row in _rows(step["rows"], _made()["text"]))
         Path(f"{name}.jsonl").write_text("".join(lines), "utf-8")
         run = Run(layout=OutputLayout(root=root, dataset=name), executor=Local(1), progress=Progress())
-        stages = ("ingest", *stages)
-        recipe = Recipe(dataset=name, inputs=(f"{name}.jsonl",), stages=stages, tables=_VALUES | values)
+        tables = _made()["values"] | step.get("values", {})
+        recipe = Recipe(dataset=name, inputs=(f"{name}.jsonl",), stages=tuple(step["stages"]), tables=tables)
         try:
             Flow(run=run, recipe=recipe).all()
         except (ModelError, MissingExtraError) as e:
-            return f"{title} is left out: {e}"
-    return title
+            return f"{step['title']} is left out: {e}"
+    return str(step["title"])
 
 
-def _rows(kind: str) -> Iterator[dict[str, Any]]:
+def _rows(kind: str, words: str) -> Iterator[dict[str, Any]]:
     """Made rows of a kind, for the kernels' types and for each way through them."""
     if kind == "documents":
         for n in range(24):
-            text = _TEXT * (1 + n % 3) + f"Row {n} says something of its own: {n * 7919} {'x' * n}."
+            text = words * (1 + n % 3) + f"Row {n} says something of its own: {n * 7919} {'x' * n}."
             yield {"text": text, "url": f"https://example.org/{n // 2}"}
     elif kind == "lines":  # of more than a third of `seq_len`: two fit in a row, and the slowest search for a fit runs
         for n in range(40):
             yield {"text": f"{n * 7919 % 10**6:06d} {n * 104729 % 10**12:012d} rows"}
     elif kind == "pairs":
         for n in range(8):
-            yield {"prompt": f"{n}? {_TEXT}", "chosen": f"Yes, {n}. {_TEXT[n:]}", "rejected": f"No. {_TEXT[n * 20 :]}"}
+            yield {"prompt": f"{n}? {words}", "chosen": f"Yes, {n}. {words[n:]}", "rejected": f"No. {words[n * 20 :]}"}
     else:
         for n in range(78):
-            asked = _TEXT if n < 8 else f"Write about b{chr(97 + n % 26)}{chr(97 + n // 26)}ok words"
-            answered = {"role": "assistant", "content": f"{_TEXT[n * 9 :]} {n}" if n < 8 else "It is done."}
+            asked = words if n < 8 else f"Write about b{chr(97 + n % 26)}{chr(97 + n // 26)}ok words"
+            answered = {"role": "assistant", "content": f"{words[n * 9 :]} {n}" if n < 8 else "It is done."}
             head = [{"role": "system", "content": "Be brief."}] * (n < 8)
             yield {"messages": [*head, {"role": "user", "content": asked}, answered]}
