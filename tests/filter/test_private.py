@@ -5,7 +5,6 @@ import json
 import re
 from itertools import pairwise
 
-import numpy as np
 import phonenumbers
 import pyarrow as pa
 import pytest
@@ -117,18 +116,12 @@ def test_example_numbers_of_all_countries_are_found_in_the_international_form(re
     assert found_in(f"Reach us: {form}.", "phone") == ([] if fictional else [("phone", form)])
 
 
-def test_numbers_of_the_users_regions_are_found_in_the_grouping_of_their_country():
+def test_passwords_are_found_in_urls_keys_behind_their_names_and_numbers_by_words_and_regions():
+    assert found_in("the server at 8.8.4.4 answers") == [("ip", "8.8.4.4")]
+    assert found_in("it is 8.8.4.4 now") == []
     line = "01 44 27 13 55 and 0144 27 1355 and 212-736-5000"
     assert found_in(line, regions=("FR",)) == [("phone", "01 44 27 13 55")]
     assert found_in(line, regions=("FR", "US")) == [("phone", "01 44 27 13 55"), ("phone", "212-736-5000")]
-
-
-def test_small_addresses_need_a_word_that_says_so():
-    assert found_in("the server at 8.8.4.4 answers") == [("ip", "8.8.4.4")]
-    assert found_in("it is 8.8.4.4 now") == []
-
-
-def test_passwords_are_found_in_urls_and_keys_behind_their_names():
     assert found_in("postgres://joe:hunter2x@db.firma.de/x") == [("password", "hunter2x"),
                                                                 ("email", "hunter2x@db.firma.de")][:1]  # fmt: skip
     for line in ('api_key = "A1b2C3d4E5f6G7h8I9j0"', "Token: A1b2C3d4E5f6G7h8I9j0", "secret=>A1b2C3d4E5f6G7h8I9j0"):
@@ -146,7 +139,7 @@ _TEXTS = (
 )
 
 
-@settings(max_examples=300)
+@settings(max_examples=100)
 @given(
     st.lists(
         _TEXTS
@@ -167,17 +160,9 @@ def test_found_values_are_in_order_and_apart_each_hint_matches_and_cutting_leave
         assert not alone or name in ("national_id", "phone", "key", "ip") or re.search(kind.hint, line)
     (made,) = cleaned(line, phone_regions=["US", "FR"])
     tags = "|".join(f"<{name.upper()}>" for name in KINDS)
+    assert cleaned(made, phone_regions=["US", "FR"]) == [made] or not found
     rest = [line[a:b] for a, b in zip([0, *(b for _, b, _ in found)], [*(a for a, _, _ in found), None], strict=True)]
     assert made == line if not found else re.split(tags, made) == rest or re.search(tags, line)
-
-
-@settings(max_examples=200)
-@given(st.lists(st.sampled_from([v for _, v in VALUES]) | st.text("ab ,.;\n", max_size=9), max_size=6).map(" ".join))
-def test_after_the_rule_no_found_value_is_left(text):
-    for replacement in ("tag", "pseudonymize"):
-        (made,) = cleaned(text, replacement=replacement)
-        assert cleaned(made, replacement=replacement) == [made]
-        assert not [value for _, value in VALUES if value in made]
 
 
 @pytest.mark.parametrize("unit", ["u{}@firma{}.de", "+44 20 7946 09{:02}", "http://u:pw{}@h.de", "4111 1111 1111 1111",
@@ -210,6 +195,11 @@ def test_long_lines_of_digits_and_letters_are_no_trap():  # a quadratic pattern 
 
 
 def test_values_become_placeholders_and_are_counted():
+    assert cleaned() == [] and cleaned(None, "", "\n") == [None, "", "\n"]
+    assert cleaned("a\n-----BEGIN PRIVATE KEY-----\nMIIE\nAB12==\n\n# b") == ["a\n<KEY># b"]  # without an end
+    assert cleaned("a@firma.de 93.184.216.34", types=["ip"]) == ["a@firma.de <IP>"]
+    made = cleaned("staff 4711-AB, a@firma.de", types=["email"], patterns={"staff_id": r"\d{4}-[A-Z]{2}"})
+    assert made == ["staff <STAFF_ID>, <EMAIL>"]
     pem = f"-----BEGIN RSA PRIVATE KEY-----\n{'MIIE' * 30}\n-----END RSA PRIVATE KEY-----"
     texts = ["Write to a@firma.de or b@firma.de.\nOr call +44 20 7946 0958.", "nothing", f"key:\n{pem}\nend"]
     decision = stage().decide(pa.record_batch({"text": texts}))
@@ -223,10 +213,6 @@ def test_values_become_placeholders_and_are_counted():
     assert {k: v for k, v in decision.notes.items() if v} == {"private_email": 2, "private_phone": 1, "private_key": 1}
 
 
-def test_a_private_key_without_an_end_goes_with_its_base64():
-    assert cleaned("a\n-----BEGIN PRIVATE KEY-----\nMIIE\nAB12==\n\n# b") == ["a\n<KEY># b"]
-
-
 def test_rows_with_private_values_can_be_dropped():
     texts = ["a@firma.de", "a@firma.de b@firma.de", "none"]
     decision = stage(action="drop", max_values=1).decide(pa.record_batch({"text": texts}))
@@ -235,12 +221,6 @@ def test_rows_with_private_values_can_be_dropped():
     assert decision.notes["private_email"] == 1
     again = stage(action="drop").decide_again(pa.record_batch({"text": texts}), decision.side_tables["signals"])
     assert again.reasons.to_pylist() == ["private.max_values"] * 2 + [None]
-
-
-def test_only_the_types_asked_for_are_looked_for_and_patterns_of_the_user_too():
-    assert cleaned("a@firma.de 93.184.216.34", types=["ip"]) == ["a@firma.de <IP>"]
-    made = cleaned("staff 4711-AB, a@firma.de", types=["email"], patterns={"staff_id": r"\d{4}-[A-Z]{2}"})
-    assert made == ["staff <STAFF_ID>, <EMAIL>"]
 
 
 @pytest.mark.parametrize(
@@ -255,24 +235,6 @@ def test_unusable_options_are_refused(values, message):
         stage(**values)
 
 
-def test_every_turn_of_a_conversation_is_mended_and_the_rest_stays_as_it_is():
-    turns = [
-        {"role": "user", "content": "I am a@firma.de", "name": "joe"},
-        {"role": "assistant", "content": None, "reasoning_content": f"The key is {KEY}", "tool_calls": "[]"},
-    ]
-    other = [{"role": "user", "content": "Hi"}]
-    messages = pa.array([other, None, turns, []], MESSAGES)
-    batch = pa.record_batch({"messages": messages, "id": list("abcd"), "content_hash": ["h"] * 4})
-    decision = stage().decide(batch)
-    made = decision.columns["messages"]
-    assert made.type == messages.type
-    assert decision.edited.to_pylist() == [False, False, True, False]
-    (user, assistant), before = made[2].as_py(), messages[2].as_py()
-    assert user == before[0] | {"content": "I am <EMAIL>"}
-    assert assistant == before[1] | {"reasoning_content": "The key is <KEY>"}
-    assert [made[i].as_py() for i in (0, 1, 3)] == [messages[i].as_py() for i in (0, 1, 3)]
-
-
 def test_all_text_of_a_row_is_mended_and_what_is_counted_is_what_was_replaced():
     mail = "bo.li@web.de"
     call = {"name": "send", "arguments": json.dumps({"to": mail, "n": 12345678901234567890})}
@@ -281,6 +243,7 @@ def test_all_text_of_a_row_is_mended_and_what_is_counted_is_what_was_replaced():
         {"role": "user", "content": f"{mail} {mail}", "name": mail},
         {"role": "assistant", "content": None, "tool_calls": json.dumps([call])},
         {"role": "tool", "content": json.dumps({"found": mail, "phone": "9876543210"})},
+        {"role": "user", "content": "Hi", "reasoning_content": "x", "tool_calls": "[]"},
     ]
     extra = '{"a": 1.50, "big": 123456789012345678901234, "by": {"mail": "bo.li@web.de"}, "card": 4111111111111111, '
     extra += '"bo.li\\u0040web.de": "admin", "li@web.de": 1, "phone": ["9876543210"]}'
@@ -292,6 +255,7 @@ def test_all_text_of_a_row_is_mended_and_what_is_counted_is_what_was_replaced():
     }  # fmt: skip
     decision = stage(exclude=["bio"]).decide(pa.record_batch(columns))
     made = {n: c.to_pylist()[0] for n, c in decision.columns.items()}
+    assert made["messages"][4] == pa.array([turns], MESSAGES)[0][4].as_py()
     assert "web.de" not in json.dumps(made) and "9876543210" not in json.dumps(made) and "bio" not in made
     assert made["extra"] == (
         '{"a": 1.50, "big": 123456789012345678901234, "by": {"mail": "<EMAIL>"}, "card": "<CARD>", '
@@ -306,13 +270,6 @@ def test_all_text_of_a_row_is_mended_and_what_is_counted_is_what_was_replaced():
         "private_email": 12, "private_phone": 3, "private_card": 1,
     }  # fmt: skip
     assert made["content_hash"] != "h" and decision.edited.to_pylist() == [True]
-
-
-def test_rows_that_another_rule_drops_are_mended_with_their_details():
-    rules = {"rules": ["regex", "gopher_quality", "private"], "regex": {"drop": {"a": "never"}}}
-    made = Filter(config=build(FilterConfig, rules, "filter")).decide(pa.record_batch({"text": ["bo.li@web.de"]}))
-    assert made.reasons.to_pylist() == ["gopher_quality.min_words"]
-    assert made.columns["text"].to_pylist() == ["<EMAIL>"]
 
 
 def test_passages_and_details_beside_the_rows_are_mended(tmp_path):
@@ -338,11 +295,4 @@ def test_made_up_values_are_the_same_for_the_same_value_and_nobodys():
         first, second = text.split(" and ")
         assert first == second
     assert one[-1] != one[-2]
-    assert cleaned(*one) == one
-
-
-def test_nulls_and_no_rows_are_no_trouble():
-    assert cleaned() == [] and cleaned(None, "", "\n") == [None, "", "\n"]
-    empty = pa.record_batch({"messages": pa.array([], MESSAGES), "extra": pa.array([], pa.string())})
-    assert stage(action="drop").decide(empty).reasons.to_pylist() == []
-    assert np.array_equal(stage().decide(empty).edited, [])
+    assert cleaned(*one) == one and not [value for _, value in VALUES if value in str(one)]

@@ -169,15 +169,20 @@ PIECES = st.sampled_from(
 )  # fmt: skip
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=150, deadline=None)
 @example(["-\r\n", "-\u3000", " *\u00a0\n"])
 @given(st.lists(st.lists(PIECES, max_size=60).map("".join) | st.text(max_size=80), max_size=4))
 def test_any_text_measures_as_the_plain_definition_says(texts):
-    signals = count_signals(pa.array(texts, pa.string()))
-    assert [row(signals, i) for i in range(len(texts))] == [reference(t) for t in texts]
+    """Wherever it begins in the batch, and whatever is around it; a null is an empty text."""
+    expected = [reference(t) for t in texts]
+    for before in ([], ["x"], ["x" * 7, None], ["x y" * 5]):
+        signals = count_signals(pa.array([*before, *texts, None, "z"], pa.string()).slice(len(before)))
+        assert [row(signals, i) for i in range(len(texts) + 1)] == [*expected, reference("")]
+    zero = count_signals(pa.array(["", "a 1 2"])).ratio("alpha_words", "words")
+    assert zero.tolist() == [0.0, 0.333]
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(
     st.lists(st.sampled_from("ab ") | st.sampled_from("中文") | st.sampled_from("กข"), min_size=50, max_size=400).map(
         "".join
@@ -189,23 +194,13 @@ def test_repetitive_text_measures_as_the_plain_definition_says(text, times):
     assert row(count_signals(pa.array([text])), 0) == reference(text)
 
 
-@settings(max_examples=200, deadline=None)
-@given(st.lists(st.text("ab1.#\0\té\u3000", min_size=1, max_size=20), max_size=30), st.sampled_from(["", " ", "\n"]))
-def test_words_of_any_length_measure_alike_wherever_they_begin(words, between):
-    text = between.join(words)
-    shifted = count_signals(pa.array(["x" * n + text for n in range(9)]))
-    assert row(count_signals(pa.array([text])), 0) == reference(text)
-    assert [int(n) for n in shifted["chars"]] == [len(text) + n for n in range(9)]
-    assert row(count_signals(pa.array(["x" * 8 + text, text]).slice(1)), 0) == reference(text)
-
-
 def test_many_different_words_and_lines_measure_as_the_plain_definition_says():
-    words = [f"{n:x}" for n in range(9000)]
+    words = [f"{n:x}" for n in range(3000)]
     text = "\n".join(" ".join(words[i : i + 3]) for i in range(0, len(words), 3))
     assert row(count_signals(pa.array([text + "\n" + text])), 0) == reference(text + "\n" + text)
 
 
-LONG = 1_000_000
+LONG = 300_000
 LONG_ROWS = {
     "one word": ("a" * LONG, {"words": 1, "spaced_chars": LONG, "lines": 1, "dup_10gram_chars": 0}),
     "one letter": ("a " * LONG, {"words": LONG, "top_2gram_chars": 2 * LONG}),
@@ -223,21 +218,6 @@ def test_very_long_rows_measure_what_is_in_them(name):
     text, expected = LONG_ROWS[name]
     found = row(count_signals(pa.array([text])), 0)
     assert {n: found[n] for n in expected} == expected
-
-
-def test_signals_do_not_depend_on_the_batch_around_a_row():
-    texts = [*EDGES, None, "a longer row " * 300, *reversed(EDGES)]
-    together = count_signals(pa.array(texts))
-    sliced = count_signals(pa.array(texts).slice(3, len(texts) - 5))
-    for i, text in enumerate(texts):
-        assert row(together, i) == row(count_signals(pa.array([text or ""])), 0)
-        if 3 <= i < len(texts) - 2:
-            assert row(sliced, i - 3) == row(together, i)
-
-
-def test_a_ratio_of_nothing_is_zero_and_ratios_are_rounded():
-    signals = count_signals(pa.array(["", "a 1 2"]))
-    assert signals.ratio("alpha_words", "words").tolist() == [0.0, 0.333]
 
 
 def test_the_kernel_and_the_character_table_agree_on_the_flags():
@@ -282,12 +262,11 @@ def test_the_count_is_that_of_different_words_of_the_rows_own_list():
                 zip(texts[:5], ["de", "de", "de", "fr", "fr"], strict=True)]  # fmt: skip
     assert stop_words.count_stop_words(pa.array(texts), pa.array(langs)).tolist() == [*expected, 0, 0]
     assert expected[0] > 8 and expected[3] >= 4 and expected[4] == 0
-
-
-def test_a_row_of_unknown_language_counts_as_the_language_it_has_most_of():
     languages = stop_words.stop_word_languages()
     most = max(stop_words.count_stop_words(pa.array([GERMAN] * len(languages)), pa.array(languages)))
-    assert stop_words.count_stop_words(pa.array([GERMAN]), pa.nulls(1)).tolist() == [most]
+    assert stop_words.count_stop_words(pa.array([GERMAN]), pa.nulls(1)).tolist() == [
+        most
+    ]  # unknown: what it has most of
 
 
 def test_rows_without_their_languages_stop_words_are_dropped_and_others_stay():

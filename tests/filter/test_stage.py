@@ -78,21 +78,6 @@ QUALITY = {
 }
 
 
-@pytest.mark.parametrize("threshold", QUALITY)
-def test_a_quality_rule_drops_its_row_and_says_what_it_measured(threshold):
-    text, detail = QUALITY[threshold]
-    (reason, said), (kept, _) = verdicts(documents(text, PROSE), rules=["gopher_quality"])
-    assert reason == f"gopher_quality.{threshold}"
-    assert kept is None
-    assert said == detail
-
-
-def test_too_many_words_are_dropped():
-    assert verdicts(documents(PROSE * 2), gopher_quality={"max_words": 100}, rules=["gopher_quality"]) == [
-        ("gopher_quality.max_words", "words 133 > 100")
-    ]
-
-
 def test_symbols_count_as_words_unless_told_otherwise():
     text = "the of garden " * 17 + "| " * 10
     ignore = {"symbol_words": "ignore", "min_words": 55}
@@ -136,18 +121,16 @@ FINEWEB = {
 }
 
 
-@pytest.mark.parametrize("threshold", FINEWEB)
-def test_a_fineweb_rule_drops_its_row_and_says_what_it_measured(threshold):
-    text, detail = FINEWEB[threshold]
-    (reason, said), (kept, _) = verdicts(documents(text, PROSE), rules=["fineweb"])
-    assert (reason, said) == (f"fineweb.{threshold}", detail)
-    assert kept is None
+MEASURED = [("gopher_quality", *named) for named in QUALITY.items()] + [
+    ("fineweb", *named) for named in FINEWEB.items()
+]
 
 
-def test_fineweb_keeps_short_lines_of_chinese_and_thai_without_full_stops():
-    chinese = "清晨，老渔夫走到港口，船还停在雾里。\n他检查了渔网，和邻居谈论天气。\n一直等到太阳升到屋顶上方。"
-    thai = "เช้าตรู่ชาวประมงชราเดินลงไปที่ท่าเรือเรือยังจอดอยู่ในหมอก\nเขาตรวจดูอวนพูดคุยกับเพื่อนบ้านเรื่องอากาศ"
-    assert verdicts(documents(chinese, thai), rules=["fineweb"]) == [(None, None)] * 2
+@pytest.mark.parametrize(("rule", "threshold", "row"), MEASURED)
+def test_a_rule_drops_its_row_and_says_what_it_measured(rule, threshold, row):
+    found = verdicts(documents(row[0], PROSE), rules=[rule])
+    assert found == [(f"{rule}.{threshold}", row[1]), (None, None)]
+    assert found == [verdicts(documents(text), rules=[rule])[0] for text in (row[0], PROSE)]  # whatever the batch
 
 
 def test_the_rules_that_decide_are_written_into_the_config():
@@ -156,12 +139,10 @@ def test_the_rules_that_decide_are_written_into_the_config():
     config = stage(c4={"min_sentences": 2}).for_kind("document").config
     assert config.rules == ("gopher_quality", "gopher_repetition", "c4")
     assert {"c4", "gopher_quality", "gopher_repetition", "fineweb"} & set(resolved(config)) == set(config.rules)
+    batch = conversations([turn("user", "Hi"), turn("assistant", "Hi!")])
+    assert verdicts(batch, gopher_quality={"min_words": 5}) == [("gopher_quality.min_words", "words 1 < 5")]
     again = build(FilterConfig, resolved(config), "filter")
     assert again == config and stage(rules=["c4"]).config.c4 is None
-
-
-def test_short_text_without_repetition_is_not_repetitive():
-    assert verdicts(documents("", "ok", "two words", "é", "😀"), rules=["gopher_repetition"]) == [(None, None)] * 5
 
 
 LANGUAGES = {
@@ -177,17 +158,12 @@ LANGUAGES = {
 
 
 @pytest.mark.parametrize("known", [True, False])
-def test_prose_in_any_language_stays(known):
+def test_prose_in_any_language_and_text_of_few_words_stay(known):
     langs = [lang if known else None for lang in LANGUAGES]
     assert verdicts(documents(*LANGUAGES.values(), lang=langs)) == [(None, None)] * len(LANGUAGES)
-
-
-def test_english_stop_words_speak_of_english_only():
-    text = QUALITY["min_stop_words"][0]
-    langs = ["en", "eng_Latn", "eng", None, "de", "und", "enm", "zh"]
-    config = {"rules": ["gopher_quality"], "gopher_quality": {"stop_words": ["en"]}}
-    found = verdicts(documents(*[text] * len(langs), lang=langs), **config)
-    assert [bool(reason) for reason, _ in found] == [True, True, True, True, False, False, False, False]
+    assert verdicts(documents("", "ok", "two words", "é", "😀"), rules=["gopher_repetition"]) == [(None, None)] * 5
+    lines = LANGUAGES["zh"].replace("。", "。\n"), LANGUAGES["th"].replace(" ", "\n")
+    assert verdicts(documents(*lines), rules=["fineweb"]) == [(None, None)] * 2
 
 
 def test_the_first_rule_in_the_recipes_order_is_the_reason():
@@ -221,10 +197,15 @@ def test_conversations_without_an_answer_go():
             turn("tool", "9:00"),
             turn("assistant", "Nine."),
         ],
+        [turn("user", "Time?"), turn("assistant", "", tool_calls=call)],
     ]
     empty = ("empty_answer.min_answer_chars", "answer_chars 0 < 1")
-    assert verdicts(conversations(*rows)) == [empty] * 5 + [(None, None)]
-    assert verdicts(conversations(*rows).slice(3), rules=["empty_answer"]) == [empty] * 2 + [(None, None)]
+    assert verdicts(conversations(*rows)) == [empty] * 5 + [(None, None)] * 2
+    assert verdicts(conversations(*rows).slice(3), rules=["empty_answer"]) == [empty] * 2 + [(None, None)] * 2
+    none = [[turn("user", "?"), turn("assistant", "", tool_calls=calls)] for calls in ("", "[]", " [ ] ", "null")]
+    assert verdicts(conversations(*none)) == [empty] * 4
+    pairs = preferences(("q", "The answer is 4.", "The answer is 5."), ("q", "yes", ""), ("q", " ", "no"))
+    assert [bool(reason) for reason, _ in verdicts(pairs)] == [False, True, True]
 
 
 @pytest.mark.parametrize(
@@ -242,18 +223,15 @@ def test_reasoning_alone_and_invisible_characters_are_no_answer(answer, stays):
     assert verdicts(rows, rules=["empty_answer"])[0][0] == (None if stays else "empty_answer.min_answer_chars")
 
 
-@pytest.mark.parametrize(
-    ("calls", "stays"),
-    [(None, False), ("", False), ("[]", False), (" [ ] ", False), ("null", False), ('[{"name": "f"}]', True)],
-)
-def test_an_empty_list_of_calls_is_no_call(calls, stays):
-    rows = conversations([turn("user", "2 + 2?"), turn("assistant", "", tool_calls=calls)])
-    assert verdicts(rows, rules=["empty_answer"])[0][0] == (None if stays else "empty_answer.min_answer_chars")
+WORK = "There are 3 x 4 = <<3*4=12>>12 eggs in the boxes.\nThere are 12 + 5 = <<12+5=17>>17 eggs in all.\n#### 17"
+VERSES = "\n".join(f"Verse of the {w}\n" + "Oh when the saints go marching in\n" * 3 for w in ("sun", "sea"))
+TABLE = "\n".join("| " + " | ".join(str((n * 7 + k) % 3) for k in range(8)) + " |" for n in range(9))
 
 
 @pytest.mark.parametrize(
     ("answer", "stays"),
-    [("a" * 3000, False), ("hahaha" * 200, False), ("😀" * 800, False), ("Sure! " + "abc123" * 100, False),
+    [(WORK, True), (VERSES, True), (TABLE, True),
+     ("a" * 3000, False), ("hahaha" * 200, False), ("😀" * 800, False), ("Sure! " + "abc123" * 100, False),
      ("哈" * 300, False), ("ha" * 40, True), ("-" * 80 + "\n| a | b |\n" + "-" * 80, True),
      ("A line.\n" + "=" * 250 + "\n" + " ".join(f"word{n}" for n in range(200)), True)],
 )  # fmt: skip
@@ -279,24 +257,6 @@ def test_an_assistant_that_says_the_same_turn_again_and_again_is_a_loop():
         assert verdicts(rows, rules=["loops"])[0][0] == (None if stays else "loops.max_equal_turns")
 
 
-def test_refrains_and_small_tables_are_no_loops():
-    verses = "\n".join(
-        f"Verse {n} tells of the {w}\n" + "Oh when the saints go marching in\n" * 3
-        for n, w in enumerate(("sun", "sea"))
-    )
-    rows = "\n".join("| " + " | ".join(str((n * 7 + k) % 3) for k in range(8)) + " |" for n in range(9))
-    for text in (verses, rows):
-        assert verdicts(conversations([turn("user", "?"), turn("assistant", text)]), rules=["loops"])[0][0] is None
-
-
-def test_answers_that_show_their_work_stay():
-    work = "There are 3 x 4 = <<3*4=12>>12 eggs in the boxes.\nThere are 12 + 5 = <<12+5=17>>17 eggs in all.\n#### 17"
-    call = "The derivative of x^3 - 5x^2 + 2x + 1 is wolfram('derivative of x^3 - 5x^2 + 2x + 1')."
-    song = "Row, row,\nrow your boat.\nRow, row,\nrow your boat.\nMerrily down the stream."
-    rows = [[turn("user", "Please"), turn("assistant", answer)] for answer in (work, call, song)]
-    assert verdicts(conversations(*rows)) == [(None, None)] * 3
-
-
 def test_answers_that_repeat_themselves_go_and_questions_may():
     same = "Here we go again my friend. " * 20
     rows = (
@@ -307,41 +267,27 @@ def test_answers_that_repeat_themselves_go_and_questions_may():
     assert [bool(reason) for reason, _ in verdicts(conversations(*rows), on="prompt")] == [False, True]
 
 
-def test_preference_pairs_need_two_answers_and_may_be_alike():
-    batch = preferences(("q", "The answer is 4.", "The answer is 5."), ("q", "yes", ""), ("q", " ", "no"))
-    assert [bool(reason) for reason, _ in verdicts(batch)] == [False, True, True]
-
-
-def test_setting_a_threshold_turns_its_rules_on():
-    batch = conversations([turn("user", "Hi"), turn("assistant", "Hi!")])
-    assert verdicts(batch, gopher_quality={"min_words": 5}) == [("gopher_quality.min_words", "words 1 < 5")]
-
-
-def test_thresholds_of_rules_left_out_are_refused():
-    with pytest.raises(ConfigError, match=r"gopher_quality.*leaves it out"):
-        stage(rules=["gopher_repetition"], gopher_quality={"min_words": 5})
-
-
-def test_unknown_rules_are_refused_with_those_there_are():
-    known = r"c4, .*fineweb, gopher_quality, gopher_repetition"
-    with pytest.raises(ConfigError, match=r"unknown rule set 'gofer'; there are " + known):
-        stage(rules=["gofer"])
-    with pytest.raises(ConfigError, match=known):
-        stage(gofer={"min_words": 1})
-
-
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ({"min_alpha_word_ratio": 1.5}, "min_alpha_word_ratio = 1.5: expected a share"),
-        ({"min_words": -1}, "min_words = -1"),
-        ({"max_hash_word_ratio": float("nan")}, "max_hash_word_ratio: expected a finite number, found nan"),
-        ({"min_words": 60, "max_words": 50}, "min_words = 60 is more than max_words = 50"),
+        ({"gopher_quality": {"min_alpha_word_ratio": 1.5}}, "min_alpha_word_ratio = 1.5: expected a share"),
+        ({"gopher_quality": {"min_words": -1}}, "min_words = -1"),
+        ({"gopher_quality": {"max_hash_word_ratio": float("nan")}}, "expected a finite number, found nan"),
+        ({"gopher_quality": {"min_words": 60, "max_words": 50}}, "min_words = 60 is more than max_words = 50"),
+        ({"rules": ["c4"], "gopher_quality": {"min_words": 5}}, r"gopher_quality.*leaves it out"),
+        ({"rules": ["gofer"]}, "unknown rule set 'gofer'; there are c4, .*fineweb, gopher_quality"),
+        ({"gofer": {"min_words": 1}}, "c4, .*fineweb, gopher_quality"),
     ],
 )
-def test_senseless_thresholds_are_refused(values, message):
+def test_senseless_values_are_refused(values, message):
     with pytest.raises(ConfigError, match=message):
-        stage(gopher_quality=values)
+        stage(**values)
+
+
+def test_rows_without_text_are_refused_and_no_rows_are_no_trouble():
+    with pytest.raises(InputError, match="before the tokenize stage"):
+        stage().decide(pa.record_batch({"input_ids": pa.array([[1]])}))
+    assert verdicts(documents()) == verdicts(conversations()) == []
 
 
 def test_thresholds_are_set_from_flags():
@@ -355,13 +301,6 @@ def test_thresholds_are_set_from_flags():
     assert all(o.help for o in options(FilterConfig))
 
 
-def test_the_stage_is_small_and_travels():
-    made = stage(gopher_quality={"min_words": 7})
-    made.decide(documents("x"))
-    assert pickle.loads(pickle.dumps(made)) == made
-    assert len(pickle.dumps(made)) < 4000
-
-
 def test_saved_signals_are_those_that_decided():
     batch = documents(PROSE, "short", "")
     decision = stage().decide(batch)
@@ -371,6 +310,7 @@ def test_saved_signals_are_those_that_decided():
     words = decision.side_tables["signals"].column("words").to_pylist()
     assert words == count_signals(batch["text"])["words"].tolist() == [67, 1, 0]
     assert stage(signals=False).decide(batch).side_tables == {}
+    assert pickle.loads(pickle.dumps(stage())) == stage()
 
 
 @pytest.mark.parametrize("rules", [(), ("c4", "fineweb", "gopher_quality", "gopher_repetition")])
@@ -392,22 +332,6 @@ def test_only_what_shapes_the_signals_is_remembered_of_the_config():
     assert saved(rules=["c4"], c4={"min_line_words": 5}) != saved(rules=["c4"])
     assert saved(include_system=True) != saved()
     assert saved(signals=False) is None
-
-
-def test_verdicts_do_not_depend_on_the_batch():
-    texts = [PROSE, "", "short", *REPETITION.values(), *(text for text, _ in QUALITY.values())]
-    together = verdicts(documents(*texts))
-    assert together == [verdicts(documents(t))[0] for t in texts]
-
-
-def test_tokens_are_no_text():
-    with pytest.raises(InputError, match="before the tokenize stage"):
-        stage().decide(pa.record_batch({"input_ids": pa.array([[1]])}))
-
-
-def test_no_rows_are_no_trouble():
-    assert verdicts(documents()) == []
-    assert verdicts(conversations()) == []
 
 
 def test_real_text_of_many_languages_is_mostly_kept(shared):
@@ -439,7 +363,7 @@ def rows(root: Path, kind: str, who: str, *stages: str) -> pa.Table:
     return pq.read_table(data_dir(path, load(path)) / "kept")
 
 
-@pytest.mark.parametrize("kind", ROWS)
+@pytest.mark.parametrize("kind", ["conversation"])
 def test_an_edited_row_has_the_hash_that_ingest_would_give_it(tmp_path, kind):
     edited = rows(tmp_path, kind, "joe@firma.de", "filter")
     fresh = rows(tmp_path, kind, "<EMAIL>")
