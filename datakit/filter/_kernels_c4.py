@@ -51,12 +51,11 @@ _KINDS = np.array([kind for _, _, kind in _PHRASES])
 
 
 @kernel
-def scan(data, offsets, classes, stops, rules, stays, out, out_offsets, changed):
+def scan(data, offsets, classes, rules, stays, out, out_offsets, changed):
     """The counts of a batch, int64[C, N]; with `out`, also the text of rows that lose lines.
 
-    data uint8[bytes], offsets int64[N+1], classes uint8[0x110000], stops uint8[256] (0: a byte inside a word that can
-    be skipped), rules int64[3] (a line needs so many words, none longer than so many code points; whether it must end
-    as a sentence does).
+    data uint8[bytes], offsets int64[N+1], classes uint8[0x110000], rules int64[3] (a line needs so many words, none
+    longer than so many code points; whether it must end as a sentence does).
     To fill, if out (uint8) is not empty: it must be as large as the rows, since for each new line that is written a
     break was read; out_offsets int64[N+1], empty for rows without a change; changed bool[N]. Only rows of `stays`
     (bool[N]) are looked at then. Rows mostly in Thai and Lao lose nothing.
@@ -75,7 +74,7 @@ def scan(data, offsets, classes, stops, rules, stays, out, out_offsets, changed)
         if stays[row]:
             own[:] = 0
             _find_phrases(data, offsets[row], offsets[row + 1], hits, hit_kinds)
-            at = _scan_row(data, offsets[row], offsets[row + 1], classes, stops, hits, hit_kinds, rules, own, out, at)
+            at = _scan_row(data, offsets[row], offsets[row + 1], classes, hits, hit_kinds, rules, own, out, at)
             counts[:, row] = own
             loses = own[KEPT] < own[LINES] or own[CITATIONS] > 0
             if out.size and loses and 2 * own[UNMARKED] <= own[WORDS]:
@@ -85,7 +84,7 @@ def scan(data, offsets, classes, stops, rules, stays, out, out_offsets, changed)
 
 
 @kernel
-def _scan_row(data, low, high, classes, stops, hits, hit_kinds, rules, counts, out, out_at):
+def _scan_row(data, low, high, classes, hits, hit_kinds, rules, counts, out, out_at):
     """Count a row line by line, and copy what stays to `out` if it is not empty. Returns where that ends."""
     at, line, end, said = low, low, low, np.empty(5, np.int64)
     words, chars, longest, sentences, citations, curly, hit = 0, 0, 0, 0, 0, 0, 0
@@ -100,9 +99,6 @@ def _scan_row(data, low, high, classes, stops, hits, hit_kinds, rules, counts, o
                 at += first(found)
                 break
             at += 8
-        if at + 8 > high:  # fewer than eight bytes are left
-            while at < high and stops[data[np.uintp(at)]] == 0:
-                at += 1
         if at > start:
             chars += at - start
             last, end, unended = np.int64(data[at - 1]), at, True
@@ -134,7 +130,7 @@ def _scan_row(data, low, high, classes, stops, hits, hit_kinds, rules, counts, o
             if kind & TERMINAL and code > 0x3000:  # a mark that needs no space after it
                 sentences += unended
                 unended = False
-            elif not kind & QUOTE:
+            elif code < 0x80 or not kind & QUOTE:
                 unended = True
         at += width
         if not kind & BREAK:

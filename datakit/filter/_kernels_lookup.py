@@ -28,6 +28,16 @@ def rolling(words, length):
     return out
 
 
+@kernel(forceinline=True)
+def _slot(slots, key):
+    """The place of a key, or the free place where it would be: one of them is always free."""
+    last = np.uint64(slots.size - 1)
+    slot = key >> np.uint64(20) & last
+    while slots[slot] != 0 and slots[slot] != key:
+        slot = (slot + np.uint64(1)) & last
+    return slot
+
+
 @kernel
 def table_of(keys):
     """(slots uint64, numbers int32): an open table of different keys, none of them 0, at most half full."""
@@ -36,9 +46,7 @@ def table_of(keys):
         size *= 2
     slots, numbers = np.zeros(size, np.uint64), np.zeros(size, np.int32)
     for i in range(keys.size):
-        slot = keys[i] >> np.uint64(20) & np.uint64(size - 1)
-        while slots[slot] != 0:
-            slot = (slot + np.uint64(1)) & np.uint64(size - 1)
+        slot = _slot(slots, keys[i])
         slots[slot], numbers[slot] = keys[i], i
     return slots, numbers
 
@@ -50,15 +58,12 @@ def find(words, starts, lengths, slots, numbers):
     words uint64[W] and starts int64[N+1] of the rows in it, lengths int64[L] of the n-grams. Returns int64[H, 3]: the
     row, the number of the key, the index of its first word in `words`.
     """
-    mask = np.uint64(slots.size - 1)
     hits, found = np.empty((1024, 3), np.int64), 0
     for row in range(starts.size - 1):
         for length in lengths:
             hashes = rolling(words[starts[row] : starts[row + 1]], length)
             for i in range(hashes.size):
-                slot = hashes[i] >> np.uint64(20) & mask
-                while slots[slot] != 0 and slots[slot] != hashes[i]:
-                    slot = (slot + np.uint64(1)) & mask
+                slot = _slot(slots, hashes[i])
                 if slots[slot] == 0:
                     continue
                 if found == len(hits):
@@ -91,13 +96,10 @@ def count_stop_words(words, starts, languages, slots, numbers, masks):
     out = np.zeros(rows, np.int64)
     seen = np.full(masks.size, -1, np.int64)  # the last row with that word
     of = np.empty(_LANGUAGES, np.int64)
-    last = np.uint64(slots.size - 1)
     for row in range(rows):
         of[:] = 0
         for i in range(starts[row], starts[row + 1]):
-            slot = words[i] >> np.uint64(20) & last
-            while slots[slot] != 0 and slots[slot] != words[i]:
-                slot = (slot + np.uint64(1)) & last
+            slot = _slot(slots, words[i])
             number = numbers[slot]
             if slots[slot] != 0 and seen[number] != row:
                 seen[number] = row

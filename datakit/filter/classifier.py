@@ -19,7 +19,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, Self, TextIO
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, NamedTuple, Self, TextIO
 
 import numpy as np
 import orjson
@@ -287,8 +287,7 @@ def best_f1(points: Sequence[Point]) -> Point:
     return equal[len(equal) // 2]
 
 
-@dataclass(frozen=True, slots=True)
-class Measured:
+class Measured(NamedTuple):
     """What `classifier train` found on the rows that it held out."""
 
     best: float = 0.5

@@ -6,6 +6,7 @@ reference in the tests. To use a model, only this file and its kernels are neede
 which the module's `predict` holds.
 """
 
+import contextlib
 import difflib
 import functools
 import importlib.metadata
@@ -53,7 +54,10 @@ def find(model: str) -> Path:
         ModelError: it is in none of these places.
     """
     if model == KNOWN:
-        found = next((place for place in (cached(), _installed()) if place and place.is_file()), None)
+        places = [cached()]
+        with contextlib.suppress(importlib.metadata.PackageNotFoundError):  # the package is never imported
+            places.append(Path(str(importlib.metadata.distribution(_PACKAGE).locate_file(_RESOURCE))))
+        found = next((place for place in places if place.is_file()), None)
         if found is None:
             raise ModelError(
                 f"model {KNOWN}: not found. Run `datakit models fetch {KNOWN}`, which puts it at {cached()}; or "
@@ -75,14 +79,6 @@ def find(model: str) -> Path:
         raise ModelError(f"{path}: expected the manifest of a classifier, found that of the stage {manifest.stage}")
     check_shards(data_dir(path, manifest), manifest.shards[:1])
     return data_dir(path, manifest) / manifest.shards[0].path
-
-
-def _installed() -> Path | None:
-    """The file in the installed package, which is never imported; None if the package is not installed."""
-    try:
-        return Path(str(importlib.metadata.distribution(_PACKAGE).locate_file(_RESOURCE)))
-    except importlib.metadata.PackageNotFoundError:
-        return None
 
 
 def fetch(name: str, timeout_s: float = 300.0) -> Path:

@@ -67,7 +67,6 @@ Where implementations differ, this one reads the paper so:
   these scripts are not cut and need no sentences.
 """
 
-import functools
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar, Literal
@@ -81,8 +80,6 @@ from datakit.config import option
 from datakit.data import string_array, string_buffers
 from datakit.errors import ConfigError
 from datakit.filter.rule_set import (
-    BREAK,
-    SPACE,
     Edits,
     Measure,
     MeasuredRows,
@@ -276,14 +273,5 @@ class C4(RuleSet):
         out, out_offsets = np.empty(offsets[-1] - offsets[0] if cut else 0, np.uint8), np.empty_like(offsets)
         changed = np.zeros(len(texts), np.bool_)
         rules = np.array([self.min_line_words, self.max_line_word_chars, self.line_end == "sentence"], np.int64)
-        counts = _kernels_c4.scan(data, offsets, character_classes(), _stops(), rules, stays, out, out_offsets, changed)
+        counts = _kernels_c4.scan(data, offsets, character_classes(), rules, stays, out, out_offsets, changed)
         return counts, string_array(out[: out_offsets[-1]], out_offsets), changed
-
-
-@functools.cache
-def _stops() -> NDArray[np.uint8]:
-    """uint8[256]: 0 for the ASCII bytes inside a word that the kernel can skip."""
-    stops = np.ones(256, np.uint8)
-    stops[:128] = character_classes()[:128] & (SPACE | BREAK) != 0
-    stops[[ord("{"), ord("[")]] = 1
-    return stops

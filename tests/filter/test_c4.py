@@ -176,30 +176,32 @@ def test_a_phrase_is_found_wherever_it_stands(phrase):
         assert {n: int(counts[n][i]) for n in expected} == expected, text
 
 
-def test_paragraphs_stay_apart_where_lines_between_them_are_cut():
-    text = "The first is a sentence.\nno end\n\n\nmenu\n\nThe second is one too.\nAnd so is this.\n"
-    assert edited(text) == "The first is a sentence.\n\nThe second is one too.\nAnd so is this."
+THAI = "ภาษาไทยไม่มีจุดจบประโยค\nบรรทัดที่สอง"
+BREAKS = "  Indented lines stay.\r\n\r\n\r\nSo do their breaks.  \r\n"
 
 
-def test_texts_that_lose_nothing_come_back_byte_for_byte():
-    text = "  Indented lines stay.\r\n\r\n\r\nSo do their breaks.  \r\n"
-    assert edited(text) == text
-
-
-def test_citations_are_cut_from_lines_that_stay():
-    assert edited("It is known [12] to be so. [edit] And [x] stays [citation needed].") == (
-        "It is known  to be so.  And [x] stays ."
-    )
-
-
-def test_thai_is_neither_cut_nor_short_of_sentences():
-    text = "ภาษาไทยไม่มีจุดจบประโยค\nบรรทัดที่สอง"
-    assert edited(text) == text
-    stage = Filter(config=build(FilterConfig, {"rules": ["c4"]}, "filter"))
-    assert stage.decide(pa.record_batch({"text": [text]})).reasons.to_pylist() == [None]
+@pytest.mark.parametrize(
+    ("text", "made"),
+    [
+        ("The first is a sentence.\nno end\n\n\nmenu\n\nThe second is one too.\nAnd so is this.\n",
+         "The first is a sentence.\n\nThe second is one too.\nAnd so is this."),
+        (BREAKS, BREAKS), (THAI, THAI),
+        ("It is known [12] to be so. [edit] And [x] stays [citation needed].",
+         "It is known  to be so.  And [x] stays ."),
+    ],
+)  # fmt: skip
+def test_what_stays_of_a_text(text, made):
+    assert edited(text) == made
 
 
 def test_a_page_goes_for_a_bracket_anywhere_and_with_lines_only_where_text_may_stay():
+    """Thai needs no sentences; conversations are judged and never cut."""
+    turns = [{"role": "user", "content": "q"}, {"role": "assistant", "content": "Sentences are here. " * 5 + "\nmenu"}]
+    said = pa.record_batch({"messages": pa.array([turns, turns[:1]], MESSAGES)})
+    stage = Filter(config=build(FilterConfig, {"rules": ["c4"]}, "filter"))
+    decision = stage.decide(said)
+    assert decision.reasons.to_pylist() == [None, "c4.min_sentences"] and "messages" not in decision.columns
+    assert stage.decide(pa.record_batch({"text": [THAI]})).reasons.to_pylist() == [None]
     prose = "This is a sentence of a page. " * 5
     page = pa.record_batch({"text": [prose + "\nfunction f() {"], "id": ["a"]})
     reasons = {}
@@ -220,14 +222,6 @@ def test_cut_rows_are_counted_as_edited_and_get_the_hash_of_their_new_text():
     assert decision.columns["text"].to_pylist() == [prose.rstrip(), prose, texts[2]]
     assert decision.columns["content_hash"].to_pylist()[1:] == ["old", "old"]
     assert decision.columns["content_hash"][0] == digest(normalize(pa.array([prose])))[0]
-
-
-def test_conversations_are_judged_and_never_cut():
-    turns = [{"role": "user", "content": "q"}, {"role": "assistant", "content": "Sentences are here. " * 5 + "\nmenu"}]
-    batch = pa.record_batch({"messages": pa.array([turns, turns[:1]], MESSAGES)})
-    decision = Filter(config=build(FilterConfig, {"rules": ["c4"]}, "filter")).decide(batch)
-    assert decision.reasons.to_pylist() == [None, "c4.min_sentences"]
-    assert "messages" not in decision.columns
 
 
 def test_the_kernel_and_the_character_table_agree_on_the_flags():

@@ -139,24 +139,11 @@ def planted(question: str, answer: str) -> dict[str, str]:
     }
 
 
-SOLUTION = """def rotate_matrix(grid):
-    rows, columns = len(grid), len(grid[0])
-    turned = [[0] * rows for _ in range(columns)]
-    for y in range(rows):
-        for x in range(columns):
-            turned[x][rows - 1 - y] = grid[y][x]
-    return turned
-"""
 LANGUAGES = {
     "English": (QUESTION, ANSWER),
     "Chinese": (
         "一个农民有十七只绵羊，在集市上又买了四只，然后卖掉了其中的一半，请问他最后还剩下多少只绵羊？",
         "他先有十七加四等于二十一只绵羊，卖掉一半以后，农场里大约还剩下十只绵羊，这就是答案。",
-    ),
-    "code": (
-        'def rotate_matrix(grid):\n    """Turn a matrix of numbers clockwise by ninety degrees.\n\n'
-        '    >>> rotate_matrix([[1, 2], [3, 4]])\n    [[3, 1], [4, 2]]\n    """',
-        SOLUTION,
     ),
 }
 

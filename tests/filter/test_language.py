@@ -19,15 +19,11 @@ SENTENCES = {
     "en": "The quick brown fox jumps over the lazy dog while the children are watching from the window.",
     "de": "Der Zug nach Hamburg fährt heute leider erst eine halbe Stunde später ab als geplant.",
     "fr": "Nous avons visité le musée hier après-midi, puis nous sommes rentrés à la maison.",
-    "es": "Mi hermana vive en una casa pequeña cerca del mar con sus dos perros.",
     "ru": "Завтра утром мы поедем на дачу, если не будет дождя.",
     "zh": "今天天气很好，我们一起去公园散步吧。",
     "ja": "昨日の夜は雨が降っていたので、家で本を読みました。",
-    "ko": "내일은 친구들과 함께 산에 올라갈 예정입니다.",
     "ar": "ذهبت إلى السوق صباح اليوم واشتريت بعض الفواكه الطازجة.",
-    "hi": "कल हम सब मिलकर बाज़ार जाएँगे और नई किताबें खरीदेंगे।",
     "th": "วันนี้อากาศดีมาก เราไปเดินเล่นที่สวนสาธารณะกันเถอะ",
-    "el": "Το καλοκαίρι πηγαίνουμε συχνά στη θάλασσα με τους φίλους μας.",
 }
 
 

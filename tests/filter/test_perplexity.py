@@ -92,12 +92,9 @@ def by_hand(line):
 def test_a_text_is_made_plain_line_by_line(text):
     expected = [by_hand(line).split() for line in text.splitlines()]
     assert [line.split() for line in plain_text(text).split("\n")] == (expected or [[]])
+    assert plain_text("  Élan: 2024年，“Größe”… \x07ok ").strip() == 'elan: 0000年,"große"... ok'
     raw = [line.replace("\0", " ").split() for line in text.splitlines()]
     assert [line.split(" ") if line else [] for line in raw_text(text).split("\n")] == (raw or [[]])
-
-
-def test_a_text_is_made_plain_as_the_models_were_trained():
-    assert plain_text("  Élan: 2024年，“Größe”… \x07ok ").strip() == 'elan: 0000年,"große"... ok'
 
 
 def test_rows_fall_into_thirds_of_their_language(tmp_path):
@@ -181,20 +178,6 @@ def test_a_binary_model_is_read_by_kenlm(tmp_path, monkeypatch):
     assert found[0] == round(10 ** (4 / 5), 3) and math.isnan(found[1])
 
 
-def test_the_command_line_keeps_the_rows_that_the_model_knows(arpa, tmp_path, monkeypatch, capsys):
-    from datakit.cli.main import main
-
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "d.jsonl").write_text("".join(f'{{"text": "{"the cat " * (i % 7)} dog"}}\n' for i in range(50)))
-    monkeypatch.setattr(sys, "argv", ["datakit", "perplexity", "d.jsonl", "--models", str(arpa)])
-    with pytest.raises(SystemExit) as done:
-        main()
-    assert not done.value.code, capsys.readouterr().err
-    made = load(tmp_path / "manifests/d/perplexity.json")
-    assert made.ledger.rows.dropped.keys() == {"perplexity.tail"} and made.ledger.rows.kept >= 30
-    assert made.config["models"] == ["tiny.arpa"] and made.facts["perplexity"]["up_to"].keys() == {"unknown"}
-
-
 # Training.
 
 
@@ -207,6 +190,8 @@ def test_a_model_is_trained_on_the_lines_as_they_are_scored(trained):
     stage.open()
     known, new = perplexities(["The cat sat on the mat.", "mat dog cat sat in the on"], *stage._model(""))
     assert known < new / 3 and math.isfinite(new)
+    found = datakit.perplexity(str(trained.parent / "rows.jsonl"), models=[str(trained)], keep=["tail"])
+    assert found.manifest.facts["perplexity"]["up_to"].keys() == {"unknown"} and found.kept.num_rows < 20
 
 
 def test_the_perplexity_stage_takes_the_folder_and_reads_as_the_model_was_trained(trained, small_tokenizer, tmp_path):

@@ -4,24 +4,17 @@ import collections
 import json
 import pickle
 import warnings
-from pathlib import Path
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
-from datakit.config import assign, build, options, resolved
+import datakit
+from datakit.config import build, options, resolved
 from datakit.data import MESSAGES
-from datakit.engine.executors import Local, Progress
-from datakit.engine.plan import Flow
-from datakit.engine.recipe import load_recipe
-from datakit.engine.runner import Run
-from datakit.engine.store import OutputLayout
 from datakit.errors import ConfigError, InputError
 from datakit.filter import web_rules
 from datakit.filter.rule_set import count_signals
 from datakit.filter.stage import Filter, FilterConfig
-from datakit.manifest import data_dir, load
 from datakit.stage import split
 
 PROSE = (
@@ -290,17 +283,6 @@ def test_rows_without_text_are_refused_and_no_rows_are_no_trouble():
     assert verdicts(documents()) == verdicts(conversations()) == []
 
 
-def test_thresholds_are_set_from_flags():
-    values: dict = {}
-    assign(values, FilterConfig, "gopher_quality.min_words", "30")
-    assign(values, FilterConfig, "rules", "gopher_quality,empty_answer")
-    config = build(FilterConfig, values, "filter")
-    assert config.gopher_quality.min_words == 30
-    assert config.rules == ("gopher_quality", "empty_answer")
-    assert json.loads(json.dumps(resolved(config)))["gopher_quality"]["max_words"] == 100_000
-    assert all(o.help for o in options(FilterConfig))
-
-
 def test_saved_signals_are_those_that_decided():
     batch = documents(PROSE, "short", "")
     decision = stage().decide(batch)
@@ -343,30 +325,12 @@ def test_real_text_of_many_languages_is_mostly_kept(shared):
     assert "gopher_quality.min_stop_words" not in dropped
 
 
-SAID = "Please write to {} about the matter. "
-ROWS = {
-    "document": {"text": SAID},
-    "conversation": {"messages": [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": SAID}]},
-    "preference": {"prompt": "Whom?", "chosen": SAID, "rejected": "I do not know."},
-}
-
-
-def rows(root: Path, kind: str, who: str, *stages: str) -> pa.Table:
-    raw = root / f"{kind}-{len(stages)}.jsonl"
-    raw.write_text("\n".join(json.dumps(ROWS[kind]).replace("{}", w) for w in (who, "nobody")))
-    place = OutputLayout(root=root, dataset=f"{kind}{len(stages)}", output=None, final="")
-    recipe = load_recipe(root, place.dataset)
-    run, path = Run(layout=place, executor=Local(1), progress=Progress()), raw
-    for stage in ("ingest", *stages):
-        sets = {"filter": {"rules": "private"}} if stage == "filter" else {}
-        path = Flow(run=run, recipe=recipe, sets=sets).stage(stage, [str(path)])
-    return pq.read_table(data_dir(path, load(path)) / "kept")
-
-
-@pytest.mark.parametrize("kind", ["conversation"])
-def test_an_edited_row_has_the_hash_that_ingest_would_give_it(tmp_path, kind):
-    edited = rows(tmp_path, kind, "joe@firma.de", "filter")
-    fresh = rows(tmp_path, kind, "<EMAIL>")
+def test_an_edited_row_has_the_hash_that_ingest_would_give_it(tmp_path):
+    said = {"messages": [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Please write to {}."}]}
+    for name, who in (("raw", "joe@firma.de"), ("fresh", "<EMAIL>")):
+        (tmp_path / f"{name}.jsonl").write_text("\n".join(json.dumps(said).replace("{}", w) for w in (who, "nobody")))
+    edited = datakit.filter(datakit.ingest(str(tmp_path / "raw.jsonl")).kept, rules=["private"]).kept
+    fresh = datakit.ingest(str(tmp_path / "fresh.jsonl")).kept
     assert edited["content_hash"].to_pylist() == fresh["content_hash"].to_pylist()
 
 

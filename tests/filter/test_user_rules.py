@@ -53,22 +53,17 @@ URLS = {
 }  # fmt: skip
 
 
-def test_domains_cover_subdomains_and_paths_the_pages_below(lists: dict[str, str]) -> None:
+def test_domains_cover_subdomains_paths_the_pages_below_and_rows_without_url_are_counted(lists: dict[str, str]) -> None:
     urls = [url.replace("xn--mnchen-bad-eeb", "münchen-bad".encode("idna").decode()) for url in URLS]
     made = stage("urls", lists=lists)
     expected = [name and f"urls.{name}" for name in URLS.values()]
     assert reasons(made, url=pa.array([*urls, None])) == [*expected, None]
     in_extra = ['{"meta": {"url": "http://a.bad.example"}}', '{"meta": 1}', None]
     assert reasons(stage("urls", lists=lists, field="meta.url"), extra=in_extra) == ["urls.adult", None, None]
-
-
-def test_rows_without_url_are_counted_or_dropped_and_the_entry_is_named(lists: dict[str, str]) -> None:
     batch = pa.record_batch({"id": ["1", "2"], "text": ["", ""], "url": ["x.bad.example/y", None]})
-    found = stage("urls", lists=lists).decide(batch)
-    assert found.detail.to_pylist() == ["on the list adult: bad.example", None]
-    assert found.notes["urls_rows_without_url"] == 1
-    dropped = stage("urls", lists=lists, min_urls=1).decide(batch).reasons.to_pylist()
-    assert dropped == ["urls.adult", "urls.min_urls"]
+    found = stage("urls", lists=lists, min_urls=1).decide(batch)
+    assert found.reasons.to_pylist() == ["urls.adult", "urls.min_urls"]
+    assert found.detail[0].as_py() == "on the list adult: bad.example" and found.notes["urls_rows_without_url"] == 1
     assert stage("urls", min_urls=1).decide(batch).reasons.to_pylist() == [None, "urls.min_urls"]
 
 
@@ -136,7 +131,7 @@ WORDS = [
 # fmt: on
 
 
-def test_listed_words_match_whole_words_of_the_rows_language(bad_words: dict[str, str]) -> None:
+def test_listed_words_match_whole_words_of_the_rows_language(bad_words: dict[str, str], tmp_path: Path) -> None:
     texts, languages, expected = zip(*WORDS, strict=True)
     found = reasons(stage("words", lists=bad_words), text=pa.array(texts), lang=pa.array(languages, pa.string()))
     assert found == [name and f"words.{name}" for name in expected]
@@ -146,6 +141,11 @@ def test_listed_words_match_whole_words_of_the_rows_language(bad_words: dict[str
     assert found_all.reasons.to_pylist() == ["words.all", None]
     assert found_all.detail[0].as_py() == "2 of the list all, the first is 'ass'"
     assert made.decide_again(batch, found_all.side_tables["signals"]).detail == found_all.detail
+    (tmp_path / "latin").write_bytes(b"caf\xe9\n")
+    with pytest.raises(InputError, match="is not UTF-8"):
+        stage("words", lists={"fr": str(tmp_path / "latin")}).open()
+    with pytest.raises(ConfigError, match="two lists are of one language"):
+        stage("words", lists={"de": "x", "deu_Latn": "y"})
     (alarm,) = made.facts()["alarms"]
     assert "1 lines of the list all are no entry, and match nothing ('a$$')" in alarm
 
@@ -190,14 +190,6 @@ def test_listed_words_equal_a_search_in_plain_python(tmp_path_factory: pytest.Te
         expected += sum(words[i : i + len(entry)] == entry for i in range(len(words)))
     counted = stage("words", lists={"all": str(path)}).decide(pa.record_batch({"id": ["1"], "text": [text]}))
     assert counted.side_tables["signals"].column("words_all")[0].as_py() == expected
-
-
-def test_unusable_word_lists_are_named(tmp_path: Path) -> None:
-    (tmp_path / "latin").write_bytes(b"caf\xe9\n")
-    with pytest.raises(InputError, match="is not UTF-8"):
-        stage("words", lists={"fr": str(tmp_path / "latin")}).open()
-    with pytest.raises(ConfigError, match="two lists are of one language"):
-        stage("words", lists={"de": "x", "deu_Latn": "y"})
 
 
 # sample
