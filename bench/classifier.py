@@ -75,7 +75,7 @@ def main() -> None:
         "opensource guide": list(english(args.web / "opensource_guide_28_langs.jsonl.gz")),
         "fastapi": list(english(args.web / "fastapi_docs_13_langs.jsonl.gz")),
     }
-    scores = {name: model.probability(pa.array(texts, pa.string()), "positive") for name, texts in unseen.items()}
+    scores = {name: model.predict(pa.array(texts, pa.string()), "positive")[1] for name, texts in unseen.items()}
     for name, found in scores.items():
         print(
             f"{name}: {len(found)} rows, median score {np.median(found):.3f}, {(found >= 0.5).mean():.1%} stay at 0.5"

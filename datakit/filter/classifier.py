@@ -37,7 +37,6 @@ from datakit.read.streams import read_whole
 from datakit.stage import Decision, Made, Parent, RawFile, Stage
 
 if TYPE_CHECKING:
-    from datakit.filter.fasttext_model import FastTextModel
     from datakit.read.planning import Plan
 
 POSITIVE: Final = "positive"
@@ -130,7 +129,9 @@ class Classify(Stage):
             ModelError: the file is no model that classifies.
             ConfigError: no model is named, or it has no such label.
         """
-        model = self._model()
+        from datakit.filter import fasttext_model
+
+        model = fasttext_model.load(self._path())
         model.check_labels([self.config.label], model.labels, f"label: the model {self._path().name}")
 
     def decide(self, batch: pa.RecordBatch) -> Decision:
@@ -152,10 +153,10 @@ class Classify(Stage):
 
     def _scores(self, batch: pa.RecordBatch) -> NDArray[np.float64]:
         """float64[N]: the score of each row."""
-        from datakit.filter.fasttext_model import rounded
+        from datakit.filter.fasttext_model import load, rounded
 
         texts = view(batch, self.config.on, self.config.include_system)
-        return rounded(self._model().probability(texts, self.config.label))
+        return rounded(load(self._path()).predict(texts, self.config.label)[1])
 
     def _measured(self) -> "Measured":
         """What the model's manifest says about the label; nothing for a model's file."""
@@ -170,11 +171,6 @@ class Classify(Stage):
         from datakit.filter import fasttext_model
 
         return fasttext_model.find(self.config.model)
-
-    def _model(self) -> "FastTextModel":
-        from datakit.filter import fasttext_model
-
-        return fasttext_model.load(self._path())
 
 
 @dataclass(frozen=True, slots=True)
@@ -590,7 +586,7 @@ def measure(model: Path, dev: Sequence[tuple[pa.Array, NDArray[np.bool_]]]) -> d
     from datakit.filter import fasttext_model
 
     loaded = fasttext_model.read(model)
-    raw = np.concatenate([np.empty(0, np.float32), *(loaded.probability(texts, POSITIVE) for texts, _ in dev)])
+    raw = np.concatenate([np.empty(0, np.float32), *(loaded.predict(texts, POSITIVE)[1] for texts, _ in dev)])
     positive = np.concatenate([np.empty(0, np.bool_), *(wanted for _, wanted in dev)])
     points = curve(fasttext_model.rounded(raw), positive)
     found: dict[str, Any] = {"rows": len(raw), "auc": auc(raw, positive)} | _in_manifest(points[50])

@@ -129,14 +129,21 @@ class FastTextModel:
     """In the order of the file, without `__label__`."""
     arrays: kernels.Arrays
 
-    def predict(self, texts: pa.Array) -> tuple[pa.Array, NDArray[np.float32]]:
+    def predict(self, texts: pa.Array, label: str = "") -> tuple[pa.Array, NDArray[np.float32]]:
         """(string[N]: the best label of each text, float32[N]: its probability, which may exceed 1 by 1e-5).
 
         A text is read as one line, a null as an empty one. A label has no `__label__`; it is null where there is none.
+        With a `label` of the model, that one alone counts.
         """
-        # fastText's search of the tree gives up what is less probable than this; other losses always have an answer
-        floor = np.log(1e-5) if self.arrays.loss == kernels.HIERARCHICAL else -np.inf
-        best, scores = self._best(texts, np.ones(len(self.labels), np.bool_), floor)
+        allowed, floor = np.full(len(self.labels), not label), -np.inf
+        if label:
+            allowed[self.labels.index(label)] = True
+        elif self.arrays.loss == kernels.HIERARCHICAL:  # fastText's search of the tree gives up what is less probable
+            floor = np.log(1e-5)
+        best, scores = np.empty(len(texts), np.int32), np.empty(len(texts), np.float32)
+        data, offsets = string_buffers(texts)
+        longest = int(np.diff(offsets).max(initial=0))
+        kernels.predict(self.arrays, data, offsets, longest, allowed, np.float32(floor), best, scores)
         return pa.array(self.labels, pa.string()).take(pa.array(best, mask=best < 0)), scores
 
     def check_labels(self, wanted: Iterable[str], known: Collection[str], what: str) -> None:
@@ -151,35 +158,20 @@ class FastTextModel:
             hint = f"; did you mean {' or '.join(near)}?" if near else f"; it has {', '.join(sorted(known)[:5])}, ..."
             raise ConfigError(f"{what} has no label {label!r}{hint}")
 
-    def probability(self, texts: pa.Array, label: str) -> NDArray[np.float32]:
-        """float32[N]: the probability of one of the model's labels for each text."""
-        allowed = np.zeros(len(self.labels), np.bool_)
-        allowed[self.labels.index(label)] = True
-        return self._best(texts, allowed, -np.inf)[1]
-
-    def _best(
-        self, texts: pa.Array, allowed: NDArray[np.bool_], floor: float
-    ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
-        """(int32[N], float32[N]): the best label of `allowed` (bool[L]) and its probability; -1: none has e**floor."""
-        best, scores = np.empty(len(texts), np.int32), np.empty(len(texts), np.float32)
-        data, offsets = string_buffers(texts)
-        longest = int(np.diff(offsets).max(initial=0))
-        kernels.predict(self.arrays, data, offsets, longest, allowed, np.float32(floor), best, scores)
-        return best, scores
-
 
 def rounded(probabilities: NDArray[np.float32]) -> NDArray[np.float64]:
     """Probabilities, which may exceed 1 by 1e-5, as scores: at most 1, rounded to 1e-3 like everything that decides."""
     return np.asarray(np.minimum(probabilities.astype(np.float64), 1.0).round(3))
 
 
-def load(path: Path) -> FastTextModel:
-    """The model of a file, read once per process, and again where the file changed.
+def load(model: str | Path) -> FastTextModel:
+    """The model that `find` finds, read once per process, and again where the file changed.
 
     Raises:
-        ModelError: the file holds no fastText model that classifies, or ends too early.
+        ModelError: it is nowhere, or the file holds no fastText model that classifies, or ends too early.
     """
-    return _loaded(path, *(file_mark(path) if path.is_file() else ()))
+    path = find(str(model))
+    return _loaded(path, *file_mark(path))
 
 
 @functools.lru_cache(maxsize=8)

@@ -13,7 +13,7 @@ A row in several languages has one label, and often a high score: a mean of vect
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal
+from typing import Any, ClassVar, Final, Literal
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -21,9 +21,6 @@ import pyarrow.compute as pc
 from datakit.config import option, sha256_file, shares
 from datakit.data import view
 from datakit.stage import Decision, Stage
-
-if TYPE_CHECKING:
-    from datakit.filter.fasttext_model import FastTextModel
 
 UNDETERMINED: Final = "und"
 """The code of ISO 639-3 for text without a language."""
@@ -79,17 +76,19 @@ class Language(Stage):
             ModelError: there is no such model, or the file is not one that classifies.
             ConfigError: a listed language is none of the model's labels.
         """
-        model = self._model()
+        from datakit.filter import fasttext_model
+
+        model = fasttext_model.load(self.config.model)
         known = {*model.labels, UNDETERMINED}
         model.check_labels(self.config.languages, known, f"languages: the model {self.config.model}")
 
     def decide(self, batch: pa.RecordBatch) -> Decision:
         """Predict the language of every row, then compare it with the listed ones."""
-        from datakit.filter.fasttext_model import rounded
+        from datakit.filter.fasttext_model import load, rounded
 
         config = self.config
         texts = view(batch, config.on, config.include_system)
-        raw, probabilities = self._model().predict(texts)
+        raw, probabilities = load(config.model).predict(texts)
         has_language = pc.and_(pc.match_substring_regex(texts, r"\pL"), pc.is_valid(raw))
         lang = pc.if_else(has_language, raw, UNDETERMINED)
         score = pc.if_else(has_language, pa.array(rounded(probabilities)), 0.0)
@@ -105,8 +104,3 @@ class Language(Stage):
         limits = pc.if_else(other, listed, f"< {config.min_score:g}")
         detail = pc.binary_join_element_wise(lang, score.cast(pa.string()), limits, " ")
         return Decision(reasons=reasons, detail=pc.if_else(pc.is_valid(reasons), detail, None), columns=columns)
-
-    def _model(self) -> "FastTextModel":
-        from datakit.filter import fasttext_model
-
-        return fasttext_model.load(fasttext_model.find(self.config.model))

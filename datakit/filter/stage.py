@@ -7,21 +7,20 @@ sets look at the rows as they came in; their edits are applied, in their order, 
 import dataclasses
 import functools
 import importlib
+import importlib.metadata
 import operator
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final, Literal, cast
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from datakit.config import option, section, shares
 from datakit.data import On
 from datakit.errors import ConfigError, InputError
-from datakit.filter.rule_set import Edits, MeasuredRows, Resources, RuleSet
-from datakit.filter.stop_words import stop_words_version
+from datakit.filter.rule_set import Edits, MeasuredRows, RuleSet
 from datakit.stage import Decision, Stage, with_columns
 from datakit.text.words import UNICODE_VERSION, with_hashes
 
@@ -53,6 +52,9 @@ a rejected answer may repeat itself: that is what it teaches."""
 
 DEFAULT_VIEW: Final[dict[str, On]] = {"document": "all", "conversation": "answer", "preference": "all"}
 """The part of a row that `on = "auto"` looks at. Answers often repeat parts of their question, for good reason."""
+
+_KIND_OF: Final = {"text": "document", "messages": "conversation", "chosen": "preference"}
+"""A column of rows, and their kind."""
 
 KEYS: Final = ("row_key", "id", "source", "lang")
 """Columns that saved signals share with their rows."""
@@ -96,17 +98,6 @@ class FilterOptions:
         """The rule sets with a threshold that is not the default."""
         return [n for n in RULE_SETS if (given := getattr(self, n)) is not None and given != type(given)()]
 
-    def in_use(self, kind: str) -> "FilterOptions":
-        """The options with the rule sets that decide about a kind, each with its section; no other section is there.
-
-        They are those asked for, or the kind's and those with a threshold set.
-        """
-        default = DEFAULT_RULES[kind]
-        rules = self.rules or default + tuple(n for n in self.changed() if n not in default)
-        on = DEFAULT_VIEW[kind] if self.on == "auto" else self.on
-        sections = {name: self.rule_set(name) if name in rules else None for name in RULE_SETS}
-        return dataclasses.replace(self, rules=rules, on=on, **cast(Any, sections))
-
 
 FilterConfig: Final[type[FilterOptions]] = dataclasses.make_dataclass(
     "FilterConfig",
@@ -142,10 +133,17 @@ class Filter(Stage):
         return [self.config.rule_set(name) for name in self.config.rules]
 
     def for_kind(self, kind: str) -> "Filter":
-        """The stage for rows of a kind: its config has the rule sets and the view that decide."""
+        """The stage for rows of a kind: its config has the view and the rule sets that decide, each with its section.
+
+        They are those asked for, or the kind's and those with a threshold set; no other section is there.
+        """
         if kind not in DEFAULT_RULES:  # tokens: `decide` says what is wrong
             return self
-        return Filter(config=self.config.in_use(kind))
+        config, default = self.config, DEFAULT_RULES[kind]
+        rules = config.rules or default + tuple(n for n in config.changed() if n not in default)
+        on = DEFAULT_VIEW[kind] if config.on == "auto" else config.on
+        sections = {name: config.rule_set(name) if name in rules else None for name in RULE_SETS}
+        return Filter(config=dataclasses.replace(config, rules=rules, on=on, **cast(Any, sections)))
 
     def modules(self) -> tuple[str, ...]:
         """The modules of the rule sets in use."""
@@ -153,28 +151,26 @@ class Filter(Stage):
 
     def resources(self) -> dict[str, Any]:
         """The versions of Unicode and of the stop words, and the files that the rule sets in use name."""
-        shared = {"unicode": UNICODE_VERSION, "stop_words": stop_words_version()}
-        return functools.reduce(operator.or_, (r.digests for r in self._loaded()), shared)
+        shared = {"unicode": UNICODE_VERSION, "stop_words": importlib.metadata.version("stopwordsiso")}
+        return functools.reduce(operator.or_, (r.resources().digests for r in self.rule_sets), shared)
 
     def open(self) -> None:
         """Load what the rule sets in use need; the character table is built with the first batch."""
-        list(self._loaded())
+        for rule_set in self.rule_sets:
+            rule_set.resources()
 
     def describe(self) -> tuple[str, ...]:
         """What the rule sets in use say."""
-        return tuple(line for r in self._loaded() for line in r.lines)
+        return tuple(line for r in self.rule_sets for line in r.resources().lines)
 
     def ledger(self) -> dict[str, int]:
         """The counts of the rule sets in use."""
-        return functools.reduce(operator.or_, (r.counters for r in self._loaded()), {})
+        return functools.reduce(operator.or_, (r.resources().counters for r in self.rule_sets), {})
 
     def facts(self) -> dict[str, Any]:
         """The alarms of the rule sets in use."""
-        alarms = [alarm for r in self._loaded() for alarm in r.alarms]
+        alarms = [alarm for r in self.rule_sets for alarm in r.resources().alarms]
         return {"alarms": alarms} if alarms else {}
-
-    def _loaded(self) -> Iterator[Resources]:
-        return (rule_set.resources() for rule_set in self.rule_sets)
 
     def saves(self) -> dict[str, Any] | None:
         """What the saved signals depend on: the view, and the values that shape what rule sets count by themselves.
@@ -198,23 +194,38 @@ class Filter(Stage):
 
     def decide_again(self, batch: pa.RecordBatch, saved: pa.RecordBatch | None) -> Decision:
         """The same decision from the signals that an earlier run saved of these rows, if there are any."""
-        stage = self.for_kind(kind_of(batch))
+        names = batch.schema.names
+        kind = next((kind for column, kind in _KIND_OF.items() if column in names), None)
+        if kind is None:
+            raise InputError(
+                f"the filter stage reads text, but these rows have only {', '.join(names)}: filter before the tokenize "
+                "stage"
+            )
+        stage = self.for_kind(kind)
         config, rule_sets = stage.config, stage.rule_sets
         rows = MeasuredRows(batch, cast(On, config.on), config.include_system, saved)
-        reasons, details = judge(rule_sets, rows)
-        stays = pc.is_null(reasons).to_numpy(zero_copy_only=False)
-        tables = {"signals": _signals_table(rows, rule_sets)} if config.signals else {}
+        reasons, details = np.full(batch.num_rows, None, object), np.full(batch.num_rows, None, object)
+        for reason, limit, measure in (found for rule_set in rule_sets for found in rule_set.judged(rows)):
+            failed = np.flatnonzero(measure.fails(limit) & (reasons == None))  # noqa: E711
+            reasons[failed], details[failed] = reason, measure.details(limit, failed)
+        stays, tables = np.asarray(reasons == None), dict[str, pa.RecordBatch]()  # noqa: E711
+        if config.signals:
+            shared = [rows.signals] if any(r.shared for r in rule_sets) else []
+            counted = (*shared, *(rows.counted(r) for r in rule_sets if r.measured_with is not None))
+            columns = {n: batch.column(n) for n in KEYS if n in names}
+            columns |= {n: pa.array(values) for signals in counted for n, values in signals.items()}
+            tables["signals"] = pa.record_batch(columns)
         counters = dict[str, int]()
         for report in (rule_set.report(rows, stays) for rule_set in rule_sets):
             tables, counters = tables | report.tables, counters | report.counters
         edits = _edited(rule_sets, batch, stays)
         # A passage of an evaluation item, or a detail, may hold a private value too.
-        beside = {"detail": pa.record_batch({"detail": details})} | tables
+        beside = {"detail": pa.record_batch({"detail": pa.array(details, pa.string())})} | tables
         for role, table in beside.items():
             made = _edited(rule_sets, table, np.ones(table.num_rows, np.bool_)).columns
             beside[role] = with_columns(table, made)
         return Decision(
-            reasons=reasons,
+            reasons=pa.array(reasons, pa.string()),
             detail=beside.pop("detail").column("detail"),
             columns=with_hashes(batch, edits.columns, pa.array(edits.changed)),
             side_tables=beside,
@@ -231,38 +242,3 @@ def _edited(rule_sets: Sequence[RuleSet], table: pa.RecordBatch, stays: NDArray[
         if edits := rule_set.edit(with_columns(table, columns), stays):
             columns, counters, changed = columns | edits.columns, counters | edits.counters, changed | edits.changed
     return Edits(columns, changed, counters)
-
-
-def kind_of(batch: pa.RecordBatch) -> str:
-    """The kind of a batch's rows.
-
-    Raises:
-        InputError: the rows are tokens, which have no text.
-    """
-    for column, kind in (("text", "document"), ("messages", "conversation"), ("chosen", "preference")):
-        if column in batch.schema.names:
-            return kind
-    raise InputError(
-        f"the filter stage reads text, but these rows have only {', '.join(batch.schema.names)}: filter before the "
-        "tokenize stage"
-    )
-
-
-def judge(rule_sets: Sequence[RuleSet], rows: MeasuredRows) -> tuple[pa.Array, pa.Array]:
-    """(reason, detail) of the first threshold that each row fails, string[N] each; null for a row that passes."""
-    reasons, details = np.full(rows.batch.num_rows, None, object), np.full(rows.batch.num_rows, None, object)
-    for rule_set in rule_sets:
-        for reason, limit, measure in rule_set.judged(rows):
-            failed = np.flatnonzero(measure.fails(limit) & (reasons == None))  # noqa: E711
-            reasons[failed] = reason
-            details[failed] = measure.details(limit, failed)
-    return pa.array(reasons, pa.string()), pa.array(details, pa.string())
-
-
-def _signals_table(rows: MeasuredRows, rule_sets: Sequence[RuleSet]) -> pa.RecordBatch:
-    """What the rule sets measure by, as columns: shared signals and those of their own; and the keys of the rows."""
-    columns = {n: rows.batch.column(n) for n in KEYS if n in rows.batch.schema.names}
-    shared = [rows.signals] if any(r.shared for r in rule_sets) else []
-    for signals in (*shared, *(rows.counted(r) for r in rule_sets if r.measured_with is not None)):
-        columns |= {n: pa.array(values) for n, values in signals.items()}
-    return pa.record_batch(columns)

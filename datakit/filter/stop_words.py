@@ -6,7 +6,6 @@ those of dedup (letters, marks and digits, case-folded), so that "l'eau" has "l"
 """
 
 import functools
-import importlib.metadata
 import re
 from typing import Final
 
@@ -33,11 +32,6 @@ def stop_word_languages() -> tuple[str, ...]:
     import stopwordsiso
 
     return tuple(sorted(set(stopwordsiso.langs()) - _LEFT_OUT))
-
-
-def stop_words_version() -> str:
-    """The version of the lists."""
-    return importlib.metadata.version("stopwordsiso")
 
 
 @functools.cache

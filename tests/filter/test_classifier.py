@@ -175,7 +175,7 @@ def test_one_side_alone_is_refused(examples, tmp_path):
 
 def test_a_threshold_keeps_what_scores_enough(manifest):
     stage, texts = classify(manifest, min_score=0.7), mixed(200, 3)
-    raw = load_model(stage._path()).probability(pa.array(texts), "positive").astype(float)
+    raw = load_model(stage._path()).predict(pa.array(texts), "positive")[1].astype(float)
     scores = np.minimum(raw, 1).round(3)
     decision = stage.decide(rows(texts))
     assert [r is None for r in decision.reasons.to_pylist()] == (scores >= 0.7).tolist()

@@ -144,7 +144,7 @@ def test_the_probability_of_a_label_is_the_modules(kind, trained):
     rows = [dict(zip(names, values, strict=True)) for names, values in zip(labels, scores, strict=True)]
     for label in WORDS:
         wanted = [row.get(f"__label__{label}", 0.0) for row in rows]
-        np.testing.assert_allclose(ours.probability(pa.array(TEXTS), label), wanted, rtol=0, atol=2e-5)
+        np.testing.assert_allclose(ours.predict(pa.array(TEXTS), label)[1], wanted, rtol=0, atol=2e-5)
 
 
 @pytest.fixture(scope="module")
@@ -253,7 +253,7 @@ for path in map(Path, sys.argv[1:]):
     whole = model.predict(texts)[1]
     alone = [model.predict(texts.slice(i, 1))[1][0] for i in range(0, len(rows), 5)]
     assert np.array_equal(whole[::5], alone, equal_nan=True), path
-    model.probability(texts, model.labels[-1])
+    model.predict(texts, model.labels[-1])
 print("done")
 """
 
