@@ -40,8 +40,7 @@ from numpy.typing import NDArray
 
 from datakit.config import file_mark, option
 from datakit.errors import ConfigError, InputError
-from datakit.filter.rule_set import Measure, MeasuredRows, Report, Resources, RuleSet, Signals
-from datakit.filter.stop_words import common_words
+from datakit.filter.rule_set import Measure, MeasuredRows, Report, Resources, RuleSet, Signals, common_words
 from datakit.read.find import UNKNOWN, Skipped, find, suffixes_of
 from datakit.read.streams import read_whole
 from datakit.storage import is_url

@@ -299,8 +299,8 @@ class Cleaner:
     kinds: dict[str, Kind]
     hint: str
     """For RE2, that of all kinds: a line where it does not match holds none of their values."""
-    replacement: str
-    seed: int
+    instead: Callable[[str, str], str]
+    """(kind, value) -> what stands in its place."""
 
     def column(self, texts: pa.Array, name: str) -> tuple[pa.Array, dict[int, Found]]:
         """(the texts of a field without private values, by index what was found in the texts that had some).
@@ -361,7 +361,7 @@ class Cleaner:
         """A line without private values, which are added to `found`; `context` is the name of its field."""
         pieces, done = [], 0
         for begin, end, kind in self.find(line, context):
-            pieces += [line[done:begin], self._instead(kind, line[begin:end])]
+            pieces += [line[done:begin], self.instead(kind, line[begin:end])]
             done = end
             found[kind] += 1
         return "".join([*pieces, line[done:]])
@@ -371,7 +371,7 @@ class Cleaner:
 
         def block(match: re.Match[str]) -> str:
             found["key"] += 1
-            return self._instead("key", match[0])
+            return self.instead("key", match[0])
 
         if "key" in self.kinds and "PRIVATE KEY" in text:
             text = BLOCK.sub(block, text)
@@ -400,11 +400,6 @@ class Cleaner:
 
         return _LITERAL.sub(literal, text) if text.lstrip()[:1] in ("{", "[") else self.text(text, found)
 
-    def _instead(self, kind: str, value: str) -> str:
-        if self.replacement == "tag":
-            return f"<{kind.upper()}>"
-        return pseudonym(kind, value, self.seed)
-
 
 @functools.lru_cache(maxsize=8)
 def cleaner(
@@ -424,7 +419,9 @@ def cleaner(
     kinds |= {name: kind for name, kind in KINDS.items() if name in types}
     if "phone" in kinds:
         kinds["phone"] = replace(KINDS["phone"], valid=functools.partial(_is_phone, regions=regions))
-    return Cleaner(kinds, "|".join(f"(?:{kind.hint})" for kind in kinds.values()), replacement, seed)
+    pseudonymize = functools.partial(pseudonym, seed)
+    instead = pseudonymize if replacement == "pseudonymize" else lambda kind, value: f"<{kind.upper()}>"
+    return Cleaner(kinds, "|".join(f"(?:{kind.hint})" for kind in kinds.values()), instead)
 
 
 def _own(name: str, pattern: str) -> Kind:
@@ -439,7 +436,7 @@ def _own(name: str, pattern: str) -> Kind:
     return Kind("", compiled, lambda value, around: True)
 
 
-def pseudonym(kind: str, value: str, seed: int) -> str:
+def pseudonym(seed: int, kind: str, value: str) -> str:
     """A made-up value for a private one, the same for the same value and seed.
 
     Values that nobody has: domains of RFC 2606, addresses of RFC 5737, 555-0100 to 555-0199, wrong check digits.

@@ -54,8 +54,7 @@ from datakit.config import file_mark, option
 from datakit.data import splitmix64
 from datakit.errors import ConfigError, InputError
 from datakit.filter.answers import turns_of
-from datakit.filter.rule_set import Counts, Measure, MeasuredRows, Report, Resources, RuleSet, Signals
-from datakit.filter.stop_words import short_code
+from datakit.filter.rule_set import Counts, Measure, MeasuredRows, Report, Resources, RuleSet, Signals, short_code
 from datakit.read.streams import read_whole
 from datakit.text.ids import open_tokenizer, tokenizer_digest
 from datakit.text.page_urls import page_form, urls_at

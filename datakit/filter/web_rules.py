@@ -12,7 +12,7 @@ Where implementations read the paper differently, `gopher_quality` reads it so:
   without spaces are left out; where they are over a fifth of the words, word length is not judged (the other words
   there are names and links).
 - the paper's stop words are English. Rows in other languages need as many different stop words of their own language
-  (`filter.stop_words`), or of English: an untranslated page may have the label of the site's language. These lists are
+  (`filter.rule_set`), or of English: an untranslated page may have the label of the site's language. These lists are
   longer than the paper's eight words, so that the rule is milder there. Rows in languages without a list, or written
   without spaces, are not judged; the ledger counts them. Where the language stage has not run, only rows that could be
   English are judged (at most 2% of their words have a letter beyond ASCII), and stop words of any one language count.
@@ -87,9 +87,10 @@ from datakit.filter.rule_set import (
     RuleSet,
     Signals,
     character_classes,
+    language_numbers,
     ratio,
+    stop_word_languages,
 )
-from datakit.filter.stop_words import language_numbers, stop_word_languages
 
 _MAX_FOREIGN_WORD_RATIO = 0.02
 _MAX_UNSEGMENTED_WORD_RATIO = 0.2

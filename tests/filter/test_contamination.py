@@ -123,49 +123,13 @@ def test_a_file_without_items_is_an_error_before_any_work(tmp_path, content, mes
         stage([]).resources()
 
 
-def planted(question: str, answer: str) -> dict[str, str]:
-    """Ways in which an item gets into a document."""
-    words = question.split()
-    reworded = " ".join("perhaps" if i % 12 == 6 else word for i, word in enumerate(words))
-    half = len(words) // 2
-    return {
-        "whole": f"{PROSE} {question} {answer} {PROSE}",
-        "question": f"{PROSE * 9} {question} {PROSE * 9}",
-        "answer": f"{PROSE * 9} {answer} {PROSE * 9}",
-        "reworded": f"{PROSE} {reworded} {PROSE}",
-        "apart": f"{' '.join(words[:half])}\n\n{PROSE}\n\n{' '.join(words[half:])}",
-        "JSON": PROSE + json.dumps({"q": f"{question}\n{answer}", "n": 'a "quote"'}),
-        "JSON in JSON": json.dumps({"arguments": json.dumps({"task": question})}),
-    }
-
-
-LANGUAGES = {
-    "English": (QUESTION, ANSWER),
-    "Chinese": (
-        "一个农民有十七只绵羊，在集市上又买了四只，然后卖掉了其中的一半，请问他最后还剩下多少只绵羊？",
-        "他先有十七加四等于二十一只绵羊，卖掉一半以后，农场里大约还剩下十只绵羊，这就是答案。",
-    ),
-}
-
-
-@pytest.mark.parametrize("language", LANGUAGES)
-def test_items_are_found_however_they_are_hidden(tmp_path, language):
-    question, answer = LANGUAGES[language]
-    path = tmp_path / "items.jsonl"
-    path.write_text(json.dumps({"prompt": question, "canonical_solution": answer}))
-    texts = planted(question, answer)
-    if language == "Chinese":  # no spaces to cut at
-        texts |= {
-            "reworded": PROSE + question.replace("集市", "市场里").replace("多少", "几"),
-            "apart": f"{question[:20]}\n\n{PROSE}\n\n{question[20:]}",
-        }
-    reasons = stage(str(path)).decide(documents(*texts.values())).reasons.to_pylist()
-    assert [name for name, reason in zip(texts, reasons, strict=True) if reason is None] == []
-
-
 def test_all_of_a_row_is_searched(items):
     call = json.dumps([{"name": "ask", "arguments": json.dumps({"text": f'He said "hm":\n{QUESTION}'})}])
+    words = QUESTION.split()
+    reworded = " ".join("perhaps" if i % 12 == 6 else word for i, word in enumerate(words))
     hidden = {
+        "reworded": [{"role": "user", "content": f"{PROSE} {reworded} {PROSE}"}],
+        "apart": [{"role": "user", "content": f"{' '.join(words[:10])}\n\n{PROSE}\n\n{' '.join(words[10:])}"}],
         "system": [{"role": "system", "content": QUESTION}],
         "tool": [{"role": "tool", "content": json.dumps({"result": QUESTION})}],
         "call": [{"role": "assistant", "tool_calls": call}],
@@ -178,17 +142,17 @@ def test_all_of_a_row_is_searched(items):
     reasons = stage(items).for_kind("conversation").decide(batch).reasons.to_pylist()
     assert [name for name, r in zip(hidden, reasons, strict=True) if r is None] == ["none"]
     clean = pa.array([hidden["none"]] * n, MESSAGES)
-    extra = [json.dumps({"notes": {"seen": [1, QUESTION]}}), None, "{}", json.dumps({"n": 1}), None, None]
-    tools = [None, json.dumps([{"function": {"description": QUESTION}}]), None, None, None, None]
+    extra = [json.dumps({"notes": {"seen": [1, QUESTION]}}), None, "{}", json.dumps({"n": 1}), *[None] * 4]
+    tools = [None, json.dumps([{"function": {"description": QUESTION}}]), *[None] * 6]
     columns = {
         "messages": clean, "id": list(hidden), "extra": extra, "tools": tools,
-        "title": ["", "", QUESTION, None, "", ""],
+        "title": ["", "", QUESTION, None, *[""] * 4],
     }  # fmt: skip
     batch = pa.record_batch(
-        columns | {"tags": pa.array([None, [], ["a"], ["b", QUESTION], [], None], pa.list_(pa.string()))}
+        columns | {"tags": pa.array([None, [], ["a"], ["b", QUESTION], *[None] * 4], pa.list_(pa.string()))}
     )
     reasons = stage(items).for_kind("conversation").decide(batch).reasons.to_pylist()
-    assert [bool(r) for r in reasons] == [True, True, True, True, False, False]
+    assert [bool(r) for r in reasons] == [True] * 4 + [False] * 4
 
 
 def test_the_ledger_counts_the_items_and_an_item_that_cannot_be_searched_is_an_alarm(tmp_path):

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from datakit.config import build
 from datakit.errors import ConfigError
-from datakit.filter import _kernels_signals, rule_set, stop_words, web_rules
+from datakit.filter import _kernels_signals, rule_set, web_rules
 from datakit.filter.rule_set import Signals, count_signals
 from datakit.filter.stage import Filter, FilterConfig
 from datakit.text import words
@@ -257,13 +257,11 @@ def test_the_count_is_that_of_different_words_of_the_rows_own_list():
     langs = ["de", "deu_Latn", "de", "fr", "fr", "en", "zh"]
     expected = [len(set(split_words(t)) & set(stopwordsiso.stopwords(c))) for t, c in
                 zip(texts[:5], ["de", "de", "de", "fr", "fr"], strict=True)]  # fmt: skip
-    assert stop_words.count_stop_words(pa.array(texts), pa.array(langs)).tolist() == [*expected, 0, 0]
+    assert rule_set.count_stop_words(pa.array(texts), pa.array(langs)).tolist() == [*expected, 0, 0]
     assert expected[0] > 8 and expected[3] >= 4 and expected[4] == 0
-    languages = stop_words.stop_word_languages()
-    most = max(stop_words.count_stop_words(pa.array([GERMAN] * len(languages)), pa.array(languages)))
-    assert stop_words.count_stop_words(pa.array([GERMAN]), pa.nulls(1)).tolist() == [
-        most
-    ]  # unknown: what it has most of
+    languages = rule_set.stop_word_languages()
+    most = max(rule_set.count_stop_words(pa.array([GERMAN] * len(languages)), pa.array(languages)))
+    assert rule_set.count_stop_words(pa.array([GERMAN]), pa.nulls(1)).tolist() == [most]  # unknown: what it has most of
 
 
 def test_rows_without_their_languages_stop_words_are_dropped_and_others_stay():
@@ -288,16 +286,16 @@ def test_only_the_languages_asked_for_must_have_stop_words():
 
 
 def test_every_list_has_common_words_of_its_language():
-    (_, _, masks), languages = stop_words.stop_word_lists(), stop_words.stop_word_languages()
+    (_, _, masks), languages = rule_set.stop_word_lists(), rule_set.stop_word_languages()
     sizes = [int((masks >> np.uint64(i) & np.uint64(1)).sum()) for i in range(len(languages))]
     assert min(sizes) >= 20 and len(languages) <= 64
     assert not {"en", "zh", "ja", "th"} & set(languages)
-    number = {code: place for place, code in enumerate(languages)} | {None: stop_words.UNKNOWN_LANGUAGE}
+    number = {code: place for place, code in enumerate(languages)} | {None: rule_set.UNKNOWN_LANGUAGE}
     labels = {
         "deu_Latn": "de", "pt-BR": "pt", "nn": "no", "nob": "no", "arb": "ar", "fil": "tl", "ekk": "et", None: None,
     }  # fmt: skip
-    assert stop_words.language_numbers(pa.array(list(labels))).tolist() == [number[code] for code in labels.values()]
-    assert set(stop_words.language_numbers(pa.array(["zh", "und", "tlh", "x y"])).tolist()) == {stop_words.NO_LIST}
+    assert rule_set.language_numbers(pa.array(list(labels))).tolist() == [number[code] for code in labels.values()]
+    assert set(rule_set.language_numbers(pa.array(["zh", "und", "tlh", "x y"])).tolist()) == {rule_set.NO_LIST}
 
 
 def test_a_language_without_a_list_is_refused_before_any_work():
