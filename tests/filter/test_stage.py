@@ -329,7 +329,7 @@ def test_an_edited_row_has_the_hash_that_ingest_would_give_it(tmp_path):
     said = {"messages": [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Please write to {}."}]}
     for name, who in (("raw", "joe@firma.de"), ("fresh", "<EMAIL>")):
         (tmp_path / f"{name}.jsonl").write_text("\n".join(json.dumps(said).replace("{}", w) for w in (who, "nobody")))
-    edited = datakit.filter(datakit.ingest(str(tmp_path / "raw.jsonl")).kept, rules=["private"]).kept
+    edited = datakit.filter(datakit.ingest(str(tmp_path / "raw.jsonl")), rules=["private"]).kept
     fresh = datakit.ingest(str(tmp_path / "fresh.jsonl")).kept
     assert edited["content_hash"].to_pylist() == fresh["content_hash"].to_pylist()
 
