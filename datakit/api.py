@@ -49,7 +49,23 @@ _IN = "duplicate_in"
 """A column of dropped rows where an earlier dataset was compared."""
 
 
-class Dataset:
+class _Described:
+    """What has a manifest."""
+
+    manifest: Manifest
+
+    @property
+    def ledger(self) -> Ledger:
+        """What went into the last stage, and what became of it."""
+        return self.manifest.ledger
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """What else the manifest says: alarms, layouts, tokenizer, packing."""
+        return self.manifest.facts
+
+
+class Dataset(_Described):
     """The result of a stage on the disk, read again through its manifest: `datakit.open("manifests/d/filter.json")`.
 
     Rows have datakit's columns: `id`, `source`, `lang`, the text or messages, `extra`, and what stages added.
@@ -63,7 +79,7 @@ class Dataset:
             IntegrityError: changed after it was written.
         """
         self.path = storage.pull_result(storage.local(path))
-        self.manifest: Manifest = load(self.path)
+        self.manifest = load(self.path)
 
     def __repr__(self) -> str:
         rows = self.ledger.rows
@@ -73,16 +89,6 @@ class Dataset:
     def folder(self) -> Path:
         """The folder of the shards."""
         return data_dir(self.path, self.manifest)
-
-    @property
-    def ledger(self) -> Ledger:
-        """What went in, and what became of it."""
-        return self.manifest.ledger
-
-    @property
-    def facts(self) -> dict[str, Any]:
-        """What else the manifest says: alarms, layouts, tokenizer, packing."""
-        return self.manifest.facts
 
     @property
     def parents(self) -> list["Dataset"]:
@@ -149,7 +155,7 @@ class Dataset:
         return [f"{name}: {problem}" for name, problem in verify(self.path, inspect_shard) if problem]
 
 
-class Result:
+class Result(_Described):
     """What a stage made of the rows it was given.
 
     For rows from memory, `kept` has the input's rows, order and schema, and the columns that the stage adds; `dropped`
@@ -161,6 +167,7 @@ class Result:
     def __init__(self, path: Path, table: pa.Table | None, scratch: "_Scratch | None", source: Any = None) -> None:
         self.dataset = Dataset(path)
         """The same result as it lies on the disk."""
+        self.manifest = self.dataset.manifest
         self._scratch, self._source = scratch, source  # a temporary result that was given lives as long as this one
         self._in_memory = table is not None
         replaced = self.manifest.config.get("private", {}).get("action") == "replace"
@@ -181,21 +188,6 @@ class Result:
         """Remove the temporary folder, if there is one; tables that were read stay in memory."""
         if self._scratch is not None:
             self._scratch.close()
-
-    @property
-    def manifest(self) -> Manifest:
-        """The manifest of the result."""
-        return self.dataset.manifest
-
-    @property
-    def ledger(self) -> Ledger:
-        """What went into the last stage, and what became of it."""
-        return self.dataset.ledger
-
-    @property
-    def facts(self) -> dict[str, Any]:
-        """What else the manifest says."""
-        return self.dataset.facts
 
     @functools.cached_property
     def kept(self) -> pa.Table:

@@ -522,10 +522,8 @@ class OutputLayout:
         if not self.output.is_dir() and storage.url_of(self.output) is None:
             raise UsageError(f"--output {self.output}: is a file; name a folder")
         storage.pull(self.output)
-        if storage.url_of(self.output) is None:
-            names = storage.entries(self.output)
-        else:  # a run that was killed at once left its claims alone, also in folders below
-            names = {n.split("/")[0] for n in storage.sizes(self.output) if not n.endswith(storage.CLAIM)}
+        # a run on a store that was killed at once left its claims alone, also in folders below
+        names = [n.split("/")[0] for n in storage.sizes(self.output) if not n.endswith(storage.CLAIM)]
         ours = (self.output, *self.output.glob("parents/*"))
         if names and not any((f / ".work/key").is_file() or is_manifest(f / "manifest.json") for f in ours):
             raise UsageError(f"--output {self.output}: holds {min(names)!r}, not datakit output; name a new folder")
