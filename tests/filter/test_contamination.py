@@ -66,6 +66,7 @@ def test_weighted_shares_are_those_of_the_plain_definition(tmp_path):
     rng = random.Random(5)
     vocabulary = ["the", "of", "7", "sheep", "market", "river", "lantern", "字", "牛"]
     made = [{"question": " ".join(rng.choices(vocabulary, k=rng.randint(6, 30)))} for _ in range(30)]
+    made.append(made[0])  # of equals the first item counts
     path = tmp_path / "e.jsonl"
     path.write_text("\n".join(map(json.dumps, made)))
     least = 1.5

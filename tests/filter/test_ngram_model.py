@@ -120,6 +120,7 @@ def test_marks_in_the_text_are_left_out_and_lines_without_words_are_no_sentences
     facts = estimate(["", "a <s> b\n\n  \n<unk>", "</s> c"], tmp_path / "m", order=2)
     assert (facts["sentences"], facts["words"], facts["left_out"]) == (2, 3, 3)
     assert facts["discounts"] == [FALLBACK] * 2
+    assert discounts_of(np.array([0, 100, 1, 50, 1])) == FALLBACK  # the second would be negative
     assert_equal(ByHand(tmp_path / "m").grams, plain_model(["a b", "c"], 2))
 
 

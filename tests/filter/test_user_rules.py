@@ -136,10 +136,10 @@ def test_listed_words_match_whole_words_of_the_rows_language(bad_words: dict[str
     found = reasons(stage("words", lists=bad_words), text=pa.array(texts), lang=pa.array(languages, pa.string()))
     assert found == [name and f"words.{name}" for name in expected]
     made = stage("words", lists={"all": bad_words["en"]}, max_listed_words=1)
-    batch = pa.record_batch({"id": ["1", "2"], "text": ["an ass and an ass", "ass"], "lang": ["de", "xx"]})
+    batch = pa.record_batch({"id": ["1", "2"], "text": ["a hot dog and an ass", "ass"], "lang": ["de", "xx"]})
     found_all = made.decide(batch)
     assert found_all.reasons.to_pylist() == ["words.all", None]
-    assert found_all.detail[0].as_py() == "2 of the list all, the first is 'ass'"
+    assert found_all.detail[0].as_py() == "2 of the list all, the first is 'hot dog'"
     assert made.decide_again(batch, found_all.side_tables["signals"]).detail == found_all.detail
     (tmp_path / "latin").write_bytes(b"caf\xe9\n")
     with pytest.raises(InputError, match="is not UTF-8"):
