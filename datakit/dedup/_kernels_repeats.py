@@ -231,7 +231,7 @@ def number_equals(hashes, checks, bits, starts, order, numbers):
 
     A value is a hash with its check: together 128 bits. They are divided by their lowest `bits` bits into parts that
     stay in the cache, and each part goes through a hash table of its own. `starts` int64 (2 ** bits + 2,); `order`
-    int32 or int64 (values,) is scratch.
+    int64 (values,) is scratch.
     """
     mask = np.uint64((1 << bits) - 1)
     starts[:] = 0
@@ -279,27 +279,21 @@ def number_equals(hashes, checks, bits, starts, order, numbers):
 
 
 @kernel
-def settle(row_starts, groups, names, owner):
-    """Make the first rows, which are those of earlier runs, owners of all that they have, under the number that `names`
-    (int64) has for each."""
-    for row in range(len(names)):
-        for i in range(row_starts[row], row_starts[row + 1]):
-            if groups[i] >= 0 and owner[groups[i]] < 0:
-                owner[groups[i]] = names[row]
+def choose(row_starts, groups, weights, totals, size, min_left, share, settled, owner, found, dropped):
+    """Process the rows from `settled` on, in order: a window is cut where an equal one begins earlier and stays whole.
 
-
-@kernel
-def choose(row_starts, groups, weights, totals, size, min_left, settled, owner, found, dropped):
-    """Process the rows in order: a window is cut where an equal one begins earlier and stays whole.
-
-    `weights` has the words of each candidate unit, `totals` those of each row. `owner` (one for each group, -1 at
-    first) becomes the row in which the window stays, `found` (one for each unit, -1 at first) the row that a cut unit
-    stays in. A row that was cut and keeps fewer than `min_left` words is `dropped` and owns nothing. Of the first
-    `settled` rows nothing is cut.
+    `weights` has the words of each candidate unit, `totals` those of each row. `owner` (one for each group, -1 where
+    the first rows have none of it) becomes the row in which the window stays, `found` (one for each unit, -1 at first)
+    the row that a cut unit stays in. A row that was cut and keeps fewer than `min_left` words is `dropped` and owns
+    nothing.
 
     A window stays whole if none of its units is cut. No later window can cut into it once `size` units have passed: so
     of a passage that repeats itself at a shorter distance the first `size` units stay.
+
+    With a `share` (numerator, denominator) above 0 nothing is cut: a row is dropped if more than that share of its
+    words lies in windows of earlier rows that stay, and what it repeats of itself does not count.
     """
+    cutting = share[0] == 0
     for row in range(settled, len(row_starts) - 1):
         begin, end = row_starts[row], row_starts[row + 1]
         marked, last_cut, cut = begin, begin - 1, np.int64(0)
@@ -307,39 +301,22 @@ def choose(row_starts, groups, weights, totals, size, min_left, settled, owner, 
             if i - 1 >= begin and i - 1 < end and found[i - 1] >= 0:
                 last_cut = i - 1
             whole = i - size
-            if begin <= whole and whole < end and groups[whole] >= 0 and last_cut < whole and owner[groups[whole]] < 0:
+            own = cutting and begin <= whole and whole < end and last_cut < whole and groups[whole] >= 0
+            if own and owner[groups[whole]] < 0:
                 owner[groups[whole]] = row
             if i < end and groups[i] >= 0 and owner[groups[i]] >= 0:
                 for k in range(max(i, marked), i + size):
                     found[k] = owner[groups[i]]
                     cut += np.int64(weights[k])
                 marked = max(marked, i + size)
-        dropped[row] = cut > 0 and totals[row] - cut < min_left
-        if dropped[row]:
-            for i in range(begin, end):
-                if groups[i] >= 0 and owner[groups[i]] == row:
-                    owner[groups[i]] = -1
-
-
-@kernel
-def drop_known(row_starts, groups, weights, totals, size, share, settled, owner, found, dropped):
-    """Process the rows in order: a row is `dropped` if more than a share of its words, (numerator, denominator), lies
-    in windows of earlier rows that stay. Nothing is cut, and what a row repeats of itself does not count.
-
-    Arguments as in `choose`; `found` is written for dropped rows alone.
-    """
-    for row in range(settled, len(row_starts) - 1):
-        begin, end = row_starts[row], row_starts[row + 1]
-        marked, known = begin, np.int64(0)
+        if cutting:
+            dropped[row] = cut > 0 and totals[row] - cut < min_left
+        else:
+            dropped[row] = cut * share[1] > totals[row] * share[0]
         for i in range(begin, end):
-            if groups[i] >= 0 and owner[groups[i]] >= 0:
-                for k in range(max(i, marked), i + size):
-                    found[k] = owner[groups[i]]
-                    known += np.int64(weights[k])
-                marked = max(marked, i + size)
-        dropped[row] = known * share[1] > totals[row] * share[0]
-        if not dropped[row]:
-            for i in range(begin, end):
+            if cutting and dropped[row] and groups[i] >= 0 and owner[groups[i]] == row:
+                owner[groups[i]] = -1
+            elif not cutting and not dropped[row]:
                 found[i] = -1
                 if groups[i] >= 0 and owner[groups[i]] < 0:
                     owner[groups[i]] = row

@@ -8,8 +8,7 @@ named as `duplicate_of` stays.
 """
 
 from collections import namedtuple
-from dataclasses import dataclass
-from fractions import Fraction
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -34,20 +33,31 @@ REASONS = ("exact_duplicate", "loose_duplicate", "near_duplicate", "prefix")
 """Why a row is dropped, by these codes."""
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
+class Verdict(NamedTuple):
     """The decision about each row of a group, in their order.
 
     `survivor` int64 (rows,): the row that stays for it, -1 where it stays itself. `similarity` float64 (rows,).
-    `reason` int8 (rows,): a code of `REASONS`. `looser` bool (rows,): it stays, and `match = "loose"` would drop it.
+    `reason` int64 (rows,): a code of `REASONS`. `looser` bool (rows,): it stays, and `match = "loose"` would drop it.
+    `facts`: counts of candidates, by `FACTS`.
     """
 
     survivor: Numbers
     similarity: npt.NDArray[np.float64]
-    reason: npt.NDArray[np.int8]
+    reason: Numbers
     looser: Flags
     facts: dict[str, int]
-    """Counts of candidates, and `largest_bucket_rows`."""
+
+
+class Fate(NamedTuple):
+    """What becomes of rows, by their place in the order; of equal ones the first has it for all.
+
+    target int64: the row that stays for it, or itself; similarity float64 with that row; code int64: why it is dropped,
+    if not because its digest is equal.
+    """
+
+    target: Numbers
+    similarity: npt.NDArray[np.float64]
+    code: Numbers
 
 
 def decide(rows: Rows, config: DedupConfig, memory: Memory) -> Verdict:
@@ -64,24 +74,24 @@ def decide(rows: Rows, config: DedupConfig, memory: Memory) -> Verdict:
     equal = digests["loose" if config.match == "loose" and "loose" in names else "digest"]
     exact, prompts = first_of_equals(digests["digest"]), first_of_equals(equal)
     first = first_of_equals(digests["whole"]) if "whole" in names else prompts
-    target, similarity = places.copy(), np.ones(len(order))
-    code = np.full(len(order), LOOSE, np.int8)  # why a first row, and those equal to it, are dropped if not EXACT
+    fate = Fate(places.copy(), np.ones(len(order)), np.full(len(order), LOOSE))
+    target, similarity = fate.target, fate.similarity
     if "whole" in names:  # of the first rows with a prompt so many stay
         firsts = np.flatnonzero(first == places)
         more = firsts[_number_among_equals(prompts[firsts]) >= config.keep_per_prompt]
         target[more] = prompts[more]
     if "prefixes" in names:
-        _drop_prefixes(rows, row_of, first, equal, target, code)
+        _drop_prefixes(rows, row_of, first, equal, fate)
     facts = dict.fromkeys(FACTS, 0)
     if "shingles" in names:
         stays = (target == places)[first]
-        facts = _drop_similar(rows, order, np.where(stays, first, -1), config, memory, target, similarity, code)
+        facts = _drop_similar(rows, order, np.where(stays, first, -1), config, memory, fate)
         similarity = similarity[target] * similarity  # a prefix of a row that is dropped
         target = target[target]
     dropped = target[first] != places
     dropped[: rows.old] = False
     survivor = np.where(dropped, target[first], -1)
-    reason = np.where(exact == exact[survivor], EXACT, code[first])
+    reason = np.where(exact == exact[survivor], EXACT, fate.code[first])
     looser = np.zeros(len(order), np.bool_)
     if "loose" in names and config.match != "loose":
         kept = np.flatnonzero(~dropped)
@@ -100,9 +110,7 @@ def _number_among_equals(group: Numbers) -> Numbers:
     return number
 
 
-def _drop_prefixes(
-    rows: Rows, place: Numbers, first: Numbers, digests: pa.Array, target: Numbers, code: npt.NDArray[np.int8]
-) -> None:
+def _drop_prefixes(rows: Rows, place: Numbers, first: Numbers, digests: pa.Array, fate: Fate) -> None:
     """Drop the first rows that others begin with for the longest of these, of two the earlier one. That one is no
     prefix itself: what begins with it would be longer. `place` has the place of each row in the order."""
     lists = pa.chunked_array(batch.column("prefixes") for batch in rows.batches)
@@ -115,37 +123,32 @@ def _drop_prefixes(
     longest = np.lexsort((owner, -turns, begun))
     which, at = np.unique(begun[longest], return_index=True)
     new = which >= rows.old
-    target[which[new]], code[which[new]] = first[owner[longest][at]][new], PREFIX
+    fate.target[which[new]], fate.code[which[new]] = first[owner[longest][at]][new], PREFIX
 
 
 def _drop_similar(
-    rows: Rows,
-    order: Numbers,
-    first: Numbers,
-    config: DedupConfig,
-    memory: Memory,
-    target: Numbers,
-    similarity: npt.NDArray[np.float64],
-    code: npt.NDArray[np.int8],
+    rows: Rows, order: Numbers, first: Numbers, config: DedupConfig, memory: Memory, fate: Fate
 ) -> dict[str, int]:
     """Drop the first rows that are similar enough to kept ones; `first` is -1 where a row is not compared.
 
     The sketch of any of equal rows may hold their shingles.
     """
+    names = rows.batches[0].schema.names
     address, length = shingles_at(rows, memory)
     described = np.flatnonzero((length[order] > 0) & (first >= 0))
     firsts, at = np.unique(first[described], return_index=True)
     copies = order[described[at]]
     bands = [memory.take(rows.column(f"band{n}", memory), copies) for n in range(config.num_bands)]
     of_row, sizes = find_buckets(bands, len(copies), memory)
-    survivor, alike, counts = star(
-        of_row, sizes, address[copies], length[copies], exact_ratio(config.threshold), memory,
-        settled=int(np.searchsorted(firsts, rows.old)), by_turn="turns" in rows.batches[0].schema.names,
-        keep=config.keep_per_prompt,
+    least = exact_ratio(config.threshold)
+    candidates = Candidates(
+        of_row, address[copies], length[copies], least.numerator, least.denominator, "turns" in names,
+        config.keep_per_prompt, int(np.searchsorted(firsts, rows.old)), INDEX_THRESHOLD,
     )  # fmt: skip
+    survivor, alike, counts = star(candidates, sizes, memory)
     dropped = survivor >= 0
-    target[firsts[dropped]], code[firsts[dropped]] = firsts[survivor[dropped]], NEAR
-    similarity[firsts] = alike
+    fate.target[firsts[dropped]], fate.code[firsts[dropped]] = firsts[survivor[dropped]], NEAR
+    fate.similarity[firsts] = alike
     pairs = int((sizes * (sizes - 1) // 2).sum())  # of rows in one bucket, once for each band that they share
     found = (len(sizes), int(sizes.max(initial=0)), pairs, *counts, int(dropped.sum()))
     return dict(zip(FACTS, found, strict=True))
@@ -176,7 +179,7 @@ Candidates = namedtuple(
 
 of_row int32 (bands, rows): each row's buckets, -1 for none; address uint64 and length int64 (rows,): its set. by_turn:
 each turn must be similar enough. keep: how many rows that are similar stay. settled: how many of the first rows are
-kept without a comparison. index_threshold: as `INDEX_THRESHOLD`.
+kept without a comparison, since an earlier run compared them. index_threshold: as `INDEX_THRESHOLD`.
 """
 
 BucketLists = namedtuple("BucketLists", "begins counts rows")
@@ -199,34 +202,18 @@ Scratch = namedtuple("Scratch", "mark found levels ordered begins")
 begins int64 (34,)."""
 
 
-def star(
-    of_row: npt.NDArray[np.int32],
-    sizes: Numbers,
-    address: Hashes,
-    length: Numbers,
-    least: Fraction,
-    memory: Memory,
-    *,
-    settled: int = 0,
-    by_turn: bool = False,
-    keep: int = 1,
-    index_threshold: int = INDEX_THRESHOLD,
-) -> tuple[Numbers, npt.NDArray[np.float64], list[int]]:
-    """A row is dropped exactly if earlier kept rows, `keep` of them, share a band and are similar by at least `least`.
+def star(rows: Any, sizes: Numbers, memory: Memory) -> tuple[Numbers, npt.NDArray[np.float64], list[int]]:
+    """A row is dropped exactly if earlier kept rows, `keep` of them, share a band and are similar enough.
 
-    The first such row is named. The first `settled` rows are kept without a comparison: an earlier run compared them.
-    `of_row` and `sizes` are those of `find_buckets`. Rows are in the policy's order; `address` and `length` say where
-    each row's set of shingles lies. The similarity is compared as a ratio of counts, without rounding. With `by_turn`
-    the least similar turn decides.
+    `rows` are `Candidates`, `sizes` those of their buckets. The first such row is named. The similarity is compared as
+    a ratio of counts, without rounding. With `by_turn` the least similar turn decides.
 
     Returns int64 (rows,), the row that stays for each, -1 where it stays itself; float64 (rows,), the exact Jaccard
     similarity with it (of conversations that of the least similar turn), rounded to 1e-3, 1 where the row stays; and
     how many pairs were compared and entries of lists visited.
     """
-    rows = Candidates(
-        of_row, address, length, least.numerator, least.denominator, by_turn, keep, settled, index_threshold
-    )
-    space = np.minimum(sizes, index_threshold + 1)
+    length = rows.length
+    space = np.minimum(sizes, rows.index_threshold + 1)
     lists = BucketLists(np.cumsum(space) - space, np.zeros_like(space), memory.full((int(space.sum()),), 0, np.int32))
     index = _empty_index(rows, sizes, memory)
     survivor, shared = (memory.full(length.shape, value, np.int64) for value in (-1, 0))
@@ -244,11 +231,11 @@ def star(
     both = shared[dropped]
     union = length[dropped] + length[survivor[dropped]] - both
     # rounded to 1e-3, halves up, from the counts themselves, so that every host agrees
-    similarity[dropped] = (both if by_turn else (2000 * both + union) // (2 * union)) / 1000
+    similarity[dropped] = (both if rows.by_turn else (2000 * both + union) // (2 * union)) / 1000
     return survivor, similarity, counts.tolist()
 
 
-def _empty_index(rows: Candidates, bucket_sizes: Numbers, memory: Memory) -> PrefixIndex:
+def _empty_index(rows: Any, bucket_sizes: Numbers, memory: Memory) -> Any:
     """An empty index with space for the rows of large buckets, whose shingles are counted."""
     nodes, slots, counters = 0, 1024, np.zeros(0, np.uint32)
     if (bucket_sizes > rows.index_threshold).any():

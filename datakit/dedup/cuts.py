@@ -108,16 +108,11 @@ def decided_runs(decided: pa.RecordBatch) -> Runs:
     return Runs(np.repeat(np.arange(decided.num_rows), lengths), firsts, ends)
 
 
-class Cut(NamedTuple):
-    """Texts without some runs of their units. For each run: its bytes, and the byte of its row where they were."""
+def cut_runs(texts: pa.Array, units: Bounds, runs: Runs) -> tuple[pa.Array, pa.Array, npt.NDArray[np.int64]]:
+    """Cut runs of units out of texts; none of them may be empty.
 
-    texts: pa.Array
-    pieces: pa.Array
-    places: npt.NDArray[np.int64]
-
-
-def cut_runs(texts: pa.Array, units: Bounds, runs: Runs) -> Cut:
-    """Cut runs of units out of texts. None of them may be empty."""
+    (the texts; the bytes of each run; for each run the byte of its row where they were)
+    """
     from datakit.dedup import _kernels_repeats as kernels
 
     data, offsets = string_buffers(texts)
@@ -130,7 +125,7 @@ def cut_runs(texts: pa.Array, units: Bounds, runs: Runs) -> Cut:
         kept, kept_offsets, gone, gone_offsets, places,
     )  # fmt: skip
     made = string_array(kept[: kept_offsets[-1]], kept_offsets)
-    return Cut(made, string_array(gone[: gone_offsets[-1]], gone_offsets), places)
+    return made, string_array(gone[: gone_offsets[-1]], gone_offsets), places
 
 
 def words_within(texts: pa.Array, tokenizer: str, runs: Runs, words: Bounds) -> Runs:
@@ -165,8 +160,8 @@ def edit(
         runs = words_within(texts, tokenizer, runs, units)
     whole = runs.ends > runs.firsts  # a run of ids may hold no word
     runs = Runs(*(array[whole] for array in runs))
-    cut = cut_runs(texts, units, runs)
-    text = pc.replace_with_mask(batch.column("text"), edited, cut.texts)
+    kept, pieces, places = cut_runs(texts, units, runs)
+    text = pc.replace_with_mask(batch.column("text"), edited, kept)
     columns = with_hashes(batch, {"text": text}, edited)
     before = batch.select(["row_key", "id"]).filter(edited).take(pa.array(runs.rows))
     survivors = {
@@ -177,8 +172,8 @@ def edit(
         {
             "row_key": before.column("row_key"),
             "id": before.column("id"),
-            "start": pa.array(cut.places),
-            "text": cut.pieces,
+            "start": pa.array(places),
+            "text": pieces,
         }
         | survivors
     )

@@ -211,14 +211,9 @@ def _check_settings(run: Parent, ours: dict[str, Any], mark: str) -> None:
 
 def _earlier_run(run: Parent) -> EarlierRun:
     folder = data_dir(run.path, run.manifest)
-    return EarlierRun(
-        name=f"{run.manifest.dataset} {run.manifest.version}",
-        version=run.manifest.version,
-        folder=folder,
-        shards=run.manifest.of_role("index"),
-        removed=RemovedRows.read(folder),
-        kept=run.manifest.ledger.rows.kept,
-    )
+    made, removed = run.manifest, RemovedRows.read(folder)
+    name = f"{made.dataset} {made.version}"
+    return EarlierRun(name, made.version, folder, made.of_role("index"), removed, made.ledger.rows.kept)
 
 
 # Rows that are removed from an index.
@@ -237,10 +232,6 @@ class RemovedRows:
     def sha256(self) -> str:
         """Over the ids; it is part of what a run against this index depends on."""
         return digest(self.ids)
-
-    def plus(self, ids: Iterable[str]) -> "RemovedRows":
-        """The list with more ids."""
-        return RemovedRows(tuple(sorted({*self.ids, *ids})))
 
     @classmethod
     def read(cls, data: Path) -> "RemovedRows":
@@ -310,7 +301,7 @@ def _remove_from(index: EarlierRun, wanted: set[str]) -> tuple[set[str], set[str
         removed = RemovedRows.read(index.folder)
         new = known - set(removed.ids)
         if new:
-            removed.plus(new).write(index.folder)
+            RemovedRows(tuple(sorted({*removed.ids, *new}))).write(index.folder)
     return known, new
 
 

@@ -28,9 +28,9 @@ differ in one word are different unless these two words have one 64-bit hash; ot
 2^-128.
 
 On the disk a sketch takes 20 bytes for a line, paragraph or sentence, 8 for a token; its anchor 12 more while the rows
-that share one are sought. Rows that share one take their sketch again, and 28 to 32 bytes for each unit in a window
-with a repeated anchor. In memory are 4 to 8 bytes for each different window that is repeated, in a file if they are
-many.
+that share one are sought. Rows that share one take their sketch again, and 13 bytes for each unit besides, and 40 for
+each unit in a window with a repeated anchor. In memory are 8 bytes for each different window that is repeated, in a
+file if they are many.
 """
 
 from collections import Counter
@@ -250,7 +250,7 @@ class Repeats:
     row_starts: Numbers
     unit_of: npt.NDArray[np.int32]
     weights: npt.NDArray[np.uint32]
-    owner_of: npt.NDArray[Any]
+    owner_of: Numbers
     totals: Numbers
     dropped: Flags
     facts: dict[str, int]
@@ -266,7 +266,7 @@ class Repeats:
         lasts = np.flatnonzero((owner_of >= 0) & ~joined[1:])
         until = np.concatenate(([0], np.cumsum(self.weights[low:high], dtype=np.int64)))
         words = until[lasts + 1] - until[firsts]
-        return Found(rows[firsts], unit_of[firsts], unit_of[lasts] + 1, owner_of[firsts].astype(np.int64), words)
+        return Found(rows[firsts], unit_of[firsts], unit_of[lasts] + 1, owner_of[firsts], words)
 
 
 def find_repeats(rows: Rows, config: RepeatsConfig, memory: Memory) -> Repeats:
@@ -302,32 +302,26 @@ def find_repeats(rows: Rows, config: RepeatsConfig, memory: Memory) -> Repeats:
         kernels.find_candidates(one, firsts, starts[begin : end + 1], chosen, size, counts[begin:end], *own)
         memory.release()
     groups, repeated, compared = _groups(hashes, checks, memory)
-    number = _number_type(len(rows))
-    owner, owner_of = memory.full((repeated,), -1, number), memory.full(hashes.shape, -1, number)
+    owner, owner_of = (memory.full((count,), -1, np.int64) for count in (repeated, len(hashes)))
+    known = np.flatnonzero(groups[: row_starts[rows.old]] >= 0)[::-1]
+    owned_by = np.repeat(_first_of_texts(rows), counts[: rows.old])
+    owner[groups[known]] = owned_by[known]  # in reverse, so that of rows of earlier runs the first one owns
     dropped = np.zeros(len(rows), np.bool_)
-    kernels.settle(row_starts, groups, _first_of_texts(rows), owner)
-    decided = (rows.old, owner, owner_of, dropped)
-    if config.max_repeated_share:
-        share = Fraction(config.max_repeated_share).limit_denominator(1000).as_integer_ratio()
-        kernels.drop_known(row_starts, groups, weights, totals, size, share, *decided)
-    else:
-        kernels.choose(row_starts, groups, weights, totals, size, config.min_words_left, *decided)
+    share = Fraction(config.max_repeated_share).limit_denominator(1000).as_integer_ratio()
+    kernels.choose(
+        row_starts, groups, weights, totals, size, config.min_words_left, share, rows.old, owner, owner_of, dropped
+    )
     facts = {"windows_compared": compared, "windows_repeated": repeated}
     return Repeats(row_starts, unit_of, weights, owner_of, totals, dropped, facts)
 
 
-def _groups(hashes: Hashes, checks: Hashes, memory: Memory) -> tuple[npt.NDArray[Any], int, int]:
+def _groups(hashes: Hashes, checks: Hashes, memory: Memory) -> tuple[Numbers, int, int]:
     """(the number of the group of each of some equal windows, -1 for one without an equal; groups; windows)."""
     from datakit.dedup import _kernels_repeats as kernels
 
-    kind, bits = _number_type(len(hashes)), max(len(hashes) // _PART, 1).bit_length()
-    order, numbers = (memory.full(hashes.shape, 0, kind) for _ in range(2))
+    bits = max(len(hashes) // _PART, 1).bit_length()
+    order, numbers = (memory.full(hashes.shape, 0, np.int64) for _ in range(2))
     return numbers, *kernels.number_equals(hashes, checks, bits, np.empty((1 << bits) + 2, np.int64), order, numbers)
-
-
-def _number_type(count: int) -> Any:
-    """The integer type that holds numbers below `count`."""
-    return np.int32 if count < 1 << 31 else np.int64
 
 
 def _first_of_texts(rows: Rows) -> Numbers:

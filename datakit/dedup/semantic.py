@@ -169,15 +169,6 @@ class SemanticRows(NamedTuple):
     threshold: int
 
 
-class SemanticClusters(NamedTuple):
-    """survivor int64 (rows,): the row that stays for each, -1 where it stays; similarity int64 in thousandths."""
-
-    survivor: Numbers
-    similarity: Numbers
-    cells: int
-    pairs_compared: int
-
-
 def number_of_cells(rows: int, asked: int) -> int:
     """How many cells so many rows are put into; `asked` is `SemanticConfig.cells`."""
     if asked:
@@ -185,8 +176,13 @@ def number_of_cells(rows: int, asked: int) -> int:
     return 1 if rows <= _FEW_ROWS else min(rows // _CELL_ROWS, math.isqrt(rows))
 
 
-def star(rows: SemanticRows, config: SemanticConfig, memory: Memory, workers: int) -> SemanticClusters:
-    """Who stays: a row is dropped exactly if an earlier kept row of its cells is a duplicate."""
+def star(
+    rows: SemanticRows, config: SemanticConfig, memory: Memory, workers: int
+) -> tuple[Numbers, Numbers, dict[str, int]]:
+    """Who stays: a row is dropped exactly if an earlier kept row of its cells is a duplicate.
+
+    (int64 (rows,), the row that stays for each, -1 where it stays; int64 (rows,), the similarity in thousandths; facts)
+    """
     from datakit.dedup import _kernels_semantic as kernels
 
     count = len(rows.context)
@@ -201,7 +197,7 @@ def star(rows: SemanticRows, config: SemanticConfig, memory: Memory, workers: in
     for begin, end in _ranges(0, count, _BLOCK_ROWS):
         compared += kernels.decide(rows, cells, begins, ends, kept, begin, end, survivor, shared)
         memory.release()
-    return SemanticClusters(survivor, shared, len(centroids), compared)
+    return survivor, shared, {"cells": len(centroids), "pairs_compared": compared}
 
 
 def _ranges(begin: int, end: int, size: int) -> list[tuple[int, int]]:
@@ -339,11 +335,11 @@ class DedupSemantic(CompareStage):
         check_ranked(self.config.policy, Counter(rows=sum(ranked(batch)["rows"] for batch in found.batches)))
         order = policy_order(found, found.column("row_key", memory), self.config.policy)
         rows, order = self._rows(found, order, memory)
-        clusters = star(rows, self.config, memory, workers)
+        survivor, similarity, facts = star(rows, self.config, memory, workers)
         first, near = np.full(len(found), -1), np.zeros(len(found), np.int64)
-        dropped = clusters.survivor >= 0
-        first[order[dropped]] = order[clusters.survivor[dropped]]
-        near[order[dropped]] = clusters.similarity[dropped]
+        dropped = survivor >= 0
+        first[order[dropped]] = order[survivor[dropped]]
+        near[order[dropped]] = similarity[dropped]
         write_decisions(out, (_decisions(found, n, first, near) for n in range(len(found.batches))))
         losses, unread = Losses("rows"), len(found) - len(order)
         for batch, (begin, end) in zip(found.batches, pairwise(found.begins), strict=True):
@@ -356,9 +352,7 @@ class DedupSemantic(CompareStage):
                 f"{unread} of {len(found)} rows are not compared: they have no text, or the model does not know a "
                 "quarter of their tokens. Name a model for their languages (model)"
             ))  # fmt: skip
-        return {
-            "cells": clusters.cells,
-            "pairs_compared": clusters.pairs_compared,
+        return facts | {
             "rows_not_read": unread,
             "largest_cluster_rows": int(stands_for.max()) + (len(found) > 0),
             "alarms": alarms,

@@ -155,9 +155,8 @@ class PartsWriter:
         self._path, self._hash, self._size = path, hashlib.sha256(), 0
         self._parts: list[tuple[int, int, int, int]] = []
 
-    def add(self, number: int, *arrays: npt.NDArray[Any]) -> None:
-        """Append a part: some arrays (n,), one after another."""
-        data = np.concatenate([array.view(np.uint8) for array in arrays]).data
+    def add(self, number: int, data: Any) -> None:
+        """Append a part: bytes, or an array of bytes."""
         if len(data):
             self._parts.append((number, self._size, len(data), zlib.crc32(data)))
         for piece in (data, bytes(-len(data) % _ALIGNMENT)):
@@ -171,7 +170,7 @@ class PartsWriter:
         with pa.ipc.new_stream(sink, batches[0].schema) as writer:
             for batch in batches:
                 writer.write_batch(batch)
-        self.add(number, np.frombuffer(sink.getvalue(), np.uint8))
+        self.add(number, sink.getvalue())
 
     def close(self) -> dict[str, Any]:
         """Finish the file: its entry and its parts, as the record of a unit has them."""
@@ -585,7 +584,8 @@ def sort_unit(stage: ShuffleStage, root: Path, ranges: int, index: int, source: 
         order = np.argsort(part, kind="stable")
         cuts, hashes, rows = np.searchsorted(part[order], np.arange(ranges + 1)), hashes[order], rows[order]
         for number, (low, high) in enumerate(pairwise(cuts.tolist())):
-            out.add(band * ranges + number, hashes[low:high], rows[low:high])
+            own = (hashes[low:high], rows[low:high])
+            out.add(band * ranges + number, np.concatenate([array.view(np.uint8) for array in own]))
     return out.close() | {"rows": begin, "old": source.run >= 0, "sums": totals}
 
 
@@ -628,7 +628,7 @@ def join_unit(
         links.append(linked(np.concatenate(hashes), np.concatenate(rows), np.concatenate(whole), old))
         memory.release()
     out = PartsWriter(root, f".work/compared/links-{index:05d}.bin")
-    out.add(0, joined(np.concatenate(links)).ravel())
+    out.add(0, joined(np.concatenate(links)).ravel().view(np.uint8))
     return out.close()
 
 
@@ -680,7 +680,8 @@ def group_unit(root: Path, sources: Sequence[Source], links: Sequence[Part], ind
     cuts = np.searchsorted(rows, [*(source.first for source in sources), np.iinfo(np.int64).max])
     out = PartsWriter(root, f".work/compared/groups-{index:05d}.bin")
     for number, (source, (low, high)) in enumerate(zip(sources, pairwise(cuts), strict=True)):
-        out.add(number, (rows[low:high] - source.first).astype(np.uint32), group[low:high].astype(np.uint32))
+        both = np.concatenate([rows[low:high] - source.first, group[low:high]])
+        out.add(number, both.astype(np.uint32).view(np.uint8))
     return out.close()
 
 

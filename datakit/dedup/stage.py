@@ -292,7 +292,17 @@ class Dedup(ShuffleStage):
         largest = max(map(int, compared.count("largest_bucket")), default=0)
         survivors = compared.survivors()
         kept = compared.rows - compared.count("lost_source").total()
-        found: dict[str, Any] = {"lsh": lsh_facts(self.config)} if self.compares_shingles else {}
+        config, found = self.config, dict[str, Any]()
+        if self.compares_shingles:
+            bands = (config.num_bands, config.rows_per_band)
+            found["lsh"] = {
+                "num_perm": config.num_perm,
+                "num_bands": config.num_bands,
+                "rows_per_band": config.rows_per_band,
+                "seed": config.seed,
+                "expected_recall": {f"{config.threshold:g}": candidate_probability(config.threshold, *bands)},
+                "candidate_probability": {f"{n / 20:.2f}": candidate_probability(n / 20, *bands) for n in range(21)},
+            }
         return found | {
             "candidates": {name: largest if name == "largest_bucket_rows" else counts[name] for name in FACTS},
             "largest_cluster_rows": survivors[0][1] + 1 if survivors else int(compared.rows > 0),
@@ -341,16 +351,3 @@ class Dedup(ShuffleStage):
             | self.survivor_columns(found),
             notes={_LOOSER: pc.sum(found.column("looser")).as_py() or 0},
         )
-
-
-def lsh_facts(config: DedupConfig) -> dict[str, Any]:
-    """The parameters of the bands and the recall that they give, for the manifest."""
-    bands = (config.num_bands, config.rows_per_band)
-    return {
-        "num_perm": config.num_perm,
-        "num_bands": config.num_bands,
-        "rows_per_band": config.rows_per_band,
-        "seed": config.seed,
-        "expected_recall": {f"{config.threshold:g}": candidate_probability(config.threshold, *bands)},
-        "candidate_probability": {f"{n / 20:.2f}": candidate_probability(n / 20, *bands) for n in range(21)},
-    }

@@ -9,7 +9,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from datakit.dedup._kernels_cluster import least_of_class, least_shared, shared_values, size_class
-from datakit.dedup.cluster import size_histogram, star
+from datakit.dedup.cluster import Candidates, size_histogram, star
 from datakit.dedup.minhash import find_buckets
 from datakit.dedup.shuffle import Memory
 
@@ -28,8 +28,9 @@ def laid_out(sets: list[frozenset[int]]) -> tuple[list[np.ndarray], np.ndarray, 
 def find(rows: list[Row], least: Fraction, index_threshold: int, keep: int = 1) -> tuple[np.ndarray, Any, list[int]]:
     memory, address, length = laid_out([shingles for shingles, _ in rows])
     bands = np.array([bands for _, bands in rows], dtype=np.uint64).reshape(len(rows), -1)
-    buckets = find_buckets(list(bands.T), len(rows), MEMORY)
-    found = star(*buckets, address, length, least, MEMORY, index_threshold=index_threshold, keep=keep)
+    of_row, sizes = find_buckets(list(bands.T), len(rows), MEMORY)
+    ratio = least.as_integer_ratio()
+    found = star(Candidates(of_row, address, length, *ratio, False, keep, 0, index_threshold), sizes, MEMORY)
     assert len(memory) == len(rows)
     return found
 

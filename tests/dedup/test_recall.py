@@ -30,11 +30,6 @@ def test_candidates_follow_the_curve_within_a_hundredth(recall: Recall) -> None:
         assert abs(found.share - found.expected) <= 0.01, found
 
 
-def test_twenty_seeds_are_within_a_hundredth_where_each_signature_counts_for_all_its_groupings(recall: Recall) -> None:
-    for found in recall.bins(20, regrouped=True):
-        assert abs(found.share - found.expected) <= 0.01, found
-
-
 @pytest.mark.parametrize(("num_bands", "rows_per_band"), [(1, 1), (3, 1), (1, 3), (2, 2), (3, 2), (2, 3)])
 def test_the_mean_over_all_groupings_is_that_of_trying_each(num_bands: int, rows_per_band: int) -> None:
     values = num_bands * rows_per_band
@@ -45,15 +40,3 @@ def test_the_mean_over_all_groupings_is_that_of_trying_each(num_bands: int, rows
             for order in permutations(range(values))
         ]
         assert chance[equal] == pytest.approx(sum(tried) / len(tried), abs=1e-12)
-
-
-def test_the_mean_over_groupings_is_near_that_of_the_bands_that_are_used(recall: Recall) -> None:
-    for plain, regrouped in zip(recall.bins(), recall.bins(regrouped=True), strict=True):
-        assert abs(plain.share - regrouped.share) <= max(3.5 * plain.standard_error, 0.002)
-        assert regrouped.standard_error <= max(plain.standard_error, 1e-6)
-
-
-def test_twenty_seeds_are_off_by_no_more_than_chance(recall: Recall) -> None:
-    """8 of 50 groups of 20 seeds are within 0.01 everywhere: pairs of a bin share documents (bench/LOG.md)."""
-    for found in recall.bins(20):
-        assert abs(found.share - found.expected) <= max(3.5 * found.standard_error, 0.002), found

@@ -16,7 +16,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from datakit.data import MESSAGES, string_buffers
+from datakit.data import string_buffers
 from datakit.dedup import _kernels_repeats as kernels
 from datakit.dedup import cuts
 from datakit.dedup._kernels_minhash import NONE
@@ -24,7 +24,7 @@ from datakit.dedup.cuts import Runs, Unit, bounds, cut_runs, flags
 from datakit.dedup.repeats import DedupRepeats, RepeatsConfig, Units, anchors_of, hash_units
 from datakit.errors import ConfigError, ModelError
 from datakit.text.words import TERMINALS, digest, hash_words, normalize, split_words
-from tests.dedup.conftest import Outcome, documents, restored, run_stage
+from tests.dedup.conftest import Outcome, conversations, documents, preferences, restored, run_stage, talk
 
 UNITS: tuple[Unit, ...] = ("line", "paragraph", "sentence")
 OPENING = "".join(c for c in map(chr, range(0x10000)) if unicodedata.category(c) == "Pi") + "¿¡"
@@ -93,13 +93,15 @@ def test_what_was_cut_can_be_put_back_and_the_rest_stays_as_it_was(
                 runs.append((row, unit_number, unit_number + 1))
     texts = pa.array(rows, pa.string())
     columns = np.array(runs, np.int64).reshape(-1, 3).T
-    made = cut_runs(texts, bounds(*string_buffers(texts), unit), Runs(*(np.ascontiguousarray(c) for c in columns)))
-    back = [text.encode() for text in made.texts.to_pylist()]
-    for (row, first, stop), piece, start in zip(runs, made.pieces.to_pylist(), made.places.tolist(), strict=True):
+    made, pieces, places = cut_runs(
+        texts, bounds(*string_buffers(texts), unit), Runs(*(np.ascontiguousarray(c) for c in columns))
+    )
+    back = [text.encode() for text in made.to_pylist()]
+    for (row, first, stop), piece, start in zip(runs, pieces.to_pylist(), places.tolist(), strict=True):
         assert units_of(piece, unit)[: stop - first] == found[row][first:stop] or unit == "sentence"
         back[row] = back[row][:start] + piece.encode() + back[row][start:]
     assert [b.decode() for b in back] == rows
-    for row, text in enumerate(made.texts.to_pylist()):
+    for row, text in enumerate(made.to_pylist()):
         kept = [u for u, cut in zip(found[row], marks[row], strict=True) if not cut]
         if unit in ("line", "paragraph"):
             assert units_of(text, unit) == kept
@@ -139,8 +141,8 @@ def test_white_space_and_marks_around_a_cut_read_as_if_nothing_had_been_there(
     text: str, unit: Unit, cut: list[int], left: str
 ) -> None:
     texts, first = pa.array([text]), np.array(cut)
-    made = cut_runs(texts, bounds(*string_buffers(texts), unit), Runs(first * 0, first, first + 1))
-    assert made.texts.to_pylist() == [left]
+    made, _, _ = cut_runs(texts, bounds(*string_buffers(texts), unit), Runs(first * 0, first, first + 1))
+    assert made.to_pylist() == [left]
 
 
 def test_units_are_numbered_alike_before_and_after_nfc_and_for_any_digits() -> None:
@@ -231,7 +233,7 @@ def test_equal_hashes_alone_do_not_make_windows_equal() -> None:
         hashes = np.full(count, 7, np.uint64)
         hashes[-1] = NONE
         checks = np.arange(count, dtype=np.uint64) // 2
-        order, numbers = np.empty(count, np.int32), np.empty(count, np.int32)
+        order, numbers = np.empty(count, np.int64), np.empty(count, np.int64)
         groups, compared = kernels.number_equals(hashes, checks, 1, np.empty(4, np.int64), order, numbers)
         assert (groups, compared) == ((count - 1) // 2, count - 1)
         assert numbers[: count // 2 * 2 - 1 : 2].tolist() == list(range(count // 2)) or count % 2 == 0
@@ -417,24 +419,12 @@ def test_rows_of_mostly_known_windows_are_dropped_whole(
     assert not outcome.cuts and not outcome.edited
 
 
-def test_a_row_never_counts_against_itself() -> None:
-    text = "\n".join([sentence(1, 20)] * 50)
-    outcome = run([text, sentence(2, 20)], unit="token", window=13, max_repeated_share=0.8)
-    assert outcome.texts == {"0": text, "1": sentence(2, 20)}
-
-
-def talks(answers: Sequence[str]) -> pa.RecordBatch:
-    said = [[{"role": "user", "content": f"{n}?"}, {"role": "assistant", "content": a}] for n, a in enumerate(answers)]
-    return documents([""] * len(said)).drop_columns(["text"]).append_column("messages", pa.array(said, MESSAGES))
-
-
 def test_conversations_are_dropped_whole_and_never_cut() -> None:
-    rows = talks([sentence(1, 40), f"{sentence(1, 40)} {sentence(2, 5)}", f"{sentence(1, 40)} {sentence(2, 25)}"])
+    answers = [sentence(1, 40), f"{sentence(1, 40)} {sentence(2, 5)}", f"{sentence(1, 40)} {sentence(2, 25)}"]
     stage = DedupRepeats(RepeatsConfig(unit="token", window=13)).for_kind("conversation")
     assert stage.config.max_repeated_share == 0.8
-    outcome = run_stage(stage, rows)
-    assert outcome.rows == {"1": ("duplicate_passages", "0")}
-    assert set(outcome.texts) == {"0", "2"} and not outcome.cuts
+    outcome = run_stage(stage, conversations(*(talk(f"{n}?", answer) for n, answer in enumerate(answers))))
+    assert outcome.rows == {"1": ("duplicate_passages", "0")} and not outcome.cuts
     own = DedupRepeats(RepeatsConfig(max_repeated_share=0.5))
     assert own.for_kind("preference") == own
 
@@ -442,10 +432,7 @@ def test_conversations_are_dropped_whole_and_never_cut() -> None:
 def test_the_sides_of_a_pair_are_told_apart() -> None:
     """A pair whose answers changed places is new."""
     ask, good, bad = (" ".join(f"{side}{n}" for n in range(20)) for side in "abc")
-    rows = documents(["", ""]).drop_columns(["text"])
-    for name, texts in {"prompt": [ask, ask], "chosen": [good, bad], "rejected": [bad, good]}.items():
-        turns = [[{"role": "user" if name == "prompt" else "assistant", "content": text}] for text in texts]
-        rows = rows.append_column(name, pa.array(turns, MESSAGES))
+    rows = preferences([[talk(ask), talk("", one)[1:], talk("", two)[1:]] for one, two in ((good, bad), (bad, good))])
     sketch = DedupRepeats(RepeatsConfig(unit="token")).sketch(rows)
     one, other = (set(row) for row in sketch.column("hashes").to_pylist())
     assert len(one) == len(other) == 60 and len(one & other) == 20
@@ -461,18 +448,6 @@ def sentence(seed: int, words: int = 8) -> str:
     return " ".join(random.Random(seed).choices(WORDS, k=words)) + "."
 
 
-def test_what_is_cut_can_be_read_in_the_row_that_is_named() -> None:
-    rng = random.Random(4)
-    pieces = [(rng.randrange(1000), rng.randrange(1000), rng.randrange(2, 8)) for _ in range(300)]
-    texts = [" ".join(sentence(n) for at in piece[:2] for n in range(at, at + piece[2])) for piece in pieces]
-    outcome = run(texts, unit="sentence", min_words_left=12)
-    assert len(outcome.cuts) > 50 and len(outcome.rows) > 10
-    for piece in outcome.cuts:
-        named = units_of(outcome.texts[piece["duplicate_of"]], "sentence")
-        assert set(units_of(piece["text"], "sentence")) <= set(named)
-    assert all(of is None or of in outcome.texts for of in outcome.dropped_for.values())
-
-
 def test_a_line_that_a_dropped_row_had_first_stays_in_the_next_row() -> None:
     first, other = sentence(1), sentence(2)
     texts = [f"{other}\n{sentence(5, 60)}", f"{other}\n{first}", f"{first}\n{sentence(3, 60)}"]
@@ -482,25 +457,28 @@ def test_a_line_that_a_dropped_row_had_first_stays_in_the_next_row() -> None:
     assert outcome.texts["2"] == texts[2] and not outcome.cuts
 
 
-def test_short_lines_and_lines_without_words_are_left_alone() -> None:
-    text = "import numpy as np\n\n{\n    }\n--------------------\n" + BANNER
-    outcome = run([text, text, "{\n}\n" * 3])
-    assert outcome.texts == {"0": text, "1": text.removesuffix("\n" + BANNER), "2": "{\n}\n" * 3}
+CODE = "import numpy as np\n\n{\n    }\n--------------------\n"
+COMPOSED, DECOMPOSED = "Überall dürfen Bäume grün sein", "U\u0308berall du\u0308rfen Ba\u0308ume gru\u0308n sein"
+PAGES = ["Page 1 of the manual for users", "Page 2 of the manual for users"]
 
 
-def test_case_punctuation_and_white_space_do_not_tell_lines_apart_and_accents_and_digits_do() -> None:
-    same = f"  * {BANNER.upper().replace(' ', '  ')}!!"
-    texts = [BANNER, same, BANNER.replace("e", "é"), "Page 1 of the manual for users", "Page 2 of the manual for users"]
-    assert run(texts).texts == {str(n): "" if n == 1 else t for n, t in enumerate(texts)}
-    assert run(texts, digits="zero").texts["4"] == ""
-
-
-def test_decomposed_text_is_the_same_and_comes_back_as_it_was_written() -> None:
-    composed, decomposed = "Überall dürfen Bäume grün sein", "U\u0308berall du\u0308rfen Ba\u0308ume gru\u0308n sein"
-    outcome = run([composed + "\nab", decomposed + "\nab"])
-    assert outcome.texts == {"0": composed + "\nab", "1": "ab"}
-    assert outcome.cuts[0]["text"] == decomposed + "\n"
-    assert run([composed, f"deux {decomposed}"], unit="token", window=5).texts["1"] == "deux"
+@pytest.mark.parametrize(
+    ("texts", "config", "left"),
+    [
+        ([CODE + BANNER] * 2, {}, CODE.removesuffix("\n")),  # short lines and lines without words stay
+        ([CODE, "{\n}\n" * 3], {}, "{\n}\n" * 3),
+        ([BANNER, f"  * {BANNER.upper().replace(' ', '  ')}!!"], {}, ""),  # case, marks and white space
+        ([BANNER, BANNER.replace("e", "é")], {}, BANNER.replace("e", "é")),
+        (PAGES, {}, PAGES[1]),
+        (PAGES, {"digits": "zero"}, ""),
+        ([COMPOSED + "\nab", DECOMPOSED + "\nab"], {}, "ab"),
+        ([COMPOSED, f"deux {DECOMPOSED}"], {"unit": "token", "window": 5}, "deux"),
+    ],
+)
+def test_what_makes_passages_different(texts: list[str], config: dict[str, Any], left: str) -> None:
+    outcome = run(texts, **config)
+    assert outcome.texts == {"0": texts[0], "1": left}
+    assert restored(left, outcome.cuts) == texts[1], "what was cut comes back as it was written"
 
 
 @pytest.mark.parametrize("texts", [[], [""], ["\n \n"], ["one two three four five six"], ["a b c d e f"] * 1500])
@@ -571,9 +549,7 @@ def test_values_that_make_no_sense_are_refused(values: dict[str, Any]) -> None:
         RepeatsConfig(**values)
 
 
-@pytest.mark.parametrize(
-    ("unit", "window", "min_words"), [("line", 1, 5), ("paragraph", 1, 5), ("sentence", 3, 10), ("token", 50, 1)]
-)
-def test_each_unit_has_defaults_of_its_own(unit: Unit, window: int, min_words: int) -> None:
-    config = RepeatsConfig(unit=unit)
-    assert (config.window, config.min_words) == (window, min_words)
+def test_each_unit_has_defaults_of_its_own() -> None:
+    made = {unit: RepeatsConfig(unit=unit) for unit in (*UNITS, "token")}
+    found = {unit: (config.window, config.min_words) for unit, config in made.items()}
+    assert found == {"line": (1, 5), "paragraph": (1, 5), "sentence": (3, 10), "token": (50, 1)}

@@ -117,32 +117,13 @@ def test_rows_with_fewer_words_than_a_shingle_are_duplicates_only_of_equal_ones(
     }
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "我们正在寻找一种更好的方法来清理训练数据，并且不会丢失任何有用的内容。" + "每一行都有它自己的理由被保留下来",
-        "ภาษาไทยเขียนติดกันโดยไม่เว้นวรรคระหว่างคำ แต่ละอักขระจึงนับเป็นหนึ่งคำในการเปรียบเทียบข้อความ",
-        "日本語の文章も一文字ずつ単語として数えられるので、分かち書きがなくても比較することができます",
-        " ".join(f"كلمة{i} عربية" for i in range(25)),
-        " ".join(f"हिन्दी शब्द{i}" for i in range(25)),
-    ],
-    ids=["Chinese", "Thai", "Japanese", "Arabic", "Hindi"],
-)
-def test_every_script_behaves_like_english(text: str) -> None:
-    other = text[::-1]
-    outcome = deduplicate([text, text + "!", other, text + "。", text[:-1]])
-    assert outcome.kept == ["0", "2"]
-    assert [found[:2] for found in outcome.rows.values()] == [("near_duplicate", "0")] * 3
-    assert outcome.rows["1"][2] == outcome.rows["3"][2] == 1.0 > outcome.rows["4"][2] >= 0.75
-
-
 def test_rows_of_a_flood_are_compared_once_each() -> None:
     words = prose(1, 300)
-    outcome = deduplicate([" ".join([*words[:30], f"n{i}", *words[30:]]) for i in range(3000)])
+    outcome = deduplicate([" ".join([*words[:30], f"n{i}", *words[30:]]) for i in range(2000)])
     assert len(outcome.kept) < 10, "at a similarity of 0.97 nearly all share a band with the first"
-    assert outcome.facts["candidates"]["pairs_compared"] < 2 * 3000
+    assert outcome.facts["candidates"]["pairs_compared"] < 2 * 2000
     assert outcome.facts["candidates"]["pairs_in_buckets"] > 1_000_000
-    assert outcome.facts["largest_cluster_rows"] > 2900
+    assert outcome.facts["largest_cluster_rows"] > 1900
     assert "rows count as one: all but '0' are dropped" in outcome.facts["alarms"][0]
 
 
@@ -153,11 +134,6 @@ def test_facts_hold_the_curve_and_are_json() -> None:
     assert list(facts["lsh"]["candidate_probability"]) == [f"{s / 20:.2f}" for s in range(21)]
     assert orjson.loads(orjson.dumps(facts)) == facts
     assert facts["alarms"] == []
-
-
-def test_no_rows_and_one_row() -> None:
-    assert deduplicate([]).kept == []
-    assert deduplicate(["only"]).kept == ["0"]
 
 
 def split_rows(rows: pa.RecordBatch, folder: Path, **config: Any) -> list[pa.RecordBatch]:
@@ -246,12 +222,6 @@ def test_kept_rows_know_what_they_stand_for(tmp_path: Path) -> None:
         {"id": "3", "cluster_size": 2, "duplicates": ["5"]},
     ]
     assert dropped.column("cluster_size").null_count == 3
-
-
-def test_the_similarity_that_reports_compute_is_that_of_the_words() -> None:
-    assert text_similarity("One two, three four five. SIX", "one two three four five seven", 5) == 0.333
-    assert text_similarity("short\u00a0 text", "short text", 5) == 1.0
-    assert text_similarity("short", "Short", 5) == 0.0
 
 
 def numbered(seed: int) -> str:
