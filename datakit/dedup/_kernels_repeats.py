@@ -76,7 +76,7 @@ def find_units(data, offsets, flags, mode, starts, ends, row_starts):
 
 @kernel
 def find_words(data, offsets, pages, entries, starts, ends, row_starts):
-    """Write the bytes where the words of each row begin and end; they are those that `hash_words` hashes, in order.
+    """Write the bytes where the words of each row begin and end; they are those that `hash_all_words` hashes, in order.
 
     `starts` and `ends` need a place for each byte, and one more.
     """
@@ -126,17 +126,14 @@ def _power(base, exponent):
 
 
 @kernel
-def winnow(units, words, row_starts, size, short, min_words, anchors, firsts, anchor_starts):
+def winnow(units, row_starts, size, short, anchors, firsts, anchor_starts):
     """Choose anchors of each row of units (Schleimer, Wilkerson, Aiken 2003): every window has one, equal windows have
     equal ones.
 
     The anchor of a window is the least hash of the `short` consecutive units (at most `size`) that lie in it, the last
     of equal ones; so consecutive windows mostly share theirs. `anchors` gets each, `firsts` (uint32) the first window
     that has it: its windows end where those of the next anchor of the row begin. Both need a place for each unit.
-    Those of row i are numbered from `anchor_starts[i]` on.
-
-    Where `short` is `size`, a window is its own anchor, and NONE if it has fewer than `min_words` words. `words` counts
-    those of each unit; where it is empty, each has one.
+    Those of row i are numbered from `anchor_starts[i]` on. Where `short` is `size`, every window is its own anchor.
     """
     high, span, count = _power(BASE, short), size - short + 1, 0
     ring = np.empty(span, np.uint64)  # the hashes of the runs in the present window; the oldest is in the next slot
@@ -145,21 +142,15 @@ def winnow(units, words, row_starts, size, short, min_words, anchors, firsts, an
         begin, length = row_starts[row], row_starts[row + 1] - row_starts[row]
         if length < size:
             continue
-        rolling, least, at, slot, weight = np.uint64(0), NONE, -1, 0, np.int64(0)
+        rolling, least, at, slot = np.uint64(0), NONE, -1, 0
         for i in range(length):
             rolling = rolling * BASE + units[begin + i]
-            if len(words):
-                weight += np.int64(words[begin + i])
             if i >= short:
                 rolling -= high * units[begin + i - short]
-                if len(words):
-                    weight -= np.int64(words[begin + i - short])
             run = i - short + 1  # the first unit of the run that ends here
             if run < 0:
                 continue
             value = finalize(rolling)
-            if span == 1 and len(words) and weight < min_words:
-                value = NONE
             ring[slot] = value
             slot = slot + 1 if slot + 1 < span else 0
             window = run - span + 1

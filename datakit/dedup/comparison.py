@@ -210,9 +210,8 @@ def policy_rank(batch: pa.RecordBatch, policy: str, lengths: Callable[[], pa.Arr
         kind = batch.schema.field(column).type
         numeric = pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
         return batch.column(column).cast(pa.float64()) if numeric else pa.nulls(len(batch), pa.float64())
-    if not column or "extra" not in batch.schema.names:
-        return pa.nulls(len(batch), pa.float64())
-    return pa.array([_number(extra, column) for extra in batch.column("extra").to_pylist()], pa.float64())
+    fields = batch.column("extra").to_pylist() if column and "extra" in batch.schema.names else [None] * len(batch)
+    return pa.array([_number(extra, column) for extra in fields], pa.float64())
 
 
 def _number(extra: str | None, name: str) -> float | None:

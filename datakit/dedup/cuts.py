@@ -163,17 +163,9 @@ def edit(
     kept, pieces, places = cut_runs(texts, units, runs)
     text = pc.replace_with_mask(batch.column("text"), edited, kept)
     columns = with_hashes(batch, {"text": text}, edited)
-    before = batch.select(["row_key", "id"]).filter(edited).take(pa.array(runs.rows))
+    head = {name: batch.column(name).filter(edited).take(pa.array(runs.rows)) for name in ("row_key", "id")}
     survivors = {
         name: changed.column(column).flatten().filter(pa.array(whole))
         for name, column in (("duplicate_of", "kept_in"), ("duplicate_in", "kept_in_run"))
     }
-    return columns, pa.record_batch(
-        {
-            "row_key": before.column("row_key"),
-            "id": before.column("id"),
-            "start": pa.array(places),
-            "text": pieces,
-        }
-        | survivors
-    )
+    return columns, pa.record_batch(head | {"start": pa.array(places), "text": pieces} | survivors)

@@ -37,7 +37,16 @@ def model_files(model: str) -> dict[str, Path]:
         MissingExtraError: the package wordllama is not installed.
         ModelError: the folder is missing, or has no model.
     """
-    if not model:
+    names, reason = ("model.safetensors", "tokenizer.json"), "it belongs to the model"
+    if model:
+        places = (storage.here(model), storage.here(model) / "0_StaticEmbedding")
+        folder = next((place for place in places if (place / names[0]).is_file()), None)
+        if folder is None:
+            raise ModelError(
+                f"{model}: expected a folder with a static model of embeddings (sentence-transformers, model2vec), "
+                "with model.safetensors and tokenizer.json; found no model.safetensors. Models are not downloaded"
+            )
+    else:
         found = find_spec("wordllama")
         if found is None or found.origin is None:
             raise MissingExtraError(
@@ -47,22 +56,12 @@ def model_files(model: str) -> dict[str, Path]:
             )
         folder = Path(found.origin).parent
         names = ("weights/l2_supercat_256.safetensors", "tokenizers/l2_supercat_tokenizer_config.json")
-        return _existing(folder, *names, "the package wordllama is not as expected; version 0.4 has this file")
-    folder = storage.here(model)
-    for below in ("", "0_StaticEmbedding/"):
-        if (folder / below / "model.safetensors").is_file():
-            return _existing(folder / below, "model.safetensors", "tokenizer.json", "it belongs to the model")
-    raise ModelError(
-        f"{model}: expected a folder with a static model of embeddings (sentence-transformers, model2vec), with "
-        "model.safetensors and tokenizer.json; found no model.safetensors. Models are not downloaded"
-    )
-
-
-def _existing(folder: Path, weights: str, tokenizer: str, reason: str) -> dict[str, Path]:
-    for file in (weights, tokenizer):
-        if not (folder / file).is_file():
-            raise ModelError(f"{folder / file}: is missing; {reason}")
-    return {"weights": folder / weights, "tokenizer": folder / tokenizer}
+        reason = "the package wordllama is not as expected; version 0.4 has this file"
+    files = dict(zip(("weights", "tokenizer"), (folder / name for name in names), strict=True))
+    for file in files.values():
+        if not file.is_file():
+            raise ModelError(f"{file}: is missing; {reason}")
+    return files
 
 
 def to_vectors(means: npt.NDArray[np.floating[Any]]) -> Vectors:

@@ -60,11 +60,8 @@ _URLS = (
     "//example.org",
 )
 
-_MAY_DIFFER = {
-    *("max_cluster_rows", "max_loss"),  # alarms
-    *("save_duplicates", "save_index"),  # what else is written
-}
-"""Settings that decide about no row."""
+_MAY_DIFFER = {"max_cluster_rows", "max_loss", "save_duplicates", "save_index"}
+"""Settings that decide about no row: those of alarms, and of what else is written."""
 
 
 # Writing an index.
@@ -274,9 +271,14 @@ def remove(path: Path, ids: Iterable[str]) -> tuple[int, list[str]]:
     if not runs:
         raise InputError(f"{path}: no dedup of it saved an index, so there is nothing to remove rows from")
     wanted, known, new = set(ids), set[str](), set[str]()
-    for run in runs:
-        found, added = _remove_from(_earlier_run(run), wanted)
-        known, new = known | found, new | added
+    asked = pa.array(sorted(wanted), pa.string())
+    for index in map(_earlier_run, runs):
+        with storage.locked(index.folder):
+            own = {name for found in index.ids() for name in found.filter(pc.is_in(found, asked)).to_pylist()}
+            removed = {*RemovedRows.read(index.folder).ids}
+            if own - removed:
+                RemovedRows(tuple(sorted(removed | own))).write(index.folder)
+        known, new = known | own, new | (own - removed)
     return len(new), sorted(wanted - known)
 
 
@@ -290,19 +292,6 @@ def _dedups(path: Path) -> list[Parent]:
     if not found:
         raise InputError(f"{path}: expected the manifest of a dedup stage, or of one that came after it")
     return found
-
-
-def _remove_from(index: EarlierRun, wanted: set[str]) -> tuple[set[str], set[str]]:
-    """(those of the ids that an index holds, those of them that were not removed before)."""
-    with storage.locked(index.folder):
-        asked, known = pa.array(sorted(wanted), pa.string()), set[str]()
-        for found in index.ids():
-            known.update(found.filter(pc.is_in(found, asked)).to_pylist())
-        removed = RemovedRows.read(index.folder)
-        new = known - set(removed.ids)
-        if new:
-            RemovedRows(tuple(sorted({*removed.ids, *new}))).write(index.folder)
-    return known, new
 
 
 def dropped_ids(path: Path, later: Path) -> Iterator[str]:

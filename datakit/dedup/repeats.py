@@ -127,7 +127,13 @@ class Units(NamedTuple):
 
     def columns(self) -> dict[str, pa.Array]:
         """The columns of sketches."""
-        return {name: _list_column(getattr(self, name), self.row_starts) for name in _COLUMNS}
+        made = dict[str, pa.Array]()
+        for name in _COLUMNS:
+            numbers = getattr(self, name)
+            starts = self.row_starts if len(numbers) else np.zeros_like(self.row_starts)
+            kind = pa.large_list(pa.field("item", pa.from_numpy_dtype(numbers.dtype), nullable=False))
+            made[name] = pa.LargeListArray.from_arrays(pa.array(starts), pa.array(numbers), type=kind)
+        return made
 
     @classmethod
     def of(cls, sketches: pa.RecordBatch) -> "Units":
@@ -151,12 +157,6 @@ class Units(NamedTuple):
 _COLUMNS: Final = ("hashes", "checks", "words")
 _NONE = np.empty(0, np.uint64)
 _NO_COUNTS = np.empty(0, np.uint32)
-
-
-def _list_column(numbers: npt.NDArray[Any], starts: Numbers) -> pa.Array:
-    starts = starts if len(numbers) else np.zeros_like(starts)
-    kind = pa.large_list(pa.field("item", pa.from_numpy_dtype(numbers.dtype), nullable=False))
-    return pa.LargeListArray.from_arrays(pa.array(starts), pa.array(numbers), type=kind)
 
 
 def hash_units(texts: pa.Array, unit: Unit, digits: str = "as_written", tokenizer: str = "") -> Units:
@@ -211,17 +211,23 @@ def units_of_rows(batch: pa.RecordBatch, config: RepeatsConfig) -> Units:
 
 
 def anchors_of(units: Units, config: RepeatsConfig) -> tuple[Hashes, npt.NDArray[np.uint32], Numbers]:
-    """The anchors of the windows of some rows, as the kernel `winnow` makes them.
+    """The anchors of the windows of some rows, as the kernel `winnow` makes them; NONE for one of too few words.
 
     (hashes, the first window of each, how many each row has)
     """
     from datakit.dedup import _kernels_repeats as kernels
+    from datakit.dedup._kernels_minhash import NONE
 
     hashes, firsts = np.empty(len(units.hashes), np.uint64), np.empty(len(units.hashes), np.uint32)
     starts, size = np.empty_like(units.row_starts), config.window
     short = size // 2 if config.unit == "token" else size
-    kernels.winnow(units.hashes, units.words, units.row_starts, size, short, config.min_words, hashes, firsts, starts)
-    return hashes[: starts[-1]], firsts[: starts[-1]], np.diff(starts)
+    kernels.winnow(units.hashes, units.row_starts, size, short, hashes, firsts, starts)
+    hashes, firsts, counts = hashes[: starts[-1]], firsts[: starts[-1]], np.diff(starts)
+    if len(units.words):
+        until = np.concatenate(([0], np.cumsum(units.words, dtype=np.int64)))
+        begins = np.repeat(units.row_starts[:-1], counts) + firsts
+        hashes[until[begins + size] - until[begins] < config.min_words] = NONE
+    return hashes, firsts, counts
 
 
 # Repeats: from the sketches of rows that share anchors to what is cut where.
@@ -327,10 +333,9 @@ def _groups(hashes: Hashes, checks: Hashes, memory: Memory) -> tuple[Numbers, in
 def _first_of_texts(rows: Rows) -> Numbers:
     """For each row of an index the first of those that are of the same text, int64 (old,)."""
     first = np.arange(rows.old)
-    for batch, begin in zip(rows.batches, rows.begins, strict=False):
-        if begin < rows.old:
-            keys = batch.column("row_key").to_numpy()
-            first[begin + 1 : begin + len(keys)][keys[1:] == keys[:-1]] = 0
+    for batch, begin in zip(rows.batches, rows.begins[rows.begins < rows.old], strict=False):
+        keys = batch.column("row_key").to_numpy()
+        first[begin + 1 : begin + len(keys)][keys[1:] == keys[:-1]] = 0
     return np.maximum.accumulate(first)
 
 

@@ -38,11 +38,19 @@ import pyarrow.compute as pc
 
 import datakit.storage as storage
 from datakit.config import sha256_file
-from datakit.dedup.comparison import CompareStage, Flags, Hashes, Numbers, check_ranked, write_decisions
+from datakit.dedup.comparison import (
+    MIN_ALARM_ROWS,
+    CompareStage,
+    Flags,
+    Hashes,
+    Numbers,
+    check_ranked,
+    write_decisions,
+)
 from datakit.dedup.index import EarlierRun, earlier_runs, fingerprint, run_of, without_unneeded
 from datakit.errors import IntegrityError, UsageError
 from datakit.manifest import damaged
-from datakit.stage import MAX_ALARMS, CompareUnits, Parent, SketchFile, worst_first
+from datakit.stage import MAX_ALARMS, CompareUnits, Losses, Parent, SketchFile, worst_first
 from datakit.text.words import UNICODE_VERSION
 
 RANGE_KEYS = 1 << 22
@@ -349,7 +357,7 @@ class Compared:
     @property
     def rows(self) -> int:
         """Rows of this run."""
-        return sum(record["rows"] for record in self.sorts if not record["old"])
+        return self.count("rows")["all"]
 
     def count(self, name: str) -> Counter[str]:
         """A sum of `ShuffleStage.totals` over this run's rows, or of `Decided.counts` over all groups."""
@@ -532,14 +540,21 @@ def lost_rows(rows: Rows, survivor: Numbers, columns: Sequence[str], most: int) 
     return stands_for, counts | {"large": {"rows": int((stands_for >= most).sum())}}
 
 
-def cluster_alarms(compared: Compared, most: int, sentence: str, others: str) -> Iterator[str]:
-    """Alarms about rows that at least `most` others are lost for.
+def cluster_facts(compared: Compared, config: Any, large: str, others: str, check: str) -> dict[str, Any]:
+    """The largest number of rows that count as one, and alarms about such rows and about sources that lose many.
 
-    `sentence` has places for the rows that count as one, the one that stays, and `most`; `others` names those that
-    have no sentence of their own.
+    `large` is the sentence about a row that stands for at least `max_cluster_rows` others: it has places for the rows
+    that count as one, the one that stays, and that number; `others` names those that have no sentence of their own.
     """
-    large = [sentence.format(count + 1, name, most) for name, count in compared.survivors() if count >= most]
-    return worst_first(large + [""] * (compared.count("large")["rows"] - len(large)), others)
+    most, survivors = config.max_cluster_rows, compared.survivors()
+    sentences = [large.format(count + 1, name, most) for name, count in survivors if count >= most]
+    sentences += [""] * (compared.count("large")["rows"] - len(sentences))
+    losses = Losses("rows", compared.count("source"), compared.count("lost_source"))
+    alarms = losses.alarms(config.max_loss, MIN_ALARM_ROWS, check, survivors)
+    return {
+        "largest_cluster_rows": survivors[0][1] + 1 if survivors else int(compared.rows > 0),
+        "alarms": [*worst_first(sentences, others), *alarms],
+    }
 
 
 def shuffle(stage: ShuffleStage, sketches: Sequence[SketchFile], units: CompareUnits) -> Compared:
@@ -573,8 +588,10 @@ def sort_unit(stage: ShuffleStage, root: Path, ranges: int, index: int, source: 
         for band, hashes, rows in stage.keys(batch):
             lives = live[rows & (BEGINNING - 1)]
             keys[band].append((hashes[lives], (begin + rows[lives]).astype(np.uint32)))
-        for name, counts in stage.totals(batch).items() if source.run < 0 else ():
-            totals[name].update(counts)
+        if source.run < 0:
+            for name, counts in stage.totals(batch).items():
+                totals[name].update(counts)
+            totals["rows"]["all"] += batch.num_rows
         begin += batch.num_rows
         memory.release()
     out = PartsWriter(root, f".work/compared/keys-{index:05d}.bin")
@@ -586,7 +603,7 @@ def sort_unit(stage: ShuffleStage, root: Path, ranges: int, index: int, source: 
         for number, (low, high) in enumerate(pairwise(cuts.tolist())):
             own = (hashes[low:high], rows[low:high])
             out.add(band * ranges + number, np.concatenate([array.view(np.uint8) for array in own]))
-    return out.close() | {"rows": begin, "old": source.run >= 0, "sums": totals}
+    return out.close() | {"sums": totals}
 
 
 # 2. Join: rows with an equal key.

@@ -36,13 +36,13 @@ from datakit.dedup.shuffle import (
     Memory,
     Rows,
     ShuffleStage,
-    cluster_alarms,
+    cluster_facts,
     digest_halves,
     lost_rows,
     sums_of,
 )
 from datakit.errors import ConfigError
-from datakit.stage import Decision, Losses, worst_first
+from datakit.stage import Decision, worst_first
 from datakit.text.words import character_table
 
 if TYPE_CHECKING:
@@ -285,13 +285,9 @@ class Dedup(ShuffleStage):
         return [pa.record_batch(dropped), pa.record_batch(stay)]
 
     def summarize(self, compared: Compared) -> dict[str, Any]:
-        """The LSH parameters, counts of pairs and clusters, and alarms."""
+        """The LSH parameters, counts of pairs and clusters, and alarms, also about languages that are nearly lost."""
         from datakit.dedup.cluster import FACTS, size_histogram
 
-        counts, sizes = compared.count("candidates"), compared.count("sizes")
-        largest = max(map(int, compared.count("largest_bucket")), default=0)
-        survivors = compared.survivors()
-        kept = compared.rows - compared.count("lost_source").total()
         config, found = self.config, dict[str, Any]()
         if self.compares_shingles:
             bands = (config.num_bands, config.rows_per_band)
@@ -303,29 +299,21 @@ class Dedup(ShuffleStage):
                 "expected_recall": {f"{config.threshold:g}": candidate_probability(config.threshold, *bands)},
                 "candidate_probability": {f"{n / 20:.2f}": candidate_probability(n / 20, *bands) for n in range(21)},
             }
-        return found | {
-            "candidates": {name: largest if name == "largest_bucket_rows" else counts[name] for name in FACTS},
-            "largest_cluster_rows": survivors[0][1] + 1 if survivors else int(compared.rows > 0),
-            "cluster_sizes": size_histogram({int(size): rows for size, rows in sizes.items()}, kept),
-            "alarms": self._alarms(compared, survivors),
-        }
-
-    def _alarms(self, compared: Compared, survivors: list[tuple[str, int]]) -> list[str]:
-        """Alarms about rows with many duplicates, and about sources and languages that are nearly lost."""
-        most, least = self.config.max_cluster_rows, MIN_ALARM_ROWS
+        counts, sizes = compared.count("candidates"), compared.count("sizes")
+        counts["largest_bucket_rows"] = max(map(int, compared.count("largest_bucket")), default=0)
+        kept = compared.rows - compared.count("lost_source").total()
+        found["candidates"] = {name: counts[name] for name in FACTS}
+        found["cluster_sizes"] = size_histogram({int(size): rows for size, rows in sizes.items()}, kept)
+        found |= cluster_facts(compared, config, _LARGE, "rows stand for more rows than that", _CHECK)
         lost, languages = compared.count("lost_lang"), compared.count("lang")
         vanished = [
             f"the language {name!r} vanishes: each of its {rows} rows is dropped as the duplicate of a row in another "
             "language"
             for name, rows in sorted(languages.items(), key=lambda item: (-item[1], item[0]))
-            if name and lost[name] == rows >= least
+            if name and lost[name] == rows >= MIN_ALARM_ROWS
         ]
-        sources = Losses("rows", compared.count("source"), compared.count("lost_source"))
-        return [
-            *cluster_alarms(compared, most, _LARGE, "rows stand for more rows than that"),
-            *sources.alarms(self.config.max_loss, least, _CHECK, survivors),
-            *worst_first(vanished, "languages vanish"),
-        ]
+        found["alarms"] += worst_first(vanished, "languages vanish")
+        return found
 
     def unchanged(self, row_keys: Hashes) -> bool:
         """No: kept rows get the size of their cluster."""

@@ -14,7 +14,6 @@ import pyarrow.compute as pc
 
 from datakit.config import at_least, option
 from datakit.dedup.comparison import (
-    MIN_ALARM_ROWS,
     POLICY,
     CompareOptions,
     Hashes,
@@ -32,14 +31,14 @@ from datakit.dedup.shuffle import (
     Memory,
     Rows,
     ShuffleStage,
-    cluster_alarms,
+    cluster_facts,
     digest_halves,
     first_of_equals,
     lost_rows,
     sums_of,
 )
 from datakit.errors import ConfigError
-from datakit.stage import Decision, Losses
+from datakit.stage import Decision
 from datakit.text.page_urls import page_form, urls_at
 from datakit.text.words import binary_digest
 
@@ -132,16 +131,8 @@ class DedupUrls(ShuffleStage):
 
     def summarize(self, compared: Compared) -> dict[str, Any]:
         """Counts and alarms."""
-        most, survivors = self.config.max_cluster_rows, compared.survivors()
-        losses = Losses("rows", compared.count("source"), compared.count("lost_source"))
-        return {
-            "rows_with_url": compared.count("url")["rows"],
-            "largest_cluster_rows": survivors[0][1] + 1 if survivors else int(compared.rows > 0),
-            "alarms": [
-                *cluster_alarms(compared, most, _LARGE, "URLs stand for more rows than that"),
-                *losses.alarms(self.config.max_loss, MIN_ALARM_ROWS, _CHECK, survivors),
-            ],
-        }
+        facts = cluster_facts(compared, self.config, _LARGE, "URLs stand for more rows than that", _CHECK)
+        return {"rows_with_url": compared.count("url")["rows"]} | facts
 
     def decide(self, batch: pa.RecordBatch) -> Decision:
         """Look the rows up by row_key."""

@@ -75,7 +75,7 @@ def may_not_be_nfc(data, offsets, pages, entries, suspect):
     for row in range(len(offsets) - 1):
         i, end = offsets[row], offsets[row + 1]
         previous_class = np.uint32(0)
-        while i < end:
+        while i < end and not suspect[row]:
             if i + _BLOCK <= end and _is_ascii(data[i : i + _BLOCK]):
                 i += _BLOCK
                 previous_class = np.uint32(0)
@@ -94,8 +94,6 @@ def may_not_be_nfc(data, offsets, pages, entries, suspect):
                     suspect[row] = True
                     break
                 previous_class = combining
-            if suspect[row]:
-                break
 
 
 @kernel(inline="always")
@@ -194,19 +192,11 @@ def encode(code, out, at):
     if code < 0x80:
         out[at] = code
         return at + 1
-    if code < 0x800:
-        out[at] = 0xC0 | code >> 6
-    elif code < 0x10000:
-        out[at] = 0xE0 | code >> 12
-        at += 1
-        out[at] = 0x80 | code >> 6 & 0x3F
-    else:
-        out[at] = 0xF0 | code >> 18
-        out[at + 1] = 0x80 | code >> 12 & 0x3F
-        at += 2
-        out[at] = 0x80 | code >> 6 & 0x3F
-    out[at + 1] = 0x80 | code & 0x3F
-    return at + 2
+    more = 1 if code < 0x800 else 2 if code < 0x10000 else 3  # bytes after the first one
+    out[at] = 0x100 - (0x80 >> more) | code >> 6 * more
+    for k in range(1, more + 1):
+        out[at + k] = 0x80 | code >> 6 * (more - k) & 0x3F
+    return at + more + 1
 
 
 @kernel(inline="always")
@@ -305,35 +295,28 @@ def _hash_word(eights, begin, end):
 
 
 @kernel
-def hash_words(data, begin, end, pages, entries, folds, scratch, out):
-    """Write the hashes of one row's words to `out` (uint64, at least (end - begin) // 2 + 1) and return how many."""
-    size = _fold(data, begin, end, pages, entries, folds, scratch.view(np.uint8))
-    words, start, inside = 0, 0, np.uint64(0)
-    for block in range(0, size + 1, _BLOCK):
-        mask = _nonzero_bytes(scratch, block >> 3)
-        edges = mask ^ (mask << _ONE | inside)
-        inside = mask >> _TOP
-        while edges:
-            lowest = edges & (~edges + _ONE)
-            edges ^= lowest
-            at = block + _BIT_OF[lowest * _DE_BRUIJN >> np.uint64(58)]
-            if mask & lowest:
-                start = at
-            else:
-                out[words] = _hash_word(scratch, start, at)
-                words += 1
-    return words
-
-
-@kernel
 def hash_all_words(data, offsets, pages, entries, folds, scratch, out, out_offsets):
-    """`hash_words` for every row, one after another in `out`; writes where each row begins to `out_offsets`.
+    """The hashes of every row's words, one after another in `out`; where each row begins goes to `out_offsets`.
 
-    `scratch` is uint64, of at least 3/8 of the longest row's bytes and 192: folding makes at most three bytes of one,
-    then come zeros.
+    `out` (uint64) has a place for every two bytes, and one more for each row. `scratch` is uint64, of at least 3/8 of
+    the longest row's bytes and 192: folding makes at most three bytes of one, then come zeros.
     """
     at = 0
     for row in range(len(offsets) - 1):
         out_offsets[row] = at
-        at += hash_words(data, offsets[row], offsets[row + 1], pages, entries, folds, scratch, out[at:])
+        size = _fold(data, offsets[row], offsets[row + 1], pages, entries, folds, scratch.view(np.uint8))
+        start, inside = 0, np.uint64(0)
+        for block in range(0, size + 1, _BLOCK):
+            mask = _nonzero_bytes(scratch, block >> 3)
+            edges = mask ^ (mask << _ONE | inside)
+            inside = mask >> _TOP
+            while edges:
+                lowest = edges & (~edges + _ONE)
+                edges ^= lowest
+                place = block + _BIT_OF[lowest * _DE_BRUIJN >> np.uint64(58)]
+                if mask & lowest:
+                    start = place
+                else:
+                    out[at] = _hash_word(scratch, start, place)
+                    at += 1
     out_offsets[len(offsets) - 1] = at

@@ -119,8 +119,6 @@ def _encode(text: str) -> str:
 
 def _no_dots(path: str) -> str:
     """Without dot segments (the caller removes a slash at the end anyway). Empty segments stay."""
-    if not re.search(r"/\.{1,2}(/|$)", path):
-        return path
     kept: list[str] = []
     for segment in path.split("/"):
         if segment == "..":
