@@ -50,22 +50,18 @@ class Runs:
             for i, f in enumerate(files)
         )
         self.done += (EarlierRun(f"run {len(self.done)}", f"v{len(self.done)}", data, index, RemovedRows(), 0),)
-        found = {}
+        found = dict[str, Fate]()
         for shard in shards:
             decision = bound.decide(shard)
-            columns = [decision.reasons, *(c for n, c in decision.drop_columns.items() if n != "duplicate_in")]
-            columns += [] if isinstance(stage, Dedup | DedupUrls) else [decision.detail]
-            for name, *fate in zip(shard.column("id").to_pylist(), *(c.to_pylist() for c in columns), strict=True):
-                if fate[0] is not None:
-                    found[name] = tuple(fate)
-            for table in decision.side_tables.values():
-                for cut_row in table.to_pylist():
-                    where = cut_row.pop("duplicate_in", None)
-                    assert where == self.version_of(cut_row["duplicate_of"])
-                    found[cut_row["id"]] = (*found.get(cut_row["id"], ()), *list(cut_row.values())[2:])
-            if self.done[:-1]:
-                gone = [decision.drop_columns[n].to_pylist() for n in ("duplicate_of", "duplicate_in")]
-                assert all(where == self.version_of(of) for of, where in zip(*gone, strict=True) if of and ":" in of)
+            columns = {"reason": decision.reasons, "detail": decision.detail} | decision.drop_columns
+            if isinstance(stage, Dedup | DedupUrls):  # it names the other run
+                del columns["detail"]
+            names = {"id": shard.column("id")}
+            gone = pa.table(names | columns).filter(pa.compute.field("reason").is_valid()).to_pylist()
+            for row in [*gone, *(row for table in decision.side_tables.values() for row in table.to_pylist())]:
+                name, known, where = row.pop("id"), row.get("duplicate_of"), row.pop("duplicate_in", None)
+                assert where == self.version_of(known) or not (known and ":" in known)
+                found[name] = (*found.get(name, ()), *(v for column, v in row.items() if column != "row_key"))
         return found
 
     def version_of(self, name: str | None) -> str | None:

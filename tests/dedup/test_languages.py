@@ -1,6 +1,5 @@
 """Rows of other scripts, real ones, are found and kept as English ones are."""
 
-import json
 from pathlib import Path
 
 import orjson
@@ -9,7 +8,7 @@ import pytest
 
 from datakit.report.compare import text_similarity
 from datakit.text.words import split_words
-from tests.dedup.conftest import deduplicate, documents
+from tests.dedup.conftest import deduplicate
 
 DECLARATIONS = {"English": "eng", "Chinese": "cmn_hans", "Traditional Chinese": "cmn_hant", "Japanese": "jpn",
                 "Thai": "tha", "Arabic": "arb", "Hindi": "hin"}  # fmt: skip
@@ -59,18 +58,3 @@ def test_planted_duplicates_are_found_and_distinct_rows_stay(articles: dict[str,
 def test_languages_in_one_dataset_do_not_meet(articles: dict[str, list[str]]) -> None:
     rows = [text for made in articles.values() for text in made]
     assert deduplicate(rows).rows == {}
-
-
-@pytest.mark.parametrize("name", ["electron_8_langs.jsonl.zst", "opensource_guide_28_langs.jsonl.gz"])
-def test_every_drop_in_documents_of_many_languages_is_true(shared: Path, name: str) -> None:
-    compression = "zstd" if name.endswith(".zst") else "gzip"
-    with pa.input_stream(str(shared / "corpora/web" / name), compression=compression) as file:
-        records = [json.loads(line) for line in file.read().splitlines()]
-    records = records[:: max(len(records) // 340, 1)]
-    texts = [record["text"][:6000] for record in records]
-    texts += [one_word_changed(text) for text in texts[::7]]
-    outcome = deduplicate(documents(texts))
-    assert len(outcome.rows) >= len(texts) // 10
-    for dropped, (reason, of, similarity) in outcome.rows.items():
-        assert text_similarity(texts[int(dropped)], texts[int(of)], 5) == similarity >= 0.75
-        assert (similarity == 1) or reason == "near_duplicate"

@@ -113,11 +113,6 @@ def test_bytes_are_equal_for_any_workers_shards_and_blocks(static: str, monkeypa
     assert run(texts, static, threshold=0.95, cells=8, cut=37, memory_mb=1).rows == one.rows
 
 
-def test_every_dropped_row_names_a_row_that_stays(static: str) -> None:
-    outcome = run(sentences(300), static, threshold=0.9, policy="longest")
-    assert outcome.rows and set(outcome.dropped_for.values()) <= set(outcome.kept)
-
-
 def conversations(rows: list[list[tuple[str, str]]]) -> pa.RecordBatch:
     return talks(*([{"role": role, "content": spelled(text)} for role, text in row] for row in rows))
 
@@ -142,15 +137,10 @@ def test_question_and_answer_and_every_turn_must_be_alike(static: str) -> None:
     ]
     found = run(conversations(rows), static, threshold=0.95)
     assert found.dropped_for == {"1": "0", "7": "6"}
+    two = [[("system", "w5"), ("system", "w6"), *rows[0]], [("system", "w5 system w6"), *rows[0]]]
+    assert run(conversations(two), static).kept == ["0", "1"], "two system prompts are not one that says the same"
     same_context = run(conversations(rows), static, threshold=0.95, include_system=False)
     assert same_context.rows.keys() == {"1", "4", "5", "7"}
-
-
-def test_where_a_context_ends_is_no_matter_of_marks(static: str) -> None:
-    """Two system prompts are not one that says the same."""
-    turns = [("user", "w1 w7"), ("assistant", "w20 w30")]
-    rows = [[("system", "w5"), ("system", "w6"), *turns], [("system", "w5 system w6"), *turns]]
-    assert run(conversations(rows), static).kept == ["0", "1"]
 
 
 def test_a_column_of_vectors_stands_in_for_a_model() -> None:
@@ -171,6 +161,7 @@ def test_a_text_that_the_model_cannot_read_stays_and_is_counted(static: str) -> 
     outcome = run(["unknown words only", "unknown words only", "w1 w2", "w0 w3", "", "  "], static, threshold=0.9)
     assert outcome.rows.keys() == {"3"}
     assert outcome.facts["rows_not_read"] == 4
+    assert run([], static).kept == [] and run(["w1"], static).kept == ["0"]
 
 
 def test_an_alarm_says_that_the_model_does_not_fit(static: str) -> None:
@@ -179,11 +170,6 @@ def test_an_alarm_says_that_the_model_does_not_fit(static: str) -> None:
         "30 of 30 rows are not compared: they have no text, or the model does not know a quarter of their tokens. "
         "Name a model for their languages (model)"
     ]
-
-
-def test_no_rows_and_one_row(static: str) -> None:
-    assert run([], static).kept == []
-    assert run(["w1"], static).kept == ["0"]
 
 
 def test_model2vec_weights_and_mapping_count(tmp_path: Path) -> None:

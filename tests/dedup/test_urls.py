@@ -3,7 +3,6 @@
 import json
 import random
 from typing import Any
-from urllib.parse import parse_qsl, urlsplit
 
 import pyarrow as pa
 import pytest
@@ -56,21 +55,6 @@ def test_urls_of_other_pages_are_not() -> None:
 def test_the_form_of_a_form_is_itself(rest: str) -> None:
     once = form(f"https://a.b/{rest}")
     assert form(f"https://{once}") == once
-
-
-@given(
-    st.sampled_from(["http", "https", "ftp"]),
-    st.from_regex(r"[a-z]{1,5}\.[a-z]{2}", fullmatch=True),
-    st.lists(st.from_regex(r"[A-Za-z0-9_~-]{1,4}", fullmatch=True), max_size=3),
-    st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from("123")), max_size=4),
-)
-def test_the_form_keeps_what_urllib_finds(
-    scheme: str, host: str, path: list[str], query: list[tuple[str, str]]
-) -> None:
-    url = f"{scheme}://{host}/{'/'.join(path)}" + ("?" + "&".join(f"{k}={v}" for k, v in query) if query else "")
-    found = urlsplit(str(form(url)) if scheme == "ftp" else f"{scheme}://{form(url)}")
-    assert (found.scheme, found.netloc, found.path.strip("/")) == (scheme, host, "/".join(path))
-    assert parse_qsl(found.query) == sorted(query, key=lambda pair: pair[0])
 
 
 def test_the_first_row_of_a_page_stays_and_is_named() -> None:
