@@ -35,12 +35,10 @@ class Command(click.Command):
 
     def __init__(self, name: str, **about: Any) -> None:
         super().__init__(name, context_settings=CONTEXT, **about)
-        if self._advanced():
+        self.advanced = [option for option in self.params if isinstance(option, click.Option) and option.hidden]
+        if self.advanced:
             self.params.append(click.Option(["--help-all"], is_flag=True, is_eager=True, expose_value=False,
-                                            callback=_help_all, help="Show all options."))  # fmt: skip
-
-    def _advanced(self) -> list[click.Option]:
-        return [option for option in self.params if isinstance(option, click.Option) and option.hidden]
+                                            callback=self.help_all, help="Show all options."))  # fmt: skip
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """The arguments that are left.
@@ -58,16 +56,16 @@ class Command(click.Command):
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """How many options are not shown."""
-        if more := len(self._advanced()):
+        if more := sum(option.hidden for option in self.advanced):
             formatter.write(f"\n--help-all shows {more} more options.\n")
 
-
-def _help_all(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
-    if wanted:
-        for option in ctx.command.params:
-            vars(option)["hidden"] = False
-        click.echo(ctx.get_help(), color=ctx.color)
-        ctx.exit()
+    def help_all(self, ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
+        """Show the help with all options, and end."""
+        if wanted:
+            for option in self.advanced:
+                option.hidden = False
+            click.echo(ctx.get_help(), color=ctx.color)
+            ctx.exit()
 
 
 def command(

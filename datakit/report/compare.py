@@ -181,18 +181,12 @@ def listing(drops: Drops) -> Iterator[str]:
 
 # Explain.
 
-MOST_CUTS = 20
-"""Cut pieces of a row that are shown; the others are counted."""
-MOST_MATCHES = 5
-"""Evaluation items that a row matches and that are shown, the largest share first; the others are counted."""
+MOST_PIECES = 20
+"""Cut pieces of a row, evaluation items that it matches, and packed rows that are shown; the others are counted."""
 INDENT = " " * 10
-
-_SAID = {
-    "language": ("lang_score", "{lang} {lang_score:.3f}"),
-    "classify": ("classifier_score", "score {classifier_score:.3f}"),
-    "perplexity": ("perplexity", "{perplexity_bucket}, perplexity {perplexity:g}"),
-}
-"""By stage: the column that it made, and what is said of a row that has a value there."""
+NO_FACTS = {"id", "row_key", "content_hash", "text", "extra", "raw", "stage", "reason", "detail", "duplicate_of",
+            "duplicate_in", "similarity"}  # fmt: skip
+"""Columns that say nothing of a row that is not shown anyway."""
 
 
 def story(row_id: str, paths: list[Path]) -> list[str]:
@@ -204,7 +198,7 @@ def story(row_id: str, paths: list[Path]) -> list[str]:
     chains = [ancestors(path) for path in paths]
     longest = max(chains, key=lambda chain: (len(chain), chain[0][0].stat().st_mtime_ns))
     order = [link for link in reversed(longest) if stage_class(link[1].stage).makes_rows]
-    lines, text, row_key, known, role = list[str](), "", -1, False, ""
+    lines, text, role, seen = list[str](), "", "", dict[str, Any]()
     for link in order:
         stage = f"{link[1].stage:<9}"
         if day := purged_on(*link):
@@ -214,17 +208,16 @@ def story(row_id: str, paths: list[Path]) -> list[str]:
         if not role:
             limits = [p["limit"] for p in link[1].parents if "limit" in p and before == "kept"]
             missed = [f"not among the first {limit:,} rows, which came in (--limit)" for limit in limits]
-            lines += [f"{stage} {line}" for line in [*_packed(link, row_id, row_key)] or missed]
+            lines += [f"{stage} {line}" for line in [*_packed(link, row_id, seen.get("row_key", -1))] or missed]
             continue
-        known, text, row_key = True, text or body(row), row.get("row_key", -1)
-        lines.append(f"{stage} {role}{_facts(link[1].stage, row)}")
-        more = [*(_cuts(link, row_id) if role == "kept" else ()), *_matches(link, row_id)]
+        lines.append(f"{stage} {role}  {_facts(row, seen)}")
+        seen, text = row, text or body(row)
+        lines += [INDENT + line for line in _pieces(link, row_id)]
         if row.get("duplicate_of"):
-            more += _survivor(link, row, text, order)
-        lines += [INDENT + line for line in more]
+            lines += [INDENT + line for line in _survivor(link, row, text, order)]
     if text:
         lines.insert(0, f"{row_id}\n  {shorten(text, 1000)}")
-    return lines if known else []
+    return lines if seen else []
 
 
 def _find(link: Link, row_id: str) -> tuple[str, dict[str, Any]]:
@@ -252,48 +245,40 @@ def _packed(link: Link, row_id: str, row_key: int) -> Iterator[str]:
         mine = found[found["row_key"] == row_key]
         if len(mine):
             rows = [f"{row:,}" for row in dict.fromkeys(mine["row"].tolist())]
-            listed = ", ".join(rows[:MOST_CUTS]) + ", ..." * (len(rows) > MOST_CUTS)
+            listed = ", ".join(rows[:MOST_PIECES]) + ", ..." * (len(rows) > MOST_PIECES)
             tokens, name = int((mine["tokens"] - mine["head"]).sum()), PurePath(header["prefix"]).name
             peek = f"`datakit peek {os.path.relpath(path)} --id {row_id}` shows them"
             yield f"kept  {tokens:,} tokens in row {listed} of {name}; {peek}"
 
 
-def _facts(stage: str, row: dict[str, Any]) -> str:
-    """What the stage says about the row."""
-    if "raw" in row:
-        where = f"{row['file']}, line {row['line']}, byte {row['byte_offset']}"
-        return f"  [{row['reason']}] {row['detail'] or ''}: {where}"
-    if row.get("reason") and row.get("stage") == stage:
-        return f"  [{row['reason']}] {row.get('detail') or ''}"
-    if stage == "ingest":
-        return f"  from {row['source']}, record {row['row_key'] & ((1 << RECORD_BITS) - 1)}"
-    if stage == "tokenize" and row.get("input_ids") is not None:
-        return f"  {len(row['input_ids'])} tokens"
-    column, said = _SAID.get(stage, ("", ""))
-    return "  " + said.format(**row) if row.get(column) is not None else ""
+def _facts(row: dict[str, Any], before: dict[str, Any]) -> str:
+    """Why the row was dropped, and what the stage added to it or changed in it, but for its text."""
+    new = {name: value for name, value in row.items() if name not in NO_FACTS and value != before.get(name)}
+    if "row_key" in row and not before:
+        new["record"] = row["row_key"] & ((1 << RECORD_BITS) - 1)
+    why = f"[{row['reason']}] {row.get('detail') or ''}" if row.get("reason") else ""
+    return f"{why}  {_said(new)}".strip()
 
 
-def _cuts(link: Link, row_id: str) -> Iterator[str]:
-    """A line for each piece that the stage cut out of the row: its place, and the row that still has it."""
-    pieces = find(link, "cuts", [row_id])
-    for piece in pieces[:MOST_CUTS]:
-        kept = f", stays in {visible(piece['duplicate_of'])}" if piece["duplicate_of"] else ""
-        if piece.get("duplicate_in"):
-            kept += f" of {link[1].stage} {piece['duplicate_in']}"
-        yield f"cut at byte {piece['start']}{kept}: {shorten(piece['text'].strip(), 100)}"
-    if len(pieces) > MOST_CUTS:
-        yield f"and {len(pieces) - MOST_CUTS} more pieces"
+def _said(values: dict[str, Any]) -> str:
+    """The numbers and words among some values; of lists their lengths."""
+    said = list[str]()
+    for name, value in values.items():
+        if isinstance(value, list):
+            said.append(f"{len(value):,} {name}")
+        elif value is not None:
+            said.append(f"{name} {value:g}" if isinstance(value, float) else f"{name} {shorten(str(value), 200)}")
+    return ", ".join(said)
 
 
-def _matches(link: Link, row_id: str) -> Iterator[str]:
-    """A line for each evaluation item that the row matches: the item, its file, how much of it, and the passage."""
-    found = sorted(find(link, "matches", [row_id]), key=lambda match: -match["overlap"])
-    for match in found[:MOST_MATCHES]:
-        file, _, record = match["item"].rpartition(":")
-        part = f"{match['overlap']:.0%} of the {match['part']} of item {record} of {visible(file)}"
-        yield f"holds {part}: {shorten(match['passage'], 200)}"
-    if len(found) > MOST_MATCHES:
-        yield f"and parts of {len(found) - MOST_MATCHES} more items"
+def _pieces(link: Link, row_id: str) -> Iterator[str]:
+    """A line for each piece that the stage cut out of the row, and for each evaluation item that the row matches."""
+    for role in ("cuts", "matches"):
+        pieces = find(link, role, [row_id])
+        for piece in pieces[:MOST_PIECES]:
+            yield f"{role}: {_said({name: value for name, value in piece.items() if name not in ('id', 'row_key')})}"
+        if len(pieces) > MOST_PIECES:
+            yield f"and {len(pieces) - MOST_PIECES} more {role}"
 
 
 def _survivor(link: Link, row: dict[str, Any], text: str, order: Sequence[Link]) -> Iterator[str]:

@@ -400,18 +400,6 @@ def _export_packed(link: Link, folder: Path, config: ExportConfig) -> Exported:
 
 # The card.
 
-_TASKS = {"document": "text-generation", "conversation": "text-generation", "preference": "reinforcement-learning"}
-_ROWS = {
-    "document": "Documents: plain text, for pretraining.",
-    "conversation": "Conversations: messages in order, for supervised fine-tuning.",
-    "preference": "Preference pairs: a prompt, the answer that was chosen and the one that was rejected; a judged "
-    "answer has an empty other side.",
-    "tokens": "Token ids with the spans that a model learns (`label_spans`; null: all of them).",
-    "tokens_preference": "Token ids of both sides of preference pairs, with the spans that a model learns.",
-    "packed": "Packed rows of token ids: `labels` are aligned with `input_ids` and -100 where nothing is learnt, "
-    "`position_ids` start at 0 in each sequence, `seq_lens` are the lengths of the row's sequences.",
-}
-
 
 def _card(path: Path, made: Exported, config: ExportConfig) -> bytes:
     """README.md: what the rows are, what each stage kept and dropped, with which settings, and how to load them."""
@@ -423,25 +411,14 @@ def _card(path: Path, made: Exported, config: ExportConfig) -> bytes:
         title=config.title or made.manifest.dataset,
         license=config.license,
         languages=[c for c, n in made.languages.most_common() if c != "und" and n >= LEAST_LANGUAGE * total],
-        task=_TASKS.get(made.manifest.kind),
-        size=size_category(sum(split.rows for split in made.splits)),
+        rows=sum(split.rows for split in made.splits),
         download=sum((made.folder / name).stat().st_size for name in made.files),
-        about=_ROWS["packed" if made.manifest.stage == "pack" else made.manifest.kind],
         chain=chain,
         sources=sorted(made.sources.items(), key=lambda item: (-item[1], item[0])),
         most=MOST_SOURCES,
         recipe=_recipe(chain),
     )
     return card.encode()
-
-
-def size_category(rows: int) -> str:
-    """The size category of the Hub: powers of ten from a thousand on."""
-    limits = ("1K", "10K", "100K", "1M", "10M", "100M", "1B", "10B", "100B", "1T")
-    at = max(len(str(rows)) - 3, 0)
-    if at == 0:
-        return f"n<{limits[0]}"
-    return f"{limits[at - 1]}<n<{limits[at]}" if at < len(limits) else f"n>{limits[-1]}"
 
 
 def _recipe(chain: list[Manifest]) -> str:

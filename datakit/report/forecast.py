@@ -155,19 +155,21 @@ def _sample(recipe: Recipe, folder: Path, config: ForecastConfig, workers: int, 
 # Measuring: the real stages on a sample, in a process of their own.
 
 
+Point = tuple[float, float]
+"""Bytes of values that went in, and what that cost."""
+
+
 @dataclass(frozen=True, slots=True)
 class _Measured:
-    """What a run of all stages on a sample took. Each cost is a point: (bytes of values that went in, the cost)."""
+    """What a run of all stages on a sample took."""
 
     results: dict[str, Parent]
-    seconds: dict[str, tuple[float, float]]
-    """By stage."""
-    disk: dict[str, tuple[float, float]]
+    seconds: dict[str, Point]
+    """By stage; "start": besides the stages. The processor time is that of all stages."""
+    disk: dict[str, Point]
     """By stage, in bytes."""
-    start_s: float
-    """Seconds besides those of the stages."""
-    cpu_s: tuple[float, float]
-    memory: tuple[float, float]
+    cpu_s: Point
+    memory: Point
     """Bytes at the peak (of the process, and of its largest worker times the workers), by the stage that read most."""
 
 
@@ -180,20 +182,20 @@ def _measure(recipe: Recipe, folder: Path, sample: Parent, rows: int, workers: i
     flow = Flow(run=run, recipe=recipe, limited=(others[0] if others else "", rows))
     for name in others:
         done[name] = run_stage(run, *flow.ready(name, done, []))
-    seconds, disk = dict[str, tuple[float, float]](), dict[str, tuple[float, float]]()
+    seconds, disk = dict[str, Point](), dict[str, Point]()
     for name, result in (done | {"ingest": ingest}).items():
         made, files = load_run(result.path), (folder / "data" / recipe.dataset / name).rglob("*")
         sizes = {s.st_ino: s.st_size for s in (f.stat() for f in files)}  # hard links count once
         seconds[name], disk[name] = (made["bytes"], made["seconds"]), (made["bytes"], sum(sizes.values()))
-    took = time.monotonic() - began
+    read = [size for size, _ in seconds.values()]
+    seconds["start"] = 0.0, max(time.monotonic() - began - sum(cost for _, cost in seconds.values()), 0.0)
     mine, below = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
     cpu_s = mine.ru_utime + mine.ru_stime + below.ru_utime + below.ru_stime
     memory = (mine.ru_maxrss + workers * below.ru_maxrss) * (1 if sys.platform == "darwin" else 1024)
-    read, costs = zip(*seconds.values(), strict=True)
-    return _Measured(done, seconds, disk, max(took - sum(costs), 0.0), (sum(read), cpu_s), (max(read), memory))
+    return _Measured(done, seconds, disk, (sum(read), cpu_s), (max(read), memory))
 
 
-def line_through(small: tuple[float, float], large: tuple[float, float], at: float) -> float:
+def line_through(small: Point, large: Point, at: float) -> float:
     """The value at `at` of the line through two points (size, cost); fixed and growing costs are at least 0."""
     (x0, y0), (x1, y1) = small, large
     slope = max(y1 - y0, 0.0) / (x1 - x0) if x1 > x0 else 0.0
@@ -350,7 +352,7 @@ def _extrapolated(recipe: Recipe, sample: _Sample, small: _Measured, large: _Mea
         sample_rows=len(sample.row_keys),
         workers=workers,
         stages=stages,
-        seconds=round(sum(s.seconds for s in stages) + min(small.start_s, large.start_s), 1),
+        seconds=round(sum(s.seconds for s in stages) + min(small.seconds["start"][1], large.seconds["start"][1]), 1),
         cpu_s=round(line_through(small.cpu_s, large.cpu_s, sum(sizes)), 1),
         memory=round(line_through(small.memory, large.memory, largest)),
         disk=sum(s.disk for s in stages),

@@ -1,6 +1,7 @@
 """Tables on a terminal: what each stage took in, kept and dropped, what to look at next, and the state of a project.
 
-Every table is laid out by `lines_of`; no text from data can control the terminal.
+Every table is laid out by `lines_of`; what is printed passes through `datakit.terminal`, so that no text from data can
+control the terminal.
 """
 
 import re
@@ -14,7 +15,7 @@ from typing import Any
 
 from datakit.data import first_rows
 from datakit.manifest import Count, Manifest, ancestors, load_run
-from datakit.report.finder import Link, batches, body, shorten, visible
+from datakit.report.finder import Link, batches, body, shorten
 from datakit.storage import url_of
 
 MOST_REASONS = 3
@@ -26,7 +27,7 @@ def cell(value: object) -> str:
     """A value as tables on a terminal and on a page show it; numbers get separators of thousands."""
     if isinstance(value, int | float):
         return f"{value:,}" if isinstance(value, int) else f"{value:,.1f}"
-    return "" if value is None else visible(str(value))
+    return "" if value is None else str(value)
 
 
 def lines_of(columns: Sequence[str], rows: Iterable[Sequence[object]], indent: int = 0) -> list[str]:
@@ -77,25 +78,16 @@ def losses(count: Count, unread: bool = True) -> list[tuple[str, int]]:
 
 def funnel(path: Path, since: float = 0.0) -> list[FunnelStage]:
     """The stages behind the manifest at `path`, in the order of the rows; `since` is when the command began (epoch)."""
-    known = {manifest.version: (place, manifest) for place, manifest in ancestors(path)}
-    ordered: dict[str, FunnelStage] = {}
-
-    def add(version: str) -> None:
-        """Parents first: what is no rows (a tokenizer) stands before what needs it."""
-        if version not in known or version in ordered:
-            return
-        place, manifest = known[version]
-        for parent in manifest.parents:
-            add(parent.get("version", ""))
+    found = []
+    # a tokenizer has a longer history than the rows that it was trained on, a shorter one than what needs it
+    for place, manifest in sorted(ancestors(path), key=lambda link: len(ancestors(link[0]))):
         run = load_run(place)
         seconds, size = run.get("seconds"), run.get("bytes", 0)
         speed = round(size / seconds / 1e6, 2) if seconds and size else None
         started = datetime.fromisoformat(run["started"]).timestamp() if "started" in run else 0.0
         ran = bool(run) and started + (seconds or 0.0) + 1.0 >= since  # `started` has whole seconds
-        ordered[version] = FunnelStage(place, manifest, manifest.facts.get("alarms", []), seconds, speed, ran)
-
-    add(next(iter(known)))
-    return list(ordered.values())
+        found.append(FunnelStage(place, manifest, manifest.facts.get("alarms", []), seconds, speed, ran))
+    return found
 
 
 def funnel_lines(stages: Sequence[FunnelStage]) -> list[str]:
@@ -146,12 +138,8 @@ def about_lines(manifest: Manifest, rows: Iterable[tuple[object, ...]] = ()) -> 
         known.append(("answers", packing["good_answers"], bad))
     if "repeated_tokens" in packing:
         known.append(("repeated", packing["repeated_tokens"], "tokens of prompts, in more than one piece of their row"))
-    return [head_line(manifest), *lines_of(["", "", ""], known, indent=2)]
-
-
-def head_line(manifest: Manifest) -> str:
-    """Which result it is."""
-    return f"{manifest.dataset} / {manifest.stage}  version {manifest.version}"
+    name = f"{manifest.dataset} / {manifest.stage}  version {manifest.version}"
+    return [name, *lines_of(["", "", ""], known, indent=2)]
 
 
 def densities(packing: dict[str, Any]) -> dict[str, float]:

@@ -1,7 +1,9 @@
-"""Runs `datakit` in this process, in a folder of its own."""
+"""Runs `datakit` in this process, in a folder of its own; projects that are made once and copied."""
 
 import contextlib
-from collections.abc import Callable
+import io
+import shutil
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,23 +19,44 @@ class Said:
     err: str
 
 
+def call(*args: object) -> Said:
+    """What the command says; pytest's own capture would end with each test."""
+    code, out, err = 0, io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        try:
+            main([str(a) for a in args])
+        except SystemExit as e:
+            code = int(e.code or 0)
+    return Said(code, out.getvalue(), err.getvalue())
+
+
+def done(*args: object) -> Said:
+    """The same of a command that must succeed."""
+    said = call(*args)
+    assert said.code == 0, said.err
+    return said
+
+
+@pytest.fixture(scope="module")
+def workshop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A folder to make things in that all tests of a module look at."""
+    folder = tmp_path_factory.mktemp("workshop")
+    with contextlib.chdir(folder):
+        yield folder
+
+
 @pytest.fixture
 def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
 
-@pytest.fixture
-def datakit(project: Path, capsys: pytest.CaptureFixture[str]) -> Callable[..., Said]:
-    def call(*args: object) -> Said:
-        code = 0
-        capsys.readouterr()
-        with contextlib.suppress(SystemExit):
-            try:
-                main([str(a) for a in args])
-            except SystemExit as e:
-                code = int(e.code or 0)
-        said = capsys.readouterr()
-        return Said(code, said.out, said.err)
+def copy_of(made: Path, project: Path) -> Path:
+    """A copy of what was made once, in which the test runs."""
+    shutil.copytree(made, project, dirs_exist_ok=True)
+    return project
 
+
+@pytest.fixture
+def datakit(project: Path) -> Callable[..., Said]:
     return call

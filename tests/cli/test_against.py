@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from datakit.manifest import data_dir, load
+from tests.cli.conftest import call, copy_of, done
 from tests.cli.test_pairs import text, write
 
 OLD = {"x": text(1), "x near": text(1, 1), "y": text(2), "s": "a short row"}
@@ -29,15 +30,20 @@ def version(path: Path) -> str:
     return load(path / "manifest.json").version
 
 
-@pytest.fixture
-def chain(datakit: Callable, project: Path) -> Path:
-    """`old`, `next` against it, `last` against `next`."""
+@pytest.fixture(scope="module")
+def made(workshop: Path) -> Path:
+    """`old`, `next` against it, `last` against `next`; the rows of `old` ingested, and without an index."""
     for name, rows, against in (("old", OLD, ""), ("next", NEXT, "old"), ("last", LAST, "next/manifest.json")):
-        write(project / f"{name}.jsonl", rows)
-        flags = ["--against", against] if against else []
-        said = datakit("dedup", f"{name}.jsonl", "--output", name, "--save-index", *flags)
-        assert said.code == 0, said.err
-    return project
+        write(workshop / f"{name}.jsonl", rows)
+        done("dedup", f"{name}.jsonl", "--output", name, "--save-index", *(["--against", against] if against else []))
+    done("ingest", "old.jsonl", "--output", "rows")
+    done("dedup", "old.jsonl", "--output", "plain")
+    return workshop
+
+
+@pytest.fixture
+def chain(made: Path, project: Path) -> Path:
+    return copy_of(made, project)
 
 
 def test_what_an_earlier_dataset_holds_is_dropped_and_its_place_named(datakit: Callable, chain: Path) -> None:
@@ -96,9 +102,7 @@ def test_rows_taken_out_of_an_index_are_taken_out_of_the_chain(datakit: Callable
     assert said.code == 0, said.err
     assert said.out.splitlines()[0] == "1 rows removed from the index; 0 were removed before"
     assert "2 ids are not in it ('nobody', 'x near')" in said.out
-    assert datakit("index", "remove", "old", "ids").out.startswith(
-        "0 rows removed from the index; 1 were removed before"
-    )
+    assert datakit("index", "remove", "old", "ids").out.startswith("0 rows removed from the index; 1 were removed ")
     before = version(chain / "last")
     said = datakit("dedup", "last.jsonl", "--output", "last", "--save-index", "--against", "next")
     assert said.code == 0 and "3 rows, 1 of them removed since" in said.err
@@ -129,53 +133,40 @@ def test_rows_that_a_later_stage_dropped_can_be_taken_out(datakit: Callable, cha
         (["--num-bands", "20"], "made with num_bands 14, and this run has 20"),
         (["--on", "prompt"], "made with on 'all', and this run has 'prompt'"),
         (["--policy", "longest"], "it needs policy first; found policy longest"),
-        (["--max-cluster-rows", "7", "--save-duplicates"], ""),  # shapes what is written besides
+        (["--max-cluster-rows", "7", "--save-duplicates"], ""),  # writes more, drops the same
         (["--against", "rows"], "expected the manifest of a dedup stage"),
         (["--against", "plain"], "saved no index; run it again with --save-index"),
         (["--against", "nowhere.json"], "nowhere.json: cannot read the manifest"),
     ],
 )
-def test_what_would_not_equal_a_joint_run_is_refused(
-    datakit: Callable, project: Path, flags: list[str], words: str
-) -> None:
-    write(project / "in.jsonl", OLD)
-    assert datakit("dedup", "in.jsonl", "--output", "old", "--save-index").code == 0
-    assert datakit("ingest", "in.jsonl", "--output", "rows").code == 0
-    assert datakit("dedup", "in.jsonl", "--output", "plain").code == 0
-    said = datakit("dedup", "in.jsonl", "--output", "new", "--against", "old", *flags)
+def test_what_would_not_equal_a_joint_run_is_refused(made: Path, tmp_path: Path, flags: list[str], words: str) -> None:
+    said = call("dedup", "old.jsonl", "--output", tmp_path / "new", "--against", "old", *flags)
     code = 0 if not words else 1 if "--against" in flags else 2
     assert said.code == code and words in said.err
-    assert (project / "new/kept").exists() != bool(words)
+    assert (tmp_path / "new/kept").exists() != bool(words)
 
 
-def test_an_index_of_another_kind_or_other_code_is_refused(
-    datakit: Callable, project: Path, monkeypatch: pytest.MonkeyPatch
+def test_an_index_of_another_kind_or_other_code_or_of_the_run_itself_is_refused(
+    datakit: Callable, chain: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    write(project / "in.jsonl", OLD)
-    (project / "talks.jsonl").write_text('{"messages": [{"role": "user", "content": "Hi"}]}\n')
-    assert datakit("dedup", "in.jsonl", "--output", "old", "--save-index").code == 0
+    (chain / "talks.jsonl").write_text('{"messages": [{"role": "user", "content": "Hi"}]}\n')
     said = datakit("dedup", "talks.jsonl", "--output", "new", "--against", "old")
     assert said.code == 2 and "made with kind 'document', and this run has 'conversation'" in said.err
-    monkeypatch.setattr("datakit.dedup.index.fingerprint", lambda stage: "another")
-    said = datakit("dedup", "in.jsonl", "--output", "new2", "--against", "old")
-    assert said.code == 2 and "fingerprint another" in said.err and "Run that dedup again" in said.err
-
-
-def test_a_run_against_its_own_result_is_refused(datakit: Callable, project: Path) -> None:
-    write(project / "in.jsonl", OLD)
-    assert datakit("dedup", "in.jsonl", "--dataset", "d", "--save-index").code == 0
+    assert datakit("dedup", "old.jsonl", "--dataset", "d", "--save-index").code == 0
     said = datakit("dedup", "--dataset", "d", "--save-index", "--against", "manifests/d/dedup.json")
     assert said.code == 2 and "is the result that this run writes" in said.err
+    monkeypatch.setattr("datakit.dedup.index.fingerprint", lambda stage: "another")
+    said = datakit("dedup", "old.jsonl", "--output", "new2", "--against", "old")
+    assert said.code == 2 and "fingerprint another" in said.err and "Run that dedup again" in said.err
 
 
 def test_an_empty_dataset_can_be_run_against_and_so_can_an_empty_input(datakit: Callable, project: Path) -> None:
     write(project / "in.jsonl", OLD)
     (project / "bad.jsonl").write_text("{\n")
-    assert datakit("dedup", "bad.jsonl", "--output", "none", "--kind", "text", "--save-index").code == 0
-    assert datakit("dedup", "in.jsonl", "--output", "one", "--against", "none", "--save-index").code == 0
-    assert load(project / "one/manifest.json").ledger.rows.kept == 3
-    assert datakit("dedup", "bad.jsonl", "--output", "two", "--kind", "text", "--against", "one").code == 0
-    assert load(project / "two/manifest.json").ledger.rows.kept == 0
+    done("dedup", "bad.jsonl", "--output", "none", "--kind", "text", "--save-index")
+    done("dedup", "in.jsonl", "--output", "one", "--against", "none", "--save-index")
+    done("dedup", "bad.jsonl", "--output", "two", "--kind", "text", "--against", "one")
+    assert [load(project / name / "manifest.json").ledger.rows.kept for name in ("one", "two")] == [3, 0]
     assert datakit("verify", "two").code == 0
 
 

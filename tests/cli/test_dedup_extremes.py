@@ -1,4 +1,4 @@
-"""Inputs at the edge: no rows, one, all equal, floods of rows alike, one row longer than all others together."""
+"""Inputs at the edge: floods of rows alike, one row longer than all others together, the same rows in many files."""
 
 import json
 import random
@@ -8,7 +8,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from datakit.manifest import Manifest, load
+from datakit.manifest import load
 from tests.engine.corpus import write_corpus
 
 
@@ -18,60 +18,14 @@ def put(path: Path, texts: Iterable[str]) -> None:
             file.write(json.dumps({"id": str(number), "text": text}) + "\n")
 
 
-@pytest.fixture
-def deduplicated(datakit: Callable, project: Path) -> Callable[..., Manifest]:
-    def run(texts: Iterable[str], *flags: str) -> Manifest:
-        put(project / "in.jsonl", texts)
-        said = datakit("dedup", "in.jsonl", "--output", "out", "--kind", "text", "--save-index", *flags)
-        assert said.code == 0, said.err
-        assert datakit("verify", "out").code == 0
-        return load(project / "out/manifest.json")
-
-    return run
-
-
-def test_an_empty_file_is_an_empty_dataset(deduplicated: Callable[..., Manifest]) -> None:
-    made = deduplicated([])
-    assert (made.ledger.rows.into, made.ledger.rows.kept) == (0, 0)
-    assert made.facts["largest_cluster_rows"] == made.facts["candidates"]["pairs_compared"] == 0
-
-
-@pytest.mark.parametrize("text", ["", "one", " ".join(f"word{n}" for n in range(400))])
-def test_one_row_stays(deduplicated: Callable[..., Manifest], text: str) -> None:
-    assert deduplicated([text]).ledger.rows.kept == 1
-
-
-@pytest.mark.parametrize("text", ["short", " ".join(f"word{n}" for n in range(60))])
-def test_of_equal_rows_one_stays_and_nothing_is_compared(deduplicated: Callable[..., Manifest], text: str) -> None:
-    made = deduplicated([text] * 5000)
-    assert made.ledger.rows.kept == 1
-    assert made.ledger.rows.dropped == {"exact_duplicate": 4999}
-    assert made.facts["candidates"]["pairs_compared"] == 0
-
-
-@pytest.mark.parametrize(("words", "similar"), [(100, True), (30, False)])
-def test_rows_that_differ_in_one_word_are_compared_a_few_times_each(
-    deduplicated: Callable[..., Manifest], words: int, similar: bool
-) -> None:
-    """At 0.901 all but a few are dropped for the first; at 0.677 all stay, though most share a band with most."""
-    rows, base = 20_000, [f"b{n}" for n in range(words)]
-    texts = (" ".join([*base[: words // 2], f"x{i}", *base[words // 2 + 1 :]]) for i in range(rows))
-    made = deduplicated(texts, "--max-cluster-rows", "100000")
-    counted = made.facts["candidates"]
-    assert (made.ledger.rows.kept < 10) if similar else (made.ledger.rows.kept == rows)
-    assert counted["pairs_in_buckets"] > 10 * rows
-    assert counted["pairs_compared"] < 2 * rows
-    assert counted["entries_visited"] < 70 * rows
-
-
-def test_a_row_longer_than_all_others_together(deduplicated: Callable[..., Manifest]) -> None:
+def test_a_row_longer_than_all_others_together(datakit: Callable, project: Path) -> None:
     rng = random.Random(3)
-    long = " ".join(f"w{rng.randrange(50_000)}" for _ in range(500_000))
-    assert len(long) > 2_500_000
+    long = " ".join(f"w{rng.randrange(50_000)}" for _ in range(200_000))
     small = "a few words that stay here for the test"
-    made = deduplicated([small, long, long[:-30] + " changed at the end", small, long + "\n"])
-    assert made.ledger.rows.kept == 2
-    assert made.ledger.rows.dropped == {"exact_duplicate": 2, "near_duplicate": 1}
+    put(project / "in.jsonl", [small, long, long[:-30] + " changed at the end", small, long + "\n"])
+    assert datakit("dedup", "in.jsonl", "--output", "out", "--kind", "text", "--save-index").code == 0
+    assert load(project / "out/manifest.json").ledger.rows.dropped == {"exact_duplicate": 2, "near_duplicate": 1}
+    assert datakit("verify", "out").code == 0
 
 
 BASE = [f"b{n}" for n in range(100)]
@@ -86,7 +40,7 @@ def test_what_a_flood_of_rows_that_differ_in_one_word_costs_a_level_grows_with_t
     datakit: Callable, project: Path, level: str
 ) -> None:
     """Each unit is compared once, whatever the number of rows."""
-    rows = 10_000
+    rows = 3_000
     put(project / "in.jsonl", (lines_of([*BASE[:12], f"x{n}", *BASE[13:]]) for n in range(rows)))
     said = datakit("dedup-repeats", "in.jsonl", "--unit", level, "--output", "out", "--kind", "text")
     assert said.code == 0, said.err
@@ -98,7 +52,7 @@ def test_what_a_flood_of_rows_that_differ_in_one_word_costs_a_level_grows_with_t
 
 def test_one_file_and_the_same_rows_in_many_files_give_the_same_rows(datakit: Callable, project: Path) -> None:
     """Rows do not depend on the files around theirs: `record` and `source` alone tell which file a row came from."""
-    write_corpus(project / "one", rows=1500, files=1)
+    write_corpus(project / "one", rows=700, files=1)
     lines = (project / "one/part-0.jsonl").read_text().splitlines(keepends=True)
     (project / "many").mkdir()
     for number in range(37):
@@ -115,6 +69,6 @@ def test_one_file_and_the_same_rows_in_many_files_give_the_same_rows(datakit: Ca
             table = pq.read_table(project / f"out-{name}" / shard.path).drop_columns(["record", "source"])
             rows.setdefault(shard.role, []).extend(table.to_pylist())
         found.append(rows)
-        assert made.ledger.rows.dropped["near_duplicate"] > 50
-    assert len(found[0]["kept"]) > 1000
+        assert made.ledger.rows.dropped["near_duplicate"] > 20
+    assert len(found[0]["kept"]) > 400
     assert found[0] == found[1]

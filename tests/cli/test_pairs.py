@@ -1,16 +1,11 @@
-"""pairs and dedup's alarms, as a user meets them."""
+"""pairs, as a user meets it."""
 
 import json
 import random
-import re
 from collections.abc import Callable
 from pathlib import Path
 
-import pyarrow.parquet as pq
 import pytest
-
-from datakit.manifest import load
-from datakit.report.compare import text_similarity
 
 WORDS = [f"word{n}" for n in range(500)]
 
@@ -65,64 +60,3 @@ def test_pairs_of_nothing_dropped_and_of_no_dedup(datakit: Callable, project: Pa
     assert datakit("ingest", "in.jsonl", "--output", "rows").code == 0
     said = datakit("pairs", "rows")
     assert said.code == 1 and "expected the manifest of a dedup stage" in said.err
-
-
-def test_a_lost_source_is_an_alarm_and_strict_stops_there(datakit: Callable, project: Path) -> None:
-    write(project / "one.jsonl", {f"a{n}": text(n) for n in range(30)})
-    write(project / "two.jsonl", {f"b{n}": text(n) for n in range(30)})
-    said = datakit("dedup", "one.jsonl", "two.jsonl", "--output", "out", "--strict")
-    assert said.code == 3 and "the source 'two.jsonl' loses 30 of its 30 rows (100.0%" in said.err
-    assert (project / "out/manifest.json").exists()
-    said = datakit("dedup", "one.jsonl", "two.jsonl", "--output", "new")
-    assert said.code == 0 and "ALARM dedup: the source 'two.jsonl'" in said.err
-    assert (
-        "ALARM dedup: 30 of all 60 rows are lost (50.0%; max_loss is 30.0%). Most rows are lost for: 'a0' 1" in said.err
-    )
-    assert len(load(project / "out/manifest.json").facts["alarms"]) == 2
-
-
-def test_the_disk_is_told_beforehand_and_memory_changes_nothing(datakit: Callable, project: Path) -> None:
-    write(project / "in.jsonl", {f"r{n}": text(n % 20, n % 3) for n in range(60)})
-    versions = set()
-    for memory_mb in (1, 1024):
-        said = datakit("dedup", "in.jsonl", "--output", f"out{memory_mb}", "--dataset", "d", "--memory-mb", memory_mb)
-        assert said.code == 0, said.err
-        told, done = said.err.index("dedup: 60 rows, at most about 0 MB of disk"), said.err.index("dedup: sketch")
-        assert told < done
-        versions.add(load(project / f"out{memory_mb}/manifest.json").version)
-    assert len(versions) == 1
-
-
-@pytest.mark.parametrize(
-    ("name", "flags"),
-    [
-        ("sft/llamafactory/glaive_toolcall_en_demo.json", ["--match", "exact"]),
-        ("sft/llamafactory/glaive_toolcall_en_demo.json", ["--match", "near", "--threshold", "0.4"]),
-        ("sft/llamafactory/alpaca_zh_demo.json", ["--match", "loose"]),
-    ],
-)
-def test_every_drop_among_real_conversations_is_true(
-    datakit: Callable, project: Path, shared: Path, name: str, flags: list[str]
-) -> None:
-    """Counted again, turn by turn."""
-    said = datakit("dedup", shared / "corpora" / name, "--output", "out", "--max-loss", "1", *flags)
-    assert said.code == 0, said.err
-    manifest = load(project / "out/manifest.json")
-    kept, dropped = (
-        [row for shard in manifest.of_role(role) for row in pq.read_table(project / "out" / shard.path).to_pylist()]
-        for role in ("kept", "dropped")
-    )
-    rows = {row["id"]: row for row in (*kept, *dropped)}
-    assert dropped
-    for row in dropped:
-        one, other = (rows[name]["messages"] for name in (row["id"], row["duplicate_of"]))
-        if row["reason"] == "prefix":
-            other = other[: len(one)]
-        for field in ("role", "name", "tool_calls"):
-            assert [turn[field] for turn in one] == [turn[field] for turn in other]
-        pairs = [(a["content"] or "", b["content"] or "") for a, b in zip(one, other, strict=True)]
-        if row["reason"] == "near_duplicate":
-            assert row["similarity"] == min(text_similarity(a, b, 5) for a, b in pairs) >= 0.4
-        else:
-            fold = str.casefold if row["reason"] == "loose_duplicate" else str
-            assert all(fold("".join(re.findall(r"\w", a))) == fold("".join(re.findall(r"\w", b))) for a, b in pairs)

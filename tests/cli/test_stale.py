@@ -1,35 +1,27 @@
 """A single stage never works on stale data: it brings up to date what it needs, or with --only refuses."""
 
-import contextlib
 import json
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from datakit.cli.main import main
 from datakit.manifest import load
+from tests.cli.conftest import copy_of, done
 from tests.engine.corpus import write_project
 
 
 @pytest.fixture(scope="module")
-def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def original(workshop: Path) -> Path:
     """A project up to its filter, small."""
-    folder = tmp_path_factory.mktemp("original")
-    write_project(folder, rows=60, files=2)
-    with pytest.MonkeyPatch.context() as patch, contextlib.suppress(SystemExit):
-        patch.chdir(folder)
-        main(["run", "--until", "filter"])
-    assert (folder / "manifests/d/filter.json").is_file()
-    return folder
+    write_project(workshop, rows=60, files=2)
+    done("run", "--until", "filter")
+    return workshop
 
 
 @pytest.fixture
 def made(original: Path, project: Path) -> Path:
-    """A copy of that project, in which the test runs."""
-    shutil.copytree(original, project, dirs_exist_ok=True)
-    return project
+    return copy_of(original, project)
 
 
 def add_file(root: Path) -> None:

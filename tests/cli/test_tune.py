@@ -7,23 +7,29 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from datakit.cli.look import tune
 from datakit.config import build
 from datakit.filter.stage import Filter, FilterConfig
 from datakit.filter.thresholds import findings
+from tests.cli.conftest import call, copy_of, done
 
 SENTENCE = "The river had been rising since the morning, and nobody in the town knew how long it would last. "
 
 
-@pytest.fixture
-def corpus(project: Path) -> Path:
+@pytest.fixture(scope="module")
+def measured(workshop: Path) -> Path:
+    """A project with a run `d` of the rules gopher_quality."""
     rows = [
         {"id": f"r{n}", "text": " ".join([f"Row {n} begins here.", *(SENTENCE.split() * 6)[: 10 * n]]) + "."}
         for n in range(12)
     ]
-    path = project / "corpus.jsonl"
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    return path
+    (workshop / "corpus.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    done("filter", "corpus.jsonl", "--rules", "gopher_quality", "--dataset", "d")
+    return workshop
+
+
+@pytest.fixture
+def corpus(measured: Path, project: Path) -> Path:
+    return copy_of(measured, project) / "corpus.jsonl"
 
 
 def ledger(said) -> dict:
@@ -31,7 +37,7 @@ def ledger(said) -> dict:
 
 
 def test_other_thresholds_are_decided_from_saved_signals(datakit, corpus, monkeypatch):
-    rules = ("--rules", "gopher_quality,c4", "--dataset", "d", "--json", "--set", "c4.min_sentences=1")
+    rules = ("--rules", "gopher_quality,c4", "--dataset", "x", "--json", "--set", "c4.min_sentences=1")
     first = ledger(datakit("filter", corpus, *rules))
 
     def measured(*_):
@@ -42,7 +48,7 @@ def test_other_thresholds_are_decided_from_saved_signals(datakit, corpus, monkey
     again = datakit("filter", *rules, "--set", "gopher_quality.min_words=30")
     assert again.code == 0, again.err
     assert ledger(again)["kept"] > first["kept"]
-    assert datakit("verify", "manifests/d/filter.json").code == 0
+    assert datakit("verify", "manifests/x/filter.json").code == 0
 
 
 def test_decisions_from_saved_signals_are_those_from_the_text(datakit, corpus):
@@ -56,15 +62,15 @@ def test_decisions_from_saved_signals_are_those_from_the_text(datakit, corpus):
 
 
 def test_a_value_that_shapes_the_signals_measures_again(datakit, corpus):
-    datakit("filter", corpus, "--rules", "c4", "--dataset", "d")
-    again = datakit("filter", "--rules", "c4", "--dataset", "d", "--set", "c4.min_line_words=20")
+    rules = ("--rules", "c4", "--dataset", "x")
+    datakit("filter", corpus, *rules)
+    again = datakit("filter", *rules, "--set", "c4.min_line_words=20")
     assert "uses the measurements" not in again.err + again.out
-    third = datakit("filter", "--rules", "c4", "--dataset", "d", "--set", "c4.min_sentences=1")
+    third = datakit("filter", *rules, "--set", "c4.min_sentences=1")
     assert "uses the measurements" in third.err + third.out
 
 
 def test_tune_shows_what_each_threshold_drops_and_would_drop(datakit, corpus):
-    datakit("filter", corpus, "--rules", "gopher_quality", "--dataset", "d")
     (said,) = json.loads(datakit("tune", "gopher_quality.min_words", "--dataset", "d", "--json").out)
     words = [4 + 10 * n for n in range(12)]
     assert said["drops"] == sum(w < 50 for w in words)
@@ -88,14 +94,12 @@ def test_tune_shows_what_each_threshold_drops_and_would_drop(datakit, corpus):
         ("c5.min_lines", "c4"),
     ],
 )
-def test_a_misspelt_threshold_is_an_error_with_the_nearest_name(datakit, corpus, asked, meant):
-    datakit("filter", corpus, "--rules", "gopher_quality", "--dataset", "d")
-    said = datakit("tune", asked, "--dataset", "d")
+def test_a_misspelt_threshold_is_an_error_with_the_nearest_name(measured, asked, meant):
+    said = call("tune", asked, "--dataset", "d")
     assert said.code == 2 and meant in said.err
 
 
 def test_tune_shows_rule_sets_that_were_not_on(datakit, corpus):
-    datakit("filter", corpus, "--rules", "gopher_quality", "--dataset", "d")
     assert "fineweb.max_short_line_ratio = 0.67" in datakit("tune", "fineweb", "--dataset", "d").out
     said = datakit("tune", "c4", "--dataset", "d")
     assert said.code == 2 and "c4: was not measured" in said.err
@@ -109,7 +113,6 @@ def test_tune_shows_rule_sets_that_were_not_on(datakit, corpus):
 
 
 def test_tune_draws_a_histogram_for_each_threshold_on_one_page(datakit, corpus):
-    datakit("filter", corpus, "--rules", "gopher_quality", "--dataset", "d")
     pages = []
     for name in ("a.html", "b.html"):
         assert "wrote" in datakit("tune", "--dataset", "d", "--html", name).out
@@ -125,12 +128,11 @@ def test_tune_draws_a_histogram_for_each_threshold_on_one_page(datakit, corpus):
 
 
 def test_tune_without_a_run_or_without_signals_says_what_to_do(datakit, corpus):
-    assert "holds no dataset 'd'" in datakit("tune", "--dataset", "d").err
-    datakit("ingest", corpus, "--dataset", "d")
-    assert "datakit filter" in datakit("tune", "--dataset", "d").err
-    datakit("filter", corpus, "--no-signals", "--dataset", "d")
-    assert "holds no signals" in datakit("tune", "--dataset", "d").err
-    assert tune.help
+    assert "holds no dataset 'x'" in datakit("tune", "--dataset", "x").err
+    datakit("ingest", corpus, "--dataset", "x")
+    assert "datakit filter" in datakit("tune", "--dataset", "x").err
+    datakit("filter", corpus, "--no-signals", "--dataset", "x")
+    assert "holds no signals" in datakit("tune", "--dataset", "x").err
 
 
 @pytest.mark.parametrize("threshold", ["min_words", "max_words"])
@@ -148,10 +150,10 @@ def test_every_limit_drops_the_share_that_it_says(threshold):
 
 
 def test_fewer_rules_decide_from_what_more_rules_measured(datakit, corpus):
-    datakit("filter", corpus, "--rules", "c4,gopher_quality", "--dataset", "d")
-    fewer = datakit("filter", "--rules", "gopher_quality", "--dataset", "d")
+    datakit("filter", corpus, "--rules", "c4,gopher_quality", "--dataset", "x")
+    fewer = datakit("filter", "--rules", "gopher_quality", "--dataset", "x")
     assert "uses the measurements" in fewer.err
-    more = datakit("filter", "--rules", "gopher_quality,fineweb,c4", "--dataset", "d", "--set", "c4.min_line_words=9")
+    more = datakit("filter", "--rules", "gopher_quality,fineweb,c4", "--dataset", "x", "--set", "c4.min_line_words=9")
     assert "uses the measurements" not in more.err
 
 

@@ -3,7 +3,6 @@
 import hashlib
 import json
 import os
-import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -16,7 +15,7 @@ import pytest
 
 import datakit as dk
 from datakit.errors import ConfigError, DatakitError, UsageError
-from tests.cli.conftest import datakit, project  # noqa: F401
+from tests.cli.conftest import done
 
 TALK = [{"role": "user", "content": "Where is the harbour?"}, {"role": "assistant", "content": "Behind the old town."}]
 CALL = [
@@ -136,7 +135,7 @@ def test_the_text_has_the_name_of_its_field_again(tmp_path: Path) -> None:
 
 
 def test_files_are_cut_by_data_and_checksums_hold(tmp_path: Path) -> None:
-    rows = [{"id": f"r{n}", "text": f"{n} " + "word " * 40_000} for n in range(12)]
+    rows = [{"id": f"r{n}", "text": f"{n} " + "word " * 60_000} for n in range(6)]
     result = made(tmp_path, rows, shard_mb=1)
     result.export(tmp_path / "out", file_mb=1, license="cc-by-4.0")
     names = sorted(p.name for p in (tmp_path / "out/data").iterdir())
@@ -191,24 +190,21 @@ def test_no_rows_are_exported_as_no_rows(tmp_path: Path) -> None:
     assert pq.read_table(tmp_path / "out/data").num_rows == 0
 
 
-def test_the_command_exports_a_packed_set(project: Path, datakit: Callable, hugging_face: Callable) -> None:  # noqa: F811
-    rows = [{"messages": [TALK[0], {"role": "assistant", "content": f"Answer {n}. " * 9}]} for n in range(60)]
+def test_the_command_exports_a_packed_set(
+    project: Path, datakit: Callable, hugging_face: Callable, small_tokenizer: Path
+) -> None:
+    rows = [{"messages": [TALK[0], {"role": "assistant", "content": f"Answer {n}. " * 9}]} for n in range(30)]
     write(project / "chats.jsonl", rows)
-    recipe = project / "manifests/d/recipe.toml"
-    assert datakit("init", "d", "--kind", "sft", "chats.jsonl").code == 0
-    text = recipe.read_text().replace("# vocab_size = 32000", "vocab_size = 300")
-    recipe.write_text(re.sub(r'"language", |"filter", ', "", text))
-    packed = datakit("run", "--dataset", "d", "--set", "pack.seq_len=64", "--set", "pack.validation=0.2")
-    assert packed.code == 0, packed.err
-    said = datakit("export", "manifests/d/pack.json", "--output", "out", "--format", "jsonl")
+    flags = ("--seq-len", "128", "--validation", "0.2", "--output", "packed")
+    assert datakit("pack", "chats.jsonl", "--tokenizer", small_tokenizer, *flags).code == 0
+    said = datakit("export", "packed", "--output", "out", "--format", "jsonl")
     assert said.code == 0 and "states no license" in said.out, said.err
     (found,) = hugging_face(project / "out")
     assert set(found) == {"train", "validation"}
     row = found["train"][0]
     assert len(row["labels"]) == len(row["input_ids"]) == sum(row["seq_lens"])
-    assert {
-        i for i, label in zip(row["input_ids"], row["labels"], strict=True) if label != -100 and label != i
-    } == set()
+    assert all(label in (i, -100) for i, label in zip(row["input_ids"], row["labels"], strict=True))
     assert row["position_ids"][0] == 0 and -100 in row["labels"]
-    said = datakit("export", "manifests/d/tokenizer.json", "--output", "no")
+    done("tokenizer", "train", "chats.jsonl", "--vocab-size", "300", "--output", "tokenizer")
+    said = datakit("export", "tokenizer", "--output", "no")
     assert said.code == 1 and "has no rows to export" in said.err

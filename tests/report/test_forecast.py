@@ -35,7 +35,7 @@ def rows(texts: list[str]) -> pa.RecordBatch:
 
 def test_equal_texts_have_one_key_and_similar_ones_have_it_as_often_as_they_are_similar() -> None:
     rng = random.Random(1)
-    texts, similarities, changed = documents(3000, rng), [], []
+    texts, similarities, changed = documents(1000, rng), [], []
     for text in texts:
         words = text.split()
         at = rng.randrange(10, 100)
@@ -44,24 +44,24 @@ def test_equal_texts_have_one_key_and_similar_ones_have_it_as_often_as_they_are_
         similarities.append(len(a & b) / len(a | b))
     keys, others = sample_keys(rows(texts), 1), sample_keys(rows(changed), 1)
     assert np.array_equal(keys, sample_keys(rows([t.replace(" ", "  ") for t in texts]), 1))
-    assert abs(float((keys == others).mean()) - sum(similarities) / len(similarities)) < 0.03
-    assert len(set(keys.tolist())) == 3000
-    assert abs(float((keys < 2**62).mean()) - 0.25) < 0.03  # evenly spread
+    assert abs(float((keys == others).mean()) - sum(similarities) / len(similarities)) < 0.05
+    assert len(set(keys.tolist())) == 1000
+    assert abs(float((keys < 2**62).mean()) - 0.25) < 0.05  # evenly spread
     assert not np.array_equal(keys, sample_keys(rows(texts), 2))
 
 
 def test_an_interval_holds_the_share_of_the_whole_in_nearly_every_sample() -> None:
     rng, inside, widths = np.random.default_rng(3), 0, []
     for share in (0.003, 0.05, 0.6):
-        for _ in range(100):
+        for _ in range(40):
             rows = rng.multinomial(800, [1 / BLOCKS] * BLOCKS)
             lost = rng.binomial(rows, share).astype(float)
             found = Estimate.of(bootstrap(lost, rows.astype(float)), UNSEEN / 800)
             assert found.value == pytest.approx(lost.sum() / 800)
             inside += found.low <= share <= found.high
             widths.append(found.high - found.low)
-    assert inside >= 297
-    assert np.mean(widths[200:]) == pytest.approx(2 * 3.29 * (0.6 * 0.4 / 800) ** 0.5, rel=0.2)  # the normal's
+    assert inside >= 118
+    assert np.mean(widths[80:]) == pytest.approx(2 * 3.29 * (0.6 * 0.4 / 800) ** 0.5, rel=0.2)  # the normal's
     alike = np.zeros(BLOCKS)
     alike[:10] = 24  # 240 rows that are taken together say less than 240 others
     some = Estimate.of(bootstrap(alike, np.full(BLOCKS, 24.0)))

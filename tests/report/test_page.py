@@ -5,17 +5,16 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from datakit.cli.main import main
 from datakit.manifest import load
 from datakit.report.page import templates
 from datakit.report.survey import histogram
+from tests.cli.conftest import Said, call, done
 from tests.engine.corpus import RECIPE, write_corpus
 
 CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
@@ -26,32 +25,46 @@ PICTURES = os.environ.get("DATAKIT_PICTURES", "")
 """A folder for pictures of the page, for people to look at."""
 
 
-def call(*args: str) -> int:
-    with pytest.raises(SystemExit) as ended:
-        main(list(args))
-    return int(ended.value.code or 0)
-
-
 @pytest.fixture(scope="module")
-def project(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A packed dataset with hostile rows, with a second version of its filter."""
-    root = tmp_path_factory.mktemp("page")
-    write_corpus(root / "raw", rows=120, files=2)
-    with (root / "raw/part-1.jsonl").open("a") as file:
+def finished(workshop: Path) -> tuple[Path, Said]:
+    """A packed dataset with hostile rows, and what the run said."""
+    write_corpus(workshop / "raw", rows=80, files=2)
+    with (workshop / "raw/part-1.jsonl").open("a") as file:
         file.write(json.dumps({"id": HOSTILE, "text": HOSTILE}) + "\n")
-    (root / "manifests/d").mkdir(parents=True)
-    (root / "manifests/d/recipe.toml").write_text(RECIPE)
-    before = os.getcwd()
-    os.chdir(root)
-    assert call("run", "--dataset", "d") == 0
-    yield root
-    os.chdir(before)
+    (workshop / "manifests/d").mkdir(parents=True)
+    (workshop / "manifests/d/recipe.toml").write_text(RECIPE)
+    return workshop, done("run", "--dataset", "d")
+
+
+@pytest.fixture
+def project(finished: tuple[Path, Said]) -> Path:
+    return finished[0]
+
+
+def test_a_run_ends_with_the_funnel_and_what_to_look_at_next(finished: tuple[Path, Said]) -> None:
+    project, said = finished
+    lines = said.out.splitlines()
+    head = next(n for n, line in enumerate(lines) if " / pack  version" in line)
+    assert lines[0].split() == ["stage", "rows", "in", "kept", "tokens", "in", "kept", "s", "MB/s", "dropped"]
+    stages = [line.split()[0] for line in lines[1:head]]
+    assert stages == ["ingest", "language", "dedup", "filter", "tokenizer", "tokenize", "pack"]
+    ingest, dedup = (next(line for line in lines if line.startswith(f"{stage} ")) for stage in ("ingest", "dedup"))
+    assert ingest.split()[:4] == ["ingest", "83", "81", "97.6%"] and ingest.endswith("2 could not be read")
+    rows, tokens = (load(project / f"manifests/d/{s}.json").ledger for s in ("dedup", "pack"))
+    assert dict(reversed(part.split(" ")) for part in dedup.split("  ")[-1].strip().split(", ")) == {
+        reason: str(n) for reason, n in rows.rows.dropped.items()
+    }
+    assert f"{tokens.tokens.into:,}" in next(line for line in lines if line.startswith("pack "))
+    assert "  datakit pairs manifests/d/dedup.json    # dropped duplicates beside the rows that stay" in lines
+    funnel = json.loads(done("run", "--dataset", "d", "--json").out)["funnel"]
+    assert [s["stage"] for s in funnel] == stages and funnel[0]["seconds"] > 0 and funnel[0]["mb_per_s"] > 0
+    assert [s["ran"] for s in funnel] == [False] * 7
 
 
 @pytest.fixture(scope="module")
-def page(project: Path) -> Path:
-    assert call("report", "--dataset", "d", "--output", "page.html") == 0
-    return project / "page.html"
+def page(finished: tuple[Path, Said]) -> Path:
+    done("report", "--dataset", "d", "--output", "page.html")
+    return finished[0] / "page.html"
 
 
 def test_the_page_says_what_the_ledgers_say_and_loads_nothing(project: Path, page: Path) -> None:
@@ -109,29 +122,24 @@ def _look(browser: Any, page: Path, width: int, scheme: str) -> None:
     shown.close()
 
 
-def test_the_difference_of_two_versions_names_rows_reasons_and_settings(
-    project: Path, page: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_difference_of_two_versions_names_rows_reasons_and_settings(project: Path, page: Path) -> None:
     first = load(project / "manifests/d/filter.json")
     (project / "raw/part-0.jsonl").open("a").write(json.dumps({"id": "new", "text": "A new row. " * 40}) + "\n")
-    assert call("filter", "--dataset", "d", "--set", "filter.gopher_quality.min_words=300", "--set",
-                "filter.gopher_repetition.max_dup_line_char_ratio=1") == 0  # fmt: skip
+    done("filter", "--dataset", "d", "--set", "filter.gopher_quality.min_words=300",
+         "--set", "filter.gopher_repetition.max_dup_line_char_ratio=1")  # fmt: skip
     second = load(project / "manifests/d/filter.json")
-    capsys.readouterr()
-    assert call("diff", first.version, second.version, "--json") == 0
-    found = json.loads(capsys.readouterr().out)
-    kept = [found["first"], found["second"]]
-    assert [k["version"] for k in kept] == [first.version, second.version]
+    found = json.loads(done("diff", first.version, second.version, "--json").out)
+    assert [found[k]["version"] for k in ("first", "second")] == [first.version, second.version]
     assert found["same"] + found["lost"]["rows"] == first.ledger.rows.kept
     assert found["same"] + found["gained"]["rows"] == second.ledger.rows.kept
     assert found["lost"]["rows"] and set(found["lost"]["by_reason"]) == {"filter: gopher_quality.min_words"}
     assert found["lost"]["samples"][0]["text"].startswith("Row ")
     assert any("part-0.jsonl" in line for line in found["settings"]["ingest"])
     assert any("300" in line for line in found["settings"]["filter"])
-    assert call("diff", first.version, second.version, "--html", "diff.html") == 0
+    done("diff", first.version, second.version, "--html", "diff.html")
     assert "gopher_quality.min_words" in (project / "diff.html").read_text()
-    assert call("diff", first.version, "d", "--stage", "filter") == 0
-    assert call("diff", "nothing", "d") == 2
+    assert "(in the second)" in done("diff", first.version, "d", "--stage", "filter").out
+    assert call("diff", "nothing", "d").code == 2
 
 
 def test_a_histogram_counts_every_value_and_shows_a_limit_that_is_near() -> None:
