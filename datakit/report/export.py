@@ -267,85 +267,74 @@ def _write_split(
 
 
 def _export_rows(link: Link, folder: Path, config: ExportConfig) -> Exported:
-    columns = _Columns(link, config)
-    made = Exported(folder, link[1], config.format, [], {f.name: str(f.type) for f in columns.schema})
+    names, kinds, schema = _columns(link, config)
+    made = Exported(folder, link[1], config.format, [], {f.name: str(f.type) for f in schema})
 
     def converted() -> Iterator[pa.RecordBatch]:
         for batch in batches(link, "kept"):
             for column, counts in (("source", made.sources), ("lang", made.languages)):
                 for pair in pc.value_counts(batch[column].drop_null()).to_pylist():
                     counts[pair["values"]] += pair["counts"]
-            yield columns.convert(batch)
+            fields, rest = _fields_of(batch["extra"], kinds) if kinds else ({}, batch["extra"])
+            columns = {name: batch[old] for name, old in names.items()} | {"extra": rest}
+            columns |= {name: array_of(values, kinds[name]) for name, values in fields.items()}
+            yield pa.record_batch([columns[f.name].cast(f.type) for f in schema], schema=schema)
 
-    made.splits.append(_write_split(folder, "train", columns.schema, converted(), config))
+    made.splits.append(_write_split(folder, "train", schema, converted(), config))
     return made
 
 
-class _Columns:
+def _columns(link: Link, config: ExportConfig) -> tuple[dict[str, str], dict[str, pa.DataType], pa.Schema]:
     """How the columns of a result become those of the export.
 
+    Column of the export -> column of the result; the types of the fields of `extra` that are columns again; the schema.
     For Parquet, all rows are read once before: fields of `extra` with one type become columns, and what no row has
     (tools, fields of messages) is left out.
     """
-
-    def __init__(self, link: Link, config: ExportConfig) -> None:
-        path, manifest = link
-        first, ingest = next(batches(link, "kept")).schema, ancestors(path)[-1][1]
-        own = {*of_kind(manifest.kind).names, *ingest.facts.get("columns", {})}
-        added = [*NOT_OWN, *(name for name in first.names if name not in own)]
-        wanted = added if config.add == ("all",) else config.add
-        if unknown := [n for n in wanted if n not in added]:
-            there = ", ".join(added)
-            raise UsageError(f"{path}: its rows have no column {unknown[0]!r} that datakit made; they have {there}")
-        left_out = {KEY.name, "extra", *added} - set(wanted)
-        text = _field_of_text(ingest)
-        self.names = {n: n for n in first.names if n not in left_out}
-        """Column of the export -> column of the result."""
-        if text not in self.names:
-            self.names = {text if n == "text" else n: n for n in self.names}
-        self.unpacked = dict[str, pa.DataType | None]()
-        """Types of the fields of `extra` that are columns again, by name; None where there are several."""
-        self.messages, self.leftovers = {"role", "content"}, config.format != "parquet"
-        fields = [first.field(old).with_name(new) for new, old in self.names.items()]
-        if not self.leftovers:
-            empty = {"tools"} & self.names.keys()
-            for batch in batches(link, "kept"):
-                self._look(batch)
-                empty -= {name for name in empty if batch[name].null_count < batch.num_rows}
-            fields = [f.with_type(self._narrowed(f.type)) for f in fields if f.name not in empty]
-            fields += [pa.field(name, kind) for name, kind in sorted(self.unpacked.items()) if kind is not None]
-        fields += [pa.field("extra", pa.string())] if self.leftovers else []
-        self.schema = pa.schema(fields)
-
-    def _look(self, batch: pa.RecordBatch) -> None:
-        extras = [json.loads(e) for e in batch["extra"].drop_null().to_pylist()]
-        types = inferred(extras)
-        for name in dict.fromkeys(n for e in extras for n, v in e.items() if v is not None):
-            if name in self.names or name == "extra" or name not in types:
-                self.leftovers = True
-                continue
-            kind = types[name]
-            before = self.unpacked.get(name, kind)
-            self.unpacked[name] = joined(before, kind)
-            self.leftovers |= kind is None or before != kind  # types that are joined may not hold every value
+    path, manifest = link
+    first, ingest = next(batches(link, "kept")).schema, ancestors(path)[-1][1]
+    own = {*of_kind(manifest.kind).names, *ingest.facts.get("columns", {})}
+    added = [*NOT_OWN, *(name for name in first.names if name not in own)]
+    wanted = added if config.add == ("all",) else config.add
+    if unknown := [n for n in wanted if n not in added]:
+        there = ", ".join(added)
+        raise UsageError(f"{path}: its rows have no column {unknown[0]!r} that datakit made; they have {there}")
+    left_out = {KEY.name, "extra", *added} - set(wanted)
+    names, text = {n: n for n in first.names if n not in left_out}, _field_of_text(ingest)
+    if text not in names:
+        names = {text if n == "text" else n: n for n in names}
+    fields = [first.field(old).with_name(new) for new, old in names.items()]
+    if config.format != "parquet":
+        return names, {}, pa.schema([*fields, pa.field("extra", pa.string())])
+    unpacked, messages, empty = dict[str, pa.DataType | None](), {"role", "content"}, {"tools"} & names.keys()
+    leftovers = False
+    for batch in batches(link, "kept"):
+        leftovers |= _unpack(batch, names, unpacked)
+        empty -= {name for name in empty if batch[name].null_count < batch.num_rows}
         for name in {"messages", "prompt", "chosen", "rejected"} & set(batch.schema.names):
             flat = batch[name].flatten()
             children = zip(flat.type, flat.flatten(), strict=True)
-            self.messages |= {f.name for f, values in children if values.null_count < len(values)}
+            messages |= {f.name for f, values in children if values.null_count < len(values)}
+    kinds = {name: kind for name, kind in unpacked.items() if kind is not None}
+    used = pa.list_(pa.struct([f for f in MESSAGES.value_type if f.name in messages]))
+    fields = [f.with_type(used) if f.type in (MESSAGES, stored(MESSAGES)) else f for f in fields if f.name not in empty]
+    fields += [pa.field(name, kind) for name, kind in sorted(kinds.items())]
+    return names, kinds, pa.schema(fields + [pa.field("extra", pa.string())] * leftovers)
 
-    def _narrowed(self, kind: pa.DataType) -> pa.DataType:
-        """A type of messages with the fields that are used; any other type as it is."""
-        if kind not in (MESSAGES, stored(MESSAGES)):
-            return kind
-        return pa.list_(pa.struct([f for f in kind.value_type if f.name in self.messages]))
 
-    def convert(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """The rows with the columns of the export."""
-        kinds = {name: kind for name, kind in self.unpacked.items() if kind is not None}
-        fields, rest = _fields_of(batch["extra"], kinds) if kinds else ({}, batch["extra"])
-        made = {name: batch[old] for name, old in self.names.items()} | {"extra": rest}
-        made |= {name: array_of(values, kinds[name]) for name, values in fields.items()}
-        return pa.record_batch([made[f.name].cast(f.type) for f in self.schema], schema=self.schema)
+def _unpack(batch: pa.RecordBatch, names: dict[str, str], unpacked: dict[str, pa.DataType | None]) -> bool:
+    """Add the types of the fields of `extra` (None where there are several); whether `extra` is needed besides them."""
+    extras = [json.loads(e) for e in batch["extra"].drop_null().to_pylist()]
+    types, leftovers = inferred(extras), False
+    for name in dict.fromkeys(n for e in extras for n, v in e.items() if v is not None):
+        if name in names or name == "extra" or name not in types:
+            leftovers = True
+            continue
+        kind = types[name]
+        before = unpacked.get(name, kind)
+        unpacked[name] = joined(before, kind)
+        leftovers |= kind is None or before != kind  # types that are joined may not hold every value
+    return leftovers
 
 
 def _field_of_text(ingest: Manifest) -> str:

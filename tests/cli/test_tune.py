@@ -37,7 +37,7 @@ def ledger(said) -> dict:
 
 
 def test_other_thresholds_are_decided_from_saved_signals(datakit, corpus, monkeypatch):
-    rules = ("--rules", "gopher_quality,c4", "--dataset", "x", "--json", "--set", "c4.min_sentences=1")
+    rules = ("--rules", "gopher_quality", "--rules", "c4", "--dataset", "x", "--json", "--set", "c4.min_sentences=1")
     first = ledger(datakit("filter", corpus, *rules))
 
     def measured(*_):
