@@ -259,6 +259,7 @@ def test_gc_removes_only_what_no_manifest_names(datakit: Callable, project: Path
     assert datakit("run", "--until", "dedup").code == 0
     assert datakit("dedup", "--threshold", "0.9").code == 0
     (project / "data/d/dedup/00ff00ff00ff00ff/kept").mkdir(parents=True)
+    assert "would remove data/d/dedup/00ff00ff00ff00ff" in datakit("gc", "--dry-run").out
     said = datakit("gc")
     assert said.out.count("removed") == 1 and "00ff00ff00ff00ff" in said.out
     assert len(list((project / "data/d/dedup").iterdir())) == 2

@@ -80,22 +80,18 @@ def test_a_wrong_count_is_found(ingested: dk.Dataset, tmp_path: Path) -> None:
     assert any("gives 51 rows" in problem and "took in 50" in problem for problem in problems(made))
 
 
-def test_a_run_without_the_limit_makes_all_rows_anew(
-    datakit: Callable[..., Said],
-    project: Path,
-) -> None:
-    lines = [
-        json.dumps({"id": f"r{n}", "text": f"row {n} has words of its own, and more than three"}) for n in range(9)
-    ]
+def test_a_run_without_the_limit_makes_all_rows_anew(datakit: Callable[..., Said], project: Path) -> None:
+    texts = [f"row {n} has words of its own, and more than three" for n in range(9)]
+    lines = [json.dumps({"id": f"r{n}", "text": text}) for n, text in enumerate([*texts, texts[0]])]
     (project / "a.jsonl").write_text("\n".join(lines) + "\n")
-    assert datakit("ingest", "a.jsonl", "--dataset", "a").code == 0
+    assert datakit("dedup", "a.jsonl", "--dataset", "a").code == 0
     said = datakit("filter", "--dataset", "a", "--limit", "4")
     assert said.code == 0 and "its first 4 rows" in datakit("show", "manifests/a/filter.json").out
     assert "up to date" in datakit("filter", "--dataset", "a", "--limit", "4").err
-    assert "not among the first 4 rows" in datakit("explain", "r4", "--manifest", "manifests/a/filter.json").out
-    assert "first 4 rows" not in datakit("explain", "r3", "--manifest", "manifests/a/filter.json").out
+    told = {n: "not among the first 4 rows" in datakit("explain", n, "--dataset", "a").out for n in ("r3", "r4", "r9")}
+    assert told == {"r3": False, "r4": True, "r9": False}, "r9 was dropped before"
     assert datakit("filter", "--dataset", "a").code == 0
     assert load(project / "manifests/a/filter.json").ledger.rows.into == 9
-    assert "the limit on rows of ingest is 0 now, and was 4" in datakit("history", "--dataset", "a").out
+    assert "the limit on rows of dedup is 0 now, and was 4" in datakit("history", "--dataset", "a").out
     wrong = datakit("filter", "--dataset", "a", "--limit", "-4")
     assert wrong.code == 2 and "--limit is -4" in wrong.err

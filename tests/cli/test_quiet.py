@@ -38,6 +38,7 @@ def test_a_wrong_command_or_flag_is_answered_with_the_nearest(datakit: Callable)
     said = datakit("pakc")
     assert said.code == 2 and "Did you mean 'pack'?" in said.err
     assert "Did you mean" not in datakit("nonsense").err
+    assert "Did you mean 'classifier train' or 'classifier curve'?" in datakit("classifier", "--help").err
     with pytest.raises(UsageError, match=r"No such option '--manifst'\. \(Did you mean one of: .*'--manifest'\?\)"):
         train(["sft", "--manifst", "x"])
 

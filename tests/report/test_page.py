@@ -5,6 +5,7 @@ import os
 import re
 import shutil
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -142,6 +143,16 @@ def test_the_difference_of_two_versions_names_rows_reasons_and_settings(project:
     assert call("diff", "nothing", "d").code == 2
 
 
+def test_rows_of_one_content_are_the_same_under_other_ids(datakit: Callable, tmp_path: Path) -> None:
+    for name, ids in (("one", ("a", "b", "c")), ("two", ("x", "b", "y", "z"))):
+        rows = [json.dumps({"id": i, "text": f"text number {n}"}) for n, i in enumerate(ids)]
+        (tmp_path / f"{name}.jsonl").write_text("\n".join(rows).replace("number 2", f"of {name}") + "\n")
+        done("ingest", tmp_path / f"{name}.jsonl", "--output", tmp_path / name)
+    found = json.loads(done("diff", tmp_path / "one", tmp_path / "two", "--json").out)
+    assert found["same"] == 2 and found["changed"]["rows"] == 0
+    assert [s["id"] for kind in ("lost", "gained") for s in found[kind]["samples"]] == ["c", "y", "z"]
+
+
 def test_a_histogram_counts_every_value_and_shows_a_limit_that_is_near() -> None:
     values = np.concatenate([np.arange(1000), [10_000.0, np.nan]])
     made = histogram("words", values, 1200)
@@ -159,6 +170,6 @@ def test_a_histogram_counts_every_value_and_shows_a_limit_that_is_near() -> None
     equal = histogram("same", np.ones(5))
     assert equal is not None and sum(equal.counts) == 5 and equal.low < 1 < equal.high
     lengths = histogram("characters", np.array([1, 10, 10, 1000]), logarithmic=True)
-    assert lengths is not None
+    assert lengths is not None and lengths.outside == 0
     page = str(templates().get_template("macros.html").module.chart(lengths))
     assert re.findall(r"<span>([\d.e+]+)</span>", page)[:2] == ["1", "31.6"]
