@@ -111,9 +111,9 @@ class SampledIngest(Ingest):
     def size(self) -> tuple[int, float]:
         """(about how many bytes the raw files have, uncompressed; records in a byte, from the first unit)."""
         size = sum(f.bytes * (UNPACKED_RATIO if f.compression else 1) for f in self._plan.files)
-        first = next((unit for group in self.raw_groups() for unit in self.raw_units(group)), None)
-        rows = sum(batch.rows.num_rows for batch in super().read(first)) if first is not None else 0
-        return max(1, size), rows / max(first.bytes, 1) if first is not None else 0.0
+        first = next((unit for group in self.raw_groups() for unit in self.raw_units(group)), ())
+        rows = sum(batch.rows.num_rows for batch in super().read(first))
+        return max(1, size), rows / max(sum(segment.bytes for segment in first), 1)
 
     def read(self, unit: Any) -> Iterator[RawBatch]:
         """The chosen rows."""

@@ -94,4 +94,4 @@ def test_a_run_without_the_limit_makes_all_rows_anew(datakit: Callable[..., Said
     assert load(project / "manifests/a/filter.json").ledger.rows.into == 9
     assert "the limit on rows of dedup is 0 now, and was 4" in datakit("history", "--dataset", "a").out
     wrong = datakit("filter", "--dataset", "a", "--limit", "-4")
-    assert wrong.code == 2 and "--limit is -4" in wrong.err
+    assert wrong.code == 2 and "limit is -4" in wrong.err

@@ -59,7 +59,6 @@ def test_a_run_ends_with_the_funnel_and_what_to_look_at_next(finished: tuple[Pat
     assert "  datakit pairs manifests/d/dedup.json    # dropped duplicates beside the rows that stay" in lines
     funnel = json.loads(done("run", "--dataset", "d", "--json").out)["funnel"]
     assert [s["stage"] for s in funnel] == stages and funnel[0]["seconds"] > 0 and funnel[0]["mb_per_s"] > 0
-    assert [s["ran"] for s in funnel] == [False] * 7
 
 
 @pytest.fixture(scope="module")
@@ -150,7 +149,7 @@ def test_rows_of_one_content_are_the_same_under_other_ids(datakit: Callable, tmp
         done("ingest", tmp_path / f"{name}.jsonl", "--output", tmp_path / name)
     found = json.loads(done("diff", tmp_path / "one", tmp_path / "two", "--json").out)
     assert found["same"] == 2 and found["changed"]["rows"] == 0
-    assert [s["id"] for kind in ("lost", "gained") for s in found[kind]["samples"]] == ["c", "y", "z"]
+    assert [{s["id"] for s in found[kind]["samples"]} for kind in ("lost", "gained")] == [{"c"}, {"y", "z"}]
 
 
 def test_a_histogram_counts_every_value_and_shows_a_limit_that_is_near() -> None:
