@@ -27,22 +27,14 @@ MOST_LOST: Final = 1 << 16
 MOST_ROWS: Final = 1 << RECORD_BITS
 _DAMAGE: Final = (OSError, pa.ArrowException, MemoryError, ValueError, TypeError, KeyError)
 """What Arrow raises about files that are damaged."""
-FORMATS: Final = ("parquet", "arrow", "arrow_stream", "table")
+MAGIC: Final = {"parquet": b"PAR1", "arrow": b"ARROW1", "arrow_stream": b"\xff\xff\xff\xff"}
+FORMATS: Final = (*MAGIC, "table")
 TOOLS: Final = ("tools", "functions")
 CALLS: Final = ("tool_calls", "function_call", "tools")
 """Fields of a record, and of a turn, that hold objects without fixed keys."""
 
 
 # Groups of rows: of a Parquet file, the batches of an Arrow file or stream, slices of a table in memory.
-
-
-def format_of(magic: bytes) -> str:
-    """The format by a file's first bytes; "" for others."""
-    if magic.startswith(b"PAR1"):
-        return "parquet"
-    if magic.startswith(b"ARROW1"):
-        return "arrow"
-    return "arrow_stream" if magic.startswith(b"\xff\xff\xff\xff") else ""
 
 
 class _Opened:

@@ -163,16 +163,16 @@ def _inspect(found: tuple[str, str, int], text_split: str) -> tuple[SourceFile, 
     path, name, size = found
     with open_binary(path) as opened:
         magic = opened.read(8)
-    suffix, compression = suffixes_of(name)[0], streams.compression_of(magic)
+    suffix, compression = suffixes_of(name)[0], streams.named_by(streams.MAGIC, magic)
     file = SourceFile(path, name, suffix, compression, size, text_split=text_split)
-    columns = columnar.format_of(magic) or (suffix if suffix in columnar.FORMATS and magic else "")
+    columns = streams.named_by(columnar.MAGIC, magic) or (suffix if suffix in columnar.FORMATS and magic else "")
     if columns and compression:
         raise InputError(f"{path}: a compressed {columns} file cannot be read in parts; decompress it first")
     if columns:
         file = replace(file, format=columns)
         return file, _first_records(file)
     head = _head(file)
-    file = replace(file, format="warc") if web.begins_archive(head) else file
+    file = replace(file, format="warc") if web.VERSION.match(head) else file
     if file.format == "warc" and head and web.BEGIN not in head:
         raise InputError(f"{path}: it is no web archive (WARC): it begins with {head[:24]!r}")
     if file.format in web.FORMATS:
@@ -508,12 +508,15 @@ def read_unit(unit: Unit, plan: Plan) -> Iterator[RawBatch]:
     mapping, options = user_mapping(config.map, config.roles)
     id_field = mapping.get("id") or config.id_field
     builder = RowBuilder(plan.kind, plan.segment_source, id_field, options, plan.columns)
+    pages = None
     if any(f.format in web.FORMATS or f.layout.html for f in plan.files):
-        builder.pages = web.Pages(config.extractor, config.page_timeout_s, config.on_timeout)
+        pages = web.Pages(config.extractor, config.page_timeout_s, config.on_timeout)
     for segment in unit:
         file = plan.files[segment.file]
         builder.begin_file(segment.file, file.name, file.layout)
-        records = _records(segment, file, builder.pages)
+        records = _records(segment, file, pages)
+        if pages and file.layout.html:
+            records = web.with_text(records, file.layout.text_field, pages, file.name)
         while _fill(builder, records, file.limit):
             yield builder.take()
     if builder.rows or builder.bad or builder.notes:

@@ -10,6 +10,7 @@ from typing import Any, Final
 import orjson
 
 Fields = dict[str, Any]
+NOTHING: Final[Fields] = {}
 MAX_DEPTH: Final = 500
 RECORD_BYTES: Final = 256 << 20
 """Bytes of the longest record. The offsets of an Arrow string array end at 2 GiB."""
@@ -40,7 +41,7 @@ class Record:
     """One record of a file: its fields, or what is wrong with it, and where it stands. The fields here are typed cells
     (Parquet, Arrow) or texts (CSV, plain text, web pages); `json.JsonRecord` has the bytes that the user wrote."""
 
-    __slots__ = ("fields", "line", "number", "offset", "raw", "repeated", "size")
+    __slots__ = ("fields", "line", "made", "number", "offset", "raw", "repeated", "size")
 
     def __init__(self, fields: Any, number: int, line: int, offset: int | None, raw: bytes, size: int = -1) -> None:
         self.fields = fields
@@ -52,6 +53,8 @@ class Record:
         self.size = len(raw) if size < 0 else size
         self.repeated = False
         """Whether one of its keys occurs twice."""
+        self.made = NOTHING
+        """Those of its fields that the user did not write (the title of a page)."""
 
     def without(self, used: Collection[str]) -> list[str]:
         """The JSON text of each `"key": value`, in the user's order, without the fields in `used`.
@@ -59,8 +62,8 @@ class Record:
         If a used key occurs twice, only its last value was used, as in JSON parsers; the earlier ones are returned.
         Times are written in ISO 8601, bytes in base64.
         """
-        fields = self.fields.items()
-        return [f"{to_json(k)}:{_written(_with_exact_numbers(v))}" for k, v in fields if k not in used]
+        fields = {k: v for k, v in self.fields.items() if k not in used and k not in self.made}
+        return [f"{to_json(k)}:{_written(_with_exact_numbers(v))}" for k, v in fields.items()]
 
     def written(self) -> bytes:
         """The bytes that are kept of it: its own, or those of its cells as JSON."""

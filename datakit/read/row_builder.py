@@ -9,7 +9,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import chain
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -37,14 +37,10 @@ from datakit.read.record import (
     Record,
     RecordError,
     at,
-    name_of,
     to_json,
 )
 from datakit.stage import RawBatch
 from datakit.text.words import digest, normalize
-
-if TYPE_CHECKING:
-    from datakit.read.web import Pages
 
 BATCH_BYTES: Final = 16 << 20
 BATCH_ROWS: Final = 1 << 16
@@ -69,8 +65,6 @@ class RowBuilder:
         self.id_field = id_field or ID
         self.columns = columns or pa.schema([])
         self._tests = [(f.name, fitting(f.type)) for f in self.columns]
-        self.pages: Pages | None = None
-        """What makes the text of web pages."""
         self._begin_batch()
 
     def _begin_batch(self) -> None:
@@ -85,9 +79,7 @@ class RowBuilder:
         """The next records come from file number `index`, which has this name and this layout."""
         self.name, self.layout = name, layout
         self.first_key = schema.row_key(index, 0)
-        self.text_field = layout.text_field
-        self.convert = converter(layout) if layout.layout else None
-        self.sources, self.required = layout.sources, layout.required
+        self.convert, self.sources = converter(layout), layout.sources
 
     @property
     def full(self) -> bool:
@@ -97,34 +89,28 @@ class RowBuilder:
     def add(self, found: Record) -> None:
         """Add the row of a record, count it under its note, or quarantine it."""
         self.bytes += found.size
-        try:
-            self._add(found.fields, found)
-        except RecordError as e:
-            raw = found.written()[:RECORD_BYTES]
-            self.bad.append((self.name, found.line + 1, found.offset, e.reason, e.detail, raw))
-
-    def _add(self, fields: Any, found: Record) -> None:
+        fields = found.fields
         if type(fields) is Note:
             self.notes[fields] += 1
             return
-        if type(fields) is RecordError:
-            raise fields
-        if self.layout.html:
-            content, fields, used, left = self._page(fields, found.number)
-        else:
+        try:
+            if type(fields) is RecordError:
+                raise fields
             content, used, left = self.content(found)
-        own_id = self._id(found)
-        if own_id and self.id_field in fields:
-            used.add(self.id_field)
-        values = self._own(fields, used) if self._tests else ()
-        extra = None
-        if len(fields) > len(used) or left or found.repeated:
-            kept = found.without(used) + left
-            extra = "{" + ",".join(kept) + "}" if kept else None
-        if found.repeated:
-            self.notes["repeated_keys"] += 1
-        row_id = own_id or f"{self.name}:{found.number}"
-        self.rows.append((self.first_key + found.number, row_id, self.name, extra, content, *values))
+            own_id = self._id(found)
+            if own_id and self.id_field in fields:
+                used.add(self.id_field)
+            values = self._own(fields, used) if self._tests else ()
+            extra = None
+            if len(fields) > len(used) or left or found.repeated:
+                kept = found.without(used) + left + _members({k: v for k, v in found.made.items() if k not in used})
+                extra = "{" + ",".join(kept) + "}" if kept else None
+            self.notes["repeated_keys"] += found.repeated
+            row_id = own_id or f"{self.name}:{found.number}"
+            self.rows.append((self.first_key + found.number, row_id, self.name, extra, content, *values))
+        except RecordError as e:
+            raw = found.written()[:RECORD_BYTES]
+            self.bad.append((self.name, found.line + 1, found.offset, e.reason, e.detail, raw))
 
     def content(self, found: Record) -> tuple[Any, set[str], list[str]]:
         """(what a row says, the fields that it was made from, JSON members of what is left inside of these).
@@ -132,22 +118,13 @@ class RowBuilder:
         Raises:
             RecordError: the record does not fit the layout.
         """
-        fields: Fields = found.fields
-        if self.text_field:
-            text = fields.get(self.text_field)
-            if type(text) is not str and not self.layout.html:
-                raise self._no_text(fields)
-            return text, {self.text_field}, []
-        if self.convert is None:
-            raise self._no_text(fields)
         try:
-            return self._converted(fields)
+            return self._converted(found.fields)
         except InexactNumbersError:
             return self._converted(found.exact())
 
     def _converted(self, fields: Fields) -> tuple[Any, set[str], list[str]]:
-        picked = Picked(fields, self.sources, self.required)
-        assert self.convert is not None
+        picked = Picked(fields, self.sources, self.layout.required)
         try:
             made = self.convert(picked, self.options)
         except RecordError as e:  # in the words of the file
@@ -157,7 +134,7 @@ class RowBuilder:
             refuse_media(fields, made[0])
         if isinstance(made, Conversation):
             made = self._judged(made)
-        return made, picked.used, _members_of({k: v for k, v in picked.left.items() if v})
+        return made, picked.used, _members({k: v for k, v in picked.left.items() if v})
 
     def _judged(self, found: Conversation) -> Conversation | Preference:
         """A pair with one side where pairs are asked for; among conversations, a bad answer has weight 0."""
@@ -174,29 +151,6 @@ class RowBuilder:
             messages = [m._replace(weight=0.0) if m.role == "assistant" else m for m in found.messages]
             return found._replace(messages=messages)
         return found
-
-    def _page(self, fields: Fields, record: int) -> tuple[str, Fields, set[str], list[str]]:
-        """`content` of a record with HTML, and the fields with the page's title; without a column it is left."""
-        html = fields.get(self.text_field)
-        if not isinstance(html, str | bytes):
-            raise self._no_text(fields)
-        assert self.pages is not None
-        text, title = self.pages.of_html(html, f"{self.name}: record {record + 1}")
-        own = {"title": title} if title is not None and "title" not in fields else {}
-        if "title" in self.columns.names:
-            return text, fields | own, {self.text_field}, []
-        return text, fields, {self.text_field}, _members_of(own)
-
-    def _no_text(self, fields: Fields) -> RecordError:
-        """Why a record in a file of documents, or of no layout, has no text."""
-        name, other = self.text_field, self.layout.other_kind
-        if other:
-            return RecordError("other_kind", f"the file holds {other} rows, the dataset another kind")
-        if not name:
-            return RecordError("no_layout", "none of the file's first records could be read: its layout is unknown")
-        if name not in fields:
-            return RecordError("missing_field", f"{name} should be there; the fields are {', '.join(fields) or 'none'}")
-        return RecordError("not_text", f"{name} should be a string, found {name_of(fields[name])}")
 
     def _id(self, found: Record) -> str | None:
         """The user's id, a string or a whole number with all its digits; None for any other value."""
@@ -242,7 +196,7 @@ class RowBuilder:
         return batch
 
 
-def _members_of(left: Fields) -> list[str]:
+def _members(left: Fields) -> list[str]:
     return [f"{to_json(k)}:{to_json(v)}" for k, v in left.items()]
 
 

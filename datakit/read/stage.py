@@ -29,7 +29,6 @@ PROCESSES_FROM_BYTES_OF_PAGES: Final = 1 << 26
 """Extractors hold the interpreter lock nearly all the time."""
 UNPACKED_RATIO: Final = 5
 """Bytes of text for each byte of a compressed file, roughly."""
-HASHES_AT_ONCE: Final = 1 << 22
 
 _DECISIONS: Final = pa.schema(
     [pa.field("row_key", pa.uint64(), nullable=False), pa.field("id", pa.string()), pa.field("removed", pa.bool_())]
@@ -95,7 +94,7 @@ class Ingest(Stage):
     """Reads raw files, or a table in memory, into rows; quarantines what cannot be read; makes ids unique.
 
     Work units are cut from the raw files' bytes. Rows whose id an earlier row has get a suffix (`#2`, `#3`, ...): the
-    ids of all rows are compared by 64-bit hashes, in ranges of hashes, so that few are in memory at one time.
+    ids of all rows are compared by 64-bit hashes, which are sorted in memory (8 bytes a row).
     """
 
     config: IngestConfig = field(default_factory=IngestConfig)
@@ -304,9 +303,8 @@ def _decided(sketches: Sequence[Path], removals: "RemovalList | None") -> pa.Tab
             for path in sketches
         ]
         hashes = [table.column("id_hash").to_numpy() for table in tables]
-        repeated = repeated_hashes(hashes)
-        # Free ids are looked up in all hashes at once: only inputs with clashes hold them in memory.
-        taken = np.sort(np.concatenate(hashes)) if len(repeated) else repeated
+        taken = np.sort(np.concatenate([np.empty(0, np.uint64), *hashes]))
+        repeated = np.unique(taken[1:][taken[1:] == taken[:-1]])
         for table, values in zip(tables, hashes, strict=True):
             again = np.isin(values, repeated)
             contents = table["content_hash"]
@@ -319,17 +317,6 @@ def _decided(sketches: Sequence[Path], removals: "RemovalList | None") -> pa.Tab
                     found.append((row["row_key"], new, gone))
     columns = zip(*sorted(found), strict=True) if found else ([] for _ in _DECISIONS)
     return pa.table(list(map(list, columns)), schema=_DECISIONS)
-
-
-def repeated_hashes(hashes: Sequence[npt.NDArray[np.uint64]]) -> npt.NDArray[np.uint64]:
-    """The values that occur more than once, ascending, found range by range of all 64-bit values."""
-    ranges, found = sum(map(len, hashes)) // HASHES_AT_ONCE + 1, [np.empty(0, np.uint64)]
-    for number in range(ranges):
-        low, high = (np.uint64(min((n << 64) // ranges, (1 << 64) - 1)) for n in (number, number + 1))
-        some = [h[(h >= low) & ((h < high) | (number == ranges - 1))] for h in hashes]
-        values = np.sort(np.concatenate(some)) if some else found[0]
-        found.append(np.unique(values[1:][values[1:] == values[:-1]]))
-    return np.concatenate(found)
 
 
 def _free_id(name: str, seen: dict[str, int], taken: npt.NDArray[np.uint64], made: set[int]) -> str | None:

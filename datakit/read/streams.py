@@ -7,7 +7,7 @@ import os
 import re
 import zlib
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, BinaryIO, Final, NamedTuple, cast
 
@@ -153,9 +153,9 @@ def filesystem(url: str) -> tuple[Any, str]:
 # Decompress: members one after another, past those that are damaged.
 
 
-def compression_of(head: bytes) -> str:
-    """The compression by a file's first bytes; "" for none."""
-    return next((name for name, magic in MAGIC.items() if head.startswith(magic)), "")
+def named_by(magic: Mapping[str, bytes], head: bytes) -> str:
+    """The format or compression by a file's first bytes; "" for none of these."""
+    return next((name for name, mark in magic.items() if head.startswith(mark)), "")
 
 
 def blocks(file: SourceFile, size: int = BLOCK) -> Iterator[bytes | RecordError]:
@@ -194,7 +194,7 @@ def read_whole(path: str) -> tuple[bytes, bytes]:
     """
     with open_binary(path) as opened:
         raw = opened.read()
-    compression, whole = compression_of(raw[:8]), bytearray()
+    compression, whole = named_by(MAGIC, raw[:8]), bytearray()
     if not compression:
         return raw, raw
     for block in blocks(SourceFile(path, path, "", compression, len(raw))):

@@ -39,7 +39,8 @@ _SAID: Final = {
 """What is wrong with a record whose end was not found -> (reason, detail)."""
 
 BEGIN: Final = b"WARC/"
-_VERSION: Final = re.compile(rb"WARC/[01]\.\d+\r?\n")
+VERSION: Final = re.compile(rb"WARC/[01]\.\d+\r?\n")
+"""How a web archive begins, whatever its name."""
 RECORD_BEGIN: Final = re.compile(rb"\n(?=WARC/[01]\.\d+\r?\n)")
 _HEADER_END: Final = re.compile(rb"\r?\n\r?\n")
 _LENGTH: Final = re.compile(rb"(?i)\ncontent-length:[ \t]*(\d{1,15})[ \t]*\r?\n")
@@ -59,11 +60,6 @@ def check(extractor: str) -> None:
             import trafilatura  # noqa: F401
     except ImportError as e:
         raise MissingExtraError(f"web pages need the package {e.name}: install datakit[web]") from None
-
-
-def begins_archive(head: bytes) -> bool:
-    """Whether a file is a web archive, whatever its name."""
-    return _VERSION.match(head) is not None
 
 
 # Cut: archives at the borders of their records.
@@ -128,6 +124,20 @@ def read(file: SourceFile, data: bytes, segment: Segment, pages: "Pages") -> Ite
             return pages.of_record(raw, f"{file.path}: record {number + 1}", verify=not file.compression)
 
         yield parsed(data[start:stop], fields, number, number, segment.start + start)
+
+
+def with_text(records: Iterator[Record], field: str, pages: "Pages", name: str) -> Iterator[Record]:
+    """Records with a page's text in place of the HTML in a field, and its title, where they have none."""
+    for found in records:
+        html = found.fields.get(field) if type(found.fields) is dict else None
+        if isinstance(html, str | bytes):
+            try:
+                text, title = pages.of_html(html, f"{name}: record {found.number + 1}")
+                found.made = {TITLE: title} if title is not None and TITLE not in found.fields else found.made
+                found.fields |= {field: text} | found.made
+            except RecordError as e:
+                found.raw, found.fields = found.written(), e
+        yield found
 
 
 class Pages:

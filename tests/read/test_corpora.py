@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from datakit.read.json import parse
-from datakit.read.streams import SourceFile, blocks, compression_of
+from datakit.read.streams import MAGIC, SourceFile, blocks, named_by
 
 SFT = {
     "gpteacher/codegen-instruct.json": ("alpaca", 4535),
@@ -44,7 +44,7 @@ OTHERS = {
 
 def whole(path: Path) -> bytes:
     magic = path.read_bytes()[:8]
-    return b"".join(blocks(SourceFile(str(path), path.name, "", compression_of(magic), 0)))
+    return b"".join(blocks(SourceFile(str(path), path.name, "", named_by(MAGIC, magic), 0)))
 
 
 def records(path: Path) -> list:

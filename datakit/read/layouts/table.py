@@ -10,6 +10,7 @@ from array import array
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import pairwise
 from typing import Any, Final, NamedTuple
 
@@ -221,9 +222,16 @@ _CONVERTERS: Final = {layout.name: layout.convert for layout in LAYOUTS}
 
 def converter(layout: FileLayout) -> Convert:
     """What makes the contents of rows of a file's records; of mapped ones by the names that the mapping has."""
-    names = layout.required
-    by_names = document if "text" in names else preference if "chosen" in names else conversation
-    return by_names if layout.layout == MAPPED else _CONVERTERS[layout.layout]
+    if layout.layout == MAPPED:
+        return document if "text" in layout.required else preference if "chosen" in layout.required else conversation
+    return _CONVERTERS.get(layout.layout) or partial(_refuse, layout.other_kind)
+
+
+def _refuse(kind: str, found: Picked, _: ParseOptions) -> None:
+    """No row of any record of a file of another kind, or of no layout."""
+    if kind:
+        raise RecordError("other_kind", f"the file holds {kind} rows, the dataset another kind")
+    raise RecordError("no_layout", "none of the file's first records could be read: its layout is unknown")
 
 
 # Which layout a file has.
