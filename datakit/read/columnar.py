@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 from datakit.data import RECORD_BITS
 from datakit.errors import InputError
 from datakit.read.record import Fields, Record, RecordError
-from datakit.read.row_builder import types_of
+from datakit.read.row_builder import column_type
 from datakit.read.streams import Remaining, Segment, SourceFile, expands_too_far, open_binary
 
 ROWS: Final = 512
@@ -29,6 +29,9 @@ _DAMAGE: Final = (OSError, pa.ArrowException, MemoryError, ValueError, TypeError
 """What Arrow raises about files that are damaged."""
 MAGIC: Final = {"parquet": b"PAR1", "arrow": b"ARROW1", "arrow_stream": b"\xff\xff\xff\xff"}
 FORMATS: Final = (*MAGIC, "table")
+_BINARY: Final = {pa.string(): pa.binary(), pa.large_string(): pa.large_binary()}
+_LARGE: Final = {pa.string_view(): pa.large_string(), pa.binary_view(): pa.large_binary()}
+"""Views, which polars exports and few Arrow functions take -> the types that stand for them."""
 TOOLS: Final = ("tools", "functions")
 CALLS: Final = ("tool_calls", "function_call", "tools")
 """Fields of a record, and of a turn, that hold objects without fixed keys."""
@@ -117,7 +120,8 @@ class _Opened:
 
 def types(file: SourceFile) -> dict[str, pa.DataType | None]:
     """The type of each column as a column of a dataset; None for those that stay in `extra`."""
-    return types_of(_Opened(file).schema)
+    schema = _Opened(file).schema
+    return {f.name: column_type(f.type) for f in schema if not pa.types.is_null(f.type)}
 
 
 def cut(file: SourceFile, index: int, remaining: Remaining) -> Iterator[Segment]:
@@ -185,13 +189,8 @@ def _validated(batch: pa.RecordBatch) -> pa.RecordBatch:
         if "UTF8" not in str(e):
             raise
         for column in batch.columns:
-            column.view(_as_binary(column.type)).validate(full=True)
+            column.view(_replaced(column.type, _BINARY)).validate(full=True)
     return batch
-
-
-def _as_binary(kind: pa.DataType) -> pa.DataType:
-    """The type with binary for text."""
-    return _replaced(kind, {pa.string(): pa.binary(), pa.large_string(): pa.large_binary()})
 
 
 # Tables in memory.
@@ -218,13 +217,8 @@ def table_of(data: Any) -> pa.Table:
     except (OSError, pa.ArrowException) as e:
         raise InputError(f"the Arrow stream of {type(data).__name__} cannot be read: {e}") from e
     check_names(data.schema, "the table")
-    schema = pa.schema([field.with_type(_without_views(field.type)) for field in data.schema])
+    schema = pa.schema([field.with_type(_replaced(field.type, _LARGE)) for field in data.schema])
     return data if schema == data.schema else data.cast(schema)
-
-
-def _without_views(kind: pa.DataType) -> pa.DataType:
-    """The type with large strings and binaries for views, which polars exports and few Arrow functions take."""
-    return _replaced(kind, {pa.string_view(): pa.large_string(), pa.binary_view(): pa.large_binary()})
 
 
 def _replaced(kind: pa.DataType, other: dict[pa.DataType, pa.DataType]) -> pa.DataType:

@@ -23,8 +23,7 @@ from datakit.read import columnar, csv, json, streams, web
 from datakit.read.csv import FIELD
 from datakit.read.find import Skipped, find, of_split, suffixes_of
 from datakit.read.layouts.conversations import CALLERS, Conversation, ParseOptions, role_of, speaker_key, speaker_of
-from datakit.read.layouts.mapping import advice, flat, mapped, user_mapping
-from datakit.read.layouts.table import DOCUMENT, MAPPED, FileLayout, choose
+from datakit.read.layouts.table import DOCUMENT, MAPPED, FileLayout, advice, choose, flat, mapped, user_mapping
 from datakit.read.record import HOLE, RECORD_BYTES, Fields, InexactNumbersError, Record, RecordError, at, listed
 from datakit.read.row_builder import RowBuilder, inferred, unified
 from datakit.read.stage import UNPACKED_RATIO, IngestConfig

@@ -260,6 +260,14 @@ MAX_COLUMNS: Final = 256
 MAX_NAME: Final = 200
 MAX_KEYS: Final = 64
 """An object with more keys is a table of values by name, no struct: it stays in `extra`."""
+_STORED: Final = {
+    pa.large_string(): pa.string(),
+    pa.string_view(): pa.string(),
+    pa.large_binary(): pa.binary(),
+    pa.binary_view(): pa.binary(),
+}
+_PLAIN: Final = re.compile(r"bool|u?int\d+|float|double|string|binary|date32\[day\]|decimal.*")
+"""Names of the types that a column may have as they are."""
 EXACT: Final = 1 << 53
 """From here on, a float does not hold every whole number."""
 _MICROSECONDS: Final = re.compile(r"(:\d\d|\.\d{6}000)(\+00:00)?$")
@@ -278,39 +286,22 @@ Fits = Callable[[Any], bool]
 
 
 def column_type(kind: pa.DataType) -> pa.DataType | None:
-    """The type that a column of an Arrow type is stored as; None if it cannot be a column of its own."""
+    """The type that a column of an Arrow type is stored as, without keys that are always null; None if it cannot be a
+    column of its own."""
     t = pa.types
     if t.is_dictionary(kind):
         return column_type(kind.value_type)
-    if t.is_large_string(kind) or t.is_string_view(kind):
-        return pa.string()
-    if t.is_large_binary(kind) or t.is_binary_view(kind) or t.is_fixed_size_binary(kind):
-        return pa.binary()
     if t.is_list(kind) or t.is_large_list(kind) or t.is_fixed_size_list(kind):
         inner = column_type(kind.value_type)
         return None if inner is None else pa.list_(pa.field("element", inner))
     if t.is_struct(kind):
-        fields = [(f.name, column_type(f.type)) for f in kind if not pa.types.is_null(f.type)]
+        fields = [(f.name, column_type(f.type)) for f in kind if not t.is_null(f.type)]
         whole = 0 < len(fields) <= MAX_KEYS and all(inner is not None for _, inner in fields)
         return pa.struct([pa.field(n, inner) for n, inner in fields]) if whole else None
     if t.is_timestamp(kind):
         return pa.timestamp("ms", kind.tz) if kind.unit == "s" else kind
-    plain = (
-        t.is_boolean,
-        t.is_integer,
-        t.is_float32,
-        t.is_float64,
-        t.is_string,
-        t.is_binary,
-        t.is_date32,
-        t.is_decimal,
-    )
-    return kind if any(test(kind) for test in plain) else None
-
-
-def types_of(fields: pa.Schema) -> dict[str, pa.DataType | None]:
-    """The types of the columns of a Parquet or Arrow file; None for those that stay in `extra`."""
-    return {f.name: column_type(f.type) for f in fields if not pa.types.is_null(f.type)}
+    kind = pa.binary() if t.is_fixed_size_binary(kind) else _STORED.get(kind, kind)
+    return kind if _PLAIN.fullmatch(str(kind)) else None
 
 
 def inferred(head: Sequence[Fields]) -> dict[str, pa.DataType | None]:
@@ -318,33 +309,26 @@ def inferred(head: Sequence[Fields]) -> dict[str, pa.DataType | None]:
     has no type yet and is left out."""
     found: dict[str, pa.DataType | None] = {}
     for name in dict.fromkeys(n for fields in head for n in fields):
+        values = [fields.get(name) for fields in head]
         try:
-            kind = _without_nulls(pa.infer_type([fields.get(name) for fields in head]))
+            kind = pa.infer_type(values)
         except (pa.ArrowException, OverflowError, ValueError, TypeError):
             found[name] = None
             continue
         if _is_known(kind):
             stored = column_type(kind)
-            fits = stored is not None and all(map(fitting(stored), (fields.get(name) for fields in head)))
-            found[name] = stored if fits else None
+            found[name] = stored if stored is not None and all(map(fitting(stored), values)) else None
     return found
 
 
-def _without_nulls(kind: pa.DataType) -> pa.DataType:
-    """A type without the keys of its objects that were always null: what they hold is not known yet."""
-    if pa.types.is_list(kind):
-        return pa.list_(_without_nulls(kind.value_type))
-    if pa.types.is_struct(kind):
-        return pa.struct([(f.name, _without_nulls(f.type)) for f in kind if not pa.types.is_null(f.type)])
-    return kind
-
-
 def _is_known(kind: pa.DataType) -> bool:
-    """Whether a type says what all values will be: no part of it was only seen as null, [] or {}."""
+    """Whether a type says what all values will be: no part of it was only seen as null, [] or {}. Keys that were always
+    null do not count."""
     if pa.types.is_list(kind):
         return _is_known(kind.value_type)
     if pa.types.is_struct(kind):
-        return kind.num_fields > 0 and all(_is_known(f.type) for f in kind)
+        inner = [f.type for f in kind if not pa.types.is_null(f.type)]
+        return bool(inner) and all(map(_is_known, inner))
     return not pa.types.is_null(kind)
 
 
@@ -372,13 +356,9 @@ def joined(one: pa.DataType | None, other: pa.DataType | None) -> pa.DataType | 
 def fitting(kind: pa.DataType) -> Fits:
     """A test whether a JSON value, or a cell of Arrow as Python has it, is kept exactly by a column of a type."""
     t = pa.types
-    if t.is_string(kind):
-        return lambda v: v is None or type(v) is str
-    if t.is_boolean(kind):
-        return lambda v: v is None or type(v) is bool
     if t.is_integer(kind):
-        signed = t.is_signed_integer(kind)
-        low, high = (-(1 << (kind.bit_width - 1)), 1 << (kind.bit_width - 1)) if signed else (0, 1 << kind.bit_width)
+        low = -(1 << (kind.bit_width - 1)) if t.is_signed_integer(kind) else 0
+        high = low + (1 << kind.bit_width)
         return lambda v: v is None or (type(v) is int and low <= v < high)
     if t.is_floating(kind):
         exact = INFINITY if kind.bit_width == 32 else EXACT  # single ones come from typed cells only, which hold them
@@ -391,18 +371,17 @@ def fitting(kind: pa.DataType) -> Fits:
         return lambda v: v is None or (type(v) is list and all(map(inner, v)))
     if t.is_struct(kind):
         tests = {f.name: fitting(f.type) for f in kind}
-        return lambda v: v is None or (type(v) is dict and all(tests.get(k, _is_null)(x) for k, x in v.items()))
-    if t.is_timestamp(kind):
-        if kind.unit == "ns":  # columnar files give such times as text
-            return lambda v: v is None or (type(v) is str and _MICROSECONDS.search(v) is not None)
-        return lambda v: v is None or isinstance(v, datetime.datetime)
-    if t.is_date32(kind):
-        return lambda v: v is None or type(v) is datetime.date
-    return lambda v: v is None or not isinstance(v, str | int | float | bool | dict | list)
-
-
-def _is_null(value: Any) -> bool:
-    return value is None
+        # of a key that the type has not, only null can be kept
+        return lambda v: (
+            v is None or (type(v) is dict and all(tests[k](x) if k in tests else x is None for k, x in v.items()))
+        )
+    if t.is_timestamp(kind) and kind.unit == "ns":  # columnar files give such times as text
+        return lambda v: v is None or (type(v) is str and _MICROSECONDS.search(v) is not None)
+    python = {pa.string(): str, pa.bool_(): bool, pa.date32(): datetime.date}.get(kind)
+    python = datetime.datetime if t.is_timestamp(kind) else python
+    if python:
+        return lambda v: v is None or type(v) is python
+    return lambda v: not isinstance(v, str | int | float | bool | dict | list)
 
 
 def array_of(values: list[Any], kind: pa.DataType) -> pa.Array:

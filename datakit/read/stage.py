@@ -76,15 +76,12 @@ class IngestConfig:
             value = getattr(self, name)  # the offsets of an Arrow string array end at 2 GiB
             if not least <= value <= most:
                 raise ConfigError(f"{name} is {value}; it should be between {least} and {most}")
-        if self.layout != "auto":
-            from datakit.read.layouts.table import NAMES
-
-            if self.layout not in NAMES:
-                raise ConfigError(f"layout is {self.layout!r}; known layouts are auto, {', '.join(NAMES)}")
-        if self.map or self.roles:
-            from datakit.read.layouts.mapping import user_mapping
+        if self.layout != "auto" or self.map or self.roles:
+            from datakit.read.layouts.table import NAMES, user_mapping
 
             user_mapping(self.map, self.roles)
+            if self.layout not in ("auto", *NAMES):
+                raise ConfigError(f"layout is {self.layout!r}; known layouts are auto, {', '.join(NAMES)}")
             if self.layout != "auto" and self.map.keys() - {"id"}:
                 raise ConfigError("layout and map exclude each other: the mapping says which fields are read")
 

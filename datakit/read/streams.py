@@ -8,6 +8,7 @@ import re
 import zlib
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, BinaryIO, Final, NamedTuple, cast
 
@@ -211,23 +212,14 @@ def _members(raw: BinaryIO, make: Callable[[], Any], file: SourceFile) -> Iterat
     own; but after damage the next member is looked for from the beginning of the damaged one, since its decoder may
     have read over it.
     """
-    data, end = b"", 0  # what was read and not decoded, and where it ends in the file
+    data = b""  # what was read and not decoded
     while True:
-        data = data.lstrip(b"\0")  # zeros between and behind members are padding
-        if not data:
-            data = raw.read(PIECE)
-            end += len(data)
-            if not data:
+        while not (data := data.lstrip(b"\0")):  # zeros between and behind members are padding
+            if not (data := raw.read(PIECE)):
                 return
-            continue
-        begin, decoder, held, size = end - len(data), make(), deque[bytes](), 0
+        begin, decoder, held, size = raw.tell() - len(data), make(), deque[bytes](), 0
         try:
-            while not decoder.eof:
-                if not data:
-                    data = raw.read(PIECE)
-                    end += len(data)
-                if not data:
-                    break
+            while not decoder.eof and (data := data or raw.read(PIECE)):
                 piece, data = data[:CHUNK], data[CHUNK:]
                 for out in _decompress(decoder, piece):
                     held.append(out)
@@ -264,22 +256,19 @@ def _decompress(decoder: Any, data: bytes) -> Iterator[bytes]:
 
 def _next_member(raw: BinaryIO, begin: int, compression: str, make: Callable[[], Any]) -> int:
     """Where the next member begins: the bytes of its mark, and `CHUNK` bytes that can be decoded; -1 without one."""
-    magic, window = MAGIC[compression], b""
-    raw.seek(begin)
-    while data := raw.read(CHUNK):
-        window += data
-        base, found = raw.tell() - len(window), window.find(magic)
-        while found >= 0:
-            raw.seek(base + found)
-            try:
-                if make().decompress(raw.read(CHUNK), CHUNK):
-                    return base + found
-            except _ERRORS:
-                pass
-            found = window.find(magic, found + 1)
+    magic, window, base = MAGIC[compression], b"", begin
+    while True:
         raw.seek(base + len(window))
-        window = window[-len(magic) :]
-    return -1
+        if not (data := raw.read(CHUNK)):
+            return -1
+        window += data
+        for mark in re.finditer(re.escape(magic), window):
+            raw.seek(base + mark.start())
+            with suppress(*_ERRORS):
+                if make().decompress(raw.read(CHUNK), CHUNK):
+                    return base + mark.start()
+        rest = window[-len(magic) :]  # a mark may be cut
+        base, window = base + len(window) - len(rest), rest
 
 
 def _frames(raw: BinaryIO, file: SourceFile) -> Iterator[bytes | RecordError]:
@@ -383,8 +372,7 @@ class StreamCutter:
         """All segments."""
         for block in self.blocks:
             if isinstance(block, RecordError):
-                if not self.skipping:
-                    yield from self._whole_records()
+                yield from self._whole_records()
                 yield self._lost(block, bytes(self.buffer))
                 self.skipping = False
                 if self.find_end is whole_file:
@@ -393,18 +381,16 @@ class StreamCutter:
             self.buffer += block
             if self.base == 0 and self.buffer.startswith(BOM):
                 self._drop(len(BOM))
-            if self.skipping:
-                self._skip()
-            if not self.skipping:
-                yield from self._cut(at_end=False)
+            yield from self._cut(at_end=False)
             if self.skipping and self.begin is None:
                 return
-        if not self.skipping:
-            yield from self._cut(at_end=True)
+        yield from self._cut(at_end=True)
 
     def _cut(self, at_end: bool) -> Iterator[Segment]:
         """The segments that the buffer holds whole."""
-        while self.buffer and (at_end or len(self.buffer) > max(self.remaining(), self.wait)):
+        if self.skipping:
+            self._skip()
+        while self.buffer and not self.skipping and (at_end or len(self.buffer) > max(self.remaining(), self.wait)):
             most = max(self.remaining(), 0) + RECORD_BYTES
             if end := self.find_end(self.buffer, max(self.remaining(), 1), at_end):
                 yield self._segment(end)
@@ -416,39 +402,31 @@ class StreamCutter:
                 if len(self.buffer) > RECORD_BYTES:
                     yield self._lost(too_long(), b"")
                     self.skipping = True
-                    return
 
     def _whole_records(self) -> Iterator[Segment]:
         """Segments of one record each, while the buffer holds any whole one: what goes on behind them is damaged, or
         too long."""
-        while self.buffer and (end := self.find_end(self.buffer, 1, False)):
+        while self.buffer and not self.skipping and (end := self.find_end(self.buffer, 1, False)):
             yield self._segment(end)
 
     def _segment(self, end: SegmentEnd) -> Segment:
-        whole = memoryview(self.buffer)[: end.stop]
-        data, lines = bytes(whole) if self.keep else None, _count_newlines(whole)
-        whole.release()
+        lines = self.buffer.count(b"\n", 0, end.stop)
         records = lines + (self.buffer[end.stop - 1] != ord("\n")) if end.records is None else end.records
         lines = records if self.file.format == "warc" else lines  # the place in an archive is the record's number
-        return self._passed(self.base + end.stop, records, lines, data, end.spans)
+        data = bytes(memoryview(self.buffer)[: end.stop]) if self.keep else None
+        made = Segment(self.index, self.record, records, self.line, self.base, self.base + end.stop, data, end.spans)
+        return self._passed(made, lines, end.stop)
 
     def _lost(self, why: RecordError, raw: bytes) -> Segment:
         """The whole buffer as one record that is not read; `raw` is kept of it."""
-        return self._passed(self.base + len(raw), 1, 1, raw, failure=why)
+        stop = self.base + len(raw)
+        made = Segment(self.index, self.record, 1, self.line, self.base, stop, raw, failure=why)
+        return self._passed(made, 1, len(self.buffer))
 
-    def _passed(
-        self,
-        stop: int,
-        records: int,
-        lines: int,
-        data: bytes | None,
-        spans: Spans | None = None,
-        failure: RecordError | None = None,
-    ) -> Segment:
+    def _passed(self, made: Segment, lines: int, size: int) -> Segment:
         """A segment, behind which the buffer now begins."""
-        made = Segment(self.index, self.record, records, self.line, self.base, stop, data, spans, None, failure)
-        self._drop(len(self.buffer) if failure else made.bytes)
-        self.record, self.line, self.wait = self.record + records, self.line + lines, 0
+        self._drop(size)
+        self.record, self.line, self.wait = self.record + made.records, self.line + lines, 0
         return made
 
     def _skip(self) -> None:
@@ -472,9 +450,3 @@ def line_end(data: bytearray, wanted: int, at_end: bool) -> SegmentEnd | None:
 def whole_file(data: bytearray, wanted: int, at_end: bool) -> SegmentEnd | None:
     """A `FindEnd`: the file is one record."""
     return SegmentEnd(len(data), 1) if at_end else None
-
-
-def _count_newlines(data: memoryview) -> int:
-    """New lines in some bytes. They are compared in pieces that fit into the processor's cache."""
-    array = np.frombuffer(data, np.uint8)
-    return sum(int(np.count_nonzero(array[i : i + PIECE] == 10)) for i in range(0, len(array), PIECE))

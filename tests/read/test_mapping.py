@@ -14,7 +14,7 @@ import pytest
 
 from datakit.config import parse
 from datakit.errors import ConfigError, LayoutError, UsageError
-from datakit.read.layouts.mapping import presets
+from datakit.read.layouts.table import presets
 from tests.read.test_layouts import ASKED, read_records, said
 
 __all__ = ["read_records"]

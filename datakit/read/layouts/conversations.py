@@ -80,19 +80,13 @@ class Message(NamedTuple):
     weight: float | None = None
 
 
-class Turns(NamedTuple):
-    """Messages, the tools that one of them declared, and each turn's fields without a column (None: none)."""
+class Conversation(NamedTuple):
+    """Messages, and the tools that a record, or one of its turns, declares."""
 
     messages: list[Message]
     tools: str | None = None
     left: list[Fields] | None = None
-
-
-class Conversation(NamedTuple):
-    """A record's messages and tools."""
-
-    messages: list[Message]
-    tools: str | None
+    """Each turn's fields without a column (None: none)."""
     label: Any = None
     """What the record says of its answer (see `JUDGED`); None: nothing."""
     answer_turns: int = 0
@@ -119,27 +113,22 @@ def conversation(found: Picked, options: ParseOptions = PLAIN) -> Conversation:
         RecordError: one of these cannot be what its name says.
     """
     if "messages" in found.sources:
-        body = turns(found.take("messages"), "messages", options)
-        found.keep("messages", body.left)
-        return _around(body, found)
+        return _around(_kept(found, "messages", turns(found.take("messages"), "messages", options)), found)
     prompt, answer = _parsed_turns(found.take("prompt"), found.take("answer", ""))
-    before, reply = _asked(prompt, found, options), _said(answer, "answer", "assistant", options)
-    found.keep("answer", reply.left)
+    before, reply = _asked(prompt, found, options), _said(answer, "answer", "assistant", found, options)
     last = reply.messages[-1]
     if (calls := found.take("tool_calls")) is not None:
         last = last._replace(tool_calls=_calls_of(None, [_as_text(calls)], "tool_calls"))
     thought = found.get("reasoning_content")
     if thought and last.role == "assistant" and not last.reasoning_content and "<think>" not in last.content:
         last = last._replace(reasoning_content=text_of(found.take("reasoning_content"), "reasoning_content"))
-    messages = [*before.messages, *reply.messages[:-1], last]
-    return _around(Turns(messages, before.tools or reply.tools), found, len(reply.messages))
+    made = Conversation([*before.messages, *reply.messages[:-1], last], before.tools or reply.tools)
+    return _around(made, found)._replace(answer_turns=len(reply.messages))
 
 
-def _asked(prompt: Any, found: Picked, options: ParseOptions) -> Turns:
+def _asked(prompt: Any, found: Picked, options: ParseOptions) -> Conversation:
     """The turns before an answer: the history, and the prompt."""
-    asked = _said(prompt, "prompt", "user", options)
-    found.keep("prompt", asked.left)
-    before = found.take("history")
+    asked, before = _said(prompt, "prompt", "user", found, options), found.take("history")
     if not before:
         return asked
     if type(before) is list and all(type(pair) is list and len(pair) == 2 for pair in before):  # alpaca's
@@ -147,12 +136,19 @@ def _asked(prompt: Any, found: Picked, options: ParseOptions) -> Turns:
     return asked._replace(messages=turns(before, "history", options).messages + asked.messages)
 
 
-def _said(value: Any, where: str, role: str, options: ParseOptions) -> Turns:
+def _said(value: Any, name: str, role: str, found: Picked, options: ParseOptions) -> Conversation:
     """What one side says: a text, one turn, or a list of turns."""
     if type(value) is dict and type(listed(value)) is dict:
         value = [value]
-    is_text = type(value) not in (list, dict)
-    return Turns([Message(role, text_of(value, where))]) if is_text else turns(value, where, options)
+    if type(value) not in (list, dict):
+        return Conversation([Message(role, text_of(value, name))])
+    return _kept(found, name, turns(value, name, options))
+
+
+def _kept(found: Picked, name: str, body: Conversation) -> Conversation:
+    """Turns, of which what has no column is kept beside the row."""
+    found.keep(name, body.left)
+    return body
 
 
 def _parsed_turns(*values: Any) -> tuple[Any, ...]:
@@ -168,15 +164,14 @@ def speaker_key(turn: Fields) -> str:
     return next((key for key in SPEAKER_KEYS if key in turn), "")
 
 
-def _around(body: Turns, found: Picked, answer_turns: int = 0) -> Conversation:
+def _around(body: Conversation, found: Picked) -> Conversation:
     """Turns with the system prompt, the tools and the label that are fields of their record."""
-    messages, tools = body.messages, body.tools
+    messages = body.messages
     if type(found.get("system")) in (str, list) and (not messages or messages[0].role != "system"):
         prompt = _content(found.take("system"), "system")[0]
         messages = [Message("system", prompt), *messages] if prompt else messages
-    if tools is None:
-        tools = tools_of(found.take("tools"), "tools")
-    return Conversation(messages, tools, found.get("label"), answer_turns)
+    tools = tools_of(found.take("tools"), "tools") if body.tools is None else body.tools
+    return Conversation(messages, tools, label=found.get("label"))
 
 
 def declares_tools_twice(found: Conversation) -> bool:
@@ -219,10 +214,10 @@ def preference(found: Picked, options: ParseOptions) -> Preference:
         RecordError: one of these cannot be what its name says, or there is no prompt.
     """
     given = _parsed_turns(found.take("chosen"), found.take("rejected"))
-    sides = [_said(v, name, "assistant", options) for v, name in zip(given, ("chosen", "rejected"), strict=True)]
-    for name, side in zip(("chosen", "rejected"), sides, strict=True):
-        found.keep(name, side.left)
-    (chosen, rejected), tools = (side.messages for side in sides), sides[0].tools or sides[1].tools
+    better, worse = (
+        _said(v, name, "assistant", found, options) for v, name in zip(given, ("chosen", "rejected"), strict=True)
+    )
+    chosen, rejected, tools = better.messages, worse.messages, better.tools or worse.tools
     if chosen[0].role == "assistant":
         prompt = found.take("prompt")
         if prompt is None:
@@ -242,7 +237,7 @@ def preference(found: Picked, options: ParseOptions) -> Preference:
         before, chosen, rejected = chosen[:begin], chosen[begin:], rejected[begin:]
         if found.get("prompt") in [m.content for m in before]:
             found.take("prompt")
-    made = _around(Turns(before, tools), found)
+    made = _around(Conversation(before, tools), found)
     return Preference(made.messages, chosen, rejected, made.tools)
 
 
@@ -301,7 +296,7 @@ def one_sided(found: Conversation) -> Preference:
 # Turns.
 
 
-def turns(value: Any, where: str, options: ParseOptions = PLAIN) -> Turns:
+def turns(value: Any, where: str, options: ParseOptions = PLAIN) -> Conversation:
     """A list of turns as messages (see `record.listed`). Texts are what the user and the assistant say in turn.
 
     Raises:
@@ -328,7 +323,7 @@ def turns(value: Any, where: str, options: ParseOptions = PLAIN) -> Turns:
             left.append(rest)
     if thought:
         raise RecordError("no_answer", f"{where} ends with a thought that no answer follows")
-    return Turns(messages, tools, left if any(left) else None)
+    return Conversation(messages, tools, left if any(left) else None)
 
 
 def _results_apart(turn: Any) -> list[Any]:
