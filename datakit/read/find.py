@@ -75,19 +75,16 @@ def find(inputs: Sequence[str]) -> tuple[list[tuple[str, str, int]], list[Skippe
         before = len(skipped)
         found = dict(_url_files(given, skipped) if is_url(given) else _local_files(given, skipped))
         if not found:
-            known = f"no readable file there; known suffixes are {', '.join([*SUFFIXES, *COMPRESSED])}"
-            ours = [f"{_shown(s.path)} was written by datakit, whose output" for s in skipped[before:] if s.why == OURS]
-            ours = [f"{found} is not read as input; name the files in it if you want to read them" for found in ours]
-            raise InputError(f"{_shown(given)}: {(*ours, known)[0]}")
+            why = "".join(f"; {_shown(s.path)}: {s.why}" for s in skipped[before:][:3])
+            known = ", ".join([*SUFFIXES, *COMPRESSED])
+            raise InputError(f"{_shown(given)}: no readable file there{why}; known suffixes are {known}")
         sizes |= found
-    for path in sizes:
-        try:
-            path.encode()
-        except UnicodeEncodeError:
-            raise InputError(
-                f"{_shown(path)}: its name is not UTF-8 ({os.fsencode(os.path.basename(path))!r}), so that rows could "
-                "not name their file; rename the file, or its folder"
-            ) from None
+    if strange := [path for path in sizes if _shown(path) != path]:
+        name = os.fsencode(os.path.basename(strange[0]))
+        raise InputError(
+            f"{_shown(strange[0])}: its name is not UTF-8 ({name!r}), so that no row could name its file; rename the "
+            "file, or its folder"
+        )
     names = _names(list(sizes))
     listed = sorted(((path, names[path], size) for path, size in sizes.items()), key=lambda f: f[1])
     return listed, sorted({replace(s, path=_shown(s.path)) for s in skipped if s.path not in sizes})

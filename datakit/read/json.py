@@ -162,7 +162,7 @@ def read_lines(file: SourceFile, data: bytes, segment: Segment) -> Iterator[Reco
     stops = np.append(_newlines(data), len(data))
     starts = np.append(0, stops[:-1] + 1)
     lines = np.arange(segment.first_line, segment.first_line + len(stops))
-    return (found for found in _read(data, starts, stops, lines, lines, segment) if found.raw)
+    return _read(data, starts, stops, lines, lines, segment)
 
 
 def read_values(file: SourceFile, data: bytes, segment: Segment) -> Iterator[Record]:
@@ -192,6 +192,8 @@ def _read(data: bytes, starts: Spans, stops: Spans, numbers: Spans, lines: Spans
             if raw[:1] != b"{" or raw[-1:] != b"}":
                 start += len(raw) - len(raw.lstrip(_SPACE))
                 raw = raw.strip(_SPACE)
+                if not raw and segment.spans is None:  # a blank line is no record
+                    continue
             try:
                 try:
                     if len(raw) > RECORD_BYTES:

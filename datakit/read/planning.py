@@ -13,7 +13,7 @@ from difflib import get_close_matches
 from itertools import islice, pairwise
 from pathlib import PurePath
 from statistics import median_low
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
 
@@ -25,7 +25,7 @@ from datakit.read.find import Skipped, find, of_split, suffixes_of
 from datakit.read.layouts.conversations import CALLERS, Conversation, ParseOptions, role_of, speaker_key, speaker_of
 from datakit.read.layouts.table import DOCUMENT, MAPPED, FileLayout, advice, choose, flat, mapped, user_mapping
 from datakit.read.record import HOLE, RECORD_BYTES, Fields, InexactNumbersError, Record, RecordError, at, listed
-from datakit.read.row_builder import RowBuilder, inferred, unified
+from datakit.read.row_builder import BATCH_BYTES, RowBuilder, inferred, unified
 from datakit.read.stage import UNPACKED_RATIO, IngestConfig
 from datakit.read.streams import FindEnd, Segment, SourceFile, StreamCutter, open_binary
 from datakit.stage import RawBatch
@@ -83,13 +83,16 @@ class Plan:
     """A line for each file, where the summary has none."""
 
 
-def plan(inputs: Sequence[str], config: IngestConfig) -> Plan:
-    """Find the files and recognise their layouts.
+def plan(inputs: Sequence[Any], config: IngestConfig) -> Plan:
+    """Find the files and recognise their layouts; one table in memory (`columnar.table_of`) is read as one file.
 
     Raises:
         InputError: no input, a missing or unreadable file, a file of an unknown format.
         LayoutError: records that fit no layout, or files of different kinds.
     """
+    if len(inputs) == 1 and isinstance(inputs[0], pa.Table):
+        file = SourceFile("table", "table", "table", "", inputs[0].nbytes, table=inputs[0])
+        return _plan([(file, _first_records(file))], [], config)
     found, skipped = find(inputs)
     found, unread, splits = of_split(found, inputs, config.split)
     with ThreadPoolExecutor(REQUESTS if any(is_url(path) for path, _, _ in found) else 1) as pool:
@@ -97,16 +100,6 @@ def plan(inputs: Sequence[str], config: IngestConfig) -> Plan:
     if config.html_field or any(file.format in web.FORMATS for file, _ in inspected):
         web.check(config.extractor)
     return _plan(inspected, skipped + unread, config, splits)
-
-
-def plan_table(table: pa.Table, config: IngestConfig, name: str = "table") -> Plan:
-    """The plan for a table in memory (`columnar.table_of`), read as one file. Its rows get `name` as their source.
-
-    Raises:
-        LayoutError: the columns fit no layout.
-    """
-    file = SourceFile(name, name, "table", "", table.nbytes, table=table)
-    return _plan([(file, _first_records(file))], [], config)
 
 
 def _plan(
@@ -275,7 +268,9 @@ def _beside(layout: FileLayout, head: list[Fields], id_field: str, options: Pars
     builder = RowBuilder(layout.kind, id_field=id_field, options=options)
     builder.begin_file(0, "", layout)
     beside, asked = Counter[str](), 0
-    for fields in head:
+    for fields in (dict(fields) for fields in head):
+        if layout.html:  # text will stand there
+            fields[layout.text_field] = ""
         with suppress(RecordError, InexactNumbersError):
             made, used, _ = builder.content(Record(fields, 0, 0, None, b""))
             answers = made.answer_turns if isinstance(made, Conversation) else 0
@@ -532,7 +527,7 @@ def _fill(builder: RowBuilder, records: Iterator[Record], limit: int) -> bool:
             if found.number >= limit:
                 break
             builder.add(found)
-            if builder.full:
+            if builder.bytes >= BATCH_BYTES:
                 return True
         return False
     finally:

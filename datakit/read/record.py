@@ -217,15 +217,12 @@ def text_of(value: Any, where: str) -> str:
 
 def name_of(value: Any) -> str:
     """The type of a JSON value for error messages, with the value if it is short."""
-    if value is None:
-        return "null"
-    if isinstance(value, bool):
-        return "true" if value else "false"
+    if value is None or isinstance(value, bool):
+        return json.dumps(value)
     if isinstance(value, int | float | Number):
         return f"the number {value}"
-    if isinstance(value, str):
-        return "a string"
-    return "an object" if isinstance(value, dict) else "a list" if isinstance(value, list) else type(value).__name__
+    names = {"str": "a string", "dict": "an object", "list": "a list"}
+    return names.get(type(value).__name__, type(value).__name__)
 
 
 # A record's values by our names.
@@ -251,7 +248,7 @@ class Picked:
     def get(self, ours: str) -> Any:
         """The value of a name; None where the record has none."""
         source = self.sources.get(ours, "")
-        return self.fields[source] if source in self.fields else self._look(ours, source)[0]
+        return self.fields[source] if source in self.fields else self._look(source, ours)[0]
 
     def take(self, ours: str, default: Any = None) -> Any:
         """The value of a name, whose fields are then used up; `default` where the layout has no such name.
@@ -262,13 +259,13 @@ class Picked:
         source = self.sources.get(ours)
         if source is None:
             return default
-        if source in self.fields:
+        if source in self.fields:  # most of them: no sets
             self.used.add(source)
             return self.fields[source]
-        value, used = self._look(ours, source)
+        value, used = self._look(source, ours)
         self.used |= used
         name, _, inner = source.partition(".")
-        if used == {name}:  # a path: the rest of the object stays
+        if inner and used == {name}:  # a path: the rest of the object stays
             self.left[name] = without(self.left.get(name, self.fields[name]), inner)
         return value
 
@@ -277,7 +274,7 @@ class Picked:
         if left and "{" not in self.sources[ours]:
             self.left[self.sources[ours]] = left
 
-    def _look(self, ours: str, source: str) -> tuple[Any, set[str]]:
+    def _look(self, source: str, ours: str) -> tuple[Any, set[str]]:
         """(value, fields that it is made of) of a source that is more than a field."""
         fields, (first, _, second) = self.fields, source.partition("+")
         if "{" in source:

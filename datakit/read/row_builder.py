@@ -43,7 +43,9 @@ from datakit.stage import RawBatch
 from datakit.text.words import digest, normalize
 
 BATCH_BYTES: Final = 16 << 20
-BATCH_ROWS: Final = 1 << 16
+"""The size of a batch, which depends on the records only."""
+ROW_BYTES: Final = 256
+"""What a row takes besides its record: so a batch has at most 65,536 of them."""
 ID: Final = "id"
 
 
@@ -74,6 +76,7 @@ class RowBuilder:
         self.notes = Counter[str]()
         """Counts under the names of ledger notes."""
         self.bytes = 0
+        """From `BATCH_BYTES` on, the caller should take a batch."""
 
     def begin_file(self, index: int, name: str, layout: FileLayout) -> None:
         """The next records come from file number `index`, which has this name and this layout."""
@@ -81,14 +84,9 @@ class RowBuilder:
         self.first_key = schema.row_key(index, 0)
         self.convert, self.sources = converter(layout), layout.sources
 
-    @property
-    def full(self) -> bool:
-        """Whether the caller should take a batch; depends on the records only."""
-        return self.bytes >= BATCH_BYTES or len(self.rows) + len(self.bad) >= BATCH_ROWS
-
     def add(self, found: Record) -> None:
         """Add the row of a record, count it under its note, or quarantine it."""
-        self.bytes += found.size
+        self.bytes += found.size + ROW_BYTES
         fields = found.fields
         if type(fields) is Note:
             self.notes[fields] += 1
@@ -105,7 +103,8 @@ class RowBuilder:
             if len(fields) > len(used) or left or found.repeated:
                 kept = found.without(used) + left + _members({k: v for k, v in found.made.items() if k not in used})
                 extra = "{" + ",".join(kept) + "}" if kept else None
-            self.notes["repeated_keys"] += found.repeated
+            if found.repeated:
+                self.notes["repeated_keys"] += 1
             row_id = own_id or f"{self.name}:{found.number}"
             self.rows.append((self.first_key + found.number, row_id, self.name, extra, content, *values))
         except RecordError as e:

@@ -136,14 +136,13 @@ class Ingest(Stage):
             LayoutError: records that fit no layout, or files of different kinds.
             IntegrityError: the list of removed rows is damaged.
         """
-        from datakit.read.planning import plan, plan_table
+        from datakit.read.planning import plan
         from datakit.read.removal import RemovalList
 
         removals = RemovalList.load(removed) if removed is not None and removed.is_file() else self.removals
-        if len(inputs) == 1 and isinstance(inputs[0], pa.Table):
-            return replace(self, plan=plan_table(inputs[0], self.config), removals=removals)
         planned = plan(inputs, self.config)
-        return replace(self, plan=planned, marks=_marks([f.path for f in planned.files]), removals=removals)
+        marks = _marks([f.path for f in planned.files if f.table is None])
+        return replace(self, plan=planned, marks=marks, removals=removals)
 
     def describe(self) -> tuple[str, ...]:
         """What was found in the inputs, for people."""

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from datakit.read import json, record, row_builder, streams, web
-from datakit.read.planning import Plan, plan, plan_table, read_unit, units
+from datakit.read.planning import Plan, plan, read_unit, units
 from datakit.read.stage import IngestConfig
 
 
@@ -41,8 +41,8 @@ def read_all(*inputs: Path | str, **config: Any) -> Found:
     return _read(plan([str(i) for i in inputs], IngestConfig(**AS_JSON | config)))
 
 
-def read_table(table: pa.Table, name: str = "table", **config: Any) -> Found:
-    return _read(plan_table(table, IngestConfig(**AS_JSON | config), name))
+def read_table(table: pa.Table, **config: Any) -> Found:
+    return _read(plan([table], IngestConfig(**AS_JSON | config)))
 
 
 def _read(planned: Plan) -> Found:

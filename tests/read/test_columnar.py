@@ -177,17 +177,14 @@ def bad_and_typed():
 
 def test_a_table_gives_the_rows_and_the_quarantine_of_its_parquet_file(read, read_table, tmp_path):
     turns = [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "yo"}]
-    for i, table in enumerate(
-        (
-            bad_and_typed(),
-            pa.table({"messages": [turns, None, turns]}),
-            pa.table({"prompt": ["a"], "chosen": ["b"], "rejected": ["c"]}),
-            pa.table({"input_ids": [[1, 2, 3]], "loss_mask": [[0, 1, 1]]}),
-        )
+    for table in (
+        bad_and_typed(),
+        pa.table({"messages": [turns, None, turns]}),
+        pa.table({"prompt": ["a"], "chosen": ["b"], "rejected": ["c"]}),
+        pa.table({"input_ids": [[1, 2, 3]], "loss_mask": [[0, 1, 1]]}),
     ):
-        name = f"{i}.parquet"
-        pq.write_table(table, tmp_path / name)
-        in_memory, from_file = read_table(table, name), read(tmp_path / name)
+        pq.write_table(table, tmp_path / "table")
+        in_memory, from_file = read_table(table), read(tmp_path / "table")
         assert in_memory.plan.kind == from_file.plan.kind
         assert in_memory.plan.files[0].layout == from_file.plan.files[0].layout
         assert in_memory.rows == from_file.rows

@@ -231,7 +231,7 @@ def test_our_own_output_is_not_read_again(tmp_path, kind):
 
 def test_our_output_as_the_only_input_is_refused_and_its_files_by_name_are_read(tmp_path):
     run = output(tmp_path, "finished")
-    with pytest.raises(InputError, match="finished was written by datakit"):
+    with pytest.raises(InputError, match="finished: written by datakit"):
         found(run)
     assert found(run / "kept" / "00000.jsonl")[0] == ["00000.jsonl"]
     assert found(run / "kept" / "*.jsonl")[0] == ["00000.jsonl"]

@@ -7,7 +7,7 @@ from hashlib import blake2b
 
 import pytest
 
-from datakit.read import row_builder
+from datakit.read import planning
 from datakit.read.planning import plan, read_unit, units
 from datakit.read.stage import IngestConfig
 
@@ -91,7 +91,7 @@ def test_every_record_is_a_row_or_quarantined(read_bytes):
 
 
 def test_batches_are_bounded_and_cut_by_the_data_alone(tmp_path, monkeypatch):
-    monkeypatch.setattr(row_builder, "BATCH_ROWS", 500)
+    monkeypatch.setattr(planning, "BATCH_BYTES", 1 << 20)
     (tmp_path / "x.jsonl").write_bytes(jsonl(*({"text": "x" * (i % 3000)} for i in range(5000))))
     sizes = []
     for _ in range(2):
