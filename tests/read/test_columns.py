@@ -64,7 +64,7 @@ def test_a_key_that_is_always_null_does_not_keep_an_object_from_being_a_column(t
         assert found.notes["fields_of_other_type"] == 1
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(row=ROWS, records=st.lists(RECORD, min_size=1, max_size=8))
 def test_every_field_is_in_its_column_or_in_extra_with_its_value(tmp_path_factory, row, records):
     path = tmp_path_factory.mktemp("in") / "x.jsonl"
@@ -131,12 +131,11 @@ TYPED = {
 }
 
 
-@pytest.mark.parametrize("stages", [("ingest",), ("ingest", "normalize", "dedup")])
-def test_columns_of_typed_files_keep_their_types_and_values_through_stages(tmp_path, stages, monkeypatch):
+def test_columns_of_typed_files_keep_their_types_and_values_through_stages(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     table = pa.table({"text": ["one text", "another text"], **TYPED})
     pq.write_table(table, "x.parquet")
-    made = [datakit.Ingest("x.parquet"), datakit.Normalize(), datakit.Dedup()][: len(stages)]
+    made = [datakit.Ingest("x.parquet"), datakit.Normalize(), datakit.Dedup()]
     rows = datakit.Pipeline(made, dataset="d").run().to_table()
     wanted = table.cast(pa.schema([
         ("text", pa.string()), ("url", pa.string()), *[table.schema.field(n) for n in list(TYPED)[1:8]],

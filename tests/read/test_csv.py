@@ -1,4 +1,5 @@
-"""CSV: quoted cells hold anything, bad rows cost themselves, numbers of rows and lines are true."""
+"""CSV: quoted cells hold anything, bad rows cost themselves, numbers of rows and lines are true. Plain text: a document
+per file, line or paragraph."""
 
 import csv
 import io
@@ -39,12 +40,8 @@ def test_bad_rows_are_quarantined_with_line_and_offset(read_bytes):
     found = read_bytes(data, "x.csv")
     assert found.texts == ["good", "two\nlines", "last"]
     assert [r["row_key"] for r in found.rows] == [0, 1, 6]
-    assert [(b["line"], b["reason"]) for b in found.bad] == [
-        (5, "bad_row"),
-        (6, "bad_row"),
-        (7, "bad_row"),
-        (8, "invalid_utf8"),
-    ]
+    reasons = [*["bad_row"] * 3, "invalid_utf8"]
+    assert [(b["line"], b["reason"]) for b in found.bad] == list(enumerate(reasons, 5))
     assert all(data[b["byte_offset"] :].startswith(b["raw"]) for b in found.bad)
 
 
@@ -55,19 +52,10 @@ def test_a_quote_that_never_closes_costs_its_line(read_bytes):
     assert [(b["line"], b["reason"], b["raw"]) for b in found.bad] == [(3, "bad_row", b'"open,2')]
 
 
-def test_a_column_named_twice_is_refused(read_bytes):
+def test_a_column_named_twice_is_refused_and_a_header_alone_holds_no_rows(read_bytes):
+    assert read_bytes(b"text,n\n", "x.csv", kind="text").rows == []
     with pytest.raises(InputError, match="names column 'text' twice"):
         read_bytes(b"text,text\na,b\n", "x.csv")
-
-
-def test_a_header_without_rows_holds_no_rows(read_bytes):
-    assert read_bytes(b"text,n\n", "x.csv", kind="text").rows == []
-
-
-def test_messages_in_a_cell_are_json(read_bytes):
-    turns = '[{"role":"user","content":"hi"},{"role":"assistant","content":"hello"}]'
-    found = read_bytes(table([["messages", "n"], [turns, "1"]]), "x.csv", layout="messages")
-    assert [m["content"] for m in found.rows[0]["messages"]] == ["hi", "hello"]
 
 
 def test_units_are_cut_between_records_that_hold_new_lines(read_bytes):
@@ -91,3 +79,55 @@ def test_what_the_csv_module_writes_is_read_back(read_bytes, rows, end):
     found = read_bytes(data, "x.csv", kind="text")
     assert found.texts == [a for a, _ in rows]
     assert not found.bad
+
+
+# Plain text.
+
+
+def test_a_file_is_one_document_with_its_white_space(read, tmp_path):
+    (tmp_path / "a.txt").write_bytes(b"one\n\ntwo\n")
+    (tmp_path / "b.md").write_bytes(b"\xef\xbb\xbf# Title\r\n")
+    found = read(tmp_path)
+    assert found.texts == ["one\n\ntwo\n", "# Title\r\n"]
+    assert [r["id"] for r in found.rows] == ["a.txt:0", "b.md:0"]
+
+
+def test_lines_are_numbered_by_line(read_bytes):
+    found = read_bytes("eins\n\n  zwei \r\ndreiß".encode(), "x.txt", text_split="line")
+    assert found.texts == ["eins", "zwei", "dreiß"]
+    assert [r["row_key"] for r in found.rows] == [0, 2, 3]
+
+
+@pytest.mark.parametrize("end", [b"\n", b"\r\n"])
+def test_paragraphs_end_at_blank_lines_and_are_numbered_by_line(read_bytes, end):
+    data = end.join([b"", b"one", b"still one", b"", b" ", b"  two", b"", b"three"]) + end
+    found = read_bytes(data, "x.txt", text_split="paragraph")
+    assert [t.split() for t in found.texts] == [["one", "still", "one"], ["two"], ["three"]]
+    assert [r["row_key"] for r in found.rows] == [1, 5, 7]
+
+
+@pytest.mark.parametrize("split", ["line", "paragraph"])
+def test_units_are_cut_between_documents(read_bytes, split):
+    texts = [f"{i} w" + "w" * (i * 37 % 3000) for i in range(2000)]
+    data = "\n\n".join(texts).encode()
+    whole, cut = read_bytes(data, "x.txt", text_split=split), read_bytes(data, "x.txt", text_split=split, shard_mb=1)
+    assert cut.units > 2
+    assert cut.rows == whole.rows
+    assert cut.texts == texts
+
+
+def test_what_is_no_text_is_quarantined(read_bytes):
+    data = b"good\nb\xe4d\nn\x00l\nfine\n"
+    found = read_bytes(data, "x.txt", text_split="line")
+    assert found.texts == ["good", "fine"]
+    assert [(b["line"], b["reason"], b["raw"]) for b in found.bad] == [
+        (2, "invalid_utf8", b"b\xe4d"),
+        (3, "nul_bytes", b"n\x00l"),
+    ]
+    assert all(data[b["byte_offset"] :].startswith(b["raw"]) for b in found.bad)
+    assert read_bytes(data, "x.txt").reasons == ["nul_bytes"]
+
+
+def test_a_text_larger_than_a_unit_stays_whole(read_bytes):
+    text = "line\n" * (1 << 20)
+    assert read_bytes(text.encode(), "x.txt", shard_mb=1).texts == [text]

@@ -12,7 +12,7 @@ from itertools import pairwise
 import pyarrow as pa
 import pytest
 
-from datakit.errors import ConfigError, InputError, LayoutError
+from datakit.errors import InputError, LayoutError
 from datakit.read.find import HIDDEN, OURS, TWICE, UNKNOWN, find
 from datakit.read.planning import plan, read_unit, units
 from datakit.read.stage import IngestConfig
@@ -31,10 +31,13 @@ def folder(tmp_path):
         "b/picture.png",
         "_temp/x.jsonl",
     ):
-        path = tmp_path / name
-        path.parent.mkdir(exist_ok=True)
-        path.write_bytes(ROW)
+        put(tmp_path / name)
     return tmp_path
+
+
+def put(path, data=ROW):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(data)
 
 
 def names(*inputs, **config):
@@ -43,13 +46,10 @@ def names(*inputs, **config):
 
 def test_a_folder_is_read_with_its_folders_and_without_what_is_no_data(folder):
     assert names(folder) == ["a.jsonl", "b/10.jsonl", "b/2.jsonl"]
-    skipped = plan([str(folder)], IngestConfig()).skipped
-    assert [(os.path.basename(s.path), s.why) for s in skipped] == [
-        ("_temp", HIDDEN),
-        ("README.md", UNKNOWN),
-        ("picture.png", UNKNOWN),
-    ]
-    assert plan([str(folder)], IngestConfig()).summary[-2:] == (
+    planned = plan([str(folder)], IngestConfig())
+    skipped = [(os.path.basename(s.path), s.why) for s in planned.skipped]
+    assert skipped == [("_temp", HIDDEN), ("README.md", UNKNOWN), ("picture.png", UNKNOWN)]
+    assert planned.summary[-2:] == (
         "not read (name begins with . or _): _temp",
         "not read (unknown suffix, or a file like README): README.md, picture.png",
     )
@@ -71,15 +71,11 @@ def test_order_and_repetition_of_inputs_do_not_matter(folder):
     assert first == again == ["a.jsonl", "b/10.jsonl", "b/2.jsonl"]
 
 
-@pytest.mark.parametrize("inputs", [[], ["nowhere.jsonl"], ["nowhere/*.jsonl"], ["s4://bucket/x.jsonl"]])
-def test_what_is_not_there_is_refused(inputs):
+@pytest.mark.parametrize("inputs", [[], ["nowhere.jsonl"], ["nowhere/*.jsonl"], ["s4://bucket/x.jsonl"], ["."]])
+def test_what_is_not_there_is_refused(inputs, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     with pytest.raises(InputError):
         plan(inputs, IngestConfig())
-
-
-def test_a_folder_without_data_is_refused(tmp_path):
-    with pytest.raises(InputError, match="no readable file"):
-        plan([str(tmp_path)], IngestConfig())
 
 
 @pytest.mark.skipif(sys.platform == "win32" or os.geteuid() == 0, reason="root may read every file")
@@ -161,23 +157,11 @@ def test_unknown_fields_are_refused_with_the_layouts_that_are_known(read_bytes):
     assert read_bytes(b'{"a":"x","b":"y"}\n', text_field="a").texts == ["x"]
 
 
-def test_a_file_that_wraps_its_rows_in_one_list_is_told_how_to_unwrap_them(read_bytes):
-    rows = b'{"data":[{"question":"one?","answer":"1"},{"question":"two?","answer":"2"}]}'
-    with pytest.raises(LayoutError, match=r"(?s)data\.0\.question: one.*It is one record.*jq -c '\.FIELD\[\]'"):
-        read_bytes(rows)
-
-
 def test_a_file_in_another_encoding_is_told_from_one_without_records(read_bytes):
     with pytest.raises(InputError, match=r"byte 12 of the record is 0xe9, which is not UTF-8 there.*iconv -f LATIN1"):
         read_bytes(b'{"text":"caf\xe9"}\n', name="x.jsonl")
     with pytest.raises(InputError, match="it is empty, so the kind"):
         read_bytes(b"", name="x.jsonl")
-
-
-def test_settings_without_sense_are_refused():
-    for wrong in ({"layout": "unheard"}, {"shard_mb": 0}):
-        with pytest.raises(ConfigError):
-            IngestConfig(**wrong)
 
 
 def test_a_file_that_shrinks_while_it_is_read_is_told(tmp_path):
@@ -189,25 +173,16 @@ def test_a_file_that_shrinks_while_it_is_read_is_told(tmp_path):
         list(read_unit(cut[0], planned))
 
 
-def put(path, data=ROW):
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(data)
-
-
 def found(*inputs):
     planned = plan([str(i) for i in inputs], IngestConfig(kind="text"))
-    return (
-        [f.name for f in planned.files],
-        [(os.path.basename(s.path), s.why) for s in planned.skipped],
-        planned.summary,
-    )
+    skipped = [(os.path.basename(s.path), s.why) for s in planned.skipped]
+    return [f.name for f in planned.files], skipped, planned.summary
 
 
 def output(folder, name):
     """A folder as ingest leaves it, finished, interrupted or below a root."""
     run = folder / {"root": "root/data/set/ingest/0123456789abcdef"}.get(name, name)
     put(run / "kept" / "00000.jsonl")
-    put(run / "quarantine" / "00000.jsonl")
     if name == "finished":
         put(run / "manifest.json", json.dumps({"code": {}, "format": "datakit.manifest"}, indent=1).encode())
     if name == "interrupted":
@@ -249,12 +224,8 @@ def test_a_manifest_of_another_kind_keeps_its_folder(tmp_path, manifest):
 def test_linked_folders_are_read_once_and_circles_end(tmp_path):
     put(tmp_path / "elsewhere" / "x.jsonl")
     put(tmp_path / "in" / "real" / "a.jsonl")
-    for name, to in (
-        ("linked", tmp_path / "elsewhere"),
-        ("again", tmp_path / "in" / "real"),
-        ("real/up", tmp_path / "in"),
-    ):
-        (tmp_path / "in" / name).symlink_to(to)
+    for name, to in (("linked", "elsewhere"), ("again", "in/real"), ("real/up", "in")):
+        (tmp_path / "in" / name).symlink_to(tmp_path / to)
     for named in ("in", "in/*"):
         names, skipped, _ = found(tmp_path / named)
         assert names == ["linked/x.jsonl", "real/a.jsonl"]
@@ -286,43 +257,39 @@ def jsonl(texts: list[str]) -> bytes:
 
 
 @CODECS
-def test_several_members_are_one_stream(read_bytes, codec):
-    texts = records(3000)
+def test_several_members_are_one_stream_cut_like_the_plain_file(read_bytes, codec):
+    texts = records(7000)
     whole = jsonl(texts)
     cuts = [0, 7, 1000, len(whole) // 2 + 3, len(whole)]
     data = b"".join(compress(whole[a:b], codec) for a, b in pairwise(cuts))
-    found = read_bytes(data, f"data.jsonl.{SUFFIX[codec]}")
-    assert found.texts == texts
-    assert not found.bad
+    plain = read_bytes(whole, "data.jsonl", shard_mb=1)
+    for name in ("data", "data.jsonl", f"data.jsonl.{SUFFIX[codec]}"):
+        found = read_bytes(data, name, shard_mb=1)  # the first bytes name the compression, not the suffix
+        assert (found.texts, found.bad, found.units) == (texts, [], plain.units) and plain.units == 2
+        assert [r["row_key"] for r in found.rows] == list(range(7000))
 
 
 @CODECS
-@pytest.mark.parametrize("name", ["data", "data.jsonl"])
-def test_the_first_bytes_name_the_compression_not_the_suffix(read_bytes, codec, name):
-    assert read_bytes(compress(jsonl(["a"]), codec), name).texts == ["a"]
-
-
-@CODECS
-def test_a_truncated_stream_keeps_the_rows_before_the_cut(read_bytes, codec):
-    texts = records(4000)
-    data = compress(jsonl(texts), codec)
-    found = read_bytes(data[: len(data) * 2 // 3], f"data.jsonl.{SUFFIX[codec]}")
-    assert found.texts == texts[: len(found.texts)]
-    assert len(found.texts) > 500
-    (bad,) = found.bad
-    assert (bad["reason"], bad["line"]) == ("truncated_stream", len(found.texts) + 1)
-    assert "truncated" in bad["detail"]
-    assert jsonl(texts)[bad["byte_offset"] :].startswith(bad["raw"])
-
-
-@pytest.mark.parametrize("codec", ["gzip", "zstd"])
-def test_a_stream_truncated_at_any_byte_loses_no_whole_line(read_bytes, codec):
-    texts = records(40)
-    data = compress(jsonl(texts), codec)
-    for cut in range(8, len(data), max(len(data) // 60, 1)):
+def test_a_stream_truncated_at_any_byte_keeps_the_rows_before_the_cut(read_bytes, codec):
+    texts = records(1500)
+    whole = jsonl(texts)
+    data = compress(whole, codec)
+    for cut in range(8, len(data), max(len(data) // 12, 1)):
         found = read_bytes(data[:cut], f"data.jsonl.{SUFFIX[codec]}", kind="text")
-        assert found.texts == texts[: len(found.texts)]
-        assert found.reasons == ["truncated_stream"]
+        assert found.texts == texts[: len(found.texts)] and found.reasons == ["truncated_stream"]
+        bad = found.bad[0]
+        assert bad["line"] == len(found.texts) + 1 and "truncated" in bad["detail"]
+        assert whole[bad["byte_offset"] :].startswith(bad["raw"])
+    assert len(found.texts) > 500
+
+
+@pytest.mark.parametrize(("data", "texts", "reasons"), [
+    (gzip.compress(ROW) + bytes(512) + gzip.compress(ROW) + bytes(1 << 19), ["t", "t"], []),
+    (gzip.compress(ROW) + b"rubbish", ["t"], ["corrupt_stream"]), (gzip.compress(b""), [], []),
+])  # fmt: skip
+def test_zeros_between_members_are_padding_and_rubbish_is_told(read_bytes, data, texts, reasons):
+    found = read_bytes(data, "x.jsonl.gz", kind="text")
+    assert (found.texts, found.reasons) == (texts, reasons)
 
 
 @pytest.mark.parametrize("codec", ["gzip", "bz2", "xz"])
@@ -370,27 +337,3 @@ def test_a_damaged_member_of_another_format_loses_no_record_before_it(read_bytes
     bad[-5] ^= 1
     found = read_bytes(gzip.compress(data) + bytes(bad), name)
     assert (found.texts, found.reasons) == ([] if "txt" in name else ["a", "b"], ["corrupt_stream"])
-
-
-def test_zeros_between_and_after_gzip_members_are_padding(read_bytes):
-    data = gzip.compress(jsonl(["a"])) + bytes(512) + gzip.compress(jsonl(["b"])) + bytes(1 << 19)
-    assert read_bytes(data, "x.jsonl.gz").texts == ["a", "b"]
-
-
-def test_rubbish_after_a_gzip_member_is_told(read_bytes):
-    found = read_bytes(gzip.compress(jsonl(["a"])) + b"rubbish", "x.jsonl.gz")
-    assert (found.texts, found.reasons) == (["a"], ["corrupt_stream"])
-
-
-def test_an_empty_member_holds_no_rows(read_bytes):
-    assert read_bytes(gzip.compress(b""), "x.jsonl.gz", kind="text").rows == []
-
-
-@CODECS
-def test_units_of_a_stream_equal_those_of_the_plain_file(read_bytes, codec):
-    texts = records(7000)
-    plain = read_bytes(jsonl(texts), "data.jsonl", shard_mb=1)
-    packed = read_bytes(compress(jsonl(texts), codec), f"data.jsonl.{SUFFIX[codec]}", shard_mb=1)
-    assert plain.units == packed.units == 2
-    assert [r["row_key"] for r in plain.rows] == [r["row_key"] for r in packed.rows]
-    assert packed.texts == texts

@@ -10,24 +10,18 @@ from datakit.errors import InputError
 
 
 def lines(*records):
-    return b"".join(r if isinstance(r, bytes) else json.dumps(r).encode() for r in _joined(records))
+    return b"".join((r if isinstance(r, bytes) else json.dumps(r).encode()) + b"\n" for r in records)
 
 
-def _joined(records):
-    for r in records:
-        yield r
-        yield b"\n"
-
-
-def test_a_bad_line_costs_one_row_and_says_where_it_stood(read_bytes):
-    data = lines({"text": "one"}, b'{"text": "tw', {"text": "three"})
+def test_a_bad_line_costs_one_row_and_blank_lines_and_line_ends_are_no_part_of_records(read_bytes):
+    data = b'\xef\xbb\xbf{"text":"a"}\r\n\n \t\r\n{"text": 3.5}\r\n{"text": "tw\r\n  {"text":"b"} \n{"text":"c"}'
     found = read_bytes(data)
-    assert found.texts == ["one", "three"]
-    assert [r["row_key"] for r in found.rows] == [0, 2]
-    (bad,) = found.bad
-    assert (bad["file"], bad["line"], bad["reason"]) == ("data.jsonl", 2, "invalid_json")
-    assert data[bad["byte_offset"] :].startswith(bad["raw"])
-    assert bad["raw"] == b'{"text": "tw'
+    assert found.texts == ["a", "b", "c"]
+    assert [(r["row_key"], r["id"]) for r in found.rows] == [(n, f"data.jsonl:{n}") for n in (0, 5, 6)]
+    assert [(b["line"], b["reason"], b["raw"]) for b in found.bad] == [
+        (4, "not_text", b'{"text": 3.5}'), (5, "invalid_json", b'{"text": "tw')]  # fmt: skip
+    assert found.bad[0]["detail"] == "text should be a string, found the number 3.5"
+    assert all(data[b["byte_offset"] :].startswith(b["raw"]) for b in found.bad)
 
 
 @pytest.mark.parametrize(("line", "reason"), [
@@ -53,31 +47,6 @@ def test_a_binary_file_called_jsonl_is_refused(read_bytes):
         read_bytes(b"PK\x03\x04\x00\x00\xff\xfe", kind="text")
 
 
-def test_a_number_where_text_belongs_is_named_with_its_value(read_bytes):
-    found = read_bytes(lines({"text": "a"}, {"text": 3.5}))
-    assert found.bad[0]["detail"] == "text should be a string, found the number 3.5"
-
-
-def test_blank_lines_are_no_records_but_are_counted_as_lines(read_bytes):
-    found = read_bytes(b'\n  \n{"text":"a"}\n\t\r\n\n{"text":"b"}')
-    assert found.texts == ["a", "b"]
-    assert [r["row_key"] for r in found.rows] == [2, 5]
-    assert [r["id"] for r in found.rows] == ["data.jsonl:2", "data.jsonl:5"]
-
-
-def test_windows_line_ends_are_not_part_of_the_record(read_bytes):
-    found = read_bytes(b'{"text":"a"}\r\nbroken\r\n{"text":"b"}\r\n')
-    assert found.texts == ["a", "b"]
-    assert found.bad[0]["raw"] == b"broken"
-
-
-def test_a_utf8_byte_order_mark_is_skipped_and_offsets_stay_true(read_bytes):
-    data = b'\xef\xbb\xbf{"text":"a"}\nbroken\n'
-    found = read_bytes(data)
-    assert found.texts == ["a"]
-    assert data[found.bad[0]["byte_offset"] :] == b"broken\n"
-
-
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-16-be"])
 def test_utf16_is_refused_with_what_to_do(read_bytes, encoding):
     data = '\ufeff{"text":"a"}\n'.encode(encoding) if encoding != "utf-16" else '{"text":"a"}\n'.encode(encoding)
@@ -85,27 +54,16 @@ def test_utf16_is_refused_with_what_to_do(read_bytes, encoding):
         read_bytes(data)
 
 
-def test_an_empty_file_tells_no_kind_and_is_fine_when_the_kind_is_named(read_bytes):
-    with pytest.raises(InputError, match="--kind"):
-        read_bytes(b"")
-    found = read_bytes(b"", kind="text")
-    assert (found.rows, found.bad, found.units) == ([], [], 0)
-
-
-def test_repeated_keys_keep_the_last_value_and_the_others_go_to_extra(read_bytes):
-    found = read_bytes(b'{"text":"a","text":"b","n":1,"n":2}\n{"text":"c"}\n')
-    assert found.texts == ["b", "c"]
-    assert found.rows[0]["extra"] == '{"text":"a","n":1,"n":2}'
-    assert found.notes == {"repeated_keys": 1}
-
-
-def test_a_key_repeated_with_an_escape_is_the_same_key(read_bytes):
-    found = read_bytes(b'{"te\\u0078t":"a","lang":"de"}\n')
-    assert found.texts == ["a"]
-    assert found.rows[0]["extra"] == '{"lang":"de"}'
-    found = read_bytes(b'{"text":"a","te\\u0078t":"b"}\n')
-    assert (found.texts, found.notes) == (["b"], {"repeated_keys": 1})
-    assert found.rows[0]["extra"] == '{"text":"a"}'
+@pytest.mark.parametrize(("line", "text", "extra", "repeated"), [
+    ('{"text":"a","text":"b","n":1,"n":2}', "b", '{"text":"a","n":1,"n":2}', 1),
+    ('{"te\\u0078t":"a","lang":"de"}', "a", '{"lang":"de"}', 0),
+    ('{"text":"a","te\\u0078t":"b"}', "b", '{"text":"a"}', 1),
+    ('{"text":"t","a":NaN,"b":[-Infinity,1.0],"c":2.50}', "t", '{"a":"NaN","b":["-Infinity",1.0],"c":2.50}', 0),
+])  # fmt: skip
+def test_of_repeated_keys_the_last_value_counts_and_nothing_is_lost(read_bytes, line, text, extra, repeated):
+    found = read_bytes(line.encode() + b'\n{"text":"c"}\n')
+    assert (found.texts, found.rows[0]["extra"]) == ([text, "c"], extra)
+    assert found.notes == ({"repeated_keys": 1} if repeated else {})
 
 
 def test_extra_holds_other_fields_exactly_as_written(read_bytes):
@@ -120,12 +78,6 @@ def test_extra_holds_other_fields_exactly_as_written(read_bytes):
     assert found.rows[0]["lang"] is None
 
 
-def test_nan_and_infinity_are_read_as_json_loads_does_and_kept_as_strings(read_bytes):
-    found = read_bytes(b'{"text":"t","a":NaN,"b":[-Infinity,1.0],"c":2.50}\n')
-    assert found.texts == ["t"]
-    assert found.rows[0]["extra"] == '{"a":"NaN","b":["-Infinity",1.0],"c":2.50}'
-
-
 @pytest.mark.parametrize(("given", "expected", "extra"), [
     ('"x-1"', "x-1", None), ("17", "17", None), ("-3", "-3", None),
     ("123456789012345678901234567890", "123456789012345678901234567890", None), ("1.5", "data.jsonl:0", '{"id":1.5}'),
@@ -137,11 +89,6 @@ def test_ids_are_the_users_where_they_are_usable(read_bytes, given, expected, ex
     assert (found.rows[0]["id"], found.rows[0]["extra"]) == (expected, extra)
 
 
-def test_the_id_field_can_be_named(read_bytes):
-    found = read_bytes(b'{"text":"t","id":"a","url":"u"}\n', id_field="url")
-    assert (found.rows[0]["id"], found.rows[0]["extra"]) == ("u", '{"id":"a"}')
-
-
 def test_units_are_cut_by_data_alone_and_row_numbers_go_on(read, tmp_path):
     texts = [f"{i} " + "x" * (i * 7919 % 5000) for i in range(2000)]
     (tmp_path / "a.jsonl").write_bytes(lines(*({"text": t} for t in texts)))
@@ -151,6 +98,13 @@ def test_units_are_cut_by_data_alone_and_row_numbers_go_on(read, tmp_path):
     assert cut.rows == whole.rows
     assert cut.texts == texts + texts[:10]
     assert [r["row_key"] for r in cut.rows] == [*range(2000), *range(1 << 40, (1 << 40) + 10)]
+    rows = [json.dumps({"text": t if n % 100 else n}) for n, t in enumerate(texts)]
+    (tmp_path / "c.json").write_bytes(data := array(rows, separator=",\n"))
+    found = read(tmp_path / "c.json", shard_mb=1)
+    assert found.units > 2 and len(found.rows) + len(found.bad) == 2000 and len(found.bad) == 20
+    for bad in found.bad:
+        assert data[bad["byte_offset"] :].startswith(bad["raw"])
+        assert bad["line"] == data[: bad["byte_offset"]].count(b"\n") + 1
 
 
 json_values = st.recursive(
@@ -158,41 +112,6 @@ json_values = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
     max_leaves=8,
 )
-
-
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(record=st.dictionaries(st.text(), json_values), text=st.text(), ascii=st.booleans())
-def test_any_record_survives_with_all_its_fields(read_bytes, record, text, ascii):
-    record = {k: v for k, v in record.items() if k not in ("text", "id")} | {"text": text}
-    line = json.dumps(record, ensure_ascii=ascii, allow_nan=True)
-    try:
-        data = line.encode()
-        json.dumps(record, ensure_ascii=False).encode()
-    except UnicodeEncodeError:
-        return
-    found = read_bytes(data + b"\n")
-    (row,) = found.rows
-    extra = json.loads(row["extra"] or "{}")
-    expected = {k: v for k, v in record.items() if k != "text"}
-    assert row["text"] == text
-    assert json.dumps(extra) == json.dumps(_without_nan(expected))
-
-
-def _without_nan(value):
-    if isinstance(value, float) and (value != value or value in (float("inf"), float("-inf"))):
-        return json.dumps(value)
-    if isinstance(value, dict):
-        return {k: _without_nan(v) for k, v in value.items()}
-    return [_without_nan(v) for v in value] if isinstance(value, list) else value
-
-
-@pytest.mark.parametrize("keys", [3, 33, 20_000])
-def test_repeated_keys_are_found_among_few_and_many(read_bytes, keys):
-    members = ",".join(f'"k{i}":{i}' for i in range(keys))
-    found = read_bytes(f'{{"text":"a",{members}}}\n{{"text":"b",{members},"k1":0}}\n'.encode())
-    assert found.texts == ["a", "b"]
-    assert found.notes == {"repeated_keys": 1}
-    assert found.rows[1]["extra"] == f'{{{members},"k1":0}}'
 
 
 GOOD = [{"text": f"text {i}", "n": {"i": i}} for i in range(6)]
@@ -245,75 +164,6 @@ def test_a_broken_element_costs_that_element(read_bytes, what, place, separator)
     assert quarantined.replace(b" ", b"").strip(b",]") in BROKEN[what].encode().replace(b" ", b"")
 
 
-def test_a_brace_too_many_costs_the_brace(read_bytes):
-    found = read_bytes(array([GOOD[0], '{"text": "a"}}', GOOD[1]]), "data.json")
-    assert found.texts == ["text 0", "a", "text 1"]
-    assert [b["raw"] for b in found.bad] == [b"}"]
-
-
-def test_an_array_that_never_closes_is_told(read_bytes):
-    found = read_bytes(array(GOOD)[:-1], "data.json")
-    assert found.texts == [g["text"] for g in GOOD]
-    assert found.reasons == ["invalid_json"]
-    found = read_bytes(array(GOOD)[:-20], "data.json")
-    assert found.texts == [g["text"] for g in GOOD[:-1]]
-    assert found.reasons == ["invalid_json"]
-
-
-def test_rubbish_after_an_array_is_told(read_bytes):
-    found = read_bytes(array(GOOD) + b"\nrubbish", "data.json")
-    assert found.texts == [g["text"] for g in GOOD]
-    assert [b["raw"] for b in found.bad] == [b"rubbish"]
-
-
-def test_an_empty_array_holds_no_rows(read_bytes):
-    found = read_bytes(b" [ ]\n", "data.json", kind="text")
-    assert (found.rows, found.bad) == ([], [])
-
-
-@pytest.mark.parametrize("between", ["\n", "", "\n\n"])
-def test_pretty_printed_objects_one_after_another(read_bytes, between):
-    data = between.join(json.dumps(g, indent=2) for g in GOOD).encode()
-    assert read_bytes(data, "data.json").texts == [g["text"] for g in GOOD]
-
-
-def test_one_object_is_one_row(read_bytes):
-    assert read_bytes(json.dumps(GOOD[0], indent=2).encode(), "data.json").texts == ["text 0"]
-    assert read_bytes(json.dumps(GOOD[0]).encode(), "data.json").texts == ["text 0"]
-
-
-def test_jsonl_named_json_is_read_as_lines(read_bytes):
-    data = b"\n".join(json.dumps(g).encode() for g in GOOD)
-    found = read_bytes(data, "data.json")
-    assert (found.plan.files[0].format, found.texts) == ("jsonl", [g["text"] for g in GOOD])
-
-
-def test_positions_are_true_in_every_unit(read_bytes):
-    rows = [json.dumps({"text": f"{i} " + "y" * 3000}) for i in range(2000)]
-    for i in range(100, 2000, 100):
-        rows[i] = f'{{"text": {i}}}'
-    data = array(rows, separator=",\n")
-    found = read_bytes(data, "data.json", shard_mb=1)
-    assert len(found.rows) + len(found.bad) == 2000
-    for bad in found.bad:
-        assert data[bad["byte_offset"] :].startswith(bad["raw"])
-        assert bad["line"] == data[: bad["byte_offset"]].count(b"\n") + 1
-
-
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(st.lists(st.tuples(st.text(max_size=10), json_values), max_size=8), st.sampled_from([None, 0, 3]), st.booleans())
-def test_any_array_gives_what_json_load_gives(read_bytes, elements, indent, ascii):
-    rows = [{"text": t, "value": v} for t, v in elements]
-    found = read_bytes(
-        json.dumps(rows, indent=indent, ensure_ascii=ascii).encode(errors="replace"), "data.json", kind="text"
-    )
-    again = json.loads(json.dumps(rows, ensure_ascii=ascii).encode(errors="replace"))
-    assert not found.bad
-    assert found.texts == [r["text"] for r in again]
-    extras = [json.dumps(json.loads(r["extra"])["value"]) for r in found.rows]
-    assert extras == [json.dumps(_without_nan(r["value"])) for r in again]
-
-
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.data())
 def test_no_damage_crashes_or_loses_the_elements_before_it(read_bytes, data):
@@ -326,6 +176,47 @@ def test_no_damage_crashes_or_loses_the_elements_before_it(read_bytes, data):
     quarantined = b"".join(b["raw"] for b in found.bad).replace(b" ", b"")
     for i in range(6):
         assert f'"text {i}"'.encode() not in whole or f"text {i}" in found.texts or b"text%d" % i in quarantined
+
+
+@pytest.mark.parametrize(("data", "texts", "raws"), [
+    (array([GOOD[0], '{"text": "a"}}', GOOD[1]]), ["text 0", "a", "text 1"], [b"}"]),
+    (array(GOOD[:2])[:-1], ["text 0", "text 1"], [b""]),
+    (array(GOOD[:2])[:-20], ["text 0"], [b'{"text": "text']),
+    (array(GOOD[:1]) + b"\nrubbish", ["text 0"], [b"rubbish"]), (b" [ ]\n", [], []),
+    (json.dumps(GOOD[0], indent=2).encode(), ["text 0"], []), (json.dumps(GOOD[0]).encode(), ["text 0"], []),
+    *((between.join(json.dumps(g, indent=2) for g in GOOD[:2]).encode(), ["text 0", "text 1"], [])
+      for between in ("", "\n", "\n\n")),
+    (b'{"text": "a"}\n{"text": "b"}', ["a", "b"], []),
+])  # fmt: skip
+def test_what_stands_around_values_is_told_and_costs_no_value(read_bytes, data, texts, raws):
+    found = read_bytes(data, "data.json", kind="text")
+    assert (found.texts, [b["raw"] for b in found.bad]) == (texts, raws)
+
+
+def without_nan(value):
+    if isinstance(value, float) and (value != value or value in (float("inf"), float("-inf"))):
+        return json.dumps(value)
+    if isinstance(value, dict):
+        return {k: without_nan(v) for k, v in value.items()}
+    return [without_nan(v) for v in value] if isinstance(value, list) else value
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    st.lists(st.tuples(st.text(max_size=10), json_values), max_size=8),
+    st.sampled_from([None, 0, "lines"]),
+    st.booleans(),
+)
+def test_all_values_are_what_json_load_gives(read_bytes, elements, indent, ascii):
+    rows = [{"text": t, "value": v} for t, v in elements]
+    form = {"ensure_ascii": ascii, "indent": None if indent == "lines" else indent}
+    written = "\n".join(json.dumps(r, **form) for r in rows) if indent == "lines" else json.dumps(rows, **form)
+    found = read_bytes(written.encode(errors="replace"), "data.json", kind="text")
+    again = json.loads(json.dumps(rows, ensure_ascii=ascii).encode(errors="replace"))
+    assert not found.bad
+    assert found.texts == [r["text"] for r in again]
+    extras = [json.dumps(json.loads(r["extra"])["value"]) for r in found.rows]
+    assert extras == [json.dumps(without_nan(r["value"])) for r in again]
 
 
 def test_a_first_element_of_many_megabytes_still_tells_the_layout(read_bytes):

@@ -4,15 +4,14 @@ import json
 
 import pytest
 
-from datakit.errors import InputError, LayoutError
-from datakit.read.layouts.conversations import PLAIN, Message, conversation, message, turns
+from datakit.errors import LayoutError
+from datakit.read.layouts.conversations import PLAIN, message, turns
 from datakit.read.layouts.table import LAYOUTS, choose, token_pairs, tokens
 from datakit.read.record import Picked, RecordError
 
 USER, BOT = {"role": "user", "content": "hi"}, {"role": "assistant", "content": "yo"}
 NO = {"role": "assistant", "content": "no"}
 HUMAN, GPT = {"from": "human", "value": "hi"}, {"from": "gpt", "value": "yo"}
-EXCHANGE = [Message("user", "hi"), Message("assistant", "yo")]
 ASKED = [("user", "hi"), ("assistant", "yo")]
 THOUGHT = [("user", "hi"), ("assistant", "because", "yo")]
 
@@ -104,20 +103,22 @@ def test_every_way_to_write_a_pair_gives_the_same_sides(read_records, name, reco
     assert row["extra"] is None
 
 
-def test_transcripts_share_every_turn_up_to_the_first_difference(read_records):
-    (row,) = read_records(
-        {
-            "chosen": "\n\nHuman: a\n\nAssistant: b\n\nHuman: c\nd\n\nAssistant: e",
-            "rejected": "\n\nHuman: a\n\nAssistant: b\n\nHuman: c\nd\n\nAssistant: f\n\nHuman: g\n\nAssistant: h",
-        }
-    ).rows
-    assert [[m["content"] for m in row[n]] for n in ("prompt", "chosen", "rejected")] == [
+def test_sides_share_every_turn_up_to_the_first_difference_and_have_an_answer_each(read_records):
+    better = "\n\nHuman: a\n\nAssistant: b\n\nHuman: c\nd\n\nAssistant: e"
+    worse = better[:-1] + "f\n\nHuman: g\n\nAssistant: h"
+    (row,) = read_records({"chosen": better, "rejected": worse}).rows
+    assert [[text for _, text in said(row, n)] for n in ("prompt", "chosen", "rejected")] == [
         ["a", "b", "c\nd"], ["e"], ["f", "g", "h"]]  # fmt: skip
-
-
-def test_equal_sides_still_have_a_prompt_and_an_answer_each(read_records):
     (row,) = read_records({"chosen": [USER, BOT], "rejected": [USER, BOT]}).rows
     assert [said(row, n) for n in ("prompt", "chosen", "rejected")] == [ASKED[:1], ASKED[1:], ASKED[1:]]
+
+
+def test_the_kind_asked_for_decides_where_a_record_could_be_two_and_a_pair_is_no_conversation(read_records):
+    record = {"instruction": "hi", "output": "yo", "text": "hi: all of it"}
+    kinds = [read_records(record, kind=kind).plan.kind for kind in ("auto", "sft", "text")]
+    assert kinds == ["conversation", "conversation", "document"]
+    with pytest.raises(LayoutError, match="preference rows"):
+        read_records({"conversations": [HUMAN], "chosen": "yo", "rejected": "no"}, kind="sft")
 
 
 def test_a_question_beside_a_longer_text_that_would_stay_unread_is_refused(read_records):
@@ -129,18 +130,6 @@ def test_a_question_beside_a_longer_text_that_would_stay_unread_is_refused(read_
     assert len(read_records(about, map={"prompt": "{support} {question}", "answer": "answer"}).rows) == 1
     for field, text in (("url", "https://a.org/b"), ("rendered", "Q: who?\nA: Ann"), ("topic", "a b!")):
         assert read_records(plain | {field: text}).plan.files[0].layout.beside == (field,)
-
-
-def test_a_pair_is_never_read_as_a_conversation(read_records):
-    record = {"conversations": [HUMAN], "chosen": "yo", "rejected": "no"}
-    with pytest.raises(LayoutError, match="preference rows"):
-        read_records(record, kind="sft")
-
-
-def test_the_kind_asked_for_decides_where_a_record_could_be_two(read_records):
-    record = {"instruction": "hi", "output": "yo", "text": "hi: all of it"}
-    kinds = [read_records(record, kind=kind).plan.kind for kind in ("auto", "sft", "text")]
-    assert kinds == ["conversation", "conversation", "document"]
 
 
 def test_a_file_has_the_layout_of_most_of_its_records():
@@ -162,12 +151,6 @@ def test_one_turn_a_record_is_no_document_unless_it_is_asked_for(read_records):
     with pytest.raises(LayoutError, match="content: hi"):
         read_records(*turns)
     assert read_records(*turns, kind="text").texts == ["hi", "yo"]
-
-
-def test_records_that_are_no_objects_are_refused(read_bytes):
-    for raw, found in ((b'[{"role": "user"}]\n[]\n', "a list"), (b'"a"\n"b"\n', "a string")):
-        with pytest.raises(InputError, match=f"should be an object, found {found}"):
-            read_bytes(raw)
 
 
 def test_cells_of_csv_with_turns_are_read_as_turns_and_other_json_stays_a_text(read_bytes):
@@ -256,43 +239,32 @@ def test_records_without_a_judgement_are_no_pair(read_records):
 # Turns.
 
 
-def test_minimind_declares_tools_in_the_system_message():
-    tools = '[{"type": "function"}]'
-    found = picked({"messages": [{"role": "system", "content": "s", "tools": tools}, USER, BOT]})
-    made = conversation(found)
-    assert (made.tools, made.messages[0], found.left) == (tools, Message("system", "s"), {})
-
-
-def test_sharegpt_calls_become_openai_calls_with_their_json_untouched():
+def test_calls_and_tools_keep_their_json_however_they_are_written(read_records):
     call = '{"name": "f", "arguments": {"x": 1.50, "big": 123456789012345678901}}'
-    record = [HUMAN, {"from": "function_call", "value": call}, {"from": "observation", "value": "3"}]
-    made = turns(record, "messages").messages
-    assert made[1] == Message("assistant", "", tool_calls=f'[{{"type":"function","function":{call}}}]')
-    assert made[2] == Message("tool", "3")
+    calls = [{"id": "1", "type": "function", "function": {"name": "f", "arguments": "{}"}}]
+    asked = [{"role": "system", "content": "s", "tools": '[{"type": "function"}]'}, USER | {"time": 7}]
+    written = [{"tool_calls": calls}, {"tool_calls": json.dumps(calls)}, {"function_call": calls[0]["function"]}]
+    turns = [{"role": "assistant", "content": None} | call for call in written]
+    result = {"role": "tool", "content": "3", "tool_call_id": "1", "name": "f"}
+    (row,) = read_records({"messages": [*asked, *turns, result, BOT]}).rows
+    assert (row["tools"], row["extra"]) == ('[{"type": "function"}]', '{"messages":[{},{"time":7},{},{},{},{},{}]}')
+    made = [json.loads(m["tool_calls"]) for m in row["messages"][2:5]]
+    assert made == [calls, calls, [{"type": "function", "function": calls[0]["function"]}]]
+    assert [row["messages"][5][key] for key in result] == list(result.values())
+    turns = [HUMAN, {"from": "function_call", "value": call}, {"from": "observation", "value": {"temp": 1.50}}, GPT]
+    (row,) = read_records({"conversations": turns}).rows
+    assert row["messages"][1]["tool_calls"] == f'[{{"type":"function","function":{call}}}]'
+    assert [m["content"] for m in row["messages"]] == ["hi", "", '{"temp":1.5}', "yo"]
+    found = read_records(*[{"conversations": [HUMAN, GPT]}] * 2, {"conversations": [{"from": "x", "value": "y"}]})
+    assert found.bad[0]["detail"].startswith("conversations[0].from is 'x'")
 
 
 def test_typed_parts_are_joined_and_reasoning_and_calls_find_their_columns():
-    parts = [
-        {"type": "reasoning", "value": "hm"},
-        {"type": "text", "text": "a"},
-        {"type": "text", "value": "b"},
-        "c",
-        {"type": "tool_call", "value": '{"name": "f", "arguments": {}}'},
-    ]
+    parts = [{"type": "reasoning", "value": "hm"}, {"type": "text", "text": "a"}, {"type": "text", "value": "b"}, "c",
+             {"type": "tool_call", "value": '{"name": "f", "arguments": {}}'}]  # fmt: skip
     made, left = message({"role": "assistant", "content": parts, "loss_weight": 0.5}, "m")
     assert (made.content, made.reasoning_content, made.weight, left) == ("abc", "hm", 0.5, {})
     assert json.loads(made.tool_calls) == [{"type": "function", "function": {"name": "f", "arguments": {}}}]
-
-
-def test_openai_calls_are_kept_as_they_are():
-    calls = [{"id": "1", "type": "function", "function": {"name": "f", "arguments": "{}"}}]
-    for given in (calls, json.dumps(calls)):
-        made, left = message({"role": "assistant", "content": None, "tool_calls": given}, "m")
-        assert (made.content, json.loads(made.tool_calls), left) == ("", calls, {})
-    made, _ = message({"role": "tool", "content": "3", "tool_call_id": "1", "name": "f"}, "m")
-    assert made == Message("tool", "3", name="f", tool_call_id="1")
-    former, _ = message({"role": "assistant", "content": None, "function_call": {"name": "f", "arguments": "{}"}}, "m")
-    assert json.loads(former.tool_calls)[0]["function"]["name"] == "f"
 
 
 def test_calls_and_results_that_are_parts_of_content_are_turns_of_their_own(read_records):
@@ -313,14 +285,6 @@ def test_calls_and_results_that_are_parts_of_content_are_turns_of_their_own(read
     assert json.loads(row["tools"]) == [{"name": "f", "parameters": {"type": "object"}}]
 
 
-def test_what_a_tool_gives_and_gets_may_be_an_object(read_records):
-    record = [HUMAN, {"from": "function_call", "value": {"name": "f", "arguments": {"x": 1}}},
-              {"from": "observation", "value": {"temp": 1.50}}, GPT]  # fmt: skip
-    (row,) = read_records({"conversations": record}).rows
-    assert [m["content"] for m in row["messages"]] == ["hi", "", '{"temp":1.5}', "yo"]
-    assert read_records({"messages": [{"role": "user", "content": {"a": 1}}]}).reasons == ["not_text"]
-
-
 def test_tools_are_read_from_openais_former_field_and_as_text(read_records):
     given = [[{"name": "f"}], ['{"name": "f"}'], '[{"name": "f"}]', '["{\\"name\\": \\"f\\"}"]']
     found = read_records(*({"messages": [USER, BOT], "functions": tools} for tools in given))
@@ -334,12 +298,6 @@ def test_tools_that_the_system_prompt_declares_too_are_counted(read_records):
     system = {"role": "system", "content": "<tools>{'name': 'f'}</tools>"}
     found = read_records(*({"messages": [system, USER, BOT], "tools": [{"name": name}]} for name in "fg"))
     assert found.notes == {"tools_twice": 1}
-
-
-def test_fields_of_a_message_without_a_column_are_left_over(read_records):
-    part = {"role": "user", "content": [{"type": "text", "text": "x", "c": 1}]}
-    (row,) = read_records({"messages": [{**USER, "time": 7}, BOT, part]}).rows
-    assert json.loads(row["extra"]) == {"messages": [{"time": 7}, {}, {"content": [{"c": 1}]}]}
 
 
 @pytest.mark.parametrize(("field", "value", "weight"), [
@@ -399,11 +357,6 @@ def test_a_record_with_wrong_values_is_no_crash_in_any_layout(line):
             line.convert(picked(found), PLAIN)
         except RecordError:
             continue
-
-
-def test_details_of_the_quarantine_have_the_files_own_names(read_records):
-    found = read_records(*[{"conversations": [HUMAN, GPT]}] * 2, {"conversations": [{"from": "x", "value": "y"}]})
-    assert found.bad[0]["detail"].startswith("conversations[0].from is 'x'")
 
 
 # Token ids.

@@ -4,8 +4,6 @@ import gzip
 import json
 import re
 import shlex
-import subprocess
-import sys
 import tomllib
 
 import pyarrow as pa
@@ -71,7 +69,8 @@ def test_pairs_weights_and_labels_are_mapped(read_records):
     ({"map": {"prompt": "q", "chosen": "c"}}, "rejected"), ({"map": {"chosen": "a", "rejected": "b"}}, None),
     ({"map": {"system": "s"}}, "make no row"), ({"map": {"preset": "sqaud"}}, "no preset 'sqaud'; there are .*squad"),
     ({"roles": {"doctor": "asistant"}}, "system, user, assistant, tool"),
-    ({"map": {"text": "a"}, "layout": "alpaca"}, "exclude"),
+    ({"map": {"text": "a"}, "layout": "alpaca"}, "exclude"), ({"layout": "unheard"}, "known layouts"),
+    ({"shard_mb": 0}, "should be between 1"), ({"page_timeout_s": 0}, "page_timeout_s is 0"),
 ])  # fmt: skip
 def test_a_mapping_that_makes_no_sense_is_refused(read_records, config, match):
     with pytest.raises(ConfigError if match else LayoutError, match=match):
@@ -157,14 +156,6 @@ def filled_in(told, fields):
     return shlex.split(command)[1:], table
 
 
-def check_rows(kind, rows):
-    for row in rows:
-        if kind == "preference":
-            assert [said(row, n)[0][1] for n in ("prompt", "chosen", "rejected")] == ["hi", "yo", "no"]
-        else:
-            assert row["text"] == "ein Text" if kind == "text" else said(row) == ASKED
-
-
 @pytest.mark.parametrize(("kind", "record", "fields"), UNKNOWN)
 def test_an_unknown_layout_is_refused_with_its_fields_and_one_line_to_fill_in_that_works(
     read_records, kind, record, fields
@@ -172,43 +163,19 @@ def test_an_unknown_layout_is_refused_with_its_fields_and_one_line_to_fill_in_th
     with pytest.raises(LayoutError) as caught:
         read_records(record, record, kind=kind)
     told = str(caught.value)
-    assert all(f"  {name}: " in told for name in record)
+    assert all(f"  {name}: " in told for name in record) and "--map NAME knows are dolly" in told
+    with pytest.raises(LayoutError, match=r"(?s)--map text=FIELD.*--map \w+=FIELD.*--map prompt=FIELD --map chosen"):
+        read_records(record, record)  # without a kind there is a line for each
     arguments, table = filled_in(told, fields)
     flags = {k: v for text in arguments[4::2] for k, v in parse(text, dict[str, str], "--map").items()}
     assert flags == tomllib.loads(table)["map"]
     found = read_records(record, record, kind=kind, map=flags)
     assert (len(found.rows), found.bad) == (2, [])
-    check_rows(kind, found.rows)
-
-
-def test_the_line_of_a_refusal_is_for_the_dataset_and_runs(tmp_path):
-    def run(*arguments):
-        return subprocess.run(
-            [sys.executable, "-m", "datakit", *arguments], cwd=tmp_path, capture_output=True, text=True
-        )
-
-    kind, record, fields = UNKNOWN[0]
-    (tmp_path / "raw.jsonl").write_text(f"{json.dumps(record)}\n{json.dumps(record)}\n")
-    recipe = tmp_path / "manifests/odd/recipe.toml"
-    recipe.parent.mkdir(parents=True)
-    head = f'[dataset]\nkind = "{kind}"\ninputs = ["raw.jsonl"]\nstages = ["ingest"]\n'
-    recipe.write_text(head)
-    refused = run("run", "--dataset", "odd")
-    arguments, table = filled_in(refused.stderr, fields)
-    assert refused.returncode == 1 and "in manifests/odd/recipe.toml: [ingest]" in refused.stderr
-    assert arguments[:3] == ["run", "--dataset", "odd"] and run(*arguments).returncode == 0
-    check_rows(kind, [row for p in tmp_path.glob("data/odd/ingest/*/kept/*") for row in pq.read_table(p).to_pylist()])
-    recipe.write_text(f"{head}[ingest]\n{table}\n")
-    again = run("run", "--dataset", "odd")
-    assert again.returncode == 0 and len(list(tmp_path.glob("data/odd/ingest/*"))) == 1, again.stderr
-
-
-def test_without_a_kind_there_is_a_line_for_each(read_records):
-    with pytest.raises(LayoutError) as caught:
-        read_records({"a": "x", "b": "y"})
-    told = str(caught.value)
-    assert [told.count(f"({kind} rows)") for kind in ("document", "conversation", "preference")] == [1, 1, 1]
-    assert "a: x" in told and "--map NAME knows are dolly" in told
+    for row in found.rows:
+        if kind == "preference":
+            assert [said(row, n)[0][1] for n in ("prompt", "chosen", "rejected")] == ["hi", "yo", "no"]
+        else:
+            assert row["text"] == "ein Text" if kind == "text" else said(row) == ASKED
 
 
 def test_speakers_of_unknown_roles_are_refused_before_any_work_with_the_flag_to_fill_in(read_records):
@@ -259,15 +226,14 @@ def test_a_folder_with_several_splits_needs_the_split_that_is_meant(folder, read
     assert len(read(*(root / n for n in names)).rows) == 3  # each file was named
 
 
-def test_splits_of_other_names_are_splits_too(folder, read):
-    root = folder("data/train_sft-00000-of-00001.jsonl", "data/train_gen-00000-of-00001.jsonl")
+def test_splits_of_other_names_are_splits_too_and_words_within_names_are_none(folder, read):
+    root = folder("train_sft-00000-of-00001.jsonl", "train_gen-00000-of-00001.jsonl")
     with pytest.raises(UsageError, match=r"train_gen .*train_sft"):
         read(root)
-    assert read(root, split="train_sft").texts == ["data/train_sft-00000-of-00001.jsonl"]
+    assert read(root, split="train_sft").texts == ["train_sft-00000-of-00001.jsonl"]
     assert len(read(root, split="train_sft,train_gen").rows) == 2
-
-
-def test_folders_without_splits_are_read_as_before(folder, read):
+    for path in root.iterdir():
+        path.unlink()
     assert len(read(folder("a.jsonl", "b/contest.jsonl", "latest.jsonl")).rows) == 3
 
 

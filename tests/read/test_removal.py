@@ -6,6 +6,7 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -20,16 +21,11 @@ WORDS = "the of and to in that with for data model train token shard row count h
 SECRET = "Jane Roe lives at 12 Elm Street and called about her invoice on Monday, which nobody else needs to know."
 RECIPE = """
 [dataset]
-kind = "KIND"
+kind = "text"
 inputs = ["raw/*"]
-stages = ["ingest", "language", "dedup", "filter", "tokenizer", "tokenize", "pack"]
+stages = ["ingest", "dedup", "tokenizer", "tokenize", "pack"]
 [dedup]
 save_index = true
-[filter]
-rules = ["gopher_quality"]
-[filter.gopher_quality]
-min_words = 5
-min_stop_words = 0
 [tokenizer]
 vocab_size = 600
 [pack]
@@ -37,31 +33,20 @@ seq_len = 256
 """
 
 
-def write(root: Path, kind: str = "text") -> None:
+def write(root: Path) -> None:
     """Three files; the secret stands in the first under an id of the user, in the last one as a line without an id."""
     rng = random.Random(3)
     texts = [" ".join(rng.choices(WORDS.split(), k=30)) + f" in row {n} of this small file." for n in range(24)]
     rows = [{"id": f"u{n}", "text": text} for n, text in enumerate(texts)]
     rows[5] = {"id": "jane", "text": SECRET, "phone": "555-0100"}
     rows[20] = {"text": SECRET + "  "}  # equal after normalisation
-    if kind == "sft":
-        rows = [
-            {k: v for k, v in row.items() if k != "text"}
-            | {
-                "messages": [
-                    {"role": "user", "content": "Tell."},
-                    {"role": "assistant", "content": row["text"].strip()},
-                ]
-            }
-            for row in rows
-        ]
     (root / "raw").mkdir(parents=True, exist_ok=True)
     for file in range(3):
         lines = [json.dumps(row) for row in rows[file * 8 : file * 8 + 8]]
         (root / f"raw/{file}.jsonl").write_text("\n".join(lines) + "\n")
     recipe = root / "manifests/d/recipe.toml"
     recipe.parent.mkdir(parents=True, exist_ok=True)
-    recipe.write_text(RECIPE.replace("KIND", kind))
+    recipe.write_text(RECIPE)
 
 
 def manifest(root: Path, stage: str) -> tuple[Manifest, Path]:
@@ -82,11 +67,10 @@ def holders(root: Path) -> list[str]:
     return found
 
 
-@pytest.mark.parametrize("kind", ["text", "sft"])
 def test_a_removed_row_is_gone_from_every_file_and_the_proof_says_so(
-    kind: str, datakit: Callable[..., Said], project: Path
+    datakit: Callable[..., Said], project: Path
 ) -> None:
-    write(project, kind)
+    write(project)
     (project / "ids").write_text("jane\n")
     assert datakit("run", "--dataset", "d").code == 0
     said = datakit("verify", "--absent", "ids")
@@ -100,7 +84,7 @@ def test_a_removed_row_is_gone_from_every_file_and_the_proof_says_so(
     assert made.ledger.rows.dropped == {"removed": 2} and made.ledger.rows.kept == 22
     gone = [row for s in made.of_role("dropped") for row in pq.read_table(folder / s.path).to_pylist()]
     assert all(row["reason"] == "removed" and row["id"].startswith("removed:") for row in gone)
-    assert [row.get("text", row.get("messages")) for row in gone] == [[] if kind == "sft" else ""] * 2
+    assert [row["text"] for row in gone] == ["", ""]
     assert datakit("verify", "manifests/d/pack.json").code == 0
     assert datakit("verify", "--absent", "ids").code == 1, "older versions still hold it"
     assert datakit("gc", "--purge").code == 0
@@ -109,15 +93,23 @@ def test_a_removed_row_is_gone_from_every_file_and_the_proof_says_so(
     assert holders(project) == []
     said = datakit("explain", "u1", "--dataset", "d")
     assert said.code == 0, said.err
-    old = next(p for p in (project / "manifests/d/history").glob("filter-*.json") if "purged" in load_run(p))
-    said = datakit("diff", old, "manifests/d/filter.json")
+    old = next(p for p in (project / "manifests/d/history").glob("dedup-*.json") if "purged" in load_run(p))
+    said = datakit("diff", old, "manifests/d/dedup.json")
     assert said.code == 1 and "were purged on 2" in said.err and "damaged" not in said.err
-    (project / "bom").write_bytes(b"\xef\xbb\xbfu1\r\n")
-    assert datakit("verify", "--absent", "bom").code == 1
+    (project / "strange").write_bytes(b"\xef\xbb\xbfu1\r\n")
+    assert datakit("verify", "--absent", "strange").code == 1
     (project / "strange").write_text("U1\n")
     assert "only their spelling was looked for: 'U1'" in datakit("verify", "--absent", "strange").out
-    (project / "latin").write_bytes(b"caf\xe9\n")
-    assert "byte 3 is not UTF-8" in datakit("remove", "latin", "--dataset", "d", "--why", "x").err
+    (project / "strange").write_bytes(b"caf\xe9\n")
+    assert "byte 3 is not UTF-8" in datakit("remove", "strange", "--dataset", "d", "--why", "x").err
+    # what cannot be looked into is no proof
+    damaged = next((project / "data/d/dedup").rglob("*.parquet"))
+    damaged.unlink()  # it may be linked in several folders
+    damaged.write_bytes(b"PAR1")
+    shutil.rmtree(project / "data/d/tokenize")
+    problems = {Path(name).name: problem for name, problem in absent(project, ["u9999"]) if problem}
+    assert "cannot be read" in problems[damaged.name]
+    assert "packed from are gone" in problems["pack.json"]
 
 
 def test_the_list_stays_in_force_and_the_reason_shapes_nothing(datakit: Callable[..., Said], project: Path) -> None:
@@ -141,7 +133,9 @@ def test_the_list_stays_in_force_and_the_reason_shapes_nothing(datakit: Callable
         remove(project, "d", ["nobody"], "x")
 
 
-def test_a_list_that_is_damaged_or_without_its_salt_is_refused(datakit: Callable[..., Said], project: Path) -> None:
+def test_a_list_that_is_damaged_or_without_its_salt_is_refused_and_the_columns_of_pairs_are_blanked(
+    datakit: Callable[..., Said], project: Path
+) -> None:
     write(project)
     assert datakit("ingest", "--dataset", "d").code == 0
     remove(project, "d", ["jane"], "x")
@@ -149,24 +143,13 @@ def test_a_list_that_is_damaged_or_without_its_salt_is_refused(datakit: Callable
     whole = salt.read_text()
     salt.write_text("00" * 32)
     assert datakit("run", "--dataset", "d").code == 1
-    salt.unlink()
-    with pytest.raises(IntegrityError, match=r"removal\.salt"):
-        RemovalList.load(listed)
     salt.write_text(whole)
-    assert len(RemovalList.load(listed).rows) == 1
+    found = RemovalList.load(listed)
+    batch = pa.record_batch(
+        {"id": ["a", "b"], "messages": [[{"content": "x"}]] * 2, "row_key": pa.array([0, 1], "uint64")}
+    )
+    made = found.blank(batch, pa.array([False, True]), batch["id"])
+    assert made["messages"].to_pylist() == [[{"content": "x"}], None] and made["id"][1].as_py().startswith("removed:")
     listed.write_text(listed.read_text()[:-20])
     with pytest.raises(IntegrityError, match="damaged"):
         RemovalList.load(listed)
-
-
-def test_what_cannot_be_looked_into_is_no_proof(datakit: Callable[..., Said], project: Path) -> None:
-    write(project)
-    assert datakit("run", "--dataset", "d").code == 0
-    assert [name for name, problem in absent(project, ["u9999"]) if problem] == []
-    damaged = next((project / "data/d/filter").rglob("*.parquet"))
-    damaged.unlink()  # it may be linked in several folders
-    damaged.write_bytes(b"PAR1")
-    shutil.rmtree(project / "data/d/tokenize")
-    problems = {Path(name).name: problem for name, problem in absent(project, ["u9999"]) if problem}
-    assert "cannot be read" in problems[damaged.name]
-    assert "packed from are gone" in problems["pack.json"]
