@@ -50,19 +50,10 @@ class _Opened:
     def __init__(self, file: SourceFile) -> None:
         self.file, self.next = file, 0
         try:
-            source: Any = None
-            if file.table is None:
-                source = pa.OSFile(file.path) if file.is_local else open_binary(file.path)
-            if file.format == "parquet":
-                self.reader: Any = pq.ParquetFile(source)
-                self.schema: pa.Schema = self.reader.schema_arrow
-            else:
-                self.reader = file.table
-                if self.reader is None:
-                    self.reader = pa.ipc.open_file(source) if file.format == "arrow" else pa.ipc.open_stream(source)
-                self.schema = self.reader.schema
+            self.reader: Any = _reader(file)
         except _DAMAGE as e:
             raise InputError(f"{file.path}: not a readable {file.format.replace('_', ' ')} file: {e}") from e
+        self.schema: pa.Schema = self.reader.schema_arrow if file.format == "parquet" else self.reader.schema
         check_names(self.schema, file.path)
 
     def groups(self) -> Iterator[tuple[int, int]]:
@@ -116,6 +107,13 @@ class _Opened:
                 batch = self.reader.read_next_batch()
             return _validated(batch)
         return None
+
+
+def _reader(file: SourceFile) -> Any:
+    if file.table is not None:
+        return file.table
+    source = pa.OSFile(file.path) if file.is_local else open_binary(file.path)
+    return {"parquet": pq.ParquetFile, "arrow": pa.ipc.open_file}.get(file.format, pa.ipc.open_stream)(source)
 
 
 def types(file: SourceFile) -> dict[str, pa.DataType | None]:

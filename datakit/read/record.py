@@ -5,6 +5,7 @@ import base64
 import json
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping
+from contextlib import suppress
 from typing import Any, Final
 
 import orjson
@@ -45,7 +46,7 @@ class Record:
 
     def __init__(self, fields: Any, number: int, line: int, offset: int | None, raw: bytes, size: int = -1) -> None:
         self.fields = fields
-        """A dict; a `RecordError`; or a `Note`."""
+        """A dict; a `RecordError`; or the ledger note that counts a record which is no row and no mistake."""
         self.number, self.line, self.offset = number, line, offset
         """Its place in the file and its line, from 0; its first byte in the uncompressed file (None: cells)."""
         self.raw = raw
@@ -76,13 +77,7 @@ class Record:
         return {k: _with_exact_numbers(v) for k, v in self.fields.items()}
 
 
-class Note(str):
-    """The ledger note that counts a record which is no row and no mistake."""
-
-    __slots__ = ()
-
-
-def parsed(raw: bytes, parse: Callable[[bytes], Fields | Note], number: int, line: int, offset: int | None) -> Record:
+def parsed(raw: bytes, parse: Callable[[bytes], Fields | str], number: int, line: int, offset: int | None) -> Record:
     """The record that `parse` makes of some bytes, or what is wrong with them."""
     try:
         made = parse(raw) if len(raw) <= RECORD_BYTES else too_long()
@@ -166,13 +161,11 @@ def listed(value: Any) -> Any:
     an object of lists of one length (so `datasets` stores lists of objects). Any other value as it is."""
     if type(value) is str and value.lstrip().startswith("["):
         try:
-            found = orjson.loads(value)
-            return parse_exactly(value) if _has_float(found) else found
+            return parse_exactly(value) if _has_float(orjson.loads(value)) else orjson.loads(value)
         except orjson.JSONDecodeError:
-            try:
+            with suppress(ValueError, SyntaxError, MemoryError, RecursionError):
                 return _with_exact_numbers(ast.literal_eval(value.strip()))
-            except (ValueError, SyntaxError, MemoryError, RecursionError):
-                return value
+            return value
     if type(value) is not dict or not value:
         return value
     columns = list(value.values())

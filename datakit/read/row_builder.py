@@ -31,7 +31,6 @@ from datakit.read.record import (
     RECORD_BYTES,
     Fields,
     InexactNumbersError,
-    Note,
     Number,
     Picked,
     Record,
@@ -88,7 +87,7 @@ class RowBuilder:
         """Add the row of a record, count it under its note, or quarantine it."""
         self.bytes += found.size + ROW_BYTES
         fields = found.fields
-        if type(fields) is Note:
+        if type(fields) is str:
             self.notes[fields] += 1
             return
         try:

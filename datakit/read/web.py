@@ -14,7 +14,7 @@ import numpy as np
 
 from datakit.errors import InputError, MissingExtraError
 from datakit.read.extract import Extraction, ExtractionError, PageTimeoutError
-from datakit.read.record import RECORD_BYTES, Fields, Note, Record, RecordError, parsed
+from datakit.read.record import RECORD_BYTES, Fields, Record, RecordError, parsed
 from datakit.read.streams import Segment, SegmentEnd, SourceFile
 
 FORMATS: Final = ("warc", "html")
@@ -116,7 +116,7 @@ def read(file: SourceFile, data: bytes, segment: Segment, pages: "Pages") -> Ite
     spans = [[0, len(data), GOOD]] if segment.spans is None else segment.spans.tolist()
     for number, (start, stop, state) in enumerate(spans, segment.first_record):
 
-        def fields(raw: bytes, number: int = number, state: int = state) -> Fields | Note:
+        def fields(raw: bytes, number: int = number, state: int = state) -> Fields | str:
             if file.format == "html":
                 return pages.of_file(raw, file.path)
             if state != GOOD:
@@ -152,7 +152,7 @@ class Pages:
         self.timeout_s, self.on_timeout = timeout_s, on_timeout
         self.extraction = Extraction(extractor)
 
-    def of_record(self, raw: bytes, name: str, verify: bool) -> Fields | Note:
+    def of_record(self, raw: bytes, name: str, verify: bool) -> Fields | str:
         """The fields of the page in a record of an archive, or the note that counts a record of another kind.
 
         `verify`: compare the digest that the record states, where no compression has a checksum of its own.
@@ -170,23 +170,23 @@ class Pages:
             if kind in (WarcRecordType.unknown, WarcRecordType.no_type):
                 raise RecordError("unknown_type", f"its WARC-Type is {headers.get('WARC-Type')!r}")
             if kind not in (WarcRecordType.response, WarcRecordType.resource, WarcRecordType.conversion):
-                return Note("archive_records")
+                return "archive_records"
             mime, charset = str(headers.get("Content-Type") or ""), None
             if kind == WarcRecordType.response:
                 if "http" not in mime.lower():
-                    return Note("other_mimes")
+                    return "other_mimes"
                 record.parse_http(auto_decode="all")
                 if record.http_headers is None:
                     raise RecordError("corrupt_record", "its HTTP headers cannot be read")
                 if record.http_headers.status_code != 200:
-                    return Note("answers_not_ok")
+                    return "answers_not_ok"
                 mime, charset = record.http_headers.get("Content-Type") or "", record.http_charset
             body = record.reader.read()
         except (OSError, ValueError, EOFError) as e:
             raise RecordError("corrupt_record", f"the record cannot be read: {e}") from None
         plain = mime.split(";")[0].strip().lower() or _mime_of(body)
         if plain not in (*HTML, "text/plain"):
-            return Note("other_mimes")
+            return "other_mimes"
         url = (headers.get("WARC-Target-URI") or "").strip("<>")
         if plain in HTML:
             text, title = self.of_html(body, f"{name}, {url}", charset)
