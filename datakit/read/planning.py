@@ -13,7 +13,7 @@ from difflib import get_close_matches
 from itertools import islice, pairwise
 from pathlib import PurePath
 from statistics import median_low
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import pyarrow as pa
 
@@ -43,23 +43,16 @@ LISTED_FILES: Final = 12
 """More files than that are summed up by suffix and layout."""
 
 
-class _Format(NamedTuple):
-    """How files of a format are cut and read, from their bytes."""
-
-    find_end: Callable[[SourceFile], FindEnd]
-    read: Callable[..., Iterator[Record]]
-
-
-_STREAMS: Final = {
-    "jsonl": _Format(lambda file: streams.line_end, json.read_lines),
-    "json": _Format(lambda file: json.ValueFinder(in_array=True), json.read_values),
-    "json_objects": _Format(lambda file: json.ValueFinder(in_array=False), json.read_values),
-    "csv": _Format(csv.RecordFinder, csv.read),
-    "text": _Format(csv.text_end, csv.read_text),
-    "html": _Format(lambda file: streams.whole_file, web.read),
-    "warc": _Format(lambda file: web.records_end, web.read),
+_STREAMS: Final[dict[str, tuple[Callable[[SourceFile], FindEnd], Callable[..., Iterator[Record]]]]] = {
+    "jsonl": (lambda file: streams.line_end, json.read_lines),
+    "json": (lambda file: json.ValueFinder(in_array=True), json.read_values),
+    "json_objects": (lambda file: json.ValueFinder(in_array=False), json.read_values),
+    "csv": (csv.RecordFinder, csv.read),
+    "text": (csv.text_end, csv.read_text),
+    "html": (lambda file: streams.whole_file, web.read),
+    "warc": (lambda file: web.records_end, web.read),
 }
-"""All formats but those of typed columns."""
+"""How files of a format are cut, and read from the bytes of a segment: all formats but those of typed columns."""
 
 
 # Plan: the format of each file from its first bytes, its layout from its first records.
@@ -486,7 +479,7 @@ def _segments(
     begin = {"jsonl": streams.LINE_BEGIN, "warc": web.RECORD_BEGIN}.get(file.format)
     if file.format == "text" and file.text_split == "line":
         begin = streams.LINE_BEGIN
-    return StreamCutter(file, index, remaining, _STREAMS[file.format].find_end(file), begin, head).run()
+    return StreamCutter(file, index, remaining, _STREAMS[file.format][0](file), begin, head).run()
 
 
 # Read: the rows of a unit.
@@ -549,7 +542,5 @@ def _records(segment: Segment, file: SourceFile, pages: web.Pages | None = None)
         if len(data) != segment.stop - segment.start:
             gone = f"bytes {segment.start} to {segment.stop} are gone"
             raise InputError(f"{file.path}: it changed while it was being read: {gone}")
-    if file.format in web.FORMATS:
-        assert pages is not None
-        return web.read(file, data, segment, pages)
-    return _STREAMS[file.format].read(file, data, segment)
+    more = (pages,) if file.format in web.FORMATS else ()
+    return _STREAMS[file.format][1](file, data, segment, *more)

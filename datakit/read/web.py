@@ -8,6 +8,7 @@ cost, so that the rows do not depend on the machine.
 
 import re
 from collections.abc import Iterator
+from functools import partial
 from typing import Final
 
 import numpy as np
@@ -115,15 +116,16 @@ def read(file: SourceFile, data: bytes, segment: Segment, pages: "Pages") -> Ite
     """The pages of a segment. Records that are no pages are counted."""
     spans = [[0, len(data), GOOD]] if segment.spans is None else segment.spans.tolist()
     for number, (start, stop, state) in enumerate(spans, segment.first_record):
+        parse = partial(_page, file, number, state, pages)
+        yield parsed(data[start:stop], parse, number, number, segment.start + start)
 
-        def fields(raw: bytes, number: int = number, state: int = state) -> Fields | str:
-            if file.format == "html":
-                return pages.of_file(raw, file.path)
-            if state != GOOD:
-                raise RecordError(*_SAID[state])
-            return pages.of_record(raw, f"{file.path}: record {number + 1}", verify=not file.compression)
 
-        yield parsed(data[start:stop], fields, number, number, segment.start + start)
+def _page(file: SourceFile, number: int, state: int, pages: "Pages", raw: bytes) -> Fields | str:
+    if file.format == "html":
+        return pages.of_file(raw, file.path)
+    if state != GOOD:
+        raise RecordError(*_SAID[state])
+    return pages.of_record(raw, f"{file.path}: record {number + 1}", verify=not file.compression)
 
 
 def with_text(records: Iterator[Record], field: str, pages: "Pages", name: str) -> Iterator[Record]:

@@ -8,7 +8,6 @@ reads out of a `Picked`; what it does not take stays beside the row.
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 import orjson
@@ -27,14 +26,12 @@ from datakit.read.record import (
     without,
 )
 
-ROLES: Final = MappingProxyType(
-    {
-        "system": ("system", "developer"),
-        "user": ("user", "human"),
-        "assistant": ("assistant", "gpt", "model", "bot", "ai"),
-        "tool": ("tool", "tool_response", "tool_result", "function", "observation", "ipython"),
-    }
-)
+ROLES: Final = {
+    "system": ("system", "developer"),
+    "user": ("user", "human"),
+    "assistant": ("assistant", "gpt", "model", "bot", "ai"),
+    "tool": ("tool", "tool_response", "tool_result", "function", "observation", "ipython"),
+}
 """A role in chat templates -> the names that speakers of that role usually have. `--roles` names others."""
 _TOOL_NAME: Final = re.compile(r'"name"\s*:\s*"([^"]+)"')
 CALLERS: Final = ("function_call", "tool_call")
@@ -48,7 +45,7 @@ MEDIA: Final = frozenset({"image", "images", "video", "videos", "audio", "audios
 TEXT_PARTS: Final = ("text", "input_text", "output_text")
 REASONING_PARTS: Final = ("reasoning", "thinking", "reasoning_content")
 CALL_PARTS: Final = ("tool_call", "tool_calls", "function_call")
-JUDGED: Final = MappingProxyType({"true": True, "false": False, "1": True, "0": False, "1.0": True, "0.0": False})
+JUDGED: Final = {"true": True, "false": False, "1": True, "0": False, "1.0": True, "0.0": False}
 """What a label of an answer (KTO) may be, as text in lower case. Numbers count only where pairs are asked for: among
 conversations a number may be the class of an example."""
 
