@@ -223,9 +223,7 @@ def preference(found: Picked, options: ParseOptions) -> Preference:
         asked = _asked(prompt, found, options)
         before, tools = asked.messages, asked.tools or tools
     elif all(m.role == "assistant" for m in rejected):
-        begin = len(chosen)
-        while begin and chosen[begin - 1].role == "assistant":
-            begin -= 1
+        begin = next((i + 1 for i in reversed(range(len(chosen))) if chosen[i].role != "assistant"), 0)
         if begin == len(chosen):
             raise RecordError("no_answer", "the dialogue in chosen should end with the better answer")
         before, chosen = chosen[:begin], chosen[begin:]
