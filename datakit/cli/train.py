@@ -48,7 +48,7 @@ def train(
     if best := dev.get("best_f1"):
         both = f"precision {best['precision']}, recall {best['recall']}"
         lines.append(f"AUC {dev['auc']}; the best F1 is {best['f1']} at a score of {best['min_score']}: {both}")
-    use = f"use it:   datakit classify INPUTS --model {path} --top 0.1, or --min-precision 0.9"
+    use = f"use it:   datakit classify INPUTS --model {path} --top 0.1, or --min-score 0.9"
     lines += [f"manifest: {path}", f"model:    {model}", use]
     return {"manifest": str(path), "model": str(model), "classifier": facts}, lines
 

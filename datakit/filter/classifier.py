@@ -11,7 +11,6 @@ then equal texts give equal bytes. Rows that are held out say what each threshol
 manifest has it, and the classify stage takes its threshold from there. A score is the model's probability as it is.
 """
 
-import functools
 import json
 import os
 import subprocess
@@ -28,7 +27,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 import datakit.storage as storage
-from datakit.config import at_least, file_mark, option, sha256_file, shares
+from datakit.config import at_least, option, sha256_file, shares
 from datakit.data import view
 from datakit.errors import ConfigError, InputError, ModelError, UsageError
 from datakit.filter import ranking
@@ -59,18 +58,13 @@ class ClassifyConfig:
     min_score: float | None = option(
         None, "drop rows with a lower score; none: the best F1 of `classifier train`, else 0.5; no limit with `top`"
     )
-    min_precision: float = option(
-        0.0, "instead: the lowest score with this precision on the rows that `classifier train` held out; 0: not asked"
-    )
     top: float = option(0.0, "keep the best share of all rows, as 0.1; 0: by min_score alone")
     on: Literal["all", "prompt", "answer"] = option("all", "the part of a row to look at")
     include_system: bool = option(False, "look at system prompts, tool schemas and tool results too", advanced=True)
     max_loss: float = option(0.5, "alarm where all rows, or those of a source, lose more than this", advanced=True)
 
     def __post_init__(self) -> None:
-        shares(self, "max_loss", "min_precision", "top", *(["min_score"] if self.min_score is not None else []))
-        if self.min_precision and self.min_score is not None:
-            raise ConfigError("min_score and min_precision both set a threshold: give one of them")
+        shares(self, "max_loss", "top", *(["min_score"] if self.min_score is not None else []))
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +96,7 @@ class Classify(Stage):
         """Name and SHA-256 of the model, and the threshold that applies.
 
         Raises:
-            ConfigError: no model is named, or no threshold has the wanted precision.
+            ConfigError: no model is named.
             ModelError: the model does not exist.
         """
         path = self._path()
@@ -112,15 +106,16 @@ class Classify(Stage):
     def threshold(self) -> float:
         """The score below which rows go. Of the best tenth of all rows, all may be below 0.5: `top` sets no limit.
 
-        Raises:
-            ConfigError: no threshold has the wanted precision on the held-out rows, or nothing is known about them.
+        Without a score of the user's, it is the best F1 that `classifier train` found, and 0.5 for a model's file.
         """
-        config = self.config
-        if config.min_score is not None:
-            return config.min_score
-        if config.min_precision:
-            return self._measured().with_precision(config.min_precision, self._path())
-        return 0.0 if config.top else self._measured().best
+        if self.config.min_score is not None:
+            return self.config.min_score
+        path = storage.here(self.config.model)
+        path = path / "manifest.json" if path.is_dir() else path
+        known = self.config.label == POSITIVE and path.suffix == ".json" and path.is_file()
+        if self.config.top or not known:
+            return 0.0 if self.config.top else 0.5
+        return Measured.of(load(path).facts["classifier"]).best
 
     def open(self) -> None:
         """Load the model, once per process, and compile the kernels that read it.
@@ -157,13 +152,6 @@ class Classify(Stage):
 
         texts = view(batch, self.config.on, self.config.include_system)
         return rounded(load(self._path()).predict(texts, self.config.label)[1])
-
-    def _measured(self) -> "Measured":
-        """What the model's manifest says about the label; nothing for a model's file."""
-        path = storage.here(self.config.model)
-        path = path / "manifest.json" if path.is_dir() else path
-        known = self.config.label == POSITIVE and path.suffix == ".json" and path.is_file()
-        return _measured_in(path, *file_mark(path)) if known else Measured()
 
     def _path(self) -> Path:
         if not self.config.model:
@@ -286,40 +274,15 @@ def best_f1(points: Sequence[Point]) -> Point:
 class Measured(NamedTuple):
     """What `classifier train` found on the rows that it held out."""
 
-    best: float = 0.5
+    best: float
     """The threshold with the best F1."""
-    points: tuple[Point, ...] = ()
+    points: tuple[Point, ...]
 
     @classmethod
     def of(cls, facts: Mapping[str, Any]) -> "Measured":
         """From the facts of a classifier's manifest."""
         dev = facts["dev"]
         return cls(dev.get("best_f1", {}).get("min_score", 0.5), tuple(point(*row) for row in dev.get("curve", [])))
-
-    def with_precision(self, wanted: float, model: Path) -> float:
-        """The lowest threshold with a precision, which keeps most rows.
-
-        Raises:
-            ConfigError: there is none, or nothing was measured.
-        """
-        known = [p for p in self.points if p["precision"] is not None]
-        if not known:
-            raise ConfigError(
-                f"min_precision: nothing is known about the precision of {model.name}; give the manifest of a "
-                "classifier that `datakit classifier train` measured on held-out rows, or min_score"
-            )
-        best = max(known, key=lambda p: p["precision"])
-        if best["precision"] < wanted:
-            raise ConfigError(
-                f"min_precision = {wanted}: no threshold has it on the held-out rows; the best is "
-                f"{best['precision']:.3f} at a score of {best['min_score']}"
-            )
-        return next(float(p["min_score"]) for p in known if p["precision"] >= wanted)
-
-
-@functools.lru_cache(maxsize=8)
-def _measured_in(path: Path, *_mark: int) -> Measured:
-    return Measured.of(load(path).facts["classifier"])
 
 
 # Training: examples to a model, and its quality on rows that it has not seen.

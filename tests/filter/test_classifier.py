@@ -32,7 +32,6 @@ from datakit.filter.classifier import (
     curve,
     held_out,
     pieces,
-    point,
 )
 from datakit.filter.fasttext_model import load as load_model
 from datakit.manifest import data_dir, load, verify
@@ -270,22 +269,13 @@ def test_each_threshold_counts_the_rows_that_it_keeps(rows):
     assert best_f1(apart)["min_score"] == 0.51  # in the middle of equal ones
 
 
-def test_a_wanted_precision_chooses_the_threshold_that_has_it(manifest):
+def test_the_best_f1_is_the_threshold_where_no_score_is_given(manifest):
     dev = load(manifest).facts["classifier"]["dev"]
     assert dev["auc"] > 0.98 and len(dev["curve"]) == 101
-    least = classify(manifest, min_precision=0.6).threshold
-    (found,) = (p for p in dev["curve"] if p[0] == least)
-    assert found[1] / (found[1] + found[2]) >= 0.6
-    assert all(p[1] / (p[1] + p[2]) < 0.6 for p in dev["curve"] if p[0] < least)
-    assert classify(manifest).threshold == dev["best_f1"]["min_score"]
-    alone = data_dir(manifest, load(manifest)) / "kept/model.bin"
-    with pytest.raises(ConfigError, match=r"nothing is known about the precision of model\.bin"):
-        _ = classify(alone, min_precision=0.9).threshold
-    measured = Measured(points=(point(0.0, 5, 5, 0, 0), point(0.9, 2, 1, 3, 4)))
-    with pytest.raises(ConfigError, match=r"no threshold has it on the held-out rows; the best is 0.667 at .* 0.9"):
-        measured.with_precision(0.99, alone)
-    with pytest.raises(ConfigError, match="give one of them"):
-        build(ClassifyConfig, {"min_score": 0.5, "min_precision": 0.9}, "classify")
+    assert classify(manifest).threshold == dev["best_f1"]["min_score"] != 0.5
+    assert [p["min_score"] for p in Measured.of(load(manifest).facts["classifier"]).points] == [
+        p[0] for p in dev["curve"]
+    ]
 
 
 @given(st.lists(st.text("0123456789abcdef", min_size=32, max_size=32), max_size=50))
