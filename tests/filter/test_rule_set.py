@@ -200,23 +200,6 @@ def test_many_different_words_and_lines_measure_as_the_plain_definition_says():
     assert row(count_signals(pa.array([text + "\n" + text])), 0) == reference(text + "\n" + text)
 
 
-LONG = 300_000
-LONG_ROWS = {
-    "one word": ("a" * LONG, {"words": 1, "spaced_chars": LONG, "lines": 1, "dup_10gram_chars": 0}),
-    "new lines": ("\n" * LONG, {"words": 0, "all_lines": LONG, "lines": 0, "paragraphs": 0, "line_breaks": LONG}),
-    "short lines": ("a\n" * LONG, {"words": LONG, "lines": LONG, "dup_lines": LONG - 1, "short_lines": LONG}),
-    "thai": ("ก" * LONG, {"words": LONG, "unsegmented_words": LONG, "kana_han_words": 0}),
-    "han": ("中文" * (LONG // 2), {"kana_han_words": LONG, "top_4gram_chars": LONG}),
-}
-
-
-@pytest.mark.parametrize("name", LONG_ROWS)
-def test_very_long_rows_measure_what_is_in_them(name):
-    text, expected = LONG_ROWS[name]
-    found = row(count_signals(pa.array([text])), 0)
-    assert {n: found[n] for n in expected} == expected
-
-
 def test_the_kernel_and_the_character_table_agree_on_the_flags():
     for flag in ("SPACE", "BREAK", "LETTER", "MARK", "NUMBER", "UNSEGMENTED", "TERMINAL"):
         assert getattr(rule_set, flag) == getattr(_kernels_signals, flag)
