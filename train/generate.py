@@ -163,10 +163,8 @@ def load(model: Path | str, tokenizer: str = "", base: str = "") -> tuple[Causal
     trained = state.get("tokenizer", {})
     for name, own in (("sha256", found.sha256), ("chat_template_sha256", found.template_sha256)):
         if trained.get(name, own) != own:
-            raise ModelError(
-                f"{folder}: trained with a tokenizer of {name} {trained[name]}, but the files in {place} "
-                f"give {own}; restore tokenizer.json and tokenizer_config.json of the training"
-            )
+            restore = f"but the files in {place} give {own}: restore those of the training"
+            raise ModelError(f"{folder}: trained with a tokenizer of {name} {trained[name]}, {restore}")
     whole = lora.read(folder, Path(base) if base else None).eval()
     if found.vocab_size > whole.config.vocab_size:
         raise ModelError(f"{folder}: tokenizer of {found.vocab_size} tokens, model of {whole.config.vocab_size}")

@@ -95,12 +95,11 @@ _GEMMA_DEFAULTS = {"head_dim": 256, "hidden_act": "gelu_pytorch_tanh", "sliding_
 FAMILIES = {
     "llama": Family(architecture="LlamaForCausalLM", keys=_BIASES),
     "mistral": Family(architecture="MistralForCausalLM", windows=1, defaults={"sliding_window": 4096}),
-    "qwen2": Family(architecture="Qwen2ForCausalLM", same={"qkv_bias": True}, windows=1),
+    "qwen2": Family(architecture="Qwen2ForCausalLM", same={"qkv_bias": True}),
     "qwen3": Family(
-        architecture="Qwen3ForCausalLM", same={"qk_norm": True}, keys=_ATTENTION_BIAS, windows=1,
-        defaults={"head_dim": 128}),
+        architecture="Qwen3ForCausalLM", same={"qk_norm": True}, keys=_ATTENTION_BIAS, defaults={"head_dim": 128}),
     "qwen3_moe": Family(
-        architecture="Qwen3MoeForCausalLM", same={"qk_norm": True}, keys=_ATTENTION_BIAS, windows=1, experts=True,
+        architecture="Qwen3MoeForCausalLM", same={"qk_norm": True}, keys=_ATTENTION_BIAS, experts=True,
         renamed={"num_local_experts": "num_experts"}),
     "gemma2": Family(
         architecture="Gemma2ForCausalLM", same=_GEMMA, windows=2, defaults=_GEMMA_DEFAULTS,
@@ -251,24 +250,17 @@ def _windows(left: dict[str, Any], kind: str, family: Family, layers: int) -> tu
     if not family.windows:
         if set(left.get("layer_types") or ()) <= {"full_attention"}:
             left.pop("layer_types", None)
-        if kind == "smollm3":
+        if kind.startswith(("qwen", "smollm3")):
             left.pop("sliding_window", None)  # has an effect with use_sliding_window alone, which is refused
         return 0, ()
-    window, types, first = (
-        left.pop("sliding_window", 0),
-        left.pop("layer_types", None),
-        left.pop("max_window_layers", 28),
-    )
+    window, types = left.pop("sliding_window", 0), left.pop("layer_types", None)
     patterns = left.pop("sliding_window_pattern", 0), left.pop("_sliding_window_pattern", 0)
-    used = left.pop("use_sliding_window", False) if kind.startswith("qwen") else True
-    if not (window and used):
+    if not window:
         return 0, ()
-    if types and (family.windows > 1 or kind in ("qwen2", "qwen3")):
+    if types and family.windows > 1:
         if unknown := set(types) - {"full_attention", "sliding_attention"}:
             raise _unknown("layer_types", unknown.pop())
         return window, tuple(i for i, name in enumerate(types) if name == "sliding_attention")
-    if kind in ("qwen2", "qwen3"):
-        return window, tuple(range(first, layers))
     every = next(filter(None, patterns), family.windows)
     return window, tuple(i for i in range(layers) if every == 1 or (i + 1) % every)
 
@@ -318,7 +310,11 @@ def _written(c: ModelConfig, kind: str) -> dict[str, Any]:
     plain: dict[str, Any] = {"architectures": [family.architecture], "model_type": kind}
     plain |= {name: key.write(getattr(c, key.field)) for name, key in COMMON.items()} | {"use_cache": True}
     plain |= {name: key.write(getattr(c, key.field)) for name, key in family.keys.items()}
-    plain |= _windows_written(c, kind, family) | ({} if c.learned_positions else _ropes_written(c, family))
+    plain |= {} if c.learned_positions else _ropes_written(c, family)
+    plain |= {"sliding_window": c.window or None} if family.windows else {}
+    if family.windows > 1:
+        types = ("full_attention", "sliding_attention")
+        plain["layer_types"] = [types[i in c.windowed_layers] for i in range(c.num_layers)]
     if kind == "smollm3":
         plain["no_rope_layers"] = [int(i not in c.plain_layers) for i in range(c.num_layers)]
     if family.experts:
@@ -327,18 +323,6 @@ def _written(c: ModelConfig, kind: str) -> dict[str, Any]:
         plain |= {"decoder_sparse_step": 1, "mlp_only_layers": list(moe.dense_layers)}
     names = {common: theirs for theirs, common in family.renamed.items() if kind != "qwen3_moe"}
     return {names.get(name, name): value for name, value in plain.items()}
-
-
-def _windows_written(c: ModelConfig, kind: str, family: Family) -> dict[str, Any]:
-    if not family.windows:
-        return {}
-    plain: dict[str, Any] = {"sliding_window": c.window or None}
-    if kind.startswith("qwen"):
-        plain["use_sliding_window"] = bool(c.window)
-    if family.windows > 1 or (c.window and kind in ("qwen2", "qwen3")):
-        names = ("full_attention", "sliding_attention")
-        plain["layer_types"] = [names[i in c.windowed_layers] for i in range(c.num_layers)]
-    return plain
 
 
 def _ropes_written(c: ModelConfig, family: Family) -> dict[str, Any]:

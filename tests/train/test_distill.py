@@ -52,14 +52,7 @@ def gradients(model: CausalLM, loss: torch.Tensor) -> dict[str, torch.Tensor]:
     return {n: p.grad.clone() for n, p in model.named_parameters()}
 
 
-@pytest.mark.parametrize(
-    "values",
-    [
-        {"loss_chunk": 7},
-        {"temperature": 3.0, "alpha": 0.2},
-        {"alpha": 0.0},
-    ],
-)
+@pytest.mark.parametrize("values", [{"loss_chunk": 7}, {"temperature": 3.0, "alpha": 0.2}, {"alpha": 0.0}])
 @pytest.mark.parametrize("states", [StatesConfig(), StatesConfig(label_only=False, attention="masked")])
 def test_the_loss_and_its_gradients_are_the_dense_ones(batch: Batch, values: dict, states: StatesConfig) -> None:
     config = TeacherConfig(teacher="-", **values)
@@ -73,13 +66,6 @@ def test_the_loss_and_its_gradients_are_the_dense_ones(batch: Batch, values: dic
     ours = gradients(student, found / count)
     for name, grad in gradients(student, dense(student, teacher, batch, config) / count).items():
         torch.testing.assert_close(ours[name], grad, rtol=1e-4, atol=1e-6, msg=name)
-
-
-def test_a_teacher_that_is_the_student_has_nothing_to_teach(batch: Batch) -> None:
-    student = made(0)
-    objective = DistillLoss(TeacherConfig(teacher="-", alpha=0.0), student)
-    loss_sum, *_ = objective(student, batch)
-    assert float(loss_sum.detach()) == pytest.approx(0, abs=1e-3)
 
 
 def test_in_bf16_the_loss_is_near_that_in_fp32(batch: Batch) -> None:
@@ -132,16 +118,6 @@ def narrow(manifest: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_a_student_learns_and_resumes(manifest: Path, teacher: Path, narrow: Path, tmp_path: Path) -> None:
-    options = ["--teacher", str(teacher), "--lr", "1e-2"]
-    whole = student(manifest, narrow, tmp_path / "whole", *options)
-    assert whole[-1]["kl"] < whole[0]["kl"]
-    student(manifest, narrow, tmp_path / "parts", *options, "--stop-at", "3")
-    assert distill.main(["--resume", "--out", str(tmp_path / "parts")]) == 0
-    lines = (tmp_path / "parts" / "metrics.jsonl").read_text().splitlines()
-    assert [json.loads(line)["loss"] for line in lines] == [r["loss"] for r in whole]
-
-
 @pytest.mark.parametrize("width", [32, 48])
 def test_hidden_states_are_compared_as_the_formulas_say(batch: Batch, width: int) -> None:
     """MSE and 1 - cosine over labels, through a map only where the widths differ; gradients reach the map."""
@@ -168,9 +144,9 @@ def test_hidden_states_are_compared_as_the_formulas_say(batch: Batch, width: int
 def test_the_map_of_hidden_states_is_resumed_and_no_part_of_the_model(
     manifest: Path, teacher: Path, narrow: Path, tmp_path: Path
 ) -> None:
-    options = ["--teacher", str(teacher), "--hidden-mse-weight", "1", "--hidden-cosine-weight", "1"]
+    options = ["--teacher", str(teacher), "--lr", "1e-2", "--hidden-mse-weight", "1", "--hidden-cosine-weight", "1"]
     whole = student(manifest, narrow, tmp_path / "whole", *options)
-    assert whole[-1]["hidden_cosine"] < whole[0]["hidden_cosine"]
+    assert whole[-1]["hidden_cosine"] < whole[0]["hidden_cosine"] and whole[-1]["kl"] < whole[0]["kl"]
     student(manifest, narrow, tmp_path / "parts", *options, "--stop-at", "3")
     place = tmp_path / "parts" / "checkpoints" / "step_00000003"
     assert (place / "beside.safetensors").is_file()

@@ -45,9 +45,8 @@ def watched(split: Path, prompts: Path, tmp_path_factory: pytest.TempPathFactory
     return out, train(split, out, *options, "--sample-tokens", "9")
 
 
-@pytest.mark.parametrize("options", [["--dtype", "fp32"], ["--dtype", "bf16", "--num-experts", "4"]])
+@pytest.mark.parametrize("options", [[], ["--num-experts", "4"]])
 def test_looking_changes_nothing_of_the_training(split: Path, prompts: Path, tmp_path: Path, options: list) -> None:
-    blind = train(split, tmp_path / "blind", *options)
     looking = [
         "--eval-every",
         "2",
@@ -56,9 +55,9 @@ def test_looking_changes_nothing_of_the_training(split: Path, prompts: Path, tmp
         "--sample-temperature",
         "1",
         "--sample-tokens",
-        "8",
+        "3",
     ]
-    assert train(split, tmp_path / "seeing", *options, *looking) == blind
+    assert train(split, tmp_path / "blind", *options) == train(split, tmp_path / "seeing", *options, *looking)
     states = [tmp_path / name / "checkpoints" / "step_00000006" for name in ("blind", "seeing")]
     for name in ("model.safetensors", "optimizer.safetensors", "rng.safetensors"):
         assert (states[0] / name).read_bytes() == (states[1] / name).read_bytes()

@@ -3,8 +3,6 @@
 import io
 import json
 import shutil
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -40,37 +38,6 @@ def test_the_cache_changes_nothing(run: Path) -> None:
             hidden = model(torch.tensor([ids]), segments.positions_BT, masked_attention(segments))
         ids = [*ids, int(model.lm_head(hidden[0, -1]).argmax())]
     assert one(model, prompt, max_new_tokens=24) == ids[4:]
-
-
-@pytest.mark.parametrize("values", [{}, {"temperature": 1.3, "top_p": 0.9}, {"repetition_penalty": 2.0}])
-def test_prompts_of_any_lengths_give_together_what_each_gives_alone(run: Path, values: dict) -> None:
-    model, _, _ = load(run)
-    prompts = [[5, 9, 13, 4, 200, 31, 7], [8], [100, 101, 102]]
-    config = SampleConfig(max_new_tokens=20, **values)
-    together = generate(model, prompts, frozenset(), config)
-    alone = [one(model, p, max_new_tokens=20, seed=i, **values) for i, p in enumerate(prompts)]
-    assert together == alone
-    stop = frozenset({alone[1][3]})  # one ends, and the others go on
-    cut = [a[: next((i for i, t in enumerate(a) if t in stop), len(a))] for a in alone]
-    assert generate(model, prompts, stop, config) == cut
-
-
-def test_it_stops_at_the_end_token_and_at_the_models_length(run: Path) -> None:
-    model, _, _ = load(run)
-    said = one(model, [5, 9], max_new_tokens=5)
-    assert one(model, [5, 9], frozenset({said[2]}), max_new_tokens=5) == said[: said.index(said[2])]
-    assert len(one(model, [5] * 2046)) == 2
-    long = generate(model, [[5] * 2046, [5]], frozenset(), SampleConfig(max_new_tokens=4))
-    assert [len(answer) for answer in long] == [2, 4]
-    with pytest.raises(UsageError, match="2048 tokens, the model room for 2047"):
-        one(model, [5] * 2048)
-
-
-def test_sampling_repeats_with_its_seed_and_a_small_nucleus_is_greedy(run: Path) -> None:
-    model, _, _ = load(run)
-    assert one(model, [5, 9], temperature=1.5, seed=1) == one(model, [5, 9], temperature=1.5, seed=1)
-    assert one(model, [5, 9], temperature=1.5, seed=1) != one(model, [5, 9], temperature=1.5, seed=2)
-    assert one(model, [5, 9], temperature=1.5, top_p=1e-6) == one(model, [5, 9])
 
 
 def test_it_answers_through_the_template_of_the_training(run: Path, capsys: pytest.CaptureFixture) -> None:
@@ -140,13 +107,6 @@ def test_a_conversation_remembers_until_it_is_reset_and_forgets_what_is_too_long
     assert asked[1][1] in said
     assert "dropped" in said
     assert asked[-1][::2] == [long.strip(), "hello"]
-
-
-def test_a_conversation_over_a_pipe_ends_with_the_input(run: Path) -> None:
-    command = [sys.executable, "-m", "train.generate", "--model", str(run), "--chat", "--max-new-tokens", "3"]
-    done = subprocess.run(command, input="hello\n", capture_output=True, text=True, timeout=120)
-    assert (done.returncode, done.stderr) == (0, "")
-    assert not done.stdout.startswith("> ") and not done.stdout.endswith("> \n"), "the answer and nothing else"
 
 
 def test_a_tokenizer_elsewhere_is_named_and_a_folder_that_is_not_there_too(

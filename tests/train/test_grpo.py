@@ -145,26 +145,19 @@ GOOD = "def add(a, b):\n    return a + b\n"
 TEST = "assert add(2, 3) == 5"
 
 
-def test_code_that_floods_its_errors_or_looks_for_the_mark_passes_nothing() -> None:
-    assert passes(f"open('own', 'w').write('x')\n{GOOD}", TEST), "its folder is its own"
+def test_the_process_has_limits_no_environment_and_no_way_around_its_tests(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SECRET", "x")
+    limits = {"AS": 1 << 30, "FSIZE": 1 << 20, "NPROC": 0, "CPU": 5, "CORE": 0}
+    asked = "import os, resource\n"
+    asked += "".join(f"assert resource.getrlimit(resource.RLIMIT_{n}) == ({v}, {v})\n" for n, v in limits.items())
+    own = "assert 'SECRET' not in os.environ and not os.listdir()\nopen('own', 'w').write('x')\n"
+    assert passes(asked + own + GOOD, TEST)
+    assert not passes("x = bytearray(1 << 30)\n" + GOOD, TEST)
     assert not passes("import os\nwhile True: os.write(2, b'x' * (1 << 20))", TEST, 0.3)
     for cheat in ["for fd in (1, 2, 3): os.write(fd, sys.orig_argv[-1].encode())", "sys.exit(0)", "input()"]:
         assert not passes(f"import os, sys\n{cheat}", TEST), cheat
-
-
-def test_the_process_has_limits_and_no_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("SECRET", "x")
-    limits = "import resource\nassert resource.getrlimit(resource.RLIMIT_{}) == ({}, {})\n"
-    for name, value in (("AS", 1 << 30), ("FSIZE", 1 << 20), ("NPROC", 0), ("CPU", 5), ("CORE", 0)):
-        assert passes(limits.format(name, value, value) + GOOD, TEST), name
-    assert not passes("x = bytearray(1 << 30)\n" + GOOD, TEST)
-    assert passes("import os\nassert 'SECRET' not in os.environ and not os.listdir()\n" + GOOD, TEST)
-
-
-def test_code_runs_only_where_it_is_allowed() -> None:
     with pytest.raises(UsageError, match="add --allow-code-execution"):
         RolloutConfig(prompts="p", reward=("exact", "tests"))
-    assert RolloutConfig(prompts="p", reward=("tests",), allow_code_execution=True).reward == ("tests",)
 
 
 def test_asserts_and_test_functions_are_run_and_tests_that_test_nothing_are_refused() -> None:

@@ -98,20 +98,9 @@ def run(judged: Path, start: Path, out: Path, *more: str) -> list[dict]:
 
 
 def test_splitting_a_step_changes_nothing_and_answers_are_told_apart(judged: Path, start: Path, tmp_path: Path) -> None:
-    whole = run(judged, start, tmp_path / "whole", "--batch-rows", "24", "--steps", "5", "--bucket-sizes", "48")
-    split = run(
-        judged,
-        start,
-        tmp_path / "split",
-        "--batch-rows",
-        "4",
-        "--grad-accum",
-        "6",
-        "--steps",
-        "5",
-        "--bucket-sizes",
-        "48",
-    )
+    size = ["--steps", "4", "--bucket-sizes", "48"]
+    whole = run(judged, start, tmp_path / "whole", *size, "--batch-rows", "24")
+    split = run(judged, start, tmp_path / "split", *size, "--batch-rows", "8", "--grad-accum", "3")
     assert whole[0]["loss"] == pytest.approx(0.5)
     for one, other in zip(whole, split, strict=True):
         for name in ("loss", "divergence", "reward_good", "reward_bad"):

@@ -322,10 +322,8 @@ class Engine:
 
     def _choose(self, jobs: Sequence[Job], logits_NV: Tensor) -> None:
         """Append a token to every answer, and end those that are complete."""
-        asked, scores_NV = (
-            [job.sampling for job in jobs],
-            logits_NV.clone(),
-        )  # logits are reported as the model gave them
+        asked = [job.sampling for job in jobs]
+        scores_NV = logits_NV.clone()  # the logits are reported as the model gave them
         for job, scores_V in zip(jobs, scores_NV, strict=True):
             job.sampling.edit(job.prompt, job.answer, scores_V)
         chosen = scores_NV.argmax(-1).tolist()
@@ -436,14 +434,10 @@ def jobs_of(prompts: Sequence[Sequence[int]], stop_ids: frozenset[int], config: 
 def stream(model: CausalLM, jobs: Sequence[Job], slots: int = 0) -> Iterator[tuple[Job, Token]]:
     """Yield the tokens of some answers as they come, `slots` answers at a time; 0: all together.
 
-    Raises:
-        UsageError: a prompt that is empty or leaves no room for an answer.
+    Prompts are as `prompt_ids` makes them: not empty, with room for an answer.
     """
     if not jobs:
         return
-    for job in jobs:
-        if not 0 < len(job.prompt) < model.config.context:
-            raise UsageError(f"a prompt has {len(job.prompt)} tokens, the model room for {model.config.context - 1}")
     longest = max(len(job.prompt) + job.sampling.max_new_tokens for job in jobs)
     engine = Engine(model, min(slots or len(jobs), len(jobs)), longest)
     engine.waiting.extend(jobs)

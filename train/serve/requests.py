@@ -33,21 +33,6 @@ class TextPart(BaseModel):
     text: StrictStr
 
 
-class CalledFunction(BaseModel):
-    """A function's name, and the arguments of a call as JSON text."""
-
-    name: StrictStr
-    arguments: StrictStr = "{}"
-
-
-class ToolCall(BaseModel):
-    """An earlier call of a tool."""
-
-    id: StrictStr = ""
-    type: Literal["function"] = "function"
-    function: CalledFunction
-
-
 class ChatMessage(BaseModel):
     """A turn of the conversation."""
 
@@ -55,7 +40,7 @@ class ChatMessage(BaseModel):
     content: StrictStr | list[TextPart] | None = None
     name: StrictStr | None = None
     reasoning_content: StrictStr | None = None
-    tool_calls: list[ToolCall] | None = None
+    tool_calls: list[dict[str, Any]] | None = None
     tool_call_id: StrictStr | None = None
 
     def plain(self) -> dict[str, Any]:
@@ -82,18 +67,6 @@ class Tool(BaseModel):
     function: Function
 
 
-class ResponseFormat(BaseModel):
-    """Only plain text is implemented; JSON by schema needs guided generation."""
-
-    type: Literal["text"]
-
-
-class StreamOptions(BaseModel):
-    """Options of streaming."""
-
-    include_usage: StrictBool = False
-
-
 class Generation(Body):
     """Sampling and length."""
 
@@ -112,7 +85,7 @@ class Generation(Body):
     stop_token_ids: Ids | None = None
     ignore_eos: StrictBool = False
     stream: StrictBool | None = None
-    stream_options: StreamOptions | None = None
+    stream_options: dict[str, Any] | None = None
 
 
 class ChatRequest(Generation):
@@ -125,7 +98,7 @@ class ChatRequest(Generation):
     tools: Annotated[list[Tool], Field(max_length=128)] | None = None
     tool_choice: Literal["none", "auto", "required"] | Tool | None = None
     parallel_tool_calls: StrictBool | None = None
-    response_format: ResponseFormat | None = None
+    response_format: dict[Literal["type"], Literal["text"]] | None = Field(None, description="JSON is not forced")
     chat_template_kwargs: dict[str, Any] | None = None
 
 

@@ -374,7 +374,7 @@ class Service:
         if body.stream:
             await anext(steps)  # so that a request that cannot be queued gets its status
             head |= {"object": "chat.completion.chunk"} if prefix == "chatcmpl" else {}
-            usage = bool(body.stream_options and body.stream_options.include_usage)
+            usage = bool((body.stream_options or {}).get("include_usage"))
             headers = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
             events = _events(steps, choices, head, shape, usage)
             return StreamingResponse(events, media_type="text/event-stream", headers=headers)

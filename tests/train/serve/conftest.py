@@ -1,7 +1,6 @@
 """A small model that has learnt a few answers by heart, and a server for it in a process of its own."""
 
 import json
-import os
 import re
 import shutil
 import signal
@@ -96,19 +95,14 @@ class Server:
         return int(re.search(r"VmRSS:\s+(\d+)", status)[1]) / 1024
 
 
-def started(folder: Path, *flags: str, env: dict[str, str] | None = None) -> Server:
-    command = [sys.executable, "-m", "train.serve", "--model", str(folder), "--port", "0", "--threads", "1", *flags]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=os.environ | (env or {}))
-    assert process.stdout is not None
+@pytest.fixture(scope="session")
+def server(model_folder: Path) -> Iterator[Server]:
+    options = ["--port", "0", "--threads", "1", "--slots", "4", "--queue", "8", "--max-body-mb", "0.2"]
+    command = [sys.executable, "-m", "train.serve", "--model", str(model_folder), *options]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     line = process.stdout.readline()
     found = re.search(r"http://\S+?(?=/ )", line)
     assert found, f"the server did not start: {line!r}"
-    return Server(found[0], process)
-
-
-@pytest.fixture(scope="session")
-def server(model_folder: Path) -> Iterator[Server]:
-    running = started(model_folder, "--slots", "4", "--queue", "8", "--max-body-mb", "0.2")
-    yield running
-    running.process.terminate()
-    assert running.process.wait(20) == -signal.SIGTERM  # after a graceful end, uvicorn passes the signal on
+    yield Server(found[0], process)
+    process.terminate()
+    assert process.wait(20) == -signal.SIGTERM  # after a graceful end, uvicorn passes the signal on
