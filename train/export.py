@@ -149,7 +149,7 @@ def _pieces(tokenizer: ChatTokenizer, turns: Sequence[dict[str, Any]]) -> list[s
     return re.split(r"<<\d>>", text)
 
 
-ARCHITECTURES = {"llama": "llama", "mistral": "llama", "qwen2": "qwen2", "qwen3": "qwen3", "qwen3_moe": "qwen3moe"}
+ARCHITECTURES = {"llama": "llama", "mistral": "llama", "qwen2": "qwen2", "qwen3": "qwen3"}
 """llama.cpp's names of the families that are written here."""
 FILE_TYPES = {torch.float32: ("F32", 0), torch.float16: ("F16", 1), torch.bfloat16: ("BF16", 32)}
 """Type of the matrices, and `general.file_type`."""
@@ -191,8 +191,7 @@ def write_gguf(
     names = gguf.get_tensor_name_map({v: k for k, v in gguf.MODEL_ARCH_NAMES.items()}[name], c.num_layers)
     for ours, tensor in _tensors(model, name):
         part, dot, what = ours.rpartition(".")
-        small = tensor.ndim == 1 or part.endswith("mlp.gate")
-        stored = gguf.GGMLQuantizationType["F32" if small else file_type]
+        stored = gguf.GGMLQuantizationType["F32" if tensor.ndim == 1 else file_type]
         values = gguf.quants.quantize(tensor.contiguous().numpy(), stored)
         writer.add_tensor(f"{names.get_name(part) or part}{dot}{what}", values, raw_dtype=stored)
     writer.write_header_to_file()
@@ -204,7 +203,7 @@ def write_gguf(
 
 def _beyond(c: ModelConfig, name: str, tokenizer: ChatTokenizer) -> str:
     """What llama.cpp's architecture of this name would compute otherwise, or what is not written; empty if nothing."""
-    spec, moe = json.loads(tokenizer.definition), c.moe
+    spec = json.loads(tokenizer.definition)
     known = {"llama": ("qkv_bias", "output_bias", "mlp_bias"), "qwen2": ("qkv_bias",)}.get(name, ())
     found: dict[str, Any] = {
         f"{bias} in {name}": getattr(c, bias) and bias not in known for bias in ("qkv_bias", "output_bias", "mlp_bias")
@@ -212,8 +211,6 @@ def _beyond(c: ModelConfig, name: str, tokenizer: ChatTokenizer) -> str:
         f"a window of {c.window}": c.windowed_layers,
         f"the activation {c.activation}": c.activation != "silu",
         f"the rotary scaling {c.rope.rope_type}": c.rope.rope_type != "default",
-        "a model with some layers without experts": moe.num_experts and moe.dense_layers,
-        "norm_topk_prob false": moe.num_experts and not moe.norm_topk,
         "a tokenizer that is no BPE over bytes":
             spec["model"]["type"] != "BPE" or "ByteLevel" not in json.dumps(spec.get("pre_tokenizer")),
     }  # fmt: skip
@@ -222,11 +219,7 @@ def _beyond(c: ModelConfig, name: str, tokenizer: ChatTokenizer) -> str:
 
 def _sizes(c: ModelConfig) -> dict[str, Any]:
     """Keys of the architecture."""
-    found = dict[str, Any]()
-    if c.moe.num_experts:
-        found = {"expert_count": c.moe.num_experts, "expert_used_count": c.moe.experts_per_token}
-        found["expert_feed_forward_length"] = c.moe.inner_size(c.intermediate_size)
-    return found | {
+    return {
         "vocab_size": c.vocab_size, "context_length": c.max_positions, "embedding_length": c.hidden_size,
         "block_count": c.num_layers, "feed_forward_length": c.intermediate_size, "attention.head_count": c.num_heads,
         "attention.head_count_kv": c.num_kv_heads, "attention.key_length": c.head_dim,
@@ -236,21 +229,15 @@ def _sizes(c: ModelConfig) -> dict[str, Any]:
 
 
 def _tensors(model: CausalLM, name: str) -> Iterator[tuple[str, Tensor]]:
-    """The tensors in fp32 as llama.cpp wants their values; the experts of a layer are one."""
-    c, experts = model.config, dict[str, list[Tensor]]()
+    """The tensors in fp32 as llama.cpp wants their values."""
+    c = model.config
     for ours, parameter in model.named_parameters():
         tensor = parameter.detach().float()
         # values that llama.cpp's `llama` rotates together are neighbours; here they are half a head apart
         if name == "llama" and (side := re.search(r"\.([qk])_proj\.", ours)):
             heads = c.num_heads if side[1] == "q" else c.num_kv_heads
             tensor = tensor.view(heads, 2, -1, *tensor.shape[1:]).transpose(1, 2).reshape(tensor.shape)
-        together = re.sub(r"\.experts\.\d+\.", ".experts.", ours)
-        if together == ours:
-            yield ours, tensor
-            continue
-        experts.setdefault(together, []).append(tensor)
-        if len(experts[together]) == c.moe.num_experts:
-            yield together, torch.stack(experts.pop(together))
+        yield ours, tensor
 
 
 def _vocabulary(tokenizer: ChatTokenizer, vocab_size: int, stop_ids: list[int]) -> dict[str, Any]:

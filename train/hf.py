@@ -12,7 +12,7 @@ import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from safetensors import SafetensorError, safe_open
@@ -25,7 +25,7 @@ from train.attention import Rope
 from train.config import MoeConfig
 from train.model import CausalLM, ModelConfig
 
-ACTIVATIONS = {"silu": "silu", "swish": "silu", "gelu_pytorch_tanh": "gelu_tanh", "gelu_new": "gelu_tanh",
+ACTIVATIONS = {"silu": "silu", "swish": "silu", "gelu_pytorch_tanh": "gelu_tanh",
                "relu2": "relu2"}  # fmt: skip
 """`hidden_act` of config.json -> `ModelConfig.activation`."""
 
@@ -63,12 +63,8 @@ class Family:
     experts: bool = False
     local_theta: float = 0.0
     """`rope_theta` of layers with a window, where they have rotary positions of their own."""
-    tensors: Sequence[tuple[str, str]] = ()
-    """Parts of our names of tensors, and the family's."""
     joined: Mapping[str, tuple[str, int, int]] = field(default_factory=dict)
     """Matrices stored as one: part of our name -> (the family's, the place in it, number of places)."""
-    transposed: str = ""
-    """Pattern of names of matrices that are stored as (in, out)."""
 
 
 OWN = "datakit"
@@ -131,20 +127,6 @@ FAMILIES = {
             "residual_multiplier": Key("residual_scale", 1.0, float),
             "attention_multiplier": Key("attention_scale", 1.0, float),
             "logits_scaling": Key("logit_divisor", 1.0, float)}),
-    "gpt2": Family(
-        architecture="GPT2LMHeadModel",
-        same={"norm": "layer", "learned_positions": True, "gated": False, "qkv_bias": True, "output_bias": True,
-              "mlp_bias": True},
-        defaults={"hidden_act": "gelu_new", "rms_norm_eps": 1e-5, "tie_word_embeddings": True},
-        renamed={"n_embd": "hidden_size", "n_layer": "num_hidden_layers", "n_head": "num_attention_heads",
-                 "n_positions": "max_position_embeddings", "n_inner": "intermediate_size",
-                 "layer_norm_epsilon": "rms_norm_eps", "activation_function": "hidden_act"},
-        tensors=(
-            ("model.embed_tokens", "transformer.wte"), ("model.embed_positions", "transformer.wpe"),
-            ("model.layers", "transformer.h"), ("model.norm", "transformer.ln_f"), ("input_layernorm", "ln_1"),
-            ("post_attention_layernorm", "ln_2"), ("self_attn.o_proj", "attn.c_proj"),
-            ("self_attn.qkv_proj", "attn.c_attn"), ("mlp.up_proj", "mlp.c_fc"), ("mlp.down_proj", "mlp.c_proj")),
-        joined=_QKV, transposed=r"\.c_(attn|proj|fc)\.weight$"),
     OWN: Family(
         architecture="DatakitForCausalLM",
         keys=_BIASES | {
@@ -162,16 +144,16 @@ EXPERTS = {
 NEUTRAL = re.compile(
     # names and versions; the tokenizer; training; generation; how transformers runs and what it puts out
     r"_.*|unsloth.*|transformers.*|architectures|auto_map|name|model_name|is_llama_config|task_specific_params|"
-    r".*_token_id|(bos|eos|pad|unk|sep|cls)_token|tokenizer_.*|n_special|predict_special_tokens|.*dropout.*|.*_pdrop|"
+    r".*_token_id|(bos|eos|pad|unk|sep|cls)_token|tokenizer_.*|.*dropout.*|"
     r"n_ctx|max_sequence_length|sliding_window_size|id2label|label2id|num_labels|(repetition|length)_penalty|"
     r"max_window_layers|initializer_range|mup_.*|gradient_checkpointing|pretraining_tp|pruned_heads|finetuning_task|"
-    r"problem_type|summary_.*|temperature|top_[kp]|typical_p|do_sample|num_(beams|beam_groups|return_sequences)|max_(length|new_tokens)|"
+    r"problem_type|temperature|top_[kp]|typical_p|do_sample|num_(beams|beam_groups|return_sequences)|max_(length|new_tokens)|"
     r"use_cache|cache_implementation|attn_implementation|torchscript|is_encoder_decoder|return_dict|num_logits_to_keep|"
-    r"output_(attentions|hidden_states|router_logits|past)|chunk_size_feed_forward"
+    r"output_(attentions|hidden_states|router_logits)|chunk_size_feed_forward"
 )
 """Keys that do not change the logits: those of the base class of transformers' configurations, which no family's
 mathematics reads, and notes of other programs in published folders. What is neither read nor here is refused."""
-REQUIRED: dict[str, Any] = {"scale_attn_weights": True, "full_attn_mod": 1, "interpolate_factor": 1}
+REQUIRED: dict[str, Any] = {"full_attn_mod": 1, "interpolate_factor": 1}
 """Keys that change the logits, with the only implemented value; that of others is none, or false."""
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 """Dtypes of stored weights by their names in config.json."""
@@ -310,7 +292,7 @@ def _written(c: ModelConfig, kind: str) -> dict[str, Any]:
     plain: dict[str, Any] = {"architectures": [family.architecture], "model_type": kind}
     plain |= {name: key.write(getattr(c, key.field)) for name, key in COMMON.items()} | {"use_cache": True}
     plain |= {name: key.write(getattr(c, key.field)) for name, key in family.keys.items()}
-    plain |= {} if c.learned_positions else _ropes_written(c, family)
+    plain |= _ropes_written(c, family)
     plain |= {"sliding_window": c.window or None} if family.windows else {}
     if family.windows > 1:
         types = ("full_attention", "sliding_attention")
@@ -344,31 +326,24 @@ def _ropes_written(c: ModelConfig, family: Family) -> dict[str, Any]:
     return plain
 
 
-@dataclass(frozen=True, slots=True)
-class Stored:
+class Stored(NamedTuple):
     """Where a parameter lies in a folder's files."""
 
     name: str
     place: int = 0
     places: int = 1
     """The tensor of this name is this many matrices, one below the other."""
-    transposed: bool = False
 
 
 def stored(name: str, kind: str) -> Stored:
     """The tensor of a family's files that has our parameter `name`."""
-    family, place, places = FAMILIES[kind], 0, 1
-    for ours, (theirs, at, count) in family.joined.items():
+    for ours, (theirs, at, count) in FAMILIES[kind].joined.items():
         if ours in name:
-            name, place, places = name.replace(ours, theirs), at, count
-    for ours, theirs in family.tensors:
-        name = name.replace(ours, theirs)
-    return Stored(name, place, places, bool(family.transposed and re.search(family.transposed, name)))
+            return Stored(name.replace(ours, theirs), at, count)
+    return Stored(name)
 
 
-UNUSED = re.compile(
-    r"lm_head\.weight|.*rotary_emb\.inv_freq|.*\.attn\.(masked_)?bias|(model\.)?(vision_tower|multi_modal_projector)\..*"
-)
+UNUSED = re.compile(r"lm_head\.weight|.*rotary_emb\.inv_freq|(model\.)?(vision_tower|multi_modal_projector)\..*")
 """Tensors of files that a model may not need: a tied head, tables of older programs, and what reads images."""
 TEXT_PART = re.compile(r"^(model\.)?language_model\.(?:model\.)?")
 """What the names of the text part begin with in a model that reads images, too."""
@@ -394,15 +369,12 @@ def read_weights(folder: Path) -> Iterator[tuple[str, Tensor]]:
     for name, at in places.items():
         rows.setdefault(at.name, []).append(shapes[name][0])
     with _open_weights(folder) as files:
-        bare = "wte.weight" in files  # as the first GPT-2 files are
-        left = set(files)
+        left = set(files) - {at.name for at in places.values()}
         for name, at in places.items():
-            key = at.name.removeprefix("transformer.") if bare else at.name
-            left.discard(key)
-            found = _tensor(files[key], at, rows[at.name]) if key in files else None
+            found = _tensor(files[at.name], at, rows[at.name]) if at.name in files else None
             if found is None or tuple(found.shape) != shapes[name]:
                 what = "no such tensor" if found is None else tuple(found.shape)
-                raise ModelError(f"{folder}: tensor {key!r}: expected {shapes[name]} by config.json, found {what}")
+                raise ModelError(f"{folder}: tensor {at.name!r}: expected {shapes[name]} by config.json, found {what}")
             yield name, found
         if wrong := sorted(key for key in left if not UNUSED.fullmatch(key)):
             raise ModelError(f"{folder}: tensor {wrong[0]!r}: expected no such tensor by config.json")
@@ -412,18 +384,16 @@ def _tensor(place: tuple[Any, str], at: Stored, rows: list[int]) -> Tensor:
     """The tensor of an open file, or the part of it that is one parameter of `rows` rows each."""
     file, name = place
     found: Tensor = file.get_tensor(name)
-    found = found.T if at.transposed and found.ndim == 2 else found
     return torch.split(found, rows)[at.place] if at.places > 1 and len(found) == sum(rows) else found
 
 
 def file_tensors(named: Mapping[str, Tensor], kind: str, dtype: torch.dtype | None = None) -> dict[str, Tensor]:
     """Parameters of our names as the tensors of a family's files, in `dtype` (default: their own)."""
-    pieces: dict[tuple[str, bool], dict[int, Tensor]] = {}
+    pieces: dict[str, dict[int, Tensor]] = {}
     for name, tensor in named.items():
         at = stored(name, kind)
-        pieces.setdefault((at.name, at.transposed), {})[at.place] = tensor.detach().to("cpu", dtype or tensor.dtype)
-    found = {key: torch.cat([p[at] for at in sorted(p)]) if len(p) > 1 else p[0] for key, p in pieces.items()}
-    return {name: (t.T if transposed else t).contiguous() for (name, transposed), t in found.items()}
+        pieces.setdefault(at.name, {})[at.place] = tensor.detach().to("cpu", dtype or tensor.dtype).contiguous()
+    return {n: torch.cat([p[at] for at in sorted(p)]) if len(p) > 1 else p[0] for n, p in pieces.items()}
 
 
 BESIDE = "hidden_map."

@@ -70,13 +70,19 @@ def test_a_modelfile_names_folder_template_stops_and_context(tokenizer_folder: P
     assert text.endswith('PARAMETER num_ctx 64\nPARAMETER stop "<|im_end|>"\n')
 
 
-def test_a_template_that_does_more_is_refused(tokenizer_folder: Path, tmp_path: Path) -> None:
-    for name in ("tokenizer.json", "tokenizer_config.json"):
-        (tmp_path / name).write_bytes((tokenizer_folder / name).read_bytes())
-    config = json.loads((tmp_path / "tokenizer_config.json").read_text())
-    config["chat_template"] = config["chat_template"].replace("{{ m.content }}", "{{ loop.index }}{{ m.content }}")
-    (tmp_path / "tokenizer_config.json").write_text(json.dumps(config))
-    with pytest.raises(ModelError, match="does more than put text around turns"):
+@pytest.mark.parametrize(
+    ("template", "said"),
+    [
+        ("{% for m in messages %}{{ m.content }}{{ loop.index }}{% endfor %}", "does more than put text around turns"),
+        ("{% for m in messages %}[{{ m.content }}]{{ messages[0].role if not loop.first }}{% endfor %}", "does more"),
+        ("{% for m in messages %}{{ m.role }}{% endfor %}", "refuses a plain conversation"),
+    ],
+)
+def test_a_template_that_does_more_is_refused(tokenizer_folder: Path, tmp_path: Path, template: str, said: str) -> None:
+    (tmp_path / "tokenizer.json").write_bytes((tokenizer_folder / "tokenizer.json").read_bytes())
+    settings = json.loads((tokenizer_folder / "tokenizer_config.json").read_text()) | {"chat_template": template}
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps(settings))
+    with pytest.raises(ModelError, match=said):
         ollama_template(ChatTokenizer.load(tmp_path))
 
 

@@ -133,6 +133,8 @@ def test_what_makes_no_sense_together_is_refused(run: Path) -> None:
     for options in ([], ["--prompt", "x", "--chat"], ["--chat", "--input", "x"]):
         with pytest.raises(UsageError, match="exactly one of --prompt, --chat and --input"):
             main(["--model", str(run), *options])
+    with pytest.raises(ConfigError, match="batch_rows = 0: expected 1 or more"):
+        main(["--model", str(run), "--prompt", "x", "--batch-rows", "0"])
     with pytest.raises(ConfigError, match="--output goes with --input"):
         main(["--model", str(run), "--prompt", "x", "--output", "y"])
     with pytest.raises(UsageError, match="2047 leave room"):

@@ -127,7 +127,7 @@ def test_a_run_resumes_exactly_with_several_updates_and_a_reference(start: Path,
     cut = [json.loads(line) for line in (tmp_path / "cut" / "metrics.jsonl").read_text().splitlines()]
     for name in ("loss", "reward", "kl", "answer_tokens"):
         assert [r[name] for r in cut] == [r[name] for r in whole], name
-    assert whole[0]["kl"] < 1e-6 < whole[-1]["kl"]
+    assert whole[0]["kl"] < 1e-6 < whole[-1]["kl"] and all(r["unended"] > 0.5 for r in whole)
     assert whole[2]["clipped"] == 0 < whole[3]["clipped"], "the second update on the same answers has moved"
     assert [r["epoch"] for r in whole] == [1, 1, 1, 1] and whole[0]["answer_tokens"] <= 6
 

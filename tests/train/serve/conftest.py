@@ -50,8 +50,8 @@ def model_folder(tmp_path_factory: pytest.TempPathFactory, tokenizer_folder: Pat
     tokenizer = ChatTokenizer.load(folder)
     torch.manual_seed(0)
     c = ModelConfig(
-        vocab_size=tokenizer.vocab_size, hidden_size=96, num_layers=2, num_heads=4, num_kv_heads=2, head_dim=24,
-        intermediate_size=192, max_positions=2048,
+        vocab_size=tokenizer.vocab_size, hidden_size=64, num_layers=2, num_heads=4, num_kv_heads=2, head_dim=16,
+        intermediate_size=128, max_positions=2048,
     )  # fmt: skip
     model = CausalLM(c)
     model.init_weights(torch.Generator().manual_seed(0))
@@ -65,7 +65,7 @@ def model_folder(tmp_path_factory: pytest.TempPathFactory, tokenizer_folder: Pat
     ids_BT = torch.tensor([row + [0] * (width - len(row)) for row in rows])
     targets_BT = torch.tensor([t + [-100] * (width - len(t)) for t in targets])
     segments = Segments.of([[0, len(row)] for row in rows], width)
-    optimizer = torch.optim.AdamW(model.parameters(), lr=3e-3, weight_decay=0.0)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2, weight_decay=0.0)
     for _ in range(300):
         hidden_BTD = model(ids_BT, segments.positions_BT, masked_attention(segments))
         logits_BTV = model.lm_head(hidden_BTD)
@@ -73,7 +73,7 @@ def model_folder(tmp_path_factory: pytest.TempPathFactory, tokenizer_folder: Pat
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
-        if loss < 0.01:
+        if loss < 0.03:
             break
     assert loss < 0.05, f"the model has not learnt its answers: {loss}"
     ids = {"eos_token_id": tokenizer.eos_id, "pad_token_id": tokenizer.pad_id, "bos_token_id": None}

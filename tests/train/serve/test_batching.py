@@ -174,12 +174,14 @@ def test_an_answer_ends_at_a_stop_id_at_its_length_and_at_the_end_of_the_context
 def test_penalties_and_biases_change_the_answer_as_they_say(model: CausalLM) -> None:
     (prompt,) = prompts_of(10)
     run = Run(model, slots=4)
-    biased, alternating, different, plain = run.answer(
+    biased, alternating, different, plain, _ = run.answer(
         run.job(0, prompt, **sampled(20, logit_bias={5: 1000.0})),
         run.job(1, prompt, **sampled(20, logit_bias={5: 1000.0}, frequency_penalty=600.0)),
         run.job(2, prompt, **sampled(20, presence_penalty=1e6)),
         run.job(3, prompt, **sampled(20)),
+        run.job(4, prompt, **sampled(1, logprobs=0, logit_bias={5: 1000.0})),
     )
+    assert run.results[4][0].logprob < -0.1, "the logits are reported as the model gave them"
     assert biased == [5] * 20
     assert alternating[:2] == [5, 5]
     assert set(alternating[2:]) != {5}

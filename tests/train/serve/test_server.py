@@ -5,10 +5,8 @@ import json
 import os
 import random
 import shutil
-import signal
 import socket
-import subprocess
-import sys
+import struct
 import time
 from collections.abc import AsyncIterator, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -26,6 +24,7 @@ from train.serve.server import ServeConfig, Service, application
 
 HELLO = [{"role": "user", "content": "hello"}]
 GREEDY: dict[str, Any] = {"model": "parrot", "temperature": 0}
+JSON_HEAD = b"POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
 
 
 @pytest.fixture(scope="module")
@@ -214,20 +213,14 @@ def wait_until_idle(server: Server, seconds: float = 20) -> None:
 
 
 @pytest.mark.parametrize("stream", [True, False])
-def test_a_client_that_is_killed_frees_its_place(server: Server, stream: bool) -> None:
-    before = server.metric("generated_tokens")
-    body = {"messages": HELLO, "max_tokens": 1800, "ignore_eos": True, "n": 4, "stream": stream}
-    url, code = (
-        f"{server.url}/v1/chat/completions",
-        "import sys, json, httpx2; httpx2.post(sys.argv[1], json=json.loads(sys.argv[2]))",
-    )
-    process = subprocess.Popen([sys.executable, "-c", code, url, json.dumps(body)])
-    end = time.monotonic() + 60
-    while not server.metric("slots_busy"):
-        assert time.monotonic() < end
-        time.sleep(0.02)
-    process.send_signal(signal.SIGKILL)
-    process.wait()
+def test_a_client_that_vanishes_frees_its_place(server: Server, stream: bool) -> None:
+    before, at = server.metric("generated_tokens"), urlsplit(server.url)
+    body = json.dumps({"messages": HELLO, "max_tokens": 1800, "ignore_eos": True, "n": 4, "stream": stream})
+    with socket.create_connection((at.hostname, at.port)) as connection:
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))  # a reset, no farewell
+        connection.sendall(JSON_HEAD + b"Content-Length: %d\r\n\r\n" % len(body) + body.encode())
+        while not server.metric("slots_busy"):
+            time.sleep(0.02)
     wait_until_idle(server)
     assert server.metric("generated_tokens") - before < 4 * 1800
 
@@ -250,14 +243,13 @@ def raw(server: Server, *pieces: bytes, wait: float = 3.0) -> bytes:
 
 def test_random_bytes_and_half_requests_do_no_harm(server: Server) -> None:
     rng = random.Random(5)
-    head = b"POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
     for _ in range(25):
         raw(server, rng.randbytes(rng.randrange(1, 400)), wait=0.3)
         body = bytearray(json.dumps({"messages": HELLO, "max_tokens": 2}).encode())
         body[rng.randrange(len(body))] = rng.randrange(256)
-        raw(server, head + b"Content-Length: %d\r\n\r\n" % len(body) + body, wait=0.3)
-    raw(server, head + b"Content-Length: 100\r\n\r\n{", wait=0.3)
-    raw(server, head + b"Content-Length: -5\r\n\r\n{}", wait=0.3)
+        raw(server, JSON_HEAD + b"Content-Length: %d\r\n\r\n" % len(body) + body, wait=0.3)
+    raw(server, JSON_HEAD + b"Content-Length: 100\r\n\r\n{", wait=0.3)
+    raw(server, JSON_HEAD + b"Content-Length: -5\r\n\r\n{}", wait=0.3)
     assert len(raw(server, b"GET / HTTP/1.1\r\nHost: localhost\r\nX: " + b"x" * 300_000, wait=1)) < 1000
     wait_until_idle(server)
     assert httpx.get(f"{server.url}/health").status_code == 200
@@ -266,34 +258,27 @@ def test_random_bytes_and_half_requests_do_no_harm(server: Server) -> None:
 
 def many_requests(server: Server, count: int) -> None:
     """Requests of all kinds, several at a time; every answer is the one that was asked for."""
-    asked = [("hello", ANSWERS["hello"]), ("think", "It is four."), ("hello", "Hello ")]
 
     def ask(i: int) -> None:
-        said, expected = asked[i % 3]
-        body = {
-            "messages": user(said),
-            "temperature": 0,
-            "max_tokens": 4 if expected == "Hello " else 60,
-            "stream": i % 2 == 0,
-        }
-        for _ in range(200):
-            found = client.post(f"{server.url}/v1/chat/completions", json=body)
-            if found.status_code != 429:
-                break
+        said, most, expected = [("hello", 60, ANSWERS["hello"]), ("think", 60, "It is four."), ("hello", 4, "Hell")][
+            i % 3
+        ]
+        body = {"messages": user(said), "temperature": 0, "max_tokens": most, "stream": i % 2 == 0}
+        while (found := client.post(f"{server.url}/v1/chat/completions", json=body)).status_code == 429:
             time.sleep(0.05)
         if i % 2 == 0:
             lines = [json.loads(line[6:]) for line in found.text.split("\n\n") if line[6:7] == "{"]
             text = "".join(line["choices"][0]["delta"].get("content") or "" for line in lines)
         else:
             text = found.json()["choices"][0]["message"]["content"]
-        assert text.startswith(expected[:4]) if expected == "Hello " else text == expected
+        assert text[:4] == expected if most == 4 else text == expected
 
     with httpx.Client(timeout=120) as client, ThreadPoolExecutor(6) as pool:
         list(pool.map(ask, range(count)))
 
 
 def test_no_answer_gets_into_another_request(server: Server) -> None:
-    many_requests(server, 60)
+    many_requests(server, 42)
     wait_until_idle(server)
 
 
@@ -312,24 +297,16 @@ def test_the_api_is_as_it_describes_itself(server: Server) -> None:
     from hypothesis import HealthCheck, Phase, given, settings
     from schemathesis.specs.openapi.checks import positive_data_acceptance as accepted
 
-    # a template may refuse a conversation that fits the description
-    schema = schemathesis.openapi.from_url(f"{server.url}/openapi.json")
-    checked = []
+    checked, few = [], settings(
+        max_examples=2, deadline=None, phases=[Phase.generate], suppress_health_check=list(HealthCheck),
+        derandomize=True)  # fmt: skip
+    for result in schemathesis.openapi.from_url(f"{server.url}/openapi.json").get_all_operations():
 
-    for result in schema.get_all_operations():
-        operation = result.ok()
-
-        @settings(
-            max_examples=3,
-            deadline=None,
-            phases=[Phase.generate],
-            suppress_health_check=list(HealthCheck),
-            derandomize=True,
-        )
-        @given(case=operation.as_strategy())
+        @few
+        @given(case=result.ok().as_strategy())
         def one(case: Any) -> None:
-            response = case.call()
-            case.validate_response(response, excluded_checks=[accepted])
+            response = case.call(timeout=60)
+            case.validate_response(response, excluded_checks=[accepted])  # a template may refuse what fits
             checked.append(response.status_code)
 
         one()
