@@ -184,12 +184,10 @@ def needed(row: Mapping[str, Any], name: str, where: str = "a prompt") -> str:
         InputError: there is none; an empty one would be passed by every answer.
     """
     found = row.get(name)
-    if name == "tests" and isinstance(found, list) and all(isinstance(line, str) for line in found):
-        found = "\n".join(found)
-    if isinstance(found, bool) or not isinstance(found, str | int | float) or not str(found).strip():
-        what = f"{name} = {str(found)[:60]!r}" if name in row else f"only {', '.join(row)}"
-        raise InputError(f"{where}: its reward needs a text in the field {name!r}; found {what}")
-    return str(found)
+    text = "\n".join(map(str, found)) if name == "tests" and isinstance(found, list) else found
+    if isinstance(text, bool) or not isinstance(text, str | int | float) or not str(text).strip():
+        raise InputError(f"{where}: its reward needs a text in the field {name!r}; found {str(found)[:60]!r}")
+    return str(text)
 
 
 def answer_in(text: str, pattern: str = "") -> str:

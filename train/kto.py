@@ -8,7 +8,6 @@ missing: `datakit pack judged.jsonl --kind preference` makes such pairs of promp
 Shapes: A answers of a batch, L labels.
 """
 
-import logging
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -26,7 +25,7 @@ from train.dpo import PreferenceConfig, Reference, log_probs, reference_of
 from train.loop import LossSum
 from train.loss import ChunkedConfig
 from train.model import CausalLM
-from train.start import command
+from train.start import LOG, command
 from train.stream import Int64
 
 
@@ -135,8 +134,7 @@ class KTOConfig(PreferenceConfig):
         labels = self.labels.on(usable_device(self.loop.device))
         index = np.concatenate([s.packed.label_index for s in data.sets if s.packed.label_index is not None])
         good, bad = (index[:, 1].reshape(-1, 2) > 0).sum(0).tolist()
-        weight = f"--good-weight {bad / max(1, good):.2g} weighs both alike"
-        logging.getLogger("train").info(f"kto: {good:,} good and {bad:,} bad answers; {weight}")
+        LOG.info(f"kto: {good:,} good, {bad:,} bad answers; --good-weight {bad / max(1, good):.2g} weighs them alike")
         return KtoLoss(self.judged, reference_of(self, self.judged.reference, data, labels), data, labels)
 
 

@@ -158,17 +158,6 @@ def test_the_map_of_hidden_states_is_resumed_and_no_part_of_the_model(
     assert [json.loads(line)["loss"] for line in lines] == [r["loss"] for r in whole]
 
 
-def test_splitting_a_step_changes_nothing(manifest: Path, teacher: Path, narrow: Path, tmp_path: Path) -> None:
-    common = ["--teacher", str(teacher), "--bucket-sizes", "64"]
-    runs = [
-        student(manifest, narrow, tmp_path / rows, *common, "--batch-rows", rows, "--grad-accum", accum)
-        for rows, accum in (("5", "1"), ("1", "5"))
-    ]
-    for one, split in zip(*runs, strict=True):
-        assert one["loss"] == pytest.approx(split["loss"], abs=2e-5)
-        assert one["kl"] == pytest.approx(split["kl"], abs=2e-5)
-
-
 def test_a_teacher_of_another_tokenizer_or_a_smaller_vocabulary_is_refused(
     manifest: Path, pack: Callable, random_rows: Callable, narrow: Path, tmp_path: Path
 ) -> None:

@@ -5,12 +5,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-import torch
 
 from datakit.errors import InputError, ManifestError, UsageError
 from train import eval as evaluation
-from train import hf, lora, sft
-from train.eval import untouched
+from train import sft
 from train.generate import GenerateConfig, Generator
 from train.serve.batching import SampleConfig, joined
 
@@ -122,14 +120,3 @@ def test_rows_that_do_not_fit_are_refused(
     refused(InputError, "has no prompts", "--eval-every", "2", "--sample-prompts", str(tmp_path / "none.txt"))
     assert train(manifest, tmp_path / "run", "--eval-every", "6", "--eval-manifest", str(split))
     assert looks(tmp_path / "run")[0]["label_tokens"] > 0
-
-
-def test_mode_and_generators_are_as_before(watched: tuple[Path, list[float]]) -> None:
-    model = lora.read(watched[0] / "checkpoints" / "step_00000006").train()
-    before = torch.get_rng_state()
-    with untouched(model):
-        torch.rand(5)
-        assert not model.training
-    assert model.training
-    assert torch.equal(torch.get_rng_state(), before)
-    assert hf.read_config(watched[0] / "checkpoints" / "step_00000006").num_layers == 4

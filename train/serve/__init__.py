@@ -1,6 +1,7 @@
 """An OpenAI-compatible server for trained models, and a page to chat on."""
 
 from collections.abc import Sequence
+from importlib.util import find_spec
 
 from datakit.errors import MissingExtraError
 
@@ -11,10 +12,8 @@ def main(argv: Sequence[str], prog: str = "python -m train.serve") -> int:
     Raises:
         MissingExtraError: the packages of the extra `serve` are not installed.
     """
-    try:
-        from train.serve import server
-    except ModuleNotFoundError as e:
-        if e.name is None or e.name.startswith(("train", "datakit")):
-            raise
-        raise MissingExtraError(f"train.serve needs {e.name}: pip install 'datakit[serve]'") from None
+    if missing := [name for name in ("fastapi", "uvicorn") if find_spec(name) is None]:
+        raise MissingExtraError(f"train.serve needs {' and '.join(missing)}: pip install 'datakit[serve]'")
+    from train.serve import server
+
     return server.main(argv, prog)
