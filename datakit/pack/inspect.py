@@ -20,8 +20,6 @@ from datakit.errors import ManifestError
 from datakit.manifest import Count, Manifest, check_shards, data_dir, load
 from datakit.pack.chat import ChatTokenizer
 from datakit.pack.format import Bools, Int32, Int64, Packed
-from datakit.pack.labels import Labeller
-from datakit.pack.marks import CALL, RESERVED_SPELLING, RenderError
 
 MAX_PIECE = 8
 """Maximum of tokens in a piece; the bytes of one character (at most four) never need more."""
@@ -181,8 +179,6 @@ class LintCounts:
     ids_outside_vocabulary: int = 0
     truncated_answers: int = 0
     """Rows with a labelled run that is cut off: their packed tokens end inside the run, without a special token."""
-    special_in_content: int = 0
-    """Special tokens inside a labelled run, before its last token, that the template does not write there itself."""
 
     @property
     def label_share(self) -> float:
@@ -209,10 +205,8 @@ def lint_rows(sets: Sequence[Packed], tokenizer: ChatTokenizer) -> dict[int, Lin
     """Count problems by input file: index of the file (the high bits of a row key) -> its `LintCounts`."""
     special = np.zeros(max(tokenizer.vocab_size, 1), bool)
     special[[i for i in (*tokenizer.special.values(), tokenizer.eos_id) if i is not None]] = True
-    strange = special.copy()
-    strange[sorted(_written_in_answers(tokenizer))] = False
     blocks = [
-        _lint_block(rows, first, special, strange, tokenizer.bos_id)
+        _lint_block(rows, first, special, tokenizer.bos_id)
         for rows in sets
         for first in range(0, len(rows), BLOCK_ROWS)
     ]
@@ -237,7 +231,7 @@ def lint_rows(sets: Sequence[Packed], tokenizer: ChatTokenizer) -> dict[int, Lin
     }
 
 
-def _lint_block(rows: Packed, first: int, special: Bools, strange: Bools, bos: int | None) -> dict[str, Int64]:
+def _lint_block(rows: Packed, first: int, special: Bools, bos: int | None) -> dict[str, Int64]:
     """Count the problems of each sequence in `BLOCK_ROWS` rows: int64 (sequences,) by field of `LintCounts`, besides
     `learnt`, its label tokens (of plain text all), and `unfinished`, 1 if it ends inside a labelled run, without a
     special token."""
@@ -256,7 +250,7 @@ def _lint_block(rows: Packed, first: int, special: Bools, strange: Bools, bos: i
         np.add.at(on_padding, np.cumsum(block.counts) - 1, stored - in_rows.astype(np.int64))
     learnt[start] = False
     known = (ids >= 0) & (ids < len(special))
-    is_special, is_strange = (known & table[np.where(known, ids, 0)] for table in (special, strange))
+    is_special = known & special[np.where(known, ids, 0)]
     goes_on = learnt & np.append(learnt[1:], False)[: len(learnt)]
     unstopped = learnt & ~goes_on & ~is_special
     unfinished = unstopped[start + block.lengths - 1]
@@ -270,26 +264,9 @@ def _lint_block(rows: Packed, first: int, special: Bools, strange: Bools, bos: i
         "labels_across_sequences": across,
         "doubled_bos": (block.lengths > 1) & (ids[start] == bos) & (ids[second] == bos),
         "ids_outside_vocabulary": sums(~known),
-        "special_in_content": sums(is_strange & goes_on),
         "learnt": sums(learnt) if rows.header.labelled else block.lengths,
         "unfinished": unfinished,
     }
-
-
-def _written_in_answers(tokenizer: ChatTokenizer) -> set[int]:
-    """The special tokens that the template itself writes inside answers, as gpt-oss does; found with probes."""
-    thought, calls = {"reasoning_content": "hm"}, {"tool_calls": [CALL]}
-    found: set[str] = set()
-    for more in ({}, thought, calls, thought | calls | {"content": ""}):
-        turns = [{"role": "user", "content": "?"}, {"role": "assistant", "content": "!"} | more]
-        try:
-            row = Labeller(tokenizer).label(turns)
-        except RenderError:
-            continue
-        for a, b in row.labels:
-            found.update(token[0] for token in RESERVED_SPELLING.finditer(row.text, a, b) if token.end() < b)
-    ids = (tokenizer.encoder.token_to_id(token) for token in found)
-    return {token for token in ids if token is not None}
 
 
 def training_tables(rows: Packed) -> Iterator[pa.Table]:

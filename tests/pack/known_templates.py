@@ -30,10 +30,6 @@ class Known:
     tools: bool = False
 
 
-ALTERNATE = """\
-{%- for m in messages %}{% if (m['role'] == 'user') != (loop.index0 % 2 == 0) %}
-{{- raise_exception('roles must alternate: user, assistant, user, assistant') }}{% endif %}{% endfor %}"""
-
 # Mistral 7B Instruct v0.3: the system prompt stands before the last question; calls have ids of nine characters.
 MISTRAL = """\
 {%- if messages[0]['role'] == 'system' %}{% set system = messages[0]['content'] %}{% set turns = messages[1:] %}
@@ -79,48 +75,6 @@ def mistral(made: ByHand, messages: Sequence[dict], learn: Callable[[int], bool]
             made.special("[INST]").text(" " + before + m["content"]).special("[/INST]")
         elif m["role"] == "assistant":
             made.text(" " + m["content"], learn(i)).special("</s>", learn(i))
-    return made
-
-
-LLAMA2 = """\
-{%- if messages[0]['role'] == 'system' %}{% set turns = messages[1:] %}{% set system = messages[0]['content'] %}
-{%- else %}{% set turns = messages %}{% set system = false %}{% endif %}
-{%- for m in turns %}
-    {%- if (m['role'] == 'user') != (loop.index0 % 2 == 0) %}{{ raise_exception('roles must alternate') }}{% endif %}
-    {%- if loop.first and system %}{% set content = '<<SYS>>\\n' + system + '\\n<</SYS>>\\n\\n' + m['content'] %}
-    {%- else %}{% set content = m['content'] %}{% endif %}
-    {%- if m['role'] == 'user' %}{{ bos_token + '[INST] ' + content.strip() + ' [/INST]' }}
-    {%- else %}{{ ' ' + content.strip() + ' ' + eos_token }}{% endif %}
-{%- endfor %}"""
-
-
-def llama2(made: ByHand, messages: Sequence[dict], learn: Callable[[int], bool]) -> ByHand:
-    """Here [INST] and <<SYS>> are text, as in that model's tokenizer."""
-    system = messages[0]["content"] if messages[0]["role"] == "system" else None
-    for i, m in enumerate(messages):
-        if m["role"] == "user":
-            before = f"<<SYS>>\n{system}\n<</SYS>>\n\n" if system and i == 1 else ""
-            made.special("<s>").text(f"[INST] {(before + m['content']).strip()} [/INST]")
-        elif m["role"] == "assistant":
-            made.text(f" {m['content'].strip()} ", learn(i)).special("</s>", learn(i))
-    return made
-
-
-GEMMA = (
-    "{{ bos_token }}"
-    "{%- if messages[0]['role'] == 'system' %}{{ raise_exception('no system role') }}{% endif %}" + ALTERNATE + "\n"
-    "{%- for m in messages %}{% set role = 'model' if m['role'] == 'assistant' else m['role'] %}"
-    "{{- '<start_of_turn>' + role + '\\n' + m['content'] | trim + '<end_of_turn>\\n' }}{% endfor %}"
-    "{%- if add_generation_prompt %}{{ '<start_of_turn>model\\n' }}{% endif %}"
-)
-
-
-def gemma(made: ByHand, messages: Sequence[dict], learn: Callable[[int], bool]) -> ByHand:
-    made.special("<bos>")
-    for i, m in enumerate(messages):
-        role = "model" if m["role"] == "assistant" else m["role"]
-        made.special("<start_of_turn>").text(role + "\n").text(m["content"].strip(), learn(i))
-        made.special("<end_of_turn>", learn(i)).text("\n")
     return made
 
 
@@ -178,21 +132,11 @@ def deepseek_r1(made: ByHand, messages: Sequence[dict], learn: Callable[[int], b
 MISTRAL_TOKENS = ("<s>", "</s>", "[INST]", "[/INST]", "[TOOL_CALLS]", "[AVAILABLE_TOOLS]", "[/AVAILABLE_TOOLS]",
                   "[TOOL_RESULTS]", "[/TOOL_RESULTS]")  # fmt: skip
 KNOWN = {
-    "llama-2": Known(
-        template=LLAMA2, hand=llama2, special=("<s>", "</s>"), bos="<s>", eos="</s>", alternates=True
-    ),
     "mistral-0.3": Known(
         template=MISTRAL, hand=mistral, special=MISTRAL_TOKENS, bos="<s>", eos="</s>", alternates=True, system=False,
         tools=True,
     ),
-    "gemma-2": Known(
-        template=GEMMA, hand=gemma, special=("<bos>", "<eos>", "<start_of_turn>", "<end_of_turn>"), bos="<bos>",
-        eos="<eos>", alternates=True, system=False,
-    ),
     "tulu-3": Known(template=TULU3, hand=tulu3, eos="<|endoftext|>"),
-    "deepseek-v3": Known(
-        template=DEEPSEEK_V3, hand=deepseek, special=DEEPSEEK, bos=DEEPSEEK[0], eos=DEEPSEEK[1]
-    ),
     "deepseek-r1": Known(
         template=DEEPSEEK_R1, hand=deepseek_r1, special=DEEPSEEK, added=("<think>", "</think>"), bos=DEEPSEEK[0],
         eos=DEEPSEEK[1],

@@ -1,5 +1,6 @@
 """Prompts and renderings of a tokenizer with its template."""
 
+import functools
 import json
 import subprocess
 import sys
@@ -18,12 +19,6 @@ def test_a_prompt_ends_where_the_assistant_speaks(small):
     ids = small.encode_prompt(ASK)
     assert small.decode(ids) == "<|im_start|>user\nhi <|im_end|><|im_end|>\n<|im_start|>assistant\n"
     assert ids.count(2) == 1
-
-
-def test_a_prompt_is_the_beginning_of_what_training_saw(small):
-    row = [*ASK, {"role": "assistant", "content": "yes"}]
-    whole = small.render(row)
-    assert whole.text.startswith(small.render(ASK, add_generation_prompt=True).text)
 
 
 def test_a_variable_that_the_template_never_reads_is_refused_with_those_that_it_reads(trained, tmp_path):
@@ -47,8 +42,6 @@ def test_stop_tokens_are_the_end_of_a_turn_and_eos(small, with_added):
 def test_the_real_prompts(real, load):
     text = load(real("minimind")).render(ASK, add_generation_prompt=True).text
     assert text.endswith("<|im_start|>assistant\n<think>\n\n</think>\n\n")
-    text = load(real("qwen2")).render(ASK).text
-    assert text.startswith("<|im_start|>system\nYou are a helpful assistant.<|im_end|>\n")
     assert load(real("smollm")).stop_ids() == [0, 2]
 
 
@@ -59,16 +52,10 @@ def test_template_failures_say_why(with_added):
         with_added("{% for %}")
 
 
-@pytest.mark.parametrize("content", [b"{not json", b"[]"])
+@pytest.mark.parametrize("content", [b"{not json", b"[]", b'{"version": "9"}'])
 def test_a_file_that_is_no_tokenizer_is_named(tmp_path, content):
     (tmp_path / "tokenizer.json").write_bytes(content)
     with pytest.raises(ModelError, match=r"tokenizer\.json"):
-        ChatTokenizer.load(tmp_path)
-
-
-def test_a_tokenizer_the_library_cannot_read_is_named(tmp_path):
-    (tmp_path / "tokenizer.json").write_text('{"version": "9"}')
-    with pytest.raises(ModelError, match="cannot be used"):
         ChatTokenizer.load(tmp_path)
 
 
@@ -109,19 +96,17 @@ def messages_of(turns):
     return made
 
 
-@pytest.fixture(scope="module")
-def theirs():
-    return lambda folder: transformers.PreTrainedTokenizerFast.from_pretrained(folder)
+@functools.cache
+def reference_of(folder):
+    return transformers.PreTrainedTokenizerFast.from_pretrained(folder)
 
 
-@pytest.mark.parametrize("name", ["minimind", "qwen2", "trained"])
+@pytest.mark.parametrize("name", ["minimind", "trained"])
 @pytest.mark.parametrize("row", range(len(ROWS)))
-def test_renderings_and_ids_are_transformers(request, load, theirs, name, row):
+def test_renderings_and_ids_are_transformers(request, load, name, row):
     folder = request.getfixturevalue("trained") if name == "trained" else request.getfixturevalue("real")(name)
     turns, tools = ROWS[row]
-    if name == "qwen2" and tools:
-        pytest.skip("Qwen2's template drops tools: refused here")
-    tokenizer, reference = load(folder), reference_of(theirs, folder)
+    tokenizer, reference = load(folder), reference_of(folder)
     messages = messages_of(turns)
     seen = {"conversation": plain_messages(messages), "tools": plain_tools(tools)}
     text = reference.apply_chat_template(**seen, tokenize=False)
@@ -135,12 +120,3 @@ def test_renderings_and_ids_are_transformers(request, load, theirs, name, row):
         for start, end in spans:
             mask[start:end] = [1] * (end - start)
         assert mask == found["assistant_masks"]
-
-
-LOADED = {}
-
-
-def reference_of(theirs, folder):
-    if folder not in LOADED:
-        LOADED[folder] = theirs(folder)
-    return LOADED[folder]

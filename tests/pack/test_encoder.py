@@ -107,12 +107,6 @@ CHARACTERS = st.characters(exclude_categories=["Cs"])
 TEXTS = st.lists(st.one_of(st.sampled_from(HOSTILE), st.text(CHARACTERS, max_size=4)), max_size=12).map("".join)
 
 
-@settings(max_examples=40)
-@given(texts=st.lists(TEXTS, min_size=1, max_size=6))
-def test_ids_are_the_librarys_on_hostile_text(encoder, texts):
-    assert rows_of(encoder, texts) == expected(encoder, texts)
-
-
 @pytest.mark.parametrize("encoder", ["qwen2"], indirect=True)
 def test_every_code_point_is_classed_as_the_library_does(encoder):
     codes = [c for c in range(0x34000) if not 0xD800 <= c < 0xE000]
@@ -174,11 +168,8 @@ MUCH = ["the quick brown fox, 東京 12345\n" * 100] * 200
 SIZE = sum(map(len, MUCH))
 
 
-def test_the_gate_takes_fastokens_where_ids_are_equal(encoder):
+def test_the_gate_takes_fastokens_where_ids_are_equal_and_there_is_much_text(encoder):
     assert choose_engine(encoder, MUCH, SIZE) == EngineChoice("fastokens")
-
-
-def test_little_text_is_not_worth_loading_fastokens(encoder):
     assert choose_engine(encoder, MUCH[:2], SIZE // 100) == EngineChoice("tokenizers", "there is little text")
 
 

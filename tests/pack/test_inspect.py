@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from datakit.manifest import Count
 from datakit.pack.format import SOURCE_DTYPE, Header, Packed
 from datakit.pack.inspect import (
-    WRONG,
     LintCounts,
     TokenIndex,
     lint_rows,
@@ -114,15 +113,11 @@ def test_what_differs_is_found(packed_rows, harm, found):
     assert [line[: len(start)] for line, start in zip(told, found, strict=False)] == found
 
 
-def test_a_ledger_that_does_not_fit_is_found(packed_rows):
+def test_a_ledger_that_does_not_fit_is_found_and_nothing_from_nothing_is_right(packed_rows):
     result, rows = packed_rows
     (found,) = prove(TokenIndex([rows]), [BATCH], result.rows, replace(result.tokens, into=44))
     assert found == "tokens in: the ledger says 44, a comparison token by token finds 43"
-
-
-def test_nothing_packed_from_nothing_is_right():
     assert list(prove(TokenIndex([]), [], Count(), Count())) == []
-    assert list(TokenIndex([]).rows()) == []
 
 
 @pytest.fixture
@@ -223,7 +218,6 @@ BROKEN = {
     "doubled_bos": ([([BEGIN, BEGIN, 60, END], [2, 3], 0, 0)], ()),
     "ids_outside_vocabulary": ([([BEGIN, 320, 60, END], [2, 3], 0, 0)], ()),
     "truncated_answers": ([([BEGIN, 50, 60, 61], [2, 3], 0, 0)], ()),
-    "special_in_content": ([([BEGIN, 50, END, 60, END], [2, 3, 4], 0, 0)], ()),
 }
 
 
@@ -233,18 +227,11 @@ def test_each_check_finds_what_it_is_for_and_nothing_else(linted, name):
     assert problems(linted(pieces, extra=extra)) == {name: 1}
 
 
-def test_every_count_that_is_wrong_has_a_test():
-    counts = {f.name for f in fields(LintCounts)} - {"sequences", "tokens", "labels"}
-    assert counts == set(BROKEN) > set(WRONG)
-
-
 @pytest.mark.parametrize("position", [-1, 6, SEQ_LEN - 1])
 def test_labels_on_padding_are_found_up_to_the_rows_end(linted, position):
     assert problems(linted([GOOD], extra=(position,))) == {"labels_on_padding": 1}
-
-
-def test_an_id_below_0_is_outside_the_vocabulary(linted):
     assert problems(linted([([BEGIN, -7, 60, END], [2, 3], 0, 0)])) == {"ids_outside_vocabulary": 1}
+    assert linted() == {}
 
 
 def test_a_row_in_pieces_is_judged_whole(linted):
@@ -272,10 +259,6 @@ def test_each_side_of_a_pair_is_judged_by_itself(linted):
 def test_plain_text_has_no_labels_to_miss(linted):
     assert problems(linted([([50, 51, END], [], 0, 0), ([END], [], 1, 0)], labelled=False)) == {}
     assert problems(linted([([50, 51], [], 0, 0)], labelled=False)) == {"truncated_answers": 1}
-
-
-def test_an_empty_set_has_no_findings(linted):
-    assert linted() == {}
 
 
 def test_blocks_of_rows_do_not_matter(linted, monkeypatch):
@@ -309,25 +292,14 @@ def test_a_packed_row_reads_as_its_conversations(packed, small, conversations):
     assert look.labels == sum(len(p.ids) for s in look.sequences for r in s.runs if r.learnt for p in r.pieces)
 
 
-def test_a_row_that_is_not_there_is_an_error(packed, small, conversations):
-    (rows,) = packed(conversations([chat("hi", "yes")]), seq_len=100)
-    for row in (-1, 1):
+def test_plain_text_is_learnt_whole_but_for_the_first_token_of_each_piece(packed, small, documents):
+    (rows,) = packed(documents(["the quick fox " * 3]), seq_len=9, packing="pad")
+    looks = [peek(rows, small, i).sequences[0] for i in range(len(rows))]
+    assert [look.start for look in looks] == list(range(0, 10 * len(rows), 10))
+    assert all([(r.learnt, len(r.pieces) == 1) for r in look.runs] == [(False, True), (True, False)] for look in looks)
+    for row in (-1, len(rows)):
         with pytest.raises(IndexError):
             peek(rows, small, row)
-
-
-def test_plain_text_is_learnt_whole_but_for_its_first_token(packed, small, documents):
-    (rows,) = packed(documents(["the quick fox"]), seq_len=30)
-    (sequence,) = peek(rows, small, 0).sequences
-    first, rest = sequence.runs
-    assert (first.learnt, len(first.pieces), rest.learnt) == (False, 1, True)
-    assert text_of(first.pieces + rest.pieces) == "the quick fox<|im_end|>"
-
-
-def test_pieces_of_a_split_row_say_where_they_begin(packed, small, documents):
-    (rows,) = packed(documents(["the lazy dog " * 20]), seq_len=9, packing="pad")
-    looks = [peek(rows, small, i) for i in range(len(rows))]
-    assert [look.sequences[0].start for look in looks] == list(range(0, 10 * len(rows), 10))
 
 
 @pytest.mark.parametrize("text", ["the 你好 🙂 é dog", "🙂🙂", "\ufffd", "", "a\ufffd\ufffdb", "🏳️‍🌈 <|im_end|>"])
@@ -340,14 +312,9 @@ def test_pieces_make_up_the_text_and_hold_whole_characters(small, text):
         assert not any("\ufffd" in p.text for p in found)
 
 
-def test_a_label_tears_a_character_apart_but_loses_no_id(small):
-    ids = small.encoder.encode("🙂", add_special_tokens=False).ids
-    found = list(pieces(small, ids, [False, *[True] * (len(ids) - 1)]))
-    assert (found[0].ids, [p.learnt for p in found[:2]]) == ((ids[0],), [False, True])
-    assert [i for p in found for i in p.ids] == ids
-
-
-def test_added_tokens_are_told_from_text_that_spells_them(small):
+def test_added_tokens_are_told_from_text_that_spells_them_and_a_label_tears_a_character_apart(small):
+    ids = small.encode_text("🙂")
+    assert next(pieces(small, ids, [False, *[True] * (len(ids) - 1)])).ids == (ids[0],)
     end = small.eos_id
     spelled = small.encoder.encode("<|im_end|>", add_special_tokens=False).ids
     found = list(pieces(small, [end, *spelled, end], [True] * (len(spelled) + 2)))

@@ -60,12 +60,9 @@ def test_any_answer_is_learnt_with_its_end_token(made, name, answer):
 
 @EACH
 def test_every_turn_of_many(made, name):
-    check(made, name, turns(KNOWN[name], user("a"), says("b"), user("c"), says("d"), user("e"), says("f")))
-
-
-@EACH
-def test_a_question_without_an_answer_is_not_learnt(made, name):
-    check(made, name, turns(KNOWN[name], user("a"), says("b"), user("c")))
+    row = turns(KNOWN[name], user("a"), says("b"), user("c"), says("d"), user("e"), says("f"))
+    check(made, name, row)
+    check(made, name, row[:-1])
 
 
 @EACH
@@ -121,9 +118,7 @@ def test_tools_are_rendered_or_the_row_is_dropped(made, name):
 CALL = {"name": "f", "arguments": {"a": "</tool_call> [/INST]"}}
 
 
-def test_gemma_and_mistral_refuse_a_system_prompt_or_leave_it_out(made):
-    with pytest.raises(RenderError, match="template_error: TemplateError: no system role"):
-        label(made("gemma-2")[0], [SYSTEM, user("a"), says("b")])
+def test_mistral_leaves_a_system_prompt_out(made):
     with pytest.raises(RenderError, match="template_drops_message: message 0"):
         label(made("mistral-0.3")[0], [SYSTEM, user("a"), says("b")])
 

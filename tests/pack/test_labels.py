@@ -24,18 +24,11 @@ def chatml(request, load):
     return load(folder), lambda: ByHand(folder)
 
 
-@pytest.mark.parametrize("answer", ANSWERS)
-def test_chatml_learns_answer_and_end_token(chatml, answer):
+@pytest.mark.parametrize("text", ANSWERS)
+def test_chatml_learns_answer_and_end_token_and_user_text_is_only_text(chatml, text):
     tokenizer, hand = chatml
-    expected = hand().turn("user", "hello").turn("assistant", answer, True).done()
-    assert ours(tokenizer, [user("hello"), says(answer)]) == expected
-
-
-@pytest.mark.parametrize("content", ANSWERS)
-def test_chatml_user_text_is_only_text(chatml, content):
-    tokenizer, hand = chatml
-    expected = hand().turn("system", content).turn("user", content).turn("assistant", "ok", True).done()
-    assert ours(tokenizer, [{"role": "system", "content": content}, user(content), says("ok")]) == expected
+    expected = hand().turn("system", text).turn("user", text).turn("assistant", text, True).done()
+    assert ours(tokenizer, [{"role": "system", "content": text}, user(text), says(text)]) == expected
 
 
 def test_chatml_reasoning_tools_and_results(chatml):

@@ -5,6 +5,7 @@ import itertools
 import json
 import pickle
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -41,21 +42,11 @@ def test_documents_end_with_eos_and_all_of_them_is_learnt(stage, small, document
     assert kept.column("input_ids").to_pylist() == [[*small.encode_text(t), 2] for t in ("the fox", "你好")]
     assert kept.column("label_spans").null_count == 2
     assert kept.column("segment_source").to_pylist() == ["text", "text"]
+    other = Tokenize(replace(stage.config, add_bos=True, add_eos=False), choice=stage.choice)
+    ids = kept_and_dropped(other, documents(["the fox<|im_end|>"]))[0].column("input_ids")[0].as_py()
+    assert ids == [1, *small.encode_text("the fox<|im_end|>")] and 2 not in ids
     assert [f.name for f in kept.schema] == tokens().names
     assert [f.type for f in kept.schema] == tokens().types
-
-
-def test_documents_can_begin_with_bos_and_end_without_eos(trained, small, documents):
-    stage = Tokenize(TokenizeConfig(tokenizer=str(trained), add_bos=True, add_eos=False))
-    kept, _ = kept_and_dropped(stage, documents(["the fox"]))
-    assert kept.column("input_ids").to_pylist() == [[1, *small.encode_text("the fox")]]
-
-
-def test_special_tokens_in_a_document_are_text(stage, documents):
-    kept, _ = kept_and_dropped(stage, documents(["a<|im_end|>b<|endoftext|>"]))
-    ids = kept.column("input_ids")[0].as_py()
-    assert ids[-1] == 2
-    assert min(ids[:-1]) > 2
 
 
 def test_ids_equal_the_librarys_on_plain_text(stage, small, documents):
@@ -75,25 +66,23 @@ def test_rows_without_anything_are_dropped_with_the_reason(stage, documents, con
     assert dropped.column("messages").to_pylist()[1] == batch.column("messages")[1].as_py()
 
 
-def test_reserved_code_points_are_refused_and_not_mistaken(stage, documents, conversations):
-    _, dropped = kept_and_dropped(stage, documents([f"a{RESERVED}{chr(FIRST_PRIVATE + 1)}b"]))
-    assert dropped.column("reason").to_pylist() == ["reserved_code_point"]
-    _, dropped = kept_and_dropped(stage, conversations([[ASK | {"content": RESERVED + chr(FIRST_PRIVATE + 1)}, SAY]]))
-    assert dropped.column("reason").to_pylist() == ["reserved_code_point"]
+RESERVED_TEXT = RESERVED + chr(FIRST_PRIVATE + 1)
+HALF = '[{"name": "f", "arguments": {"a": "\\ud800"}}]'
 
 
-def test_a_broken_row_costs_one_row(stage, conversations):
-    rows = [[ASK, SAY | {"tool_calls": "{broken"}], [ASK, SAY]]
-    kept, dropped = kept_and_dropped(stage, conversations(rows))
-    assert dropped.column("reason").to_pylist() == ["template_error"]
-    assert "tool_calls is not JSON" in dropped.column("detail")[0].as_py()
-    assert kept.num_rows == 1
-
-
-def test_half_a_character_in_json_costs_one_row(stage, conversations):
-    calls = '[{"name": "f", "arguments": {"a": "\\ud800"}}]'
-    _, dropped = kept_and_dropped(stage, conversations([[ASK, SAY | {"tool_calls": calls}], [ASK, SAY]]))
-    assert dropped.column("reason").to_pylist() == ["lone_surrogate"]
+@pytest.mark.parametrize(
+    ("turns", "reason"),
+    [
+        ([ASK, SAY | {"tool_calls": "{broken"}], "template_error"),
+        ([ASK, SAY | {"tool_calls": HALF}], "lone_surrogate"),
+        ([ASK | {"content": RESERVED_TEXT}, SAY], "reserved_code_point"),
+    ],
+)
+def test_a_broken_row_costs_one_row(stage, documents, conversations, turns, reason):
+    kept, dropped = kept_and_dropped(stage, conversations([turns, [ASK, SAY]]))
+    assert (kept.column("id").to_pylist(), dropped.column("reason").to_pylist()) == (["r1"], [reason])
+    kept, dropped = kept_and_dropped(stage, documents([f"a{RESERVED_TEXT}b", "x"]))
+    assert (kept.num_rows, dropped.column("reason").to_pylist()) == (1, ["reserved_code_point"])
 
 
 def test_a_template_that_hides_who_speaks_is_refused_before_any_row(trained, conversations, documents, tmp_path):
@@ -148,28 +137,18 @@ def test_rows_with_ids_are_checked_and_stay_as_they_are(stage, small):
     assert stage.decide(batch.slice(1, 3)).reasons.to_pylist() == expected[1:4]
 
 
-def test_results_do_not_depend_on_batches(stage, conversations):
-    batch = conversations([[ASK, SAY | {"content": "x" * n}] for n in range(7)])
-    whole, _ = kept_and_dropped(stage, batch)
-    parts = [kept_and_dropped(stage, batch.slice(i, 2))[0] for i in range(0, 7, 2)]
-    assert pa.Table.from_batches(parts).combine_chunks().equals(pa.Table.from_batches([whole]).combine_chunks())
-
-
-def test_the_stage_pickles_small_and_tells_its_resources(stage, small):
+def test_the_stage_pickles_small_and_its_files_give_the_same_tokenizer(stage, small, tmp_path):
     stage.open()
     copy = pickle.loads(pickle.dumps(stage))
     assert len(pickle.dumps(stage)) < 2000
     settings = hashlib.sha256(small.files()["tokenizer_config.json"]).hexdigest()
     assert copy.resources() == {"tokenizer": small.facts() | {"settings_sha256": settings}}
-    assert small.facts()["vocab_size"] == 320
-    assert (small.facts()["pad_id"], small.facts()["eos_id"]) == (0, 2)
-
-
-def test_the_files_that_travel_give_the_same_tokenizer(stage, small, tmp_path):
     for name, content in stage.files().items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_bytes(content)
     assert ChatTokenizer.load(tmp_path / "kept/tokenizer").facts() == small.facts()
+    assert small.facts()["vocab_size"] == 320
+    assert (small.facts()["pad_id"], small.facts()["eos_id"]) == (0, 2)
 
 
 def test_missing_things_are_named_before_any_work(tmp_path, trained):
@@ -285,6 +264,9 @@ def test_the_stage_gives_the_same_with_both_libraries(request, trained, kind):
 def test_the_stage_counts_rows_by_library(written, documents, conversations):
     """A conversation that NFC changes needs `tokenizers`, which knows where its tokens come from."""
     stage, folder = written
+    little = stage.prepare(lambda groups: iter([documents(["a b"])]), folder)
+    assert little.summary(little.measured()).endswith("0 by tokenizers (there is little text)")
+    (folder / "encoder.json").unlink()
     stage = stage.prepare(lambda groups: iter([documents(MUCH)]), folder)
     stage.decide(documents(["a b", "e\u0301", ""]))
     assert stage.measured() == {"fast_rows": 3, "library_rows": 0}
@@ -295,18 +277,9 @@ def test_the_stage_counts_rows_by_library(written, documents, conversations):
     assert set(stage.measured().values()) == {0}
 
 
-def test_the_stage_says_why_the_library_encodes(written, documents):
-    stage, folder = written
-    stage = stage.prepare(lambda groups: iter([documents(["a b"])]), folder)
-    stage.decide(documents(["a b"]))
-    assert stage.summary(stage.measured()).endswith("1 by tokenizers (there is little text)")
-
-
-def test_documents_run_in_threads_where_fastokens_encodes(trained):
-    stage = Tokenize(TokenizeConfig(tokenizer=str(trained)), choice=EngineChoice("fastokens"))
-    assert not stage.for_kind("document").use_processes()
-    assert stage.for_kind("conversation").use_processes()
-    assert Tokenize(stage.config).for_kind("document").use_processes()
+def test_documents_run_in_threads_where_fastokens_encodes(stage):
+    fast = stage.choice.engine == "fastokens"
+    assert stage.for_kind("document").use_processes() != fast and stage.for_kind("conversation").use_processes()
 
 
 def closed_vocabulary(folder: Path, model: dict) -> Path:
@@ -333,16 +306,10 @@ def test_text_that_the_vocabulary_does_not_have_is_counted(tmp_path, documents, 
     assert decision.notes == {"unknown_tokens": 2}
     kept, _ = kept_and_dropped(stage, documents(["the 狐 fox"]))
     assert 1 in kept.column("input_ids")[0].as_py()
+    assert kept_and_dropped(stage, conversations([[ASK, SAY]]))[1].num_rows == 0
     ledger = Ledger(Count(into=3, kept=3), Count(into=100, kept=100), decision.notes)
     assert "of 100 tokens are unknown" in stage.alarms(ledger)[0]
     assert not stage.alarms(Ledger(Count(into=3, kept=3), Count(into=1000, kept=1000), decision.notes))
-
-
-def test_a_token_for_unknown_text_is_no_structure(tmp_path, conversations):
-    folder = closed_vocabulary(tmp_path / "closed", {"type": "Unigram", "unk_id": 1})
-    kept, dropped = kept_and_dropped(Tokenize(TokenizeConfig(tokenizer=str(folder))), conversations([[ASK, SAY]]))
-    assert (len(kept), len(dropped)) == (1, 0)
-    assert 1 in kept.column("input_ids")[0].as_py()
 
 
 def test_a_text_for_which_the_library_has_no_tokens_is_named(tmp_path, documents):
@@ -351,10 +318,7 @@ def test_a_text_for_which_the_library_has_no_tokens_is_named(tmp_path, documents
     assert len(kept_and_dropped(stage, documents(["the fox"]))[0]) == 1
     with pytest.raises(ModelError, match=r"no tokens for a text that begins 'the 狐'.*`unk_id` is missing\. Give it"):
         stage.decide(documents(["the fox", "the 狐"]))
-
-
-def test_characters_that_vanish_without_a_token_raise_an_alarm(tmp_path, documents):
-    folder = closed_vocabulary(tmp_path / "closed", {"type": "BPE", "merges": []})
+    folder = closed_vocabulary(tmp_path / "vanishing", {"type": "BPE", "merges": []})
     stage = Tokenize(TokenizeConfig(tokenizer=str(folder)))
     assert "vanish" in stage.alarms(Ledger(Count(into=1, kept=1), Count(into=9, kept=9)))[0]
 
