@@ -199,10 +199,11 @@ class Encoder:
             certain &= np.fromiter(map(self._is_normal, texts), np.bool_, len(texts))
         wanted = (places + until[of_text]).astype(np.int32)
         found = np.searchsorted(before[:-1], wanted)
-        ids = np.append(ids, -1)  # the end of the texts begins no character
-        inside = np.append(inside, False)
-        while len(split := np.flatnonzero(inside[ids[found]] & (before[found] == wanted))):
-            found[split] += 1  # the token begins within the character before
+        while True:
+            within = (found < len(ids)) & inside[ids.take(found, mode="clip")] & (before[found] == wanted)
+            if not within.any():
+                break
+            found[within] += 1  # the token begins within the character before
         return np.minimum(found, offsets[1:][of_text]) - offsets[of_text], certain
 
     def _is_normal(self, text: str) -> bool:

@@ -10,8 +10,7 @@ other placeholders, once: with the strings of the template in front, behind and 
 all that have punctuation (`startswith('<tool_response>')`), send a row with such a text the long way, to
 `Labeller.label`. If odd values (a number, a long text, many lines) change anything, no row is joined.
 
-Most conversations have nothing but roles and texts. Their shapes are read off Arrow columns, and their texts are joined
-in Arrow: a row has no Python object before its whole text.
+Most conversations have nothing but roles and texts. Their shapes are read off Arrow columns, without a dict a message.
 """
 
 import json
@@ -79,9 +78,8 @@ class LabelledBatch:
 
     def __init__(self, messages: pa.ListArray, tools: Sequence[str | None], variables: Sequence[Any]) -> None:
         self.flat, self.tools, self.variables = messages.flatten(), tools, variables
-        self.content = self.flat.field("content").fill_null("")
-        self.core = pc.utf8_trim_whitespace(self.content)
-        self.strings: list[str] = self.core.to_pylist()
+        self.contents: list[str] = self.flat.field("content").fill_null("").to_pylist()
+        self.cores = [text.strip() for text in self.contents]
         self.sizes: Int64 = pc.list_value_length(messages).to_numpy().astype(np.int64)
         self.first = np.cumsum(self.sizes) - self.sizes
         self.cut: dict[int, list[Any]] = {}
@@ -107,7 +105,7 @@ class LabelledBatch:
             if rows[0] in self.cut:
                 column = [self.cut[k][number] for k in rows]
             else:  # text n is that of message n
-                column = [self.strings[k] for k in (self.first[rows] + number).tolist()]
+                column = [self.cores[k] for k in (self.first[rows] + number).tolist()]
             column = list(map(WAYS[way], column)) if way else column
             sizes.append(np.fromiter(map(len, column), np.int64, len(rows)))
             pieces += [column, repeat(behind)]
@@ -173,8 +171,6 @@ class Shapes:
         self.seen: Counter[Any] = Counter()
         self.joined = 0
         """Rows that were joined from a plan."""
-        self._numbers: dict[tuple[Any, ...], int] = {}
-        """Of what messages have beside their texts."""
         self._whole = (True, True)
         """Whether the template writes tools, and the arguments of calls, with `tojson` alone; else their texts are
         texts by themselves."""
@@ -227,53 +223,40 @@ class Shapes:
         return batch
 
     def _groups(self, batch: LabelledBatch) -> dict[Any, list[int]]:
-        """The numbers of the rows of each shape; of None, those that no plan may join."""
+        """The numbers of the rows of each shape; of None, those that no plan may join.
+
+        The shape of a row of plain messages is what each has beside its text: role, weight and outer white space.
+        """
         if self._telling is None:
-            return {None: list(range(len(batch.sizes)))}
-        codes, numbers = self._codes(batch), batch.core.dictionary_encode().indices.to_numpy()
-        of_row = np.repeat(np.arange(len(batch.sizes)), batch.sizes)
-        is_first = np.zeros(len(codes), np.bool_)  # of equal texts in a row
-        is_first[np.unique(of_row * len(codes) + numbers, return_index=True)[1]] = True
-        more = np.bincount(of_row[(codes < 0) | ~is_first], minlength=len(batch.sizes)) > 0
-        raw, size = codes.tobytes(), codes.itemsize
+            return {None: list(range(len(batch.texts)))}
+        flat, constants = batch.flat, self.tokenizer.constants | {""}
+        more: list[Any] = [
+            flat.field(n).is_valid() for n in ("name", "tool_calls", "tool_call_id", "reasoning_content")
+        ]
+        whole = "\n".join(batch.contents)
+        for text in (*self._telling, RESERVED, *MARKS):
+            if text in whole:  # searching all texts at once is much faster
+                more.append([text in content for content in batch.contents])
+        has_more = np.any(more, axis=0).tolist()
+        roles = flat.field("role").fill_null("").to_pylist()
+        special = set(filter(self.tokenizer.special_text.search, set(roles)))
+        silent = pc.equal(flat.field("weight").fill_null(1.0), 0).to_pylist()
+        besides = [
+            (role, no_weight, *text.split(core, 1))
+            if core not in constants and text not in constants and role not in special and not rest
+            else None
+            for rest, role, no_weight, text, core in zip(
+                has_more, roles, silent, batch.contents, batch.cores, strict=True
+            )
+        ]
         groups: dict[Any, list[int]] = {}
-        ends = (batch.first + batch.sizes).tolist()
-        for k, (a, b, has_more) in enumerate(zip(batch.first.tolist(), ends, more.tolist(), strict=True)):
-            key: Any = raw[size * a : size * b]
-            if has_more or a == b or batch.tools[k] or batch.variables[k]:
+        for k, first, size in zip(range(len(batch.texts)), batch.first.tolist(), batch.sizes.tolist(), strict=True):
+            own = slice(first, first + size)
+            key: Any = tuple(besides[own])
+            if not key or None in key or len(set(batch.cores[own])) < size or batch.tools[k] or batch.variables[k]:
                 key, batch.cut[k] = self._shape(batch.row(k))
             groups.setdefault(key, []).append(k)
         return groups
-
-    def _codes(self, batch: LabelledBatch) -> Int64:
-        """A number for what each message has beside its text: role, weight and outer white space. -1 if it has more, or
-        a text that must not be joined."""
-        flat, content, core = batch.flat, batch.content, batch.core
-        strings = pa.array(self.tokenizer.constants | {""}, pa.string())
-        odd = [pc.is_in(content, strings), pc.is_in(core, strings)]
-        odd += [flat.field(name).is_valid() for name in ("name", "tool_calls", "tool_call_id", "reasoning_content")]
-        whole = pc.binary_join(pa.ListArray.from_arrays([0, len(content)], content), "\n")[0].as_buffer().to_pybytes()
-        reserved = (RESERVED, *MARKS) if RESERVED.encode()[:2] in whole else ()  # the same two bytes begin them all
-        for text in (*(self._telling or ()), *reserved):
-            if text.encode() in whole:  # searching all texts at once is much faster
-                odd.append(pc.match_substring(content, text))
-        roles = flat.field("role").fill_null("").dictionary_encode()
-        silent = pc.equal(flat.field("weight").fill_null(1.0), 0).to_numpy(zero_copy_only=False).astype(np.int64)
-        named = [
-            [-1, -1] if self.tokenizer.special_text.search(name) else [self._number(name, n) for n in range(2)]
-            for name in roles.dictionary.to_pylist()
-        ]
-        codes: Int64 = np.array(named, np.int64).reshape(-1, 2)[roles.indices.to_numpy(), silent]
-        for found in odd:
-            codes[found.to_numpy(zero_copy_only=False)] = -1
-        padded = pc.not_equal(content, core).to_numpy(zero_copy_only=False)
-        for n in np.flatnonzero(padded & (codes >= 0)).tolist():
-            before, _, behind = content[n].as_py().partition(core[n].as_py())
-            codes[n] = self._number(int(codes[n]), before, behind)
-        return codes
-
-    def _number(self, *key: Any) -> int:
-        return self._numbers.setdefault(key, len(self._numbers))
 
     def _cut(self, row: Row, edge: str) -> tuple[list[dict[str, Any]], Any, _Cutter]:
         """The messages and tools of a row with placeholders for its texts."""
