@@ -188,7 +188,7 @@ class Encoder:
         """The tokens at places in texts, from the numbers of characters that tokens begin; and the texts for which
         these are certain, bool (texts,)."""
         sizes, inside, in_bytes = self._token_sizes
-        before = np.zeros(len(ids) + 1, np.int32)  # Arrow's texts of a batch have fewer bytes than 2**31
+        before = np.zeros(len(ids) + 1, np.int64)  # every_turn repeats texts: they may have more than 2**31 characters
         np.cumsum(sizes[ids], out=before[1:])
         until = before[offsets]
         certain = np.diff(until) == np.fromiter(map(len, texts), np.int64, len(texts))
@@ -197,13 +197,11 @@ class Encoder:
             certain &= (found == [len(text.encode()) for text in texts]) | (np.diff(offsets) == 0)
         if self.tokenizer.encoder.normalizer is not None:
             certain &= np.fromiter(map(self._is_normal, texts), np.bool_, len(texts))
-        wanted = (places + until[of_text]).astype(np.int32)
+        wanted = places + until[of_text]
         found = np.searchsorted(before[:-1], wanted)
-        while True:
-            within = (found < len(ids)) & inside[ids.take(found, mode="clip")] & (before[found] == wanted)
-            if not within.any():
-                break
-            found[within] += 1  # the token begins within the character before
+        begins_inside = np.append(inside[ids], False)  # of a character; the end of the texts begins no token
+        while len(split := np.flatnonzero(begins_inside[found] & (before[found] == wanted))):
+            found[split] += 1
         return np.minimum(found, offsets[1:][of_text]) - offsets[of_text], certain
 
     def _is_normal(self, text: str) -> bool:

@@ -3,11 +3,13 @@
 import functools
 import json
 from bisect import bisect_left
+from collections.abc import Sequence
+from pathlib import Path
 
 import numpy as np
 from tokenizers import Tokenizer
 
-from datakit.pack.chat import ChatTokenizer
+from datakit.pack.chat import FLAGS, ChatTokenizer
 from datakit.pack.labels import Labelled, Labeller
 from datakit.pack.shapes import Shapes
 
@@ -15,6 +17,19 @@ from datakit.pack.shapes import Shapes
 @functools.cache
 def added_tokens(folder) -> dict[str, int]:
     return {t["content"]: t["id"] for t in json.loads((folder / "tokenizer.json").read_bytes())["added_tokens"]}
+
+
+def added(*contents: str, special: bool, first: int = 320) -> list[dict]:
+    """Definitions of added tokens, whose ids count up."""
+    return [FLAGS | {"id": first + i, "content": content, "special": special} for i, content in enumerate(contents)]
+
+
+def saved(folder: Path, spec: dict, more: Sequence[dict] = (), **settings) -> Path:
+    """A folder with a tokenizer that has more added tokens."""
+    spec = spec | {"added_tokens": [*spec["added_tokens"], *more]}
+    (folder / "tokenizer.json").write_text(json.dumps(spec), encoding="utf-8")
+    (folder / "tokenizer_config.json").write_text(json.dumps(settings), encoding="utf-8")
+    return folder
 
 
 @functools.cache

@@ -12,6 +12,7 @@ import pytest
 from datakit.data import MESSAGES
 from datakit.pack.chat import ChatTokenizer
 from datakit.pack.train_tokenizer import TokenizerConfig, train_tokenizer
+from tests.pack.by_hand import added, saved
 
 WORDS = "the quick brown fox jumps over the lazy dog 你好 世界 assistant user system tool answer question\n\n"
 
@@ -49,16 +50,10 @@ def real(shared: Path) -> Callable[[str], Path]:
 def with_added(trained: Path, tmp_path: Path) -> Callable[..., ChatTokenizer]:
     """The small tokenizer with more added tokens, not special ones, and a template."""
 
-    def make(template: str = "", *added: str, special: bool = False) -> ChatTokenizer:
-        spec = json.loads((trained / "tokenizer.json").read_bytes())
-        flags = dict.fromkeys(("single_word", "lstrip", "rstrip", "normalized"), False)
-        for i, content in enumerate(added):
-            spec["added_tokens"].append({"id": 320 + i, "content": content, "special": special} | flags)
-        (tmp_path / "tokenizer.json").write_text(json.dumps(spec), encoding="utf-8")
-        settings = json.loads((trained / "tokenizer_config.json").read_bytes())
-        settings["chat_template"] = template or settings["chat_template"]
-        (tmp_path / "tokenizer_config.json").write_text(json.dumps(settings), encoding="utf-8")
-        return ChatTokenizer.load(tmp_path)
+    def make(template: str = "", *contents: str, special: bool = False) -> ChatTokenizer:
+        spec, settings = (json.loads((trained / f"tokenizer{end}.json").read_bytes()) for end in ("", "_config"))
+        settings |= {"chat_template": template or settings["chat_template"]}
+        return ChatTokenizer.load(saved(tmp_path, spec, added(*contents, special=special), **settings))
 
     return make
 

@@ -6,7 +6,7 @@ import pytest
 
 from datakit.pack.chat import ChatTokenizer
 from datakit.pack.marks import RenderError
-from tests.pack.by_hand import ANSWERS, SYSTEM, ByHand, label, ours, says, user
+from tests.pack.by_hand import ANSWERS, SYSTEM, ByHand, added, label, ours, saved, says, user
 from tests.pack.known_templates import KNOWN, Known
 
 
@@ -27,16 +27,9 @@ def made(trained, tmp_path_factory):
 
 def write(known: Known, trained, folder) -> None:
     spec = json.loads((trained / "tokenizer.json").read_bytes())
-    flags = dict.fromkeys(("single_word", "lstrip", "rstrip", "normalized"), False)
-    for content in known.special + known.added:
-        token = {"id": 320 + len(spec["added_tokens"]), "content": content, "special": content in known.special}
-        spec["added_tokens"].append(token | flags)
-    first = len([t for t in spec["added_tokens"] if t["id"] < 320])
-    for i, token in enumerate(spec["added_tokens"][first:]):
-        token["id"] = 320 + i
-    (folder / "tokenizer.json").write_text(json.dumps(spec), encoding="utf-8")
-    settings = {"chat_template": known.template, "bos_token": known.bos, "eos_token": known.eos}
-    (folder / "tokenizer_config.json").write_text(json.dumps(settings), encoding="utf-8")
+    special = added(*known.special, special=True)
+    more = [*special, *added(*known.added, special=False, first=320 + len(special))]
+    saved(folder, spec, more, chat_template=known.template, bos_token=known.bos, eos_token=known.eos)
 
 
 def check(made, name: str, row: list[dict], learnt: set[int] | None = None, **options) -> None:

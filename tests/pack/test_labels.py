@@ -235,16 +235,10 @@ def test_a_called_name_in_the_header_of_the_result_is_not_learnt(with_added, tmp
     assert ours(tokenizer, row) == made.done()
 
 
-def test_only_a_special_token_ends_a_turn(with_added):
-    tokenizer = with_added(HEAD + "{{ m.content }}" + "{{ '<end>\\n' }}{% endfor %}" + ASK, "<end>")
-    with pytest.raises(RenderError, match="no special token ends turn 1"):
-        label(tokenizer, [user("a"), says("b")])
-
-
 @pytest.mark.parametrize(
     ("template", "reason"),
     [
-        (HEAD + "{{ m.content }}" + "{{ '\\n' }}{% endfor %}" + ASK, "labels_uncertain: no special token ends"),
+        (HEAD + "{{ m.content }}" + "{{ '<end>\\n' }}{% endfor %}" + ASK, "labels_uncertain: no special token ends"),
         (HEAD + "{{ '%s %s' % (m.content, messages[0].content) }}" + TAIL, "labels_uncertain: "),
         (COUNTED + HEAD + "{{ m.content }}" + TAIL + ASK.replace("assistant", "bot"), "labels_uncertain: turn 1 does"),
         (
@@ -257,7 +251,7 @@ def test_only_a_special_token_ends_a_turn(with_added):
 )
 def test_what_cannot_be_told_is_refused_with_the_reason(with_added, template, reason):
     with pytest.raises(RenderError, match=reason):
-        label(with_added(template), [user("a"), says("b")])
+        label(with_added(template, "<end>"), [user("a"), says("b")])
 
 
 def test_a_role_cannot_bring_markers_in(small):

@@ -17,7 +17,7 @@ import pytest
 from datakit.pack.chat import ChatTokenizer
 from datakit.pack.marks import RenderError, plain_messages, plain_tools
 from datakit.pack.shapes import Shapes
-from tests.pack.by_hand import SYSTEM, label, labelled_ids, labelled_rows, labeller, says, user
+from tests.pack.by_hand import SYSTEM, added, label, labelled_ids, labelled_rows, labeller, saved, says, user
 
 
 def published() -> dict[str, Path]:
@@ -113,16 +113,12 @@ def with_template(trained, tmp_path_factory):
         spec = json.loads((trained / "tokenizer.json").read_bytes())
         known = {t["content"] for t in spec["added_tokens"]}
         special = sorted({*MARKERS.findall(source), "<bos>", "<eos>"} - known)
-        added = [t for t in ("<think>", "</think>", "<tool_call>", "</tool_call>") if t in source]
-        flags = dict.fromkeys(("single_word", "lstrip", "rstrip", "normalized"), False)
-        for content in special + added:
-            token = {"id": 320, "content": content, "special": content in special}
-            spec["added_tokens"].append(token | flags)
-        folder = tmp_path_factory.mktemp("published")
-        (folder / "tokenizer.json").write_text(json.dumps(spec), encoding="utf-8")
+        tags = [t for t in ("<think>", "</think>", "<tool_call>", "</tool_call>") if t in source]
+        more = [*added(*special, special=True), *added(*tags, special=False, first=320 + len(special))]
         eos = next((end for end in ENDS if end in source), "<eos>")
-        settings = {"chat_template": source, "bos_token": "<bos>", "eos_token": eos}
-        (folder / "tokenizer_config.json").write_text(json.dumps(settings), encoding="utf-8")
+        folder = saved(
+            tmp_path_factory.mktemp("published"), spec, more, chat_template=source, bos_token="<bos>", eos_token=eos
+        )
         return ChatTokenizer.load(folder)
 
     return make

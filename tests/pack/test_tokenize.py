@@ -22,6 +22,7 @@ from datakit.pack.encoder import EngineChoice
 from datakit.pack.marks import FIRST_PRIVATE, RESERVED
 from datakit.pack.tokenize import Tokenize, TokenizeConfig, surround
 from datakit.stage import split, with_columns
+from tests.pack.by_hand import added, saved
 
 SAY = {"role": "assistant", "content": "fine"}
 ASK = {"role": "user", "content": "how are you"}
@@ -243,15 +244,7 @@ def test_the_gate_sees_the_texts_that_are_encoded_and_all_batches_have_a_share(r
 
 @pytest.mark.parametrize("kind", ["documents", "conversations"])
 def test_the_stage_gives_the_same_with_both_libraries(request, trained, kind):
-    texts = [
-        "1234567 pieces, we'LL say; über 東京は日本の首都です。\r\n" * 4,
-        "",
-        "a\ufdd0\ue001",
-        "<|im_end|>",
-        "e\u0301",
-        "\ufdd0",
-        "東京" * 40,
-    ]
+    texts = ["1 pieces, we'LL say; 東京は\r\n" * 4, "", "a\ufdd0\ue001", "<|im_end|>", "e\u0301", "\ufdd0", "東京" * 40]
     rows = texts if kind == "documents" else [[QUESTION, ANSWER | {"content": text}] for text in texts]
     batch, found = request.getfixturevalue(kind)(rows), []
     for engine in ("fastokens", "tokenizers"):
@@ -287,14 +280,10 @@ def closed_vocabulary(folder: Path, model: dict) -> Path:
     pieces = ["</s>", "<unk>", "\u2581", "\u2581the", "\u2581fox", *"<|_>imstarendulhfox\n"]
     vocab = {piece: i for i, piece in enumerate(dict.fromkeys(pieces))}
     made = {"vocab": [[p, -float(i)] for p, i in vocab.items()] if model["type"] == "Unigram" else vocab} | model
-    special = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False, "special": True}
-    added = [{"id": i, "content": piece} | special for piece, i in [("</s>", 0), ("<unk>", 1)]]
-    spec = {"version": "1.0", "added_tokens": added, "normalizer": None, "post_processor": None, "decoder": None}
-    spec |= {"pre_tokenizer": {"type": "Metaspace", "replacement": "\u2581", "prepend_scheme": "always"}, "model": made}
+    spec = {"version": "1.0", "normalizer": None, "post_processor": None, "decoder": None, "model": made}
+    spec |= {"pre_tokenizer": {"type": "Metaspace", "replacement": "\u2581", "prepend_scheme": "always"}}
     folder.mkdir()
-    (folder / "tokenizer.json").write_text(json.dumps(spec))
-    (folder / "tokenizer_config.json").write_text('{"eos_token": "</s>"}')
-    return folder
+    return saved(folder, spec | {"added_tokens": added("</s>", "<unk>", special=True, first=0)}, eos_token="</s>")
 
 
 @pytest.mark.parametrize(
