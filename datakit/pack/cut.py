@@ -104,14 +104,11 @@ class CutBatch:
     decision: Decision
     lost: Counter[str]
     """Dropped tokens by reason, of kept and of dropped rows."""
-    into: int
-    """Tokens of the batch."""
-    repeated: int
-    """Tokens in heads: system prompts and prompts of long answers."""
     lengths: Counter[int]
     """How many sequences with labels have so many tokens, up to `max_doc_tokens`."""
-    beyond: int
-    """Tokens of these that are lost because rows are too short."""
+    counts: Counter[str]
+    """Tokens of the batch (`into`), in heads (`repeated`: system prompts and prompts of long answers), and of sequences
+    with labels that are lost because rows are too short (`beyond`)."""
 
 
 def cut(batch: pa.RecordBatch, limits: Limits) -> CutBatch:
@@ -175,10 +172,12 @@ def cut(batch: pa.RecordBatch, limits: Limits) -> CutBatch:
         sequences=pieces.take(alive),
         decision=_of_rows(batch.num_rows, rows, reasons, size, sides, limits),
         lost=+lost,
-        into=int(size.sum()),
-        repeated=int(table["head"][alive].sum()),
         lengths=lengths,
-        beyond=whole - int(own[alive & fair[which]].sum()),
+        counts=Counter(
+            into=int(size.sum()),
+            repeated=int(table["head"][alive].sum()),
+            beyond=whole - int(own[alive & fair[which]].sum()),
+        ),
     )
 
 

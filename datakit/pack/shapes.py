@@ -124,10 +124,8 @@ class LabelledBatch:
     def settle(self) -> None:
         """Put the places in the order of the rows."""
         of_row, places = map(np.concatenate, zip(*self._places, strict=True))
-        self.places, self.num_places = (
-            places[np.argsort(of_row, kind="stable")],
-            np.bincount(of_row, minlength=len(self.texts)),
-        )
+        self.places = places[np.argsort(of_row, kind="stable")]
+        self.num_places = np.bincount(of_row, minlength=len(self.texts))
 
 
 class _Cutter(Marker):
@@ -191,7 +189,7 @@ class Shapes:
         turns, usual = next(((turns, plan) for turns, plan in plans if isinstance(plan, ShapePlan)), ([], None))
 
         def changes(*texts: str) -> bool:
-            return any(not _equal(self._shown((turns, None, {}), text), usual) for text in texts)
+            return any(str(self._shown((turns, None, {}), text)) != str(usual) for text in texts)
 
         if usual is None or changes(*ODD):
             return None
@@ -230,10 +228,8 @@ class Shapes:
         if self._telling is None:
             return {None: list(range(len(batch.texts)))}
         flat, constants = batch.flat, self.tokenizer.constants | {""}
-        more: list[Any] = [
-            flat.field(n).is_valid() for n in ("name", "tool_calls", "tool_call_id", "reasoning_content")
-        ]
-        whole = "\n".join(batch.contents)
+        fields, whole = ("name", "tool_calls", "tool_call_id", "reasoning_content"), "\n".join(batch.contents)
+        more: list[Any] = [flat.field(name).is_valid() for name in fields]
         for text in (*self._telling, RESERVED, *MARKS):
             if text in whole:  # searching all texts at once is much faster
                 more.append([text in content for content in batch.contents])
@@ -241,13 +237,12 @@ class Shapes:
         roles = flat.field("role").fill_null("").to_pylist()
         special = set(filter(self.tokenizer.special_text.search, set(roles)))
         silent = pc.equal(flat.field("weight").fill_null(1.0), 0).to_pylist()
+        texts = zip(batch.contents, batch.cores, strict=True)
         besides = [
             (role, no_weight, *text.split(core, 1))
             if core not in constants and text not in constants and role not in special and not rest
             else None
-            for rest, role, no_weight, text, core in zip(
-                has_more, roles, silent, batch.contents, batch.cores, strict=True
-            )
+            for rest, role, no_weight, (text, core) in zip(has_more, roles, silent, texts, strict=True)
         ]
         groups: dict[Any, list[int]] = {}
         for k, first, size in zip(range(len(batch.texts)), batch.first.tolist(), batch.sizes.tolist(), strict=True):
@@ -302,13 +297,15 @@ class Shapes:
 
     def _plan(self, row: Row) -> ShapePlan | RenderError | None:
         """The plan of a row's shape; None if placeholders of two kinds give different ones."""
-        plan = self._shown(row, AWKWARD)
-        return plan if _equal(plan, self._shown(row, BLAND)) else None
+        awkward, bland = self._shown(row, AWKWARD), self._shown(row, BLAND)
+        if isinstance(awkward, ShapePlan) and isinstance(bland, ShapePlan):
+            bland = bland._replace(ways=awkward.ways)  # bland texts look the same in all ways
+        return awkward if str(awkward) == str(bland) else None
 
     def _shown(self, row: Row, edge: str) -> ShapePlan | RenderError | None:
         """The plan that a row shows with placeholders that begin and end with `edge`; None if there is none."""
-        messages, tools, cutter = self._cut(row, edge)
         try:
+            messages, tools, cutter = self._cut(row, edge)
             turns = self.labeller.turns(messages, tools, row[2])
             return _plan_shown(cutter, turns, turns.labelled(messages, self.train_on))
         except RenderError as e:
@@ -317,12 +314,6 @@ class Shapes:
 
 def _says(role: str, content: str, **more: Any) -> dict[str, Any]:
     return {"role": role, "content": content} | more
-
-
-def _equal(*plans: ShapePlan | RenderError | None) -> bool:
-    """Whether plans are the same but for the ways in which texts are written: bland texts look the same in all."""
-    one, other = (str(plan._replace(ways=[]) if isinstance(plan, ShapePlan) else plan) for plan in plans)
-    return one == other
 
 
 def _plan_shown(cutter: _Cutter, turns: RenderedTurns, labelled: Labelled) -> ShapePlan | None:

@@ -21,7 +21,7 @@ from datakit.errors import ConfigError, InputError
 from datakit.manifest import Count, check_shards, data_dir
 from datakit.pack.cut import Limits, LongAnswer, Task, cut
 from datakit.pack.fit import Packer, Packing
-from datakit.pack.format import Bools, Format, Header, PackedWriter
+from datakit.pack.format import Format, Header, PackedWriter
 from datakit.pack.mixture import COLUMNS, Mixture
 from datakit.stage import Made, Parent, Stage, split
 
@@ -181,6 +181,9 @@ class Pack(Stage):
             writers = _writers(config, task, out / FOLDER / name, tokenizer)
             packers[name] = Packer(writers, packing, config.window_tokens, config.align_bos, lost)
         counts, lengths, gone = Counter[str](), Counter[int](), list[pa.RecordBatch]()
+        # Rows of equal content go to the same set, which does not depend on other rows. Strings of 16 hex digits have
+        # the order of their numbers.
+        limit = f"{int(config.validation * (1 << 64)):016x}"
         for batch in () if first is None else chain([first], source):
             if task == "pretrain" and batch.column("label_spans").null_count < batch.num_rows:
                 raise InputError("pack: labelled rows follow plain text; pack conversations and plain text separately")
@@ -188,9 +191,9 @@ class Pack(Stage):
             gone += [dropped for dropped in split(batch, found.decision, self.name)[1:] if dropped.num_rows]
             lost.update(found.lost)
             lengths.update(found.lengths)
-            counts.update(rows=batch.num_rows, into=found.into, repeated=found.repeated, beyond=found.beyond)
-            held_out = held_out_rows(batch.column("content_hash"), config.validation)
-            validation = np.isin(found.sequences.table["row_key"], batch.column("row_key").to_numpy()[held_out])
+            counts.update(found.counts, rows=batch.num_rows)
+            held_out = batch.column("row_key").filter(pc.less(batch.column("content_hash"), limit))
+            validation = np.isin(found.sequences.table["row_key"], held_out.to_numpy())
             packers["train"].add(found.sequences.take(~validation))
             if "validation" in packers:
                 packers["validation"].add(found.sequences.take(validation))
@@ -226,16 +229,6 @@ def _count(into: int, kept: int, dropped: Counter[str], left_out: Counter[str], 
     """What became of rows or tokens; `into` is without those that the mixture leaves out."""
     reasons = dict(sorted((dropped + left_out).items()))
     return Count(into=into + left_out.total(), kept=kept, dropped=reasons, padding=padding)
-
-
-def held_out_rows(content_hash: pa.Array, share: float) -> Bools:
-    """The rows for the validation set, bool (rows,): content hash / 2**64 < share; hashes are strings of 16 hex digits.
-
-    Rows of equal content go to the same set, and the set of a row does not depend on other rows.
-    """
-    limit = f"{int(share * (1 << 64)):016x}"  # strings of 16 hex digits have the order of their numbers
-    below: Bools = pc.less(content_hash, pa.scalar(limit)).to_numpy(zero_copy_only=False)
-    return below
 
 
 def _task(first: pa.RecordBatch | None) -> Task:

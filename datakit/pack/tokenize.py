@@ -27,6 +27,7 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
 from itertools import compress
 from operator import itemgetter
 from pathlib import Path
@@ -108,10 +109,9 @@ def _json_or_text(text: str) -> Any:
 
 
 @dataclass(slots=True)
-class _Loaded:
-    """What a stage loads and counts in one process. Copies of the stage share it."""
+class _Told:
+    """What a stage tells of its work in one process. Copies of the stage share it."""
 
-    encoder: Encoder | None = None
     reason: str = ""
     """Why `tokenizers` encodes all rows; empty if fastokens does."""
     counts: Counter[str] = field(default_factory=lambda: Counter(fast_rows=0, library_rows=0))
@@ -144,7 +144,7 @@ class Tokenize(Stage):
     choice: EngineChoice = EngineChoice()
     """Which library encodes: `tokenizers`, unless the identity gate found the same ids from fastokens."""
 
-    _loaded: _Loaded = field(default_factory=_Loaded, repr=False, compare=False)
+    _told: _Told = field(default_factory=_Told, repr=False, compare=False)
 
     def __reduce__(self) -> tuple[type["Tokenize"], tuple[TokenizeConfig, str, EngineChoice]]:
         return type(self), (self.config, self.kind, self.choice)
@@ -158,15 +158,13 @@ class Tokenize(Stage):
         """
         return self.encoder.tokenizer
 
-    @property
+    @cached_property
     def encoder(self) -> Encoder:
         """The loaded tokenizer in both libraries."""
-        if self._loaded.encoder is None:
-            if not self.config.tokenizer:
-                raise UsageError("tokenize: no tokenizer; give --tokenizer FILE_OR_FOLDER or set it in the recipe")
-            c = self.config
-            self._loaded.encoder = encoder_of(c.tokenizer, c.chat_template, template_variables(c.template_var))
-        return self._loaded.encoder
+        if not self.config.tokenizer:
+            raise UsageError("tokenize: no tokenizer; give --tokenizer FILE_OR_FOLDER or set it in the recipe")
+        variables = template_variables(self.config.template_var)
+        return encoder_of(self.config.tokenizer, self.config.chat_template, variables)
 
     def use_processes(self) -> bool:
         """False if fastokens encodes documents (in its own threads); templates and `tokenizers` keep the GIL."""
@@ -187,7 +185,7 @@ class Tokenize(Stage):
             return self, ()
         trained = made["tokenizer"]
         config = replace(self.config, tokenizer=str(tokenizer_file(trained.path).parent))
-        return replace(self, config=config, _loaded=_Loaded()), (trained,)
+        return replace(self, config=config), (trained,)
 
     def resources(self) -> dict[str, Any]:
         """The tokenizer's facts: hashes of tokenizer, template and settings, vocabulary size, special ids."""
@@ -224,18 +222,18 @@ class Tokenize(Stage):
         return [sentence for sentence, is_true in checks.items() if is_true]
 
     def _count(self, fast: int, library: int) -> None:
-        with self._loaded.lock:
-            self._loaded.counts.update(fast_rows=fast, library_rows=library)
+        with self._told.lock:
+            self._told.counts.update(fast_rows=fast, library_rows=library)
 
     def measured(self) -> dict[str, int]:
         """Encoding counters of this process since the last call: sequences by library."""
-        with self._loaded.lock:
-            taken, self._loaded.counts = self._loaded.counts, Counter(fast_rows=0, library_rows=0)
+        with self._told.lock:
+            taken, self._told.counts = self._told.counts, Counter(fast_rows=0, library_rows=0)
         return dict(taken)
 
     def summary(self, counts: dict[str, int]) -> str:
         """The counters as a line of text."""
-        reason = f" ({self._loaded.reason})" if self._loaded.reason else ""
+        reason = f" ({self._told.reason})" if self._told.reason else ""
         return f"{counts['fast_rows']:,} rows encoded by fastokens, {counts['library_rows']:,} by tokenizers{reason}"
 
     def for_kind(self, kind: str) -> Self:
@@ -260,7 +258,7 @@ class Tokenize(Stage):
             sample.sort(key=itemgetter(0))  # the first text of each batch, then the second ones: all have a share
             choice = choose_engine(self.encoder, [text for _, text in sample], size)
             write_whole(path, json.dumps(asdict(choice)).encode())
-        self._loaded.reason = choice.reason
+        self._told.reason = choice.reason
         return replace(self, choice=choice)
 
     def prepared(self) -> str:

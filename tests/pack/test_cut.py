@@ -4,16 +4,16 @@ import re
 from collections import Counter
 
 import numpy as np
-import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from datakit.data import SPANS
 from datakit.pack.cut import split_turns
 from datakit.pack.format import Packed
 from datakit.pack.inspect import TokenIndex, prove
 from datakit.pack.stage import Pack, PackConfig, seq_len_for
+from datakit.pack.tokenize import Tokenize, TokenizeConfig
+from datakit.stage import split
 from tests.pack.by_hand import label, labelled_ids
 from tests.pack.token_rows import FACTS, batch_of, pack_rows
 
@@ -90,22 +90,13 @@ def test_a_row_without_users_turns_is_truncated():
     system=st.booleans(),
 )
 def test_every_token_is_packed_once_or_counted_and_no_piece_is_cut_inside_an_answer(
-    small, tmp_path_factory, words, seq_len, long_answer, system
+    trained, conversations, tmp_path_factory, words, seq_len, long_answer, system
 ):
     head = [{"role": "system", "content": "fox"}] if system else []
     turns = [exchange(i, n) for i, n in enumerate(words)]
-    rows = [tokens_of(small, head + joined_turns(turns[:k])) for k in (1, len(words))]
-    batch = pa.record_batch(
-        {
-            "row_key": pa.array([0, 1], pa.uint64()),
-            "id": ["a", "b"],
-            "content_hash": ["0" * 16] * 2,
-            "source": ["s"] * 2,
-            "input_ids": pa.array([r[0].tolist() for r in rows], pa.list_(pa.int32())),
-            "label_spans": pa.array([[{"start": a, "end": b} for a, b in r[2]] for r in rows], SPANS),
-            "turn_starts": pa.array([r[3].tolist() for r in rows], pa.list_(pa.int32())),
-        }
-    )
+    stage = Tokenize(TokenizeConfig(tokenizer=str(trained)))
+    given = conversations([head + joined_turns(turns[:k]) for k in (1, len(words))])
+    batch, _ = split(given, stage.decide(given), "tokenize")
     out = tmp_path_factory.mktemp("out")
     made = Pack(PackConfig(seq_len=seq_len, long_answer=long_answer)).run([batch], out, FACTS)
     assert made.tokens.balance == 0 and made.rows.balance == 0

@@ -104,12 +104,6 @@ def test_megatron_holds_whole_documents_in_order(tmp_path_factory, rows, window,
     assert len(found_tokens(sets["train"])) == result.tokens.kept
 
 
-def test_megatron_cuts_documents_where_it_is_asked_to(tmp_path):
-    batch = batch_of([(20, []), (3, [])], labelled=False)
-    pack_rows(tmp_path, [batch], format="megatron", seq_len=8, overflow="truncate")
-    assert [len(d) for d in read_megatron(tmp_path)] == [9, 3]
-
-
 @pytest.mark.parametrize(
     ("format", "rejected", "words"),
     [

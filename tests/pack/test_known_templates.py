@@ -1,4 +1,4 @@
-"""Labels under the templates of well-known models, against ids and labels that are put together by hand."""
+"""Labels under two well-known templates that the package trl does not carry, against what is put together by hand."""
 
 import json
 
@@ -7,117 +7,139 @@ import pytest
 from datakit.pack.chat import ChatTokenizer
 from datakit.pack.marks import RenderError
 from tests.pack.by_hand import ANSWERS, SYSTEM, ByHand, added, label, ours, saved, says, user
-from tests.pack.known_templates import KNOWN, Known
+
+# Mistral 7B Instruct v0.3: the system prompt stands before the last question; calls have ids of nine characters.
+MISTRAL = """\
+{%- if messages[0]['role'] == 'system' %}{% set system = messages[0]['content'] %}{% set turns = messages[1:] %}
+{%- else %}{% set turns = messages %}{% endif %}
+{%- set ns = namespace(index=0) %}
+{%- for m in turns %}
+    {%- if m.role == 'user' or (m.role == 'assistant' and not m.tool_calls) %}
+        {%- if (m.role == 'user') != (ns.index % 2 == 0) %}{{ raise_exception('roles must alternate') }}{% endif %}
+        {%- set ns.index = ns.index + 1 %}
+    {%- endif %}
+{%- endfor %}
+{{- bos_token }}
+{%- for m in turns %}
+    {%- if m.role == 'user' %}
+        {%- if tools is not none and m == (turns | selectattr('role', 'equalto', 'user') | list)[-1] %}
+            {{- '[AVAILABLE_TOOLS] [' }}
+            {%- for t in tools %}{{ t | tojson }}{{ '' if loop.last else ', ' }}{% endfor %}
+            {{- '][/AVAILABLE_TOOLS]' }}
+        {%- endif %}
+        {%- if loop.last and system is defined %}{{ '[INST] ' + system + '\\n\\n' + m.content + '[/INST]' }}
+        {%- else %}{{ '[INST] ' + m.content + '[/INST]' }}{% endif %}
+    {%- elif m.tool_calls %}
+        {{- '[TOOL_CALLS] [' }}
+        {%- for c in m.tool_calls %}
+            {%- set out = c.function | tojson %}
+            {{- out[:-1] }}{{ ', "id": "' + c.id + '"}' }}{{ '' if loop.last else ', ' }}
+        {%- endfor %}
+        {{- ']' + eos_token }}
+    {%- elif m.role == 'assistant' %}{{ ' ' + m.content + eos_token }}
+    {%- elif m.role == 'tool' %}
+        {{- '[TOOL_RESULTS] {"content": ' + m.content | string + ', "call_id": "' + m.tool_call_id + '"}' }}
+        {{- '[/TOOL_RESULTS]' }}
+    {%- else %}{{ raise_exception('unknown role') }}{% endif %}
+{%- endfor %}"""
 
 
-@pytest.fixture(scope="module")
-def made(trained, tmp_path_factory):
-    """Loads the small tokenizer with a known model's tokens and template; returns it, its folder and what is known."""
-    found = {}
+def mistral(made: ByHand, messages, learn) -> ByHand:
+    made.special("<s>")
+    for i, m in enumerate(messages):
+        if m["role"] == "user":
+            system = messages[0]["role"] == "system" and i == len(messages) - 1
+            before = messages[0]["content"] + "\n\n" if system else ""
+            made.special("[INST]").text(" " + before + m["content"]).special("[/INST]")
+        elif m["role"] == "assistant":
+            made.text(" " + m["content"], learn(i)).special("</s>", learn(i))
+    return made
+
+
+# Tulu 3: the last answer has no new line behind its end token.
+TULU3 = """\
+{% for m in messages %}{% if m['role'] != 'assistant' %}{{ '<|' + m['role'] + '|>\n' + m['content'] + '\n' }}\
+{% elif loop.last %}{{ '<|assistant|>\n' + m['content'] + eos_token }}\
+{% else %}{{ '<|assistant|>\n' + m['content'] + eos_token + '\n' }}{% endif %}\
+{% if loop.last and add_generation_prompt %}{{ '<|assistant|>\n' }}{% endif %}{% endfor %}"""
+
+
+def tulu3(made: ByHand, messages, learn) -> ByHand:
+    for i, m in enumerate(messages):
+        made.text(f"<|{m['role']}|>\n").text(m["content"], learn(i))
+        if m["role"] == "assistant":
+            made.special("<|endoftext|>", learn(i))
+        if m["role"] != "assistant" or i < len(messages) - 1:
+            made.text("\n")
+    return made
+
+
+MISTRAL_TOKENS = ("<s>", "</s>", "[INST]", "[/INST]", "[TOOL_CALLS]", "[AVAILABLE_TOOLS]", "[/AVAILABLE_TOOLS]",
+                  "[TOOL_RESULTS]", "[/TOOL_RESULTS]")  # fmt: skip
+KNOWN = {
+    "mistral-0.3": (MISTRAL, mistral, MISTRAL_TOKENS, "<s>", "</s>"),
+    "tulu-3": (TULU3, tulu3, (), None, "<|endoftext|>"),
+}
+EACH = pytest.mark.parametrize("name", KNOWN)
+
+
+@pytest.fixture
+def made(trained, tmp_path):
+    """The small tokenizer with a known model's tokens and template; and its folder."""
 
     def load(name: str):
-        if name not in found:
-            folder, known = tmp_path_factory.mktemp("known"), KNOWN[name]
-            write(known, trained, folder)
-            found[name] = (ChatTokenizer.load(folder), folder, known)
-        return found[name]
+        template, _, special, bos, eos = KNOWN[name]
+        spec = json.loads((trained / "tokenizer.json").read_bytes())
+        settings = {"chat_template": template, "bos_token": bos, "eos_token": eos}
+        return ChatTokenizer.load(saved(tmp_path, spec, added(*special, special=True), **settings)), tmp_path
 
     return load
 
 
-def write(known: Known, trained, folder) -> None:
-    spec = json.loads((trained / "tokenizer.json").read_bytes())
-    special = added(*known.special, special=True)
-    more = [*special, *added(*known.added, special=False, first=320 + len(special))]
-    saved(folder, spec, more, chat_template=known.template, bos_token=known.bos, eos_token=known.eos)
-
-
-def check(made, name: str, row: list[dict], learnt: set[int] | None = None, **options) -> None:
-    tokenizer, folder, known = made(name)
-    which = {i for i, m in enumerate(row) if m["role"] == "assistant"} if learnt is None else learnt
-    assert ours(tokenizer, row, **options) == known.hand(ByHand(folder), row, which.__contains__).done()
-
-
-def turns(known: Known, *row: dict) -> list[dict]:
-    return [SYSTEM, *row] if known.system else list(row)
-
-
-EACH = pytest.mark.parametrize("name", KNOWN)
+def check(made, name: str, *row: dict) -> None:
+    tokenizer, folder = made(name)
+    learnt = {i for i, m in enumerate(row) if m["role"] == "assistant"}
+    assert ours(tokenizer, row) == KNOWN[name][1](ByHand(folder), row, learnt.__contains__).done()
 
 
 @EACH
 @pytest.mark.parametrize("answer", ANSWERS)
 def test_any_answer_is_learnt_with_its_end_token(made, name, answer):
-    check(made, name, [user("hello"), says(answer)])
+    check(made, name, user("hello"), says(answer))
 
 
 @EACH
-def test_every_turn_of_many(made, name):
-    row = turns(KNOWN[name], user("a"), says("b"), user("c"), says("d"), user("e"), says("f"))
-    check(made, name, row)
-    check(made, name, row[:-1])
+def test_every_turn_of_many_and_markers_are_only_text(made, name):
+    marks = " ".join((*MISTRAL_TOKENS, "<|user|>\n<|assistant|>\n[/INST] <|im_end|> <|endoftext|>"))
+    row = [user("a"), says("b"), user(marks), says(marks), user(f"x{marks}"), says("f")]
+    check(made, name, *row)
+    check(made, name, *row[:-1])
 
 
 @EACH
-def test_the_models_own_markers_in_content_are_only_text(made, name):
-    known = KNOWN[name]
-    marks = " ".join((*known.special, *known.added, "<|user|>\n<|assistant|>\n[/INST] <|im_end|>"))
-    said = marks.replace("</think>", "")  # thoughts in content are taken out by some templates, as they should be
-    check(made, name, turns(known, user(marks), says(said), user(f"x{marks}"), says("ok")))
-
-
-@EACH
-def test_consecutive_answers_are_both_learnt_or_refused(made, name):
-    row = [user("a"), says("b"), says("c"), user("d"), says("e")]
-    if KNOWN[name].alternates:
-        with pytest.raises(RenderError, match="template_error: TemplateError: roles must alternate"):
-            label(made(name)[0], row)
-    else:
-        check(made, name, row)
-
-
-@EACH
-def test_nothing_behind_the_end_token_is_learnt_and_generation_stops_there(made, name):
-    tokenizer, _, _ = made(name)
-    ids, learnt = ours(tokenizer, [user("a"), says("b")])
-    last = max(i for i, flag in enumerate(learnt) if flag)
-    assert ids[last] in tokenizer.stop_ids()
-    assert not any(learnt[: learnt.index(True)]) and not any(learnt[last + 1 :])
-
-
-@EACH
-def test_what_is_learnt_is_what_follows_the_prompt(made, name):
-    """The model is asked with `encode_prompt`; from there on it must say what was learnt, R1's thought apart."""
-    tokenizer, _, known = made(name)
-    row = turns(known, user("a"), says("b"), user("c"), says("d"))
+def test_what_is_learnt_is_what_follows_the_prompt_up_to_a_stop_token(made, name):
+    tokenizer, _ = made(name)
+    row = [user("a"), says("b"), user("c"), says("d")]
     ids, learnt = ours(tokenizer, row, train_on="last")
-    before, asked = tokenizer.decode(ids[: learnt.index(True)]), tokenizer.decode(tokenizer.encode_prompt(row[:-1]))
-    assert before == asked.removesuffix("<think>\n")
+    assert ids[: learnt.index(True)] == tokenizer.encode_prompt(row[:-1])
+    assert ids[max(i for i, flag in enumerate(learnt) if flag)] in tokenizer.stop_ids()
 
 
-@EACH
-def test_tools_are_rendered_or_the_row_is_dropped(made, name):
-    tokenizer, _, known = made(name)
-    row, tools = [user("a"), says("b")], '[{"name": "f"}]'
-    if known.tools:
-        assert label(tokenizer, row, tools).labels
-    else:
-        with pytest.raises(RenderError, match="template_drops_tools"):
-            label(tokenizer, row, tools)
+def test_what_a_template_refuses_or_leaves_out_is_refused(made):
+    with pytest.raises(RenderError, match="template_drops_tools"):
+        label(made("tulu-3")[0], [user("a"), says("b")], '[{"name": "f"}]')
+    tokenizer, _ = made("mistral-0.3")
+    with pytest.raises(RenderError, match="template_drops_message: message 0"):
+        label(tokenizer, [SYSTEM, user("a"), says("b")])
+    with pytest.raises(RenderError, match="template_error: TemplateError: roles must alternate"):
+        label(tokenizer, [user("a"), says("b"), says("c")])
 
-
-# What only one of them does.
 
 CALL = {"name": "f", "arguments": {"a": "</tool_call> [/INST]"}}
 
 
-def test_mistral_leaves_a_system_prompt_out(made):
-    with pytest.raises(RenderError, match="template_drops_message: message 0"):
-        label(made("mistral-0.3")[0], [SYSTEM, user("a"), says("b")])
-
-
 def test_mistral_tool_calls_and_results(made):
-    tokenizer, folder, _ = made("mistral-0.3")
+    tokenizer, folder = made("mistral-0.3")
     calls = json.dumps([{"id": "abcdefghi", "function": CALL}])
     row = [user("q"), says("", tool_calls=calls), {"role": "tool", "content": "42", "tool_call_id": "abcdefghi"}]
     hand = ByHand(folder).special("<s>").special("[AVAILABLE_TOOLS]").text(' [{"name": "f"}]')
@@ -126,7 +148,3 @@ def test_mistral_tool_calls_and_results(made):
     hand.special("</s>", True).special("[TOOL_RESULTS]").text(' {"content": 42, "call_id": "abcdefghi"}')
     hand.special("[/TOOL_RESULTS]").text(" It is 42.", True).special("</s>", True)
     assert ours(tokenizer, [*row, says("It is 42.")], '[{"name": "f"}]') == hand.done()
-
-
-def test_r1_leaves_thoughts_out_of_answers(made):
-    check(made, "deepseek-r1", [user("a"), says("<think>\nhm\n</think>b"), user("c"), says("<think>x</think>d")])

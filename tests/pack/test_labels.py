@@ -10,18 +10,13 @@ from datakit.pack.chat import ChatTokenizer
 from datakit.pack.labels import Labeller
 from datakit.pack.marks import RenderError
 from tests.pack.by_hand import ANSWERS, MARKERS, SYSTEM, ByHand, label, ours, says, user
-from tests.pack.known_templates import KNOWN
-from tests.pack.test_known_templates import write
 
 # ChatML: the trained tokenizer and SmolLM, whose template is the built-in one.
 
 
-@pytest.fixture(params=["trained", "smollm"])
-def chatml(request, load):
-    folder = (
-        request.getfixturevalue("trained") if request.param == "trained" else request.getfixturevalue("real")("smollm")
-    )
-    return load(folder), lambda: ByHand(folder)
+@pytest.fixture
+def chatml(small, trained):
+    return small, lambda: ByHand(trained)
 
 
 @pytest.mark.parametrize("text", ANSWERS)
@@ -114,26 +109,14 @@ def test_minimind_tool_calls_and_results(minimind):
 # Qwen2: a system prompt of its own, the answer's header in the user's turn, and no tools.
 
 
-@pytest.fixture
-def qwen2(real, load):
-    return load(real("qwen2")), lambda: ByHand(real("qwen2"))
-
-
-@pytest.mark.parametrize("answer", ANSWERS)
-def test_qwen2_header_in_the_users_turn_is_not_learnt(qwen2, answer):
-    tokenizer, hand = qwen2
-    made = hand().turn("system", "You are a helpful assistant.").turn("user", "a").turn("assistant", answer, True)
-    made.turn("user", MARKERS).turn("assistant", answer, True)
-    assert ours(tokenizer, [user("a"), says(answer), user(MARKERS), says(answer)]) == made.done()
-
-
-def test_qwen2_drops_tools_and_so_the_row_goes(qwen2):
+def test_qwen2_drops_tools_and_so_the_row_goes(real, load):
+    tokenizer = load(real("qwen2"))
     with pytest.raises(RenderError, match="template_drops_tools"):
-        label(qwen2[0], [user("a"), says("b")], '[{"name": "f"}]')
+        label(tokenizer, [user("a"), says("b")], '[{"name": "f"}]')
     with pytest.raises(RenderError, match="template_drops_tools"):
-        label(qwen2[0], [user("a"), says("b", tool_calls='[{"name": "f"}]')])
+        label(tokenizer, [user("a"), says("b", tool_calls='[{"name": "f"}]')])
     with pytest.raises(RenderError, match="template_drops_message"):
-        label(qwen2[0], [user("a"), {"role": "tool", "content": "42"}, says("b")])
+        label(tokenizer, [user("a"), {"role": "tool", "content": "42"}, says("b")])
 
 
 # The same rows on all three.
@@ -274,13 +257,9 @@ CONVERSATIONS = st.builds(
 )
 
 
-@pytest.fixture(scope="module", params=[*KNOWN, "real minimind", "real qwen2"])
-def tokenizer(request, trained, load, tmp_path_factory):
-    if request.param.startswith("real "):
-        return load(request.getfixturevalue("real")(request.param.removeprefix("real ")))
-    folder = tmp_path_factory.mktemp("known")
-    write(KNOWN[request.param], trained, folder)
-    return ChatTokenizer.load(folder)
+@pytest.fixture(scope="module", params=["minimind", "qwen2", "smollm"])
+def tokenizer(request, real, load):
+    return load(real(request.param))
 
 
 class Forgets(dict):

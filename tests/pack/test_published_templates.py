@@ -203,6 +203,11 @@ def test_labels_are_the_difference_of_renderings(with_template, name):
                 assert not rest.strip(), (which, rest)
         for i, (a, b) in zip(answers, spans, strict=True):
             text = tokenizer.decode(ids[a:b], skip_special_tokens=True)
+            if "thought" not in which and "tool" not in which and i:  # the same as where the conversation ends with it
+                row = label(tokenizer, messages[: i + 1], variables=TODAY)
+                shorter, of_shorter = labelled_ids(tokenizer, row)
+                wanted = tokenizer.decode(shorter[slice(*of_shorter[-1])]).rstrip()
+                assert tokenizer.decode(ids[a:b]).startswith(wanted), which
             said = messages[i]["content"].rpartition("</think>")[2].strip()
             assert said in text, (which, i, text)
             others = {m["content"].strip() for k, m in enumerate(messages) if k != i and m["role"] != "assistant"}

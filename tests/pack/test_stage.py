@@ -13,7 +13,7 @@ from datakit.config import build, parse
 from datakit.engine.recipe import template
 from datakit.errors import ConfigError, InputError
 from datakit.manifest import Count
-from datakit.pack.stage import Pack, PackConfig, held_out_rows
+from datakit.pack.stage import Pack, PackConfig
 from tests.pack.token_rows import FACTS, batch_of, found_tokens, hash_of, ids_of, pack_rows, spans_of
 
 ROW = st.tuples(st.integers(1, 40), st.lists(st.integers(0, 40), max_size=6, unique=True).map(sorted))
@@ -225,14 +225,6 @@ def test_a_manifest_of_several_lengths_names_every_header(tmp_path):
         "prefix" not in result.facts["packed"]
     )  # a reader that knows one set alone must not take a part for the whole
     assert sum(f.endswith(".meta.json") for f in result.files) == 4
-
-
-def test_about_the_share_that_was_asked_for_is_held_out():
-    hashes = [hash_of(i) for i in range(20_000)]
-    held_out = held_out_rows(batch_of([(1, [])] * 20_000).column("content_hash"), 0.01)
-    assert 150 < held_out.sum() < 250
-    assert held_out.tolist() == [int(h[:16], 16) < int(0.01 * 2**64) for h in hashes]
-    assert not held_out_rows(batch_of([(1, [])] * 2000).column("content_hash"), 0.0).any()
 
 
 @fast

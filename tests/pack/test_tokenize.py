@@ -1,14 +1,12 @@
 """The stage from rows to ids and labels."""
 
 import hashlib
-import itertools
 import json
 import pickle
 import shutil
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import pyarrow as pa
 import pytest
 from tokenizers import Tokenizer
@@ -20,7 +18,7 @@ from datakit.pack import encoder
 from datakit.pack.chat import ChatTokenizer, built_in
 from datakit.pack.encoder import EngineChoice
 from datakit.pack.marks import FIRST_PRIVATE, RESERVED
-from datakit.pack.tokenize import Tokenize, TokenizeConfig, surround
+from datakit.pack.tokenize import Tokenize, TokenizeConfig
 from datakit.stage import split, with_columns
 from tests.pack.by_hand import added, saved
 
@@ -190,13 +188,6 @@ def test_settings_may_hold_tokens_as_objects_and_templates_by_name(trained, tmp_
     assert found.template_source == "D"
     (tmp_path / "chat_template.jinja").write_text("J")
     assert ChatTokenizer.load(tmp_path / "tokenizer.json").template_source == "J"
-
-
-@pytest.mark.parametrize("length", [2, 50])
-def test_ids_are_put_around_rows_with_text_alone(length):
-    row = list(range(10, 10 + length))
-    ids, offsets = surround(np.array(row * 2, np.int32), np.array([0, length, length, 2 * length]), [1], [2, 3])
-    assert [ids[a:b].tolist() for a, b in itertools.pairwise(offsets)] == [[1, *row, 2, 3], [], [1, *row, 2, 3]]
 
 
 CHATML = built_in("chatml")
