@@ -269,7 +269,7 @@ class Tokenize(Stage):
         """The texts to encode of the rows of a batch; `failed` counts them by the template's error, or none."""
         if "text" in batch.schema.names:
             return list(batch.column("text").fill_null("").to_pylist())
-        labelled = self._labelled(batch, Sequences.of(batch, self.config), _row_variables(batch)[0])
+        labelled = self._labelled(batch, *_sequences(batch, self.config)[:2], _row_variables(batch)[0])
         for number in labelled.which.tolist():
             found = labelled.facts[number]
             failed[found.detail if isinstance(found, RenderError) and found.reason == "template_error" else ""] += 1
@@ -327,18 +327,19 @@ class Tokenize(Stage):
         return _decision(refused, columns, "text", len(texts))
 
     def _labelled(
-        self, batch: pa.RecordBatch, sequences: "Sequences", variables: Sequence[dict[str, Any]]
+        self, batch: pa.RecordBatch, messages: pa.ListArray, rows: Int64, variables: Sequence[dict[str, Any]]
     ) -> LabelledBatch:
-        """Each sequence of a batch, rendered and labelled; tools and `variables` are those of its row."""
-        tools, rows = batch.column("tools").to_pylist(), sequences.rows.tolist()
+        """Sequences of a batch, rendered and labelled; tools and `variables` are those of their `rows`."""
+        tools, of_rows = batch.column("tools").to_pylist(), rows.tolist()
         shapes = self.encoder.shapes(self.config.train_on)
-        return shapes.label(sequences.messages, [tools[row] for row in rows], [variables[row] for row in rows])
+        return shapes.label(messages, [tools[row] for row in of_rows], [variables[row] for row in of_rows])
 
     def _conversations(self, batch: pa.RecordBatch) -> Decision:
         """Tokenize conversations or preference pairs. Both sides of a pair are kept or dropped; a side without an
         answer has no tokens (an answer that is judged by itself has one side)."""
-        sequences, (variables, ignored) = Sequences.of(batch, self.config), _row_variables(batch)
-        labelled = self._labelled(batch, sequences, variables)
+        messages, rows, sides = _sequences(batch, self.config)
+        variables, ignored = _row_variables(batch)
+        labelled, are_pairs = self._labelled(batch, messages, rows, variables), "prompt" in batch.schema.names
         texts, num_places, which, facts = labelled.texts, labelled.num_places, labelled.which, labelled.facts
         ids, offsets, at, library = self.encoder.encode_placed(texts, labelled.places, num_places, self.choice.engine)
         self._count(len(texts) - library, library)
@@ -350,9 +351,11 @@ class Tokenize(Stage):
         targets = np.append(0, np.cumsum(at[is_edge][1::2] - np.maximum(at[is_edge][::2], 1)))
         learnt = np.diff(targets[np.cumsum([0, *num_edges]) // 2])
 
-        num_rows, rows, least = batch.num_rows, sequences.rows, self.config.min_label_tokens
+        num_rows, least = batch.num_rows, self.config.min_label_tokens
         empty = np.setdiff1d(np.arange(num_rows), rows).tolist()
-        refused = dict.fromkeys(empty, RenderError("neither side has an answer", "empty"))
+        refused = dict.fromkeys(
+            empty, RenderError("neither side has an answer" if are_pairs else "no messages", "empty")
+        )
         for k in np.flatnonzero(learnt < max(least, 1)).tolist():
             found, turns = facts[which[k]], int(num_edges[k]) // 2
             if not isinstance(found, RenderError) and learnt[k] < least:
@@ -361,7 +364,7 @@ class Tokenize(Stage):
                 refused.setdefault(int(rows[k]), found)
 
         # `keys` are ascending. Places are counted from the start of the row: where its first sequence begins.
-        keys = rows + num_rows * sequences.sides
+        keys = rows + num_rows * sides
         within = (offsets[:-1] - offsets[np.searchsorted(keys, keys)]).astype(np.int32)
         moved = (at + within.repeat(num_places)).astype(np.int32)
         spans = pa.StructArray.from_arrays([moved[is_edge][n::2] for n in range(2)], fields=list(SPANS.value_type))
@@ -375,17 +378,17 @@ class Tokenize(Stage):
             alive = ~np.isin(rows, list(refused))
             keys, lists = keys[alive], [whole.filter(pa.array(alive)) for whole in lists]
         columns: dict[str, pa.Array] = {}
-        for side in range(1 + sequences.are_pairs):
+        for side in range(1 + are_pairs):
             bounds = np.searchsorted(keys, num_rows * side + np.arange(num_rows + 1))
             columns |= zip((*SIDES[side], TURN_STARTS, STARTS), (_joined(own, bounds) for own in lists), strict=True)
-        if sequences.are_pairs or self.config.thinking == "last":
+        if are_pairs or self.config.thinking == "last":
             del columns[STARTS]
-        if sequences.are_pairs:
+        if are_pairs:
             del columns[TURN_STARTS]
 
-        noted = self._noted(rows, labelled) | {ROUNDED: _with_other_weights(sequences)}
+        noted = self._noted(rows, labelled) | {ROUNDED: _with_other_weights(messages, rows)}
         notes = {name: len(found - refused.keys()) for name, found in noted.items()} | {IGNORED: ignored}
-        return _decision(refused, columns, "preference" if sequences.are_pairs else "conversation", num_rows, notes)
+        return _decision(refused, columns, "preference" if are_pairs else "conversation", num_rows, notes)
 
     def _noted(self, rows: Int64, labelled: LabelledBatch) -> dict[str, set[int]]:
         """By note: the rows that it is about. `rows` are those of the sequences."""
@@ -398,51 +401,37 @@ class Tokenize(Stage):
         return noted if self.config.thinking == "last" else noted | {STRIPPED: set()}
 
 
-@dataclass(frozen=True, slots=True)
-class Sequences:
-    """The sequences of a batch, in the order of their rows; those of the rejected sides come last."""
-
-    messages: pa.ListArray
-    """Messages before the answers to label have weight 0."""
-    rows: Int64
-    """The row of each sequence."""
-    sides: Int64
-    """0; 1 for the rejected side of a preference pair."""
-    are_pairs: bool
-
-    @classmethod
-    def of(cls, batch: pa.RecordBatch, config: TokenizeConfig) -> Self:
-        """The sequences of a batch of conversations or preference pairs."""
-        number = np.arange(batch.num_rows)
-        if "prompt" not in batch.schema.names:
-            messages = batch.column("messages")
-            if config.thinking == "every_turn" and config.train_on == "all":
-                return cls(*_each_answer(messages), are_pairs=False)
-            return cls(messages, number, np.zeros_like(number), are_pairs=False)
-        columns = [batch.column(name) for name in ("prompt", "chosen", "rejected")]
-        flat = pa.concat_arrays([column.flatten() for column in columns])
-        sizes = np.stack([pc.list_value_length(column).fill_null(0).to_numpy() for column in columns])
-        first = (np.cumsum(sizes) - sizes.ravel()).reshape(sizes.shape)  # in `flat`, which has the columns in order
-        rows, sides = np.tile(number, 2), np.repeat([0, 1], batch.num_rows)
-        has_answer = sizes[1 + sides, rows] > 0
-        rows, sides = rows[has_answer], sides[has_answer]
-        context, answer = (first[0][rows], sizes[0][rows]), (first[1 + sides, rows], sizes[1 + sides, rows])
-        return cls(_with_context(flat, context, answer), rows, sides, are_pairs=True)
+def _sequences(batch: pa.RecordBatch, config: TokenizeConfig) -> tuple[pa.ListArray, Int64, Int64]:
+    """The sequences of a batch of conversations or preference pairs: messages, of which those before the answers to
+    label have weight 0; the row of each, int64; and its side, 1 for the rejected one of a pair. In the order of sides,
+    then rows."""
+    number = np.arange(batch.num_rows)
+    if "prompt" not in batch.schema.names:
+        messages, rows = batch.column("messages"), number
+        if config.thinking == "every_turn" and config.train_on == "all":
+            messages, rows = _each_answer(messages)
+        return messages, rows, np.zeros_like(rows)
+    columns = [batch.column(name) for name in ("prompt", "chosen", "rejected")]
+    flat = pa.concat_arrays([column.flatten() for column in columns])
+    sizes = np.stack([pc.list_value_length(column).fill_null(0).to_numpy() for column in columns])
+    first = (np.cumsum(sizes) - sizes.ravel()).reshape(sizes.shape)  # in `flat`, which has the columns in order
+    sides, rows = np.nonzero(sizes[1:])  # an answer has a message
+    context, answer = (first[0][rows], sizes[0][rows]), (first[1 + sides, rows], sizes[1 + sides, rows])
+    return _with_context(flat, context, answer), rows, sides
 
 
-def _each_answer(messages: pa.ListArray) -> tuple[pa.ListArray, Int64, Int64]:
-    """A sequence for each answer that has weight: the messages up to it. A row without one stays whole."""
+def _each_answer(messages: pa.ListArray) -> tuple[pa.ListArray, Int64]:
+    """A sequence for each answer that has weight: the messages up to it; and the row of each. A row without one stays
+    whole."""
     flat, sizes = messages.flatten(), pc.list_value_length(messages).fill_null(0).to_numpy()
-    first = np.cumsum(sizes) - sizes
-    is_answer = pc.equal(flat.field("role"), "assistant").fill_null(False).to_numpy(zero_copy_only=False)
-    answers = np.flatnonzero(is_answer & (flat.field("weight").fill_null(1.0).to_numpy(zero_copy_only=False) != 0))
-    rows = np.repeat(np.arange(len(sizes)), sizes)[answers]
-    without = np.setdiff1d(np.arange(len(sizes)), rows)
-    order = np.argsort(np.concatenate([rows, without]), kind="stable")
-    rows = np.concatenate([rows, without])[order]
-    begin = np.concatenate([answers, first[without]])[order]
-    size = np.concatenate([np.ones_like(answers), sizes[without]])[order]
-    return _with_context(flat, (first[rows], begin - first[rows]), (begin, size)), rows, np.zeros_like(rows)
+    ends, of_message = np.cumsum(sizes), np.repeat(np.arange(len(sizes)), sizes)
+    is_last = pc.equal(flat.field("role"), "assistant").fill_null(False).to_numpy(zero_copy_only=False)
+    is_last = is_last & (flat.field("weight").fill_null(1.0).to_numpy(zero_copy_only=False) != 0)
+    is_last[ends[np.setdiff1d(of_message, of_message[is_last])] - 1] = True
+    answers = np.flatnonzero(is_last)
+    rows = of_message[answers]
+    first = (ends - sizes)[rows]
+    return _with_context(flat, (first, answers - first), (answers, np.ones_like(answers))), rows
 
 
 def _with_context(flat: pa.StructArray, context: tuple[Int64, Int64], answer: tuple[Int64, Int64]) -> pa.ListArray:
@@ -481,13 +470,13 @@ def surround(ids: Int32, offsets: Int64, before: Sequence[Any], after: Sequence[
     return ids, np.concatenate([[0], np.cumsum(np.diff(offsets) + filled * (len(before) + len(after)))])
 
 
-def _with_other_weights(sequences: Sequences) -> set[int]:
+def _with_other_weights(messages: pa.ListArray, rows: Int64) -> set[int]:
     """The rows with an answer whose loss weight is neither 0 nor 1."""
-    flat = sequences.messages.flatten()
+    flat = messages.flatten()
     weights = flat.field("weight").fill_null(1.0)
     other = pc.and_(pc.not_equal(weights, 0), pc.not_equal(weights, 1))
-    found = pc.list_parent_indices(sequences.messages).filter(pc.and_(other, pc.equal(flat.field("role"), "assistant")))
-    return set(sequences.rows[found.to_numpy()].tolist())
+    found = pc.list_parent_indices(messages).filter(pc.and_(other, pc.equal(flat.field("role"), "assistant")))
+    return set(rows[found.to_numpy()].tolist())
 
 
 def _row_variables(batch: pa.RecordBatch) -> tuple[list[dict[str, Any]], int]:
