@@ -106,12 +106,9 @@ def test_megatron_holds_whole_documents_in_order(tmp_path_factory, rows, window,
 
 @pytest.mark.parametrize(
     ("format", "rejected", "words"),
-    [
-        ("megatron", None, "the labels of conversations"),
-        ("megatron", [(7, [2, 7])], "which side of a pair"),
-        ("parquet", [(7, [2, 7])], "which side of a pair"),
-    ],
-)
+    [("megatron", None, "the labels of conversations"), ("megatron", [(7, [2, 7])], "which side of a pair"),
+     ("parquet", [(7, [2, 7])], "which side of a pair")],
+)  # fmt: skip
 def test_a_format_that_would_lose_something_is_refused(tmp_path, format, rejected, words):
     with pytest.raises(InputError, match=words):
         pack_rows(tmp_path, [batch_of([(5, [2, 5])], rejected=rejected)], format=format)

@@ -29,30 +29,20 @@ ROWS = st.lists(ROW, min_size=1, max_size=20)
 fast = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=30)
 
 
-@st.composite
-def options(draw, labelled: bool) -> dict:
-    packing = draw(st.sampled_from(["best_fit", "pad", "wrap"]))
-    align_bos = draw(st.booleans()) and not (labelled and packing == "wrap")
-    formats = ["bin2d", "bin", "parquet"] + ([] if labelled else ["megatron"])
-    form = draw(st.sampled_from(formats))
-    several = packing != "wrap" and form != "megatron"
-    return {
-        "packing": packing,
-        "align_bos": align_bos,
-        "format": form,
-        "seq_len": draw(st.sampled_from([(9, 19), 24] if several else [24])),
-        "overflow": draw(st.sampled_from(["auto", "truncate", "drop"] + ([] if align_bos else ["split"]))),
-        "validation": draw(st.sampled_from([0.0, 0.4])),
-        "window_tokens": draw(st.integers(1, 200)),
-        "max_doc_tokens": draw(st.sampled_from([0, 30])),
-    }
+LABELLED = [
+    {}, {"packing": "wrap", "format": "bin"}, {"packing": "pad", "overflow": "truncate", "max_doc_tokens": 30},
+    {"format": "parquet", "seq_len": (9, 19)}, {"align_bos": True, "format": "bin"}, {"overflow": "drop"},
+    {"overflow": "split", "packing": "pad"},
+]  # fmt: skip
+PLAIN = [*LABELLED, {"format": "megatron"}, {"packing": "wrap", "align_bos": True, "max_doc_tokens": 30}]
 
 
 @fast
-@given(rows=ROWS, labelled=st.booleans(), data=st.data())
-def test_nothing_differs_however_rows_are_packed(tmp_path_factory, rows, labelled, data):
-    batch = batch_of(rows, labelled)
-    result, sets = pack_rows(tmp_path_factory.mktemp("packed"), [batch], **data.draw(options(labelled)))
+@given(rows=ROWS, labelled=st.booleans(), data=st.data(), window=st.integers(1, 200), share=st.sampled_from([0.0, 0.4]))
+def test_nothing_differs_however_rows_are_packed(tmp_path_factory, rows, labelled, data, window, share):
+    batch, options = batch_of(rows, labelled), data.draw(st.sampled_from(LABELLED if labelled else PLAIN))
+    config = {"seq_len": 24, "window_tokens": window, "validation": share} | options
+    result, sets = pack_rows(tmp_path_factory.mktemp("packed"), [batch], **config)
     index = TokenIndex(list(sets.values()))
     assert list(prove(index, [batch.slice(0, 3), batch.slice(3)], result.rows, result.tokens)) == []
 

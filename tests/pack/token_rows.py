@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from datakit.data import SPANS, tokens
+from datakit.data import tokens
 from datakit.pack.format import Packed
 from datakit.pack.stage import Pack, PackConfig
 from datakit.stage import Made
@@ -18,25 +18,20 @@ FACTS = {"vocab_size": 1000, "pad_id": 0, "eos_id": 2}
 def batch_of(rows, labelled=True, first_key=0, rejected=None) -> pa.RecordBatch:
     """Packed of (length, edges of label spans)."""
     count = len(rows)
+    schema = tokens(preference=bool(rejected))
     columns = {
         "row_key": pa.array(range(first_key, first_key + count), pa.uint64()),
         "id": [f"r{first_key + i}" for i in range(count)],
         "content_hash": [hash_of(first_key + i) for i in range(count)],
         "source": ["s"] * count,
-        "lang": pa.nulls(count, pa.string()),
-        "lang_score": pa.nulls(count, pa.float32()),
-        "extra": pa.nulls(count, pa.string()),
-        "input_ids": pa.array([ids_of(first_key + i, n) for i, (n, _) in enumerate(rows)], pa.list_(pa.int32())),
-        "label_spans": pa.array([spans_of(n, e) if labelled else None for n, e in rows], SPANS),
+        "input_ids": [ids_of(first_key + i, n) for i, (n, _) in enumerate(rows)],
+        "label_spans": [spans_of(n, e) if labelled else None for n, e in rows],
         "segment_source": ["conversation" if labelled else "text"] * count,
     }
-    if not rejected:
-        columns["turn_starts"] = pa.nulls(count, pa.list_(pa.int32()))
     if rejected:
-        made = [ids_of(first_key + i, n, 500) for i, (n, _) in enumerate(rejected)]
-        columns["rejected_ids"] = pa.array(made, pa.list_(pa.int32()))
-        columns["rejected_label_spans"] = pa.array([spans_of(n, e) for n, e in rejected], SPANS)
-    return pa.record_batch(columns, schema=tokens(preference=bool(rejected)))
+        columns["rejected_ids"] = [ids_of(first_key + i, n, 500) for i, (n, _) in enumerate(rejected)]
+        columns["rejected_label_spans"] = [spans_of(n, e) for n, e in rejected]
+    return pa.record_batch([pa.array(columns.get(f.name, [None] * count), f.type) for f in schema], schema=schema)
 
 
 def hash_of(row: int) -> str:
