@@ -206,9 +206,7 @@ def test_both_sides_of_a_pair_go_to_the_set_that_holds_the_longer_one(tmp_path_f
 
 def test_short_sequences_fill_the_gaps_of_longer_rows_and_the_manifest_names_every_set(tmp_path):
     lengths = np.random.default_rng(0).integers(4, 120, 3000).tolist()
-    result, _ = pack_rows(
-        tmp_path, [batch_of([(n, [1, n]) for n in lengths])], seq_len=(31, 63, 127), validation=0.5
-    )
+    result, _ = pack_rows(tmp_path, [batch_of([(n, [1, n]) for n in lengths])], seq_len=(31, 63, 127), validation=0.5)
     packing = result.facts["packing"]
     assert packing["density"] > 0.97  # each length by itself, where no two of the longer ones share a row: 0.75
     assert list(packing["sets"]) == [f"{split}-{n}" for split in ("train", "validation") for n in (31, 63, 127)]
