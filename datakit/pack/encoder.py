@@ -83,9 +83,8 @@ def choose_engine(encoder: "Encoder", sample: Sequence[str], size: int) -> Engin
         encoder.load_fastokens()
     except Exception as e:  # fastokens raises several types
         return EngineChoice("tokenizers", f"fastokens does not read this tokenizer: {e}")
-    passages = [text[max(0, len(text) - PASSAGE_CHARS) // 2 :][:PASSAGE_CHARS] for text in sample]
-    sizes = accumulate(len(text.encode(errors="ignore")) for text in passages)
-    passages = [text for text, until in zip(passages, sizes, strict=True) if until <= SAMPLE_BYTES]
+    sizes = accumulate(len(text.encode(errors="ignore")) for text in sample)
+    passages = [text for text, until in zip(sample, sizes, strict=True) if until <= SAMPLE_BYTES]
     added = [token["content"] for token in encoder.tokenizer.spec()["added_tokens"]]
     given = [*AWKWARD, *_side_by_side(added), *passages]
     try:
@@ -98,6 +97,11 @@ def choose_engine(encoder: "Encoder", sample: Sequence[str], size: int) -> Engin
             shown = given[i] if len(given[i]) <= 40 else f"{given[i][:40]}..."
             return EngineChoice("tokenizers", f"fastokens gives other ids than tokenizers for {shown!r}")
     return EngineChoice("fastokens")
+
+
+def passage(text: str) -> str:
+    """At most `PASSAGE_CHARS` characters from the middle of a text."""
+    return text[max(0, len(text) - PASSAGE_CHARS) // 2 :][:PASSAGE_CHARS]
 
 
 def _side_by_side(contents: list[str]) -> Iterator[str]:

@@ -43,7 +43,7 @@ from datakit.data import SPANS, TURN_STARTS, tokens
 from datakit.errors import ConfigError, ModelError, UsageError
 from datakit.manifest import Ledger, tokenizer_file
 from datakit.pack.chat import ChatTokenizer
-from datakit.pack.encoder import SAMPLE_ROWS, Encoder, EngineChoice, Int32, Int64, choose_engine, encoder_of
+from datakit.pack.encoder import SAMPLE_ROWS, Encoder, EngineChoice, Int32, Int64, choose_engine, encoder_of, passage
 from datakit.pack.labels import Labelled
 from datakit.pack.marks import RESERVED, RESERVED_SPELLING, RenderError
 from datakit.pack.shapes import LabelledBatch
@@ -251,7 +251,7 @@ class Tokenize(Stage):
                 if "input_ids" in batch.schema.names:
                     return self
                 size += batch.nbytes
-                sample += enumerate(self._texts_of(batch.slice(0, SAMPLE_ROWS), failed))
+                sample += enumerate(map(passage, self._texts_of(batch.slice(0, SAMPLE_ROWS), failed)))
             if failed and not failed[""]:
                 why = failed.most_common(1)[0][0]
                 raise ModelError(f"{self.tokenizer.template_where} fails on every row: {why}")

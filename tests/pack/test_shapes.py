@@ -51,8 +51,8 @@ def joined(tokenizer, conversations, rows, tools=None, variables=None) -> int:
 
 
 TEXTS = [
-    "a", "b c", " led", "trailed ", "ab", "x", "xa", "ax", "axb", "7", "-1", "<think>", "a\nb", "A", "\u00e9", "{}",
-    "%s", '"q"',
+    "a", "yes", "b c", " led", "trailed ", "ab", "x", "xa", "ax", "axb", "7", "-1", "<think>", "a\nb", "A", "\u00e9",
+    "{}", "%s", '"q"',
 ]  # fmt: skip
 LOOKS = [
     "{{ content | upper }}", "{{ content[0] }}{{ content }}", "{{ '%s' % content }}", "{{ content | truncate(3) }}",
@@ -69,7 +69,9 @@ LOOKS = [
 
 @pytest.mark.parametrize("expression", LOOKS)
 def test_a_template_that_looks_at_texts_gives_the_same_as_row_by_row(with_body, conversations, expression):
-    joined(with_body(expression), conversations, [[user(text), says("yes")] for text in TEXTS])
+    tokenizer, rows = with_body(expression), [[user(text), says("yes")] for text in TEXTS]
+    joined(tokenizer, conversations, rows)
+    joined(tokenizer, conversations, rows, None, [{"more": "than texts"}] * len(rows))
 
 
 @pytest.mark.parametrize(
