@@ -24,6 +24,7 @@ import numpy as np
 import numpy.typing as npt
 import orjson
 from tokenizers import Encoding
+from tokenizers.normalizers import NFC
 
 import datakit.storage as storage
 from datakit.errors import ModelError
@@ -192,16 +193,18 @@ class Encoder:
         """The tokens at places in texts, from the numbers of characters that tokens begin; and the texts for which
         these are certain, bool (texts,)."""
         sizes, inside, in_bytes = self._token_sizes
-        before = np.zeros(len(ids) + 1, np.int64)  # every_turn repeats texts: they may have more than 2**31 characters
+        lengths = np.fromiter(map(len, texts), np.int64, len(texts))
+        # 32 bits take half the time; but every_turn repeats texts, which may then have more than 2**31 characters.
+        before = np.zeros(len(ids) + 1, np.int32 if lengths.sum() < 1 << 30 else np.int64)
         np.cumsum(sizes[ids], out=before[1:])
         until = before[offsets]
-        certain = np.diff(until) == np.fromiter(map(len, texts), np.int64, len(texts))
+        certain = np.diff(until) == lengths
         if in_bytes is not None:  # the vocabulary lacks a byte, which vanishes from within a character
             found = np.add.reduceat(np.append(in_bytes[ids], 0), np.minimum(offsets[:-1], len(ids)))
             certain &= (found == [len(text.encode()) for text in texts]) | (np.diff(offsets) == 0)
         if self.tokenizer.encoder.normalizer is not None:
             certain &= np.fromiter(map(self._is_normal, texts), np.bool_, len(texts))
-        wanted = places + until[of_text]
+        wanted = (places + until[of_text]).astype(before.dtype)
         found = np.searchsorted(before[:-1], wanted)
         begins_inside = np.append(inside[ids], False)  # of a character; the end of the texts begins no token
         while len(split := np.flatnonzero(begins_inside[found] & (before[found] == wanted))):
@@ -210,14 +213,11 @@ class Encoder:
 
     def _is_normal(self, text: str) -> bool:
         """Whether the normaliser leaves a text as it is."""
-        if self._normalizes_nfc:
+        normalizer = self.tokenizer.encoder.normalizer
+        if isinstance(normalizer, NFC):
             return text.isascii() or unicodedata.is_normalized("NFC", text)
-        normal: str = self.tokenizer.encoder.normalizer.normalize_str(text)
+        normal: str = normalizer.normalize_str(text)
         return normal == text
-
-    @cached_property
-    def _normalizes_nfc(self) -> bool:
-        return bool(self.tokenizer.spec()["normalizer"] == {"type": "NFC"})
 
     @cached_property
     def _token_sizes(self) -> tuple[Int64, npt.NDArray[np.bool_], Int64 | None]:

@@ -238,9 +238,9 @@ class Shapes:
         special = set(filter(self.tokenizer.special_text.search, set(roles)))
         silent = pc.equal(flat.field("weight").fill_null(1.0), 0).to_pylist()
         texts = zip(batch.contents, batch.cores, strict=True)
-        besides = [
-            (role, no_weight, *text.split(core, 1))
-            if core not in constants and text not in constants and role not in special and not rest
+        besides = [  # `strip` returns a text without outer white space itself
+            (role, no_weight, *(() if text is core else text.split(core, 1)))
+            if not (rest or core in constants or text in constants or role in special)
             else None
             for rest, role, no_weight, (text, core) in zip(has_more, roles, silent, texts, strict=True)
         ]
