@@ -195,7 +195,7 @@ class Encoder:
         sizes, inside, in_bytes = self._token_sizes
         lengths = np.fromiter(map(len, texts), np.int64, len(texts))
         # 32 bits take half the time; but every_turn repeats texts, which may then have more than 2**31 characters.
-        before = np.zeros(len(ids) + 1, np.int32 if lengths.sum() < 1 << 30 else np.int64)
+        before: npt.NDArray[Any] = np.zeros(len(ids) + 1, np.int32 if lengths.sum() < 1 << 30 else np.int64)
         np.cumsum(sizes[ids], out=before[1:])
         until = before[offsets]
         certain = np.diff(until) == lengths

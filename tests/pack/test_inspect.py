@@ -207,7 +207,7 @@ BROKEN = {
     "labels_across_sequences": ([GOOD, ([END, 50, END], [0, 1, 2], 1, 0)], ()),
     "doubled_bos": ([([BEGIN, BEGIN, 60, END], [2, 3], 0, 0)], ()),
     "ids_outside_vocabulary": ([([BEGIN, 320, 60, END], [2, 3], 0, 0)], ()),
-    "truncated_answers": ([([BEGIN, 50, 60, 61], [2, 3], 0, 0)], ()),
+    "truncated_answers": ([([BEGIN, 50, 60, 61], [2, 3], 0, 0), (*GOOD[:2], 1, 0)], ()),
 }
 
 
