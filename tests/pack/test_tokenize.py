@@ -319,7 +319,10 @@ def test_every_turn_makes_a_sequence_of_each_answer_as_the_model_would_have_seen
     with_added, tmp_path, conversations
 ):
     stage = thinking_stage(with_added, tmp_path, thinking="every_turn")
-    kept, _ = kept_and_dropped(stage, conversations([TWO_THOUGHTS, [ASK, SAY], [ASK, SAY, ASK, SAY | {"weight": 0}]]))
+    silent = SAY | {"weight": 0}
+    rows = [TWO_THOUGHTS, [ASK, SAY], [ASK, SAY, ASK, silent], [ASK, silent, ASK]]
+    kept, dropped = kept_and_dropped(stage, conversations(rows))
+    assert dropped.column("reason").to_pylist() == ["no_labels"]
     decode = stage.tokenizer.decode
     ids, starts = kept.column("input_ids")[0].as_py(), kept.column("sequence_starts").to_pylist()
     assert [len(s) for s in starts] == [2, 1, 1]
