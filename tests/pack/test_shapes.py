@@ -58,12 +58,14 @@ LOOKS = [
     "{{ content | upper }}", "{{ content[0] }}{{ content }}", "{{ '%s' % content }}", "{{ content | truncate(3) }}",
     "{{ content }}{% if content | length > 3 %}long{% endif %}", "{{ content }}{% if content in 'abc' %}!{% endif %}",
     "{{ content | tojson(ensure_ascii=true) }}", "{% for character in content %}{{ character }}{% endfor %}",
-    "{{ content }}{% if messages | length > 1 and content == messages[1].content %}!{% endif %}", "{{ content.split() | join(' ') }}",
+    "{{ content }}{% if messages | length > 1 and content == messages[1].content %}!{% endif %}",
+    "{{ content.split() | join(' ') }}",
     "{{ content }}{% if content.isdigit() %}!{% endif %}", "{{ messages[0] | tojson }}", "{{ content | tojson }}",
     "{{ content | trim }}", "{{ content.rstrip('\\n') }}", "{{ content }}{% if content == 'ab' %}!{% endif %}",
     "{{ content }}{% if content.startswith('x') %}!{% endif %}", "{{ content }}{% if 'x' in content %}!{% endif %}",
     "{{ content }}{% if content.endswith(('x', 'y')) %}!{% endif %}", "{{ content.split('</t>')[-1] }}",
-    "{{ content }}{% if 'xa' in content %}!{% endif %}", "{{ content.replace('x', 'y') }}", "{{ content }}{{ content | int }}",
+    "{{ content }}{% if 'xa' in content %}!{% endif %}", "{{ content.replace('x', 'y') }}",
+    "{{ content }}{{ content | int }}",
 ]  # fmt: skip
 
 
