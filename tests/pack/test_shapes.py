@@ -51,7 +51,7 @@ def joined(tokenizer, conversations, rows, tools=None, variables=None) -> int:
 
 
 TEXTS = [
-    "a", "yes", "b c", " led", "trailed ", "ab", "x", "xa", "ax", "axb", "7", "-1", "<think>", "a\nb", "A", "\u00e9",
+    "a", "yes", "b c", " led", "trailed ", "ab", "x", "xa", "ax", "axab", "7", "-1", "<think>", "a\nb", "A", "\u00e9",
     "{}", "%s", '"q"',
 ]  # fmt: skip
 LOOKS = [
