@@ -23,7 +23,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cache
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -53,11 +53,8 @@ class Scores:
     """Scores are softcap * tanh(score / softcap); 0: off."""
 
 
-class Attend(Protocol):
-    """Attention of one layer."""
-
-    def __call__(self, q_BTHE: Tensor, k_BTKE: Tensor, v_BTKE: Tensor, scores: Scores) -> Tensor:
-        """The attended values, (B, T, H, E)."""
+Attend = Callable[[Tensor, Tensor, Tensor, Scores], Tensor]
+"""Attention of one layer: queries (B, T, H, E), keys and values (B, T, K, E) -> the attended values, (B, T, H, E)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -292,11 +289,8 @@ def sequence_bounds(segments: Segments) -> tuple[Tensor, int]:
 
 
 ATTENTIONS: dict[str, Callable[[Segments], Attend]] = {
-    "auto": auto_attention,
-    "grouped": grouped_attention,
-    "masked": masked_attention,
-    "varlen": varlen_attention,
-}
+    "auto": auto_attention, "grouped": grouped_attention, "masked": masked_attention, "varlen": varlen_attention,
+}  # fmt: skip
 
 
 Rotary = tuple[Tensor, ...]

@@ -6,7 +6,6 @@ import re
 import resource
 import shutil
 import signal
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -126,44 +125,6 @@ def test_a_disk_that_is_full_stops_the_run_with_its_reason_and_costs_no_checkpoi
     assert len(names) == 1 and names[0] in ("step_00000002", "step_00000004")
     assert sft.main(["--resume", "--out", str(out)]) == 0
     assert losses(out) == losses(whole)
-
-
-FILL = """
-import subprocess, sys
-from pathlib import Path
-from train import sft
-from train import flags
-def mount(*options):
-    subprocess.run(["mount", *options, "tmpfs", "full"], check=True)
-Path("full").mkdir()
-mount("-t", "tmpfs", "-o", "size=15m")
-sys.argv[1:] = [*sys.argv[1:], "--out", "full/run"]
-assert flags.guarded(sft.main) == 1
-print("now with room", [p.name for p in Path("full/run/checkpoints").iterdir()], file=sys.stderr)
-mount("-o", "remount,size=1g")
-sys.argv.append("--resume")
-assert flags.guarded(sft.main) == 0
-subprocess.run(["cp", "-r", "full/run", "."], check=True)
-subprocess.run(["umount", "full"], check=True)
-"""
-
-
-@pytest.mark.campaign
-def test_a_file_system_that_runs_full_while_saving_is_a_clear_error_and_the_run_goes_on_after(
-    whole_half: Path, manifest: Path, tmp_path: Path
-) -> None:
-    """A real one in memory, with room for one checkpoint and the half of another."""
-    own = ["unshare", "--map-root-user", "--mount"]
-    (tmp_path / "try").mkdir()
-    tried = subprocess.run([*own, "mount", "-t", "tmpfs", "tmpfs", tmp_path / "try"], capture_output=True)
-    if tried.returncode:
-        pytest.skip("a file system cannot be mounted here")
-    command = [*own, sys.executable, "-c", FILL, *options(manifest, tmp_path)[:2], *options(manifest, tmp_path)[4:]]
-    done = subprocess.run([*command, *HALF], cwd=tmp_path, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    assert "step_00000004: cannot write the checkpoint (" in done.stderr and "free some space" in done.stderr
-    assert "now with room ['step_00000002']" in done.stderr and "Traceback" not in done.stderr
-    assert_same(tmp_path / "run", whole_half)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="limits the process on Linux only")

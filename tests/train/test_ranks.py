@@ -10,13 +10,14 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 
 import pytest
 import torch
 import torch._dynamo  # once for all ranks, of which each would import it for itself
 import torch.distributed as dist
+import torch.distributed.fsdp  # likewise
 from safetensors.torch import load_file
 from transformers import AutoModelForCausalLM
 
@@ -72,15 +73,11 @@ def run(out: Path, ranks: int, argv: list[str]) -> Run:
 
 
 @pytest.fixture(scope="module")
-def data(pack: Callable, random_rows: Callable) -> Path:
-    return pack(random_rows(50, 32), seq_len=32)
-
-
-@pytest.fixture
-def argv(data: Path) -> list[str]:
+def argv(pack: Callable, random_rows: Callable) -> list[str]:
     options = {
-        "--manifest": data, "--preset": "tiny", "--dtype": "fp32", "--threads": 1, "--batch-rows": 4, "--steps": STEPS,
-        "--warmup-steps": 0, "--lr": 1e-3, "--rank-timeout-s": 60, "--log-every": 1,
+        "--manifest": pack(random_rows(50, 32), seq_len=32), "--preset": "tiny", "--dtype": "fp32", "--threads": 1,
+        "--batch-rows": 4, "--steps": STEPS, "--warmup-steps": 0, "--lr": 1e-3, "--rank-timeout-s": 60,
+        "--log-every": 1,
     }  # fmt: skip
     return [*(str(part) for pair in options.items() for part in pair), *SIZES]
 
@@ -91,20 +88,16 @@ def by_step(out: Path, name: str = "metrics") -> dict[int, float]:
 
 
 @pytest.fixture(scope="module")
-def whole(data: Path, tmp_path_factory: pytest.TempPathFactory) -> Callable[[int], dict[int, float]]:
+def whole(argv: list[str], tmp_path_factory: pytest.TempPathFactory) -> Callable[[int], dict[int, float]]:
     """The losses of one process with `grad_accum` micro-batches a step."""
-    known: dict[int, dict[int, float]] = {}
 
-    def run(accum: int) -> dict[int, float]:
-        if accum not in known:
-            out = tmp_path_factory.mktemp("whole") / "run"
-            plain = ["--manifest", str(data), "--preset", "tiny", "--dtype", "fp32", "--threads", "1", "--lr", "1e-3"]
-            plain += ["--batch-rows", "4", "--warmup-steps", "0", "--steps", str(STEPS), "--out", str(out), *SIZES]
-            assert sft.main([*plain, "--grad-accum", str(accum)]) == 0
-            known[accum] = by_step(out)
-        return known[accum]
+    @cache
+    def alone(accum: int) -> dict[int, float]:
+        out = tmp_path_factory.mktemp("whole") / "run"
+        assert sft.main([*argv, "--out", str(out), "--grad-accum", str(accum)]) == 0
+        return by_step(out)
 
-    return run
+    return alone
 
 
 @pytest.mark.parametrize(
