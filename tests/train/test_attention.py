@@ -97,6 +97,7 @@ def test_positions_restart_with_each_sequence_and_padding_has_none() -> None:
     segments = Segments.of([np.array([0, 2, 5]), np.array([0, 3]), [0, 0]], 6)
     assert segments.positions_BT.tolist() == [[0, 1, 0, 1, 2, 0], [0, 1, 2, 0, 0, 0], [0] * 6]
     assert segments.sequence_BT.tolist() == [[1, 1, 2, 2, 2, 0], [1, 1, 1, 0, 0, 0], [0] * 6]
+    assert segments.groups == ((3, 32),), "a sequence without an input position is in no group"
 
 
 def test_a_batch_of_nothing_but_padding_is_finite() -> None:

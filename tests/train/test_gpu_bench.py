@@ -1,8 +1,11 @@
 """The bench for a GPU, rehearsed on the CPU: its data, its checks, its tables, and parts that fail."""
 
+import contextlib
 import importlib.util
+import io
 import json
 import shutil
+import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -10,6 +13,8 @@ from types import ModuleType
 
 import pytest
 import torch
+
+from datakit.errors import DatakitError
 
 SCRIPT = Path(__file__).parents[2] / "bench" / "gpu.py"
 CPU = torch.device("cpu")
@@ -90,6 +95,17 @@ def test_the_command_reports_a_part_that_dies_and_goes_on(
     options = ["--device", "cpu", "--small", "--out", str(tmp_path), "--only", "e"]
     known = {name: {"check": name, "ok": True} for name in (*gpu.CHECKS, *gpu.WHOLE) if name != "resume"}
     (tmp_path / "gpu.json").write_text(json.dumps(known | {"26m, compiled": {"rate": "26m, compiled", "error": "-"}}))
+
+    def here(command: list[str], **_: object) -> subprocess.CompletedProcess[str]:
+        """A part in this process; an error ends it as it would end its own."""
+        monkeypatch.setattr(sys, "argv", command[1:])
+        with contextlib.redirect_stdout(io.StringIO()) as said:
+            try:
+                return subprocess.CompletedProcess(command, gpu.main(), said.getvalue(), "")
+            except DatakitError as e:
+                return subprocess.CompletedProcess(command, 1, "", str(e))
+
+    monkeypatch.setattr(gpu.subprocess, "run", here)
     monkeypatch.setattr(sys, "argv", [str(SCRIPT), *options])
     assert gpu.main() == 1
     found = json.loads((tmp_path / "gpu.json").read_text())
