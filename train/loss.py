@@ -144,7 +144,8 @@ def token_log_probs(
 
     if 0 < chunk < len(targets_L):
         parts = zip(torch.split(hidden_LD, chunk), torch.split(targets_L, chunk), strict=True)
-        return -torch.cat([checkpoint(losses, *part, use_reentrant=False) for part in parts])
+        again = partial(checkpoint, losses, use_reentrant=False) if torch.is_grad_enabled() else losses
+        return -torch.cat([again(*part) for part in parts])
     return -losses(hidden_LD, targets_L)
 
 

@@ -366,15 +366,24 @@ class SoftcappedHead(nn.Linear):
         return self.softcap * torch.tanh(super().forward(x) / self.softcap)
 
 
+class Embedding(nn.Embedding):
+    """torch's, without random values on the device `meta`: there torch imports its compiler for them, a second."""
+
+    def reset_parameters(self) -> None:
+        """Fill the table with random values."""
+        if not self.weight.is_meta:
+            super().reset_parameters()
+
+
 class Decoder(nn.Module):
     """Embedding, layers and final norm."""
 
     def __init__(self, c: ModelConfig) -> None:
         super().__init__()
-        self.embed_tokens = nn.Embedding(c.vocab_size, c.hidden_size)
+        self.embed_tokens = Embedding(c.vocab_size, c.hidden_size)
         self.layers = nn.ModuleList(Block(c, i) for i in range(c.num_layers))
         self.norm = norm_of(c, c.hidden_size)
-        self.embed_positions = nn.Embedding(c.max_positions, c.hidden_size) if c.learned_positions else None
+        self.embed_positions = Embedding(c.max_positions, c.hidden_size) if c.learned_positions else None
 
 
 class CausalLM(nn.Module):
