@@ -73,6 +73,8 @@ def test_epochs_differ_and_the_files_order_does_not() -> None:
         one, two = (plan.step(s)[0].rows.tolist() for s in (0, plan.steps_per_epoch))
         assert (one == two) == (window == 0)
     assert one == [0, 1, 2, 3]
+    pairs = StepPlan(np.full(40, 16), sizes=[(0, 40)], seed=(5,), shuffle_buffer=2, rows_per_unit=2)
+    assert pairs.step(0)[0].rows.tolist() == list(range(40)), "the buffer is counted in rows: it has one unit"
 
 
 @given(
