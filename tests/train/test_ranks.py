@@ -118,6 +118,13 @@ def test_ranks_have_the_losses_of_one(
     assert done.said(1) == "" and done.said(0).count("step=3 ") == 1, "other ranks are silent"
 
 
+def test_weights_in_bf16_are_sliced_as_they_are(argv: list[str], tmp_path: Path) -> None:
+    argv = [*argv, "--weights-dtype", "bf16", "--dtype", "bf16", "--steps", "4"]
+    for ranks, more in ((1, []), (2, ["--fsdp"])):
+        run(tmp_path / str(ranks), ranks, [*argv, *more])
+    assert by_step(tmp_path / "2") == pytest.approx(by_step(tmp_path / "1"), rel=1e-2)
+
+
 def test_a_run_goes_on_with_other_ranks_and_workers_in_the_same_steps(
     argv: list[str], whole: Callable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
