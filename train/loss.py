@@ -33,17 +33,15 @@ DENSE_SHARE = 0.9
 """From this share of labels on, a layer at label positions only saves less than the moving of rows costs."""
 
 
-def head_loss(hidden_LD: Tensor, head: nn.Module, targets_L: Tensor) -> tuple[Tensor, int]:
-    """(loss_sum, count) of hidden states with one target each; a target of -100 gives loss 0."""
-    return F.cross_entropy(head(hidden_LD).float(), targets_L, reduction="sum"), len(targets_L)
+def head_loss(hidden_LD: Tensor, head: nn.Module, targets_L: Tensor) -> Tensor:
+    """The summed loss of hidden states with one target each; a target of -100 gives loss 0."""
+    return F.cross_entropy(head(hidden_LD).float(), targets_L, reduction="sum")
 
 
-def chunked_loss(
-    hidden_LD: Tensor, head: nn.Linear, targets_L: Tensor, chunk: int, how: str = ""
-) -> tuple[Tensor, int]:
+def chunked_loss(hidden_LD: Tensor, head: nn.Linear, targets_L: Tensor, chunk: int, how: str = "") -> Tensor:
     """`head_loss`, with the logits of at most `chunk` labels in memory at a time; `how`: see `compiled`."""
     if chunk >= len(targets_L):
-        whole: tuple[Tensor, int] = compiled(head_loss, how)(hidden_LD, head, targets_L)
+        whole: Tensor = compiled(head_loss, how)(hidden_LD, head, targets_L)
         return whole
     one = compiled(_cross_entropy, how)
 
@@ -51,7 +49,7 @@ def chunked_loss(
         loss, slopes_CV = one(logits_CV, targets_L[part, None])
         return loss, loss, slopes_CV
 
-    return chunked_sum(hidden_LD, head, chunk, cross_entropy)[0], len(targets_L)
+    return chunked_sum(hidden_LD, head, chunk, cross_entropy)[0]
 
 
 def _cross_entropy(logits_CV: Tensor, targets_C1: Tensor) -> tuple[Tensor, Tensor]:
@@ -149,8 +147,8 @@ def token_log_probs(
     return -losses(hidden_LD, targets_L)
 
 
-FusedLoss = Callable[[Tensor, nn.Linear, Tensor], tuple[Tensor, int]]
-"""Hidden states (L, D), the head and one target each -> (loss_sum, count)."""
+FusedLoss = Callable[[Tensor, nn.Linear, Tensor], Tensor]
+"""Hidden states (L, D), the head and one target each -> the summed loss."""
 
 
 def liger_loss(device: torch.device) -> FusedLoss | None:
@@ -171,12 +169,13 @@ def liger_loss(device: torch.device) -> FusedLoss | None:
 def over_labels(kernel: Callable[..., Any]) -> FusedLoss:
     """A loss by `kernel(softcap=...)`, called with (weight, hidden, targets); no labels are no call."""
 
-    def loss(hidden_LD: Tensor, head: nn.Linear, targets_L: Tensor) -> tuple[Tensor, int]:
+    def loss(hidden_LD: Tensor, head: nn.Linear, targets_L: Tensor) -> Tensor:
         if not len(targets_L):
-            return hidden_LD.sum() * 0, 0
+            return hidden_LD.sum() * 0
         with torch.autocast(hidden_LD.device.type, enabled=False):
             fused = kernel(softcap=getattr(head, "softcap", None))
-            return fused(head.weight.to(hidden_LD.dtype), hidden_LD, targets_L).float(), len(targets_L)
+            found: Tensor = fused(head.weight.to(hidden_LD.dtype), hidden_LD, targets_L)
+            return found.float()
 
     return loss
 

@@ -51,8 +51,8 @@ def label_loss(config: LabelConfig, fused: FusedLoss | None = None) -> Loss:
         else:
             hidden_LD, targets_L = label_states(model, batch, config, attend, filled=True), batch.targets_L
         if fused:
-            return fused(hidden_LD, head, targets_L)[0], batch.labels
-        return chunked_loss(hidden_LD, head, targets_L, config.chunk(head), model.compiled)[0], batch.labels
+            return fused(hidden_LD, head, targets_L), batch.labels
+        return chunked_loss(hidden_LD, head, targets_L, config.chunk(head), model.compiled), batch.labels
 
     return batch_loss
 

@@ -129,7 +129,7 @@ def test_the_last_layer_computes_labels_alone(manifest: Path) -> None:
 def test_a_frozen_head_gets_no_gradient_from_the_chunks() -> None:
     hidden, targets = torch.randn(9, 8, requires_grad=True), torch.arange(9)
     head = torch.nn.Linear(8, 20, bias=False).requires_grad_(False)
-    found = [torch.autograd.grad(3 * loss(hidden, head, targets, *chunk)[0], hidden)[0]
+    found = [torch.autograd.grad(3 * loss(hidden, head, targets, *chunk), hidden)[0]
              for loss, chunk in ((chunked_loss, (4,)), (head_loss, ()))]  # fmt: skip
     torch.testing.assert_close(*found)
     assert head.weight.grad is None

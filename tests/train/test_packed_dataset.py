@@ -44,8 +44,8 @@ def our_losses(model: CausalLM, manifest: Path, config: DataConfig, count: int) 
             hidden = model(
                 batch.ids_BT, batch.segments.positions_BT, masked_attention(batch.segments), batch.label_pos_L
             )
-            loss_sum, labels = chunked_loss(hidden, model.lm_head, batch.targets_L, 64)
-        found.append(float(loss_sum) / labels)
+            loss_sum = chunked_loss(hidden, model.lm_head, batch.targets_L, 64)
+        found.append(float(loss_sum) / batch.labels)
     return found
 
 

@@ -160,10 +160,10 @@ def test_a_loss_that_is_not_finite_on_one_rank_stops_all_and_names_the_rows(
     plain = losses_of.head_loss
     calls = []
 
-    def spoiled(*a: object) -> tuple:
+    def spoiled(*a: object) -> torch.Tensor:
         calls.append(1)
-        loss, count = plain(*a)
-        return (loss * float("nan") if os.environ["RANK"] == "1" and len(calls) == 3 else loss), count
+        loss = plain(*a)
+        return loss * float("nan") if os.environ["RANK"] == "1" and len(calls) == 3 else loss
 
     monkeypatch.setattr(losses_of, "head_loss", spoiled)
     started = Run(tmp_path / "run", 2, [*argv, "--save-every", "1"])
@@ -179,10 +179,10 @@ def test_an_fp16_overflow_on_one_rank_skips_the_step_on_all(
 ) -> None:
     plain, calls = losses_of.head_loss, []
 
-    def spoiled(*a: object) -> tuple:
+    def spoiled(*a: object) -> torch.Tensor:
         calls.append(1)
-        loss, count = plain(*a)
-        return (Spoiled.apply(loss, float("inf")) if os.environ["RANK"] == "1" and len(calls) == 2 else loss), count
+        loss = plain(*a)
+        return Spoiled.apply(loss, float("inf")) if os.environ["RANK"] == "1" and len(calls) == 2 else loss
 
     monkeypatch.setattr(losses_of, "head_loss", spoiled)
     started = Run(tmp_path / "run", 2, [*argv, "--dtype", "fp16", "--stop-at", "4", *more])
