@@ -3,13 +3,13 @@
 Sections of a technique are beside it: `DataConfig` in the data, `OptimConfig` in optim.py, `StatesConfig` in loss.py.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from functools import partial
 from importlib.util import find_spec
 from typing import Any, Literal
 
-from datakit.config import at_least, option, options
+from datakit.config import Option, at_least, option, options
 from datakit.errors import ConfigError, UsageError
 
 more = partial(option, advanced=True)
@@ -19,6 +19,15 @@ TARGETS = ("q", "k", "v", "o", "gate", "up", "down")
 """Projections that can have an adapter; their modules are named `<target>_proj`."""
 
 
+def every_option(config: type, at: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], type, Option]]:
+    """The options of a config and of its sections, at any depth: the sections' names, the class that has it, itself."""
+    for o in options(config):
+        if o.nested:
+            yield from every_option(o.nested, (*at, o.name))
+        else:
+            yield at, config, o
+
+
 def placed(config: type, values: Mapping[str, Any]) -> dict[str, Any]:
     """Values by the names of options, nested in the sections that have them.
 
@@ -26,13 +35,13 @@ def placed(config: type, values: Mapping[str, Any]) -> dict[str, Any]:
         UsageError: a name that is no option.
     """
     found: dict[str, Any] = {}
-    # A run's own options come first: `--data` is in a section, and one section is called so.
-    own = {o.name for o in options(config) if not o.nested}
-    nested = {inner.name: o.name for o in options(config) if o.nested for inner in options(o.nested)}
+    places = {o.name: at for at, _, o in every_option(config)}
     for name, value in values.items():
-        if name not in own and name not in nested:
+        if name not in places:
             raise UsageError(f"{config.__name__} has no option {name!r}")
-        place = found if name in own else found.setdefault(nested[name], {})
+        place = found
+        for section in places[name]:
+            place = place.setdefault(section, {})
         place[name] = value
     return found
 

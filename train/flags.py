@@ -14,10 +14,10 @@ import click
 from click.shell_completion import CompletionItem
 
 import datakit.storage as storage
-from datakit.config import Option, build, options, parse
+from datakit.config import Option, build, parse
 from datakit.errors import ConfigError, DatakitError, InputError, UsageError
 from datakit.terminal import guarded_output
-from train.config import placed
+from train.config import every_option, placed
 
 T = TypeVar("T")
 
@@ -59,12 +59,10 @@ class _Flag(click.Option):
         self.advanced, self.title = o.advanced, title
 
 
-def _flags(config: type, title: str = "Options") -> Iterator[_Flag]:
-    for o in options(config):
-        if o.nested:
-            yield from _flags(o.nested, (o.nested.__doc__ or "").split("\n")[0].split(";")[0].rstrip("."))
-        else:
-            yield _Flag(o, title)
+def _flags(config: type) -> Iterator[_Flag]:
+    for at, owner, o in every_option(config):
+        about = (owner.__doc__ or "").split("\n")[0].split(";")[0].rstrip(".")
+        yield _Flag(o, about if at else "Options")
 
 
 class Command(click.Command):
