@@ -93,7 +93,7 @@ def a_device_that_is_not_here(monkeypatch: pytest.MonkeyPatch) -> None:
     )
 
 
-def traced(c: ModelConfig, loss: bool) -> tuple[Trace, torch.Tensor]:
+def traced(c: ModelConfig) -> tuple[Trace, torch.Tensor]:
     frequencies.cache_clear()
     with torch.device("meta"):
         model = CausalLM(c)
@@ -115,9 +115,8 @@ def traced(c: ModelConfig, loss: bool) -> tuple[Trace, torch.Tensor]:
             with Trace() as trace:
                 where = ids, segments.positions_BT, attend
                 hidden = model(*where).flatten(0, 1)[:11] if c.moe.num_experts else model(*where, at)
-                if loss:
-                    head_loss(hidden, model.lm_head, at)
-                    chunked_loss(hidden, model.lm_head, at, 4)
+                head_loss(hidden, model.lm_head, at)
+                chunked_loss(hidden, model.lm_head, at, 4)
         finally:
             torch.set_autocast_enabled("cuda", False)
             frequencies.cache_clear()  # it holds fake tensors now
@@ -125,13 +124,8 @@ def traced(c: ModelConfig, loss: bool) -> tuple[Trace, torch.Tensor]:
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_bf16_stays_bf16_along_the_whole_path(name: str) -> None:
+def test_bf16_stays_bf16_along_the_whole_path_and_the_host_does_not_wait_for_the_device(name: str) -> None:
     c = replace(MODELS[name], vocab_size=400)
-    trace, hidden = traced(c, loss=True)
-    assert trace.products > 4 * c.num_layers and trace.wide == []
+    trace, hidden = traced(c)
+    assert trace.products > 4 * c.num_layers and trace.wide == [] and trace.waits == []
     assert hidden.dtype == torch.bfloat16
-
-
-@pytest.mark.parametrize("name", MODELS)
-def test_the_host_does_not_wait_for_the_device_in_the_forward_pass(name: str) -> None:
-    assert traced(replace(MODELS[name], vocab_size=400), loss=True)[0].waits == []
