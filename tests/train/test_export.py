@@ -74,7 +74,7 @@ def test_a_modelfile_names_folder_template_stops_and_context(tokenizer_folder: P
     ("template", "said"),
     [
         ("{% for m in messages %}{{ m.content }}{{ loop.index }}{% endfor %}", "does more than put text around turns"),
-        ("{% for m in messages %}[{{ m.content }}]{{ messages[0].role if not loop.first }}{% endfor %}", "does more"),
+        ("{% for m in messages %}{{ m.content }}{{ messages[0].role }}|{% endfor %}", "does more"),
         ("{% for m in messages %}{{ m.role }}{% endfor %}", "refuses a plain conversation"),
     ],
 )
