@@ -347,7 +347,7 @@ class Service:
         most_calls = 1 if must or body.parallel_tool_calls is False else None
         logprobs = (body.top_logprobs or 0) if body.logprobs else -1
         choices = self.choices([prompt], body, logprobs, self.form if tools else None, beginning, most_calls)
-        return await self._answer(request, body, choices, self._chat, "chatcmpl", "chat.completion")
+        return await self._answer(request, body, choices, self._chat, "chatcmpl")
 
     async def completions(self, body: requests.CompletionRequest, request: Request) -> Response:
         """The continuation of plain texts."""
@@ -356,19 +356,14 @@ class Service:
         given: Any = [body.prompt] if one else body.prompt
         prompts = [await asyncio.to_thread(self.encoded, p) if isinstance(p, str) else list(p) for p in given]
         choices = self.choices(prompts, body, -1 if body.logprobs is None else body.logprobs)
-        return await self._answer(request, body, choices, self._text, "cmpl", "text_completion")
+        return await self._answer(request, body, choices, self._text, "cmpl")
 
     async def _answer(
-        self,
-        request: Request,
-        body: requests.Generation,
-        choices: Sequence[Choice],
-        shape: "Shape",
-        prefix: str,
-        kind: str,
+        self, request: Request, body: requests.Generation, choices: Sequence[Choice], shape: "Shape", prefix: str
     ) -> Response:
         """The response of a generation, streamed or whole."""
-        head = {"id": f"{prefix}-{secrets.token_hex(12)}", "object": kind, "created": int(time.time())}
+        whole = {"chatcmpl": "chat.completion", "cmpl": "text_completion"}[prefix]
+        head = {"id": f"{prefix}-{secrets.token_hex(12)}", "object": whole, "created": int(time.time())}
         head["model"] = self.name
         steps = self.run(choices)
         if body.stream:
