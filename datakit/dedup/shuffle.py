@@ -321,16 +321,6 @@ def batches_of(path: Path, memory: Memory) -> Iterator[pa.RecordBatch]:
     yield from map(reader.get_batch, range(reader.num_record_batches))
 
 
-def sources_of(earlier: Sequence[EarlierRun], sketches: Sequence[SketchFile]) -> list[Source]:
-    """The indexes of earlier runs, and then the sketch files of this one."""
-    files = [
-        (run, SketchFile(e.folder / s.path, s.rows, s.bytes, s.sha256))
-        for run, e in enumerate(earlier) for s in e.shards
-    ] + [(-1, file) for file in sketches]  # fmt: skip
-    firsts = np.cumsum([0, *(file.rows for _, file in files)]).tolist()
-    return [Source(file, first, run) for (run, file), first in zip(files, firsts, strict=False)]
-
-
 # What a stage says, and what the units of a comparison came to.
 
 
@@ -446,8 +436,27 @@ class ShuffleStage(CompareStage):
     # The comparison.
 
     def compare(self, sketches: Sequence[SketchFile], units: CompareUnits) -> Self:
-        """Compare all rows, in work units."""
-        return replace(self, compared=shuffle(self, sketches, units))
+        """Compare the rows of the sketch files, with each other and with the rows of earlier runs, in work units."""
+        root, old = units.root, sum(e.rows for e in self.earlier)
+        files = [
+            (run, SketchFile(e.folder / s.path, s.rows, s.bytes, s.sha256))
+            for run, e in enumerate(self.earlier) for s in e.shards
+        ] + [(-1, file) for file in sketches]  # fmt: skip
+        firsts = np.cumsum([0, *(file.rows for _, file in files)]).tolist()
+        sources = [Source(file, first, run) for (run, file), first in zip(files, firsts, strict=False)]
+        memory, ranges = (self.config.memory_mb << 20) // units.share, 1
+        while ranges < 1 << 16 and firsts[-1] > ranges * RANGE_KEYS:
+            ranges *= 2
+        sorts = units.do("sort", partial(sort_unit, self, root, ranges), sources)
+        self.check_totals(Compared(root, sorts, []))
+        joins = units.do("join", partial(join_unit, root, memory, old), list(_join_tasks(sources, sorts)))
+        links = [part for _, part in parts_by_number(joins).get(0, [])]
+        (grouped,) = units.do("group", partial(group_unit, root, sources, links), [None], here=True)
+        wanted = [(sources[number], part) for number, ((_, part),) in sorted(parts_by_number([grouped]).items())]
+        groups = parts_by_number(units.do("gather", partial(gather_unit, root, memory), wanted))
+        payloads = [[part for _, part in groups[number]] for number in sorted(groups)]
+        decides = units.do("decide", partial(decide_unit, self, root, memory, old), payloads)
+        return replace(self, compared=Compared(root, sorts, decides))
 
     def reduce(self, sketches: Sequence[Path], out: Path, *, workers: int) -> dict[str, Any]:
         """Write the decisions, by row_key, to `out`; returns the facts."""
@@ -555,25 +564,6 @@ def cluster_facts(compared: Compared, config: Any, large: str, others: str, chec
         "largest_cluster_rows": survivors[0][1] + 1 if survivors else int(compared.rows > 0),
         "alarms": [*worst_first(sentences, others), *alarms],
     }
-
-
-def shuffle(stage: ShuffleStage, sketches: Sequence[SketchFile], units: CompareUnits) -> Compared:
-    """Compare the rows of the sketch files, with each other and with the rows of earlier runs, in work units."""
-    sources, root = sources_of(stage.earlier, sketches), units.root
-    old = sum(e.rows for e in stage.earlier)
-    memory = (stage.config.memory_mb << 20) // units.share
-    ranges = 1  # a power of two
-    while ranges < 1 << 16 and sum(source.file.rows for source in sources) > ranges * RANGE_KEYS:
-        ranges *= 2
-    sorts = units.do("sort", partial(sort_unit, stage, root, ranges), sources)
-    stage.check_totals(Compared(root, sorts, []))
-    joins = units.do("join", partial(join_unit, root, memory, old), list(_join_tasks(sources, sorts)))
-    links = [part for _, part in parts_by_number(joins).get(0, [])]
-    (grouped,) = units.do("group", partial(group_unit, root, sources, links), [None], here=True)
-    wanted = [(sources[number], part) for number, ((_, part),) in sorted(parts_by_number([grouped]).items())]
-    groups = parts_by_number(units.do("gather", partial(gather_unit, root, memory), wanted))
-    payloads = [[part for _, part in groups[number]] for number in sorted(groups)]
-    return Compared(root, sorts, units.do("decide", partial(decide_unit, stage, root, memory, old), payloads))
 
 
 # 1. Sort: the keys of each sketch file, in ranges.

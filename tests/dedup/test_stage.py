@@ -100,11 +100,6 @@ def test_the_policy_says_which_row_stays() -> None:
         assert deduplicate(rows.slice(0, 2), policy=policy).rows == {"0": ("exact_duplicate", "1", 1.0)}
 
 
-def test_policy_highest_of_a_column_without_numbers_is_refused() -> None:
-    with pytest.raises(ConfigError, match="quality"):
-        deduplicate(["a", "b"], policy="highest:quality")
-
-
 def test_rows_with_fewer_words_than_a_shingle_are_duplicates_only_of_equal_ones() -> None:
     rows = ["Yes.", "yes", "Yes. ", "", "  ", "...", "No.", "Increase the pressure", "Decrease the pressure"]
     rows += ["Increase\n the pressure"]
