@@ -29,6 +29,7 @@ def test_bounds_of_sequences_cover_every_position_once() -> None:
     # rows of 32: two sequences and padding, one and padding, padding alone; one sequence without a position is left
     assert bounds.tolist() == [0, 5, 20, 32, 49, 64, 96]
     assert bounds.dtype == torch.int32 and longest == 32
+    assert sequence_bounds(Segments.of([[0, 5]], 64))[1] == 59, "the padding is longer than the sequence"
 
 
 @CUDA

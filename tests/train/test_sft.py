@@ -69,7 +69,8 @@ def test_a_run_that_a_signal_ended_resumes_with_the_losses_of_a_whole_one(
     else:
         assert process.wait() == 128 + signal.SIGTERM, process.output()
         assert "SIGTERM: stopping after this step" in process.output()
-        assert (out / "checkpoints" / f"step_{len(losses(out)):08d}").is_dir(), "the step is finished and saved"
+        last = len(losses(out))
+        assert last < 12 and (out / "checkpoints" / f"step_{last:08d}").is_dir(), "the step is finished and saved"
     assert main(["--resume", "--out", str(out)]) == 0  # every other value is the run's own
     assert losses(out) == losses(whole)
     assert not list((out / "checkpoints").glob(".*"))
