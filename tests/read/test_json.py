@@ -14,7 +14,7 @@ def lines(*records):
 
 
 def test_a_bad_line_costs_one_row_and_blank_lines_and_line_ends_are_no_part_of_records(read_bytes):
-    data = b'\xef\xbb\xbf{"text":"a"}\r\n\n \t\r\n{"text": 3.5}\r\n{"text": "tw\r\n  {"text":"b"} \n{"text":"c"}'
+    data = b'\xef\xbb\xbf{"text":"a"}\r\n\n \t\r\n  {"text": 3.5}\r\n{"text": "tw\r\n  {"text":"b"} \n{"text":"c"}'
     found = read_bytes(data)
     assert found.texts == ["a", "b", "c"]
     assert [(r["row_key"], r["id"]) for r in found.rows] == [(n, f"data.jsonl:{n}") for n in (0, 5, 6)]

@@ -251,6 +251,6 @@ def test_a_limit_reads_the_first_records_in_the_order_of_the_files(tmp_path, rea
         elif suffix == "json":
             path.write_text(json.dumps(part))
         else:
-            data = "".join(json.dumps(r) + "\n" for r in part).encode()
+            data = "\n".join(json.dumps(r) for r in part).encode()
             path.write_bytes(gzip.compress(data) if suffix.endswith("gz") else data)
     assert read(tmp_path, limit=limit).texts == [r["text"] for r in records[:limit]]
