@@ -237,7 +237,7 @@ class Result(_Described):
         """
         from datakit.report.compare import drops
 
-        return list(drops(self.dataset.path, lowest).pairs)
+        return list(drops(self.dataset.path, lowest)["pairs"])
 
     @property
     def _chain(self) -> list[Dataset]:

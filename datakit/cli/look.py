@@ -169,7 +169,7 @@ def pairs(
     from datakit.report.compare import drops, listing
 
     found = drops(manifest, lowest, stage)
-    return found.to_json(), listing(found)
+    return found | {"pairs": [pair.to_json() for pair in found["pairs"]]}, listing(found)
 
 
 # Datasets: status, history, report, diff.

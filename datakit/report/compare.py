@@ -24,7 +24,7 @@ from datakit.errors import InputError
 from datakit.manifest import ancestors, check_shards, data_dir, load, purged_on, tables
 from datakit.report.finder import Link, batches, body, find, first_of, row_name, shorten, visible
 from datakit.report.page import render
-from datakit.report.tables import lines_of, reasons
+from datakit.report.tables import lines_of
 from datakit.report.texts import differences
 from datakit.text.words import hash_values, normalize, split_words
 
@@ -67,31 +67,15 @@ class Pair:
         return {"similarity": self.similarity, "reason": self.reason} | rows
 
 
-@dataclass(frozen=True, slots=True)
-class Drops:
-    """What a stage of dedup dropped, and some pairs."""
-
-    level: Link
-    named: int
-    """Rows that were dropped for one particular row; the others only repeat themselves."""
-    similarities: dict[float, int]
-    """These rows by similarity, rounded down to 0.05. Where the stage gives none, it is that of the texts, of the first
-    `MOST_COMPARED` rows."""
-    others: dict[str, int]
-    """Rows that other dedup levels dropped in the same history."""
-    pairs: list[Pair]
-
-    def to_json(self) -> dict[str, Any]:
-        """All of it as JSON."""
-        manifest, found = self.level[1], {f"{similarity:.2f}": n for similarity, n in self.similarities.items()}
-        counts = {"stage": manifest.stage, "dropped": manifest.ledger.rows.dropped, "named": self.named}
-        return counts | {"others": self.others, "similarities": found, "pairs": [p.to_json() for p in self.pairs]}
-
-
-def drops(path: Path, lowest: int, stage: str = "") -> Drops:
+def drops(path: Path, lowest: int, stage: str = "") -> dict[str, Any]:
     """The `lowest` least similar pairs of a dedup level in the history of the manifest at `path`.
 
     The level is `stage` if that is given; else the manifest's own level, the document level, or the last one.
+
+    Returns "stage" and what it "dropped" by reason; "named": rows that were dropped for one particular row (the others
+    only repeat themselves); "similarities": these rows by similarity, rounded down to 0.05 (where the stage gives none,
+    that of the texts, of the first `MOST_COMPARED` rows); "others": rows that other levels dropped in the same history;
+    "pairs": list of `Pair`.
 
     Raises:
         InputError: there is no such stage.
@@ -118,16 +102,15 @@ def drops(path: Path, lowest: int, stage: str = "") -> Drops:
     chosen = least.to_pylist() if least is not None else []
     pairs = _pairs(level, chosen + unmeasured)
     found.update(_floor(pair.similarity) for pair in pairs[len(chosen) :])
-    others = {
-        name: lost for name, (_, m) in levels.items() if m != level[1] and (lost := m.ledger.rows.dropped.values())
+    lost = {name: sum(m.ledger.rows.dropped.values()) for name, (_, m) in levels.items()}
+    return {
+        "stage": level[1].stage,
+        "dropped": level[1].ledger.rows.dropped,
+        "named": named,
+        "others": {name: n for name, n in lost.items() if n and name != level[1].stage},
+        "similarities": {f"{similarity:.2f}": n for similarity, n in sorted(found.items())},
+        "pairs": sorted(pairs, key=lambda pair: pair.similarity)[:lowest],
     }
-    return Drops(
-        level=level,
-        named=named,
-        similarities=dict(sorted(found.items())),
-        others={name: sum(lost) for name, lost in others.items()},
-        pairs=sorted(pairs, key=lambda pair: pair.similarity)[:lowest],
-    )
 
 
 def _floor(similarity: float) -> float:
@@ -160,19 +143,19 @@ def _earlier(link: Link, version: str) -> Link | None:
     return next((found for found in ancestors(link[0], against=True) if found[1].version == version), None)
 
 
-def listing(drops: Drops) -> Iterator[str]:
-    """The drops as lines of text."""
-    stage, count = drops.level[1].stage, drops.level[1].ledger.rows
-    total = sum(count.dropped.values())
-    alone = f"; {total - drops.named:,} of them only repeat themselves" if drops.named < total else ""
-    yield f"{stage} dropped {total:,} rows{f': {reasons(count)}' if total else ''}{alone}"
-    if drops.similarities:
-        some = f" of the first {MOST_COMPARED:,}" * (sum(drops.similarities.values()) < drops.named)
-        yield f"similarities{some}: " + ", ".join(f"{s:.2f}: {n:,}" for s, n in drops.similarities.items())
-    if any(drops.others.values()):
-        others = ", ".join(f"{stage} {count:,}" for stage, count in drops.others.items() if count)
+def listing(found: dict[str, Any]) -> Iterator[str]:
+    """What `drops` found as lines of text."""
+    total, named, similarities = sum(found["dropped"].values()), found["named"], found["similarities"]
+    why = ", ".join(f"{n:,} {reason}" for reason, n in Counter(found["dropped"]).most_common())
+    alone = f"; {total - named:,} of them only repeat themselves" if named < total else ""
+    yield f"{found['stage']} dropped {total:,} rows{f': {why}' if why else ''}{alone}"
+    if similarities:
+        some = f" of the first {MOST_COMPARED:,}" * (sum(similarities.values()) < named)
+        yield f"similarities{some}: " + ", ".join(f"{s}: {n:,}" for s, n in similarities.items())
+    if found["others"]:
+        others = ", ".join(f"{stage} {n:,}" for stage, n in found["others"].items())
         yield f"other levels dropped rows too (--stage shows them): {others}"
-    for pair in drops.pairs:
+    for pair in found["pairs"]:
         gone, kept = pair.dropped, pair.stays
         names = row_name(gone["id"], gone["source"]), row_name(kept["id"], kept["source"])
         yield f"\n{pair.similarity:.3f}  [-{names[0]}-] was dropped, {{+{names[1]}+}} stays"

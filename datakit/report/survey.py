@@ -229,6 +229,6 @@ def _pairs(path: Path, stages: Iterable[FunnelStage]) -> Iterator[tuple[str, Pai
     """The least similar duplicates of each level, with the places where they differ."""
     levels = [s.manifest.stage for s in stages if s.manifest.stage.startswith(LEVEL) and s.manifest.ledger.rows.dropped]
     for stage in levels:
-        for pair in drops(path, MOST_PAIRS, stage).pairs:
+        for pair in drops(path, MOST_PAIRS, stage)["pairs"]:
             if pair.similarity < 1:
                 yield stage, pair, list(hunks(body(pair.dropped), body(pair.stays), 12))
