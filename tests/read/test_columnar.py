@@ -120,39 +120,27 @@ class Exporter:
 
 def bad_and_typed():
     """600 rows of many types; some cannot become rows."""
-    whole = [*range(297), 400_000_000_000, *range(302)]
     name = b"".join(b"\xff" if i == 77 else b"n" for i in range(600))
-    return pa.table(
-        {
-            "text": [None if i % 100 == 50 else f"text {i}" for i in range(600)],
-            "id": range(600),
-            "name": pa.Array.from_buffers(
-                pa.string(), 600, [None, pa.py_buffer(np.arange(601, dtype="<i4")), pa.py_buffer(name)]
-            ),
-            "when": pa.array([1000 * s for s in whole], pa.int64()).cast(pa.timestamp("ms")),
-            "nano": pa.array(range(600), pa.timestamp("ns", "Europe/Paris")),
-            "f": [i / 7 for i in range(600)],
-            "kind": pa.array(["a", "b", None] * 200).dictionary_encode(),
-            "nested": [[{"a": 1.5, "b": i}] for i in range(600)],
-            "bytes": [b"\xff\x00"] * 600,
-        }
-    )
+    offsets = pa.py_buffer(np.arange(601, dtype="<i4"))
+    when = pa.array([0 if i != 297 else 400_000_000_000_000 for i in range(600)])
+    return pa.table({
+        "text": [None if i % 100 == 50 else f"text {i}" for i in range(600)], "id": range(600),
+        "name": pa.Array.from_buffers(pa.string(), 600, [None, offsets, pa.py_buffer(name)]),
+        "when": when.cast(pa.timestamp("ms")), "nano": pa.array(range(600), pa.timestamp("ns", "Europe/Paris")),
+        "f": [i / 7 for i in range(600)], "kind": pa.array(["a", "b", None] * 200).dictionary_encode(),
+        "nested": [[{"a": 1.5, "b": i}] for i in range(600)], "bytes": [b"\xff\x00"] * 600,
+    })  # fmt: skip
 
 
 def test_a_table_gives_the_rows_and_the_quarantine_of_its_parquet_file(read, read_table, tmp_path):
     turns = [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "yo"}]
-    for table in (
-        bad_and_typed(),
-        pa.table({"messages": [turns, None, turns]}),
-        pa.table({"prompt": ["a"], "chosen": ["b"], "rejected": ["c"]}),
-        pa.table({"input_ids": [[1, 2, 3]], "loss_mask": [[0, 1, 1]]}),
-    ):
+    others = {"messages": [turns, None, turns]}, {"prompt": ["a"], "chosen": ["b"], "rejected": ["c"]}
+    others += ({"input_ids": [[1, 2, 3]], "loss_mask": [[0, 1, 1]]},)
+    for table in (bad_and_typed(), *map(pa.table, others)):
         pq.write_table(table, tmp_path / "table")
         in_memory, from_file = read_table(table), read(tmp_path / "table")
-        assert in_memory.plan.kind == from_file.plan.kind
+        assert (in_memory.rows, in_memory.bad) == (from_file.rows, from_file.bad)
         assert in_memory.plan.files[0].layout == from_file.plan.files[0].layout
-        assert in_memory.rows == from_file.rows
-        assert in_memory.bad == from_file.bad
         assert len(in_memory.rows) + len(in_memory.bad) == table.num_rows
 
 
