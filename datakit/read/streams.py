@@ -92,11 +92,6 @@ class SourceFile:
         """Whether it lies on this machine's file system."""
         return not is_url(self.path)
 
-    @property
-    def has_ranges(self) -> bool:
-        """Whether workers can read parts of it themselves: here, or on an object store."""
-        return self.is_local or self.path.split("://")[0] in SCHEMES
-
 
 # Open: local or remote.
 
@@ -361,7 +356,9 @@ class StreamCutter:
     ) -> None:
         self.file, self.index, self.remaining, self.find_end, self.begin = file, index, remaining, find_end, begin
         self.blocks = blocks(file) if head is None else iter([head])
-        self.keep = bool(file.compression) or not file.has_ranges or head is not None
+        # workers read parts of plain files themselves: here, or on an object store
+        has_ranges = file.is_local or file.path.split("://")[0] in SCHEMES
+        self.keep = bool(file.compression) or not has_ranges or head is not None
         self.buffer, self.base, self.record, self.line = bytearray(), 0, 0, 0
         self.wait = 0
         """The end of a long record is searched again only when so many bytes are there: linear time in all."""

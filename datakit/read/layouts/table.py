@@ -255,15 +255,11 @@ def choose(head: Sequence[Fields], kind: str = "auto", forced: str = "auto", tex
         fits = forced == DOCUMENT or any(type(fields.get(text_field)) is str for fields in head)
         return FileLayout(DOCUMENT, "document", {"text": text_field}) if fits else None
     lines = [line for line in LAYOUTS if forced in ("auto", line.name)]
-    plain = [{_folded(name): value for name, value in fields.items()} for fields in head]
+    plain = [{name.strip().lower(): value for name, value in fields.items()} for fields in head]
     votes = Counter(line for fields in plain if (line := _line_of(fields, lines, kind)) is not None)
     if not votes and forced == "auto":
         return None
     return _in_file(max(lines, key=lambda x: votes[x]), head, plain, kind)
-
-
-def _folded(name: str) -> str:
-    return name.strip().lower()
 
 
 def _line_of(fields: Fields, lines: Sequence[Layout], kind: str) -> Layout | None:
@@ -296,7 +292,7 @@ def _in_file(line: Layout, head: Sequence[Fields], plain: Sequence[Fields], kind
     whole: Fields = {}
     for fields in plain:
         whole |= {name: value for name, value in fields.items() if whole.get(name) is None}
-    given = {_folded(name): name for fields in head for name in fields}
+    given = {name.strip().lower(): name for fields in head for name in fields}
 
     def named(source: str) -> str:
         parts = (path.split(".") for path in source.split("+"))
