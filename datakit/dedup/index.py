@@ -7,6 +7,7 @@ the settings match, and compares its rows with theirs. Rows that an earlier data
 beside its index, and left out.
 """
 
+import contextlib
 import hashlib
 import json
 from collections.abc import Iterable, Iterator
@@ -238,17 +239,14 @@ class RemovedRows:
             IntegrityError: the file is truncated or changed.
         """
         file = storage.refresh(data / _FILE)
-        try:
+        with contextlib.suppress(ValueError, KeyError, TypeError):
+            if not file.exists():
+                return cls()
             found: dict[str, Any] = json.loads(file.read_bytes())
             removed = cls(tuple(found["ids"]))
-            whole = found["format"] == _FORMAT and found["sha256"] == removed.sha256
-        except FileNotFoundError:
-            return cls()
-        except (OSError, ValueError, KeyError, TypeError):
-            whole = False
-        if not whole:
-            raise IntegrityError(f"{file}: is damaged: it lists the rows that were removed from the index. Restore it")
-        return removed
+            if found["format"] == _FORMAT and found["sha256"] == removed.sha256:
+                return removed
+        raise IntegrityError(f"{file}: is damaged: it lists the rows that were removed from the index. Restore it")
 
     def write(self, data: Path) -> None:
         """Write the list beside the index."""

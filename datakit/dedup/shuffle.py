@@ -70,7 +70,6 @@ _ALIGNMENT = 64  # of parts, so that arrays over mapped parts are aligned
 
 ARRAY_SHARE = 64
 """An array larger than this part of the memory lies in a file: about twenty arrays are alive at one time."""
-_PART_ROWS = 1 << 19
 
 
 class Memory:
@@ -106,11 +105,9 @@ class Memory:
         return array
 
     def take(self, array: npt.NDArray[Any], at: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """`array[at]`, computed in parts; a large result lies in a file."""
+        """`array[at]`; a large result lies in a file."""
         taken = self.full((len(at), *array.shape[1:]), 0, array.dtype)
-        for begin in range(0, len(at), _PART_ROWS):
-            taken[begin : begin + _PART_ROWS] = array[at[begin : begin + _PART_ROWS]]
-        return taken
+        return np.take(array, at, axis=0, out=taken, mode="clip")  # any other mode needs a second copy
 
     def sums(self, counts: Numbers) -> Numbers:
         """int64 (n + 1,): where each of some lists of these lengths begins, one after another, and where all end."""

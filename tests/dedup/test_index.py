@@ -146,6 +146,17 @@ def test_a_damaged_list_of_removed_rows_is_refused(tmp_path: Path, damage: str) 
         RemovedRows.read(tmp_path)
 
 
+def test_alarms_of_a_run_against_another_count_its_own_rows(tmp_path: Path) -> None:
+    texts = [" ".join(prose(seed)) for seed in range(50)]
+    runs = Runs(tmp_path, DEDUP)
+    runs.add(rows(texts[:30], "0:"))
+    new = rows(texts[10:], "1:").append_column("source", pa.array(["a"] * 20 + ["b"] * 20))
+    _, facts = compare(replace(DEDUP, earlier=runs.done), [new], tmp_path, 1)
+    whole, source = facts["alarms"]
+    assert whole.startswith("20 of all 40 rows are lost") and "'0:10' 1" in whole
+    assert source.startswith("the source 'a' loses 20 of its 20 rows") and facts["largest_cluster_rows"] == 2
+
+
 def test_old_rows_are_not_compared_with_each_other(tmp_path: Path) -> None:
     words = prose(1, 300)
     old = [" ".join([*words[:30], f"n{i}", *words[30:]]) for i in range(50)]
