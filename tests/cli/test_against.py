@@ -103,11 +103,13 @@ def test_rows_taken_out_of_an_index_are_taken_out_of_the_chain(datakit: Callable
     assert said.out.splitlines()[0] == "1 rows removed from the index; 0 were removed before"
     assert "2 ids are not in it ('nobody', 'x near')" in said.out
     assert datakit("index", "remove", "old", "ids").out.startswith("0 rows removed from the index; 1 were removed ")
+    (chain / "more").write_text("y\n")
+    assert datakit("index", "remove", "old", "more").out.startswith("1 rows removed from the index; 0 were")
     before = version(chain / "last")
     said = datakit("dedup", "last.jsonl", "--output", "last", "--save-index", "--against", "next")
-    assert said.code == 0 and "3 rows, 1 of them removed since" in said.err
-    assert "of old x" not in dropped(chain / "last") and version(chain / "last") != before
-    assert load(chain / "last/manifest.json").facts["resources"]["against"][0]["removed"] == 1
+    assert said.code == 0 and "3 rows, 2 of them removed since" in said.err
+    assert not {"of old x", "of y"} & dropped(chain / "last").keys() and version(chain / "last") != before
+    assert load(chain / "last/manifest.json").facts["resources"]["against"][0]["removed"] == 2
     assert datakit("verify", "last").code == 0
     assert "which rows?" in datakit("index", "remove", "old").err
     (chain / "none").write_text("\n")

@@ -2,6 +2,7 @@
 
 import unicodedata
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from datakit.dedup._kernels_cluster import least_similar_turn
-from datakit.dedup.stage import DedupConfig
+from datakit.dedup.stage import Dedup, DedupConfig
 from datakit.dedup.turn_digests import TURN_SHIFT, digests_of, plain, turns_of
 from datakit.errors import ConfigError
 from datakit.text.words import character_table, entry, hash_values, split_words
@@ -322,8 +323,6 @@ def test_runs_against_each_other_end_like_one_over_all_rows(
     tmp_path_factory: Any, config: dict[str, Any], parts: list[list[list[str]]]
 ) -> None:
     """Without prefixes: a row of an earlier run stays, even where a longer one comes later."""
-    from datakit.dedup.stage import Dedup
-
     stage = Dedup(DedupConfig(prefix=False, **config)).for_kind("conversation")
     names = [[f"{n}:{i}" for i in range(len(part))] for n, part in enumerate(parts)]
     runs, apart = Runs(tmp_path_factory.mktemp("apart"), stage), {}
@@ -331,6 +330,13 @@ def test_runs_against_each_other_end_like_one_over_all_rows(
         apart |= runs.add(conversations(*(talk(*row) for row in part), ids=ids), 3)
     joint = conversations(*(talk(*row) for part in parts for row in part), ids=[name for ids in names for name in ids])
     assert apart == Runs(tmp_path_factory.mktemp("joint"), stage).add(joint, 4)
+
+
+def test_a_row_of_an_earlier_run_stays_though_a_new_one_begins_with_it(tmp_path: Path) -> None:
+    runs = Runs(tmp_path, Dedup(DedupConfig()).for_kind("conversation"))
+    assert runs.add(conversations(talk("Why?", "So."), ids=["0:0"])) == {}
+    new = conversations(talk("Why?", "So."), talk("Why?", "So.", "And?", "No."), ids=["1:0", "1:1"])
+    assert runs.add(new) == {"1:0": ("exact_duplicate", "0:0", 1.0)}
 
 
 def test_the_table_has_the_flags_that_the_kernel_repeats() -> None:
