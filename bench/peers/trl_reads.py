@@ -1,7 +1,7 @@
 """What TRL makes of our labels and of our Parquet; in an environment of its own (requirements-trl.txt).
 
     python bench/peers/trl_reads.py masks ../shared/tokenizers/qwen2
-    python bench/peers/trl_reads.py train data/.../kept/train.parquet --tokenizer ../shared/tokenizers/minimind
+    python bench/peers/trl_reads.py train EXPORTED/data/train-00000.parquet --tokenizer ../shared/tokenizers/minimind
 
 `masks`: TRL ships the templates of well-known models and, for each, one that it has patched with generation blocks. The
 mask that transformers makes from the patched one is compared with ours, from the patched one and, where it renders the

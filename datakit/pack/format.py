@@ -1,6 +1,6 @@
-"""File formats of packed sets: bin2d, bin, megatron and parquet; their header, writer and reader.
+"""File formats of packed sets: bin2d, bin and megatron; their header, writer and reader.
 
-The trainer imports this module: it needs numpy only, and loads pyarrow inside the functions that write Parquet.
+The trainer imports this module: it needs numpy only, and loads pyarrow inside the functions that make tables.
 
 **bin2d**, version 1, holds rows of equal length in flat little-endian files that can be memory-mapped. For a prefix P
 and N rows of `stride = seq_len + 1` tokens:
@@ -29,10 +29,10 @@ uint64 pairs (offset, count) into it, in elements, one pair per row. The other f
 
 all little-endian. A packed row is one sequence and one document. The format has no labels, so it takes plain text only.
 
-**parquet** has one table row per packed row, and columns of type list of int32: `input_ids`; `labels`, aligned with the
-ids, -100 where a token is no label (the model shifts them); `position_ids`, which start at 0 in each sequence;
-`seq_lens`, the lengths of the row's sequences; and `seq_lengths`, the same column under the name that TRL's collator
-reads.
+**Tables** (`Block.table`), which `datakit export` writes, have one row per packed row, and columns of type list of
+int32: `input_ids`; `labels`, aligned with the ids, -100 where a token is no label (the model shifts them);
+`position_ids`, which start at 0 in each sequence; `seq_lens`, the lengths of the row's sequences; and `seq_lengths`,
+the same column under the name that TRL's collator reads.
 """
 
 import json
@@ -63,12 +63,11 @@ SOURCE_DTYPE = np.dtype(
 behind its head; the packed row; the index of the sequence in the packed row; the number of tokens; how many of them are
 its head, which repeats earlier tokens of the row (a system prompt, see `cut`)."""
 
-Format = Literal["bin2d", "bin", "megatron", "parquet"]
+Format = Literal["bin2d", "bin", "megatron"]
 IDS: dict[str, dict[str, str]] = {
     "bin2d": {"bin": "ids2d.bin"},
     "bin": {"bin": "ids.bin", "idx": "ids.idx"},
     "megatron": {"bin": "bin", "idx": "idx"},
-    "parquet": {"parquet": "parquet"},
 }
 """File suffixes of the ids, by format and by key in the header."""
 STORED = ("format", "task", "num_samples", "seq_len", "pad_id", "eos_id", "vocab_size", "rows_per_unit")
@@ -79,7 +78,7 @@ MEGATRON_DTYPES = {"int32": 4, "uint16": 8}
 IGNORED = -100
 """Label of a token that is not learnt; PyTorch's cross entropy ignores it."""
 TABLE_COLUMNS = ("input_ids", "labels", "position_ids", "seq_lens", "seq_lengths")
-"""The columns of format parquet."""
+"""The columns of tables."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -117,17 +116,15 @@ class Header:
     def to_json(self, name: str) -> dict[str, Any]:
         """The content of the meta file; `name` is the last part of the prefix."""
 
-        def files(part: str, column: str) -> dict[str, str]:
-            if self.format == "parquet":  # labels and segments are columns of the table
-                return {"column": column}
+        def files(part: str) -> dict[str, str]:
             return {"bin": f"{name}.{part}.bin", "idx": f"{name}.{part}.idx", "dtype": "int32"}
 
         ids = {key: f"{name}.{suffix}" for key, suffix in IDS[self.format].items()}
         plain: dict[str, Any] = {key: getattr(self, key) for key in STORED}
         plain |= {"version": 1, "byteorder": "little", "sources": f"{name}.src.npy"}
         plain["ids"] = ids | {"dtype": self.ids_dtype}
-        plain["labels"] = files("lbl", "labels") if self.labelled else None
-        plain["segments"] = files("seg", "seq_lens")
+        plain["labels"] = files("lbl") if self.labelled else None
+        plain["segments"] = files("seg")
         if self.format == "bin2d":
             plain["stride"] = self.stride
         return plain
@@ -200,7 +197,7 @@ class Block:
         return ids_NS
 
     def table(self) -> "pa.Table":
-        """The rows as the columns of format parquet."""
+        """The rows as a table."""
         import pyarrow as pa
 
         def lists(values: npt.NDArray[Any], counts: Int64) -> pa.Array:
@@ -217,7 +214,7 @@ class Block:
 
 
 def training_schema() -> "pa.Schema":
-    """The columns of format parquet."""
+    """The columns of tables."""
     import pyarrow as pa
 
     return pa.schema([pa.field(name, pa.list_(pa.int32())) for name in TABLE_COLUMNS])
@@ -265,19 +262,13 @@ class PackedWriter:
         Raises:
             InputError: the format cannot store labels or preference pairs, and the set has them.
         """
-        refused = {"megatron": header.labelled or header.rows_per_unit > 1, "parquet": header.rows_per_unit > 1}
-        if refused.get(header.format):
+        if header.format == "megatron" and (header.labelled or header.rows_per_unit > 1):
             lost = "the labels of conversations" if header.rows_per_unit == 1 else "which side of a pair a row is"
-            raise InputError(f"pack: format {header.format} does not store {lost}; use bin2d or bin")
+            raise InputError(f"pack: format megatron does not store {lost}; use bin2d or bin")
         prefix.parent.mkdir(parents=True, exist_ok=True)
         self.prefix, self.header = prefix, header
         self.num_rows = self.num_tokens = self.num_labels = 0
         self._sources = [np.empty(0, SOURCE_DTYPE)]
-        if header.format == "parquet":  # labels and segments are columns of the table
-            import pyarrow.parquet as pq
-
-            self._table: Any = pq.ParquetWriter(f"{prefix}.parquet", training_schema(), compression="zstd")
-            return
         self._ids = _Column(f"{prefix}.{IDS[header.format]['bin']}", header.dtype)
         self._segments = _Column(f"{prefix}.seg.bin", "<i4")
         self._labels = _Column(f"{prefix}.lbl.bin", "<i4") if header.labelled else None
@@ -288,15 +279,12 @@ class PackedWriter:
         return np.concatenate(self._sources)
 
     def append(self, block: Block) -> None:
-        """Append rows; they are a row group of format parquet."""
+        """Append rows."""
         header = self.header
         self.num_rows += len(block.counts)
         self.num_tokens += len(block.ids)
         self.num_labels += int(block.learnt.sum())
         self._sources.append(block.sources)
-        if header.format == "parquet":
-            self._table.write_table(block.table(), row_group_size=max(1, len(block.counts)))
-            return
         ids = block.padded(header.stride, header.pad_id) if header.format == "bin2d" else block.ids
         self._ids.append(ids, block.row_lengths)
         self._segments.append(*block.segments())
@@ -306,13 +294,10 @@ class PackedWriter:
     def close(self) -> dict[str, Any]:
         """Finish the files, the header last; returns what it holds."""
         header = replace(self.header, num_samples=self.num_rows)
-        if header.format == "parquet":
-            self._table.close()
-        else:
-            self._ids.close(f"{self.prefix}.ids.idx" if header.format == "bin" else "")
-            self._segments.close(f"{self.prefix}.seg.idx")
-            if self._labels is not None:
-                self._labels.close(f"{self.prefix}.lbl.idx")
+        self._ids.close(f"{self.prefix}.ids.idx" if header.format == "bin" else "")
+        self._segments.close(f"{self.prefix}.seg.idx")
+        if self._labels is not None:
+            self._labels.close(f"{self.prefix}.lbl.idx")
         if header.format == "megatron":
             self._write_megatron_index()
         np.save(f"{self.prefix}.src.npy", self.sources)
@@ -342,7 +327,7 @@ def index_of(counts: Int64) -> Int64:
 
 @dataclass(frozen=True)
 class Packed:
-    """A packed set of any format, over memory-mapped arrays (parquet: loaded into memory)."""
+    """A packed set of any format, over memory-mapped arrays."""
 
     header: Header
     ids: npt.NDArray[Any]
@@ -375,13 +360,9 @@ class Packed:
             raise InputError(f"{meta_path}: cannot read the header of the set ({e}); did packing finish?") from None
         header = Header.from_json(meta, str(meta_path))
         sources = np.load(folder / meta["sources"], mmap_mode="r", allow_pickle=False)
-        block = _read_table(folder / meta["ids"]["parquet"], sources) if header.format == "parquet" else None
 
         def ragged(part: str) -> tuple[Int32, UInt64]:
             """Values of all rows, flat, and their index."""
-            if block is not None:
-                values, counts = block.segments() if part == "segments" else block.label_positions()
-                return values, index_of(counts).astype(np.uint64)
             index = map_file(folder / meta[part]["idx"], "<u8", (header.num_samples, 2))
             size = int(index[-1].sum()) if len(index) else 0
             return map_file(folder / meta[part]["bin"], "<i4", (size,)), index
@@ -390,7 +371,7 @@ class Packed:
         labels, label_index = ragged("labels") if header.labelled else (None, None)
         lengths = last_boundaries(segments, segment_index)
         shape = (header.num_samples, header.stride) if header.format == "bin2d" else (int(lengths.sum()),)
-        ids = block.ids if block is not None else map_file(folder / meta["ids"]["bin"], header.dtype, shape)
+        ids = map_file(folder / meta["ids"]["bin"], header.dtype, shape)
         return cls(header, ids, segments, segment_index, labels, label_index, sources, name)
 
     def __len__(self) -> int:
@@ -443,21 +424,6 @@ def last_boundaries(segments: Int32, segment_index: UInt64) -> Int64:
     """Real tokens of each row, int64 (N,): the last boundary of the row."""
     ends = segment_index.sum(axis=1).astype(np.int64)
     return np.asarray(segments[ends - 1], np.int64)
-
-
-def _read_table(file: Path, sources: Records) -> Block:
-    """The rows of a set in format parquet."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    try:
-        table = pq.read_table(file, columns=["input_ids", "labels", "seq_lens"])
-    except (OSError, pa.ArrowException) as e:
-        raise InputError(f"{file}: cannot read the packed table ({e}); pack the set again") from None
-    ids, targets, lengths = (table[name].combine_chunks() for name in ("input_ids", "labels", "seq_lens"))
-    learnt = targets.flatten().to_numpy() != IGNORED
-    counts = lengths.value_lengths().to_numpy().astype(np.int64)
-    return Block(ids.flatten().to_numpy(), learnt, lengths.flatten().to_numpy().astype(np.int64), counts, sources)
 
 
 def map_file(path: Path, dtype: str, shape: tuple[int, ...]) -> Any:

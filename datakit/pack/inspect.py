@@ -270,7 +270,7 @@ def _lint_block(rows: Packed, first: int, special: Bools, bos: int | None) -> di
 
 
 def training_tables(rows: Packed) -> Iterator[pa.Table]:
-    """The rows of a set as tables with the columns of format parquet, `BLOCK_ROWS` at a time, whatever its format."""
+    """The rows of a set as tables, `BLOCK_ROWS` at a time."""
     for first in range(0, len(rows), BLOCK_ROWS):
         yield rows.block(first, first + BLOCK_ROWS).table()
 

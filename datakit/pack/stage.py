@@ -55,7 +55,7 @@ class PackConfig:
         False, "start each row with the start of a sequence; tokens cut off at a row's end are dropped"
     )
     format: Format = option(
-        "bin2d", "file format: bin2d (fixed rows), bin (no padding), parquet, megatron (whole documents of plain text)"
+        "bin2d", "file format: bin2d (fixed rows), bin (no padding), megatron (whole documents of plain text)"
     )
     ids_dtype: Literal["int32", "uint16"] = option(
         "int32", "uint16 takes half the bytes; for vocabularies up to 65536", advanced=True
@@ -86,7 +86,6 @@ class PackConfig:
             (min(self.weights.values(), default=1) <= 0, f"weights {no_source}"),
             (several and self.packing == "wrap", "packing wrap takes one seq_len"),
             (several and self.format == "megatron", "format megatron takes one seq_len"),
-            (self.format == "parquet" and self.ids_dtype != "int32", "format parquet needs ids_dtype int32"),
             (self.align_bos and self.overflow == "split", "overflow split starts rows inside sequences: not align_bos"),
             (self.drop_long and not self.max_doc_tokens, "drop_long needs max_doc_tokens"),
         ):

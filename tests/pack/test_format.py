@@ -3,13 +3,13 @@
 import json
 
 import numpy as np
-import pyarrow.parquet as pq
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from datakit.errors import InputError
 from datakit.pack.format import Header, Packed
+from datakit.pack.inspect import training_tables
 from tests.pack.token_rows import batch_of, found_tokens, ids_of, pack_rows
 
 ROW = st.tuples(st.integers(1, 40), st.lists(st.integers(0, 40), max_size=6, unique=True).map(sorted))
@@ -60,27 +60,27 @@ def read_megatron(folder):
 @fast
 @given(rows=ROWS, packing=st.sampled_from(["best_fit", "wrap", "pad"]), labelled=st.booleans(),
        window=st.integers(1, 200))  # fmt: skip
-def test_bin_and_parquet_hold_what_bin2d_holds(tmp_path_factory, rows, packing, labelled, window):
+def test_bin_and_tables_hold_what_bin2d_holds(tmp_path_factory, rows, packing, labelled, window):
     options = {"packing": packing, "window_tokens": window, "seq_len": 24}
-    folders = {name: tmp_path_factory.mktemp(name) for name in ("bin2d", "bin", "parquet")}
+    folders = {name: tmp_path_factory.mktemp(name) for name in ("bin2d", "bin")}
     made = {n: pack_rows(f, [batch_of(rows, labelled)], format=n, **options) for n, f in folders.items()}
     sets = {n: s["train"] for n, (_, s) in made.items()}
     expected = found_tokens(sets["bin2d"])
-    assert expected == found_tokens(sets["bin"]) == found_tokens(sets["parquet"])
+    assert expected == found_tokens(sets["bin"])
     counts = [r.tokens.kept for r, _ in made.values()]
-    assert counts == [len(expected)] * 3
-    assert [r.tokens.padding for r, _ in made.values()][1:] == [0, 0]
+    assert counts == [len(expected)] * 2
+    assert made["bin"][0].tokens.padding == 0
     plain = [
         (s.ids_of(i).tolist(), None if s.labels is None else s.labels_of(i).tolist(), s.segments_of(i).tolist())
         for s in [sets["bin2d"]]
         for i in range(len(s))
     ]
     assert read_bin(folders["bin"]) == plain
-    check_parquet(folders["parquet"], plain)
+    for rows_of in sets.values():
+        check_table([row for table in training_tables(rows_of) for row in table.to_pylist()], plain)
 
 
-def check_parquet(folder, plain) -> None:
-    table = pq.read_table(folder / "kept" / "train.parquet").to_pylist()
+def check_table(table, plain) -> None:
     assert len(table) == len(plain)
     for row, (ids, labels, bounds) in zip(table, plain, strict=True):
         lengths = np.diff(bounds).tolist()
@@ -105,18 +105,14 @@ def test_megatron_holds_whole_documents_in_order(tmp_path_factory, rows, window,
 
 
 @pytest.mark.parametrize(
-    ("format", "rejected", "words"),
-    [("megatron", None, "the labels of conversations"), ("megatron", [(7, [2, 7])], "which side of a pair"),
-     ("parquet", [(7, [2, 7])], "which side of a pair")],
-)  # fmt: skip
-def test_a_format_that_would_lose_something_is_refused(tmp_path, format, rejected, words):
-    with pytest.raises(InputError, match=words):
-        pack_rows(tmp_path, [batch_of([(5, [2, 5])], rejected=rejected)], format=format)
-
-
-@pytest.mark.parametrize(
-    ("format", "file"), [("bin", "ids.bin"), ("bin", "seg.idx"), ("megatron", "bin"), ("parquet", "parquet")]
+    ("rejected", "words"), [(None, "the labels of conversations"), ([(7, [2, 7])], "which side of a pair")]
 )
+def test_a_format_that_would_lose_something_is_refused(tmp_path, rejected, words):
+    with pytest.raises(InputError, match=words):
+        pack_rows(tmp_path, [batch_of([(5, [2, 5])], rejected=rejected)], format="megatron")
+
+
+@pytest.mark.parametrize(("format", "file"), [("bin", "ids.bin"), ("bin", "seg.idx"), ("megatron", "bin")])
 def test_a_file_that_is_cut_short_is_named(tmp_path, format, file):
     result, _ = pack_rows(tmp_path, [batch_of(TWO, labelled=False)], seq_len=6, format=format)
     whole = content(tmp_path, file)

@@ -31,7 +31,7 @@ fast = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], dea
 
 LABELLED = [
     {}, {"packing": "wrap", "format": "bin"}, {"packing": "pad", "overflow": "truncate", "max_doc_tokens": 30},
-    {"format": "parquet", "seq_len": (9, 19)}, {"align_bos": True, "format": "bin"}, {"overflow": "drop"},
+    {"format": "bin", "seq_len": (9, 19)}, {"align_bos": True, "format": "bin"}, {"overflow": "drop"},
     {"overflow": "split", "packing": "pad"},
 ]  # fmt: skip
 PLAIN = [*LABELLED, {"format": "megatron"}, {"packing": "wrap", "align_bos": True, "max_doc_tokens": 30}]
@@ -127,7 +127,7 @@ def packed(trained, small, tmp_path):
     "config",
     [
         {"seq_len": 20}, {"seq_len": 20, "packing": "wrap"}, {"seq_len": (8, 40)}, {"format": "megatron"},
-        {"seq_len": 20, "format": "bin", "ids_dtype": "uint16"}, {"seq_len": 20, "format": "parquet"},
+        {"seq_len": 20, "format": "bin", "ids_dtype": "uint16"},
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("add_bos", [False, True])

@@ -158,7 +158,7 @@ def test_golden_bytes(tmp_path):
         ({"seq_len": (256, 512), "packing": "wrap"}, "wrap"), ({"validation": 1.0}, "below 1"),
         ({"seq_len": (256, 512), "format": "megatron"}, "megatron"), ({"validation": -0.1}, "0 or more"),
         ({"align_bos": True, "overflow": "split"}, "align_bos"), ({"window_tokens": 0}, "window_tokens"),
-        ({"format": "parquet", "ids_dtype": "uint16"}, "int32"), ({"max_doc_tokens": -1}, "max_doc_tokens"),
+        ({"max_doc_tokens": -1}, "max_doc_tokens"),
         ({"drop_long": True}, "max_doc_tokens"), ({"weights": {"a": 0.0}}, "above 0"),
         ({"max_tokens": {"a": 0}}, "above 0"),
     ],
