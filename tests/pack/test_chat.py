@@ -1,7 +1,5 @@
 """Prompts and renderings of a tokenizer with its template."""
 
-import functools
-import json
 import subprocess
 import sys
 
@@ -9,8 +7,7 @@ import pytest
 
 from datakit.errors import ConfigError, ModelError
 from datakit.pack.chat import ChatTokenizer
-from datakit.pack.marks import RenderError, plain_messages, plain_tools
-from tests.pack.by_hand import label, labelled_ids
+from datakit.pack.marks import RenderError
 
 ASK = [{"role": "user", "content": "hi <|im_end|>"}]
 
@@ -74,49 +71,3 @@ def test_built_in_templates_ask_as_they_answer(trained, name):
     ((start, end),) = whole.generated
     assert whole.text[:start] == asked
     assert whole.text[start:end].startswith("a<|")
-
-
-transformers = pytest.importorskip("transformers", reason="the extra `dev` brings transformers")
-
-CALLS = json.dumps([{"type": "function", "function": {"name": "f", "arguments": {"x": "é"}}}])
-ROWS = [
-    ([("user", "hi"), ("assistant", " hello ")], None),
-    ([("system", "S"), ("user", "a\n"), ("assistant", ""), ("user", "  b"), ("assistant", "c\n\n")], None),
-    ([("user", "a"), ("assistant", "<think>\nhm\n</think>\n\nb"), ("user", "c"), ("assistant", "d")], None),
-    ([("user", "a"), ("assistant", "1"), ("assistant", "2")], None),
-    ([("user", "a"), ("assistant", CALLS), ("tool", "42"), ("tool", "43"), ("assistant", "b")], '[{"name": "f"}]'),
-]
-
-
-def messages_of(turns):
-    made = []
-    for role, content in turns:
-        called = content == CALLS
-        made.append({"role": role, "content": "" if called else content} | ({"tool_calls": CALLS} if called else {}))
-    return made
-
-
-@functools.cache
-def reference_of(folder):
-    return transformers.PreTrainedTokenizerFast.from_pretrained(folder)
-
-
-@pytest.mark.parametrize("name", ["minimind", "trained"])
-@pytest.mark.parametrize("row", range(len(ROWS)))
-def test_renderings_and_ids_are_transformers(request, load, name, row):
-    folder = request.getfixturevalue("trained") if name == "trained" else request.getfixturevalue("real")(name)
-    turns, tools = ROWS[row]
-    tokenizer, reference = load(folder), reference_of(folder)
-    messages = messages_of(turns)
-    seen = {"conversation": plain_messages(messages), "tools": plain_tools(tools)}
-    text = reference.apply_chat_template(**seen, tokenize=False)
-    assert tokenizer.render(seen["conversation"], seen["tools"]).text == text
-    ids, spans = labelled_ids(tokenizer, label(tokenizer, messages, tools))
-    if "<think>" not in str(turns):  # content that spells an added token is text here, and a token there
-        assert ids == reference(text, add_special_tokens=False)["input_ids"]
-    if name == "trained":  # theirs also learns a token that begins in the header and ends in the answer: none here
-        found = reference.apply_chat_template(**seen, return_dict=True, return_assistant_tokens_mask=True)
-        mask = [0] * len(ids)
-        for start, end in spans:
-            mask[start:end] = [1] * (end - start)
-        assert mask == found["assistant_masks"]
