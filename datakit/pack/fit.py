@@ -152,7 +152,7 @@ class Packer:
                 stride = writer.header.stride
                 full = np.bincount(places["row"], places["length"])[places["row"]] == stride
                 rest = places[~full]
-                self._waiting = [TokenSequences.join([_pieces(window, rest)])]
+                self._waiting = [TokenSequences.join([window.parts(rest["sequence"], rest["offset"], rest["length"])])]
                 self._tokens = int(rest["length"].sum())
                 places = places[full]
             _write(writer, window, places)
@@ -175,10 +175,6 @@ class Packer:
             yield writer, places
 
 
-def _pieces(window: TokenSequences, places: Records) -> TokenSequences:
-    return window.parts(places["sequence"], places["offset"], places["length"])
-
-
 def _write(writer: PackedWriter, window: TokenSequences, places: Records) -> None:
     """Write rows, in blocks of `BLOCK_TOKENS`."""
     num_rows = int(places["row"].max(initial=-1)) + 1
@@ -187,7 +183,7 @@ def _write(writer: PackedWriter, window: TokenSequences, places: Records) -> Non
         rows = min(size, num_rows - first)
         a, b = np.searchsorted(places["row"], [first, first + rows])
         some = places[a:b][places["length"][a:b] > 0]  # the missing side of a pair is a row without a sequence
-        table, row = _pieces(window, some).table, some["row"] - first
+        table, row = window.parts(some["sequence"], some["offset"], some["length"]).table, some["row"] - first
         sources = np.empty(len(some), SOURCE_DTYPE)
         sources["row_key"], sources["start"], sources["tokens"] = table["row_key"], table["offset"], table["length"]
         sources["row"], sources["head"] = writer.num_rows + row, table["head"]

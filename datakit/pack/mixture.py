@@ -55,14 +55,15 @@ class Mixture:
     def of(
         cls, batches: Iterable[pa.RecordBatch], max_tokens: Mapping[str, int], weights: Mapping[str, float]
     ) -> "Mixture":
-        """Choose the rows of a dataset; the batches have the `COLUMNS` that there are.
+        """Choose the rows of a dataset; the batches have the `COLUMNS` that there are. Without limits and weights all
+        rows are taken, and no batch is read.
 
         Raises:
             ConfigError: a pattern matches no source, or weights are given and a source matches none of them.
         """
         patterns, sources = list(dict.fromkeys([*weights, *max_tokens])), set[str]()
         parts = [(np.empty(0, np.int64), np.empty(0, np.uint64), np.empty(0, np.int64))]
-        for batch in batches:
+        for batch in batches if patterns else ():
             sources.update(batch.column("source").fill_null("").unique().to_pylist())
             parts.append((_patterns_of(batch, patterns), order_of(batch.column("content_hash")), token_counts(batch)))
         if not sources:

@@ -122,7 +122,8 @@ class Pack(Stage):
         """Write the packed sets and a copy of the tokenizer."""
         source = parents[0]
         tokenizer, origin = source.manifest.facts["tokenizer"], data_dir(source.path, source.manifest)
-        mixture = self._mixture(source)
+        columns = [c for c in COLUMNS if c in of_kind(source.manifest.kind).names]
+        mixture = Mixture.of(source.rows(columns), self.config.max_tokens, self.config.weights)
         made = self.run(rows, folder, tokenizer, mixture)
         copied = []
         for shard in source.manifest.of_role("kept"):
@@ -139,13 +140,6 @@ class Pack(Stage):
             dropped=chain(made.dropped, self._left_out(source, mixture)),
             facts=made.facts | {"tokenizer": tokenizer | {"files": sorted(copied)}},
         )
-
-    def _mixture(self, source: Parent) -> Mixture:
-        """Which rows are taken, where the config has limits or weights for sources; else all are."""
-        if not self.config.max_tokens and not self.config.weights:
-            return Mixture({})
-        columns = [c for c in COLUMNS if c in of_kind(source.manifest.kind).names]
-        return Mixture.of(source.rows(columns), self.config.max_tokens, self.config.weights)
 
     def _left_out(self, source: Parent, mixture: Mixture) -> Iterator[pa.RecordBatch]:
         """The rows that the mixture leaves out, read once more: there may be too many of them for the memory."""
