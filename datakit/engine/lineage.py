@@ -249,7 +249,7 @@ def what_changed(
         made_from = [p for p in inputs if "manifest" in p]
         files.append({p["raw"]: p["sha256"] for p in inputs if "raw" in p})
         values.append(dict(_flat(settings)))
-        values[-1] |= {f"the limit on rows of {p['manifest']}": p.get("limit", 0) for p in made_from}
+        values[-1] |= {f"the limit on rows of {p['manifest']}": p["limit"] for p in made_from if p.get("limit")}
         values[-1] |= {f"the version of {p['manifest']}": p["version"] for p in made_from}
         values[-1] |= {f"the hash of {name}": str(found)[:12] for name, found in models.items()}
     before, now = files
@@ -259,9 +259,9 @@ def what_changed(
             more = f" and {len(names) - 3} more" if len(names) > 3 else ""
             yield f"input files are {what}: {', '.join(sorted(names)[:3])}{more}"
     for name in sorted(values[0].keys() | values[1].keys()):
-        first, second = (found.get(name) for found in values)
+        first, second = (repr(found[name]) if name in found else "not set" for found in values)
         if first != second:
-            yield f"{name} is {second!r} now, and was {first!r}"
+            yield f"{name} is {second} now, and was {first}"
     if old.code != code:
         yield "it was made by another version of the code"
 

@@ -204,7 +204,7 @@ class RuleSet:
         return Report()
 
     def settings(self) -> dict[str, Any]:
-        """The values of `measured_with`, with other ones the texts must be read again; of files only their names."""
+        """The options in `measured_with`: if one changes, texts must be read again. Of a file only its name counts."""
         return {name: value for name, value in resolved(self).items() if name in (self.measured_with or ())}
 
 

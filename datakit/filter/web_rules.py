@@ -183,9 +183,9 @@ class GopherRepetition(RuleSet):
     }
 
     max_dup_paragraph_ratio: float = option(0.3, "drop rows with a larger share of duplicate paragraphs")
-    max_dup_paragraph_char_ratio: float = option(0.2, "drop rows with a larger share of characters in them")
+    max_dup_paragraph_char_ratio: float = option(0.2, "drop rows with a larger share of text in duplicate paragraphs")
     max_dup_line_ratio: float = option(0.3, "drop rows with a larger share of duplicate lines")
-    max_dup_line_char_ratio: float = option(0.2, "drop rows with a larger share of characters in them")
+    max_dup_line_char_ratio: float = option(0.2, "drop rows with a larger share of text in duplicate lines")
     max_top_2gram_char_ratio: float = option(0.2, "drop rows with a larger share of characters in their top 2-gram")
     max_top_3gram_char_ratio: float = option(0.18, "the same for 3-grams")
     max_top_4gram_char_ratio: float = option(0.16, "the same for 4-grams")

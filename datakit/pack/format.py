@@ -109,6 +109,11 @@ class Header:
         return self.seq_len + 1
 
     @property
+    def padded(self) -> bool:
+        """Whether each row takes `stride` tokens in the file."""
+        return self.format == "bin2d"
+
+    @property
     def dtype(self) -> str:
         """numpy dtype of the ids in the file, little-endian."""
         return "<u2" if self.ids_dtype == "uint16" else "<i4"
@@ -125,7 +130,7 @@ class Header:
         plain["ids"] = ids | {"dtype": self.ids_dtype}
         plain["labels"] = files("lbl") if self.labelled else None
         plain["segments"] = files("seg")
-        if self.format == "bin2d":
+        if self.padded:
             plain["stride"] = self.stride
         return plain
 
@@ -285,7 +290,7 @@ class PackedWriter:
         self.num_tokens += len(block.ids)
         self.num_labels += int(block.learnt.sum())
         self._sources.append(block.sources)
-        ids = block.padded(header.stride, header.pad_id) if header.format == "bin2d" else block.ids
+        ids = block.padded(header.stride, header.pad_id) if header.padded else block.ids
         self._ids.append(ids, block.row_lengths)
         self._segments.append(*block.segments())
         if self._labels is not None:
@@ -347,7 +352,7 @@ class Packed:
 
     @classmethod
     def open(cls, prefix: Path) -> Self:
-        """Map the set with a prefix P; `P`, `P.meta.json` and `P.ids2d.bin` name the same set.
+        """Map the set with a prefix P; `P`, `P.meta.json` and, for bin2d, `P.ids2d.bin` name the same set.
 
         Raises:
             InputError: a file is missing, or its size does not match the header.
@@ -370,7 +375,7 @@ class Packed:
         segments, segment_index = ragged("segments")
         labels, label_index = ragged("labels") if header.labelled else (None, None)
         lengths = last_boundaries(segments, segment_index)
-        shape = (header.num_samples, header.stride) if header.format == "bin2d" else (int(lengths.sum()),)
+        shape = (header.num_samples, header.stride) if header.padded else (int(lengths.sum()),)
         ids = map_file(folder / meta["ids"]["bin"], header.dtype, shape)
         return cls(header, ids, segments, segment_index, labels, label_index, sources, name)
 

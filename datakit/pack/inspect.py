@@ -133,7 +133,7 @@ def peek(rows: Packed, tokenizer: ChatTokenizer, row: int) -> PackedRow:
         runs = tuple(LabelRun(learnt, tuple(run)) for learnt, run in groupby(found, key=lambda piece: piece.learnt))
         labels = int(block.learnt[own].sum())
         sequences.append(PackedSequence(int(source["row_key"]), int(source["start"]), length, labels, runs))
-    padding = rows.header.stride - len(block.ids) if rows.header.format == "bin2d" else 0
+    padding = rows.header.stride - len(block.ids) if rows.header.padded else 0
     return PackedRow(row, tuple(sequences), padding)
 
 

@@ -208,7 +208,7 @@ class Pack(Stage):
         left_out = mixture.left_out()
         writers = [writer for packer in packers.values() for writer in packer.writers]
         tokens = sum(w.num_tokens for w in writers)
-        slots = sum(w.num_rows * w.header.stride for w in writers) if config.format == "bin2d" else tokens
+        slots = sum(w.num_rows * w.header.stride if w.header.padded else w.num_tokens for w in writers)
         return Made(
             files=tuple(sorted(f"{FOLDER}/{file.name}" for file in (out / FOLDER).iterdir())),
             rows=_count(counts["rows"], counts["rows"] - reasons.total(), reasons, left_out[0]),

@@ -308,8 +308,13 @@ def _check_speakers(file: SourceFile, head: list[Fields], options: ParseOptions,
     Raises:
         LayoutError: there are such; with the flag to fill in.
     """
-    theirs = options.turn_fields.get("role", "")
-    found = Counter(str(speaker_of(at(turn, theirs or speaker_key(turn)))) for turn in _turns(head, field))
+    turns, theirs = _turns(head, field), options.turn_fields.get("role", "")
+    if turns and not theirs and not any(map(speaker_key, turns)):
+        raise LayoutError(
+            f"{file.path}: the turns in {field!r} do not say who speaks in `role` or `from`; their fields are "
+            f"{', '.join(turns[0])}. Name yours: --map messages={field} --map role=FIELD --map content=FIELD"
+        )
+    found = Counter(str(speaker_of(at(turn, theirs or speaker_key(turn)))) for turn in turns)
     strange = [s for s, _ in found.most_common() if role_of(s, options) not in (*options.roles.values(), *CALLERS)]
     if found and 2 * sum(found[s] for s in strange) >= found.total():
         flag = ",".join(f"{s}=ROLE" for s in strange[:8])

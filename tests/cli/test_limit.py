@@ -92,6 +92,6 @@ def test_a_run_without_the_limit_makes_all_rows_anew(datakit: Callable[..., Said
     assert told == {"r3": False, "r4": True, "r9": False}, "r9 was dropped before"
     assert datakit("filter", "--dataset", "a").code == 0
     assert load(project / "manifests/a/filter.json").ledger.rows.into == 9
-    assert "the limit on rows of dedup is 0 now, and was 4" in datakit("history", "--dataset", "a").out
+    assert "the limit on rows of dedup is not set now, and was 4" in datakit("history", "--dataset", "a").out
     wrong = datakit("filter", "--dataset", "a", "--limit", "-4")
     assert wrong.code == 2 and "limit is -4" in wrong.err

@@ -361,10 +361,10 @@ def message(turn: Any, where: str, options: ParseOptions = PLAIN) -> tuple[Messa
 
 def _message(turn: Fields, where: str, options: ParseOptions) -> tuple[Message, Fields]:
     """The message of a turn whose fields have our names; `turn` keeps what is left."""
-    role = _role(turn, where, options)
-    key = next((k for k in CONTENT_KEYS if turn.get(k) is not None), "content")
     if turn.keys().isdisjoint((*CONTENT_KEYS, "tool_calls", "function_call")):
         raise RecordError("missing_field", f"{where} has neither content nor value; its fields are {', '.join(turn)}")
+    role = _role(turn, where, options)
+    key = next((k for k in CONTENT_KEYS if turn.get(k) is not None), "content")
     given, of_tool = turn.pop(key, None), role in ("tool", *CALLERS)
     if of_tool and type(given) not in (str, list, type(None)):
         given = to_json(given)  # what a tool gives and gets may be an object
