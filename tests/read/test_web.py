@@ -110,10 +110,9 @@ def test_how_an_archive_is_compressed_and_cut_does_not_change_its_pages(typed):
     forms = [plain, members(records), gzip.compress(plain, mtime=0), pa.compress(plain, "zstd", asbytes=True),
              out.getvalue(), members(records) + bytes(512)]  # fmt: skip
     for number, data in enumerate(forms):
-        for name, mb in (("a.warc", 1), ("b.bin", 64)):
-            found = typed(data, name, shard_mb=mb)
-            assert kept(found) == kept(wanted) and (mb > 1 or found.units > 1), number
-            assert [r["row_key"] for r in found.rows] == [r["row_key"] for r in wanted.rows], number
+        found = typed(data, "a.warc" if number % 2 else "a.bin", shard_mb=1)
+        assert kept(found) == kept(wanted) and found.units > 1, number
+        assert [r["row_key"] for r in found.rows] == [r["row_key"] for r in wanted.rows], number
 
 
 def test_other_types_and_other_answers_are_counted_and_no_rows(typed):
@@ -195,7 +194,7 @@ def test_a_flipped_byte_costs_one_record_at_most(typed, name):
     data = members(records) if name.endswith("gz") else b"".join(records)
     whole = kept(typed(data, name))
     rng = random.Random(5)
-    for _ in range(40):
+    for _ in range(25):
         at = rng.randrange(len(data))
         broken = bytearray(data)
         broken[at] ^= 1 << rng.randrange(8)
