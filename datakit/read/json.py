@@ -253,15 +253,14 @@ class JsonRecord(Record):
     are written as strings.
     """
 
-    __slots__ = ("data", "members", "rewrite")
-
     def __init__(
         self, fields: Any, number: int, line: int, offset: int, raw: bytes, data: bytes, members: list[int],
         rewrite: bool,
     ) -> None:  # fmt: skip
         super().__init__(fields, number, line, offset, raw)
         self.data, self.members, self.rewrite = data, members, rewrite
-        self.repeated = len(members) > 4 * len(fields) if type(fields) is dict else False
+        if type(fields) is dict and len(members) > 4 * len(fields):
+            self.repeated = True
 
     def without(self, used: Collection[str]) -> list[str]:
         """See `Record`."""

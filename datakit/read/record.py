@@ -6,12 +6,12 @@ import json
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
+from types import MappingProxyType
 from typing import Any, Final
 
 import orjson
 
 Fields = dict[str, Any]
-NOTHING: Final[Fields] = {}
 MAX_DEPTH: Final = 500
 RECORD_BYTES: Final = 256 << 20
 """Bytes of the longest record. The offsets of an Arrow string array end at 2 GiB."""
@@ -42,7 +42,10 @@ class Record:
     """One record of a file: its fields, or what is wrong with it, and where it stands. The fields here are typed cells
     (Parquet, Arrow) or texts (CSV, plain text, web pages); `json.JsonRecord` has the bytes that the user wrote."""
 
-    __slots__ = ("fields", "line", "made", "number", "offset", "raw", "repeated", "size")
+    repeated = False
+    """Whether one of its keys occurs twice."""
+    made: Mapping[str, Any] = MappingProxyType({})
+    """Those of its fields that the user did not write (the title of a page)."""
 
     def __init__(self, fields: Any, number: int, line: int, offset: int | None, raw: bytes, size: int = -1) -> None:
         self.fields = fields
@@ -52,10 +55,6 @@ class Record:
         self.raw = raw
         """Its bytes; of cells none: see `written`."""
         self.size = len(raw) if size < 0 else size
-        self.repeated = False
-        """Whether one of its keys occurs twice."""
-        self.made = NOTHING
-        """Those of its fields that the user did not write (the title of a page)."""
 
     def without(self, used: Collection[str]) -> list[str]:
         """The JSON text of each `"key": value`, in the user's order, without the fields in `used`.

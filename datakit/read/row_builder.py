@@ -132,7 +132,8 @@ class RowBuilder:
             refuse_media(fields, made[0])
         if isinstance(made, Conversation):
             made = self._judged(made)
-        return made, picked.used, _members({k: v for k, v in picked.left.items() if v})
+        left = _members({k: v for k, v in picked.left.items() if v}) if picked.left else []
+        return made, picked.used, left
 
     def _judged(self, found: Conversation) -> Conversation | Preference:
         """A pair with one side where pairs are asked for; among conversations, a bad answer has weight 0."""

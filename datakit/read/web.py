@@ -135,8 +135,9 @@ def with_text(records: Iterator[Record], field: str, pages: "Pages", name: str) 
         if isinstance(html, str | bytes):
             try:
                 text, title = pages.of_html(html, f"{name}: record {found.number + 1}")
-                found.made = {TITLE: title} if title is not None and TITLE not in found.fields else found.made
-                found.fields |= {field: text} | found.made
+                if title is not None and TITLE not in found.fields:
+                    found.made = {TITLE: title}
+                found.fields |= {field: text, **found.made}
             except RecordError as e:
                 found.raw, found.fields = found.written(), e
         yield found
