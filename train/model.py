@@ -46,12 +46,9 @@ class ModelConfig:
     """Rotary positions of layers with a window, if they differ (Gemma 3)."""
     plain_layers: tuple[int, ...] = ()
     """Layers without rotary positions (SmolLM 3)."""
-    learned_positions: bool = False
-    """A table of positions in place of rotary ones (GPT-2)."""
     window: int = 0
     """Keys that a query sees in the layers with a window, itself included."""
     windowed_layers: tuple[int, ...] = ()
-    norm: Literal["rms", "layer"] = "rms"
     norm_eps: float = 1e-5
     norm_offset: float = 0.0
     """Added to the weights of norms (Gemma)."""
@@ -66,8 +63,6 @@ class ModelConfig:
     """Bias of the attention's output projection."""
     mlp_bias: bool = False
     activation: Literal["silu", "gelu_tanh", "relu2"] = "silu"
-    gated: bool = True
-    """The MLP has a gate (SwiGLU)."""
     attention_scale: float = 0.0
     """Factor of the products of queries and keys; 0: 1 / sqrt(head_dim)."""
     attention_softcap: float = 0.0
@@ -197,42 +192,32 @@ ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
 
 
 class MLP(nn.Module):
-    """down(act(gate(x)) * up(x)) (SwiGLU: Shazeer, 2020), or without a gate down(act(up(x)))."""
+    """down(act(gate(x)) * up(x)) (SwiGLU: Shazeer, 2020)."""
+
+    matrices = ("gate_proj", "up_proj", "down_proj")
 
     def __init__(self, c: ModelConfig, inner_size: int) -> None:
         super().__init__()
         self.activation = c.activation
-        self.matrices = ("gate_proj", "up_proj", "down_proj") if c.gated else ("up_proj", "down_proj")
         for name in self.matrices:
             sizes = (inner_size, c.hidden_size) if name == "down_proj" else (c.hidden_size, inner_size)
             self.add_module(name, nn.Linear(*sizes, bias=c.mlp_bias))
 
     def through(self, x: Tensor, *projections: Callable[[Tensor], Tensor]) -> Tensor:
         """Apply the projections, which may be layers or grouped products, to x."""
-        act = ACTIVATIONS[self.activation]
-        if len(projections) == 2:
-            up, down = projections
-            return down(act(up(x)))
         gate, up, down = projections
-        return down(gated(gate(x), up(x)) if self.activation == "silu" else act(gate(x)) * up(x))
+        return down(
+            gated(gate(x), up(x)) if self.activation == "silu" else ACTIVATIONS[self.activation](gate(x)) * up(x)
+        )
 
     def forward(self, x_BTD: Tensor) -> Tensor:
         """The layer's addition to the residual stream, (B, T, D)."""
         return self.through(x_BTD, *(self._modules[name] for name in self.matrices))  # type: ignore[arg-type]
 
 
-class LayerNorm(nn.LayerNorm):
-    """torch's, in the dtype of its input: autocast of CUDA would make it fp32, and all after it."""
-
-    def forward(self, x: Tensor) -> Tensor:
-        """The same shape and dtype."""
-        with torch.autocast(x.device.type, enabled=False):
-            return F.layer_norm(x, self.normalized_shape, self.weight.to(x.dtype), self.bias.to(x.dtype), self.eps)
-
-
-def norm_of(c: ModelConfig, width: int) -> nn.Module:
+def norm_of(c: ModelConfig, width: int) -> RMSNorm:
     """A norm over `width` values."""
-    return RMSNorm(width, c.norm_eps, c.norm_offset) if c.norm == "rms" else LayerNorm(width, c.norm_eps)
+    return RMSNorm(width, c.norm_eps, c.norm_offset)
 
 
 Ropes = dict[str, Rotary]
@@ -287,7 +272,7 @@ class Block(nn.Module):
         self.layer, self.scale, self.norms = layer, c.residual_scale, NORMS[c.norm_at]
         windowed = layer in c.windowed_layers
         self.scores = Scores(layer, c.window if windowed else 0, c.attention_softcap)
-        self.rope = "" if layer in c.plain_layers or c.learned_positions else "window" if windowed else "whole"
+        self.rope = "" if layer in c.plain_layers else "window" if windowed else "whole"
         self.self_attn = Attention(c)
         self.routed = bool(c.moe.num_experts) and layer not in c.moe.dense_layers
         if self.routed:
@@ -383,7 +368,6 @@ class Decoder(nn.Module):
         self.embed_tokens = Embedding(c.vocab_size, c.hidden_size)
         self.layers = nn.ModuleList(Block(c, i) for i in range(c.num_layers))
         self.norm = norm_of(c, c.hidden_size)
-        self.embed_positions = Embedding(c.max_positions, c.hidden_size) if c.learned_positions else None
 
 
 class CausalLM(nn.Module):
@@ -434,8 +418,6 @@ class CausalLM(nn.Module):
         if self.config.embedding_scale != 1:
             # rounded like the weights, as a number: a tensor would be copied to the device in each pass
             x_BTD = x_BTD * torch.tensor(self.config.embedding_scale, dtype=x_BTD.dtype, device="cpu").item()
-        if self.model.embed_positions is not None:
-            x_BTD = x_BTD + self.model.embed_positions(positions_BT)
         kind: Any = x_BTD.device.type
         if torch.is_autocast_enabled(kind):  # it leaves embeddings, and so the whole stream, in fp32
             x_BTD = x_BTD.to(torch.get_autocast_dtype(kind))
@@ -444,8 +426,6 @@ class CausalLM(nn.Module):
     def ropes(self, positions_BT: Tensor, dtype: torch.dtype) -> Ropes:
         """The rotary tables of these positions."""
         c = self.config
-        if c.learned_positions:
-            return {}
         whole = rotary_tables(positions_BT, c.rope, c.head_dim, dtype)
         other = rotary_tables(positions_BT, c.window_rope, c.head_dim, dtype) if c.window_rope else whole
         return {"whole": whole, "window": other}

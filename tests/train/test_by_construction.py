@@ -20,12 +20,8 @@ from train.model import PRESETS, CausalLM, ModelConfig, of_depth
 PRODUCTS = ("mm", "bmm", "addmm", "baddbmm", "scaled_dot_product", "_grouped_mm", "linear", "matmul")
 WAITS = ("_local_scalar_dense", "nonzero.default", "bincount", "_to_copy_host", "masked_select", "unique")
 """Operations for which the host waits for the device."""
-GPT2 = replace(
-    PRESETS["tiny"], family="gpt2", norm="layer", learned_positions=True, gated=False, qkv_bias=True, output_bias=True,
-    mlp_bias=True, activation="gelu_tanh", num_kv_heads=4,
-)  # fmt: skip
 MODELS = PRESETS | {
-    "depth 4": of_depth(4), "gpt2": GPT2,
+    "depth 4": of_depth(4),
     "experts": replace(PRESETS["tiny"], moe=MoeConfig(num_experts=4, experts_per_token=2)),
     "gemma": replace(PRESETS["tiny"], norm_at="around", norm_offset=1.0, embedding_scale=11.3, logit_softcap=30.0),
 }  # fmt: skip

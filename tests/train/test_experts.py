@@ -52,7 +52,7 @@ def one_by_one(layer: MoE, x_ND: torch.Tensor) -> torch.Tensor:
     return out_ND
 
 
-@pytest.mark.parametrize("kind", [{}, {"activation": "gelu_tanh", "gated": False}])
+@pytest.mark.parametrize("kind", [{}, {"activation": "gelu_tanh"}])
 @pytest.mark.parametrize("tokens", [1, 50])  # with one token most experts have none
 def test_segments_and_one_product_for_all_experts_give_what_one_by_one_does(kind: dict, tokens: int) -> None:
     """Value and all gradients; the product for all is what CUDA takes."""
