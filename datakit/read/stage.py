@@ -292,7 +292,7 @@ def _table_hash(table: pa.Table) -> str:
 def _decided(sketches: Sequence[Path], removals: "RemovalList | None") -> pa.Table:
     """By `row_key`: new ids of all rows but the first of each id (`id#2`, `id#3`, ..., whichever is free), and the rows
     whose content is on the list of removed rows."""
-    found, made, seen = list[tuple[int, str | None, bool]](), set[int](), dict[str, int]()
+    found, seen = list[tuple[int, str | None, bool]](), dict[str, int]()
     with contextlib.ExitStack() as stack:
         tables = [
             pa.ipc.open_file(stack.enter_context(pa.memory_map(str(path)))).read_all().combine_chunks()
@@ -308,25 +308,25 @@ def _decided(sketches: Sequence[Path], removals: "RemovalList | None") -> pa.Tab
             some = np.flatnonzero(again | removed)
             rows = table.select(["row_key", "id"]).take(some).to_pylist()
             for row, is_again, gone in zip(rows, again[some].tolist(), removed[some].tolist(), strict=True):
-                new = _free_id(row["id"], seen, taken, made) if is_again else None
+                new = _free_id(row["id"], seen, taken) if is_again else None
                 if new or gone:
                     found.append((row["row_key"], new, gone))
     columns = zip(*sorted(found), strict=True) if found else ([] for _ in _DECISIONS)
     return pa.table(list(map(list, columns)), schema=_DECISIONS)
 
 
-def _free_id(name: str, seen: dict[str, int], taken: npt.NDArray[np.uint64], made: set[int]) -> str | None:
-    """The next `id#n` that no row has: its hash is neither in `taken` (sorted) nor in `made`, to which it is added.
-    None for the first row of an id."""
+def _free_id(name: str, seen: dict[str, int], taken: npt.NDArray[np.uint64]) -> str | None:
+    """The next `id#n` that no row has: its hash is not in `taken`, which is sorted. None for the first row of an id.
+
+    Two names make no equal `id#n`: what stands behind the last `#` is the number, and each name counts on.
+    """
     from datakit.text.words import hash_values
 
     seen[name] = seen.get(name, 0) + 1
     while seen[name] > 1:
         new = f"{name}#{seen[name]}"
-        mark = int(hash_values(pa.array([new]))[0])
-        at = int(np.searchsorted(taken, np.uint64(mark)))
-        if mark not in made and mark not in taken[at : at + 1].tolist():
-            made.add(mark)
+        mark = hash_values(pa.array([new]))[0]
+        if np.searchsorted(taken, mark) == np.searchsorted(taken, mark, "right"):
             return new
         seen[name] += 1
     return None
