@@ -72,10 +72,10 @@ class Option:
 
 
 def options(config: type) -> list[Option]:
-    """The fields of a config class, in the order they were written."""
-    hints = typing.get_type_hints(config)
+    """The fields of a config class, in the order they were written: its own, then those that it inherits."""
+    hints, own = typing.get_type_hints(config), vars(config).get("__annotations__", {})
     found = []
-    for f in dataclasses.fields(config):
+    for f in sorted(dataclasses.fields(config), key=lambda f: f.name not in own):
         made = f.default_factory() if f.default_factory is not MISSING else None
         default = made if f.default is MISSING else f.default
         shown = {key: f.metadata.get(key, "") for key in ("help", "flag")}

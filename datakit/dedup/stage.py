@@ -57,6 +57,9 @@ _MAX_VALUES = 256  # of a chosen signature: more rows in a band need many more b
 class DedupConfig(IndexOptions):
     """Exact, then near duplicates by MinHash LSH: which rows count as duplicates, and which of them stays."""
 
+    threshold: float = option(0.75, "least Jaccard similarity of the shingle sets of near duplicates")
+    shingle_words: int = option(5, "words in a shingle; a shorter text is a duplicate only of an equal one")
+    policy: str = option("first", POLICY)
     match: Literal["exact", "loose", "near"] = option(
         "exact",
         "which conversations and pairs are duplicates. exact: roles, tools and all turns are equal but for white space "
@@ -67,9 +70,6 @@ class DedupConfig(IndexOptions):
     include_system: bool = option(True, "of conversations, compare system prompts, tool schemas and tool results too")
     prefix: bool = option(True, "also drop a conversation that another one begins with")
     keep_per_prompt: int = option(1, "with --on prompt: how many answers of a question stay, the first by the policy")
-    threshold: float = option(0.75, "least Jaccard similarity of the shingle sets of near duplicates")
-    shingle_words: int = option(5, "words in a shingle; a shorter text is a duplicate only of an equal one")
-    policy: str = option("first", POLICY)
     save_duplicates: bool = option(False, "write the ids of the rows that each kept row stands for: column duplicates")
     num_bands: int = option(
         0,
