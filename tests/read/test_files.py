@@ -286,7 +286,7 @@ def test_a_stream_truncated_at_any_byte_keeps_the_rows_before_the_cut(read_bytes
 @pytest.mark.parametrize(("data", "texts", "reasons"), [
     (gzip.compress(ROW) + bytes(512) + gzip.compress(ROW) + bytes(1 << 19), ["t", "t"], []),
     (gzip.compress(ROW) + b"rubbish", ["t"], ["corrupt_stream"]), (gzip.compress(b""), [], []),
-])  # fmt: skip
+], ids=["zeros", "rubbish", "nothing"])  # fmt: skip
 def test_zeros_between_members_are_padding_and_rubbish_is_told(read_bytes, data, texts, reasons):
     found = read_bytes(data, "x.jsonl.gz", kind="text")
     assert (found.texts, found.reasons) == (texts, reasons)
