@@ -85,7 +85,8 @@ def run_stage(run: Run, stage: Stage, parents: Sequence[Parent] = (), against: S
         run.progress.line(f"{stage.name} runs again: {line}")
     if manifest is not None:
         Work.sweep(job.data)
-        renewed = "; where its inputs are is written down again" * renew_run_file(job.manifest, manifest, job.locations)
+        moved = renew_run_file(job.manifest, manifest, job.locations)
+        renewed = "; where its inputs are is written down again" if moved else ""
         run.progress.line(f"{stage.name}: up to date ({manifest.version}){renewed}")
     else:
         job.stage.open()

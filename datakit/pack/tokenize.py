@@ -209,17 +209,23 @@ class Tokenize(Stage):
         """Alarms if the template leaves thoughts out of more than 1% of the rows, or text is lost in encoding."""
         rows, made = ledger.rows.kept, ledger.tokens.kept if ledger.tokens else 0
         lost, unknown = (ledger.notes.get(name, 0) for name in (NOT_RENDERED, UNKNOWN))
-        checks = {
-            f"the chat template does not render the thoughts of {lost} of {rows} rows ({NOT_RENDERED}): "
-            "use a template of a thinking model, or --chat-template": lost > MAX_NOT_RENDERED * rows,
-            f"{unknown:,} of {made:,} tokens are unknown to the tokenizer ({UNKNOWN}): "
-            "their text is lost; use a tokenizer for this language or script, or one with bytes as tokens": (
-                unknown > MAX_UNKNOWN * made
-            ),
-            "the tokenizer has neither an unknown token nor bytes as tokens: characters that its vocabulary does "
-            "not have vanish, and nothing counts them": self.tokenizer.drops_unknown,
-        }
-        return [sentence for sentence, is_true in checks.items() if is_true]
+        found = list[str]()
+        if lost > MAX_NOT_RENDERED * rows:
+            found.append(
+                f"the chat template does not render the thoughts of {lost} of {rows} rows ({NOT_RENDERED}): "
+                "use a template of a thinking model, or --chat-template"
+            )
+        if unknown > MAX_UNKNOWN * made:
+            found.append(
+                f"{unknown:,} of {made:,} tokens are unknown to the tokenizer ({UNKNOWN}): "
+                "their text is lost; use a tokenizer for this language or script, or one with bytes as tokens"
+            )
+        if self.tokenizer.drops_unknown:
+            found.append(
+                "the tokenizer has neither an unknown token nor bytes as tokens: characters that its vocabulary does "
+                "not have vanish, and nothing counts them"
+            )
+        return found
 
     def _count(self, fast: int, library: int) -> None:
         with self._told.lock:
