@@ -102,3 +102,11 @@ def test_a_value_that_shapes_no_result_enters_no_manifest() -> None:
         threshold: float = option(0.5, "threshold")
 
     assert resolved(Costs(memory_mb=9)) == {"threshold": 0.5}
+
+
+def test_options_of_its_own_come_before_those_that_a_config_inherits() -> None:
+    @dataclass(frozen=True, kw_only=True, slots=True)
+    class Stricter(Rule):
+        max_words: int = option(90, "words at most")
+
+    assert [o.name for o in options(Stricter)] == ["max_words", "min_words"]

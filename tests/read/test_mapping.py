@@ -178,6 +178,13 @@ def test_an_unknown_layout_is_refused_with_its_fields_and_one_line_to_fill_in_th
             assert row["text"] == "ein Text" if kind == "text" else said(row) == ASKED
 
 
+def test_turns_that_name_no_speaker_are_refused_with_their_fields_and_the_flags_to_fill_in(read_records):
+    turns = [{"author": "user", "content": "Where is it?"}, {"author": "assistant", "content": "In the harbour."}]
+    expected = r"turns in 'chat' do not say who speaks.*their fields are author, content.*--map role=FIELD"
+    with pytest.raises(LayoutError, match=expected):
+        read_records({"chat": turns}, map={"messages": "chat"})
+
+
 def test_speakers_of_unknown_roles_are_refused_before_any_work_with_the_flag_to_fill_in(read_records):
     record = {"messages": [{"role": "doctor", "content": "yo"}, {"role": "Patient 1", "content": "hi"}]}
     with pytest.raises(LayoutError) as caught:
