@@ -43,8 +43,11 @@ _MAIN_MODULE = threading.Lock()  # two pools in threads of one process take turn
 
 
 def all_cores() -> int:
-    """The number of cores that this process may use."""
-    return len(os.sched_getaffinity(0))
+    """The number of cores that this process may use; all of the machine's where the system does not say (macOS)."""
+    try:
+        return len(os.sched_getaffinity(0))
+    except AttributeError:
+        return os.cpu_count() or 1
 
 
 @dataclass(frozen=True, slots=True)

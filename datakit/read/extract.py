@@ -12,7 +12,7 @@ import sys
 import weakref
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 START_S: Final = 300
 """Seconds for the start of a process, which loads libraries from a disk that may be slow."""
@@ -32,6 +32,15 @@ class ExtractionError(Exception):
         self.reason = reason
 
 
+class Page(NamedTuple):
+    """What is taken from a page."""
+
+    text: str = ""
+    title: str | None = None
+    url: str | None = None
+    """The URL that the page calls canonical (RFC 6596), if it is of the web."""
+
+
 class Extraction:
     """An extractor, `resiliparse` or `trafilatura`, in a process that begins with the first page."""
 
@@ -39,9 +48,8 @@ class Extraction:
         self.extractor = extractor
         self._running: tuple[subprocess.Popen[bytes], Connection] | None = None
 
-    def text_of(self, html: str, seconds: float, max_depth: int = 0) -> tuple[str, str | None]:
-        """(text, title) of a page; the title is None without one. The depth of its tree is looked at where
-        `max_depth` is not 0.
+    def page(self, html: str, seconds: float, max_depth: int = 0) -> Page:
+        """The text of a page and what its head says. The depth of its tree is looked at where `max_depth` is not 0.
 
         Raises:
             PageTimeoutError: it took more than so many seconds.
@@ -55,7 +63,7 @@ class Extraction:
                 if not pipe.poll(seconds):
                     self.close()
                     raise PageTimeoutError
-                reason, failed, text, title = pipe.recv()
+                reason, failed, page = pipe.recv()
                 break
             except (EOFError, OSError):
                 ended = self._ended(process)
@@ -63,7 +71,7 @@ class Extraction:
                     raise ExtractionError(FAILED, f"the extractor's process ended with {ended}") from None
         if reason:
             raise ExtractionError(reason, failed)
-        return text, title
+        return Page(*page)
 
     def _started(self) -> tuple[subprocess.Popen[bytes], Connection]:
         """The process, which has loaded its libraries, and the pipe to it."""
@@ -107,38 +115,27 @@ def _end(process: subprocess.Popen[bytes], pipe: Connection) -> None:
 # In the process.
 
 
-def resiliparse(html: str) -> tuple[str, str | None]:
-    """The main content of a page (Bevendorff et al. 2018), and its title."""
+def resiliparse(html: str, tree: Any) -> str:
+    """The main content of a page (Bevendorff et al. 2018)."""
     from resiliparse.extract.html2text import extract_plain_text
-    from resiliparse.parse.html import HTMLTree
 
-    tree = HTMLTree.parse(html)
-    title = tree.title
-    return extract_plain_text(tree, main_content=True, alt_texts=False), _line(title)
+    return str(extract_plain_text(tree, main_content=True, alt_texts=False))
 
 
-def trafilatura(html: str) -> tuple[str, str | None]:
-    """The content of a page (Barbaresi 2021), and its title."""
-    from resiliparse.parse.html import HTMLTree
+def trafilatura(html: str, tree: Any) -> str:
+    """The content of a page (Barbaresi 2021)."""
     from trafilatura import extract
 
     # `deduplicate` would remember the pages before, and so make the text depend on the workers
-    text = extract(html, favor_precision=True, include_comments=False, deduplicate=False)
-    return text or "", _line(HTMLTree.parse(html).title)
+    return extract(html, favor_precision=True, include_comments=False, deduplicate=False) or ""
 
 
-def _line(text: str | None) -> str | None:
-    return " ".join(text.split()) or None if text else None
-
-
-def deeper_than(html: str, limit: int) -> bool:
+def deeper_than(tree: Any, limit: int) -> bool:
     """Whether the tree that a parser makes of a page has elements inside of more than so many others.
 
     An extractor may need minutes for such a tree, and the parser does not.
     """
-    from resiliparse.parse.html import HTMLTree
-
-    node: Any = HTMLTree.parse(html).document
+    node = tree.document
     depth = 0
     while node is not None:
         child = node.first_child
@@ -153,15 +150,21 @@ def deeper_than(html: str, limit: int) -> bool:
     return False
 
 
-def _made(extractor: str, html: str, max_depth: int = 0) -> tuple[str, str, str, str | None]:
-    """(reason and detail of what failed, text, title) of a page."""
+def _made(extractor: str, html: str, max_depth: int = 0) -> tuple[str, str, tuple[Any, ...]]:
+    """(reason and detail of what failed, the values of the `Page`)."""
+    from resiliparse.parse.html import HTMLTree
+
     make: Any = {"resiliparse": resiliparse, "trafilatura": trafilatura}[extractor]
     try:
-        if max_depth and deeper_than(html, max_depth):
-            return "page_too_deep", f"its elements are nested more than {max_depth} deep", "", None
-        return "", "", *make(html)
+        tree = HTMLTree.parse(html)
+        if max_depth and deeper_than(tree, max_depth):
+            return "page_too_deep", f"its elements are nested more than {max_depth} deep", ()
+        link = tree.document.query_selector('link[rel~="canonical" i][href]')
+        title, url = " ".join((tree.title or "").split()), link["href"].strip() if link else ""
+        url = url if url.lower().startswith(("http://", "https://")) else ""
+        return "", "", (make(html, tree), title or None, url or None)
     except Exception as e:
-        return FAILED, f"{type(e).__name__}: {e}", "", None
+        return FAILED, f"{type(e).__name__}: {e}", ()
 
 
 def main(extractor: str, pipe: Connection) -> None:

@@ -14,7 +14,7 @@ from typing import Final
 import numpy as np
 
 from datakit.errors import InputError, MissingExtraError
-from datakit.read.extract import Extraction, ExtractionError, PageTimeoutError
+from datakit.read.extract import Extraction, ExtractionError, Page, PageTimeoutError
 from datakit.read.record import RECORD_BYTES, Fields, Record, RecordError, parsed
 from datakit.read.streams import Segment, SegmentEnd, SourceFile
 
@@ -134,7 +134,7 @@ def with_text(records: Iterator[Record], field: str, pages: "Pages", name: str) 
         html = found.fields.get(field) if type(found.fields) is dict else None
         if isinstance(html, str | bytes):
             try:
-                text, title = pages.of_html(html, f"{name}: record {found.number + 1}")
+                text, title, _ = pages.of_html(html, f"{name}: record {found.number + 1}")
                 if title is not None and TITLE not in found.fields:
                     found.made = {TITLE: title}
                 found.fields |= {field: text, **found.made}
@@ -192,7 +192,7 @@ class Pages:
             return "other_mimes"
         url = (headers.get("WARC-Target-URI") or "").strip("<>")
         if plain in HTML:
-            text, title = self.of_html(body, f"{name}, {url}", charset)
+            text, title, _ = self.of_html(body, f"{name}, {url}", charset)
         else:
             text, title = self._plain(body, charset), None
         own = (headers.get("WARC-Record-ID") or "").strip("<>")
@@ -205,23 +205,20 @@ class Pages:
         Raises:
             RecordError: the page is refused.
         """
-        text, title = self.of_html(raw, name)
-        found = _CANONICAL.search(raw)
-        url = found[1].decode(errors="replace") if found else None
-        return {"text": text, "url": url, "date": None, "mime": HTML[0], "title": title}
+        page = self.of_html(raw, name)
+        return {"text": page.text, "url": page.url, "date": None, "mime": HTML[0], "title": page.title}
 
-    def of_html(self, page: bytes | str, name: str, charset: str | None = None) -> tuple[str, str | None]:
-        """(text, title) of a page; the title is None without one. `name` is for messages.
+    def of_html(self, html: bytes | str, name: str, charset: str | None = None) -> Page:
+        """What is taken from a page. `name` is for messages.
 
         Raises:
             RecordError: the page is beyond a limit, in no charset that it can be read in, or has no text.
             InputError: it took too long, and that is an error.
         """
-        raw = page.encode() if isinstance(page, str) else page
-        looks_deep = self._check(raw)
-        html = page if isinstance(page, str) else decoded_page(page, charset)
+        looks_deep = self._check(html.encode() if isinstance(html, str) else html)
+        decoded = html if isinstance(html, str) else decoded_page(html, charset)
         try:
-            text, title = self.extraction.text_of(html, self.timeout_s, MAX_DEPTH if looks_deep else 0)
+            page = self.extraction.page(decoded, self.timeout_s, MAX_DEPTH if looks_deep else 0)
         except ExtractionError as e:
             raise RecordError(e.reason, str(e)) from None
         except PageTimeoutError:
@@ -232,9 +229,9 @@ class Pages:
                 f"{name}: {said}. Raise it; or set on_timeout to quarantine, and the rows depend on the speed of the "
                 "machine"
             ) from None
-        if not text or not text.strip():
+        if not page.text.strip():
             raise RecordError("no_text", "the extractor finds no text in the page")
-        return text, title
+        return page
 
     def _plain(self, raw: bytes, charset: str | None) -> str:
         self._check_bytes(len(raw))
@@ -262,11 +259,6 @@ class Pages:
             raise RecordError("page_too_many_tags", f"it has {tags:,} tags, more than {MAX_TAGS:,}")
         waiting = np.cumsum(letters.astype(np.int64) - (after == ord("/")))
         return bool(len(waiting)) and int(waiting.max()) > MAX_DEPTH
-
-
-_CANONICAL: Final = re.compile(
-    rb"""(?i)<link\s[^<>]*?rel=["']?canonical["']?\s[^<>]*?href=["']?(https?://[^\s"'<>]{1,2000})"""
-)
 
 
 # Charsets.

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from datakit.engine.executors import Local
+from datakit.engine.executors import Local, all_cores
 from datakit.errors import DatakitError, InputError
 
 
@@ -118,3 +118,8 @@ def test_no_worker_runs_the_callers_script_again(tmp_path: Path, command: list[s
     done = subprocess.run([sys.executable, *command], cwd=tmp_path, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert done.stdout.count("begins") == 1
+
+
+def test_the_cores_are_counted_where_a_process_cannot_ask_for_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(os, "sched_getaffinity")  # as on macOS
+    assert all_cores() == os.cpu_count()

@@ -255,6 +255,21 @@ def test_html_files_are_documents_and_an_archive_begins_like_one(typed):
         typed(b"hello\n", "x.warc")
 
 
+@pytest.mark.parametrize(
+    ("link", "url"),
+    [
+        ("<link href=https://example.org/a rel=canonical>", "https://example.org/a"),
+        ("<LINK HREF='https://example.org/?a=1&amp;b=2' hreflang=en REL='alternate Canonical'>", "https://example.org/?a=1&b=2"),
+        ("<!-- <link rel=canonical href=https://example.org/no> -->", None),
+        ("<link rel=canonical href=/relative>", None),
+        ("<link rel=canonicals href=https://example.org/no>", None),
+    ],
+)  # fmt: skip
+def test_the_canonical_url_is_what_a_parser_sees(typed, link, url):
+    (row,) = typed(page(1).replace("<head>", f"<head>{link}").encode(), "a.html").rows
+    assert row.get("url") == url
+
+
 def test_html_in_a_field_becomes_the_text(typed, tmp_path, read):
     rows = [{"html": page(n), "url": f"https://example.org/{n}", "score": n / 4} for n in range(5)]
     rows.insert(2, {"html": None, "url": "none", "score": 1.5})
@@ -333,7 +348,7 @@ def test_a_page_is_read_again_if_its_process_was_killed_and_a_process_ends_with_
 
 def test_a_page_that_always_ends_its_process_is_quarantined(monkeypatch, tmp_path):
     source = Path(extract.__file__).read_text(encoding="utf-8")
-    ends = "def resiliparse(html):\n    'ends' in html and __import__('os').abort()\n    return html, None\n\n\n"
+    ends = "def resiliparse(html, tree):\n    'ends' in html and __import__('os').abort()\n    return html\n\n\n"
     ends += "def _was(html"
     (tmp_path / "ends.py").write_text(source.replace("def resiliparse(html", ends, 1), encoding="utf-8")
     monkeypatch.setattr(extract, "__file__", str(tmp_path / "ends.py"))
