@@ -192,7 +192,8 @@ class RenderedTurns:
         missing = {i for i, kind in self.row.owners if kind == "thought" and (i, kind) not in seen}
         in_field, in_content = self.row.traits.shows
         shown = [in_field if any(messages[i].get(k) for k in THOUGHT_KEYS) else in_content for i in missing]
-        stripped = sum(i < self.answers[-1] and shows for i, shows in zip(missing, shown, strict=True))
+        last = max(self.answers, default=-1)
+        stripped = sum(i < last and shows for i, shows in zip(missing, shown, strict=True))
         return len(missing) - stripped, stripped
 
     def _question_starts(self) -> list[int]:

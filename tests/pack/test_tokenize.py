@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
 from tokenizers import Tokenizer
 
 from datakit.data import SPANS, tokens
@@ -394,3 +396,57 @@ def test_a_template_that_fails_on_every_row_stops_the_run_and_one_that_never_end
     stage = Tokenize(TokenizeConfig(tokenizer=str(tmp_path)))
     with pytest.raises(ModelError, match="fails on every row: the template goes through its loops"):
         stage.prepare(lambda _: iter([conversations([[ASK, SAY]])]), tmp_path)
+
+
+# One bad row never ends a run.
+
+WITHOUT_ENDS = """{% for m in messages %}{% if m.role == 'assistant' %}<|im_start|>assistant
+{% generation %}{{ m.content }}{% endgeneration %}{% else %}<|im_start|>{{ m.role }}
+{{ m.content }}<|im_end|>{% endif %}{% endfor %}"""
+PIECES = st.sampled_from(
+    ["", " ", "\n", "a", "fine", "<think>", "</think>", "<|im_end|>", "<|im_start|>assistant\n", "\u0301", "{{ x }}",
+     "\x00", RESERVED, chr(FIRST_PRIVATE), "\U0001f600", "{% generation %}", "<tool_call>", "\u2028"]
+)  # fmt: skip
+SAID = st.lists(PIECES, max_size=4).map("".join)
+CALLS = st.sampled_from(
+    [None, "[]", "[1]", "{broken", '"text"', HALF, '[{"function": {"name": "f", "arguments": "{}"}}]', '[{"name": ""}]']
+)
+TURN = st.fixed_dictionaries(
+    {"role": st.sampled_from(["user", "assistant", "assistant", "system", "tool"]), "content": st.none() | SAID},
+    optional={name: SAID for name in ("reasoning_content", "name", "tool_call_id")}
+    | {"tool_calls": CALLS, "weight": st.just(0.0)},
+)
+TALK = st.lists(TURN, max_size=4)
+
+
+@pytest.fixture(scope="module", params=["chatml", "plain", "a generation block without an end"])
+def hostile(request, trained, tmp_path_factory) -> str:
+    if request.param in ("chatml", "plain"):
+        return request.param
+    path = tmp_path_factory.mktemp("template") / "without_ends.jinja"
+    path.write_text(WITHOUT_ENDS)
+    return str(path)
+
+
+@given(
+    talks=st.lists(TALK, min_size=1, max_size=4), sides=st.tuples(TALK, TALK, TALK), tools=CALLS, texts=st.lists(SAID),
+    train_on=st.sampled_from(["all", "last"]), thinking=st.sampled_from(["last", "every_turn"]),
+)  # fmt: skip
+@example(
+    talks=[[ASK, SAY | {"content": " "}]], sides=([ASK | {"reasoning_content": "a"}], [], [ASK]), tools=None,
+    texts=[" "], train_on="all", thinking="last",
+)  # fmt: skip
+@settings(max_examples=40)
+def test_whatever_a_row_holds_it_is_kept_or_dropped_with_a_reason(
+    trained, hostile, conversations, pairs, documents, talks, sides, tools, texts, train_on, thinking
+):
+    config = TokenizeConfig(
+        tokenizer=str(trained), chat_template=hostile, train_on=train_on, thinking=thinking, min_label_tokens=0
+    )
+    stage = Tokenize(config, choice=EngineChoice("tokenizers"))
+    for batch in (conversations(talks, [tools] * len(talks)), pairs([sides]), documents(texts)):
+        kept, dropped = kept_and_dropped(stage, batch)
+        assert kept.num_rows + dropped.num_rows >= batch.num_rows and dropped.column("reason").null_count == 0
+        assert set(kept.column("id").to_pylist()) | set(dropped.column("id").to_pylist()) >= {
+            f"r{i}" for i in range(batch.num_rows) if thinking == "last"
+        }
