@@ -413,7 +413,7 @@ CALLS = st.sampled_from(
 )
 TURN = st.fixed_dictionaries(
     {"role": st.sampled_from(["user", "assistant", "assistant", "system", "tool"]), "content": st.none() | SAID},
-    optional={name: SAID for name in ("reasoning_content", "name", "tool_call_id")}
+    optional=dict.fromkeys(("reasoning_content", "name", "tool_call_id"), SAID)
     | {"tool_calls": CALLS, "weight": st.just(0.0)},
 )
 TALK = st.lists(TURN, max_size=4)
