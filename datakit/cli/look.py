@@ -201,7 +201,7 @@ def history(*, dataset: DatasetName = None, stage: Annotated[str | None, "Only t
     return found, version_lines(found)
 
 
-@command()
+@command(project=True)
 def report(
     manifest: ManifestPath | None = None,
     *,
@@ -214,7 +214,7 @@ def report(
     """
     from datakit.report.survey import report as page_of
 
-    path = manifest or results_of(Path.cwd(), dataset)[-1]
+    path = manifest or results_of(project(), dataset)[-1]
     yield from stale_line(path)
     page = page_of(path).encode()
     target = output or Path(f"{load(path).dataset}-report.html")
@@ -222,7 +222,7 @@ def report(
     yield f"wrote {target} ({len(page):,} bytes)"
 
 
-@command(json="the difference")
+@command(json="the difference", project=True)
 def diff(
     first: str,
     second: str,
@@ -239,7 +239,7 @@ def diff(
     import datakit.report.compare as compare
 
     for name in [stage] if stage else reversed([stage for stage in FLOW if stage not in NO_ROWS]):
-        one, other = (_manifest_of(Path.cwd(), given, name) for given in (first, second))
+        one, other = (_manifest_of(project(), given, name) for given in (first, second))
         if one and other:
             break
     else:

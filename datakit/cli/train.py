@@ -4,7 +4,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Annotated, Any
 
-from datakit.cli.flags import Answer, File, ManifestPath, command, config_flags, quiet, stage_values
+from datakit.cli.flags import Answer, File, ManifestPath, command, config_flags, project, quiet, stage_values
 from datakit.cli.stages import OUTPUT
 from datakit.config import build
 from datakit.engine.executors import Local, Progress
@@ -17,7 +17,7 @@ from datakit.manifest import data_dir, load
 _SCORES = 'JSON lines {"id": ..., "score": ...} for their rows, from a larger model.'
 
 
-@command(json="a machine-readable summary", more=config_flags("classifier"))
+@command(json="a machine-readable summary", project=True, more=config_flags("classifier"))
 def train(
     inputs: tuple[str, ...] = (),
     *,
@@ -35,7 +35,7 @@ def train(
         config=build(TrainClassifier.Config, flags.get("classifier", {}), "classifier train"),
         examples=Examples(positive=positive, negative=negative, rows=inputs, scores=scores, min_score=min_score),
     )
-    layout = OutputLayout(root=Path.cwd(), dataset=dataset, output=output, final=stage.name)
+    layout = OutputLayout(root=project(), dataset=dataset, output=output, final=stage.name)
     layout.check()
     with closing(Progress(shown=not quiet())) as progress:
         made = run_stage(Run(layout=layout, executor=Local(1), progress=progress), stage, stage.parents())

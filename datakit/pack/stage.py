@@ -80,14 +80,17 @@ class PackConfig:
         at_least(self, 0, "validation", "max_doc_tokens")
         at_least(self, 1, "window_tokens")
         several, no_source = len(lengths) > 1, "must be above 0; leave a source out at ingest"
+        wraps, splits_turns = self.packing == "wrap", self.overflow in ("auto", "split_turns")
         for conflict, sentence in (
             (self.validation >= 1, f"validation must be below 1, found {self.validation}"),
             (min(self.max_tokens.values(), default=1) <= 0, f"max_tokens {no_source}"),
             (min(self.weights.values(), default=1) <= 0, f"weights {no_source}"),
-            (several and self.packing == "wrap", "packing wrap takes one seq_len"),
+            (several and wraps, "packing wrap takes one seq_len"),
             (several and self.format == "megatron", "format megatron takes one seq_len"),
             (self.align_bos and self.overflow == "split", "overflow split starts rows inside sequences: not align_bos"),
             (self.drop_long and not self.max_doc_tokens, "drop_long needs max_doc_tokens"),
+            (wraps and self.overflow != "auto", "packing wrap cuts at row ends, whatever overflow says: leave it out"),
+            (self.long_answer != "split" and (wraps or not splits_turns), "long_answer needs overflow split_turns"),
         ):
             if conflict:
                 raise ConfigError(sentence)
@@ -166,8 +169,16 @@ class Pack(Stage):
         source = (batch for batch in mixture.taken(batches) if batch.num_rows)
         first = next(source, None)
         task = _task(first)
-        if config.align_bos and config.packing == "wrap" and task != "pretrain":
-            raise InputError("pack: wrap with align_bos would cut answers off; pack conversations with best_fit")
+        for refused, why in (
+            (config.align_bos and config.packing == "wrap" and task != "pretrain",
+             "wrap with align_bos would cut answers off; pack conversations with best_fit"),
+            (task == "dpo" and config.overflow.startswith("split"),
+             f"a preference pair is truncated or dropped, never split, found overflow {config.overflow}"),
+            (task == "pretrain" and config.overflow == "split_turns", "plain text has no turns: use overflow split"),
+            (task != "sft" and config.long_answer != "split", "long_answer is for conversations"),
+        ):  # fmt: skip
+            if refused and first is not None:
+                raise InputError(f"pack: {why}")
         packing = "pad" if config.format == "megatron" else config.packing  # Megatron's loader joins and cuts
         limits, packers, lost = _limits(config, task), dict[str, Packer](), Counter[str]()
         for name in ("train", "validation") if config.validation else ("train",):
@@ -260,8 +271,8 @@ def _limits(config: PackConfig, task: Task) -> Limits:
         overflow = "drop" if config.overflow == "drop" else "truncate"
     elif config.packing == "wrap" or (config.format == "megatron" and config.overflow == "auto"):
         overflow = "stream"
-    elif task == "pretrain" and config.overflow in ("auto", "split_turns"):
-        overflow = "truncate" if config.align_bos and config.overflow == "auto" else "split"
+    elif task == "pretrain" and config.overflow == "auto":
+        overflow = "truncate" if config.align_bos else "split"
     else:
         overflow = "split_turns" if config.overflow == "auto" else config.overflow
     return Limits(

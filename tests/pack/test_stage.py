@@ -28,6 +28,7 @@ fast = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], dea
     overflow=st.sampled_from(["split", "truncate", "drop"]), window=st.integers(1, 200), labelled=st.booleans(),
 )  # fmt: skip
 def test_packing_agrees_with_the_plain_reference(tmp_path_factory, rows, seq_len, packing, overflow, window, labelled):
+    overflow = "auto" if packing == "wrap" else overflow
     options = {"seq_len": seq_len, "packing": packing, "overflow": overflow, "window_tokens": window}
     result, sets = pack_rows(tmp_path_factory.mktemp("packed"), [batch_of(rows, labelled)], **options)
     packed, stride = sets["train"], seq_len + 1
@@ -35,8 +36,8 @@ def test_packing_agrees_with_the_plain_reference(tmp_path_factory, rows, seq_len
     dropped = {r for b in result.dropped for r in b.column("row_key").to_pylist()}
     for i, (length, edges) in enumerate(rows):
         labels = {t for s in spans_of(length, edges) for t in range(s["start"], s["end"])} - {0}
-        cut = min(length, stride) if overflow == "truncate" and packing != "wrap" else length
-        stays = not (overflow == "drop" and packing != "wrap" and length > stride)
+        cut = min(length, stride) if overflow == "truncate" else length
+        stays = not (overflow == "drop" and length > stride)
         alive = [range(cut)]
         if labelled and packed.header.labelled and packing != "wrap":
             pieces = [range(a, min(a + stride, cut)) for a in range(0, cut, stride)]
@@ -160,7 +161,9 @@ def test_golden_bytes(tmp_path):
         ({"align_bos": True, "overflow": "split"}, "align_bos"), ({"window_tokens": 0}, "window_tokens"),
         ({"max_doc_tokens": -1}, "max_doc_tokens"),
         ({"drop_long": True}, "max_doc_tokens"), ({"weights": {"a": 0.0}}, "above 0"),
-        ({"max_tokens": {"a": 0}}, "above 0"),
+        ({"max_tokens": {"a": 0}}, "above 0"), ({"packing": "wrap", "overflow": "drop"}, "leave it out"),
+        ({"long_answer": "drop", "overflow": "truncate"}, "split_turns"),
+        ({"long_answer": "drop", "packing": "wrap"}, "split_turns"),
     ],
 )  # fmt: skip
 def test_senseless_values_are_refused(bad, words):
@@ -229,9 +232,18 @@ def test_align_bos_cuts_and_counts(tmp_path_factory, rows, window, packing):
         assert all(n == 25 for n in sets["train"].real_tokens[:-1, 1])
 
 
-def test_conversations_are_not_cut_to_begin_the_next_row_with_another(tmp_path):
-    with pytest.raises(InputError, match="pack conversations with best_fit"):
-        pack_rows(tmp_path, [batch_of([(30, [20, 30])])], packing="wrap", align_bos=True)
+@pytest.mark.parametrize(
+    ("rows", "options", "words"),
+    [
+        ({}, {"packing": "wrap", "align_bos": True}, "pack conversations with best_fit"),
+        ({"labelled": False}, {"overflow": "split_turns"}, "plain text has no turns"),
+        ({"labelled": False}, {"long_answer": "drop"}, "for conversations"),
+        ({"rejected": [(30, [20, 30])]}, {"overflow": "split"}, "truncated or dropped, never split"),
+    ],
+)
+def test_what_rows_of_a_kind_cannot_have_is_refused(tmp_path, rows, options, words):
+    with pytest.raises(InputError, match=words):
+        pack_rows(tmp_path, [batch_of([(30, [20, 30])], **rows)], **options)
 
 
 def test_seq_len_is_one_length_or_a_list_wherever_it_is_given():
