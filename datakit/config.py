@@ -12,8 +12,10 @@ import math
 import re
 import types
 import typing
+from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Literal, TypeVar, get_args, get_origin
 
 from datakit.errors import ConfigError
@@ -23,8 +25,20 @@ PRESET = "preset"
 """The key under which a table of a recipe, or a flag, that is one word has that word: `--map squad`."""
 
 
+OF_TURNS = MappingProxyType({"kind": ("conversation", "preference")})
+OF_DOCUMENTS = MappingProxyType({"kind": ("document",)})
+"""For `acts_with`: what acts on rows with turns, or without."""
+
+
 def option(
-    default: Any, help: str, *, path: bool = False, result: bool = True, flag: str = "", advanced: bool = False
+    default: Any,
+    help: str,
+    *,
+    path: bool = False,
+    result: bool = True,
+    flag: str = "",
+    advanced: bool = False,
+    acts_with: Mapping[str, tuple[Any, ...]] = MappingProxyType({}),
 ) -> Any:
     """A dataclass field with a default and the sentence that `--help` and a fresh recipe show for it.
 
@@ -32,8 +46,13 @@ def option(
     `flag` gives a list in a nested section a command-line flag of its own, as `--eval`.
     With `result` false the value shapes time and memory alone, never the result, and enters neither.
     With `advanced` only `--help-all` shows it, and a fresh recipe leaves it out.
+    `acts_with` has the other options of the config without which it does nothing, with the values that they must have
+    (none: any that is not the default), and as "kind" the kinds of rows; one of them is enough. Where none is there,
+    another value than the default is refused.
     """
-    metadata = {"help": help, "path": path, "result": result, "flag": flag, "advanced": advanced}
+    metadata = {
+        "help": help, "path": path, "result": result, "flag": flag, "advanced": advanced, "acts_with": acts_with
+    }  # fmt: skip
     if default == {}:
         return field(default_factory=dict, metadata=metadata)
     return field(default=default, metadata=metadata)
@@ -55,9 +74,10 @@ class Option:
     name: str
     type: Any
     default: Any
-    help: str
+    help: str = ""
     flag: str = ""
     advanced: bool = False
+    acts_with: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
 
     @property
     def choices(self) -> tuple[str, ...]:
@@ -78,8 +98,8 @@ def options(config: type) -> list[Option]:
     for f in sorted(dataclasses.fields(config), key=lambda f: f.name not in own):
         made = f.default_factory() if f.default_factory is not MISSING else None
         default = made if f.default is MISSING else f.default
-        shown = {key: f.metadata.get(key, "") for key in ("help", "flag")}
-        found.append(Option(f.name, hints[f.name], default, advanced=f.metadata.get("advanced", False), **shown))
+        shown = {key: f.metadata[key] for key in ("help", "flag", "advanced", "acts_with") if key in f.metadata}
+        found.append(Option(f.name, hints[f.name], default, **shown))
     return found
 
 
@@ -101,9 +121,41 @@ def build(config: type[T], values: dict[str, Any], where: str, section: str = ""
         else:
             built[o.name] = check(value, o.type, here)
     try:
-        return config(**built)
+        made = config(**built)
+        refuse_idle(made)
     except ConfigError as e:
         raise ConfigError(f"{where}: {e}") from None
+    return made
+
+
+def refuse_idle(config: Any, kind: str = "", section: str = "") -> None:
+    """Refuse an option that was set and does nothing: beside the other options, or for rows of a kind if it is given.
+
+    Raises:
+        ConfigError: there is one; the text says with what it would act.
+    """
+    fields = {o.name: (o, getattr(config, o.name)) for o in options(type(config))}
+
+    def acts(name: str, values: tuple[Any, ...]) -> bool:
+        if name == "kind":
+            return not kind or kind in values
+        other, value = fields[name]
+        return value in values if values else value != other.default
+
+    for o, value in fields.values():
+        if o.nested and value is not None:
+            refuse_idle(value, kind, f"{section}{o.name}.")
+        elif o.acts_with and value != o.default and not any(acts(*needed) for needed in o.acts_with.items()):
+            needed = [_wanted(*needed) for needed in o.acts_with.items()]
+            found = f" These rows are of the kind {kind}." if kind and "kind" in o.acts_with else ""
+            said = f"{section}{o.name} = {value!r} would do nothing: it acts only with {', or '.join(needed)}."
+            raise ConfigError(f"{said}{found} Leave it out")
+
+
+def _wanted(name: str, values: tuple[Any, ...]) -> str:
+    """What an option acts with, in words."""
+    these = " or ".join(map(str, values))
+    return f"rows of the kind {these}" if name == "kind" else f"{name} = {these or '...'}"
 
 
 class UnknownKeyError(ConfigError):

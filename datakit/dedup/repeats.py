@@ -46,7 +46,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from datakit.config import at_least, option, shares
+from datakit.config import OF_TURNS, at_least, option, shares
 from datakit.data import compared_fields, row_chunks, string_buffers
 from datakit.dedup.comparison import CompareOptions, Flags, Hashes, IndexOptions, Numbers, row_columns, text_bytes
 from datakit.dedup.cuts import Unit, bounds, comparable, decided_runs, edit, flags
@@ -90,10 +90,16 @@ class RepeatsConfig(IndexOptions):
     max_repeated_share: float = option(
         0.0, "cut nothing; drop rows of whose words a larger share lies in windows of earlier rows (conversations: 0.8)"
     )
-    min_words_left: int = option(50, "drop a row that was cut and keeps fewer words than this")
-    on: Literal["all", "prompt", "answer"] = option("all", "the part of a conversation or preference pair to compare")
+    min_words_left: int = option(
+        50, "drop a row that was cut and keeps fewer words than this", acts_with={"max_repeated_share": (0.0,)}
+    )
+    on: Literal["all", "prompt", "answer"] = option(
+        "all", "the part of a conversation or preference pair to compare", acts_with=OF_TURNS
+    )
     digits: Literal["as_written", "zero"] = option(
-        "as_written", "zero: lines, paragraphs and sentences that differ in digits alone are the same"
+        "as_written",
+        "zero: lines, paragraphs and sentences that differ in digits alone are the same",
+        acts_with={"unit": ("line", "paragraph", "sentence")},
     )
     tokenizer: str = option("", "a tokenizer.json whose ids are the tokens; none: words", path=True)
 

@@ -31,7 +31,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from datakit.config import at_least, option, sha256_file
+from datakit.config import OF_TURNS, at_least, option, sha256_file
 from datakit.data import compared_fields
 from datakit.dedup.comparison import (
     MIN_ALARM_ROWS,
@@ -74,8 +74,12 @@ class SemanticConfig(CompareOptions):
     model: str = option("", "folder of a static model (sentence-transformers, model2vec); none: wordllama's", path=True)
     column: str = option("", "in place of a model: a column with a vector for each row, a list of numbers")
     threshold: float = option(0.9, "least cosine of the vectors of duplicates, in every part; it depends on the model")
-    on: Literal["all", "prompt", "answer"] = option("all", "the part of a conversation or preference pair to compare")
-    include_system: bool = option(True, "of conversations, system prompts, tool schemas and results must be equal")
+    on: Literal["all", "prompt", "answer"] = option(
+        "all", "the part of a conversation or preference pair to compare", acts_with=OF_TURNS
+    )
+    include_system: bool = option(
+        True, "of conversations, system prompts, tool schemas and results must be equal", acts_with=OF_TURNS
+    )
     policy: str = option("first", POLICY)
     cells: int = option(
         0, "cells of k-means; 0: one for 8,192 rows, else at most one for 1,024 rows and their root", advanced=True

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from datakit.config import at_least, option
+from datakit.config import OF_DOCUMENTS, OF_TURNS, at_least, option
 from datakit.dedup.comparison import (
     MIN_ALARM_ROWS,
     POLICY,
@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from datakit.dedup.cluster import Verdict
 
 _FINEWEB = {"threshold": 0.75, "num_bands": 14, "rows_per_band": 8}  # Penedo et al., 2024
+_SHINGLES = {**OF_DOCUMENTS, "match": ("near",)}  # rows that are compared by them
 _RECALL = 0.95  # of pairs at the threshold: what bands are chosen for
 _MAX_VALUES = 256  # of a chosen signature: more rows in a band need many more bands
 
@@ -57,19 +58,32 @@ _MAX_VALUES = 256  # of a chosen signature: more rows in a band need many more b
 class DedupConfig(IndexOptions):
     """Exact, then near duplicates by MinHash LSH: which rows count as duplicates, and which of them stays."""
 
-    threshold: float = option(0.75, "least Jaccard similarity of the shingle sets of near duplicates")
-    shingle_words: int = option(5, "words in a shingle; a shorter text is a duplicate only of an equal one")
+    threshold: float = option(
+        0.75, "least Jaccard similarity of the shingle sets of near duplicates", acts_with=_SHINGLES
+    )
+    shingle_words: int = option(
+        5, "words in a shingle; a shorter text is a duplicate only of an equal one", acts_with=_SHINGLES
+    )
     policy: str = option("first", POLICY)
     match: Literal["exact", "loose", "near"] = option(
         "exact",
         "which conversations and pairs are duplicates. exact: roles, tools and all turns are equal but for white space "
         "and Unicode form; loose: also but for letter case and sentence marks, where there is no code; near: each turn "
         "is similar by --threshold, but one changed word may change an answer",
+        acts_with=OF_TURNS,
     )
-    on: Literal["all", "prompt", "answer"] = option("all", "the part of a conversation or preference pair to compare")
-    include_system: bool = option(True, "of conversations, compare system prompts, tool schemas and tool results too")
-    prefix: bool = option(True, "also drop a conversation that another one begins with")
-    keep_per_prompt: int = option(1, "with --on prompt: how many answers of a question stay, the first by the policy")
+    on: Literal["all", "prompt", "answer"] = option(
+        "all", "the part of a conversation or preference pair to compare", acts_with=OF_TURNS
+    )
+    include_system: bool = option(
+        True, "of conversations, compare system prompts, tool schemas and tool results too", acts_with=OF_TURNS
+    )
+    prefix: bool = option(True, "also drop a conversation that another one begins with", acts_with=OF_TURNS)
+    keep_per_prompt: int = option(
+        1,
+        "with --on prompt: how many answers of a question stay, the first by the policy",
+        acts_with={"on": ("prompt",)},
+    )
     save_duplicates: bool = option(False, "write the ids of the rows that each kept row stands for: column duplicates")
     num_bands: int = option(
         0,
@@ -79,7 +93,7 @@ class DedupConfig(IndexOptions):
     rows_per_band: int = option(
         0, "MinHash values in a band; 0: 8 at threshold 0.75, else for a recall of 0.95", advanced=True
     )
-    seed: int = option(1, "seed of the permutations, as datasketch takes it", advanced=True)
+    seed: int = option(1, "seed of the permutations, as datasketch takes it", advanced=True, acts_with=_SHINGLES)
     max_cluster_rows: int = option(
         1000, "raise an alarm where more rows than this are dropped for one row", advanced=True
     )
@@ -88,8 +102,6 @@ class DedupConfig(IndexOptions):
         CompareOptions.__post_init__(self)
         at_least(self, 1, "shingle_words", "max_cluster_rows", "keep_per_prompt")
         at_least(self, 0, "num_bands", "rows_per_band")
-        if self.keep_per_prompt > 1 and self.on != "prompt":
-            raise ConfigError(f"keep_per_prompt is {self.keep_per_prompt}: it needs on = 'prompt', found {self.on!r}")
         exact_ratio(self.threshold)
         if not 0 <= self.seed < 1 << 32:
             raise ConfigError(f"seed must lie in [0, 2**32), found {self.seed}")

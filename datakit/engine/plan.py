@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import datakit.storage as storage
+from datakit.config import refuse_idle
 from datakit.engine.executors import Local, Progress
 from datakit.engine.lineage import file_hashes
 from datakit.engine.recipe import FLOW, Recipe, load_recipe, make_stage, stage_class
@@ -209,6 +210,7 @@ class Flow:
             raise UsageError(
                 f"{rows.path}: {name} works on the result of {stage.directly_after}, found that of {found}"
             )
+        refuse_idle(stage.config, rows.manifest.kind, f"{name}.")
         stage, taken = stage.use_earlier(done)
         stage, against = stage.compare_with(self.run.layout.manifest(name), rows.manifest.kind)
         return stage, [rows, *taken], against

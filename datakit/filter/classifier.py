@@ -27,7 +27,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 import datakit.storage as storage
-from datakit.config import at_least, option, sha256_file, shares
+from datakit.config import OF_TURNS, at_least, option, sha256_file, shares
 from datakit.data import view
 from datakit.errors import ConfigError, InputError, ModelError, UsageError
 from datakit.filter import ranking
@@ -59,8 +59,10 @@ class ClassifyConfig:
         None, "drop rows with a lower score; none: the best F1 of `classifier train`, else 0.5; no limit with `top`"
     )
     top: float = option(0.0, "keep the best share of all rows, as 0.1; 0: by min_score alone")
-    on: Literal["all", "prompt", "answer"] = option("all", "the part of a row to look at")
-    include_system: bool = option(False, "look at system prompts, tool schemas and tool results too", advanced=True)
+    on: Literal["all", "prompt", "answer"] = option("all", "the part of a row to look at", acts_with=OF_TURNS)
+    include_system: bool = option(
+        False, "look at system prompts, tool schemas and tool results too", advanced=True, acts_with=OF_TURNS
+    )
     max_loss: float = option(0.5, "alarm where all rows, or those of a source, lose more than this", advanced=True)
 
     def __post_init__(self) -> None:

@@ -18,7 +18,7 @@ from typing import Any, ClassVar, Final, Literal
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from datakit.config import option, sha256_file, shares
+from datakit.config import OF_TURNS, option, sha256_file, shares
 from datakit.data import view
 from datakit.stage import Decision, Stage
 
@@ -32,9 +32,13 @@ class LanguageConfig:
 
     model: str = option("lid.176", "name of a known model, or path of a fastText model", path=True)
     languages: tuple[str, ...] = option((), "keep only rows of these labels, as the model writes them; empty: keep all")
-    min_score: float = option(0.65, "with languages listed, drop rows whose score is lower")
-    on: Literal["all", "prompt", "answer"] = option("all", "the part of a row to look at")
-    include_system: bool = option(False, "look at system prompts, tool schemas and tool results too", advanced=True)
+    min_score: float = option(
+        0.65, "with languages listed, drop rows whose score is lower", acts_with={"languages": ()}
+    )
+    on: Literal["all", "prompt", "answer"] = option("all", "the part of a row to look at", acts_with=OF_TURNS)
+    include_system: bool = option(
+        False, "look at system prompts, tool schemas and tool results too", advanced=True, acts_with=OF_TURNS
+    )
     max_loss: float = option(0.5, "alarm where all rows, or those of a source, lose more than this", advanced=True)
 
     def __post_init__(self) -> None:

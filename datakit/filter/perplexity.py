@@ -29,7 +29,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 import datakit.storage as storage
-from datakit.config import at_least, file_mark, option, sha256_file
+from datakit.config import OF_TURNS, at_least, file_mark, option, sha256_file
 from datakit.data import view
 from datakit.errors import ConfigError, MissingExtraError, ModelError
 from datakit.filter import ranking
@@ -66,8 +66,10 @@ class PerplexityConfig:
     head_percentile: int = option(30, "rows of a language up to this percentile of perplexity are `head`")
     middle_percentile: int = option(60, "rows above `head` up to this percentile are `middle`, all others `tail`")
     keep: tuple[Literal["head", "middle", "tail"], ...] = option(("head", "middle"), "the buckets that stay")
-    on: Literal["all", "prompt", "answer"] = option("all", "the part of a row to look at")
-    include_system: bool = option(False, "look at system prompts, tool schemas and tool results too", advanced=True)
+    on: Literal["all", "prompt", "answer"] = option("all", "the part of a row to look at", acts_with=OF_TURNS)
+    include_system: bool = option(
+        False, "look at system prompts, tool schemas and tool results too", advanced=True, acts_with=OF_TURNS
+    )
 
     def __post_init__(self) -> None:
         if not self.keep:
@@ -239,8 +241,12 @@ class NgramModelConfig:
     )
     tokenizer: str = option("", "a tokenizer.json, or its folder; then its ids count as words", path=True)
     text: Literal["plain", "raw"] = option("plain", "what the model reads: lower case, digits as 0, ..., or rows as is")
-    on: Literal["all", "prompt", "answer"] = option("all", "the part of a row to learn from", advanced=True)
-    include_system: bool = option(False, "learn from system prompts, tool schemas and tool results too", advanced=True)
+    on: Literal["all", "prompt", "answer"] = option(
+        "all", "the part of a row to learn from", advanced=True, acts_with=OF_TURNS
+    )
+    include_system: bool = option(
+        False, "learn from system prompts, tool schemas and tool results too", advanced=True, acts_with=OF_TURNS
+    )
     memory_mb: int = option(4096, "refuse text that needs more (100 MB take about 2,500)", result=False, advanced=True)
 
     def __post_init__(self) -> None:

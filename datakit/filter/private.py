@@ -35,7 +35,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from importlib.metadata import version
-from typing import ClassVar, Final, Literal
+from typing import Any, ClassVar, Final, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -44,7 +44,7 @@ from numpy.typing import NDArray
 
 from datakit.config import option
 from datakit.data import JSON_FIELDS, RECORD_BITS, edit_whole_rows
-from datakit.errors import ConfigError
+from datakit.errors import ConfigError, InputError
 from datakit.filter.rule_set import Edits, Measure, MeasuredRows, Report, Resources, RuleSet, Signals
 
 # The kinds.
@@ -377,6 +377,14 @@ class Cleaner:
             text = BLOCK.sub(block, text)
         return "\n".join(self.line(line, found, context) for line in text.split("\n"))
 
+    def value(self, value: Any) -> Any:
+        """A value of a row, as JSON has them, without private values in its strings."""
+        if isinstance(value, str):
+            return self.json(value, Found())
+        if isinstance(value, dict):
+            return {key: self.value(inner) for key, inner in value.items()}
+        return [self.value(inner) for inner in value] if isinstance(value, list) else value
+
     def json(self, text: str, found: Found) -> str:
         """The same for JSON: its keys, strings and long numbers, each by itself; all other bytes stay."""
         context, keys = "", Counter[str]()
@@ -455,6 +463,13 @@ def pseudonym(seed: int, kind: str, value: str) -> str:
     return made_up.get(kind, f"EXAMPLE-{kind}-{digest.hex()[:20]}")
 
 
+def _names_in(field: pa.Field) -> Iterator[str]:
+    """The names of a field and of those inside it."""
+    yield field.name
+    for i in range(field.type.num_fields):
+        yield from _names_in(field.type.field(i))
+
+
 # The rule set.
 
 
@@ -467,9 +482,11 @@ class Private(RuleSet):
 
     types: tuple[str, ...] = option(tuple(KINDS), "the types of values to look for")
     action: Literal["replace", "drop"] = option("replace", "replace values, or drop rows with them")
-    replacement: Literal["tag", "pseudonymize"] = option("tag", "tag: <EMAIL>; pseudonymize: made-up values")
-    seed: int = option(0, "of the made-up values", advanced=True)
-    max_values: int = option(0, "with drop: drop rows with more values", advanced=True)
+    replacement: Literal["tag", "pseudonymize"] = option(
+        "tag", "tag: <EMAIL>; pseudonymize: made-up values", acts_with={"action": ("replace",)}
+    )
+    seed: int = option(0, "of the made-up values", advanced=True, acts_with={"replacement": ("pseudonymize",)})
+    max_values: int = option(0, "with drop: drop rows with more values", advanced=True, acts_with={"action": ("drop",)})
     exclude: tuple[str, ...] = option((), "columns that stay as they are, whatever they hold")
     patterns: dict[str, str] = option({}, "name = a regular expression: values of your own, replaced by <NAME>")
     phone_regions: tuple[str, ...] = option(
@@ -478,7 +495,7 @@ class Private(RuleSet):
 
     def __post_init__(self) -> None:
         RuleSet.__post_init__(self)
-        if not self._cleaner().kinds:
+        if not self.cleaner.kinds:
             raise ConfigError(f"types = []: expected some of {', '.join(KINDS)}")
 
     def resources(self) -> Resources:
@@ -501,7 +518,7 @@ class Private(RuleSet):
         """The number of values, where rows with too many are dropped."""
         if self.action == "drop":
             counts = rows.counted(self)
-            yield Measure("max_values", np.sum([counts[f"private_{name}"] for name in self._cleaner().kinds], axis=0))
+            yield Measure("max_values", np.sum([counts[f"private_{name}"] for name in self.cleaner.kinds], axis=0))
 
     def edit(self, table: pa.RecordBatch, stays: NDArray[np.bool_]) -> Edits | None:
         """All rows without private values, those that other rules drop too."""
@@ -516,12 +533,14 @@ class Private(RuleSet):
         return Report({name: int(values[stays].sum()) for name, values in rows.counted(self).items()
                        if self.action == "drop" and name.startswith("private_")})  # fmt: skip
 
-    def _cleaner(self) -> "Cleaner":
+    @property
+    def cleaner(self) -> Cleaner:
+        """What takes these values out of texts."""
         return cleaner(self.types, tuple(self.patterns.items()), self.phone_regions, self.replacement, self.seed)
 
     def _cleaned(self, table: pa.RecordBatch) -> tuple[dict[str, pa.Array], dict[str, NDArray[np.int64]]]:
         """(the columns that change, how many values of each type each row has)."""
-        made_by = self._cleaner()
+        made_by = self.cleaner
         counts = {f"private_{name}": np.zeros(table.num_rows, np.int64) for name in made_by.kinds}
 
         def edit(texts: pa.Array, rows: NDArray[np.int64], name: str) -> pa.Array:
@@ -532,6 +551,12 @@ class Private(RuleSet):
             return made
 
         names = [name for name in table.schema.names if name not in self.exclude]
+        for number, name in enumerate(names):
+            if found := [kind for own in _names_in(table.schema.field(name)) for *_, kind in made_by.find(own)]:
+                raise InputError(
+                    f"private: the name of column {number + 1}, or of a field in it, holds a value ({found[0]}): "
+                    'set columns = "json" in [ingest] (keys of JSON are replaced), or exclude the column'
+                )
         columns = edit_whole_rows(table.select(names), edit)
         if {"id", "row_key", "source"} <= set(names):
             ids = table.column("id")

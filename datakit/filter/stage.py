@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from datakit.config import option, section, shares
+from datakit.config import OF_TURNS, option, section, shares
 from datakit.data import On
 from datakit.errors import ConfigError, InputError
 from datakit.filter.rule_set import Edits, MeasuredRows, RuleSet
@@ -77,8 +77,12 @@ class FilterOptions:
     """What the filter stage can be told. The thresholds have one section for each rule set: see `FilterConfig`."""
 
     rules: tuple[str, ...] = option((), "rule sets in the order they decide; empty: those of the row kind")
-    on: Literal["auto", "all", "prompt", "answer"] = option("auto", "the part of a row to look at; auto: by row kind")
-    include_system: bool = option(False, "look at system prompts, tool schemas and tool results too")
+    on: Literal["auto", "all", "prompt", "answer"] = option(
+        "auto", "the part of a row to look at; auto: by row kind", acts_with=OF_TURNS
+    )
+    include_system: bool = option(
+        False, "look at system prompts, tool schemas and tool results too", acts_with=OF_TURNS
+    )
     signals: bool = option(True, "save what the rules measured, for other thresholds and `datakit tune`", advanced=True)
     max_loss: float = option(0.5, "alarm where all rows, or those of a source, lose more than this", advanced=True)
 

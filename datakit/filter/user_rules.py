@@ -50,7 +50,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 import datakit.storage as storage
-from datakit.config import file_mark, option
+from datakit.config import OF_TURNS, file_mark, option
 from datakit.data import splitmix64
 from datakit.errors import ConfigError, InputError
 from datakit.filter.answers import turns_of
@@ -422,8 +422,12 @@ class Regex(RuleSet):
 
     drop: dict[str, str] = option({}, "name = pattern (RE2): rows that match are dropped")
     keep: dict[str, str] = option({}, "name = pattern (RE2): rows that match none of them are dropped")
-    max_drop_matches: int = option(0, "drop rows in which one pattern of drop matches more often")
-    min_keep_matches: int = option(1, "drop rows in which the patterns of keep match less often, all together")
+    max_drop_matches: int = option(
+        0, "drop rows in which one pattern of drop matches more often", acts_with={"drop": ()}
+    )
+    min_keep_matches: int = option(
+        1, "drop rows in which the patterns of keep match less often, all together", acts_with={"keep": ()}
+    )
 
     def __post_init__(self) -> None:
         RuleSet.__post_init__(self)
@@ -493,9 +497,14 @@ class Lengths(RuleSet):
     max_words: int = option(NO_LIMIT, "drop rows with more words")
     min_tokens: int = option(0, "drop rows with fewer tokens")
     max_tokens: int = option(NO_LIMIT, "drop rows with more tokens")
-    min_turns: int = option(0, "drop conversations with fewer turns")
-    max_turns: int = option(NO_LIMIT, "drop conversations with more turns")
-    tokenizer: str = option("", "a tokenizer.json or its folder; what tokens are counted with", path=True)
+    min_turns: int = option(0, "drop conversations with fewer turns", acts_with=OF_TURNS)
+    max_turns: int = option(NO_LIMIT, "drop conversations with more turns", acts_with=OF_TURNS)
+    tokenizer: str = option(
+        "",
+        "a tokenizer.json or its folder; what tokens are counted with",
+        path=True,
+        acts_with={"min_tokens": (), "max_tokens": ()},
+    )
 
     def __post_init__(self) -> None:
         RuleSet.__post_init__(self)
@@ -541,7 +550,7 @@ class RowSample(RuleSet):
 
     share: float = option(1.0, "the share of rows that stays")
     sources: dict[str, float] = option({}, "source = share, for sources with a share of their own")
-    seed: int = option(0, "another seed draws other rows", advanced=True)
+    seed: int = option(0, "another seed draws other rows", advanced=True, acts_with={"share": (), "sources": ()})
 
     def __post_init__(self) -> None:
         RuleSet.__post_init__(self)

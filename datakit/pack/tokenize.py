@@ -38,7 +38,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from datakit.config import option
+from datakit.config import OF_DOCUMENTS, OF_TURNS, option
 from datakit.data import SPANS, TURN_STARTS, tokens
 from datakit.errors import ConfigError, ModelError, UsageError
 from datakit.manifest import Ledger, tokenizer_file
@@ -70,16 +70,18 @@ class TokenizeConfig:
     chat_template: str = option(
         "", "chatml, llama3, plain or a template file; empty: the tokenizer's own, else chatml", path=True
     )
-    train_on: Literal["all", "last"] = option("all", "which assistant turns are labelled")
+    train_on: Literal["all", "last"] = option("all", "which assistant turns are labelled", acts_with=OF_TURNS)
     thinking: Literal["last", "every_turn"] = option(
-        "last", "conversations as one sequence, or one for each answer, with its thought: more tokens, all thoughts"
+        "last",
+        "conversations as one sequence, or one for each answer, with its thought: more tokens, all thoughts",
+        acts_with={"kind": ("conversation",)},
     )
     template_var: dict[str, Any] = option(
         {}, "a variable of the chat template: enable_thinking=false, reasoning_effort=low, today=2025-07-31"
     )
-    add_bos: bool = option(False, "begin each document with the tokenizer's bos_token")
-    add_eos: bool = option(True, "end each document with the tokenizer's eos_token")
-    min_label_tokens: int = option(1, "drop conversations with fewer label tokens")
+    add_bos: bool = option(False, "begin each document with the tokenizer's bos_token", acts_with=OF_DOCUMENTS)
+    add_eos: bool = option(True, "end each document with the tokenizer's eos_token", acts_with=OF_DOCUMENTS)
+    min_label_tokens: int = option(1, "drop conversations with fewer label tokens", acts_with=OF_TURNS)
 
     def __post_init__(self) -> None:
         if self.min_label_tokens < 0:

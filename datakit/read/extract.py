@@ -156,7 +156,7 @@ def _made(extractor: str, html: str, max_depth: int = 0) -> tuple[str, str, tupl
 
     make: Any = {"resiliparse": resiliparse, "trafilatura": trafilatura}[extractor]
     try:
-        tree = HTMLTree.parse(html)
+        tree: Any = HTMLTree.parse(html)
         if max_depth and deeper_than(tree, max_depth):
             return "page_too_deep", f"its elements are nested more than {max_depth} deep", ()
         link = tree.document.query_selector('link[rel~="canonical" i][href]')

@@ -17,8 +17,9 @@ from typing import Any, Final
 
 import pyarrow as pa
 
+from datakit.config import options
 from datakit.data import KINDS
-from datakit.errors import InputError, LayoutError
+from datakit.errors import ConfigError, InputError, LayoutError
 from datakit.read import columnar, csv, json, streams, web
 from datakit.read.csv import FIELD
 from datakit.read.find import Skipped, find, of_split, suffixes_of
@@ -99,6 +100,7 @@ def _plan(
     inspected: list[tuple[SourceFile, list[Fields]]], skipped: list[Skipped], config: IngestConfig, splits: str = ""
 ) -> Plan:
     files = [replace(file, layout=_layout(file, head, config)) for file, head in inspected]
+    _refuse_idle(files, config)
     kind = _kind(files, config)
     others = {c: FileLayout(other_kind=c) for c in {f.layout.kind for f in files} - {kind, ""}}
     files = [replace(file, layout=others.get(file.layout.kind, file.layout)) for file in files]
@@ -115,6 +117,26 @@ def _plan(
     lines = tuple(map(_about, files)) if len(files) > LISTED_FILES else ()
     source = source.replace("document", "text")
     return Plan(tuple(files), kind, source, unified(types), config, tuple(skipped), tuple(said), lines)
+
+
+def _refuse_idle(files: list[SourceFile], config: IngestConfig) -> None:
+    """Refuse an option that was set for what no file has.
+
+    Raises:
+        ConfigError: there is one.
+    """
+    known = [file for file in files if file.layout.kind]
+    pages = any(file.layout.html or file.format in web.FORMATS for file in known)
+    acts = dict.fromkeys(("extractor", "page_timeout_s", "on_timeout"), pages)
+    acts["html_field"] = any(file.layout.html for file in known)
+    acts["text_split"] = any(file.format == "text" for file in known)
+    acts["roles"] = any(file.layout.kind != "document" for file in known)
+    for o in options(IngestConfig) if known else ():
+        value = getattr(config, o.name)
+        if value != o.default and not acts.get(o.name, True):
+            raise ConfigError(
+                f"ingest: {o.name} = {value!r} would do nothing: no input has what it is for. Leave it out"
+            )
 
 
 def _types(file: SourceFile, head: list[Fields]) -> dict[str, pa.DataType | None]:

@@ -5,8 +5,8 @@ are read until the sample is large enough; the page says of how many rows it spe
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any
@@ -72,7 +72,8 @@ def histogram(
     if not len(values):
         return None
     if logarithmic:
-        low, high = max(float(values.min()), 1.0), max(float(values.max()), 2.0)
+        low = max(float(values.min()), 1.0)
+        high = max(float(values.max()), 1.1 * low)  # rows may all be of one length
         edges = np.geomspace(low, high, BINS + 1)
     else:
         low, high = float(values.min()), float(np.quantile(values, 0.995))
@@ -88,11 +89,13 @@ def histogram(
 
 # Rows, dropped and kept.
 
+Mending = Callable[[Any], Any]
+
 Groups = dict[str, dict[str, Counter[str]]]
 """Dropped rows by column ("source", "lang"), by stage, and by the values of the column."""
 
 
-def _dropped(link: Link, groups: Groups) -> Iterator[dict[str, str]]:
+def _dropped(link: Link, groups: Groups, mended: Mending) -> Iterator[dict[str, str]]:
     """Count dropped rows by source and language; of each reason the rows with the least `content_hash`."""
     stage, least = link[1].stage, dict[str, pa.Table]()
     for batch in batches(link, "dropped"):
@@ -103,16 +106,28 @@ def _dropped(link: Link, groups: Groups) -> Iterator[dict[str, str]]:
             rows = batch.filter(pc.equal(batch["reason"], reason))
             least[reason] = first_of(least.get(reason), rows, BY_CHANCE, SAMPLES_EACH)
     for reason, _ in losses(link[1].ledger.rows, False)[:MOST_REASONS]:
-        yield from (_sample(stage, reason, row) for row in least[reason].to_pylist())
+        yield from (_sample(stage, reason, row, mended) for row in least[reason].to_pylist())
 
 
-def _sample(stage: str, reason: str, row: dict[str, Any]) -> dict[str, str]:
+def _mending(chain: Iterable[Link]) -> Mending:
+    """What makes rows of earlier stages as the rule `private`, where it replaces values, has made later ones."""
+    from datakit.filter.private import Private
+    from datakit.report.tuning import rule_sets
+
+    for rule in (rule for link in chain if link[1].stage == "filter" for rule in rule_sets(link[1])):
+        if isinstance(rule, Private) and rule.action == "replace":
+            return rule.cleaner.value
+    return lambda value: value
+
+
+def _sample(stage: str, reason: str, row: dict[str, Any], mended: Mending) -> dict[str, str]:
     """A row that is shown; `reason` is empty for one that stays."""
     about = ", ".join(filter(None, (row["source"], row.get("lang"))))
     if reason and row.get("detail"):
         about += f": {row['detail']}"
-    text = "" if reason == "removed" else shorten(body(row), SAMPLE_CHARACTERS)
-    return {"stage": stage, "reason": reason, "id": row["id"], "about": about, "text": text}
+    text = "" if reason == "removed" else mended(body(row)[: 8 * SAMPLE_CHARACTERS])
+    shown = {"stage": stage, "reason": reason, "id": mended(row["id"]), "about": mended(about)}
+    return shown | {"text": shorten(text, SAMPLE_CHARACTERS)}
 
 
 def _table(column: str, stages: dict[str, Counter[str]]) -> tuple[str, list[str], list[list[object]]]:
@@ -171,7 +186,7 @@ def _joined(columns: Sequence[pa.Array]) -> npt.NDArray[np.float64]:
     return np.concatenate([np.empty(0), *(column.to_numpy(zero_copy_only=False) for column in columns)])
 
 
-def _lengths(chain: Sequence[Link], kept: list[dict[str, str]]) -> Iterator[Histogram | None]:
+def _lengths(chain: Sequence[Link], kept: list[dict[str, str]], mended: Mending) -> Iterator[Histogram | None]:
     """Characters of the last result that holds texts, and some of its rows; tokens of the last that holds tokens."""
     with_text = [k for k in chain if k[1].kind in ("document", "conversation", "preference") and tables(k[1], "kept")]
     for link in with_text[-1:]:
@@ -179,7 +194,7 @@ def _lengths(chain: Sequence[Link], kept: list[dict[str, str]]) -> Iterator[Hist
         for batch in _spread(link, "kept"):
             lengths.append(pc.utf8_length(view(batch, "all")))
             least = first_of(least, batch, BY_CHANCE, SAMPLES_EACH)
-        kept += [_sample(link[1].stage, "", row) for row in least.to_pylist()] if least is not None else []
+        kept += [_sample(link[1].stage, "", row, mended) for row in least.to_pylist()] if least is not None else []
         yield histogram("characters", _joined(lengths), logarithmic=True)
     for link in [link for link in chain if link[1].stage == "tokenize"][-1:]:
         lengths = [pc.list_value_length(batch["input_ids"]) for batch in _spread(link, "kept")]
@@ -199,9 +214,10 @@ def report(path: Path) -> str:
     with_rows = [stage for stage in stages if stage_class(stage.manifest.stage).makes_rows]
     chain, groups = [(stage.path, stage.manifest) for stage in with_rows], Groups(source={}, lang={})
     kept = list[dict[str, str]]()
-    dropped = [row for link in chain for row in _dropped(link, groups)]
+    mended = _mending(chain)
+    dropped = [row for link in chain for row in _dropped(link, groups, mended)]
     charts = [[chart for chart in _charts(link) if chart] for link in chain]
-    lengths = [chart for chart in _lengths(chain, kept) if chart]
+    lengths = [chart for chart in _lengths(chain, kept, mended) if chart]
     one_of_each = {(row["stage"], row["reason"]): row for row in reversed(dropped)}
     gone = list(reversed(one_of_each.values()))[:MOST_BESIDE]
     last, lineage = stages[-1].manifest, list(ancestors(path, against=True))
@@ -217,7 +233,7 @@ def report(path: Path) -> str:
         + lengths
         + [c for found in charts for c in found[1:]],
         beside=list(zip_longest(gone, kept[:MOST_BESIDE])),
-        pairs=list(_pairs(path, stages)),
+        pairs=list(_pairs(path, stages, mended)),
         groups=[_table(column, found) for column, found in groups.items() if any(map(any, found.values()))],
         lineage=[(manifest, load_run(place).get("started", "")) for place, manifest in lineage],
         raw=[parent for _, manifest in lineage for parent in manifest.parents if "raw" in parent],
@@ -225,10 +241,13 @@ def report(path: Path) -> str:
     )
 
 
-def _pairs(path: Path, stages: Iterable[FunnelStage]) -> Iterator[tuple[str, Pair, list[list[Stretch]]]]:
+def _pairs(
+    path: Path, stages: Iterable[FunnelStage], mended: Mending
+) -> Iterator[tuple[str, Pair, list[list[Stretch]]]]:
     """The least similar duplicates of each level, with the places where they differ."""
     levels = [s.manifest.stage for s in stages if s.manifest.stage.startswith(LEVEL) and s.manifest.ledger.rows.dropped]
     for stage in levels:
         for pair in drops(path, MOST_PAIRS, stage)["pairs"]:
             if pair.similarity < 1:
+                pair = replace(pair, dropped=mended(pair.dropped), stays=mended(pair.stays))
                 yield stage, pair, list(hunks(body(pair.dropped), body(pair.stays), 12))

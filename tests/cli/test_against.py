@@ -133,7 +133,7 @@ def test_rows_that_a_later_stage_dropped_can_be_taken_out(datakit: Callable, cha
         (["--seed", "2"], "made with seed 1, and this run has 2"),
         (["--shingle-words", "4"], "made with shingle_words 5, and this run has 4"),
         (["--num-bands", "20"], "made with num_bands 14, and this run has 20"),
-        (["--on", "prompt"], "made with on 'all', and this run has 'prompt'"),
+        (["--on", "prompt"], "it acts only with rows of the kind conversation or preference"),
         (["--policy", "longest"], "it needs policy first; found policy longest"),
         (["--max-cluster-rows", "7", "--save-duplicates"], ""),  # writes more, drops the same
         (["--against", "rows"], "expected the manifest of a dedup stage"),

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from datakit.config import build
 from datakit.dedup._kernels_cluster import least_similar_turn
 from datakit.dedup.stage import Dedup, DedupConfig
 from datakit.dedup.turn_digests import TURN_SHIFT, digests_of, plain, turns_of
@@ -207,7 +208,7 @@ def test_so_many_answers_of_a_prompt_stay() -> None:
     assert deduplicate(batch, on="prompt", keep_per_prompt=3).rows["2"] == ("exact_duplicate", "1", 1.0)
     assert deduplicate(batch, on="prompt", keep_per_prompt=2, match="loose").kept == ["0", "1", "5"]
     with pytest.raises(ConfigError, match="keep_per_prompt"):
-        DedupConfig(keep_per_prompt=2)
+        build(DedupConfig, {"keep_per_prompt": 2}, "dedup")
 
 
 def test_of_equal_rows_the_policy_chooses() -> None:

@@ -161,6 +161,8 @@ def test_a_histogram_counts_every_value_and_shows_a_limit_that_is_near() -> None
     assert re.findall(r"<span>([\d,]+)</span>", page) == ["0", "600", "1,200"]
     heights = [100 - float(y) for y in re.findall(r"V([\d.]+)h1", page)]
     assert len(heights) == len(made.counts) and max(heights) == 96 and heights[-2] == 0
+    same = histogram("characters", np.full(9, 377.0), logarithmic=True)
+    assert same is not None and sum(same.counts) == 9, "rows of one length"
     assert f'd="M{float(len(heights))} 0V100"' in page
     far = histogram("words", values, 1e9)
     assert far is not None and far.high < 1000
