@@ -10,7 +10,7 @@ STAGE_FLAGS = $(if $(DATASET),--dataset $(DATASET)) $(FLAGS)
 
 .NOTPARALLEL:
 
-.PHONY: help setup setup-browser check format test test-templates campaign demo bench lock clean run verify $(STAGES)
+.PHONY: help setup setup-browser check format test check-kernels test-templates campaign demo bench lock clean run verify $(STAGES)
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z$$(]+.*:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST) | sed 's/\$$(STAGES)/STAGE      /'
@@ -47,6 +47,9 @@ TESTERS ?= $(shell cores=$$(getconf _NPROCESSORS_ONLN); echo $$((cores < 3 ? cor
 
 test: setup ## the tests: exactly what CI runs second
 	$(BIN)/python -m pytest -n $(TESTERS) --dist loadfile -m "not campaign"
+
+check-kernels: setup ## every kernel on hostile input, compiled with checks of the bounds of arrays
+	NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=$(VENV)/checked-kernels $(BIN)/python -m pytest tests/test_kernel_bounds.py $(FLAGS)
 
 TOKENIZERS ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/datakit/tokenizers
 MODELS := gemma2 gemma3 gpt4 gpt4o qwen2_5 qwen3 yi llama3_1 deepseek_v3 mistral_nemo command_r_plus

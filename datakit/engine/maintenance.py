@@ -10,7 +10,7 @@ import re
 import tempfile
 import time
 import tomllib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache, partial
 from itertools import chain
@@ -227,11 +227,12 @@ def compile_kernels(tell: Callable[[str], None]) -> None:
             tell(f"compiled {number}/{steps}: {line}")
 
 
-def _compile(root: Path, number: int) -> str:
-    """Run the stages of a step; returns what there is to say."""
+def _compile(root: Path, number: int, rows: Iterable[dict[str, Any]] = ()) -> str:
+    """Run the stages of a step on `rows`, or on those made for it; returns what there is to say."""
     step, name = _made()["step"][number], f"step-{number}"
     with contextlib.chdir(root):
-        lines = (json.dumps(row, ensure_ascii=False) + "\n" for row in _rows(step["rows"], _made()["text"]))
+        rows = rows or _rows(step["rows"], _made()["text"])
+        lines = (json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
         Path(f"{name}.jsonl").write_text("".join(lines), "utf-8")
         run = Run(layout=OutputLayout(root=root, dataset=name), executor=Local(1), progress=Progress())
         tables = _made()["values"] | step.get("values", {})
