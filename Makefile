@@ -63,10 +63,13 @@ test-templates: setup ## the tests with tokenizers of well-known models, fetched
 	done
 	DATAKIT_TOKENIZERS=$(TOKENIZERS) $(BIN)/python -m pytest tests/pack/test_real_tokenizers.py tests/pack/test_published_templates.py
 
-campaign: setup ## the long tests, and a campaign of kills, disk errors, flipped bits and hostile files (hours)
-	$(BIN)/python -m pytest -m campaign $(FLAGS)
+campaign: setup ## a campaign of kills, disk errors, flipped bits and hostile files, and the long tests (hours; FLAGS=--short: ten minutes)
+	$(BIN)/python -m bench.campaign out/campaign $(FLAGS)
+	$(BIN)/python -m pytest tests/engine/test_ray.py tests/cli/test_object_store.py
+ifneq ($(FLAGS),--short)
+	$(BIN)/python -m pytest -m campaign
 	$(BIN)/python -m pytest -m "hypothesis and not campaign" --hypothesis-profile campaign
-	$(BIN)/python -m bench.campaign out/campaign
+endif
 
 demo: setup ## raw data -> packed manifest -> trained small model, on data made here
 	$(BIN)/python -m demo.run

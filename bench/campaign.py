@@ -49,7 +49,7 @@ import datakit
 from tests.engine.corpus import RECIPE, WORDS, write_corpus
 
 COUNTS = {"kills": 1000, "faults": 500, "flips": 1000, "inputs": 10_000}
-SHORT = {"kills": 30, "faults": 30, "flips": 60, "inputs": 1_500}
+SHORT = {"kills": 100, "faults": 30, "flips": 100, "inputs": 1_000}
 TIMEOUT_S = 300
 RIDDLES = ("Traceback (most recent call last)", "this is an error in datakit", "Segmentation", "AssertionError")
 """What no output may hold."""

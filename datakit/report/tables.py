@@ -78,9 +78,14 @@ def losses(count: Count, unread: bool = True) -> list[tuple[str, int]]:
 
 def funnel(path: Path, since: float = 0.0) -> list[FunnelStage]:
     """The stages behind the manifest at `path`, in the order of the rows; `since` is when the command began (epoch)."""
-    found = []
+    found, links = [], ancestors(path)
+    parents = {manifest.version: [p.get("version") for p in manifest.parents] for _, manifest in links}
+
+    def history(version: str) -> set[str]:
+        return {version}.union(*(history(parent) for parent in parents[version] if parent in parents))
+
     # a tokenizer has a longer history than the rows that it was trained on, a shorter one than what needs it
-    for place, manifest in sorted(ancestors(path), key=lambda link: len(ancestors(link[0]))):
+    for place, manifest in sorted(links, key=lambda link: len(history(link[1].version))):
         run = load_run(place)
         seconds, size = run.get("seconds"), run.get("bytes", 0)
         speed = round(size / seconds / 1e6, 2) if seconds and size else None
