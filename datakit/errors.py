@@ -10,7 +10,8 @@
     │   └── IntegrityError      a checksum, a count or a parent that does not match what the manifest says
     ├── ModelError              a tokenizer, chat template or classifier that is missing or cannot be used
     ├── MissingExtraError       an optional package that this command needs
-    └── AlarmError              exit code 3: with --strict, a result with alarms or quarantined records was written
+    └── AlarmError              exit code 3: a result was written that has no rows; with --strict, one with alarms or
+                             quarantined records
 
 A message is one paragraph: which file and row, what was expected, what was found, and what to do.
 Programming mistakes are asserts and ordinary exceptions; they are not in this tree.

@@ -83,13 +83,17 @@ def do(
     kind: Annotated[Kind | None, "The kind of rows [default: recognised]"] = None,
     dataset: Annotated[str | None, "The dataset's name; its recipe is manifests/NAME/recipe.toml."] = None,
     workers: Annotated[int, "Workers; 0: all cores"] = 0,
-    strict: Annotated[bool, "End with code 3 after a stage with alarms or records that cannot be read."] = False,
+    strict: Annotated[
+        bool, "End with code 3 after a stage with alarms or records that cannot be read; without rows it always does."
+    ] = False,
     sets: Annotated[tuple[str, ...], "--set KEY=VALUE: Any config value, dotted."] = (),
     as_json: Annotated[bool, "--json: Print a machine-readable summary, and nothing else."] = False,
     verbose: Annotated[bool, cli.Advanced("-v/--verbose: Print a line for each input file.")] = False,
     executor: Annotated[Literal["local", "ray"], cli.Advanced("This machine, or a Ray cluster.")] = "local",
     ray_address: Annotated[str, cli.Advanced("The cluster's head, or auto [default: RAY_ADDRESS, else here]")] = "",
-    allow_empty: Annotated[bool, cli.Advanced("Let a pack without rows replace one that holds rows.")] = False,
+    allow_empty: Annotated[
+        bool, cli.Advanced("Accept a result without rows; a pack may then replace one that holds rows.")
+    ] = False,
     log: Annotated[cli.File | None, cli.Advanced("Append the progress to a file, as JSON lines.")] = None,
     until: str | None = None,
     only: bool = False,
@@ -121,6 +125,10 @@ def do(
     finally:
         progress.close()
     _print_summary(path, as_json, whole=stage in (None, "pack"), began=began)
+    made = load(path)
+    if not (stopped or allow_empty or made.ledger.rows.kept) and stage_class(made.stage).makes_rows:
+        why = f"`datakit show {path}` says what became of its rows; --allow-empty accepts it"
+        stopped = AlarmError(f"{made.stage}: the result is written, and holds no rows. {why}", path)
     if stopped is not None:
         raise stopped
 
