@@ -61,11 +61,6 @@ def scan(data, offsets, classes, rules, stays, out, out_offsets, changed):
     (bool[N]) are looked at then. Rows mostly in Thai and Lao lose nothing.
     """
     counts = np.zeros((len(COUNTS), offsets.size - 1), np.int64)
-    longest = 0
-    for row in range(offsets.size - 1):
-        longest = max(longest, offsets[row + 1] - offsets[row])
-    # Two places with rare bytes are three bytes apart at least; the last element is the end of the row.
-    hits, hit_kinds = np.empty(longest // 3 + 2, np.int64), np.empty(longest // 3 + 2, np.int64)
     own = np.zeros(len(COUNTS), np.int64)
     out_offsets[0] = 0
     for row in range(offsets.size - 1):
@@ -73,8 +68,7 @@ def scan(data, offsets, classes, rules, stays, out, out_offsets, changed):
         out_offsets[row + 1] = at
         if stays[row]:
             own[:] = 0
-            _find_phrases(data, offsets[row], offsets[row + 1], hits, hit_kinds)
-            at = _scan_row(data, offsets[row], offsets[row + 1], classes, hits, hit_kinds, rules, own, out, at)
+            at = _scan_row(data, offsets[row], offsets[row + 1], classes, rules, own, out, at)
             counts[:, row] = own
             loses = own[KEPT] < own[LINES] or own[CITATIONS] > 0
             if out.size and loses and 2 * own[UNMARKED] <= own[WORDS]:
@@ -84,10 +78,10 @@ def scan(data, offsets, classes, rules, stays, out, out_offsets, changed):
 
 
 @kernel
-def _scan_row(data, low, high, classes, hits, hit_kinds, rules, counts, out, out_at):
+def _scan_row(data, low, high, classes, rules, counts, out, out_at):
     """Count a row line by line, and copy what stays to `out` if it is not empty. Returns where that ends."""
     at, line, end, said = low, low, low, np.empty(5, np.int64)
-    words, chars, longest, sentences, citations, curly, hit = 0, 0, 0, 0, 0, 0, 0
+    words, chars, longest, sentences, citations, curly = 0, 0, 0, 0, 0, 0
     last, unended, begun = 0, False, out_at  # `unended`: there is text since the last sentence's end
     blank = low > high  # False, but no literal, for which numba would compile `_copy` once more
     while at <= high:
@@ -137,9 +131,7 @@ def _scan_row(data, low, high, classes, hits, hit_kinds, rules, counts, out, out
             continue
         sentences += unended
         said[:] = 0
-        while hits[hit] < at - width:
-            said[hit_kinds[hit]] += 1
-            hit += 1
+        _count_phrases(data, line, at - width, said)
         counts[LOREM] += said[_SAYS_LOREM]
         counts[CURLY] += curly
         if words > 0:
@@ -237,20 +229,13 @@ def _copy(data, line, end, citations, blank, begun, out, at):
 
 
 @kernel
-def _find_phrases(data, low, high, hits, hit_kinds):
-    """Find javascript, lorem ipsum and the phrases of policies: their places in order, then the end of the row."""
-    found, at = 0, low
-    while at < high:
-        end = min(at + _BLOCK, high)
-        if at + _BLOCK + 2 > high or _has_rare(data[at : at + _BLOCK + 2]):
-            for place in range(at, min(end, high - 2)):
+def _count_phrases(data, line, end, said):
+    """Count, by kind, the phrases of a line, but citations."""
+    for at in range(line, end, _BLOCK):
+        if at + _BLOCK + 2 > data.size or _has_rare(data[at : at + _BLOCK + 2]):
+            for place in range(at, min(at + _BLOCK, end - 2)):
                 if _rare(data[place] | 32, data[place + 1] | 32, data[place + 2] | 32):
-                    kind = _phrase(data, place, low, high)
-                    if kind != _SAYS_NOTHING:
-                        hits[found], hit_kinds[found] = place, kind
-                        found += 1
-        at = end
-    hits[found] = high
+                    said[_phrase(data, place, line, end)] += 1
 
 
 @kernel(inline="always")

@@ -29,7 +29,7 @@ def rolling(words, length):
 
 
 @kernel(forceinline=True)
-def _slot(slots, key):
+def slot_of(slots, key):
     """The place of a key, or the free place where it would be: one of them is always free."""
     last = np.uint64(slots.size - 1)
     slot = key >> np.uint64(20) & last
@@ -46,7 +46,7 @@ def table_of(keys):
         size *= 2
     slots, numbers = np.zeros(size, np.uint64), np.zeros(size, np.int32)
     for i in range(keys.size):
-        slot = _slot(slots, keys[i])
+        slot = slot_of(slots, keys[i])
         slots[slot], numbers[slot] = keys[i], i
     return slots, numbers
 
@@ -63,7 +63,7 @@ def find(words, starts, lengths, slots, numbers):
         for length in lengths:
             hashes = rolling(words[starts[row] : starts[row + 1]], length)
             for i in range(hashes.size):
-                slot = _slot(slots, hashes[i])
+                slot = slot_of(slots, hashes[i])
                 if slots[slot] == 0:
                     continue
                 if found == len(hits):
@@ -99,7 +99,7 @@ def count_stop_words(words, starts, languages, slots, numbers, masks):
     for row in range(rows):
         of[:] = 0
         for i in range(starts[row], starts[row + 1]):
-            slot = _slot(slots, words[i])
+            slot = slot_of(slots, words[i])
             number = numbers[slot]
             if slots[slot] != 0 and seen[number] != row:
                 seen[number] = row

@@ -113,12 +113,12 @@ def scan_words(data, low, high, classes, keys, sizes, starts, signals):
             digit |= is_digit
             at += 8
         if at + 8 > high:  # fewer than eight bytes are left
-            while at < high and data[np.uintp(at)] < 0x80 and classes[data[np.uintp(at)]] & (LETTER | NUMBER):
-                flags |= classes[data[np.uintp(at)]]
+            while at < high and data[at] < 0x80 and classes[data[at]] & (LETTER | NUMBER):
+                flags |= classes[data[at]]
                 at += 1
         if at > start:
             dots = 0
-        byte = data[np.uintp(at)] if at < high else 32
+        byte = data[at] if at < high else 32
         if 32 < byte < 0x80:
             dots = dots + 1 if byte == 46 else 0
             if dots == 3:
@@ -137,10 +137,8 @@ def scan_words(data, low, high, classes, keys, sizes, starts, signals):
             flags |= (LETTER if letter else 0) | (NUMBER if digit else 0)
             if size > 0 and (not broken or flags & (LETTER | MARK | NUMBER)):
                 word = head(data, begin, at)
-                keys[np.uintp(found)] = (
-                    hashed(data, begin, at) if at - begin > 8 else mixed(word) + np.uint64(at - begin)
-                )
-                sizes[np.uintp(found)], starts[np.uintp(found)] = size, place
+                keys[found] = hashed(data, begin, at) if at - begin > 8 else mixed(word) + np.uint64(at - begin)
+                sizes[found], starts[found] = size, place
                 found += 1
                 place += size
                 word_chars += size
@@ -168,7 +166,7 @@ def scan_words(data, low, high, classes, keys, sizes, starts, signals):
                 foreign += (kind & (LETTER | MARK)) != 0
             else:
                 broken = False
-                if found > 0 and starts[np.uintp(found - 1)] + sizes[np.uintp(found - 1)] == place:
+                if found > 0 and starts[found - 1] + sizes[found - 1] == place:
                     place += 1
             marks, flags, rest, begin, punctuated = 0, 0, 0, at + width, False
             letter, digit = np.uint64(0), np.uint64(0)
@@ -358,14 +356,14 @@ def _ngrams(keys, total_words, step, sizes, starts, words, places, scratch, char
     _, numbers, counts, firsts = scratch
     _number(keys, total_words, scratch)
     for i in range(total_words):
-        places[np.uintp(i)], words[np.uintp(i)] = i, numbers[np.uintp(i)]
+        places[i], words[i] = i, numbers[i]
     left = _repeated(places, numbers, counts, total_words)
     for length in range(2, step + 1):
         total = _longer(keys, words, places, numbers, left, length - 1, 1)
         _number(keys, total, scratch)
         left = _repeated(places, numbers, counts, total)
     for i in range(left):
-        words[np.uintp(places[np.uintp(i)])] = numbers[np.uintp(i)]
+        words[places[i]] = numbers[i]
     for n in range(MIN_TOP, MAX_DUP + 1):
         total = _longer(keys, words, places, numbers, left, (n - 1) * step, step)
         if total < 2:
@@ -384,9 +382,9 @@ def _repeated(places, numbers, counts, total):
     """Keep only the places whose number occurs more than once; returns how many."""
     left = 0
     for i in range(total):
-        same = numbers[np.uintp(i)]
-        places[np.uintp(left)], numbers[np.uintp(left)] = places[np.uintp(i)], same
-        left += counts[np.uintp(same)] > 1
+        same = numbers[i]
+        places[left], numbers[left] = places[i], same
+        left += counts[same] > 1
     return left
 
 
@@ -397,15 +395,15 @@ def _longer(keys, words, places, numbers, left, length, step):
     Fills keys: the number of the n-gram and that of the `step` words after it."""
     total, behind = 0, 0
     for i in range(left):
-        place = places[np.uintp(i)]
-        while behind < left and places[np.uintp(behind)] < place + step:
+        place = places[i]
+        while behind < left and places[behind] < place + step:
             behind += 1
         if behind == left:
             break
-        last = np.uint64(words[np.uintp(place + length)])
-        keys[np.uintp(total)] = np.uint64(numbers[np.uintp(i)] + 1) << np.uint64(32) | last
-        places[np.uintp(total)] = place
-        total += places[np.uintp(behind)] == place + step
+        last = np.uint64(words[place + length])
+        keys[total] = np.uint64(numbers[i] + 1) << np.uint64(32) | last
+        places[total] = place
+        total += places[behind] == place + step
     return total
 
 

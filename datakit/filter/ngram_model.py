@@ -34,6 +34,7 @@ from numpy.typing import NDArray
 
 from datakit.errors import InputError, ModelError
 from datakit.filter import _kernels_ngram_model as kernels
+from datakit.filter._kernels_lookup import table_of
 
 MARKS: Final = ("<unk>", "<s>", "</s>")
 """The first words of the vocabulary of an estimated model, by their numbers."""
@@ -232,8 +233,10 @@ class NgramModel:
     order: int
     vocabulary: dict[str, int]
     """Words by number; `<unk>`, `<s>` and `</s>` are among them."""
-    keys: NDArray[np.uint64]
-    values: NDArray[np.float32]
+    table: tuple[NDArray[np.uint64], NDArray[np.int32]]
+    """Of the hashes of all n-grams: see `_kernels_ngram_model`."""
+    logs: NDArray[np.float32]
+    """float32[G, 2]: the logarithms of probability and back-off weight of each n-gram."""
 
     def score(self, texts: Sequence[str]) -> tuple[Floats, Integers]:
         """(float64[N], int64[N]): the logarithm of the probability of each text to the base 10, whose lines are
@@ -248,7 +251,7 @@ class NgramModel:
                     offsets.append(len(ids))
                     rows.append(row)
         totals, places = np.empty(len(rows), np.float32), np.array(offsets, np.int64)
-        kernels.score(self.keys, self.values, self.order, begin, np.array(ids, np.int32), places, totals)
+        kernels.score(*self.table, self.logs, self.order, begin, np.array(ids, np.int32), places, totals)
         of = np.array(rows, np.int64)
         sums, lengths = np.bincount(of, totals, len(texts)), np.bincount(of, np.diff(places), len(texts))
         return np.asarray(sums, np.float64), np.asarray(lengths, np.int64)
@@ -274,10 +277,7 @@ def _parsed(data: bytes) -> NgramModel:
     names = [section[: section.find(b"\n")].strip() for section in sections]
     if not counts or names != [*(b"%d-grams:" % n for n in range(1, len(counts) + 1)), b"end\\"]:
         raise ValueError(f"sections {names} for {len(counts)} orders")
-    total = sum(counts) + 1
-    keys = np.zeros(1 << (2 * total).bit_length(), np.uint64)
-    values = np.zeros((len(keys), 2), np.float32)
-    words = pa.array([], pa.large_string())
+    words, hashes, every = pa.array([], pa.large_string()), list[Any](), list[Any]()
     for n, (section, count) in enumerate(zip(sections, counts, strict=False), start=1):
         spelled, logs = _fields(section.partition(b"\n")[2], count)
         if n == 1:
@@ -291,11 +291,12 @@ def _parsed(data: bytes) -> NgramModel:
         grams = pc.index_in(flat, words)
         if grams.null_count or len(grams) != n * len(logs):
             raise ValueError(f"{n}-grams of other sizes, or with words that are no 1-grams")
-        kernels.enter(grams.to_numpy().reshape(-1, n), logs, keys, values)
+        hashes.append(kernels.hashes_of(grams.to_numpy().reshape(-1, n)))
+        every.append(logs)
     vocabulary = {word: number for number, word in enumerate(words.to_pylist())}
     if len(vocabulary) != len(words) or not {*MARKS} <= vocabulary.keys():
         raise ValueError(f"words that are there twice, or no {MARKS[1]} or {MARKS[2]}")
-    return NgramModel(len(counts), vocabulary, keys, values)
+    return NgramModel(len(counts), vocabulary, table_of(np.concatenate(hashes)), np.concatenate(every))
 
 
 def _fields(section: bytes, count: int) -> tuple[pa.Array, NDArray[np.float32]]:
@@ -306,14 +307,11 @@ def _fields(section: bytes, count: int) -> tuple[pa.Array, NDArray[np.float32]]:
     """
     lines = pc.split_pattern(pa.array([section.decode()], pa.large_string()), "\n").flatten()
     lines = lines.filter(pc.not_equal(lines, ""))
-    if len(lines) != count:
-        raise ValueError(f"{len(lines)} n-grams where {count} are announced")
-    parts = pc.split_pattern(lines, "\t", max_splits=2)
-    begins, sizes = parts.offsets.to_numpy()[:-1], pc.list_value_length(parts).to_numpy()
-    if count and sizes.min() < 2:
-        raise ValueError(f"a line without a tab: {lines[int(sizes.argmin())].as_py()[:80]!r}")
-    logs = np.zeros((count, 2), np.float32)
-    logs[:, 0] = parts.values.take(pa.array(begins)).cast(pa.float32())
-    weighted = np.flatnonzero(sizes > 2)
-    logs[weighted, 1] = parts.values.take(pa.array(begins[weighted] + 2)).cast(pa.float32())
-    return parts.values.take(pa.array(begins + 1)), logs
+    tabs = pc.count_substring(lines, "\t").to_numpy()
+    if len(lines) != count or not np.isin(tabs, (1, 2)).all():
+        raise ValueError(f"{len(lines)} n-grams where {count} are announced, {(tabs == 0).sum()} without a tab")
+    # those of the highest order, which are no contexts, have no weight
+    zeros = pc.binary_join_element_wise(lines, *pa.array(["0", "\t"], lines.type))
+    parts = pc.split_pattern(pc.if_else(pa.array(tabs == 1), zeros, lines), "\t").flatten()
+    log, gram, weight = (parts.take(pa.array(np.arange(k, len(parts), 3))) for k in range(3))
+    return gram, np.stack([part.cast(pa.float32()).to_numpy() for part in (log, weight)], axis=1)

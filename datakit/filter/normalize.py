@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from datakit.config import option
 from datakit.data import edit_whole_rows
 from datakit.errors import ConfigError
-from datakit.stage import Decision, Stage, with_columns
+from datakit.stage import Decision, Stage
 from datakit.text.words import compose, with_hashes
 
 Edit = Callable[[pa.Array], pa.Array]
@@ -93,36 +93,27 @@ class Normalize(Stage):
 
     def decide(self, batch: pa.RecordBatch) -> Decision:
         """Repair the texts of each row: encodings first, since they hide the other faults."""
-        made, edited, notes = batch, np.zeros(batch.num_rows, np.bool_), dict[str, int]()
         chosen = asdict(self.config)
-        for name, edit in _EDITS.items():
-            if chosen[name] not in ("keep", False):
-                columns, changed = edited_prose(made, edit)
-                made, edited = with_columns(made, columns), edited | changed
-                notes[f"normalize_{name}"] = int(changed.sum())
-        columns = {n: made.column(n) for n in made.schema.names if not made.column(n).equals(batch.column(n))}
+        edits = {name: edit for name, edit in _EDITS.items() if chosen[name] not in ("keep", False)}
+        changed = {name: np.zeros(batch.num_rows, np.bool_) for name in edits}
+
+        def prose(texts: pa.Array, rows: NDArray[np.int64], field: str) -> pa.Array:
+            for name, edit in edits.items() if field in _PROSE else ():
+                made = edit(texts)
+                which = pc.fill_null(pc.not_equal(made, texts), False).to_numpy(zero_copy_only=False)
+                changed[name][rows[which]] = True
+                texts = made if which.any() else texts
+            return texts
+
+        names = [n for n in ("text", "messages", "prompt", "chosen", "rejected") if n in batch.schema.names]
+        columns = edit_whole_rows(batch.select(names), prose)
+        edited = pa.array(sum(changed.values(), np.zeros(batch.num_rows, np.bool_)))
         return Decision(
             reasons=pa.nulls(batch.num_rows, pa.string()),
-            columns=with_hashes(batch, columns, pa.array(edited)),
-            notes=notes,
-            edited=pa.array(edited),
+            columns=with_hashes(batch, columns, edited),
+            notes={f"normalize_{name}": int(rows.sum()) for name, rows in changed.items()},
+            edited=edited,
         )
-
-
-def edited_prose(batch: pa.RecordBatch, edit: Edit) -> tuple[dict[str, pa.Array], NDArray[np.bool_]]:
-    """The text of documents, and what is said in conversations and pairs, edited: (new columns, changed rows)."""
-    changed = np.zeros(batch.num_rows, np.bool_)
-
-    def prose(texts: pa.Array, rows: NDArray[np.int64], name: str) -> pa.Array:
-        if name not in _PROSE:
-            return texts
-        made = edit(texts)
-        which = pc.fill_null(pc.not_equal(made, texts), False).to_numpy(zero_copy_only=False)
-        changed[rows[which]] = True
-        return made if which.any() else texts
-
-    names = [n for n in ("text", "messages", "prompt", "chosen", "rejected") if n in batch.schema.names]
-    return edit_whole_rows(batch.select(names), prose), changed
 
 
 def _ftfy() -> Any:

@@ -305,42 +305,31 @@ class Cleaner:
     def column(self, texts: pa.Array, name: str) -> tuple[pa.Array, dict[int, Found]]:
         """(the texts of a field without private values, by index what was found in the texts that had some).
 
-        Prose is cut into lines in Arrow, and only lines where the hint matches become Python's. Where the name of the
-        field is a word beside the value ("phone"), or a sign may hide behind an escape of JSON, all texts do.
+        Prose is cut into lines in Arrow, and only lines where the hint matches are searched in Python. Where the name
+        of the field is a word beside the value ("phone"), or a sign may hide behind an escape of JSON, all texts are.
         """
         context, made, found = name if NAMING.search(name) else "", dict[int, str](), defaultdict[int, Found](Counter)
         whole = texts.is_valid()
         if not context and name not in JSON_FIELDS:
-            hit = pc.fill_null(pc.match_substring_regex(texts, self.hint), False)
             whole = pc.fill_null(pc.match_substring(texts, "PRIVATE KEY-----"), False)
-            made = self._lines(texts, pc.indices_nonzero(pc.and_not(hit, whole)), found)
+            hit = pc.fill_null(pc.match_substring_regex(texts, self.hint), False)
+            of = pc.indices_nonzero(pc.and_not(hit, whole))
+            lists = pc.split_pattern(texts.take(of), "\n")
+            lines, begins = lists.flatten(), lists.offsets.to_pylist()
+            hits = pc.match_substring_regex(lines, self.hint).to_pylist()
+            pairs = list(zip(lines.to_pylist(), hits, strict=True))
+            for at, begin, end in zip(of.to_pylist(), begins, begins[1:], strict=False):
+                made[at] = "\n".join(self.line(line, found[at]) if hit else line for line, hit in pairs[begin:end])
         for at in pc.indices_nonzero(whole).to_pylist():
-            text, values = texts[at].as_py(), Found()
-            cleaned = self.json(text, values) if name in JSON_FIELDS else self.text(text, values, context)
-            if values:
-                made[at], found[at] = cleaned, values
-        if not made:
-            return texts, {}
+            text, values = texts[at].as_py(), found[at]
+            made[at] = self.json(text, values) if name in JSON_FIELDS else self.text(text, values, context)
+        changed = {at: values for at, values in sorted(found.items()) if values.total()}
+        if not changed:
+            return texts, changed
         mask = np.zeros(len(texts), np.bool_)
-        mask[list(made)] = True
-        new = pa.array([made[at] for at in sorted(made)], texts.type)
-        return pc.replace_with_mask(texts, pa.array(mask), new), found
-
-    def _lines(self, texts: pa.Array, of: pa.Array, found: dict[int, Found]) -> dict[int, str]:
-        """By index, the texts `of` those that change."""
-        lists, made = pc.split_pattern(texts.take(of), "\n"), dict[int, list[str]]()
-        lines, begins = lists.flatten(), lists.offsets.to_numpy()
-        hits = np.flatnonzero(pc.match_substring_regex(lines, self.hint).to_numpy(zero_copy_only=False))
-        owners = np.searchsorted(begins, hits, side="right") - 1
-        for line, owner, at in zip(lines.take(pa.array(hits)).to_pylist(), owners.tolist(), hits.tolist(), strict=True):
-            values, text = Found(), of[owner].as_py()
-            cleaned = self.line(line, values)
-            if values:
-                if text not in made:
-                    made[text] = lists[owner].as_py()
-                made[text][at - begins[owner]] = cleaned
-                found[text] += values
-        return {text: "\n".join(pieces) for text, pieces in made.items()}
+        mask[list(changed)] = True
+        new = pa.array([made[at] for at in changed], texts.type)
+        return pc.replace_with_mask(texts, pa.array(mask), new), changed
 
     def find(self, line: str, context: str = "") -> list[tuple[int, int, str]]:
         """(begin, end, kind) of the values in a line, in order and without overlaps.

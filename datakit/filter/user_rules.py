@@ -570,15 +570,16 @@ class RowSample(RuleSet):
     def measures(self, rows: MeasuredRows) -> Iterator[Measure]:
         """The draws, as numbers above 0 and at most 1. A row of a source with its own share counts as 0 or 2."""
         draws = (rows.counted(self)["sample_draw"] + 1) / 2**_BITS
-        shares, names, values = np.full(len(draws), self.share), np.full(len(draws), "", object), draws.copy()
-        for source, share in self.sources.items():
-            of = pc.fill_null(pc.equal(rows.batch.column("source"), source), False).to_numpy(zero_copy_only=False)
-            shares[of], names[of], values[of] = share, f", the share of {source}", np.where(draws[of] <= share, 0, 2)
+        sources = rows.batch.column("source") if self.sources else pa.nulls(len(draws), pa.string())
+        names: list[str] = pc.fill_null(sources, "").to_pylist()
+        shares = np.array([self.sources.get(name, self.share) for name in names], np.float64)
+        own = np.array([name in self.sources for name in names], np.bool_)
 
         def describe(which: Counts) -> list[str]:
-            return [f"draw {draws[row]:.6f} > {shares[row]}{names[row]}" for row in which]
+            of = [f", the share of {names[row]}" if own[row] else "" for row in which]
+            return [f"draw {draws[row]:.6f} > {shares[row]}{said}" for row, said in zip(which, of, strict=True)]
 
-        yield Measure("share", values, describe=describe)
+        yield Measure("share", np.where(own, 2.0 * (draws > shares), draws), describe=describe)
 
     def report(self, rows: MeasuredRows, stays: NDArray[np.bool_]) -> Report:
         """The rows of each source with a share of its own: 0 shows a misspelt name."""

@@ -153,17 +153,16 @@ def test_the_kernels_stay_within_their_arrays(tmp_path):
     model = read_arpa(made(lines_of(5, 60), tmp_path, 5)[1])
     ids, offsets = np.array([5, 2, 3, 4, 5, 6, 7, 8, 2, 2], np.int32), np.array([0, 2, 9, 10])
     found, plain = np.empty(3, np.float32), np.empty(3, np.float32)
-    kernels.score(model.keys, model.values, 5, 1, ids, offsets, found)
-    grams, logs = np.array([[1, 2], [2, 1], [1, 1]], np.int32), np.ones((3, 2), np.float32)
-    keys, values = np.zeros(4, np.uint64), np.zeros((4, 2), np.float32)
+    kernels.score(*model.table, model.logs, 5, 1, ids, offsets, found)
+    grams = np.array([[1, 2], [2, 1], [1, 1]], np.int32)
+    hashes = kernels.hashes_of(grams).tolist()
     with pytest.MonkeyPatch.context() as patch:
-        for name in ("_longer", "_slot"):
+        for name in ("longer", "slot_of"):
             patch.setattr(kernels, name, getattr(kernels, name).py_func)
         with np.errstate(over="ignore"):
-            kernels.score.py_func(model.keys, model.values, 5, 1, ids, offsets, plain)
-            kernels.enter.py_func(grams, logs, keys, values)
+            kernels.score.py_func(*model.table, model.logs, 5, 1, ids, offsets, plain)
+            assert kernels.hashes_of.py_func(grams).tolist() == hashes
     assert found.tolist() == plain.tolist()
-    assert np.count_nonzero(keys) == values[:, 0].sum() == 3
 
 
 def test_a_model_without_unknown_words_and_without_some_suffixes_is_read(tmp_path):
@@ -190,7 +189,8 @@ GOOD = "\\data\\\nngram 1=3\n\n\\1-grams:\n-1\t<s>\n-1\t</s>\n-1\ta\n\n\\end\\\n
           for gram in ("a b", "a a a", "a")),
         (GOOD, "hello", "sections"), ("\\end\\", "", "sections"),
         ("ngram 1=3", "ngram 1=4", "3 n-grams where 4 are announced"), ("ngram 1=3", "ngram 1=x", "invalid literal"),
-        ("-1\ta", "a", "a line without a tab: 'a'"), ("-1\ta", "x\ta", "Failed to parse string: 'x'"),
+        ("-1\ta", "a", "3 n-grams where 3 are announced, 1 without a tab"),
+        ("-1\ta", "x\ta", "Failed to parse string: 'x'"),
         ("</s>", "a", "words that are there twice"), ("</s>", "b", "no <s> or </s>"),
         ("1=3\n", "1=3\nngram 2=1\n\n\\2-grams:\n-1\ta b\n", "sections"),
         ("\\end\\", "\\2-grams:\n-1\ta b\n\n\\end\\", "sections"), ("-1\ta", "-1\t\udcff", "can't decode"),
