@@ -355,6 +355,14 @@ def _encodings(schema: pa.Schema) -> dict[str, Any]:
     return {"use_dictionary": others, "write_statistics": others, "column_encoding": split_bytes}
 
 
+# Arrays by what they hold, as signatures name them.
+
+Bools = npt.NDArray[np.bool_]
+Integers = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+Hashes = npt.NDArray[np.uint64]
+
+
 # The bytes of string arrays, as kernels read them.
 
 Bytes = npt.NDArray[np.uint8]

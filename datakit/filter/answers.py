@@ -25,10 +25,9 @@ from typing import ClassVar
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
 from datakit.config import option
-from datakit.data import string_buffers
+from datakit.data import Bools, Integers, string_buffers
 from datakit.filter.rule_set import Measure, MeasuredRows, RuleSet, Signals
 from datakit.text.words import hash_values, normalize
 
@@ -70,7 +69,7 @@ class EmptyAnswer(RuleSet):
         return Signals(answer_chars=np.where(empty & ~empty.all(axis=0), _UNLIMITED, chars).min(axis=0))
 
 
-def _shortest(messages: pa.ListArray) -> NDArray[np.int64]:
+def _shortest(messages: pa.ListArray) -> Integers:
     """int64[N]: characters of the shortest assistant turn of each list<message>, 0 for a list without one."""
     turns = messages.flatten()
     said = pc.struct_field(turns, "content")
@@ -90,7 +89,7 @@ def _shortest(messages: pa.ListArray) -> NDArray[np.int64]:
     return shortest
 
 
-def turns_of(messages: pa.ListArray, *roles: str) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+def turns_of(messages: pa.ListArray, *roles: str) -> tuple[Integers, Bools]:
     """(the row of each message of a list<message>, int64[M]; bool[M]: messages with one of the roles)."""
     lengths = pc.fill_null(pc.list_value_length(messages), 0).to_numpy(zero_copy_only=False)
     said = pc.is_in(pc.struct_field(messages.flatten(), "role"), pa.array(roles))
@@ -134,7 +133,7 @@ class Loops(RuleSet):
         return counts
 
 
-def _equal_turns(messages: pa.ListArray) -> NDArray[np.int64]:
+def _equal_turns(messages: pa.ListArray) -> Integers:
     """int64[N]: how often each list<message> has its most frequent assistant turn; short turns do not count."""
     said = normalize(pc.struct_field(messages.flatten(), "content"))
     row, answer = turns_of(messages, "assistant")

@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 
 import datakit.storage as storage
 from datakit.config import OF_TURNS, at_least, option, sha256_file, shares
-from datakit.data import view
+from datakit.data import Bools, Floats, Hashes, view
 from datakit.errors import ConfigError, InputError, ModelError, UsageError
 from datakit.filter import ranking
 from datakit.manifest import Count, is_manifest, load
@@ -135,7 +135,7 @@ class Classify(Stage):
         """Score the rows, and compare the scores with the threshold."""
         return self._decide(self._scores(batch), np.zeros(batch.num_rows, np.bool_), "")
 
-    def _decide(self, scores: NDArray[np.float64], below_cut: NDArray[np.bool_], cut: str) -> Decision:
+    def _decide(self, scores: Floats, below_cut: Bools, cut: str) -> Decision:
         """`cut` is what the score of a row below the cut is compared with, for people."""
         low = scores < self.threshold
         reasons = np.full(len(scores), None, object)
@@ -148,7 +148,7 @@ class Classify(Stage):
             columns={"classifier_score": pa.array(scores, pa.float32())},
         )
 
-    def _scores(self, batch: pa.RecordBatch) -> NDArray[np.float64]:
+    def _scores(self, batch: pa.RecordBatch) -> Floats:
         """float64[N]: the score of each row."""
         from datakit.filter.fasttext_model import load, rounded
 
@@ -206,12 +206,12 @@ class ClassifyTop(Classify):
         best = f"not among the best {self.config.top:.3g} of all rows; the last of them has {last:g}"
         return self._decide(scores, below_cut, f", {best}")
 
-    def decided_about(self, row_keys: NDArray[np.uint64]) -> pa.RecordBatch:
+    def decided_about(self, row_keys: Hashes) -> pa.RecordBatch:
         """The scores of the rows, and which are below the cut."""
         scores, below_cut, _ = self._ranked(row_keys)
         return pa.record_batch({"score": scores, "below_cut": below_cut})
 
-    def _ranked(self, row_keys: NDArray[np.uint64]) -> tuple[NDArray[np.float64], NDArray[np.bool_], float]:
+    def _ranked(self, row_keys: Hashes) -> tuple[Floats, Bools, float]:
         """(the scores of rows, which are below the cut, the score of the last row that stays)."""
         scores, cut = ranking.saved(self.cut, row_keys)
         last, key = cut.get("score", 0.0), cut.get("key", 0)  # without rows there is none, and nobody asks
@@ -244,7 +244,7 @@ def point(min_score: float, true_positive: int, false_positive: int, false_negat
     }
 
 
-def auc(scores: NDArray[Any], positive: NDArray[np.bool_]) -> float | None:
+def auc(scores: NDArray[Any], positive: Bools) -> float | None:
     """The area under the ROC curve, rounded to 1e-4, equal scores as a half; None where a side has no rows.
 
     Mann and Whitney 1947: the share of pairs of a wanted and another row in which the wanted one scores higher.
@@ -257,7 +257,7 @@ def auc(scores: NDArray[Any], positive: NDArray[np.bool_]) -> float | None:
     return round(float((ranks[positive].sum() - wanted * (wanted + 1) / 2) / (wanted * other)), 4)
 
 
-def curve(scores: NDArray[np.float64], positive: NDArray[np.bool_]) -> list[Point]:
+def curve(scores: Floats, positive: Bools) -> list[Point]:
     """A point for each threshold from 0 to 1 in steps of 0.01."""
     found, wanted, rows = [], int(positive.sum()), len(scores)
     for least in (n / 100 for n in range(101)):
@@ -394,7 +394,7 @@ class TrainClassifier(Stage):
         """
         lines, model, config = folder / "examples.txt", folder / "kept" / "model.bin", self.config
         total, counts = 0, {POSITIVE: 0, NEGATIVE: 0}
-        dev: list[tuple[pa.Array, NDArray[np.bool_]]] = []
+        dev: list[tuple[pa.Array, Bools]] = []
         with lines.open("w", encoding="utf-8") as out:
             for batch, known, positive in _labelled(self._examples()):
                 total += batch.num_rows
@@ -447,7 +447,7 @@ def _batches(source: "Parent | Plan") -> Iterator[pa.RecordBatch]:
         yield from (batch.rows for unit in units(source) for batch in read_unit(unit, source))
 
 
-def _labelled(examples: Examples) -> Iterator[tuple[pa.RecordBatch, NDArray[np.bool_], NDArray[np.bool_]]]:
+def _labelled(examples: Examples) -> Iterator[tuple[pa.RecordBatch, Bools, Bools]]:
     """(batch, rows whose side is known, rows that are positive), bool[N] each."""
     scores = _read_scores(storage.here(examples.scores)) if examples.scores else {}
     for number, source in enumerate(examples.inputs()):
@@ -479,7 +479,7 @@ def _read_scores(path: Path) -> Mapping[str, float]:
     return found
 
 
-def held_out(content_hashes: pa.Array, config: TrainConfig) -> NDArray[np.bool_]:
+def held_out(content_hashes: pa.Array, config: TrainConfig) -> Bools:
     """bool[N]: the rows that only measure. They depend on each row's content and the seed alone."""
     places = np.array([int(h[:8], 16) for h in content_hashes.to_pylist()], np.uint64)
     mixed = (places + np.uint64(config.seed + 1)) * np.uint64(0x9E3779B97F4A7C15)
@@ -497,7 +497,7 @@ def pieces(text: str, piece_chars: int = PIECE_CHARS, max_pieces: int = MAX_PIEC
         yield line[start : start + piece_chars]
 
 
-def write_examples(texts: pa.Array, positive: NDArray[np.bool_], out: TextIO) -> None:
+def write_examples(texts: pa.Array, positive: Bools, out: TextIO) -> None:
     """Write the pieces of texts, with their labels, as the fasttext module reads them."""
     from datakit.filter.fasttext_model import LABEL
 
@@ -543,10 +543,10 @@ def train(lines: Path, out: Path, config: TrainConfig) -> None:
         raise ModelError(f"training the classifier failed: {last}; a smaller learning_rate helps against NaN")
 
 
-def measure(model: Path, dev: Sequence[tuple[pa.Array, NDArray[np.bool_]]]) -> dict[str, Any]:
+def measure(model: Path, dev: Sequence[tuple[pa.Array, Bools]]) -> dict[str, Any]:
     """How good a model is on held-out (texts, which are positive), each text read whole as in classify; as JSON.
 
-    Counts, precision and recall are those at a score of 0.5.
+    Integers, precision and recall are those at a score of 0.5.
     """
     from datakit.filter import fasttext_model
 

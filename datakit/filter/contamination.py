@@ -39,14 +39,13 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from datakit.config import file_mark, option
+from datakit.data import Bools, Floats, Hashes, Integers
 from datakit.errors import ConfigError, InputError
 from datakit.filter.rule_set import Measure, MeasuredRows, Report, Resources, RuleSet, Signals, common_words
 from datakit.read.find import UNKNOWN, Skipped, find, suffixes_of
 from datakit.read.streams import read_whole
 from datakit.storage import is_url
 from datakit.text.words import hash_words, spaceless_words
-
-Integers = NDArray[np.int64]
 
 _NGRAM_WORDS: Final = 5
 _NGRAM_CHARACTERS: Final = 8
@@ -101,7 +100,7 @@ class Contamination(RuleSet):
         """The share."""
         yield Measure("max_match_ratio", rows.counted(self)["contamination_match"] / 1000)
 
-    def report(self, rows: MeasuredRows, stays: NDArray[np.bool_]) -> Report:
+    def report(self, rows: MeasuredRows, stays: Bools) -> Report:
         """`matches`: one line for each row and part of an item that match."""
         hit, index = np.flatnonzero(rows.counted(self)["contamination_match_item"] >= 0), self._index()
         texts, (row, part, share, *places) = self._search(rows.whole_rows.take(pa.array(hit)))
@@ -155,7 +154,7 @@ _ESCAPE: Final = r"\\(?:\"|u[0-9a-fA-F]{4})"
 _ESCAPES: Final = re.compile(r"(?:\\u[0-9a-fA-F]{4})+|\\.", re.DOTALL)
 
 
-def _unescaped(texts: pa.Array) -> tuple[pa.Array, NDArray[np.int64]]:
+def _unescaped(texts: pa.Array) -> tuple[pa.Array, Integers]:
     """(the texts that have escapes of JSON, without them; the index of each)."""
     escaped = np.flatnonzero(pc.match_substring_regex(texts, _ESCAPE).to_numpy(zero_copy_only=False))
     plain = texts.take(pa.array(escaped)).to_pylist()
@@ -181,7 +180,7 @@ class EvaluationIndex(NamedTuple):
     """By item: its name, `<file>:<record>`, records counted from 0."""
     fields: tuple[str, ...]
     """By part: its field, with dots between the names (`choices.text`)."""
-    table: tuple[NDArray[np.uint64], NDArray[np.int32]]
+    table: tuple[Hashes, NDArray[np.int32]]
     """The n-grams, as `_kernels_lookup.table_of` makes it."""
     grams: tuple[Integers, Integers, Integers]
     """sizes int64[K] in words; where n-gram k begins in the items' words: starts int64[K+1] of the places."""
@@ -248,7 +247,7 @@ def evaluation_index(
     )
 
 
-def _spread(values: NDArray[np.float64], sizes: Integers) -> NDArray[np.float64]:
+def _spread(values: Floats, sizes: Integers) -> Floats:
     """float64[W]: the largest value of the n-grams that cover each word; `values` has them where n-grams begin."""
     out = np.zeros(len(values))
     for size in (_NGRAM_WORDS, _NGRAM_CHARACTERS):

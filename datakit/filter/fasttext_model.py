@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 
 import datakit.storage as storage
 from datakit.config import file_mark, sha256_file
-from datakit.data import string_buffers
+from datakit.data import Floats, Integers, string_buffers
 from datakit.errors import ConfigError, ModelError, UsageError
 from datakit.filter import _kernels_fasttext as kernels
 from datakit.manifest import check_shards, data_dir
@@ -159,7 +159,7 @@ class FastTextModel:
             raise ConfigError(f"{what} has no label {label!r}{hint}")
 
 
-def rounded(probabilities: NDArray[np.float32]) -> NDArray[np.float64]:
+def rounded(probabilities: NDArray[np.float32]) -> Floats:
     """Probabilities, which may exceed 1 by 1e-5, as scores: at most 1, rounded to 1e-3 like everything that decides."""
     return np.asarray(np.minimum(probabilities.astype(np.float64), 1.0).round(3))
 
@@ -327,7 +327,7 @@ def _features(
     return row_of, np.packbits(row_of >= 0, bitorder="little")
 
 
-def _dictionary(words: tuple[bytes, ...]) -> tuple[NDArray[np.uint32], NDArray[np.int64], NDArray[np.int32]]:
+def _dictionary(words: tuple[bytes, ...]) -> tuple[NDArray[np.uint32], Integers, NDArray[np.int32]]:
     """The characters of words, where each word begins, and the hash table: see `kernels.Arrays`."""
     text = np.frombuffer(b"\0".join(words), np.uint8)
     chars = np.empty(len(text) + 2, np.uint32)

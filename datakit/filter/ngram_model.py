@@ -32,6 +32,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from datakit.data import Bools, Floats, Hashes, Integers
 from datakit.errors import InputError, ModelError
 from datakit.filter import _kernels_ngram_model as kernels
 from datakit.filter._kernels_lookup import table_of
@@ -46,9 +47,6 @@ _SORT_BYTES, _GRAM_BYTES = 50, 40
 """For each word of the text, and for each n-gram: see above."""
 _BLOCK: Final = 1 << 16
 """N-grams that are written at once."""
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 
 # Estimating.
@@ -66,7 +64,7 @@ class _Grams:
     """The n-gram without its last word, of the order below."""
     counts: Integers
     """How often each is in the text; then, below the highest order, the different words before it."""
-    stays: NDArray[np.bool_]
+    stays: Bools
     """Whether it is not pruned."""
 
 
@@ -233,7 +231,7 @@ class NgramModel:
     order: int
     vocabulary: dict[str, int]
     """Words by number; `<unk>`, `<s>` and `</s>` are among them."""
-    table: tuple[NDArray[np.uint64], NDArray[np.int32]]
+    table: tuple[Hashes, NDArray[np.int32]]
     """Of the hashes of all n-grams: see `_kernels_ngram_model`."""
     logs: NDArray[np.float32]
     """float32[G, 2]: the logarithms of probability and back-off weight of each n-gram."""

@@ -18,10 +18,9 @@ from typing import Any, ClassVar, Final, Literal
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
 from datakit.config import option
-from datakit.data import edit_whole_rows
+from datakit.data import Integers, edit_whole_rows
 from datakit.errors import ConfigError
 from datakit.stage import Decision, Stage
 from datakit.text.words import compose, with_hashes
@@ -97,7 +96,7 @@ class Normalize(Stage):
         edits = {name: edit for name, edit in _EDITS.items() if chosen[name] not in ("keep", False)}
         changed = {name: np.zeros(batch.num_rows, np.bool_) for name in edits}
 
-        def prose(texts: pa.Array, rows: NDArray[np.int64], field: str) -> pa.Array:
+        def prose(texts: pa.Array, rows: Integers, field: str) -> pa.Array:
             for name, edit in edits.items() if field in _PROSE else ():
                 made = edit(texts)
                 which = pc.fill_null(pc.not_equal(made, texts), False).to_numpy(zero_copy_only=False)

@@ -26,11 +26,10 @@ from typing import Any, ClassVar, Final, Literal, NamedTuple, Self
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
 import datakit.storage as storage
 from datakit.config import OF_TURNS, at_least, file_mark, option, sha256_file
-from datakit.data import view
+from datakit.data import Floats, Hashes, Integers, view
 from datakit.errors import ConfigError, MissingExtraError, ModelError
 from datakit.filter import ranking
 from datakit.manifest import Count, data_dir, is_manifest, tokenizer_file
@@ -203,7 +202,7 @@ class Perplexity(Stage):
             notes={"perplexity_not_measured": int((~measured).sum())},
         )
 
-    def decided_about(self, row_keys: NDArray[np.uint64]) -> pa.RecordBatch:
+    def decided_about(self, row_keys: Hashes) -> pa.RecordBatch:
         """The perplexities of the rows, and the cuts of all languages."""
         found, cuts = ranking.saved(self.cut, row_keys)
         return pa.record_batch({"score": found, "cuts": [json.dumps(cuts, sort_keys=True)] * len(found)})
@@ -222,7 +221,7 @@ def _languages(batch: pa.RecordBatch) -> pa.Array:
     return pc.fill_null(batch.column("lang").cast(pa.string()), UNKNOWN)
 
 
-def _ranges(limits: NDArray[np.float64], bucket: NDArray[np.int64]) -> pa.Array:
+def _ranges(limits: Floats, bucket: Integers) -> pa.Array:
     """string[N]: the range of each row's bucket, whose `limits` are float64[N, 2], for people."""
     rows = zip(bucket.tolist(), limits.tolist(), strict=True)
     return pa.array([(f" <= {a:g}", f" in {a:g} to {b:g}", f" > {b:g}")[i] for i, (a, b) in rows], pa.string())
@@ -329,7 +328,7 @@ class TrainNgramModel(Stage):
 # Models.
 
 
-Scorer = Callable[[Sequence[str]], tuple[NDArray[np.float64], NDArray[np.int64]]]
+Scorer = Callable[[Sequence[str]], tuple[Floats, Integers]]
 """A language model: from texts to the logarithms of their probabilities to the base 10, and how many words and ends of
 lines each has."""
 
@@ -402,7 +401,7 @@ def _binary_model(file: Path) -> Scorer:
     except (OSError, RuntimeError) as e:
         raise ModelError(f"{file}: expected a model in KenLM's binary format, found: {e}") from None
 
-    def score(texts: Sequence[str]) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    def score(texts: Sequence[str]) -> tuple[Floats, Integers]:
         lines = [[words for line in text.split("\n") if (words := line.split())] for text in texts]
         scores = [sum(model.score(" ".join(words)) for words in text) for text in lines]
         return np.array(scores, np.float64), np.array([sum(len(words) + 1 for words in text) for text in lines], int)

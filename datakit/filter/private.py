@@ -40,10 +40,9 @@ from typing import Any, ClassVar, Final, Literal
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
 from datakit.config import option
-from datakit.data import JSON_FIELDS, RECORD_BITS, edit_whole_rows
+from datakit.data import JSON_FIELDS, RECORD_BITS, Bools, Integers, edit_whole_rows
 from datakit.errors import ConfigError, InputError
 from datakit.filter.rule_set import Edits, Measure, MeasuredRows, Report, Resources, RuleSet, Signals
 
@@ -509,7 +508,7 @@ class Private(RuleSet):
             counts = rows.counted(self)
             yield Measure("max_values", np.sum([counts[f"private_{name}"] for name in self.cleaner.kinds], axis=0))
 
-    def edit(self, table: pa.RecordBatch, stays: NDArray[np.bool_]) -> Edits | None:
+    def edit(self, table: pa.RecordBatch, stays: Bools) -> Edits | None:
         """All rows without private values, those that other rules drop too."""
         if self.action == "drop":
             return None
@@ -517,7 +516,7 @@ class Private(RuleSet):
         changed = np.asarray(np.sum(list(counts.values()), axis=0) > 0)
         return Edits(columns, changed, {name: int(values.sum()) for name, values in counts.items()})
 
-    def report(self, rows: MeasuredRows, stays: NDArray[np.bool_]) -> Report:
+    def report(self, rows: MeasuredRows, stays: Bools) -> Report:
         """With `drop`, the number of values of each type in the rows that stay."""
         return Report({name: int(values[stays].sum()) for name, values in rows.counted(self).items()
                        if self.action == "drop" and name.startswith("private_")})  # fmt: skip
@@ -527,12 +526,12 @@ class Private(RuleSet):
         """What takes these values out of texts."""
         return cleaner(self.types, tuple(self.patterns.items()), self.phone_regions, self.replacement, self.seed)
 
-    def _cleaned(self, table: pa.RecordBatch) -> tuple[dict[str, pa.Array], dict[str, NDArray[np.int64]]]:
+    def _cleaned(self, table: pa.RecordBatch) -> tuple[dict[str, pa.Array], dict[str, Integers]]:
         """(the columns that change, how many values of each type each row has)."""
         made_by = self.cleaner
         counts = {f"private_{name}": np.zeros(table.num_rows, np.int64) for name in made_by.kinds}
 
-        def edit(texts: pa.Array, rows: NDArray[np.int64], name: str) -> pa.Array:
+        def edit(texts: pa.Array, rows: Integers, name: str) -> pa.Array:
             made, found = made_by.column(texts, name)
             for at, values in found.items():
                 for kind, number in values.items():

@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 import datakit.storage as storage
+from datakit.data import Floats, Hashes
 
 _SCHEMA = pa.schema([pa.field("row_key", pa.uint64()), pa.field("score", pa.float64())])
 
@@ -24,7 +24,7 @@ def read_sketches(sketches: Sequence[Path]) -> pa.Table:
     return pa.concat_tables([pa.ipc.open_file(pa.memory_map(str(path))).read_all() for path in sketches])
 
 
-def save(out: Path, keys: NDArray[np.uint64], scores: NDArray[np.float64], cut: dict[str, Any]) -> None:
+def save(out: Path, keys: Hashes, scores: Floats, cut: dict[str, Any]) -> None:
     """Write the scores, sorted by row key, and the cut that was found. `out` appears only when it is complete."""
     order = np.argsort(keys)
     columns = [pa.array(keys[order]), pa.array(scores[order])]
@@ -37,7 +37,7 @@ def save(out: Path, keys: NDArray[np.uint64], scores: NDArray[np.float64], cut: 
         writer.write_table(table.combine_chunks())
 
 
-def saved(out: Path | None, keys: NDArray[np.uint64]) -> tuple[NDArray[np.float64], dict[str, Any]]:
+def saved(out: Path | None, keys: Hashes) -> tuple[Floats, dict[str, Any]]:
     """What `save` wrote: (float64[N], the scores of the rows with these keys; the cut)."""
     assert out is not None, "decide needs what reduce wrote: call bind first"
     all_keys, scores, cut = _open(out, out.stat().st_mtime_ns)
@@ -45,7 +45,7 @@ def saved(out: Path | None, keys: NDArray[np.uint64]) -> tuple[NDArray[np.float6
 
 
 @functools.lru_cache(maxsize=2)
-def _open(out: Path, _written: int) -> tuple[NDArray[np.uint64], NDArray[np.float64], dict[str, Any]]:
+def _open(out: Path, _written: int) -> tuple[Hashes, Floats, dict[str, Any]]:
     table = pa.ipc.open_file(pa.memory_map(str(out))).read_all()
     cut: dict[str, Any] = json.loads(table.schema.metadata[b"cut"])
     return table["row_key"].to_numpy(), table["score"].to_numpy(), cut

@@ -31,13 +31,10 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from datakit.config import resolved
-from datakit.data import On, string_buffers, view, whole_rows
+from datakit.data import Bools, Floats, Hashes, Integers, On, string_buffers, view, whole_rows
 from datakit.errors import ConfigError
 from datakit.text import words
 from datakit.text.words import hash_words, split_words
-
-Counts = NDArray[np.int64]
-Ratios = NDArray[np.float64]
 
 SPACE, BREAK, LETTER, MARK, NUMBER, UNSEGMENTED, TERMINAL, QUOTE = (1 << bit for bit in range(8))
 """Flags of a character in `character_classes`; the kernels repeat them, and a test compares the two."""
@@ -62,10 +59,10 @@ def character_classes() -> NDArray[np.uint8]:
     return table
 
 
-class Signals(dict[str, Counts]):
-    """Counts of each row, int64[N] each, by name; `_kernels_signals.SIGNALS` says what the shared ones count."""
+class Signals(dict[str, Integers]):
+    """Integers of each row, int64[N] each, by name; `_kernels_signals.SIGNALS` says what the shared ones count."""
 
-    def ratio(self, part: str, whole: str) -> Ratios:
+    def ratio(self, part: str, whole: str) -> Floats:
         """part / whole of each row, 0 where the whole is 0, rounded to 1e-3."""
         return ratio(self[part], self[whole])
 
@@ -79,9 +76,9 @@ def count_signals(texts: pa.Array) -> Signals:
     return Signals(zip(_kernels_signals.SIGNALS, counted, strict=True))
 
 
-def ratio(part: Counts, whole: Counts) -> Ratios:
+def ratio(part: Integers, whole: Integers) -> Floats:
     """part / whole, 0 where the whole is 0, rounded to 1e-3 like everything that decides."""
-    shares: Ratios = np.divide(part, whole, out=np.zeros(len(part)), where=whole != 0)
+    shares: Floats = np.divide(part, whole, out=np.zeros(len(part)), where=whole != 0)
     return np.round(shares, 3)
 
 
@@ -93,19 +90,19 @@ class Measure:
     """The field of the rule set, `min_...` or `max_...`; the rest of the name says what was measured."""
     values: NDArray[Any]
     """int64[N] or float64[N], floats rounded to 1e-3."""
-    applies: NDArray[np.bool_] | None = None
+    applies: Bools | None = None
     """bool[N]: False for rows that the threshold does not judge; None: it judges all rows."""
     label: str = ""
     """The name of a user's list or pattern: reasons have it in place of the threshold's."""
-    describe: Callable[[NDArray[np.int64]], list[str]] | None = None
+    describe: Callable[[Integers], list[str]] | None = None
     """For people, of some rows, in place of the measured value and the limit."""
 
-    def fails(self, limit: float) -> NDArray[np.bool_]:
+    def fails(self, limit: float) -> Bools:
         """bool[N]: the rows on the wrong side of the limit."""
         wrong = self.values < limit if self.threshold.startswith("min_") else self.values > limit
         return np.asarray(wrong if self.applies is None else wrong & self.applies)
 
-    def details(self, limit: float, rows: NDArray[np.int64]) -> list[str]:
+    def details(self, limit: float, rows: Integers) -> list[str]:
         """For people, of some rows: the measured value and the limit, or what the rule set says."""
         if self.describe is not None:
             return self.describe(rows)
@@ -122,7 +119,7 @@ class Resources:
     lines: tuple[str, ...] = ()
     """Printed when the stage begins."""
     counters: dict[str, int] = field(default_factory=dict)
-    """Counts for the ledger that do not depend on rows."""
+    """Integers for the ledger that do not depend on rows."""
     alarms: tuple[str, ...] = ()
     """Sentences about what the rule set cannot do; with `--strict` they end the command."""
 
@@ -132,7 +129,7 @@ class Edits:
     """What a rule set changes in a table."""
 
     columns: dict[str, pa.Array]
-    changed: NDArray[np.bool_]
+    changed: Bools
     """bool[N]"""
     counters: dict[str, int] = field(default_factory=dict)
     """For the ledger."""
@@ -192,14 +189,14 @@ class RuleSet:
         for measure in self.measures(rows):
             yield f"{self.name}.{measure.label or measure.threshold}", limits[measure.threshold], measure
 
-    def edit(self, table: pa.RecordBatch, stays: NDArray[np.bool_]) -> Edits | None:
+    def edit(self, table: pa.RecordBatch, stays: Bools) -> Edits | None:
         """New columns of a table: of the rows, with the edits of earlier rule sets, then of each table beside them.
 
         `stays` (bool[N]) has the rows that no rule set drops. What does not change must come back byte for byte.
         """
         return None
 
-    def report(self, rows: "MeasuredRows", stays: NDArray[np.bool_]) -> Report:
+    def report(self, rows: "MeasuredRows", stays: Bools) -> Report:
         """Counters and tables about a batch."""
         return Report()
 
@@ -288,7 +285,7 @@ def short_code(label: str) -> str:
     return _NAMES_OF_LISTS.get(code, code)
 
 
-def count_stop_words(texts: pa.Array, labels: pa.Array) -> NDArray[np.int64]:
+def count_stop_words(texts: pa.Array, labels: pa.Array) -> Integers:
     """int64[N]: how many different stop words of its language each row has; 0 for English and languages without a list.
 
     `labels` is string[N], the rows' languages. A row without one counts for the language that it has most words of.
@@ -303,7 +300,7 @@ def count_stop_words(texts: pa.Array, labels: pa.Array) -> NDArray[np.int64]:
     return counts
 
 
-def language_numbers(labels: pa.Array) -> NDArray[np.int64]:
+def language_numbers(labels: pa.Array) -> Integers:
     """int64[N]: the index of each label's language in `stop_word_languages()`, or UNKNOWN_LANGUAGE, or NO_LIST."""
     encoded = pc.dictionary_encode(labels.cast(pa.string()))
     known = {name: place for place, name in enumerate(stop_word_languages())}
@@ -313,7 +310,7 @@ def language_numbers(labels: pa.Array) -> NDArray[np.int64]:
 
 
 @functools.cache
-def stop_word_lists() -> tuple[NDArray[np.uint64], NDArray[np.int32], NDArray[np.uint64]]:
+def stop_word_lists() -> tuple[Hashes, NDArray[np.int32], Hashes]:
     """All lists, read once per process: (slots, numbers, masks), the hash table of their words (`table_of`), and for
     each word the languages in which it is a stop word, as bits. Entries that are several words for us are left out."""
     import stopwordsiso
@@ -332,7 +329,7 @@ def stop_word_lists() -> tuple[NDArray[np.uint64], NDArray[np.int32], NDArray[np
 
 
 @functools.cache
-def common_words() -> NDArray[np.uint64]:
+def common_words() -> Hashes:
     """The hashes of the stop words of all languages, of single letters and of numbers with up to four digits."""
     import stopwordsiso
 

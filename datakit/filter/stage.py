@@ -15,10 +15,9 @@ from typing import Any, ClassVar, Final, Literal, cast
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from datakit.config import OF_TURNS, option, section, shares
-from datakit.data import On
+from datakit.data import Bools, On
 from datakit.errors import ConfigError, InputError
 from datakit.filter.rule_set import Edits, MeasuredRows, RuleSet
 from datakit.stage import Decision, Stage, with_columns
@@ -238,7 +237,7 @@ class Filter(Stage):
         )
 
 
-def _edited(rule_sets: Sequence[RuleSet], table: pa.RecordBatch, stays: NDArray[np.bool_]) -> Edits:
+def _edited(rule_sets: Sequence[RuleSet], table: pa.RecordBatch, stays: Bools) -> Edits:
     """What the rule sets change in a table, one after another: each sees the edits of those before it."""
     columns, counters = dict[str, pa.Array](), dict[str, int]()
     changed = np.zeros(table.num_rows, np.bool_)

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from datakit.data import Bools, Floats
 from datakit.filter.rule_set import Measure, MeasuredRows, RuleSet
 
 SHARES = (0.001, 0.01, 0.05, 0.1, 0.25, 0.5)
@@ -35,7 +36,7 @@ class Finding:
     """(id, measured value) of rows that just stay, nearest to the limit first."""
     outside: list[tuple[str, float]]
     """The same for rows that are just dropped."""
-    values: NDArray[np.float64]
+    values: Floats
     """float64[rows]: the measured values of the rows that it judges."""
 
 
@@ -72,7 +73,7 @@ def was_measured(rule_set: RuleSet, saved: dict[str, Any]) -> bool:
     return shared and own
 
 
-def _limits(measure: Measure, judged: NDArray[np.bool_]) -> dict[float, float]:
+def _limits(measure: Measure, judged: Bools) -> dict[float, float]:
     values, total = np.sort(measure.values[judged]), len(judged)
     low = measure.threshold.startswith("min_")
     found = {}
@@ -88,7 +89,7 @@ def _limits(measure: Measure, judged: NDArray[np.bool_]) -> dict[float, float]:
     return found
 
 
-def _groups(column: pa.Array, failed: NDArray[np.bool_]) -> dict[str, tuple[int, int]]:
+def _groups(column: pa.Array, failed: Bools) -> dict[str, tuple[int, int]]:
     keys = pc.fill_null(column.cast(pa.string()), "unknown")
     table = pa.table({"key": keys, "drops": pa.array(failed.astype(np.int64))})
     made = table.group_by("key").aggregate([("drops", "sum"), ("drops", "count")])
@@ -97,7 +98,7 @@ def _groups(column: pa.Array, failed: NDArray[np.bool_]) -> dict[str, tuple[int,
 
 
 def _nearest(
-    batch: pa.RecordBatch, values: NDArray[Any], limit: float, of: NDArray[np.bool_], count: int
+    batch: pa.RecordBatch, values: NDArray[Any], limit: float, of: Bools, count: int
 ) -> list[tuple[str, float]]:
     rows = np.flatnonzero(of)
     rows = rows[np.argsort(np.abs(values[rows] - limit), kind="stable")[:count]]

@@ -51,10 +51,10 @@ from numpy.typing import NDArray
 
 import datakit.storage as storage
 from datakit.config import OF_TURNS, file_mark, option
-from datakit.data import splitmix64
+from datakit.data import Bools, Hashes, Integers, splitmix64
 from datakit.errors import ConfigError, InputError
 from datakit.filter.answers import turns_of
-from datakit.filter.rule_set import Counts, Measure, MeasuredRows, Report, Resources, RuleSet, Signals, short_code
+from datakit.filter.rule_set import Measure, MeasuredRows, Report, Resources, RuleSet, Signals, short_code
 from datakit.read.streams import read_whole
 from datakit.text.ids import open_tokenizer, tokenizer_digest
 from datakit.text.page_urls import page_form, urls_at
@@ -62,7 +62,7 @@ from datakit.text.words import binary_digest, hash_values, hash_words, stated_di
 
 # Lists: entries of one key or of several in a row, looked up by their hash.
 
-Keys = tuple[NDArray[np.uint64], NDArray[np.int64]]
+Keys = tuple[Hashes, Integers]
 """The hashes of the keys of some texts, and int64[N+1]: where those of each text begin."""
 
 
@@ -71,9 +71,9 @@ class EntryList(NamedTuple):
 
     texts: pa.Array
     """string[E]: the entries."""
-    lengths: NDArray[np.int64]
+    lengths: Integers
     """int64[L]: the different numbers of keys of entries."""
-    table: tuple[NDArray[np.uint64], NDArray[np.int32]]
+    table: tuple[Hashes, NDArray[np.int32]]
     """The slots and numbers of their hashes: see `_kernels_lookup.table_of`."""
     digests: tuple[str, ...]
     """SHA-256 of each file."""
@@ -93,7 +93,7 @@ class EntryList(NamedTuple):
         table = slots, np.append(first, 0).astype(np.int32)[order]
         return cls(texts, np.unique(sizes), table, tuple(digests), tuple(unreadable))
 
-    def matches(self, keys: Keys, of: NDArray[np.bool_]) -> tuple[Counts, Counts]:
+    def matches(self, keys: Keys, of: Bools) -> tuple[Integers, Integers]:
         """(how often entries stand in each text, the number of the first one found or 0), int64[N] each.
 
         `keys` of the texts; `of` (bool[N]): the texts to look at.
@@ -171,7 +171,7 @@ class _Lists(RuleSet):
             describe = functools.partial(self._describe, name, number, first)
             yield Measure(threshold, number, label=name, describe=describe)
 
-    def _describe(self, name: str, number: Counts, first: Counts, rows: Counts) -> list[str]:
+    def _describe(self, name: str, number: Integers, first: Integers, rows: Integers) -> list[str]:
         entries = self.entries(name).texts.take(pa.array(first[rows])).to_pylist()
         return [self.told.format(name=name, number=n, entry=e) for n, e in zip(number[rows], entries, strict=True)]
 
@@ -236,7 +236,7 @@ class Urls(_Lists):
         yield from self.listed(rows, "max_entries")
         yield Measure("min_urls", rows.counted(self)["urls_known"])
 
-    def report(self, rows: MeasuredRows, stays: NDArray[np.bool_]) -> Report:
+    def report(self, rows: MeasuredRows, stays: Bools) -> Report:
         """How many rows have no URL."""
         return Report({"urls_rows_without_url": int((rows.counted(self)["urls_known"] == 0).sum())})
 
@@ -575,19 +575,19 @@ class RowSample(RuleSet):
         shares = np.array([self.sources.get(name, self.share) for name in names], np.float64)
         own = np.array([name in self.sources for name in names], np.bool_)
 
-        def describe(which: Counts) -> list[str]:
+        def describe(which: Integers) -> list[str]:
             of = [f", the share of {names[row]}" if own[row] else "" for row in which]
             return [f"draw {draws[row]:.6f} > {shares[row]}{said}" for row, said in zip(which, of, strict=True)]
 
         yield Measure("share", np.where(own, 2.0 * (draws > shares), draws), describe=describe)
 
-    def report(self, rows: MeasuredRows, stays: NDArray[np.bool_]) -> Report:
+    def report(self, rows: MeasuredRows, stays: Bools) -> Report:
         """The rows of each source with a share of its own: 0 shows a misspelt name."""
         sources = rows.batch.column("source") if self.sources else None
         return Report({f"sample_rows_of_{n}": pc.sum(pc.equal(sources, n)).as_py() or 0 for n in self.sources})
 
 
-def _mixed(words: NDArray[np.uint64], seed: int) -> NDArray[np.uint64]:
+def _mixed(words: Hashes, seed: int) -> Hashes:
     """Words that depend on every bit of the given ones and of the seed."""
     golden = 0x9E3779B97F4A7C15
     return splitmix64((words ^ np.uint64(seed * golden % 2**64)) - np.uint64(golden))  # which adds that number first

@@ -74,10 +74,9 @@ from typing import ClassVar, Literal
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
 from datakit.config import option
-from datakit.data import string_array, string_buffers
+from datakit.data import Bools, Integers, string_array, string_buffers
 from datakit.errors import ConfigError
 from datakit.filter.rule_set import (
     Edits,
@@ -147,7 +146,7 @@ class GopherQuality(RuleSet):
         counts = np.maximum(s["stop_words"], s["own_stop_words"])
         yield Measure("min_stop_words", counts, self._judged_by_stop_words(rows))
 
-    def report(self, rows: MeasuredRows, stays: NDArray[np.bool_]) -> Report:
+    def report(self, rows: MeasuredRows, stays: Bools) -> Report:
         """By language, the number of rows without a list of stop words, or without one that is asked for."""
         if not self.min_stop_words:
             return Report()
@@ -155,7 +154,7 @@ class GopherQuality(RuleSet):
         found = pc.value_counts(silent.drop_null()).to_pylist()
         return Report({f"min_stop_words_is_off_for_{r['values']}": r["counts"] for r in found})
 
-    def _judged_by_stop_words(self, rows: MeasuredRows) -> NDArray[np.bool_]:
+    def _judged_by_stop_words(self, rows: MeasuredRows) -> Bools:
         """bool[N]: rows of a language whose list is asked for, and rows of unknown language that may be English."""
         asked = "all" in self.stop_words
         wanted = np.array([asked or n in self.stop_words for n in stop_word_languages()] + [False, False])
@@ -255,7 +254,7 @@ class C4(RuleSet):
         counted, _, _ = self._scan(rows.texts, np.ones(len(rows.texts), np.bool_), cut=False)
         return Signals(zip(_kernels_c4.COUNTS, counted, strict=True))
 
-    def edit(self, table: pa.RecordBatch, stays: NDArray[np.bool_]) -> Edits | None:
+    def edit(self, table: pa.RecordBatch, stays: Bools) -> Edits | None:
         """The documents that stay, without the lines that do not."""
         if self.lines == "count" or "text" not in table.schema.names:
             return None
@@ -264,9 +263,7 @@ class C4(RuleSet):
             return None
         return Edits({"text": pc.if_else(pa.array(changed), cut, table.column("text"))}, changed)
 
-    def _scan(
-        self, texts: pa.Array, stays: NDArray[np.bool_], *, cut: bool
-    ) -> tuple[NDArray[np.int64], pa.Array, NDArray[np.bool_]]:
+    def _scan(self, texts: pa.Array, stays: Bools, *, cut: bool) -> tuple[Integers, pa.Array, Bools]:
         """(counts int64[C, N], with `cut` the texts that lose lines without them, bool[N]: which ones these are)."""
         from datakit.filter import _kernels_c4
 
