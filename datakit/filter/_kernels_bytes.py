@@ -90,20 +90,6 @@ def hashed(data, begin, end):
     return mixed(state ^ head(data, begin, end)) + size
 
 
-@kernel(inline="always")
-def decode(data, at):
-    """(code point, bytes) of the UTF-8 character that begins at `at`."""
-    lead = np.int64(data[at])
-    if lead < 0x80:
-        return lead, 1
-    if lead < 0xE0:
-        return (lead & 0x1F) << 6 | np.int64(data[at + 1]) & 0x3F, 2
-    if lead < 0xF0:
-        return (lead & 0x0F) << 12 | (np.int64(data[at + 1]) & 0x3F) << 6 | np.int64(data[at + 2]) & 0x3F, 3
-    high = (lead & 0x07) << 18 | (np.int64(data[at + 1]) & 0x3F) << 12
-    return high | (np.int64(data[at + 2]) & 0x3F) << 6 | np.int64(data[at + 3]) & 0x3F, 4
-
-
 @kernel
 def before(data, at, low):
     """Where the character that ends at `at` begins."""

@@ -10,8 +10,9 @@ A line is `data[line:end]`: `end` is where its last solid character ends, so whi
 
 import numpy as np
 
-from datakit.filter._kernels_bytes import before, below, decode, first, load, same
+from datakit.filter._kernels_bytes import before, below, first, load, same
 from datakit.kernels import kernel
+from datakit.text._kernels_text import decode
 
 COUNTS = (
     "c4_words",
@@ -96,7 +97,7 @@ def _scan_row(data, low, high, classes, rules, counts, out, out_at):
         if at > start:
             chars += at - start
             last, end, unended = np.int64(data[at - 1]), at, True
-        code, width = (10, 1) if at == high else decode(data, at)
+        code, width = (10, 1) if at == high else decode(data, at, high)
         kind = classes[code]
         if code == 13 and at + 1 < high and data[at + 1] == 10:
             kind = SPACE  # the new line after it ends the line
@@ -161,7 +162,7 @@ def _ends_sentence(data, line, end, classes):
     """Whether a sentence's mark is the last character before `end`; quotes and brackets after it are ignored."""
     while end > line:
         begin = before(data, end, line)
-        code, _ = decode(data, begin)
+        code, _ = decode(data, begin, end)
         if not (classes[code] & QUOTE or code == 41 or code == 93):
             return classes[code] & TERMINAL != 0
         end = begin
@@ -174,7 +175,7 @@ def _is_finished(data, line, end, classes):
     end = _before_citations(data, line, end)
     if end == line or (end - line >= 3 and data[end - 1] == 46 and data[end - 2] == 46 and data[end - 3] == 46):
         return False
-    code, _ = decode(data, before(data, end, line))
+    code, _ = decode(data, before(data, end, line), end)
     return classes[code] & (TERMINAL | QUOTE) != 0
 
 

@@ -12,8 +12,9 @@ paragraphs and n-grams occur more than once), and the pass itself.
 
 import numpy as np
 
-from datakit.filter._kernels_bytes import HIGH, before, below, decode, digits, first, hashed, head, letters, load, mixed
+from datakit.filter._kernels_bytes import HIGH, before, below, digits, first, hashed, head, letters, load, mixed
 from datakit.kernels import kernel
+from datakit.text._kernels_text import decode
 
 _OF_WORDS = (
     "chars",  # code points of the row, white space included
@@ -128,7 +129,7 @@ def scan_words(data, low, high, classes, keys, sizes, starts, signals):
             punctuated = True
             at += 1
             continue
-        code, width = (32, 1) if byte == 32 else decode(data, at)
+        code, width = (32, 1) if byte == 32 else decode(data, at, high)
         kind = classes[code]
         if kind & (SPACE | UNSEGMENTED):
             broken |= (kind & UNSEGMENTED) != 0
@@ -257,7 +258,7 @@ def _line(data, at, high, classes):
             at += 8
         if at == high:
             break
-        code, width = decode(data, at)
+        code, width = decode(data, at, high)
         kind = classes[code]
         if kind & BREAK and not (code == 13 and at + 1 < high and data[at + 1] == 10):
             return at, width, rest, extra
@@ -274,7 +275,7 @@ def _solid_end(data, line, end, classes):
     trimmed = 0
     while end > line:
         begin = before(data, end, line)
-        code, _ = decode(data, begin)
+        code, _ = decode(data, begin, end)
         if not classes[code] & SPACE:
             break
         end = begin
@@ -287,14 +288,14 @@ def _count_line(data, line, end, classes, size, extra, signals):
     """Add a line to the row's signals: data[line:end] without the white space at its end."""
     signals[LINES] += 1
     signals[SHORT_LINES] += size + extra <= SHORT_LINE_CHARS
-    last, _ = decode(data, before(data, end, line))
+    last, _ = decode(data, before(data, end, line), end)
     dots = end - line >= 3 and data[end - 1] == 46 and data[end - 2] == 46 and data[end - 3] == 46
     signals[ELLIPSIS_LINES] += last == 0x2026 or dots
     signals[TERMINAL_LINES] += (classes[last] & TERMINAL) != 0
-    code, width = decode(data, line)
+    code, width = decode(data, line, end)
     while classes[code] & SPACE:
         line += width
-        code, width = decode(data, line)
+        code, width = decode(data, line, end)
     behind = line + width
     second = 32 if behind == end else np.int64(data[behind])
     dash = (code == 45 or code == 42) and (second == 32 or second == 9)
