@@ -393,12 +393,13 @@ class TrainClassifier(Stage):
             ModelError: training failed.
         """
         lines, model, config = folder / "examples.txt", folder / "kept" / "model.bin", self.config
-        total, counts = 0, {POSITIVE: 0, NEGATIVE: 0}
+        examples, total, counts = self._examples(), 0, {POSITIVE: 0, NEGATIVE: 0}
         dev: list[tuple[pa.Array, Bools]] = []
         with lines.open("w", encoding="utf-8") as out:
-            for batch, known, positive in _labelled(self._examples()):
+            for batch, scores in _scored(examples):
                 total += batch.num_rows
-                batch, wanted = batch.filter(pa.array(known)), positive[known]
+                known = ~np.isnan(scores)
+                batch, wanted = batch.filter(pa.array(known)), scores[known] >= examples.min_score
                 counts[POSITIVE] += int(wanted.sum())
                 counts[NEGATIVE] += int((~wanted).sum())
                 held, texts = held_out(batch.column("content_hash"), config), view(batch)
@@ -447,16 +448,13 @@ def _batches(source: "Parent | Plan") -> Iterator[pa.RecordBatch]:
         yield from (batch.rows for unit in units(source) for batch in read_unit(unit, source))
 
 
-def _labelled(examples: Examples) -> Iterator[tuple[pa.RecordBatch, Bools, Bools]]:
-    """(batch, rows whose side is known, rows that are positive), bool[N] each."""
+def _scored(examples: Examples) -> Iterator[tuple[pa.RecordBatch, Floats]]:
+    """(batch, the score of each row: infinite for those of a side, NaN for one that has none)."""
     scores = _read_scores(storage.here(examples.scores)) if examples.scores else {}
-    for number, source in enumerate(examples.inputs()):
+    for source, side in zip(examples.inputs(), (np.inf, -np.inf), strict=False):
+        rest = np.nan if examples.scores else side
         for batch in _batches(source):
-            if examples.scores:
-                found = np.array([scores.get(i, np.nan) for i in batch.column("id").to_pylist()])
-                yield batch, ~np.isnan(found), found >= examples.min_score
-            else:
-                yield batch, np.ones(batch.num_rows, np.bool_), np.full(batch.num_rows, number == 0)
+            yield batch, np.array([scores.get(i, rest) for i in batch.column("id").to_pylist()], np.float64)
 
 
 def _read_scores(path: Path) -> Mapping[str, float]:

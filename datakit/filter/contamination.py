@@ -151,7 +151,7 @@ def _passage(text: str, first: int, last: int) -> str:
 
 
 _ESCAPE: Final = r"\\(?:\"|u[0-9a-fA-F]{4})"
-_ESCAPES: Final = re.compile(r"(?:\\u[0-9a-fA-F]{4})+|\\.", re.DOTALL)
+_ESCAPES: Final = re.compile(r"\\(?:u([0-9a-fA-F]{4})|.)", re.DOTALL)
 
 
 def _unescaped(texts: pa.Array) -> tuple[pa.Array, Integers]:
@@ -159,15 +159,13 @@ def _unescaped(texts: pa.Array) -> tuple[pa.Array, Integers]:
     escaped = np.flatnonzero(pc.match_substring_regex(texts, _ESCAPE).to_numpy(zero_copy_only=False))
     plain = texts.take(pa.array(escaped)).to_pylist()
     for _ in range(2):  # the arguments of a tool call are JSON in JSON
-        plain = [_ESCAPES.sub(_character, text) for text in plain]
+        made = [_ESCAPES.sub(_character, text).encode("utf-16", "surrogatepass") for text in plain]
+        plain = [text.decode("utf-16", "replace") for text in made]  # a character beyond U+FFFF has two escapes
     return pa.array(plain, pa.string()), escaped
 
 
 def _character(escape: re.Match[str]) -> str:
-    if escape[0][1] != "u" or len(escape[0]) < 6:
-        return {"n": "\n", "t": "\t", "r": "\r"}.get(escape[0][1], escape[0][1])
-    units = b"".join(int(code, 16).to_bytes(2, "little") for code in escape[0].split("\\u")[1:])
-    return units.decode("utf-16-le", errors="replace")
+    return chr(int(escape[1], 16)) if escape[1] else {"n": "\n", "t": "\t", "r": "\r"}.get(escape[0][1], escape[0][1])
 
 
 class EvaluationIndex(NamedTuple):
@@ -233,9 +231,8 @@ def evaluation_index(
     weights = np.round(base * _spread(rarity, sizes[part_of])).astype(np.int64)
     totals = np.bincount(part_of, weights, minlength=len(parts)).astype(np.int64)
     places = places[rarity[places] > 0]
-    keys, first, number = np.unique(grams[places], return_index=True, return_inverse=True)
-    order = np.argsort(number, kind="stable")
-    begins = np.searchsorted(number[order], np.arange(len(keys) + 1)).astype(np.int64)
+    keys, first, number, times = np.unique(grams[places], return_index=True, return_inverse=True, return_counts=True)
+    begins, order = np.append(0, np.cumsum(times)), np.argsort(number, kind="stable")
     searched = np.bincount(item_of, totals, len(items)) > 0
     return EvaluationIndex(
         items=tuple(name for name, _ in items),

@@ -370,8 +370,8 @@ class ModelFiles(NamedTuple):
 
     def digests(self) -> dict[str, str]:
         """Names and SHA-256 of the files, and how texts are read."""
-        found = {"name": self.file.name, "sha256": sha256_file(self.file), "text": self.text}
-        found["tokenizer"] = sha256_file(self.tokenizer) if self.tokenizer else None
+        tokenizer = self.tokenizer and sha256_file(self.tokenizer)
+        found = {"name": self.file.name, "sha256": sha256_file(self.file), "text": self.text, "tokenizer": tokenizer}
         return {name: value for name, value in found.items() if value}
 
 

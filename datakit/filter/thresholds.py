@@ -74,27 +74,22 @@ def was_measured(rule_set: RuleSet, saved: dict[str, Any]) -> bool:
 
 
 def _limits(measure: Measure, judged: Bools) -> dict[float, float]:
-    values, total = np.sort(measure.values[judged]), len(judged)
-    low = measure.threshold.startswith("min_")
-    found = {}
-    for share in SHARES:
-        drops = int(np.ceil(share * total))
-        if not 0 < drops < len(values):
-            continue
-        edge = values[drops - 1] if low else values[-drops]  # all rows with this value are dropped
-        dropped = np.searchsorted(values, edge, "right") if low else len(values) - np.searchsorted(values, edge)
-        if dropped < len(values):
-            limit = values[dropped] if low else values[-dropped - 1]
-            found[limit.item()] = round(int(dropped) / total, 4)
+    sign = 1 if measure.threshold.startswith("min_") else -1
+    values, total, found = np.sort(sign * measure.values[judged]), len(judged), {}
+    for drops in (int(np.ceil(share * total)) for share in SHARES):
+        if 0 < drops < len(values):
+            dropped = np.searchsorted(values, values[drops - 1], "right")  # all rows with this value are dropped
+            if dropped < len(values):
+                found[(sign * values[dropped]).item()] = round(int(dropped) / total, 4)
     return found
 
 
 def _groups(column: pa.Array, failed: Bools) -> dict[str, tuple[int, int]]:
     keys = pc.fill_null(column.cast(pa.string()), "unknown")
     table = pa.table({"key": keys, "drops": pa.array(failed.astype(np.int64))})
-    made = table.group_by("key").aggregate([("drops", "sum"), ("drops", "count")])
-    rows = [(r["key"], r["drops_count"], r["drops_sum"]) for r in made.to_pylist()]
-    return {key: (count, drops) for key, count, drops in sorted(rows, key=lambda r: (-r[1], r[0]))}
+    made = table.group_by("key").aggregate([("drops", "count"), ("drops", "sum")])
+    made = made.sort_by([("drops_count", "descending"), ("key", "ascending")])
+    return {row["key"]: (row["drops_count"], row["drops_sum"]) for row in made.to_pylist()}
 
 
 def _nearest(
