@@ -9,6 +9,7 @@ from typing import Any
 
 import datakit.storage as storage
 from datakit.config import refuse_idle
+from datakit.data import KINDS
 from datakit.engine.executors import Local, Progress
 from datakit.engine.lineage import file_hashes
 from datakit.engine.recipe import FLOW, Recipe, load_recipe, make_stage, stage_class
@@ -66,7 +67,9 @@ class Flow:
                 f"{values} of {idle}, which does not run in this command (it runs {', '.join(steps)}): put them into "
                 f"the recipe and use `datakit run`, or give them to `datakit {idle}`"
             )
+        kind = KINDS.get(self.flags.get("ingest", {}).get("kind", self.recipe.kind), "")
         for stage, made in stages.items():
+            refuse_idle(made.config, kind, f"{stage}.")
             if not self.run.layout.manifest(stage).is_file():
                 made.check()
 
