@@ -9,6 +9,7 @@ is composed when rows are read. So a shard stays as it is when files are added o
 import hashlib
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Literal
 
@@ -20,7 +21,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 import datakit.storage as storage
-from datakit.config import canonical
+from datakit.config import OF_TURNS, canonical, option
 from datakit.errors import IntegrityError
 from datakit.manifest import Shard, damaged
 
@@ -444,6 +445,20 @@ def view(
         KeyError: the batch has none of the columns that hold text.
     """
     return _joined(_parts(batch, on, include_system, include_calls))
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ViewOptions:
+    """The options of a stage that reads one text per row."""
+
+    on: On = option("all", "the part of a row to look at", acts_with=OF_TURNS)
+    include_system: bool = option(
+        False, "look at system prompts, tool schemas and tool results too", advanced=True, acts_with=OF_TURNS
+    )
+
+    def texts(self, batch: pa.RecordBatch) -> pa.Array:
+        """The `view` of a batch that is asked for."""
+        return view(batch, self.on, self.include_system)
 
 
 def compared_fields(

@@ -27,8 +27,8 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 import datakit.storage as storage
-from datakit.config import OF_TURNS, at_least, option, sha256_file, shares
-from datakit.data import Bools, Floats, Hashes, view
+from datakit.config import at_least, option, sha256_file, shares
+from datakit.data import Bools, Floats, Hashes, ViewOptions, view
 from datakit.errors import ConfigError, InputError, ModelError, UsageError
 from datakit.filter import ranking
 from datakit.manifest import Count, is_manifest, load
@@ -50,7 +50,7 @@ MAX_PIECES: Final = 20
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class ClassifyConfig:
+class ClassifyConfig(ViewOptions):
     """Which model scores the rows, and which of them stay."""
 
     model: str = option("", "a fastText model's file, or the manifest that `classifier train` wrote", path=True)
@@ -59,10 +59,6 @@ class ClassifyConfig:
         None, "drop rows with a lower score; none: the best F1 of `classifier train`, else 0.5; no limit with `top`"
     )
     top: float = option(0.0, "keep the best share of all rows, as 0.1; 0: by min_score alone")
-    on: Literal["all", "prompt", "answer"] = option("all", "the part of a row to look at", acts_with=OF_TURNS)
-    include_system: bool = option(
-        False, "look at system prompts, tool schemas and tool results too", advanced=True, acts_with=OF_TURNS
-    )
     max_loss: float = option(0.5, "alarm where all rows, or those of a source, lose more than this", advanced=True)
 
     def __post_init__(self) -> None:
@@ -152,8 +148,7 @@ class Classify(Stage):
         """float64[N]: the score of each row."""
         from datakit.filter.fasttext_model import load, rounded
 
-        texts = view(batch, self.config.on, self.config.include_system)
-        return rounded(load(self._path()).predict(texts, self.config.label)[1])
+        return rounded(load(self._path()).predict(self.config.texts(batch), self.config.label)[1])
 
     def _path(self) -> Path:
         if not self.config.model:

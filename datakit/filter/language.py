@@ -13,13 +13,13 @@ A row in several languages has one label, and often a high score: a mean of vect
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar, Final, Literal
+from typing import Any, ClassVar, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from datakit.config import OF_TURNS, option, sha256_file, shares
-from datakit.data import view
+from datakit.config import option, sha256_file, shares
+from datakit.data import ViewOptions
 from datakit.stage import Decision, Stage
 
 UNDETERMINED: Final = "und"
@@ -27,17 +27,13 @@ UNDETERMINED: Final = "und"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class LanguageConfig:
+class LanguageConfig(ViewOptions):
     """Which model decides, and which languages stay."""
 
     model: str = option("lid.176", "name of a known model, or path of a fastText model", path=True)
     languages: tuple[str, ...] = option((), "keep only rows of these labels, as the model writes them; empty: keep all")
     min_score: float = option(
         0.65, "with languages listed, drop rows whose score is lower", acts_with={"languages": ()}
-    )
-    on: Literal["all", "prompt", "answer"] = option("all", "the part of a row to look at", acts_with=OF_TURNS)
-    include_system: bool = option(
-        False, "look at system prompts, tool schemas and tool results too", advanced=True, acts_with=OF_TURNS
     )
     max_loss: float = option(0.5, "alarm where all rows, or those of a source, lose more than this", advanced=True)
 
@@ -91,7 +87,7 @@ class Language(Stage):
         from datakit.filter.fasttext_model import load, rounded
 
         config = self.config
-        texts = view(batch, config.on, config.include_system)
+        texts = config.texts(batch)
         raw, probabilities = load(config.model).predict(texts)
         has_language = pc.and_(pc.match_substring_regex(texts, r"\pL"), pc.is_valid(raw))
         lang = pc.if_else(has_language, raw, UNDETERMINED)

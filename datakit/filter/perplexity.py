@@ -28,8 +28,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 import datakit.storage as storage
-from datakit.config import OF_TURNS, at_least, file_mark, option, sha256_file
-from datakit.data import Floats, Hashes, Integers, view
+from datakit.config import at_least, file_mark, option, sha256_file
+from datakit.data import Floats, Hashes, Integers, ViewOptions
 from datakit.errors import ConfigError, MissingExtraError, ModelError
 from datakit.filter import ranking
 from datakit.manifest import Count, data_dir, is_manifest, tokenizer_file
@@ -47,7 +47,7 @@ TOKENIZER: Final = "kept/tokenizer.json"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class PerplexityConfig:
+class PerplexityConfig(ViewOptions):
     """Which models compute perplexities, and which rows stay."""
 
     models: tuple[str, ...] = option(
@@ -65,10 +65,6 @@ class PerplexityConfig:
     head_percentile: int = option(30, "rows of a language up to this percentile of perplexity are `head`")
     middle_percentile: int = option(60, "rows above `head` up to this percentile are `middle`, all others `tail`")
     keep: tuple[Literal["head", "middle", "tail"], ...] = option(("head", "middle"), "the buckets that stay")
-    on: Literal["all", "prompt", "answer"] = option("all", "the part of a row to look at", acts_with=OF_TURNS)
-    include_system: bool = option(
-        False, "look at system prompts, tool schemas and tool results too", advanced=True, acts_with=OF_TURNS
-    )
 
     def __post_init__(self) -> None:
         if not self.keep:
@@ -155,7 +151,7 @@ class Perplexity(Stage):
 
     def sketch(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Language and perplexity of each row; NaN for a row without one."""
-        texts, languages = view(batch, self.config.on, self.config.include_system), _languages(batch)
+        texts, languages = self.config.texts(batch), _languages(batch)
         named, found = by_language(self.config.models), np.full(batch.num_rows, np.nan)
         chosen = np.array([language if language in named else "" for language in languages.to_pylist()])
         for language in named:
@@ -231,7 +227,7 @@ def _ranges(limits: Floats, bucket: Integers) -> pa.Array:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class NgramModelConfig:
+class NgramModelConfig(ViewOptions):
     """What the model learns from, and what it stores."""
 
     order: int = option(5, "words of the longest n-gram, 2 to 5")
@@ -240,12 +236,6 @@ class NgramModelConfig:
     )
     tokenizer: str = option("", "a tokenizer.json, or its folder; then its ids count as words", path=True)
     text: Literal["plain", "raw"] = option("plain", "what the model reads: lower case, digits as 0, ..., or rows as is")
-    on: Literal["all", "prompt", "answer"] = option(
-        "all", "the part of a row to learn from", advanced=True, acts_with=OF_TURNS
-    )
-    include_system: bool = option(
-        False, "learn from system prompts, tool schemas and tool results too", advanced=True, acts_with=OF_TURNS
-    )
     memory_mb: int = option(4096, "refuse text that needs more (100 MB take about 2,500)", result=False, advanced=True)
 
     def __post_init__(self) -> None:
@@ -306,7 +296,7 @@ class TrainNgramModel(Stage):
 
         config, tokenizer, files = self.config, self._tokenizer(), [MODEL]
         read = sentence_reader(config.text, tokenizer)
-        texts = (text for batch in rows for text in view(batch, config.on, config.include_system).to_pylist())
+        texts = (text for batch in rows for text in config.texts(batch).to_pylist())
         (folder / MODEL).parent.mkdir(parents=True, exist_ok=True)
         found = estimate(
             (read(text) for text in texts if text),
