@@ -360,6 +360,7 @@ def _encodings(schema: pa.Schema) -> dict[str, Any]:
 
 Bools = npt.NDArray[np.bool_]
 Integers = npt.NDArray[np.int64]
+Numbers = npt.NDArray[np.int32]
 Floats = npt.NDArray[np.float64]
 Hashes = npt.NDArray[np.uint64]
 

@@ -244,12 +244,11 @@ def auc(scores: NDArray[Any], positive: Bools) -> float | None:
 
     Mann and Whitney 1947: the share of pairs of a wanted and another row in which the wanted one scores higher.
     """
-    wanted, other = int(positive.sum()), int((~positive).sum())
-    if not wanted or not other:
+    wanted, other = scores[positive], np.sort(scores[~positive])
+    if not len(wanted) or not len(other):
         return None
-    _, place, counts = np.unique(scores, return_inverse=True, return_counts=True)
-    ranks = (np.cumsum(counts) - (counts - 1) / 2)[place]
-    return round(float((ranks[positive].sum() - wanted * (wanted + 1) / 2) / (wanted * other)), 4)
+    lower, as_high = (int(np.searchsorted(other, wanted, side).sum()) for side in ("left", "right"))
+    return round((lower + as_high) / 2 / (len(wanted) * len(other)), 4)
 
 
 def curve(scores: Floats, positive: Bools) -> list[Point]:

@@ -36,10 +36,9 @@ import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from numpy.typing import NDArray
 
 from datakit.config import file_mark, option
-from datakit.data import Bools, Floats, Hashes, Integers
+from datakit.data import Bools, Floats, Hashes, Integers, Numbers
 from datakit.errors import ConfigError, InputError
 from datakit.filter.rule_set import Measure, MeasuredRows, Report, Resources, RuleSet, Signals, common_words
 from datakit.read.find import UNKNOWN, Skipped, find, suffixes_of
@@ -178,7 +177,7 @@ class EvaluationIndex(NamedTuple):
     """By item: its name, `<file>:<record>`, records counted from 0."""
     fields: tuple[str, ...]
     """By part: its field, with dots between the names (`choices.text`)."""
-    table: tuple[Hashes, NDArray[np.int32]]
+    table: tuple[Hashes, Numbers]
     """The n-grams, as `_kernels_lookup.table_of` makes it."""
     grams: tuple[Integers, Integers, Integers]
     """sizes int64[K] in words; where n-gram k begins in the items' words: starts int64[K+1] of the places."""

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 
 import datakit.storage as storage
 from datakit.config import file_mark, sha256_file
-from datakit.data import Floats, Integers, string_buffers
+from datakit.data import Floats, Integers, Numbers, string_buffers
 from datakit.errors import ConfigError, ModelError, UsageError
 from datakit.filter import _kernels_fasttext as kernels
 from datakit.manifest import check_shards, data_dir
@@ -274,7 +274,7 @@ def _read(file: _Cursor) -> FastTextModel:
     return FastTextModel(labels, arrays)
 
 
-def _entries(file: _Cursor) -> tuple[tuple[bytes, ...], tuple[int, ...], int, NDArray[np.int32] | None]:
+def _entries(file: _Cursor) -> tuple[tuple[bytes, ...], tuple[int, ...], int, Numbers | None]:
     """The dictionary: (words and then labels, their counts, how many words, the n-grams that a pruned model has).
 
     The n-grams are int32[kept, 2]: hash, and row after those of the words; None: the model is not pruned.
@@ -311,9 +311,7 @@ def _decoded(file: _Cursor, dims: int, codes: NDArray[np.uint8]) -> NDArray[np.f
     return np.hstack([of_part[codes[:, i]] for i, of_part in enumerate(centroids)])
 
 
-def _features(
-    bucket: int, num_words: int, rows: int, kept: NDArray[np.int32] | None
-) -> tuple[NDArray[np.int32], NDArray[np.uint8]]:
+def _features(bucket: int, num_words: int, rows: int, kept: Numbers | None) -> tuple[Numbers, NDArray[np.uint8]]:
     """The rows of features, and a bit for each that has one: see `kernels.Arrays`; `kept` as from `_entries`."""
     fault = f"an input matrix of {rows} rows for {num_words} words and {bucket} hashed n-grams"
     _expect(0 <= bucket <= _MAX_BUCKETS and num_words + (bucket if kept is None else 0) <= rows, fault)
@@ -327,7 +325,7 @@ def _features(
     return row_of, np.packbits(row_of >= 0, bitorder="little")
 
 
-def _dictionary(words: tuple[bytes, ...]) -> tuple[NDArray[np.uint32], Integers, NDArray[np.int32]]:
+def _dictionary(words: tuple[bytes, ...]) -> tuple[NDArray[np.uint32], Integers, Numbers]:
     """The characters of words, where each word begins, and the hash table: see `kernels.Arrays`."""
     text = np.frombuffer(b"\0".join(words), np.uint8)
     chars = np.empty(len(text) + 2, np.uint32)
@@ -338,7 +336,7 @@ def _dictionary(words: tuple[bytes, ...]) -> tuple[NDArray[np.uint32], Integers,
     return chars, begins, slots
 
 
-def _tree(counts: tuple[int, ...]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+def _tree(counts: tuple[int, ...]) -> tuple[Numbers, Numbers]:
     """Left, right (int32[2 L - 1] each) of fastText's Huffman tree; the labels are sorted by falling count.
 
     Each inner node joins the two lightest nodes that have no parent yet. Inner nodes are made in rising weight, so that

@@ -32,7 +32,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from datakit.data import Bools, Floats, Hashes, Integers
+from datakit.data import Bools, Floats, Hashes, Integers, Numbers
 from datakit.errors import InputError, ModelError
 from datakit.filter import _kernels_ngram_model as kernels
 from datakit.filter._kernels_lookup import table_of
@@ -56,11 +56,11 @@ _BLOCK: Final = 1 << 16
 class _Grams:
     """The n-grams of one order, by number."""
 
-    first: NDArray[np.int32]
+    first: Numbers
     """The first word of each."""
-    suffix: NDArray[np.int32]
+    suffix: Numbers
     """The n-gram without its first word, of the order below."""
-    context: NDArray[np.int32]
+    context: Numbers
     """The n-gram without its last word, of the order below."""
     counts: Integers
     """How often each is in the text; then, below the highest order, the different words before it."""
@@ -117,7 +117,7 @@ def _check_memory(needed: int, memory_bytes: int, what: str) -> None:
         )
 
 
-def _numbers(texts: Iterable[str], memory_bytes: int) -> tuple[dict[str, int], NDArray[np.int32], int]:
+def _numbers(texts: Iterable[str], memory_bytes: int) -> tuple[dict[str, int], Numbers, int]:
     """(numbers of words by first occurrence, the words of all sentences with `<s>` and `</s>`, words left out)."""
     vocabulary: defaultdict[str, int] = defaultdict()
     vocabulary.default_factory = vocabulary.__len__  # a new word gets the next number
@@ -138,7 +138,7 @@ def _numbers(texts: Iterable[str], memory_bytes: int) -> tuple[dict[str, int], N
     return vocabulary, np.frombuffer(ids, np.int32), left_out
 
 
-def _count(ids: NDArray[np.int32], words: int, least: Sequence[int], memory_bytes: int) -> list[_Grams]:
+def _count(ids: Numbers, words: int, least: Sequence[int], memory_bytes: int) -> list[_Grams]:
     """The n-grams of each order, with their counts, from the words of all sentences."""
     every = np.arange(words, dtype=np.int32)
     zeros, counts = np.zeros(words, np.int32), np.bincount(ids, minlength=words)
@@ -231,7 +231,7 @@ class NgramModel:
     order: int
     vocabulary: dict[str, int]
     """Words by number; `<unk>`, `<s>` and `</s>` are among them."""
-    table: tuple[Hashes, NDArray[np.int32]]
+    table: tuple[Hashes, Numbers]
     """Of the hashes of all n-grams: see `_kernels_ngram_model`."""
     logs: NDArray[np.float32]
     """float32[G, 2]: the logarithms of probability and back-off weight of each n-gram."""

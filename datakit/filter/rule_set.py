@@ -31,7 +31,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from datakit.config import resolved
-from datakit.data import Bools, Floats, Hashes, Integers, On, string_buffers, view, whole_rows
+from datakit.data import Bools, Floats, Hashes, Integers, Numbers, On, string_buffers, view, whole_rows
 from datakit.errors import ConfigError
 from datakit.text import words
 from datakit.text.words import hash_words, split_words
@@ -310,7 +310,7 @@ def language_numbers(labels: pa.Array) -> Integers:
 
 
 @functools.cache
-def stop_word_lists() -> tuple[Hashes, NDArray[np.int32], Hashes]:
+def stop_word_lists() -> tuple[Hashes, Numbers, Hashes]:
     """All lists, read once per process: (slots, numbers, masks), the hash table of their words (`table_of`), and for
     each word the languages in which it is a stop word, as bits. Entries that are several words for us are left out."""
     import stopwordsiso

@@ -47,11 +47,10 @@ from typing import ClassVar, Final, NamedTuple
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
 import datakit.storage as storage
 from datakit.config import OF_TURNS, file_mark, option
-from datakit.data import Bools, Hashes, Integers, splitmix64
+from datakit.data import Bools, Hashes, Integers, Numbers, splitmix64
 from datakit.errors import ConfigError, InputError
 from datakit.filter.answers import turns_of
 from datakit.filter.rule_set import Measure, MeasuredRows, Report, Resources, RuleSet, Signals, short_code
@@ -73,7 +72,7 @@ class EntryList(NamedTuple):
     """string[E]: the entries."""
     lengths: Integers
     """int64[L]: the different numbers of keys of entries."""
-    table: tuple[Hashes, NDArray[np.int32]]
+    table: tuple[Hashes, Numbers]
     """The slots and numbers of their hashes: see `_kernels_lookup.table_of`."""
     digests: tuple[str, ...]
     """SHA-256 of each file."""
@@ -261,10 +260,14 @@ def _blocklist(files: tuple[Path, ...], *_marks: tuple[int, ...]) -> EntryList:
         lines = pa.array(data.decode("utf-8-sig", errors="replace").splitlines(), pa.string())
         plain = pc.match_substring_regex(lines, _PLAIN)
         texts.append(pc.replace_substring_regex(lines.filter(plain), r"^www\.(.+\.)|\.$", r"\1"))
-        others = {n: lines[n].as_py() for n in pc.indices_nonzero(pc.invert(plain)).to_pylist()}
-        found = {n: _url_entry(line) for n, line in others.items()}
-        unreadable += [f"line {n + 1}: {others[n][:80]!r}" for n, entry in found.items() if entry is None]
-        made = page_form(pa.array([entry for entry in found.values() if entry], pa.string()))
+        found = list[str]()
+        for number in pc.indices_nonzero(pc.invert(plain)).to_pylist():
+            line = lines[number].as_py()
+            if (entry := _url_entry(line)) is None:
+                unreadable.append(f"line {number + 1}: {line[:80]!r}")
+            else:
+                found.append(entry)
+        made = page_form(pa.array(found, pa.string()))
         texts.append(pc.utf8_lower(pc.replace_substring_regex(made, r"^www\.([^/?]+\.)", r"\1")))
     entries = pc.unique(pa.concat_arrays(texts))
     entries = entries.filter(pc.not_equal(entries, ""))
