@@ -411,9 +411,6 @@ _PUNCTUATION: Final = (
 )  # fmt: skip
 """CCNet's table: `UNICODE_PUNCT` in cc_net/text_normalizer.py. Its models know no other punctuation."""
 
-_ASCII_PLAIN: Final = bytes(0x30 if 0x30 <= b <= 0x39 else b + 32 if 0x41 <= b <= 0x5A else b for b in range(256))
-_CONTROLS: Final = bytes(b for b in (*range(0x20), 0x7F) if b != 0x0A)
-
 
 @functools.cache
 def sentence_reader(text: str, tokenizer: Path | None = None, pieces: str | None = None) -> Reader:
@@ -445,10 +442,8 @@ def plain_text(text: str) -> str:
     Lines end in a new line, whatever ended them, and white space between words is a space; a tab is a control character
     and goes, as in CCNet.
     """
-    lines = "\n".join(text.splitlines())
-    if lines.isascii():
-        return lines.encode().translate(_ASCII_PLAIN, _CONTROLS).decode()
-    return unicodedata.normalize("NFD", lines.lower()).translate(_plain_characters())
+    lines = "\n".join(text.splitlines()).lower()
+    return unicodedata.normalize("NFD", lines).translate(_plain_characters())
 
 
 def raw_text(text: str) -> str:
@@ -460,12 +455,10 @@ def raw_text(text: str) -> str:
 @functools.cache
 def _plain_characters() -> dict[int, str | None]:
     """What `plain_text` makes of characters: combining marks and controls go, digits are 0."""
-    made = {"Mn": None, "Nd": "0", "Zs": " "}
-    found: dict[int, str | None] = {ord(one): other for one, other in _PUNCTUATION.items()}
-    found |= dict.fromkeys((c for c in (*range(0x20), *range(0x7F, 0xA0)) if c != 0x0A), None)
-    kinds = ((code, unicodedata.category(chr(code))) for code in range(0xA0, 0x110000))
-    found |= {code: made[kind] for code, kind in kinds if kind in made}
-    return found | dict.fromkeys(range(0x30, 0x3A), "0")
+    made = {"Mn": None, "Cc": None, "Nd": "0", "Zs": " "}
+    kinds = ((code, unicodedata.category(chr(code))) for code in range(0x110000))
+    found = {code: made[kind] for code, kind in kinds if kind in made and code != ord("\n")}
+    return found | str.maketrans(_PUNCTUATION)
 
 
 def _load_pieces(name: str) -> Any:
