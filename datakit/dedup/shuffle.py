@@ -60,7 +60,7 @@ GROUP_ROWS = 1 << 15
 BEGINNING = 1 << 31
 """Added to the row of a key that joins its row only with rows that have the key without this bit."""
 _KEY_BYTES = 12  # a key and the number of its row in its file, below BEGINNING
-_LINKS = 1 << 23  # links that are joined at one time
+_LINKS = 1 << 21  # links that are joined at one time
 _MERGED_ROWS = 1 << 15  # of a batch of decisions
 _GATHER_BYTES = 64 << 20  # of sketches that are copied before they are written
 _ALIGNMENT = 64  # of parts, so that arrays over mapped parts are aligned
@@ -448,7 +448,7 @@ class ShuffleStage(CompareStage):
         self.check_totals(Compared(root, sorts, []))
         joins = units.do("join", partial(join_unit, root, memory, old), list(_join_tasks(sources, sorts)))
         links = [part for _, part in parts_by_number(joins).get(0, [])]
-        (grouped,) = units.do("group", partial(group_unit, root, sources, links), [None], here=True)
+        (grouped,) = units.do("group", partial(group_unit, root, memory, sources, links), [None], here=True)
         wanted = [(sources[number], part) for number, ((_, part),) in sorted(parts_by_number([grouped]).items())]
         groups = parts_by_number(units.do("gather", partial(gather_unit, root, memory), wanted))
         payloads = [[part for _, part in groups[number]] for number in sorted(groups)]
@@ -677,9 +677,11 @@ def groups_of(forests: Iterable[Numbers]) -> tuple[Numbers, Numbers]:
     return rows, np.unique(before // GROUP_ROWS, return_inverse=True)[1][place]
 
 
-def group_unit(root: Path, sources: Sequence[Source], links: Sequence[Part], index: int, _: Any) -> dict[str, Any]:
+def group_unit(
+    root: Path, memory_bytes: int, sources: Sequence[Source], links: Sequence[Part], index: int, _: Any
+) -> dict[str, Any]:
     """Write the rows in groups of each file: part `file` holds their numbers in the file, then their groups, uint32."""
-    found = read_parts(root, links, Memory(1 << 30, root))
+    found = read_parts(root, links, Memory(memory_bytes, root))
     rows, group = groups_of(np.frombuffer(part, np.int64).reshape(-1, 2) for part in found)
     cuts = np.searchsorted(rows, [*(source.first for source in sources), np.iinfo(np.int64).max])
     out = PartsWriter(root, f".work/compared/groups-{index:05d}.bin")
