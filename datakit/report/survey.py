@@ -1,7 +1,7 @@
 """`datakit report`: a dataset on one page, read from its shards.
 
-Every shard of dropped rows is read. Of the kept rows and of the signals, shards that are spread evenly over the data
-are read until the sample is large enough; the page says of how many rows it speaks.
+Every shard of dropped rows is read. Of the kept rows and of the signals, whole shards that are spread evenly over the
+data are read; the page says of how many rows it speaks.
 """
 
 from collections import Counter
@@ -145,14 +145,12 @@ def _table(column: str, stages: dict[str, Counter[str]]) -> tuple[str, list[str]
 
 
 def _spread(link: Link, role: str) -> Iterator[pa.RecordBatch]:
-    """Every n-th row of shards that are spread evenly: of about `SAMPLE_BYTES`, and about `SAMPLE_ROWS`."""
+    """The rows of shards that are spread evenly: of about `SAMPLE_BYTES` or `SAMPLE_ROWS`, whatever is less."""
     shards = tables(link[1], role)
-    step = max(1, round(sum(s.bytes for s in shards) / SAMPLE_BYTES))
-    chosen = shards[step // 2 :: step] or shards[:1]
-    thin = max(1, sum(s.rows for s in chosen) // SAMPLE_ROWS)
-    for shard in chosen:
-        for batch in read_rows(data_dir(*link), shard):
-            yield batch if thin == 1 else batch.take(pa.array(np.arange(0, batch.num_rows, thin)))
+    size, rows = sum(s.bytes for s in shards), sum(s.rows for s in shards)
+    step = max(1, round(max(size / SAMPLE_BYTES, rows / SAMPLE_ROWS)))
+    for shard in shards[step // 2 :: step] or shards[:1]:
+        yield from read_rows(data_dir(*link), shard)
 
 
 _SCORES = {

@@ -7,12 +7,14 @@ import shutil
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
 from datakit.manifest import load
+from datakit.report import survey
 from datakit.report.page import templates
 from datakit.report.survey import histogram
 from tests.cli.conftest import Said, call, done
@@ -174,3 +176,15 @@ def test_a_histogram_counts_every_value_and_shows_a_limit_that_is_near() -> None
     assert lengths is not None and lengths.outside == 0
     page = str(templates().get_template("macros.html").module.chart(lengths))
     assert re.findall(r"<span>([\d.e+]+)</span>", page)[:2] == ["1", "31.6"]
+
+
+@pytest.mark.parametrize(("size", "rows", "chosen"), [(10, 10, [0, 1, 2, 3, 4, 5]), (10, 30, [1, 4]), (90, 1, [3])])
+def test_a_sample_is_of_shards_spread_evenly(
+    monkeypatch: pytest.MonkeyPatch, size: int, rows: int, chosen: list[int]
+) -> None:
+    shards = [SimpleNamespace(number=n, bytes=size, rows=rows) for n in range(6)]
+    for name, value in (("SAMPLE_BYTES", 90), ("SAMPLE_ROWS", 60), ("tables", lambda *_: shards)):
+        monkeypatch.setattr(survey, name, value)
+    monkeypatch.setattr(survey, "data_dir", lambda *_: "")
+    monkeypatch.setattr(survey, "read_rows", lambda _, shard: [shard.number])
+    assert list(survey._spread(("", None), "kept")) == chosen
