@@ -2,7 +2,7 @@
 
 import logging
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, BinaryIO
 
@@ -35,11 +35,6 @@ def ids_in(file: BinaryIO) -> list[str]:
     return found
 
 
-def some_of(ids: Sequence[str]) -> str:
-    """The first three of some ids."""
-    return ", ".join(map(repr, ids[:3])) + ", ..." * (len(ids) > 3)
-
-
 @command("remove")
 def remove_from_index(
     manifest: ManifestPath,
@@ -57,10 +52,12 @@ def remove_from_index(
     """
     from datakit.dedup.index import dropped_ids
     from datakit.dedup.index import remove as remove_from
+    from datakit.report.finder import some_of
 
     if ids is None and dropped_by is None:
-        which = "Give a file with an id on each line, or --dropped-by the manifest of a later stage"
-        raise UsageError(f"which rows? {which}")
+        raise UsageError(
+            "which rows? Give a file with an id on each line, or --dropped-by the manifest of a later stage"
+        )
     wanted = ids_in(ids) if ids is not None else []
     wanted += dropped_ids(manifest, dropped_by) if dropped_by is not None else []
     removed, unknown = remove_from(manifest, wanted)
@@ -68,7 +65,7 @@ def remove_from_index(
     yield f"{removed:,} rows removed from the index; {before:,} were removed before"
     if unknown:
         why = "they are unknown, were dropped by that run, or belong to a dataset that it was run against"
-        yield f"{len(unknown):,} ids are not in it ({some_of(unknown)}): {why}"
+        yield f"{len(unknown):,} ids are not in it ({some_of(map(repr, unknown), 3)}): {why}"
 
 
 @command(project=True)
@@ -85,12 +82,13 @@ def remove(
     duplicates stay. Your raw files do not change.
     """
     from datakit.read.removal import remove as remove_rows
+    from datakit.report.finder import some_of
 
     found = remove_rows(project(), check_name(dataset), ids_in(ids), why)
     counts = f"{found.before:,} were on it; {found.rows:,} rows have their content"
     yield f"{found.added:,} ids are new on the list, {counts}"
     if found.unknown:
-        yield f"{len(found.unknown):,} ids are in no row: {some_of(found.unknown)}"
+        yield f"{len(found.unknown):,} ids are in no row: {some_of(map(repr, found.unknown), 3)}"
     yield (
         f"next: `datakit run --dataset {dataset}` drops the rows in every stage, `datakit gc --purge` removes the "
         "versions that still hold them, and `datakit verify --absent IDS` proves that data/ holds none; exports and "

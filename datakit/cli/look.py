@@ -12,7 +12,7 @@ import click
 
 import datakit.storage as storage
 from datakit.cli.flags import Answer, DatasetName, File, InProject, ManifestPath, PageFile, command, project
-from datakit.cli.keep import ids_in, some_of
+from datakit.cli.keep import ids_in
 from datakit.engine.plan import why_stale_result
 from datakit.engine.recipe import FLOW, which_dataset
 from datakit.errors import InputError, IntegrityError, UsageError
@@ -92,6 +92,7 @@ def verify(
 
 def _absent(ids: list[str], dataset: str | None) -> tuple[object, ...]:
     from datakit.read.removal import absent, not_listed
+    from datakit.report.finder import some_of
 
     checked = list(absent(project(), ids, dataset))
     if not checked:
@@ -100,7 +101,7 @@ def _absent(ids: list[str], dataset: str | None) -> tuple[object, ...]:
     lines = [f"none of {len(ids):,} ids is in {where}"]
     if strange := not_listed(project(), ids, dataset):
         why = "are on no list of removed rows, so that only their spelling was looked for"
-        lines.append(f"{len(strange):,} ids {why}: {some_of(strange)}")
+        lines.append(f"{len(strange):,} ids {why}: {some_of(map(repr, strange), 3)}")
     run = "After `datakit remove`, run the dataset, then `datakit gc --purge`"
     return _judged(checked, f"{{}} files may hold the rows. {run}", lines)
 

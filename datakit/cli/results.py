@@ -69,7 +69,8 @@ def export(
 def _loading(url: str | None, output: Path, made: Exported) -> str:
     """The call that reads an export; `datasets` does not look for a card in the folders of an object store."""
     if url is None:
-        return f'datasets.load_dataset("{output}")' + ", with the package zstandard," * made.format.endswith(".zst")
+        needs = ", with the package zstandard," if made.format.endswith(".zst") else ""
+        return f'datasets.load_dataset("{output}")' + needs
     files = {split.name: f"{url}/data/{split.name}-*" for split in made.splits}
     reader, library = made.format.split(".")[0].replace("jsonl", "json"), _FSSPEC[url.split("://")[0]]
     return f'datasets.load_dataset("{reader}", data_files={json.dumps(files)}), after pip install {library},'

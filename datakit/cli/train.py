@@ -72,7 +72,7 @@ def curve(
     for p in (p for p in points if round(p["min_score"] * 100) % 5 == 0 or p["min_score"] == best):
         precision = "-" if p["precision"] is None else f"{p['precision']:.3f}"
         shown = f"{p['min_score']:.2f}", f"{p['kept']:.1%}", precision, f"{p['recall']:.3f}", f"{p['f1']:.3f}"
-        rows.append((*shown, "best F1" * (p["min_score"] == best)))
+        rows.append((*shown, "best F1" if p["min_score"] == best else ""))
     lines = lines_of(["score", "keeps", "precision", "recall", "F1", ""], rows)
     if plot is not None:
         if plot.suffix != ".svg":

@@ -22,7 +22,7 @@ from datakit.engine.lineage import what_changed
 from datakit.engine.recipe import stage_class
 from datakit.errors import InputError
 from datakit.manifest import ancestors, check_shards, data_dir, load, purged_on, tables
-from datakit.report.finder import Link, batches, body, find, first_of, row_name, shorten, visible
+from datakit.report.finder import Link, batches, body, find, first_of, row_name, shorten, some_of, visible
 from datakit.report.page import render
 from datakit.report.tables import lines_of
 from datakit.report.texts import differences
@@ -150,7 +150,7 @@ def listing(found: dict[str, Any]) -> Iterator[str]:
     alone = f"; {total - named:,} of them only repeat themselves" if named < total else ""
     yield f"{found['stage']} dropped {total:,} rows{f': {why}' if why else ''}{alone}"
     if similarities:
-        some = f" of the first {MOST_COMPARED:,}" * (sum(similarities.values()) < named)
+        some = f" of the first {MOST_COMPARED:,}" if sum(similarities.values()) < named else ""
         yield f"similarities{some}: " + ", ".join(f"{s}: {n:,}" for s, n in similarities.items())
     if found["others"]:
         others = ", ".join(f"{stage} {n:,}" for stage, n in found["others"].items())
@@ -227,8 +227,7 @@ def _packed(link: Link, row_id: str, row_key: int) -> Iterator[str]:
         found = np.load(folder / file, mmap_mode="r", allow_pickle=False)
         mine = found[found["row_key"] == row_key]
         if len(mine):
-            rows = [f"{row:,}" for row in dict.fromkeys(mine["row"].tolist())]
-            listed = ", ".join(rows[:MOST_PIECES]) + ", ..." * (len(rows) > MOST_PIECES)
+            listed = some_of((f"{row:,}" for row in dict.fromkeys(mine["row"].tolist())), MOST_PIECES)
             tokens, name = int((mine["tokens"] - mine["head"]).sum()), PurePath(header["prefix"]).name
             peek = f"`datakit peek {os.path.relpath(path)} --id {row_id}` shows them"
             yield f"kept  {tokens:,} tokens in row {listed} of {name}; {peek}"

@@ -1,6 +1,7 @@
 """Rows of results: reading a role, finding rows by id, and the text of a row on one line."""
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -58,6 +59,12 @@ def body(row: dict[str, Any]) -> str:
         for message in row.get(name) or []:
             lines.append(f"{prefix}{message['role']}: {message['content'] or message['tool_calls'] or ''}")
     return "\n".join(lines)
+
+
+def some_of(names: Iterable[str], most: int) -> str:
+    """The first `most` names in one phrase."""
+    first = list(islice(names, most + 1))
+    return ", ".join([*first[:most], "..."] if len(first) > most else first)
 
 
 def row_name(row_id: str, source: str) -> str:

@@ -23,6 +23,7 @@ import shutil
 import sys
 import tempfile
 import time
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass, replace
@@ -360,12 +361,12 @@ def _extrapolated(recipe: Recipe, sample: _Sample, small: _Measured, large: _Mea
     )
 
 
-def _losses(name: str, sample: _Sample, result: Parent) -> dict[str, tuple[Shares, Shares]]:
-    """By reason: float64 (BLOCKS,) rows that a stage dropped, and float64 (BLOCKS,) rows that they stand for.
+def _losses(name: str, sample: _Sample, result: Parent) -> dict[str, Shares]:
+    """By reason: float64 (2, BLOCKS), the rows that a stage dropped and the rows that they stand for.
 
     A near duplicate counts 1 / similarity times, but for a row of an earlier dataset, which is always found.
     """
-    found = dict[str, tuple[Shares, Shares]]()
+    found = defaultdict[str, Shares](lambda: np.zeros((2, BLOCKS)))
     for batch in batches((result.path, result.manifest), "dropped") if name != "ingest" else ():
         blocks, weights = sample.blocks[np.searchsorted(sample.row_keys, batch["row_key"])], np.ones(batch.num_rows)
         if name == "dedup" and "duplicate_in" not in batch.schema.names:
@@ -373,9 +374,7 @@ def _losses(name: str, sample: _Sample, result: Parent) -> dict[str, tuple[Share
             weights /= np.clip(similarity, LEAST_SIMILARITY, 1.0)
         for reason in sorted(pc.unique(batch["reason"]).to_pylist()):
             mine = pc.equal(batch["reason"], reason).to_numpy(zero_copy_only=False)
-            rows, stand_for = found.get(reason, (np.zeros(BLOCKS), np.zeros(BLOCKS)))
-            rows = rows + np.bincount(blocks[mine], minlength=BLOCKS)
-            found[reason] = rows, stand_for + np.bincount(blocks[mine], weights[mine], BLOCKS)
+            found[reason] += [np.bincount(blocks[mine], each, BLOCKS) for each in (None, weights[mine])]
     return found
 
 

@@ -92,5 +92,5 @@ def version_lines(found: list[dict[str, Any]]) -> list[str]:
     for v in found:
         made = v["made"].replace("T", " ").removesuffix("Z") or "(no run file)"
         said = [*v["changed"], f"shards {v['shards']}"] if v["shards"] != "there" else v["changed"]
-        rows.append(("*" * v["current"], v["stage"], v["version"], made, v["rows"], "; ".join(said)))
+        rows.append(("*" if v["current"] else "", v["stage"], v["version"], made, v["rows"], "; ".join(said)))
     return lines_of(["", "stage", "version", "made", "rows", "what changed"], rows)

@@ -79,8 +79,7 @@ def rule_sets(manifest: Manifest, wanted: Sequence[str] = (), sets: Iterable[str
         if was_measured(rule_set, manifest.facts.get("saved", {})):
             found.append(rule_set)
         elif name in asked:
-            said = "was not measured with these values; run `datakit filter` with this rule set first"
-            raise UsageError(f"{name}: {said}")
+            raise UsageError(f"{name}: was not measured with these values; run `datakit filter` with it first")
     return found
 
 
@@ -135,6 +134,7 @@ def _about(finding: "Finding", tuning: Tuning, groups: int) -> Iterator[str]:
     for column, counts in finding.groups.items():
         shown = [f"{key} {share(n, rows)} of {rows:,}" for key, (rows, n) in list(counts.items())[:groups]]
         if shown:
-            yield f"by {column}: {', '.join(shown)}{f', and {len(counts) - groups} more' * (len(counts) > groups)}"
+            more = [f"and {len(counts) - groups} more"] if len(counts) > groups else []
+            yield f"by {column}: {', '.join([*shown, *more])}"
     for side, rows in (("stays", finding.inside), ("drops", finding.outside)):
         yield from (f"{side}, {value:g}: {row_id}: {tuning.texts.get(row_id, '')}" for row_id, value in rows)
