@@ -121,6 +121,13 @@ def _with_exact_numbers(value: Any) -> Any:
     return [_with_exact_numbers(v) for v in value] if type(value) is list else value
 
 
+def _is_plain(value: Any) -> bool:
+    """Whether a value of Python's is one that JSON has."""
+    if type(value) is dict:
+        return all(type(key) is str for key in value) and all(map(_is_plain, value.values()))
+    return all(map(_is_plain, value)) if type(value) is list else type(value) in (str, int, float, bool, type(None))
+
+
 def to_json(value: Any) -> str:
     """A nested value as JSON text.
 
@@ -163,7 +170,8 @@ def listed(value: Any) -> Any:
             return parse_exactly(value) if _has_float(orjson.loads(value)) else orjson.loads(value)
         except orjson.JSONDecodeError:
             with suppress(ValueError, SyntaxError, MemoryError, RecursionError):
-                return _with_exact_numbers(ast.literal_eval(value.strip()))
+                made = ast.literal_eval(value.strip())
+                return _with_exact_numbers(made) if _is_plain(made) else value
             return value
     if type(value) is not dict or not value:
         return value

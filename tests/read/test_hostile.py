@@ -70,7 +70,7 @@ def test_unpacking_makes_no_block_that_is_larger_than_the_others():
 
 
 @given(data=st.data())
-@settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(deadline=None, max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_whatever_happens_to_a_member_the_rows_of_the_others_are_read(read_bytes, data):
     parts = [[f"{n} {k} " + "ab cde f"[: n + k] * (7 * k) for k in range(12)] for n in range(4)]
     packed = [gzip.compress("".join(json.dumps({"text": t}) + "\n" for t in p).encode(), mtime=0) for p in parts]
@@ -161,3 +161,74 @@ def test_a_table_that_unpacks_to_far_more_is_not_read_to_its_end(read, tmp_path,
     found = read(tmp_path)
     assert 0 < len(found.rows) < 20_000 and len(found.rows) + len(found.bad) == 20_000
     assert set(found.reasons) == {"too_large_unpacked"}
+
+
+# One bad record never ends a run.
+
+LEAF = st.sampled_from(
+    [None, True, False, 0, 1, -1, 10**400, 1.5, 1e300, "", " ", "a", "user", "assistant", "gpt", "human", "tool",
+     "\x00", "[{1: 'a'}]", "[{'role': 'user', 'content': [{1: 'a'}]}]", "[(1,), {2}]", "[]", "{}", "[1, 2]",
+     '[{"name": "f"}]', '{"name": "f", "arguments": "{}"}', "\\ud800", "Human: hi\n\nAssistant: yes", "<|im_end|>",
+     "9" * 30]
+)  # fmt: skip
+NAMES = st.sampled_from(
+    ["role", "from", "content", "value", "name", "weight", "loss_weight", "tool_calls", "function_call", "tool_call_id",
+     "reasoning_content", "type", "text", "tool_use", "id", "input", "label", "arguments", "function", "a.b", "",
+     "extra"]
+)  # fmt: skip
+VALUE = st.recursive(LEAF, lambda v: st.lists(v, max_size=3) | st.dictionaries(NAMES, v, max_size=3), max_leaves=8)
+SAID = st.fixed_dictionaries({"role": st.sampled_from(["user", "assistant", "system", "tool"]), "content": VALUE},
+                             optional={"tool_calls": VALUE, "function_call": VALUE, "weight": VALUE, "name": VALUE,
+                                       "reasoning_content": VALUE, "tool_call_id": VALUE})  # fmt: skip
+TALK = {"role": "user", "content": "q"}, {"role": "assistant", "content": "a"}
+GOOD = {
+    "sft": ({"messages": list(TALK)}, st.fixed_dictionaries(
+        {"messages": st.lists(SAID | VALUE, max_size=4) | VALUE},
+        optional={"tools": VALUE, "id": VALUE, "label": VALUE})),
+    "alpaca": ({"instruction": "q", "input": "i", "output": "a"}, st.fixed_dictionaries(
+        {"instruction": VALUE, "input": VALUE, "output": VALUE}, optional={"history": VALUE, "system": VALUE})),
+    "pairs": ({"prompt": "q", "chosen": "a", "rejected": "b"}, st.fixed_dictionaries(
+        {"prompt": VALUE | st.lists(SAID), "chosen": VALUE | st.lists(SAID), "rejected": VALUE | st.lists(SAID)},
+        optional={"tools": VALUE})),
+    "text": ({"text": "good", "n": 1}, st.dictionaries(st.sampled_from(["text", "n", "id", "url", "meta"]), VALUE)),
+    "tokens": ({"ids": [1, 2, 3], "labels": [-100, 2, 3]}, st.fixed_dictionaries(
+        {"ids": VALUE | st.lists(st.integers(-9, 2**40))}, optional={"labels": VALUE, "mask": VALUE})),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("layout", GOOD)
+@given(data=st.data())
+@settings(max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_each_record_is_a_row_or_is_quarantined_whatever_it_holds(read, tmp_path, layout, data):
+    good, hostile = GOOD[layout]
+    records = [good] * 130 + data.draw(st.lists(hostile | VALUE, min_size=1, max_size=4))
+    (tmp_path / "a.jsonl").write_text("\n".join(map(json.dumps, records)) + "\n")
+    found = read(tmp_path / "a.jsonl", columns=data.draw(st.sampled_from(["json", "typed"])))
+    assert len(found.rows) + len(found.bad) == len(records) and len(found.rows) >= 130
+    turns = [m for r in found.rows for name in ("messages", "prompt", "chosen", "rejected") for m in r.get(name) or []]
+    for text in [r[name] for r in found.rows for name in ("extra", "tools") if r.get(name)] + [
+        m["tool_calls"] for m in turns if m["tool_calls"]
+    ]:
+        json.loads(text.encode())
+
+
+@pytest.mark.parametrize(
+    "turn",
+    [
+        {"role": "assistant", "content": "a", "weight": 10**400},
+        {"role": "assistant", "content": "[{1: 'a'}]", "tool_calls": "[{1: 'a'}]"},
+    ],
+)
+def test_a_turn_that_cannot_be_read_costs_its_record(read, tmp_path, turn):
+    records = [{"messages": list(TALK)}, {"messages": [TALK[0], turn]}, {"messages": "[{1: 'a'}]"}]
+    records.append({"messages": "[{'role': 'user', 'content': [{1: 'a'}]}]"})
+    (tmp_path / "a.jsonl").write_text("\n".join(map(json.dumps, records)) + "\n")
+    found = read(tmp_path / "a.jsonl")
+    assert (len(found.rows), len(found.bad)) == (1, 3)
+
+
+def test_an_empty_list_of_calls_beside_a_call_gives_one_call(read, tmp_path):
+    turn = {"role": "assistant", "content": None, "tool_calls": "[]", "function_call": {"name": "f"}}
+    (tmp_path / "a.jsonl").write_text(json.dumps({"messages": [TALK[0], turn]}))
+    (row,) = read(tmp_path / "a.jsonl").rows
+    assert json.loads(row["messages"][1]["tool_calls"]) == [{"type": "function", "function": {"name": "f"}}]

@@ -7,6 +7,7 @@ reads out of a `Picked`; what it does not take stays beside the row.
 
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
@@ -472,7 +473,8 @@ def _calls_of(given: Any, calls: list[str], where: str) -> str | None:
     text = _as_text(given)
     if type(_loads(text, f"{where}.tool_calls", "bad_tool_calls")) is not list:
         text = f"[{text}]"
-    return text[: text.rindex("]")] + "".join(f",{c}" for c in made) + "]" if made else text
+    own = text.strip()[1:-1].strip()  # without its brackets
+    return f"[{','.join(filter(None, (own, *made)))}]" if made else text
 
 
 def _call(text: str, where: str) -> str:
@@ -528,8 +530,9 @@ def _weight_of(turn: Fields, where: str) -> float | None:
     """
     for key in WEIGHTS:
         value = turn.get(key)
-        if isinstance(value, bool | int | float | Number) and 0 <= float(value) < float("inf"):
-            return float(turn.pop(key))
+        with suppress(OverflowError):  # an integer beyond all floats
+            if isinstance(value, bool | int | float | Number) and 0 <= float(value) < float("inf"):
+                return float(turn.pop(key))
         if value is not None:
             found = f"{value}" if isinstance(value, int | float | Number) else name_of(value)
             raise RecordError("bad_weight", f"{where}.{key} should be one number of 0 or more, found {found}")
