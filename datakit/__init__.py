@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 __all__ = [
-    "Dataset", "Dedup", "Filter", "Ingest", "Language", "Normalize", "Pack", "Pipeline", "Result", "Tokenize",
-    "dedup", "filter", "ingest", "language", "normalize", "open", "pack", "tokenize",
+    "DatakitError", "Dataset", "Dedup", "Filter", "Ingest", "Language", "Normalize", "Pack", "Pipeline", "Result",
+    "Tokenize", "dedup", "filter", "ingest", "language", "normalize", "open", "pack", "tokenize",
 ]  # fmt: skip
 
 if TYPE_CHECKING:
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from datakit.api import Dataset, Pipeline, Result, Step
     from datakit.api import Dataset as open  # noqa: A004, N813
+    from datakit.errors import DatakitError
 
     Dedup: Callable[..., Step]
     Filter: Callable[..., Step]
@@ -60,6 +61,8 @@ def __getattr__(name: str) -> Any:
 
     if name in ("dedup", "filter", "pack"):
         return import_module(f"datakit.{name}")
+    if name == "DatakitError":
+        return import_module("datakit.errors").DatakitError
     api = import_module("datakit.api")
     if name in ("Dataset", "Pipeline", "Result", "open"):
         return getattr(api, "Dataset" if name == "open" else name)
