@@ -331,8 +331,9 @@ def run_stage_on(
 
     Args:
         stage: a name of the registry.
-        data: a `pa.Table`, `RecordBatchReader` or anything with `__arrow_c_stream__`; a path or glob, or a list of
-            them; a manifest's path, a `Dataset` or a `Result`.
+        data: a `pa.Table`, `RecordBatchReader` or anything with `__arrow_c_stream__`; a Hugging Face `Dataset`, or
+            rows as dictionaries, from whatever can be iterated; a path or glob, or a list of them; a manifest's path, a
+            `Dataset` or a `Result`.
         output: a folder that holds the whole result, as the command's `--output`; without it a temporary one.
         dataset: the name of the dataset.
         workers: threads and processes; 0: as many as there are cores.
@@ -433,9 +434,9 @@ def stage_function(stage: str) -> Callable[..., Result]:
     return call
 
 
-_SHARED = """`data` is a pa.Table, a RecordBatchReader, anything with __arrow_c_stream__ (polars, pandas), a path or
-glob, a manifest, a Dataset or a Result. `output` names a folder for the whole result; `dataset`, `workers`, `limit`
-and `progress` are as for the command. Returns a `Result`."""
+_SHARED = """`data` is a pa.Table, a RecordBatchReader, anything with __arrow_c_stream__ (polars, pandas), a Hugging
+Face Dataset, rows as dictionaries, a path or glob, a manifest, a Dataset or a Result. `output` names a folder for the
+whole result; `dataset`, `workers`, `limit` and `progress` are as for the command. Returns a `Result`."""
 
 
 # Pipelines.

@@ -5,7 +5,7 @@ batch is validated in full before a value is used, since Arrow follows wrong off
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from itertools import count, islice
 from typing import Any, Final
@@ -22,6 +22,9 @@ from datakit.read.streams import Remaining, Segment, SourceFile, expands_too_far
 
 ROWS: Final = 512
 """Rows that become Python objects at once."""
+TAKEN: Final = 10_000
+"""Rows of Python objects that become one table."""
+OTHERWISE: Final = "if a field has values of several types, write JSON Lines, which can have them, and give the file"
 MOST_LOST: Final = 1 << 16
 """Rows of a damaged group that are quarantined one by one: a damaged file may claim any number of them."""
 MOST_ROWS: Final = 1 << RECORD_BITS
@@ -195,28 +198,67 @@ def _validated(batch: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def table_of(data: Any) -> pa.Table:
-    """A Table, RecordBatch, RecordBatchReader, or any object with `__arrow_c_stream__`, as a table.
+    """Data of another library, or rows as dictionaries, as a table.
 
-    Nothing is copied, but views of strings and binaries become large strings and binaries.
+    Data is a Table, RecordBatch or RecordBatchReader, any object with `__arrow_c_stream__`, a Hugging Face `Dataset`
+    or `IterableDataset`, a frame to `collect()`, and whatever gives dictionaries when it is iterated or indexed.
+    Arrow data is not copied, but views of strings and binaries become large strings and binaries.
 
     Raises:
         InputError: it is none of these, its columns cannot be told apart, or its stream breaks.
     """
     if isinstance(data, pa.RecordBatch):
         data = pa.Table.from_batches([data])
+    if not hasattr(data, "__arrow_c_stream__") and hasattr(data, "collect"):
+        data = data.collect()
     try:
-        if not isinstance(data, pa.Table):
-            data = pa.RecordBatchReader.from_stream(data).read_all()
-    except TypeError:
-        raise InputError(
-            f"an object of type {type(data).__name__} cannot be read; give a pyarrow Table or RecordBatchReader, "
-            "or an object with __arrow_c_stream__ (polars, pandas, DuckDB, Hugging Face datasets)"
-        ) from None
-    except (OSError, pa.ArrowException) as e:
-        raise InputError(f"the Arrow stream of {type(data).__name__} cannot be read: {e}") from e
+        if hasattr(data, "__arrow_c_stream__"):
+            data = data if isinstance(data, pa.Table) else pa.RecordBatchReader.from_stream(data).read_all()
+        else:
+            tables = [pa.table({}), *_tables(data)]
+            data = pa.concat_tables(tables, promote_options="permissive")
+    except (OSError, TypeError, OverflowError, pa.ArrowException) as e:
+        raise InputError(f"the data of {type(data).__name__} cannot be read as a table: {e}; {OTHERWISE}") from e
+    if not data.schema.names:
+        raise InputError("the data has no columns, so that no row can be made of it; give at least one row")
     check_names(data.schema, "the table")
     schema = pa.schema([field.with_type(_replaced(field.type, _LARGE)) for field in data.schema])
     return data if schema == data.schema else data.cast(schema)
+
+
+def _tables(data: Any) -> Iterator[pa.Table]:
+    """The rows of an object that exports no Arrow stream, some thousands at a time."""
+    found = type(data).__name__
+    if isinstance(data, Mapping):
+        raise InputError(
+            f"a {found} of {', '.join(map(str, data))} is no table: give one split of it, or `pa.table(data)` if these "
+            "are columns"
+        )
+    if hasattr(data, "with_format") and hasattr(data, "__len__"):  # a Dataset of Hugging Face
+        yield from data.with_format("arrow").iter(batch_size=TAKEN)
+        return
+    if hasattr(data, "__getitem__") and hasattr(data, "__len__"):  # a torch dataset may have no iterator that ends
+        rows: Iterator[Any] = map(data.__getitem__, range(len(data)))
+    elif isinstance(data, Iterable):
+        rows = iter(data)
+    else:
+        raise InputError(
+            f"an object of type {found} cannot be read; give a pyarrow Table, an object with __arrow_c_stream__ "
+            "(polars, pandas, DuckDB), a Hugging Face Dataset, or rows as dictionaries"
+        )
+    begin = 0
+    while taken := list(islice(rows, TAKEN)):
+        odd = next((i for i, row in enumerate(taken) if not isinstance(row, dict)), None)
+        if odd is not None:
+            raise InputError(f"{found}: row {begin + odd}: expected a dictionary, found {type(taken[odd]).__name__}")
+        if not any(taken):
+            raise InputError(f"{found}: rows {begin} to {begin + len(taken) - 1} have no keys")
+        try:
+            # an array of structs has the keys of all rows; `Table.from_pylist` has those of the first alone
+            yield pa.Table.from_struct_array(pa.array(taken))
+        except (TypeError, OverflowError, pa.ArrowException) as e:
+            raise InputError(f"{found}: rows {begin} to {begin + len(taken) - 1} are no table: {e}; {OTHERWISE}") from e
+        begin += len(taken)
 
 
 def _replaced(kind: pa.DataType, other: dict[pa.DataType, pa.DataType]) -> pa.DataType:

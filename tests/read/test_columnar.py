@@ -154,9 +154,63 @@ def test_whatever_exports_an_arrow_stream_is_a_table(read_table, data):
     assert read_table(table).texts == TABLE["text"].to_pylist()
 
 
-def test_what_is_no_arrow_data_is_refused():
-    with pytest.raises(InputError, match=r"type list cannot be read.*__arrow_c_stream__"):
-        table_of([{"text": "a"}])
+class Indexed:
+    """A map-style dataset as torch has them: a length and rows by number, and an end that nothing tells."""
+
+    def __len__(self):
+        return 3
+
+    def __getitem__(self, i):
+        return ROWS[i % 3]
+
+
+ROWS = [{"id": "a", "text": "one"}, {"id": "b", "text": "two", "later": {"x": 1}}, {"id": "c", "text": "three"}]
+
+
+@pytest.mark.parametrize("data", [ROWS, iter(ROWS), (row for row in ROWS), Indexed()],
+                         ids=["list", "iterator", "generator", "map-style dataset"])  # fmt: skip
+def test_rows_as_dictionaries_are_a_table_with_the_keys_of_all_rows(read_table, data):
+    table = table_of(data)
+    assert table.to_pylist() == [{"later": None} | row for row in ROWS]
+    assert read_table(table).texts == ["one", "two", "three"]
+
+
+def test_rows_by_the_ten_thousands_have_one_schema():
+    rows = [{"text": f"text {i}"} | ({"n": i} if i > 20_000 else {}) for i in range(20_010)]
+    assert [{k: v for k, v in row.items() if v is not None} for row in table_of(rows).to_pylist()] == rows
+
+
+def test_datasets_of_hugging_face_are_tables():
+    datasets = pytest.importorskip("datasets")
+    data = datasets.Dataset.from_list([{"id": row["id"], "text": row["text"]} for row in ROWS])
+    assert table_of(data)["text"].to_pylist() == ["one", "two", "three"]
+    assert table_of(data.select([2, 0]).with_format("numpy"))["text"].to_pylist() == ["three", "one"]
+    assert table_of(data.to_iterable_dataset())["text"].to_pylist() == ["one", "two", "three"]
+    late = datasets.IterableDataset.from_generator(lambda: iter(ROWS))
+    assert table_of(late).to_pylist() == [{"later": None} | row for row in ROWS]
+    with pytest.raises(InputError, match="DatasetDict of train, test is no table: give one split"):
+        table_of(datasets.DatasetDict(train=data, test=data))
+
+
+def test_lazy_frames_are_collected():
+    polars = pytest.importorskip("polars")
+    assert table_of(polars.DataFrame(ROWS).lazy()).num_rows == 3
+
+
+@pytest.mark.parametrize(("data", "why"), [
+    (3, "type int cannot be read; give a pyarrow Table"), (b"ab", "bytes: row 0: expected a dictionary, found int"),
+    ([{"text": "a"}, None], "list: row 1: expected a dictionary, found NoneType"), ([{}], "rows 0 to 0 have no keys"),
+    ([{"text": "a"}, {"text": 7}], "rows 0 to 1 are no table"), ([{"n": 2**70}], "rows 0 to 0 are no table"),
+    ([{"text": "a"}] * 10_000 + [{"text": [7]}], "Field text has incompatible types"),
+    ([], "the data has no columns"), (pa.table({}), "the data has no columns"),
+    ({"text": ["a"]}, "a dict of text is no table: give one split of it, or `pa.table"),
+])  # fmt: skip
+def test_what_is_no_table_is_refused(data, why):
+    with pytest.raises(InputError, match=why):
+        table_of(data)
+
+
+def test_a_broken_stream_or_schema_is_refused():
     with pytest.raises(InputError, match="names column 'text' twice"):
         table_of(pa.Table.from_arrays([pa.array(["a"]), pa.array(["b"])], names=["text", "text"]))
 
