@@ -99,15 +99,10 @@ def _records(data: bytes | bytearray, delimiter: str, at_end: bool = True) -> It
         found = _record(delimiter).match(data, start)
         if not at_end and (found is None or not data.endswith(b"\n", start, found.end())):
             return
-        end = found.end() if found else _line_end(data, start)
+        end = found.end() if found else data.find(b"\n", start) + 1 or len(data)
         stop = end - data.endswith(b"\n", start, end)
         yield start, stop - data.endswith(b"\r", start, stop), end
         start = end
-
-
-def _line_end(data: bytes | bytearray, begin: int) -> int:
-    """One past the next new line, or the end."""
-    return data.find(b"\n", begin) + 1 or len(data)
 
 
 # Plain text.

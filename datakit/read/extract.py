@@ -18,18 +18,7 @@ START_S: Final = 300
 """Seconds for the start of a process, which loads libraries from a disk that may be slow."""
 PR_SET_PDEATHSIG: Final = 1
 FAILED: Final = "extraction_failed"
-
-
-class PageTimeoutError(Exception):
-    """A page took too long; its process was killed."""
-
-
-class ExtractionError(Exception):
-    """The extractor failed on a page, or its tree is too deep; the text says how."""
-
-    def __init__(self, reason: str, detail: str) -> None:
-        super().__init__(detail)
-        self.reason = reason
+TIMEOUT: Final = "page_timeout"
 
 
 class Page(NamedTuple):
@@ -48,30 +37,27 @@ class Extraction:
         self.extractor = extractor
         self._running: tuple[subprocess.Popen[bytes], Connection] | None = None
 
-    def page(self, html: str, seconds: float, max_depth: int = 0) -> Page:
-        """The text of a page and what its head says. The depth of its tree is looked at where `max_depth` is not 0.
+    def page(self, html: str, seconds: float, max_depth: int = 0) -> tuple[Page, str, str]:
+        """What is taken from a page; and why it cannot be had, as a reason and a detail: it took more than so many
+        seconds (`TIMEOUT`), the extractor failed or ended its process, or the tree is deeper than `max_depth`, which is
+        looked at where it is not 0.
 
         Raises:
-            PageTimeoutError: it took more than so many seconds.
-            ExtractionError: the extractor failed, or ended its process; or the tree is deeper.
             InputError: the process does not start.
         """
-        for attempt in (1, 2):  # a page that ends two processes did it; one may have been killed from outside
+        ended = ""
+        for _ in range(2):  # a page that ends two processes did it; one may have been killed from outside
             process, pipe = self._started()
             try:
                 pipe.send((html, max_depth))
-                if not pipe.poll(seconds):
-                    self.close()
-                    raise PageTimeoutError
-                reason, failed, page = pipe.recv()
-                break
+                if pipe.poll(seconds):
+                    page, *failed = pipe.recv()
+                    return Page(*page), *failed
+                self.close()
+                return Page(), TIMEOUT, f"the page took more than the {seconds:g} s that page_timeout_s allows"
             except (EOFError, OSError):
                 ended = self._ended(process)
-                if attempt == 2:
-                    raise ExtractionError(FAILED, f"the extractor's process ended with {ended}") from None
-        if reason:
-            raise ExtractionError(reason, failed)
-        return Page(*page)
+        return Page(), FAILED, f"the extractor's process ended with {ended}"
 
     def _started(self) -> tuple[subprocess.Popen[bytes], Connection]:
         """The process, which has loaded its libraries, and the pipe to it."""
@@ -150,21 +136,21 @@ def deeper_than(tree: Any, limit: int) -> bool:
     return False
 
 
-def _made(extractor: str, html: str, max_depth: int = 0) -> tuple[str, str, tuple[Any, ...]]:
-    """(reason and detail of what failed, the values of the `Page`)."""
+def _made(extractor: str, html: str, max_depth: int = 0) -> tuple[tuple[Any, ...], str, str]:
+    """(the values of the `Page`, reason and detail of what failed)."""
     from resiliparse.parse.html import HTMLTree
 
     make: Any = {"resiliparse": resiliparse, "trafilatura": trafilatura}[extractor]
     try:
         tree: Any = HTMLTree.parse(html)
         if max_depth and deeper_than(tree, max_depth):
-            return "page_too_deep", f"its elements are nested more than {max_depth} deep", ()
+            return (), "page_too_deep", f"its elements are nested more than {max_depth} deep"
         link = tree.document.query_selector('link[rel~="canonical" i][href]')
         title, url = " ".join((tree.title or "").split()), link["href"].strip() if link else ""
         url = url if url.lower().startswith(("http://", "https://")) else ""
-        return "", "", (make(html, tree), title or None, url or None)
+        return (make(html, tree), title or None, url or None), "", ""
     except Exception as e:
-        return FAILED, f"{type(e).__name__}: {e}", ()
+        return (), FAILED, f"{type(e).__name__}: {e}"
 
 
 def main(extractor: str, pipe: Connection) -> None:
@@ -172,7 +158,7 @@ def main(extractor: str, pipe: Connection) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides
     if sys.platform == "linux":  # the parent may be killed while a page never ends
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-    if failed := _made(extractor, "<p>Loads the libraries.</p>")[1]:
+    if failed := _made(extractor, "<p>Loads the libraries.</p>")[2]:
         sys.exit(failed)
     pipe.send("ready")
     with contextlib.suppress(EOFError):

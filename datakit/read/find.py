@@ -12,7 +12,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from itertools import takewhile
 from pathlib import Path, PurePath
 from typing import Final, NamedTuple
 
@@ -106,8 +105,7 @@ def suffixes_of(name: str) -> tuple[str, str]:
 def _names(paths: list[str]) -> dict[str, str]:
     """Path -> the same path relative to the common parent folder, with forward slashes."""
     parts = [(p if is_url(p) else Path(p).as_posix()).split("/") for p in paths]
-    levels = zip(*(path[:-1] for path in parts), strict=False)
-    shared = sum(1 for _ in takewhile(lambda level: len(set(level)) == 1, levels))
+    shared = len(os.path.commonprefix([path[:-1] for path in parts]))  # noqa: RUF071 (of lists: part by part)
     return {p: "/".join(path[shared:]) for p, path in zip(paths, parts, strict=True)}
 
 
@@ -317,22 +315,21 @@ def of_split(found: Found, inputs: Sequence[str], wanted: str) -> tuple[Found, l
     counts = Counter(filter(None, splits.values()))
     there = ", ".join(f"{split} ({n} file{'s'[: n != 1]})" for split, n in sorted(counts.items()))
     given = ", ".join(map(str, inputs[:3])) + (", ..." if len(inputs) > 3 else "")
-    if not wanted:
-        several = {split: path for path, split in splits.items() if split and path not in paths}
-        # folders of texts may have pages with names like these
-        sure = any(s.startswith("train") or _NUMBERED.match(PurePath(p).name) for s, p in several.items())
-        if len(several) > 1 and (sure or not any(suffixes_of(p)[0] == "text" for p in several.values())):
-            raise UsageError(
-                f"{given}: several splits are there: {there}. Name what is read, as --split train "
-                '(several with commas), or --split all; in a recipe, split = "train" under [ingest]'
-            )
-        return found, [], f"files of several splits were named, and all are read: {there}" if len(counts) > 1 else ""
-    asked = {split.strip() for split in wanted.split(",") if split.strip()}
+    asked = set(map(str.strip, wanted.split(","))) - {""}
     if "all" in asked:
         return found, [], ""
     if missing := asked - counts.keys():
         there = there or "no file whose name or folder says a split"
         raise UsageError(f"{given}: there is no split {', '.join(sorted(missing))}; there is {there}")
-    taken = [file for file in found if splits[file[0]] in asked]
-    left = [Skipped(path, f"split {splits[path] or 'unknown'}") for path, _, _ in found if splits[path] not in asked]
-    return taken, left, ""
+    if asked:
+        left = [Skipped(path, f"split {split or 'unknown'}") for path, split in splits.items() if split not in asked]
+        return [file for file in found if splits[file[0]] in asked], left, ""
+    several = {split: path for path, split in splits.items() if split and path not in paths}
+    # folders of texts may have pages with names like these
+    sure = any(s.startswith("train") or _NUMBERED.match(PurePath(p).name) for s, p in several.items())
+    if len(several) > 1 and (sure or not any(suffixes_of(p)[0] == "text" for p in several.values())):
+        raise UsageError(
+            f"{given}: several splits are there: {there}. Name what is read, as --split train "
+            '(several with commas), or --split all; in a recipe, split = "train" under [ingest]'
+        )
+    return found, [], f"files of several splits were named, and all are read: {there}" if len(counts) > 1 else ""

@@ -3,7 +3,7 @@
 import codecs
 import gc
 import hashlib
-import shlex
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -24,7 +24,17 @@ from datakit.read import columnar, csv, json, streams, web
 from datakit.read.csv import FIELD
 from datakit.read.find import Skipped, find, of_split, suffixes_of
 from datakit.read.layouts.conversations import CALLERS, Conversation, ParseOptions, role_of, speaker_key, speaker_of
-from datakit.read.layouts.table import DOCUMENT, MAPPED, FileLayout, advice, choose, flat, mapped, user_mapping
+from datakit.read.layouts.table import (
+    DOCUMENT,
+    MAPPED,
+    FileLayout,
+    advice,
+    choose,
+    flat,
+    mapped,
+    to_fill_in,
+    user_mapping,
+)
 from datakit.read.record import HOLE, RECORD_BYTES, Fields, InexactNumbersError, Record, RecordError, at, listed
 from datakit.read.row_builder import BATCH_BYTES, RowBuilder, inferred, unified
 from datakit.read.stage import UNPACKED_RATIO, IngestConfig
@@ -54,6 +64,11 @@ _STREAMS: Final[dict[str, tuple[Callable[[SourceFile], FindEnd], Callable[..., I
     "warc": (lambda file: web.records_end, web.read),
 }
 """How files of a format are cut, and read from the bytes of a segment: all formats but those of typed columns."""
+_BEGINS: Final[dict[FindEnd, re.Pattern[bytes]]] = {
+    streams.line_end: streams.LINE_BEGIN,
+    web.records_end: web.RECORD_BEGIN,
+}
+"""What stands before a record, where a mark tells it: reading goes on there behind a record that is too long."""
 
 
 # Plan: the format of each file from its first bytes, its layout from its first records.
@@ -339,13 +354,9 @@ def _check_speakers(file: SourceFile, head: list[Fields], options: ParseOptions,
     found = Counter(str(speaker_of(at(turn, theirs or speaker_key(turn)))) for turn in turns)
     strange = [s for s, _ in found.most_common() if role_of(s, options) not in (*options.roles.values(), *CALLERS)]
     if found and 2 * sum(found[s] for s in strange) >= found.total():
-        flag = ",".join(f"{s}=ROLE" for s in strange[:8])
-        keys = [name if name.isidentifier() and name.isascii() else f'"{name}"' for name in strange[:8]]
-        table = ", ".join(f'{key} = "ROLE"' for key in keys)
         raise LayoutError(
             f"{file.path}: the turns in {field!r} have speakers of unknown roles. Say which role each has (system, "
-            f"user, assistant or tool), in place of ROLE:\n  datakit run --dataset NAME --roles {shlex.quote(flag)}\n"
-            f"  or in its recipe: [ingest] roles = {{ {table} }}"
+            f"user, assistant or tool), in place of ROLE:\n{to_fill_in('roles', strange[:8], 'ROLE')}"
         )
 
 
@@ -503,10 +514,8 @@ def _segments(
     its first bytes."""
     if file.format in columnar.FORMATS:
         return columnar.cut(file, index, remaining)
-    begin = {"jsonl": streams.LINE_BEGIN, "warc": web.RECORD_BEGIN}.get(file.format)
-    if file.format == "text" and file.text_split == "line":
-        begin = streams.LINE_BEGIN
-    return StreamCutter(file, index, remaining, _STREAMS[file.format][0](file), begin, head).run()
+    find_end = _STREAMS[file.format][0](file)
+    return StreamCutter(file, index, remaining, find_end, _BEGINS.get(find_end), head).run()
 
 
 # Read: the rows of a unit.

@@ -105,11 +105,8 @@ def decoded(raw: bytes) -> str:
 
 def parse_exactly(text: str) -> Any:
     """Parse JSON with floats and big integers as `Number`, and with NaN and the infinities as strings."""
-    return json.loads(text, parse_float=Number, parse_int=_integer, parse_constant=str)
-
-
-def _integer(digits: str) -> int | Number:
-    return int(digits) if len(digits) < 19 else Number(digits)
+    integer = lambda digits: int(digits) if len(digits) < 19 else Number(digits)  # noqa: E731
+    return json.loads(text, parse_float=Number, parse_int=integer, parse_constant=str)
 
 
 def _with_exact_numbers(value: Any) -> Any:

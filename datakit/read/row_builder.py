@@ -357,30 +357,29 @@ def fitting(kind: pa.DataType) -> Fits:
     t = pa.types
     if t.is_integer(kind):
         low = -(1 << (kind.bit_width - 1)) if t.is_signed_integer(kind) else 0
-        high = low + (1 << kind.bit_width)
-        return lambda v: v is None or (type(v) is int and low <= v < high)
+        held = range(low, low + (1 << kind.bit_width))
+        return lambda v: v is None or (type(v) is int and v in held)
     if t.is_floating(kind):
         exact = INFINITY if kind.bit_width == 32 else EXACT  # single ones come from typed cells only, which hold them
-        return lambda v: (
-            v is None
-            or (type(v) in (int, float) and (abs(v) < exact or v != v or (type(v) is float and abs(v) == INFINITY)))
-        )
+        # NaN and the infinities compare as False
+        return lambda v: v is None or (type(v) in (int, float) and not exact <= abs(v) < INFINITY)
     if t.is_list(kind):
         inner = fitting(kind.value_type)
         return lambda v: v is None or (type(v) is list and all(map(inner, v)))
     if t.is_struct(kind):
         tests = {f.name: fitting(f.type) for f in kind}
         # of a key that the type has not, only null can be kept
-        return lambda v: (
-            v is None or (type(v) is dict and all(tests[k](x) if k in tests else x is None for k, x in v.items()))
-        )
+        return lambda v: v is None or (type(v) is dict and all(tests.get(k, _is_null)(x) for k, x in v.items()))
     if t.is_timestamp(kind) and kind.unit == "ns":  # columnar files give such times as text
         return lambda v: v is None or (type(v) is str and _MICROSECONDS.search(v) is not None)
-    python = {pa.string(): str, pa.bool_(): bool, pa.date32(): datetime.date}.get(kind)
-    python = datetime.datetime if t.is_timestamp(kind) else python
-    if python:
+    times = datetime.datetime if t.is_timestamp(kind) else None
+    if python := {pa.string(): str, pa.bool_(): bool, pa.date32(): datetime.date}.get(kind, times):
         return lambda v: v is None or type(v) is python
     return lambda v: not isinstance(v, str | int | float | bool | dict | list)
+
+
+def _is_null(value: Any) -> bool:
+    return value is None
 
 
 def array_of(values: list[Any], kind: pa.DataType) -> pa.Array:

@@ -176,8 +176,8 @@ class Ingest(Stage):
         files = self._plan.files
         fields = {f.name: f.layout.text_field for f in files if f.layout.text_field not in ("", "text")}
         columns = {f.name: str(f.type) for f in self._plan.columns}
-        optional = {"text_fields": fields, "columns": columns}
-        return {"layouts": {f.name: f.layout.layout for f in files}} | {k: v for k, v in optional.items() if v}
+        found = {"layouts": {f.name: f.layout.layout for f in files}, "text_fields": fields, "columns": columns}
+        return {name: value for name, value in found.items() if value}
 
     def use_processes(self) -> bool:
         """Parsing holds the interpreter lock in part; only much input pays for the start of processes."""
@@ -249,22 +249,19 @@ class Ingest(Stage):
 
     def decided_about(self, row_keys: npt.NDArray[np.uint64]) -> pa.RecordBatch:
         """The new ids of the rows with these keys, null where the id stays; and whether they are removed."""
-        return self._about(pa.array(row_keys)).drop_columns(["row_key"])
-
-    def _about(self, row_keys: pa.Array) -> pa.RecordBatch:
-        decisions = self._decisions()
-        found = decisions.take(pc.index_in(row_keys, decisions.column("row_key").combine_chunks()))
-        return pa.record_batch([column.combine_chunks() for column in found.columns], _DECISIONS.names)
+        decisions = self._decisions().combine_chunks()
+        found = decisions.take(pc.index_in(pa.array(row_keys), decisions.column("row_key").combine_chunks()))
+        return pa.record_batch([found[name].combine_chunks() for name in ("id", "removed")], ["id", "removed"])
 
     def decide(self, batch: pa.RecordBatch) -> Decision:
         """Keep every row, some with a new id; drop those on the list of removed rows, without their id and text."""
-        found = self._about(batch.column("row_key"))
+        found = self.decided_about(batch.column("row_key").to_numpy())
         new, removed = found.column("id"), pc.fill_null(found.column("removed"), False)
         columns = {"id": pc.coalesce(new, batch.column("id"))}
         if self.removals and pc.any(removed).as_py():
             columns |= self.removals.blank(batch, removed, columns["id"])
         return Decision(
-            reasons=pc.if_else(removed, pa.scalar("removed"), pa.scalar(None, pa.string())),
+            reasons=pc.if_else(removed, "removed", None).cast(pa.string()),
             columns=columns,
             notes={"id_clashes": len(new) - new.null_count},
         )

@@ -14,7 +14,7 @@ from typing import Final
 import numpy as np
 
 from datakit.errors import InputError, MissingExtraError
-from datakit.read.extract import Extraction, ExtractionError, Page, PageTimeoutError
+from datakit.read.extract import TIMEOUT, Extraction, Page
 from datakit.read.record import RECORD_BYTES, Fields, Record, RecordError, parsed
 from datakit.read.streams import Segment, SegmentEnd, SourceFile
 
@@ -121,8 +121,9 @@ def read(file: SourceFile, data: bytes, segment: Segment, pages: "Pages") -> Ite
 
 
 def _page(file: SourceFile, number: int, state: int, pages: "Pages", raw: bytes) -> Fields | str:
-    if file.format == "html":
-        return pages.of_file(raw, file.path)
+    if file.format == "html":  # its URL is the one that the page calls canonical
+        page = pages.of_html(raw, file.path)
+        return {"text": page.text, "url": page.url, "date": None, "mime": HTML[0], "title": page.title}
     if state != GOOD:
         raise RecordError(*_SAID[state])
     return pages.of_record(raw, f"{file.path}: record {number + 1}", verify=not file.compression)
@@ -199,15 +200,6 @@ class Pages:
         date = headers.get("WARC-Date")
         return {"text": text, "id": own, "url": url or None, "date": date, "mime": plain, "title": title}
 
-    def of_file(self, raw: bytes, name: str) -> Fields:
-        """The fields of an HTML file; its URL is the one that the page calls canonical.
-
-        Raises:
-            RecordError: the page is refused.
-        """
-        page = self.of_html(raw, name)
-        return {"text": page.text, "url": page.url, "date": None, "mime": HTML[0], "title": page.title}
-
     def of_html(self, html: bytes | str, name: str, charset: str | None = None) -> Page:
         """What is taken from a page. `name` is for messages.
 
@@ -217,18 +209,14 @@ class Pages:
         """
         looks_deep = self._check(html.encode() if isinstance(html, str) else html)
         decoded = html if isinstance(html, str) else decoded_page(html, charset)
-        try:
-            page = self.extraction.page(decoded, self.timeout_s, MAX_DEPTH if looks_deep else 0)
-        except ExtractionError as e:
-            raise RecordError(e.reason, str(e)) from None
-        except PageTimeoutError:
-            said = f"the page took more than the {self.timeout_s:g} s that page_timeout_s allows"
-            if self.on_timeout == "quarantine":
-                raise RecordError("page_timeout", said) from None
+        page, reason, failed = self.extraction.page(decoded, self.timeout_s, MAX_DEPTH if looks_deep else 0)
+        if reason == TIMEOUT and self.on_timeout == "error":
             raise InputError(
-                f"{name}: {said}. Raise it; or set on_timeout to quarantine, and the rows depend on the speed of the "
+                f"{name}: {failed}. Raise it; or set on_timeout to quarantine, and the rows depend on the speed of the "
                 "machine"
-            ) from None
+            )
+        if reason:
+            raise RecordError(reason, failed)
         if not page.text.strip():
             raise RecordError("no_text", "the extractor finds no text in the page")
         return page

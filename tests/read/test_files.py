@@ -85,12 +85,6 @@ def test_an_unreadable_file_is_refused(folder):
         plan([str(folder)], IngestConfig())
 
 
-def test_a_binary_file_is_refused(tmp_path):
-    (tmp_path / "x.bin").write_bytes(bytes(range(256)))
-    with pytest.raises(InputError, match="not any format"):
-        plan([str(tmp_path / "x.bin")], IngestConfig())
-
-
 def test_a_file_without_suffix_is_known_by_its_bytes(read_bytes):
     assert read_bytes(ROW, "x").texts == ["t"]
     assert read_bytes(b"Just text.\n", "x").texts == ["Just text.\n"]
@@ -151,17 +145,17 @@ def test_files_of_different_kinds_are_refused_by_name(read, tmp_path):
     assert (len(found.rows), found.reasons, found.bad[0]["file"]) == (1, ["other_kind"], "prose.txt")
 
 
-def test_unknown_fields_are_refused_with_the_layouts_that_are_known(read_bytes):
-    with pytest.raises(LayoutError, match=r"(?s)a: x.*b: y.*--map text=FIELD.*messages.*docs/inputs.md"):
-        read_bytes(b'{"a":"x","b":"y"}\n')
-    assert read_bytes(b'{"a":"x","b":"y"}\n', text_field="a").texts == ["x"]
-
-
-def test_a_file_in_another_encoding_is_told_from_one_without_records(read_bytes):
-    with pytest.raises(InputError, match=r"byte 12 of the record is 0xe9, which is not UTF-8 there.*iconv -f LATIN1"):
-        read_bytes(b'{"text":"caf\xe9"}\n', name="x.jsonl")
-    with pytest.raises(InputError, match="it is empty, so the kind"):
-        read_bytes(b"", name="x.jsonl")
+@pytest.mark.parametrize(("name", "data", "why"), [
+    ("x.bin", bytes(range(256)), "not any format"), ("x.jsonl", b"PK\x03\x04\x00\x00\xff\xfe", "it is not JSON"),
+    ("x.jsonl", b"\xff\xfe" + '{"text":"a"}\n'.encode("utf-16-le"), "UTF-16.*iconv"),
+    ("x.jsonl", '\ufeff{"text":"a"}\n'.encode("utf-16-be"), "UTF-16.*iconv"),
+    ("x.jsonl", b'{"text":"caf\xe9"}\n', "byte 12 of the record is 0xe9, which is not UTF-8 there.*iconv -f LATIN1"),
+    ("x.jsonl", b"", "it is empty, so the kind"), ("x.parquet", b"PAR1 not at all", "not a readable parquet file"),
+    ("x.csv", b"text,text\na,b\n", "names column 'text' twice"), ("x.warc", b"hello\n", "it is no web archive"),
+])  # fmt: skip
+def test_bytes_that_are_not_what_their_name_says_are_refused_with_what_to_do(read_bytes, name, data, why):
+    with pytest.raises(InputError, match=rf"{name}: .*{why}"):
+        read_bytes(data, name)
 
 
 def test_a_file_that_shrinks_while_it_is_read_is_told(tmp_path):

@@ -6,8 +6,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from datakit.errors import InputError
-
 
 def lines(*records):
     return b"".join((r if isinstance(r, bytes) else json.dumps(r).encode()) + b"\n" for r in records)
@@ -40,18 +38,6 @@ def test_what_is_wrong_is_named_and_the_bytes_are_kept(read_bytes, line, reason)
     assert found.texts == ["before", "after"]
     assert [(b["line"], b["reason"], b["raw"]) for b in found.bad] == [(2, reason, line)]
     assert found.bad[0]["detail"]
-
-
-def test_a_binary_file_called_jsonl_is_refused(read_bytes):
-    with pytest.raises(InputError, match="it is not JSON"):
-        read_bytes(b"PK\x03\x04\x00\x00\xff\xfe", kind="text")
-
-
-@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-be"])
-def test_utf16_is_refused_with_what_to_do(read_bytes, encoding):
-    data = '\ufeff{"text":"a"}\n'.encode(encoding) if encoding != "utf-16" else '{"text":"a"}\n'.encode(encoding)
-    with pytest.raises(InputError, match=r"UTF-16.*iconv"):
-        read_bytes(data)
 
 
 @pytest.mark.parametrize(("line", "text", "extra", "repeated"), [

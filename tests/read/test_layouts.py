@@ -6,7 +6,7 @@ import pytest
 
 from datakit.errors import LayoutError
 from datakit.read.layouts.conversations import PLAIN, message, turns
-from datakit.read.layouts.table import LAYOUTS, choose, token_pairs, tokens
+from datakit.read.layouts.table import LAYOUTS, FileLayout, choose, converter, token_pairs, tokens
 from datakit.read.record import Picked, RecordError
 
 USER, BOT = {"role": "user", "content": "hi"}, {"role": "assistant", "content": "yo"}
@@ -354,7 +354,7 @@ def test_a_record_with_wrong_values_is_no_crash_in_any_layout(line):
     for value in (None, 1, [], {}, "x", [1], [[]], {"a": 1}):
         found = dict.fromkeys([*line.required, *line.optional], value)
         try:
-            line.convert(picked(found), PLAIN)
+            converter(FileLayout(line.name, line.kind, line.required))(picked(found), PLAIN)
         except RecordError:
             continue
 

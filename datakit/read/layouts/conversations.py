@@ -111,7 +111,9 @@ def conversation(found: Picked, options: ParseOptions = PLAIN) -> Conversation:
         RecordError: one of these cannot be what its name says.
     """
     if "messages" in found.sources:
-        return _around(_kept(found, "messages", turns(found.take("messages"), "messages", options)), found)
+        body = turns(found.take("messages"), "messages", options)
+        found.keep("messages", body.left)
+        return _around(body, found)
     prompt, answer = _parsed_turns(found.take("prompt"), found.take("answer", ""))
     before, reply = _asked(prompt, found, options), _said(answer, "answer", "assistant", found, options)
     last = reply.messages[-1]
@@ -135,16 +137,12 @@ def _asked(prompt: Any, found: Picked, options: ParseOptions) -> Conversation:
 
 
 def _said(value: Any, name: str, role: str, found: Picked, options: ParseOptions) -> Conversation:
-    """What one side says: a text, one turn, or a list of turns."""
+    """What one side says: a text, one turn, or a list of turns, of which what has no column is kept beside the row."""
     if type(value) is dict and type(listed(value)) is dict:
         value = [value]
     if type(value) not in (list, dict):
         return Conversation([Message(role, text_of(value, name))])
-    return _kept(found, name, turns(value, name, options))
-
-
-def _kept(found: Picked, name: str, body: Conversation) -> Conversation:
-    """Turns, of which what has no column is kept beside the row."""
+    body = turns(value, name, options)
     found.keep(name, body.left)
     return body
 

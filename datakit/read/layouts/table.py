@@ -7,9 +7,9 @@ follows from our names: `text` is a document, `messages`, or `prompt` and `answe
 `--map` says the same for records of other names.
 """
 
+import shlex
 import tomllib
 from array import array
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, partial
@@ -35,18 +35,16 @@ Convert = Callable[[Picked, ParseOptions], Any]
 """From a record's values by our names to a row's content."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Layout:
-    """One way to write records."""
+class Layout(NamedTuple):
+    """One way to write records: a line of the table."""
 
     name: str
     kind: str
-    convert: Convert
     holds: Callable[[Any], bool]
     """Whether the value of a required field is what this layout has there."""
     required: Mapping[str, str]
     """Our name -> its source."""
-    optional: Mapping[str, str] = field(default_factory=dict)
+    optional: Mapping[str, str] = {}
     unless: tuple[str, ...] = ()
     """A record that has one of these fields is something else."""
 
@@ -180,6 +178,7 @@ def _spans(mask: Any, where: str, ids: Ids) -> Spans:
 # `text` is a conversation, and a `conversations` list with `chosen` and `rejected` is a pair.
 
 DOCUMENT: Final = "document"
+TRANSCRIPTS: Final = "transcripts"
 MAPPED: Final = "mapped"
 """The layout of files that the user's mapping describes."""
 LABELS: Final = "label|kto_tag|is_correct|correct|is_safe"
@@ -198,40 +197,45 @@ _PAIRS: Final = (
 """TRL; mini-llm; MedicalGPT; LLaMA-Factory; OpenAI; ms-swift."""
 
 
-def _pairs(name: str, convert: Convert, holds: Callable[[Any], bool], optional: Mapping[str, str]) -> list[Layout]:
-    return [Layout(name, "preference", convert, holds, {"chosen": a, "rejected": b}, optional) for a, b in _PAIRS]
+def _pairs(name: str, holds: Callable[[Any], bool], optional: Mapping[str, str]) -> list[Layout]:
+    return [Layout(name, "preference", holds, {"chosen": a, "rejected": b}, optional) for a, b in _PAIRS]
 
 
 def _talk(name: str, holds: Callable[[Any], bool], **required: str) -> Layout:
-    return Layout(name, "conversation", conversation, holds, required, AROUND if "messages" in required else _ASKED)
+    return Layout(name, "conversation", holds, required, AROUND if "messages" in required else _ASKED)
 
 
 LAYOUTS: Final = (
-    Layout("token_pairs", "tokens_preference", token_pairs, _is_ids,
+    Layout("token_pairs", "tokens_preference", _is_ids,
            {"chosen_ids": "chosen_ids", "rejected_ids": "rejected_ids"}, {"prompt_ids": "prompt_ids"}),
-    Layout("tokens", "tokens", tokens, _is_ids, {"ids": "input_ids"}, _MASKS),
-    Layout("tokens", "tokens", tokens, _is_ids, {"ids": "ids"}, _MASKS, unless=("text",)),
-    *_pairs("transcripts", transcripts, is_transcript, {}),
-    *_pairs("pairs", preference, _is_said, {"prompt": _PROMPT, "tools": "tools|input.tools"} | _ASKED),
+    Layout("tokens", "tokens", _is_ids, {"ids": "input_ids"}, _MASKS),
+    Layout("tokens", "tokens", _is_ids, {"ids": "ids"}, _MASKS, ("text",)),
+    *_pairs(TRANSCRIPTS, is_transcript, {}),
+    *_pairs("pairs", _is_said, {"prompt": _PROMPT, "tools": "tools|input.tools"} | _ASKED),
     _talk("messages", _BY_ROLE, messages="messages"),
     _talk("sharegpt", _BY_FROM, messages="messages|conversations|conversation"),
     _talk("minimind", _BY_ROLE, messages="conversations|conversation"),
     _talk("alpaca", _is_said, prompt="instruction+input", answer="output|response"),
     _talk("question_answer", _is_said, prompt="question|query|problem", answer="response|solution|answer"),
     _talk("prompt_completion", _is_said, prompt="prompt|input", answer="completion|response|output|answer"),
-    Layout(DOCUMENT, "document", document, _is_text, {"text": "text"}, unless=("role",)),
-    Layout(DOCUMENT, "document", document, _is_text, {"text": "content|markdown|raw_content|body|page_content"},
-           unless=("role", "from", "prompt", "question", "instruction", "input")),
+    Layout(DOCUMENT, "document", _is_text, {"text": "text"}, {}, ("role",)),
+    Layout(DOCUMENT, "document", _is_text, {"text": "content|markdown|raw_content|body|page_content"}, {},
+           ("role", "from", "prompt", "question", "instruction", "input")),
 )  # fmt: skip
 NAMES: Final = tuple(dict.fromkeys(layout.name for layout in LAYOUTS))
-_CONVERTERS: Final = {layout.name: layout.convert for layout in LAYOUTS}
+_CONVERTERS: Final[dict[str, Convert]] = {
+    "text": document, "ids": tokens, "chosen_ids": token_pairs, "chosen": preference,
+    "messages": conversation, "prompt": conversation,
+}  # fmt: skip
+"""The first of our names -> what makes the content of a row."""
 
 
 def converter(layout: FileLayout) -> Convert:
-    """What makes the contents of rows of a file's records; of mapped ones by the names that the mapping has."""
-    if layout.layout == MAPPED:
-        return document if "text" in layout.required else preference if "chosen" in layout.required else conversation
-    return _CONVERTERS.get(layout.layout) or partial(_refuse, layout.other_kind)
+    """What makes the contents of rows of a file's records, by the names that its layout has."""
+    if layout.layout == TRANSCRIPTS:
+        return transcripts
+    made = (convert for name, convert in _CONVERTERS.items() if name in layout.required)
+    return next(made, partial(_refuse, layout.other_kind))
 
 
 def _refuse(kind: str, found: Picked, _: ParseOptions) -> None:
@@ -256,17 +260,17 @@ def choose(head: Sequence[Fields], kind: str = "auto", forced: str = "auto", tex
         return FileLayout(DOCUMENT, "document", {"text": text_field}) if fits else None
     lines = [line for line in LAYOUTS if forced in ("auto", line.name)]
     plain = [{name.strip().lower(): value for name, value in fields.items()} for fields in head]
-    votes = Counter(line for fields in plain if (line := _line_of(fields, lines, kind)) is not None)
-    if not votes and forced == "auto":
+    fitting = [_line_of(fields, lines, kind) for fields in plain]
+    if not any(fitting) and forced == "auto":
         return None
-    return _in_file(max(lines, key=lambda x: votes[x]), head, plain, kind)
+    return _in_file(max(lines, key=fitting.count), head, plain, kind)
 
 
 def _line_of(fields: Fields, lines: Sequence[Layout], kind: str) -> Layout | None:
     fitting = [line for line in lines if _fits(line, fields, kind)]
-    may_be_other = kind == "document" or (fitting and fitting[0].kind == "conversation")
-    wanted = [line for line in fitting if line.kind == kind] if may_be_other else []
-    return next(iter(wanted or fitting), None)
+    if kind == "document" or (fitting and fitting[0].kind == "conversation"):
+        fitting.sort(key=lambda line: line.kind != kind)
+    return fitting[0] if fitting else None
 
 
 def _fits(line: Layout, fields: Fields, kind: str) -> bool:
@@ -399,6 +403,14 @@ def flat(fields: Fields, depth: int = 3) -> Fields:
     return found
 
 
+def to_fill_in(option: str, names: Sequence[str], blank: str, about: str = "") -> str:
+    """Lines for a user: flags of an option that give each name a value in place of `blank`, and those of a recipe."""
+    flags = " ".join(f"--{option} {shlex.quote(f'{name}={blank}')}" for name in names)
+    keys = (name if name.isidentifier() and name.isascii() else f'"{name}"' for name in names)
+    table = ", ".join(f'{key} = "{blank}"' for key in keys)
+    return f"  datakit run --dataset NAME {flags}{about}\n  or in its recipe: [ingest] {option} = {{ {table} }}"
+
+
 def advice(head: Sequence[Fields], kind: str) -> str:
     """What was found in records of no layout, and the mapping to fill in for a kind of row ("auto": for each kind).
 
@@ -420,10 +432,7 @@ def advice(head: Sequence[Fields], kind: str) -> str:
     needed = {"document": ("text",), "conversation": turns, "preference": ("prompt", "chosen", "rejected")}
     said.append("Say which field is which, in place of FIELD:")
     for made, names in needed.items() if kind not in needed else [(kind, needed[kind])]:
-        flags = " ".join(f"--map {name}=FIELD" for name in names)
-        table = ", ".join(f'{name} = "FIELD"' for name in names)
-        about = "" if kind in needed else f"  ({made} rows)"
-        said.append(f"  datakit run --dataset NAME {flags}{about}\n  or in its recipe: [ingest] map = {{ {table} }}")
+        said.append(to_fill_in("map", names, "FIELD", "" if kind in needed else f"  ({made} rows)"))
     said.append("Speakers of other names than user and assistant need --roles NAME=user")
     known = f"Known layouts are {', '.join(NAMES)}; sets that --map NAME knows are {', '.join(presets())}"
     return "\n".join([*said, f"{known}. See docs/inputs.md"])
