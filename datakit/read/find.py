@@ -94,6 +94,11 @@ def _shown(path: str) -> str:
     return os.fsencode(path).decode(errors="replace")
 
 
+def shortened(names: Sequence[str], most: int) -> str:
+    """Some names for people, and how many more there are."""
+    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
+
+
 def suffixes_of(name: str) -> tuple[str, str]:
     """(format, compression) from a file's suffixes; "" for each that they do not name."""
     stem, last = os.path.splitext(name.lower())
@@ -314,7 +319,7 @@ def of_split(found: Found, inputs: Sequence[str], wanted: str) -> tuple[Found, l
         splits[path] = split_of(path[len(base) + 1 :] if base else PurePath(path).name)
     counts = Counter(filter(None, splits.values()))
     there = ", ".join(f"{split} ({n} file{'s'[: n != 1]})" for split, n in sorted(counts.items()))
-    given = ", ".join(map(str, inputs[:3])) + (", ..." if len(inputs) > 3 else "")
+    given = shortened(list(map(str, inputs)), 3)
     asked = set(map(str.strip, wanted.split(","))) - {""}
     if "all" in asked:
         return found, [], ""

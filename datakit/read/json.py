@@ -167,7 +167,6 @@ def read_lines(file: SourceFile, data: bytes, segment: Segment) -> Iterator[Reco
 
 def read_values(file: SourceFile, data: bytes, segment: Segment) -> Iterator[Record]:
     """The values of a segment; a record's number is its place among the file's values."""
-    assert segment.spans is not None
     starts, stops = np.ascontiguousarray(segment.spans.T)
     numbers = np.arange(segment.first_record, segment.first_record + len(starts))
     lines = segment.first_line + np.searchsorted(_newlines(data), starts)

@@ -22,7 +22,7 @@ from datakit.data import KINDS
 from datakit.errors import ConfigError, InputError, LayoutError
 from datakit.read import columnar, csv, json, streams, web
 from datakit.read.csv import FIELD
-from datakit.read.find import Skipped, find, of_split, suffixes_of
+from datakit.read.find import Skipped, find, of_split, shortened, suffixes_of
 from datakit.read.layouts.conversations import CALLERS, Conversation, ParseOptions, role_of, speaker_key, speaker_of
 from datakit.read.layouts.table import (
     DOCUMENT,
@@ -51,7 +51,7 @@ MAX_GROUPS: Final = 64
 LISTED_FIELDS: Final = 8
 """Names of fields in the plan's line about a file."""
 LISTED_FILES: Final = 12
-"""More files than that are summed up by suffix and layout."""
+"""More files than that are summed up by layout and format."""
 
 
 _STREAMS: Final[dict[str, tuple[Callable[[SourceFile], FindEnd], Callable[..., Iterator[Record]]]]] = {
@@ -378,7 +378,7 @@ def _kind(files: list[SourceFile], config: IngestConfig) -> str:
     wanted = KINDS.get(config.kind, "")
     others = [kind for kind in kinds if kind != wanted]
     if others and (not wanted or config.other_kinds == "refuse"):
-        said = [f"{kind} rows in {_listed([f.name for f in files if f.layout.kind == kind], 3)}" for kind in others]
+        said = [f"{kind} rows in {shortened([f.name for f in files if f.layout.kind == kind], 3)}" for kind in others]
         pairs = ". Pairs need a chosen and a rejected answer to one prompt, or one answer with a label true or false"
         raise LayoutError(
             f"one dataset has one kind{f', --kind {config.kind}' if wanted else ''}, and some inputs hold something "
@@ -406,23 +406,16 @@ def _summary(files: list[SourceFile], kind: str, skipped: list[Skipped]) -> list
     said = [f"{len(files):,} file{'s'[: len(files) != 1]}, {cli} rows"]
     if len(files) <= LISTED_FILES:
         said += map(_about, files)
-    else:  # by suffix and layout, the most frequent sort first: `9,998 x .md as document, text`
-        suffixes = ("".join(PurePath(f.name).suffixes[-2 if f.compression else -1 :]) or "(no suffix)" for f in files)
-        sorts = Counter(f"x {suffix} as {_read_as(f)}" for f, suffix in zip(files, suffixes, strict=True))
-        said += [f"{n:,} {sort}" for sort, n in sorted(sorts.items(), key=lambda item: (-item[1], item[0]))]
+    else:  # by layout and format, the most frequent sort first: `9,998 x document, text`
+        said += [f"{n:,} x {sort}" for sort, n in Counter(sorted(map(_read_as, files))).most_common()]
     for why in sorted({s.why for s in skipped}):
-        said.append(f"not read ({why}): {_listed([PurePath(s.path).name for s in skipped if s.why == why], 5)}")
+        said.append(f"not read ({why}): {shortened([PurePath(s.path).name for s in skipped if s.why == why], 5)}")
     return said
-
-
-def _listed(names: list[str], most: int) -> str:
-    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
 
 
 def _about(file: SourceFile) -> str:
     """A line about one file."""
-    beside = file.layout.beside
-    kept = ", ".join(beside[:LISTED_FIELDS]) + (", ..." if len(beside) > LISTED_FIELDS else "")
+    kept = shortened(file.layout.beside, LISTED_FIELDS)
     return f"{file.name}: {_read_as(file)}" + (f"; kept beside: {kept}" if kept else "")
 
 

@@ -301,9 +301,9 @@ class Segment:
     start: int
     stop: int
     data: bytes | None = None
-    spans: Spans | None = None
-    """int64[records, 2] of JSON values: start and stop in the segment's bytes. Records of a web archive have a third
-    number: what is wrong with them."""
+    spans: Any = None
+    """int64[records, 2] of JSON values: start and stop in the segment's bytes. Of a web archive a list: start, stop,
+    and what is wrong with the record or ""."""
     groups: tuple[int, int] | None = None
     """Row groups (Parquet), record batches (Arrow) or slices of a table, half open."""
     failure: RecordError | None = None
@@ -324,7 +324,7 @@ class SegmentEnd(NamedTuple):
 
     stop: int
     records: int | None = None
-    spans: Spans | None = None
+    spans: Any = None
 
 
 FindEnd = Callable[[bytearray, int, bool], SegmentEnd | None]

@@ -32,12 +32,12 @@ HEADER_BYTES: Final = 1 << 16
 MAX_REPLACED: Final = 1000
 """One wrong character in so many is replaced; a page with more of them is not in the charset that it names."""
 
-GOOD, DAMAGED, TRUNCATED = range(3)
+DAMAGED, TRUNCATED = "corrupt_record", "truncated_record"
 _SAID: Final = {
-    DAMAGED: ("corrupt_record", "the record is damaged: its end is not where its header says"),
-    TRUNCATED: ("truncated_record", "the file ends inside of this record"),
+    DAMAGED: "the record is damaged: its end is not where its header says",
+    TRUNCATED: "the file ends inside of this record",
 }
-"""What is wrong with a record whose end was not found -> (reason, detail)."""
+"""What is wrong with a record whose end was not found: reason -> detail."""
 
 BEGIN: Final = b"WARC/"
 VERSION: Final = re.compile(rb"WARC/[01]\.\d+\r?\n")
@@ -68,7 +68,7 @@ def check(extractor: str) -> None:
 
 def records_end(data: bytearray, wanted: int, at_end: bool) -> SegmentEnd | None:
     """A `FindEnd`. `Segment.spans` has for each record its start, its stop and what is wrong."""
-    spans, pos = list[tuple[int, int, int]](), 0
+    spans, pos = list[tuple[int, int, str]](), 0
     while pos < len(data) and pos < wanted:
         found = _next_record(data, pos, at_end)
         if found is None:
@@ -77,16 +77,16 @@ def records_end(data: bytearray, wanted: int, at_end: bool) -> SegmentEnd | None
         pos += found[0]
     if pos < wanted and not at_end:
         return None
-    return SegmentEnd(pos, len(spans), np.array(spans, np.int64).reshape(-1, 3))
+    return SegmentEnd(pos, len(spans), spans)
 
 
-def _next_record(data: bytearray, pos: int, at_end: bool) -> tuple[int, int] | None:
-    """(bytes, state) of the record at `pos`; None if more bytes are needed.
+def _next_record(data: bytearray, pos: int, at_end: bool) -> tuple[int, str] | None:
+    """(bytes of the record at `pos`, what is wrong with it or ""); None if more bytes are needed.
 
     A record is good if its header states a length, and after so many bytes and the line ends behind them the next
     record begins, or the bytes end. Else it ends where the next line begins that may be the first of a record.
     """
-    state = DAMAGED
+    wrong = DAMAGED
     if data.startswith(BEGIN, pos):
         header = _HEADER_END.search(data, pos, pos + HEADER_BYTES)
         if header is None and not at_end and len(data) - pos < HEADER_BYTES:
@@ -100,13 +100,13 @@ def _next_record(data: bytearray, pos: int, at_end: bool) -> tuple[int, int] | N
             if not at_end and not whole and stop + len(BEGIN) > len(data):
                 return None
             if data.startswith(BEGIN, stop) or stop == len(data):
-                return stop - pos, GOOD
-            state = TRUNCATED if stop > len(data) else DAMAGED
+                return stop - pos, ""
+            wrong = TRUNCATED if stop > len(data) else DAMAGED
         elif header is None and at_end:
-            state = TRUNCATED
+            wrong = TRUNCATED
     if found := RECORD_BEGIN.search(data, pos + 1):
         return found.end() - pos, DAMAGED
-    return (len(data) - pos, state) if at_end else None
+    return (len(data) - pos, wrong) if at_end else None
 
 
 # Read: the pages of a unit.
@@ -114,18 +114,17 @@ def _next_record(data: bytearray, pos: int, at_end: bool) -> tuple[int, int] | N
 
 def read(file: SourceFile, data: bytes, segment: Segment, pages: "Pages") -> Iterator[Record]:
     """The pages of a segment. Records that are no pages are counted."""
-    spans = [[0, len(data), GOOD]] if segment.spans is None else segment.spans.tolist()
-    for number, (start, stop, state) in enumerate(spans, segment.first_record):
-        parse = partial(_page, file, number, state, pages)
+    for number, (start, stop, wrong) in enumerate(segment.spans or [(0, len(data), "")], segment.first_record):
+        parse = partial(_page, file, number, wrong, pages)
         yield parsed(data[start:stop], parse, number, number, segment.start + start)
 
 
-def _page(file: SourceFile, number: int, state: int, pages: "Pages", raw: bytes) -> Fields | str:
+def _page(file: SourceFile, number: int, wrong: str, pages: "Pages", raw: bytes) -> Fields | str:
     if file.format == "html":  # its URL is the one that the page calls canonical
         page = pages.of_html(raw, file.path)
         return {"text": page.text, "url": page.url, "date": None, "mime": HTML[0], "title": page.title}
-    if state != GOOD:
-        raise RecordError(*_SAID[state])
+    if wrong:
+        raise RecordError(wrong, _SAID[wrong])
     return pages.of_record(raw, f"{file.path}: record {number + 1}", verify=not file.compression)
 
 

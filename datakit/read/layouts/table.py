@@ -276,19 +276,15 @@ def _line_of(fields: Fields, lines: Sequence[Layout], kind: str) -> Layout | Non
 def _fits(line: Layout, fields: Fields, kind: str) -> bool:
     if line.kind != kind and any(fields.get(name) for name in line.unless):
         return False
-    found = [fields.get(_first(source, fields).split("+")[0]) for source in line.required.values()]
+    found = [_first(source, fields)[1] for source in line.required.values()]
     return all(value is not None and line.holds(value) for value in found)
 
 
-def _first(source: str, fields: Fields) -> str:
-    """The first of the sources `a|b` that a record has; the first of all if it has none."""
+def _first(source: str, fields: Fields) -> tuple[str, Any]:
+    """(the first of the sources `a|b` that a record has, its value); the first of all and None if it has none."""
     named = source.split("|")
-    return next((name for name in named if _has(fields, name)), named[0])
-
-
-def _has(fields: Fields, source: str) -> bool:
-    name = source.split("+")[0]
-    return (at(fields, name) if "." in name else fields.get(name)) is not None
+    values = ((name, at(fields, name.split("+")[0])) for name in named)
+    return next((found for found in values if found[1] is not None), (named[0], None))
 
 
 def _in_file(line: Layout, head: Sequence[Fields], plain: Sequence[Fields], kind: str) -> FileLayout:
@@ -302,9 +298,9 @@ def _in_file(line: Layout, head: Sequence[Fields], plain: Sequence[Fields], kind
         parts = (path.split(".") for path in source.split("+"))
         return "+".join(".".join(given.get(key, key) for key in path) for path in parts)
 
-    required = {ours: named(_first(source, whole)) for ours, source in line.required.items()}
-    sources = {ours: _first(source, whole) for ours, source in line.optional.items()}
-    optional = {ours: named(source) for ours, source in sources.items() if _has(whole, source)}
+    required = {ours: named(_first(source, whole)[0]) for ours, source in line.required.items()}
+    found = {ours: _first(source, whole) for ours, source in line.optional.items()}
+    optional = {ours: named(source) for ours, (source, value) in found.items() if value is not None}
     judged = next((n for n in LABELS.split("|") if any(str(f.get(n)).lower() in JUDGED for f in plain)), "")
     if judged and "label" in optional:
         optional["label"] = given[judged]
