@@ -133,9 +133,10 @@ def _on_disk(folder: str) -> list[_Entry]:
     """
     try:
         with os.scandir(folder) as found:
-            listed = sorted(found, key=lambda e: e.name)
-        sizes = [e.stat().st_size if e.is_file() else -1 for e in listed]
-        return [_Entry(e.path, e.name, e.is_dir(), n, e.is_symlink()) for e, n in zip(listed, sizes, strict=True)]
+            return [
+                _Entry(e.path, e.name, e.is_dir(), e.stat().st_size if e.is_file() else -1, e.is_symlink())
+                for e in sorted(found, key=lambda e: e.name)
+            ]
     except OSError as e:
         raise InputError(f"{folder}: cannot be listed: {e.strerror or e}") from e
 

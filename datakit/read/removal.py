@@ -66,11 +66,10 @@ class RemovalList:
         """The columns of a batch without what the removed rows (bool[rows]) said; their ids become hashes of `ids`."""
         names = [f"removed:{self.hash_of(name)[:16]}" for name in ids.filter(removed).to_pylist()]
         columns = {"id": pc.replace_with_mask(ids, removed, pa.array(names, pa.string()))}
-        rows = pc.if_else(removed, pa.scalar(batch.num_rows), pa.array(range(batch.num_rows)))
         for column, kept in zip(batch.schema, batch.columns, strict=True):
             if column.name not in _STAYS:
-                nothing = pa.array([None if column.nullable else _empty(column.type)], column.type)
-                columns[column.name] = pa.concat_arrays([kept, nothing]).take(rows)
+                nothing = pa.scalar(None if column.nullable else _empty(column.type), column.type)
+                columns[column.name] = pc.if_else(removed, nothing, kept)
         return columns
 
     @classmethod

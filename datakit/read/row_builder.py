@@ -175,8 +175,7 @@ class RowBuilder:
     def take(self) -> RawBatch:
         """Everything collected since the last call."""
         n, kinds = len(self.rows), schema.of_kind(self.kind)
-        given = list(zip(*self.rows, strict=True)) if n else [()] * (5 + len(self.columns))
-        keys, ids, sources, extras, contents, *own = map(list, given)
+        keys, ids, sources, extras, contents, *own = _transposed(self.rows, 5 + len(self.columns))
         made = _columns(self.kind, contents) | {
             "row_key": pa.array(np.asarray(keys, np.uint64)),
             "id": pa.array(ids, pa.string()),
@@ -188,11 +187,16 @@ class RowBuilder:
         }
         arrays = [array_of(v, f.type) for v, f in zip(own, self.columns, strict=True)]
         rows = pa.record_batch([made[name] for name in kinds.names] + arrays, schema=pa.schema([*kinds, *self.columns]))
-        bad = zip(*self.bad, strict=True) if self.bad else ([] for _ in schema.quarantine())
+        bad = _transposed(self.bad, len(schema.quarantine()))
         columns = [pa.array(c, f.type) for c, f in zip(bad, schema.quarantine(), strict=True)]
         batch = RawBatch(rows, pa.record_batch(columns, schema=schema.quarantine()), self.notes)
         self._begin_batch()
         return batch
+
+
+def _transposed(rows: Iterable[Sequence[Any]], width: int) -> list[Sequence[Any]]:
+    """The columns of some rows, `width` of them also where there is no row."""
+    return list(zip(*rows, strict=True)) or [()] * width
 
 
 def _members(left: Fields) -> list[str]:
@@ -202,7 +206,7 @@ def _members(left: Fields) -> list[str]:
 # The columns of each kind.
 
 
-def _columns(kind: str, contents: list[Any]) -> dict[str, pa.Array]:
+def _columns(kind: str, contents: Sequence[Any]) -> dict[str, pa.Array]:
     """The columns that are made from the contents of rows of a kind."""
     if kind == "document":
         texts = pa.array(contents, pa.string())
@@ -232,7 +236,7 @@ def _messages_array(rows: list[list[Message]]) -> pa.Array:
     """Lists of messages as one Arrow list array. Its columns are built flat, many times faster than row by row."""
     offsets = np.zeros(len(rows) + 1, np.int32)
     np.cumsum([len(r) for r in rows], out=offsets[1:])
-    flat: list[Any] = list(zip(*chain.from_iterable(rows), strict=True)) or [[] for _ in schema.MESSAGE]
+    flat = _transposed(chain.from_iterable(rows), len(Message._fields))
     columns = [pa.array(c, f.type) for c, f in zip(flat, schema.MESSAGE, strict=True)]
     return pa.ListArray.from_arrays(pa.array(offsets), pa.StructArray.from_arrays(columns, fields=list(schema.MESSAGE)))
 
@@ -382,7 +386,7 @@ def _is_null(value: Any) -> bool:
     return value is None
 
 
-def array_of(values: list[Any], kind: pa.DataType) -> pa.Array:
+def array_of(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
     """Values that fit a type as an array of it."""
     if pa.types.is_timestamp(kind) and kind.unit == "ns":  # columnar files give them as ISO 8601 text
         return pa.array(values, pa.string()).cast(kind)

@@ -134,8 +134,7 @@ def filesystem(url: str) -> tuple[Any, str]:
         if stored:  # of the bucket alone: in a URI `%`, `#` and `?` mean something else than in a key
             return fs.FileSystem.from_uri(f"{scheme}://{bucket}")[0], path.rstrip("/")
         if scheme == "hdfs":
-            system, inner = fs.FileSystem.from_uri(url)
-            return system, inner
+            return cast(tuple[Any, str], fs.FileSystem.from_uri(url))
         from fsspec.core import url_to_fs
 
         found, path = url_to_fs(url)

@@ -286,7 +286,7 @@ def decoded_page(raw: bytes, charset: str | None = None) -> str:
                 return raw.decode(_WIDER.get(wanted, wanted))
         except (UnicodeDecodeError, LookupError):
             continue
-    best = next((n for n in (*named, looks) if n), None) or "utf-8"
+    best = next(filter(None, (*named, looks)), "utf-8")
     return _replaced(raw, _WIDER.get(best, best))
 
 

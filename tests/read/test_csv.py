@@ -33,21 +33,15 @@ def test_the_delimiter_is_found(read_bytes, name, delimiter):
     assert found.texts == ["a;b,c\td"]
 
 
-def test_bad_rows_are_quarantined_with_line_and_offset(read_bytes):
-    data = b'text,n\ngood,1\n"two\nlines",2\nfew\nmany,1,2\n"bad" quote,3\n\xff\xfe,4\n\nlast,5\n'
+def test_bad_rows_are_quarantined_with_line_and_offset_and_a_quote_that_never_closes_costs_its_line(read_bytes):
+    data = b'text,n\ngood,1\n"two\nlines",2\nfew\nmany,1,2\n"bad" quote,3\n\xff\xfe,4\n\n"open,2\nlast,5\n'
     found = read_bytes(data, "x.csv")
     assert found.texts == ["good", "two\nlines", "last"]
-    assert [r["row_key"] for r in found.rows] == [0, 1, 6]
-    reasons = [*["bad_row"] * 3, "invalid_utf8"]
-    assert [(b["line"], b["reason"]) for b in found.bad] == list(enumerate(reasons, 5))
+    assert [r["row_key"] for r in found.rows] == [0, 1, 7]
+    assert [(b["line"], b["reason"], b["raw"]) for b in found.bad] == [
+        (5, "bad_row", b"few"), (6, "bad_row", b"many,1,2"), (7, "bad_row", b'"bad" quote,3'),
+        (8, "invalid_utf8", b"\xff\xfe,4"), (10, "bad_row", b'"open,2')]  # fmt: skip
     assert all(data[b["byte_offset"] :].startswith(b["raw"]) for b in found.bad)
-
-
-def test_a_quote_that_never_closes_costs_its_line(read_bytes):
-    data = b'text,n\na,1\n"open,2\nb,3\nc,4\n'
-    found = read_bytes(data, "x.csv")
-    assert found.texts == ["a", "b", "c"]
-    assert [(b["line"], b["reason"], b["raw"]) for b in found.bad] == [(3, "bad_row", b'"open,2')]
 
 
 def test_a_header_alone_holds_no_rows(read_bytes):

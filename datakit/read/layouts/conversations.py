@@ -6,7 +6,7 @@ reads out of a `Picked`; what it does not take stays beside the row.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
@@ -227,7 +227,7 @@ def preference(found: Picked, options: ParseOptions) -> Preference:
             raise RecordError("no_answer", "the dialogue in chosen should end with the better answer")
         before, chosen = chosen[:begin], chosen[begin:]
     else:
-        begin = _shared(chosen, rejected)
+        begin = shared(chosen, rejected)
         before, chosen, rejected = chosen[:begin], chosen[begin:], rejected[begin:]
         if found.get("prompt") in [m.content for m in before]:
             found.take("prompt")
@@ -238,12 +238,12 @@ def preference(found: Picked, options: ParseOptions) -> Preference:
 def transcripts(found: Picked, options: ParseOptions) -> Preference:
     """Two transcripts (Anthropic's hh-rlhf): their common beginning is the prompt, the rest are the answers."""
     chosen, rejected = (transcript(text_of(found.take(name), name), name) for name in ("chosen", "rejected"))
-    begin = _shared(chosen, rejected)
+    begin = shared(chosen, rejected)
     return Preference(chosen[:begin], chosen[begin:], rejected[begin:], None)
 
 
-def _shared(chosen: list[Message], rejected: list[Message]) -> int:
-    """How many messages both dialogues begin with; the last one of each is its answer."""
+def shared(chosen: Sequence[Any], rejected: Sequence[Any]) -> int:
+    """How many messages, or token ids, both sides begin with; the last one of each is its answer."""
     limit = min(len(chosen), len(rejected)) - 1
     return next((i for i in range(limit) if chosen[i] != rejected[i]), limit)
 

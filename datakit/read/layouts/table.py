@@ -27,6 +27,7 @@ from datakit.read.layouts.conversations import (
     conversation,
     is_transcript,
     preference,
+    shared,
     transcripts,
 )
 from datakit.read.record import Fields, Picked, RecordError, at, listed, name_of, text_of
@@ -140,11 +141,10 @@ def token_pairs(found: Picked, _: ParseOptions) -> Tokens:
     chosen, rejected = (_ids(found.take(n), n) for n in ("chosen_ids", "rejected_ids"))
     if (before := found.take("prompt_ids")) is not None:
         prompt = _ids(before, "prompt_ids")
-        chosen, rejected, shared = prompt + chosen, prompt + rejected, len(prompt)
+        chosen, rejected, begin = prompt + chosen, prompt + rejected, len(prompt)
     else:
-        limit = min(len(chosen), len(rejected)) - 1
-        shared = next((i for i in range(limit) if chosen[i] != rejected[i]), max(limit, 0))
-    return Tokens(chosen, [(shared, len(chosen))], rejected, [(shared, len(rejected))])
+        begin = shared(chosen, rejected)
+    return Tokens(chosen, [(begin, len(chosen))], rejected, [(begin, len(rejected))])
 
 
 def _ids(value: Any, where: str) -> Ids:
