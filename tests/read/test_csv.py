@@ -73,18 +73,16 @@ def test_a_file_is_one_document_with_its_white_space(read, tmp_path):
     assert [r["id"] for r in found.rows] == ["a.txt:0", "b.md:0"]
 
 
-def test_lines_are_numbered_by_line(read_bytes):
-    found = read_bytes("eins\n\n  zwei \r\ndreiß".encode(), "x.txt", text_split="line")
-    assert found.texts == ["eins", "zwei", "dreiß"]
-    assert [r["row_key"] for r in found.rows] == [0, 2, 3]
-
-
-@pytest.mark.parametrize("end", [b"\n", b"\r\n"])
-def test_paragraphs_end_at_blank_lines_and_are_numbered_by_line(read_bytes, end):
-    data = end.join([b"", b"one", b"still one", b"", b" ", b"  two", b"", b"three"]) + end
-    found = read_bytes(data, "x.txt", text_split="paragraph")
-    assert [t.split() for t in found.texts] == [["one", "still", "one"], ["two"], ["three"]]
-    assert [r["row_key"] for r in found.rows] == [1, 5, 7]
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+@pytest.mark.parametrize(("split", "texts", "numbers"), [
+    ("line", ["one", "still one", "two", "dreiß"], [1, 2, 5, 7]),
+    ("paragraph", ["one{}still one", "two", "dreiß"], [1, 5, 7]),
+])  # fmt: skip
+def test_lines_and_paragraphs_are_numbered_by_their_line(read_bytes, split, texts, numbers, end):
+    data = end.join(["", "one", "still one", "", " ", "  two", "", "dreiß"]).encode()
+    found = read_bytes(data, "x.txt", text_split=split)
+    assert found.texts == [text.format(end) for text in texts]
+    assert [r["row_key"] for r in found.rows] == numbers
 
 
 @pytest.mark.parametrize(("name", "config"), [

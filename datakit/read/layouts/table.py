@@ -87,12 +87,12 @@ def _is_text(value: Any) -> bool:
     return type(value) is str
 
 
-def _turns_with(speaker: str) -> Callable[[Any], bool]:
-    def holds(value: Any) -> bool:
-        value = listed(value)
-        return type(value) is list and bool(value) and type(value[0]) is dict and speaker in value[0]
+def _are_turns(speaker: str, value: Any) -> bool:
+    value = listed(value)
+    return type(value) is list and bool(value) and type(value[0]) is dict and speaker in value[0]
 
-    return holds
+
+_BY_ROLE, _BY_FROM = partial(_are_turns, "role"), partial(_are_turns, "from")
 
 
 def _is_said(value: Any) -> bool:
@@ -102,9 +102,6 @@ def _is_said(value: Any) -> bool:
 
 def _is_ids(value: Any) -> bool:
     return type(value) is list and len(value) > 0 and type(value[0]) is int and type(value[-1]) is int
-
-
-_BY_ROLE, _BY_FROM = _turns_with("role"), _turns_with("from")
 
 
 # Documents and token ids.
