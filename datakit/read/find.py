@@ -84,8 +84,10 @@ def find(inputs: Sequence[str]) -> tuple[list[tuple[str, str, int]], list[Skippe
             f"{_shown(strange[0])}: its name is not UTF-8 ({name!r}), so that no row could name its file; rename the "
             "file, or its folder"
         )
-    names = _names(list(sizes))
-    listed = sorted(((path, names[path], size) for path, size in sizes.items()), key=lambda f: f[1])
+    # a file's name is its path relative to the common parent folder, with forward slashes
+    parts = {path: (path if is_url(path) else Path(path).as_posix()).split("/") for path in sizes}
+    shared = len(os.path.commonprefix([part[:-1] for part in parts.values()]))  # noqa: RUF071 (of lists: part by part)
+    listed = sorted(((path, "/".join(parts[path][shared:]), size) for path, size in sizes.items()), key=lambda f: f[1])
     return listed, sorted({replace(s, path=_shown(s.path)) for s in skipped if s.path not in sizes})
 
 
@@ -105,13 +107,6 @@ def suffixes_of(name: str) -> tuple[str, str]:
     if last in COMPRESSED:
         return SUFFIXES.get(os.path.splitext(stem)[1], ""), COMPRESSED[last]
     return SUFFIXES.get(last, ""), ""
-
-
-def _names(paths: list[str]) -> dict[str, str]:
-    """Path -> the same path relative to the common parent folder, with forward slashes."""
-    parts = [(p if is_url(p) else Path(p).as_posix()).split("/") for p in paths]
-    shared = len(os.path.commonprefix([path[:-1] for path in parts]))  # noqa: RUF071 (of lists: part by part)
-    return {p: "/".join(path[shared:]) for p, path in zip(paths, parts, strict=True)}
 
 
 # Where files lie.

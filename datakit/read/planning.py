@@ -415,8 +415,8 @@ def _summary(files: list[SourceFile], kind: str, skipped: list[Skipped]) -> list
 
 def _about(file: SourceFile) -> str:
     """A line about one file."""
-    kept = shortened(file.layout.beside, LISTED_FIELDS)
-    return f"{file.name}: {_read_as(file)}" + (f"; kept beside: {kept}" if kept else "")
+    beside = file.layout.beside
+    return f"{file.name}: {_read_as(file)}" + (f"; kept beside: {shortened(beside, LISTED_FIELDS)}" if beside else "")
 
 
 def _read_as(file: SourceFile) -> str:

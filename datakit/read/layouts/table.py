@@ -280,7 +280,8 @@ def _fits(line: Layout, fields: Fields, kind: str) -> bool:
 def _first(source: str, fields: Fields) -> tuple[str, Any]:
     """(the first of the sources `a|b` that a record has, its value); the first of all and None if it has none."""
     named = source.split("|")
-    values = ((name, at(fields, name.split("+")[0])) for name in named)
+    keys = ((name, name.split("+")[0]) for name in named)
+    values = ((name, at(fields, key) if "." in key else fields.get(key)) for name, key in keys)
     return next((found for found in values if found[1] is not None), (named[0], None))
 
 
