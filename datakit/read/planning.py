@@ -51,7 +51,7 @@ MAX_GROUPS: Final = 64
 LISTED_FIELDS: Final = 8
 """Names of fields in the plan's line about a file."""
 LISTED_FILES: Final = 12
-"""More files than that are summed up by layout and format."""
+"""More files than that are summed up by suffix and layout."""
 
 
 _STREAMS: Final[dict[str, tuple[Callable[[SourceFile], FindEnd], Callable[..., Iterator[Record]]]]] = {
@@ -406,8 +406,10 @@ def _summary(files: list[SourceFile], kind: str, skipped: list[Skipped]) -> list
     said = [f"{len(files):,} file{'s'[: len(files) != 1]}, {cli} rows"]
     if len(files) <= LISTED_FILES:
         said += map(_about, files)
-    else:  # by layout and format, the most frequent sort first: `9,998 x document, text`
-        said += [f"{n:,} x {sort}" for sort, n in Counter(sorted(map(_read_as, files))).most_common()]
+    else:  # by suffix and layout, the most frequent sort first: `9,998 x .md as document, text`
+        suffixes = ("".join(PurePath(f.name).suffixes[-2 if f.compression else -1 :]) or "(no suffix)" for f in files)
+        sorts = sorted(f"x {suffix} as {_read_as(f)}" for f, suffix in zip(files, suffixes, strict=True))
+        said += [f"{n:,} {sort}" for sort, n in Counter(sorts).most_common()]
     for why in sorted({s.why for s in skipped}):
         said.append(f"not read ({why}): {shortened([PurePath(s.path).name for s in skipped if s.why == why], 5)}")
     return said
