@@ -69,6 +69,21 @@ def test_unpacking_makes_no_block_that_is_larger_than_the_others():
         assert max(map(len, blocks)) <= streams.BLOCK and sum(map(len, blocks)) == 30 << 20
 
 
+@given(data=st.data())
+@settings(deadline=None, max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_whatever_happens_to_a_member_the_rows_of_the_others_are_read(read_bytes, data):
+    parts = [[f"{n} {k} " + "ab cde f"[: n + k] * (7 * k) for k in range(12)] for n in range(4)]
+    packed = [gzip.compress("".join(json.dumps({"text": t}) + "\n" for t in p).encode(), mtime=0) for p in parts]
+    which = data.draw(st.integers(1, 3))  # the first bytes of the file name its compression
+    bad = bytearray(packed[which])
+    at = data.draw(st.integers(0, len(bad) - 1))
+    bad[at : at + data.draw(st.integers(0, 40))] = data.draw(st.binary(max_size=40))
+    found = read_bytes(b"".join([*packed[:which], bytes(bad), *packed[which + 1 :]]), "a.jsonl.gz", kind="text")
+    others = [text for n, texts in enumerate(parts) if n != which for text in texts]
+    assert [text for text in found.texts if text in others] == others
+    assert found.bad or bad == packed[which] or set(parts[which]) <= set(found.texts)
+
+
 @pytest.mark.parametrize("name", ["a.jsonl", "a.jsonl.gz"])
 def test_a_line_that_is_too_long_costs_one_row(read, tmp_path, monkeypatch, name):
     limit_records(monkeypatch)
