@@ -129,17 +129,19 @@ class FastTextModel:
     """In the order of the file, without `__label__`."""
     arrays: kernels.Arrays
 
-    def predict(self, texts: pa.Array, label: str = "") -> tuple[pa.Array, NDArray[np.float32]]:
+    def predict(self, texts: pa.Array, label: str = "", without: str = "") -> tuple[pa.Array, NDArray[np.float32]]:
         """(string[N]: the best label of each text, float32[N]: its probability, which may exceed 1 by 1e-5).
 
         A text is read as one line, a null as an empty one. A label has no `__label__`; it is null where there is none.
-        With a `label` of the model, that one alone counts.
+        With a `label` of the model, that one alone counts; `without` one, all others do.
         """
         allowed, floor = np.full(len(self.labels), not label), -np.inf
         if label:
             allowed[self.labels.index(label)] = True
         elif self.arrays.loss == kernels.HIERARCHICAL:  # fastText's search of the tree gives up what is less probable
             floor = np.log(1e-5)
+        if without:
+            allowed[self.labels.index(without)] = False
         best, scores = np.empty(len(texts), np.int32), np.empty(len(texts), np.float32)
         data, offsets = string_buffers(texts)
         longest = int(np.diff(offsets).max(initial=0))

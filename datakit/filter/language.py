@@ -5,8 +5,14 @@ Joulin et al. 2016, Bag of Tricks for Efficient Text Classification; the model l
 The policy: `lang` is `und` with score 0 for a row without a letter, whatever the model says of its digits, symbols or
 emoji. Any other row has the model's label, and `lang_score` is the model's probability. A low score never changes the
 label: it shows that a row is short or mixed, and `min_score` decides about it where languages are listed. `lang_raw` is
-the model's own label for every row. The model is too sure about short rows: of Tatoeba's with 6 to 9 letters, the mean
-score is 0.56, and 0.38 of the labels are right. The rule set `lengths` drops rows by their size.
+the model's own label for every row.
+
+Code, names and tables take probability from a row's language and spread it over many labels: a page of English
+documentation often has a score of 0.5, and no other label has 0.02. So a row below `min_score` stays if its label is
+`min_ratio_to_next` times as likely as the next one.
+
+The model is too sure about short rows: of Tatoeba's with 6 to 9 letters, the mean score is 0.56, and 0.38 of the labels
+are right. The rule set `lengths` drops rows by their size.
 
 A row in several languages has one label, and often a high score: a mean of vectors does not tell that there are two.
 """
@@ -15,10 +21,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from datakit.config import option, sha256_file, shares
+from datakit.config import at_least, option, sha256_file, shares
 from datakit.data import ViewOptions
 from datakit.stage import Decision, Stage
 
@@ -35,17 +42,24 @@ class LanguageConfig(ViewOptions):
     min_score: float = option(
         0.65, "with languages listed, drop rows whose score is lower", acts_with={"languages": ()}
     )
+    min_ratio_to_next: float = option(
+        8.0,
+        "a row below min_score stays if its label is this many times as likely as the next label; 0: none stays",
+        acts_with={"languages": ()},
+    )
     max_loss: float = option(0.5, "alarm where all rows, or those of a source, lose more than this", advanced=True)
 
     def __post_init__(self) -> None:
         shares(self, "max_loss", "min_score")
+        at_least(self, 0, "min_ratio_to_next")
 
 
 @dataclass(frozen=True, slots=True)
 class Language(Stage):
     """Fills `lang`, `lang_score` and `lang_raw`; where languages are listed, drops the rows in others.
 
-    Reasons: `language` (not in the list), `language_score` (in the list, but the score is below `min_score`).
+    Reasons: `language` (not in the list), `language_score` (in the list, but the score is below `min_score`,
+    and the next label is too likely for `min_ratio_to_next`).
     """
 
     name: ClassVar[str] = "language"
@@ -86,9 +100,9 @@ class Language(Stage):
         """Predict the language of every row, then compare it with the listed ones."""
         from datakit.filter.fasttext_model import load, rounded
 
-        config = self.config
+        config, model = self.config, load(self.config.model)
         texts = config.texts(batch)
-        raw, probabilities = load(config.model).predict(texts)
+        raw, probabilities = model.predict(texts)
         has_language = pc.and_(pc.match_substring_regex(texts, r"\pL"), pc.is_valid(raw))
         lang = pc.if_else(has_language, raw, UNDETERMINED)
         score = pc.if_else(has_language, pa.array(rounded(probabilities)), 0.0)
@@ -98,6 +112,12 @@ class Language(Stage):
         other = pc.invert(pc.is_in(lang, pa.array(config.languages, pa.string())))
         # a row without letters stays where `und` is listed, whatever `min_score` is
         unsure = pc.and_(pc.less(score, config.min_score), pc.not_equal(lang, UNDETERMINED))
+        rival = np.full(batch.num_rows, np.inf)
+        if config.min_ratio_to_next > 0:
+            for label in {*config.languages} - {UNDETERMINED}:
+                rows = np.flatnonzero(pc.and_(unsure, pc.equal(lang, label)))
+                rival[rows] = rounded(model.predict(texts.take(pa.array(rows)), without=label)[1])
+            unsure = pc.and_(unsure, pc.less(score, pa.array(config.min_ratio_to_next * rival)))
         reasons = pc.case_when(pc.make_struct(other, unsure), "language", "language_score")
         wanted = ", ".join(config.languages)
         listed = f"not in {wanted if len(wanted) <= 60 else f'{len(config.languages)} languages'}"

@@ -97,7 +97,7 @@ def test_listed_languages_stay_and_the_others_say_why_they_go():
 def test_a_row_with_just_the_least_score_stays(stage):
     score = round(stage.decide(documents(SENTENCES["fr"])).columns["lang_score"][0].as_py(), 3)
     for least, reason in ((score, None), (score + 0.0005, "language_score")):
-        listed = Language(config=LanguageConfig(languages=("fr",), min_score=least))
+        listed = Language(config=LanguageConfig(languages=("fr",), min_score=least, min_ratio_to_next=0))
         assert listed.decide(documents(SENTENCES["fr"])).reasons.to_pylist() == [reason]
 
 
@@ -125,3 +125,15 @@ def test_a_model_of_the_users_own_decides(tmp_path):
     assert decision.columns["lang_raw"].to_pylist() == ["aaa_Latn", "bbb_Latn"]
     assert decision.reasons.to_pylist() == ["language", None]
     assert stage.resources()["model"]["name"] == "own.bin"
+
+
+@pytest.mark.parametrize(
+    "text", ["ok", f"{SENTENCES['en']} {SENTENCES['fr']}", "read(fd, buf) returns the number of bytes"]
+)
+def test_a_row_below_the_least_score_stays_where_the_next_label_is_much_less_likely(reference, text):
+    (label, _), scores = reference.predict(text, k=2)
+    label, (best, following) = label.removeprefix("__label__"), scores.round(3)
+    for ratio, stays in ((0, False), (best / following * 0.99, True), (best / following * 1.01, False)):
+        config = LanguageConfig(languages=("und", label), min_score=1.0, min_ratio_to_next=ratio)
+        decision = Language(config=config).decide(documents(SENTENCES["ar"], text, ""))
+        assert decision.reasons.to_pylist() == ["language", None if stays else "language_score", None]
