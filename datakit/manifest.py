@@ -7,8 +7,9 @@ and where inputs lay are in `<stage>.run.json` beside it.
 
 import json
 import os
+import re
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from functools import lru_cache
 from pathlib import Path, PurePosixPath
@@ -348,11 +349,15 @@ def check_shards(folder: Path, shards: Iterable[Shard]) -> None:
 def tokenizer_file(given: str | os.PathLike[str]) -> Path:
     """The tokenizer.json that is meant by a file, a folder with one, or a result that has one (its manifest or folder).
 
+    A name that is neither is one of the Hugging Face Hub: see `hub_folder`.
+
     Raises:
         ModelError: none of these.
         IntegrityError: the files of the result's tokenizer were changed.
     """
     path = storage.here(given)
+    if not path.exists() and (of_hub := hub_folder(str(given), "tokenizer.json", TOKENIZER_FILES)):
+        path = of_hub
     file = path / "tokenizer.json" if path.is_dir() else path
     result = path / "manifest.json" if path.is_dir() and not file.is_file() else file
     if is_manifest(result):  # the manifest of a stage may be called tokenizer.json, too
@@ -368,6 +373,46 @@ def tokenizer_file(given: str | os.PathLike[str]) -> Path:
             f"{given}: expected a tokenizer.json, a folder with one, or a result that has one. Give --tokenizer"
         )
     return file
+
+
+TOKENIZER_FILES = ("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "chat_template.jinja")
+"""What a tokenizer is read from."""
+
+
+def hub_folder(name: str, file: str, fetch: Sequence[str] = ()) -> Path | None:
+    """The folder of a repository of the Hugging Face Hub that has `file`; None if `name` names no repository.
+
+    A name is `owner/repository` or `repository`, with `@revision` (a commit, a tag, a branch) for another one than
+    `main`. What the cache of the Hub has is taken as it is, and nothing is asked, so that runs of one machine agree. Of
+    what it does not have, the files `fetch` are fetched where huggingface_hub is installed.
+
+    Raises:
+        ModelError: neither; with the line that fetches it.
+    """
+    repository, _, revision = name.partition("@")
+    if not re.fullmatch(r"[\w.-]*\w(/[\w.-]*\w)?", repository) or repository.endswith(".json"):
+        return None
+    home = Path(os.environ.get("HF_HOME", Path.home() / ".cache" / "huggingface"))
+    cache = Path(os.environ.get("HF_HUB_CACHE", home / "hub")) / f"models--{repository.replace('/', '--')}"
+    branch = cache / "refs" / (revision or "main")
+    folder = cache / "snapshots" / (branch.read_text().strip() if branch.is_file() else revision or "main")
+    if (folder / file).is_file():
+        return folder
+    problem = "nor in its cache"
+    try:
+        if fetch:
+            from huggingface_hub import snapshot_download
+
+            return Path(snapshot_download(repository, revision=revision or None, allow_patterns=[*fetch]))
+    except ImportError:
+        problem += "; huggingface_hub, which fetches it, is not installed (the extra `remote`)"
+    except Exception as e:  # of its HTTP client, OSError, ValueError
+        problem += f"; {str(e).strip().splitlines()[0]}"
+    line = f"hf download {repository}" + (f" --revision {revision}" if revision else "")
+    raise ModelError(
+        f"{name}: expected a {file}, a folder with one, or a repository of the Hugging Face Hub with one; found no "
+        f"such file or folder here, {problem}. Where there is a network, this line fetches it: {line}"
+    )
 
 
 def damaged(file: Path, problem: str) -> str:

@@ -209,7 +209,7 @@ def parsedate_from_iso(text: str) -> str:
 
 
 class Hub(Server):
-    """What reading `hf://datasets/me/mine` needs of the Hugging Face Hub: trees, and files in ranges."""
+    """What reading `hf://datasets/me/mine` or a model `me/mine` needs of the Hugging Face Hub: trees, files in ranges."""
 
     def __init__(self, files: dict[str, bytes], fault: Fault = lambda *_: "") -> None:
         self.files, self.fault = files, fault
@@ -237,6 +237,8 @@ class _HubHandler(_Handler):
         if self.server.fault(self.command, asked) == "503":
             self._say(503, b"")
             return
+        asked = asked.replace("/api/models/", "/api/datasets/").replace("f" * 40, "main")
+        asked = f"/datasets{asked}" if asked.startswith("/me/") else asked
         api, resolve = "/api/datasets/me/mine", "/datasets/me/mine/resolve/main/"
         if asked.startswith(f"{api}/tree/main"):
             folder = asked.removeprefix(f"{api}/tree/main").strip("/")

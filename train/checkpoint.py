@@ -17,7 +17,6 @@ and any reader of Hugging Face folders loads it: `model-00001-of-00002.safetenso
 import itertools
 import json
 import os
-import re
 import shutil
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -31,6 +30,7 @@ from torch import Tensor, nn
 
 from datakit.config import digest, sha256_file
 from datakit.errors import InputError, IntegrityError, ModelError
+from datakit.manifest import hub_folder
 from train import hf
 from train.hf import Weights, WholeModel, copy_files, read_weights, write_model
 from train.model import CausalLM
@@ -294,19 +294,12 @@ def find_model(name: str) -> Path:
     """The folder of a model: a folder as it is, the newest checkpoint of a run, or a model of the Hugging Face cache.
 
     Raises:
-        InputError: there is no such folder, or the cache does not have the model; with the line that fetches it.
+        ModelError: there is no such folder, and the cache does not have the model; with the line that fetches it.
     """
     folder = Path(name)
-    if folder.exists() or not re.fullmatch(r"[\w.-]+/[\w.-]+", name):
-        found = steps(folder / "checkpoints")
-        return found[0] if found else folder
-    home = Path(os.environ.get("HF_HOME", Path.home() / ".cache" / "huggingface"))
-    cache = Path(os.environ.get("HF_HUB_CACHE", home / "hub")) / f"models--{name.replace('/', '--')}"
-    revision = cache / "refs" / "main"
-    place = cache / "snapshots" / (revision.read_text().strip() if revision.is_file() else "")
-    if not (place / "config.json").is_file():
-        raise InputError(f"{name}: neither a folder nor a model in {cache.parent}; fetch it with: hf download {name}")
-    return place
+    if not folder.exists() and "/" in name and (found := hub_folder(name, "config.json")):
+        return found
+    return next(iter(steps(folder / "checkpoints")), folder)
 
 
 def steps(folder: Path) -> list[Path]:

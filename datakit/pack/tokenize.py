@@ -65,7 +65,7 @@ class TokenizeConfig:
     """How rows become tokens."""
 
     tokenizer: str = option(
-        "", "a tokenizer.json, its folder, or the folder or manifest of a result with one", path=True
+        "", "a tokenizer.json, its folder, a result with one, or a name on the Hugging Face Hub", path=True
     )
     chat_template: str = option(
         "", "chatml, llama3, plain or a template file; empty: the tokenizer's own, else chatml", path=True
@@ -195,8 +195,10 @@ class Tokenize(Stage):
         return {"tokenizer": self.tokenizer.facts() | {"settings_sha256": hashlib.sha256(settings).hexdigest()}}
 
     def facts(self) -> dict[str, Any]:
-        """The tokenizer's facts and files, for the manifest."""
-        return {"tokenizer": self.tokenizer.facts() | {"files": list(self.files())}}
+        """The tokenizer's facts and files, for the manifest; the revision of one from the Hugging Face Hub."""
+        folder = Path(self.tokenizer.where).parent
+        hub = {"revision": folder.name} if folder.parent.name == "snapshots" else {}
+        return {"tokenizer": self.tokenizer.facts() | {"files": list(self.files())} | hub}
 
     def files(self) -> dict[str, bytes]:
         """The tokenizer's files, stored with the result."""

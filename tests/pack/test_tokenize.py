@@ -4,6 +4,8 @@ import hashlib
 import json
 import pickle
 import shutil
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,13 +17,14 @@ from tokenizers import Tokenizer
 
 from datakit.data import SPANS, tokens
 from datakit.errors import ConfigError, ModelError, UsageError
-from datakit.manifest import Count, Ledger
+from datakit.manifest import Count, Ledger, load
 from datakit.pack import encoder
 from datakit.pack.chat import ChatTokenizer, built_in
 from datakit.pack.encoder import EngineChoice
 from datakit.pack.marks import FIRST_PRIVATE, RESERVED
 from datakit.pack.tokenize import Tokenize, TokenizeConfig
 from datakit.stage import split, with_columns
+from tests.object_stores import Hub
 from tests.pack.by_hand import added, saved
 
 SAY = {"role": "assistant", "content": "fine"}
@@ -450,3 +453,26 @@ def test_whatever_a_row_holds_it_is_kept_or_dropped_with_a_reason(
         assert set(kept.column("id").to_pylist()) | set(dropped.column("id").to_pylist()) >= {
             f"r{i}" for i in range(batch.num_rows) if thinking == "last"
         }
+
+
+def test_a_tokenizer_of_the_hub_is_fetched_once_and_its_revision_is_in_the_manifest(trained, tmp_path, monkeypatch):
+    pytest.importorskip("huggingface_hub")
+    (tmp_path / "in.jsonl").write_text('{"text": "one two"}\n')
+    files = {file.name: file.read_bytes() for file in Path(trained).iterdir()} | {"model.safetensors": b"not fetched"}
+    monkeypatch.setenv("HF_HOME", str(tmp_path / "hub"))
+
+    def tokenize(name: str, output: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", "datakit", "tokenize", "in.jsonl", "--tokenizer", name, "--output", output]
+        return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+
+    with Hub(files) as hub:
+        monkeypatch.setenv("HF_ENDPOINT", hub.url)
+        assert (first := tokenize("me/mine", "first")).returncode == 0, first.stderr
+        absent = tokenize("me/other", "absent")
+    again, tagged = tokenize("me/mine", "again"), tokenize("me/mine@v2", "tagged")  # the server is gone
+    assert not list((tmp_path / "hub").rglob("model.safetensors"))
+    assert again.returncode == 0, again.stderr
+    one, two = (load(tmp_path / name / "manifest.json") for name in ("first", "again"))
+    assert one.facts["tokenizer"]["revision"] == "f" * 40 and one.key == two.key
+    for failed, line in ((absent, "hf download me/other"), (tagged, "hf download me/mine --revision v2")):
+        assert failed.returncode == 1 and line in failed.stderr and "Traceback" not in failed.stderr

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from datakit.errors import ConfigError, InputError, UsageError
+from datakit.errors import ConfigError, ModelError, UsageError
 from tests.train.runs import losses, records
 from train import SFTConfig, Trainer
 from train.checkpoint import find_model
@@ -43,7 +43,7 @@ def test_a_model_is_found_by_folder_run_or_name(tmp_path: Path, monkeypatch: pyt
     assert find_model(str(tmp_path / "run")).name == "step_00000012"
     assert find_model(str(tmp_path)) == tmp_path
     monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "hub"))
-    with pytest.raises(InputError, match=r"fetch it with: hf download Qwen/Qwen3-0\.6B"):
+    with pytest.raises(ModelError, match=r"fetches it: hf download Qwen/Qwen3-0\.6B"):
         find_model("Qwen/Qwen3-0.6B")
     place = tmp_path / "hub" / "models--Qwen--Qwen3-0.6B"
     (place / "refs").mkdir(parents=True)
