@@ -10,7 +10,7 @@ STAGE_FLAGS = $(if $(DATASET),--dataset $(DATASET)) $(FLAGS)
 
 .NOTPARALLEL:
 
-.PHONY: help setup setup-browser check format test check-kernels test-templates campaign demo bench lock clean run verify $(STAGES)
+.PHONY: help setup setup-browser check docs format test check-kernels test-templates campaign demo bench lock clean run verify $(STAGES)
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z$$(]+.*:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST) | sed 's/\$$(STAGES)/STAGE      /'
@@ -33,10 +33,13 @@ setup-browser: setup ## what the tests of the pages need: Chromium and Playwrigh
 	command -v chromium >/dev/null || command -v google-chrome >/dev/null || { apt-get update -q && apt-get install -y -q chromium >/dev/null; }
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check playwright==1.65.2
 
-check: setup ## format, lint, types: exactly what CI runs first
+check: setup docs ## format, lint, types, the documentation's links: exactly what CI runs first
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
+
+docs: setup ## the documentation as a site in build/site, with search and the reference; a broken link fails
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --quiet
 
 format: setup ## format, and fix what lint can fix by itself
 	$(BIN)/ruff format .

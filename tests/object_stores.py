@@ -209,7 +209,7 @@ def parsedate_from_iso(text: str) -> str:
 
 
 class Hub(Server):
-    """What reading `hf://datasets/me/mine` or a model `me/mine` needs of the Hugging Face Hub: trees, files in ranges."""
+    """What `hf://datasets/me/mine` and a model `me/mine` need of the Hugging Face Hub: trees, and files in ranges."""
 
     def __init__(self, files: dict[str, bytes], fault: Fault = lambda *_: "") -> None:
         self.files, self.fault = files, fault
