@@ -169,7 +169,7 @@ class Losses:
             if of >= max(least, 1) and round(n / of, 3) > max_loss
         ]
         if found:
-            named = ", ".join(f"{name!r} {count}" for name, count in survivors)
+            named = ", ".join(f"{name!r} {count}" for name, count in survivors[:3])
             found[0] += f". Most {each} are lost for: {named}" if named else ""
             found[0] += f". {check}"
         return list(worst_first(found, "sources lose more than that"))

@@ -226,7 +226,7 @@ def test_sources_and_languages_that_are_lost_are_told() -> None:
     assert whole.startswith(
         "80 of all 120 rows are lost (66.7%; max_loss is 30.0%). Most rows are lost for: '0' 2, '1' 2"
     )
-    assert "'9' 2. Check with `datakit pairs`" in whole, "ten survivors, and what to do"
+    assert "'2' 2. Check with `datakit pairs`" in whole, "three survivors, and what to do"
     assert source == "the source 'b' loses 80 of its 80 rows (100.0%; max_loss is 30.0%)"
     assert language == (
         "the language 'de' vanishes: each of its 60 rows is dropped as the duplicate of a row in another language"

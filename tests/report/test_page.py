@@ -111,6 +111,8 @@ def _look(browser: Any, page: Path, width: int, scheme: str) -> None:
     shown.on("request", lambda request: asked.append(request.url))
     shown.goto(page.as_uri())
     assert shown.evaluate("document.documentElement.scrollWidth") <= width  # only tables scroll, in their own frames
+    assert shown.evaluate("document.documentElement.scrollHeight") <= 6000  # until something is opened
+    assert shown.evaluate("document.querySelector('#funnel').getBoundingClientRect().bottom") <= 900
     colour = shown.evaluate("getComputedStyle(document.body).backgroundColor")
     assert (sum(map(int, re.findall(r"\d+", colour)[:3])) < 200) == (scheme == "dark")
     total = shown.locator("#all .sample").count()
