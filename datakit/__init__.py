@@ -18,7 +18,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "DatakitError", "Dataset", "Dedup", "Filter", "Ingest", "Language", "Normalize", "Pack", "Pipeline", "Result",
-    "Tokenize", "dedup", "filter", "ingest", "language", "normalize", "open", "pack", "tokenize",
+    "Tokenize", "batched", "dedup", "filter", "ingest", "language", "normalize", "open", "pack", "tokenize",
 ]  # fmt: skip
 
 if TYPE_CHECKING:
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from datakit.api import Dataset, Pipeline, Result, Step
     from datakit.api import Dataset as open  # noqa: A004, N813
     from datakit.errors import DatakitError
+    from datakit.own_code import batched
 
     Dedup: Callable[..., Step]
     Filter: Callable[..., Step]
@@ -61,8 +62,8 @@ def __getattr__(name: str) -> Any:
 
     if name in ("dedup", "filter", "pack"):
         return import_module(f"datakit.{name}")
-    if name == "DatakitError":
-        return import_module("datakit.errors").DatakitError
+    if name in ("DatakitError", "batched"):
+        return vars(import_module(f"datakit.{'errors' if name == 'DatakitError' else 'own_code'}"))[name]
     api = import_module("datakit.api")
     if name in ("Dataset", "Pipeline", "Result", "open"):
         return getattr(api, "Dataset" if name == "open" else name)

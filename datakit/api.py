@@ -386,6 +386,7 @@ def _values(stage: str, values: Mapping[str, Any]) -> tuple[dict[str, Any], dict
     """
     kind = stage_class(stage)
     known = {o.name for o in options(kind.Config)}
+    values = _with_names(stage, values)
     flags: dict[str, Any] = {}
     sections: dict[str, dict[str, Any]] = {}
     for name, value in values.items():
@@ -401,6 +402,17 @@ def _values(stage: str, values: Mapping[str, Any]) -> tuple[dict[str, Any], dict
         else:
             raise ConfigError(f"{stage}: unknown argument {name!r}; its values are {', '.join(sorted(known))}")
     return flags, sections
+
+
+def _with_names(stage: str, values: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The values of the filter stage with names in place of the user's own functions, classes and rule sets."""
+    if stage != "filter" or "rules" not in values or isinstance(values["rules"], str):
+        return values
+    from datakit.filter.own_rules import named
+
+    rules, thresholds = named(values["rules"])
+    own = thresholds | values.get("own", {})
+    return {**values, "rules": rules} | ({"own": own} if own else {})
 
 
 def _plain(value: Any) -> Any:
@@ -475,7 +487,7 @@ def step_function(stage: str) -> Callable[..., Step]:
             return Step(stage, _plain({"tokenizer": given[0]} | values))
         if given and stage != "ingest":
             raise UsageError(f"{step_name(stage)} takes keyword arguments; found {given!r}")
-        return Step(stage, _plain(values), tuple(os.fspath(g) for g in given))
+        return Step(stage, _plain(_with_names(stage, values)), tuple(os.fspath(g) for g in given))
 
     make.__name__ = make.__qualname__ = step_name(stage)
     make.__doc__ = f"{STAGES[stage].summary}\n\nA step of a `datakit.Pipeline`; values are those of `[{stage}]`."

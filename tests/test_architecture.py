@@ -22,7 +22,7 @@ LEVELS = (
     {"filter", "dedup", "pack"},
     {"read"},
     {"text", "stage", "data"},
-    {"manifest", "config", "errors", "terminal", "kernels", "storage", "object_store", "absent", "removed"},
+    {"manifest", "config", "errors", "terminal", "kernels", "storage", "object_store", "absent", "own_code", "removed"},
 )
 """From the top down: a module imports from its own level or from lower ones."""
 ROOMS = {"filter", "dedup", "pack"}

@@ -59,8 +59,15 @@ def character_classes() -> NDArray[np.uint8]:
     return table
 
 
+class NotMeasuredError(LookupError):
+    """A rule set needs what the saved signals do not tell: `tune` says so of it."""
+
+
 class Signals(dict[str, Integers]):
     """Integers of each row, int64[N] each, by name; `_kernels_signals.SIGNALS` says what the shared ones count."""
+
+    def __missing__(self, name: str) -> Integers:
+        raise NotMeasuredError(name)
 
     def ratio(self, part: str, whole: str) -> Floats:
         """part / whole of each row, 0 where the whole is 0, rounded to 1e-3."""
@@ -156,7 +163,11 @@ class RuleSet:
     ratios: ClassVar[dict[str, tuple[str, str]]] = {}
     """Thresholds that are compared with one shared signal as a share of another: (part, whole)."""
     measured_with: ClassVar[tuple[str, ...] | None] = None
-    """The fields that shape what `signals` counts (files are among the resources); None: there is nothing to count."""
+    """The fields that shape what `signals` counts (files are among the resources); None: all fields may.
+
+    Where these are the same in a later run, the counts of the earlier one decide, and `datakit tune` tells of them. It
+    leaves out a rule set whose `measures` read texts instead of signals.
+    """
 
     def __post_init__(self) -> None:
         """Check that every `*_ratio` lies in 0..1, no other number is negative, no minimum exceeds its maximum."""
@@ -200,9 +211,15 @@ class RuleSet:
         """Counters and tables about a batch."""
         return Report()
 
+    @property
+    def counts(self) -> bool:
+        """Whether it has signals of its own."""
+        return type(self).signals is not RuleSet.signals
+
     def settings(self) -> dict[str, Any]:
         """The options in `measured_with`: if one changes, texts must be read again. Of a file only its name counts."""
-        return {name: value for name, value in resolved(self).items() if name in (self.measured_with or ())}
+        values, wanted = resolved(self), self.measured_with
+        return values if wanted is None else {name: value for name, value in values.items() if name in wanted}
 
 
 @dataclass(frozen=True)
@@ -224,15 +241,25 @@ class MeasuredRows:
             return self.batch.column("lang").cast(pa.string())
         return pa.nulls(self.batch.num_rows, pa.string())
 
+    def unmeasured(self) -> pa.RecordBatch:
+        """The rows themselves.
+
+        Raises:
+            NotMeasuredError: there are only signals, which an earlier run saved.
+        """
+        if self.saved is self.batch:
+            raise NotMeasuredError("the rows")
+        return self.batch
+
     @functools.cached_property
     def texts(self) -> pa.Array:
         """string[N]: the part of each row that the stage looks at."""
-        return view(self.batch, self.on, self.include_system)
+        return view(self.unmeasured(), self.on, self.include_system)
 
     @functools.cached_property
     def whole_rows(self) -> pa.Array:
         """string[N]: all text of each row."""
-        return whole_rows(self.batch)
+        return whole_rows(self.unmeasured())
 
     @functools.cached_property
     def signals(self) -> Signals:

@@ -16,9 +16,11 @@ from typing import Any, ClassVar, Final, Literal, cast
 import numpy as np
 import pyarrow as pa
 
+from datakit import own_code
 from datakit.config import OF_TURNS, option, section, shares
 from datakit.data import Bools, On
 from datakit.errors import ConfigError, InputError
+from datakit.filter.own_rules import GROUP, is_own, own_rule
 from datakit.filter.rule_set import Edits, MeasuredRows, RuleSet
 from datakit.stage import Decision, Stage, with_columns
 from datakit.text.words import UNICODE_VERSION, with_hashes
@@ -75,7 +77,9 @@ def rule_set_class(name: str) -> type[RuleSet]:
 class FilterOptions:
     """What the filter stage can be told. The thresholds have one section for each rule set: see `FilterConfig`."""
 
-    rules: tuple[str, ...] = option((), "rule sets in the order they decide; empty: those of the row kind")
+    rules: tuple[str, ...] = option(
+        (), "rule sets in the order they decide, yours as file.py:name or module:name; empty: those of the row kind"
+    )
     on: Literal["auto", "all", "prompt", "answer"] = option(
         "auto", "the part of a row to look at; auto: by row kind", acts_with=OF_TURNS
     )
@@ -84,18 +88,26 @@ class FilterOptions:
     )
     signals: bool = option(True, "save what the rules measured, for other thresholds and `datakit tune`", advanced=True)
     max_loss: float = option(0.5, "alarm where all rows, or those of a source, lose more than this", advanced=True)
+    own: dict[str, dict[str, Any]] = option(
+        {}, "thresholds of your own rule sets, by their names in rules", advanced=True
+    )
 
     def __post_init__(self) -> None:
         shares(self, "max_loss")
         for name in self.rules:
-            rule_set_class(name)
+            self.rule_set(name)
+        if self.rules and (unknown := [name for name in self.own if name not in self.rules]):
+            raise ConfigError(f"own.{unknown[0]}: thresholds of a rule that rules = {list(self.rules)} does not have")
         unused = [n for n in self.changed() if self.rules and n not in self.rules]
         if unused:
             raise ConfigError(f"thresholds of {unused[0]!r} are set, but rules = {list(self.rules)} leaves it out")
 
     def rule_set(self, name: str) -> RuleSet:
         """A rule set with the thresholds of its section, or with the defaults where there is none."""
-        return cast(RuleSet, getattr(self, name) or rule_set_class(name)())
+        if name not in RULE_SETS and is_own(name):
+            return own_rule(name, self.own.get(name, {}))
+        rule_set = rule_set_class(name)
+        return cast(RuleSet, getattr(self, name) or rule_set())
 
     def changed(self) -> list[str]:
         """The rule sets with a threshold that is not the default."""
@@ -150,11 +162,18 @@ class Filter(Stage):
 
     def modules(self) -> tuple[str, ...]:
         """The modules of the rule sets in use."""
-        return tuple(dict.fromkeys(RULE_SETS[name].partition(":")[0] for name in self.config.rules))
+        return tuple(dict.fromkeys(RULE_SETS[n].partition(":")[0] for n in self.config.rules if n in RULE_SETS))
+
+    def use_processes(self) -> bool:
+        """Functions of the user hold the interpreter lock; those that only this process has must stay in it."""
+        own = [name for name in self.config.rules if name not in RULE_SETS]
+        return bool(own) and not any(own_code.is_here_only(name) for name in own)
 
     def resources(self) -> dict[str, Any]:
-        """The versions of Unicode and of the stop words, and the files that the rule sets in use name."""
+        """The versions of Unicode and of the stop words, the files that the rule sets in use name, the user's code."""
         shared = {"unicode": UNICODE_VERSION, "stop_words": importlib.metadata.version("stopwordsiso")}
+        own = (name for name in self.config.rules if name not in RULE_SETS)
+        shared |= {f"code of {name}": own_code.code_digest(own_code.find(name, GROUP)) for name in own}
         return functools.reduce(operator.or_, (r.resources().digests for r in self.rule_sets), shared)
 
     def open(self) -> None:
@@ -182,7 +201,7 @@ class Filter(Stage):
         """
         if not self.config.signals:
             return None
-        counted = {r.name: r.settings() for r in self.rule_sets if r.measured_with is not None}
+        counted = {r.name: r.settings() for r in self.rule_sets if r.counts}
         seen = {"on": self.config.on, "include_system": self.config.include_system}
         shared = {"shared": True} if any(r.shared for r in self.rule_sets) else {}
         return {"role": "signals", "view": seen, "counted": counted} | shared | self.resources()
@@ -214,7 +233,7 @@ class Filter(Stage):
         stays, tables = np.asarray(reasons == None), dict[str, pa.RecordBatch]()  # noqa: E711
         if config.signals:
             shared = [rows.signals] if any(r.shared for r in rule_sets) else []
-            counted = (*shared, *(rows.counted(r) for r in rule_sets if r.measured_with is not None))
+            counted = (*shared, *(rows.counted(r) for r in rule_sets if r.counts))
             columns = {n: batch.column(n) for n in KEYS if n in names}
             columns |= {n: pa.array(values) for signals in counted for n, values in signals.items()}
             tables["signals"] = pa.record_batch(columns)

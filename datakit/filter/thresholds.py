@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from datakit.data import Bools, Floats
-from datakit.filter.rule_set import Measure, MeasuredRows, RuleSet
+from datakit.filter.rule_set import Measure, MeasuredRows, NotMeasuredError, RuleSet
 
 SHARES = (0.001, 0.01, 0.05, 0.1, 0.25, 0.5)
 """Shares of rows for which `Finding.limits` has a limit."""
@@ -48,7 +48,7 @@ def findings(table: pa.Table, rule_sets: Sequence[RuleSet], examples: int) -> It
     """
     (batch,) = table.combine_chunks().to_batches() or [pa.RecordBatch.from_pylist([], schema=table.schema)]
     rows, gone = MeasuredRows(batch, saved=batch), np.zeros(batch.num_rows, np.bool_)
-    for name, limit, measure in (found for rule_set in rule_sets for found in rule_set.judged(rows)):
+    for name, limit, measure in (found for rule_set in rule_sets for found in _judged(rule_set, rows)):
         failed, judged = measure.fails(limit), np.ones(batch.num_rows, np.bool_)
         judged = judged if measure.applies is None else measure.applies
         yield Finding(
@@ -66,10 +66,17 @@ def findings(table: pa.Table, rule_sets: Sequence[RuleSet], examples: int) -> It
         gone |= failed
 
 
+def _judged(rule_set: RuleSet, rows: MeasuredRows) -> list[tuple[str, float, Measure]]:
+    try:
+        return list(rule_set.judged(rows))
+    except NotMeasuredError:
+        return []
+
+
 def was_measured(rule_set: RuleSet, saved: dict[str, Any]) -> bool:
     """Whether a run counted all that the rule set's thresholds need; `saved` is what its manifest says of that."""
     shared = not rule_set.shared or saved.get("shared", False)
-    own = rule_set.measured_with is None or saved.get("counted", {}).get(rule_set.name) == rule_set.settings()
+    own = not rule_set.counts or saved.get("counted", {}).get(rule_set.name) == rule_set.settings()
     return shared and own
 
 

@@ -114,7 +114,7 @@ def _mending(chain: Iterable[Link]) -> Mending:
     from datakit.filter.private import Private
     from datakit.report.tuning import rule_sets
 
-    for rule in (rule for link in chain if link[1].stage == "filter" for rule in rule_sets(link[1])):
+    for rule in (rule for link in chain if link[1].stage == "filter" for rule in rule_sets(link[1]).values()):
         if isinstance(rule, Private) and rule.action == "replace":
             return rule.cleaner.value
     return lambda value: value
@@ -175,7 +175,7 @@ def _charts(link: Link) -> Iterator[Histogram | None]:
         from datakit.filter.thresholds import findings
         from datakit.report.tuning import rule_sets
 
-        told = findings(pa.Table.from_batches(signals), rule_sets(link[1]), 0)
+        told = findings(pa.Table.from_batches(signals), list(rule_sets(link[1]).values()), 0)
         for one in sorted(told, key=lambda finding: -finding.drops):
             yield histogram(one.name, one.values, one.limit)
 

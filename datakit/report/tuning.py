@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from datakit.config import assign, build
 from datakit.engine.plan import sections
-from datakit.errors import UsageError
+from datakit.errors import ConfigError, UsageError
 from datakit.manifest import Manifest, load
 from datakit.report.finder import batches, body, find, shorten
 from datakit.report.page import render
@@ -54,30 +54,36 @@ def tune(path: Path, thresholds: Sequence[str], sets: Iterable[str], examples: i
     if not manifest.of_role("signals"):
         raise UsageError(f"{path}: holds no signals; run `datakit filter` with --signals on an input with rows")
     signals = pa.Table.from_batches(list(batches((path, manifest), "signals")))
-    found = list(findings(signals, rule_sets(manifest, wanted, sets), examples))
+    judging = rule_sets(manifest, wanted, sets)
+    found = list(findings(signals, list(judging.values()), examples))
     shown = {f.name.partition(".")[0] for f in found}
-    untold = [name for name in manifest.config["rules"] if name not in shown and not wanted]
+    told = {name for name, rule_set in judging.items() if rule_set.name in shown}
+    untold = [name for name in manifest.config["rules"] if name not in told and not wanted]
     found = [f for f in found if not wanted or any(f"{f.name}.".startswith(f"{t}.") for t in wanted)]
     ids = {row_id for f in found for row_id, _ in (*f.inside, *f.outside)}
     rows = [row for role in ("kept", "dropped") for row in find((path, manifest), role, ids)]
     return Tuning(manifest, signals.num_rows, found, {r["id"]: shorten(body(r), 160) for r in rows}, untold)
 
 
-def rule_sets(manifest: Manifest, wanted: Sequence[str] = (), sets: Iterable[str] = ()) -> "list[RuleSet]":
-    """The rule sets of a run whose signals are saved, then others that are asked for, with `--set` values."""
-    from datakit.filter.stage import FilterConfig, rule_set_class
+def rule_sets(manifest: Manifest, wanted: Sequence[str] = (), sets: Iterable[str] = ()) -> "dict[str, RuleSet]":
+    """By name, the rule sets of a run whose signals are saved, then others that are asked for, with `--set` values."""
+    from datakit.filter.stage import FilterConfig
     from datakit.filter.thresholds import was_measured
 
     values = dict(manifest.config) | {"rules": []}
     for key, value in sections(list(sets), "filter").get("filter", {}).items():
         assign(values, FilterConfig, key, value)
     config, asked = build(FilterConfig, values, "filter"), [_known(t) for t in wanted]
-    found = []
+    found = {}
     for name in dict.fromkeys([*manifest.config["rules"], *asked]):
-        rule_set_class(name)  # refuses an unknown name
-        rule_set = config.rule_set(name)
+        try:
+            rule_set = config.rule_set(name)
+        except ConfigError:  # the user's own code may be gone
+            if name in asked:
+                raise
+            continue
         if was_measured(rule_set, manifest.facts.get("saved", {})):
-            found.append(rule_set)
+            found[name] = rule_set
         elif name in asked:
             raise UsageError(f"{name}: was not measured with these values; run `datakit filter` with it first")
     return found

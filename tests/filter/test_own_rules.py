@@ -1,0 +1,158 @@
+"""Rules of the user's own: reasons, errors, thresholds, keys, and what docs/extending.md shows."""
+
+import re
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+import datakit
+from datakit import own_code
+from datakit.config import build
+from datakit.errors import ConfigError, InputError
+from datakit.filter.stage import Filter, FilterConfig
+
+TEXTS = ["short", "TODO: write the rest of this text", "a fine text that is long enough"]
+PAGE = Path(__file__).parents[2] / "docs" / "extending.md"
+LEAST = 7
+
+
+def batch(texts: list[str] = TEXTS) -> pa.RecordBatch:
+    ids, extra = [f"r{i}" for i in range(len(texts))], ['{"stars": 1}', None, '{"stars": 5}']
+    return pa.record_batch({"id": ids, "text": texts, "extra": pa.array(extra[: len(texts)], pa.string())})
+
+
+@pytest.fixture
+def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], str]:
+    """Writes a module of the user; returns its path as names have it."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    known = set(sys.modules)
+
+    def write(source: str, name: str = "own_rules_of_a_test.py") -> str:
+        Path(name).write_text(source)
+        own_code._module.cache_clear()
+        for loaded in set(sys.modules) - known:
+            if str(tmp_path) in str(vars(sys.modules[loaded]).get("__file__")):
+                del sys.modules[loaded]
+        return name
+
+    yield write
+    write("")
+
+
+def reasons(*rules: str, rows: pa.RecordBatch | None = None, **own: dict) -> list[str | None]:
+    config = build(FilterConfig, {"rules": [*rules], "own": own}, "filter")
+    return Filter(config=config).decide(rows or batch()).reasons.to_pylist()
+
+
+def few_stars(row: dict) -> bool | None:
+    return None if row.get("stars") is None else row["stars"] > LEAST - 4
+
+
+@datakit.batched
+def long_enough(rows: pa.RecordBatch) -> pa.Array:
+    return pc.greater(pc.utf8_length(rows["text"]), LEAST)
+
+
+def test_a_row_is_kept_or_dropped_with_the_text_or_the_name_of_the_function() -> None:
+    table = [{"id": i, "text": t, "stars": s} for i, t, s in zip("abc", TEXTS, (1, 4, 5), strict=True)]
+    result = datakit.filter(table, rules=[few_stars, long_enough, lambda_free("todo")], workers=2)
+    assert result.dropped.select(["id", "reason"]).to_pylist() == [
+        {"id": "a", "reason": "few_stars"}, {"id": "b", "reason": "todo"}]  # fmt: skip
+    assert result.dropped.column("detail")[0].as_py() == f"by {__name__}:few_stars"
+
+
+def lambda_free(reason: str) -> Callable:
+    def rule(row: dict) -> str | None:
+        return reason if "TODO" in row["text"] else None
+
+    return rule
+
+
+def test_functions_that_another_made_are_told_apart_and_their_constants_enter_the_key() -> None:
+    names = [own_code.name_of(lambda_free(reason)) for reason in ("one", "two", "one")]
+    assert names[0] == names[2] != names[1] and reasons(*names[:2]) == [None, "one", None]
+    assert reasons(names[1]) == [None, "two", None]
+    stage = Filter(config=build(FilterConfig, {"rules": names[:1]}, "filter"))
+    assert stage.use_processes() is False, "no other process has them"
+
+
+def test_what_a_function_must_not_give_ends_with_its_row(module: Callable[[str], str]) -> None:
+    name = module("def number(row): return 5\ndef fails(row):\n    return 1 / (len(row['text']) - 5)\n")
+    with pytest.raises(InputError, match=r"number: the row 'r0': expected True or None .* found '5'"):
+        reasons(f"{name}:number")
+    with pytest.raises(InputError, match=rf"fails: the row 'r0': ZeroDivisionError: .*{name}, line 3"):
+        reasons(f"{name}:fails")
+    name = module("import datakit\n@datakit.batched\ndef one(batch): return [True]\n")
+    with pytest.raises(InputError, match="expected 3 answers, one for each row; found 1"):
+        reasons(f"{name}:one")
+
+
+@pytest.mark.parametrize(
+    ("rules", "message"),
+    [
+        ((lambda row: True,), "expected a function with a name"), ((5,), "expected a function with a name"),
+        (("absent.py:rule",), "absent.py: cannot be imported: FileNotFoundError"), (("gopher",), "unknown rule set"),
+        (("datakit.config:PRESET",), "expected a function or a subclass"),
+    ],
+)  # fmt: skip
+def test_what_is_no_rule_is_refused_before_any_work(rules: tuple, message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        datakit.filter([{"text": "a"}], rules=[*rules])
+
+
+def digests(name: str) -> dict:
+    return Filter(config=build(FilterConfig, {"rules": [name]}, "filter")).resources()
+
+
+def test_an_edit_of_the_module_or_of_one_that_it_imports_changes_the_key_and_nothing_else(
+    module: Callable[[str], str],
+) -> None:
+    source = "import json, pyarrow\nfrom own_words_of_a_test import WORDS\ndef rule(row): return not WORDS\n"
+    found = list[dict]()
+    for words, edited in (("()", ""), ("()", ""), ("('a',)", ""), ("('a',)", "rule.version = '2'\n")):
+        module(f"WORDS = {words}\n", "own_words_of_a_test.py")
+        found.append(digests(f"{module(source + edited)}:rule"))
+    assert found[0] == found[1] and len({str(one) for one in found}) == 3
+    assert found[0].keys() - digests("sample").keys() == {"code of own_rules_of_a_test.py:rule"}
+
+
+def test_a_function_without_a_file_is_known_by_its_source_and_what_it_names(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(sys.modules[__name__], "__file__")
+    first = own_code.code_digest(few_stars)
+    monkeypatch.setattr(sys.modules[__name__], "LEAST", 9)
+    assert own_code.code_digest(few_stars) != first
+    monkeypatch.setattr(sys.modules[__name__], "LEAST", object())
+    with pytest.raises(ConfigError, match="LEAST is a object: its value cannot enter the key"):
+        own_code.code_digest(few_stars)
+
+
+def test_the_pages_examples_run_and_tune_shows_their_thresholds(module: Callable[[str], str], capsys) -> None:
+    blocks = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.S)
+    rules, _, mine = blocks
+    assert all(len([line for line in block.splitlines() if line.strip()]) <= 15 for block in blocks)
+    own_code._module(module(blocks[1], "own_batched_of_a_test.py"))
+    assert capsys.readouterr().out == "{'long_enough': 1}\n"
+    module(rules, "rules.py")
+    rows = pa.record_batch({"id": ["a", "b", "c"], "text": ["x TODO", "x", "y"], "stars": [5, 2, 3]})
+    assert reasons("rules.py:no_todo", "rules.py:well_rated", rows=rows) == ["todo", "well_rated", None]
+    module(mine, "mine.py")
+    table = [{"text": "1 2 3"}, {"text": "1234567"}, {"text": "none"}]
+    given = {"rules": ["mine.py:Digits", "rules.py:no_todo"], "own": {"mine.py:Digits": {"max_digits": 6}}}
+    result = datakit.filter(table, **given, output="out")
+    assert result.ledger.rows.dropped == {"digits.max_digits": 1}
+    assert result.dropped.column("detail").to_pylist() == ["digits 7 > 6"]
+    from datakit.report.tuning import tune
+
+    tuned = tune(Path("out/manifest.json"), (), (), 1)
+    assert [(f.name, f.limit, f.drops) for f in tuned.found] == [("digits.max_digits", 6, 1)]
+    assert tuned.untold == ["rules.py:no_todo"]
+    for file in ("rules.py", "mine.py"):
+        Path(file).unlink()
+    module("")  # forgets what was loaded
+    assert tune(Path("out/manifest.json"), (), (), 1).untold == given["rules"], "the code may be gone"
