@@ -197,7 +197,7 @@ def evaluator(
 
     def of_step(model: CausalLM, step: int) -> dict[str, Any]:
         said = list[str]()
-        with untouched(model):
+        with untouched(model, precision):
             found = evaluate(model, sets, batches, precision, config.eval_rows, ranks, attention)
             if tokenizer:
                 sample = SampleConfig(max_new_tokens=config.sample_tokens, temperature=config.sample_temperature)
@@ -217,13 +217,14 @@ def evaluator(
 
 
 @contextlib.contextmanager
-def untouched(model: CausalLM) -> Iterator[None]:
-    """Put the model into eval mode inside the context; restore its mode and the random generators afterwards."""
+def untouched(model: CausalLM, precision: str) -> Iterator[None]:
+    """Eval mode and autocast inside the context; the model's mode and the random generators are restored afterwards."""
     training, devices = model.training, range(torch.cuda.device_count())
     model.eval()
     try:
         # compiled layers would be compiled again for every prompt length
-        with torch.random.fork_rng(devices), torch.compiler.set_stance("force_eager"):
+        half = autocast(next(model.parameters()).device, precision)
+        with torch.random.fork_rng(devices), torch.compiler.set_stance("force_eager"), half:
             yield
     finally:
         model.train(training)

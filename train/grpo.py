@@ -17,6 +17,7 @@ Shapes: P prompts, G answers of a prompt, A = P*G answers, L label tokens of a m
 import contextlib
 import importlib.util
 import inspect
+import itertools
 import json
 import math
 import os
@@ -144,9 +145,10 @@ class PromptSet:
 
 Reward = Callable[[str, Mapping[str, Any]], float]
 """(text, row) -> reward; the row is the prompt's line with all its fields."""
-ANSWER = r"(?:####|\\boxed\{|[Aa]nswer(?: is)?:?)\s*\$?(-?[\w./,]*\w)"
-"""Where an answer stands in a text: after `####` (GSM8K), in \\boxed{}, or after the word."""
-NUMBER = r"-?\d[\d,]*(?:\.\d+)?"
+ANSWER = re.compile(r"####|\\boxed\s*\{|\banswer(?:\s+is)?\s*:|\banswer\s+is\b", re.IGNORECASE)
+"""What stands before an answer: the mark of GSM8K, LaTeX's box, or the word with a colon or "is"."""
+NUMBER = re.compile(r"(?<![A-Za-z0-9_^/.,])-?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?(?![A-Za-z0-9_^/]|[.,]\d)")
+"""A number that is no part of a word, a power or a fraction."""
 FIELDS = {"exact": "answer", "tests": "tests"}
 """The field of a row that a reward needs; functions of the user read what they like."""
 
@@ -154,7 +156,7 @@ FIELDS = {"exact": "answer", "tests": "tests"}
 def reward_of(spec: str, answer_pattern: str = "") -> Reward:
     """The reward that a specification names.
 
-    `exact` compares the answer in the text with that in the row's `answer`; `regex:PATTERN` is 1 where the pattern is
+    `exact` looks for the row's `answer` in the text (see `is_answer`); `regex:PATTERN` is 1 where the pattern is
     found; `tests` runs the code in the text with the row's `tests`; `FILE.py:NAME` calls a function of the user with
     (text, row).
 
@@ -163,7 +165,7 @@ def reward_of(spec: str, answer_pattern: str = "") -> Reward:
     """
     kind, _, rest = spec.partition(":")
     if spec == "exact":
-        return lambda text, row: float(same_answer(answer_in(text, answer_pattern), answer_in(needed(row, "answer"))))
+        return lambda text, row: float(is_answer(text, needed(row, "answer"), answer_pattern))
     if spec == "tests":
         return lambda text, row: _solved(code_in(text), needed(row, "tests"))
     if kind == "regex" and rest:
@@ -190,26 +192,47 @@ def needed(row: Mapping[str, Any], name: str, where: str = "a prompt") -> str:
     return str(text)
 
 
-def answer_in(text: str, pattern: str = "") -> str:
-    """The final answer of a text: the last match of `pattern` (its first group), without spaces and commas.
+def is_answer(text: str, wanted: str, pattern: str = "") -> bool:
+    """Whether the final answer of a text is the wanted one, of which what follows its last `####` counts.
 
-    Without a pattern: what follows the last `####`, `\\boxed{` or `Answer:`, else the last number, else the whole text.
+    A wanted number may have another form in the text (1,200 and 1200.0), and words behind it ("5 apples"). Anything else
+    must be equal but for case, white space, and what is around it: dollar signs, stars, `\\text{}`.
+
+    The final answer of a text is the last match of `pattern` (its first group, if it has one). Without a pattern it is
+    what follows the last `ANSWER`: the rest of the line (`####`), what the braces hold (`\\boxed`), the rest of the
+    sentence. In a text without one it is the last number if a number is wanted, else the whole text.
     """
-    for choice in (pattern,) if pattern else (ANSWER, NUMBER):
-        if found := list(re.finditer(choice, text)):
-            last = found[-1]
-            text = last[1] if last.re.groups else last[0]
-            break
-    else:
-        text = "" if pattern else text
-    return text.strip().replace(",", "").removesuffix(".").strip()
+    wanted = _bare(wanted.rpartition("####")[2])
+    is_number = NUMBER.fullmatch(wanted) is not None
+    if (found := _marked(text, pattern)) is None:
+        numbers = NUMBER.findall(text) if is_number else []
+        found = numbers[-1] if numbers else text
+    found = _bare(found)
+    numbers = NUMBER.findall(found)
+    if is_number and len(numbers) == 1 and found.startswith(numbers[0]):
+        return float(numbers[0].replace(",", "")) == float(wanted.replace(",", ""))
+    return "".join(found.split()).casefold() == "".join(wanted.split()).casefold()
 
 
-def same_answer(one: str, other: str) -> bool:
-    """Whether two answers are equal as texts or as numbers."""
-    with contextlib.suppress(ValueError):
-        return float(one) == float(other)
-    return one.casefold() == other.casefold()
+def _marked(text: str, pattern: str) -> str | None:
+    """What a text marks as its answer: see `is_answer`; None without a mark, "" where a pattern finds nothing."""
+    if not (marks := list(re.finditer(pattern or ANSWER, text))):
+        return "" if pattern else None
+    last = marks[-1]
+    if pattern:
+        return last[1] if last.re.groups else last[0]
+    rest = text[last.end() :].lstrip(" *:\n")
+    if last[0] == "####":
+        return rest.partition("\n")[0]
+    if last[0].endswith("{"):
+        depths = itertools.accumulate((c == "{") - (c == "}") for c in rest)
+        return rest[: next((i for i, depth in enumerate(depths) if depth < 0), len(rest))]
+    return re.split(r"\n|[.!?。](?:\s|$)", rest, maxsplit=1)[0]
+
+
+def _bare(text: str) -> str:
+    """Without `\\text{}`, and without white space, dollar signs, stars and full stops around it."""
+    return re.sub(r"\\text\s*\{([^{}]*)\}", r"\1", text).strip(" \t\n$*.\\")
 
 
 def code_in(text: str) -> str:
@@ -434,7 +457,7 @@ class Rollouts(StepStream):
             seed = np.random.SeedSequence([self.trainer.loop.seed, number, row, i % config.group_size])
             one = int(seed.generate_state(1, np.uint64)[0] >> np.uint64(1))
             jobs.append(Job(self.prompts.ids[row], replace(plain, seed=one)))
-        with untouched(self.model):
+        with untouched(self.model, self.trainer.precision):
             for _ in stream(self.model, jobs, config.slots):
                 pass
         return [job.answer for job in jobs]
@@ -451,14 +474,17 @@ class Rollouts(StepStream):
     @torch.no_grad()
     def _earlier(self, batch: Batch) -> tuple[Tensor | None, Tensor | None]:
         """Log-probabilities before the first update, and the reference's, where these are needed."""
-        device = batch.ids_BT.device
+        device, old_L, reference_L = batch.ids_BT.device, None, None
+        self.model.eval()  # the answers were drawn without the adapters' dropout
         with autocast(device, self.trainer.precision):
-            old_L = self.loss.log_probs(self.model, batch) if self.settings.updates > 1 else None
-            if not self.settings.kl_beta:
-                return old_L, None
-            reference = self.model if self.reference is None else self.reference.to(device)
-            with lora.disabled(reference):
-                return old_L, self.loss.log_probs(reference, batch)
+            if self.settings.updates > 1:
+                old_L = self.loss.log_probs(self.model, batch)
+            if self.settings.kl_beta:
+                reference = self.model if self.reference is None else self.reference.to(device)
+                with lora.disabled(reference):
+                    reference_L = self.loss.log_probs(reference, batch)
+        self.model.train()
+        return old_L, reference_L
 
 
 def by_size(sizes: Sequence[int], most: int) -> list[list[int]]:

@@ -168,8 +168,9 @@ class SlotCache:
 
     def __init__(self, model: CausalLM, slots: int, context: int) -> None:
         c, self.device = model.config, next(model.parameters()).device
-        shape = c.num_layers, 2, slots, c.num_kv_heads, context, c.head_dim
-        self.kv = torch.zeros(shape, dtype=model.model.embed_tokens.weight.dtype, device=self.device)
+        shape, kind = (c.num_layers, 2, slots, c.num_kv_heads, context, c.head_dim), self.device.type
+        half = torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else None
+        self.kv = torch.zeros(shape, dtype=half or model.model.embed_tokens.weight.dtype, device=self.device)
         """Keys and values, (layers, 2, S, K, C, E); on CPU no page of zeros takes memory before it is written."""
 
     def copy(self, source: Slot, target: Slot, length: int) -> None:
@@ -304,8 +305,8 @@ class Engine:
         job.slot = min(self.free, key=lambda slot: slot.last_used)
         self.free.remove(job.slot)
         self.reused_tokens += job.reused
+        self.running.append(job)  # before what may fail: `fail` ends what is running
         self.cache.copy(best, job.slot, job.reused)
-        self.running.append(job)
         return job
 
     def _logits(self, jobs: Sequence[Job], new: Sequence[Sequence[int]]) -> Tensor:

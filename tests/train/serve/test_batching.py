@@ -23,6 +23,7 @@ from train.serve.batching import (
     QueueFullError,
     SampleConfig,
     Sampling,
+    SlotCache,
     TextStream,
     Token,
     drawn,
@@ -231,13 +232,14 @@ def test_places_become_free_when_answers_are_cancelled_or_take_too_long(model: C
     run.batcher.close()
 
 
+@pytest.mark.parametrize("part", ["forward", "copy"])
 def test_a_step_that_fails_ends_its_requests_and_the_next_ones_are_served(
-    model: CausalLM, monkeypatch: pytest.MonkeyPatch
+    model: CausalLM, monkeypatch: pytest.MonkeyPatch, part: str
 ) -> None:
     (prompt,) = prompts_of(10)
-    run = Served(model, slots=2)
+    run = Served(model, slots=1)
     with monkeypatch.context() as patch:
-        patch.setattr(model, "forward", lambda *a: 1 / 0)
+        patch.setattr(model if part == "forward" else SlotCache, part, lambda *a: 1 / 0)
         run.batcher.submit([run.job(0, prompt, 3)])
         run.wait(0)
     assert (run.results[0][-1].finish, "ZeroDivisionError" in run.results[0][-1].message) == ("error", True)
