@@ -29,6 +29,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import compress
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any, ClassVar, Literal, Self
 
