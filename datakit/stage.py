@@ -305,17 +305,9 @@ class Stage:
     def open(self) -> None:
         """Load what the work needs. Called in each worker, more than once; raises a clear error before any work."""
 
-    def prepare(self, rows: Callable[[int], Iterator[pa.RecordBatch]], folder: Path) -> Self:
-        """Look at rows once, before the units; `rows(max_bytes)` reads shards that are spread evenly over the input and
-        take about that many bytes on the disk, or all.
-
-        What is found must be stored in `folder`, so that an interrupted run finds the same. Default: the stage itself.
-        """
+    def prepare(self, rows: Iterator[pa.RecordBatch]) -> Self:
+        """The stage for these rows, which are read only as far as it asks for them. Default: the stage itself."""
         return self
-
-    def prepared(self) -> str:
-        """What `prepare` found that may shape rows, as text: rows of earlier runs are taken where it is equal."""
-        return ""
 
     def use_processes(self) -> bool:
         """Whether units run in processes. Default: as `holds_gil` says."""

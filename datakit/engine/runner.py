@@ -228,9 +228,9 @@ def _map(job: Job, work: Work) -> Result:
     source = work.folder / "staged" if raw else data_dir(job.parents[0].path, job.parents[0].manifest)
     pieces = [] if raw else list(enumerate(_pieces(job.parents[0])))
     if not raw:
-        stage = stage.prepare(partial(_spread_rows, source, [piece for _, piece in pieces]), work.folder)
+        stage = stage.prepare(batch for _, piece in pieces for batch in piece.rows(source))
     own = {model: found for model, found in job.resources.items() if model not in COMPARED_WITH}
-    shaped_by = [name, job.kind, job.config, own, job.code, stage.prepared()]
+    shaped_by = [name, job.kind, job.config, own, job.code]
     earlier = EarlierUnits.of(shaped_by, job.data) if job.grows else EarlierUnits()
     units, first = UnitWork(stage, source, job.data, earlier, saved), list[Result]()
     processes = stage.use_processes()
@@ -265,13 +265,6 @@ def _map(job: Job, work: Work) -> Result:
     shards = [shard for unit in (*results, *index) for shard in unit["shards"]]
     done = {"read" if raw else "sketch": first, "split": results}
     return {"shards": shards, "counts": counts, "facts": facts, "units": done}
-
-
-def _spread_rows(folder: Path, pieces: Sequence[ShardRows], max_bytes: int) -> Iterator[pa.RecordBatch]:
-    """The rows of shards that are spread evenly over all and take about so many bytes on the disk."""
-    step = max(1, round(sum(piece.shard.bytes for piece in pieces) / max_bytes))
-    for piece in pieces[step // 2 :: step]:
-        yield from piece.rows(folder)
 
 
 def _raw_parts(job: Job, earlier: EarlierUnits) -> Iterator[RawPart]:

@@ -1,24 +1,21 @@
 """Texts -> token ids, with `fastokens` where it gives the ids of `tokenizers`; and the tokens at given characters.
 
-**Which library encodes.** `tokenizers` is the reference; `fastokens` encodes where it gives the same ids. Before a run
-begins, the identity gate (`choose_engine`) encodes a sample of the input, some awkward strings and texts of the
-tokenizer's added tokens with both. If one id differs, `tokenizers` encodes the whole run. The choice is stored, so
-every worker and every resumed run uses the same library.
+**Which library encodes.** `tokenizers` is the reference; `fastokens` encodes where it gives the same ids. When a
+tokenizer is loaded, both encode some awkward strings and texts of the tokenizer's added tokens; and of each batch, both
+encode a small sample. If one id differs, `tokenizers` encodes every batch, or this one. This depends on the tokenizer
+and the batch alone, so it is the same for every worker and every resumed run.
 
-**Where tokens are.** fastokens returns ids without offsets in the text. A token stands for so many characters; if the
-normaliser leaves a text as it is, and the characters of its tokens add up to those of the text, each token's place
-follows. `tokenizers` tells the places in all other rows.
+**Where tokens are.** fastokens returns ids without offsets in the text. A token of a byte-level vocabulary stands for
+so many bytes; if the normaliser leaves a text as it is, and the bytes of its tokens add up to those of the text, each
+token's place follows. `tokenizers` tells the places in all other rows.
 """
 
 import json
-import threading
 import unicodedata
 from bisect import bisect_left
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, lru_cache
-from itertools import accumulate
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -36,15 +33,13 @@ from datakit.pack.shapes import Shapes
 
 Int32 = npt.NDArray[np.int32]
 Int64 = npt.NDArray[np.int64]
+NONE: Int64 = np.empty(0, np.int64)
 
-SAMPLE_BYTES = 1 << 20
-"""The identity gate compares at most this much text; `tokenizers` encodes it in about a quarter of a second."""
-SAMPLE_ROWS, PASSAGE_CHARS = 128, 2048
-"""Rows of a batch in the sample, and the maximum of characters taken from the middle of each text."""
-SMALL_BYTES = 500_000
-"""`tokenizers` encodes smaller inputs: it needs less time for them than fastokens needs to load."""
+SAMPLED, PASSAGE_CHARS = 1000, 256
+"""The sample of a batch: one of so many characters, in passages from the middle of texts. `tokenizers` takes about as
+long for it as fastokens for 2 to 4% of the batch."""
 ADDED_PAIRS = 1024
-"""Pairs of added tokens that the identity gate compares, at least; each token is in one."""
+"""Pairs of added tokens that both libraries encode, at least; each token is in one."""
 AWKWARD = (
     *(" ", "  ", "\n", "\r\n\r\n", "\t x", "a\u00a0b", "\u3000", "\u2028", "\x85", "\x1c", "\x00", "\u200b", "\ufeffa"),
     *("we'LL they've 'S 'ſ 'K", "it’s ''", "1 12345 ٣²½Ⅷ〇一𝟘 १२", "a1b2 3.14e-10", "x" * 300, "=" * 70, " " * 50),
@@ -55,54 +50,32 @@ AWKWARD = (
     *("\tdef f(x):\n        return x\n\n\n", "https://a.b/c?d=e&f=%20", "ALLCAPS CamelCase snake_case"),
     "\n \n\t\n  x\r y",
 )  # fmt: skip
-"""Strings on which tokenizers often differ; the identity gate always compares them."""
+"""Strings on which tokenizers often differ."""
 
-PRINTABLE = {*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)}
-"""Bytes that stand for themselves in byte-level vocabularies (Radford et al. 2019); the others count up from U+0100."""
-INSIDE = {chr(b): b & 0xC0 == 0x80 for b in PRINTABLE} | {
-    chr(0x100 + i): b & 0xC0 == 0x80 for i, b in enumerate(b for b in range(256) if b not in PRINTABLE)
-}
-"""By the character for a byte: whether UTF-8 has it inside of a character only."""
-
-Engine = Literal["fastokens", "tokenizers"]
+LITTLE = "there is little text"
+FastEncode = Callable[[list[str]], tuple[Int32, Int64]]
 
 
-@dataclass(frozen=True, slots=True)
-class EngineChoice:
-    """Which library encodes a run, and the reason if it is not fastokens."""
+class Encoded(NamedTuple):
+    """What the texts of a batch became."""
 
-    engine: Engine = "tokenizers"
-    reason: str = ""
-
-
-def choose_engine(encoder: "Encoder", sample: Sequence[str], size: int) -> EngineChoice:
-    """The identity gate: fastokens if its ids equal those of `tokenizers` on a sample of an input of `size` bytes, on
-    the awkward strings and on texts of the tokenizer's added tokens."""
-    if size < SMALL_BYTES:
-        return EngineChoice("tokenizers", "there is little text")
-    try:
-        encoder.load_fastokens()
-    except Exception as e:  # fastokens raises several types
-        return EngineChoice("tokenizers", f"fastokens does not read this tokenizer: {e}")
-    sizes = accumulate(len(text.encode(errors="ignore")) for text in sample)
-    passages = [text for text, until in zip(sample, sizes, strict=True) if until <= SAMPLE_BYTES]
-    added = [token["content"] for token in encoder.tokenizer.spec()["added_tokens"]]
-    given = [*AWKWARD, *_side_by_side(added), *passages]
-    try:
-        wanted_rows = encoder.tokenizer.encode(given, offsets=False)
-    except ModelError:
-        return EngineChoice("tokenizers", "tokenizers fails on texts that the run may not have")
-    ids, offsets = encoder.encode(given, "fastokens")
-    for i, wanted in enumerate(wanted_rows):
-        if not np.array_equal(ids[offsets[i] : offsets[i + 1]], wanted.ids):
-            shown = given[i] if len(given[i]) <= 40 else f"{given[i][:40]}..."
-            return EngineChoice("tokenizers", f"fastokens gives other ids than tokenizers for {shown!r}")
-    return EngineChoice("fastokens")
+    ids: Int32
+    """Of all texts, flat."""
+    offsets: Int64
+    """Where each text begins in `ids`, and the end: (texts + 1,)."""
+    tokens: Int64
+    """For each place the first token of its text that begins at this character or after it."""
+    library_rows: int
+    """How many texts `tokenizers` encoded, or found the places of."""
+    reason: str
+    """Why it encoded all of them; empty if fastokens did."""
 
 
-def passage(text: str) -> str:
-    """At most `PASSAGE_CHARS` characters from the middle of a text."""
-    return text[max(0, len(text) - PASSAGE_CHARS) // 2 :][:PASSAGE_CHARS]
+def sample(texts: Sequence[str]) -> list[str]:
+    """Passages of some texts, spread evenly over a batch; of each text at most one, of a batch with texts one."""
+    step = max(1, SAMPLED * PASSAGE_CHARS * len(texts) // max(1, sum(map(len, texts))))
+    spread = texts[min(step, len(texts)) // 2 :: step]
+    return [text[max(0, len(text) - PASSAGE_CHARS) // 2 :][:PASSAGE_CHARS] for text in spread]
 
 
 def _side_by_side(contents: list[str]) -> Iterator[str]:
@@ -114,102 +87,90 @@ def _side_by_side(contents: list[str]) -> Iterator[str]:
 
 
 class Encoder:
-    """A tokenizer, loaded in both libraries. Safe for use by several threads at once."""
+    """A tokenizer, loaded in both libraries, with the plans of conversations. Threads may share one."""
 
-    def __init__(self, tokenizer: ChatTokenizer) -> None:
-        self.tokenizer, self.labeller = tokenizer, Labeller(tokenizer)
-        self._fast: Any = None
-        self._shapes: dict[str, Shapes] = {}
-        self._lock = threading.Lock()
+    def __init__(self, tokenizer: ChatTokenizer, train_on: Literal["all", "last"] = "all") -> None:
+        self.tokenizer, self.train_on = tokenizer, train_on
 
-    def load_fastokens(self) -> Any:
-        """The tokenizer in fastokens, with the ids of `tokenizer.encoder`.
+    @cached_property
+    def fast(self) -> tuple[FastEncode | None, str]:
+        """How fastokens encodes texts; or None, and why it does not."""
+        spec = self.tokenizer.spec()
+        try:
+            fast = fastokens_of(spec)
+        except Exception as e:  # fastokens raises several types
+            return None, f"fastokens does not read this tokenizer: {e}"
+        reason = self._difference(fast, [*AWKWARD, *_side_by_side([t["content"] for t in spec["added_tokens"]])])
+        return (None, reason) if reason else (fast, "")
 
-        Raises:
-            ValueError: fastokens does not support a part of this tokenizer.json. It raises other exceptions, too.
-        """
-        with self._lock:
-            if self._fast is None:
-                import fastokens
+    def _difference(self, fast: FastEncode, texts: list[str]) -> str:
+        """Why `tokenizers` must encode: a text for which fastokens gives other ids; empty if there is none."""
+        try:
+            wanted_rows = self.tokenizer.encode(texts, offsets=False)
+        except ModelError:
+            return "tokenizers fails on texts that the run may not have"
+        ids, offsets = fast(texts)
+        for text, wanted, a, b in zip(texts, wanted_rows, offsets, offsets[1:], strict=False):
+            if not np.array_equal(ids[a:b], wanted.ids):
+                shown = text if len(text) <= 40 else f"{text[:40]}..."
+                return f"fastokens gives other ids than tokenizers for {shown!r}"
+        return ""
 
-                spec = self.tokenizer.spec()
-                _fill_holes(spec["model"].get("vocab"), len(spec["added_tokens"]))
-                _join_merges(spec["model"])
-                made = fastokens.Tokenizer.from_json_str(orjson.dumps(spec).decode())
-                made.no_truncation()
-                made.no_padding()
-                self._fast = made
-        return self._fast
-
-    def shapes(self, train_on: Literal["all", "last"]) -> Shapes:
+    @cached_property
+    def shapes(self) -> Shapes:
         """The plans of conversations, which all batches of a process share.
 
         Raises:
             ModelError: the rendering of one question and answer does not show where the answer is.
         """
-        with self._lock:
-            if train_on not in self._shapes:
-                try:
-                    self.labeller.label([{"role": "user", "content": "?"}, {"role": "assistant", "content": "!"}])
-                except RenderError as e:
-                    if e.reason == "labels_uncertain":
-                        where = self.tokenizer.template_where
-                        raise ModelError(f"{where} cannot be used to train: {e.detail}") from None
-                self._shapes[train_on] = Shapes(self.labeller, train_on)
-            return self._shapes[train_on]
+        labeller = Labeller(self.tokenizer)
+        try:
+            labeller.label([{"role": "user", "content": "?"}, {"role": "assistant", "content": "!"}])
+        except RenderError as e:
+            if e.reason == "labels_uncertain":
+                where = self.tokenizer.template_where
+                raise ModelError(f"{where} cannot be used to train: {e.detail}") from None
+        return Shapes(labeller, self.train_on)
 
-    def encode(self, texts: list[str], engine: Engine) -> tuple[Int32, Int64]:
-        """Encode texts. Returns their ids, int32, flat, and offsets in these, int64 (texts + 1,)."""
-        if engine == "fastokens":
-            ids, offsets = self.load_fastokens().encode_batch_flat(texts)
-            return np.frombuffer(ids, np.int32), np.frombuffer(offsets, np.int64)
-        return _flat(self.tokenizer.encode(texts, offsets=False))
+    def encode(self, texts: list[str], places: Int64 = NONE, of_text: Int64 = NONE, *, little: bool = False) -> Encoded:
+        """Encode texts, and find the tokens at some places: characters of the texts with the numbers `of_text`.
 
-    def encode_placed(
-        self, texts: list[str], places: Int64, num_places: Int64, engine: Engine
-    ) -> tuple[Int32, Int64, Int64, int]:
-        """Encode texts, and find the tokens at some places (characters, flat; each text has `num_places` of them).
-
-        Returns ids and offsets as `encode` does; for each place the first token of its text that begins at this
-        character or after it, int64; and how many texts `tokenizers` encoded.
+        With `little` text, `tokenizers` encodes it: it needs less time than fastokens needs to load.
         """
-        certain, bounds = np.zeros(len(texts), np.bool_), np.append(0, np.cumsum(num_places))
-        tokens = np.zeros(len(places), np.int64)
-        if engine == "fastokens":
-            ids, offsets = self.encode(texts, engine)
-            tokens, certain = self._by_sizes(texts, ids, offsets, places, np.repeat(np.arange(len(texts)), num_places))
+        fast, reason = (None, LITTLE) if little else self.fast
+        if fast:
+            reason = self._difference(fast, sample(texts))
+        certain, tokens = np.full(len(texts), not reason), np.zeros(len(places), np.int64)
+        if fast and not reason:
+            ids, offsets = fast(texts)
+            if len(places):
+                tokens, certain = self._by_bytes(texts, ids, offsets, places, of_text)
         rest = np.flatnonzero(~certain).tolist()
-        encodings = self.tokenizer.encode([texts[i] for i in rest])
-        for i, encoding in zip(rest, encodings, strict=True):
-            starts = [start for start, _ in encoding.offsets]
-            own = slice(bounds[i], bounds[i + 1])
-            tokens[own] = [bisect_left(starts, at) for at in places[own].tolist()]
-        if engine == "tokenizers":
-            ids, offsets = _flat(encodings)
-        return ids, offsets, tokens, len(rest)
+        encodings = dict(zip(rest, self.tokenizer.encode([texts[i] for i in rest], len(places) > 0), strict=True))
+        if reason:
+            ids, offsets = _flat(encodings.values())
+        starts = {i: [start for start, _ in encoding.offsets] for i, encoding in encodings.items() if len(places)}
+        for k in np.flatnonzero(~certain[of_text]).tolist():
+            tokens[k] = bisect_left(starts[of_text[k]], places[k])
+        return Encoded(ids, offsets, tokens, len(rest), reason)
 
-    def _by_sizes(
+    def _by_bytes(
         self, texts: list[str], ids: Int32, offsets: Int64, places: Int64, of_text: Int64
     ) -> tuple[Int64, npt.NDArray[np.bool_]]:
-        """The tokens at places in texts, from the numbers of characters that tokens begin; and the texts for which
-        these are certain, bool (texts,)."""
-        sizes, inside, in_bytes = self._token_sizes
-        lengths = np.fromiter(map(len, texts), np.int64, len(texts))
-        # 32 bits take half the time; but every_turn repeats texts, which may then have more than 2**31 characters.
-        before: npt.NDArray[Any] = np.zeros(len(ids) + 1, np.int32 if lengths.sum() < 1 << 30 else np.int64)
-        np.cumsum(sizes[ids], out=before[1:])
+        """The tokens at places in texts, from the numbers of bytes that tokens stand for; and the texts for which these
+        are certain, bool (texts,)."""
+        is_ascii = np.fromiter(map(str.isascii, texts), np.bool_, len(texts))
+        sizes = np.fromiter(map(len, texts), np.int64, len(texts))
+        for i in np.flatnonzero(~is_ascii).tolist():
+            sizes[i] = len(texts[i].encode())
+        before = np.append(0, np.cumsum(self._token_bytes[ids]))
         until = before[offsets]
-        certain = np.diff(until) == lengths
-        if in_bytes is not None:  # the vocabulary lacks a byte, which vanishes from within a character
-            found = np.add.reduceat(np.append(in_bytes[ids], 0), np.minimum(offsets[:-1], len(ids)))
-            certain &= (found == [len(text.encode()) for text in texts]) | (np.diff(offsets) == 0)
+        certain = np.diff(until) == sizes
         if self.tokenizer.encoder.normalizer is not None:
             certain &= np.fromiter(map(self._is_normal, texts), np.bool_, len(texts))
-        wanted = (places + until[of_text]).astype(before.dtype)
+        wanted, wide = until[of_text] + places, np.flatnonzero(~is_ascii[of_text])
+        wanted[wide] += _more_bytes(texts, of_text[wide].tolist(), places[wide].tolist())
         found = np.searchsorted(before[:-1], wanted)
-        begins_inside = np.append(inside[ids], False)  # of a character; the end of the texts begins no token
-        while len(split := np.flatnonzero(begins_inside[found] & (before[found] == wanted))):
-            found[split] += 1
         return np.minimum(found, offsets[1:][of_text]) - offsets[of_text], certain
 
     def _is_normal(self, text: str) -> bool:
@@ -221,28 +182,55 @@ class Encoder:
         return normal == text
 
     @cached_property
-    def _token_sizes(self) -> tuple[Int64, npt.NDArray[np.bool_], Int64 | None]:
-        """How many characters of text each token begins, int64 (ids,); whether its first byte is inside of a character,
-        bool (ids,); and its bytes, int64 (ids,), if the vocabulary lacks the token of a byte."""
-        spec, made = self.tokenizer.spec(), np.zeros((3, self.tokenizer.vocab_size), np.int64)
-        vocab = spec["model"].get("vocab")
-        on_bytes = '"ByteLevel"' in json.dumps([spec.get("pre_tokenizer"), spec.get("decoder")])
-        for token, number in vocab.items() if isinstance(vocab, dict) else ():
-            # A byte-level vocabulary has a character for each byte; others write "▁" for a space.
-            is_byte = len(token) == 6 and token.startswith("<0x")
-            data = bytes([int(token[3:5], 16)]) if is_byte else token.encode()
-            inside = [INSIDE.get(c, False) for c in token] if on_bytes else [b & 0xC0 == 0x80 for b in data]
-            made[:, number] = len(inside) - sum(inside), inside[:1] == [True], len(inside)
+    def _token_bytes(self) -> Int64:
+        """How many bytes of text each token stands for, int64 (ids,); 0 where the vocabulary is not byte-level."""
+        spec, sizes = self.tokenizer.spec(), np.zeros(self.tokenizer.vocab_size, np.int64)
+        if '"ByteLevel"' in json.dumps([spec.get("pre_tokenizer"), spec.get("decoder")]):
+            vocab = spec["model"]["vocab"]  # it has a character for each byte
+            sizes[list(vocab.values())] = list(map(len, vocab))
         for token in spec["added_tokens"]:
-            made[:, token["id"]] = len(token["content"]), 0, len(token["content"].encode())
-        lacks_bytes = on_bytes and not INSIDE.keys() <= vocab.keys()
-        return made[0].astype(np.int32), made[1] > 0, made[2] if lacks_bytes else None
+            sizes[token["id"]] = len(token["content"].encode())
+        return sizes
 
 
-def _flat(encodings: Sequence[Encoding]) -> tuple[Int32, Int64]:
+def _more_bytes(texts: list[str], of_text: list[int], places: list[int]) -> Int64:
+    """How many more bytes than characters stand before each place of a text. A text is read once if its places are
+    ascending."""
+    found, last, at, more = list[int](), -1, 0, 0
+    for i, place in zip(of_text, places, strict=True):
+        if i != last or place < at:
+            last, at, more = i, 0, 0
+        more += len(texts[i][at:place].encode()) - (place - at)
+        at = place
+        found.append(more)
+    return np.array(found, np.int64)
+
+
+def _flat(encodings: Iterable[Encoding]) -> tuple[Int32, Int64]:
     """The ids of all texts, and their offsets."""
     rows = [np.empty(0, np.int32), *(np.array(e.ids, np.int32) for e in encodings)]
     return np.concatenate(rows), np.cumsum([len(row) for row in rows], dtype=np.int64)
+
+
+def fastokens_of(spec: dict[str, Any]) -> FastEncode:
+    """How fastokens encodes texts with a tokenizer of this definition.
+
+    Raises:
+        ValueError: it does not support a part of the definition. It raises other exceptions, too.
+    """
+    import fastokens
+
+    _fill_holes(spec["model"].get("vocab"), len(spec["added_tokens"]))
+    _join_merges(spec["model"])
+    made = fastokens.Tokenizer.from_json_str(orjson.dumps(spec).decode())
+    made.no_truncation()
+    made.no_padding()
+
+    def encode(texts: list[str]) -> tuple[Int32, Int64]:
+        ids, offsets = made.encode_batch_flat(texts)
+        return np.frombuffer(ids, np.int32), np.frombuffer(offsets, np.int64)
+
+    return encode
 
 
 def _fill_holes(vocab: Any, added: int) -> None:
@@ -259,7 +247,9 @@ def _join_merges(model: dict[str, Any]) -> None:
         model["merges"] = list(map(" ".join, merges))
 
 
-def encoder_of(tokenizer: str, chat_template: str, variables: Mapping[str, Any]) -> Encoder:
+def encoder_of(
+    tokenizer: str, chat_template: str, variables: Mapping[str, Any], train_on: Literal["all", "last"]
+) -> Encoder:
     """The encoder of a tokenizer, cached per process until one of its files changes: a large one takes seconds to load.
 
     Raises:
@@ -268,9 +258,12 @@ def encoder_of(tokenizer: str, chat_template: str, variables: Mapping[str, Any])
     files = [*tokenizer_file(tokenizer).parent.iterdir(), storage.here(chat_template)]
     found = ((file, file.stat()) for file in files if file.is_file())
     stamps = tuple(sorted((str(file), s.st_mtime_ns, s.st_size) for file, s in found))
-    return _loaded(tokenizer, chat_template, json.dumps(variables, sort_keys=True), stamps)
+    return _loaded(tokenizer, chat_template, json.dumps(variables, sort_keys=True), train_on, stamps)
 
 
 @lru_cache(maxsize=1)
-def _loaded(tokenizer: str, chat_template: str, variables: str, _: tuple[tuple[str, int, int], ...]) -> Encoder:
-    return Encoder(ChatTokenizer.load(tokenizer, chat_template, json.loads(variables)))
+def _loaded(
+    tokenizer: str, chat_template: str, variables: str, train_on: Literal["all", "last"],
+    _: tuple[tuple[str, int, int], ...],
+) -> Encoder:  # fmt: skip
+    return Encoder(ChatTokenizer.load(tokenizer, chat_template, json.loads(variables)), train_on)

@@ -71,10 +71,10 @@ class ShapePlan(NamedTuple):
 class LabelledBatch:
     """The conversations of a batch: as columns, row by row, and what is made of them."""
 
-    places: Int64
-    """As in `Labelled`, of all rows, flat."""
-    num_places: Int64
-    """How many of the places are those of each row."""
+    edges: tuple[Int64, Int64]
+    """The edges of labels, as in `Labelled`, of all rows: the number of the row, ascending, and the character."""
+    starts: tuple[Int64, Int64]
+    """The same of users' turns."""
 
     def __init__(self, messages: pa.ListArray, tools: Sequence[str | None], variables: Sequence[Any]) -> None:
         self.flat, self.tools, self.variables = messages.flatten(), tools, variables
@@ -90,8 +90,8 @@ class LabelledBatch:
         """By row: the number of its facts."""
         self.facts = list[Outcome]()
         """Why a row is refused, or a row that has the same facts; its text and places mean nothing."""
-        self._places = [(np.empty(0, np.int64), np.empty(0, np.int64))]
-        """Rows of places, and places, both flat."""
+        self._edges, self._starts = [np.empty((2, 0), np.int64)], [np.empty((2, 0), np.int64)]
+        """Rows and characters, both flat."""
 
     def row(self, k: int) -> Row:
         """A conversation as Python objects."""
@@ -117,15 +117,16 @@ class LabelledBatch:
         """What is made of some rows: their texts, their places, int64 (rows, places), and the facts that they share."""
         self.which[rows] = len(self.facts)
         self.facts.append(facts)
-        self._places.append((np.repeat(rows, places.shape[1]), places.ravel()))
+        edges = facts.num_edges if isinstance(facts, Labelled) else 0
+        for known, own in ((self._edges, places[:, :edges]), (self._starts, places[:, edges:])):
+            known.append(np.stack([np.repeat(rows, own.shape[1]), own.ravel()]))
         for k, text in zip(rows, texts, strict=True):
             self.texts[k] = text
 
     def settle(self) -> None:
         """Put the places in the order of the rows."""
-        of_row, places = map(np.concatenate, zip(*self._places, strict=True))
-        self.places = places[np.argsort(of_row, kind="stable")]
-        self.num_places = np.bincount(of_row, minlength=len(self.texts))
+        edges, starts = (np.concatenate(known, axis=1) for known in (self._edges, self._starts))
+        self.edges, self.starts = (tuple(of[:, np.argsort(of[0], kind="stable")]) for of in (edges, starts))
 
 
 class _Cutter(Marker):

@@ -25,11 +25,10 @@ import multiprocessing
 import os
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import compress
-from operator import itemgetter
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, ClassVar, Literal, Self
@@ -43,15 +42,16 @@ from datakit.data import SPANS, TURN_STARTS, tokens
 from datakit.errors import ConfigError, ModelError, UsageError
 from datakit.manifest import Ledger, tokenizer_file
 from datakit.pack.chat import ChatTokenizer
-from datakit.pack.encoder import SAMPLE_ROWS, Encoder, EngineChoice, Int32, Int64, choose_engine, encoder_of, passage
+from datakit.pack.encoder import NONE, Encoded, Encoder, Int32, Int64, encoder_of
 from datakit.pack.labels import Labelled
 from datakit.pack.marks import RESERVED, RESERVED_SPELLING, RenderError
 from datakit.pack.shapes import LabelledBatch
 from datakit.stage import Decision, Parent, Stage
-from datakit.storage import write_whole
 
-READ_BYTES = 32 << 20
-"""The sample is chosen from shards of about this size, in bytes."""
+SMALL_BYTES = 500_000
+"""`tokenizers` encodes smaller inputs: it needs less time for them than fastokens needs to load."""
+FIRST_ROWS = 128
+"""A template that fails on so many first rows of every batch ends the run."""
 MAX_NOT_RENDERED = MAX_UNKNOWN = 0.01
 """Alarms: thoughts are left out of a larger share of the rows, or a larger share of the tokens is unknown."""
 SIDES = (("input_ids", "label_spans"), ("rejected_ids", "rejected_label_spans"))
@@ -111,12 +111,11 @@ def _json_or_text(text: str) -> Any:
 
 
 @dataclass(slots=True)
-class _Told:
-    """What a stage tells of its work in one process. Copies of the stage share it."""
+class _Counts:
+    """Encoded sequences in one process, by library; and by reason those that fastokens did not encode for it. Copies of
+    the stage share them."""
 
-    reason: str = ""
-    """Why `tokenizers` encodes all rows; empty if fastokens does."""
-    counts: Counter[str] = field(default_factory=lambda: Counter(fast_rows=0, library_rows=0))
+    counts: Counter[str] = field(default_factory=Counter)
     lock: threading.Lock = field(default_factory=threading.Lock)
 
 
@@ -143,13 +142,13 @@ class Tokenize(Stage):
     config: TokenizeConfig
     kind: str = ""
     """Kind of the rows; empty if unknown."""
-    choice: EngineChoice = EngineChoice()
-    """Which library encodes: `tokenizers`, unless the identity gate found the same ids from fastokens."""
+    little: bool = False
+    """Whether the run has so little text that `tokenizers` encodes it."""
 
-    _told: _Told = field(default_factory=_Told, repr=False, compare=False)
+    _counts: _Counts = field(default_factory=_Counts, repr=False, compare=False)
 
-    def __reduce__(self) -> tuple[type["Tokenize"], tuple[TokenizeConfig, str, EngineChoice]]:
-        return type(self), (self.config, self.kind, self.choice)
+    def __reduce__(self) -> tuple[type["Tokenize"], tuple[TokenizeConfig, str, bool]]:
+        return type(self), (self.config, self.kind, self.little)
 
     @property
     def tokenizer(self) -> ChatTokenizer:
@@ -166,11 +165,11 @@ class Tokenize(Stage):
         if not self.config.tokenizer:
             raise UsageError("tokenize: no tokenizer; give --tokenizer FILE_OR_FOLDER or set it in the recipe")
         variables = template_variables(self.config.template_var)
-        return encoder_of(self.config.tokenizer, self.config.chat_template, variables)
+        return encoder_of(self.config.tokenizer, self.config.chat_template, variables, self.config.train_on)
 
     def use_processes(self) -> bool:
         """False if fastokens encodes documents (in its own threads); templates and `tokenizers` keep the GIL."""
-        return self.kind != "document" or self.choice.engine != "fastokens"
+        return self.kind != "document" or self.little or self.encoder.fast[0] is None
 
     def output_kind(self, kind: str) -> str:
         """Always tokens."""
@@ -231,59 +230,52 @@ class Tokenize(Stage):
             )
         return found
 
-    def _count(self, fast: int, library: int) -> None:
-        with self._told.lock:
-            self._told.counts.update(fast_rows=fast, library_rows=library)
+    def _encoded(self, texts: list[str], places: Int64 = NONE, of_text: Int64 = NONE) -> Encoded:
+        """Encode texts, and count them."""
+        found = self.encoder.encode(texts, places, of_text, little=self.little)
+        counts = Counter(fast_rows=len(texts) - found.library_rows, library_rows=found.library_rows)
+        with self._counts.lock:
+            self._counts.counts += counts + Counter({found.reason: len(texts)} if found.reason else {})
+        return found
 
     def measured(self) -> dict[str, int]:
         """Encoding counters of this process since the last call: sequences by library."""
-        with self._told.lock:
-            taken, self._told.counts = self._told.counts, Counter(fast_rows=0, library_rows=0)
+        with self._counts.lock:
+            taken, self._counts.counts = self._counts.counts, Counter()
         return dict(taken)
 
     def summary(self, counts: dict[str, int]) -> str:
         """The counters as a line of text."""
-        reason = f" ({self._told.reason})" if self._told.reason else ""
-        return f"{counts['fast_rows']:,} rows encoded by fastokens, {counts['library_rows']:,} by tokenizers{reason}"
+        fast, library = (counts.get(name, 0) for name in ("fast_rows", "library_rows"))
+        reasons = f" ({'; '.join(sorted(why))})" if (why := counts.keys() - {"fast_rows", "library_rows"}) else ""
+        return f"{fast:,} rows encoded by fastokens, {library:,} by tokenizers{reasons}"
 
     def for_kind(self, kind: str) -> Self:
         """The stage for rows of that kind."""
         return replace(self, kind=kind)
 
-    def prepare(self, rows: Callable[[int], Iterator[pa.RecordBatch]], folder: Path) -> Self:
-        """Run the identity gate: choose the library that encodes all rows. The choice is stored in `folder`."""
-        path = folder / "encoder.json"
-        if path.is_file():
-            choice = EngineChoice(**json.loads(path.read_text(encoding="utf-8")))
-        else:
-            size, sample, failed = 0, list[tuple[int, str]](), Counter[str]()
-            for batch in rows(READ_BYTES):
-                if "input_ids" in batch.schema.names:
-                    return self
-                size += batch.nbytes
-                sample += enumerate(map(passage, self._texts_of(batch.slice(0, SAMPLE_ROWS), failed)))
-            if failed and not failed[""]:
-                why = failed.most_common(1)[0][0]
-                raise ModelError(f"{self.tokenizer.template_where} fails on every row: {why}")
-            sample.sort(key=itemgetter(0))  # the first text of each batch, then the second ones: all have a share
-            choice = choose_engine(self.encoder, [text for _, text in sample], size)
-            write_whole(path, json.dumps(asdict(choice)).encode())
-        self._told.reason = choice.reason
-        return replace(self, choice=choice)
+    def prepare(self, rows: Iterator[pa.RecordBatch]) -> Self:
+        """Look whether there is little text.
 
-    def prepared(self) -> str:
-        """The library that encodes: its ids are only known to be equal on the sample."""
-        return self.choice.engine
-
-    def _texts_of(self, batch: pa.RecordBatch, failed: Counter[str]) -> list[str]:
-        """The texts to encode of the rows of a batch; `failed` counts them by the template's error, or none."""
-        if "text" in batch.schema.names:
-            return list(batch.column("text").fill_null("").to_pylist())
-        labelled = self._labelled(batch, *_sequences(batch, self.config)[:2], _row_variables(batch)[0])
-        for number in labelled.which.tolist():
-            found = labelled.facts[number]
-            failed[found.detail if isinstance(found, RenderError) and found.reason == "template_error" else ""] += 1
-        return labelled.texts
+        Raises:
+            ModelError: the template fails on the first rows of every batch.
+        """
+        size, failed = 0, Counter[str]()
+        for batch in rows:
+            size += batch.nbytes
+            if not {"text", "input_ids"} & set(batch.schema.names):
+                labelled = self._labelled(batch.slice(0, FIRST_ROWS))[0]
+                errors = [
+                    f.detail if isinstance(f, RenderError) and f.reason == "template_error" else ""
+                    for f in labelled.facts
+                ]
+                failed.update(errors[number] for number in labelled.which.tolist())
+            if size >= SMALL_BYTES and (failed[""] or not failed):
+                break
+        if failed and not failed[""]:
+            why = failed.most_common(1)[0][0]
+            raise ModelError(f"{self.tokenizer.template_where} fails on every row: {why}")
+        return replace(self, little=size < SMALL_BYTES)
 
     def open(self) -> None:
         """Load the tokenizer.
@@ -322,9 +314,7 @@ class Tokenize(Stage):
             if RESERVED in text and RESERVED_SPELLING.search(text):
                 refused[row] = RenderError("the text has U+FDD0 before a private-use character", "reserved_code_point")
                 texts[row] = ""
-        ids, offsets = self.encoder.encode(texts, self.choice.engine)
-        fast = len(texts) if self.choice.engine == "fastokens" else 0
-        self._count(fast, len(texts) - fast)
+        ids, offsets = self._encoded(texts)[:2]
         for row in np.flatnonzero(np.diff(offsets) == 0).tolist():
             refused.setdefault(row, RenderError("no text", "empty"))
         bos = [self.tokenizer.bos_id] if self.config.add_bos else []
@@ -336,52 +326,48 @@ class Tokenize(Stage):
         }
         return _decision(refused, columns, "text", len(texts))
 
-    def _labelled(
-        self, batch: pa.RecordBatch, messages: pa.ListArray, rows: Int64, variables: Sequence[dict[str, Any]]
-    ) -> LabelledBatch:
-        """Sequences of a batch, rendered and labelled; tools and `variables` are those of their `rows`."""
+    def _labelled(self, batch: pa.RecordBatch) -> tuple[LabelledBatch, pa.ListArray, Int64, Int64, int]:
+        """The sequences of a batch, rendered and labelled; their messages, rows and sides, as `_sequences` returns
+        them; and how many rows have variables that are no object."""
+        messages, rows, sides = _sequences(batch, self.config)
+        variables, ignored = _row_variables(batch)
         tools, of_rows = batch.column("tools").to_pylist(), rows.tolist()
-        shapes = self.encoder.shapes(self.config.train_on)
-        return shapes.label(messages, [tools[row] for row in of_rows], [variables[row] for row in of_rows])
+        given = [tools[row] for row in of_rows], [variables[row] for row in of_rows]
+        return self.encoder.shapes.label(messages, *given), messages, rows, sides, ignored
 
     def _conversations(self, batch: pa.RecordBatch) -> Decision:
         """Tokenize conversations or preference pairs. Both sides of a pair are kept or dropped; a side without an
         answer has no tokens (an answer that is judged by itself has one side)."""
-        messages, rows, sides = _sequences(batch, self.config)
-        variables, ignored = _row_variables(batch)
-        labelled, are_pairs = self._labelled(batch, messages, rows, variables), "prompt" in batch.schema.names
-        texts, num_places, which, facts = labelled.texts, labelled.num_places, labelled.which, labelled.facts
-        ids, offsets, at, library = self.encoder.encode_placed(texts, labelled.places, num_places, self.choice.engine)
-        self._count(len(texts) - library, library)
-        # The places of a sequence: the edges of its label spans, then its turn starts.
-        num_edges = np.array([f.num_edges if isinstance(f, Labelled) else 0 for f in facts], np.int64)[which]
-        both = np.stack([num_edges, num_places - num_edges], axis=1)
-        is_edge = np.tile([True, False], len(texts)).repeat(both.ravel())
-        # The first token of a sequence is never a target.
-        targets = np.append(0, np.cumsum(at[is_edge][1::2] - np.maximum(at[is_edge][::2], 1)))
-        learnt = np.diff(targets[np.cumsum([0, *num_edges]) // 2])
+        labelled, messages, rows, sides, ignored = self._labelled(batch)
+        facts, (of_edge, edges), (of_start, starts) = labelled.facts, labelled.edges, labelled.starts
+        of_place = np.concatenate([of_edge, of_start])
+        ids, offsets, at, *_ = self._encoded(labelled.texts, np.concatenate([edges, starts]), of_place)
+        begins, ends = at[: len(edges)].reshape(-1, 2).T
+        num_spans, num_starts = (np.bincount(of, minlength=len(rows)) for of in (of_edge[::2], of_start))
+        learnt = np.bincount(of_edge[::2], ends - np.maximum(begins, 1), len(rows))  # no first token is a target
 
-        num_rows, least = batch.num_rows, self.config.min_label_tokens
+        num_rows, least, are_pairs = batch.num_rows, self.config.min_label_tokens, "prompt" in batch.schema.names
         empty = np.setdiff1d(np.arange(num_rows), rows).tolist()
         refused = dict.fromkeys(
             empty, RenderError("neither side has an answer" if are_pairs else "no messages", "empty")
         )
         for k in np.flatnonzero(learnt < max(least, 1)).tolist():
-            found, turns = facts[which[k]], int(num_edges[k]) // 2
+            found = facts[labelled.which[k]]
             if not isinstance(found, RenderError) and learnt[k] < least:
-                found = RenderError(f"fewer than {least} label tokens in {turns} labelled turns", "no_labels")
+                found = RenderError(f"fewer than {least} label tokens in {num_spans[k]} labelled turns", "no_labels")
             if isinstance(found, RenderError):
                 refused.setdefault(int(rows[k]), found)
 
         # `keys` are ascending. Places are counted from the start of the row: where its first sequence begins.
         keys = rows + num_rows * sides
         within = (offsets[:-1] - offsets[np.searchsorted(keys, keys)]).astype(np.int32)
-        moved = (at + within.repeat(num_places)).astype(np.int32)
-        spans = pa.StructArray.from_arrays([moved[is_edge][n::2] for n in range(2)], fields=list(SPANS.value_type))
+        moved = (at + within[of_place]).astype(np.int32)
+        of_spans = [moved[: len(edges)][n::2] for n in range(2)]
+        spans = pa.StructArray.from_arrays(of_spans, fields=list(SPANS.value_type))
         lists = [
             _lists(ids, offsets),
-            pa.ListArray.from_arrays(np.cumsum([0, *num_edges // 2], dtype=np.int32), spans, type=SPANS),
-            _lists(moved[~is_edge], np.cumsum([0, *both[:, 1]])),
+            pa.ListArray.from_arrays(np.cumsum([0, *num_spans], dtype=np.int32), spans, type=SPANS),
+            _lists(moved[len(edges) :], np.cumsum([0, *num_starts])),
             _lists(within, np.arange(len(keys) + 1)),
         ]
         if refused:
@@ -468,16 +454,14 @@ def _joined(lists: pa.ListArray, bounds: Int64) -> pa.ListArray:
     return pa.ListArray.from_arrays(pa.array(offsets - offsets[0]), values, type=lists.type)
 
 
-def surround(ids: Int32, offsets: Int64, before: Sequence[Any], after: Sequence[Any]) -> tuple[Int32, Int64]:
+def surround(ids: Int32, offsets: Int64, before: list[Any], after: list[Any]) -> tuple[Int32, Int64]:
     """Put the ids `before` and `after` around each row that is not empty; returns the new ids and offsets."""
-    filled = np.diff(offsets) > 0
-    rows = int(filled.sum())
-    behind = np.repeat(offsets[1:][filled], len(after)), np.tile(after, rows)
-    front = np.repeat(offsets[:-1][filled], len(before)), np.tile(before, rows)
-    if len(behind[0]) + len(front[0]):
-        # at one place, the end of a row comes before the start of the next one
-        ids = np.insert(ids, *(np.concatenate(parts) for parts in zip(behind, front, strict=True)))
-    return ids, np.concatenate([[0], np.cumsum(np.diff(offsets) + filled * (len(before) + len(after)))])
+    sizes = np.diff(offsets)
+    filled = np.flatnonzero(sizes)
+    # At one place, the end of a row comes before the start of the next one.
+    places = np.concatenate([offsets[filled + 1].repeat(len(after)), offsets[filled].repeat(len(before))])
+    sizes[filled] += len(before) + len(after)
+    return np.insert(ids, places, after * len(filled) + before * len(filled)), np.append(0, np.cumsum(sizes))
 
 
 def _with_other_weights(messages: pa.ListArray, rows: Int64) -> set[int]:

@@ -6,7 +6,6 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from pathlib import Path
 
-import numpy as np
 from tokenizers import Tokenizer
 
 from datakit.pack.chat import FLAGS, ChatTokenizer
@@ -91,11 +90,14 @@ def label(tokenizer: ChatTokenizer, messages, tools=None, **options) -> Labelled
 def labelled_rows(shapes: Shapes, column, tools, variables) -> list[Labelled | str]:
     """The rows of a batch, or why they are refused."""
     made = shapes.label(column, tools, variables)
-    places = np.split(made.places, np.cumsum(made.num_places)[:-1])
-    return [
-        facts._replace(text=text, places=at.tolist()) if isinstance(facts := made.facts[n], Labelled) else str(facts)
-        for text, at, n in zip(made.texts, places, made.which.tolist(), strict=True)
-    ]
+    found: list[Labelled | str] = []
+    for k, (text, number) in enumerate(zip(made.texts, made.which.tolist(), strict=True)):
+        facts, places = (
+            made.facts[number],
+            [at for of, own in (made.edges, made.starts) for at in own[of == k].tolist()],
+        )
+        found.append(facts._replace(text=text, places=places) if isinstance(facts, Labelled) else str(facts))
+    return found
 
 
 def labelled_ids(tokenizer: ChatTokenizer, row: Labelled) -> tuple[list[int], list[tuple[int, int]]]:

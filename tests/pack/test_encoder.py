@@ -1,4 +1,4 @@
-"""fastokens gives the ids of `tokenizers` on hostile text, or the identity gate sends all to `tokenizers`."""
+"""fastokens gives the ids of `tokenizers` on hostile text, or `tokenizers` encodes."""
 
 import copy
 import itertools
@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from tokenizers import normalizers
 
 from datakit.pack.chat import FLAGS, ChatTokenizer
-from datakit.pack.encoder import AWKWARD, Encoder, EngineChoice, choose_engine
+from datakit.pack.encoder import AWKWARD, PASSAGE_CHARS, Encoder, sample
 from datakit.pack.train_tokenizer import TokenizerConfig, train_tokenizer
 from tests.pack.by_hand import saved
 
@@ -83,7 +83,7 @@ def encoder(request, trained_spec, tmp_path_factory):
 
 
 def rows_of(encoder, texts):
-    ids, offsets = encoder.encode(texts, "fastokens")
+    ids, offsets = encoder.fast[0](texts)
     return [ids[a:b].tolist() for a, b in itertools.pairwise(offsets)]
 
 
@@ -110,20 +110,20 @@ def test_every_code_point_is_classed_as_the_library_does(encoder):
 @given(texts=st.lists(TEXTS, min_size=1, max_size=6))
 def test_placed_tokens_end_where_the_librarys_do(encoder, texts):
     """Every character of every text is a place; those of texts that NFC changes come from `tokenizers`."""
-    num_places = np.array([len(text) + 1 for text in texts])
-    places = np.concatenate([np.arange(n) for n in num_places])
+    of_text = np.concatenate([np.full(len(text) + 1, i) for i, text in enumerate(texts)])
+    places = np.concatenate([np.arange(len(text) + 1) for text in texts])
     library = encoder.tokenizer.encoder
     nfc, lacking = library.normalizer is not None, library.token_to_id("x") is None
-    ids, offsets, found, by_library = encoder.encode_placed(texts, places, num_places, "fastokens")
+    ids, offsets, found, by_library, reason = encoder.encode(texts, places, of_text)
     changed = sum(nfc and normalizers.NFC().normalize_str(text) != text for text in texts)
-    assert by_library == changed or lacking
-    at = iter(found.tolist())
+    assert not reason and (by_library == changed or lacking)
     for i, encoding in enumerate(library.encode_batch(texts, add_special_tokens=False)):
         assert ids[offsets[i] : offsets[i + 1]].tolist() == encoding.ids
         starts = [start for start, _ in encoding.offsets]
-        assert [next(at) for _ in range(num_places[i])] == [bisect_left(starts, n) for n in range(num_places[i])]
-    again = encoder.encode_placed(texts, places, num_places, "tokenizers")
-    assert [a.tolist() for a in again[:3]] == [a.tolist() for a in (ids, offsets, found)] and again[3] == len(texts)
+        assert found[of_text == i].tolist() == [bisect_left(starts, n) for n in range(len(texts[i]) + 1)]
+    again = encoder.encode(texts, places, of_text, little=True)
+    assert [a.tolist() for a in again[:3]] == [a.tolist() for a in (ids, offsets, found)]
+    assert again[3:] == (len(texts), "there is little text")
 
 
 def test_bytes_that_add_up_are_no_place_where_they_are_others(trained_spec, tmp_path):
@@ -131,7 +131,7 @@ def test_bytes_that_add_up_are_no_place_where_they_are_others(trained_spec, tmp_
     encoder = encoder_of(VARIANTS["qwen2"](trained_spec), tmp_path)
     text = "\u0958" + "e\u0301" * 3
     assert len(normalizers.NFC().normalize_str(text).encode()) == len(text.encode())
-    assert encoder.encode_placed([text, "plain"], np.zeros(2, np.int64), np.ones(2, np.int64), "fastokens")[3] == 1
+    assert encoder.encode([text, "plain"], np.zeros(2, np.int64), np.arange(2)).library_rows == 1
 
 
 def test_threads_share_an_encoder(encoder):
@@ -149,21 +149,24 @@ def test_added_tokens_are_found_before_normal_forms(trained_spec, tmp_path):
     assert rows_of(encoder, texts) == expected(encoder, texts)
 
 
-MUCH = ["the quick brown fox, 東京 12345\n" * 100] * 200
-SIZE = sum(map(len, MUCH))
+def test_all_texts_of_a_batch_have_a_share_in_the_sample():
+    few, many, long = ["ab"], [f"{i:04}" * 50 for i in range(10_000)], ["a" * 100_000 + "b" * 100_000] * 10
+    assert sample([]) == [] and sample(few) == few
+    places = [int(text[:4]) for text in sample(many)]
+    assert len(places) == 8 and {b - a for a, b in itertools.pairwise(places)} == {1280}
+    half = PASSAGE_CHARS // 2
+    assert sample(long) == ["a" * half + "b" * half] * 10
 
 
-def test_the_gate_takes_fastokens_where_ids_are_equal_and_there_is_much_text(encoder):
-    assert choose_engine(encoder, MUCH, SIZE) == EngineChoice("fastokens")
-    assert choose_engine(encoder, MUCH[:2], SIZE // 100) == EngineChoice("tokenizers", "there is little text")
-
-
-def test_one_other_id_sends_everything_to_the_library(trained_spec, tmp_path, monkeypatch):
+def test_one_other_id_sends_the_batch_to_the_library(trained_spec, tmp_path, monkeypatch):
     encoder = encoder_of(trained_spec, tmp_path)
-    right = encoder.encode
-    monkeypatch.setattr(encoder, "encode", lambda *args: (found := right(*args)) and (found[0] + 1, found[1]))
-    choice = choose_engine(encoder, MUCH, SIZE)
-    assert choice.engine == "tokenizers" and "other ids than tokenizers for '" in choice.reason
+    right = encoder.fast[0]
+    wrong = lambda texts: (found := right(texts)) and (found[0] + ("b" in texts[0]), found[1])  # noqa: E731
+    encoder.fast = wrong, ""
+    assert encoder.encode(["a"]).reason == ""
+    ids, *_, library_rows, reason = encoder.encode(["b"])
+    assert reason == "fastokens gives other ids than tokenizers for 'b'"
+    assert (ids.tolist(), library_rows) == (encoder.tokenizer.encode_text("b"), 1)
 
 
 def with_added(spec, *tokens):
@@ -173,32 +176,31 @@ def with_added(spec, *tokens):
 
 
 @pytest.mark.parametrize(
-    ("tokens", "engine"),
+    ("tokens", "is_fast"),
     [
         (
             [{"content": "<tool>"}, {"content": "\n"}, {"content": "\n\n"}, {"content": "  ", "normalized": True}],
-            "fastokens",
+            True,
         ),
-        ([{"content": "call"}, {"content": "tool", "single_word": True, "normalized": True}], "tokenizers"),
+        ([{"content": "call"}, {"content": "tool", "single_word": True, "normalized": True}], False),
     ],
 )
-def test_the_gate_compares_texts_of_added_tokens_that_the_sample_lacks(trained_spec, tmp_path, tokens, engine):
+def test_texts_of_added_tokens_are_compared_when_a_tokenizer_is_loaded(trained_spec, tmp_path, tokens, is_fast):
     encoder = encoder_of(with_added(trained_spec, *tokens), tmp_path)
-    assert choose_engine(encoder, MUCH, SIZE).engine == engine
+    assert (encoder.fast[0] is not None) == is_fast == (encoder.fast[1] == "")
+    assert encoder.encode(["plain"]).library_rows == (not is_fast)
 
 
-def test_a_text_of_the_gate_on_which_the_library_fails_ends_no_run(trained_spec, tmp_path):
+def test_a_text_of_the_comparison_on_which_the_library_fails_ends_no_run(trained_spec, tmp_path):
     """`tokenizers` panics where an added token of white space takes the white space around it."""
     token = {"content": "\n\n", "lstrip": True, "rstrip": True}
     encoder = encoder_of(with_added(trained_spec, token, {"content": "  ", "lstrip": True}), tmp_path)
-    choice = choose_engine(encoder, MUCH, SIZE)
-    assert choice.engine == "tokenizers" and choice.reason.startswith("tokenizers fails on texts that the run")
+    assert encoder.encode(["plain"]).reason.startswith("tokenizers fails on texts that the run")
 
 
 def test_a_tokenizer_that_fastokens_does_not_read_goes_to_the_library(trained_spec, tmp_path):
     encoder = encoder_of(changed(trained_spec, normalizer={"type": "Nmt"}), tmp_path)
-    choice = choose_engine(encoder, MUCH, SIZE)
-    assert choice.engine == "tokenizers" and choice.reason.startswith("fastokens does not read this tokenizer: ")
+    assert encoder.encode(["plain"]).reason.startswith("fastokens does not read this tokenizer: ")
 
 
 @pytest.mark.parametrize("name", ["minimind", "smollm"])
@@ -215,4 +217,4 @@ def test_real_tokenizers_on_real_text(shared, real, load, name):
     texts += [text[: len(text) // 2] + spelled[min(spelled)] + text for text in texts[1:50]]
     texts = [text[:3_000] for text in texts]
     assert rows_of(encoder, texts) == expected(encoder, texts)
-    assert choose_engine(encoder, texts, 1_000_000).engine == "fastokens"
+    assert encoder.encode(texts).reason == ""

@@ -18,9 +18,7 @@ from tokenizers import Tokenizer
 from datakit.data import SPANS, tokens
 from datakit.errors import ConfigError, ModelError, UsageError
 from datakit.manifest import Count, Ledger, load
-from datakit.pack import encoder
 from datakit.pack.chat import ChatTokenizer, built_in
-from datakit.pack.encoder import EngineChoice
 from datakit.pack.marks import FIRST_PRIVATE, RESERVED
 from datakit.pack.tokenize import Tokenize, TokenizeConfig
 from datakit.stage import split, with_columns
@@ -31,9 +29,9 @@ SAY = {"role": "assistant", "content": "fine"}
 ASK = {"role": "user", "content": "how are you"}
 
 
-@pytest.fixture(params=["fastokens", "tokenizers"])
+@pytest.fixture(params=[False, True], ids=["fastokens", "tokenizers"])
 def stage(request, trained) -> Tokenize:
-    return Tokenize(TokenizeConfig(tokenizer=str(trained)), choice=EngineChoice(request.param))
+    return Tokenize(TokenizeConfig(tokenizer=str(trained)), little=request.param)
 
 
 def kept_and_dropped(stage, batch):
@@ -46,7 +44,7 @@ def test_documents_end_with_eos_and_all_of_them_is_learnt(stage, small, document
     assert kept.column("input_ids").to_pylist() == [[*small.encode_text(t), 2] for t in ("the fox", "你好")]
     assert kept.column("label_spans").null_count == 2
     assert kept.column("segment_source").to_pylist() == ["text", "text"]
-    other = Tokenize(replace(stage.config, add_bos=True, add_eos=False), choice=stage.choice)
+    other = Tokenize(replace(stage.config, add_bos=True, add_eos=False), little=stage.little)
     ids = kept_and_dropped(other, documents(["the fox<|im_end|>"]))[0].column("input_ids")[0].as_py()
     assert ids == [1, *small.encode_text("the fox<|im_end|>")] and 2 not in ids
     assert [f.name for f in kept.schema] == tokens().names
@@ -167,8 +165,8 @@ def test_ids_equal_the_librarys_on_plain_text(request, real, documents, name):
         "\ufdd0 alone is text",
         "word " * 1000,
     ]
-    for engine in ("fastokens", "tokenizers"):
-        stage = Tokenize(TokenizeConfig(tokenizer=str(folder)), choice=EngineChoice(engine))
+    for little in (False, True):
+        stage = Tokenize(TokenizeConfig(tokenizer=str(folder)), little=little)
         kept, _ = kept_and_dropped(stage, documents(texts))
         assert [r[:-1] for r in kept.column("input_ids").to_pylist()] == [library.encode(t).ids for t in texts]
 
@@ -190,43 +188,7 @@ CHATML = built_in("chatml")
 MUCH = ["the quick brown fox, 東京 12345\n" * 100] * 200
 
 
-@pytest.fixture
-def written(trained, tmp_path):
-    """A stage whose tokenizer normalises, and a folder for its choice."""
-    folder = Path(shutil.copytree(trained, tmp_path / "tokenizer"))
-    spec = json.loads((folder / "tokenizer.json").read_text(encoding="utf-8"))
-    (folder / "tokenizer.json").write_text(json.dumps(spec | {"normalizer": {"type": "NFC"}}), encoding="utf-8")
-    return Tokenize(TokenizeConfig(tokenizer=str(folder))), tmp_path
-
-
-def test_the_choice_is_made_once_for_a_run(written, documents, monkeypatch):
-    stage, folder = written
-    batch = documents(MUCH)
-    prepared = stage.prepare(lambda groups: iter([batch]), folder)
-    assert prepared.choice.engine == "fastokens"
-    monkeypatch.setattr(encoder, "AWKWARD", ())
-    again = stage.prepare(lambda groups: pytest.fail("the rows are not read again"), folder)
-    assert again.choice == prepared.choice
-
-
 QUESTION, ANSWER = {"role": "user", "content": "?"}, {"role": "assistant"}
-
-
-@pytest.mark.parametrize("kind", ["documents", "conversations", "pairs"])
-def test_the_gate_sees_the_texts_that_are_encoded_and_all_batches_have_a_share(request, written, kind, monkeypatch):
-    stage, folder = written
-    rows: dict = {
-        "documents": MUCH[:20],
-        "conversations": [[QUESTION, ANSWER | {"content": text}] for text in MUCH[:20]],
-        "pairs": [([QUESTION], [ANSWER | {"content": text}], [ANSWER | {"content": "no"}]) for text in MUCH[:20]],
-    }
-    batch, seen = request.getfixturevalue(kind)(rows[kind]), []
-    monkeypatch.setattr("datakit.pack.tokenize.choose_engine", lambda *args: seen.append(args[1:]) or EngineChoice())
-    monkeypatch.setattr("datakit.pack.tokenize.SAMPLE_ROWS", 3)
-    stage.prepare(lambda groups: iter([batch, batch.slice(0, 1)]), folder)
-    ((sample, size),) = seen
-    assert len(sample) == (8 if kind == "pairs" else 4) and size > batch.nbytes
-    assert sample[0] == sample[1] and MUCH[0][:1500] in sample[0] and max(map(len, sample)) == 2048
 
 
 @pytest.mark.parametrize("kind", ["documents", "conversations"])
@@ -234,32 +196,34 @@ def test_the_stage_gives_the_same_with_both_libraries(request, trained, kind):
     texts = ["1 pieces, we'LL say; 東京は\r\n" * 4, "", "a\ufdd0\ue001", "<|im_end|>", "e\u0301", "\ufdd0", "東京" * 40]
     rows = texts if kind == "documents" else [[QUESTION, ANSWER | {"content": text}] for text in texts]
     batch, found = request.getfixturevalue(kind)(rows), []
-    for engine in ("fastokens", "tokenizers"):
-        found.append(Tokenize(TokenizeConfig(tokenizer=str(trained)), kind[:-1], EngineChoice(engine)).decide(batch))
+    for little in (False, True):
+        found.append(Tokenize(TokenizeConfig(tokenizer=str(trained)), kind[:-1], little).decide(batch))
     assert found[0].reasons.equals(found[1].reasons) and found[0].detail.equals(found[1].detail)
     assert found[0].columns == found[1].columns
     assert found[0].reasons.null_count >= 5
 
 
-def test_the_stage_counts_rows_by_library(written, documents, conversations):
+def test_the_stage_counts_rows_by_library(trained, tmp_path, documents, conversations):
     """A conversation that NFC changes needs `tokenizers`, which knows where its tokens come from."""
-    stage, folder = written
-    little = stage.prepare(lambda groups: iter([documents(["a b"])]), folder)
-    assert little.summary(little.measured()).endswith("0 by tokenizers (there is little text)")
-    (folder / "encoder.json").unlink()
-    stage = stage.prepare(lambda groups: iter([documents(MUCH)]), folder)
+    folder = Path(shutil.copytree(trained, tmp_path / "normalising"))
+    spec = json.loads((folder / "tokenizer.json").read_text(encoding="utf-8"))
+    (folder / "tokenizer.json").write_text(json.dumps(spec | {"normalizer": {"type": "NFC"}}), encoding="utf-8")
+    stage = Tokenize(TokenizeConfig(tokenizer=str(folder)))
+    little = stage.prepare(iter([documents(["a b"])]))
+    little.decide(documents(["a b"]))
+    assert little.summary(little.measured()).endswith(", 1 by tokenizers (there is little text)")
+    rows = iter([documents(MUCH), documents(["not read"])])
+    stage = stage.prepare(rows)
+    assert next(rows).num_rows == 1
     stage.decide(documents(["a b", "e\u0301", ""]))
-    assert stage.measured() == {"fast_rows": 3, "library_rows": 0}
+    assert stage.summary(stage.measured()) == "3 rows encoded by fastokens, 0 by tokenizers"
     stage.decide(conversations([[QUESTION, ANSWER | {"content": text}] for text in ("a b", "e\u0301")]))
-    found = stage.measured()
-    assert found == {"fast_rows": 1, "library_rows": 1}
-    assert stage.summary(found) == "1 rows encoded by fastokens, 1 by tokenizers"
-    assert set(stage.measured().values()) == {0}
+    assert stage.summary(stage.measured()) == "1 rows encoded by fastokens, 1 by tokenizers"
+    assert not stage.measured()
 
 
 def test_documents_run_in_threads_where_fastokens_encodes(stage):
-    fast = stage.choice.engine == "fastokens"
-    assert stage.for_kind("document").use_processes() != fast and stage.for_kind("conversation").use_processes()
+    assert stage.for_kind("document").use_processes() == stage.little and stage.for_kind("conversation").use_processes()
 
 
 def closed_vocabulary(folder: Path, model: dict) -> Path:
@@ -389,16 +353,18 @@ def test_a_template_that_fails_on_every_row_stops_the_run_and_one_that_never_end
     with_added("{% for m in messages %}{{ raise_exception('no chat here') }}{% endfor %}")
     stage = Tokenize(TokenizeConfig(tokenizer=str(tmp_path)))
     with pytest.raises(ModelError, match="fails on every row: TemplateError: no chat here"):
-        stage.prepare(lambda _: iter([conversations([[ASK, SAY]])]), tmp_path)
+        stage.prepare(iter([conversations([[ASK, SAY]])] * 2))
     with_added(CHATML + "{% if messages[0].content == 'loop' %}" + NEVER_ENDS + "{% endif %}")
     stage = Tokenize(TokenizeConfig(tokenizer=str(tmp_path)))
-    _, dropped = kept_and_dropped(stage, conversations([[ASK, SAY], [ASK | {"content": "loop"}, SAY]]))
+    loops = [ASK | {"content": "loop"}, SAY]
+    stage.prepare(iter([conversations([loops]), conversations([[ASK, SAY]])]))
+    _, dropped = kept_and_dropped(stage, conversations([[ASK, SAY], loops]))
     assert dropped.column("id").to_pylist() == ["r1"]
     assert "through its loops more than 10,000 times" in dropped.column("detail")[0].as_py()
     with_added(CHATML + NEVER_ENDS)
     stage = Tokenize(TokenizeConfig(tokenizer=str(tmp_path)))
     with pytest.raises(ModelError, match="fails on every row: the template goes through its loops"):
-        stage.prepare(lambda _: iter([conversations([[ASK, SAY]])]), tmp_path)
+        stage.prepare(iter([conversations([[ASK, SAY]])]))
 
 
 # One bad row never ends a run.
@@ -446,7 +412,7 @@ def test_whatever_a_row_holds_it_is_kept_or_dropped_with_a_reason(
     config = TokenizeConfig(
         tokenizer=str(trained), chat_template=hostile, train_on=train_on, thinking=thinking, min_label_tokens=0
     )
-    stage = Tokenize(config, choice=EngineChoice("tokenizers"))
+    stage = Tokenize(config, little=True)
     for batch in (conversations(talks, [tools] * len(talks)), pairs([sides]), documents(texts)):
         kept, dropped = kept_and_dropped(stage, batch)
         assert kept.num_rows + dropped.num_rows >= batch.num_rows and dropped.column("reason").null_count == 0
