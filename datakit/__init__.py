@@ -17,8 +17,9 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 __all__ = [
-    "DatakitError", "Dataset", "Dedup", "Filter", "Ingest", "Language", "Normalize", "Pack", "Pipeline", "Result",
-    "Tokenize", "batched", "dedup", "filter", "ingest", "language", "normalize", "open", "pack", "tokenize",
+    "DatakitError", "Dataset", "Dedup", "Filter", "Ingest", "Language", "Map", "Normalize", "Pack", "Pipeline",
+    "Result", "Tokenize", "batched", "dedup", "filter", "ingest", "language", "map", "normalize", "open", "pack",
+    "tokenize",
 ]  # fmt: skip
 
 if TYPE_CHECKING:
@@ -33,11 +34,13 @@ if TYPE_CHECKING:
     Filter: Callable[..., Step]
     Ingest: Callable[..., Step]
     Language: Callable[..., Step]
+    Map: Callable[..., Step]
     Normalize: Callable[..., Step]
     Pack: Callable[..., Step]
     Tokenize: Callable[..., Step]
     ingest: Callable[..., Result]
     language: Callable[..., Result]
+    map: Callable[..., Result]  # noqa: A001
     normalize: Callable[..., Result]
     tokenize: Callable[..., Result]
 

@@ -5,6 +5,7 @@ rows. `datakit/__init__.py` loads this module on first use.
 """
 
 import contextlib
+import dataclasses
 import functools
 import inspect
 import os
@@ -20,13 +21,14 @@ from typing import TYPE_CHECKING, Any, Self
 import pyarrow as pa
 import pyarrow.compute as pc
 
+import datakit.own_code as own_code
 import datakit.storage as storage
 from datakit import removed
 from datakit.config import build, options
 from datakit.data import RECORD_BITS, of_kind, read_rows
 from datakit.engine.executors import Local, Progress, all_cores
 from datakit.engine.plan import Flow
-from datakit.engine.recipe import FLOW, STAGES, Recipe, check_name, config_class, stage_class
+from datakit.engine.recipe import FLOW, STAGES, Recipe, check_name, config_class, registered, stage_class
 from datakit.engine.runner import Run
 from datakit.engine.store import OutputLayout
 from datakit.engine.store import inspect as inspect_shard
@@ -35,6 +37,7 @@ from datakit.manifest import Ledger, Manifest, ancestors, data_dir, find_parent,
 
 if TYPE_CHECKING:
     from datakit.report.forecast import Forecast
+    from datakit.stage import Stage
 
 TABLE = "table"
 """The name of the dataset and of the source of rows that come from memory."""
@@ -405,7 +408,9 @@ def _values(stage: str, values: Mapping[str, Any]) -> tuple[dict[str, Any], dict
 
 
 def _with_names(stage: str, values: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The values of the filter stage with names in place of the user's own functions, classes and rule sets."""
+    """The values of a stage with names in place of the user's own functions, classes and rule sets."""
+    if stage == "map" and callable(values.get("function")):
+        return {**values, "function": own_code.name_of(values["function"])}
     if stage != "filter" or "rules" not in values or isinstance(values["rules"], str):
         return values
     from datakit.filter.own_rules import named
@@ -428,8 +433,8 @@ def _plain(value: Any) -> Any:
 def stage_function(stage: str) -> Callable[..., Result]:
     """The function of a stage, with the stage's help and options as its documentation and signature."""
 
-    def call(data: Any, **values: Any) -> Result:
-        return run_stage_on(stage, data, **values)
+    def call(data: Any, *given: Any, **values: Any) -> Result:
+        return run_stage_on(stage, data, **_positional(stage, given), **values)
 
     shared = [
         p
@@ -479,19 +484,32 @@ STEPS: dict[str, str] = {step_name(stage): stage for stage in FLOW if stage != "
 """By the name in a pipeline: the stage."""
 
 
+_FIRST = {"tokenize": "tokenizer", "map": "function"}
+"""By stage: the option that may be given without its name."""
+
+
+def _positional(stage: str, given: Sequence[Any]) -> dict[str, Any]:
+    if len(given) > (stage in _FIRST):
+        raise UsageError(f"{stage} takes keyword arguments; found {given!r}")
+    return {_FIRST[stage]: given[0]} if given else {}
+
+
 def step_function(stage: str) -> Callable[..., Step]:
     """What makes a step of a stage: `datakit.Pack(seq_len=1024)`. Values are those of the stage's config."""
 
     def make(*given: Any, **values: Any) -> Step:
-        if stage == "tokenize" and len(given) == 1:
-            return Step(stage, _plain({"tokenizer": given[0]} | values))
-        if given and stage != "ingest":
-            raise UsageError(f"{step_name(stage)} takes keyword arguments; found {given!r}")
-        return Step(stage, _plain(_with_names(stage, values)), tuple(os.fspath(g) for g in given))
+        inputs = tuple(os.fspath(g) for g in given) if stage == "ingest" else ()
+        own = {} if stage == "ingest" else _positional(stage, given)
+        return Step(stage, _plain(_with_names(stage, own | values)), inputs)
 
     make.__name__ = make.__qualname__ = step_name(stage)
     make.__doc__ = f"{STAGES[stage].summary}\n\nA step of a `datakit.Pipeline`; values are those of `[{stage}]`."
     return make
+
+
+def _own_step(stage: "Stage") -> Step:
+    """The step of a stage of the user's own."""
+    return Step(registered(own_code.name_of(type(stage))), dataclasses.asdict(stage.config))
 
 
 class Pipeline:
@@ -502,7 +520,7 @@ class Pipeline:
     """
 
     def __init__(
-        self, steps: Sequence[Step], *, dataset: str, project: str | os.PathLike[str] = ".", workers: int = 0
+        self, steps: "Sequence[Step | Stage]", *, dataset: str, project: str | os.PathLike[str] = ".", workers: int = 0
     ) -> None:
         """Check the steps.
 
@@ -510,17 +528,17 @@ class Pipeline:
             ConfigError: unknown values, or stages in an impossible order.
             UsageError: the first step is no `Ingest` with inputs.
         """
-        steps = list(steps)
-        if not steps or steps[0].stage != "ingest" or not steps[0].inputs:
+        made = [step if isinstance(step, Step) else _own_step(step) for step in steps]
+        if not made or made[0].stage != "ingest" or not made[0].inputs:
             raise UsageError("a pipeline begins with datakit.Ingest and its files, as datakit.Ingest('data/*.jsonl')")
-        self.steps, self.project, self.workers = tuple(steps), storage.local(project), workers
+        self.steps, self.project, self.workers = tuple(made), storage.local(project), workers
         self.recipe = Recipe(
             dataset=dataset,
-            inputs=tuple(_from(self.project, given) for given in steps[0].inputs),
-            stages=tuple(step.stage for step in steps),
-            tables={step.stage: step.values for step in steps if step.values},
+            inputs=tuple(_from(self.project, given) for given in made[0].inputs),
+            stages=tuple(step.stage for step in made),
+            tables={step.stage: step.values for step in made if step.values},
         )
-        for step in steps:
+        for step in made:
             self.recipe.config(step.stage)
 
     def __repr__(self) -> str:

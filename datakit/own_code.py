@@ -64,6 +64,11 @@ def is_batched(function: Any) -> bool:
     return bool(vars(function).get("takes_batches"))
 
 
+def is_own(name: str, group: str) -> bool:
+    """Whether a name means code of the user, or of an installed package that offers it in a group of entry points."""
+    return ":" in name or name in importlib.metadata.entry_points(group=group).names
+
+
 def is_here_only(name: str) -> bool:
     """Whether a name means an object that only this process has."""
     return name in _GIVEN

@@ -21,6 +21,7 @@ from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import datakit.own_code as own_code
 import datakit.storage as storage
 from datakit.config import file_mark, sha256_file
 from datakit.manifest import Manifest, data_dir
@@ -123,7 +124,9 @@ ROW_CODE = ("datakit.engine.runner", "datakit.engine.store", "datakit.data", "da
 
 def code_hash(stage: "Stage") -> str:
     """SHA-256 over the code that a stage runs, 64 hex digits."""
-    lines = (f"{name}\0{found}\n" for name, found in module_hashes(stage).items())
+    lines = [f"{name}\0{found}\n" for name, found in module_hashes(stage).items()]
+    if _source(type(stage).__module__) is None:  # a stage of the user's own
+        lines.append(f"own\0{own_code.code_digest(type(stage))}\n")
     return hashlib.sha256("".join(lines).encode()).hexdigest()
 
 

@@ -13,7 +13,7 @@ import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 import datakit.removed as removed
 from datakit.config import Option, UnknownKeyError, assign, build, check, options
@@ -37,6 +37,7 @@ class Entry:
 
 STAGES: dict[str, Entry] = {
     "ingest": Entry("datakit.read.stage:Ingest", "Read raw files into rows; quarantine what cannot be read."),
+    "map": Entry("datakit.filter.own_map:Map", "Change rows by a function of yours.", False),
     "normalize": Entry("datakit.filter.normalize:Normalize", "Repair encodings, characters and white space.", False),
     "language": Entry("datakit.filter.language:Language", "Label each row's language; keep the languages you list."),
     "dedup_urls": Entry("datakit.dedup.urls:DedupUrls", "Drop rows with the URL of an earlier row.", False),
@@ -60,13 +61,52 @@ STAGES: dict[str, Entry] = {
 }
 """In the order that data usually flows."""
 
-FLOW: tuple[str, ...] = tuple(name for name in STAGES if name != "classifier")
+FLOW: list[str] = [name for name in STAGES if name != "classifier"]
 """The stages that a recipe can have; a classifier is trained by a command of its own."""
+
+OWN = "datakit.stages"
+"""The entry points of installed packages that offer stages."""
+
+
+def registered(name: str) -> str:
+    """What manifests call a stage that a recipe names; one of the user's own is entered into the registry.
+
+    Raises:
+        ConfigError: the name means no stage, or one that has the name of another.
+    """
+    if name in STAGES:
+        return name
+    import datakit.own_code as own_code  # here, since `--help` needs none
+    from datakit.stage import Stage
+
+    if not own_code.is_own(name, OWN):
+        return name
+    found = own_code.find(name, OWN)
+    if not (isinstance(found, type) and issubclass(found, Stage)):
+        raise ConfigError(f"{name}: expected a subclass of datakit.stage.Stage; found {found!r}")
+    if found.name in STAGES and STAGES[found.name].path.startswith("datakit."):
+        raise ConfigError(f"{name}: its stage is called {found.name!r}, as one of datakit's is: rename it")
+    STAGES[found.name] = Entry(name, (found.__doc__ or name).strip().splitlines()[0], False)
+    if found.name not in FLOW:
+        FLOW.insert(FLOW.index("tokenizer"), found.name)
+    return found.name
 
 
 def stage_class(name: str) -> "type[Stage]":
-    """The class of a stage, imported when it is asked for."""
-    module, attribute = STAGES[name].path.split(":")
+    """The class of a stage, imported when it is asked for.
+
+    Of a stage that only a manifest names (the user's own, which this command did not need) it is the base class.
+    """
+    if name not in STAGES:
+        from datakit.stage import Stage
+
+        return Stage
+    path = STAGES[name].path
+    if not path.startswith("datakit."):
+        from datakit.own_code import find
+
+        return cast("type[Stage]", find(path, OWN))
+    module, attribute = path.split(":")
     found: type[Stage] = getattr(importlib.import_module(module), attribute)
     return found
 
@@ -113,6 +153,7 @@ class Recipe:
     path: Path | None = None
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "stages", tuple(registered(name) for name in self.stages))
         where, stages = self.path or self.dataset, list(self.stages)
         check_name(self.dataset)
         for unknown in (s for s in (*stages, *self.tables) if s not in FLOW):

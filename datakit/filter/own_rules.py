@@ -11,7 +11,6 @@ True or None keeps a row. False drops it, and the function's name is the reason.
 """
 
 import dataclasses
-import importlib.metadata
 import traceback
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -21,7 +20,7 @@ import numpy as np
 import orjson
 import pyarrow as pa
 
-from datakit import own_code
+import datakit.own_code as own_code
 from datakit.config import assign, build
 from datakit.errors import ConfigError, InputError
 from datakit.filter.rule_set import Measure, MeasuredRows, Resources, RuleSet
@@ -59,7 +58,7 @@ class FunctionRule(RuleSet):
     def _reasons(self, batch: pa.RecordBatch) -> list[str | None]:
         function = own_code.find(self.function, GROUP)
         if own_code.is_batched(function):
-            found = _called(self.function, f"the batch that begins with {_shown(batch, 0)}", function, batch)
+            found = called(self.function, f"the batch that begins with {name_of_row(batch, 0)}", function, batch)
             said = found.to_pylist() if isinstance(found, pa.Array | pa.ChunkedArray) else list(found)
             if len(said) != batch.num_rows:
                 raise InputError(
@@ -67,7 +66,7 @@ class FunctionRule(RuleSet):
                 )
         else:
             records = records_of(batch)
-            said = [_called(self.function, _shown(batch, i), function, row) for i, row in enumerate(records)]
+            said = [called(self.function, name_of_row(batch, i), function, row) for i, row in enumerate(records)]
         return [self._reason(batch, i, answer) for i, answer in enumerate(said)]
 
     def _reason(self, batch: pa.RecordBatch, row: int, answer: Any) -> str | None:
@@ -78,14 +77,9 @@ class FunctionRule(RuleSet):
         if isinstance(answer, str) and 0 < len(answer) <= _MOST_CHARS:
             return answer
         raise InputError(
-            f"{self.function}: {_shown(batch, row)}: expected True or None (keep), False, or a reason of 1 to "
+            f"{self.function}: {name_of_row(batch, row)}: expected True or None (keep), False, or a reason of 1 to "
             f"{_MOST_CHARS} characters; found {str(answer)[:80]!r}"
         )
-
-
-def is_own(name: str) -> bool:
-    """Whether a name of `rules` means code of the user, or of an installed package."""
-    return ":" in name or name in importlib.metadata.entry_points(group=GROUP).names
 
 
 def own_rule(name: str, values: dict[str, Any]) -> RuleSet:
@@ -134,11 +128,17 @@ def records_of(batch: pa.RecordBatch) -> Iterator[dict[str, Any]]:
         yield (orjson.loads(extra) if extra else {}) | row
 
 
-def _shown(batch: pa.RecordBatch, row: int) -> str:
+def name_of_row(batch: pa.RecordBatch, row: int) -> str:
+    """A row for people."""
     return f"the row {batch.column('id')[row].as_py()!r}" if "id" in batch.schema.names and batch.num_rows else "a row"
 
 
-def _called(name: str, where: str, function: Any, given: Any) -> Any:
+def called(name: str, where: str, function: Any, given: Any) -> Any:
+    """What a function of the user says.
+
+    Raises:
+        InputError: it fails; with `where` and the user's line.
+    """
     try:
         return function(given)
     except Exception as e:  # whatever the user's function raises

@@ -16,11 +16,11 @@ from typing import Any, ClassVar, Final, Literal, cast
 import numpy as np
 import pyarrow as pa
 
-from datakit import own_code
+import datakit.own_code as own_code
 from datakit.config import OF_TURNS, option, section, shares
 from datakit.data import Bools, On
 from datakit.errors import ConfigError, InputError
-from datakit.filter.own_rules import GROUP, is_own, own_rule
+from datakit.filter.own_rules import GROUP, own_rule
 from datakit.filter.rule_set import Edits, MeasuredRows, RuleSet
 from datakit.stage import Decision, Stage, with_columns
 from datakit.text.words import UNICODE_VERSION, with_hashes
@@ -104,7 +104,7 @@ class FilterOptions:
 
     def rule_set(self, name: str) -> RuleSet:
         """A rule set with the thresholds of its section, or with the defaults where there is none."""
-        if name not in RULE_SETS and is_own(name):
+        if name not in RULE_SETS and own_code.is_own(name, GROUP):
             return own_rule(name, self.own.get(name, {}))
         rule_set = rule_set_class(name)
         return cast(RuleSet, getattr(self, name) or rule_set())

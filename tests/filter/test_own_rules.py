@@ -1,4 +1,4 @@
-"""Rules of the user's own: reasons, errors, thresholds, keys, and what docs/extending.md shows."""
+"""Rules, maps and stages of the user's own: reasons, errors, thresholds, keys, and what docs/extending.md shows."""
 
 import re
 import sys
@@ -12,6 +12,8 @@ import pytest
 import datakit
 from datakit import own_code
 from datakit.config import build
+from datakit.engine.lineage import code_hash
+from datakit.engine.recipe import FLOW, STAGES, Recipe
 from datakit.errors import ConfigError, InputError
 from datakit.filter.stage import Filter, FilterConfig
 
@@ -134,10 +136,11 @@ def test_a_function_without_a_file_is_known_by_its_source_and_what_it_names(monk
 
 def test_the_pages_examples_run_and_tune_shows_their_thresholds(module: Callable[[str], str], capsys) -> None:
     blocks = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.S)
-    rules, _, mine = blocks
+    rules, batches, mine, maps = blocks
     assert all(len([line for line in block.splitlines() if line.strip()]) <= 15 for block in blocks)
-    own_code._module(module(blocks[1], "own_batched_of_a_test.py"))
-    assert capsys.readouterr().out == "{'long_enough': 1}\n"
+    own_code._module(module(batches, "own_batched_of_a_test.py"))
+    own_code._module(module(maps, "own_map_of_a_test.py"))
+    assert capsys.readouterr().out == "{'long_enough': 1}\n[{'text': 'a text th'}]\n"
     module(rules, "rules.py")
     rows = pa.record_batch({"id": ["a", "b", "c"], "text": ["x TODO", "x", "y"], "stars": [5, 2, 3]})
     assert reasons("rules.py:no_todo", "rules.py:well_rated", rows=rows) == ["todo", "well_rated", None]
@@ -156,3 +159,69 @@ def test_the_pages_examples_run_and_tune_shows_their_thresholds(module: Callable
         Path(file).unlink()
     module("")  # forgets what was loaded
     assert tune(Path("out/manifest.json"), (), (), 1).untold == given["rules"], "the code may be gone"
+
+
+def edit(row: dict) -> dict | None:
+    if row["text"] == "gone":
+        return None
+    return row | {"text": row["text"].upper(), "stars": row["stars"] + 1, "seen": [1]}
+
+
+def test_a_map_changes_columns_and_extra_and_says_what_it_dropped() -> None:
+    rows = [
+        {"id": "a", "text": "x", "stars": 1},
+        {"id": "b", "text": "gone", "stars": 2},
+        {"id": "c", "text": "Y", "stars": 3},
+    ]
+    result = datakit.map(rows, edit, workers=2)
+    assert result.dropped.select(["id", "reason"]).to_pylist() == [{"id": "b", "reason": "edit"}]
+    assert result.kept.column("text").to_pylist() == ["X", "Y"] and result.ledger.rows.edited == 2
+    made = result.dataset.to_table()
+    assert made.column("stars").to_pylist() == [2, 4] and made.column("extra").to_pylist() == ['{"seen":[1]}'] * 2
+    again = datakit.ingest([{"id": "a", "text": "X", "stars": 2}])
+    assert made.column("content_hash")[0] == again.dataset.to_table().column("content_hash")[0]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ("5", "expected the changed row with its id and source, or None to drop it; found '5'"),
+        ("row | {'id': 'other'}", "expected the changed row with its id"),
+        ("row | {'messages': [{'role': 'user', 'text': 'a'}]}", "expected messages with .* found 'text'"),
+        ("row | {'messages': 7}", "the column 'messages' holds list"),
+        ("row['absent']", r"the row 'table:0': KeyError: 'absent' \\(.*, line 1\\)"),
+    ],
+)  # fmt: skip
+def test_a_map_that_gives_no_row_ends_with_the_row(module: Callable[[str], str], change: str, message: str) -> None:
+    name = module(f"def change(row): return {change}")
+    talk = [{"messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}]}]
+    with pytest.raises(InputError, match=message.replace("\\\\", "\\")):
+        datakit.map(talk, function=f"{name}:change")
+
+
+def test_a_stage_of_the_users_own_runs_in_recipes_and_pipelines_and_an_edit_makes_it_stale(
+    module: Callable[[str], str], tmp_path: Path
+) -> None:
+    page = (PAGE.parents[1] / "CONTRIBUTING.md").read_text()
+    (source,) = (b for b in re.findall(r"```python\n(.*?)```", page, re.S) if "class MinChars(" in b)
+    Path("in.jsonl").write_text('{"text": "short"}\n{"text": "a longer text"}\n')
+    known = dict(STAGES), list(FLOW)
+    try:
+        stages = own_code._module(module(source, "own_stages_of_a_test.py"))
+        step = stages.MinChars(config=stages.MinCharsConfig(min_chars=9))
+        made = datakit.Pipeline([datakit.Ingest("in.jsonl"), step, datakit.Dedup()], dataset="d", workers=1).run()
+        (parent,) = made.parents
+        assert parent.manifest.stage == "min_chars" and parent.ledger.rows.dropped == {"min_chars": 1}
+        recipe = Recipe(dataset="d", stages=("ingest", "own_stages_of_a_test.py:MinChars"))
+        assert recipe.stages == ("ingest", "min_chars")
+        first = code_hash(step)
+        edited = own_code._module(module(source.replace("short", "few"), "own_stages_of_a_test.py"))
+        assert code_hash(edited.MinChars()) != first
+        with pytest.raises(ConfigError, match="expected a subclass of datakit"):
+            Recipe(dataset="d", stages=("ingest", "own_stages_of_a_test.py:MinCharsConfig"))
+        with pytest.raises(ConfigError, match="called 'dedup', as one of datakit's is"):
+            Recipe(dataset="d", stages=("ingest", "datakit.dedup.stage:Dedup"))
+    finally:
+        STAGES.clear()
+        STAGES.update(known[0])
+        FLOW[:] = known[1]
