@@ -51,11 +51,11 @@ class StagePackage(ModuleType):
     The packages `dedup`, `filter` and `pack` have this class, so that the function and the package are one object.
     """
 
-    def __call__(self, data: Any, **values: Any) -> "Result":
+    def __call__(self, data: Any, **values: Any) -> Any:
         """Run the stage; see `help(datakit.api.run_stage_on)` for `data` and `values`."""
-        from datakit.api import run_stage_on
+        from datakit.api import run_on_splits
 
-        return run_stage_on(self.__name__.rpartition(".")[2], data, **values)
+        return run_on_splits(self.__name__.rpartition(".")[2], data, **values)
 
 
 def __getattr__(name: str) -> Any:

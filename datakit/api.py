@@ -7,13 +7,15 @@ rows. `datakit/__init__.py` loads this module on first use.
 import contextlib
 import dataclasses
 import functools
+import importlib
 import inspect
 import os
 import shutil
 import tempfile
 import weakref
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from html import escape
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -32,7 +34,7 @@ from datakit.engine.recipe import FLOW, STAGES, Recipe, check_name, config_class
 from datakit.engine.runner import Run
 from datakit.engine.store import OutputLayout
 from datakit.engine.store import inspect as inspect_shard
-from datakit.errors import ConfigError, InputError, UsageError
+from datakit.errors import ConfigError, InputError, MissingExtraError, UsageError
 from datakit.manifest import Ledger, Manifest, ancestors, data_dir, find_parent, load, tables, verify
 
 if TYPE_CHECKING:
@@ -66,6 +68,65 @@ class _Described:
     def facts(self) -> dict[str, Any]:
         """What else the manifest says: alarms, layouts, tokenizer, packing."""
         return self.manifest.facts
+
+    def to_table(self, role: str = "kept") -> pa.Table:
+        """All rows of a role ("kept", "dropped", "quarantine", ...) in memory."""
+        raise NotImplementedError
+
+    def to_pandas(self, role: str = "kept") -> Any:
+        """The same as a `pandas.DataFrame`."""
+        return self.to_table(role).to_pandas()
+
+    def to_polars(self, role: str = "kept") -> Any:
+        """The same as a `polars.DataFrame`."""
+        return _library("polars").from_arrow(self.to_table(role))
+
+    def to_datasets(self, role: str = "kept") -> Any:
+        """The same as a `datasets.Dataset` of Hugging Face."""
+        return _library("datasets").Dataset(self.to_table(role))
+
+    def __len__(self) -> int:
+        """The number of kept rows."""
+        return self.ledger.rows.kept
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        """The kept rows, as dictionaries."""
+        for batch in self.to_table().to_batches(max_chunksize=1024):
+            yield from batch.to_pylist()
+
+    def _repr_html_(self) -> str:
+        """For notebooks: what became of the rows, and three of the dropped ones."""
+        rows = self.ledger.rows
+        counts = [("in", rows.into), ("kept", rows.kept), *sorted(rows.dropped.items(), key=lambda item: -item[1])]
+        counts += [("quarantined", rows.quarantined)] if rows.quarantined else []
+        gone = self.to_table("dropped").slice(0, 3).to_pylist()
+        return (
+            f"<b>{escape(self.manifest.dataset)} / {escape(self.manifest.stage)}</b>"
+            + _html(["", "rows", ""], [(name, f"{n:,}", f"{n / max(rows.into, 1):.1%}") for name, n in counts])
+            + (
+                _html(["dropped", "reason", ""], [(r.get("id", ""), r["reason"], _text(r)) for r in gone])
+                if gone
+                else ""
+            )
+        )
+
+
+def _library(name: str) -> Any:
+    try:
+        return importlib.import_module(name)
+    except ImportError:
+        raise MissingExtraError(f"{name} is not installed: pip install {name}") from None
+
+
+def _html(head: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
+    cells = [[f"<th>{escape(h)}</th>" for h in head], *([f"<td>{escape(str(cell))}</td>" for cell in r] for r in rows)]
+    return f"<table>{''.join(f'<tr>{chr(10).join(row)}</tr>' for row in cells)}</table>"
+
+
+def _text(row: Mapping[str, Any]) -> str:
+    """The beginning of a row's text, for people."""
+    found = next((row[name] for name in _TEXT_COLUMNS if row.get(name)), "")
+    return str(found)[:160]
 
 
 class Dataset(_Described):
@@ -192,6 +253,12 @@ class Result(_Described):
         if self._scratch is not None:
             self._scratch.close()
 
+    def to_table(self, role: str = "kept") -> pa.Table:
+        """`kept` or `dropped` as below; of another role, the rows on the disk."""
+        if role in ("kept", "dropped"):
+            return self.kept if role == "kept" else self.dropped
+        return self.dataset.to_table(role)
+
     @functools.cached_property
     def kept(self) -> pa.Table:
         """The kept rows.
@@ -262,6 +329,8 @@ class Result(_Described):
         base = set(of_kind(first.kind).names) | set(first.facts.get("columns", ()))
         if self.manifest.stage == "language":
             base -= {"lang", "lang_score"}
+        if self.manifest.stage == "map" and rows.column("extra").null_count < rows.num_rows:
+            base -= {"extra"}
         for name in [n for n in rows.column_names if n not in base]:
             if name in _REPLACED and name in table.column_names:
                 table = table.drop_columns([name])
@@ -273,6 +342,9 @@ class Result(_Described):
     def _with_edited(self, table: pa.Table, rows: pa.Table) -> pa.Table:
         """The table with the texts that the stage rewrote."""
         fields = self._chain[0].facts.get("text_fields", {})
+        others = [n for n in table.column_names if n in rows.column_names and n not in (*_TEXT_COLUMNS, "id", "extra")]
+        for name in others if self.manifest.stage == "map" else ():
+            table = table.set_column(table.column_names.index(name), name, rows.column(name))
         for column in [n for n in _TEXT_COLUMNS if n in rows.column_names]:
             name, new = fields.get(TABLE, "text") if column == "text" else column, rows.column(column)
             if name not in table.column_names:
@@ -369,6 +441,14 @@ def run_stage_on(
         raise
 
 
+def run_on_splits(stage: str, data: Any, *, output: str | os.PathLike[str] | None = None, **values: Any) -> Any:
+    """`run_stage_on`; of a Hugging Face `DatasetDict` the result of each split, by its name, below `output`."""
+    if not (isinstance(data, Mapping) and hasattr(data, "with_format")):
+        return run_stage_on(stage, data, output=output, **values)
+    folders = {name: None if output is None else os.path.join(output, name) for name in data}
+    return {name: run_stage_on(stage, split, output=folders[name], **values) for name, split in data.items()}
+
+
 def _inputs(data: Any) -> tuple[pa.Table | None, list[Any]]:
     """(the table, where rows come from memory; the inputs of the flow)."""
     if isinstance(data, Result | Dataset | str | os.PathLike):
@@ -433,8 +513,8 @@ def _plain(value: Any) -> Any:
 def stage_function(stage: str) -> Callable[..., Result]:
     """The function of a stage, with the stage's help and options as its documentation and signature."""
 
-    def call(data: Any, *given: Any, **values: Any) -> Result:
-        return run_stage_on(stage, data, **_positional(stage, given), **values)
+    def call(data: Any, *given: Any, **values: Any) -> Any:
+        return run_on_splits(stage, data, **_positional(stage, given), **values)
 
     shared = [
         p

@@ -226,3 +226,42 @@ def test_views_of_strings_as_polars_exports_them_are_read() -> None:
     kept = datakit.dedup(Stream(views)).kept.drop_columns(["cluster_size"])
     assert kept.schema == pa.schema({"text": pa.large_string(), "tags": pa.large_list(pa.large_string())})
     assert kept["tags"].to_pylist() == [["a"], None]
+
+
+def test_results_go_back_to_other_libraries_and_show_themselves_in_a_notebook(table: pa.Table, tmp_path: Path) -> None:
+    rows = [
+        {"id": "<b>", "text": "<i>same</i> " * 9},
+        {"id": "x", "text": "<i>same</i> " * 9},
+        {"id": "y", "text": "z"},
+    ]
+    result = datakit.dedup(rows, output=tmp_path / "there")
+    assert len(result) == 2 and [row["id"] for row in result] == ["<b>", "y"]
+    html = result._repr_html_()
+    assert "exact_duplicate" in html and "33.3%" in html and "&lt;i&gt;same" in html and "<i>" not in html
+    there = datakit.open(tmp_path / "there")
+    assert len(there) == 2 and next(iter(there))["text"] == rows[0]["text"] and "exact_duplicate" in there._repr_html_()
+    for name in ("pandas", "polars", "datasets"):
+        pytest.importorskip(name)
+        made = [getattr(one, f"to_{name}")() for one in (result, there)] + [getattr(result, f"to_{name}")("dropped")]
+        assert [len(one) for one in made] == [2, 2, 1]
+        assert list(made[0]["id"]) == ["<b>", "y"] and list(made[2]["reason"]) == ["exact_duplicate"]
+
+
+def test_each_split_of_a_dataset_dict_has_a_result_of_its_own(tmp_path: Path) -> None:
+    datasets = pytest.importorskip("datasets")
+    splits = {"train": ["a b", "a b", "c"], "test": ["d"]}
+    data = datasets.DatasetDict({name: datasets.Dataset.from_dict({"text": texts}) for name, texts in splits.items()})
+    found = datakit.dedup(data, output=tmp_path / "out")
+    assert {name: len(result) for name, result in found.items()} == {"train": 2, "test": 1}
+    assert len(datakit.open(tmp_path / "out" / "train")) == 2
+    assert [len(r) for r in datakit.ingest(data).values()] == [3, 1]
+
+
+def test_what_a_map_changes_comes_back_in_the_inputs_columns(table: pa.Table) -> None:
+    result = datakit.map(table.select(["text", "n"]).slice(5, 3), _next_number)
+    assert result.kept.column_names == ["text", "n", "extra"] and result.kept.column("n").to_pylist() == [6, 8]
+    assert result.kept.column("text").to_pylist() == table.column("text").take([5, 7]).to_pylist()
+
+
+def _next_number(row: dict) -> dict:
+    return row | {"n": row["n"] + 1, "more": True}
