@@ -3,9 +3,10 @@
 import codecs
 import gc
 import hashlib
+import os
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -22,7 +23,7 @@ from datakit.data import KINDS
 from datakit.errors import ConfigError, InputError, LayoutError
 from datakit.read import columnar, csv, json, streams, web
 from datakit.read.csv import FIELD
-from datakit.read.find import Skipped, find, of_split, shortened, suffixes_of
+from datakit.read.find import UNKNOWN, Skipped, find, has_no_suffix, of_split, shortened, suffixes_of
 from datakit.read.layouts.conversations import CALLERS, Conversation, ParseOptions, role_of, speaker_key, speaker_of
 from datakit.read.layouts.table import (
     DOCUMENT,
@@ -101,20 +102,55 @@ def plan(inputs: Sequence[Any], config: IngestConfig) -> Plan:
     """
     if len(inputs) == 1 and isinstance(inputs[0], pa.Table):
         file = SourceFile("table", "table", "table", "", inputs[0].nbytes, table=inputs[0])
-        return _plan([(file, _first_records(file))], [], config)
+        return _plan(_with_layouts([(file, _first_records(file))], (), config)[0], [], config)
     found, skipped = find(inputs)
     found, unread, splits = of_split(found, inputs, config.split)
+    named = {path if is_url(path) else os.path.abspath(os.path.expanduser(path)) for path in map(str, inputs)}
     with ThreadPoolExecutor(REQUESTS if any(is_url(path) for path, _, _ in found) else 1) as pool:
-        inspected = list(pool.map(lambda file: _inspect(file, config.text_split), found))
+        inspected = list(pool.map(lambda file: _inspect_one(file, config.text_split, file[0] in named), found))
+    if inspected and all(file.failure for file, _ in inspected):
+        raise InputError(f"{inspected[0][0].path}: {inspected[0][0].failure}")
     if config.html_field or any(file.format in web.FORMATS for file, _ in inspected):
         web.check(config.extractor)
-    return _plan(inspected, skipped + unread, config, splits)
+    inspected, strays = _with_layouts(inspected, {path for path, _, _ in found} - named, config)
+    return _plan(inspected, skipped + unread + strays, config, splits)
+
+
+def _with_layouts(
+    inspected: list[tuple[SourceFile, list[Fields]]], unnamed: Collection[str], config: IngestConfig
+) -> tuple[list[tuple[SourceFile, list[Fields]]], list[Skipped]]:
+    """(the files with their layouts; those of folders that have no suffix and are no data beside the others).
+
+    A file of a folder (`unnamed`) whose records fit no layout is unreadable, as long as others are not. One without a
+    suffix counts where it holds what the files with a suffix hold: text beside texts, and not a list of checksums
+    beside conversations.
+
+    Raises:
+        LayoutError: records of a file that was named, or of all files, fit no layout.
+    """
+    made, misfits = list[tuple[SourceFile, list[Fields]]](), list[LayoutError]()
+    for file, head in inspected:
+        try:
+            file = replace(file, layout=_layout(file, head, config))
+        except LayoutError as e:
+            if file.path not in unnamed:
+                raise
+            misfits.append(e)
+            file = replace(file, format="unreadable", failure=str(e).removeprefix(f"{file.path}: ").split(". ")[0])
+        made.append((file, head))
+    strays = {file.path for file, _ in made if file.path in unnamed and has_no_suffix(file.name)}
+    sure = {file.layout.kind for file, _ in made if file.path not in strays} - {""}
+    kinds = sure or {file.layout.kind for file, _ in made} - {""}
+    if misfits and not kinds:
+        raise misfits[0]
+    gone = {file.path for file, _ in made if file.path in strays and file.layout.kind not in kinds}
+    return [one for one in made if one[0].path not in gone], [Skipped(path, UNKNOWN) for path in sorted(gone)]
 
 
 def _plan(
     inspected: list[tuple[SourceFile, list[Fields]]], skipped: list[Skipped], config: IngestConfig, splits: str = ""
 ) -> Plan:
-    files = [replace(file, layout=_layout(file, head, config)) for file, head in inspected]
+    files = [file for file, _ in inspected]
     _refuse_idle(files, config)
     kind = _kind(files, config)
     others = {c: FileLayout(other_kind=c) for c in {f.layout.kind for f in files} - {kind, ""}}
@@ -218,6 +254,17 @@ def _inspect(found: tuple[str, str, int], text_split: str) -> tuple[SourceFile, 
     return file, _first_records(file, head) if form else []
 
 
+def _inspect_one(found: tuple[str, str, int], text_split: str, is_named: bool) -> tuple[SourceFile, list[Fields]]:
+    """`_inspect`; of a folder's file that cannot be read, what is wrong with it: it does not end the run."""
+    try:
+        return _inspect(found, text_split)
+    except InputError as e:
+        path, name, size = found
+        if is_named or not size:
+            raise
+        return SourceFile(path, name, "unreadable", "", size, failure=str(e).removeprefix(f"{path}: ")), []
+
+
 def _head(file: SourceFile) -> bytes:
     """The first bytes, uncompressed: enough records, one a line; or some megabytes with at least one whole record."""
     head, wanted = bytearray(), json.FIRST_BYTES
@@ -261,6 +308,8 @@ def _layout(file: SourceFile, head: list[Fields], config: IngestConfig) -> FileL
         LayoutError: they fit none, the mapping names fields that they do not have, or their speakers have no roles; or
             a field that it does not read holds more text than the questions: an answer may depend on it.
     """
+    if file.failure:
+        return FileLayout()
     mapping, options = user_mapping(config.map, config.roles)
     _check_names(file, head, mapping | ({"id": config.id_field} if config.id_field else {}), options)
     kind = KINDS.get(config.kind, "auto")
@@ -422,6 +471,8 @@ def _about(file: SourceFile) -> str:
 
 
 def _read_as(file: SourceFile) -> str:
+    if file.failure:
+        return f"not readable, quarantined as one record: {file.failure}"
     layout = file.layout
     field = f" ({layout.text_field})" if layout.text_field not in ("", FIELD) else ""
     other = f"{layout.other_kind} rows, all quarantined" if layout.other_kind else "no readable record at its start"
@@ -507,6 +558,9 @@ def _segments(
 ) -> Iterator[Segment]:
     """The segments of file number `index`; each has at least the remaining bytes at that time. `head`: only those of
     its first bytes."""
+    if file.failure:
+        why = RecordError("unreadable_file", file.failure)
+        return iter([Segment(index, 0, 1, 0, 0, file.bytes, b"", failure=why)])
     if file.format in columnar.FORMATS:
         return columnar.cut(file, index, remaining)
     find_end = _STREAMS[file.format][0](file)

@@ -173,10 +173,19 @@ class Ingest(Stage):
     def facts(self) -> dict[str, Any]:
         """The layout of each file; of documents also the field of their text where it is not `text`, and the types of
         the user's own columns."""
+        from datakit.read.find import shortened
+
         files = self._plan.files
         fields = {f.name: f.layout.text_field for f in files if f.layout.text_field not in ("", "text")}
         columns = {f.name: str(f.type) for f in self._plan.columns}
-        found = {"layouts": {f.name: f.layout.layout for f in files}, "text_fields": fields, "columns": columns}
+        failed = [f.name for f in files if f.failure]
+        said = f"{len(failed)} files cannot be read, and are quarantined whole: {shortened(failed, 5)}"
+        found: dict[str, Any] = {"alarms": [said]} if failed else {}
+        found |= {
+            "layouts": {f.name: f.layout.layout for f in files if not f.failure},
+            "text_fields": fields,
+            "columns": columns,
+        }
         return {name: value for name, value in found.items() if value}
 
     def use_processes(self) -> bool:

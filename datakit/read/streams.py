@@ -70,8 +70,8 @@ class SourceFile:
     name: str
     """The path relative to the common parent folder of all inputs, so that the folder can be moved."""
     format: str
-    """"jsonl", "json" (an array), "json_objects", "csv", "text", "html", "warc", "parquet", "arrow", "arrow_stream"
-    or "table"."""
+    """"jsonl", "json" (an array), "json_objects", "csv", "text", "html", "warc", "parquet", "arrow", "arrow_stream",
+    "table" or, with a `failure`, "unreadable"."""
     compression: str
     bytes: int
     header: tuple[str, ...] = ()
@@ -86,6 +86,8 @@ class SourceFile:
     """Where its records hold what rows are made of."""
     limit: int = 1 << RECORD_BITS
     """Records with this number and later ones are not read."""
+    failure: str = ""
+    """Why nothing of it can be read: the file is one record, which is quarantined."""
 
     @property
     def is_local(self) -> bool:

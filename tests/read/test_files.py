@@ -15,7 +15,7 @@ import pytest
 from datakit.errors import InputError, LayoutError
 from datakit.read.find import HIDDEN, OURS, TWICE, UNKNOWN, find
 from datakit.read.planning import plan, read_unit, units
-from datakit.read.stage import IngestConfig
+from datakit.read.stage import Ingest, IngestConfig
 
 ROW = b'{"text":"t"}\n'
 
@@ -83,6 +83,43 @@ def test_an_unreadable_file_is_refused(folder):
     (folder / "a.jsonl").chmod(0)
     with pytest.raises(InputError, match="Permission denied"):
         plan([str(folder)], IngestConfig())
+
+
+def test_an_unreadable_file_of_a_folder_is_one_quarantined_record_and_the_others_are_read(read, tmp_path):
+    put(tmp_path / "a.jsonl")
+    bad = {
+        "b.jsonl": b"\x00\xff no JSON", "c.parquet": b"no Parquet at all", "d.json": b'{"width": 5, "height": [1]}',
+        "e.txt": "wide".encode("utf-16"),
+    }  # fmt: skip
+    for name, data in bad.items():
+        put(tmp_path / name, data)
+    found = read(tmp_path)
+    assert len(found.rows) == 1 and found.reasons == ["unreadable_file"] * 4
+    assert [f.name for f in found.plan.files if f.failure] == list(bad)
+    (alarm,) = Ingest(plan=found.plan).facts()["alarms"]
+    assert alarm.startswith("4 files cannot be read, and are quarantined whole: b.jsonl, c.parquet, d.json, e.txt")
+    assert list(Ingest(plan=found.plan).facts()["layouts"]) == ["a.jsonl"]
+    for name in bad:
+        with pytest.raises(InputError):
+            read(tmp_path / name)
+    for name, why in (("a.jsonl", r"d\.json: the fields of its records fit no"), ("d.json", r"b\.jsonl: it is not")):
+        (tmp_path / name).unlink()
+        with pytest.raises(InputError, match=why):
+            read(tmp_path)
+
+
+def test_a_file_without_a_suffix_counts_where_it_holds_what_the_other_files_hold(tmp_path):
+    put(tmp_path / "a.md", b"a text")
+    put(tmp_path / "NOTES", b"another text")
+    put(tmp_path / "image", bytes(range(256)))
+    assert names(tmp_path) == ["NOTES", "a.md"]
+    chat = b'{"messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}]}\n'
+    put(tmp_path / "chats" / "a.jsonl", chat)
+    put(tmp_path / "chats" / "SUMS", b"6dd2  a.jsonl\n")
+    put(tmp_path / "chats" / "more", chat)
+    assert names(tmp_path / "chats") == ["a.jsonl", "more"]
+    assert [s.why for s in plan([str(tmp_path / "chats")], IngestConfig()).skipped] == [UNKNOWN]
+    assert names(tmp_path / "chats" / "SUMS") == ["SUMS"], "what is named is read"
 
 
 def test_a_file_without_suffix_is_known_by_its_bytes(read_bytes):

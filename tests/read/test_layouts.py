@@ -187,7 +187,13 @@ def test_an_answer_that_its_record_judges_bad_is_not_learned_and_counted(read_re
 def test_a_judgement_written_as_text_counts_and_a_class_of_an_example_does_not(read_bytes, read_records):
     found = read_bytes(b"prompt,completion,label\nhi,yo,True\nhi,no,False\n", "judged.csv")
     assert [r["messages"][1]["weight"] for r in found.rows] == [None, 0.0]
-    classes = read_records({"question": "hi", "answer": "yo", "label": 0})
+    yes_or_no = {"question": "Is the sky green?", "answer": "No", "label": False}
+    said_no = read_records(yes_or_no)
+    assert (said_no.rows[0]["messages"][1]["weight"], said_no.notes) == (None, {})
+    assert said_no.plan.files[0].layout.beside == ("label",)
+    assert read_records(yes_or_no, kind="preference").notes == {"answers_judged_bad": 1}
+    assert read_records(yes_or_no | {"is_correct": False}).notes == {"answers_judged_bad": 1}
+    classes = read_records({"prompt": "hi", "completion": "yo", "label": 0})
     assert classes.rows[0]["messages"][1]["weight"] is None
     assert classes.notes == {"labels_of_0": 1}
     options = read_records({"question": "hi", "answer": "yo", "correct": "B"})

@@ -213,7 +213,9 @@ LAYOUTS: Final = (
     _talk("sharegpt", _BY_FROM, messages="messages|conversations|conversation"),
     _talk("minimind", _BY_ROLE, messages="conversations|conversation"),
     _talk("alpaca", _is_said, prompt="instruction+input", answer="output|response"),
-    _talk("question_answer", _is_said, prompt="question|query|problem", answer="response|solution|answer"),
+    Layout("question_answer", "conversation", _is_said,
+           {"prompt": "question|query|problem", "answer": "response|solution|answer"},
+           _ASKED | {"label": LABELS.removeprefix("label|")}),  # its `label` is the class of a question: yes/no sets
     _talk("prompt_completion", _is_said, prompt="prompt|input", answer="completion|response|output|answer"),
     Layout(DOCUMENT, "document", _is_text, {"text": "text"}, {}, ("role",)),
     Layout(DOCUMENT, "document", _is_text, {"text": "content|markdown|raw_content|body|page_content"}, {},
@@ -299,8 +301,9 @@ def _in_file(line: Layout, head: Sequence[Fields], plain: Sequence[Fields], kind
     required = {ours: named(_first(source, whole)[0]) for ours, source in line.required.items()}
     found = {ours: _first(source, whole) for ours, source in line.optional.items()}
     optional = {ours: named(source) for ours, (source, value) in found.items() if value is not None}
-    judged = next((n for n in LABELS.split("|") if any(str(f.get(n)).lower() in JUDGED for f in plain)), "")
-    if judged and "label" in optional:
+    verdicts = LABELS if kind == "preference" and "label" in line.optional else line.optional.get("label", "")
+    judged = next((n for n in verdicts.split("|") if any(str(f.get(n)).lower() in JUDGED for f in plain)), "")
+    if judged:
         optional["label"] = given[judged]
     read_once = {ours: source for ours, source in optional.items() if source not in required.values()}
     pairs = kind == "preference" and line.kind == "conversation" and judged
