@@ -136,13 +136,16 @@ class Dataset(_Described):
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        """Read a manifest, or the manifest in a folder that `--output` made.
+        """Read a manifest, the manifest in a folder that `--output` made, or the last result of a dataset by its name.
 
         Raises:
             ManifestError: missing, or not a manifest.
             IntegrityError: changed after it was written.
         """
         self.path = storage.pull_result(storage.local(path))
+        of_dataset = Path("manifests", path)
+        if not self.path.exists() and of_dataset.is_dir():
+            self.path = next((f for s in reversed(FLOW) if (f := of_dataset / f"{s}.json").is_file()), self.path)
         self.manifest = load(self.path)
 
     def __repr__(self) -> str:

@@ -1,5 +1,6 @@
 """Commands that make data: init, run, and one for each stage of the registry, with flags from the stage's config."""
 
+import glob
 import os
 import shlex
 import time
@@ -36,7 +37,7 @@ def init(
     stages = tuple(s for s in FLOW if STAGES[s].default or (s == "tokenizer" and not tokenizer))
     root = project()
     elsewhere = root.resolve() != Path.cwd()  # the recipe of a project elsewhere needs whole paths
-    named = [os.path.abspath(path) if elsewhere and not storage.is_url(path) else path for path in inputs]
+    named = [os.path.abspath(path) if elsewhere and not storage.is_url(path) else path for path in _patterns(inputs)]
     values: dict[str, dict[str, Any]] = {}
     if tokenizer:
         there = elsewhere and os.path.exists(tokenizer)
@@ -45,7 +46,23 @@ def init(
     load_recipe(root, dataset)
     where = f" --project {shlex.quote(storage.url_of(root) or str(root))}" if elsewhere else ""
     wrote = path if elsewhere else path.relative_to(root)
-    return [f"wrote {wrote}: read it, then `datakit run --dataset {dataset}{where}`"]
+    new = [f"new files like {pattern} are read too" for pattern in named if pattern not in inputs and not elsewhere]
+    return [*new, f"wrote {wrote}: read it, then `datakit run {dataset}{where}`"]
+
+
+def _patterns(inputs: tuple[str, ...]) -> list[str]:
+    """The inputs with a pattern in place of files that are all of a folder's with their suffix: a shell wrote out
+    `data/*.jsonl`, and later files are meant, too."""
+    found, left = list[str](), dict.fromkeys(inputs)
+    for given in inputs:
+        pattern = str(Path(given).with_name(f"*{''.join(Path(given).suffixes[-2:])}"))
+        files = set() if storage.is_url(given) or glob.has_magic(given) else set(glob.glob(pattern))
+        if given in left and len(files) > 1 and files <= {str(Path(path)) for path in left}:
+            found.append(pattern)
+            left = {path: None for path in left if str(Path(path)) not in files}
+        elif given in left:
+            found.append(given)
+    return found
 
 
 def stage_command(stage: str | None) -> cli.Command:
@@ -53,9 +70,9 @@ def stage_command(stage: str | None) -> cli.Command:
     shared = [*cli.params_of(do), cli.project_option(hidden=True)]
     if stage is None:
         until = click.Option(["--until"], type=click.Choice(FLOW), help="The last stage to run.")
-        params = [until, *shared, *cli.config_flags("ingest", cli.READING)]
-        about = "Run every stage of a dataset in its recipe's order; skip what is up to date."
-        return cli.Command("run", callback=lambda **flags: do(stage=None, **flags), params=params, help=about)
+        params = [click.Argument(["name"], required=False), until, *shared, *cli.config_flags("ingest", cli.READING)]
+        about = "Run every stage of the dataset NAME in its recipe's order; skip what is up to date."
+        return cli.Command("run", callback=_run, params=params, help=about)
     kind = stage_class(stage)
     flags = [*cli.config_flags(stage), *shared]
     if stage != "ingest":
@@ -73,6 +90,13 @@ def stage_command(stage: str | None) -> cli.Command:
 
 
 # What the commands do.
+
+
+def _run(name: str | None, dataset: str | None, **flags: Any) -> None:
+    """`datakit run NAME`, and `datakit run --dataset NAME`."""
+    if name and dataset not in (None, name):
+        raise UsageError(f"datakit run {name} --dataset {dataset}: name one dataset")
+    do(stage=None, dataset=name or dataset, **flags)
 
 
 def do(

@@ -17,7 +17,7 @@ from datakit import removed
 from datakit.cli.main import commands
 from datakit.config import options
 from datakit.engine.recipe import FLOW, STAGES, config_class
-from datakit.errors import ConfigError
+from datakit.errors import ConfigError, DatakitError
 from datakit.manifest import load
 from tests.engine.corpus import WORDS, write_project
 
@@ -82,6 +82,24 @@ def test_a_command_that_compiles_kernels_says_so_once_and_not_with_json(project:
         cold = os.environ | {"NUMBA_CACHE_DIR": str(project / f"cache{count}")}
         said = subprocess.run(command, env=cold, capture_output=True, text=True, check=True).stderr
         assert said.count("compiling kernels") == count and bool(said) == bool(count)
+
+
+def test_a_dataset_is_run_and_opened_by_its_name_and_new_files_of_its_pattern_are_read(
+    datakit: Callable, project: Path
+) -> None:
+    for name in ("raw/a.jsonl", "raw/b.jsonl", "other/c.jsonl", "other/d.jsonl"):
+        (project / name).parent.mkdir(exist_ok=True)
+        (project / name).write_text(json.dumps({"text": f"the text of {name}"}) + "\n")
+    said = datakit("init", "mine", "raw/a.jsonl", "other/c.jsonl", "raw/b.jsonl").out
+    recipe = (project / "manifests/mine/recipe.toml").read_text()
+    assert 'inputs = ["raw/*.jsonl", "other/c.jsonl"]' in recipe
+    assert "new files like raw/*.jsonl are read too" in said and "other" not in said
+    (project / "raw/e.jsonl").write_text('{"text": "a text of its own"}\n')
+    assert datakit("run", "mine", "--until", "ingest").code == 0
+    assert len(python_api.open("mine")) == 4
+    assert datakit("run", "mine", "--dataset", "other").code == 2
+    with pytest.raises(DatakitError, match="absent: cannot read the manifest"):
+        python_api.open("absent")
 
 
 @pytest.mark.parametrize("command", commands())
