@@ -266,11 +266,16 @@ def save(path: Path, manifest: Manifest, run: dict[str, Any]) -> None:
     data, kept = manifest.to_bytes(), _history(path, manifest.version)
     files = {run_file(path): run, path: None}
     if path.name != "manifest.json":
-        deeper = run | {k: {n: f"../{p}" if not os.path.isabs(p) and "://" not in p else p for n, p in run[k].items()}
-                        for k in ("parents", "raw") if k in run}  # fmt: skip
+        places = {k: run[k] for k in ("parents", "raw") if k in run}
+        deeper = run | {k: {name: _deeper(place) for name, place in found.items()} for k, found in places.items()}
         files = {run_file(kept): deeper, kept: None} | files
     for file, about in files.items():
         write_whole(file, data if about is None else (json.dumps(about, indent=1, sort_keys=True) + "\n").encode())
+
+
+def _deeper(place: str) -> str:
+    """A relative path as it is from a folder below."""
+    return f"../{place}" if place and not os.path.isabs(place) and "://" not in place else place
 
 
 def renew_run_file(path: Path, manifest: Manifest, locations: Mapping[str, Mapping[str, str]]) -> bool:
@@ -474,7 +479,7 @@ def verify(path: Path, inspect: Inspect | None = None) -> Iterator[tuple[str, st
             yield str(folder / shard.path), "; ".join(problems) or None
         for parent in manifest.parents:
             yield from (
-                [_verify_raw(path, parent)] if "raw" in parent else _verify_parent(path, manifest, parent, waiting)
+                _verify_raw(path, parent) if "raw" in parent else _verify_parent(path, manifest, parent, waiting)
             )
 
 
@@ -499,20 +504,25 @@ def _shard_problems(folder: Path, shard: Shard) -> Iterator[str]:
         yield f"expected sha256 {shard.sha256}, found {found}"
 
 
-def _verify_raw(path: Path, parent: dict[str, Any]) -> tuple[str, str | None]:
+def _verify_raw(path: Path, parent: dict[str, Any]) -> Iterator[tuple[str, str | None]]:
+    """What is wrong with a raw file; nothing of rows that came from memory."""
     lay, expected = load_run(path).get("raw", {}).get(parent["raw"]), parent["sha256"]
     if lay is None:
         why = f"cannot be checked, since {run_file(path)} is missing or damaged; `datakit run` writes it again"
-        return parent["raw"], f"raw input: {why}"
+        yield parent["raw"], f"raw input: {why}"
+    if not lay:
+        return
     remote = "://" in lay
     name = lay if remote else str(path.parent / lay)
     if remote and (lay.split("://")[0] not in storage.SCHEMES or "?" in lay):
-        return name, f"raw input: is remote; fetch it and compare its sha256 with {expected}"
+        yield name, f"raw input: is remote; fetch it and compare its sha256 with {expected}"
+        return
     try:
         found = storage.digest_of(lay) if remote else sha256_file(Path(name))
     except FileNotFoundError:
-        return name, f"raw input: missing; expected {parent['bytes']} bytes with sha256 {expected}"
-    return name, None if found == expected else f"raw input: expected sha256 {expected}, found {found}"
+        yield name, f"raw input: missing; expected {parent['bytes']} bytes with sha256 {expected}"
+    else:
+        yield name, None if found == expected else f"raw input: expected sha256 {expected}, found {found}"
 
 
 def _verify_parent(

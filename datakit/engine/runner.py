@@ -167,8 +167,9 @@ def _raw_entries(files: Sequence[RawFile], folder: Path) -> tuple[list[dict[str,
     for file in files:
         if file.name in locations:
             raise UsageError(f"two input files have the name {file.name!r}; rename one")
-        if not file.sha256:
-            locations[file.name] = storage.relative_path(folder, file.path) if file.is_local else file.path
+        # rows from memory have no place
+        near = storage.relative_path(folder, file.path) if file.is_local and file.path else file.path
+        locations[file.name] = near
         found = file.sha256 or (on_disk[Path(file.path)] if file.is_local else hashes[file.path])
         entries.append({"raw": file.name, "bytes": file.bytes, "sha256": found})
     return entries, locations

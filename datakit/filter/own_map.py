@@ -7,6 +7,8 @@ It returns the row as it shall be, or None to drop it; the reason is the functio
 go into `extra`. `id`, `source` and `row_key` stay what they are.
 """
 
+import traceback
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Final
 
@@ -17,11 +19,11 @@ import datakit.own_code as own_code
 from datakit.config import option
 from datakit.data import MESSAGE
 from datakit.errors import ConfigError, InputError
-from datakit.filter.own_rules import called, name_of_row, records_of
 from datakit.stage import Decision, Stage
 from datakit.text.words import with_hashes
 
 GROUP: Final = "datakit.maps"
+_OURS: Final = ("row_key", "content_hash")
 _FIXED: Final = ("id", "source")
 _TURNS: Final = ("messages", "prompt", "chosen", "rejected")
 _MESSAGE_KEYS: Final = frozenset(f.name for f in MESSAGE)
@@ -110,3 +112,29 @@ class Map(Stage):
             return pa.array(values, kind)
         except (pa.ArrowInvalid, pa.ArrowTypeError, TypeError, OverflowError) as e:
             raise InputError(f"{self.config.function}: the column {name!r} holds {kind}: {e}") from None
+
+
+def records_of(batch: pa.RecordBatch) -> Iterator[dict[str, Any]]:
+    """The rows of a batch as dictionaries for people's functions: the fields of `extra` stand beside the columns."""
+    names = [name for name in batch.schema.names if name not in _OURS]
+    for row in batch.select(names).to_pylist():
+        extra = row.get("extra")
+        yield (orjson.loads(extra) if extra else {}) | row
+
+
+def name_of_row(batch: pa.RecordBatch, row: int) -> str:
+    """A row for people."""
+    return f"the row {batch.column('id')[row].as_py()!r}" if "id" in batch.schema.names and batch.num_rows else "a row"
+
+
+def called(name: str, where: str, function: Any, given: Any) -> Any:
+    """What a function of the user says.
+
+    Raises:
+        InputError: it fails; with `where` and the user's line.
+    """
+    try:
+        return function(given)
+    except Exception as e:  # whatever the user's function raises
+        at = traceback.extract_tb(e.__traceback__)[-1]
+        raise InputError(f"{name}: {where}: {type(e).__name__}: {e} ({at.filename}, line {at.lineno})") from e

@@ -11,23 +11,21 @@ True or None keeps a row. False drops it, and the function's name is the reason.
 """
 
 import dataclasses
-import traceback
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-import orjson
 import pyarrow as pa
 
 import datakit.own_code as own_code
 from datakit.config import assign, build
 from datakit.errors import ConfigError, InputError
+from datakit.filter.own_map import called, name_of_row, records_of
 from datakit.filter.rule_set import Measure, MeasuredRows, Resources, RuleSet
 
 GROUP = "datakit.rules"
 """The entry points of installed packages."""
-_OURS = ("row_key", "content_hash")
 _MOST_CHARS = 200
 """A reason is the name of a kind of rows: the ledger counts each by itself. What is measured belongs elsewhere."""
 
@@ -118,29 +116,3 @@ def named(rules: Sequence[Any]) -> tuple[list[str], dict[str, dict[str, Any]]]:
         else:
             names.append(own_code.name_of(rule))
     return names, thresholds
-
-
-def records_of(batch: pa.RecordBatch) -> Iterator[dict[str, Any]]:
-    """The rows of a batch as dictionaries for people's functions: the fields of `extra` stand beside the columns."""
-    names = [name for name in batch.schema.names if name not in _OURS]
-    for row in batch.select(names).to_pylist():
-        extra = row.get("extra")
-        yield (orjson.loads(extra) if extra else {}) | row
-
-
-def name_of_row(batch: pa.RecordBatch, row: int) -> str:
-    """A row for people."""
-    return f"the row {batch.column('id')[row].as_py()!r}" if "id" in batch.schema.names and batch.num_rows else "a row"
-
-
-def called(name: str, where: str, function: Any, given: Any) -> Any:
-    """What a function of the user says.
-
-    Raises:
-        InputError: it fails; with `where` and the user's line.
-    """
-    try:
-        return function(given)
-    except Exception as e:  # whatever the user's function raises
-        at = traceback.extract_tb(e.__traceback__)[-1]
-        raise InputError(f"{name}: {where}: {type(e).__name__}: {e} ({at.filename}, line {at.lineno})") from e

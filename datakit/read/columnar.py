@@ -5,9 +5,10 @@ batch is validated in full before a value is used, since Arrow follows wrong off
 """
 
 import re
+import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
-from itertools import count, islice
+from itertools import count, islice, pairwise
 from typing import Any, Final
 
 import pyarrow as pa
@@ -202,7 +203,8 @@ def table_of(data: Any) -> pa.Table:
 
     Data is a Table, RecordBatch or RecordBatchReader, any object with `__arrow_c_stream__`, a Hugging Face `Dataset`
     or `IterableDataset`, a frame to `collect()`, and whatever gives dictionaries when it is iterated or indexed.
-    Arrow data is not copied, but views of strings and binaries become large strings and binaries.
+    Arrow data is not copied, but views of strings and binaries become large strings and binaries. Rows that are
+    iterated are written to a temporary file and mapped, so that they need no memory.
 
     Raises:
         InputError: it is none of these, its columns cannot be told apart, or its stream breaks.
@@ -215,8 +217,7 @@ def table_of(data: Any) -> pa.Table:
         if hasattr(data, "__arrow_c_stream__"):
             data = data if isinstance(data, pa.Table) else pa.RecordBatchReader.from_stream(data).read_all()
         else:
-            tables = [pa.table({}), *_tables(data)]
-            data = pa.concat_tables(tables, promote_options="permissive")
+            data = pa.concat_tables([pa.table({}), *_on_disk(_tables(data))], promote_options="permissive")
     except (OSError, TypeError, OverflowError, pa.ArrowException) as e:
         raise InputError(f"the data of {type(data).__name__} cannot be read as a table: {e}; {OTHERWISE}") from e
     if not data.schema.names:
@@ -224,6 +225,21 @@ def table_of(data: Any) -> pa.Table:
     check_names(data.schema, "the table")
     schema = pa.schema([field.with_type(_replaced(field.type, _LARGE)) for field in data.schema])
     return data if schema == data.schema else data.cast(schema)
+
+
+def _on_disk(tables: Iterator[pa.Table]) -> list[pa.Table]:
+    """The tables, mapped from a temporary file without a name; the last of them frees it."""
+    with tempfile.NamedTemporaryFile(prefix="datakit-", suffix=".arrow") as out:
+        ends = list[int]()
+        for table in tables:
+            with pa.ipc.new_stream(out, table.schema) as writer:
+                writer.write_table(table)
+            ends.append(out.tell())
+        out.flush()
+        if not ends:
+            return []
+        mapped = pa.memory_map(out.name)
+        return [pa.ipc.open_stream(mapped.read_buffer(end - begin)).read_all() for begin, end in pairwise([0, *ends])]
 
 
 def _tables(data: Any) -> Iterator[pa.Table]:

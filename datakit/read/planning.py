@@ -18,6 +18,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
+import datakit.own_code as own_code
 from datakit.config import options
 from datakit.data import KINDS
 from datakit.errors import ConfigError, InputError, LayoutError
@@ -53,6 +54,8 @@ LISTED_FIELDS: Final = 8
 """Names of fields in the plan's line about a file."""
 LISTED_FILES: Final = 12
 """More files than that are summed up by suffix and layout."""
+READERS: Final = "datakit.readers"
+"""The entry points of installed packages whose functions give rows."""
 
 
 _STREAMS: Final[dict[str, tuple[Callable[[SourceFile], FindEnd], Callable[..., Iterator[Record]]]]] = {
@@ -100,8 +103,9 @@ def plan(inputs: Sequence[Any], config: IngestConfig) -> Plan:
         InputError: no input, a missing or unreadable file, a file of an unknown format.
         LayoutError: records that fit no layout, or files of different kinds.
     """
-    if len(inputs) == 1 and isinstance(inputs[0], pa.Table):
-        file = SourceFile("table", "table", "table", "", inputs[0].nbytes, table=inputs[0])
+    if len(inputs) == 1 and (given := _table(inputs[0])):
+        name, table = given
+        file = SourceFile(name, name, "table", "", table.nbytes, table=table)
         return _plan(_with_layouts([(file, _first_records(file))], (), config)[0], [], config)
     found, skipped = find(inputs)
     found, unread, splits = of_split(found, inputs, config.split)
@@ -114,6 +118,20 @@ def plan(inputs: Sequence[Any], config: IngestConfig) -> Plan:
         web.check(config.extractor)
     inspected, strays = _with_layouts(inspected, {path for path, _, _ in found} - named, config)
     return _plan(inspected, skipped + unread + strays, config, splits)
+
+
+def _table(given: Any) -> tuple[str, pa.Table] | None:
+    """(name, table) of a table in memory, or of what a function of the user gives: `file.py:name`, or an entry point.
+
+    Raises:
+        ConfigError: there is no such function.
+        InputError: it gives no table and no rows.
+    """
+    if isinstance(given, pa.Table):
+        return "table", given
+    if is_url(given) or os.path.exists(given) or not own_code.is_own(given, READERS):
+        return None
+    return PurePath(given).name, columnar.table_of(own_code.find(given, READERS)())
 
 
 def _with_layouts(

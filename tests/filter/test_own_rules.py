@@ -1,6 +1,7 @@
 """Rules, maps and stages of the user's own: reasons, errors, thresholds, keys, and what docs/extending.md shows."""
 
 import re
+import sqlite3
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -136,7 +137,7 @@ def test_a_function_without_a_file_is_known_by_its_source_and_what_it_names(monk
 
 def test_the_pages_examples_run_and_tune_shows_their_thresholds(module: Callable[[str], str], capsys) -> None:
     blocks = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.S)
-    rules, batches, mine, maps = blocks
+    rules, batches, mine, maps, reader = blocks
     assert all(len([line for line in block.splitlines() if line.strip()]) <= 15 for block in blocks)
     own_code._module(module(batches, "own_batched_of_a_test.py"))
     own_code._module(module(maps, "own_map_of_a_test.py"))
@@ -159,6 +160,13 @@ def test_the_pages_examples_run_and_tune_shows_their_thresholds(module: Callable
         Path(file).unlink()
     module("")  # forgets what was loaded
     assert tune(Path("out/manifest.json"), (), (), 1).untold == given["rules"], "the code may be gone"
+    module(reader, "readers.py")
+    with sqlite3.connect("notes.db") as base:
+        base.execute("CREATE TABLE notes (id TEXT, body TEXT)")
+        base.executemany("INSERT INTO notes VALUES (?, ?)", [("a", "one text"), ("b", "another")])
+    read = datakit.ingest("readers.py:notes", output="read")
+    assert [(row["id"], row["text"]) for row in read] == [("a", "one text"), ("b", "another")]
+    assert datakit.open("read").verify() == []
 
 
 def edit(row: dict) -> dict | None:
