@@ -409,20 +409,21 @@ class Packed:
 
     def ids_of(self, row: int) -> npt.NDArray[Any]:
         """The real tokens of a row."""
-        offset, count = map(int, self.real_tokens[row])
-        return self.ids.reshape(-1)[offset : offset + count]
+        return _part(self.ids.reshape(-1), self.real_tokens, row)
 
     def labels_of(self, row: int) -> Int32 | None:
         """Label positions of a row, int32, ascending; None for plain text."""
-        if self.labels is None or self.label_index is None:
-            return None
-        offset, count = map(int, self.label_index[row])
-        return self.labels[offset : offset + count]
+        return None if self.labels is None else _part(self.labels, self.label_index, row)
 
     def segments_of(self, row: int) -> Int32:
         """Boundaries of a row's sequences, int32: the first is 0, the last is the number of real tokens."""
-        offset, count = map(int, self.segment_index[row])
-        return self.segments[offset : offset + count]
+        return _part(self.segments, self.segment_index, row)
+
+
+def _part(values: npt.NDArray[Any], index: Any, row: int) -> npt.NDArray[Any]:
+    """The values of a row, from its offset and count."""
+    offset, count = index[row].tolist()
+    return values[offset : offset + count]
 
 
 def last_boundaries(segments: Int32, segment_index: UInt64) -> Int64:

@@ -28,6 +28,7 @@ from datakit.stage import Decision
 UInt64 = npt.NDArray[np.uint64]
 
 OVER_MAX_TOKENS, OVER_WEIGHT = "over_max_tokens", "over_weight"
+COUNTS = ("rows", "kept_rows", "tokens", "kept_tokens")
 COLUMNS = ("source", "content_hash", "input_ids", "rejected_ids")
 
 
@@ -102,13 +103,14 @@ class Mixture:
         return rows, tokens
 
     def facts(self) -> dict[str, Any]:
-        """For the manifest: rows and tokens by group, taken and in all, and each group's share of the taken tokens."""
+        """For the manifest: `mixture`, rows and tokens by group, taken and in all, and each group's share of the taken
+        tokens."""
         total = max(sum(share.kept_tokens for share in self.shares.values()), 1)
-        counts = ("rows", "kept_rows", "tokens", "kept_tokens")
-        return {
-            name: {count: getattr(share, count) for count in counts} | {"share": round(share.kept_tokens / total, 4)}
+        found = {
+            name: {count: getattr(share, count) for count in COUNTS} | {"share": round(share.kept_tokens / total, 4)}
             for name, share in self.shares.items()
         }
+        return {"mixture": found} if found else {}
 
     def alarms(self) -> list[str]:
         """Groups of which nothing is taken."""

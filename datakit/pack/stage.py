@@ -127,7 +127,7 @@ class Pack(Stage):
         tokenizer, origin = source.manifest.facts["tokenizer"], data_dir(source.path, source.manifest)
         columns = [c for c in COLUMNS if c in of_kind(source.manifest.kind).names]
         mixture = Mixture.of(source.rows(columns), self.config.max_tokens, self.config.weights)
-        made = self.run(rows, folder, tokenizer, mixture)
+        made, (rows_left, tokens_left) = self.run(mixture.taken(rows), folder, tokenizer), mixture.left_out()
         copied = []
         for shard in source.manifest.of_role("kept"):
             path = PurePosixPath(shard.path)
@@ -137,11 +137,15 @@ class Pack(Stage):
                 target = folder / copied[-1]
                 target.parent.mkdir(parents=True, exist_ok=True)
                 shutil.copyfile(origin / shard.path, target)
-        return replace(
-            made,
+        facts = made.facts | mixture.facts() | {"tokenizer": tokenizer | {"files": sorted(copied)}}
+        if alarms := [*mixture.alarms(), *facts.get("alarms", ())]:
+            facts["alarms"] = alarms
+        return Made(
             files=(*made.files, *sorted(copied)),
+            rows=_with(made.rows, rows_left),
+            tokens=_with(made.tokens, tokens_left),
             dropped=chain(made.dropped, self._left_out(source, mixture)),
-            facts=made.facts | {"tokenizer": tokenizer | {"files": sorted(copied)}},
+            facts=facts,
         )
 
     def _left_out(self, source: Parent, mixture: Mixture) -> Iterator[pa.RecordBatch]:
@@ -151,22 +155,19 @@ class Pack(Stage):
             if left_out.num_rows:
                 yield left_out
 
-    def run(
-        self, batches: Iterator[pa.RecordBatch], out: Path, tokenizer: dict[str, Any], mixture: Mixture | None = None
-    ) -> Made:
-        """Write `out/kept/train.*` (and `validation.*`) from token rows in order, without those that a mixture leaves
-        out.
+    def run(self, batches: Iterator[pa.RecordBatch], out: Path, tokenizer: dict[str, Any]) -> Made:
+        """Write `out/kept/train.*` (and `validation.*`) from token rows in order.
 
         `tokenizer` has `vocab_size`, `pad_id` and `eos_id`. The first batch with rows decides the task: pretrain, sft
         or dpo. The facts are the headers with prefixes (`packed`, and `validation` if there is one; several row lengths
-        make a list `buckets`), the counts (`packing`), the shares of a `mixture`, and `alarms`.
+        make a list `buckets`), the counts (`packing`), and `alarms`.
 
         Raises:
             InputError: labelled rows follow a first batch of plain text, the format cannot store such rows, or
                 `wrap` with `align_bos` would cut labels off.
         """
-        config, mixture = self.config, mixture or Mixture({})
-        source = (batch for batch in mixture.taken(batches) if batch.num_rows)
+        config = self.config
+        source = (batch for batch in batches if batch.num_rows)
         first = next(source, None)
         task = _task(first)
         for refused, why in (
@@ -208,31 +209,26 @@ class Pack(Stage):
             ("packed" if name == "train" else name): _closed(packer.writers) for name, packer in packers.items()
         }
         facts["packing"] = _facts(list(packers.values()), config, counts["repeated"])
-        if mixture.shares:
-            facts["mixture"] = mixture.facts()
-        alarms = mixture.alarms()
         if counts["beyond"] > MAX_LOSS * counts["into"]:
-            alarms.append(_alarm(counts["beyond"], counts["into"], lengths, limits))
-        if alarms:
-            facts["alarms"] = alarms
+            facts["alarms"] = [_alarm(counts["beyond"], counts["into"], lengths, limits)]
         reasons = Counter(reason for batch in gone for reason in batch.column("reason").to_pylist())
-        left_out = mixture.left_out()
         writers = [writer for packer in packers.values() for writer in packer.writers]
         tokens = sum(w.num_tokens for w in writers)
         slots = sum(w.num_rows * w.header.stride if w.header.padded else w.num_tokens for w in writers)
+        kept, own = counts["rows"] - reasons.total(), tokens - counts["repeated"]
         return Made(
             files=tuple(sorted(f"{FOLDER}/{file.name}" for file in (out / FOLDER).iterdir())),
-            rows=_count(counts["rows"], counts["rows"] - reasons.total(), reasons, left_out[0]),
-            tokens=_count(counts["into"], tokens - counts["repeated"], lost, left_out[1], slots - tokens),
+            rows=Count(into=counts["rows"], kept=kept, dropped=dict(reasons)),
+            tokens=Count(into=counts["into"], kept=own, dropped=dict(+lost), padding=slots - tokens),
             dropped=gone,
             facts=facts,
         )
 
 
-def _count(into: int, kept: int, dropped: Counter[str], left_out: Counter[str], padding: int = 0) -> Count:
-    """What became of rows or tokens; `into` is without those that the mixture leaves out."""
-    reasons = dict(sorted((dropped + left_out).items()))
-    return Count(into=into + left_out.total(), kept=kept, dropped=reasons, padding=padding)
+def _with(count: Count | None, left_out: Counter[str]) -> Count:
+    """The count with what a mixture left out before."""
+    count = count or Count()
+    return replace(count, into=count.into + left_out.total(), dropped=count.dropped | +left_out)
 
 
 def _task(first: pa.RecordBatch | None) -> Task:

@@ -28,7 +28,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import compress
+from itertools import chain, compress
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, ClassVar, Literal, Self
@@ -420,12 +420,13 @@ def _each_answer(messages: pa.ListArray) -> tuple[pa.ListArray, Int64]:
     """A sequence for each answer that has weight: the messages up to it; and the row of each. A row without one stays
     whole."""
     flat, sizes = messages.flatten(), pc.list_value_length(messages).fill_null(0).to_numpy()
-    ends, of_message = np.cumsum(sizes), np.repeat(np.arange(len(sizes)), sizes)
-    is_last = pc.equal(flat.field("role"), "assistant").fill_null(False).to_numpy(zero_copy_only=False)
-    is_last = is_last & (flat.field("weight").fill_null(1.0).to_numpy(zero_copy_only=False) != 0)
-    is_last[ends[np.setdiff1d(of_message, of_message[is_last])] - 1] = True
-    answers = np.flatnonzero(is_last)
-    rows = of_message[answers]
+    weights, ends = flat.field("weight").fill_null(1.0).to_pylist(), np.cumsum(sizes)
+    said = [role == "assistant" and w != 0 for role, w in zip(flat.field("role").to_pylist(), weights, strict=True)]
+    own = [
+        [k for k in range(end - size, end) if said[k]] or [end - 1] * (size > 0)
+        for end, size in zip(ends.tolist(), sizes.tolist(), strict=True)
+    ]
+    answers, rows = np.fromiter(chain.from_iterable(own), np.int64), np.arange(len(own)).repeat(list(map(len, own)))
     first = (ends - sizes)[rows]
     return _with_context(flat, (first, answers - first), (answers, np.ones_like(answers))), rows
 
