@@ -64,7 +64,7 @@ def test_weights_are_shares_of_the_largest_set_without_repeats():
     kept, mixture = kept_of(rows, weights={"books": 1, "web": 3})
     count = Counter(source for source, _, _ in kept)
     assert count == {"books": 400, "web": 1200}
-    assert mixture.facts()["mixture"]["web"] == {
+    assert mixture.facts()["web"] == {
         "rows": 4000, "kept_rows": 1200, "tokens": 40_000, "kept_tokens": 12_000, "share": 0.75,
     }  # fmt: skip
     limited, _ = kept_of(rows, {"books": 1000}, {"books": 1, "web": 3})
