@@ -344,9 +344,7 @@ class ChatTokenizer:
             except RenderError:
                 if not has_calls or traits.arguments_as_text:
                     raise
-        # Without blank texts to mark, levels 0 and 1 are the same.
-        has_blank = any(not marks.THINK_TAG.sub("", f["content"]).strip() for f in fields)
-        for level in range(0 if has_blank else 1, 3):
+        for level in range(3):
             marker = Marker(self.special_text, level)
             given, given_tools = [marker.message(f, i, traits) for i, f in enumerate(fields)], marker.tools(shown_tools)
             try:
@@ -394,8 +392,8 @@ class ChatTokenizer:
         found: list[tuple[int, int, str]] = []
         at, end = 0, len(rendering.text)
         for start, behind, _ in [*rendering.spans, (end, end, 0)]:
-            if start >= at:  # texts inside of a marked text end before it
-                found += [(m.start(), m.end(), m[0]) for m in self.special_text.finditer(rendering.text, at, start)]
+            # texts inside of a marked text end before it: there is nothing from `at` to their start
+            found += [(m.start(), m.end(), m[0]) for m in self.special_text.finditer(rendering.text, at, start)]
             at = max(at, behind)
         return found
 

@@ -12,7 +12,7 @@ them.
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal, Self
 
 import numpy as np
@@ -33,21 +33,6 @@ EMPTY, TOO_LONG, NO_LABELS = "empty", "too_long", "no_labels"
 TRUNCATED, LONG_ANSWER, LONG_PROMPT = "truncated", "long_answer", "long_prompt"
 MIN_ANSWER_TOKENS = 16
 """An answer is split only if a row has so many tokens for a piece of it, beside its prompt."""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Limits:
-    """What happens to sequences that are too long for a row."""
-
-    labelled: bool
-    """False for plain text, whose tokens are all labels."""
-    stride: int
-    """Tokens in a row; with several row lengths, in the longest."""
-    overflow: Literal["split_turns", "split", "truncate", "drop", "stream"]
-    """`stream`: keep sequences of any length; they are cut when they are joined into rows."""
-    max_doc_tokens: int
-    drop_long: bool
-    long_answer: LongAnswer
 
 
 SEQUENCE = np.dtype([("start", "<i8"), ("length", "<i8"), ("row_key", "<u8"), ("offset", "<i8"), ("head", "<i8")])
@@ -96,89 +81,135 @@ class TokenSequences:
         return TokenSequences(np.concatenate(ids), np.concatenate(masks), np.concatenate(tables))
 
 
-@dataclass(slots=True)
-class CutBatch:
-    """The sequences of one batch, and its dropped rows."""
+@dataclass(kw_only=True, slots=True)
+class Cutter:
+    """Cuts sequences that are too long for a row, and counts what becomes of their tokens."""
 
-    sequences: TokenSequences
-    decision: Decision
-    lost: Counter[str]
+    labelled: bool
+    """False for plain text, whose tokens are all labels."""
+    stride: int
+    """Tokens in a row; with several row lengths, in the longest."""
+    overflow: Literal["split_turns", "split", "truncate", "drop", "stream"]
+    """`stream`: keep sequences of any length; they are cut when they are joined into rows."""
+    max_doc_tokens: int
+    drop_long: bool
+    long_answer: LongAnswer
+    lost: Counter[str] = field(default_factory=Counter)
     """Dropped tokens by reason, of kept and of dropped rows."""
-    lengths: Counter[int]
+    lengths: Counter[int] = field(default_factory=Counter)
     """How many sequences with labels have so many tokens, up to `max_doc_tokens`."""
-    counts: Counter[str]
-    """Tokens of the batch (`into`), in heads (`repeated`: system prompts and prompts of long answers), and of sequences
-    with labels that are lost because rows are too short (`beyond`)."""
+    tokens: int = 0
+    """Tokens of all rows."""
+    repeated: int = 0
+    """Tokens in heads: system prompts, and prompts of long answers."""
+    beyond: int = 0
+    """Tokens of sequences with labels that are lost because rows are too short."""
 
+    def cut(self, batch: pa.RecordBatch) -> tuple[TokenSequences, Decision]:
+        """Cut the rows of a batch into sequences, and decide which rows stay. The two sequences of a preference pair
+        are next to each other: chosen, rejected.
 
-def cut(batch: pa.RecordBatch, limits: Limits) -> CutBatch:
-    """Cut the rows of a batch into sequences. The two of a preference pair are next to each other: chosen, rejected.
+        A row is dropped if it is empty, or if one of its sides is too long (`overflow = "drop"`, `drop_long`) or has no
+        label token left after cutting. One side of a pair may be empty. If a row is split, its pieces without label
+        tokens are dropped. A row of several sequences is dropped if all of these are.
+        """
+        flat, rows = sequences_of(batch)
+        size, sides = flat.table["length"], 2 if "rejected_ids" in batch.schema.names else 1
+        cap = self.max_doc_tokens or int(size.max(initial=0))
+        length = np.minimum(size, cap)
+        reasons = np.full(len(flat), "", object)  # "" keeps a sequence
 
-    A row is dropped if it is empty, or if one of its sides is too long (`overflow = "drop"`, `drop_long`) or has no
-    label token left after cutting. One side of a pair may be empty. If a row is split, its pieces without label tokens
-    are dropped. A row of several sequences is dropped if all of these are.
-    """
-    flat, rows = sequences_of(batch)
-    size, sides = flat.table["length"], 2 if "rejected_ids" in batch.schema.names else 1
-    cap = limits.max_doc_tokens or int(size.max(initial=0))
-    length = np.minimum(size, cap)
-    reasons = np.full(len(flat), "", object)  # "" keeps a sequence
+        def drop(bad: Bools, reason: str) -> Bools:
+            """Drop sequences, of pairs with the other side."""
+            of_units = bad.reshape(-1, sides).any(axis=1).repeat(sides)
+            gone: Bools = of_units & (reasons == "")
+            reasons[gone] = reason
+            return gone
 
-    def drop(bad: Bools, reason: str) -> Bools:
-        """Drop sequences, of pairs with the other side."""
-        of_units = bad.reshape(-1, sides).any(axis=1).repeat(sides)
-        gone: Bools = of_units & (reasons == "")
-        reasons[gone] = reason
-        return gone
+        drop((size.reshape(-1, sides) == 0).all(axis=1).repeat(sides), EMPTY)
+        too_long = drop(self.drop_long & (size > cap), TOO_LONG)
+        labels = count_labels(flat.mask, flat.table["start"], length) if self.labelled else length
+        fair = (labels > 0) & (reasons == "")
+        self.lengths.update(length[fair].tolist())
+        self.beyond += int(length[fair].sum())
+        too_long |= drop((self.overflow == "drop") & (length > self.stride), TOO_LONG)
+        if self.overflow == "truncate":
+            length = np.minimum(length, self.stride)
+        kept = reasons == ""
+        self.lost += Counter({TOO_LONG: int(size[too_long].sum()), TRUNCATED: int((size - length)[kept].sum())})
 
-    drop((size.reshape(-1, sides) == 0).all(axis=1).repeat(sides), EMPTY)
-    too_long = drop(limits.drop_long & (size > cap), TOO_LONG)
-    labels = count_labels(flat.mask, flat.table["start"], length) if limits.labelled else length
-    fair = (labels > 0) & (reasons == "")
-    lengths, whole = Counter[int](length[fair].tolist()), int(length[fair].sum())
-    too_long |= drop((limits.overflow == "drop") & (length > limits.stride), TOO_LONG)
-    if limits.overflow == "truncate":
-        length = np.minimum(length, limits.stride)
-    kept = reasons == ""
-    lost = Counter({TOO_LONG: int(size[too_long].sum()), TRUNCATED: int((size - length)[kept].sum())})
+        by_turns, why = np.zeros(len(flat), bool), np.full(len(flat), NO_LABELS, object)
+        if self.overflow == "split_turns":
+            has_turns = batch.column("label_spans").is_valid().to_numpy(zero_copy_only=False)[rows]
+            by_turns = kept & (length > self.stride) & has_turns
+        others = np.flatnonzero(kept & ~by_turns)
+        splits = self.overflow in ("split", "split_turns")  # else each sequence is one piece, however long
+        most = self.stride if splits else int(length.max(initial=1))
+        number = np.maximum(-(-length[others] // most), 1)
+        which, offset = others.repeat(number), (np.arange(number.sum()) - starts_of(number).repeat(number)) * most
+        pieces = flat.parts(which, offset, np.minimum(length[which] - offset, most))
+        if by_turns.any():
+            more, of_more = self._cut_turns(flat, length, np.flatnonzero(by_turns), turn_starts(batch), why)
+            which = np.concatenate([which, of_more])
+            order = np.argsort(which, kind="stable")
+            pieces, which = TokenSequences.join([pieces, more]).take(order), which[order]
 
-    by_turns, why = np.zeros(len(flat), bool), np.full(len(flat), NO_LABELS, object)
-    if limits.overflow == "split_turns":
-        has_turns = batch.column("label_spans").is_valid().to_numpy(zero_copy_only=False)[rows]
-        by_turns = kept & (length > limits.stride) & has_turns
-    others = np.flatnonzero(kept & ~by_turns)
-    splits = limits.overflow in ("split", "split_turns")  # else each sequence is one piece, however long
-    most = limits.stride if splits else int(length.max(initial=1))
-    number = np.maximum(-(-length[others] // most), 1)
-    which, offset = others.repeat(number), (np.arange(number.sum()) - starts_of(number).repeat(number)) * most
-    pieces = flat.parts(which, offset, np.minimum(length[which] - offset, most))
-    if by_turns.any():
-        more, of_more = _cut_turns(flat, length, np.flatnonzero(by_turns), turn_starts(batch), limits, lost, why)
-        which = np.concatenate([which, of_more])
-        order = np.argsort(which, kind="stable")
-        pieces, which = TokenSequences.join([pieces, more]).take(order), which[order]
+        table = pieces.table
+        own = table["length"] - table["head"]  # tokens that are in no other piece
+        alive = np.ones(len(pieces), bool)
+        if self.labelled and self.overflow != "stream":
+            says = count_labels(pieces.mask, table["start"], table["length"]) > 0
+            silent = np.bincount(which[says], minlength=len(flat)) == 0
+            gone = drop(silent & (size > 0), NO_LABELS)
+            reasons[gone] = why[gone]
+            alive = ~gone[which] & (says | (own == 0))  # an empty side of a pair stays
+            self.lost[NO_LABELS] += int(own[~alive].sum())
+        self.tokens += int(size.sum())
+        self.repeated += int(table["head"][alive].sum())
+        self.beyond -= int(own[alive & fair[which]].sum())
+        return pieces.take(alive), self._of_rows(batch.num_rows, rows, reasons, size, sides)
 
-    table = pieces.table
-    own = table["length"] - table["head"]  # tokens that are in no other piece
-    alive = np.ones(len(pieces), bool)
-    if limits.labelled and limits.overflow != "stream":
-        says = count_labels(pieces.mask, table["start"], table["length"]) > 0
-        silent = np.bincount(which[says], minlength=len(flat)) == 0
-        gone = drop(silent & (size > 0), NO_LABELS)
-        reasons[gone] = why[gone]
-        alive = ~gone[which] & (says | (own == 0))  # an empty side of a pair stays
-        lost[NO_LABELS] += int(own[~alive].sum())
-    return CutBatch(
-        sequences=pieces.take(alive),
-        decision=_of_rows(batch.num_rows, rows, reasons, size, sides, limits),
-        lost=+lost,
-        lengths=lengths,
-        counts=Counter(
-            into=int(size.sum()),
-            repeated=int(table["head"][alive].sum()),
-            beyond=whole - int(own[alive & fair[which]].sum()),
-        ),
-    )
+    def _cut_turns(
+        self, flat: TokenSequences, length: Int64, long: Int64, turns: Int64, why: npt.NDArray[np.object_]
+    ) -> tuple[TokenSequences, Int64]:
+        """Pieces of the conversations `long`, and the conversation of each; `turns` are `turn_starts`. Writes into
+        `why` for what most tokens of a conversation are lost."""
+        ranges, table, which, at = list[tuple[int, int]](), [], [], 0
+        for k in long.tolist():
+            start, _, key, offset, _ = flat.table[k].tolist()
+            end = start + int(length[k])
+            starts = turns[(turns >= start) & (turns < end)] - start
+            pieces, gone = split_turns(flat.mask[start:end] > 0, starts, self.stride, self.long_answer)
+            self.lost.update(gone)
+            if gone:
+                why[k] = max(gone, key=lambda reason: gone[reason])
+            for piece in pieces:
+                ranges += [(start + a, b - a) for a, b in piece]
+                size, own = sum(b - a for a, b in piece), piece[-1][1] - piece[-1][0]
+                table.append((at, size, key, offset + piece[-1][0], size - own))
+                which.append(k)
+                at += size
+        tokens = np.array(ranges, np.int64).reshape(-1, 2).T
+        made = TokenSequences(gather(flat.ids, *tokens), gather(flat.mask, *tokens), np.array(table, SEQUENCE))
+        # A head has no labels, and the first token behind it is no target: what stands before is not what it follows.
+        for sequence in made.table[made.table["head"] > 0].tolist():
+            made.mask[sequence[0] : sequence[0] + sequence[4] + 1] = 0
+        return made, np.array(which, np.int64)
+
+    def _of_rows(
+        self, num_rows: int, rows: Int64, reasons: npt.NDArray[np.object_], size: Int64, sides: int
+    ) -> Decision:
+        """The reason and the detail of each row: it is dropped if all its sequences are."""
+        kept = np.bincount(rows[reasons == ""], minlength=num_rows) > 0
+        found, details = np.full((2, num_rows), None, object)
+        for k in np.flatnonzero(~kept[rows]).tolist():
+            row = rows[k]
+            sizes = size[rows == row] if sides == 2 else size[[k]]
+            by_cap = self.drop_long and reasons[k] == TOO_LONG and size[k] > self.max_doc_tokens
+            limit = f"max_doc_tokens is {self.max_doc_tokens}" if by_cap else f"a row holds {self.stride}"
+            found[row] = reasons[k]
+            details[row] = f"{' and '.join(map(str, sizes))} tokens; {limit}"
+        return Decision(pa.array(found, pa.string()), pa.array(details, pa.string()))
 
 
 def count_labels(mask: Mask, start: Int64, length: Int64) -> Int64:
@@ -186,22 +217,6 @@ def count_labels(mask: Mask, start: Int64, length: Int64) -> Int64:
     before = np.concatenate([[0], np.cumsum(mask, dtype=np.int64)])
     counts: Int64 = before[start + length] - before[start + np.minimum(length, 1)]
     return counts
-
-
-def _of_rows(
-    num_rows: int, rows: Int64, reasons: npt.NDArray[np.object_], size: Int64, sides: int, limits: Limits
-) -> Decision:
-    """The reason and the detail of each row: it is dropped if all its sequences are."""
-    kept = np.bincount(rows[reasons == ""], minlength=num_rows) > 0
-    found, details = np.full((2, num_rows), None, object)
-    for k in np.flatnonzero(~kept[rows]).tolist():
-        row = rows[k]
-        sizes = size[rows == row] if sides == 2 else size[[k]]
-        by_cap = limits.drop_long and reasons[k] == TOO_LONG and size[k] > limits.max_doc_tokens
-        limit = f"max_doc_tokens is {limits.max_doc_tokens}" if by_cap else f"a row holds {limits.stride}"
-        found[row] = reasons[k]
-        details[row] = f"{' and '.join(map(str, sizes))} tokens; {limit}"
-    return Decision(pa.array(found, pa.string()), pa.array(details, pa.string()))
 
 
 # ---------------------------------------------------------------------- conversations, between turns
@@ -253,35 +268,6 @@ def _long(learnt: Bools, head: Piece, start: int, end: int, stride: int) -> Iter
     yield (*head, (start, min(answer + space, end)))
     for at in range(answer + space, end, space):
         yield (*head, (start, answer), (at, min(at + space, end)))
-
-
-def _cut_turns(
-    flat: TokenSequences, length: Int64, long: Int64, turns: Int64, limits: Limits, lost: Counter[str],
-    why: npt.NDArray[np.object_],
-) -> tuple[TokenSequences, Int64]:  # fmt: skip
-    """Pieces of the conversations `long`, and the conversation of each; `turns` are `turn_starts`. Adds up what is
-    `lost`, and writes into `why` for what most tokens of a conversation are."""
-    ranges, table, which, at = list[tuple[int, int]](), [], [], 0
-    for k in long.tolist():
-        start, _, key, offset, _ = flat.table[k].tolist()
-        end = start + int(length[k])
-        starts = turns[(turns >= start) & (turns < end)] - start
-        pieces, gone = split_turns(flat.mask[start:end] > 0, starts, limits.stride, limits.long_answer)
-        lost.update(gone)
-        if gone:
-            why[k] = max(gone, key=lambda reason: gone[reason])
-        for piece in pieces:
-            ranges += [(start + a, b - a) for a, b in piece]
-            size, own = sum(b - a for a, b in piece), piece[-1][1] - piece[-1][0]
-            table.append((at, size, key, offset + piece[-1][0], size - own))
-            which.append(k)
-            at += size
-    tokens = np.array(ranges, np.int64).reshape(-1, 2).T
-    made = TokenSequences(gather(flat.ids, *tokens), gather(flat.mask, *tokens), np.array(table, SEQUENCE))
-    # A head has no labels, and the first token behind it is no target: what stands before it is not what it follows.
-    for sequence in made.table[made.table["head"] > 0].tolist():
-        made.mask[sequence[0] : sequence[0] + sequence[4] + 1] = 0
-    return made, np.array(which, np.int64)
 
 
 # ---------------------------------------------------------------------- from Arrow

@@ -374,8 +374,7 @@ class Packed:
 
         segments, segment_index = ragged("segments")
         labels, label_index = ragged("labels") if header.labelled else (None, None)
-        lengths = last_boundaries(segments, segment_index)
-        shape = (header.num_samples, header.stride) if header.padded else (int(lengths.sum()),)
+        shape = (header.num_samples, header.stride) if header.padded else (int(sources["tokens"].sum()),)
         ids = map_file(folder / meta["ids"]["bin"], header.dtype, shape)
         return cls(header, ids, segments, segment_index, labels, label_index, sources, name)
 
@@ -385,7 +384,8 @@ class Packed:
     @cached_property
     def real_tokens(self) -> Int64:
         """Where the real tokens of each row are in `ids`, flat: offset and count, int64 (rows, 2)."""
-        lengths = last_boundaries(self.segments, self.segment_index)
+        ends = self.segment_index.sum(axis=1).astype(np.int64)
+        lengths = np.asarray(self.segments[ends - 1], np.int64)  # the last boundary of each row
         padded = self.ids.ndim == 2
         return np.stack([np.arange(len(self)) * self.header.stride if padded else starts_of(lengths), lengths], axis=1)
 
@@ -409,26 +409,21 @@ class Packed:
 
     def ids_of(self, row: int) -> npt.NDArray[Any]:
         """The real tokens of a row."""
-        offset, count = map(int, self.real_tokens[row])
-        return self.ids.reshape(-1)[offset : offset + count]
+        return _part(self.ids.reshape(-1), self.real_tokens, row)
 
     def labels_of(self, row: int) -> Int32 | None:
         """Label positions of a row, int32, ascending; None for plain text."""
-        if self.labels is None or self.label_index is None:
-            return None
-        offset, count = map(int, self.label_index[row])
-        return self.labels[offset : offset + count]
+        return None if self.labels is None else _part(self.labels, self.label_index, row)
 
     def segments_of(self, row: int) -> Int32:
         """Boundaries of a row's sequences, int32: the first is 0, the last is the number of real tokens."""
-        offset, count = map(int, self.segment_index[row])
-        return self.segments[offset : offset + count]
+        return _part(self.segments, self.segment_index, row)
 
 
-def last_boundaries(segments: Int32, segment_index: UInt64) -> Int64:
-    """Real tokens of each row, int64 (N,): the last boundary of the row."""
-    ends = segment_index.sum(axis=1).astype(np.int64)
-    return np.asarray(segments[ends - 1], np.int64)
+def _part(values: npt.NDArray[Any], index: Any, row: int) -> npt.NDArray[Any]:
+    """The values of a row, from its offset and count."""
+    offset, count = index[row].tolist()
+    return values[offset : offset + count]
 
 
 def map_file(path: Path, dtype: str, shape: tuple[int, ...]) -> Any:

@@ -28,6 +28,7 @@ from datakit.stage import Decision
 UInt64 = npt.NDArray[np.uint64]
 
 OVER_MAX_TOKENS, OVER_WEIGHT = "over_max_tokens", "over_weight"
+COUNTS = ("rows", "kept_rows", "tokens", "kept_tokens")
 COLUMNS = ("source", "content_hash", "input_ids", "rejected_ids")
 
 
@@ -55,15 +56,14 @@ class Mixture:
     def of(
         cls, batches: Iterable[pa.RecordBatch], max_tokens: Mapping[str, int], weights: Mapping[str, float]
     ) -> "Mixture":
-        """Choose the rows of a dataset; the batches have the `COLUMNS` that there are. Without limits and weights all
-        rows are taken, and no batch is read.
+        """Choose the rows of a dataset; the batches have the `COLUMNS` that there are.
 
         Raises:
             ConfigError: a pattern matches no source, or weights are given and a source matches none of them.
         """
         patterns, sources = list(dict.fromkeys([*weights, *max_tokens])), set[str]()
         parts = [(np.empty(0, np.int64), np.empty(0, np.uint64), np.empty(0, np.int64))]
-        for batch in batches if patterns else ():
+        for batch in batches:
             sources.update(batch.column("source").fill_null("").unique().to_pylist())
             parts.append((_patterns_of(batch, patterns), order_of(batch.column("content_hash")), token_counts(batch)))
         if not sources:
@@ -88,25 +88,23 @@ class Mixture:
             details[left_out] = f"{share.kept_tokens:,} of the {share.tokens:,} tokens of {name!r} are taken"
         return Decision(pa.array(reasons, pa.string()), pa.array(details, pa.string()))
 
-    def taken(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """The batches without the rows that are left out."""
-        for batch in batches:
-            yield batch.filter(pc.is_null(self.decide(batch).reasons)) if self.shares else batch
-
     def left_out(self) -> tuple[Counter[str], Counter[str]]:
         """Rows and tokens that are left out, by reason."""
         rows, tokens = Counter[str](), Counter[str]()
         for share in self.shares.values():
             rows[share.reason] += share.rows - share.kept_rows
             tokens[share.reason] += share.tokens - share.kept_tokens
-        return rows, tokens
+        return +rows, +tokens
+
+    def taken(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """The batches without the rows that are left out."""
+        return (batch.filter(pc.is_null(self.decide(batch).reasons)) for batch in batches)
 
     def facts(self) -> dict[str, Any]:
         """For the manifest: rows and tokens by group, taken and in all, and each group's share of the taken tokens."""
         total = max(sum(share.kept_tokens for share in self.shares.values()), 1)
-        counts = ("rows", "kept_rows", "tokens", "kept_tokens")
         return {
-            name: {count: getattr(share, count) for count in counts} | {"share": round(share.kept_tokens / total, 4)}
+            name: {count: getattr(share, count) for count in COUNTS} | {"share": round(share.kept_tokens / total, 4)}
             for name, share in self.shares.items()
         }
 

@@ -19,7 +19,7 @@ from datakit.config import at_least, option
 from datakit.data import of_kind
 from datakit.errors import ConfigError, InputError
 from datakit.manifest import Count, check_shards, data_dir
-from datakit.pack.cut import Limits, LongAnswer, Task, cut
+from datakit.pack.cut import Cutter, LongAnswer, Task
 from datakit.pack.fit import Packer, Packing
 from datakit.pack.format import Format, Header, PackedWriter
 from datakit.pack.mixture import COLUMNS, Mixture
@@ -125,9 +125,10 @@ class Pack(Stage):
         """Write the packed sets and a copy of the tokenizer."""
         source = parents[0]
         tokenizer, origin = source.manifest.facts["tokenizer"], data_dir(source.path, source.manifest)
-        columns = [c for c in COLUMNS if c in of_kind(source.manifest.kind).names]
-        mixture = Mixture.of(source.rows(columns), self.config.max_tokens, self.config.weights)
-        made = self.run(rows, folder, tokenizer, mixture)
+        if self.config.max_tokens or self.config.weights:
+            made = self._mixed(rows, folder, tokenizer, source)
+        else:
+            made = self.run(rows, folder, tokenizer)
         copied = []
         for shard in source.manifest.of_role("kept"):
             path = PurePosixPath(shard.path)
@@ -137,36 +138,38 @@ class Pack(Stage):
                 target = folder / copied[-1]
                 target.parent.mkdir(parents=True, exist_ok=True)
                 shutil.copyfile(origin / shard.path, target)
-        return replace(
-            made,
-            files=(*made.files, *sorted(copied)),
-            dropped=chain(made.dropped, self._left_out(source, mixture)),
-            facts=made.facts | {"tokenizer": tokenizer | {"files": sorted(copied)}},
+        facts = made.facts | {"tokenizer": tokenizer | {"files": sorted(copied)}}
+        return replace(made, files=(*made.files, *sorted(copied)), facts=facts)
+
+    def _mixed(self, rows: Iterator[pa.RecordBatch], folder: Path, tokenizer: dict[str, Any], source: Parent) -> Made:
+        """Pack the rows that a mixture chooses. The others are read once more: there may be too many for the memory."""
+        columns = [c for c in COLUMNS if c in of_kind(source.manifest.kind).names]
+        mixture = Mixture.of(source.rows(columns), self.config.max_tokens, self.config.weights)
+        made = self.run(mixture.taken(rows), folder, tokenizer)
+        rows_in, tokens_in = (
+            replace(count, into=count.into + gone.total(), dropped=count.dropped | gone)
+            for count, gone in zip((made.rows, made.tokens or Count()), mixture.left_out(), strict=True)
         )
+        others = (split(batch, mixture.decide(batch), self.name)[1] for batch in source.rows())
+        facts = made.facts | ({"mixture": mixture.facts()} if mixture.shares else {})
+        if alarms := [*mixture.alarms(), *facts.get("alarms", ())]:
+            facts["alarms"] = alarms
+        dropped = chain(made.dropped, (batch for batch in others if batch.num_rows))
+        return replace(made, rows=rows_in, tokens=tokens_in, dropped=dropped, facts=facts)
 
-    def _left_out(self, source: Parent, mixture: Mixture) -> Iterator[pa.RecordBatch]:
-        """The rows that the mixture leaves out, read once more: there may be too many of them for the memory."""
-        for batch in source.rows() if mixture.shares else ():
-            left_out = split(batch, mixture.decide(batch), self.name)[1]
-            if left_out.num_rows:
-                yield left_out
-
-    def run(
-        self, batches: Iterator[pa.RecordBatch], out: Path, tokenizer: dict[str, Any], mixture: Mixture | None = None
-    ) -> Made:
-        """Write `out/kept/train.*` (and `validation.*`) from token rows in order, without those that a mixture leaves
-        out.
+    def run(self, batches: Iterator[pa.RecordBatch], out: Path, tokenizer: dict[str, Any]) -> Made:
+        """Write `out/kept/train.*` (and `validation.*`) from token rows in order.
 
         `tokenizer` has `vocab_size`, `pad_id` and `eos_id`. The first batch with rows decides the task: pretrain, sft
         or dpo. The facts are the headers with prefixes (`packed`, and `validation` if there is one; several row lengths
-        make a list `buckets`), the counts (`packing`), the shares of a `mixture`, and `alarms`.
+        make a list `buckets`), the counts (`packing`), and `alarms`.
 
         Raises:
             InputError: labelled rows follow a first batch of plain text, the format cannot store such rows, or
                 `wrap` with `align_bos` would cut labels off.
         """
-        config, mixture = self.config, mixture or Mixture({})
-        source = (batch for batch in mixture.taken(batches) if batch.num_rows)
+        config = self.config
+        source = (batch for batch in batches if batch.num_rows)
         first = next(source, None)
         task = _task(first)
         for refused, why in (
@@ -180,59 +183,46 @@ class Pack(Stage):
             if refused and first is not None:
                 raise InputError(f"pack: {why}")
         packing = "pad" if config.format == "megatron" else config.packing  # Megatron's loader joins and cuts
-        limits, packers, lost = _limits(config, task), dict[str, Packer](), Counter[str]()
+        cutter, packers = _cutter(config, task), dict[str, Packer]()
         for name in ("train", "validation") if config.validation else ("train",):
             writers = _writers(config, task, out / FOLDER / name, tokenizer)
-            packers[name] = Packer(writers, packing, config.window_tokens, config.align_bos, lost)
-        counts, lengths, gone = Counter[str](), Counter[int](), list[pa.RecordBatch]()
+            packers[name] = Packer(writers, packing, config.window_tokens, config.align_bos, cutter.lost)
+        num_rows, gone = 0, list[pa.RecordBatch]()
         # Rows of equal content go to the same set, which does not depend on other rows. Strings of 16 hex digits have
         # the order of their numbers.
         limit = f"{int(config.validation * (1 << 64)):016x}"
         for batch in () if first is None else chain([first], source):
             if task == "pretrain" and batch.column("label_spans").null_count < batch.num_rows:
                 raise InputError("pack: labelled rows follow plain text; pack conversations and plain text separately")
-            found = cut(batch, limits)
-            gone += [dropped for dropped in split(batch, found.decision, self.name)[1:] if dropped.num_rows]
-            lost.update(found.lost)
-            lengths.update(found.lengths)
-            counts.update(found.counts, rows=batch.num_rows)
+            sequences, decision = cutter.cut(batch)
+            gone += [dropped for dropped in split(batch, decision, self.name)[1:] if dropped.num_rows]
+            num_rows += batch.num_rows
             held_out = batch.column("row_key").filter(pc.less(batch.column("content_hash"), limit))
-            validation = np.isin(found.sequences.table["row_key"], held_out.to_numpy())
-            packers["train"].add(found.sequences.take(~validation))
+            validation = np.isin(sequences.table["row_key"], held_out.to_numpy())
+            packers["train"].add(sequences.take(~validation))
             if "validation" in packers:
-                packers["validation"].add(found.sequences.take(validation))
+                packers["validation"].add(sequences.take(validation))
         for packer in packers.values():
             packer.flush(final=True)
 
         facts: dict[str, Any] = {
             ("packed" if name == "train" else name): _closed(packer.writers) for name, packer in packers.items()
         }
-        facts["packing"] = _facts(list(packers.values()), config, counts["repeated"])
-        if mixture.shares:
-            facts["mixture"] = mixture.facts()
-        alarms = mixture.alarms()
-        if counts["beyond"] > MAX_LOSS * counts["into"]:
-            alarms.append(_alarm(counts["beyond"], counts["into"], lengths, limits))
-        if alarms:
-            facts["alarms"] = alarms
+        facts["packing"] = _facts(list(packers.values()), config, cutter.repeated)
+        if cutter.beyond > MAX_LOSS * cutter.tokens:
+            facts["alarms"] = [_alarm(cutter)]
         reasons = Counter(reason for batch in gone for reason in batch.column("reason").to_pylist())
-        left_out = mixture.left_out()
         writers = [writer for packer in packers.values() for writer in packer.writers]
         tokens = sum(w.num_tokens for w in writers)
         slots = sum(w.num_rows * w.header.stride if w.header.padded else w.num_tokens for w in writers)
+        kept, own = num_rows - reasons.total(), tokens - cutter.repeated
         return Made(
             files=tuple(sorted(f"{FOLDER}/{file.name}" for file in (out / FOLDER).iterdir())),
-            rows=_count(counts["rows"], counts["rows"] - reasons.total(), reasons, left_out[0]),
-            tokens=_count(counts["into"], tokens - counts["repeated"], lost, left_out[1], slots - tokens),
+            rows=Count(into=num_rows, kept=kept, dropped=dict(reasons)),
+            tokens=Count(into=cutter.tokens, kept=own, dropped=dict(+cutter.lost), padding=slots - tokens),
             dropped=gone,
             facts=facts,
         )
-
-
-def _count(into: int, kept: int, dropped: Counter[str], left_out: Counter[str], padding: int = 0) -> Count:
-    """What became of rows or tokens; `into` is without those that the mixture leaves out."""
-    reasons = dict(sorted((dropped + left_out).items()))
-    return Count(into=into + left_out.total(), kept=kept, dropped=reasons, padding=padding)
 
 
 def _task(first: pa.RecordBatch | None) -> Task:
@@ -265,7 +255,7 @@ def _writers(config: PackConfig, task: Task, prefix: Path, tokenizer: dict[str, 
     return [PackedWriter(prefix.with_name(f"{prefix.name}-{h.seq_len}") if several else prefix, h) for h in headers]
 
 
-def _limits(config: PackConfig, task: Task) -> Limits:
+def _cutter(config: PackConfig, task: Task) -> Cutter:
     overflow: Literal["split_turns", "split", "truncate", "drop", "stream"]
     if task == "dpo":  # a pair can be truncated or dropped, but not split
         overflow = "drop" if config.overflow == "drop" else "truncate"
@@ -275,7 +265,7 @@ def _limits(config: PackConfig, task: Task) -> Limits:
         overflow = "truncate" if config.align_bos else "split"
     else:
         overflow = "split_turns" if config.overflow == "auto" else config.overflow
-    return Limits(
+    return Cutter(
         labelled=task != "pretrain",
         stride=config.row_lengths[-1] + 1,
         overflow=overflow,
@@ -326,13 +316,14 @@ def _counts(writers: Sequence[PackedWriter]) -> dict[str, Any]:
     return facts
 
 
-def _alarm(beyond: int, tokens: int, lengths: Counter[int], limits: Limits) -> str:
+def _alarm(cutter: Cutter) -> str:
     """What a user must know of the tokens that rows are too short for."""
-    enough = [seq_len_for(lengths, share) for share in (0.95, 0.99)]
-    advice = "; --overflow split_turns keeps questions with their answers" if limits.overflow == "split" else ""
+    beyond, tokens = cutter.beyond, cutter.tokens
+    enough = [seq_len_for(cutter.lengths, share) for share in (0.95, 0.99)]
+    advice = "; --overflow split_turns keeps questions with their answers" if cutter.overflow == "split" else ""
     return (
         f"{beyond:,} of {tokens:,} tokens ({beyond / tokens:.1%}) are lost because they do not fit into rows of "
-        f"{limits.stride - 1}; with --seq-len {enough[0]} 95% of the tokens are in sequences that fit whole, with "
+        f"{cutter.stride - 1}; with --seq-len {enough[0]} 95% of the tokens are in sequences that fit whole, with "
         f"--seq-len {enough[1]} 99%{advice}"
     )
 

@@ -28,7 +28,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import compress
+from itertools import chain, compress
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, ClassVar, Literal, Self
@@ -340,11 +340,11 @@ class Tokenize(Stage):
         answer has no tokens (an answer that is judged by itself has one side)."""
         labelled, messages, rows, sides, ignored = self._labelled(batch)
         facts, (of_edge, edges), (of_start, starts) = labelled.facts, labelled.edges, labelled.starts
-        of_place = np.concatenate([of_edge, of_start])
-        ids, offsets, at, *_ = self._encoded(labelled.texts, np.concatenate([edges, starts]), of_place)
+        of_place, of_span, sequences = np.append(of_edge, of_start), of_edge[::2], np.arange(len(rows))
+        ids, offsets, at, *_ = self._encoded(labelled.texts, np.append(edges, starts), of_place)
         begins, ends = at[: len(edges)].reshape(-1, 2).T
-        num_spans, num_starts = (np.bincount(of, minlength=len(rows)) for of in (of_edge[::2], of_start))
-        learnt = np.bincount(of_edge[::2], ends - np.maximum(begins, 1), len(rows))  # no first token is a target
+        turns = np.bincount(of_span, minlength=len(rows))
+        learnt = np.bincount(of_span, ends - np.maximum(begins, 1), len(rows))  # no first token is a target
 
         num_rows, least, are_pairs = batch.num_rows, self.config.min_label_tokens, "prompt" in batch.schema.names
         empty = np.setdiff1d(np.arange(num_rows), rows).tolist()
@@ -354,29 +354,27 @@ class Tokenize(Stage):
         for k in np.flatnonzero(learnt < max(least, 1)).tolist():
             found = facts[labelled.which[k]]
             if not isinstance(found, RenderError) and learnt[k] < least:
-                found = RenderError(f"fewer than {least} label tokens in {num_spans[k]} labelled turns", "no_labels")
+                found = RenderError(f"fewer than {least} label tokens in {turns[k]} labelled turns", "no_labels")
             if isinstance(found, RenderError):
                 refused.setdefault(int(rows[k]), found)
 
         # `keys` are ascending. Places are counted from the start of the row: where its first sequence begins.
         keys = rows + num_rows * sides
-        within = (offsets[:-1] - offsets[np.searchsorted(keys, keys)]).astype(np.int32)
-        moved = (at + within[of_place]).astype(np.int32)
-        of_spans = [moved[: len(edges)][n::2] for n in range(2)]
-        spans = pa.StructArray.from_arrays(of_spans, fields=list(SPANS.value_type))
-        lists = [
-            _lists(ids, offsets),
-            pa.ListArray.from_arrays(np.cumsum([0, *num_spans], dtype=np.int32), spans, type=SPANS),
-            _lists(moved[len(edges) :], np.cumsum([0, *num_starts])),
-            _lists(within, np.arange(len(keys) + 1)),
-        ]
-        if refused:
-            alive = ~np.isin(rows, list(refused))
-            keys, lists = keys[alive], [whole.filter(pa.array(alive)) for whole in lists]
+        within = offsets[:-1] - offsets[np.searchsorted(keys, keys)]
+        moved = pa.array(at + within[of_place], pa.int32())
+        found_edges, found_starts = moved[: len(edges)], moved[len(edges) :]
+        spans = pa.StructArray.from_arrays([found_edges[n::2] for n in range(2)], fields=list(SPANS.value_type))
+        parts = (
+            (pa.array(ids), sequences.repeat(np.diff(offsets))), (spans, of_span), (found_starts, of_start),
+            (pa.array(within, pa.int32()), sequences),
+        )  # fmt: skip
         columns: dict[str, pa.Array] = {}
         for side in range(1 + are_pairs):
-            bounds = np.searchsorted(keys, num_rows * side + np.arange(num_rows + 1))
-            columns |= zip((*SIDES[side], TURN_STARTS, STARTS), (_joined(own, bounds) for own in lists), strict=True)
+            alive = (sides == side) & ~np.isin(rows, list(refused))
+            for name, (values, of) in zip((*SIDES[side], TURN_STARTS, STARTS), parts, strict=True):
+                stays = alive[of]
+                sizes = np.bincount(rows[of[stays]], minlength=num_rows)
+                columns[name] = _lists(values.filter(pa.array(stays)), np.append(0, np.cumsum(sizes)))
         if are_pairs or self.config.thinking == "last":
             del columns[STARTS]
         if are_pairs:
@@ -420,12 +418,13 @@ def _each_answer(messages: pa.ListArray) -> tuple[pa.ListArray, Int64]:
     """A sequence for each answer that has weight: the messages up to it; and the row of each. A row without one stays
     whole."""
     flat, sizes = messages.flatten(), pc.list_value_length(messages).fill_null(0).to_numpy()
-    ends, of_message = np.cumsum(sizes), np.repeat(np.arange(len(sizes)), sizes)
-    is_last = pc.equal(flat.field("role"), "assistant").fill_null(False).to_numpy(zero_copy_only=False)
-    is_last = is_last & (flat.field("weight").fill_null(1.0).to_numpy(zero_copy_only=False) != 0)
-    is_last[ends[np.setdiff1d(of_message, of_message[is_last])] - 1] = True
-    answers = np.flatnonzero(is_last)
-    rows = of_message[answers]
+    weights, ends = flat.field("weight").fill_null(1.0).to_pylist(), np.cumsum(sizes)
+    said = [role == "assistant" and w != 0 for role, w in zip(flat.field("role").to_pylist(), weights, strict=True)]
+    own = [
+        [k for k in range(end - size, end) if said[k]] or [end - 1] * (size > 0)
+        for end, size in zip(ends.tolist(), sizes.tolist(), strict=True)
+    ]
+    answers, rows = np.fromiter(chain.from_iterable(own), np.int64), np.arange(len(own)).repeat(list(map(len, own)))
     first = (ends - sizes)[rows]
     return _with_context(flat, (first, answers - first), (answers, np.ones_like(answers))), rows
 
@@ -443,15 +442,8 @@ def _with_context(flat: pa.StructArray, context: tuple[Int64, Int64], answer: tu
     return pa.ListArray.from_arrays(offsets, pa.StructArray.from_arrays(fields, fields=list(taken.type)))
 
 
-def _lists(values: Int32, offsets: Int64) -> pa.ListArray:
-    return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), pa.array(values, pa.int32()))
-
-
-def _joined(lists: pa.ListArray, bounds: Int64) -> pa.ListArray:
-    """Neighbouring lists as one: those between two bounds."""
-    offsets = lists.offsets.to_numpy()[bounds]
-    values = lists.values.slice(offsets[0], offsets[-1] - offsets[0])
-    return pa.ListArray.from_arrays(pa.array(offsets - offsets[0]), values, type=lists.type)
+def _lists(values: Any, offsets: Int64) -> pa.ListArray:
+    return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), values)
 
 
 def surround(ids: Int32, offsets: Int64, before: list[Any], after: list[Any]) -> tuple[Int32, Int64]:
