@@ -1,4 +1,4 @@
-"""Draw docs/funnel.svg, the picture of the README, from the manifests that `make demo` wrote.
+"""Draw the pictures of the README, docs/funnel.svg and docs/labels.svg, from what `make demo` made.
 
 python -m demo.picture
 """
@@ -11,10 +11,15 @@ from typing import Any, Final
 import jinja2
 
 from datakit.manifest import Manifest, load
+from datakit.pack.inspect import PackedRow, open_all, peek
+from datakit.report.finder import visible
 
 ROOT: Final = Path(__file__).resolve().parents[1]
 MANIFESTS: Final = ROOT / "manifests/demo"
-PICTURE: Final = ROOT / "docs/funnel.svg"
+DOCS: Final = ROOT / "docs"
+WIDTH: Final = 104
+LINES: Final = 9
+"""Characters in a line, and lines, of the picture of labels."""
 STAGES: Final = ("ingest", "language", "dedup", "filter")
 
 
@@ -36,17 +41,40 @@ def bars(manifests: list[Manifest], pack: Manifest) -> list[dict[str, Any]]:
     return [*made, {"stage": "pack", "kept": pack.ledger.rows.kept, "lost": 0, "inside": packed, "behind": note}]
 
 
-def draw(shown: list[dict[str, Any]]) -> str:
-    """The picture: SVG without scripts or fonts of its own, readable on a light and on a dark page."""
-    template = jinja2.Template((Path(__file__).parent / "funnel.svg").read_text(encoding="utf-8"), autoescape=True)
-    return template.render(bars=shown, total=shown[0]["kept"] + shown[0]["lost"]) + "\n"
+def label_lines(row: PackedRow) -> list[list[tuple[bool, int, str]]]:
+    """The beginning of a packed row as lines of parts: whether they are learned, the place in the line, the text."""
+    made: list[list[tuple[bool, int, str]]] = [[]]
+    at = 0
+    for run in (run for sequence in row.sequences for run in sequence.runs):
+        text = "".join(visible(piece.text) for piece in run.pieces)
+        while text:
+            if at == WIDTH:
+                made.append([])
+                at = 0
+            part, text = text[: WIDTH - at], text[WIDTH - at :]
+            made[-1].append((run.learnt, at, part))
+            at += len(part)
+    return made[:LINES]
+
+
+def draw(name: str, **shown: Any) -> str:
+    """A picture: SVG without scripts or fonts of its own, readable on a light and on a dark page."""
+    template = jinja2.Template((Path(__file__).parent / name).read_text(encoding="utf-8"), autoescape=True)
+    return template.render(**shown) + "\n"
 
 
 def main() -> int:
-    """Draw the picture; returns the exit code."""
-    manifests = [load(MANIFESTS / f"{stage}.json") for stage in STAGES]
-    PICTURE.write_text(draw(bars(manifests, load(MANIFESTS / "pack.json"))), encoding="utf-8")
-    print(f"{PICTURE.relative_to(ROOT)}: {PICTURE.stat().st_size:,} bytes")
+    """Draw the pictures; returns the exit code."""
+    manifests, pack = [load(MANIFESTS / f"{stage}.json") for stage in STAGES], MANIFESTS / "pack.json"
+    shown = bars(manifests, load(pack))
+    sets, tokenizer = open_all(pack)
+    made = {
+        "funnel.svg": draw("funnel.svg", bars=shown, total=shown[0]["kept"] + shown[0]["lost"]),
+        "labels.svg": draw("labels.svg", lines=label_lines(peek(sets[0], tokenizer, 0))),
+    }
+    for name, picture in made.items():
+        (DOCS / name).write_text(picture, encoding="utf-8")
+        print(f"docs/{name}: {len(picture.encode()):,} bytes")
     return 0
 
 
