@@ -99,7 +99,7 @@ class _Described:
         rows = self.ledger.rows
         counts = [("in", rows.into), ("kept", rows.kept), *sorted(rows.dropped.items(), key=lambda item: -item[1])]
         counts += [("quarantined", rows.quarantined)] if rows.quarantined else []
-        gone = self.to_table("dropped").slice(0, 3).to_pylist()
+        gone = self.to_table("dropped").slice(0, 3).to_pylist() if rows.dropped else []
         return (
             f"<b>{escape(self.manifest.dataset)} / {escape(self.manifest.stage)}</b>"
             + _html(["", "rows", ""], [(name, f"{n:,}", f"{n / max(rows.into, 1):.1%}") for name, n in counts])

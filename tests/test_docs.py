@@ -36,6 +36,14 @@ def test_the_notebook_runs_from_top_to_bottom_in_a_script_without_a_main_guard(t
     assert done.returncode == 0, done.stderr
 
 
+def test_the_notebook_shows_what_its_cells_give_today() -> None:
+    code = "import json; from demo.notebook import *; print(json.dumps(ran(json.loads(NOTEBOOK.read_text('utf-8')))))"
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    stored = json.loads((DOCS / "notebook.ipynb").read_text(encoding="utf-8"))
+    assert json.loads(done.stdout) == stored, "python -m demo.notebook writes it anew"
+    assert sum(len(cell.get("outputs", ())) for cell in stored["cells"]) >= 7
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
 def test_links_between_pages_lead_somewhere(page: Path) -> None:
     for target in re.findall(r"\]\(([^)#:]+)\)", page.read_text(encoding="utf-8")):
