@@ -241,14 +241,16 @@ class Filter(Stage):
         for report in (rule_set.report(rows, stays) for rule_set in rule_sets):
             tables, counters = tables | report.tables, counters | report.counters
         edits = _edited(rule_sets, batch, stays)
-        # A passage of an evaluation item, or a detail, may hold a private value too.
-        beside = {"detail": pa.record_batch({"detail": pa.array(details, pa.string())})} | tables
+        # A passage of an evaluation item, a detail, or the reason of a user's function may hold a private value too.
+        why = {"why": pa.array(reasons, pa.string()), "detail": pa.array(details, pa.string())}
+        beside = {"why": pa.record_batch(why)} | tables
         for role, table in beside.items():
             made = _edited(rule_sets, table, np.ones(table.num_rows, np.bool_)).columns
             beside[role] = with_columns(table, made)
+        told = beside.pop("why")
         return Decision(
-            reasons=pa.array(reasons, pa.string()),
-            detail=beside.pop("detail").column("detail"),
+            reasons=told.column("why"),
+            detail=told.column("detail"),
             columns=with_hashes(batch, edits.columns, pa.array(edits.changed)),
             side_tables=beside,
             notes=counters | edits.counters,

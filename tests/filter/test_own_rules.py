@@ -85,6 +85,17 @@ def test_functions_that_another_made_are_told_apart_and_their_constants_enter_th
     assert stage.use_processes() is False, "no other process has them"
 
 
+def says_it_all(row: dict) -> str | None:
+    return row["text"] if "@" in row["text"] else None
+
+
+def test_a_reason_of_the_users_function_holds_no_private_value() -> None:
+    rows = [{"text": "write to anna@webmail.de please"}, {"text": "nothing here"}]
+    result = datakit.filter(rows, rules=[says_it_all, "private"], private={"action": "replace"})
+    assert result.dropped.column("reason").to_pylist() == ["write to <EMAIL> please"]
+    assert result.ledger.rows.dropped == {"write to <EMAIL> please": 1}
+
+
 def test_what_a_function_must_not_give_ends_with_its_row(module: Callable[[str], str]) -> None:
     name = module("def number(row): return 5\ndef fails(row):\n    return 1 / (len(row['text']) - 5)\n")
     with pytest.raises(InputError, match=r"number: the row 'r0': expected True or None .* found '5'"):
