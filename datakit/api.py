@@ -34,7 +34,7 @@ from datakit.engine.recipe import FLOW, STAGES, Recipe, check_name, config_class
 from datakit.engine.runner import Run
 from datakit.engine.store import OutputLayout
 from datakit.engine.store import inspect as inspect_shard
-from datakit.errors import ConfigError, InputError, MissingExtraError, UsageError
+from datakit.errors import ConfigError, InputError, LayoutError, MissingExtraError, UsageError
 from datakit.manifest import Ledger, Manifest, ancestors, data_dir, find_parent, load, tables, verify
 
 if TYPE_CHECKING:
@@ -45,6 +45,9 @@ TABLE = "table"
 """The name of the dataset and of the source of rows that come from memory."""
 
 _TEXT_COLUMNS = ("text", "messages", "prompt", "chosen", "rejected")
+
+READING = ("kind", "map", "roles", "split")
+"""The options of ingest that every stage's function takes, too."""
 
 _REPLACED = ("cluster_size", "duplicates")
 """Columns of an earlier dedup, which a later one replaces."""
@@ -438,9 +441,11 @@ def run_stage_on(
             run = Run(layout=layout, executor=Local(workers or all_cores()), progress=shown)
             path = Flow(run=run, recipe=Recipe(dataset=name, tables=sections), flags=flags).stage(stage, inputs)
         return Result(path, table, scratch, data)
-    except BaseException:
+    except BaseException as e:
         if scratch is not None:
             scratch.close()
+        if isinstance(e, LayoutError):
+            raise e.of_python() from None
         raise
 
 
@@ -479,6 +484,8 @@ def _values(stage: str, values: Mapping[str, Any]) -> tuple[dict[str, Any], dict
         plain = _plain(value)
         if name in known:
             flags[name] = plain
+        elif name in READING and stage != "ingest":
+            sections.setdefault("ingest", {})[name] = plain
         elif name in kind.input_flags:
             sections.setdefault(kind.directly_after, {})[name] = plain
         elif name in {"ingest", kind.directly_after} - {""} and isinstance(plain, dict):
@@ -525,6 +532,7 @@ def stage_function(stage: str) -> Callable[..., Result]:
         if p.name not in ("stage", "values", *("limit",) * (stage == "ingest"))
     ]
     known = [o for o in options(config_class(stage)) if not (o.name == "kind" and stage == "ingest")]
+    known += [o for o in options(config_class("ingest")) if o.name in READING and stage != "ingest"]
     only = inspect.Parameter.KEYWORD_ONLY
     fields = [inspect.Parameter(o.name, only, default=o.default, annotation=o.type) for o in known]
     call.__name__ = call.__qualname__ = stage
@@ -637,7 +645,10 @@ class Pipeline:
         layout = OutputLayout(root=self.project, dataset=self.recipe.dataset)
         with contextlib.closing(Progress(shown=progress)) as shown:
             run = Run(layout=layout, executor=Local(self.workers or all_cores()), progress=shown)
-            return Dataset(Flow(run=run, recipe=self.recipe).all(until))
+            try:
+                return Dataset(Flow(run=run, recipe=self.recipe).all(until))
+            except LayoutError as e:
+                raise e.of_python() from None
 
     def forecast(self, **values: Any) -> "Forecast":
         """What `run` will take in time, memory and disk and what each stage will drop, from a sample; see

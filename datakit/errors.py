@@ -17,6 +17,7 @@ A message is one paragraph: which file and row, what was expected, what was foun
 Programming mistakes are asserts and ordinary exceptions; they are not in this tree.
 """
 
+import re
 from pathlib import Path
 
 
@@ -45,11 +46,28 @@ class InputError(DatakitError):
 class LayoutError(InputError):
     """Rows whose fields fit no known layout. NAME in the message stands for the dataset."""
 
+    general: "LayoutError | None" = None
+    """The error before `of_dataset`."""
+
     def of_dataset(self, name: str, command: str = "") -> "LayoutError":
         """The same error with the name of the dataset; `command` is what the user runs instead of `datakit run`."""
         told = str(self).replace("datakit run --dataset NAME", command or "datakit run --dataset NAME")
         told = told.replace("in its recipe:", f"in manifests/{name}/recipe.toml:")
-        return LayoutError(told.replace("--dataset NAME", f"--dataset {name}"))
+        made = LayoutError(told.replace("--dataset NAME", f"--dataset {name}"))
+        made.general = self
+        return made
+
+    def of_python(self) -> "LayoutError":
+        """The same error with arguments of the Python API in place of flags and recipes."""
+        lines = r"  datakit run --dataset NAME .*?(  \(\w+ rows\))?\n  or in its recipe: \[ingest\] (\w+) = \{ (.*) \}"
+        told = re.sub(lines, lambda m: f"  {m[2]}={{{_python(m[3])}}}{m[1] or ''}", str(self.general or self))
+        told = told.replace("need --roles NAME=user", 'need roles={"NAME": "user"}')
+        return LayoutError(told.replace("that --map NAME knows", 'that map="NAME" knows'))
+
+
+def _python(table: str) -> str:
+    """The keys and values of a table of TOML as those of a dictionary."""
+    return re.sub(r'(?:^|(?<=, ))(?:"([^"]*)"|(\w+)) = ', lambda m: f'"{m[1] or m[2]}": ', table)
 
 
 class ManifestError(DatakitError):

@@ -16,7 +16,7 @@ import pytest
 
 import datakit
 from datakit.cli.main import main as command
-from datakit.errors import ConfigError, InputError, UsageError
+from datakit.errors import ConfigError, InputError, LayoutError, UsageError
 
 PROSE = (
     "The harbour of the old town was built in the year of the great flood, and for a long time nobody thought that it "
@@ -265,3 +265,20 @@ def test_what_a_map_changes_comes_back_in_the_inputs_columns(table: pa.Table) ->
 
 def _next_number(row: dict) -> dict:
     return row | {"n": row["n"] + 1, "more": True}
+
+
+def test_every_stage_reads_rows_by_a_mapping_and_its_error_speaks_of_arguments() -> None:
+    rows = [{"q": "what is it?", "a": "a thing"}] * 2
+    assert len(datakit.dedup(rows, map={"prompt": "q", "answer": "a"})) == 1
+    with pytest.raises(LayoutError) as refused:
+        datakit.dedup(rows)
+    said = str(refused.value)
+    lines = [line.split("  (")[0].strip() for line in said.splitlines() if line.startswith("  map=")]
+    assert lines[1] == 'map={"prompt": "FIELD", "answer": "FIELD"}' and "--" not in said and "recipe" not in said
+    filled = lines[1].replace("FIELD", "q", 1).replace("FIELD", "a")
+    assert len(eval(f"datakit.dedup(rows, {filled})")) == 1
+    turns = [{"turns": [{"who": "x", "said": "a"}, {"who": "y", "said": "b"}]}]
+    by = {"messages": "turns", "role": "who", "content": "said"}
+    with pytest.raises(LayoutError, match=r'roles=\{"x": "ROLE", "y": "ROLE"\}'):
+        datakit.dedup(turns, map=by)
+    assert len(datakit.dedup(turns, map=by, roles={"x": "user", "y": "assistant"})) == 1
