@@ -66,16 +66,19 @@ def model_folder(tmp_path_factory: pytest.TempPathFactory, tokenizer_folder: Pat
     targets_BT = torch.tensor([t + [-100] * (width - len(t)) for t in targets])
     segments = Segments.of([[0, len(row)] for row in rows], width)
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2, weight_decay=0.0)
-    for _ in range(300):
+    said_BT, learnt = targets_BT[:, 1:], torch.tensor(False)
+    for _ in range(600):
         hidden_BTD = model(ids_BT, segments.positions_BT, masked_attention(segments))
         logits_BTV = model.lm_head(hidden_BTD)
-        loss = F.cross_entropy(logits_BTV[:, :-1].flatten(0, 1), targets_BT[:, 1:].flatten())
+        loss = F.cross_entropy(logits_BTV[:, :-1].flatten(0, 1), said_BT.flatten())
+        # a small mean hides single wrong tokens, and which ones differs between processors
+        surest_BT = logits_BTV[:, :-1].softmax(-1).gather(2, said_BT.clamp(min=0)[..., None])[..., 0]
+        if loss < 0.03 and (learnt := surest_BT[said_BT >= 0].min() > 0.8):
+            break
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
-        if loss < 0.03:
-            break
-    assert loss < 0.05, f"the model has not learnt its answers: {loss}"
+    assert learnt, f"the model has not learnt its answers: {loss}"
     ids = {"eos_token_id": tokenizer.eos_id, "pad_token_id": tokenizer.pad_id, "bos_token_id": None}
     hf.write_model(folder, model, [], ids, tokenizer.stop_ids())
     return folder
