@@ -77,13 +77,9 @@ class LabelledBatch:
     """The same of users' turns."""
 
     def __init__(self, messages: pa.ListArray, tools: Sequence[str | None], variables: Sequence[Any]) -> None:
-        self.flat, self.tools, self.variables = messages.flatten(), tools, variables
-        self.contents: list[str] = self.flat.field("content").fill_null("").to_pylist()
-        self.cores = [text.strip() for text in self.contents]
-        self.sizes: Int64 = pc.list_value_length(messages).to_numpy().astype(np.int64)
-        self.first = np.cumsum(self.sizes) - self.sizes
-        self.cut: dict[int, list[Any]] = {}
-        """By number, the texts of the rows that have more than roles and plain texts."""
+        self.messages, self.tools, self.variables = messages, tools, variables
+        self.values: list[list[Any]] = []
+        """By row: its texts, as its shape numbers them."""
         self.texts = [""] * len(messages)
         """As in `Labelled`; "" for a row that is refused."""
         self.which = np.zeros(len(messages), np.int64)
@@ -95,19 +91,16 @@ class LabelledBatch:
 
     def row(self, k: int) -> Row:
         """A conversation as Python objects."""
-        return self.flat.slice(self.first[k], self.sizes[k]).to_pylist(), self.tools[k], self.variables[k]
+        return self.messages[k].as_py(), self.tools[k], self.variables[k]
 
     def join(self, rows: list[int], plan: ShapePlan) -> tuple[list[str], Int64]:
         """The texts of rows of one shape, and their places, int64 (rows, places)."""
         pieces: list[Any] = [repeat(plan.gaps[0])]
-        sizes = [np.zeros(len(rows), np.int64)]
+        sizes = [[0] * len(rows)]
         for number, way, behind in zip(plan.holes, plan.ways, plan.gaps[1:], strict=True):
-            if rows[0] in self.cut:
-                column = [self.cut[k][number] for k in rows]
-            else:  # text n is that of message n
-                column = [self.cores[k] for k in (self.first[rows] + number).tolist()]
+            column = [self.values[k][number] for k in rows]
             column = list(map(WAYS[way], column)) if way else column
-            sizes.append(np.fromiter(map(len, column), np.int64, len(rows)))
+            sizes.append(list(map(len, column)))
             pieces += [column, repeat(behind)]
         gap, at = np.array(plan.edges, np.int64).reshape(-1, 2).T
         before = np.cumsum([0, *map(len, plan.gaps[:-1])])[:, None] + np.cumsum(sizes, axis=0)
@@ -228,29 +221,33 @@ class Shapes:
         """
         if self._telling is None:
             return {None: list(range(len(batch.texts)))}
-        flat, constants = batch.flat, self.tokenizer.constants | {""}
-        fields, whole = ("name", "tool_calls", "tool_call_id", "reasoning_content"), "\n".join(batch.contents)
+        flat, constants = batch.messages.flatten(), self.tokenizer.constants | {""}
+        contents: list[str] = flat.field("content").fill_null("").to_pylist()
+        cores, whole = [text.strip() for text in contents], "\n".join(contents)
+        fields = ("name", "tool_calls", "tool_call_id", "reasoning_content")
         more: list[Any] = [flat.field(name).is_valid() for name in fields]
         for text in (*self._telling, RESERVED, *MARKS):
             if text in whole:  # searching all texts at once is much faster
-                more.append([text in content for content in batch.contents])
+                more.append([text in content for content in contents])
         has_more = np.any(more, axis=0).tolist()
         roles = flat.field("role").fill_null("").to_pylist()
         special = set(filter(self.tokenizer.special_text.search, set(roles)))
         silent = pc.equal(flat.field("weight").fill_null(1.0), 0).to_pylist()
-        texts = zip(batch.contents, batch.cores, strict=True)
+        texts = zip(contents, cores, strict=True)
         besides = [  # `strip` returns a text without outer white space itself
             (role, no_weight, *(() if text is core else text.split(core, 1)))
             if not (rest or core in constants or text in constants or role in special)
             else None
             for rest, role, no_weight, (text, core) in zip(has_more, roles, silent, texts, strict=True)
         ]
-        groups: dict[Any, list[int]] = {}
-        for k, first, size in zip(range(len(batch.texts)), batch.first.tolist(), batch.sizes.tolist(), strict=True):
-            own = slice(first, first + size)
+        groups, at = dict[Any, list[int]](), 0
+        for k, size in enumerate(pc.list_value_length(batch.messages).to_pylist()):
+            own, at = slice(at, at + size), at + size
             key: Any = tuple(besides[own])
-            if not key or None in key or len(set(batch.cores[own])) < size or batch.tools[k] or batch.variables[k]:
-                key, batch.cut[k] = self._shape(batch.row(k))
+            values = cores[own]
+            if not key or None in key or len(set(values)) < size or batch.tools[k] or batch.variables[k]:
+                key, values = self._shape(batch.row(k))
+            batch.values.append(values)
             groups.setdefault(key, []).append(k)
         return groups
 
