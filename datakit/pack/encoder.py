@@ -221,6 +221,7 @@ def fastokens_of(spec: dict[str, Any]) -> FastEncode:
     import fastokens
 
     _fill_holes(spec["model"].get("vocab"), len(spec["added_tokens"]))
+    _join_merges(spec["model"])
     made = fastokens.Tokenizer.from_json_str(orjson.dumps(spec).decode())
     made.no_truncation()
     made.no_padding()
@@ -237,6 +238,13 @@ def _fill_holes(vocab: Any, added: int) -> None:
     if isinstance(vocab, dict) and max(vocab.values(), default=0) < len(vocab) + PRIVATE - added:
         missing = sorted(set(range(max(vocab.values(), default=0))) - set(vocab.values()))
         vocab |= {RESERVED + chr(FIRST_PRIVATE + added + i): number for i, number in enumerate(missing)}
+
+
+def _join_merges(model: dict[str, Any]) -> None:
+    """Write merges as texts, which fastokens reads a fifth faster than pairs; not if a token has a space."""
+    merges = model.get("merges") or []
+    if not any(isinstance(pair, str) or " " in pair[0] or " " in pair[1] for pair in merges):
+        model["merges"] = list(map(" ".join, merges))
 
 
 def encoder_of(
