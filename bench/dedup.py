@@ -1,9 +1,9 @@
 """Dedup: the signature kernel's speed, and the whole command compared with its peers.
 
     python bench/dedup.py kernel  TEXTS... --memory-peer PYTHON
-    python bench/dedup.py command TEXTS... --cut 3000 --first 6668 --peer PYTHON --memory-peer PYTHON
+    python bench/dedup.py command TEXTS... --cut 3000 --first 6668 --peer PYTHON --memory-peer PYTHON --daft PYTHON
 
-PYTHON is that of an environment with peers/requirements-datatrove.txt or peers/requirements-inmemory.txt. TEXTS are
+PYTHON is that of an environment with peers/requirements-datatrove.txt, -inmemory.txt or -daft.txt. TEXTS are
 JSONL (compressed or not) or Parquet. All commands read the same uncompressed JSONL; runs alternate, the best counts.
 """
 
@@ -53,15 +53,12 @@ def cpu_seconds(work: Callable[[], object], repeats: int) -> float:
     return best
 
 
-def batches_of(texts: pa.Array) -> list[pa.Array]:
-    """Texts cut into batches of about 16 MB, as the stage gets them."""
-    offsets = string_buffers(texts)[1]
-    return [texts.slice(begin, end - begin) for begin, end in row_chunks(offsets, 16 << 20)]
-
-
 def kernel(inputs: list[Path], repeats: int, memory_peer: Path | None) -> None:
     texts = pa.array([t for path in inputs for t in texts_of(path)], pa.string())
-    config, batches, size = DedupConfig(), batches_of(texts), texts.nbytes / 1e6
+    config, size, offsets = DedupConfig(), texts.nbytes / 1e6, string_buffers(texts)[1]
+    batches = [
+        texts.slice(begin, end - begin) for begin, end in row_chunks(offsets, 16 << 20)
+    ]  # as the stage gets them
     sets = [shingle_sets(batch, config.shingle_words) for batch in batches]
     values = f"{config.num_perm} values"
     works: dict[str, Callable[[], object]] = {
@@ -85,11 +82,12 @@ def kernel(inputs: list[Path], repeats: int, memory_peer: Path | None) -> None:
         print(f"  {name:<24} {speed:8.1f} MB per CPU second: ours is {size / whole / speed:.1f} times as fast")
 
 
-def timed(command: list[str], output: Path) -> tuple[float, float, str]:
+def timed(command: list[str], output: Path | None = None, cwd: Path | None = None) -> tuple[float, float, str]:
     """(wall, processor) seconds of a command with all its processes, and what it printed."""
-    shutil.rmtree(output, ignore_errors=True)
+    if output is not None:
+        shutil.rmtree(output, ignore_errors=True)
     before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = subprocess.run(command, cwd=cwd, capture_output=True, text=True, check=False)
     wall, after = time.perf_counter() - start, resource.getrusage(resource.RUSAGE_CHILDREN)
     if done.returncode:
         sys.exit(f"{' '.join(command)}\n{done.stderr}")
@@ -109,16 +107,18 @@ def write_documents(paths: list[Path], cut: int, first: int, folder: Path) -> li
     return made
 
 
-def commands(inputs: list[Path], folder: Path, workers: int, peer: Path | None, memory_peer: Path | None) -> Commands:
+def commands(inputs: list[Path], folder: Path, args: argparse.Namespace) -> Commands:
     """Every program's command line; the folder `datakit` and the like in `folder` is its output."""
-    names = list(map(str, inputs))
-    ours = [sys.executable, "-m", "datakit", "dedup", *names, "--kind", "text", "--workers", str(workers)]
+    names, peers, workers = list(map(str, inputs)), HERE / "peers", str(args.workers)
+    ours = [sys.executable, "-m", "datakit", "dedup", *names, "--kind", "text", "--workers", workers]
     found: Commands = {"datakit": [*ours, "--output", str(folder / "datakit")]}
-    if peer:
-        script = str(HERE / "peers" / "minhash_datatrove.py")
-        found["datatrove"] = [str(peer), script, str(inputs[0].parent), str(folder / "datatrove"), str(workers)]
-    for name in ("datasketch", "rensa") if memory_peer else ():
-        found[name] = [str(memory_peer), str(HERE / "peers" / "inmemory.py"), "search", name, *names]
+    if args.peer:
+        script = [str(args.peer), str(peers / "minhash_datatrove.py")]
+        found["datatrove"] = [*script, str(inputs[0].parent), str(folder / "datatrove"), workers]
+    if args.daft:
+        found["daft"] = [str(args.daft), str(peers / "dedup_daft.py"), *names, str(folder / "daft")]
+    for name in ("datasketch", "rensa") if args.memory_peer else ():
+        found[name] = [str(args.memory_peer), str(peers / "inmemory.py"), "search", name, *names]
     return found
 
 
@@ -131,14 +131,12 @@ def kept_rows(name: str, output: Path, said: str, rows: int) -> int:
 
 
 def command(inputs: list[Path], args: argparse.Namespace, folder: Path) -> None:
-    """Compare whole commands. The peers in memory only count duplicates; ours and datatrove write rows."""
+    """Compare whole commands. The peers in memory only count duplicates; the others write rows."""
     rows, size = sum(len(lines_of(p)) for p in inputs), sum(p.stat().st_size for p in inputs) / 1e6
     print(f"{rows} documents, {size:.1f} MB; {args.workers} workers")
     best: dict[str, tuple[float, float]] = {}
     for turn in range(args.repeats):
-        for name, line in commands(inputs, folder, args.workers, args.peer, args.memory_peer).items():
-            if turn and name == "datatrove" and args.datatrove_once:
-                continue
+        for name, line in commands(inputs, folder, args).items():
             wall, cpu, said = timed(line, folder / name)
             inner = f", of which its search {json.loads(said)['seconds']:.2f} s" if said.startswith("{") else ""
             kept = kept_rows(name, folder / name, said, rows)
@@ -157,7 +155,7 @@ def main() -> None:
     parser.add_argument("files", nargs="+", type=Path)
     parser.add_argument("--peer", type=Path, help="the python of an environment with datatrove")
     parser.add_argument("--memory-peer", type=Path, help="the python of an environment with datasketch and rensa")
-    parser.add_argument("--datatrove-once", action="store_true", help="run datatrove in the first turn only")
+    parser.add_argument("--daft", type=Path, help="the python of an environment with daft, which takes all cores")
     parser.add_argument("--cut", type=int, default=0, help="characters of a document; 0: whole texts")
     parser.add_argument("--first", type=int, default=0, help="documents of each file; 0: all")
     parser.add_argument("--repeats", type=int, default=3)

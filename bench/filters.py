@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
+from dedup import texts_of
 
 from datakit.config import build
 from datakit.filter.language import Language
@@ -49,13 +49,6 @@ REASONS = {
     **{f"top_{n}_gram": f"max_top_{n}gram_char_ratio" for n in range(2, 5)},
     **{f"duplicated_{n}_n_grams": f"max_dup_{n}gram_char_ratio" for n in range(5, 11)},
 }
-
-
-def texts_of(path: Path) -> pa.Array:
-    if path.suffix == ".parquet":
-        return pq.read_table(path, columns=["text"])["text"].combine_chunks().cast(pa.string())
-    with pa.input_stream(str(path)) as stream:
-        return pa.array([json.loads(line)["text"] for line in stream.read().splitlines()], pa.string())
 
 
 def english(texts: pa.Array) -> pa.Array:
@@ -99,7 +92,7 @@ def main() -> None:
     total, same = collections.Counter(), args.same.split(",")
     differences: dict[tuple, list[str]] = collections.defaultdict(list)
     for path in args.corpora:
-        texts = english(texts_of(path))
+        texts = english(pa.array(texts_of(path), pa.string()))
         texts = texts.slice(0, args.rows) if args.rows else texts
         texts = pc.replace_substring(texts, "\r\n", "\n") if "breaks" in same else texts
         mine, my_seconds = ours(texts, args.symbol_words)

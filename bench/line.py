@@ -9,15 +9,13 @@ one row of ids. MB are those of the raw lines for every stage.
 
 import argparse
 import json
-import resource
-import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from dedup import timed
 
 from datakit.filter.fasttext_model import find
 
@@ -46,16 +44,6 @@ def deal(corpora: list[Path], megabytes: float, into: Path) -> float:
     return sum(map(len, lines)) / 1e6
 
 
-def timed(command: list[str], folder: Path) -> tuple[float, float, str]:
-    """(wall, processor) seconds of a command with all its processes, and what it printed."""
-    before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
-    wall, after = time.perf_counter() - start, resource.getrusage(resource.RUSAGE_CHILDREN)
-    if done.returncode:
-        sys.exit(f"{' '.join(command)}\n{done.stderr}")
-    return wall, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime, done.stdout
-
-
 def report(name: str, size: float, wall: float, cpu: float, seconds: dict[str, float]) -> None:
     stages = "  ".join(f"{stage} {size / s:.2f}" for stage, s in seconds.items())
     print(
@@ -66,9 +54,9 @@ def report(name: str, size: float, wall: float, cpu: float, seconds: dict[str, f
 def ours(folder: Path, source: Path, tokenizer: Path, workers: int) -> tuple[float, float, dict[str, float]]:
     datakit = [sys.executable, "-m", "datakit"]
     inputs = sorted(map(str, source.glob("*.jsonl")))
-    timed([*datakit, "init", "line", *inputs, "--kind", "text", "--tokenizer", str(tokenizer)], folder)
+    timed([*datakit, "init", "line", *inputs, "--kind", "text", "--tokenizer", str(tokenizer)], cwd=folder)
     command = [*datakit, "run", "--dataset", "line", "--workers", str(workers)]
-    wall, cpu, _ = timed([*command, "--set", f"filter.rules={','.join(RULES)}"], folder)
+    wall, cpu, _ = timed([*command, "--set", f"filter.rules={','.join(RULES)}"], cwd=folder)
     runs = {s: json.loads((folder / f"manifests/line/{s}.run.json").read_text()) for s in STAGES}
     return wall, cpu, {stage: run["seconds"] for stage, run in runs.items()}
 
@@ -89,7 +77,7 @@ def main() -> None:
         if args.peer:
             script = [str(args.peer.absolute()), str(HERE / "peers" / "line_datatrove.py")]
             given = [str(folder / "raw"), str(folder / "peer"), str(args.workers), str(tokenizer / "tokenizer.json")]
-            their_wall, their_cpu, said = timed([*script, *given, str(find("lid.176"))], folder)
+            their_wall, their_cpu, said = timed([*script, *given, str(find("lid.176"))], cwd=folder)
             report("datatrove", size, their_wall, their_cpu, json.loads(said.splitlines()[-1]))
             print(f"datakit is {their_wall / wall:.0f} times as fast, with {their_cpu / cpu:.0f} times less CPU time")
 
