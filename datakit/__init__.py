@@ -52,10 +52,24 @@ class StagePackage(ModuleType):
     """
 
     def __call__(self, data: Any, **values: Any) -> Any:
-        """Run the stage; see `help(datakit.api.run_stage_on)` for `data` and `values`."""
-        from datakit.api import run_on_splits
+        """Run the stage, as the function of `datakit.api.stage_function` does."""
+        return self._function(data, **values)
 
-        return run_on_splits(self.__name__.rpartition(".")[2], data, **values)
+    @property
+    def _function(self) -> Any:
+        from datakit.api import stage_function
+
+        return stage_function(self.__name__.rpartition(".")[2])
+
+    @property
+    def __signature__(self) -> Any:
+        from inspect import signature
+
+        return signature(self._function)
+
+
+# `help(datakit.dedup)` shows the stage's options, and not the package's line
+setattr(StagePackage, "__doc__", property(lambda package: package._function.__doc__))  # noqa: B010 (mypy takes no other)
 
 
 def __getattr__(name: str) -> Any:

@@ -4,6 +4,7 @@ import importlib
 import inspect
 import json
 import os
+import pydoc
 import signal
 import subprocess
 import sys
@@ -265,6 +266,16 @@ def test_what_a_map_changes_comes_back_in_the_inputs_columns(table: pa.Table) ->
 
 def _next_number(row: dict) -> dict:
     return row | {"n": row["n"] + 1, "more": True}
+
+
+@pytest.mark.parametrize("stage", ["dedup", "filter", "pack", "language"])
+def test_help_and_signature_of_a_stages_function_have_its_options(stage: str) -> None:
+    function = getattr(datakit, stage)
+    known = inspect.signature(function).parameters
+    option = {"dedup": "threshold", "filter": "rules", "pack": "seq_len", "language": "languages"}[stage]
+    assert list(known)[:2] == ["data", "output"] and known[option].annotation is not inspect.Parameter.empty
+    shown = pydoc.plain(pydoc.render_doc(function))
+    assert f"    {option}: " in shown and "Returns a `Result`" in shown
 
 
 def test_every_stage_reads_rows_by_a_mapping_and_its_error_speaks_of_arguments() -> None:
