@@ -8,7 +8,7 @@ import glob
 import json
 import os
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
@@ -302,13 +302,32 @@ _SPLITS: Final = {"train": "train", "training": "train", "test": "test", "testin
 Found = list[tuple[str, str, int]]
 
 
-def split_of(name: str) -> str:
-    """The split that a file's name, or the folder that it is in, says it belongs to; "" if they say nothing."""
-    path = PurePath(name)
+def splits_of(names: Sequence[str]) -> list[str]:
+    """The split that each file's name, or the folder that it is in, says it belongs to; "" if they say nothing.
+
+    A word of a file's name counts at its beginning and at its end, numbers and suffixes apart. Further inside it counts
+    where another file has another split's word in its place: `gsm8k_train_hard` beside `gsm8k_test_hard`.
+    """
+    found = [_said(PurePath(name)) for name in names]
+    frames = defaultdict[str, set[str]](set)
+    for said in found:
+        for split, frame, _ in said:
+            frames[frame].add(split)
+    counted = ((split for split, frame, sure in said if sure or len(frames[frame]) > 1) for said in found)
+    return [next(splits, "") for splits in counted]
+
+
+def _said(path: PurePath) -> list[tuple[str, str, bool]]:
+    """The splits that a path may say, the likeliest first; the name around each word; whether the word counts alone."""
     if numbered := _NUMBERED.match(path.name):
-        return numbered["split"]
-    words = [*re.split(r"[^a-z0-9]+", path.name.lower()), *(part.lower() for part in reversed(path.parts[:-1]))]
-    return next((_SPLITS[word] for word in words if word in _SPLITS), "")
+        return [(numbered["split"], "", True)]
+    name = path.name.lower()
+    while PurePath(name).suffix in (*SUFFIXES, *COMPRESSED):
+        name = PurePath(name).stem
+    words = re.findall("[a-z]+", re.sub(r"\d+(-of-\d+)?", " ", name))
+    at = [i for i, word in enumerate(words) if word in _SPLITS]
+    found = [(_SPLITS[words[i]], " ".join([*words[:i], "", *words[i + 1 :]]), i in (0, len(words) - 1)) for i in at]
+    return found + [(_SPLITS[p.lower()], "", True) for p in reversed(path.parts[:-1]) if p.lower() in _SPLITS]
 
 
 def of_split(found: Found, inputs: Sequence[str], wanted: str) -> tuple[Found, list[Skipped], str]:
@@ -319,10 +338,11 @@ def of_split(found: Found, inputs: Sequence[str], wanted: str) -> tuple[Found, l
     """
     paths = [path if is_url(path) else os.path.abspath(os.path.expanduser(path)) for path in map(str, inputs)]
     bases = [_before_magic(path).rpartition("/")[0] if glob.has_magic(path) else path for path in paths]
-    splits = dict[str, str]()
+    names = []
     for path, _, _ in found:  # only what stands below the folder or the glob that was named says something
         base = "" if path in paths else next((base for base in bases if path.startswith(base + "/")), "")
-        splits[path] = split_of(path[len(base) + 1 :] if base else PurePath(path).name)
+        names.append(path[len(base) + 1 :] if base else PurePath(path).name)
+    splits = dict(zip((path for path, _, _ in found), splits_of(names), strict=True))
     counts = Counter(filter(None, splits.values()))
     there = ", ".join(f"{split} ({n} file{'s'[: n != 1]})" for split, n in sorted(counts.items()))
     given = shortened(list(map(str, inputs)), 3)
