@@ -22,7 +22,6 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-from dedup import lines_of
 
 from datakit.dedup._kernels_cluster import shared_values
 from datakit.dedup.minhash import band_hashes, shingle_sets, signatures
@@ -98,6 +97,11 @@ def chance_of_a_band(num_bands: int, rows_per_band: int) -> npt.NDArray[np.float
             for equal in range(values + 1)
         ]
     )
+
+
+def lines_of(path: Path) -> list[bytes]:
+    with pa.input_stream(str(path)) as stream:
+        return stream.read().splitlines()
 
 
 def measure(texts_path: Path, pairs_path: Path, seeds: int) -> Recall:
