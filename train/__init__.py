@@ -29,7 +29,7 @@ if _alone and (_name := sys.orig_argv[-len(sys.argv)]).startswith("train."):
 
 _PUBLIC = {
     "Trainer": "start", "PretrainConfig": "pretrain", "SFTConfig": "sft", "DPOConfig": "dpo", "KTOConfig": "kto",
-    "DistillConfig": "distill", "GrpoConfig": "grpo",
+    "DistillConfig": "distill", "GrpoConfig": "grpo", "CompareConfig": "compare", "compare_arms": "compare",
 }  # fmt: skip
 """What `from train import ...` gives, and its module, which is imported then."""
 

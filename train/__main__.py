@@ -27,6 +27,7 @@ COMMANDS = {
     "generate": "generate text, answer a file of prompts, or chat",
     "serve": "serve a model: OpenAI's API and a page to chat on",
     "eval": "loss and perplexity on a packed set",
+    "compare": "train on several packed sets, and say which one helps",
     "export": "write a model for other programs, such as Ollama",
     "merge": "merge adapters into their base model, or average checkpoints",
 }

@@ -92,7 +92,11 @@ def _of_set(
     one = DataConfig(batch_rows=batches.batch_rows, bucket_sizes=sizes, shuffle_buffer=0, num_workers=0)
     stream = StepStream(data, one, seed=0)
     files = data.packed.sources["row_key"] >> np.uint64(FILE_BITS)
-    names, found, steps = _file_names(data.manifest), defaultdict[str, Score](Score), stream.plan.steps_per_epoch
+    names, found, steps = (
+        [entry["raw"] for entry in raw_files(data.manifest)],
+        defaultdict[str, Score](Score),
+        stream.plan.steps_per_epoch,
+    )
     some = min(steps, -(-max_rows // one.batch_rows)) if max_rows else steps
     for turn in range(-(-some // ranks.size)):
         i = turn * ranks.size + ranks.rank
@@ -130,12 +134,12 @@ def _sequence_of_labels(data: PackedSet, batch: Batch) -> Int64:
     return found
 
 
-def _file_names(manifest: Path) -> list[str]:
-    """The raw files of a packed set, by number; empty if its parent manifests are missing."""
+def raw_files(manifest: Path) -> list[dict[str, Any]]:
+    """The entries of a packed set's raw files (`raw`, `bytes`, `sha256`), by number; empty if a parent is missing."""
     path: Path | None = manifest
     while path is not None and path.is_file():
         found = load(path)
-        if raw := [parent["raw"] for parent in found.parents if "raw" in parent]:
+        if raw := [parent for parent in found.parents if "raw" in parent]:
             return raw
         parents = [p for p in found.parents if p.get("manifest") not in (None, "tokenizer")]
         path = find_parent(path, parents[0]) if parents else None
