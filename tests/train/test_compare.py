@@ -1,0 +1,320 @@
+"""Comparison of recipes: what is drawn, scored, computed, refused, and kept when a comparison is killed."""
+
+import json
+import math
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from datakit.errors import ConfigError, InputError, ManifestError, UsageError
+from datakit.pack.chat import ChatTokenizer
+from train.attention import ATTENTIONS, Segments
+from train.compare import (
+    CompareConfig,
+    bits_of,
+    budget_of,
+    compare_arms,
+    draw,
+    holm,
+    open_arms,
+    over_documents,
+    paired,
+    plan,
+    prepare,
+    t_quantile,
+    t_within,
+    verdict,
+    windows,
+)
+from train.config import SizesConfig
+from train.model import PRESETS, CausalLM
+
+TINY = {"hidden_size": 32, "num_layers": 1, "num_heads": 2, "intermediate_size": 64}
+WORDS = ["alpha", "river", "stone", "light", "carry", "forest", "window", "bright", "morning", "paper", "engine",
+         "water", "silver", "quiet", "table"]  # fmt: skip
+
+DOCS = 300
+
+
+def text(seed: int) -> str:
+    """Sentences in which every word follows from the one before: order can be learnt, and shuffling loses it."""
+    rng, said = random.Random(seed), []
+    for _ in range(8):
+        at = rng.randrange(15)
+        said.append(" ".join(WORDS[(at + 4 * j) % 15] for j in range(7)) + f" {rng.randrange(1000)}.")
+    return " ".join(said)
+
+
+def shuffled(said: str, seed: int) -> str:
+    words = said.split()
+    random.Random(seed).shuffle(words)
+    return " ".join(words)
+
+
+def written(path: Path, texts: list[str]) -> Path:
+    path.write_text("".join(json.dumps({"text": one}) + "\n" for one in texts))
+    return path
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("compare")
+    written(folder / "pool.jsonl", [text(i) for i in range(DOCS)])
+    written(folder / "noise.jsonl", [shuffled(text(i), i) for i in range(DOCS)])
+    written(folder / "held.jsonl", [text(i) for i in range(1000, 1062)] + [text(3)])
+    return folder
+
+
+@pytest.fixture(scope="module")
+def packed(place: Path, tokenizer_folder: Path) -> Callable[..., Path]:
+    def make(name: str, out: str, *options: str) -> Path:
+        command = [sys.executable, "-m", "datakit", "pack", str(place / name), "--tokenizer", str(tokenizer_folder)]
+        command += ["--seq-len", "64", "--output", str(place / out), *options]
+        subprocess.run(command, check=True, capture_output=True)
+        return place / out / "manifest.json"
+
+    return make
+
+
+@pytest.fixture(scope="module")
+def arms(packed: Callable[..., Path]) -> dict[str, Path]:
+    """The same documents in other rows, and the same documents with their words shuffled."""
+    return {
+        "clean": packed("pool.jsonl", "clean"),
+        "rows": packed("pool.jsonl", "rows", "--packing", "wrap"),
+        "noise": packed("noise.jsonl", "noise"),
+    }
+
+
+def config_of(place: Path, arms: dict[str, Path], *names: str, **options: Any) -> CompareConfig:
+    given = tuple(f"{name}={arms[name]}" for name in names)
+    sizes = SizesConfig(**TINY)
+    held = (f"own={place / 'held.jsonl'}",)
+    return CompareConfig(arms=given, heldout=held, sizes=sizes, **{"rates": False, "aa": 0} | options)
+
+
+# ---------------------------------------------------------------------- documents and draws
+
+
+def test_a_document_is_whole_again_whatever_the_packing(place: Path, arms: dict[str, Path]) -> None:
+    clean, rows = open_arms(config_of(place, arms, "clean", "rows"))
+    assert len(clean.docs) == DOCS
+    assert {k: v.tolist() for k, v in clean.docs.items()} == {k: v.tolist() for k, v in rows.docs.items()}
+    tokenizer = ChatTokenizer.load(clean.data.tokenizer_files[0].parent)
+    assert sorted(tokenizer.encoder.decode(v.tolist()) for v in clean.docs.values()) == sorted(map(text, range(DOCS)))
+
+
+def test_a_cluster_is_drawn_whole_and_in_the_order_of_all_arms(place: Path, arms: dict[str, Path]) -> None:
+    clean, rows = open_arms(config_of(place, arms, "clean", "rows"))
+    names = sorted(clean.docs)
+    clusters = [names[:3], *([name] for name in names[3:])]
+    few = replace(rows, docs={name: ids for name, ids in rows.docs.items() if name not in names[10:20]})
+    start, count = 2, 4
+    one, same, other = (
+        draw(clean, clusters, 0, count, start),
+        draw(clean, clusters, 0, count, start),
+        draw(clean, clusters, 1, count, start),
+    )
+    assert one.packed.ids.tolist() == same.packed.ids.tolist() != other.packed.ids.tolist()
+    order = np.random.default_rng(0).permutation(len(clusters))
+    for arm in (clean, few):
+        docs = [name for i in order for name in clusters[i] if name in arm.docs]
+        expected = np.concatenate([np.append(start, arm.docs[name]) for name in docs])[: count * 65]
+        drawn = draw(arm, clusters, 0, count, start)
+        assert np.concatenate([drawn.packed.ids_of(i) for i in range(count)]).tolist() == expected.tolist()
+        for row in range(count):
+            bounds = drawn.packed.segments_of(row)
+            assert bounds[0] == 0
+            assert bounds[-1] == 65
+            assert all(drawn.packed.ids_of(row)[b] == start for b in bounds[1:-1])
+
+
+def test_overlap_with_an_arm_leaves_the_held_out_set_and_is_counted(place: Path, arms: dict[str, Path]) -> None:
+    config = config_of(place, arms, "clean", "rows")
+    opened = open_arms(config)
+    tokenizer = ChatTokenizer.load(opened[0].data.tokenizer_files[0].parent)
+    clusters, (held,) = prepare(config, opened, tokenizer)
+    assert sorted(name for cluster in clusters for name in cluster) == sorted(opened[0].docs)
+    assert held.removed == 1
+    assert held.bytes.tolist() == [len(text(i)) for i in range(1000, 1062)]
+
+
+# ---------------------------------------------------------------------- bits per byte
+
+
+@pytest.mark.parametrize("length", [0, 1, 63, 64, 65, 96, 97, 300])
+def test_windows_score_every_token_once_with_half_a_window_before_it(length: int) -> None:
+    found = windows(length, 64)
+    assert [i for _, stop, done in found for i in range(done, stop)] == list(range(length))
+    assert all(stop - first <= 64 for first, stop, _ in found)
+    assert all(done - first >= 31 for first, _, done in found[1:])
+
+
+def test_bits_equal_a_plain_computation(place: Path, arms: dict[str, Path]) -> None:
+    header = open_arms(config_of(place, arms, "clean", "rows"))[0].data.header
+    sizes = {k: v for k, v in TINY.items() if k != "num_heads"}
+    tiny = replace(PRESETS["tiny"], **sizes, num_heads=2, num_kv_heads=2, head_dim=16, vocab_size=320)
+    model = CausalLM(tiny)
+    model.init_weights(torch.Generator().manual_seed(1))
+    model.eval()
+    ids, start = np.random.default_rng(0).integers(3, 300, 150), 2
+    expected, whole = [], [start, *ids.tolist()]
+    for i in range(len(ids)):
+        first = next(f for f, stop, done in windows(len(ids), header.seq_len) if done <= i < stop)
+        inputs = torch.tensor([whole[first : i + 1]])
+        segments = Segments.of([[0, inputs.shape[1]]], inputs.shape[1])
+        with torch.no_grad():
+            hidden = model(inputs, segments.positions_BT, ATTENTIONS["auto"](segments))
+            logp = torch.log_softmax(model.lm_head(hidden[0, -1]).float(), -1)
+        expected.append(-float(logp[whole[i + 1]]) / math.log(2))
+    assert bits_of(model, ids, start, header).tolist() == pytest.approx(expected, rel=0.02)
+
+
+# ---------------------------------------------------------------------- statistics
+
+
+@pytest.mark.parametrize("df", [1, 2, 3, 4, 7, 30, 99])
+def test_student_s_t_is_scipy_s(df: int) -> None:
+    stats = pytest.importorskip("scipy.stats")
+    for t in (0.0, 0.3, 1.0, 2.5, 20.0):
+        assert t_within(t, df) == pytest.approx(1 - 2 * stats.t.sf(t, df), abs=1e-12)
+    for within in (0.6, 0.95, 0.99):
+        assert t_quantile(within, df) == pytest.approx(stats.t.ppf((1 + within) / 2, df))
+
+
+def test_holm_multiplies_by_the_number_that_is_left_and_keeps_the_order() -> None:
+    assert holm([0.01, 0.04, 0.03, 0.5]) == pytest.approx([0.04, 0.09, 0.09, 0.5])
+    assert holm([]) == []
+
+
+def test_below_five_seeds_there_is_no_interval_and_from_five_on_one_of_t() -> None:
+    assert paired([0.1, 0.2, 0.1, 0.2])["interval"] is None
+    found = paired([1.0, 2.0, 3.0, 4.0, 5.0])
+    assert found["interval"] == pytest.approx([3 - 1.963243, 3 + 1.963243])
+    assert paired([0.0] * 5)["p"] == 1
+    assert found["smallest_effect"] > 1.963243
+
+
+def test_the_interval_over_documents_weighs_by_bytes() -> None:
+    low, high = over_documents(np.array([2.0, 4.0, 6.0]), np.array([1, 2, 3]))
+    assert low == high == pytest.approx(2)
+
+
+def test_arms_that_are_not_past_local_statistics_are_not_ranked() -> None:
+    found = paired([-1.0, -1.1, -1.0, -0.9, -1.0])
+    assert verdict(found, True, True).startswith("better")
+    assert "not ranked" in verdict(found, False, True)
+    same = paired([-1.0, 1.0, 0.5, -0.5, 0.1])
+    assert verdict(same, True, True).startswith("no difference seen; likely to be seen from")
+
+
+# ---------------------------------------------------------------------- whole comparisons
+
+
+def test_shuffled_words_are_found_and_permuted_rows_are_not(place: Path, arms: dict[str, Path]) -> None:
+    """The words of every document are shuffled, behind the same ids, as in an arm that a recipe made from the pool."""
+    config = config_of(place, arms, "clean", "rows", tokens="40k", batch_rows=4)
+    config = replace(config, sizes=SizesConfig(hidden_size=64, num_layers=2, num_heads=2, intermediate_size=128))
+    clean, rows = open_arms(config)
+    tokenizer = ChatTokenizer.load(clean.data.tokenizer_files[0].parent)
+    said = {name: tokenizer.encoder.decode(ids.tolist()) for name, ids in clean.docs.items()}
+    noise = {name: np.array(tokenizer.encode_text(shuffled(text, i))) for i, (name, text) in enumerate(said.items())}
+    opened = [clean, rows, replace(clean, name="noise", docs=noise)]
+    clusters, held = prepare(config, opened, tokenizer)
+    bits: dict[str, list[float]] = {arm.name: [] for arm in opened}
+    for run in plan(config, opened, clusters, held, 2):
+        bits[run.arm].append(sum(run.result()["bits"]["own"]) / held[0].bytes.sum())
+    clean_bits = np.array(bits["clean"])
+    assert (np.array(bits["rows"]) == clean_bits).all()
+    found = paired((np.array(bits["noise"]) - clean_bits).tolist())
+    assert found["interval"][0] > 0, found
+
+
+def test_a_killed_comparison_goes_on_and_the_same_command_gives_the_same_bytes(
+    place: Path, arms: dict[str, Path]
+) -> None:
+    sizes = [part for k, v in TINY.items() for part in (f"--{k.replace('_', '-')}", str(v))]
+    command = [sys.executable, "-m", "train.compare", "--arms", f"a={arms['clean']},b={arms['rows']}", "--no-rates",
+               "--heldout", f"own={place / 'held.jsonl'}", "--seeds", "2", "--aa", "1", "--tokens", "3k", "--jobs", "1",
+               "--batch-rows", "4", *sizes, "--out"]  # fmt: skip
+    killed, lines = place / "killed", place / "killed" / "runs.jsonl"
+    with subprocess.Popen([*command, str(killed)], stdout=subprocess.DEVNULL) as process:
+        until = time.monotonic() + 120
+        while time.monotonic() < until and not (lines.is_file() and lines.read_bytes().count(b"\n")):
+            time.sleep(0.05)
+        process.send_signal(signal.SIGKILL)
+    kept = lines.read_bytes()
+    assert 1 <= kept.count(b"\n") < 5
+    with lines.open("ab") as f:
+        f.write(b'{"key": "to')  # a line that was not finished
+    said = subprocess.run([*command, str(killed)], check=True, capture_output=True, text=True).stdout
+    done = kept.count(b"\n")
+    assert f"5 runs, {done} of them finished earlier" in said
+    assert lines.read_bytes().startswith(kept)
+    subprocess.run([*command, str(place / "whole")], check=True, capture_output=True)
+    for name in ("compare.json", "compare.html"):
+        assert (killed / name).read_bytes() == (place / "whole" / name).read_bytes()
+    found = json.loads((killed / "compare.json").read_bytes())
+    assert found["sets"][0]["arms"]["b"]["difference"]["by_seed"] == [0, 0]
+    assert len(found["sets"][0]["aa"]) == 1
+
+
+# ---------------------------------------------------------------------- refusals
+
+
+def test_arms_without_common_ids_are_refused_with_the_way_out(place: Path, arms: dict[str, Path]) -> None:
+    with pytest.raises(InputError, match=r"no document in common.*--unpaired"):
+        open_arms(config_of(place, arms, "clean", "noise"))
+    clean, noise = open_arms(config_of(place, arms, "clean", "noise", unpaired=True))
+    assert len(clean.docs) == len(noise.docs) == DOCS
+    assert not clean.docs.keys() & noise.docs.keys()
+
+
+def test_another_tokenizer_is_refused(
+    place: Path, arms: dict[str, Path], packed: Callable[..., Path], tokenizer_folder: Path
+) -> None:
+    other = place / "tokenizer"
+    shutil.copytree(tokenizer_folder, other)
+    spec = json.loads((other / "tokenizer.json").read_bytes())
+    spec["model"]["merges"].pop()
+    (other / "tokenizer.json").write_text(json.dumps(spec))
+    given = {**arms, "other": packed("pool.jsonl", "other", "--tokenizer", str(other))}
+    with pytest.raises(ManifestError, match="one tokenizer"):
+        open_arms(config_of(place, given, "clean", "other"))
+
+
+def test_a_small_held_out_set_is_refused_before_anything_trains(place: Path, arms: dict[str, Path]) -> None:
+    few = written(place / "few.jsonl", [text(i) for i in range(2000, 2059)])
+    given = {"clean": arms["clean"], "rows": arms["rows"]}
+    with pytest.raises(InputError, match=r"has 59 documents"):
+        compare_arms(given, {"own": few}, out=str(place / "refused"))
+    assert not (place / "refused" / "runs.jsonl").exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "error"),
+    [
+        ({"arms": ("a=x",), "heldout": ("h=y",)}, UsageError),
+        ({"arms": ("a=x", "a=y"), "heldout": ("h=y",)}, UsageError),
+        ({"arms": ("a=x", "b=y"), "heldout": ("h=y",), "primary": "a:h"}, ConfigError),
+        ({"arms": ("a=x", "b=y"), "heldout": ("h=y",), "tokens": "many"}, ConfigError),
+    ],
+)
+def test_options_that_do_not_fit_are_refused(options: dict[str, Any], error: type[Exception]) -> None:
+    with pytest.raises(error):
+        CompareConfig(**options)
+
+
+def test_a_budget_may_have_a_unit() -> None:
+    assert [budget_of(t) for t in ("3M", "1.5m", "500k", "200", "")] == [3_000_000, 1_500_000, 500_000, 200, 0]

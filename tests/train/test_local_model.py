@@ -1,0 +1,55 @@
+"""The 4-gram model equals a plain-Python reference."""
+
+import math
+import random
+from collections import Counter, defaultdict
+
+import numpy as np
+import pytest
+
+from train.local_model import ORDER, LocalModel
+
+VOCAB = 7
+
+
+def reference(train: list[list[int]], held: list[list[int]]) -> list[float]:
+    counts: dict[tuple[int, ...], Counter[int]] = defaultdict(Counter)
+    for sequence in train:
+        for i, token in enumerate(sequence):
+            for n in range(min(i, ORDER - 1) + 1):
+                counts[tuple(sequence[i - n : i])][token] += 1
+
+    def p(history: tuple[int, ...], token: int) -> float:
+        lower = p(history[1:], token) if history else 1 / VOCAB
+        seen = counts.get(history)
+        if not seen:
+            return lower
+        return (seen[token] + len(seen) * lower) / (seen.total() + len(seen))
+
+    return [-math.log2(p(tuple(s[max(0, i - ORDER + 1) : i]), s[i])) for s in held for i in range(len(s))]
+
+
+def flat(sequences: list[list[int]]) -> tuple[np.ndarray, np.ndarray]:
+    return np.concatenate(sequences), np.cumsum([0, *map(len, sequences)])[:-1]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_bits_equal_a_plain_computation(seed: int) -> None:
+    rng = random.Random(seed)
+    train, held = (
+        [rng.choices(range(VOCAB), range(1, VOCAB + 1), k=rng.randint(1, 9)) for _ in range(rng.randint(1, 12))]
+        for _ in range(2)
+    )
+    found = LocalModel.fit(*flat(train), VOCAB).bits(*flat(held))
+    assert found.tolist() == pytest.approx(reference(train, held))
+
+
+def test_probabilities_of_all_tokens_sum_to_one() -> None:
+    model = LocalModel.fit(*flat([[1, 2, 3, 4, 1, 2, 3, 5]]), VOCAB)
+    last = [model.bits(*flat([[1, 2, 3, token]]))[-1] for token in range(VOCAB)]
+    assert sum(2**-b for b in last) == pytest.approx(1)
+
+
+def test_sequences_of_one_token_have_no_higher_orders() -> None:
+    found = LocalModel.fit(*flat([[1], [1], [2]]), VOCAB).bits(*flat([[1, 1]]))
+    assert found[0] == found[1]
