@@ -36,7 +36,7 @@ from train import flags
 from train.attention import ATTENTIONS
 from train.config import SizesConfig, more, placed
 from train.data import Mixture, PackedSet, flat_batch, place_of
-from train.device import autocast, precision
+from train.device import precision
 from train.eval import FILE_BITS, raw_files, untouched
 from train.local_model import LocalModel
 from train.loss import chunk_of, token_log_probs
@@ -385,7 +385,7 @@ def bits_of(model: CausalLM, ids: Int64, start_id: int, header: Any) -> Float64:
     """The bits that a model needs for each token of a text, the first one included, (len(ids),)."""
     whole, parts = np.append(start_id, ids), list[Float64]()
     device, cut = next(model.parameters()).device, windows(len(ids), header.seq_len)
-    with untouched(model), autocast(device, precision("auto", device)):
+    with untouched(model, precision("auto", device)):
         for i in range(0, len(cut), SCORED):
             some = cut[i : i + SCORED]
             sequences = [whole[first : stop + 1] for first, stop, _ in some]
