@@ -258,6 +258,7 @@ def test_the_figures_name_a_sign_that_turns_and_correct_all_but_the_primary_comp
     assert "the sign turns" in said and said in html.unescape(page(found))
 
 
+@pytest.mark.campaign
 def test_shuffled_words_are_found_and_permuted_rows_are_not(place: Path, arms: dict[str, Path]) -> None:
     """The words of every document are shuffled, behind the same ids, as in an arm that a recipe made from the pool."""
     config = config_of(place, arms, "clean", "rows", tokens="24k", batch_rows=4)
