@@ -12,11 +12,10 @@ A stage is a frozen dataclass, small and picklable. What is heavy is loaded by `
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal, Protocol, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -185,36 +184,27 @@ class SketchFile:
     bytes: int
     sha256: str = ""
 
-    @classmethod
-    def of(cls, path: Path) -> Self:
-        """A file that was just written."""
-        with pa.memory_map(str(path)) as file:
-            reader = pa.ipc.open_file(file)
-            rows = sum(reader.get_batch(n).num_rows for n in range(reader.num_record_batches))
-        return cls(path, rows, path.stat().st_size)
 
+class CompareUnits(Protocol):
+    """Work units of a comparison of all rows: a payload goes in, a record comes out; `data` is the folder of files."""
 
-class CompareUnits:
-    """Work units of a comparison of all rows: a payload goes in, a record comes out, data lies in files below `root`.
+    data: Path
+    workers: int
+    share: int
+    """Units that run in one process at one time, and share its memory."""
 
-    This class does them in threads of this process; the engine has one that records finished units, and hands units to
-    its executor.
-    """
-
-    def __init__(self, root: Path, workers: int) -> None:
-        self.root, self.workers = root, workers
-        self.share = workers
-        """CompareUnits that run in one process at one time, and share its memory."""
-
-    def do(
-        self, name: str, work: Callable[[int, Any], dict[str, Any]], payloads: Sequence[Any], *, here: bool = False
+    def units(
+        self,
+        name: str,
+        work: Callable[[int, Any], dict[str, Any]],
+        tasks: Sequence[tuple[int, Any]],
+        *,
+        here: bool = False,
     ) -> list[dict[str, Any]]:
-        """The records of `work(number, payload)`, in order.
+        """The records of `work(number, payload)` for each task (number, payload), by number.
 
-        A record is JSON; its `files` lists [path relative to `root`, bytes, SHA-256]. `here`: in this process.
+        A record is JSON; its `files` lists [path relative to `data`, bytes, SHA-256]. `here`: in this process.
         """
-        with ThreadPoolExecutor(self.workers) as pool:
-            return list(pool.map(work, range(len(payloads)), payloads))
 
 
 class Stage:
@@ -396,7 +386,7 @@ class Stage:
         """What the reduce phase needs to know of each row, in row order."""
         raise NotImplementedError(f"{type(self).__name__}.sketch")
 
-    def compare(self, sketches: Sequence[SketchFile], units: CompareUnits) -> Self:
+    def compare(self, sketches: Sequence[SketchFile], work: CompareUnits) -> Self:
         """Compare rows in work units, wherever they run; the stage that comes back is asked to `reduce`.
 
         Default: `reduce` does everything, in one process.

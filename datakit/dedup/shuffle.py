@@ -432,27 +432,27 @@ class ShuffleStage(CompareStage):
 
     # The comparison.
 
-    def compare(self, sketches: Sequence[SketchFile], units: CompareUnits) -> Self:
+    def compare(self, sketches: Sequence[SketchFile], work: CompareUnits) -> Self:
         """Compare the rows of the sketch files, with each other and with the rows of earlier runs, in work units."""
-        root, old = units.root, sum(e.rows for e in self.earlier)
+        root, old = work.data, sum(e.rows for e in self.earlier)
         files = [
             (run, SketchFile(e.folder / s.path, s.rows, s.bytes, s.sha256))
             for run, e in enumerate(self.earlier) for s in e.shards
         ] + [(-1, file) for file in sketches]  # fmt: skip
         firsts = np.cumsum([0, *(file.rows for _, file in files)]).tolist()
         sources = [Source(file, first, run) for (run, file), first in zip(files, firsts, strict=False)]
-        memory, ranges = (self.config.memory_mb << 20) // units.share, 1
+        memory, ranges = (self.config.memory_mb << 20) // work.share, 1
         while ranges < 1 << 16 and firsts[-1] > ranges * RANGE_KEYS:
             ranges *= 2
-        sorts = units.do("sort", partial(sort_unit, self, root, ranges), sources)
+        sorts = work.units("sort", partial(sort_unit, self, root, ranges), list(enumerate(sources)))
         self.check_totals(Compared(root, sorts, []))
-        joins = units.do("join", partial(join_unit, root, memory, old), list(_join_tasks(sources, sorts)))
+        joins = work.units("join", partial(join_unit, root, memory, old), list(enumerate(_join_tasks(sources, sorts))))
         links = [part for _, part in parts_by_number(joins).get(0, [])]
-        (grouped,) = units.do("group", partial(group_unit, root, memory, sources, links), [None], here=True)
+        (grouped,) = work.units("group", partial(group_unit, root, memory, sources, links), [(0, None)], here=True)
         wanted = [(sources[number], part) for number, ((_, part),) in sorted(parts_by_number([grouped]).items())]
-        groups = parts_by_number(units.do("gather", partial(gather_unit, root, memory), wanted))
+        groups = parts_by_number(work.units("gather", partial(gather_unit, root, memory), list(enumerate(wanted))))
         payloads = [[part for _, part in groups[number]] for number in sorted(groups)]
-        decides = units.do("decide", partial(decide_unit, self, root, memory, old), payloads)
+        decides = work.units("decide", partial(decide_unit, self, root, memory, old), list(enumerate(payloads)))
         return replace(self, compared=Compared(root, sorts, decides))
 
     def reduce(self, sketches: Sequence[Path], out: Path, *, workers: int) -> dict[str, Any]:

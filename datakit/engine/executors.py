@@ -17,7 +17,7 @@ import sys
 import threading
 import time
 import types
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from functools import cache, partial
@@ -346,9 +346,16 @@ source the `whole` and the `lost` rows."""
 
 @contextlib.contextmanager
 def working(
-    data: Path, key: str, executor: UnitExecutor, progress: Progress, finished: Callable[[], bool] = lambda: False
+    data: Path,
+    key: str,
+    executor: UnitExecutor,
+    progress: Progress,
+    finished: Callable[[], bool] = lambda: False,
+    stage: str = "",
 ) -> Iterator["Work"]:
     """Exclusive use of a data folder for one run. `finished` says whether another run has completed the result.
+
+    Progress names the `stage`.
 
     Raises:
         UsageError: another run uses the folder, or has just finished.
@@ -366,14 +373,19 @@ def working(
             storage.write_whole(mark, key.encode())
         for temporary in data.rglob(".*.tmp"):
             temporary.unlink(missing_ok=True)  # a worker of a killed run may still rename its last one
-        yield Work(data, executor, progress, claim)
+        yield Work(data, executor, progress, claim, stage)
 
 
 class Work:
     """A data folder that one run uses (`working`), with a record of each finished unit."""
 
-    def __init__(self, data: Path, executor: UnitExecutor, progress: Progress, claim: storage.Claim) -> None:
-        self.data, self.folder = data, data / ".work"
+    def __init__(
+        self, data: Path, executor: UnitExecutor, progress: Progress, claim: storage.Claim, stage: str
+    ) -> None:
+        self.data, self.folder, self.stage = data, data / ".work", stage
+        self.workers = executor.workers
+        self.share = executor.workers if isinstance(executor, Local) else 1
+        """Units that run in one process at one time: on a cluster, each has a process of its own."""
         self._executor, self._progress, self._claim = executor, progress, claim
         self._stored = None if storage.url_of(data) is None else storage.sizes(data)
         """Of an object store: the files of the folder, with their bytes."""
@@ -386,17 +398,16 @@ class Work:
         work: Callable[[int, Any], Result],
         tasks: Iterable[tuple[int, Any]],
         *,
-        title: str,
-        count: int | None = None,
+        title: str = "",
         processes: bool = False,
         here: bool = False,
     ) -> list[Result]:
         """Do `work(index, payload)` for each task that no earlier run finished; returns results by index.
 
-        `here`: in this process, whatever the executor is.
+        `here`: in this process, whatever the executor is. `title` is for progress; without one, it is the phase's name.
         """
         results: dict[int, Result] = {}
-        self._progress.start(title, count)
+        self._progress.start(title or f"{self.stage}: {name}", len(tasks) if isinstance(tasks, Sized) else None)
 
         def take(index: int, result: Result, again: bool) -> None:
             results[index] = result

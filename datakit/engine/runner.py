@@ -17,7 +17,7 @@ import platform
 import shutil
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
@@ -33,7 +33,7 @@ import datakit.storage as storage
 from datakit import __version__
 from datakit.config import digest, resolved, sha256_file
 from datakit.data import read_rows
-from datakit.engine.executors import Local, Progress, Result, UnitExecutor, Work, check_intact, working
+from datakit.engine.executors import Progress, Result, UnitExecutor, Work, check_intact, working
 from datakit.engine.lineage import changed_shards, file_hashes, module_hashes, parent_entry
 from datakit.engine.store import SKETCHES, EarlierUnits, OutputLayout, RawPart, SavedTables, ShardRows, UnitWork
 from datakit.errors import AlarmError, DatakitError, IntegrityError, ManifestError, UsageError
@@ -50,7 +50,7 @@ from datakit.manifest import (
     save,
     tables,
 )
-from datakit.stage import CompareUnits, Losses, Parent, RawFile, SketchFile, Stage
+from datakit.stage import Losses, Parent, RawFile, SketchFile, Stage
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +91,7 @@ def run_stage(run: Run, stage: Stage, parents: Sequence[Parent] = (), against: S
     else:
         job.stage.open()
         try:
-            with working(job.data, job.key, run.executor, run.progress, partial(_finished, job)) as work:
+            with working(job.data, job.key, run.executor, run.progress, partial(_finished, job), stage.name) as work:
                 work.needs += [file for parent in parents for file in travelling_files(parent)]
                 manifest = _close(job, _make(job, work) if job.stage.work_unit == "all" else _map(job, work))
                 work.finish()
@@ -243,17 +243,16 @@ def _map(job: Job, work: Work) -> Result:
         paths = [source / piece.shard.path for _, piece in pieces]  # of an object store, some may be elsewhere
         if all(path.is_file() for path in paths) and (line := stage.forecast(paths)):
             run.progress.line(f"{name}: {line}")
-        about: dict[str, Any] = {"title": f"{name}: sketch", "count": len(pieces), "processes": processes}
-        first = work.units("sketch", units.sketch, pieces, **about)
+        first = work.units("sketch", units.sketch, pieces, processes=processes)
     if stage.compares_rows:
         stage, reduced = _reduce(job, work, stage, first)
         facts, units = facts | reduced, replace(units, stage=stage)
     index = []
     if stage.saves_index:
         files = [(unit["index"], unit["files"][0]) for unit in first]
-        index = work.units("index", units.index, files, title=f"{name}: index", count=len(files))
-    about = {"title": f"{name}: place" if raw else name, "count": len(pieces)}
-    results = work.units("split", units.split, pieces, processes=not raw and processes, **about)
+        index = work.units("index", units.index, files)
+    title = f"{name}: place" if raw else name
+    results = work.units("split", units.split, pieces, title=title, processes=not raw and processes)
     counts = store.counted(results)
     looked_at = store.counted(first) if raw else counts
     if raw:  # what was read is what came in
@@ -308,23 +307,6 @@ def _covers(saved: Any, wants: Any) -> bool:
 # The comparison of all rows.
 
 
-class _RecordedUnits(CompareUnits):
-    """The units of a comparison as phases of a run: recorded, and handed to its executor."""
-
-    def __init__(self, job: Job, work: Work) -> None:
-        executor = job.run.executor
-        super().__init__(work.data, executor.workers)
-        self.share = executor.workers if isinstance(executor, Local) else 1  # on a cluster, a process has one unit
-        self._work, self._stage = work, job.stage.name
-
-    def do(
-        self, name: str, work: Callable[[int, Any], Result], payloads: Sequence[Any], *, here: bool = False
-    ) -> list[Result]:
-        """The records of `work(number, payload)`, in order."""
-        tasks = enumerate(payloads)
-        return self._work.units(name, work, tasks, title=f"{self._stage}: {name}", count=len(payloads), here=here)
-
-
 def _reduce(job: Job, work: Work, stage: Stage, sketched: Sequence[Result]) -> tuple[Stage, dict[str, Any]]:
     """(the stage with its decisions, facts about them)."""
     run, out = job.run, work.folder / "decisions.arrow"
@@ -332,7 +314,7 @@ def _reduce(job: Job, work: Work, stage: Stage, sketched: Sequence[Result]) -> t
     compared = stage
     if work.record("reduce", 0) is None:
         files = [SketchFile(work.data / path, unit["rows"], *about) for unit, (path, *about) in entries]
-        compared = stage.compare(files, _RecordedUnits(job, work))
+        compared = stage.compare(files, work)
 
     def reduce(_: int, __: Any) -> Result:
         if compared is stage:
@@ -342,7 +324,7 @@ def _reduce(job: Job, work: Work, stage: Stage, sketched: Sequence[Result]) -> t
         facts = compared.reduce(paths, out, workers=run.executor.workers)
         return {"facts": facts, "files": [[f".work/{out.name}", out.stat().st_size, sha256_file(out)]]}
 
-    (result,) = work.units("reduce", reduce, [(0, None)], title=f"{stage.name}: reduce", count=1, here=True)
+    (result,) = work.units("reduce", reduce, [(0, None)], here=True)
     check_intact(work.data, *result["files"])
     storage.remove(work.folder / "compared")
     work.needs += [(work.data, file) for file in result["files"]]
@@ -374,7 +356,7 @@ def _make(job: Job, work: Work) -> Result:
         counts |= {"tokens": made.tokens.to_json()} if made.tokens else {}
         return store.unit_result(shards, files, counts, facts=made.facts, units={})
 
-    (result,) = work.units("make", make, [(0, None)], title=job.stage.name, count=1, here=True)
+    (result,) = work.units("make", make, [(0, None)], title=job.stage.name, here=True)
     return result
 
 

@@ -42,10 +42,9 @@ from datakit.manifest import FORMAT, load
 from datakit.read.find import HIDDEN, OURS, find
 from datakit.read.stage import Ingest
 from datakit.read.streams import open_binary
-from datakit.stage import CompareUnits, SketchFile
 from datakit.text.ids import tokenizer_file
 from tests.cli.conftest import Said
-from tests.dedup.conftest import documents, write
+from tests.dedup.conftest import ThreadUnits, documents, sketch_file, write
 from tests.object_stores import GoogleXml, Hub, Proxy
 
 boto3 = pytest.importorskip("boto3")
@@ -636,17 +635,22 @@ def test_a_run_that_is_killed_again_and_again_ends_with_the_same_bytes(
     assert not [k for k in keys(s3) if ".work" in k or ".claim" in k]
 
 
-class Elsewhere(CompareUnits):
+class Elsewhere(ThreadUnits):
     """Units of which each phase finds none of the files of the one before on its own disk, as on another machine."""
 
-    def do(
-        self, name: str, work: Callable[[int, Any], dict[str, Any]], payloads: Sequence[Any], *, here: bool = False
+    def units(
+        self,
+        name: str,
+        work: Callable[[int, Any], dict[str, Any]],
+        tasks: Sequence[tuple[int, Any]],
+        *,
+        here: bool = False,
     ) -> list[dict[str, Any]]:
-        records = super().do(name, work, payloads, here=here)
+        records = super().units(name, work, tasks, here=here)
         for record in records:
-            storage.publish(self.root, record["files"])
+            storage.publish(self.data, record["files"])
             for path, _, _ in record["files"]:
-                (self.root / path).unlink()
+                (self.data / path).unlink()
         return records
 
 
@@ -665,12 +669,12 @@ def test_units_of_a_comparison_fetch_what_other_machines_wrote(
         for number, begin in enumerate(range(0, len(texts), 20)):
             batch = documents(texts).slice(begin, 20)
             path = write(stage.sketch(batch), root / f"{number}.arrow")
-            files.append(replace(SketchFile.of(path), sha256=hashlib.sha256(path.read_bytes()).hexdigest()))
+            files.append(replace(sketch_file(path), sha256=hashlib.sha256(path.read_bytes()).hexdigest()))
             storage.publish(root, [[path.name, files[-1].bytes, files[-1].sha256]])
         if storage.url_of(root):
             for file in files:
                 file.path.unlink()
-        units = Elsewhere(root, 2) if storage.url_of(root) else CompareUnits(root, 2)
+        units = Elsewhere(root, 2) if storage.url_of(root) else ThreadUnits(root, 2)
         out = root / "decisions.arrow"
         facts = stage.compare(files, units).reduce([file.path for file in files], out, workers=2)
         made.append((facts, out.read_bytes()))

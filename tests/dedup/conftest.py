@@ -2,7 +2,8 @@
 
 import tempfile
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -12,9 +13,35 @@ import pyarrow as pa
 from datakit.data import MESSAGES
 from datakit.dedup.comparison import CompareStage
 from datakit.dedup.stage import Dedup, DedupConfig
-from datakit.stage import CompareUnits, SketchFile
+from datakit.stage import SketchFile
 
 Messages = list[dict[str, Any]]
+
+
+class ThreadUnits:
+    """Work units of a comparison, in threads of this process and without records; data lies below `data`."""
+
+    def __init__(self, data: Path, workers: int) -> None:
+        self.data, self.workers, self.share = data, workers, workers
+
+    def units(
+        self,
+        name: str,
+        work: Callable[[int, Any], dict[str, Any]],
+        tasks: Sequence[tuple[int, Any]],
+        *,
+        here: bool = False,
+    ) -> list[dict[str, Any]]:
+        with ThreadPoolExecutor(self.workers) as pool:
+            return list(pool.map(lambda task: work(*task), tasks))
+
+
+def sketch_file(path: Path) -> SketchFile:
+    """A file that was just written."""
+    with pa.memory_map(str(path)) as file:
+        reader = pa.ipc.open_file(file)
+        rows = sum(reader.get_batch(n).num_rows for n in range(reader.num_record_batches))
+    return SketchFile(path, rows, path.stat().st_size)
 
 
 @dataclass
@@ -63,7 +90,7 @@ def compare(
 ) -> tuple[Any, dict[str, Any]]:
     """(the stage with its decisions about some shards, the facts); their sketches are `folder`'s 00000.arrow, ..."""
     files = [write(stage.sketch(shard), folder / f"{i:05d}.arrow") for i, shard in enumerate(shards)]
-    compared = stage.compare([SketchFile.of(file) for file in files], CompareUnits(folder, workers))
+    compared = stage.compare([sketch_file(file) for file in files], ThreadUnits(folder, workers))
     facts = compared.reduce(files, folder / "decisions.arrow", workers=workers)
     return compared.bind(folder / "decisions.arrow"), facts
 

@@ -26,8 +26,7 @@ from datakit.dedup.shuffle import (
 from datakit.dedup.stage import Dedup, DedupConfig
 from datakit.dedup.urls import DedupUrls
 from datakit.errors import ConfigError, IntegrityError
-from datakit.stage import CompareUnits, SketchFile
-from tests.dedup.conftest import conversations, deduplicate, documents, run_stage, talk, write
+from tests.dedup.conftest import ThreadUnits, conversations, deduplicate, documents, run_stage, sketch_file, talk, write
 
 
 def edited(rows: int, seed: int) -> list[str]:
@@ -145,9 +144,9 @@ def test_a_key_of_a_beginning_joins_only_rows_with_that_key_as_a_whole() -> None
 
 def test_a_sketch_file_that_changed_is_found(tmp_path: Path) -> None:
     stage = Dedup(DedupConfig()).for_kind("conversation")
-    file = SketchFile.of(write(stage.sketch(conversations(talk("a", "b"))), tmp_path / "0.arrow"))
+    file = sketch_file(write(stage.sketch(conversations(talk("a", "b"))), tmp_path / "0.arrow"))
     with pytest.raises(IntegrityError, match=r"0\.arrow"):
-        stage.compare([replace(file, sha256="0" * 64)], CompareUnits(tmp_path, 1))
+        stage.compare([replace(file, sha256="0" * 64)], ThreadUnits(tmp_path, 1))
 
 
 @given(st.lists(st.tuples(st.integers(0, 9), st.booleans()), max_size=40), st.integers(0, 40))
