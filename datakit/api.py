@@ -145,7 +145,7 @@ class Dataset(_Described):
             ManifestError: missing, or not a manifest.
             IntegrityError: changed after it was written.
         """
-        self.path = storage.pull_result(storage.local(path))
+        self.path = storage.pull_result(path)
         of_dataset = Path("manifests", path)
         if not self.path.exists() and of_dataset.is_dir():
             self.path = next((f for s in reversed(FLOW) if (f := of_dataset / f"{s}.json").is_file()), self.path)

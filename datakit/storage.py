@@ -409,11 +409,12 @@ def here(given: str | os.PathLike[str]) -> Path:
     return path
 
 
-def pull_result(path: Path) -> Path:
+def pull_result(given: str | os.PathLike[str]) -> Path:
     """A manifest's path, from its own or from the folder that holds it (`--output`), after its small files were pulled.
 
     Of a manifest in a project, all manifests of the project are pulled.
     """
+    path = local(given)
     if url_of(path) is None:
         return path / "manifest.json" if path.is_dir() else path
     if path.suffix != ".json":

@@ -14,7 +14,6 @@ import click
 import datakit.storage as storage
 from datakit import removed
 from datakit.config import Option, options, parse
-from datakit.engine.plan import manifest_path
 from datakit.engine.recipe import KINDS, config_class
 from datakit.errors import UsageError
 
@@ -128,7 +127,7 @@ ManifestPath = NewType("ManifestPath", Path)
 """A manifest, also by the folder that holds it (`--output`)."""
 Kind = NewType("Kind", str)
 AUTO = Kind(KINDS[0])
-TYPES: dict[Any, Any] = {Path: path, File: file, ManifestPath: manifest_path, BinaryIO: click.File("rb")}
+TYPES: dict[Any, Any] = {Path: path, File: file, ManifestPath: storage.pull_result, BinaryIO: click.File("rb")}
 TYPES |= {int: click.IntRange(0), Kind: click.Choice(KINDS)}
 """What click converts the texts of a parameter with, by its type; other types are given to click as they are."""
 

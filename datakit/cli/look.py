@@ -255,7 +255,7 @@ def diff(
 def _manifest_of(root: Path, given: str, stage: str) -> Path | None:
     """The manifest that an argument names: a file, a folder with one, a dataset's stage, or a version."""
     if storage.is_url(given):
-        return storage.pull_result(storage.local(given))
+        return storage.pull_result(given)
     for path in (Path(given), Path(given) / "manifest.json", root / "manifests" / given / f"{stage}.json"):
         if path.is_file():
             return path

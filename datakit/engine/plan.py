@@ -13,7 +13,7 @@ from datakit.data import KINDS
 from datakit.engine.executors import Local, Progress
 from datakit.engine.lineage import file_hashes
 from datakit.engine.recipe import FLOW, Recipe, load_recipe, make_stage, stage_class
-from datakit.engine.runner import Run, fetched, run_stage, why_stale
+from datakit.engine.runner import Run, run_stage, why_stale
 from datakit.engine.store import OutputLayout
 from datakit.errors import DatakitError, LayoutError, UsageError
 from datakit.manifest import Manifest, ancestors, is_manifest, load, load_run
@@ -52,7 +52,7 @@ class Flow:
                     f"{self.recipe.dataset}: its recipe has no stage {until!r}; it has {', '.join(stages)}"
                 )
             stages = stages[: stages.index(until) + 1]
-        return self._steps(stages, {}, list(self.recipe.inputs))
+        return self._steps(stages, {}, self.recipe.inputs)
 
     def _check(self, steps: Sequence[str]) -> None:
         """Refuse wrong requests before any work.
@@ -74,26 +74,50 @@ class Flow:
                 made.check()
 
     def stage(self, stage: str, inputs: Sequence[Any]) -> Path:
-        """Run one stage: on inputs (raw files or a manifest) with what they need first, or on the stage before it."""
-        needs = stage_class(stage).directly_after
-        if not inputs and (stage == "ingest" or not (self.recipe.path and self.recipe.inputs)):
-            return self._without_recipe(stage, needs)
-        if not inputs:
-            return self._in_order(stage)
-        if self.only:
-            raise UsageError("--only is for a stage of a dataset without inputs; with inputs, only these are read")
-        given = given_manifest(inputs)
-        steps = [s for s in (needs,) if s and (given is None or given.stage != s)] + [stage]
-        if given is None and stage != "ingest":
-            steps.insert(0, "ingest")
-        return self._steps(steps, {given.stage: _result(manifest_path(inputs[0]))} if given else {}, list(inputs))
+        """Run one stage: on inputs (raw files or a manifest) with what they need first, or after the stages before it.
 
-    def _steps(self, steps: Sequence[str], done: dict[str, Parent], inputs: list[Any]) -> Path:
-        """Run stages one after the other, after those that are done; returns the last one's manifest."""
+        Stages of a recipe before it run in the project, where their results are stale; without a recipe, the newest
+        results are taken.
+
+        Raises:
+            UsageError: with `only`, an earlier stage is stale.
+        """
+        needs, recipe, earlier = stage_class(stage).directly_after, self.recipe, self.recipe.before(stage)
+        if inputs:
+            if self.only:
+                raise UsageError("--only is for a stage of a dataset without inputs; with inputs, only these are read")
+            given = given_manifest(inputs)
+            steps = [s for s in (needs,) if s and (given is None or given.stage != s)] + [stage]
+            if given is None and stage != "ingest":
+                steps.insert(0, "ingest")
+            return self._steps(steps, {given.stage: _result(storage.pull_result(inputs[0]))} if given else {}, inputs)
+        # earlier stages of a dataset are in its project, whatever `--output` says
+        project = replace(self, run=replace(self.run, layout=replace(self.run.layout, output=None)))
+        if stage == "ingest" or not (recipe.path and recipe.inputs):
+            done = project._there(stage, needs)
+            last = max((earlier.index(s) for s in done if s in earlier), default=-1)
+            # without a recipe, only what cannot be left out
+            steps = [s for s in earlier[last + 1 :] if recipe.path or s in ("ingest", needs)]
+            return self._steps([*steps, stage], done, recipe.inputs)
+        if not self.only:
+            return self._steps([*earlier, stage], {}, recipe.inputs, project)
+        if stale := project.stale(earlier):
+            said = "; ".join(f"{step} ({why})" for step, why in stale.items())
+            raise UsageError(f"{stage} --only: what it needs is stale: {said}. Without --only that is run first")
+        return self._steps([stage], {s: _result(project.run.layout.manifest(s)) for s in earlier}, ())
+
+    def _steps(
+        self, steps: Sequence[str], done: dict[str, Parent], inputs: Sequence[Any], before: "Flow | None" = None
+    ) -> Path:
+        """Run stages one after the other, after those that are done; returns the last one's manifest.
+
+        `before` is the flow of the stages before the last one, where their results go elsewhere.
+        """
         flow = self._limited(steps[0])
         flow._check(steps)
         for step in steps:
-            done[step] = run_stage(flow.run, *flow.ready(step, done, inputs))
+            at = before if before and step != steps[-1] else flow
+            done[step] = run_stage(at.run, *at.ready(step, done, inputs))
         return done[steps[-1]].path
 
     def _limited(self, first: str) -> "Flow":
@@ -109,46 +133,21 @@ class Flow:
         flags = {stage: values for stage, values in self.flags.items() if stage != "ingest"}
         return replace(self, flags=flags | ({"ingest": given} if given else {}), limited=(first, limit))
 
-    @property
-    def _in_project(self) -> "Flow":
-        """The flow with its results in the project, whatever `--output` says: earlier stages of a dataset are there."""
-        return replace(self, run=replace(self.run, layout=replace(self.run.layout, output=None)))
-
-    def _without_recipe(self, stage: str, needs: str) -> Path:
-        """Run a stage on the newest results of a dataset without a recipe, after what is missing and must not be."""
-        layout, recipe = self._in_project.run.layout, self.recipe
-        before, inputs = recipe.before(stage), list(recipe.inputs)
+    def _there(self, stage: str, needs: str) -> dict[str, Parent]:
+        """The results that a stage of a dataset without a recipe comes after, but for one that is to run again."""
+        layout, before = self.run.layout, self.recipe.before(stage)
         there = [s for s in before if layout.manifest(s).is_file()]
         if stage in ("tokenize", "pack") and "tokenizer" not in there and layout.manifest("tokenizer").is_file():
             there.append("tokenizer")
         if needs in there and (self.flags.get(needs) or self.sets.get(needs)):  # it is to run again, with other values
             there.remove(needs)
-        if not there and not inputs and stage != "ingest":
-            raise UsageError(f"{recipe.dataset}: has no earlier stage and no recipe: give {stage} files or a manifest")
+        if not there and not self.recipe.inputs and stage != "ingest":
+            raise UsageError(
+                f"{self.recipe.dataset}: has no earlier stage and no recipe: give {stage} files or a manifest"
+            )
         done = {s: _result(layout.manifest(s)) for s in there}
-        last = max((before.index(s) for s in there if s in before), default=-1)
-        # without a recipe, only what cannot be left out
-        steps = [s for s in before[last + 1 :] if recipe.path or s in ("ingest", needs)]
         self._refuse_stale(stage, [parent for s, parent in done.items() if stage_class(s).makes_rows])
-        return self._steps([*steps, stage], done, inputs)
-
-    def _in_order(self, stage: str) -> Path:
-        """Run a stage of a recipe after the stages before it, in the project: those whose results are stale run again.
-
-        Raises:
-            UsageError: with `only`, an earlier stage is stale.
-        """
-        steps, inputs = self.recipe.before(stage), list(self.recipe.inputs)
-        flow = self._limited(stage) if self.only else self
-        project = flow._in_project
-        flow._check([stage] if self.only else [*steps, stage])
-        if self.only and (stale := project.stale(steps)):
-            said = "; ".join(f"{step} ({why})" for step, why in stale.items())
-            raise UsageError(f"{stage} --only: what it needs is stale: {said}. Without --only that is run first")
-        done: dict[str, Parent] = {}
-        for step in steps:
-            done[step] = run_stage(project.run, *project.ready(step, done, inputs))
-        return run_stage(flow.run, *flow.ready(stage, done, [])).path
+        return done
 
     def stale(self, stages: Sequence[str]) -> dict[str, str]:
         """Which results of the recipe's first stages are not what a run would make now, and why. Nothing is run."""
@@ -162,7 +161,7 @@ class Flow:
                 found[stage] = f"comes after {next(iter(found))}, which is stale"
             else:
                 try:
-                    why = why_stale(self.run, *self.ready(stage, done, list(self.recipe.inputs)))
+                    why = why_stale(self.run, *self.ready(stage, done, self.recipe.inputs))
                     done[stage] = _result(path)
                 except DatakitError as e:
                     why = str(e)
@@ -191,7 +190,7 @@ class Flow:
                     raise UsageError(f"{stage}: {why}: give the files again, as in `datakit {last} FILES...`")
 
     def ready(
-        self, name: str, done: dict[str, Parent], inputs: list[Any]
+        self, name: str, done: dict[str, Parent], inputs: Sequence[Any]
     ) -> tuple[Stage, Sequence[Parent], Sequence[Parent]]:
         """(a stage that can run, its parents, what it is compared with), as `run_stage` takes them."""
         stage = self._made(name)
@@ -247,12 +246,7 @@ def why_stale_result(path: Path) -> str:
 
 def _result(path: Path) -> Parent:
     """The result with this manifest, as an input of later stages."""
-    return fetched(Parent(path, load(path)))
-
-
-def manifest_path(given: str) -> Path:
-    """The manifest file that an input names: itself, or the one in the folder that it is."""
-    return storage.pull_result(storage.local(given))
+    return Parent(path, load(path))
 
 
 def given_manifest(inputs: Sequence[Any]) -> Manifest | None:
@@ -261,7 +255,7 @@ def given_manifest(inputs: Sequence[Any]) -> Manifest | None:
         return None
     if storage.is_url(inputs[0]) and not storage.is_result(inputs[0]):
         return None
-    path = manifest_path(inputs[0])
+    path = storage.pull_result(inputs[0])
     return load(path) if is_manifest(path) else None
 
 

@@ -101,14 +101,7 @@ def run_stage(run: Run, stage: Stage, parents: Sequence[Parent] = (), against: S
             raise
     if run.strict:
         _stop_if_alarmed(job.manifest, manifest)
-    return fetched(Parent(job.manifest, manifest))
-
-
-def fetched(result: Parent) -> Parent:
-    """A result whose files that later stages read besides rows are on this machine."""
-    for folder, (path, size, sha256) in travelling_files(result):
-        storage.bring(folder / path, size, sha256)
-    return result
+    return Parent(job.manifest, manifest)
 
 
 def travelling_files(parent: Parent) -> list[tuple[Path, list[Any]]]:

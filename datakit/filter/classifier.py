@@ -423,7 +423,7 @@ def _input(names: Sequence[str]) -> "Parent | Plan":
 
     if len(names) == 1:
         on_store = storage.is_result(names[0])
-        path = storage.pull_result(storage.local(names[0])) if on_store else Path(names[0])
+        path = storage.pull_result(names[0]) if on_store else Path(names[0])
         if is_manifest(path):
             return Parent(path, load(path))
     found = plan(names, IngestConfig(other_kinds="quarantine"))
