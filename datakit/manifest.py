@@ -211,11 +211,15 @@ def load(path: Path | str) -> Manifest:
         ManifestError: missing, or not a manifest.
         IntegrityError: changed after it was written.
     """
-    path = storage.at_hand(Path(path))
     try:
-        return Manifest.from_bytes(path.read_bytes(), str(path))
+        return Manifest.from_bytes(_at_hand(Path(path)).read_bytes(), str(path))
     except OSError as e:
         raise ManifestError(f"{path}: cannot read the manifest ({e.strerror}); has the stage run to its end?") from None
+
+
+def _at_hand(path: Path) -> Path:
+    """A small file, from the store where it is not on this machine; it may be missing there, too."""
+    return path if path.is_file() else storage.refresh(path)
 
 
 def load_readable(path: Path) -> Manifest | None:
@@ -243,7 +247,7 @@ def run_file(path: Path) -> Path:
 def load_run(path: Path) -> dict[str, Any]:
     """The run file of a manifest; empty where there is none."""
     try:
-        run = json.loads(storage.at_hand(run_file(path)).read_text(encoding="utf-8"))
+        run = json.loads(_at_hand(run_file(path)).read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return {}
     return run if isinstance(run, dict) else {}
@@ -311,7 +315,7 @@ def find_parent(path: Path, parent: dict[str, Any]) -> Path | None:
     place: Path = storage.local(lay) if "://" in lay else (path.parent / lay).resolve()
     history = _history(place, parent["version"])
     for candidate in (place, history):
-        if storage.at_hand(candidate).is_file() and sha256_file(candidate) == parent["sha256"]:
+        if _at_hand(candidate).is_file() and sha256_file(candidate) == parent["sha256"]:
             # a damaged file is not excused by its copy
             return candidate if candidate == place or _is_whole(place) else place
     return place if place.is_file() else None
@@ -346,9 +350,31 @@ def check_shards(folder: Path, shards: Iterable[Shard]) -> None:
         IntegrityError: a file is missing, truncated or changed.
     """
     for shard in shards:
-        storage.bring(folder / shard.path, shard.bytes, shard.sha256)
-        if problem := "; ".join(_shard_problems(folder, shard)):
-            raise IntegrityError(damaged(folder / shard.path, problem))
+        check_file(folder, shard.path, shard.bytes, shard.sha256)
+
+
+def check_file(folder: Path, path: str, size: int, sha256: str) -> None:
+    """Compare every byte of a file with its entry in a manifest or in a unit's record; fetch it if it is not here.
+
+    Raises:
+        IntegrityError: it is missing, truncated or changed.
+    """
+    file = storage.bring(folder / path, size, sha256)
+    if problem := difference(file, size, sha256):
+        raise IntegrityError(damaged(file, problem))
+
+
+def difference(file: Path, size: int, sha256: str) -> str:
+    """How a file differs from its entry in a manifest or in a unit's record; empty where it does not."""
+    try:
+        if (found := file.stat().st_size) != size:
+            return f"expected {size} bytes, found {found}"
+        found_sha256 = sha256_file(file)
+    except FileNotFoundError:
+        return "missing"
+    except OSError as e:
+        return f"cannot be read: {e.strerror}"
+    return "" if found_sha256 == sha256 else f"expected sha256 {sha256}, found {found_sha256}"
 
 
 def tokenizer_file(given: str | os.PathLike[str]) -> Path:
@@ -472,11 +498,10 @@ def verify(path: Path, inspect: Inspect | None = None) -> Iterator[tuple[str, st
         if purged:
             yield f"{path}: its {len(manifest.shards)} shards were purged on {purged}", None
         for shard in () if purged else manifest.shards:
-            storage.refresh(folder / shard.path)
-            problems = list(_shard_problems(folder, shard))
-            if not problems and inspect is not None and shard.content_sha256 is not None:
-                problems = list(inspect(folder, shard))
-            yield str(folder / shard.path), "; ".join(problems) or None
+            problem = difference(storage.refresh(folder / shard.path), shard.bytes, shard.sha256)
+            if not problem and inspect is not None and shard.content_sha256 is not None:
+                problem = "; ".join(inspect(folder, shard))
+            yield str(folder / shard.path), problem or None
         for parent in manifest.parents:
             yield from (
                 _verify_raw(path, parent) if "raw" in parent else _verify_parent(path, manifest, parent, waiting)
@@ -492,16 +517,6 @@ def _counts(manifest: Manifest) -> Iterator[str]:
         found = sum(s.rows for s in manifest.of_role(role))
         if found != rows:
             yield f"ledger: {rows} rows {role}, but the shards hold {found}"
-
-
-def _shard_problems(folder: Path, shard: Shard) -> Iterator[str]:
-    file = folder / shard.path
-    if not file.is_file():
-        yield "missing"
-    elif file.stat().st_size != shard.bytes:
-        yield f"expected {shard.bytes} bytes, found {file.stat().st_size}"
-    elif (found := sha256_file(file)) != shard.sha256:
-        yield f"expected sha256 {shard.sha256}, found {found}"
 
 
 def _verify_raw(path: Path, parent: dict[str, Any]) -> Iterator[tuple[str, str | None]]:

@@ -425,11 +425,6 @@ def pull_result(given: str | os.PathLike[str]) -> Path:
     return path
 
 
-def at_hand(path: Path) -> Path:
-    """A small file, from the store where it is not on this machine; it may be missing there, too."""
-    return path if path.is_file() else refresh(path)
-
-
 def refresh(file: Path) -> Path:
     """The file as the store has it now, for checks that must not trust the mirror; missing if it is missing there."""
     if url_of(file) is not None:
@@ -477,16 +472,10 @@ def read_range(file: Path, begin: int, size: int) -> bytes:
         raise IntegrityError(f"{file}: there is no such object in the store; run `datakit run` again") from None
 
 
-def blocks(url: str, size: int = 1 << 20) -> Iterator[bytes]:
-    """The bytes of an object of any URL below `SCHEMES`, in order."""
-    for block in _ask(local(url), library().get).stream(min_chunk_size=size):
-        yield bytes(block)
-
-
 def digest_of(url: str) -> str:
     """SHA-256 of an object's bytes, 64 hex digits."""
     total = hashlib.sha256()
-    for block in blocks(url):
+    for block in _ask(local(url), library().get).stream(min_chunk_size=1 << 20):
         total.update(block)
     return total.hexdigest()
 

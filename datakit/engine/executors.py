@@ -26,9 +26,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import datakit.storage as storage
-from datakit.config import sha256_file
-from datakit.errors import DatakitError, IntegrityError, MissingExtraError, UsageError
-from datakit.manifest import ROLES, damaged
+from datakit.errors import DatakitError, MissingExtraError, UsageError
+from datakit.manifest import ROLES, difference
 from datakit.terminal import printable, unguarded
 
 T = TypeVar("T")
@@ -437,7 +436,7 @@ class Work:
         files = result.get("files", []) if result is not None else []
         if self._stored is not None:  # on an object store; the digest is compared when the file is fetched
             return result if all(self._stored.get(path) == size for path, size, _ in files) else None
-        return None if any(corrupted(self.data, file) for file in files) else result
+        return None if any(difference(self.data / path, *entry) for path, *entry in files) else result
 
     def finish(self) -> None:
         """Remove the records; the manifest replaces them."""
@@ -483,23 +482,3 @@ def _perform(
         file, what = e.filename or records, os.strerror(e.errno) if e.errno else e
         raise DatakitError(f"{file}: {what}{storage.on_this_machine(file)}. {GO_ON}") from e
     return index, result
-
-
-def corrupted(data: Path, file: Sequence[Any]) -> bool:
-    """Whether a file differs from its entry in a unit's record: [path, bytes, SHA-256]."""
-    path, size, checksum = file
-    try:
-        return [(data / path).stat().st_size, sha256_file(data / path)] != [size, checksum]
-    except OSError:
-        return True
-
-
-def check_intact(data: Path, file: Sequence[Any]) -> None:
-    """Check a file that a unit wrote against its record, before another phase reads it; fetch it if it is not here.
-
-    Raises:
-        IntegrityError: it differs. The next run makes it again.
-    """
-    storage.bring(data / file[0], file[1], file[2])
-    if corrupted(data, file):
-        raise IntegrityError(damaged(data / file[0], "was changed"))

@@ -33,7 +33,7 @@ import datakit.storage as storage
 from datakit import __version__
 from datakit.config import digest, resolved, sha256_file
 from datakit.data import read_rows
-from datakit.engine.executors import Progress, Result, UnitExecutor, Work, check_intact, working
+from datakit.engine.executors import Progress, Result, UnitExecutor, Work, working
 from datakit.engine.lineage import changed_shards, file_hashes, module_hashes, parent_entry
 from datakit.engine.store import SKETCHES, EarlierUnits, OutputLayout, RawPart, SavedTables, ShardRows, UnitWork
 from datakit.errors import AlarmError, DatakitError, IntegrityError, ManifestError, UsageError
@@ -44,6 +44,7 @@ from datakit.manifest import (
     Manifest,
     Shard,
     ancestors,
+    check_file,
     data_dir,
     load,
     renew_run_file,
@@ -312,13 +313,13 @@ def _reduce(job: Job, work: Work, stage: Stage, sketched: Sequence[Result]) -> t
     def reduce(_: int, __: Any) -> Result:
         if compared is stage:
             with ThreadPoolExecutor(run.executor.workers) as pool:
-                list(pool.map(partial(check_intact, work.data), [file for _, file in entries]))
+                list(pool.map(lambda entry: check_file(work.data, *entry[1]), entries))
         paths = [work.data / file[0] for _, file in entries]
         facts = compared.reduce(paths, out, workers=run.executor.workers)
         return {"facts": facts, "files": [[f".work/{out.name}", out.stat().st_size, sha256_file(out)]]}
 
     (result,) = work.units("reduce", reduce, [(0, None)], here=True)
-    check_intact(work.data, *result["files"])
+    check_file(work.data, *result["files"][0])
     storage.remove(work.folder / "compared")
     work.needs += [(work.data, file) for file in result["files"]]
     return stage.bind(out), result["facts"]

@@ -29,9 +29,9 @@ import pyarrow.compute as pc
 import datakit.storage as storage
 from datakit.config import digest, sha256_file
 from datakit.data import KEY, ShardWriter, content_of, first_rows, read_rows, read_shard, row_key, shifted
-from datakit.engine.executors import Result, check_intact, corrupted
+from datakit.engine.executors import Result
 from datakit.errors import IntegrityError, UsageError
-from datakit.manifest import Shard, is_manifest
+from datakit.manifest import Shard, check_file, difference, is_manifest
 from datakit.stage import Losses, RawGroup, Stage, split
 
 
@@ -215,7 +215,7 @@ class EarlierUnits:
         folder, record, files = found[0], found[1][number], []
         for path, size, sha256 in record["files"]:
             at = path.replace(".work", UNITS, 1)
-            if corrupted(folder, [at, size, sha256]):
+            if difference(folder / at, size, sha256):
                 return None
             target = data / _numbered(path, index)
             if path.startswith(SKETCHES) and record["first_file"] != first_file:
@@ -389,7 +389,7 @@ class UnitWork:
 
     def index(self, index: int, sketches: Sequence[Any]) -> Result:
         """Write what later runs need to detect duplicates of the kept rows of one shard, from their sketches."""
-        check_intact(self.data, sketches)
+        check_file(self.data, *sketches)
         with UnitWriter(self.data, index) as out, pa.memory_map(str(self.data / sketches[0])) as source:
             reader = pa.ipc.open_file(source)
             for number in range(reader.num_record_batches):

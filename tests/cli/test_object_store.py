@@ -284,7 +284,7 @@ def test_a_project_takes_its_tokenizer_and_an_earlier_dataset_from_the_store(
     said = datakit("run", *there, "--until", "tokenize")
     assert said.code == 0, said.err
     monkeypatch.setenv("DATAKIT_MIRROR", str(project / "another machine"))
-    kept = load(storage.at_hand(storage.local(f"s3://{BUCKET}/project/manifests/mine/dedup.json"))).ledger.rows
+    kept = load(storage.local(f"s3://{BUCKET}/project/manifests/mine/dedup.json")).ledger.rows
     assert (kept.into, kept.kept) == (96, 40)
     assert "are unchanged" in datakit("verify", f"s3://{BUCKET}/project/manifests/mine/tokenize.json").out
     assert not Path("s3:").exists()
