@@ -15,7 +15,6 @@ import tempfile
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from html import escape
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -99,19 +98,11 @@ class _Described:
 
     def _repr_html_(self) -> str:
         """For notebooks: what became of the rows, and three of the dropped ones."""
-        rows = self.ledger.rows
-        counts = [("in", rows.into), ("kept", rows.kept), *sorted(rows.dropped.items(), key=lambda item: -item[1])]
-        counts += [("quarantined", rows.quarantined)] if rows.quarantined else []
-        gone = self.to_table("dropped").slice(0, 3).to_pylist() if rows.dropped else []
-        return (
-            f"<b>{escape(self.manifest.dataset)} / {escape(self.manifest.stage)}</b>"
-            + _html(["", "rows", ""], [(name, f"{n:,}", f"{n / max(rows.into, 1):.1%}") for name, n in counts])
-            + (
-                _html(["dropped", "reason", ""], [(r.get("id", ""), r["reason"], _text(r)) for r in gone])
-                if gone
-                else ""
-            )
-        )
+        from datakit.report.page import render
+
+        first = dict.fromkeys(("id", "text", "messages", "prompt", "chosen"))
+        gone = self.to_table("dropped").slice(0, 3).to_pylist() if self.ledger.rows.dropped else []
+        return render("notebook.html", manifest=self.manifest, dropped=[first | row for row in gone])
 
 
 def _library(name: str) -> Any:
@@ -119,17 +110,6 @@ def _library(name: str) -> Any:
         return importlib.import_module(name)
     except ImportError:
         raise MissingExtraError(f"{name} is not installed: pip install {name}") from None
-
-
-def _html(head: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
-    cells = [[f"<th>{escape(h)}</th>" for h in head], *([f"<td>{escape(str(cell))}</td>" for cell in r] for r in rows)]
-    return f"<table>{''.join(f'<tr>{chr(10).join(row)}</tr>' for row in cells)}</table>"
-
-
-def _text(row: Mapping[str, Any]) -> str:
-    """The beginning of a row's text, for people."""
-    found = next((row[name] for name in _TEXT_COLUMNS if row.get(name)), "")
-    return str(found)[:160]
 
 
 class Dataset(_Described):
