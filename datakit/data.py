@@ -462,15 +462,13 @@ class ViewOptions:
         return view(batch, self.on, self.include_system)
 
 
-def compared_fields(
-    batch: pa.RecordBatch, on: On = "all", include_system: bool = False, *, include_calls: bool = False
-) -> list[pa.Array]:
-    """The texts of each row that are compared with the same texts of other rows.
+def compared_fields(batch: pa.RecordBatch, on: On = "all") -> list[pa.Array]:
+    """The texts of each row that are compared with the same texts of other rows; tool calls count.
 
     Of preference pairs: what stands before the answers, chosen, rejected, unless `on` is "prompt". Of all other rows:
     their `view` alone.
     """
-    parts = _parts(batch, on, include_system, include_calls)
+    parts = _parts(batch, on, False, True)
     if on == "prompt" or {"text", "messages"} & set(batch.schema.names):
         return [_joined(parts)]
     before = parts[:-2] or [pa.array([""] * batch.num_rows, pa.string())]

@@ -145,7 +145,7 @@ def _files(file: Path, name: str) -> dict[str, str]:
         content = path.read_bytes()
         found[module] = hashlib.sha256(content).hexdigest()
         package = module if path.name == "__init__.py" else module.rpartition(".")[0]
-        for imported in _imports(ast.parse(content), package):
+        for imported in imports(ast.parse(content), package):
             origin = _origin(imported)
             if origin is not None and {"site-packages", "dist-packages"} & {*origin.parts}:
                 found |= _version(imported.partition(".")[0])
@@ -154,8 +154,8 @@ def _files(file: Path, name: str) -> dict[str, str]:
     return found
 
 
-def _imports(tree: ast.AST, package: str) -> Iterator[str]:
-    """The modules that a module may import, also inside functions."""
+def imports(tree: ast.AST, package: str = "") -> Iterator[str]:
+    """The modules, and the names in them, that a module of a package may import, also inside functions."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)

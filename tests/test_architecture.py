@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from datakit.engine.recipe import STAGES, config_class, make_stage, stage_class
+from datakit.engine.recipe import STAGES, config_class, stage_class
 from datakit.stage import Stage
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -152,7 +152,7 @@ def test_a_stage_is_what_the_registry_says(name: str) -> None:
     assert kind.name == name
     assert dataclasses.is_dataclass(kind.Config) and vars(kind.Config)["__dataclass_params__"].frozen
     assert config_class(name) is kind.Config
-    stage = make_stage(name, kind.Config())
+    stage = stage_class(name)(config=kind.Config())
     assert isinstance(stage, kind) and stage.config == kind.Config()
 
 

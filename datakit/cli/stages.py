@@ -4,6 +4,7 @@ import glob
 import os
 import shlex
 import time
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -72,7 +73,7 @@ def stage_command(stage: str | None) -> cli.Command:
         until = click.Option(["--until"], type=click.Choice(FLOW), help="The last stage to run.")
         params = [click.Argument(["name"], required=False), until, *shared, *cli.config_flags("ingest", cli.READING)]
         about = "Run every stage of the dataset NAME in its recipe's order; skip what is up to date."
-        return cli.Command("run", callback=_run, params=params, help=about)
+        return cli.Command("run", callback=partial(do, stage=None), params=params, help=about)
     kind = stage_class(stage)
     flags = [*cli.config_flags(stage), *shared]
     if stage != "ingest":
@@ -83,20 +84,13 @@ def stage_command(stage: str | None) -> cli.Command:
         flags += cli.config_flags(kind.directly_after, kind.input_flags)
     return cli.Command(
         stage.replace("_", "-"),
-        callback=lambda **flags: do(stage=stage, **flags),
+        callback=partial(do, stage=stage),
         params=[click.Argument(["inputs"], nargs=-1), *flags],
         help=f"{STAGES[stage].summary}\n\n{kind.help}".strip(),
     )
 
 
 # What the commands do.
-
-
-def _run(name: str | None, dataset: str | None, **flags: Any) -> None:
-    """`datakit run NAME`, and `datakit run --dataset NAME`."""
-    if name and dataset not in (None, name):
-        raise UsageError(f"datakit run {name} --dataset {dataset}: name one dataset")
-    do(stage=None, dataset=name or dataset, **flags)
 
 
 def do(
@@ -119,15 +113,18 @@ def do(
         bool, cli.Advanced("Accept a result without rows; a pack may then replace one that holds rows.")
     ] = False,
     log: Annotated[cli.File | None, cli.Advanced("Append the progress to a file, as JSON lines.")] = None,
+    name: str | None = None,
     until: str | None = None,
     only: bool = False,
     **values: Any,
 ) -> None:
     """Run one stage, or a whole recipe if `stage` is None, and print a summary.
 
-    `values` are those of `config_flags`, by parameter name.
+    `values` are those of `config_flags`, by parameter name. A recipe's dataset is named by `--dataset` or by NAME.
     """
-    root, given = project(), given_manifest(inputs)
+    if name and dataset not in (None, name):
+        raise UsageError(f"datakit run {name} --dataset {dataset}: name one dataset")
+    root, given, dataset = project(), given_manifest(inputs), name or dataset
     name = (dataset or (given.dataset if given else _name_from(inputs))) if inputs else which_dataset(root, dataset)
     recipe = load_recipe(root, check_name(name))
     layout = OutputLayout(root=root, dataset=name, output=output, final=stage or until or recipe.stages[-1])

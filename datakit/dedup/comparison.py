@@ -194,7 +194,7 @@ def row_columns(
 
 
 def _characters(batch: pa.RecordBatch) -> pa.Array:
-    lengths = [pc.utf8_length(text).to_numpy() for text in compared_fields(batch, "all", include_calls=True)]
+    lengths = [pc.utf8_length(text).to_numpy() for text in compared_fields(batch)]
     return pa.array(np.sum(lengths, axis=0))
 
 

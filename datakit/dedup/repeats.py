@@ -205,7 +205,7 @@ def _token_ids(texts: pa.Array, tokenizer: str) -> Units:
 def units_of_rows(batch: pa.RecordBatch, config: RepeatsConfig) -> Units:
     """The units of each row, those of several fields (prompt, chosen, rejected) after one another. Equal units of
     different fields differ."""
-    fields = compared_fields(batch, config.on, include_calls=True)
+    fields = compared_fields(batch, config.on)
     count, options = len(fields), (config.unit, config.digits, config.tokenizer)
     if count == 1:
         return hash_units(fields[0], *options)

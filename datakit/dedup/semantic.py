@@ -110,7 +110,7 @@ _CHECK = (
 def parts_of(batch: pa.RecordBatch, config: SemanticConfig) -> tuple[list[list[str]], Hashes]:
     """(the parts of each row that are compared by meaning, a hash of what must be equal besides)."""
     if "messages" not in batch.schema.names:
-        fields = compared_fields(batch, config.on, include_calls=True)
+        fields = compared_fields(batch, config.on)
         texts = zip(*(column.to_pylist() for column in fields), strict=True)
         return [list(row) for row in texts], np.zeros(len(batch), np.uint64)
     tools = batch.column("tools").to_pylist() if "tools" in batch.schema.names else [None] * len(batch)

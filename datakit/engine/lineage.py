@@ -177,10 +177,11 @@ def _parsed(path: Path, _mtime_ns: int) -> list[str]:
     mark = hashlib.sha256(Path(__file__).read_bytes() + sys.version.encode() + source).hexdigest()
 
     def find() -> str:
-        imported: dict[str, None] = {}
-        text = json.dumps(_plain(ast.parse(source), imported), separators=(",", ":")).encode()
-        names = [name for name in imported if name.split(".")[0] == PACKAGE.name]
-        return " ".join([hashlib.sha256(text).hexdigest(), *names])
+        tree = ast.parse(source)
+        tree.body = [*_code(tree.body)]
+        text = json.dumps(_plain(tree), separators=(",", ":")).encode()
+        names = {name for name in own_code.imports(tree) if name.split(".")[0] == PACKAGE.name}
+        return " ".join([hashlib.sha256(text).hexdigest(), *sorted(names)])
 
     return remembered(f"module {mark}", mark, find).split(" ")
 
@@ -188,22 +189,18 @@ def _parsed(path: Path, _mtime_ns: int) -> list[str]:
 _VERSION_FIELDS = {"type_params", "type_comment", "type_ignores", "kind"}  # differ between versions of Python
 
 
-def _plain(node: Any, imported: dict[str, None]) -> Any:
-    """A syntax tree as JSON, without positions and what differs between versions of Python; fills `imported`."""
+def _plain(node: Any) -> Any:
+    """A syntax tree as JSON, without positions and what differs between versions of Python."""
     if isinstance(node, list):
-        return [_plain(n, imported) for n in _code(node)]
+        return [_plain(n) for n in _code(node)]
     if isinstance(node, str):
         return node
     if not isinstance(node, ast.AST):
         return [type(node).__name__, repr(node)]
     if isinstance(node, ast.JoinedStr):  # Python 3.12 has empty texts in format specifications
         node.values = [v for v in node.values if not (isinstance(v, ast.Constant) and v.value == "")]
-    elif isinstance(node, ast.Import):
-        imported |= dict.fromkeys(alias.name for alias in node.names)
-    elif isinstance(node, ast.ImportFrom) and node.module:
-        imported |= dict.fromkeys([node.module, *(f"{node.module}.{alias.name}" for alias in node.names)])
     fields = ((name, getattr(node, name, None)) for name in sorted(node._fields) if name not in _VERSION_FIELDS)
-    return [type(node).__name__, *([n, _plain(v, imported)] for n, v in fields if v is not None and v != [])]
+    return [type(node).__name__, *([n, _plain(v)] for n, v in fields if v is not None and v != [])]
 
 
 def _code(nodes: list[Any]) -> Iterator[Any]:

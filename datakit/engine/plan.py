@@ -12,7 +12,7 @@ from datakit.config import refuse_idle
 from datakit.data import KINDS
 from datakit.engine.executors import Local, Progress
 from datakit.engine.lineage import file_hashes
-from datakit.engine.recipe import FLOW, Recipe, load_recipe, make_stage, stage_class
+from datakit.engine.recipe import FLOW, Recipe, load_recipe, stage_class
 from datakit.engine.runner import Run, run_stage, why_stale
 from datakit.engine.store import OutputLayout
 from datakit.errors import DatakitError, LayoutError, UsageError
@@ -37,7 +37,9 @@ class Flow:
 
     def _made(self, stage: str) -> Stage:
         """A stage with this command's values."""
-        return make_stage(stage, self.recipe.config(stage, self.sets.get(stage), self.flags.get(stage)))
+        make: Any = stage_class(stage)
+        made: Stage = make(config=self.recipe.config(stage, self.sets.get(stage), self.flags.get(stage)))
+        return made
 
     def all(self, until: str | None = None) -> Path:
         """Run the recipe's stages in order, up to and with `until`; what is up to date is skipped.

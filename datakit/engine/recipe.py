@@ -116,13 +116,6 @@ def config_class(name: str) -> type:
     return stage_class(name).Config
 
 
-def make_stage(name: str, config: Any) -> "Stage":
-    """A stage with its config."""
-    make: Any = stage_class(name)
-    stage: Stage = make(config=config)
-    return stage
-
-
 # Recipes.
 
 KINDS = ("auto", "text", "sft", "preference")

@@ -93,7 +93,6 @@ def run_stage(run: Run, stage: Stage, parents: Sequence[Parent] = (), against: S
         job.stage.open()
         try:
             with working(job.data, job.key, run.executor, run.progress, partial(_finished, job), stage.name) as work:
-                work.needs += [file for parent in parents for file in travelling_files(parent)]
                 manifest = _close(job, _make(job, work) if job.stage.work_unit == "all" else _map(job, work))
                 work.finish()
         except IntegrityError:
@@ -103,15 +102,6 @@ def run_stage(run: Run, stage: Stage, parents: Sequence[Parent] = (), against: S
     if run.strict:
         _stop_if_alarmed(job.manifest, manifest)
     return Parent(job.manifest, manifest)
-
-
-def travelling_files(parent: Parent) -> list[tuple[Path, list[Any]]]:
-    """The files of a result that are no tables and that later stages read (a tokenizer), as `Work.needs` has them."""
-    plain = [s for s in parent.manifest.shards if s.content_sha256 is None and s.path.startswith("kept/")]
-    if not plain or parent.manifest.stage == "pack":
-        return []
-    folder = data_dir(parent.path, parent.manifest)
-    return [(folder, [s.path, s.bytes, s.sha256]) for s in plain]
 
 
 def why_stale(run: Run, stage: Stage, parents: Sequence[Parent] = (), against: Sequence[Parent] = ()) -> str:
