@@ -10,7 +10,7 @@ need a disk. So for a path in the mirror:
 - `here` fetches what a user names besides rows and results: models, tokenizers, lists;
 - `put` stores a small file that may change, `publish` the finished files of a work unit, which never change: under
   their final keys, only where there is no such object yet. There is no rename;
-- `Claim` gives one run exclusive use of a folder.
+- `locked` gives one run exclusive use of a folder, on a store by a `Claim`.
 
 For a path outside the mirror all of them do nothing. Requests go through `object_store.py`. Standard library only.
 """
@@ -119,11 +119,11 @@ if hasattr(os, "register_at_fork"):
 
 
 @contextlib.contextmanager
-def locked(folder: Path, *, wait: bool = False, required: bool = True) -> Iterator[None]:
+def locked(folder: Path, *, wait: bool = False, required: bool = True) -> Iterator["Claim"]:
     """Hold a folder, which is made where it is not there, for this caller alone, until the end of the block or process.
 
-    With `wait`, after another caller let go. Without `required`, a file system without locks keeps nobody away, as
-    Windows does.
+    A folder of an object store is also claimed there, for all machines; the caller may `check` the claim. With `wait`,
+    after another caller let go. Without `required`, a file system without locks keeps nobody away, as Windows does.
 
     Raises:
         UsageError: another one holds it; or the file system has no locks, and `DATAKIT_NO_LOCKS` is not set.
@@ -145,7 +145,8 @@ def locked(folder: Path, *, wait: bool = False, required: bool = True) -> Iterat
             if required and not os.environ.get("DATAKIT_NO_LOCKS"):
                 how = "Use another file system; or set DATAKIT_NO_LOCKS=1, and start one run at a time"
                 raise UsageError(f"{folder}: its file system cannot lock a folder ({e.strerror}). {how}") from None
-        yield
+        with Claim(folder) as claim:
+            yield claim
     finally:
         if held in _held:  # else in a child, which never held it
             _held.remove(held)

@@ -359,7 +359,7 @@ def working(
     Raises:
         UsageError: another run uses the folder, or has just finished.
     """
-    with storage.locked(data), storage.Claim(data) as claim:
+    with storage.locked(data) as claim:
         if finished():
             raise UsageError(f"{data}: another run has just finished this result; run the same command again")
         storage.pull(data)  # the records, and what `prepare` found
@@ -457,7 +457,7 @@ class Work:
         for name in there & {".work", ".done"}:
             storage.remove(data / name)
         if storage.CLAIM in there:  # taken over, and given back
-            with contextlib.suppress(UsageError), storage.locked(data), storage.Claim(data):
+            with contextlib.suppress(UsageError), storage.locked(data):
                 pass
 
 

@@ -76,7 +76,7 @@ def _is_data_folder(folder: Path) -> bool:
 def remove_folder(folder: Path) -> bool:
     """Remove a data folder, unless a run is writing to it."""
     try:  # of an object store, it may never have been on this machine
-        with storage.locked(folder), storage.Claim(folder):
+        with storage.locked(folder):
             storage.remove(folder)
     except UsageError:
         return False

@@ -165,7 +165,7 @@ def _published(output: Path) -> Iterator[Path]:
     names = storage.sizes(output).keys()
     if names and storage.CLAIM not in names:  # with a claim they are of an export that was killed
         raise UsageError(f"{output}: is not empty; name a new or an empty folder")
-    with storage.Claim(output) as claim:
+    with storage.locked(output) as claim:
         for left in names - {storage.CLAIM}:
             storage.remove(output / left)
         try:
