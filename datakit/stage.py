@@ -176,13 +176,13 @@ class Losses:
 
 @dataclass(frozen=True, slots=True)
 class SketchFile:
-    """A file of sketches (Arrow IPC). Without a digest it is not checked."""
+    """A file of sketches (Arrow IPC)."""
 
     path: Path
     rows: int
     """Rows in it, or more: rows are numbered through all files by these."""
     bytes: int
-    sha256: str = ""
+    sha256: str
 
 
 class CompareUnits(Protocol):

@@ -37,7 +37,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 import datakit.storage as storage
-from datakit.config import sha256_file
 from datakit.dedup.comparison import (
     MIN_ALARM_ROWS,
     CompareStage,
@@ -49,7 +48,7 @@ from datakit.dedup.comparison import (
 )
 from datakit.dedup.index import EarlierRun, earlier_runs, fingerprint, run_of, without_unneeded
 from datakit.errors import IntegrityError, UsageError
-from datakit.manifest import damaged
+from datakit.manifest import check_file, damaged
 from datakit.stage import MAX_ALARMS, CompareUnits, Losses, Parent, SketchFile, worst_first
 from datakit.text.words import UNICODE_VERSION
 
@@ -304,10 +303,8 @@ class Source:
             run = earlier[self.run]
             run.check_file(next(shard for shard in run.shards if run.folder / shard.path == file.path))
             removed = pa.array(run.removed.ids, pa.string())
-        elif file.sha256:
-            storage.bring(file.path, file.bytes, file.sha256)
-            if file.path.stat().st_size != file.bytes or sha256_file(file.path) != file.sha256:
-                raise IntegrityError(damaged(file.path, "was changed"))
+        else:
+            check_file(file.path.parent, file.path.name, file.bytes, file.sha256)
         for batch in batches_of(file.path, memory):
             yield batch, ~pc.is_in(batch.column("id"), removed).to_numpy(zero_copy_only=False)
 

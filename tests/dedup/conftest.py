@@ -10,6 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from datakit.config import sha256_file
 from datakit.data import MESSAGES
 from datakit.dedup.comparison import CompareStage
 from datakit.dedup.stage import Dedup, DedupConfig
@@ -41,7 +42,7 @@ def sketch_file(path: Path) -> SketchFile:
     with pa.memory_map(str(path)) as file:
         reader = pa.ipc.open_file(file)
         rows = sum(reader.get_batch(n).num_rows for n in range(reader.num_record_batches))
-    return SketchFile(path, rows, path.stat().st_size)
+    return SketchFile(path, rows, path.stat().st_size, sha256_file(path))
 
 
 @dataclass
