@@ -1,10 +1,10 @@
 """Commands made from annotated functions, and options made from the fields of a config; `--help` and `--help-all`."""
 
 import inspect
-import json
 import os
 from collections.abc import Callable, Iterable, Iterator
 from functools import reduce
+from json import dumps
 from operator import add, or_
 from pathlib import Path
 from typing import Annotated, Any, BinaryIO, Literal, NewType, get_args, get_origin, get_type_hints
@@ -68,13 +68,13 @@ class Command(click.Command):
 
 
 def command(
-    name: str = "", *, json: str = "", project: bool = False, more: Iterable[click.Parameter] = ()
+    name: str = "", *, json: str = "", project: bool = False, more: Iterable[click.Parameter] = (), help: str = ""
 ) -> Callable[[Callable[..., Any]], Command]:
     """A command from a function; the lines that it returns are printed.
 
-    The docstring is the command's help. With `json` (what `--json` prints), the function returns (value, lines), one of
-    which is printed, and where something is wrong also the error that is raised then. With `project`, there is
-    `--project`; `more` are given as keywords.
+    Its docstring is the command's help, where there is no other `help`. With `json` (what `--json` prints), the
+    function returns (value, lines), one of which is printed, and where something is wrong also the error that is raised
+    then. With `project`, there is `--project`; `more` are given as keywords.
     """
 
     def make(function: Callable[..., Any]) -> Command:
@@ -87,11 +87,12 @@ def command(
 
         def run(as_json: bool = False, **values: Any) -> None:
             value, lines, *problems = function(**values) if json else (None, function(**values))
-            say_json(value) if as_json else say(lines)
+            for line in [dumps(value, ensure_ascii=False, indent=1)] if as_json else lines:
+                click.echo(line)
             for error in problems:
                 raise error
 
-        return Command(name or function.__name__, callback=run, params=params, help=inspect.getdoc(function))
+        return Command(name or function.__name__, callback=run, params=params, help=help or inspect.getdoc(function))
 
     return make
 
@@ -235,7 +236,7 @@ def stage_values(values: dict[str, Any]) -> tuple[dict[str, dict[str, Any]], lis
     return flags, sets
 
 
-# The project, and what commands print.
+# The project.
 
 
 def project_option(hidden: bool = False) -> click.Option:
@@ -253,14 +254,3 @@ def project() -> Path:
     if given is not None:
         storage.pull(given / "manifests")
     return given or Path.cwd()
-
-
-def say(lines: Iterable[str]) -> None:
-    """Print lines, each when it is there."""
-    for line in lines:
-        click.echo(line)
-
-
-def say_json(value: Any) -> None:
-    """Print a value as JSON."""
-    click.echo(json.dumps(value, ensure_ascii=False, indent=1))

@@ -4,7 +4,6 @@ import glob
 import os
 import shlex
 import time
-from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -22,6 +21,7 @@ from datakit.errors import AlarmError, UsageError
 from datakit.manifest import data_dir, load
 
 OUTPUT = "A folder for the whole result; also s3://, gs:// or az://."
+SUMMARY = "a machine-readable summary"
 
 # Commands.
 
@@ -73,21 +73,18 @@ def stage_command(stage: str | None) -> cli.Command:
         until = click.Option(["--until"], type=click.Choice(FLOW), help="The last stage to run.")
         params = [click.Argument(["name"], required=False), until, *shared, *cli.config_flags("ingest", cli.READING)]
         about = "Run every stage of the dataset NAME in its recipe's order; skip what is up to date."
-        return cli.Command("run", callback=partial(do, stage=None), params=params, help=about)
+        return cli.command("run", json=SUMMARY, more=params, help=about)(lambda **values: do(stage=None, **values))
     kind = stage_class(stage)
-    flags = [*cli.config_flags(stage), *shared]
+    flags: list[click.Parameter] = [click.Argument(["inputs"], nargs=-1), *cli.config_flags(stage), *shared]
     if stage != "ingest":
         only = "Run this stage alone; refuse if a result that it needs is stale, instead of running that first."
         flags += [click.Option(["--only"], is_flag=True, hidden=True, help=only)]
         flags += cli.config_flags("ingest", cli.READING)
     if kind.directly_after:
         flags += cli.config_flags(kind.directly_after, kind.input_flags)
-    return cli.Command(
-        stage.replace("_", "-"),
-        callback=partial(do, stage=stage),
-        params=[click.Argument(["inputs"], nargs=-1), *flags],
-        help=f"{STAGES[stage].summary}\n\n{kind.help}".strip(),
-    )
+    about = f"{STAGES[stage].summary}\n\n{kind.help}".strip()
+    made = cli.command(stage.replace("_", "-"), json=SUMMARY, more=flags, help=about)
+    return made(lambda **values: do(stage=stage, **values))
 
 
 # What the commands do.
@@ -105,7 +102,6 @@ def do(
         bool, "End with code 3 after a stage with alarms or records that cannot be read; without rows it always does."
     ] = False,
     sets: Annotated[tuple[str, ...], "--set KEY=VALUE: Any config value, dotted."] = (),
-    as_json: Annotated[bool, "--json: Print a machine-readable summary, and nothing else."] = False,
     verbose: Annotated[bool, cli.Advanced("-v/--verbose: Print a line for each input file.")] = False,
     executor: Annotated[Literal["local", "ray"], cli.Advanced("This machine, or a Ray cluster.")] = "local",
     ray_address: Annotated[str, cli.Advanced("The cluster's head, or auto [default: RAY_ADDRESS, else here]")] = "",
@@ -117,8 +113,8 @@ def do(
     until: str | None = None,
     only: bool = False,
     **values: Any,
-) -> None:
-    """Run one stage, or a whole recipe if `stage` is None, and print a summary.
+) -> tuple[object, ...]:
+    """Run one stage, or a whole recipe if `stage` is None; what it made, and an alarm that ended it.
 
     `values` are those of `config_flags`, by parameter name. A recipe's dataset is named by `--dataset` or by NAME.
     """
@@ -135,7 +131,7 @@ def do(
     flags, nested = cli.stage_values(values)
     if kind:
         flags.setdefault("ingest", {})["kind"] = kind
-    progress, began = Progress(shown=not as_json, log=log), time.time()
+    progress, began = Progress(shown=not cli.quiet(), log=log), time.time()
     run = Run(layout, pool, progress, strict=strict, allow_empty=allow_empty, verbose=verbose)
     stopped: AlarmError | None = None
     try:
@@ -145,13 +141,11 @@ def do(
         path, stopped = e.manifest, e
     finally:
         progress.close()
-    _print_summary(path, as_json, whole=stage in (None, "pack"), began=began)
     made = load(path)
     if not (stopped or allow_empty or made.ledger.rows.kept) and stage_class(made.stage).makes_rows:
         why = f"`datakit show {path}` says what became of its rows; --allow-empty accepts it"
         stopped = AlarmError(f"{made.stage}: the result is written, and holds no rows. {why}", path)
-    if stopped is not None:
-        raise stopped
+    return *_summary(path, whole=stage in (None, "pack"), began=began), *([stopped] if stopped else [])
 
 
 def _name_from(inputs: tuple[str, ...]) -> str:
@@ -160,22 +154,20 @@ def _name_from(inputs: tuple[str, ...]) -> str:
     return "".join(c if c.isalnum() or c in "-_" else "-" for c in stem).strip("-") or "dataset"
 
 
-def _print_summary(path: Path, as_json: bool, *, whole: bool, began: float) -> None:
+def _summary(path: Path, *, whole: bool, began: float) -> cli.Answer:
     """What a command made: the stage's ledger, or with `whole` the funnel; then what to look at, and alarms last."""
     import datakit.report.tables as report
 
     manifest, stages = load(path), report.funnel(path, began)
     data = data_dir(path, manifest)
-    if as_json:
-        about = {"manifest": str(path), "data": str(data), "dataset": manifest.dataset, "facts": manifest.facts}
-        told = [{"stage": s.manifest.stage, "version": s.manifest.version, "ledger": s.manifest.ledger.to_json(),
-                 "seconds": s.seconds, "mb_per_s": s.mb_per_s, "ran": s.ran, "alarms": s.alarms}
-                for s in stages]  # fmt: skip
-        cli.say_json(about | {name: told[-1][name] for name in ("stage", "version", "ledger")} | {"funnel": told})
-        return
+    about = {"manifest": str(path), "data": str(data), "dataset": manifest.dataset, "facts": manifest.facts}
+    told = [{"stage": s.manifest.stage, "version": s.manifest.version, "ledger": s.manifest.ledger.to_json(),
+             "seconds": s.seconds, "mb_per_s": s.mb_per_s, "ran": s.ran, "alarms": s.alarms}
+            for s in stages]  # fmt: skip
+    value = about | {name: told[-1][name] for name in ("stage", "version", "ledger")} | {"funnel": told}
     stages = stages if whole else stages[-1:]
-    cli.say([*report.funnel_lines(stages), *report.about_lines(manifest)] if whole else report.ledger_lines(manifest))
+    lines = [*report.funnel_lines(stages), *report.about_lines(manifest)] if whole else report.ledger_lines(manifest)
     after = [f"  {line}" for line in report.next_lines(stages)]
-    cli.say([f"manifest: {path}", f"data:     {data}", *(["next:", *after] if after else [])])
     alarms = [f"ALARM {stage.manifest.stage}: {alarm}" for stage in stages for alarm in stage.alarms]
-    cli.say(click.style(alarm, fg="red") for alarm in alarms)
+    lines += [f"manifest: {path}", f"data:     {data}", *(["next:", *after] if after else [])]
+    return value, [*lines, *(click.style(alarm, fg="red") for alarm in alarms)]
