@@ -219,6 +219,19 @@ def test_what_cannot_be_written_to_is_refused_before_any_work(
 # A whole project.
 
 
+def test_a_worker_elsewhere_fetches_the_tokenizer_that_a_recipe_trained(
+    datakit: Datakit, project: Path, s3: "boto3.Client"
+) -> None:
+    trained = f"s3://{BUCKET}/trained"
+    said = datakit("tokenizer", "train", *write_rows(project), "--vocab-size", "300", "--output", trained)
+    assert said.code == 0, said.err
+    folder = tokenizer_file(trained).parent  # as `Tokenize.use_earlier` names it to its units
+    files = {file.name: file.read_bytes() for file in folder.iterdir()}
+    shutil.rmtree(folder)
+    assert tokenizer_file(folder).parent == folder
+    assert {file.name: file.read_bytes() for file in folder.iterdir()} == files and "tokenizer.json" in files
+
+
 @pytest.mark.campaign
 def test_a_whole_project_on_a_store(
     datakit: Datakit, project: Path, s3: "boto3.Client", small_tokenizer: Path, monkeypatch: pytest.MonkeyPatch
