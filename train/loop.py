@@ -159,7 +159,6 @@ class Loop:
             self.model.compile_parts(static=bool(self.stream.config.label_bucket_sizes))
         self.model.checkpoint_every = self.loop.checkpoint_every
         self.saver = ThreadPoolExecutor(1)
-        self.writers = self.ranks.apart() if self.loop.async_save else self.ranks
         self.saving: Future[None] | None = None
         """The checkpoint that is written in the background, or was."""
         self.peak = peak_flops(self.device)
@@ -207,8 +206,7 @@ class Loop:
                     self._save()
                 if not done and step % self.loop.step_sleep_every == 0:
                     time.sleep(self.loop.step_sleep_ms / 1e3)
-            if self.saving:
-                self.saving.result()
+            self._written()
         return Fit(self.model, log.metrics.records if log else [], self.state.step, self.signal)
 
     @contextlib.contextmanager
@@ -332,23 +330,24 @@ class Loop:
         return sum(b.ids_BT.numel() for b in batches), real, sum(b.labels for b in batches), flops
 
     def _save(self) -> None:
-        if self.saving:
-            self.saving.result()  # if that failed, every rank raises the error
+        self._written()
         loop_state: dict[str, Any] = {"loss_scale": asdict(self.loss_scale)} if self.loss_scale else {}
         loop_state |= {"balance": self.objective.balance.state()} if self.objective.balance else {}
         loop_state |= {"empty_steps": self.empty_steps} if self.empty_steps else {}
-        whole = self.adapters is not None  # small, and read as one file
-        model, optimizer = checkpoint.unshard(self.model, self.optimizer, self.ranks, self.loop.async_save, whole)
-        args = self.checkpoints, replace(self.state, loop=loop_state), model, optimizer
-        rng = checkpoint.rng_tensors()
+        state = replace(self.state, loop=loop_state)
+        found = checkpoint.Snapshot.of(self.model, self.optimizer, self.ranks, self.loop.async_save)
 
         def write() -> None:
-            folder = checkpoint.save(*args, self.stream.data.tokenizer_files, self.adapters, rng, self.writers)
-            if self.ranks.first:
-                checkpoint.keep_newest(self.checkpoints, self.loop.keep_checkpoints)
-                LOG.info(f"saved {folder}")
+            folder = checkpoint.save(self.checkpoints, state, found, self.stream.data.tokenizer_files, self.adapters)
+            checkpoint.keep_newest(self.checkpoints, self.loop.keep_checkpoints)
+            LOG.info(f"saved {folder}")
 
-        if self.loop.async_save:
+        if not self.loop.async_save:
+            self.ranks.long_by_first(write)
+        elif self.ranks.first:
             self.saving = self.saver.submit(write)
-        else:
-            write()
+
+    def _written(self) -> None:
+        """Wait for the checkpoint that is written in the background; if that failed, every rank raises the error."""
+        if self.loop.async_save:
+            self.ranks.long_by_first(lambda: self.saving and self.saving.result())
