@@ -181,7 +181,7 @@ class Loop:
         log: Log | None = None
         with self._heeding(), self.ranks.network_errors(), contextlib.ExitStack() as closing:
             self.ranks.by_first(lambda: closing.enter_context(locked(self.out, required=False)))
-            steps = self.stream.on(self.device)
+            steps = self.batches()
             if self.ranks.first:
                 log = Log(self.loop, self.state.step)
                 closing.enter_context(log.closing)
@@ -208,6 +208,10 @@ class Loop:
                     time.sleep(self.loop.step_sleep_ms / 1e3)
             self._written()
         return Fit(self.model, log.metrics.records if log else [], self.state.step, self.signal)
+
+    def batches(self) -> Iterator[list[Batch]]:
+        """The micro-batches of each step, from the next one on."""
+        return self.stream.on(self.device)
 
     @contextlib.contextmanager
     def _heeding(self) -> Iterator[None]:
