@@ -11,7 +11,6 @@ Shapes: L labels, C labels of a chunk, D hidden, V vocabulary.
 """
 
 import sys
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import torch
@@ -141,10 +140,7 @@ class DistillConfig(RunConfig):
         return DistillLoss(self.distill, teacher, self.labels.on(device))
 
 
-def main(argv: Sequence[str], prog: str = "python -m train.distill") -> int:
-    """Train; returns the exit code."""
-    return command(DistillConfig, prog, __doc__, argv)
-
+main = command(DistillConfig, "distill", __doc__)
 
 if __name__ == "__main__":
     sys.exit(flags.guarded(main))

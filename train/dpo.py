@@ -9,7 +9,7 @@ Shapes: B rows, P = B/2 pairs, L labels.
 """
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
@@ -166,10 +166,7 @@ class DPOConfig(PreferenceConfig):
         return DpoLoss(self.pairs, reference, labels)
 
 
-def main(argv: Sequence[str], prog: str = "python -m train.dpo") -> int:
-    """Train; returns the exit code."""
-    return command(DPOConfig, prog, __doc__, argv)
-
+main = command(DPOConfig, "dpo", __doc__)
 
 if __name__ == "__main__":
     sys.exit(flags.guarded(main))

@@ -138,10 +138,7 @@ class KTOConfig(PreferenceConfig):
         return KtoLoss(self.judged, reference_of(self, self.judged.reference, data, labels), data, labels)
 
 
-def main(argv: Sequence[str], prog: str = "python -m train.kto") -> int:
-    """Train; returns the exit code."""
-    return command(KTOConfig, prog, __doc__, argv)
-
+main = command(KTOConfig, "kto", __doc__)
 
 if __name__ == "__main__":
     sys.exit(flags.guarded(main))

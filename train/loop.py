@@ -347,11 +347,11 @@ class Loop:
             LOG.info(f"saved {folder}")
 
         if not self.loop.async_save:
-            self.ranks.long_by_first(write)
+            self.ranks.by_first(write)
         elif self.ranks.first:
             self.saving = self.saver.submit(write)
 
     def _written(self) -> None:
         """Wait for the checkpoint that is written in the background; if that failed, every rank raises the error."""
         if self.loop.async_save:
-            self.ranks.long_by_first(lambda: self.saving and self.saving.result())
+            self.ranks.by_first(lambda: self.saving and self.saving.result())

@@ -17,7 +17,6 @@ import logging
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Future
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -35,8 +34,8 @@ if TYPE_CHECKING:
     from torch.distributed.fsdp import FSDPModule
 
 T = TypeVar("T")
-_LONG = itertools.count()
-"""Numbers of the calls of `long_by_first`, the same on all ranks."""
+_CALLS = itertools.count()
+"""Numbers of the calls of `by_first`, the same on all ranks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,37 +128,28 @@ class Ranks:
                 )
 
     def by_first(self, does: Callable[[], T]) -> T:
-        """Call `does` on rank 0; returns its result, or raises its error, on every rank."""
-        found, error = None, None
-        try:
-            found = does() if self.first else None
-        except Exception as e:
-            error = e
-        result: tuple[Any, Exception | None] = self.gathered((found, error))[0]
-        if result[1]:
-            raise result[1]
-        done: T = result[0]
-        return done
+        """Call `does` on rank 0; returns its result, or raises its error, on every rank.
 
-    def long_by_first(self, does: Callable[[], T]) -> T:
-        """`by_first` for work that may take longer than ranks wait for each other: packing files, writing a checkpoint.
-
-        The other ranks ask the store that they met in, ten times a second, and not a collective, which would time out.
+        It may take longer than ranks wait for each other, such as packing files or writing a checkpoint: the others ask
+        the store that they met in, ten times a second, and not a collective, which would time out.
         """
         if self.size == 1:
             return does()
-        done, key = Future[T](), f"datakit/{next(_LONG)}"
-        store = dist.distributed_c10d._get_default_store()
+        outcome: tuple[T | None, Exception | None] = (None, None)
+        store, key = dist.distributed_c10d._get_default_store(), f"datakit/{next(_CALLS)}"
         with self.network_errors():
             if self.first:
                 try:
-                    done.set_result(does())
+                    outcome = does(), None
                 except Exception as e:
-                    done.set_exception(e)
+                    outcome = None, e
                 store.set(key, "done")
             while not store.check([key]):
                 time.sleep(0.1)
-        return self.by_first(done.result)
+        found, error = self.gathered(outcome)[0]
+        if error:
+            raise error
+        return found  # type: ignore[return-value]
 
     def data_parallel(self, module: nn.Module) -> DistributedDataParallel:
         """`module` on every rank: it begins with the weights of rank 0, and its backward passes sum gradients.

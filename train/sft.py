@@ -6,7 +6,6 @@ With plain text, every token after the first of its document is a label.
 """
 
 import sys
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -73,10 +72,7 @@ class SFTConfig(RunConfig):
         return label_loss(self.labels.on(device), liger_loss(device) if self.labels.head_loss == "liger" else None)
 
 
-def main(argv: Sequence[str], prog: str = "python -m train.sft") -> int:
-    """Train; returns the exit code."""
-    return command(SFTConfig, prog, __doc__, argv)
-
+main = command(SFTConfig, "sft", __doc__)
 
 if __name__ == "__main__":
     sys.exit(flags.guarded(main))

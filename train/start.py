@@ -17,7 +17,7 @@ import logging
 import math
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self, TypeVar
@@ -121,9 +121,13 @@ class RunConfig:
 C = TypeVar("C", bound=RunConfig)
 
 
-def command(config: type[RunConfig], prog: str, about: str | None, argv: Sequence[str]) -> int:
-    """Train as the command line says; returns the exit code."""
-    return finish(Trainer(configured(config, prog, about, argv)), prog)
+def command(config: type[RunConfig], name: str, about: str | None) -> Callable[..., int]:
+    """The `main` of an objective: `main(argv, prog)` trains as the command line says, and returns the exit code."""
+
+    def main(argv: Sequence[str], prog: str = f"python -m train.{name}") -> int:
+        return finish(Trainer(configured(config, prog, about, argv)), prog)
+
+    return main
 
 
 def configured(config: type[C], prog: str, about: str | None, argv: Sequence[str]) -> C:
@@ -255,14 +259,14 @@ def open_data(config: RunConfig, ranks: Ranks) -> Mixture:
     given = (config.manifest,) if isinstance(config.manifest, str) else config.manifest
     manifests: Sequence[Path] = tuple(map(place_of, given))
     if config.quick.data:
-        manifests = [ranks.long_by_first(lambda: pack_files(config.quick, config.model, Path(config.loop.out)))]
+        manifests = [ranks.by_first(lambda: pack_files(config.quick, config.model, Path(config.loop.out)))]
 
     def bring() -> None:
         """Fetch and check the files."""
         for manifest in manifests:
             PackedSet.open_all(manifest, "packed", config.data.verify)
 
-    ranks.long_by_first(bring)
+    ranks.by_first(bring)
     data = Mixture.open(manifests, "packed", False, config.data.bin_cache == "memory")
     if (found := data.header.rows_per_unit) != config.rows_per_unit:
         which = "train.dpo and train.kto take preferences, train.pretrain and train.sft text and conversations"
@@ -302,7 +306,7 @@ def _initial_model(config: RunConfig, data: Mixture, ranks: Ranks) -> CausalLM:
     if not config.ranks.fsdp:
         return make_model(config, data)
     made: list[CausalLM] = []
-    ranks.long_by_first(lambda: made.append(make_model(config, data)))
+    ranks.by_first(lambda: made.append(make_model(config, data)))
     if made:
         return made[0]
     with torch.device("meta"):
@@ -507,7 +511,7 @@ def _resume(
         UsageError: it is beyond the last of the run's `steps`.
     """
     damaged: list[str] = []
-    found = ranks.long_by_first(lambda: checkpoint.newest(Path(config.loop.out) / "checkpoints", damaged))
+    found = ranks.by_first(lambda: checkpoint.newest(Path(config.loop.out) / "checkpoints", damaged))
     for problem in damaged:
         LOG.info(f"skipped a damaged checkpoint: {problem}")
     if found is None:
