@@ -20,8 +20,8 @@ H query heads, K key/value heads, R = H/K query heads per key/value head, E head
 """
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
@@ -32,7 +32,7 @@ import torch.nn.functional as F  # noqa: N812
 from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
-from datakit.errors import ConfigError, ModelError
+from datakit.errors import ConfigError
 
 Int64 = npt.NDArray[np.int64]
 Groups = tuple[tuple[int, int], ...]
@@ -295,19 +295,6 @@ ATTENTIONS: dict[str, Callable[[Segments], Attend]] = {
 
 Rotary = tuple[Tensor, ...]
 """Cosine and sine tables of some positions; empty for a layer without rotary positions."""
-SCALINGS: dict[str, dict[str, Any]] = {
-    "default": {}, "dynamic": {"factor": None}, "linear": {"factor": None},
-    "llama3": {"factor": None, "low_freq_factor": None, "high_freq_factor": None,
-               "original_max_position_embeddings": 0},
-    "yarn": {"factor": 0.0, "beta_fast": 32.0, "beta_slow": 1.0, "truncate": True,
-             "original_max_position_embeddings": 0, "attention_factor": 0.0},
-    "longrope": {"short_factor": None, "long_factor": None, "factor": 0.0,
-                 "original_max_position_embeddings": 0, "attention_factor": 0.0},
-}  # fmt: skip
-"""The keys of each kind in config.json, with their defaults; None: the key must be there; 0: it has a formula."""
-COMMON = {"rope_type", "type", "rope_theta", "partial_rotary_factor", "factor", "attention_factor", "mscale",
-          "mscale_all_dim", "original_max_position_embeddings", "finetuned"}  # fmt: skip
-"""Keys of all kinds; the last says how the weights were made."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -329,48 +316,6 @@ class Rope:
     original_max_position_embeddings: int = 0
     attention_factor: float = 1.0
     """Factor of cosine and sine."""
-
-    @classmethod
-    def read(cls, found: Mapping[str, Any], theta: float, share: float, longest: int, original: int) -> "Rope":
-        """The rotary positions of a dictionary of config.json, with the values of keys beside it.
-
-        Raises:
-            ModelError: an unknown kind or key.
-        """
-        kind = str(found.get("rope_type", found.get("type", "default")) or "default")
-        kind = {"su": "longrope", "mrope": "default"}.get(kind, kind)
-        if kind not in SCALINGS:
-            raise ModelError(f"rotary scaling {kind!r} changes the result and is not implemented")
-        read, rope_type = SCALINGS[kind], f"rotary scaling {kind!r}"
-        if unknown := sorted(k for k in found.keys() - read.keys() - COMMON if found[k] and kind != "default"):
-            raise ModelError(f"{rope_type} with {unknown[0]} = {found[unknown[0]]!r} is not implemented")
-        if absent := [k for k, default in read.items() if default is None and found.get(k) is None]:
-            raise ModelError(f"{rope_type} needs the key {absent[0]}")
-        values = {k: default if found.get(k) is None else found[k] for k, default in read.items()}
-        values = {k: tuple(v) if isinstance(v, list) else v for k, v in values.items()}
-        original = int(found.get("original_max_position_embeddings") or original or longest)
-        if "original_max_position_embeddings" in read:
-            values["original_max_position_embeddings"] = original
-        if "attention_factor" in read:
-            factor = values["factor"] = float(values["factor"] or longest / original)
-            values["attention_factor"] = float(values["attention_factor"] or enlarged(kind, factor, original, found))
-        values["rope_theta"] = float(found.get("rope_theta", theta))
-        return cls(rope_type=kind, partial_rotary_factor=float(found.get("partial_rotary_factor", share)), **values)
-
-    def written(self) -> dict[str, Any]:
-        """The dictionary `rope_scaling` of config.json; empty for the default."""
-        names = {"rope_type", *SCALINGS[self.rope_type]} if self.rope_type != "default" else ()
-        return {k: list(v) if isinstance(v, tuple) else v for k, v in asdict(self).items() if k in names}
-
-
-def enlarged(kind: str, factor: float, original: int, found: Mapping[str, Any]) -> float:
-    """The factor of rotated vectors, where config.json does not say it."""
-    if factor <= 1:
-        return 1.0
-    if kind == "longrope":
-        return math.sqrt(1 + math.log(factor) / math.log(original))
-    one, all_dim = (0.1 * (found.get(name) or 0) * math.log(factor) + 1 for name in ("mscale", "mscale_all_dim"))
-    return one / all_dim if found.get("mscale") and found.get("mscale_all_dim") else 0.1 * math.log(factor) + 1
 
 
 @cache

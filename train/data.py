@@ -29,7 +29,7 @@ import datakit.storage as storage
 from datakit.config import at_least, file_mark, option
 from datakit.errors import ConfigError, InputError, IntegrityError, ManifestError
 from datakit.manifest import Manifest, check_shards, data_dir, load
-from datakit.pack.format import IGNORED, SOURCE_DTYPE, Header, Packed, index_of
+from datakit.pack.format import IGNORED, Header, Packed
 from train.attention import Segments
 from train.config import more
 from train.stream import NO_ROWS, Int64, MicroBatch, StepPlan
@@ -122,26 +122,6 @@ class PackedSet:
                 row = int(filled.argmin()) * p.header.rows_per_unit
                 raise InputError(f"{manifest}: packed row {row} has no sequence; pack the set again")
         return [cls(manifest, found.version, p, tokenizer, copies) for p in opened]
-
-    @classmethod
-    def of_sequences(
-        cls, where: Path, version: str, sequences: Sequence[Sequence[int]], header: Header, tokenizer: dict[str, Any],
-        tokenizer_files: tuple[Path, ...],
-    ) -> "PackedSet":  # fmt: skip
-        """A set in memory with one unlabelled sequence per row; `where` and `version` name it, as a manifest would.
-
-        `header` is for the rows; its numbers of rows and tokens are set here.
-        """
-        counts = np.array([len(s) for s in sequences], np.int64)
-        header = replace(header, num_samples=len(counts), seq_len=max(1, int(counts.max()) - 1), labelled=False)
-        bounds = np.stack([np.zeros_like(counts), counts], 1).astype(np.int32).ravel()
-        sources = np.zeros(len(counts), SOURCE_DTYPE)
-        sources["row_key"] = sources["row"] = np.arange(len(counts))
-        sources["tokens"] = counts
-        packed = Packed(
-            replace(header, format="bin"), np.concatenate(sequences).astype(header.dtype), bounds,
-            index_of(np.full(len(counts), 2)).astype(np.uint64), None, None, sources)  # fmt: skip
-        return cls(where, version, packed, tokenizer, tokenizer_files)
 
     @property
     def header(self) -> Header:

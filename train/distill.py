@@ -133,11 +133,10 @@ class DistillConfig(RunConfig):
 
     def objective(self, data: Mixture, model: CausalLM) -> DistillLoss:
         """The loss beside the teacher; a student of another width gets a map of its hidden states."""
-        device = usable_device(self.loop.device)
-        teacher = read_frozen(self.distill.teacher, data).to(device)
+        teacher = read_frozen(self.distill.teacher, data).to(usable_device(self.loop.device))
         if self.distill.compares_hidden:
             with_hidden_map(model, teacher, self.loop.seed)
-        return DistillLoss(self.distill, teacher, self.labels.on(device))
+        return DistillLoss(self.distill, teacher, self.labels)
 
 
 main = command(DistillConfig, "distill", __doc__)

@@ -22,7 +22,6 @@ from datakit.errors import InputError, UsageError
 from train import flags
 from train.config import more
 from train.data import Batch, Mixture
-from train.device import usable_device
 from train.loop import LossSum
 from train.lora import disabled
 from train.loss import ChunkedConfig, label_states, row_log_probs
@@ -160,10 +159,9 @@ class DPOConfig(PreferenceConfig):
             if index is not None and (alone := int((index[:, 1].reshape(-1, 2) == 0).any(1).sum())):
                 pairs = f"{alone:,} of {len(one.lengths) // 2:,} pairs have one answer alone"
                 raise InputError(f"{one.manifest}: {pairs}: train.kto trains on answers that are judged one by one")
-        labels = self.labels.on(usable_device(self.loop.device))
         simpo = self.pairs.dpo_loss == "simpo"
-        reference = None if simpo else reference_of(self, self.pairs.reference, data, labels)
-        return DpoLoss(self.pairs, reference, labels)
+        reference = None if simpo else reference_of(self, self.pairs.reference, data, self.labels)
+        return DpoLoss(self.pairs, reference, self.labels)
 
 
 main = command(DPOConfig, "dpo", __doc__)

@@ -40,10 +40,10 @@ from torch import Tensor
 
 from datakit.config import at_least, option, section, sha256_file
 from datakit.errors import ConfigError, InputError, UsageError
-from datakit.pack.format import Header
+from datakit.pack.format import SOURCE_DTYPE, Header, Packed, index_of
 from train import checkpoint, flags, hf, lora
 from train.data import Batch, Mixture, PackedSet, flat_batch
-from train.device import autocast, usable_device
+from train.device import autocast
 from train.dpo import packed_rows
 from train.eval import untouched
 from train.generate import load, prompt_rows
@@ -368,7 +368,7 @@ class GrpoTrainer(Trainer):
         plain, self.settings = state.get("task") == "pretrain", config.rollout
         data = self._read(folder, model.config.context, plain)
         config = replace(config, data=replace(config.data, bucket_sizes=(data.header.seq_len,)))
-        self.grpo = GrpoLoss(config.rollout, config.labels.on(usable_device(config.loop.device)))
+        self.grpo = GrpoLoss(config.rollout, config.labels)
         self.stops = stop_ids_of(model, self.tokenizer)
         self.rewards = [reward_of(spec, config.rollout.answer_pattern) for spec in config.rollout.reward]
         super().__init__(config, self.grpo, Mixture((data,)), model)
@@ -386,11 +386,19 @@ class GrpoTrainer(Trainer):
                 needed(row, FIELDS[name], where)
         self.lines = [row for _, row, _ in lines]
         self.prompts = [prompt_ids(self.tokenizer, said, plain, room, where) for where, _, said in lines]
+        counts = np.array(list(map(len, self.prompts)), np.int64)
         header = Header(
-            task="pretrain" if plain else "sft", seq_len=1, pad_id=facts["pad_id"] or 0, eos_id=facts["eos_id"] or 0,
+            task="pretrain" if plain else "sft", format="bin", num_samples=len(counts), labelled=False,
+            seq_len=max(1, int(counts.max()) - 1), pad_id=facts["pad_id"] or 0, eos_id=facts["eos_id"] or 0,
             vocab_size=facts["vocab_size"])  # fmt: skip
-        files = tuple(hf.tokenizer_files(folder))
-        return PackedSet.of_sequences(path, sha256_file(path)[:12], self.prompts, header, facts, files)
+        sources = np.zeros(len(counts), SOURCE_DTYPE)
+        sources["row_key"] = sources["row"] = np.arange(len(counts))
+        sources["tokens"] = counts
+        packed = Packed(
+            header, np.concatenate(self.prompts).astype(header.dtype),
+            np.stack([np.zeros_like(counts), counts], 1).astype(np.int32).ravel(),
+            index_of(np.full(len(counts), 2)).astype(np.uint64), None, None, sources)  # fmt: skip
+        return PackedSet(path, sha256_file(path)[:12], packed, facts, tuple(hf.tokenizer_files(folder)))
 
     def batches(self) -> Iterator[list[Batch]]:
         """Steps of answers, which are generated when the first step on them is asked for."""

@@ -189,6 +189,7 @@ class Trainer(Loop):
             DatakitError: manifest, model and checkpoint do not fit each other, or `out` contains another run.
         """
         device, out = usable_device(config.loop.device, config.loop.threads), Path(config.loop.out)
+        config.labels.check(device)
         ranks = Ranks.join(device, config.ranks)
         allow_tf32(config.loop.tf32)
         limit_memory(device, config.loop.memory_limit)
@@ -260,13 +261,7 @@ def open_data(config: RunConfig, ranks: Ranks) -> Mixture:
     manifests: Sequence[Path] = tuple(map(place_of, given))
     if config.quick.data:
         manifests = [ranks.by_first(lambda: pack_files(config.quick, config.model, Path(config.loop.out)))]
-
-    def bring() -> None:
-        """Fetch and check the files."""
-        for manifest in manifests:
-            PackedSet.open_all(manifest, "packed", config.data.verify)
-
-    ranks.by_first(bring)
+    ranks.by_first(lambda: bool(Mixture.open(manifests, "packed", config.data.verify)))  # fetches and checks files
     data = Mixture.open(manifests, "packed", False, config.data.bin_cache == "memory")
     if (found := data.header.rows_per_unit) != config.rows_per_unit:
         which = "train.dpo and train.kto take preferences, train.pretrain and train.sft text and conversations"
