@@ -7,11 +7,10 @@ change nothing is refused by name, unless it is empty.
 
 import contextlib
 import json
-import math
 import re
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -22,9 +21,9 @@ from torch import Tensor
 
 from datakit.config import digest, sha256_file
 from datakit.errors import ConfigError, ModelError
-from train.attention import Rope
 from train.config import MoeConfig
 from train.model import CausalLM, ModelConfig
+from train.rope import Rope, read_rope, scaling_of
 
 if TYPE_CHECKING:
     from train.checkpoint import Snapshot
@@ -260,66 +259,12 @@ def _ropes(left: dict[str, Any], family: Family, longest: int, original: int) ->
         expected = "by kind of layer" if family.local_theta else "the same for all layers"
         raise ModelError(f"rope_parameters = {found} is not implemented; this family has one {expected}")
     theta, share = left.pop("rope_theta", 10000.0), left.pop("partial_rotary_factor", 1.0)
-    whole = _rope((found.get("full_attention") or {}) if nested else found, theta, share, longest, original)
+    whole = read_rope((found.get("full_attention") or {}) if nested else found, theta, share, longest, original)
     if not family.local_theta:
         return whole, None
     local = (found.get("sliding_attention") or {}) if nested else {}
     base = left.pop("rope_local_base_freq", family.local_theta)
-    return whole, _rope(local, base, share, longest, original)
-
-
-SCALINGS: dict[str, dict[str, Any]] = {
-    "default": {}, "dynamic": {"factor": None}, "linear": {"factor": None},
-    "llama3": {"factor": None, "low_freq_factor": None, "high_freq_factor": None,
-               "original_max_position_embeddings": 0},
-    "yarn": {"factor": 0.0, "beta_fast": 32.0, "beta_slow": 1.0, "truncate": True,
-             "original_max_position_embeddings": 0, "attention_factor": 0.0},
-    "longrope": {"short_factor": None, "long_factor": None, "factor": 0.0,
-                 "original_max_position_embeddings": 0, "attention_factor": 0.0},
-}  # fmt: skip
-"""The keys of each kind of rotary positions, with their defaults; None: the key must be there; 0: it has a formula."""
-ROPE_KEYS = {"rope_type", "type", "rope_theta", "partial_rotary_factor", "factor", "attention_factor", "mscale",
-             "mscale_all_dim", "original_max_position_embeddings", "finetuned"}  # fmt: skip
-"""Keys of all these kinds; the last says how the weights were made."""
-
-
-def _rope(found: Mapping[str, Any], theta: float, share: float, longest: int, original: int) -> Rope:
-    """The rotary positions of a dictionary of config.json, with the values of keys beside it."""
-    kind = str(found.get("rope_type", found.get("type", "default")) or "default")
-    kind = {"su": "longrope", "mrope": "default"}.get(kind, kind)
-    if kind not in SCALINGS:
-        raise ModelError(f"rotary scaling {kind!r} changes the result and is not implemented")
-    read, rope_type = SCALINGS[kind], f"rotary scaling {kind!r}"
-    if unknown := sorted(k for k in found.keys() - read.keys() - ROPE_KEYS if found[k] and kind != "default"):
-        raise ModelError(f"{rope_type} with {unknown[0]} = {found[unknown[0]]!r} is not implemented")
-    if absent := [k for k, default in read.items() if default is None and found.get(k) is None]:
-        raise ModelError(f"{rope_type} needs the key {absent[0]}")
-    values = {k: default if found.get(k) is None else found[k] for k, default in read.items()}
-    values = {k: tuple(v) if isinstance(v, list) else v for k, v in values.items()}
-    original = int(found.get("original_max_position_embeddings") or original or longest)
-    if "original_max_position_embeddings" in read:
-        values["original_max_position_embeddings"] = original
-    if "attention_factor" in read:
-        factor = values["factor"] = float(values["factor"] or longest / original)
-        values["attention_factor"] = float(values["attention_factor"] or _enlarged(kind, factor, original, found))
-    values["rope_theta"] = float(found.get("rope_theta", theta))
-    return Rope(rope_type=kind, partial_rotary_factor=float(found.get("partial_rotary_factor", share)), **values)
-
-
-def _enlarged(kind: str, factor: float, original: int, found: Mapping[str, Any]) -> float:
-    """The factor of rotated vectors, where config.json does not say it."""
-    if factor <= 1:
-        return 1.0
-    if kind == "longrope":
-        return math.sqrt(1 + math.log(factor) / math.log(original))
-    one, all_dim = (0.1 * (found.get(name) or 0) * math.log(factor) + 1 for name in ("mscale", "mscale_all_dim"))
-    return one / all_dim if found.get("mscale") and found.get("mscale_all_dim") else 0.1 * math.log(factor) + 1
-
-
-def _scaling(rope: Rope) -> dict[str, Any]:
-    """The dictionary `rope_scaling` of config.json; empty for the default."""
-    names = {"rope_type", *SCALINGS[rope.rope_type]} if rope.rope_type != "default" else ()
-    return {k: list(v) if isinstance(v, tuple) else v for k, v in asdict(rope).items() if k in names}
+    return whole, read_rope(local, base, share, longest, original)
 
 
 def family_of(c: ModelConfig) -> str:
@@ -370,7 +315,7 @@ def _ropes_written(c: ModelConfig, family: Family) -> dict[str, Any]:
     plain: dict[str, Any] = {"rope_theta": c.rope.rope_theta}
     if c.rope.partial_rotary_factor != 1:
         plain["partial_rotary_factor"] = c.rope.partial_rotary_factor
-    if scaling := _scaling(c.rope):
+    if scaling := scaling_of(c.rope):
         plain["rope_scaling"] = scaling
         if c.rope.rope_type == "longrope":
             plain["original_max_position_embeddings"] = c.rope.original_max_position_embeddings
@@ -378,7 +323,7 @@ def _ropes_written(c: ModelConfig, family: Family) -> dict[str, Any]:
         local = c.window_rope or c.rope
         plain["rope_local_base_freq"] = local.rope_theta
         plain["rope_parameters"] = {
-            name: {"rope_type": "default", "rope_theta": rope.rope_theta} | _scaling(rope)
+            name: {"rope_type": "default", "rope_theta": rope.rope_theta} | scaling_of(rope)
             for name, rope in (("full_attention", c.rope), ("sliding_attention", local))
         }
     return plain

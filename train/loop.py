@@ -16,7 +16,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from types import FrameType, MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
 import torch
 from torch import Tensor, nn
@@ -28,7 +28,7 @@ from train.data import Batch, StepStream
 from train.device import autocast, need_compiler, peak_mib, precision
 from train.log import Log, Record, mark, peak_flops
 from train.model import CausalLM
-from train.optim import Optimizers, learning_rate
+from train.optim import LossScale, Optimizers, learning_rate
 from train.ranks import Ranks, own_part, reshard, sum_in_last, whole_of
 
 if TYPE_CHECKING:
@@ -81,35 +81,6 @@ class Objective(nn.Module):
             sums["balance_loss"] = self.balance.loss(batch)
             sums["loss"] = loss_sum = loss_sum + sums["balance_loss"]
         return loss_sum, count, {name: value.detach().double() for name, value in sums.items()}
-
-
-@dataclass(slots=True)
-class LossScale:
-    """Loss scaling for fp16, with a count of overflows.
-
-    Small gradients vanish in fp16, so the loss is multiplied by a scale. An overflow halves the scale and skips the
-    step; 2,000 steps without one double it (Micikevicius et al., 2018). The scale multiplies the loss *sum* of a
-    micro-batch, so it starts thousands of times lower than is usual for means. The gradients' norm, which every step
-    computes, says whether one of them overflowed: torch's GradScaler would read all gradients once more, and wait.
-    """
-
-    scale: float = 16.0
-    steps_since: int = 0
-    """Steps since the last change of the scale."""
-    overflows: int = 0
-
-    smallest: ClassVar[float] = 2.0**-24
-    """Gradients that overflow even with this scale are not finite in themselves."""
-
-    def overflowed(self, finite: bool) -> bool:
-        """Whether to skip a step, by its gradients; chooses the scale of the next one."""
-        self.steps_since = self.steps_since + 1 if finite else 0
-        if finite and self.steps_since == 2000:
-            self.scale, self.steps_since = self.scale * 2, 0
-        elif not finite and self.scale > self.smallest:
-            self.scale, self.overflows = self.scale / 2, self.overflows + 1
-            return True
-        return False
 
 
 @dataclass(frozen=True, slots=True)

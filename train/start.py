@@ -45,7 +45,7 @@ from train.data import DataConfig, Mixture, PackedSet, StepStream, place_of
 from train.device import allow_tf32, limit_memory, precision, usable_device
 from train.loop import Loop, Loss
 from train.loss import StatesConfig
-from train.model import PRESETS, CausalLM, ModelConfig, of_depth
+from train.model import PRESETS, CausalLM, ModelConfig
 from train.optim import OptimConfig, Optimizers, make_optimizer, peak_rate
 from train.ranks import Ranks, shard
 
@@ -389,6 +389,19 @@ def _model_config(config: RunConfig, data: PackedSet | Mixture) -> ModelConfig:
 
 VOCAB_UNIT = 64
 """New vocabularies are multiples of this, for which matrix products are fast (as in nanoGPT)."""
+
+
+def of_depth(depth: int) -> ModelConfig:
+    """A model whose sizes follow from its number of layers, as in nanochat: width 64 x depth, heads of 128.
+
+    The width is rounded up to whole heads. SwiGLU has 8/3 of the width, which is as many weights as 4 times the width
+    without a gate. Queries and keys are normed, and the output head is not tied.
+    """
+    heads = -(-depth // 2)
+    return ModelConfig(
+        vocab_size=1, hidden_size=128 * heads, num_layers=depth, num_heads=heads, num_kv_heads=heads, head_dim=128,
+        intermediate_size=-(-128 * heads * 8 // (3 * 64)) * 64, qk_norm=True, norm_eps=1e-6, tied_embeddings=False,
+        family="qwen3")  # fmt: skip
 
 
 def sized(sizes: SizesConfig, plain: ModelConfig) -> ModelConfig:
