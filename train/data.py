@@ -286,11 +286,6 @@ class Batch:
         """`label_pos_L` and `targets_L` without padding."""
         return self.label_pos_L[: self.labels], self.targets_L[: self.labels]
 
-    def every_target(self) -> Tensor:
-        """The target of every position, (B*T,); -100 where it is no label."""
-        label_pos_L, targets_L = self.counted
-        return torch.full_like(self.ids_BT.flatten(), IGNORED).scatter_(0, label_pos_L, targets_L)
-
     def to(self, device: torch.device | str) -> "Batch":
         """The batch on another device; copies from pinned memory are asynchronous."""
         return moved(self, lambda x: x.to(device, non_blocking=True))
@@ -502,10 +497,6 @@ class StepStream:
                 made.append(pool.submit(self.batches, next(steps)))
         finally:
             pool.shutdown(wait=False, cancel_futures=True)
-
-    def on(self, device: torch.device) -> Iterator[list[Batch]]:
-        """Iterate with batches on a device."""
-        return ([batch.to(device) for batch in step] for step in self)
 
 
 class PackedDataset(IterableDataset[dict[str, Any]]):

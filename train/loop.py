@@ -148,7 +148,6 @@ class Loop:
         Raises:
             DatakitError: a loss or gradient that is not finite; another rank that ended.
         """
-        self.stream.first_step = self.state.step
         log: Log | None = None
         with self._heeding(), self.ranks.network_errors(), contextlib.ExitStack() as closing:
             self.ranks.by_first(lambda: closing.enter_context(locked(self.out, required=False)))
@@ -181,8 +180,9 @@ class Loop:
         return Fit(self.model, log.metrics.records if log else [], self.state.step, self.signal)
 
     def batches(self) -> Iterator[list[Batch]]:
-        """The micro-batches of each step, from the next one on."""
-        return self.stream.on(self.device)
+        """The micro-batches of each step on the device, from the next one on."""
+        self.stream.first_step = self.state.step
+        return ([batch.to(self.device) for batch in step] for step in self.stream)
 
     @contextlib.contextmanager
     def _heeding(self) -> Iterator[None]:

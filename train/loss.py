@@ -112,19 +112,6 @@ class _Chunked(torch.autograd.Function):
         return grad_LD, grad_VD, None, None, None
 
 
-def row_log_probs(
-    hidden_LD: Tensor, head: nn.Module, targets_L: Tensor, row_L: Tensor, rows: int, chunk: int = 0
-) -> tuple[Tensor, Tensor]:
-    """The summed log-probability of each row's labels (fp32), and their number (int64).
-
-    `row_L` is the row of each label. Both results are (rows,), zero for a row without labels. `chunk`: see
-    `token_log_probs`.
-    """
-    logp_L = token_log_probs(hidden_LD, head, targets_L, chunk)
-    counts = row_L.new_zeros(rows).scatter_add_(0, row_L, torch.ones_like(row_L))  # bincount waits for the device
-    return logp_L.new_zeros(rows).index_add(0, row_L, logp_L), counts
-
-
 def token_log_probs(
     hidden_LD: Tensor, head: nn.Module, targets_L: Tensor, chunk: int = 0, temperature: float = 1.0
 ) -> Tensor:

@@ -18,6 +18,7 @@ from torch import Tensor, nn
 
 from datakit.config import section
 from datakit.errors import ConfigError
+from datakit.pack.format import IGNORED
 from train import flags
 from train.config import more
 from train.data import Batch, Mixture
@@ -86,7 +87,7 @@ def label_loss(config: LabelConfig, fused: FusedLoss | None = None) -> Loss:
         attend, head = config.attend(batch), model.lm_head
         if batch.labels >= DENSE_SHARE * batch.ids_BT.numel():
             hidden_LD = model(batch.ids_BT, batch.segments.positions_BT, attend).flatten(0, 1)
-            targets_L = batch.every_target()
+            targets_L = torch.full_like(batch.ids_BT.flatten(), IGNORED).scatter_(0, *batch.counted)
         else:
             hidden_LD, targets_L = label_states(model, batch, config, attend, filled=True), batch.targets_L
         if fused:
