@@ -217,7 +217,7 @@ def rate(name: str, folder: Path, device: torch.device, small: bool) -> Row:
                 values = VARIANTS[variant] | {"data.batch_rows": rows, "data.bucket_sizes": (1024,)}
                 config = TINY if small else SIZES[size]
                 run = trainer_of(folder, "text", Path(out), str(device), config, values | {"loop.steps": 10**6})
-                batches = run.stream.on(run.device)
+                batches = run.batches()
                 reports = [run._step(batches) for _ in range(3 if small else 25)][1 if small else 5 :]
             best = sorted(reports, key=lambda r: float(r["step_ms"]))[: len(reports) // 2 + 1]
             seconds = sum(r["step_ms"] for r in best) / 1e3

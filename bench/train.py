@@ -83,7 +83,7 @@ def ours(a: argparse.Namespace, values: dict[str, Any]) -> dict[str, Any]:
         if not values.get("fused", True):
             for group in trainer.optimizer.param_groups:
                 group |= {"fused": False, "foreach": True}
-        batches, reports, cpu = trainer.stream.on(trainer.device), [], []
+        batches, reports, cpu = trainer.batches(), [], []
         for _ in range(a.warmup + a.steps):
             before = time.process_time()
             reports.append(trainer._step(batches))

@@ -29,7 +29,8 @@ if _alone and (_name := sys.orig_argv[-len(sys.argv)]).startswith("train."):
 
 _PUBLIC = {
     "Trainer": "start", "PretrainConfig": "pretrain", "SFTConfig": "sft", "DPOConfig": "dpo", "KTOConfig": "kto",
-    "DistillConfig": "distill", "GrpoConfig": "grpo", "CompareConfig": "compare", "compare_arms": "compare",
+    "DistillConfig": "distill", "GrpoConfig": "grpo", "GrpoTrainer": "grpo", "CompareConfig": "compare",
+    "compare_arms": "compare",
 }  # fmt: skip
 """What `from train import ...` gives, and its module, which is imported then."""
 

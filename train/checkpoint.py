@@ -9,19 +9,17 @@
 A checkpoint is written to a temporary folder, flushed to disk, then renamed. After a crash an incomplete checkpoint has
 only its temporary name. A checkpoint that was damaged later does not match its checksums.
 
-Where ranks have slices (FSDP), each rank writes a share of the tensors, whole, so that any number of ranks can resume
-and any reader of Hugging Face folders loads it: `model-00001-of-00002.safetensors` with its index, and beside it
-`optimizer-00001-of-00002.safetensors`. No rank holds more than its share, and all must write to one file system.
+Rank 0 alone writes, from a `Snapshot`, and any number of ranks can resume.
 """
 
 import itertools
 import json
 import os
 import shutil
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import torch
 from safetensors import SafetensorError, safe_open
@@ -32,10 +30,10 @@ from datakit.config import digest, sha256_file
 from datakit.errors import InputError, IntegrityError, ModelError
 from datakit.manifest import hub_folder
 from train import hf
-from train.hf import Weights, WholeModel, copy_files, read_weights, write_model
-from train.model import CausalLM
+from train.hf import copy_files, read_weights, write_model
+from train.model import CausalLM, ModelConfig
 from train.optim import Optimizers
-from train.ranks import Ranks, fill, is_slice, like, whole_of
+from train.ranks import Ranks, fill, like, whole_of
 
 if TYPE_CHECKING:
     from train.lora import Adapters
@@ -69,97 +67,77 @@ class State:
     """SHA-256 by file name."""
 
 
-def trained(model: nn.Module | Weights) -> dict[str, nn.Parameter]:
+def trained(model: nn.Module) -> dict[str, nn.Parameter]:
     """The trainable parameters, by name."""
     return {name: p for name, p in model.named_parameters() if p.requires_grad}
 
 
-def unshard(
-    model: CausalLM, optimizer: Optimizers, ranks: Ranks, copied: bool = False, by_first: bool = False
-) -> tuple[Weights, Any]:
-    """Model and optimizer as this rank saves them: its share of the tensors, whole, in CPU memory of their own.
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """What a checkpoint has of a step: trained parameters, optimizer state and generator states, whole, on rank 0.
 
-    Without slices, or with `by_first`, everything is the share of rank 0; without slices it is copied only if `copied`.
-    With slices all ranks must call this. Only trained parameters are saved.
+    Where ranks have slices (FSDP), these are gathered tensor by tensor, and rank 0 holds them all on the CPU until they
+    are written: with AdamW in fp32 12 bytes a parameter, 12 GB for a model of a billion. A third of it rank 0 has held
+    before, when it made or read the model. In return one process writes one set of files, and no rank waits for
+    another while it does.
     """
-    sliced = any(map(is_slice, model.parameters()))
-    if ranks.first and not (sliced or copied):
-        return model, optimizer
-    named, kind, parts = trained(model), hf.family_of(model.config), ranks.size if sliced and not by_first else 1
-    sizes = [(name, p.numel() * p.element_size()) for name, p in named.items() if not _beside(name)]
-    files = hf.files_of(((hf.stored(name, kind).name, size) for name, size in sizes), parts)
-    owner = {stored: number % parts for number, names in enumerate(files) for stored in names}
-    parameters, state = {}, {}
-    for name, p in named.items():
-        mine = owner.get(hf.stored(name, kind).name, 0) == ranks.rank
-        if mine or sliced:
-            weight = nn.Parameter(_whole(p.detach(), mine))
-            values = {k: _whole(torch.as_tensor(v), mine) for k, v in optimizer.state.get(p, {}).items()}
-        if mine:
-            parameters[name], state[weight] = weight, values
-    return WholeModel(model.config, parameters, files, min(parts, len(files))), SimpleNamespace(state=state)
 
+    config: ModelConfig
+    parameters: dict[str, Tensor]
+    optimizer: dict[str, Tensor]
+    """By `<parameter>/<state>`."""
+    rng: list[dict[str, Tensor]]
+    """The generator states of each rank."""
 
-def _beside(name: str) -> bool:
-    return name.startswith(hf.BESIDE)
+    @classmethod
+    def of(cls, model: CausalLM, optimizer: Optimizers, ranks: Ranks | None = None, copied: bool = False) -> Self:
+        """The values of now; all `ranks` must call this, and it is empty on others than rank 0.
 
+        Without `copied` they share the memory of the model, where that is on the CPU.
+        """
+        ranks = ranks or Ranks()
+        found = cls(model.config, {}, {}, ranks.gathered(rng_tensors()))
+        for name, p in trained(model).items():
+            for key, value in {"": p, **optimizer.state[p]}.items():
+                whole = whole_of(torch.as_tensor(value).detach())
+                if ranks.first:
+                    # all parameters share the code tables of 8-bit state, and safetensors refuses shared memory
+                    whole = whole.to("cpu", copy=copied or key.startswith("qmap")).contiguous()
+                    place, at = (found.optimizer, f"{name}/{key}") if key else (found.parameters, name)
+                    place[at] = whole
+        return found
 
-def _whole(value: Tensor, mine: bool) -> Tensor:
-    """A copy of the whole tensor on the rank that saves it; an empty tensor on the others, which help to gather it."""
-    found = whole_of(value)
-    return found.to("cpu", copy=found is value) if mine else found.new_empty(0)
+    def named_parameters(self) -> Iterator[tuple[str, Tensor]]:
+        """Like `nn.Module.named_parameters`."""
+        return iter(self.parameters.items())
 
 
 def save(
-    folder: Path, state: State, model: Weights, optimizer: Optimizers, tokenizer_files: tuple[Path, ...],
-    adapters: "Adapters | None" = None, rng: dict[str, Tensor] | None = None, ranks: Ranks | None = None,
-) -> Path:  # fmt: skip
+    folder: Path, state: State, found: Snapshot, tokenizer_files: tuple[Path, ...], adapters: "Adapters | None" = None
+) -> Path:
     """Write the checkpoint of `state.step` under `folder` and return its path; with `adapters` only these are written.
-
-    All `ranks` must call this; each writes what `unshard` gave it. `rng` has the generator states of that step, by
-    default those of now.
 
     Raises:
         InputError: the disk is full or the folder is not writable; earlier checkpoints are unchanged.
     """
-    path, ranks = folder / f"step_{state.step:08d}", ranks or Ranks()
+    path = folder / f"step_{state.step:08d}"
     temporary, old = (folder / f".{path.name}.{end}" for end in ("tmp", "old"))
-
-    def begin() -> None:
+    try:
         for place in (temporary, old):
             shutil.rmtree(place, ignore_errors=True)
         temporary.mkdir(parents=True)
-
-    def write() -> dict[str, str]:
-        """Write the files of this rank; returns their checksums."""
-        if not temporary.is_dir():
-            raise OSError("the folder of rank 0 is not there: all ranks must write to one file system")
-        own = temporary / f"rank_{ranks.rank}"
-        own.mkdir()
-        parts = model.parts if isinstance(model, WholeModel) else 1
-        if ranks.first and adapters:
-            adapters.write(own, model)
-            copy_files(tokenizer_files, own)
-        elif ranks.first:
+        if adapters:
+            adapters.write(temporary, found.parameters)
+            copy_files(tokenizer_files, temporary)
+        else:
             special = {f"{name}_token_id": state.tokenizer.get(f"{name}_id") for name in ("pad", "eos", "bos")}
-            write_model(own, model, tokenizer_files, special, state.stop_ids)
-        elif isinstance(model, WholeModel) and ranks.rank < parts:
-            hf.write_weights(own, hf.file_tensors(model.parameters, hf.family_of(model.config)), model.files)
-        beside = {n: p.detach().cpu().contiguous() for n, p in model.named_parameters() if _beside(n)}
-        if ranks.first and beside:
-            save_file(beside, own / "beside.safetensors")
-        numbered = f"-{ranks.rank + 1:05d}-of-{parts:05d}" if parts > 1 else ""
-        if ranks.rank < parts:
-            save_file(_optimizer_tensors(model, optimizer), own / f"optimizer{numbered}.safetensors")
-        save_file(rng or rng_tensors(), own / _rng_file(ranks.rank))
-        return {file.name: _finished(file) for file in sorted(own.iterdir())}
-
-    def seal(files: dict[str, str]) -> None:
-        """Gather the files, write state.json, and give the checkpoint its name."""
-        for file in temporary.glob("rank_*/*"):
-            file.rename(temporary / file.name)
-        for own in temporary.glob("rank_*"):
-            own.rmdir()
+            write_model(temporary, found, tokenizer_files, special, state.stop_ids)
+        if beside := {name: value for name, value in found.parameters.items() if name.startswith(hf.BESIDE)}:
+            save_file(beside, temporary / "beside.safetensors")
+        save_file(found.optimizer, temporary / "optimizer.safetensors")
+        for rank, states in enumerate(found.rng):
+            save_file(states, temporary / _rng_file(rank))
+        files = {file.name: _finished(file) for file in sorted(temporary.iterdir())}
         body = {"format": FORMAT, "format_version": FORMAT_VERSION} | asdict(state) | {"files": files}
         text = json.dumps(body | {"checksum": digest(body)}, indent=1, sort_keys=True) + "\n"
         (temporary / "state.json").write_text(text, encoding="utf-8")
@@ -170,14 +148,8 @@ def save(
         temporary.rename(path)
         _flush(folder)
         shutil.rmtree(old, ignore_errors=True)
-
-    try:
-        ranks.by_first(begin)
-        files = {name: sha256 for share in ranks.together(write) for name, sha256 in share.items()}
-        ranks.by_first(lambda: seal(files))
     except (OSError, SafetensorError) as e:
-        if ranks.first:
-            shutil.rmtree(temporary, ignore_errors=True)
+        shutil.rmtree(temporary, ignore_errors=True)
         advice = "free some space and continue with --resume"
         raise InputError(f"{path}: cannot write the checkpoint ({e}); {advice}") from None
     return path
@@ -196,16 +168,6 @@ def _flush(path: Path) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
-
-
-def _optimizer_tensors(model: Weights, optimizer: Optimizers) -> dict[str, torch.Tensor]:
-    found: dict[str, Tensor] = {}
-    for name, parameter in trained(model).items():
-        for key, value in optimizer.state[parameter].items():
-            own = torch.as_tensor(value).detach().cpu().contiguous()
-            # all parameters share the code tables of 8-bit state, and safetensors refuses shared memory
-            found[f"{name}/{key}"] = own.clone() if key.startswith("qmap") else own
-    return found
 
 
 def rng_tensors() -> dict[str, Tensor]:

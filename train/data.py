@@ -29,7 +29,7 @@ import datakit.storage as storage
 from datakit.config import at_least, file_mark, option
 from datakit.errors import ConfigError, InputError, IntegrityError, ManifestError
 from datakit.manifest import Manifest, check_shards, data_dir, load
-from datakit.pack.format import IGNORED, SOURCE_DTYPE, Header, Packed, index_of
+from datakit.pack.format import IGNORED, Header, Packed
 from train.attention import Segments
 from train.config import more
 from train.stream import NO_ROWS, Int64, MicroBatch, StepPlan
@@ -122,26 +122,6 @@ class PackedSet:
                 row = int(filled.argmin()) * p.header.rows_per_unit
                 raise InputError(f"{manifest}: packed row {row} has no sequence; pack the set again")
         return [cls(manifest, found.version, p, tokenizer, copies) for p in opened]
-
-    @classmethod
-    def of_sequences(
-        cls, where: Path, version: str, sequences: Sequence[Sequence[int]], header: Header, tokenizer: dict[str, Any],
-        tokenizer_files: tuple[Path, ...],
-    ) -> "PackedSet":  # fmt: skip
-        """A set in memory with one unlabelled sequence per row; `where` and `version` name it, as a manifest would.
-
-        `header` is for the rows; its numbers of rows and tokens are set here.
-        """
-        counts = np.array([len(s) for s in sequences], np.int64)
-        header = replace(header, num_samples=len(counts), seq_len=max(1, int(counts.max()) - 1), labelled=False)
-        bounds = np.stack([np.zeros_like(counts), counts], 1).astype(np.int32).ravel()
-        sources = np.zeros(len(counts), SOURCE_DTYPE)
-        sources["row_key"] = sources["row"] = np.arange(len(counts))
-        sources["tokens"] = counts
-        packed = Packed(
-            replace(header, format="bin"), np.concatenate(sequences).astype(header.dtype), bounds,
-            index_of(np.full(len(counts), 2)).astype(np.uint64), None, None, sources)  # fmt: skip
-        return cls(where, version, packed, tokenizer, tokenizer_files)
 
     @property
     def header(self) -> Header:
@@ -305,11 +285,6 @@ class Batch:
     def counted(self) -> tuple[Tensor, Tensor]:
         """`label_pos_L` and `targets_L` without padding."""
         return self.label_pos_L[: self.labels], self.targets_L[: self.labels]
-
-    def every_target(self) -> Tensor:
-        """The target of every position, (B*T,); -100 where it is no label."""
-        label_pos_L, targets_L = self.counted
-        return torch.full_like(self.ids_BT.flatten(), IGNORED).scatter_(0, label_pos_L, targets_L)
 
     def to(self, device: torch.device | str) -> "Batch":
         """The batch on another device; copies from pinned memory are asynchronous."""
@@ -491,14 +466,16 @@ class StepStream:
         self.config, self.first_step, self.rank, self.ranks = config, first_step, rank, ranks
         self.pin, self.fill, self.flat = pin, fill, flat
         self.plan = config.plan(self.data, seed)
+        self.repeat = 1
+        """Neighbouring steps with the same rows."""
 
     def epoch_of(self, step: int) -> int:
         """The epoch (from 0) of a step (from 0)."""
-        return self.plan.epoch_of(step)
+        return self.plan.epoch_of(step // self.repeat)
 
     def rows_of(self, step: int) -> Int64:
         """The packed rows of a step, of all ranks."""
-        return np.concatenate([m.rows for m in self.plan.step(step)])
+        return np.concatenate([m.rows for m in self.plan.step(step // self.repeat)])
 
     def batches(self, step: int) -> list[Batch]:
         """This rank's micro-batches of a step."""
@@ -520,10 +497,6 @@ class StepStream:
                 made.append(pool.submit(self.batches, next(steps)))
         finally:
             pool.shutdown(wait=False, cancel_futures=True)
-
-    def on(self, device: torch.device) -> Iterator[list[Batch]]:
-        """Iterate with batches on a device."""
-        return ([batch.to(device) for batch in step] for step in self)
 
 
 class PackedDataset(IterableDataset[dict[str, Any]]):

@@ -11,7 +11,6 @@ Shapes: L labels, C labels of a chunk, D hidden, V vocabulary.
 """
 
 import sys
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import torch
@@ -134,17 +133,13 @@ class DistillConfig(RunConfig):
 
     def objective(self, data: Mixture, model: CausalLM) -> DistillLoss:
         """The loss beside the teacher; a student of another width gets a map of its hidden states."""
-        device = usable_device(self.loop.device)
-        teacher = read_frozen(self.distill.teacher, data).to(device)
+        teacher = read_frozen(self.distill.teacher, data).to(usable_device(self.loop.device))
         if self.distill.compares_hidden:
             with_hidden_map(model, teacher, self.loop.seed)
-        return DistillLoss(self.distill, teacher, self.labels.on(device))
+        return DistillLoss(self.distill, teacher, self.labels)
 
 
-def main(argv: Sequence[str], prog: str = "python -m train.distill") -> int:
-    """Train; returns the exit code."""
-    return command(DistillConfig, prog, __doc__, argv)
-
+main = command(DistillConfig, "distill", __doc__)
 
 if __name__ == "__main__":
     sys.exit(flags.guarded(main))

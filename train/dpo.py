@@ -9,23 +9,22 @@ Shapes: B rows, P = B/2 pairs, L labels.
 """
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
 import torch
 import torch.nn.functional as F  # noqa: N812
-from torch import Tensor
+from torch import Tensor, nn
 
 from datakit.config import at_least, option, section
 from datakit.errors import InputError, UsageError
 from train import flags
 from train.config import more
 from train.data import Batch, Mixture
-from train.device import usable_device
 from train.loop import LossSum
 from train.lora import disabled
-from train.loss import ChunkedConfig, label_states, row_log_probs
+from train.loss import ChunkedConfig, label_states, token_log_probs
 from train.model import CausalLM
 from train.start import RunConfig, command, read_frozen
 
@@ -56,6 +55,19 @@ class PairConfig:
 
 Reference = Callable[[CausalLM, Batch], Tensor]
 """The reference's log-probability of the labels of each real row of a batch, (2P,); it gets the trained model, too."""
+
+
+def row_log_probs(
+    hidden_LD: Tensor, head: nn.Module, targets_L: Tensor, row_L: Tensor, rows: int, chunk: int = 0
+) -> tuple[Tensor, Tensor]:
+    """The summed log-probability of each row's labels (fp32), and their number (int64).
+
+    `row_L` is the row of each label. Both results are (rows,), zero for a row without labels. `chunk`: see
+    `token_log_probs`.
+    """
+    logp_L = token_log_probs(hidden_LD, head, targets_L, chunk)
+    counts = row_L.new_zeros(rows).scatter_add_(0, row_L, torch.ones_like(row_L))  # bincount waits for the device
+    return logp_L.new_zeros(rows).index_add(0, row_L, logp_L), counts
 
 
 def log_probs(model: CausalLM, batch: Batch, labels: ChunkedConfig) -> tuple[Tensor, Tensor]:
@@ -160,16 +172,12 @@ class DPOConfig(PreferenceConfig):
             if index is not None and (alone := int((index[:, 1].reshape(-1, 2) == 0).any(1).sum())):
                 pairs = f"{alone:,} of {len(one.lengths) // 2:,} pairs have one answer alone"
                 raise InputError(f"{one.manifest}: {pairs}: train.kto trains on answers that are judged one by one")
-        labels = self.labels.on(usable_device(self.loop.device))
         simpo = self.pairs.dpo_loss == "simpo"
-        reference = None if simpo else reference_of(self, self.pairs.reference, data, labels)
-        return DpoLoss(self.pairs, reference, labels)
+        reference = None if simpo else reference_of(self, self.pairs.reference, data, self.labels)
+        return DpoLoss(self.pairs, reference, self.labels)
 
 
-def main(argv: Sequence[str], prog: str = "python -m train.dpo") -> int:
-    """Train; returns the exit code."""
-    return command(DPOConfig, prog, __doc__, argv)
-
+main = command(DPOConfig, "dpo", __doc__)
 
 if __name__ == "__main__":
     sys.exit(flags.guarded(main))

@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar, get_args, get_origin
 
 import click
-from click.shell_completion import CompletionItem
 
 import datakit.storage as storage
 from datakit.config import Option, build, parse
@@ -29,34 +28,29 @@ OTHER_NAMES = {"learning-rate": "lr", "init": "model", "checkpoint": "model"}
 """Other names of options, the last two from earlier versions."""
 
 
-class _Value(click.ParamType[Any]):
-    """Reads a value with the rules of its field."""
-
-    def __init__(self, option: Option) -> None:
-        kind = option.type if isinstance(option.type, type) else type(option.default)
-        self.option = option
-        self.name = "|".join(option.choices) or {str: "TEXT", int: "N", float: "X"}.get(kind, "A,B,...")
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """The field's value."""
-        return parse(value, self.option.type, f"--{self.option.name.replace('_', '-')}")
-
-    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-        """The choices that begin so."""
-        return [CompletionItem(choice) for choice in self.option.choices if choice.startswith(incomplete)]
-
-
 class _Flag(click.Option):
-    """The option of a field."""
+    """The option of a field. click leaves its value a text, which is read with the rules of the field."""
 
     def __init__(self, o: Option, title: str) -> None:
-        name, default = o.name.replace("_", "-"), o.default
+        self.field, self.advanced, self.title, default = o, o.advanced, title, o.default
+        self.flag = f"--{o.name.replace('_', '-')}"
         shown = ",".join(map(str, default)) if isinstance(default, tuple) else str(default)
         about: dict[str, Any] = {"help": f"{o.help} [{shown or 'none'}]", "default": None}
-        many = get_origin(o.type) is tuple or any(get_origin(part) is tuple for part in get_args(o.type))
-        about |= {} if o.type is bool else {"type": _Value(o), "multiple": many, "metavar": _Value(o).name}
-        super().__init__([o.name, f"--{name}" + f"/--no-{name}" * (o.type is bool)], **about)
-        self.advanced, self.title = o.advanced, title
+        if o.type is not bool:
+            kind = o.type if isinstance(o.type, type) else type(default)
+            many = get_origin(o.type) is tuple or any(get_origin(part) is tuple for part in get_args(o.type))
+            metavar = "|".join(o.choices) or {str: "TEXT", int: "N", float: "X"}.get(kind, "A,B,...")
+            about |= {"type": str, "multiple": many, "metavar": metavar, "shell_complete": self._choices}
+        super().__init__([o.name, self.flag + f"/--no-{self.flag[2:]}" * (o.type is bool)], **about)
+
+    def _choices(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
+        return [choice for choice in self.field.choices if choice.startswith(incomplete)]
+
+    def read(self, given: Any) -> Any:
+        """The field's value; an option with a list can be repeated to add values."""
+        texts = given if isinstance(given, tuple) else (given,)
+        found = [text if isinstance(text, bool) else parse(text, self.field.type, self.flag) for text in texts]
+        return found[0] if len(found) == 1 else sum((v if isinstance(v, tuple) else (v,) for v in found), ())
 
 
 def _flags(config: type) -> Iterator[_Flag]:
@@ -111,17 +105,15 @@ def given(config: type, prog: str, about: str | None, argv: Sequence[str]) -> di
         UsageError: an unknown option.
         ConfigError: a value of the wrong type.
     """
+    command = Command(prog, config, about)
     try:
-        values = Command(prog, config, about).make_context(prog, list(argv)).params
+        values = command.make_context(prog, list(argv)).params
     except click.exceptions.Exit as e:
         sys.exit(e.exit_code)
     except click.UsageError as e:
         raise UsageError(f"{e.format_message()} ({prog} --help lists the options)") from None
-    found = {name: value for name, value in values.items() if value not in (None, ())}
-    for name, value in found.items():
-        if isinstance(value, tuple):  # an option with a list can be repeated to add values
-            many = sum((v if isinstance(v, tuple) else (v,) for v in value), ())
-            found[name] = value[0] if len(value) == 1 else many
+    flags = {flag.name: flag for flag in command.params if isinstance(flag, _Flag)}
+    found = {name: flags[name].read(value) for name, value in values.items() if value not in (None, ())}
     log = logging.getLogger("train")
     if not any(isinstance(handler, _Printed) for handler in log.handlers):
         log.addHandler(_Printed())

@@ -40,11 +40,10 @@ from torch import Tensor
 
 from datakit.config import at_least, option, section, sha256_file
 from datakit.errors import ConfigError, InputError, UsageError
-from datakit.pack.chat import ChatTokenizer
-from datakit.pack.format import Header
+from datakit.pack.format import SOURCE_DTYPE, Header, Packed, index_of
 from train import checkpoint, flags, hf, lora
-from train.data import Batch, Mixture, PackedSet, StepStream, flat_batch
-from train.device import autocast, usable_device
+from train.data import Batch, Mixture, PackedSet, flat_batch
+from train.device import autocast
 from train.dpo import packed_rows
 from train.eval import untouched
 from train.generate import load, prompt_rows
@@ -53,7 +52,6 @@ from train.loss import ChunkedConfig, label_states, token_log_probs
 from train.model import CausalLM
 from train.serve.batching import Job, Sampling, prompt_ids, stop_ids_of, stream
 from train.start import RunConfig, Trainer, configured, finish
-from train.stream import Int64
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -109,38 +107,6 @@ class GrpoConfig(RunConfig):
             raise ConfigError(f"steps, save_every, stop_at must be multiples of updates {each}: answers are not saved")
         if self.manifest or self.quick.data:
             raise UsageError("GRPO trains on the prompts of --prompts: remove --manifest and --data")
-
-
-@dataclass(frozen=True, slots=True)
-class PromptSet:
-    """Prompts as tokens, with their lines."""
-
-    data: PackedSet
-    rows: list[dict[str, Any]]
-    ids: list[list[int]]
-    tokenizer: ChatTokenizer
-
-    @classmethod
-    def read(cls, config: RolloutConfig, folder: Path, tokenizer: ChatTokenizer, plain: bool, room: int) -> "PromptSet":
-        """Read the prompts file for the tokenizer in `folder`; a prompt leaves at least one of `room` positions.
-
-        With `plain`, prompts are plain text, without a chat template.
-
-        Raises:
-            InputError: a line is no prompt, too long, or lacks what its reward needs.
-        """
-        path, facts = Path(config.prompts), tokenizer.facts()
-        lines = prompt_rows(path)
-        for where, row, _ in lines:
-            for name in FIELDS.keys() & {*config.reward}:
-                needed(row, FIELDS[name], where)
-        ids = [prompt_ids(tokenizer, said, plain, room, where) for where, _, said in lines]
-        header = Header(
-            task="pretrain" if plain else "sft", seq_len=1, pad_id=facts["pad_id"] or 0, eos_id=facts["eos_id"] or 0,
-            vocab_size=facts["vocab_size"])  # fmt: skip
-        files = tuple(hf.tokenizer_files(folder))
-        packed = PackedSet.of_sequences(path, sha256_file(path)[:12], ids, header, facts, files)
-        return cls(packed, [row for _, row, _ in lines], ids, tokenizer)
 
 
 Reward = Callable[[str, Mapping[str, Any]], float]
@@ -388,63 +354,87 @@ class GrpoLoss:
         return LossSum((loss_L * weight_L).sum(), len(batch.rows), {**rollout.logged, **logged})
 
 
-class Rollouts(StepStream):
-    """Steps of answers that the model gives to the prompts of each step."""
+class GrpoTrainer(Trainer):
+    """A run on prompts: the model answers those of each step, and learns from the rewards."""
 
-    def __init__(
-        self, trainer: Trainer, prompts: PromptSet, config: RolloutConfig, loss: GrpoLoss, reference: CausalLM | None
-    ) -> None:
-        """`reference` is the model of --model, if it is needed and `trainer` does not train adapters over it."""
-        stream = trainer.stream
-        super().__init__(stream.data, stream.config, 0, rank=stream.rank, ranks=stream.ranks)
-        self.plan, self.prompts, self.settings, self.loss = stream.plan, prompts, config, loss
-        self.trainer, self.model, self.reference = trainer, trainer.model, reference
-        self.stops = stop_ids_of(self.model, prompts.tokenizer)
-        self.rewards: list[Reward] = [reward_of(spec, config.answer_pattern) for spec in config.reward]
+    def __init__(self, config: GrpoConfig) -> None:
+        """Read model and prompts.
 
-    def on(self, device: torch.device) -> Iterator[list[Batch]]:
-        """Steps with batches on a device. Answers are generated when the first step on them is asked for."""
-        step = self.first_step
+        Raises:
+            DatakitError: they do not fit each other; a line is no prompt, too long, or lacks what its reward needs.
+        """
+        folder = checkpoint.find_model(config.model)
+        model, self.tokenizer, state = load(folder)
+        plain, self.settings = state.get("task") == "pretrain", config.rollout
+        data = self._read(folder, model.config.context, plain)
+        config = replace(config, data=replace(config.data, bucket_sizes=(data.header.seq_len,)))
+        self.grpo = GrpoLoss(config.rollout, config.labels)
+        self.stops = stop_ids_of(model, self.tokenizer)
+        self.rewards = [reward_of(spec, config.rollout.answer_pattern) for spec in config.rollout.reward]
+        super().__init__(config, self.grpo, Mixture((data,)), model)
+        self.state = replace(self.state, stop_ids=() if plain else tuple(sorted(self.stops)))
+        self.stream.repeat = config.rollout.updates
+        own = config.rollout.kl_beta and not config.lora.lora_rank  # adapters are trained over the reference
+        self.reference = lora.read(folder).requires_grad_(False).to(self.device) if own else self.model
+
+    def _read(self, folder: Path, room: int, plain: bool) -> PackedSet:
+        """The prompts as rows, for the tokenizer in `folder`; each leaves at least one of `room` positions."""
+        path, facts = Path(self.settings.prompts), self.tokenizer.facts()
+        lines = prompt_rows(path)
+        for where, row, _ in lines:
+            for name in FIELDS.keys() & {*self.settings.reward}:
+                needed(row, FIELDS[name], where)
+        self.lines = [row for _, row, _ in lines]
+        self.prompts = [prompt_ids(self.tokenizer, said, plain, room, where) for where, _, said in lines]
+        counts = np.array(list(map(len, self.prompts)), np.int64)
+        header = Header(
+            task="pretrain" if plain else "sft", format="bin", num_samples=len(counts), labelled=False,
+            seq_len=max(1, int(counts.max()) - 1), pad_id=facts["pad_id"] or 0, eos_id=facts["eos_id"] or 0,
+            vocab_size=facts["vocab_size"])  # fmt: skip
+        sources = np.zeros(len(counts), SOURCE_DTYPE)
+        sources["row_key"] = sources["row"] = np.arange(len(counts))
+        sources["tokens"] = counts
+        packed = Packed(
+            header, np.concatenate(self.prompts).astype(header.dtype),
+            np.stack([np.zeros_like(counts), counts], 1).astype(np.int32).ravel(),
+            index_of(np.full(len(counts), 2)).astype(np.uint64), None, None, sources)  # fmt: skip
+        return PackedSet(path, sha256_file(path)[:12], packed, facts, tuple(hf.tokenizer_files(folder)))
+
+    def batches(self) -> Iterator[list[Batch]]:
+        """Steps of answers, which are generated when the first step on them is asked for."""
+        step, stream = self.state.step, self.stream
         while True:
-            number = step // self.settings.updates
-            rows = [int(row) for micro in self.plan.share(number, self.rank, self.ranks)[0] for row in micro.rows]
-            batches = self._answered(rows, number, device)
-            for _ in range(self.settings.updates - step % self.settings.updates):
+            number = step // stream.repeat
+            rows = [int(row) for micro in stream.plan.share(number, stream.rank, stream.ranks)[0] for row in micro.rows]
+            batches = self._answered(rows, number)
+            for _ in range(stream.repeat - step % stream.repeat):
                 yield batches
                 step += 1
 
-    def epoch_of(self, step: int) -> int:
-        """The epoch (from 0) of a step (from 0)."""
-        return self.plan.epoch_of(step // self.settings.updates)
-
-    def rows_of(self, step: int) -> Int64:
-        """The prompts of a step."""
-        return super().rows_of(step // self.settings.updates)
-
-    def _answered(self, rows: list[int], number: int, device: torch.device) -> list[Batch]:
+    def _answered(self, rows: list[int], number: int) -> list[Batch]:
         """Micro-batches of the answers to the prompts in some rows; `number` counts the times of answering."""
-        config, size = self.settings, self.settings.group_size
+        config, size, device = self.settings, self.settings.group_size, self.device
         owners_A = [row for row in rows for _ in range(size)]
         answers = self._generated(owners_A, number)
         counts_A = torch.tensor([len(answer) for answer in answers])
         rewards_A = torch.tensor(self._rewards(answers, owners_A), dtype=torch.float32)
         rewards_PG = rewards_A.view(-1, size)
         advantage_A = advantages(rewards_PG, config.scale_rewards).flatten()
-        answers_all, tokens_all = self.trainer.ranks.sums([len(answers), int(counts_A.sum())])
+        answers_all, tokens_all = self.ranks.sums([len(answers), int(counts_A.sum())])
         unended_A = torch.tensor([answer[-1] not in self.stops for answer in answers])
         logged = {"reward": rewards_A, "reward_std": rewards_PG.std(1).repeat_interleave(size)}
         logged |= {"answer_tokens": counts_A.float(), "unended": unended_A.float()}
-        batches, self.loss.rollouts = [], {}
-        whole = [np.array(self.prompts.ids[row] + answer) for row, answer in zip(owners_A, answers, strict=True)]
+        batches, self.grpo.rollouts = [], {}
+        whole = [np.array(self.prompts[row] + answer) for row, answer in zip(owners_A, answers, strict=True)]
         for part in by_size([len(ids) for ids in whole], config.micro_tokens):
             sequences = [whole[i] for i in part]
             labels = [np.arange(len(whole[i]) - len(answers[i]) - 1, len(whole[i]) - 1) for i in part]
-            batch = flat_batch(sequences, labels, np.array(part), self.prompts.data.header.pad_id).to(device)
+            batch = flat_batch(sequences, labels, np.array(part), self.stream.data.header.pad_id).to(device)
             length_L = counts_A[part].repeat_interleave(counts_A[part]).to(device)
             share = answers_all / tokens_all if config.grpo_loss == "dapo" else 1 / config.max_new_tokens
             weight_L = 1 / length_L if config.grpo_loss == "grpo" else torch.full_like(1 / length_L, share)
             sums = {name: value_A[part].sum().to(device) for name, value_A in logged.items()}
-            self.loss.rollouts[part[0]] = Rollout(advantage_A[part].to(device), weight_L, *self._earlier(batch), sums)
+            self.grpo.rollouts[part[0]] = Rollout(advantage_A[part].to(device), weight_L, *self._earlier(batch), sums)
             batches.append(batch)
         return batches
 
@@ -454,17 +444,17 @@ class Rollouts(StepStream):
         plain = Sampling(
             max_new_tokens=config.max_new_tokens, temperature=config.temperature, stop_ids=self.stops)  # fmt: skip
         for i, row in enumerate(owners_A):
-            seed = np.random.SeedSequence([self.trainer.loop.seed, number, row, i % config.group_size])
+            seed = np.random.SeedSequence([self.loop.seed, number, row, i % config.group_size])
             one = int(seed.generate_state(1, np.uint64)[0] >> np.uint64(1))
-            jobs.append(Job(self.prompts.ids[row], replace(plain, seed=one)))
-        with untouched(self.model, self.trainer.precision):
+            jobs.append(Job(self.prompts[row], replace(plain, seed=one)))
+        with untouched(self.model, self.precision):
             for _ in stream(self.model, jobs, config.slots):
                 pass
         return [job.answer for job in jobs]
 
     def _rewards(self, answers: list[list[int]], owners_A: list[int]) -> list[float]:
         """The sum of the rewards of each answer to the prompt in its row."""
-        decode, lines = self.prompts.tokenizer.decode, [self.prompts.rows[row] for row in owners_A]
+        decode, lines = self.tokenizer.decode, [self.lines[row] for row in owners_A]
         texts = [decode([t for t in answer if t not in self.stops], skip_special_tokens=True) for answer in answers]
         with ThreadPoolExecutor() as pool:  # tests are processes; functions of the user may need the main thread
             mapped = [pool.map if spec == "tests" else map for spec in self.settings.reward]
@@ -474,15 +464,14 @@ class Rollouts(StepStream):
     @torch.no_grad()
     def _earlier(self, batch: Batch) -> tuple[Tensor | None, Tensor | None]:
         """Log-probabilities before the first update, and the reference's, where these are needed."""
-        device, old_L, reference_L = batch.ids_BT.device, None, None
+        old_L, reference_L = None, None
         self.model.eval()  # the answers were drawn without the adapters' dropout
-        with autocast(device, self.trainer.precision):
+        with autocast(self.device, self.precision):
             if self.settings.updates > 1:
-                old_L = self.loss.log_probs(self.model, batch)
+                old_L = self.grpo.log_probs(self.model, batch)
             if self.settings.kl_beta:
-                reference = self.model if self.reference is None else self.reference.to(device)
-                with lora.disabled(reference):
-                    reference_L = self.loss.log_probs(reference, batch)
+                with lora.disabled(self.reference):
+                    reference_L = self.grpo.log_probs(self.reference, batch)
         self.model.train()
         return old_L, reference_L
 
@@ -501,19 +490,7 @@ def by_size(sizes: Sequence[int], most: int) -> list[list[int]]:
 
 def main(argv: Sequence[str], prog: str = "python -m train.grpo") -> int:
     """Train; returns the exit code."""
-    config = configured(GrpoConfig, prog, __doc__, argv)
-    device, folder = usable_device(config.loop.device), checkpoint.find_model(config.model)
-    loss = GrpoLoss(config.rollout, config.labels.on(device))
-    model, tokenizer, state = load(folder)
-    plain = state.get("task") == "pretrain"
-    prompts = PromptSet.read(config.rollout, folder, tokenizer, plain, model.config.context)
-    config = replace(config, data=replace(config.data, bucket_sizes=(prompts.data.header.seq_len,)))
-    trainer = Trainer(config, loss, Mixture((prompts.data,)), model)
-    trainer.state = replace(trainer.state, stop_ids=() if plain else tuple(sorted(stop_ids_of(model, tokenizer))))
-    own = config.rollout.kl_beta and not config.lora.lora_rank
-    reference = lora.read(folder).requires_grad_(False) if own else None
-    trainer.stream = Rollouts(trainer, prompts, config.rollout, loss, reference)
-    return finish(trainer, prog)
+    return finish(GrpoTrainer(configured(GrpoConfig, prog, __doc__, argv)), prog)
 
 
 if __name__ == "__main__":

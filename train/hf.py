@@ -12,18 +12,21 @@ import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
-from torch import Tensor, nn
+from torch import Tensor
 
 from datakit.config import digest, sha256_file
 from datakit.errors import ConfigError, ModelError
-from train.attention import Rope
 from train.config import MoeConfig
 from train.model import CausalLM, ModelConfig
+from train.rope import Rope, read_rope, scaling_of
+
+if TYPE_CHECKING:
+    from train.checkpoint import Snapshot
 
 ACTIVATIONS = {"silu": "silu", "swish": "silu", "gelu_pytorch_tanh": "gelu_tanh",
                "relu2": "relu2"}  # fmt: skip
@@ -256,12 +259,12 @@ def _ropes(left: dict[str, Any], family: Family, longest: int, original: int) ->
         expected = "by kind of layer" if family.local_theta else "the same for all layers"
         raise ModelError(f"rope_parameters = {found} is not implemented; this family has one {expected}")
     theta, share = left.pop("rope_theta", 10000.0), left.pop("partial_rotary_factor", 1.0)
-    whole = Rope.read((found.get("full_attention") or {}) if nested else found, theta, share, longest, original)
+    whole = read_rope((found.get("full_attention") or {}) if nested else found, theta, share, longest, original)
     if not family.local_theta:
         return whole, None
     local = (found.get("sliding_attention") or {}) if nested else {}
     base = left.pop("rope_local_base_freq", family.local_theta)
-    return whole, Rope.read(local, base, share, longest, original)
+    return whole, read_rope(local, base, share, longest, original)
 
 
 def family_of(c: ModelConfig) -> str:
@@ -312,7 +315,7 @@ def _ropes_written(c: ModelConfig, family: Family) -> dict[str, Any]:
     plain: dict[str, Any] = {"rope_theta": c.rope.rope_theta}
     if c.rope.partial_rotary_factor != 1:
         plain["partial_rotary_factor"] = c.rope.partial_rotary_factor
-    if scaling := c.rope.written():
+    if scaling := scaling_of(c.rope):
         plain["rope_scaling"] = scaling
         if c.rope.rope_type == "longrope":
             plain["original_max_position_embeddings"] = c.rope.original_max_position_embeddings
@@ -320,7 +323,7 @@ def _ropes_written(c: ModelConfig, family: Family) -> dict[str, Any]:
         local = c.window_rope or c.rope
         plain["rope_local_base_freq"] = local.rope_theta
         plain["rope_parameters"] = {
-            name: {"rope_type": "default", "rope_theta": rope.rope_theta} | rope.written()
+            name: {"rope_type": "default", "rope_theta": rope.rope_theta} | scaling_of(rope)
             for name, rope in (("full_attention", c.rope), ("sliding_attention", local))
         }
     return plain
@@ -398,40 +401,24 @@ def file_tensors(named: Mapping[str, Tensor], kind: str, dtype: torch.dtype | No
 
 BESIDE = "hidden_map."
 """What the names of parameters begin with that are trained with a model and are no part of it."""
-Files = list[dict[str, int]]
-"""The tensors of each file of weights, by their names in it, with their bytes."""
 
 
-def files_of(sizes: Iterable[tuple[str, int]], parts: int = 1) -> Files:
-    """Tensors, given as (name, bytes), in `parts` files of about one size; more where these have over SHARD_BYTES."""
-    joined, files, before = dict[str, int](), dict[int, dict[str, int]](), 0
-    for name, size in sizes:
-        joined[name] = joined.get(name, 0) + size
-    total = sum(joined.values())
-    number = max(parts, -(-total // SHARD_BYTES))
-    for name, size in joined.items():
-        files.setdefault((2 * before + size) * number // (2 * total), {})[name] = size
-        before += size
-    return list(files.values()) or [{}]
-
-
-def write_weights(folder: Path, weights: Mapping[str, Tensor], files: Files | None = None) -> None:
-    """Write model.safetensors, or shards and their index.
-
-    With `files`, which names the tensors of all ranks, only the files whose tensors are in `weights` are written. Who
-    writes the first one writes the index.
-    """
-    files = files or files_of((name, tensor.nbytes) for name, tensor in weights.items())
+def write_weights(folder: Path, weights: Mapping[str, Tensor]) -> None:
+    """Write model.safetensors; from SHARD_BYTES on as shards of about one size, and their index."""
+    total, before = sum(tensor.nbytes for tensor in weights.values()), 0
+    number = max(1, -(-total // SHARD_BYTES))
+    shards: dict[int, dict[str, Tensor]] = {}
+    for name, tensor in weights.items():
+        shards.setdefault((2 * before + tensor.nbytes) * number // (2 * total), {})[name] = tensor
+        before += tensor.nbytes
     index: dict[str, str] = {}
-    for number, names in enumerate(files, 1):
-        file = "model.safetensors" if len(files) == 1 else f"model-{number:05d}-of-{len(files):05d}.safetensors"
-        index |= dict.fromkeys(names, file)
-        if names.keys() <= weights.keys():
-            save_file({name: weights[name] for name in names}, folder / file, metadata={"format": "pt"})
-            (folder / file).chmod(0o644)  # safetensors writes files that only the owner can read
-    if len(files) > 1 and files[0].keys() <= weights.keys():
-        total = {"total_size": sum(sum(names.values()) for names in files)}
-        text = json.dumps({"metadata": total, "weight_map": index}, indent=2) + "\n"
+    for at, shard in enumerate(shards.values(), 1):
+        file = "model.safetensors" if number == 1 else f"model-{at:05d}-of-{len(shards):05d}.safetensors"
+        index |= dict.fromkeys(shard, file)
+        save_file(shard, folder / file, metadata={"format": "pt"})
+        (folder / file).chmod(0o644)  # safetensors writes files that only the owner can read
+    if number > 1:
+        text = json.dumps({"metadata": {"total_size": total}, "weight_map": index}, indent=2) + "\n"
         (folder / "model.safetensors.index.json").write_text(text, encoding="utf-8")
 
 
@@ -507,28 +494,8 @@ def _open_weights(folder: Path) -> Iterator[dict[str, tuple[Any, str]]]:
         yield files
 
 
-@dataclass(frozen=True, slots=True)
-class WholeModel:
-    """Configuration and parameters of a model that this rank saves; they are whole where the model itself is sliced."""
-
-    config: ModelConfig
-    parameters: dict[str, nn.Parameter]
-    files: Files
-    """The files of all ranks; those whose tensors are here are to be written."""
-    parts: int
-    """Ranks that save; 1: rank 0 alone."""
-
-    def named_parameters(self) -> Iterator[tuple[str, nn.Parameter]]:
-        """Like `nn.Module.named_parameters`."""
-        return iter(self.parameters.items())
-
-
-Weights = CausalLM | WholeModel
-"""A model to save."""
-
-
 def write_model(
-    folder: Path, model: Weights, tokenizer_files: Iterable[Path], special_ids: dict[str, int | None],
+    folder: Path, model: "CausalLM | Snapshot", tokenizer_files: Iterable[Path], special_ids: dict[str, int | None],
     stop_ids: Sequence[int] = (), dtype: torch.dtype | None = None,
 ) -> None:  # fmt: skip
     """Write config.json, model.safetensors and copies of the tokenizer's files into an existing folder.
@@ -543,8 +510,7 @@ def write_model(
         generation["eos_token_id"] = list(stop_ids)
     (folder / "generation_config.json").write_text(json.dumps(generation, indent=2) + "\n", encoding="utf-8")
     own = {name: p for name, p in model.named_parameters() if not name.startswith(BESIDE)}
-    tensors = file_tensors(own, config["model_type"], dtype)
-    write_weights(folder, tensors, model.files if isinstance(model, WholeModel) else None)
+    write_weights(folder, file_tensors(own, config["model_type"], dtype))
     copy_files(tokenizer_files, folder)
 
 

@@ -20,7 +20,6 @@ from torch import Tensor
 from datakit.config import at_least, option, section
 from train import flags
 from train.data import Batch, Mixture, flat_batch
-from train.device import usable_device
 from train.dpo import PreferenceConfig, Reference, log_probs, reference_of
 from train.loop import LossSum
 from train.loss import ChunkedConfig
@@ -131,17 +130,14 @@ class KTOConfig(PreferenceConfig):
 
         Ethayarajh et al. want weight x number of the good answers at 1 to 4/3 times that of the bad ones.
         """
-        labels = self.labels.on(usable_device(self.loop.device))
         index = np.concatenate([s.packed.label_index for s in data.sets if s.packed.label_index is not None])
         good, bad = (index[:, 1].reshape(-1, 2) > 0).sum(0).tolist()
         LOG.info(f"kto: {good:,} good, {bad:,} bad answers; --good-weight {bad / max(1, good):.2g} weighs them alike")
-        return KtoLoss(self.judged, reference_of(self, self.judged.reference, data, labels), data, labels)
+        reference = reference_of(self, self.judged.reference, data, self.labels)
+        return KtoLoss(self.judged, reference, data, self.labels)
 
 
-def main(argv: Sequence[str], prog: str = "python -m train.kto") -> int:
-    """Train; returns the exit code."""
-    return command(KTOConfig, prog, __doc__, argv)
-
+main = command(KTOConfig, "kto", __doc__)
 
 if __name__ == "__main__":
     sys.exit(flags.guarded(main))

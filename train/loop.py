@@ -16,7 +16,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from types import FrameType, MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
 import torch
 from torch import Tensor, nn
@@ -28,7 +28,7 @@ from train.data import Batch, StepStream
 from train.device import autocast, need_compiler, peak_mib, precision
 from train.log import Log, Record, mark, peak_flops
 from train.model import CausalLM
-from train.optim import Optimizers, learning_rate
+from train.optim import LossScale, Optimizers, learning_rate
 from train.ranks import Ranks, own_part, reshard, sum_in_last, whole_of
 
 if TYPE_CHECKING:
@@ -83,35 +83,6 @@ class Objective(nn.Module):
         return loss_sum, count, {name: value.detach().double() for name, value in sums.items()}
 
 
-@dataclass(slots=True)
-class LossScale:
-    """Loss scaling for fp16, with a count of overflows.
-
-    Small gradients vanish in fp16, so the loss is multiplied by a scale. An overflow halves the scale and skips the
-    step; 2,000 steps without one double it (Micikevicius et al., 2018). The scale multiplies the loss *sum* of a
-    micro-batch, so it starts thousands of times lower than is usual for means. The gradients' norm, which every step
-    computes, says whether one of them overflowed: torch's GradScaler would read all gradients once more, and wait.
-    """
-
-    scale: float = 16.0
-    steps_since: int = 0
-    """Steps since the last change of the scale."""
-    overflows: int = 0
-
-    smallest: ClassVar[float] = 2.0**-24
-    """Gradients that overflow even with this scale are not finite in themselves."""
-
-    def overflowed(self, finite: bool) -> bool:
-        """Whether to skip a step, by its gradients; chooses the scale of the next one."""
-        self.steps_since = self.steps_since + 1 if finite else 0
-        if finite and self.steps_since == 2000:
-            self.scale, self.steps_since = self.scale * 2, 0
-        elif not finite and self.scale > self.smallest:
-            self.scale, self.overflows = self.scale / 2, self.overflows + 1
-            return True
-        return False
-
-
 @dataclass(frozen=True, slots=True)
 class Fit:
     """The result of a run."""
@@ -159,7 +130,6 @@ class Loop:
             self.model.compile_parts(static=bool(self.stream.config.label_bucket_sizes))
         self.model.checkpoint_every = self.loop.checkpoint_every
         self.saver = ThreadPoolExecutor(1)
-        self.writers = self.ranks.apart() if self.loop.async_save else self.ranks
         self.saving: Future[None] | None = None
         """The checkpoint that is written in the background, or was."""
         self.peak = peak_flops(self.device)
@@ -178,11 +148,10 @@ class Loop:
         Raises:
             DatakitError: a loss or gradient that is not finite; another rank that ended.
         """
-        self.stream.first_step = self.state.step
         log: Log | None = None
         with self._heeding(), self.ranks.network_errors(), contextlib.ExitStack() as closing:
             self.ranks.by_first(lambda: closing.enter_context(locked(self.out, required=False)))
-            steps = self.stream.on(self.device)
+            steps = self.batches()
             if self.ranks.first:
                 log = Log(self.loop, self.state.step)
                 closing.enter_context(log.closing)
@@ -207,9 +176,13 @@ class Loop:
                     self._save()
                 if not done and step % self.loop.step_sleep_every == 0:
                     time.sleep(self.loop.step_sleep_ms / 1e3)
-            if self.saving:
-                self.saving.result()
+            self._written()
         return Fit(self.model, log.metrics.records if log else [], self.state.step, self.signal)
+
+    def batches(self) -> Iterator[list[Batch]]:
+        """The micro-batches of each step on the device, from the next one on."""
+        self.stream.first_step = self.state.step
+        return ([batch.to(self.device) for batch in step] for step in self.stream)
 
     @contextlib.contextmanager
     def _heeding(self) -> Iterator[None]:
@@ -332,23 +305,24 @@ class Loop:
         return sum(b.ids_BT.numel() for b in batches), real, sum(b.labels for b in batches), flops
 
     def _save(self) -> None:
-        if self.saving:
-            self.saving.result()  # if that failed, every rank raises the error
+        self._written()
         loop_state: dict[str, Any] = {"loss_scale": asdict(self.loss_scale)} if self.loss_scale else {}
         loop_state |= {"balance": self.objective.balance.state()} if self.objective.balance else {}
         loop_state |= {"empty_steps": self.empty_steps} if self.empty_steps else {}
-        whole = self.adapters is not None  # small, and read as one file
-        model, optimizer = checkpoint.unshard(self.model, self.optimizer, self.ranks, self.loop.async_save, whole)
-        args = self.checkpoints, replace(self.state, loop=loop_state), model, optimizer
-        rng = checkpoint.rng_tensors()
+        state = replace(self.state, loop=loop_state)
+        found = checkpoint.Snapshot.of(self.model, self.optimizer, self.ranks, self.loop.async_save)
 
         def write() -> None:
-            folder = checkpoint.save(*args, self.stream.data.tokenizer_files, self.adapters, rng, self.writers)
-            if self.ranks.first:
-                checkpoint.keep_newest(self.checkpoints, self.loop.keep_checkpoints)
-                LOG.info(f"saved {folder}")
+            folder = checkpoint.save(self.checkpoints, state, found, self.stream.data.tokenizer_files, self.adapters)
+            checkpoint.keep_newest(self.checkpoints, self.loop.keep_checkpoints)
+            LOG.info(f"saved {folder}")
 
-        if self.loop.async_save:
+        if not self.loop.async_save:
+            self.ranks.by_first(write)
+        elif self.ranks.first:
             self.saving = self.saver.submit(write)
-        else:
-            write()
+
+    def _written(self) -> None:
+        """Wait for the checkpoint that is written in the background; if that failed, every rank raises the error."""
+        if self.loop.async_save:
+            self.ranks.by_first(lambda: self.saving and self.saving.result())

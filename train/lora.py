@@ -8,7 +8,7 @@ import contextlib
 import json
 import math
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -23,7 +23,6 @@ from torch import Tensor, nn
 
 from datakit.errors import MissingExtraError, ModelError
 from train import hf
-from train.checkpoint import trained
 from train.config import LoraConfig
 from train.model import CausalLM
 
@@ -132,7 +131,7 @@ class Adapters:
     base: Path
     base_sha256: str
 
-    def write(self, folder: Path, model: hf.Weights) -> None:
+    def write(self, folder: Path, parameters: Mapping[str, Tensor]) -> None:
         """Write adapter_config.json and adapter_model.safetensors."""
         settings = {
             "peft_type": "LORA", "task_type": "CAUSAL_LM", "base_model_name_or_path": str(self.base.resolve()),
@@ -140,7 +139,7 @@ class Adapters:
             "target_modules": sorted(f"{t}_proj" for t in self.config.lora_targets), "bias": "none",
             "fan_in_fan_out": False, "inference_mode": True, "use_rslora": self.config.rslora}  # fmt: skip
         (folder / CONFIG).write_text(json.dumps(settings, indent=2) + "\n", encoding="utf-8")
-        found = {f"{PREFIX}{n}.weight": p.detach().cpu().contiguous() for n, p in trained(model).items()}
+        found = {f"{PREFIX}{name}.weight": value.detach() for name, value in parameters.items()}
         save_file(found, folder / WEIGHTS, metadata={"format": "pt", "base_sha256": self.base_sha256})
 
 

@@ -6,12 +6,10 @@ through the head: if a tenth of the tokens are labels, the head and the softmax 
 Shapes: B rows, T positions, N = B*T flat positions, L labels, C labels of a chunk, D hidden, V vocabulary.
 """
 
-import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, partial
-from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal
 
 import torch
 import torch.nn.functional as F  # noqa: N812
@@ -28,7 +26,6 @@ if TYPE_CHECKING:
     from train.data import Batch
     from train.model import CausalLM
 
-LOG = logging.getLogger("train")
 DENSE_SHARE = 0.9
 """From this share of labels on, a layer at label positions only saves less than the moving of rows costs."""
 
@@ -115,19 +112,6 @@ class _Chunked(torch.autograd.Function):
         return grad_LD, grad_VD, None, None, None
 
 
-def row_log_probs(
-    hidden_LD: Tensor, head: nn.Module, targets_L: Tensor, row_L: Tensor, rows: int, chunk: int = 0
-) -> tuple[Tensor, Tensor]:
-    """The summed log-probability of each row's labels (fp32), and their number (int64).
-
-    `row_L` is the row of each label. Both results are (rows,), zero for a row without labels. `chunk`: see
-    `token_log_probs`.
-    """
-    logp_L = token_log_probs(hidden_LD, head, targets_L, chunk)
-    counts = row_L.new_zeros(rows).scatter_add_(0, row_L, torch.ones_like(row_L))  # bincount waits for the device
-    return logp_L.new_zeros(rows).index_add(0, row_L, logp_L), counts
-
-
 def token_log_probs(
     hidden_LD: Tensor, head: nn.Module, targets_L: Tensor, chunk: int = 0, temperature: float = 1.0
 ) -> Tensor:
@@ -147,39 +131,6 @@ def token_log_probs(
     return -losses(hidden_LD, targets_L)
 
 
-FusedLoss = Callable[[Tensor, nn.Linear, Tensor], Tensor]
-"""Hidden states (L, D), the head and one target each -> the summed loss."""
-
-
-def liger_loss(device: torch.device) -> FusedLoss | None:
-    """`head_loss` by the fused kernel of Liger (Hsu et al., 2024), which stores no logits.
-
-    None without CUDA or the package: the plain loss, which has the same value, takes its place, and a line says so.
-    """
-    missing = "CUDA" if device.type != "cuda" else "" if find_spec("liger_kernel") else "the package liger-kernel"
-    if missing:
-        LOG.info(f"--head-loss liger needs {missing}: the plain loss, which has the same value, is used")
-        return None
-    import liger_kernel.transformers.fused_linear_cross_entropy as liger
-
-    # without accum_dtype, sums of many chunks are rounded to bf16
-    return over_labels(partial(liger.LigerFusedLinearCrossEntropyLoss, reduction="sum", accum_dtype=torch.float32))
-
-
-def over_labels(kernel: Callable[..., Any]) -> FusedLoss:
-    """A loss by `kernel(softcap=...)`, called with (weight, hidden, targets); no labels are no call."""
-
-    def loss(hidden_LD: Tensor, head: nn.Linear, targets_L: Tensor) -> Tensor:
-        if not len(targets_L):
-            return hidden_LD.sum() * 0
-        with torch.autocast(hidden_LD.device.type, enabled=False):
-            fused = kernel(softcap=getattr(head, "softcap", None))
-            found: Tensor = fused(head.weight.to(hidden_LD.dtype), hidden_LD, targets_L)
-            return found.float()
-
-    return loss
-
-
 @dataclass(frozen=True, kw_only=True, slots=True)
 class StatesConfig:
     """How the loss is computed; no value here changes the result."""
@@ -193,15 +144,14 @@ class StatesConfig:
         """Attention within the sequences of a batch."""
         return ATTENTIONS[self.attention](batch.segments)
 
-    def on(self, device: torch.device) -> Self:
-        """The same, checked against the device.
+    def check(self, device: torch.device) -> None:
+        """Refuse a kernel that the device does not have.
 
         Raises:
-            ConfigError: the device does not have the chosen kernel.
+            ConfigError: it does not have it.
         """
         if self.attention == "varlen" and device.type != "cuda":
             raise ConfigError(f"--attention {self.attention} is a CUDA kernel; this run is on {device.type}")
-        return self
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

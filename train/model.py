@@ -18,8 +18,9 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from datakit.errors import ConfigError
-from train.attention import Attend, Rope, Rotary, Scores, put, rotary_tables, rotate, taken
+from train.attention import Attend, Scores, put, taken
 from train.config import MoeConfig
+from train.rope import Rope, Rotary, rotary_tables, rotate
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -107,19 +108,6 @@ PRESETS = {
         _26M, hidden_size=768, num_layers=16, head_dim=96, intermediate_size=2048, rope=Rope(rope_theta=1e6)),
 }  # fmt: skip
 """Model sizes by name; the vocabulary is replaced by the data's."""
-
-
-def of_depth(depth: int) -> ModelConfig:
-    """A model whose sizes follow from its number of layers, as in nanochat: width 64 x depth, heads of 128.
-
-    The width is rounded up to whole heads. SwiGLU has 8/3 of the width, which is as many weights as 4 times the width
-    without a gate. Queries and keys are normed, and the output head is not tied.
-    """
-    heads = -(-depth // 2)
-    return ModelConfig(
-        vocab_size=1, hidden_size=128 * heads, num_layers=depth, num_heads=heads, num_kv_heads=heads, head_dim=128,
-        intermediate_size=-(-128 * heads * 8 // (3 * 64)) * 64, qk_norm=True, norm_eps=1e-6, tied_embeddings=False,
-        family="qwen3")  # fmt: skip
 
 
 class RMSNorm(nn.Module):

@@ -6,7 +6,6 @@ With conversations, every token is a label, also user turns and template tokens.
 """
 
 import sys
-from collections.abc import Sequence
 from typing import ClassVar
 
 from train import flags
@@ -20,10 +19,7 @@ class PretrainConfig(SFTConfig):
     every_token: ClassVar[bool] = True
 
 
-def main(argv: Sequence[str], prog: str = "python -m train.pretrain") -> int:
-    """Train; returns the exit code."""
-    return command(PretrainConfig, prog, __doc__, argv)
-
+main = command(PretrainConfig, "pretrain", __doc__)
 
 if __name__ == "__main__":
     sys.exit(flags.guarded(main))

@@ -7,7 +7,7 @@ DistributedDataParallel sums gradients in the last backward pass of a step. With
 needed, and each micro-batch sums its gradients into the slices. Rank 0 makes or reads the weights and distributes the
 slices, so no other rank ever holds the whole model.
 
-Only rank 0 prints and writes, but slices are saved by all ranks: each writes some of the model's tensors, whole.
+Only rank 0 prints and writes.
 """
 
 import atexit
@@ -17,8 +17,7 @@ import logging
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Future
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -35,8 +34,8 @@ if TYPE_CHECKING:
     from torch.distributed.fsdp import FSDPModule
 
 T = TypeVar("T")
-_LONG = itertools.count()
-"""Numbers of the calls of `long_by_first`, the same on all ranks."""
+_CALLS = itertools.count()
+"""Numbers of the calls of `by_first`, the same on all ranks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,8 +46,6 @@ class Ranks:
     size: int = 1
     device: torch.device = torch.device("cpu")
     timeout: timedelta | None = None
-    group: Any = None
-    """The process group of its messages; None: that of the training."""
 
     @classmethod
     def join(cls, device: torch.device, config: RanksConfig) -> "Ranks":
@@ -72,13 +69,6 @@ class Ranks:
             if not found.first:
                 logging.getLogger("train").setLevel(logging.WARNING)
         return found
-
-    def apart(self) -> "Ranks":
-        """The same ranks with messages of their own, for a thread beside the training; all ranks must call this."""
-        if self.size == 1:
-            return self
-        with self.network_errors():
-            return replace(self, group=dist.new_group(backend="gloo", timeout=self.timeout))
 
     @property
     def first(self) -> bool:
@@ -120,7 +110,7 @@ class Ranks:
         found: list[Any] = [value] * self.size
         if self.size > 1:
             with self.network_errors():
-                dist.all_gather_object(found, value, group=self.group)
+                dist.all_gather_object(found, value)
         return found
 
     def agree(self, values: Mapping[str, Any]) -> None:
@@ -137,47 +127,29 @@ class Ranks:
                     f"rank with the same options and files"
                 )
 
-    def together(self, does: Callable[[], T]) -> list[T]:
-        """Call `does` on every rank; returns the results of all, on every rank.
-
-        Raises:
-            Exception: the first that any rank raised; raised on every rank.
-        """
-        outcome: tuple[Any, Exception | None]
-        try:
-            outcome = does(), None
-        except Exception as e:
-            outcome = None, e
-        everyone: list[tuple[Any, Exception | None]] = self.gathered(outcome)
-        for error in (error for _, error in everyone if error):
-            raise error
-        return [found for found, _ in everyone]
-
     def by_first(self, does: Callable[[], T]) -> T:
-        """Call `does` on rank 0; returns its result, or raises its error, on every rank."""
-        found: list[Any] = self.together(lambda: does() if self.first else None)
-        result: T = found[0]
-        return result
+        """Call `does` on rank 0; returns its result, or raises its error, on every rank.
 
-    def long_by_first(self, does: Callable[[], T]) -> T:
-        """`by_first` for work that may take longer than ranks wait for each other, such as packing files.
-
-        The other ranks ask the store that they met in, every half second, and not a collective, which would time out.
+        It may take longer than ranks wait for each other, such as packing files or writing a checkpoint: the others ask
+        the store that they met in, ten times a second, and not a collective, which would time out.
         """
         if self.size == 1:
             return does()
-        done, key = Future[T](), f"datakit/{next(_LONG)}"
-        store = dist.distributed_c10d._get_default_store()
+        outcome: tuple[T | None, Exception | None] = (None, None)
+        store, key = dist.distributed_c10d._get_default_store(), f"datakit/{next(_CALLS)}"
         with self.network_errors():
             if self.first:
                 try:
-                    done.set_result(does())
+                    outcome = does(), None
                 except Exception as e:
-                    done.set_exception(e)
+                    outcome = None, e
                 store.set(key, "done")
             while not store.check([key]):
-                time.sleep(0.5)
-        return self.by_first(done.result)
+                time.sleep(0.1)
+        found, error = self.gathered(outcome)[0]
+        if error:
+            raise error
+        return found  # type: ignore[return-value]
 
     def data_parallel(self, module: nn.Module) -> DistributedDataParallel:
         """`module` on every rank: it begins with the weights of rank 0, and its backward passes sum gradients.

@@ -5,23 +5,30 @@
 With plain text, every token after the first of its document is a label.
 """
 
+import logging
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
+from functools import partial
+from importlib.util import find_spec
+from typing import Any, Literal
 
-from torch import Tensor
+import torch
+from torch import Tensor, nn
 
 from datakit.config import section
 from datakit.errors import ConfigError
+from datakit.pack.format import IGNORED
 from train import flags
 from train.config import more
 from train.data import Batch, Mixture
 from train.device import usable_device
 from train.loop import Loss
-from train.loss import DENSE_SHARE, ChunkedConfig, FusedLoss, chunked_loss, label_states, liger_loss
+from train.loss import DENSE_SHARE, ChunkedConfig, chunked_loss, label_states
 from train.model import CausalLM
 from train.start import RunConfig, command
+
+LOG = logging.getLogger("train")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -36,6 +43,39 @@ class LabelConfig(ChunkedConfig):
             raise ConfigError(f"loss_chunk is only for head_loss plain: {self.head_loss} stores no logits")
 
 
+FusedLoss = Callable[[Tensor, nn.Linear, Tensor], Tensor]
+"""Hidden states (L, D), the head and one target each -> the summed loss."""
+
+
+def liger_loss(device: torch.device) -> FusedLoss | None:
+    """`head_loss` by the fused kernel of Liger (Hsu et al., 2024), which stores no logits.
+
+    None without CUDA or the package: the plain loss, which has the same value, takes its place, and a line says so.
+    """
+    missing = "CUDA" if device.type != "cuda" else "" if find_spec("liger_kernel") else "the package liger-kernel"
+    if missing:
+        LOG.info(f"--head-loss liger needs {missing}: the plain loss, which has the same value, is used")
+        return None
+    import liger_kernel.transformers.fused_linear_cross_entropy as liger
+
+    # without accum_dtype, sums of many chunks are rounded to bf16
+    return over_labels(partial(liger.LigerFusedLinearCrossEntropyLoss, reduction="sum", accum_dtype=torch.float32))
+
+
+def over_labels(kernel: Callable[..., Any]) -> FusedLoss:
+    """A loss by `kernel(softcap=...)`, called with (weight, hidden, targets); no labels are no call."""
+
+    def loss(hidden_LD: Tensor, head: nn.Linear, targets_L: Tensor) -> Tensor:
+        if not len(targets_L):
+            return hidden_LD.sum() * 0
+        with torch.autocast(hidden_LD.device.type, enabled=False):
+            fused = kernel(softcap=getattr(head, "softcap", None))
+            found: Tensor = fused(head.weight.to(hidden_LD.dtype), hidden_LD, targets_L)
+            return found.float()
+
+    return loss
+
+
 def label_loss(config: LabelConfig, fused: FusedLoss | None = None) -> Loss:
     """The objective, computed as `config` says: (loss_sum, count) over the labels of a batch.
 
@@ -47,7 +87,7 @@ def label_loss(config: LabelConfig, fused: FusedLoss | None = None) -> Loss:
         attend, head = config.attend(batch), model.lm_head
         if batch.labels >= DENSE_SHARE * batch.ids_BT.numel():
             hidden_LD = model(batch.ids_BT, batch.segments.positions_BT, attend).flatten(0, 1)
-            targets_L = batch.every_target()
+            targets_L = torch.full_like(batch.ids_BT.flatten(), IGNORED).scatter_(0, *batch.counted)
         else:
             hidden_LD, targets_L = label_states(model, batch, config, attend, filled=True), batch.targets_L
         if fused:
@@ -64,19 +104,12 @@ class SFTConfig(RunConfig):
     labels: LabelConfig = section(LabelConfig)
 
     def objective(self, data: Mixture, model: CausalLM) -> Loss:
-        """Cross-entropy on the labels.
-
-        Raises:
-            ConfigError: an attention kernel that this device does not have.
-        """
-        device = usable_device(self.loop.device)
-        return label_loss(self.labels.on(device), liger_loss(device) if self.labels.head_loss == "liger" else None)
+        """Cross-entropy on the labels."""
+        fused = liger_loss(usable_device(self.loop.device)) if self.labels.head_loss == "liger" else None
+        return label_loss(self.labels, fused)
 
 
-def main(argv: Sequence[str], prog: str = "python -m train.sft") -> int:
-    """Train; returns the exit code."""
-    return command(SFTConfig, prog, __doc__, argv)
-
+main = command(SFTConfig, "sft", __doc__)
 
 if __name__ == "__main__":
     sys.exit(flags.guarded(main))

@@ -17,7 +17,7 @@ import logging
 import math
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self, TypeVar
@@ -45,7 +45,7 @@ from train.data import DataConfig, Mixture, PackedSet, StepStream, place_of
 from train.device import allow_tf32, limit_memory, precision, usable_device
 from train.loop import Loop, Loss
 from train.loss import StatesConfig
-from train.model import PRESETS, CausalLM, ModelConfig, of_depth
+from train.model import PRESETS, CausalLM, ModelConfig
 from train.optim import OptimConfig, Optimizers, make_optimizer, peak_rate
 from train.ranks import Ranks, shard
 
@@ -121,9 +121,13 @@ class RunConfig:
 C = TypeVar("C", bound=RunConfig)
 
 
-def command(config: type[RunConfig], prog: str, about: str | None, argv: Sequence[str]) -> int:
-    """Train as the command line says; returns the exit code."""
-    return finish(Trainer(configured(config, prog, about, argv)), prog)
+def command(config: type[RunConfig], name: str, about: str | None) -> Callable[..., int]:
+    """The `main` of an objective: `main(argv, prog)` trains as the command line says, and returns the exit code."""
+
+    def main(argv: Sequence[str], prog: str = f"python -m train.{name}") -> int:
+        return finish(Trainer(configured(config, prog, about, argv)), prog)
+
+    return main
 
 
 def configured(config: type[C], prog: str, about: str | None, argv: Sequence[str]) -> C:
@@ -185,6 +189,7 @@ class Trainer(Loop):
             DatakitError: manifest, model and checkpoint do not fit each other, or `out` contains another run.
         """
         device, out = usable_device(config.loop.device, config.loop.threads), Path(config.loop.out)
+        config.labels.check(device)
         ranks = Ranks.join(device, config.ranks)
         allow_tf32(config.loop.tf32)
         limit_memory(device, config.loop.memory_limit)
@@ -255,14 +260,8 @@ def open_data(config: RunConfig, ranks: Ranks) -> Mixture:
     given = (config.manifest,) if isinstance(config.manifest, str) else config.manifest
     manifests: Sequence[Path] = tuple(map(place_of, given))
     if config.quick.data:
-        manifests = [ranks.long_by_first(lambda: pack_files(config.quick, config.model, Path(config.loop.out)))]
-
-    def bring() -> None:
-        """Fetch and check the files."""
-        for manifest in manifests:
-            PackedSet.open_all(manifest, "packed", config.data.verify)
-
-    ranks.long_by_first(bring)
+        manifests = [ranks.by_first(lambda: pack_files(config.quick, config.model, Path(config.loop.out)))]
+    ranks.by_first(lambda: bool(Mixture.open(manifests, "packed", config.data.verify)))  # fetches and checks files
     data = Mixture.open(manifests, "packed", False, config.data.bin_cache == "memory")
     if (found := data.header.rows_per_unit) != config.rows_per_unit:
         which = "train.dpo and train.kto take preferences, train.pretrain and train.sft text and conversations"
@@ -302,7 +301,7 @@ def _initial_model(config: RunConfig, data: Mixture, ranks: Ranks) -> CausalLM:
     if not config.ranks.fsdp:
         return make_model(config, data)
     made: list[CausalLM] = []
-    ranks.long_by_first(lambda: made.append(make_model(config, data)))
+    ranks.by_first(lambda: made.append(make_model(config, data)))
     if made:
         return made[0]
     with torch.device("meta"):
@@ -390,6 +389,19 @@ def _model_config(config: RunConfig, data: PackedSet | Mixture) -> ModelConfig:
 
 VOCAB_UNIT = 64
 """New vocabularies are multiples of this, for which matrix products are fast (as in nanoGPT)."""
+
+
+def of_depth(depth: int) -> ModelConfig:
+    """A model whose sizes follow from its number of layers, as in nanochat: width 64 x depth, heads of 128.
+
+    The width is rounded up to whole heads. SwiGLU has 8/3 of the width, which is as many weights as 4 times the width
+    without a gate. Queries and keys are normed, and the output head is not tied.
+    """
+    heads = -(-depth // 2)
+    return ModelConfig(
+        vocab_size=1, hidden_size=128 * heads, num_layers=depth, num_heads=heads, num_kv_heads=heads, head_dim=128,
+        intermediate_size=-(-128 * heads * 8 // (3 * 64)) * 64, qk_norm=True, norm_eps=1e-6, tied_embeddings=False,
+        family="qwen3")  # fmt: skip
 
 
 def sized(sizes: SizesConfig, plain: ModelConfig) -> ModelConfig:
@@ -507,7 +519,7 @@ def _resume(
         UsageError: it is beyond the last of the run's `steps`.
     """
     damaged: list[str] = []
-    found = ranks.long_by_first(lambda: checkpoint.newest(Path(config.loop.out) / "checkpoints", damaged))
+    found = ranks.by_first(lambda: checkpoint.newest(Path(config.loop.out) / "checkpoints", damaged))
     for problem in damaged:
         LOG.info(f"skipped a damaged checkpoint: {problem}")
     if found is None:

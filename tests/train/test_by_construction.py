@@ -12,10 +12,12 @@ import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from train.attention import Scores, Segments, frequencies
+from train.attention import Scores, Segments
 from train.config import MoeConfig
 from train.loss import chunked_loss, head_loss
-from train.model import PRESETS, CausalLM, ModelConfig, of_depth
+from train.model import PRESETS, CausalLM, ModelConfig
+from train.rope import frequencies
+from train.start import of_depth
 
 PRODUCTS = ("mm", "bmm", "addmm", "baddbmm", "scaled_dot_product", "_grouped_mm", "linear", "matmul")
 WAITS = ("_local_scalar_dense", "nonzero.default", "bincount", "_to_copy_host", "masked_select", "unique")

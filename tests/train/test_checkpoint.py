@@ -9,7 +9,7 @@ import torch
 from datakit.errors import InputError, IntegrityError, ModelError
 from tests.train.runs import fitted, label_sum, same_weights, trainer
 from train import checkpoint
-from train.checkpoint import State
+from train.checkpoint import Snapshot, State
 from train.model import PRESETS, CausalLM
 from train.optim import OptimConfig, Optimizers, make_optimizer
 
@@ -34,7 +34,7 @@ def moved(seed: int) -> tuple[CausalLM, Optimizers]:
 
 def saved(folder: Path, *steps: int) -> Path:
     """The last of these checkpoints."""
-    return [checkpoint.save(folder, state(step), *moved(0), ()) for step in steps][-1]
+    return [checkpoint.save(folder, state(step), Snapshot.of(*moved(0)), ()) for step in steps][-1]
 
 
 def full(*args: object) -> None:
@@ -43,7 +43,7 @@ def full(*args: object) -> None:
 
 def test_weights_optimizer_and_generators_come_back_as_they_were(tmp_path: Path) -> None:
     (model, optimizer), (other, other_optimizer) = moved(0), moved(1)
-    place = checkpoint.save(tmp_path, state(7), model, optimizer, ())
+    place = checkpoint.save(tmp_path, state(7), Snapshot.of(model, optimizer), ())
     drawn = torch.rand(3)
     assert checkpoint.check(place).step == 7
     checkpoint.restore(place, other, other_optimizer)
@@ -94,7 +94,7 @@ def test_a_full_disk_costs_no_earlier_checkpoint(tmp_path: Path, monkeypatch: py
 
 def test_a_step_saved_again_replaces_the_old_one_only_the_newest_are_kept_and_left_overs_go(tmp_path: Path) -> None:
     saved(tmp_path, 5, 10, 15)
-    again = checkpoint.save(tmp_path, replace(state(15), task="pretrain"), *moved(1), ())
+    again = checkpoint.save(tmp_path, replace(state(15), task="pretrain"), Snapshot.of(*moved(1)), ())
     assert checkpoint.check(again).task == "pretrain"
     (tmp_path / ".step_00000020.123.tmp").mkdir()
     checkpoint.keep_newest(tmp_path, 0)

@@ -10,9 +10,9 @@ import torch.nn.functional as F  # noqa: N812
 
 from datakit.errors import ConfigError
 from train.attention import ATTENTIONS, Scores, Segments, masked_attention, sequence_bounds
-from train.loss import head_loss, liger_loss, over_labels
+from train.loss import head_loss
 from train.model import SoftcappedHead
-from train.sft import LabelConfig
+from train.sft import LabelConfig, liger_loss, over_labels
 from train.sft import main as sft
 
 CUDA = pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")

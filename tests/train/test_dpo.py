@@ -13,8 +13,8 @@ from datakit.errors import InputError
 from train import dpo, flags, hf, sft
 from train.attention import masked_attention
 from train.data import DataConfig, Mixture, PackedSet, StepStream
-from train.dpo import DpoLoss, PairConfig, pair_losses
-from train.loss import ChunkedConfig, row_log_probs
+from train.dpo import DpoLoss, PairConfig, pair_losses, row_log_probs
+from train.loss import ChunkedConfig
 from train.model import CausalLM
 
 BETA = 0.3

@@ -15,11 +15,12 @@ from datakit.errors import ModelError
 from datakit.pack.chat import ChatTokenizer
 from tests.train.generation import generate
 from train import hf
-from train.attention import Rope, Segments, masked_attention
+from train.attention import Segments, masked_attention
 from train.config import MoeConfig
 from train.export import CONTROL, NORMAL, UNUSED, write_gguf
 from train.export import main as export
 from train.model import PRESETS, CausalLM
+from train.rope import Rope
 from train.serve.batching import SampleConfig
 
 reader = pytest.importorskip("gguf", reason="GGUF files need the package gguf")

@@ -11,7 +11,7 @@ from safetensors.torch import load_file, save_file
 
 from datakit.errors import ModelError
 from tests.train.generation import generate
-from train import attention, hf, lora
+from train import attention, checkpoint, hf, lora
 from train.attention import Segments, grouped_attention, masked_attention
 from train.hf import config_from_hf, config_to_hf, fingerprint, read_model, write_model
 from train.model import PRESETS, CausalLM
@@ -219,12 +219,14 @@ def test_every_family_packs_generates_serves_and_takes_adapters(
     with torch.enable_grad():
         logits_of = model.lm_head(model(ids, segments.positions_BT, grouped_attention(segments)))
         logits_of.square().sum().backward()
-    for parameter in lora.trained(model).values():
+    for parameter in checkpoint.trained(model).values():
         assert parameter.grad is not None and parameter.grad.isfinite().all()
         parameter -= 1e-3 * parameter.grad / (parameter.grad.norm() + 1e-9)
     adapted = logits(model, ids)
     (tmp_path / "adapters").mkdir()
-    lora.Adapters(lora.LoraConfig(lora_rank=2), tmp_path, fingerprint(tmp_path)).write(tmp_path / "adapters", model)
+    lora.Adapters(lora.LoraConfig(lora_rank=2), tmp_path, fingerprint(tmp_path)).write(
+        tmp_path / "adapters", checkpoint.trained(model)
+    )
     torch.testing.assert_close(logits(lora.read(tmp_path / "adapters"), ids), adapted, atol=1e-4, rtol=1e-4)
 
 

@@ -12,7 +12,7 @@ from safetensors.torch import load_file, save_file
 
 from datakit.errors import ModelError
 from tests.train.runs import losses
-from train import dpo, hf, lora, merge, sft
+from train import checkpoint, dpo, hf, lora, merge, sft
 from train.attention import Segments, grouped_attention
 from train.data import PackedSet
 from train.generate import load
@@ -37,7 +37,7 @@ def model() -> CausalLM:
 
 def spoiled(model: CausalLM) -> None:
     with torch.no_grad():
-        for p in lora.trained(model).values():
+        for p in checkpoint.trained(model).values():
             p.add_(torch.randn(p.shape, generator=torch.Generator().manual_seed(p.numel())) * 0.1)
 
 
@@ -47,7 +47,7 @@ def test_new_adapters_change_nothing_and_are_the_formula_on_their_targets_alone(
     torch.testing.assert_close(logits(model), before, atol=0, rtol=0)
     spoiled(model)
     assert (logits(model) - before).abs().max() > 1e-2
-    adapters, adapted, x = lora.trained(model), model.model.layers[0].self_attn.q_proj, torch.randn(5, 128)
+    adapters, adapted, x = checkpoint.trained(model), model.model.layers[0].self_attn.q_proj, torch.randn(5, 128)
     assert len(adapters) == 2 * 2 * 2 and all(".q_proj.lora_" in n or ".down_proj.lora_" in n for n in adapters)
     expected = base(x) + 3.0 * x @ adapted.lora_A.T @ adapted.lora_B.T
     torch.testing.assert_close(adapted(x), expected, atol=1e-4, rtol=1e-4)
@@ -137,7 +137,7 @@ def test_layers_computed_again_drop_the_same_inputs(model: CausalLM) -> None:
         torch.manual_seed(1)
         ids = torch.arange(3, 23)[None]
         model(ids, torch.arange(20)[None], grouped_attention(Segments.of([[0, 20]], 20))).square().sum().backward()
-        found.append([p.grad.clone() for p in lora.trained(model).values()])
+        found.append([p.grad.clone() for p in checkpoint.trained(model).values()])
         model.zero_grad()
     for one, other in zip(*found, strict=True):
         torch.testing.assert_close(one, other)
@@ -170,9 +170,9 @@ def test_the_root_of_the_rank_scales_adapters_that_are_saved_and_read(base: Path
     model = hf.read_model(base)
     lora.attach(model, config, torch.Generator().manual_seed(0))
     with torch.no_grad():
-        for name, p in lora.trained(model).items():
+        for name, p in checkpoint.trained(model).items():
             p.add_(0.02 if name.endswith("lora_B") or "lora_B" in name else 0)
-    lora.Adapters(config, base, hf.fingerprint(base)).write(tmp_path, model)
+    lora.Adapters(config, base, hf.fingerprint(base)).write(tmp_path, checkpoint.trained(model))
     assert json.loads((tmp_path / "adapter_config.json").read_text())["use_rslora"] is True
     torch.testing.assert_close(logits(lora.read(tmp_path)), logits(model), atol=1e-5, rtol=1e-5)
 
@@ -182,9 +182,9 @@ def test_a_pattern_of_modules_is_what_it_met_and_a_name_without_tensors_is_refus
     model = hf.read_model(base)
     lora.attach(model, config, torch.Generator().manual_seed(0))
     with torch.no_grad():
-        for p in lora.trained(model).values():
+        for p in checkpoint.trained(model).values():
             p.add_(0.02)
-    lora.Adapters(config, base, hf.fingerprint(base)).write(tmp_path, model)
+    lora.Adapters(config, base, hf.fingerprint(base)).write(tmp_path, checkpoint.trained(model))
     file = tmp_path / "adapter_config.json"
     settings = json.loads(file.read_text())
     file.write_text(json.dumps(settings | {"target_modules": r".*\.(q_proj|down_proj)"}))
@@ -197,7 +197,7 @@ def test_a_pattern_of_modules_is_what_it_met_and_a_name_without_tensors_is_refus
 
 
 def found(model: CausalLM, side: str) -> list[str]:
-    return [name for name in lora.trained(model) if name.endswith(f"lora_{side}")]
+    return [name for name in checkpoint.trained(model) if name.endswith(f"lora_{side}")]
 
 
 def test_adapters_of_some_layers_with_ranks_and_alphas_of_their_own_are_read(base: Path, tmp_path: Path) -> None:

@@ -5,8 +5,9 @@ import torch
 
 from datakit.errors import ConfigError
 from tests.train.test_loss import SMALL, made
-from train.attention import Rope, Segments, grouped_attention, rotary_tables, rotate
+from train.attention import Segments, grouped_attention
 from train.model import CausalLM, RMSNorm
+from train.rope import Rope, rotary_tables, rotate
 
 
 def run(model: CausalLM, ids: torch.Tensor) -> torch.Tensor:
