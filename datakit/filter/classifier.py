@@ -16,7 +16,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, NamedTuple, Self, TextIO
 
@@ -28,9 +28,9 @@ from numpy.typing import NDArray
 
 import datakit.storage as storage
 from datakit.config import at_least, option, sha256_file, shares
-from datakit.data import Bools, Floats, Hashes, ViewOptions, view
+from datakit.data import Bools, Floats, ViewOptions, view
 from datakit.errors import ConfigError, InputError, ModelError, UsageError
-from datakit.filter import ranking
+from datakit.filter.ranking import RankedStage
 from datakit.manifest import Count, is_manifest, load
 from datakit.read.streams import read_whole
 from datakit.stage import Decision, Made, Parent, RawFile, Stage
@@ -65,7 +65,7 @@ class ClassifyConfig(ViewOptions):
         shares(self, "max_loss", "top", *(["min_score"] if self.min_score is not None else []))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Classify(Stage):
     """Fills `classifier_score`, rounded to 1e-3, and drops the rows that score less than the threshold.
 
@@ -158,18 +158,13 @@ class Classify(Stage):
         return fasttext_model.find(self.config.model)
 
 
-@dataclass(frozen=True, slots=True)
-class ClassifyTop(Classify):
+@dataclass(frozen=True)
+class ClassifyTop(RankedStage, Classify):
     """The same for the best share of all rows: each row is scored once, in the sketch phase.
 
     ceil(top * rows) rows stay: the best by score, of equal scores those that come first, without those below
-    `min_score`. Reasons: `classifier.min_score`, `classifier.top`. `cut` is the file that `reduce` wrote, in the stage
-    that `bind` returns.
+    `min_score`. Reasons: `classifier.min_score`, `classifier.top`.
     """
-
-    compares_rows: ClassVar[bool] = True
-
-    cut: Path | None = None
 
     def for_kind(self, kind: str) -> Self:
         """This stage."""
@@ -179,38 +174,24 @@ class ClassifyTop(Classify):
         """The score of each row."""
         return pa.record_batch({"row_key": batch.column("row_key"), "score": pa.array(self._scores(batch))})
 
-    def reduce(self, sketches: Sequence[Path], out: Path, *, workers: int) -> dict[str, Any]:
-        """Write to `out` all scores, and the score and the key of the last row that stays."""
-        rows = ranking.read_sketches(sketches)
-        scores, keys, cut, facts = rows["score"].to_numpy(), rows["row_key"].to_numpy(), dict[str, Any](), {}
-        if len(keys):
-            stays = max(1, int(np.ceil(round(self.config.top * len(keys), 6))))
-            last = np.lexsort((keys, -scores))[stays - 1]
-            cut = {"score": float(scores[last]), "key": int(keys[last])}
-            facts = {"classifier": {"top": self.config.top, "rows": stays, "last_score": cut["score"]}}
-        ranking.save(out, keys, scores, cut)
-        return facts
-
-    def bind(self, out: Path) -> Self:
-        """The stage that decides by the cut in `out`."""
-        return replace(self, cut=out)
+    def rank(self, rows: pa.Table) -> tuple[dict[str, Any], dict[str, Any]]:
+        """The score and the key of the last row that stays."""
+        scores, keys = rows["score"].to_numpy(), rows["row_key"].to_numpy()
+        if not len(keys):
+            return {}, {}
+        stays = max(1, int(np.ceil(round(self.config.top * len(keys), 6))))
+        last = np.lexsort((keys, -scores))[stays - 1]
+        cut = {"score": float(scores[last]), "key": int(keys[last])}
+        return cut, {"classifier": {"top": self.config.top, "rows": stays, "last_score": cut["score"]}}
 
     def decide(self, batch: pa.RecordBatch) -> Decision:
         """Compare the sketched scores with the threshold and the cut."""
-        scores, below_cut, last = self._ranked(batch.column("row_key").to_numpy())
+        keys = batch.column("row_key").to_numpy()
+        scores, cut = self.ranked(keys)
+        last, key = cut.get("score", 0.0), cut.get("key", 0)  # without rows there is none, and nobody asks
+        below_cut = (scores < last) | ((scores == last) & (keys > np.uint64(key)))
         best = f"not among the best {self.config.top:.3g} of all rows; the last of them has {last:g}"
         return self._decide(scores, below_cut, f", {best}")
-
-    def decided_about(self, row_keys: Hashes) -> pa.RecordBatch:
-        """The scores of the rows, and which are below the cut."""
-        scores, below_cut, _ = self._ranked(row_keys)
-        return pa.record_batch({"score": scores, "below_cut": below_cut})
-
-    def _ranked(self, row_keys: Hashes) -> tuple[Floats, Bools, float]:
-        """(the scores of rows, which are below the cut, the score of the last row that stays)."""
-        scores, cut = ranking.saved(self.cut, row_keys)
-        last, key = cut.get("score", 0.0), cut.get("key", 0)  # without rows there is none, and nobody asks
-        return scores, (scores < last) | ((scores == last) & (row_keys > np.uint64(key))), last
 
 
 # What each threshold keeps of rows that the model has not seen, and how well.
