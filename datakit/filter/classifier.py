@@ -33,7 +33,7 @@ from datakit.errors import ConfigError, InputError, ModelError, UsageError
 from datakit.filter.ranking import RankedStage
 from datakit.manifest import Count, is_manifest, load
 from datakit.read.streams import read_whole
-from datakit.stage import Decision, Made, Parent, RawFile, Stage
+from datakit.stage import Decision, LossOptions, Made, Parent, RawFile, Stage
 
 if TYPE_CHECKING:
     from datakit.read.planning import Plan
@@ -50,7 +50,7 @@ MAX_PIECES: Final = 20
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class ClassifyConfig(ViewOptions):
+class ClassifyConfig(ViewOptions, LossOptions):
     """Which model scores the rows, and which of them stay."""
 
     model: str = option("", "a fastText model's file, or the manifest that `classifier train` wrote", path=True)
@@ -59,10 +59,10 @@ class ClassifyConfig(ViewOptions):
         None, "drop rows with a lower score; none: the best F1 of `classifier train`, else 0.5; no limit with `top`"
     )
     top: float = option(0.0, "keep the best share of all rows, as 0.1; 0: by min_score alone")
-    max_loss: float = option(0.5, "alarm where all rows, or those of a source, lose more than this", advanced=True)
 
     def __post_init__(self) -> None:
-        shares(self, "max_loss", "top", *(["min_score"] if self.min_score is not None else []))
+        LossOptions.__post_init__(self)
+        shares(self, "top", *(["min_score"] if self.min_score is not None else []))
 
 
 @dataclass(frozen=True)
@@ -78,11 +78,6 @@ class Classify(Stage):
     Config: ClassVar[type] = ClassifyConfig
 
     config: ClassifyConfig = field(default_factory=ClassifyConfig)
-
-    @property
-    def max_loss(self) -> float:
-        """As configured."""
-        return self.config.max_loss
 
     def for_kind(self, kind: str) -> Self:
         """With `top`, the stage that scores all rows before it decides about any."""

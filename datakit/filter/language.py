@@ -27,14 +27,14 @@ import pyarrow.compute as pc
 
 from datakit.config import at_least, option, sha256_file, shares
 from datakit.data import ViewOptions
-from datakit.stage import Decision, Stage
+from datakit.stage import Decision, LossOptions, Stage
 
 UNDETERMINED: Final = "und"
 """The code of ISO 639-3 for text without a language."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class LanguageConfig(ViewOptions):
+class LanguageConfig(ViewOptions, LossOptions):
     """Which model decides, and which languages stay."""
 
     model: str = option("lid.176", "name of a known model, or path of a fastText model", path=True)
@@ -47,10 +47,10 @@ class LanguageConfig(ViewOptions):
         "a row below min_score stays if its label is this many times as likely as the next label; 0: none stays",
         acts_with={"languages": ()},
     )
-    max_loss: float = option(0.5, "alarm where all rows, or those of a source, lose more than this", advanced=True)
 
     def __post_init__(self) -> None:
-        shares(self, "max_loss", "min_score")
+        LossOptions.__post_init__(self)
+        shares(self, "min_score")
         at_least(self, 0, "min_ratio_to_next")
 
 
@@ -66,11 +66,6 @@ class Language(Stage):
     Config: ClassVar[type] = LanguageConfig
 
     config: LanguageConfig = field(default_factory=LanguageConfig)
-
-    @property
-    def max_loss(self) -> float:
-        """As configured."""
-        return self.config.max_loss
 
     def resources(self) -> dict[str, Any]:
         """Name and SHA-256 of the model.
