@@ -21,7 +21,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, NamedTuple, Self, TextIO
 
 import numpy as np
-import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
@@ -32,7 +31,6 @@ from datakit.data import Bools, Floats, ViewOptions, view
 from datakit.errors import ConfigError, InputError, ModelError, UsageError
 from datakit.filter.ranking import RankedStage
 from datakit.manifest import Count, is_manifest, load
-from datakit.read.streams import read_whole
 from datakit.stage import Decision, LossOptions, Made, Parent, RawFile, Stage
 
 if TYPE_CHECKING:
@@ -433,16 +431,16 @@ def _read_scores(path: Path) -> Mapping[str, float]:
     Raises:
         InputError: the file cannot be read, or a line holds no id and number.
     """
+    from datakit.read.planning import records_of
+
     found: dict[str, float] = {}
-    for number, line in enumerate(read_whole(str(path))[1].splitlines(), start=1):
+    for record in records_of((str(path), path.name, path.stat().st_size), "line")[1]:
         try:
-            if line.strip():
-                value = orjson.loads(line)
-                found[str(value["id"])] = float(value["score"])
+            found[str(record.fields["id"])] = float(record.fields["score"])
         except (ValueError, TypeError, KeyError):
             raise InputError(
-                f'{path}, line {number}: expected an id and a number, as {{"id": "a.jsonl:7", "score": 0.8}}, '
-                f"found {line[:80].decode(errors='replace')}"
+                f'{path}, line {record.line + 1}: expected an id and a number, as {{"id": "a.jsonl:7", "score": 0.8}}, '
+                f"found {record.raw[:80].decode(errors='replace')}"
             ) from None
     return found
 
