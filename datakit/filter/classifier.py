@@ -18,7 +18,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, NamedTuple, Self, TextIO
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, Self, TextIO
 
 import numpy as np
 import pyarrow as pa
@@ -30,7 +30,7 @@ from datakit.config import at_least, option, sha256_file, shares
 from datakit.data import Bools, Floats, ViewOptions, view
 from datakit.errors import ConfigError, InputError, ModelError, UsageError
 from datakit.filter.ranking import RankedStage
-from datakit.manifest import Count, is_manifest, load
+from datakit.manifest import Count, Manifest, is_manifest, load
 from datakit.stage import Decision, LossOptions, Made, Parent, RawFile, Stage
 
 if TYPE_CHECKING:
@@ -106,7 +106,7 @@ class Classify(Stage):
         known = self.config.label == POSITIVE and path.suffix == ".json" and path.is_file()
         if self.config.top or not known:
             return 0.0 if self.config.top else 0.5
-        return Measured.of(load(path).facts["classifier"]).best
+        return measured(load(path))[1]
 
     def open(self) -> None:
         """Load the model, once per process, and compile the kernels that read it.
@@ -241,18 +241,10 @@ def best_f1(points: Sequence[Point]) -> Point:
     return equal[len(equal) // 2]
 
 
-class Measured(NamedTuple):
-    """What `classifier train` found on the rows that it held out."""
-
-    best: float
-    """The threshold with the best F1."""
-    points: tuple[Point, ...]
-
-    @classmethod
-    def of(cls, facts: Mapping[str, Any]) -> "Measured":
-        """From the facts of a classifier's manifest."""
-        dev = facts["dev"]
-        return cls(dev.get("best_f1", {}).get("min_score", 0.5), tuple(point(*row) for row in dev.get("curve", [])))
+def measured(manifest: Manifest) -> tuple[list[Point], float]:
+    """(the points of the rows that `classifier train` held out, the threshold with the best F1) of a classifier."""
+    dev = manifest.facts["classifier"]["dev"]
+    return [point(*row) for row in dev.get("curve", [])], dev.get("best_f1", {}).get("min_score", 0.5)
 
 
 # Training: examples to a model, and its quality on rows that it has not seen.

@@ -24,13 +24,13 @@ from datakit.filter.classifier import (
     Classify,
     ClassifyConfig,
     Examples,
-    Measured,
     TrainClassifier,
     TrainConfig,
     auc,
     best_f1,
     curve,
     held_out,
+    measured,
     pieces,
 )
 from datakit.filter.fasttext_model import load as load_model
@@ -273,9 +273,7 @@ def test_the_best_f1_is_the_threshold_where_no_score_is_given(manifest):
     dev = load(manifest).facts["classifier"]["dev"]
     assert dev["auc"] > 0.98 and len(dev["curve"]) == 101
     assert classify(manifest).threshold == dev["best_f1"]["min_score"] != 0.5
-    assert [p["min_score"] for p in Measured.of(load(manifest).facts["classifier"]).points] == [
-        p[0] for p in dev["curve"]
-    ]
+    assert [p["min_score"] for p in measured(load(manifest))[0]] == [p[0] for p in dev["curve"]]
 
 
 @given(st.lists(st.text("0123456789abcdef", min_size=32, max_size=32), max_size=50))
