@@ -147,22 +147,22 @@ def _passage(text: str, first: int, last: int) -> str:
     return passage if len(passage) <= _MAX_PASSAGE_CHARS else f"{passage[:_MAX_PASSAGE_CHARS]}..."
 
 
-_ESCAPE: Final = r"\\(?:\"|u[0-9a-fA-F]{4})"
-_ESCAPES: Final = re.compile(r"\\(?:u([0-9a-fA-F]{4})|.)", re.DOTALL)
+_ESCAPED: Final = r"\\(?:\"|u[0-9a-fA-F]{4})"
+_ESCAPE: Final = re.compile(r"\\+(?:u([0-9a-fA-F]{4})|(.))", re.DOTALL)
+"""With several backslashes in JSON inside of JSON, as in the arguments of a tool call."""
 
 
 def _unescaped(texts: pa.Array) -> tuple[pa.Array, Integers]:
     """(the texts that have escapes of JSON, without them; the index of each)."""
-    escaped = np.flatnonzero(pc.match_substring_regex(texts, _ESCAPE).to_numpy(zero_copy_only=False))
-    plain = texts.take(pa.array(escaped)).to_pylist()
-    for _ in range(2):  # the arguments of a tool call are JSON in JSON
-        made = [_ESCAPES.sub(_character, text).encode("utf-16", "surrogatepass") for text in plain]
-        plain = [text.decode("utf-16", "replace") for text in made]  # a character beyond U+FFFF has two escapes
-    return pa.array(plain, pa.string()), escaped
+    escaped = np.flatnonzero(pc.match_substring_regex(texts, _ESCAPED).to_numpy(zero_copy_only=False))
+    plain = (_ESCAPE.sub(_character, text) for text in texts.take(pa.array(escaped)).to_pylist())
+    # a character beyond U+FFFF has two escapes
+    whole = [text.encode("utf-16", "surrogatepass").decode("utf-16", "replace") for text in plain]
+    return pa.array(whole, pa.string()), escaped
 
 
 def _character(escape: re.Match[str]) -> str:
-    return chr(int(escape[1], 16)) if escape[1] else {"n": "\n", "t": "\t", "r": "\r"}.get(escape[0][1], escape[0][1])
+    return chr(int(escape[1], 16)) if escape[1] else {"n": "\n", "t": "\t", "r": "\r"}.get(escape[2], escape[2])
 
 
 class EvaluationIndex(NamedTuple):
