@@ -29,6 +29,7 @@ import datakit.storage as storage
 from datakit.config import at_least, option, sha256_file, shares
 from datakit.data import Bools, Floats, ViewOptions, view
 from datakit.errors import ConfigError, InputError, ModelError, UsageError
+from datakit.filter import fasttext_model
 from datakit.filter.ranking import RankedStage
 from datakit.manifest import Count, Manifest, is_manifest, load
 from datakit.stage import Decision, LossOptions, Made, Parent, RawFile, Stage
@@ -115,8 +116,6 @@ class Classify(Stage):
             ModelError: the file is no model that classifies.
             ConfigError: no model is named, or it has no such label.
         """
-        from datakit.filter import fasttext_model
-
         model = fasttext_model.load(self._path())
         model.check_labels([self.config.label], model.labels, f"label: the model {self._path().name}")
 
@@ -139,15 +138,13 @@ class Classify(Stage):
 
     def _scores(self, batch: pa.RecordBatch) -> Floats:
         """float64[N]: the score of each row."""
-        from datakit.filter.fasttext_model import load, rounded
-
-        return rounded(load(self._path()).predict(self.config.texts(batch), self.config.label)[1])
+        return fasttext_model.rounded(
+            fasttext_model.load(self._path()).predict(self.config.texts(batch), self.config.label)[1]
+        )
 
     def _path(self) -> Path:
         if not self.config.model:
             raise ConfigError("model: the classify stage needs a model; `datakit classifier train` makes one")
-        from datakit.filter import fasttext_model
-
         return fasttext_model.find(self.config.model)
 
 
@@ -457,13 +454,11 @@ def pieces(text: str, piece_chars: int = PIECE_CHARS, max_pieces: int = MAX_PIEC
 
 def write_examples(texts: pa.Array, positive: Bools, out: TextIO) -> None:
     """Write the pieces of texts, with their labels, as the fasttext module reads them."""
-    from datakit.filter.fasttext_model import LABEL
-
     for text, wanted in zip(texts.to_pylist(), positive.tolist(), strict=True):
         for piece in pieces(text):
             # a label, or the mark of a line's end, would be read as one
-            clean = piece.replace(LABEL, " ").replace("</s>", " ")
-            out.write(f"{LABEL}{POSITIVE if wanted else NEGATIVE} {clean}\n")
+            clean = piece.replace(fasttext_model.LABEL, " ").replace("</s>", " ")
+            out.write(f"{fasttext_model.LABEL}{POSITIVE if wanted else NEGATIVE} {clean}\n")
 
 
 _TRAIN_SCRIPT: Final = """
@@ -506,8 +501,6 @@ def measure(model: Path, dev: Sequence[tuple[pa.Array, Bools]]) -> dict[str, Any
 
     Integers, precision and recall are those at a score of 0.5.
     """
-    from datakit.filter import fasttext_model
-
     loaded = fasttext_model.read(model)
     raw = np.concatenate([np.empty(0, np.float32), *(loaded.predict(texts, POSITIVE)[1] for texts, _ in dev)])
     positive = np.concatenate([np.empty(0, np.bool_), *(wanted for _, wanted in dev)])

@@ -27,6 +27,7 @@ import pyarrow.compute as pc
 
 from datakit.config import at_least, option, sha256_file, shares
 from datakit.data import ViewOptions
+from datakit.filter import fasttext_model
 from datakit.stage import Decision, LossOptions, Stage
 
 UNDETERMINED: Final = "und"
@@ -73,8 +74,6 @@ class Language(Stage):
         Raises:
             ModelError: the model is in none of the places where it may be.
         """
-        from datakit.filter import fasttext_model
-
         path = fasttext_model.find(self.config.model)
         return {"model": {"name": Path(self.config.model).name, "sha256": sha256_file(path)}}
 
@@ -85,22 +84,18 @@ class Language(Stage):
             ModelError: there is no such model, or the file is not one that classifies.
             ConfigError: a listed language is none of the model's labels.
         """
-        from datakit.filter import fasttext_model
-
         model = fasttext_model.load(self.config.model)
         known = {*model.labels, UNDETERMINED}
         model.check_labels(self.config.languages, known, f"languages: the model {self.config.model}")
 
     def decide(self, batch: pa.RecordBatch) -> Decision:
         """Predict the language of every row, then compare it with the listed ones."""
-        from datakit.filter.fasttext_model import load, rounded
-
-        config, model = self.config, load(self.config.model)
+        config, model = self.config, fasttext_model.load(self.config.model)
         texts = config.texts(batch)
         raw, probabilities = model.predict(texts)
         has_language = pc.and_(pc.match_substring_regex(texts, r"\pL"), pc.is_valid(raw))
         lang = pc.if_else(has_language, raw, UNDETERMINED)
-        score = pc.if_else(has_language, pa.array(rounded(probabilities)), 0.0)
+        score = pc.if_else(has_language, pa.array(fasttext_model.rounded(probabilities)), 0.0)
         columns = {"lang": lang, "lang_score": score.cast(pa.float32()), "lang_raw": raw}
         if not config.languages:
             return Decision(reasons=pa.nulls(batch.num_rows, pa.string()), columns=columns)
@@ -111,7 +106,7 @@ class Language(Stage):
         if config.min_ratio_to_next > 0:
             for label in {*config.languages} - {UNDETERMINED}:
                 rows = np.flatnonzero(pc.and_(unsure, pc.equal(lang, label)))
-                rival[rows] = rounded(model.predict(texts.take(pa.array(rows)), without=label)[1])
+                rival[rows] = fasttext_model.rounded(model.predict(texts.take(pa.array(rows)), without=label)[1])
             unsure = pc.and_(unsure, pc.less(score, pa.array(config.min_ratio_to_next * rival)))
         reasons = pc.case_when(pc.make_struct(other, unsure), "language", "language_score")
         wanted = ", ".join(config.languages)
