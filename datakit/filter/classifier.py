@@ -18,7 +18,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, Self, TextIO
+from typing import Any, ClassVar, Final, Literal, Self, TextIO
 
 import numpy as np
 import pyarrow as pa
@@ -32,10 +32,8 @@ from datakit.errors import ConfigError, InputError, ModelError, UsageError
 from datakit.filter import fasttext_model
 from datakit.filter.ranking import RankedStage
 from datakit.manifest import Count, Manifest, is_manifest, load
+from datakit.read.stage import Ingest, IngestConfig
 from datakit.stage import Decision, LossOptions, Made, Parent, RawFile, Stage
-
-if TYPE_CHECKING:
-    from datakit.read.planning import Plan
 
 POSITIVE: Final = "positive"
 NEGATIVE: Final = "negative"
@@ -288,7 +286,7 @@ class Examples:
         if not self.scores and not (self.positive and self.negative):
             raise UsageError("a classifier needs both sides: --positive and --negative")
 
-    def inputs(self) -> "list[Parent | Plan]":
+    def inputs(self) -> list[Parent | Ingest]:
         """The rows of both sides, positive first, or the scored rows: manifests, or raw files as ingest reads them.
 
         Raises:
@@ -324,8 +322,7 @@ class TrainClassifier(Stage):
             InputError: the file of scores does not exist.
         """
         examples = self._examples()
-        plans = (found for found in examples.inputs() if not isinstance(found, Parent))
-        files = [RawFile(file.name, file.path, file.bytes) for plan in plans for file in plan.files]
+        files = [file for found in examples.inputs() if isinstance(found, Ingest) for file in found.sources()]
         if examples.scores:
             path = storage.here(examples.scores)
             if not path.is_file():
@@ -380,29 +377,24 @@ class TrainClassifier(Stage):
         return self.examples
 
 
-def _input(names: Sequence[str]) -> "Parent | Plan":
-    from datakit.read.planning import plan
-    from datakit.read.stage import IngestConfig
-
+def _input(names: Sequence[str]) -> Parent | Ingest:
     if len(names) == 1:
         on_store = storage.is_result(names[0])
         path = storage.pull_result(storage.local(names[0])) if on_store else Path(names[0])
         if is_manifest(path):
             return Parent(path, load(path))
-    found = plan(names, IngestConfig(other_kinds="quarantine"))
-    for file in found.files:
-        if not file.is_local:
-            raise UsageError(f"{file.name}: is remote; ingest it first, and give its manifest")
+    found = Ingest(config=IngestConfig(other_kinds="quarantine")).read_from(names)
+    if remote := [file.name for file in found.sources() if not file.is_local]:
+        raise UsageError(f"{remote[0]}: is remote; ingest it first, and give its manifest")
     return found
 
 
-def _batches(source: "Parent | Plan") -> Iterator[pa.RecordBatch]:
-    from datakit.read.planning import read_unit, units
-
+def _batches(source: Parent | Ingest) -> Iterator[pa.RecordBatch]:
     if isinstance(source, Parent):
         yield from source.rows()
     else:
-        yield from (batch.rows for unit in units(source) for batch in read_unit(unit, source))
+        units = (unit for group in source.raw_groups() for unit in source.raw_units(group))
+        yield from (batch.rows for unit in units for batch in source.read(unit))
 
 
 def _scored(examples: Examples) -> Iterator[tuple[pa.RecordBatch, Floats]]:
