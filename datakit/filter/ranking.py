@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.feather
 
 import datakit.storage as storage
 from datakit.data import Floats, Hashes
@@ -39,13 +40,10 @@ class RankedStage(Stage):
         """Write to `out` the scores of all rows by key, and the cuts; `out` appears only when it is complete."""
         rows = pa.concat_tables([pa.ipc.open_file(pa.memory_map(str(path))).read_all() for path in sketches])
         cuts, facts = self.rank(rows)
-        table = rows.select(["row_key", "score"]).sort_by("row_key").replace_schema_metadata({"cuts": json.dumps(cuts)})
-        with (
-            storage.whole_file(out, flush=False) as temporary,
-            pa.OSFile(str(temporary), "wb") as file,
-            pa.ipc.new_file(file, table.schema) as writer,
-        ):
-            writer.write_table(table)
+        table = rows.select(["row_key", "score"]).sort_by("row_key").combine_chunks()
+        table = table.replace_schema_metadata({"cuts": json.dumps(cuts)})
+        with storage.whole_file(out, flush=False) as temporary:  # in one batch, which is read without a copy
+            pa.feather.write_feather(table, str(temporary), "uncompressed", chunksize=max(len(table), 1))
         return facts
 
     def bind(self, out: Path) -> Self:
