@@ -214,6 +214,17 @@ def test_rows_are_scored_once(manifest, tmp_path, monkeypatch):
     assert len(reduced(classify(manifest, top=0.5), [empty], tmp_path).decide(empty).reasons) == 0
 
 
+def test_rows_are_decided_anew_where_the_last_score_that_stays_moved(manifest, tmp_path):
+    """The detail of a dropped row names that score, so what an earlier run wrote about the row is no longer true."""
+    whole, few = rows(mixed(60, 6)), rows(mixed(60, 6)[:20])
+    found = []
+    for name, batch in (("whole", whole), ("few", few)):
+        (tmp_path / name).mkdir()
+        stage = reduced(classify(manifest, top=0.5), [batch], tmp_path / name)
+        found.append((stage.decide(few).detail, stage.decided_about(few.column("row_key").to_numpy())))
+    assert found[0][0] != found[1][0] and found[0][1] != found[1][1]
+
+
 def test_the_model_and_its_label_are_checked_before_any_work(manifest, tmp_path):
     with pytest.raises(ConfigError, match="needs a model"):
         Classify().open()
