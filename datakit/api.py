@@ -503,7 +503,7 @@ def _with_names(stage: str, values: Mapping[str, Any]) -> Mapping[str, Any]:
         return {**values, "function": own_code.name_of(values["function"])}
     if stage != "filter" or "rules" not in values or isinstance(values["rules"], str):
         return values
-    from datakit.filter.own import named
+    from datakit.filter.own_rules import named
 
     rules, thresholds = named(values["rules"])
     own = thresholds | values.get("own", {})

@@ -37,7 +37,7 @@ class Entry:
 
 STAGES: dict[str, Entry] = {
     "ingest": Entry("datakit.read.stage:Ingest", "Read raw files into rows; quarantine what cannot be read."),
-    "map": Entry("datakit.filter.own:Map", "Change rows by a function of yours.", False),
+    "map": Entry("datakit.filter.own_map:Map", "Change rows by a function of yours.", False),
     "normalize": Entry("datakit.filter.normalize:Normalize", "Repair encodings, characters and white space.", False),
     "language": Entry("datakit.filter.language:Language", "Label each row's language; keep the languages you list."),
     "dedup_urls": Entry("datakit.dedup.urls:DedupUrls", "Drop rows with the URL of an earlier row.", False),

@@ -20,7 +20,7 @@ import datakit.own_code as own_code
 from datakit.config import OF_TURNS, option, section
 from datakit.data import Bools, On
 from datakit.errors import ConfigError, InputError
-from datakit.filter.own import RULES, own_rule
+from datakit.filter.own_rules import GROUP, own_rule
 from datakit.filter.rule_set import Edits, MeasuredRows, RuleSet
 from datakit.stage import Decision, LossOptions, Stage, with_columns
 from datakit.text.words import UNICODE_VERSION, with_hashes
@@ -103,7 +103,7 @@ class FilterOptions(LossOptions):
 
     def rule_set(self, name: str) -> RuleSet:
         """A rule set with the thresholds of its section, or with the defaults where there is none."""
-        if name not in RULE_SETS and own_code.is_own(name, RULES):
+        if name not in RULE_SETS and own_code.is_own(name, GROUP):
             return own_rule(name, self.own.get(name, {}))
         rule_set = rule_set_class(name)
         return cast(RuleSet, getattr(self, name) or rule_set())
@@ -167,7 +167,7 @@ class Filter(Stage):
         """The versions of Unicode and of the stop words, the files that the rule sets in use name, the user's code."""
         shared = {"unicode": UNICODE_VERSION, "stop_words": importlib.metadata.version("stopwordsiso")}
         own = (name for name in self.config.rules if name not in RULE_SETS)
-        shared |= {f"code of {name}": own_code.code_digest(own_code.find(name, RULES)) for name in own}
+        shared |= {f"code of {name}": own_code.code_digest(own_code.find(name, GROUP)) for name in own}
         return functools.reduce(operator.or_, (r.resources().digests for r in self.rule_sets), shared)
 
     def open(self) -> None:

@@ -1,0 +1,140 @@
+"""The map stage: a function of the user changes rows, or drops them.
+
+    def shorten(row):                       # a row as a dictionary: its columns, and the fields of `extra`
+        return row | {"text": row["text"][:1000]}
+
+It returns the row as it shall be, or None to drop it; the reason is the function's name then. Fields that are no column
+go into `extra`. `id`, `source` and `row_key` stay what they are.
+"""
+
+import traceback
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Final
+
+import orjson
+import pyarrow as pa
+
+import datakit.own_code as own_code
+from datakit.config import option
+from datakit.data import MESSAGE
+from datakit.errors import ConfigError, InputError
+from datakit.stage import Decision, Stage
+from datakit.text.words import with_hashes
+
+GROUP: Final = "datakit.maps"
+_OURS: Final = ("row_key", "content_hash")
+_FIXED: Final = ("id", "source")
+_TURNS: Final = ("messages", "prompt", "chosen", "rejected")
+_MESSAGE_KEYS: Final = frozenset(f.name for f in MESSAGE)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class MapConfig:
+    """Which function changes rows."""
+
+    function: str = option("", "your function, as file.py:name or module:name: a row in, a row or None (drop) out")
+
+
+@dataclass(frozen=True)
+class Map(Stage):
+    """Changes rows by a function of the user."""
+
+    name: ClassVar[str] = "map"
+    help: ClassVar[str] = "docs/extending.md has examples."
+    Config: ClassVar[type] = MapConfig
+    holds_gil: ClassVar[bool] = True
+
+    config: MapConfig = field(default_factory=MapConfig)
+
+    def use_processes(self) -> bool:
+        """A function that only this process has stays in it."""
+        return not own_code.is_here_only(self.config.function)
+
+    def open(self) -> None:
+        """Find the function.
+
+        Raises:
+            ConfigError: none is named, or there is none of this name.
+        """
+        if not self.config.function:
+            raise ConfigError("map: name your function with --function, as rules.py:shorten")
+        own_code.find(self.config.function, GROUP)
+
+    def resources(self) -> dict[str, Any]:
+        """The digest of the function's code."""
+        self.open()
+        digest = own_code.code_digest(own_code.find(self.config.function, GROUP))
+        return {f"code of {self.config.function}": digest}
+
+    def decide(self, batch: pa.RecordBatch) -> Decision:
+        """Ask the function about each row.
+
+        Raises:
+            InputError: it fails, or gives something else than a row; with the row and the user's line.
+        """
+        function, names = own_code.find(self.config.function, GROUP), set(batch.schema.names)
+        given, made = list(records_of(batch)), list[dict[str, Any] | None]()
+        for i, row in enumerate(given):
+            found = called(self.config.function, name_of_row(batch, i), function, dict(row))
+            if found is not None:
+                self._check(found, row, batch, i)
+            made.append(found)
+        new = [row if found is None else found for row, found in zip(given, made, strict=True)]
+        edited = pa.array([one != other for one, other in zip(given, new, strict=True)], pa.bool_())
+        wanted = [n for n in names if any(one.get(n) != other.get(n) for one, other in zip(given, new, strict=True))]
+        columns = {
+            name: self._column(batch, name, [row.get(name) for row in new]) for name in wanted if name != "extra"
+        }
+        if "extra" in names:
+            extras = [{k: v for k, v in row.items() if k not in names} for row in new]
+            texts = batch.column("extra").to_pylist()  # as the user wrote them, where nothing changed
+            columns["extra"] = pa.array(
+                [text if orjson.loads(text or "{}") == extra else orjson.dumps(extra).decode()
+                 for text, extra in zip(texts, extras, strict=True)], pa.string())  # fmt: skip
+        reasons = [function.__name__ if found is None else None for found in made]
+        return Decision(
+            reasons=pa.array(reasons, pa.string()), columns=with_hashes(batch, columns, edited), edited=edited
+        )
+
+    def _check(self, found: Any, row: dict[str, Any], batch: pa.RecordBatch, number: int) -> None:
+        where = f"{self.config.function}: {name_of_row(batch, number)}: expected"
+        if not isinstance(found, dict) or any(found.get(name) != row.get(name) for name in _FIXED):
+            wanted = "the changed row with its id and source, or None to drop it"
+            raise InputError(f"{where} {wanted}; found {str(found)[:80]!r}")
+        turns = [turn for name in _TURNS if name in row and isinstance(found.get(name), list) for turn in found[name]]
+        if unknown := [key for turn in turns for key in turn if key not in _MESSAGE_KEYS]:
+            raise InputError(f"{where} messages with {', '.join(sorted(_MESSAGE_KEYS))}; found {unknown[0]!r}")
+
+    def _column(self, batch: pa.RecordBatch, name: str, values: list[Any]) -> pa.Array:
+        kind = batch.schema.field(name).type
+        try:
+            return pa.array(values, kind)
+        except (pa.ArrowInvalid, pa.ArrowTypeError, TypeError, OverflowError) as e:
+            raise InputError(f"{self.config.function}: the column {name!r} holds {kind}: {e}") from None
+
+
+def records_of(batch: pa.RecordBatch) -> Iterator[dict[str, Any]]:
+    """The rows of a batch as dictionaries for people's functions: the fields of `extra` stand beside the columns."""
+    names = [name for name in batch.schema.names if name not in _OURS]
+    for row in batch.select(names).to_pylist():
+        extra = row.get("extra")
+        yield (orjson.loads(extra) if extra else {}) | row
+
+
+def name_of_row(batch: pa.RecordBatch, row: int) -> str:
+    """A row for people."""
+    return f"the row {batch.column('id')[row].as_py()!r}" if "id" in batch.schema.names and batch.num_rows else "a row"
+
+
+def called(name: str, where: str, function: Any, given: Any) -> Any:
+    """What a function of the user says.
+
+    Raises:
+        InputError: it fails; with `where` and the user's line.
+    """
+    try:
+        return function(given)
+    except Exception as e:  # whatever the user's function raises
+        at = traceback.extract_tb(e.__traceback__)[-1]
+        raise InputError(f"{name}: {where}: {type(e).__name__}: {e} ({at.filename}, line {at.lineno})") from e
