@@ -22,6 +22,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from datakit.config import option, shares
 from datakit.data import first_rows, read_rows
 from datakit.manifest import Count, Ledger, Manifest, data_dir, tables
 
@@ -130,6 +131,16 @@ def worst_first(sentences: Iterable[str], more: str) -> Iterator[str]:
     yield from found[:MAX_ALARMS]
     if len(found) > MAX_ALARMS:
         yield f"{len(found) - MAX_ALARMS} more {more}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class LossOptions:
+    """The option of stages that say themselves which loss of rows is too much: see `Stage.max_loss`."""
+
+    max_loss: float = option(0.5, "alarm where all rows, or those of a source, lose more than this", advanced=True)
+
+    def __post_init__(self) -> None:
+        shares(self, "max_loss")
 
 
 @dataclass(frozen=True, slots=True)
@@ -305,11 +316,11 @@ class Stage:
 
     @property
     def max_loss(self) -> float:
-        """The share of rows, of all or of a source, whose loss raises an alarm. Default: half of them.
+        """The share of rows, of all or of a source, whose loss raises an alarm: as configured, or half of them.
 
         Stages with `compares_rows` raise their own alarms, in `reduce`.
         """
-        return 0.5
+        return self.config.max_loss if isinstance(self.config, LossOptions) else 0.5
 
     # What the result has besides rows.
 

@@ -11,7 +11,7 @@ from datakit.engine.executors import Local, Progress
 from datakit.engine.runner import Run, run_stage
 from datakit.engine.store import OutputLayout
 from datakit.errors import UsageError
-from datakit.filter.classifier import Examples, Measured, TrainClassifier
+from datakit.filter.classifier import Examples, TrainClassifier, measured
 from datakit.manifest import data_dir, load
 
 _SCORES = 'JSON lines {"id": ..., "score": ...} for their rows, from a larger model.'
@@ -64,8 +64,7 @@ def curve(
     made = load(manifest)
     if made.stage != TrainClassifier.name:
         raise UsageError(f"{manifest}: expected the manifest of a classifier, found that of the stage {made.stage}")
-    measured = Measured.of(made.facts["classifier"])
-    points, best = list(measured.points), measured.best
+    points, best = measured(made)
     if not points:
         raise UsageError(f"{manifest}: no rows of both sides were held out; train with --dev 0.1 and rows of both")
     rows = []

@@ -16,27 +16,24 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, NamedTuple, Self, TextIO
+from typing import Any, ClassVar, Final, Literal, Self, TextIO
 
 import numpy as np
-import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 import datakit.storage as storage
 from datakit.config import at_least, option, sha256_file, shares
-from datakit.data import Bools, Floats, Hashes, ViewOptions, view
+from datakit.data import Bools, Floats, ViewOptions, view
 from datakit.errors import ConfigError, InputError, ModelError, UsageError
-from datakit.filter import ranking
-from datakit.manifest import Count, is_manifest, load
-from datakit.read.streams import read_whole
-from datakit.stage import Decision, Made, Parent, RawFile, Stage
-
-if TYPE_CHECKING:
-    from datakit.read.planning import Plan
+from datakit.filter import fasttext_model
+from datakit.filter.ranking import RankedStage
+from datakit.manifest import Count, Manifest, is_manifest, load
+from datakit.read.stage import Ingest, IngestConfig
+from datakit.stage import Decision, LossOptions, Made, Parent, RawFile, Stage
 
 POSITIVE: Final = "positive"
 NEGATIVE: Final = "negative"
@@ -50,7 +47,7 @@ MAX_PIECES: Final = 20
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class ClassifyConfig(ViewOptions):
+class ClassifyConfig(ViewOptions, LossOptions):
     """Which model scores the rows, and which of them stay."""
 
     model: str = option("", "a fastText model's file, or the manifest that `classifier train` wrote", path=True)
@@ -59,13 +56,13 @@ class ClassifyConfig(ViewOptions):
         None, "drop rows with a lower score; none: the best F1 of `classifier train`, else 0.5; no limit with `top`"
     )
     top: float = option(0.0, "keep the best share of all rows, as 0.1; 0: by min_score alone")
-    max_loss: float = option(0.5, "alarm where all rows, or those of a source, lose more than this", advanced=True)
 
     def __post_init__(self) -> None:
-        shares(self, "max_loss", "top", *(["min_score"] if self.min_score is not None else []))
+        LossOptions.__post_init__(self)
+        shares(self, "top", *(["min_score"] if self.min_score is not None else []))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Classify(Stage):
     """Fills `classifier_score`, rounded to 1e-3, and drops the rows that score less than the threshold.
 
@@ -78,11 +75,6 @@ class Classify(Stage):
     Config: ClassVar[type] = ClassifyConfig
 
     config: ClassifyConfig = field(default_factory=ClassifyConfig)
-
-    @property
-    def max_loss(self) -> float:
-        """As configured."""
-        return self.config.max_loss
 
     def for_kind(self, kind: str) -> Self:
         """With `top`, the stage that scores all rows before it decides about any."""
@@ -113,7 +105,7 @@ class Classify(Stage):
         known = self.config.label == POSITIVE and path.suffix == ".json" and path.is_file()
         if self.config.top or not known:
             return 0.0 if self.config.top else 0.5
-        return Measured.of(load(path).facts["classifier"]).best
+        return measured(load(path))[1]
 
     def open(self) -> None:
         """Load the model, once per process, and compile the kernels that read it.
@@ -122,8 +114,6 @@ class Classify(Stage):
             ModelError: the file is no model that classifies.
             ConfigError: no model is named, or it has no such label.
         """
-        from datakit.filter import fasttext_model
-
         model = fasttext_model.load(self._path())
         model.check_labels([self.config.label], model.labels, f"label: the model {self._path().name}")
 
@@ -146,30 +136,23 @@ class Classify(Stage):
 
     def _scores(self, batch: pa.RecordBatch) -> Floats:
         """float64[N]: the score of each row."""
-        from datakit.filter.fasttext_model import load, rounded
-
-        return rounded(load(self._path()).predict(self.config.texts(batch), self.config.label)[1])
+        return fasttext_model.rounded(
+            fasttext_model.load(self._path()).predict(self.config.texts(batch), self.config.label)[1]
+        )
 
     def _path(self) -> Path:
         if not self.config.model:
             raise ConfigError("model: the classify stage needs a model; `datakit classifier train` makes one")
-        from datakit.filter import fasttext_model
-
         return fasttext_model.find(self.config.model)
 
 
-@dataclass(frozen=True, slots=True)
-class ClassifyTop(Classify):
+@dataclass(frozen=True)
+class ClassifyTop(RankedStage, Classify):
     """The same for the best share of all rows: each row is scored once, in the sketch phase.
 
     ceil(top * rows) rows stay: the best by score, of equal scores those that come first, without those below
-    `min_score`. Reasons: `classifier.min_score`, `classifier.top`. `cut` is the file that `reduce` wrote, in the stage
-    that `bind` returns.
+    `min_score`. Reasons: `classifier.min_score`, `classifier.top`.
     """
-
-    compares_rows: ClassVar[bool] = True
-
-    cut: Path | None = None
 
     def for_kind(self, kind: str) -> Self:
         """This stage."""
@@ -179,38 +162,24 @@ class ClassifyTop(Classify):
         """The score of each row."""
         return pa.record_batch({"row_key": batch.column("row_key"), "score": pa.array(self._scores(batch))})
 
-    def reduce(self, sketches: Sequence[Path], out: Path, *, workers: int) -> dict[str, Any]:
-        """Write to `out` all scores, and the score and the key of the last row that stays."""
-        rows = ranking.read_sketches(sketches)
-        scores, keys, cut, facts = rows["score"].to_numpy(), rows["row_key"].to_numpy(), dict[str, Any](), {}
-        if len(keys):
-            stays = max(1, int(np.ceil(round(self.config.top * len(keys), 6))))
-            last = np.lexsort((keys, -scores))[stays - 1]
-            cut = {"score": float(scores[last]), "key": int(keys[last])}
-            facts = {"classifier": {"top": self.config.top, "rows": stays, "last_score": cut["score"]}}
-        ranking.save(out, keys, scores, cut)
-        return facts
-
-    def bind(self, out: Path) -> Self:
-        """The stage that decides by the cut in `out`."""
-        return replace(self, cut=out)
+    def rank(self, rows: pa.Table) -> tuple[dict[str, Any], dict[str, Any]]:
+        """The score and the key of the last row that stays."""
+        scores, keys = rows["score"].to_numpy(), rows["row_key"].to_numpy()
+        if not len(keys):
+            return {}, {}
+        stays = max(1, int(np.ceil(round(self.config.top * len(keys), 6))))
+        last = np.lexsort((keys, -scores))[stays - 1]
+        cut = {"score": float(scores[last]), "key": int(keys[last])}
+        return cut, {"classifier": {"top": self.config.top, "rows": stays, "last_score": cut["score"]}}
 
     def decide(self, batch: pa.RecordBatch) -> Decision:
         """Compare the sketched scores with the threshold and the cut."""
-        scores, below_cut, last = self._ranked(batch.column("row_key").to_numpy())
+        keys = batch.column("row_key").to_numpy()
+        scores, cut = self.ranked(keys)
+        last, key = cut.get("score", 0.0), cut.get("key", 0)  # without rows there is none, and nobody asks
+        below_cut = (scores < last) | ((scores == last) & (keys > np.uint64(key)))
         best = f"not among the best {self.config.top:.3g} of all rows; the last of them has {last:g}"
         return self._decide(scores, below_cut, f", {best}")
-
-    def decided_about(self, row_keys: Hashes) -> pa.RecordBatch:
-        """The scores of the rows, and which are below the cut."""
-        scores, below_cut, _ = self._ranked(row_keys)
-        return pa.record_batch({"score": scores, "below_cut": below_cut})
-
-    def _ranked(self, row_keys: Hashes) -> tuple[Floats, Bools, float]:
-        """(the scores of rows, which are below the cut, the score of the last row that stays)."""
-        scores, cut = ranking.saved(self.cut, row_keys)
-        last, key = cut.get("score", 0.0), cut.get("key", 0)  # without rows there is none, and nobody asks
-        return scores, (scores < last) | ((scores == last) & (row_keys > np.uint64(key))), last
 
 
 # What each threshold keeps of rows that the model has not seen, and how well.
@@ -267,18 +236,10 @@ def best_f1(points: Sequence[Point]) -> Point:
     return equal[len(equal) // 2]
 
 
-class Measured(NamedTuple):
-    """What `classifier train` found on the rows that it held out."""
-
-    best: float
-    """The threshold with the best F1."""
-    points: tuple[Point, ...]
-
-    @classmethod
-    def of(cls, facts: Mapping[str, Any]) -> "Measured":
-        """From the facts of a classifier's manifest."""
-        dev = facts["dev"]
-        return cls(dev.get("best_f1", {}).get("min_score", 0.5), tuple(point(*row) for row in dev.get("curve", [])))
+def measured(manifest: Manifest) -> tuple[list[Point], float]:
+    """(the points of the rows that `classifier train` held out, the threshold with the best F1) of a classifier."""
+    dev = manifest.facts["classifier"]["dev"]
+    return [point(*row) for row in dev.get("curve", [])], dev.get("best_f1", {}).get("min_score", 0.5)
 
 
 # Training: examples to a model, and its quality on rows that it has not seen.
@@ -325,7 +286,7 @@ class Examples:
         if not self.scores and not (self.positive and self.negative):
             raise UsageError("a classifier needs both sides: --positive and --negative")
 
-    def inputs(self) -> "list[Parent | Plan]":
+    def inputs(self) -> list[Parent | Ingest]:
         """The rows of both sides, positive first, or the scored rows: manifests, or raw files as ingest reads them.
 
         Raises:
@@ -361,8 +322,7 @@ class TrainClassifier(Stage):
             InputError: the file of scores does not exist.
         """
         examples = self._examples()
-        plans = (found for found in examples.inputs() if not isinstance(found, Parent))
-        files = [RawFile(file.name, file.path, file.bytes) for plan in plans for file in plan.files]
+        files = [file for found in examples.inputs() if isinstance(found, Ingest) for file in found.sources()]
         if examples.scores:
             path = storage.here(examples.scores)
             if not path.is_file():
@@ -417,29 +377,24 @@ class TrainClassifier(Stage):
         return self.examples
 
 
-def _input(names: Sequence[str]) -> "Parent | Plan":
-    from datakit.read.planning import plan
-    from datakit.read.stage import IngestConfig
-
+def _input(names: Sequence[str]) -> Parent | Ingest:
     if len(names) == 1:
         on_store = storage.is_result(names[0])
         path = storage.pull_result(names[0]) if on_store else Path(names[0])
         if is_manifest(path):
             return Parent(path, load(path))
-    found = plan(names, IngestConfig(other_kinds="quarantine"))
-    for file in found.files:
-        if not file.is_local:
-            raise UsageError(f"{file.name}: is remote; ingest it first, and give its manifest")
+    found = Ingest(config=IngestConfig(other_kinds="quarantine")).read_from(names)
+    if remote := [file.name for file in found.sources() if not file.is_local]:
+        raise UsageError(f"{remote[0]}: is remote; ingest it first, and give its manifest")
     return found
 
 
-def _batches(source: "Parent | Plan") -> Iterator[pa.RecordBatch]:
-    from datakit.read.planning import read_unit, units
-
+def _batches(source: Parent | Ingest) -> Iterator[pa.RecordBatch]:
     if isinstance(source, Parent):
         yield from source.rows()
     else:
-        yield from (batch.rows for unit in units(source) for batch in read_unit(unit, source))
+        units = (unit for group in source.raw_groups() for unit in source.raw_units(group))
+        yield from (batch.rows for unit in units for batch in source.read(unit))
 
 
 def _scored(examples: Examples) -> Iterator[tuple[pa.RecordBatch, Floats]]:
@@ -457,16 +412,16 @@ def _read_scores(path: Path) -> Mapping[str, float]:
     Raises:
         InputError: the file cannot be read, or a line holds no id and number.
     """
+    from datakit.read.planning import records_of
+
     found: dict[str, float] = {}
-    for number, line in enumerate(read_whole(str(path))[1].splitlines(), start=1):
+    for record in records_of((str(path), path.name, path.stat().st_size), "line")[1]:
         try:
-            if line.strip():
-                value = orjson.loads(line)
-                found[str(value["id"])] = float(value["score"])
+            found[str(record.fields["id"])] = float(record.fields["score"])
         except (ValueError, TypeError, KeyError):
             raise InputError(
-                f'{path}, line {number}: expected an id and a number, as {{"id": "a.jsonl:7", "score": 0.8}}, '
-                f"found {line[:80].decode(errors='replace')}"
+                f'{path}, line {record.line + 1}: expected an id and a number, as {{"id": "a.jsonl:7", "score": 0.8}}, '
+                f"found {record.raw[:80].decode(errors='replace')}"
             ) from None
     return found
 
@@ -491,13 +446,11 @@ def pieces(text: str, piece_chars: int = PIECE_CHARS, max_pieces: int = MAX_PIEC
 
 def write_examples(texts: pa.Array, positive: Bools, out: TextIO) -> None:
     """Write the pieces of texts, with their labels, as the fasttext module reads them."""
-    from datakit.filter.fasttext_model import LABEL
-
     for text, wanted in zip(texts.to_pylist(), positive.tolist(), strict=True):
         for piece in pieces(text):
             # a label, or the mark of a line's end, would be read as one
-            clean = piece.replace(LABEL, " ").replace("</s>", " ")
-            out.write(f"{LABEL}{POSITIVE if wanted else NEGATIVE} {clean}\n")
+            clean = piece.replace(fasttext_model.LABEL, " ").replace("</s>", " ")
+            out.write(f"{fasttext_model.LABEL}{POSITIVE if wanted else NEGATIVE} {clean}\n")
 
 
 _TRAIN_SCRIPT: Final = """
@@ -540,8 +493,6 @@ def measure(model: Path, dev: Sequence[tuple[pa.Array, Bools]]) -> dict[str, Any
 
     Integers, precision and recall are those at a score of 0.5.
     """
-    from datakit.filter import fasttext_model
-
     loaded = fasttext_model.read(model)
     raw = np.concatenate([np.empty(0, np.float32), *(loaded.predict(texts, POSITIVE)[1] for texts, _ in dev)])
     positive = np.concatenate([np.empty(0, np.bool_), *(wanted for _, wanted in dev)])

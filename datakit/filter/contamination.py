@@ -13,20 +13,18 @@ row is searched: documents, all turns with system prompts and tool results, tool
 escapes (JSON inside a text) are searched a second time without them. Every row and item that match are listed in the
 table `matches/` beside the rows: item, part, overlap, passage.
 
-Evaluation sets are read as they come: JSON lines, JSON (arrays, objects with lists inside, columns), Parquet, Arrow,
-CSV, text; compressed or not, or folders. No names of fields are known: each text of an item with five words or more is
-a part of it, at whatever depth it stands. A text that stands in more than 1% of a file's items, and in three or more,
-is an instruction and does not count. Where that is wrong (a field holds a passage from a web page, say), `eval_fields`
-names the fields that count. What cannot be read or searched is counted, and is an alarm.
+Evaluation sets are read as they come, by the readers of ingest: JSON lines, JSON (arrays, objects with lists inside,
+columns), Parquet, Arrow, CSV, text; compressed or not, or folders. No names of fields are known: each text of an item
+with five words or more is a part of it, at whatever depth it stands. A text that stands in more than 1% of a file's
+items, and in three or more, is an instruction and does not count. Where that is wrong (a field holds a passage from a
+web page, say), `eval_fields` names the fields that count. What cannot be read or searched is counted, and is an alarm.
 """
 
-import csv
 import functools
 import hashlib
-import io
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Final, NamedTuple
@@ -35,14 +33,14 @@ import numpy as np
 import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from datakit.config import file_mark, option
 from datakit.data import Bools, Floats, Hashes, Integers, Numbers
 from datakit.errors import ConfigError, InputError
 from datakit.filter.rule_set import Measure, MeasuredRows, Report, Resources, RuleSet, Signals, common_words
-from datakit.read.find import UNKNOWN, Skipped, find, suffixes_of
-from datakit.read.streams import read_whole
+from datakit.read.find import UNKNOWN, Skipped, find
+from datakit.read.record import Record, RecordError
+from datakit.read.streams import open_binary
 from datakit.storage import is_url
 from datakit.text.words import hash_words, spaceless_words
 
@@ -149,22 +147,22 @@ def _passage(text: str, first: int, last: int) -> str:
     return passage if len(passage) <= _MAX_PASSAGE_CHARS else f"{passage[:_MAX_PASSAGE_CHARS]}..."
 
 
-_ESCAPE: Final = r"\\(?:\"|u[0-9a-fA-F]{4})"
-_ESCAPES: Final = re.compile(r"\\(?:u([0-9a-fA-F]{4})|.)", re.DOTALL)
+_ESCAPED: Final = r"\\(?:\"|u[0-9a-fA-F]{4})"
+_ESCAPE: Final = re.compile(r"\\+(?:u([0-9a-fA-F]{4})|(.))", re.DOTALL)
+"""With several backslashes in JSON inside of JSON, as in the arguments of a tool call."""
 
 
 def _unescaped(texts: pa.Array) -> tuple[pa.Array, Integers]:
     """(the texts that have escapes of JSON, without them; the index of each)."""
-    escaped = np.flatnonzero(pc.match_substring_regex(texts, _ESCAPE).to_numpy(zero_copy_only=False))
-    plain = texts.take(pa.array(escaped)).to_pylist()
-    for _ in range(2):  # the arguments of a tool call are JSON in JSON
-        made = [_ESCAPES.sub(_character, text).encode("utf-16", "surrogatepass") for text in plain]
-        plain = [text.decode("utf-16", "replace") for text in made]  # a character beyond U+FFFF has two escapes
-    return pa.array(plain, pa.string()), escaped
+    escaped = np.flatnonzero(pc.match_substring_regex(texts, _ESCAPED).to_numpy(zero_copy_only=False))
+    plain = (_ESCAPE.sub(_character, text) for text in texts.take(pa.array(escaped)).to_pylist())
+    # a character beyond U+FFFF has two escapes
+    whole = [text.encode("utf-16", "surrogatepass").decode("utf-16", "replace") for text in plain]
+    return pa.array(whole, pa.string()), escaped
 
 
 def _character(escape: re.Match[str]) -> str:
-    return chr(int(escape[1], 16)) if escape[1] else {"n": "\n", "t": "\t", "r": "\r"}.get(escape[0][1], escape[0][1])
+    return chr(int(escape[1], 16)) if escape[1] else {"n": "\n", "t": "\t", "r": "\r"}.get(escape[2], escape[2])
 
 
 class EvaluationIndex(NamedTuple):
@@ -203,7 +201,7 @@ def evaluation_index(
     """
     from datakit.filter import _kernels_lookup as kernels
 
-    files = [EvaluationFile.of(name, path, fields) for path, name, _ in paths]
+    files = [EvaluationFile.of(file, fields) for file in paths]
     seen = frozenset[str]().union(*(file.seen for file in files))
     if unused := [name for name in fields if not any(_is_in(field, (name,)) for field in seen)]:
         raise ConfigError(
@@ -271,7 +269,10 @@ def _told(files: Sequence["EvaluationFile"], skipped: Sequence[Skipped], short: 
                 f"counts; the fields are {', '.join(sorted(file.seen))}"
             )
         if file.unreadable:
-            alarms.append(f"{file.unreadable} lines of {file.name} are not JSON, and were not searched")
+            alarms.append(
+                f"{file.unreadable} lines of {file.name} are not JSON, or have not the cells of the header; they were "
+                "not searched"
+            )
     if short:
         alarms.append(
             f"{len(short)} of {read} evaluation items are too short or too common to search ({short[0]}"
@@ -305,21 +306,20 @@ class EvaluationFile(NamedTuple):
     read: int
     """Items, those without text included."""
     unreadable: int
-    """Lines that are not JSON."""
+    """Records that cannot be read."""
     seen: frozenset[str]
     """All its fields."""
     line: str
     """What is searched, for people."""
 
     @classmethod
-    def of(cls, name: str, path: str, fields: tuple[str, ...]) -> "EvaluationFile":
-        """Read a file.
+    def of(cls, file: tuple[str, str, int], fields: tuple[str, ...]) -> "EvaluationFile":
+        """Read a file that `find` found.
 
         Raises:
             InputError: it cannot be read, or has no item with text.
         """
-        raw, data = read_whole(path)
-        records = list(_records(data, path))
+        (path, name, _), records = file, _records(file)
         leaves = [list(dict.fromkeys(_leaves(record, ""))) for record in records if record is not _UNREADABLE]
         held = Counter(text for found in leaves for text in {text for _, text in found})
         _, starts = hash_words(pa.array(list(held), pa.string()))
@@ -341,61 +341,43 @@ class EvaluationFile(NamedTuple):
         line = f"{name}: {len(leaves)} items; fields {searched or '-'}"
         if common := len(long) - len(counts):
             line += f"; {common} texts stand in many items and do not count"
-        digest = hashlib.sha256(raw).hexdigest()
+        with open_binary(path) as opened:
+            digest = hashlib.sha256(opened.read()).hexdigest()
         return cls(name, digest, items, len(leaves), len(records) - len(leaves), seen, line)
 
 
-_UNREADABLE: Final = object()
-"""In place of a line that is not JSON."""
+_UNREADABLE: Final[Any] = object()
+"""In place of a record that cannot be read."""
 
 
-_TABLES: Final[dict[bytes, Callable[[pa.BufferReader], pa.Table]]] = {
-    b"PAR1": pq.read_table,
-    b"ARRO": lambda file: pa.ipc.open_file(file).read_all(),
-    b"\xff\xff\xff\xff": lambda file: pa.ipc.open_stream(file).read_all(),
-}
-"""By a file's first bytes: Parquet, Arrow files and streams."""
-
-
-def _records(data: bytes, path: str) -> Iterator[Any]:
-    """The records of a file, whatever its format.
+def _records(found: tuple[str, str, int]) -> list[Any]:
+    """The records of a file, whatever its format; of plain text its paragraphs.
 
     Raises:
-        InputError: the file cannot be read.
+        InputError: the file, or all of it, cannot be read.
     """
-    form, data = suffixes_of(path)[0], data.removeprefix(b"\xef\xbb\xbf")
-    try:
-        if read := _TABLES.get(data[:4]):
-            yield from read(pa.BufferReader(data)).to_pylist()
-        elif form == "csv":
-            yield from _csv_records(data.decode(), "\t" if ".tsv" in path else ",")
-        elif form == "text" and data.lstrip()[:1] not in (b"{", b"["):
-            yield from (p for p in re.split(r"\n\s*\n", data.decode()) if p.strip())
-        elif (document := _parsed(data)) is not None:
-            yield from _items_of(document)
-        else:
-            lines = [_parsed(line) for line in data.splitlines() if line.strip()]
-            if all(line is None for line in lines):
-                raise InputError(f"{path}: cannot be read as JSON lines or JSON, though it is no other known format")
-            yield from (_UNREADABLE if line is None else line for line in lines)
-    except (UnicodeDecodeError, pa.ArrowException, csv.Error) as e:
-        raise InputError(f"{path}: cannot be read as an evaluation set: {e}") from None
+    from datakit.read.json import parse
+    from datakit.read.planning import records_of
 
+    def value(record: Record) -> Any:
+        if isinstance(record.fields, RecordError):  # a list or a text is no row for ingest, and an item here
+            return parse(record.raw) if record.fields.reason == "not_an_object" else _UNREADABLE
+        return record.fields
 
-def _csv_records(text: str, delimiter: str) -> Iterator[dict[str, str]]:
-    """Rows by the names of a header; a first row with a cell of five words or more is none."""
-    rows = [row for row in csv.reader(io.StringIO(text, newline=""), delimiter=delimiter) if any(row)]
-    header = rows[0] if rows else []
-    if any(len(cell.split()) >= _MIN_WORDS for cell in header):
-        rows, header = [[], *rows], [f"column {number}" for number in range(len(header))]
-    for row in rows[1:]:
-        yield dict(zip(header, row, strict=False))
+    file, read = records_of(found, "paragraph")
+    records = [value(record) for record in read]
+    if all(record is _UNREADABLE for record in records) and not file.header:
+        raise InputError(
+            f"{file.path}: cannot be read as an evaluation set: it is {file.format} without a whole record"
+        )
+    if any(len(cell.split()) >= _MIN_WORDS for cell in file.header):  # an item: the table has no header
+        rows = [file.header, *(record if record is _UNREADABLE else record.values() for record in records)]
+        return [row if row is _UNREADABLE else {f"column {n}": cell for n, cell in enumerate(row)} for row in rows]
+    return list(_items_of(records[0])) if len(records) == 1 and file.format != "json" else records
 
 
 def _items_of(document: Any) -> Iterable[Any]:
-    """The items of a JSON document: of a list, of an object with lists of objects, of columns, or itself."""
-    if isinstance(document, list):
-        return document
+    """The items of a JSON document: of an object with lists of objects, of columns, or itself."""
     if isinstance(document, dict):
         values = list(document.values())
         if lists := [v for v in values if isinstance(v, list) and v and isinstance(v[0], dict)]:

@@ -28,7 +28,6 @@ import datakit.storage as storage
 from datakit.config import file_mark, sha256_file
 from datakit.data import Floats, Integers, Numbers, string_buffers
 from datakit.errors import ConfigError, ModelError, UsageError
-from datakit.filter import _kernels_fasttext as kernels
 from datakit.manifest import check_shards, data_dir
 from datakit.manifest import load as load_manifest
 
@@ -127,7 +126,8 @@ class FastTextModel:
 
     labels: tuple[str, ...]
     """In the order of the file, without `__label__`."""
-    arrays: kernels.Arrays
+    arrays: Any
+    """`_kernels_fasttext.Arrays`."""
 
     def predict(self, texts: pa.Array, label: str = "", without: str = "") -> tuple[pa.Array, NDArray[np.float32]]:
         """(string[N]: the best label of each text, float32[N]: its probability, which may exceed 1 by 1e-5).
@@ -135,6 +135,8 @@ class FastTextModel:
         A text is read as one line, a null as an empty one. A label has no `__label__`; it is null where there is none.
         With a `label` of the model, that one alone counts; `without` one, all others do.
         """
+        from datakit.filter import _kernels_fasttext as kernels
+
         allowed, floor = np.full(len(self.labels), not label), -np.inf
         if label:
             allowed[self.labels.index(label)] = True
@@ -248,6 +250,8 @@ class _Cursor:
 
 
 def _read(file: _Cursor) -> FastTextModel:
+    from datakit.filter._kernels_fasttext import Arrays
+
     magic, version = file.numbers("ii")
     _expect(magic == _MAGIC, "a file that begins with other bytes")
     _expect(version in (11, 12), f"format version {version}; versions 11 and 12 are known")
@@ -269,7 +273,7 @@ def _read(file: _Cursor) -> FastTextModel:
     end_of_line = words.index(b"</s>") if b"</s>" in words[:num_words] else -2
     features = _features(bucket, num_words, len(input_RD), kept)
     labels = tuple(word.decode(errors="replace").removeprefix(LABEL) for word in words[num_words:])
-    arrays = kernels.Arrays(  # in the order in which they are declared
+    arrays = Arrays(  # in the order in which they are declared
         *_dictionary(words), num_words, end_of_line, max(minn, 1), maxn, word_ngrams, bucket, *features,
         input_RD, output_LD, output_norms, loss, *_tree(counts[num_words:]),
     )  # fmt: skip
@@ -329,6 +333,8 @@ def _features(bucket: int, num_words: int, rows: int, kept: Numbers | None) -> t
 
 def _dictionary(words: tuple[bytes, ...]) -> tuple[NDArray[np.uint32], Integers, Numbers]:
     """The characters of words, where each word begins, and the hash table: see `kernels.Arrays`."""
+    from datakit.filter import _kernels_fasttext as kernels
+
     text = np.frombuffer(b"\0".join(words), np.uint8)
     chars = np.empty(len(text) + 2, np.uint32)
     chars = chars[: kernels.read_characters(text, 0, len(text), chars)]

@@ -27,14 +27,15 @@ import pyarrow.compute as pc
 
 from datakit.config import at_least, option, sha256_file, shares
 from datakit.data import ViewOptions
-from datakit.stage import Decision, Stage
+from datakit.filter import fasttext_model
+from datakit.stage import Decision, LossOptions, Stage
 
 UNDETERMINED: Final = "und"
 """The code of ISO 639-3 for text without a language."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class LanguageConfig(ViewOptions):
+class LanguageConfig(ViewOptions, LossOptions):
     """Which model decides, and which languages stay."""
 
     model: str = option("lid.176", "name of a known model, or path of a fastText model", path=True)
@@ -47,10 +48,10 @@ class LanguageConfig(ViewOptions):
         "a row below min_score stays if its label is this many times as likely as the next label; 0: none stays",
         acts_with={"languages": ()},
     )
-    max_loss: float = option(0.5, "alarm where all rows, or those of a source, lose more than this", advanced=True)
 
     def __post_init__(self) -> None:
-        shares(self, "max_loss", "min_score")
+        LossOptions.__post_init__(self)
+        shares(self, "min_score")
         at_least(self, 0, "min_ratio_to_next")
 
 
@@ -67,19 +68,12 @@ class Language(Stage):
 
     config: LanguageConfig = field(default_factory=LanguageConfig)
 
-    @property
-    def max_loss(self) -> float:
-        """As configured."""
-        return self.config.max_loss
-
     def resources(self) -> dict[str, Any]:
         """Name and SHA-256 of the model.
 
         Raises:
             ModelError: the model is in none of the places where it may be.
         """
-        from datakit.filter import fasttext_model
-
         path = fasttext_model.find(self.config.model)
         return {"model": {"name": Path(self.config.model).name, "sha256": sha256_file(path)}}
 
@@ -90,22 +84,18 @@ class Language(Stage):
             ModelError: there is no such model, or the file is not one that classifies.
             ConfigError: a listed language is none of the model's labels.
         """
-        from datakit.filter import fasttext_model
-
         model = fasttext_model.load(self.config.model)
         known = {*model.labels, UNDETERMINED}
         model.check_labels(self.config.languages, known, f"languages: the model {self.config.model}")
 
     def decide(self, batch: pa.RecordBatch) -> Decision:
         """Predict the language of every row, then compare it with the listed ones."""
-        from datakit.filter.fasttext_model import load, rounded
-
-        config, model = self.config, load(self.config.model)
+        config, model = self.config, fasttext_model.load(self.config.model)
         texts = config.texts(batch)
         raw, probabilities = model.predict(texts)
         has_language = pc.and_(pc.match_substring_regex(texts, r"\pL"), pc.is_valid(raw))
         lang = pc.if_else(has_language, raw, UNDETERMINED)
-        score = pc.if_else(has_language, pa.array(rounded(probabilities)), 0.0)
+        score = pc.if_else(has_language, pa.array(fasttext_model.rounded(probabilities)), 0.0)
         columns = {"lang": lang, "lang_score": score.cast(pa.float32()), "lang_raw": raw}
         if not config.languages:
             return Decision(reasons=pa.nulls(batch.num_rows, pa.string()), columns=columns)
@@ -116,7 +106,7 @@ class Language(Stage):
         if config.min_ratio_to_next > 0:
             for label in {*config.languages} - {UNDETERMINED}:
                 rows = np.flatnonzero(pc.and_(unsure, pc.equal(lang, label)))
-                rival[rows] = rounded(model.predict(texts.take(pa.array(rows)), without=label)[1])
+                rival[rows] = fasttext_model.rounded(model.predict(texts.take(pa.array(rows)), without=label)[1])
             unsure = pc.and_(unsure, pc.less(score, pa.array(config.min_ratio_to_next * rival)))
         reasons = pc.case_when(pc.make_struct(other, unsure), "language", "language_score")
         wanted = ", ".join(config.languages)

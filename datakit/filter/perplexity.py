@@ -13,15 +13,14 @@ Any other model in the ARPA format can be named, too, and with the package kenlm
 """
 
 import functools
-import json
 import math
 import re
 import shutil
 import unicodedata
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar, Final, Literal, NamedTuple, Self
+from typing import Any, ClassVar, Final, Literal, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -29,9 +28,9 @@ import pyarrow.compute as pc
 
 import datakit.storage as storage
 from datakit.config import at_least, file_mark, option, sha256_file
-from datakit.data import Floats, Hashes, Integers, ViewOptions
+from datakit.data import Floats, Integers, ViewOptions
 from datakit.errors import ConfigError, MissingExtraError, ModelError
-from datakit.filter import ranking
+from datakit.filter.ranking import RankedStage
 from datakit.manifest import Count, data_dir, is_manifest, tokenizer_file
 from datakit.manifest import load as load_manifest
 from datakit.stage import Decision, Made, Parent, Stage
@@ -95,12 +94,12 @@ def by_language(files: Sequence[str]) -> dict[str, str]:
     return found
 
 
-@dataclass(frozen=True, slots=True)
-class Perplexity(Stage):
+@dataclass(frozen=True)
+class Perplexity(RankedStage):
     """Fills `perplexity`, rounded to 1e-3, and `perplexity_bucket`; drops the rows in buckets that are not kept.
 
     Reasons: `perplexity.middle`, `perplexity.tail`, `perplexity.head`. Rows of a language without a model, and rows
-    without a word, have neither value and stay; the ledger counts them. `cut` is the file that `reduce` wrote.
+    without a word, have neither value and stay; the ledger counts them.
     """
 
     name: ClassVar[str] = "perplexity"
@@ -110,10 +109,8 @@ class Perplexity(Stage):
     )
     Config: ClassVar[type] = PerplexityConfig
     holds_gil: ClassVar[bool] = True
-    compares_rows: ClassVar[bool] = True
 
     config: PerplexityConfig = field(default_factory=PerplexityConfig)
-    cut: Path | None = None
 
     def resources(self) -> dict[str, Any]:
         """Name and SHA-256 of the models by language, and the Unicode version where the text depends on it.
@@ -160,9 +157,8 @@ class Perplexity(Stage):
                 found[rows] = perplexities(texts.take(pa.array(rows)).to_pylist(), *self._model(language))
         return pa.record_batch({"row_key": batch.column("row_key"), "lang": languages, "score": pa.array(found)})
 
-    def reduce(self, sketches: Sequence[Path], out: Path, *, workers: int) -> dict[str, Any]:
-        """Write to `out` the perplexities of all rows and, by language, the highest one in head and in middle."""
-        rows = ranking.read_sketches(sketches)
+    def rank(self, rows: pa.Table) -> tuple[dict[str, Any], dict[str, Any]]:
+        """By language, the highest perplexity in head and in middle."""
         found, cuts, rest = rows["score"].to_numpy(), {}, {}
         for language in sorted(pc.unique(rows["lang"]).to_pylist()):
             of = found[pc.equal(rows["lang"], language).to_numpy()]
@@ -172,17 +168,12 @@ class Perplexity(Stage):
             if len(values):
                 percentiles = (self.config.head_percentile, self.config.middle_percentile)
                 cuts[language] = [float(values[math.ceil(p * len(values) / 100) - 1]) for p in percentiles]
-        ranking.save(out, rows["row_key"].to_numpy(), found, cuts)
         limits = {language: dict(zip(BUCKETS, cut, strict=False)) for language, cut in cuts.items()}
-        return {"perplexity": {"up_to": limits, "not_measured": rest}}
-
-    def bind(self, out: Path) -> Self:
-        """The stage that decides by the cuts in `out`."""
-        return replace(self, cut=out)
+        return cuts, {"perplexity": {"up_to": limits, "not_measured": rest}}
 
     def decide(self, batch: pa.RecordBatch) -> Decision:
         """Compare the sketched perplexities with the cuts of the rows' languages."""
-        found, cuts = ranking.saved(self.cut, batch.column("row_key").to_numpy())
+        found, cuts = self.ranked(batch.column("row_key").to_numpy())
         limits = np.array([cuts.get(name, (np.inf, np.inf)) for name in _languages(batch).to_pylist()]).reshape(-1, 2)
         measured = ~np.isnan(found)
         bucket = (found[:, None] > limits).sum(axis=1)
@@ -197,11 +188,6 @@ class Perplexity(Stage):
             columns={"perplexity": values, "perplexity_bucket": buckets},
             notes={"perplexity_not_measured": int((~measured).sum())},
         )
-
-    def decided_about(self, row_keys: Hashes) -> pa.RecordBatch:
-        """The perplexities of the rows, and the cuts of all languages."""
-        found, cuts = ranking.saved(self.cut, row_keys)
-        return pa.record_batch({"score": found, "cuts": [json.dumps(cuts, sort_keys=True)] * len(found)})
 
     def _model(self, language: str) -> tuple["Scorer", "Reader"]:
         """The model of a language, and how it reads texts."""

@@ -17,12 +17,12 @@ import numpy as np
 import pyarrow as pa
 
 import datakit.own_code as own_code
-from datakit.config import OF_TURNS, option, section, shares
+from datakit.config import OF_TURNS, option, section
 from datakit.data import Bools, On
 from datakit.errors import ConfigError, InputError
 from datakit.filter.own_rules import GROUP, own_rule
 from datakit.filter.rule_set import Edits, MeasuredRows, RuleSet
-from datakit.stage import Decision, Stage, with_columns
+from datakit.stage import Decision, LossOptions, Stage, with_columns
 from datakit.text.words import UNICODE_VERSION, with_hashes
 
 RULE_SETS: Final = {
@@ -74,7 +74,7 @@ def rule_set_class(name: str) -> type[RuleSet]:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class FilterOptions:
+class FilterOptions(LossOptions):
     """What the filter stage can be told. The thresholds have one section for each rule set: see `FilterConfig`."""
 
     rules: tuple[str, ...] = option(
@@ -87,13 +87,12 @@ class FilterOptions:
         False, "look at system prompts, tool schemas and tool results too", acts_with=OF_TURNS
     )
     signals: bool = option(True, "save what the rules measured, for other thresholds and `datakit tune`", advanced=True)
-    max_loss: float = option(0.5, "alarm where all rows, or those of a source, lose more than this", advanced=True)
     own: dict[str, dict[str, Any]] = option(
         {}, "thresholds of your own rule sets, by their names in rules", advanced=True
     )
 
     def __post_init__(self) -> None:
-        shares(self, "max_loss")
+        LossOptions.__post_init__(self)
         for name in self.rules:
             self.rule_set(name)
         if self.rules and (unknown := [name for name in self.own if name not in self.rules]):
@@ -136,11 +135,6 @@ class Filter(Stage):
     Config: ClassVar[type] = FilterConfig
 
     config: FilterOptions = dataclasses.field(default_factory=FilterConfig)
-
-    @property
-    def max_loss(self) -> float:
-        """As configured."""
-        return self.config.max_loss
 
     @property
     def rule_sets(self) -> list[RuleSet]:

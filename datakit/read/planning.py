@@ -631,6 +631,18 @@ def _fill(builder: RowBuilder, records: Iterator[Record], limit: int) -> bool:
             gc.enable()
 
 
+def records_of(found: tuple[str, str, int], text_split: str) -> tuple[SourceFile, Iterator[Record]]:
+    """(a file that `find` found, all its records in order), whatever its layout: for evaluation sets.
+
+    Raises:
+        InputError: it cannot be read, or its bytes are not what its name says.
+    """
+    file, _ = _inspect(found, text_split)
+    pages = web.Pages("resiliparse") if file.format in web.FORMATS else None
+    segments = _segments(file, 0, lambda: 1 << 62)
+    return file, (record for segment in segments for record in _records(segment, file, pages))
+
+
 def _records(segment: Segment, file: SourceFile, pages: web.Pages | None = None) -> Iterator[Record]:
     """The records of a segment; `pages` makes the text of web pages."""
     if why := segment.failure:

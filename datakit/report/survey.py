@@ -172,8 +172,7 @@ def _charts(link: Link) -> Iterator[Histogram | None]:
         limit = float(limit) if isinstance(limit, int | float) else None
         yield histogram(column, _joined([batch[column].drop_null() for batch in found]), limit)
     if stage == "filter" and (signals := list(_spread(link, "signals"))):
-        from datakit.filter.thresholds import findings
-        from datakit.report.tuning import rule_sets
+        from datakit.report.tuning import findings, rule_sets
 
         told = findings(pa.Table.from_batches(signals), list(rule_sets(link[1]).values()), 0)
         for one in sorted(told, key=lambda finding: -finding.drops):

@@ -9,7 +9,7 @@ import pytest
 
 from datakit.config import build
 from datakit.filter.stage import Filter, FilterConfig
-from datakit.filter.thresholds import findings
+from datakit.report.tuning import findings
 from tests.cli.conftest import call, copy_of, done
 
 SENTENCE = "The river had been rising since the morning, and nobody in the town knew how long it would last. "

@@ -24,13 +24,13 @@ from datakit.filter.classifier import (
     Classify,
     ClassifyConfig,
     Examples,
-    Measured,
     TrainClassifier,
     TrainConfig,
     auc,
     best_f1,
     curve,
     held_out,
+    measured,
     pieces,
 )
 from datakit.filter.fasttext_model import load as load_model
@@ -214,6 +214,17 @@ def test_rows_are_scored_once(manifest, tmp_path, monkeypatch):
     assert len(reduced(classify(manifest, top=0.5), [empty], tmp_path).decide(empty).reasons) == 0
 
 
+def test_rows_are_decided_anew_where_the_last_score_that_stays_moved(manifest, tmp_path):
+    """The detail of a dropped row names that score, so what an earlier run wrote about the row is no longer true."""
+    whole, few = rows(mixed(60, 6)), rows(mixed(60, 6)[:20])
+    found = []
+    for name, batch in (("whole", whole), ("few", few)):
+        (tmp_path / name).mkdir()
+        stage = reduced(classify(manifest, top=0.5), [batch], tmp_path / name)
+        found.append((stage.decide(few).detail, stage.decided_about(few.column("row_key").to_numpy())))
+    assert found[0][0] != found[1][0] and found[0][1] != found[1][1]
+
+
 def test_the_model_and_its_label_are_checked_before_any_work(manifest, tmp_path):
     with pytest.raises(ConfigError, match="needs a model"):
         Classify().open()
@@ -273,9 +284,7 @@ def test_the_best_f1_is_the_threshold_where_no_score_is_given(manifest):
     dev = load(manifest).facts["classifier"]["dev"]
     assert dev["auc"] > 0.98 and len(dev["curve"]) == 101
     assert classify(manifest).threshold == dev["best_f1"]["min_score"] != 0.5
-    assert [p["min_score"] for p in Measured.of(load(manifest).facts["classifier"]).points] == [
-        p[0] for p in dev["curve"]
-    ]
+    assert [p["min_score"] for p in measured(load(manifest))[0]] == [p[0] for p in dev["curve"]]
 
 
 @given(st.lists(st.text("0123456789abcdef", min_size=32, max_size=32), max_size=50))

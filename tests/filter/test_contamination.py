@@ -230,7 +230,7 @@ LAYOUTS = {
 
 
 def read(path: Path, *fields: str) -> contamination.EvaluationFile:
-    return contamination.EvaluationFile.of(path.name, str(path), fields)
+    return contamination.EvaluationFile.of((str(path), path.name, path.stat().st_size), fields)
 
 
 def parts_of(file: contamination.EvaluationFile) -> dict[str, list[str]]:
@@ -275,9 +275,12 @@ def test_every_format_of_a_folder_is_read(tmp_path):
     assert [a.split(":")[0].rsplit("/")[-1] for a in index.told.alarms] == ["more.xlsx"]
 
 
-def test_a_csv_file_whose_first_row_is_an_item_has_no_header(tmp_path):
+def test_a_table_is_read_as_ingest_reads_it_but_a_first_row_that_is_an_item_is_no_header(tmp_path):
     (tmp_path / "m.csv").write_text(f'"{Q}",Mars,Saturn,B\n"{Q} 2",a,b,A\n')
     assert [parts for _, parts in read(tmp_path / "m.csv").items] == [(("column 0", Q),), (("column 0", f"{Q} 2"),)]
+    (tmp_path / "m.csv").write_text(f'question;answer\n"{Q}";Mars\n"{Q} 2"\n')
+    file = read(tmp_path / "m.csv")
+    assert [parts for _, parts in file.items] == [(("question", Q),)] and file.unreadable == 1
 
 
 @pytest.mark.parametrize(("items", "counts"), [(2, True), (3, False), (299, False), (301, True)])
