@@ -17,9 +17,9 @@ import pyarrow.parquet as pq
 
 from datakit.data import RECORD_BITS
 from datakit.errors import InputError
-from datakit.read.record import Fields, Record, RecordError
+from datakit.read.record import Fields, Record
 from datakit.read.row_builder import column_type
-from datakit.read.streams import Remaining, Segment, SourceFile, expands_too_far, open_binary
+from datakit.read.streams import RecordError, Remaining, Segment, SourceFile, expands_too_far, open_binary
 
 ROWS: Final = 512
 """Rows that become Python objects at once."""

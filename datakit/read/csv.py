@@ -10,8 +10,8 @@ from itertools import chain
 from typing import Final
 
 from datakit.errors import InputError
-from datakit.read.record import Fields, Record, RecordError, decoded, parsed
-from datakit.read.streams import FindEnd, Segment, SegmentEnd, SourceFile, line_end, whole_file
+from datakit.read.record import Fields, Record, decoded, parsed
+from datakit.read.streams import FindEnd, RecordError, Segment, SegmentEnd, SourceFile, line_end, whole_file
 
 FIELD: Final = "text"
 """The only field of the records that plain text is made of."""

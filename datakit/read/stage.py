@@ -3,7 +3,7 @@
 import contextlib
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, Self
@@ -22,6 +22,7 @@ from datakit.storage import is_url, tags_of, whole_file
 if TYPE_CHECKING:
     from datakit.read.planning import Plan
     from datakit.read.removal import RemovalList
+    from datakit.read.streams import Layout
 
 PROCESSES_FROM_BYTES: Final = 1 << 30
 """Below, the start of processes and their imports take longer than they save."""
@@ -182,7 +183,7 @@ class Ingest(Stage):
         said = f"{len(failed)} files cannot be read, and are quarantined whole: {shortened(failed, 5)}"
         found: dict[str, Any] = {"alarms": [said]} if failed else {}
         found |= {
-            "layouts": {f.name: f.layout.layout for f in files if not f.failure},
+            "layouts": {f.name: f.layout.name for f in files if not f.failure},
             "text_fields": fields,
             "columns": columns,
         }
@@ -205,7 +206,7 @@ class Ingest(Stage):
         for group in groups(plan):
             files = plan.files[group.start : group.stop]
             columns = [[f.name, str(f.type)] for f in plan.columns]
-            each = [[f.format, f.compression, f.header, f.delimiter, f.limit, asdict(f.layout)] for f in files]
+            each = [[f.format, f.compression, f.header, f.delimiter, f.limit, _read_by(f.layout)] for f in files]
             reading = [plan.kind, plan.segment_source, columns, each]
             found.append(RawGroup(group.start, tuple(f.name for f in files), reading))
         return found
@@ -285,6 +286,12 @@ def _marks(paths: Sequence[str]) -> tuple[tuple[str, tuple[Any, ...]], ...]:
     """By path or URL: what changes when the file does; nothing where it would have to be read to know."""
     tags = tags_of([path for path in paths if is_url(path)])
     return tuple((path, tuple(tags[path] or ()) if path in tags else tuple(file_mark(Path(path)))) for path in paths)
+
+
+def _read_by(layout: "Layout") -> list[Any]:
+    """What the rows of a file depend on, of its layout."""
+    fields = (layout.name, layout.kind, dict(layout.required), dict(layout.optional), layout.other_kind, layout.html)
+    return [*fields, layout.beside]
 
 
 def _table_hash(table: pa.Table) -> str:

@@ -9,7 +9,7 @@ import zlib
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, BinaryIO, Final, NamedTuple, cast
 
 import numpy as np
@@ -18,9 +18,11 @@ import pyarrow as pa
 from datakit.data import RECORD_BITS
 from datakit.errors import InputError, MissingExtraError
 from datakit.object_store import arrow_s3, first_line, fsspec_store, reading_errors
-from datakit.read.layouts.table import FileLayout
-from datakit.read.record import RECORD_BYTES, RecordError, too_long
 from datakit.storage import SCHEMES, is_url
+
+RECORD_BYTES: Final = 256 << 20
+"""Bytes of the longest record. The offsets of an Arrow string array end at 2 GiB."""
+
 
 EXPANSION_FROM: Final = 64 << 20
 EXPANSION: Final = 300
@@ -44,10 +46,28 @@ _DECODERS: Final[dict[str, Callable[[], Any]]] = {
     "xz": lambda: lzma.LZMADecompressor(memlimit=1 << 30),  # `xz -9` needs 65 MiB
 }
 _ERRORS: Final = (zlib.error, lzma.LZMAError, OSError, ValueError)
+DOCUMENT: Final = "document"
+"""The layout of texts."""
 BOM: Final = b"\xef\xbb\xbf"
 PIECE: Final = 1 << 18
 Spans = np.ndarray[Any, Any]
 _CREDENTIALS = re.compile(r"^(s3|gs|az|https?)://[^/]*@")
+
+
+class RecordError(Exception):
+    """A record that cannot become a row. `reason` is one word that is counted, `detail` a sentence for people."""
+
+    def __init__(self, reason: str, detail: str) -> None:
+        super().__init__(reason, detail)
+        self.reason, self.detail = reason, detail
+
+    def __str__(self) -> str:
+        return f"{self.reason}: {self.detail}"
+
+
+def too_long() -> RecordError:
+    """What is wrong with a record of more than `RECORD_BYTES`."""
+    return RecordError("too_long", f"the record has more than {RECORD_BYTES >> 20} MiB, the most that are read")
 
 
 def expands_too_far(name: str, read: int, made: int) -> RecordError | None:
@@ -59,6 +79,40 @@ def expands_too_far(name: str, read: int, made: int) -> RecordError | None:
         f"{read:,} bytes of {name} became {made:,} bytes, more than {EXPANSION} times as many; what follows is not "
         "read. If the file is good, decompress it first",
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Where records hold what a row is made of: a line of the table in `layouts.table`, or what one file has of it.
+
+    Of a file, `name` is "" if no record could be read, or if its rows are of another kind than the dataset's.
+    """
+
+    name: str = ""
+    kind: str = ""
+    holds: Callable[[Any], bool] = bool
+    """Whether the value of a required field is what this layout has there."""
+    required: Mapping[str, str] = field(default_factory=dict)
+    """Our name -> its source; a record without one of these is quarantined."""
+    optional: Mapping[str, str] = field(default_factory=dict)
+    unless: tuple[str, ...] = ()
+    """A record that has one of these fields is something else."""
+    other_kind: str = ""
+    """The file's kind, if its records are quarantined because the dataset is of another kind."""
+    html: bool = False
+    """The text is made of the HTML in `text_field`."""
+    beside: tuple[str, ...] = ()
+    """Fields of a file's first records that the layout does not read. They are kept beside the row."""
+
+    @property
+    def text_field(self) -> str:
+        """The field of a document's text; "" for other layouts."""
+        return self.required["text"] if self.name == DOCUMENT else ""
+
+    @property
+    def sources(self) -> dict[str, str]:
+        """The sources of all names."""
+        return {**self.required, **self.optional}
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +136,7 @@ class SourceFile:
     """What is one document in a plain text file: "file", "line" or "paragraph"."""
     table: pa.Table | None = None
     """The table in memory that is read instead of a file."""
-    layout: FileLayout = FileLayout()
+    layout: Layout = Layout()
     """Where its records hold what rows are made of."""
     limit: int = 1 << RECORD_BITS
     """Records with this number and later ones are not read."""

@@ -15,8 +15,8 @@ import numpy as np
 
 from datakit.errors import InputError, MissingExtraError
 from datakit.read.extract import TIMEOUT, Extraction, Page
-from datakit.read.record import RECORD_BYTES, Fields, Record, RecordError, parsed
-from datakit.read.streams import Segment, SegmentEnd, SourceFile
+from datakit.read.record import Fields, Record, parsed
+from datakit.read.streams import RECORD_BYTES, RecordError, Segment, SegmentEnd, SourceFile
 
 FORMATS: Final = ("warc", "html")
 TITLE: Final = "title"
