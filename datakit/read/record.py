@@ -17,8 +17,8 @@ import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from copy import copy
+from dataclasses import dataclass, field
 from itertools import islice
-from types import MappingProxyType
 from typing import Any, Final
 
 import numpy as np
@@ -52,32 +52,64 @@ class Number(str):
     __slots__ = ()
 
 
+@dataclass(slots=True)
 class Record:
-    """One record of a file: its fields, or what is wrong with it, and where it stands. The fields here are typed cells
-    (Parquet, Arrow) or texts (CSV, plain text, web pages); a `JsonRecord` has the bytes that the user wrote."""
+    """One record of a file: its fields, or what is wrong with it, and where it stands.
 
-    repeated = False
-    """Whether one of its keys occurs twice."""
-    made: Mapping[str, Any] = MappingProxyType({})
+    The fields are those of JSON, typed cells (Parquet, Arrow) or texts (CSV, plain text, web pages).
+    """
+
+    fields: Any
+    """A dict; a `RecordError`; or the ledger note that counts a record which is no row and no mistake."""
+    number: int
+    """Its place in the file, from 0."""
+    line: int
+    """Its line, from 0."""
+    offset: int | None
+    """Its first byte in the uncompressed file; None: cells."""
+    raw: bytes
+    """Its bytes; of cells none: see `written`."""
+    size: int = 0
+    """The bytes of its cells."""
+    made: Fields = field(default_factory=dict)
     """Those of its fields that the user did not write (the title of a page)."""
+    members: list[int] | None = None
+    """Of JSON, for each member of the outermost object: key start and stop without the quotes, value start and stop, as
+    offsets into `data`."""
+    data: bytes = b""
+    rewrite: bool = False
+    """Whether it has NaN or the infinities, which JSON does not have: they are written as strings."""
 
-    def __init__(self, fields: Any, number: int, line: int, offset: int | None, raw: bytes, size: int = -1) -> None:
-        self.fields = fields
-        """A dict; a `RecordError`; or the ledger note that counts a record which is no row and no mistake."""
-        self.number, self.line, self.offset = number, line, offset
-        """Its place in the file and its line, from 0; its first byte in the uncompressed file (None: cells)."""
-        self.raw = raw
-        """Its bytes; of cells none: see `written`."""
-        self.size = len(raw) if size < 0 else size
+    @property
+    def repeated(self) -> bool:
+        """Whether one of its keys occurs twice."""
+        return self.members is not None and len(self.members) > 4 * (len(self.fields) - len(self.made))
 
     def without(self, used: Collection[str]) -> list[str]:
         """The JSON text of each `"key": value`, in the user's order, without the fields in `used`.
 
         If a used key occurs twice, only its last value was used, as in JSON parsers; the earlier ones are returned.
-        Times are written in ISO 8601, bytes in base64.
+        Of cells, times are written in ISO 8601, bytes in base64.
         """
-        fields = {k: v for k, v in self.fields.items() if k not in used and k not in self.made}
-        return [f"{to_json(k)}:{_written(_with_exact_numbers(v))}" for k, v in fields.items()]
+        data, members = self.data, self.members
+        if members is None:
+            fields = {k: v for k, v in self.fields.items() if k not in used and k not in self.made}
+            return [f"{to_json(k)}:{_written(_with_exact_numbers(v))}" for k, v in fields.items()]
+        keys = [data[a:b] for a, b in zip(members[::4], members[1::4], strict=True)]
+        if not self.rewrite and len(set(keys)) == len(keys) and b"\\" not in b"".join(keys):
+            skip, spans = [k.encode() for k in used], zip(keys, members[::4], members[3::4], strict=True)
+            return [data[a - 1 : b].decode() for key, a, b in spans if key not in skip]
+        names = [orjson.loads(b'"%b"' % key) for key in keys]
+        last = {name: i for i, name in enumerate(names)}
+        values = [data[a:b].decode() for a, b in zip(members[2::4], members[3::4], strict=True)]
+        return [
+            f"{to_json(name)}:{self._plain(text)}"
+            for i, (name, text) in enumerate(zip(names, values, strict=True))
+            if name not in used or last[name] != i
+        ]
+
+    def _plain(self, text: str) -> str:
+        return to_json(parse_exactly(text)) if self.rewrite and ("NaN" in text or "Infinity" in text) else text
 
     def written(self) -> bytes:
         """The bytes that are kept of it: its own, or those of its cells as JSON."""
@@ -87,7 +119,9 @@ class Record:
 
     def exact(self) -> Fields:
         """The fields, with each number that a float or an int64 cannot hold exactly as a `Number`."""
-        return {k: _with_exact_numbers(v) for k, v in self.fields.items()}
+        if self.members is None:
+            return {k: _with_exact_numbers(v) for k, v in self.fields.items()}
+        return dict(parse_exactly(self.raw.decode()))
 
 
 def parsed(raw: bytes, parse: Callable[[bytes], Fields | str], number: int, line: int, offset: int | None) -> Record:
@@ -388,7 +422,7 @@ def _read(data: bytes, starts: Spans, stops: Spans, numbers: Spans, lines: Spans
                     raise RecordError("not_an_object", f"a record should be an object, found {name_of(fields)}")
             except RecordError as e:
                 fields = e
-            yield JsonRecord(fields, number, line, segment.start + start, raw, data, flat[a:b], slowly)
+            yield Record(fields, number, line, segment.start + start, raw, members=flat[a:b], data=data, rewrite=slowly)
         begin = end
 
 
@@ -426,48 +460,6 @@ def _refuse_lone_surrogates(value: Any) -> None:
         raise RecordError(
             "lone_surrogate", f"it holds \\u{found:04x} without its other half, which is no character"
         ) from None
-
-
-class JsonRecord(Record):
-    """A JSON record with its bytes.
-
-    `members` are four offsets into `data` for each member of the outermost object, one after another: key start and
-    stop without the quotes, value start and stop. With `rewrite`, NaN and the infinities, which JSON does not have,
-    are written as strings.
-    """
-
-    def __init__(
-        self, fields: Any, number: int, line: int, offset: int, raw: bytes, data: bytes, members: list[int],
-        rewrite: bool,
-    ) -> None:  # fmt: skip
-        super().__init__(fields, number, line, offset, raw)
-        self.data, self.members, self.rewrite = data, members, rewrite
-        if type(fields) is dict and len(members) > 4 * len(fields):
-            self.repeated = True
-
-    def without(self, used: Collection[str]) -> list[str]:
-        """See `Record`."""
-        data, members = self.data, self.members
-        keys = [data[a:b] for a, b in zip(members[::4], members[1::4], strict=True)]
-        if not self.rewrite and len(set(keys)) == len(keys) and b"\\" not in b"".join(keys):
-            skip, spans = [k.encode() for k in used], zip(keys, members[::4], members[3::4], strict=True)
-            return [data[a - 1 : b].decode() for key, a, b in spans if key not in skip]
-        names = [orjson.loads(b'"%b"' % key) for key in keys]
-        last = {name: i for i, name in enumerate(names)}
-        values = [data[a:b].decode() for a, b in zip(members[2::4], members[3::4], strict=True)]
-        return [
-            f"{to_json(name)}:{self._plain(text)}"
-            for i, (name, text) in enumerate(zip(names, values, strict=True))
-            if name not in used or last[name] != i
-        ]
-
-    def exact(self) -> Fields:
-        """See `Record`."""
-        fields: Fields = parse_exactly(self.raw.decode())
-        return fields
-
-    def _plain(self, text: str) -> str:
-        return to_json(parse_exactly(text)) if self.rewrite and ("NaN" in text or "Infinity" in text) else text
 
 
 # A record's values by our names.

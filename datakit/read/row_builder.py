@@ -84,7 +84,7 @@ class RowBuilder:
 
     def add(self, found: Record) -> None:
         """Add the row of a record, count it under its note, or quarantine it."""
-        self.bytes += found.size + ROW_BYTES
+        self.bytes += (found.size or len(found.raw)) + ROW_BYTES
         fields = found.fields
         if type(fields) is str:
             self.notes[fields] += 1

@@ -412,8 +412,7 @@ class StreamCutter:
         self.file, self.index, self.remaining, self.find_end, self.begin = file, index, remaining, find_end, begin
         self.blocks = blocks(file) if head is None else iter([head])
         # workers read parts of plain files themselves: here, or on an object store
-        has_ranges = file.is_local or file.path.split("://")[0] in SCHEMES
-        self.keep = bool(file.compression) or not has_ranges or head is not None
+        self.keep = bool(file.compression or head) or not (file.is_local or file.path.split("://")[0] in SCHEMES)
         self.buffer, self.base, self.record, self.line = bytearray(), 0, 0, 0
         self.wait = 0
         """The end of a long record is searched again only when so many bytes are there: linear time in all."""
@@ -442,9 +441,12 @@ class StreamCutter:
         """The segments that the buffer holds whole."""
         if self.skipping:
             self._skip()
-        while self.buffer and not self.skipping and (at_end or len(self.buffer) > max(self.remaining(), self.wait)):
-            most = max(self.remaining(), 0) + RECORD_BYTES
-            if end := self.find_end(self.buffer, max(self.remaining(), 1), at_end):
+        while self.buffer and not self.skipping:
+            wanted = self.remaining()
+            if not at_end and len(self.buffer) <= max(wanted, self.wait):
+                return
+            most = max(wanted, 0) + RECORD_BYTES
+            if end := self.find_end(self.buffer, max(wanted, 1), at_end):
                 yield self._segment(end)
             elif len(self.buffer) <= most:
                 self.wait = min(2 * len(self.buffer), most)
