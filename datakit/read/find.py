@@ -91,6 +91,11 @@ def find(inputs: Sequence[str]) -> tuple[list[tuple[str, str, int]], list[Skippe
     return listed, sorted({replace(s, path=_shown(s.path)) for s in skipped if s.path not in sizes})
 
 
+def absolute(inputs: Sequence[str]) -> list[str]:
+    """The inputs as absolute paths; URLs as they are."""
+    return [path if is_url(path) else os.path.abspath(os.path.expanduser(path)) for path in map(str, inputs)]
+
+
 def _shown(path: str) -> str:
     """A path that can be printed: replacement characters for bytes that are not UTF-8."""
     return os.fsencode(path).decode(errors="replace")
@@ -336,7 +341,7 @@ def of_split(found: Found, inputs: Sequence[str], wanted: str) -> tuple[Found, l
     Raises:
         UsageError: a folder or a glob has several splits, or there is no such split.
     """
-    paths = [path if is_url(path) else os.path.abspath(os.path.expanduser(path)) for path in map(str, inputs)]
+    paths = absolute(inputs)
     bases = [_before_magic(path).rpartition("/")[0] if glob.has_magic(path) else path for path in paths]
     names = []
     for path, _, _ in found:  # only what stands below the folder or the glob that was named says something

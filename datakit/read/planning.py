@@ -24,7 +24,7 @@ from datakit.data import KINDS
 from datakit.errors import ConfigError, InputError, LayoutError
 from datakit.read import columnar, csv, record, streams, web
 from datakit.read.csv import FIELD
-from datakit.read.find import UNKNOWN, Skipped, find, has_no_suffix, of_split, shortened, suffixes_of
+from datakit.read.find import UNKNOWN, Skipped, absolute, find, has_no_suffix, of_split, shortened, suffixes_of
 from datakit.read.layouts.conversations import CALLERS, Conversation, ParseOptions, role_of, speaker_key, speaker_of
 from datakit.read.layouts.table import (
     MAPPED,
@@ -37,7 +37,7 @@ from datakit.read.layouts.table import (
 )
 from datakit.read.record import HOLE, Fields, InexactNumbersError, Record, at, listed
 from datakit.read.row_builder import BATCH_BYTES, RowBuilder, inferred, unified
-from datakit.read.stage import UNPACKED_RATIO, IngestConfig
+from datakit.read.stage import IngestConfig
 from datakit.read.streams import (
     DOCUMENT,
     RECORD_BYTES,
@@ -117,7 +117,7 @@ def plan(inputs: Sequence[Any], config: IngestConfig) -> Plan:
         return _plan(_with_layouts([(file, _first_records(file))], (), config)[0], [], config)
     found, skipped = find(inputs)
     found, unread, splits = of_split(found, inputs, config.split)
-    named = {path if is_url(path) else os.path.abspath(os.path.expanduser(path)) for path in map(str, inputs)}
+    named = set(absolute(inputs))
     with ThreadPoolExecutor(REQUESTS if any(is_url(path) for path, _, _ in found) else 1) as pool:
         inspected = list(pool.map(lambda file: _inspect_one(file, config.text_split, file[0] in named), found))
     if inspected and all(file.failure for file, _ in inspected):
@@ -522,7 +522,7 @@ def groups(plan: Plan) -> list[range]:
     size passes a power of two.
     """
     size = plan.config.shard_mb << 20
-    weights = [f.bytes * (UNPACKED_RATIO if f.compression else 1) for f in plan.files]
+    weights = [f.text_bytes for f in plan.files]
     mask = _neighbours([weight for weight in weights if weight < size]) - 1
     begins, filled = list[int](), 0
     for place, (file, weight) in enumerate(zip(plan.files, weights, strict=True)):

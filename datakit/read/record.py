@@ -17,7 +17,7 @@ import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from copy import copy
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Final
 
@@ -71,7 +71,7 @@ class Record:
     """Its bytes; of cells none: see `written`."""
     size: int = 0
     """The bytes of its cells."""
-    made: Fields = field(default_factory=dict)
+    made: tuple[str, ...] = ()
     """Those of its fields that the user did not write (the title of a page)."""
     members: list[int] | None = None
     """Of JSON, for each member of the outermost object: key start and stop without the quotes, value start and stop, as

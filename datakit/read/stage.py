@@ -28,8 +28,6 @@ PROCESSES_FROM_BYTES: Final = 1 << 30
 """Below, the start of processes and their imports take longer than they save."""
 PROCESSES_FROM_BYTES_OF_PAGES: Final = 1 << 26
 """Extractors hold the interpreter lock nearly all the time."""
-UNPACKED_RATIO: Final = 5
-"""Bytes of text for each byte of a compressed file, roughly."""
 
 _DECISIONS: Final = pa.schema(
     [pa.field("row_key", pa.uint64(), nullable=False), pa.field("id", pa.string()), pa.field("removed", pa.bool_())]
@@ -194,7 +192,7 @@ class Ingest(Stage):
         plan = self._plan
         if plan.files[0].table is not None:
             return False
-        size = sum(f.bytes * (UNPACKED_RATIO if f.compression else 1) for f in plan.files)
+        size = sum(f.text_bytes for f in plan.files)
         pages = any(f.layout.html or f.format in ("warc", "html") for f in plan.files)
         return size > (PROCESSES_FROM_BYTES_OF_PAGES if pages else PROCESSES_FROM_BYTES)
 

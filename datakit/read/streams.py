@@ -24,6 +24,8 @@ RECORD_BYTES: Final = 256 << 20
 """Bytes of the longest record. The offsets of an Arrow string array end at 2 GiB."""
 
 
+UNPACKED_RATIO: Final = 5
+"""Bytes of text for each byte of a compressed file, roughly."""
 EXPANSION_FROM: Final = 64 << 20
 EXPANSION: Final = 300
 """A compressed file may grow to so many times its size, and to 64 MiB always."""
@@ -147,6 +149,11 @@ class SourceFile:
     def is_local(self) -> bool:
         """Whether it lies on this machine's file system."""
         return not is_url(self.path)
+
+    @property
+    def text_bytes(self) -> int:
+        """Roughly how many bytes of text it holds."""
+        return self.bytes * (UNPACKED_RATIO if self.compression else 1)
 
 
 # Open: local or remote.

@@ -135,9 +135,10 @@ def with_text(records: Iterator[Record], field: str, pages: "Pages", name: str) 
         if isinstance(html, str | bytes):
             try:
                 text, title, _ = pages.of_html(html, f"{name}: record {found.number + 1}")
+                found.fields[field] = text
                 if title is not None and TITLE not in found.fields:
-                    found.made = {TITLE: title}
-                found.fields |= {field: text, **found.made}
+                    found.made = (TITLE,)
+                    found.fields[TITLE] = title
             except RecordError as e:
                 found.raw, found.fields = found.written(), e
         yield found
