@@ -114,11 +114,6 @@ def suffixes_of(name: str) -> tuple[str, str]:
     return SUFFIXES.get(last, ""), ""
 
 
-def may_be_data(name: str) -> bool:
-    """Whether a file of a folder is looked at: its suffix is known, or it has none."""
-    return bool(suffixes_of(name)[0]) or has_no_suffix(name)
-
-
 def has_no_suffix(name: str) -> bool:
     """Whether a file's name says nothing of its format: its bytes tell whether it is text."""
     return not PurePath(name).suffix
@@ -259,7 +254,9 @@ def _walk(
                     skipped.append(Skipped(entry.path, OURS))
                 else:
                     (links if entry.is_link else waiting).append((entry.path, pattern if head == "**" else rest))
-            elif pattern is None and (ABOUT.match(entry.name) or not may_be_data(entry.name)):
+            elif pattern is None and (
+                ABOUT.match(entry.name) or not (suffixes_of(entry.name)[0] or has_no_suffix(entry.name))
+            ):
                 skipped.append(Skipped(entry.path, UNKNOWN))
             elif not rest and f"{own}/{entry.name}" not in files:
                 files.add(f"{own}/{entry.name}")

@@ -253,11 +253,13 @@ class Ingest(Stage):
 
     def unchanged(self, row_keys: npt.NDArray[np.uint64]) -> bool:
         """Whether no row with these keys gets a new id or is removed."""
-        return not np.isin(row_keys, self._decisions().column("row_key")).any()
+        return bool(self.decided_about(row_keys).column("removed").null_count == len(row_keys))
 
     def decided_about(self, row_keys: npt.NDArray[np.uint64]) -> pa.RecordBatch:
         """The new ids of the rows with these keys, null where the id stays; and whether they are removed."""
-        decisions = self._decisions().combine_chunks()
+        assert self.decisions is not None, "call bind first"
+        with pa.memory_map(str(self.decisions)) as file:
+            decisions = pa.ipc.open_file(file).read_all().combine_chunks()
         found = decisions.take(pc.index_in(pa.array(row_keys), decisions.column("row_key").combine_chunks()))
         return pa.record_batch([found[name].combine_chunks() for name in ("id", "removed")], ["id", "removed"])
 
@@ -273,11 +275,6 @@ class Ingest(Stage):
             columns=columns,
             notes={"id_clashes": len(new) - new.null_count},
         )
-
-    def _decisions(self) -> pa.Table:
-        assert self.decisions is not None, "call bind first"
-        with pa.memory_map(str(self.decisions)) as file:
-            return pa.ipc.open_file(file).read_all()
 
 
 def _marks(paths: Sequence[str]) -> tuple[tuple[str, tuple[Any, ...]], ...]:

@@ -7,7 +7,7 @@ import os
 import re
 import zlib
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, BinaryIO, Final, NamedTuple, cast
@@ -70,6 +70,17 @@ class RecordError(Exception):
 def too_long() -> RecordError:
     """What is wrong with a record of more than `RECORD_BYTES`."""
     return RecordError("too_long", f"the record has more than {RECORD_BYTES >> 20} MiB, the most that are read")
+
+
+def refuse_twice(columns: Sequence[str], where: str) -> None:
+    """Refuse columns of which two have one name.
+
+    Raises:
+        InputError: two have.
+    """
+    twice = next((name for name in columns if columns.count(name) > 1), None)
+    if twice is not None:
+        raise InputError(f"{where} names column {twice!r} twice; rename one of them")
 
 
 def expands_too_far(name: str, read: int, made: int) -> RecordError | None:
