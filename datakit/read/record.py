@@ -79,11 +79,8 @@ class Record:
     data: bytes = b""
     rewrite: bool = False
     """Whether it has NaN or the infinities, which JSON does not have: they are written as strings."""
-
-    @property
-    def repeated(self) -> bool:
-        """Whether one of its keys occurs twice."""
-        return self.members is not None and len(self.members) > 4 * (len(self.fields) - len(self.made))
+    repeated: bool = False
+    """Whether one of its keys occurs twice."""
 
     def without(self, used: Collection[str]) -> list[str]:
         """The JSON text of each `"key": value`, in the user's order, without the fields in `used`.
@@ -422,7 +419,18 @@ def _read(data: bytes, starts: Spans, stops: Spans, numbers: Spans, lines: Spans
                     raise RecordError("not_an_object", f"a record should be an object, found {name_of(fields)}")
             except RecordError as e:
                 fields = e
-            yield Record(fields, number, line, segment.start + start, raw, members=flat[a:b], data=data, rewrite=slowly)
+            repeated = type(fields) is dict and b - a > 4 * len(fields)
+            yield Record(
+                fields,
+                number,
+                line,
+                segment.start + start,
+                raw,
+                members=flat[a:b],
+                data=data,
+                rewrite=slowly,
+                repeated=repeated,
+            )
         begin = end
 
 

@@ -97,11 +97,11 @@ class RowBuilder:
             if own_id and self.id_field in fields:
                 used.add(self.id_field)
             values = self._own(fields, used) if self._tests else ()
-            extra, repeated = None, found.repeated
-            if len(fields) > len(used) or left or repeated:
+            extra = None
+            if len(fields) > len(used) or left or found.repeated:
                 kept = found.without(used) + left + _members({k: fields[k] for k in found.made if k not in used})
                 extra = "{" + ",".join(kept) + "}" if kept else None
-            if repeated:
+            if found.repeated:
                 self.notes["repeated_keys"] += 1
             row_id = own_id or f"{self.name}:{found.number}"
             self.rows.append((self.first_key + found.number, row_id, self.name, extra, content, *values))
