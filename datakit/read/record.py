@@ -420,16 +420,9 @@ def _read(data: bytes, starts: Spans, stops: Spans, numbers: Spans, lines: Spans
             except RecordError as e:
                 fields = e
             repeated = type(fields) is dict and b - a > 4 * len(fields)
+            where = segment.start + start
             yield Record(
-                fields,
-                number,
-                line,
-                segment.start + start,
-                raw,
-                members=flat[a:b],
-                data=data,
-                rewrite=slowly,
-                repeated=repeated,
+                fields, number, line, where, raw, members=flat[a:b], data=data, rewrite=slowly, repeated=repeated
             )
         begin = end
 
