@@ -17,9 +17,9 @@ import pyarrow.parquet as pq
 
 from datakit.data import RECORD_BITS
 from datakit.errors import InputError
-from datakit.read.record import Fields, Record, RecordError
+from datakit.read.record import Fields, Record
 from datakit.read.row_builder import column_type
-from datakit.read.streams import Remaining, Segment, SourceFile, expands_too_far, open_binary
+from datakit.read.streams import RecordError, Remaining, Segment, SourceFile, expands_too_far, open_binary, refuse_twice
 
 ROWS: Final = 512
 """Rows that become Python objects at once."""
@@ -58,7 +58,7 @@ class _Opened:
         except _DAMAGE as e:
             raise InputError(f"{file.path}: not a readable {file.format.replace('_', ' ')} file: {e}") from e
         self.schema: pa.Schema = self.reader.schema_arrow if file.format == "parquet" else self.reader.schema
-        check_names(self.schema, file.path)
+        refuse_twice(self.schema.names, f"{file.path}: the schema")
 
     def groups(self) -> Iterator[tuple[int, int]]:
         """(rows, uncompressed bytes) of each group. A batch that cannot be read counts as one row.
@@ -168,17 +168,6 @@ def _asks_too_much(error: MemoryError, file: SourceFile) -> bool:
     return size is not None and expands_too_far(file.name, file.bytes, int(size[1])) is not None
 
 
-def check_names(schema: pa.Schema, path: str) -> None:
-    """Refuse a schema that names a column twice.
-
-    Raises:
-        InputError: it does.
-    """
-    twice = next((n for n in schema.names if schema.names.count(n) > 1), None)
-    if twice is not None:
-        raise InputError(f"{path}: the schema names column {twice!r} twice; rename one of them")
-
-
 def _validated(batch: pa.RecordBatch) -> pa.RecordBatch:
     """The batch, if no value in it lies outside of its buffers. Text that is not UTF-8 is left to its row.
 
@@ -222,7 +211,7 @@ def table_of(data: Any) -> pa.Table:
         raise InputError(f"the data of {type(data).__name__} cannot be read as a table: {e}; {OTHERWISE}") from e
     if not data.schema.names:
         raise InputError("the data has no columns, so that no row can be made of it; give at least one row")
-    check_names(data.schema, "the table")
+    refuse_twice(data.schema.names, "the table: the schema")
     schema = pa.schema([field.with_type(_replaced(field.type, _LARGE)) for field in data.schema])
     return data if schema == data.schema else data.cast(schema)
 

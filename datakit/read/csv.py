@@ -10,8 +10,17 @@ from itertools import chain
 from typing import Final
 
 from datakit.errors import InputError
-from datakit.read.record import Fields, Record, RecordError, decoded, parsed
-from datakit.read.streams import FindEnd, Segment, SegmentEnd, SourceFile, line_end, whole_file
+from datakit.read.record import Fields, Record, decoded, parsed
+from datakit.read.streams import (
+    FindEnd,
+    RecordError,
+    Segment,
+    SegmentEnd,
+    SourceFile,
+    line_end,
+    refuse_twice,
+    whole_file,
+)
 
 FIELD: Final = "text"
 """The only field of the records that plain text is made of."""
@@ -31,9 +40,7 @@ def header_of(head: bytes, name: str) -> tuple[tuple[str, ...], str]:
         columns = tuple(_cells(text, delimiter))
     except (UnicodeDecodeError, csv.Error) as e:
         raise InputError(f"{name}: its first line should be a header of column names: {e}") from e
-    twice = next((c for c in columns if columns.count(c) > 1), None)
-    if twice is not None:
-        raise InputError(f"{name}: the header names column {twice!r} twice; rename one of them")
+    refuse_twice(columns, f"{name}: the header")
     return columns, delimiter
 
 

@@ -91,6 +91,11 @@ def find(inputs: Sequence[str]) -> tuple[list[tuple[str, str, int]], list[Skippe
     return listed, sorted({replace(s, path=_shown(s.path)) for s in skipped if s.path not in sizes})
 
 
+def absolute(inputs: Sequence[str]) -> list[str]:
+    """The inputs as absolute paths; URLs as they are."""
+    return [path if is_url(path) else os.path.abspath(os.path.expanduser(path)) for path in map(str, inputs)]
+
+
 def _shown(path: str) -> str:
     """A path that can be printed: replacement characters for bytes that are not UTF-8."""
     return os.fsencode(path).decode(errors="replace")
@@ -107,11 +112,6 @@ def suffixes_of(name: str) -> tuple[str, str]:
     if last in COMPRESSED:
         return SUFFIXES.get(os.path.splitext(stem)[1], ""), COMPRESSED[last]
     return SUFFIXES.get(last, ""), ""
-
-
-def may_be_data(name: str) -> bool:
-    """Whether a file of a folder is looked at: its suffix is known, or it has none."""
-    return bool(suffixes_of(name)[0]) or has_no_suffix(name)
 
 
 def has_no_suffix(name: str) -> bool:
@@ -254,7 +254,9 @@ def _walk(
                     skipped.append(Skipped(entry.path, OURS))
                 else:
                     (links if entry.is_link else waiting).append((entry.path, pattern if head == "**" else rest))
-            elif pattern is None and (ABOUT.match(entry.name) or not may_be_data(entry.name)):
+            elif pattern is None and (
+                ABOUT.match(entry.name) or not (suffixes_of(entry.name)[0] or has_no_suffix(entry.name))
+            ):
                 skipped.append(Skipped(entry.path, UNKNOWN))
             elif not rest and f"{own}/{entry.name}" not in files:
                 files.add(f"{own}/{entry.name}")
@@ -336,7 +338,7 @@ def of_split(found: Found, inputs: Sequence[str], wanted: str) -> tuple[Found, l
     Raises:
         UsageError: a folder or a glob has several splits, or there is no such split.
     """
-    paths = [path if is_url(path) else os.path.abspath(os.path.expanduser(path)) for path in map(str, inputs)]
+    paths = absolute(inputs)
     bases = [_before_magic(path).rpartition("/")[0] if glob.has_magic(path) else path for path in paths]
     names = []
     for path, _, _ in found:  # only what stands below the folder or the glob that was named says something

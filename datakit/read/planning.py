@@ -22,14 +22,12 @@ import datakit.own_code as own_code
 from datakit.config import options
 from datakit.data import KINDS
 from datakit.errors import ConfigError, InputError, LayoutError
-from datakit.read import columnar, csv, json, streams, web
+from datakit.read import columnar, csv, record, streams, web
 from datakit.read.csv import FIELD
-from datakit.read.find import UNKNOWN, Skipped, find, has_no_suffix, of_split, shortened, suffixes_of
+from datakit.read.find import UNKNOWN, Skipped, absolute, find, has_no_suffix, of_split, shortened, suffixes_of
 from datakit.read.layouts.conversations import CALLERS, Conversation, ParseOptions, role_of, speaker_key, speaker_of
 from datakit.read.layouts.table import (
-    DOCUMENT,
     MAPPED,
-    FileLayout,
     advice,
     choose,
     flat,
@@ -37,10 +35,20 @@ from datakit.read.layouts.table import (
     to_fill_in,
     user_mapping,
 )
-from datakit.read.record import HOLE, RECORD_BYTES, Fields, InexactNumbersError, Record, RecordError, at, listed
+from datakit.read.record import HOLE, Fields, InexactNumbersError, Record, at, listed
 from datakit.read.row_builder import BATCH_BYTES, RowBuilder, inferred, unified
-from datakit.read.stage import UNPACKED_RATIO, IngestConfig
-from datakit.read.streams import FindEnd, Segment, SourceFile, StreamCutter, open_binary
+from datakit.read.stage import IngestConfig
+from datakit.read.streams import (
+    DOCUMENT,
+    RECORD_BYTES,
+    FindEnd,
+    Layout,
+    RecordError,
+    Segment,
+    SourceFile,
+    StreamCutter,
+    open_binary,
+)
 from datakit.stage import RawBatch
 from datakit.storage import REQUESTS, is_url
 
@@ -59,9 +67,9 @@ READERS: Final = "datakit.readers"
 
 
 _STREAMS: Final[dict[str, tuple[Callable[[SourceFile], FindEnd], Callable[..., Iterator[Record]]]]] = {
-    "jsonl": (lambda file: streams.line_end, json.read_lines),
-    "json": (lambda file: json.ValueFinder(in_array=True), json.read_values),
-    "json_objects": (lambda file: json.ValueFinder(in_array=False), json.read_values),
+    "jsonl": (lambda file: streams.line_end, record.read_lines),
+    "json": (lambda file: record.ValueFinder(in_array=True), record.read_values),
+    "json_objects": (lambda file: record.ValueFinder(in_array=False), record.read_values),
     "csv": (csv.RecordFinder, csv.read),
     "text": (csv.text_end, csv.read_text),
     "html": (lambda file: streams.whole_file, web.read),
@@ -109,7 +117,7 @@ def plan(inputs: Sequence[Any], config: IngestConfig) -> Plan:
         return _plan(_with_layouts([(file, _first_records(file))], (), config)[0], [], config)
     found, skipped = find(inputs)
     found, unread, splits = of_split(found, inputs, config.split)
-    named = {path if is_url(path) else os.path.abspath(os.path.expanduser(path)) for path in map(str, inputs)}
+    named = set(absolute(inputs))
     with ThreadPoolExecutor(REQUESTS if any(is_url(path) for path, _, _ in found) else 1) as pool:
         inspected = list(pool.map(lambda file: _inspect_one(file, config.text_split, file[0] in named), found))
     if inspected and all(file.failure for file, _ in inspected):
@@ -171,12 +179,12 @@ def _plan(
     files = [file for file, _ in inspected]
     _refuse_idle(files, config)
     kind = _kind(files, config)
-    others = {c: FileLayout(other_kind=c) for c in {f.layout.kind for f in files} - {kind, ""}}
+    others = {c: Layout(other_kind=c) for c in {f.layout.kind for f in files} - {kind, ""}}
     files = [replace(file, layout=others.get(file.layout.kind, file.layout)) for file in files]
     types = [
         _types(file, head)
         for file, (_, head) in zip(files, inspected, strict=True)
-        if file.layout.layout and config.columns == "typed" and not kind.startswith("tokens")
+        if file.layout.name and config.columns == "typed" and not kind.startswith("tokens")
     ]
     source = "preference" if kind == "tokens_preference" else KINDS.get(config.kind, "text")
     if config.limit:
@@ -264,7 +272,7 @@ def _inspect(found: tuple[str, str, int], text_split: str) -> tuple[SourceFile, 
         file = replace(file, header=header, delimiter=delimiter)
         return file, _first_records(file, head) or [dict.fromkeys(header, "x")] * bool(header)
     is_text = _is_text(head[: 1 << 16])
-    form = json.format_of(head, suffix) or ("jsonl" if suffix == "jsonl" and is_text else "")
+    form = record.format_of(head, suffix) or ("jsonl" if suffix == "jsonl" and is_text else "")
     if not form and (suffix or not is_text):
         known = "JSON" if suffix else "any format that is read"
         raise InputError(f"{path}: it is not {known}: it begins with {head[:24]!r}")
@@ -285,11 +293,11 @@ def _inspect_one(found: tuple[str, str, int], text_split: str, is_named: bool) -
 
 def _head(file: SourceFile) -> bytes:
     """The first bytes, uncompressed: enough records, one a line; or some megabytes with at least one whole record."""
-    head, wanted = bytearray(), json.FIRST_BYTES
-    for block in streams.blocks(file, json.FIRST_BYTES):
+    head, wanted = bytearray(), record.FIRST_BYTES
+    for block in streams.blocks(file, record.FIRST_BYTES):
         head += block if isinstance(block, bytes) else b""
         if len(head) >= wanted:
-            if json.tells_layout(bytes(head)) or len(head) > RECORD_BYTES:
+            if record.tells_layout(bytes(head)) or len(head) > RECORD_BYTES:
                 break
             wanted *= 2
     return bytes(head)
@@ -309,7 +317,7 @@ def _first_records(file: SourceFile, head: bytes = b"") -> list[Fields]:
     typed = file.format in columnar.FORMATS
     segments = columnar.cut(file, 0, lambda: 1) if typed else _segments(file, 0, lambda: 1 << 62, head)
     records = (found.fields for segment in segments for found in _records(segment, file))
-    found = list(islice((fields for fields in records if type(fields) is dict), json.HEAD_RECORDS))
+    found = list(islice((fields for fields in records if type(fields) is dict), record.HEAD_RECORDS))
     if not found and typed:
         strings = [name for name, kind in columnar.types(file).items() if kind == pa.string()]
         return [dict.fromkeys(strings, "x")] if strings else []
@@ -319,7 +327,7 @@ def _first_records(file: SourceFile, head: bytes = b"") -> list[Fields]:
 # A file's layout.
 
 
-def _layout(file: SourceFile, head: list[Fields], config: IngestConfig) -> FileLayout:
+def _layout(file: SourceFile, head: list[Fields], config: IngestConfig) -> Layout:
     """The layout of a file: that of the user's mapping, or the one that its records fit.
 
     Raises:
@@ -327,7 +335,7 @@ def _layout(file: SourceFile, head: list[Fields], config: IngestConfig) -> FileL
             a field that it does not read holds more text than the questions: an answer may depend on it.
     """
     if file.failure:
-        return FileLayout()
+        return Layout()
     mapping, options = user_mapping(config.map, config.roles)
     _check_names(file, head, mapping | ({"id": config.id_field} if config.id_field else {}), options)
     kind = KINDS.get(config.kind, "auto")
@@ -336,11 +344,11 @@ def _layout(file: SourceFile, head: list[Fields], config: IngestConfig) -> FileL
         if kind == "preference" and found.kind == "conversation" and "label" in found.sources:
             found = replace(found, kind=kind)  # each answer is one side of a pair
     elif file.format in ("text", *web.FORMATS):
-        found = FileLayout(DOCUMENT, "document", {"text": FIELD})
+        found = Layout(DOCUMENT, "document", required={"text": FIELD})
     elif config.html_field and any(type(fields.get(config.html_field)) in (str, bytes) for fields in head):
-        found = FileLayout(DOCUMENT, "document", {"text": config.html_field}, html=True)
+        found = Layout(DOCUMENT, "document", required={"text": config.html_field}, html=True)
     elif not head and config.layout == "auto":
-        return FileLayout()
+        return Layout()
     else:
         found = choose(head, kind, config.layout, config.text_field)
         if found is None:
@@ -353,13 +361,13 @@ def _layout(file: SourceFile, head: list[Fields], config: IngestConfig) -> FileL
         return found
     beside, asked = _beside(found, head, mapping.get("id") or config.id_field, options)
     unread = [name for name, size in beside.items() if size > asked]
-    if unread and found.layout != MAPPED and config.layout == "auto":
-        why = f"{unread[0]} holds more text than the questions, and the layout {found.layout} does not read it"
+    if unread and found.name != MAPPED and config.layout == "auto":
+        why = f"{unread[0]} holds more text than the questions, and the layout {found.name} does not read it"
         raise LayoutError(f"{file.path}: {why}. {advice(head, 'conversation')}")
     return replace(found, beside=(*beside, *[web.TITLE] * (found.html and web.TITLE not in beside)))
 
 
-def _beside(layout: FileLayout, head: list[Fields], id_field: str, options: ParseOptions) -> tuple[Counter[str], int]:
+def _beside(layout: Layout, head: list[Fields], id_field: str, options: ParseOptions) -> tuple[Counter[str], int]:
     """(the fields of the first records that rows are not made from, with the characters of their texts beside answers;
     the characters of the questions)."""
     builder = RowBuilder(layout.kind, id_field=id_field, options=options)
@@ -495,7 +503,7 @@ def _read_as(file: SourceFile) -> str:
     field = f" ({layout.text_field})" if layout.text_field not in ("", FIELD) else ""
     other = f"{layout.other_kind} rows, all quarantined" if layout.other_kind else "no readable record at its start"
     packed = f", {file.compression}" if file.compression else ""
-    return f"{layout.layout or other}{field}, {file.format.replace('_', ' ')}{packed}"
+    return f"{layout.name or other}{field}, {file.format.replace('_', ' ')}{packed}"
 
 
 # Units: cut by the data alone.
@@ -514,7 +522,7 @@ def groups(plan: Plan) -> list[range]:
     size passes a power of two.
     """
     size = plan.config.shard_mb << 20
-    weights = [f.bytes * (UNPACKED_RATIO if f.compression else 1) for f in plan.files]
+    weights = [f.text_bytes for f in plan.files]
     mask = _neighbours([weight for weight in weights if weight < size]) - 1
     begins, filled = list[int](), 0
     for place, (file, weight) in enumerate(zip(plan.files, weights, strict=True)):

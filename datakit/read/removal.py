@@ -17,7 +17,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
+import pyarrow.dataset
 
 import datakit.storage as storage
 from datakit.data import read_rows
@@ -239,12 +239,7 @@ def _found_in(file: Path, ids: pa.Array, removals: RemovalList) -> str | None:
 
 
 def _batches(file: Path) -> Iterator[pa.RecordBatch]:
-    if file.suffix == ".arrow":
-        with pa.memory_map(str(file)) as source:
-            reader = pa.ipc.open_file(source)
-            yield from (reader.get_batch(number) for number in range(reader.num_record_batches))
-        return
+    """A table without its wide columns, also one that no manifest names any more: nobody knows its checksum."""
+    opened = pyarrow.dataset.dataset(str(file), format="ipc" if file.suffix == ".arrow" else "parquet")
     wide = {*_TEXTS, "input_ids", "rejected_ids", "label_spans", "rejected_label_spans"}
-    with pq.ParquetFile(file) as opened:  # also files that no manifest names any more, whose checksum nobody knows
-        columns = [name for name in opened.schema_arrow.names if name not in wide]
-        yield from opened.iter_batches(columns=columns)
+    yield from opened.to_batches(columns=[name for name in opened.schema.names if name not in wide])

@@ -26,18 +26,17 @@ from datakit.read.layouts.conversations import (
     one_sided,
     refuse_media,
 )
-from datakit.read.layouts.table import MAPPED, FileLayout, Spans, Tokens, converter
+from datakit.read.layouts.table import MAPPED, Spans, Tokens, converter
 from datakit.read.record import (
-    RECORD_BYTES,
     Fields,
     InexactNumbersError,
     Number,
     Picked,
     Record,
-    RecordError,
     at,
     to_json,
 )
+from datakit.read.streams import RECORD_BYTES, Layout, RecordError
 from datakit.stage import RawBatch
 from datakit.text.words import digest, normalize
 
@@ -77,7 +76,7 @@ class RowBuilder:
         self.bytes = 0
         """From `BATCH_BYTES` on, the caller should take a batch."""
 
-    def begin_file(self, index: int, name: str, layout: FileLayout) -> None:
+    def begin_file(self, index: int, name: str, layout: Layout) -> None:
         """The next records come from file number `index`, which has this name and this layout."""
         self.name, self.layout = name, layout
         self.first_key = schema.row_key(index, 0)
@@ -85,7 +84,7 @@ class RowBuilder:
 
     def add(self, found: Record) -> None:
         """Add the row of a record, count it under its note, or quarantine it."""
-        self.bytes += found.size + ROW_BYTES
+        self.bytes += (found.size or len(found.raw)) + ROW_BYTES
         fields = found.fields
         if type(fields) is str:
             self.notes[fields] += 1
@@ -100,7 +99,7 @@ class RowBuilder:
             values = self._own(fields, used) if self._tests else ()
             extra = None
             if len(fields) > len(used) or left or found.repeated:
-                kept = found.without(used) + left + _members({k: v for k, v in found.made.items() if k not in used})
+                kept = found.without(used) + left + _members({k: fields[k] for k in found.made if k not in used})
                 extra = "{" + ",".join(kept) + "}" if kept else None
             if found.repeated:
                 self.notes["repeated_keys"] += 1
@@ -128,7 +127,7 @@ class RowBuilder:
         except RecordError as e:  # in the words of the file
             ours = re.split(r"\W", e.detail, maxsplit=1)[0]
             raise RecordError(e.reason, self.sources.get(ours, ours) + e.detail[len(ours) :]) from None
-        if isinstance(made, Conversation | Preference) and self.layout.layout != MAPPED:
+        if isinstance(made, Conversation | Preference) and self.layout.name != MAPPED:
             refuse_media(fields, made[0])
         if isinstance(made, Conversation):
             made = self._judged(made)

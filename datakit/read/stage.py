@@ -3,7 +3,7 @@
 import contextlib
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, Self
@@ -22,13 +22,12 @@ from datakit.storage import is_url, tags_of, whole_file
 if TYPE_CHECKING:
     from datakit.read.planning import Plan
     from datakit.read.removal import RemovalList
+    from datakit.read.streams import Layout
 
 PROCESSES_FROM_BYTES: Final = 1 << 30
 """Below, the start of processes and their imports take longer than they save."""
 PROCESSES_FROM_BYTES_OF_PAGES: Final = 1 << 26
 """Extractors hold the interpreter lock nearly all the time."""
-UNPACKED_RATIO: Final = 5
-"""Bytes of text for each byte of a compressed file, roughly."""
 
 _DECISIONS: Final = pa.schema(
     [pa.field("row_key", pa.uint64(), nullable=False), pa.field("id", pa.string()), pa.field("removed", pa.bool_())]
@@ -182,7 +181,7 @@ class Ingest(Stage):
         said = f"{len(failed)} files cannot be read, and are quarantined whole: {shortened(failed, 5)}"
         found: dict[str, Any] = {"alarms": [said]} if failed else {}
         found |= {
-            "layouts": {f.name: f.layout.layout for f in files if not f.failure},
+            "layouts": {f.name: f.layout.name for f in files if not f.failure},
             "text_fields": fields,
             "columns": columns,
         }
@@ -193,7 +192,7 @@ class Ingest(Stage):
         plan = self._plan
         if plan.files[0].table is not None:
             return False
-        size = sum(f.bytes * (UNPACKED_RATIO if f.compression else 1) for f in plan.files)
+        size = sum(f.text_bytes for f in plan.files)
         pages = any(f.layout.html or f.format in ("warc", "html") for f in plan.files)
         return size > (PROCESSES_FROM_BYTES_OF_PAGES if pages else PROCESSES_FROM_BYTES)
 
@@ -205,7 +204,7 @@ class Ingest(Stage):
         for group in groups(plan):
             files = plan.files[group.start : group.stop]
             columns = [[f.name, str(f.type)] for f in plan.columns]
-            each = [[f.format, f.compression, f.header, f.delimiter, f.limit, asdict(f.layout)] for f in files]
+            each = [[f.format, f.compression, f.header, f.delimiter, f.limit, _read_by(f.layout)] for f in files]
             reading = [plan.kind, plan.segment_source, columns, each]
             found.append(RawGroup(group.start, tuple(f.name for f in files), reading))
         return found
@@ -254,11 +253,13 @@ class Ingest(Stage):
 
     def unchanged(self, row_keys: npt.NDArray[np.uint64]) -> bool:
         """Whether no row with these keys gets a new id or is removed."""
-        return not np.isin(row_keys, self._decisions().column("row_key")).any()
+        return bool(self.decided_about(row_keys).column("removed").null_count == len(row_keys))
 
     def decided_about(self, row_keys: npt.NDArray[np.uint64]) -> pa.RecordBatch:
         """The new ids of the rows with these keys, null where the id stays; and whether they are removed."""
-        decisions = self._decisions().combine_chunks()
+        assert self.decisions is not None, "call bind first"
+        with pa.memory_map(str(self.decisions)) as file:
+            decisions = pa.ipc.open_file(file).read_all().combine_chunks()
         found = decisions.take(pc.index_in(pa.array(row_keys), decisions.column("row_key").combine_chunks()))
         return pa.record_batch([found[name].combine_chunks() for name in ("id", "removed")], ["id", "removed"])
 
@@ -275,16 +276,17 @@ class Ingest(Stage):
             notes={"id_clashes": len(new) - new.null_count},
         )
 
-    def _decisions(self) -> pa.Table:
-        assert self.decisions is not None, "call bind first"
-        with pa.memory_map(str(self.decisions)) as file:
-            return pa.ipc.open_file(file).read_all()
-
 
 def _marks(paths: Sequence[str]) -> tuple[tuple[str, tuple[Any, ...]], ...]:
     """By path or URL: what changes when the file does; nothing where it would have to be read to know."""
     tags = tags_of([path for path in paths if is_url(path)])
     return tuple((path, tuple(tags[path] or ()) if path in tags else tuple(file_mark(Path(path)))) for path in paths)
+
+
+def _read_by(layout: "Layout") -> list[Any]:
+    """What the rows of a file depend on, of its layout."""
+    fields = (layout.name, layout.kind, dict(layout.required), dict(layout.optional), layout.other_kind, layout.html)
+    return [*fields, layout.beside]
 
 
 def _table_hash(table: pa.Table) -> str:

@@ -7,9 +7,9 @@ import os
 import re
 import zlib
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, BinaryIO, Final, NamedTuple, cast
 
 import numpy as np
@@ -18,10 +18,14 @@ import pyarrow as pa
 from datakit.data import RECORD_BITS
 from datakit.errors import InputError, MissingExtraError
 from datakit.object_store import arrow_s3, first_line, fsspec_store, reading_errors
-from datakit.read.layouts.table import FileLayout
-from datakit.read.record import RECORD_BYTES, RecordError, too_long
 from datakit.storage import SCHEMES, is_url
 
+RECORD_BYTES: Final = 256 << 20
+"""Bytes of the longest record. The offsets of an Arrow string array end at 2 GiB."""
+
+
+UNPACKED_RATIO: Final = 5
+"""Bytes of text for each byte of a compressed file, roughly."""
 EXPANSION_FROM: Final = 64 << 20
 EXPANSION: Final = 300
 """A compressed file may grow to so many times its size, and to 64 MiB always."""
@@ -44,10 +48,39 @@ _DECODERS: Final[dict[str, Callable[[], Any]]] = {
     "xz": lambda: lzma.LZMADecompressor(memlimit=1 << 30),  # `xz -9` needs 65 MiB
 }
 _ERRORS: Final = (zlib.error, lzma.LZMAError, OSError, ValueError)
+DOCUMENT: Final = "document"
+"""The layout of texts."""
 BOM: Final = b"\xef\xbb\xbf"
 PIECE: Final = 1 << 18
 Spans = np.ndarray[Any, Any]
 _CREDENTIALS = re.compile(r"^(s3|gs|az|https?)://[^/]*@")
+
+
+class RecordError(Exception):
+    """A record that cannot become a row. `reason` is one word that is counted, `detail` a sentence for people."""
+
+    def __init__(self, reason: str, detail: str) -> None:
+        super().__init__(reason, detail)
+        self.reason, self.detail = reason, detail
+
+    def __str__(self) -> str:
+        return f"{self.reason}: {self.detail}"
+
+
+def too_long() -> RecordError:
+    """What is wrong with a record of more than `RECORD_BYTES`."""
+    return RecordError("too_long", f"the record has more than {RECORD_BYTES >> 20} MiB, the most that are read")
+
+
+def refuse_twice(columns: Sequence[str], where: str) -> None:
+    """Refuse columns of which two have one name.
+
+    Raises:
+        InputError: two have.
+    """
+    twice = next((name for name in columns if columns.count(name) > 1), None)
+    if twice is not None:
+        raise InputError(f"{where} names column {twice!r} twice; rename one of them")
 
 
 def expands_too_far(name: str, read: int, made: int) -> RecordError | None:
@@ -59,6 +92,40 @@ def expands_too_far(name: str, read: int, made: int) -> RecordError | None:
         f"{read:,} bytes of {name} became {made:,} bytes, more than {EXPANSION} times as many; what follows is not "
         "read. If the file is good, decompress it first",
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Where records hold what a row is made of: a line of the table in `layouts.table`, or what one file has of it.
+
+    Of a file, `name` is "" if no record could be read, or if its rows are of another kind than the dataset's.
+    """
+
+    name: str = ""
+    kind: str = ""
+    holds: Callable[[Any], bool] = bool
+    """Whether the value of a required field is what this layout has there."""
+    required: Mapping[str, str] = field(default_factory=dict)
+    """Our name -> its source; a record without one of these is quarantined."""
+    optional: Mapping[str, str] = field(default_factory=dict)
+    unless: tuple[str, ...] = ()
+    """A record that has one of these fields is something else."""
+    other_kind: str = ""
+    """The file's kind, if its records are quarantined because the dataset is of another kind."""
+    html: bool = False
+    """The text is made of the HTML in `text_field`."""
+    beside: tuple[str, ...] = ()
+    """Fields of a file's first records that the layout does not read. They are kept beside the row."""
+
+    @property
+    def text_field(self) -> str:
+        """The field of a document's text; "" for other layouts."""
+        return self.required["text"] if self.name == DOCUMENT else ""
+
+    @property
+    def sources(self) -> dict[str, str]:
+        """The sources of all names."""
+        return {**self.required, **self.optional}
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +149,7 @@ class SourceFile:
     """What is one document in a plain text file: "file", "line" or "paragraph"."""
     table: pa.Table | None = None
     """The table in memory that is read instead of a file."""
-    layout: FileLayout = FileLayout()
+    layout: Layout = Layout()
     """Where its records hold what rows are made of."""
     limit: int = 1 << RECORD_BITS
     """Records with this number and later ones are not read."""
@@ -93,6 +160,11 @@ class SourceFile:
     def is_local(self) -> bool:
         """Whether it lies on this machine's file system."""
         return not is_url(self.path)
+
+    @property
+    def text_bytes(self) -> int:
+        """Roughly how many bytes of text it holds."""
+        return self.bytes * (UNPACKED_RATIO if self.compression else 1)
 
 
 # Open: local or remote.
@@ -358,8 +430,7 @@ class StreamCutter:
         self.file, self.index, self.remaining, self.find_end, self.begin = file, index, remaining, find_end, begin
         self.blocks = blocks(file) if head is None else iter([head])
         # workers read parts of plain files themselves: here, or on an object store
-        has_ranges = file.is_local or file.path.split("://")[0] in SCHEMES
-        self.keep = bool(file.compression) or not has_ranges or head is not None
+        self.keep = bool(file.compression or head) or not (file.is_local or file.path.split("://")[0] in SCHEMES)
         self.buffer, self.base, self.record, self.line = bytearray(), 0, 0, 0
         self.wait = 0
         """The end of a long record is searched again only when so many bytes are there: linear time in all."""
@@ -388,9 +459,12 @@ class StreamCutter:
         """The segments that the buffer holds whole."""
         if self.skipping:
             self._skip()
-        while self.buffer and not self.skipping and (at_end or len(self.buffer) > max(self.remaining(), self.wait)):
-            most = max(self.remaining(), 0) + RECORD_BYTES
-            if end := self.find_end(self.buffer, max(self.remaining(), 1), at_end):
+        while self.buffer and not self.skipping:
+            wanted = self.remaining()
+            if not at_end and len(self.buffer) <= max(wanted, self.wait):
+                return
+            most = max(wanted, 0) + RECORD_BYTES
+            if end := self.find_end(self.buffer, max(wanted, 1), at_end):
                 yield self._segment(end)
             elif len(self.buffer) <= most:
                 self.wait = min(2 * len(self.buffer), most)

@@ -15,8 +15,8 @@ import numpy as np
 
 from datakit.errors import InputError, MissingExtraError
 from datakit.read.extract import TIMEOUT, Extraction, Page
-from datakit.read.record import RECORD_BYTES, Fields, Record, RecordError, parsed
-from datakit.read.streams import Segment, SegmentEnd, SourceFile
+from datakit.read.record import Fields, Record, parsed
+from datakit.read.streams import RECORD_BYTES, RecordError, Segment, SegmentEnd, SourceFile
 
 FORMATS: Final = ("warc", "html")
 TITLE: Final = "title"
@@ -135,9 +135,10 @@ def with_text(records: Iterator[Record], field: str, pages: "Pages", name: str) 
         if isinstance(html, str | bytes):
             try:
                 text, title, _ = pages.of_html(html, f"{name}: record {found.number + 1}")
+                found.fields[field] = text
                 if title is not None and TITLE not in found.fields:
-                    found.made = {TITLE: title}
-                found.fields |= {field: text, **found.made}
+                    found.made = (TITLE,)
+                    found.fields[TITLE] = title
             except RecordError as e:
                 found.raw, found.fields = found.written(), e
         yield found

@@ -46,7 +46,7 @@ from datakit.engine.runner import Run, run_stage
 from datakit.engine.store import OutputLayout
 from datakit.errors import UsageError
 from datakit.manifest import load_run
-from datakit.read.stage import UNPACKED_RATIO, Ingest
+from datakit.read.stage import Ingest
 from datakit.report.finder import batches
 from datakit.report.tables import lines_of, share
 from datakit.stage import Parent, RawBatch
@@ -111,7 +111,7 @@ class SampledIngest(Ingest):
 
     def size(self) -> tuple[int, float]:
         """(about how many bytes the raw files have, uncompressed; records in a byte, from the first unit)."""
-        size = sum(f.bytes * (UNPACKED_RATIO if f.compression else 1) for f in self._plan.files)
+        size = sum(f.text_bytes for f in self._plan.files)
         first = next((unit for group in self.raw_groups() for unit in self.raw_units(group)), ())
         rows = sum(batch.rows.num_rows for batch in super().read(first))
         return max(1, size), rows / max(sum(segment.bytes for segment in first), 1)

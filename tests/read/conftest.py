@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from datakit.read import json, record, row_builder, streams, web
+from datakit.read import record, row_builder, streams, web
 from datakit.read.planning import Plan, plan, read_unit, units
 from datakit.read.stage import IngestConfig
 
@@ -60,7 +60,7 @@ def _read(planned: Plan) -> Found:
 
 def limit_records(patch: pytest.MonkeyPatch, size: int = 1 << 20) -> None:
     """Let records have at most so many bytes."""
-    for module in (record, json, streams, web, row_builder):
+    for module in (record, streams, web, row_builder):
         patch.setattr(module, "RECORD_BYTES", size)
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from datakit.read.json import parse
+from datakit.read.record import parse
 from datakit.read.streams import MAGIC, SourceFile, blocks, named_by
 
 SFT = {
@@ -44,7 +44,7 @@ def test_every_conversation_file_is_recognised_and_counted(shared, read):
     found = read(*(shared / "corpora" / "sft" / name for name in SFT))
     assert found.plan.kind == "conversation"
     counts = Counter(row["source"] for row in found.rows)
-    assert {f.name: (f.layout.layout, counts[f.name]) for f in found.plan.files} == SFT
+    assert {f.name: (f.layout.name, counts[f.name]) for f in found.plan.files} == SFT
     assert not found.bad
     assert len({r["row_key"] for r in found.rows}) == len(found.rows)
 
@@ -52,7 +52,7 @@ def test_every_conversation_file_is_recognised_and_counted(shared, read):
 @pytest.mark.parametrize(("name", "kind", "layout", "count"), OTHERS)
 def test_every_other_file_is_recognised_and_counted(shared, read, name, kind, layout, count):
     found = read(shared / "corpora" / name)
-    assert (found.plan.kind, found.plan.files[0].layout.layout, len(found.rows), found.bad) == (kind, layout, count, [])
+    assert (found.plan.kind, found.plan.files[0].layout.name, len(found.rows), found.bad) == (kind, layout, count, [])
 
 
 def test_every_document_keeps_its_text_id_and_language_tag(shared, read):

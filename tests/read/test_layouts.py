@@ -6,8 +6,9 @@ import pytest
 
 from datakit.errors import LayoutError
 from datakit.read.layouts.conversations import PLAIN, message, turns
-from datakit.read.layouts.table import LAYOUTS, FileLayout, choose, converter, token_pairs, tokens
-from datakit.read.record import Picked, RecordError
+from datakit.read.layouts.table import LAYOUTS, choose, converter, token_pairs, tokens
+from datakit.read.record import Picked
+from datakit.read.streams import RecordError
 
 USER, BOT = {"role": "user", "content": "hi"}, {"role": "assistant", "content": "yo"}
 NO = {"role": "assistant", "content": "no"}
@@ -90,14 +91,14 @@ def read_records(read_bytes):
 @pytest.mark.parametrize(("name", "record", "expected"), CONVERSATIONS)
 def test_every_way_to_write_a_conversation_gives_its_messages(read_records, name, record, expected):
     found = read_records(record)
-    assert (found.plan.kind, found.plan.files[0].layout.layout, found.bad) == ("conversation", name, [])
+    assert (found.plan.kind, found.plan.files[0].layout.name, found.bad) == ("conversation", name, [])
     assert said(found.rows[0]) == expected
 
 
 @pytest.mark.parametrize(("name", "record"), PAIRS)
 def test_every_way_to_write_a_pair_gives_the_same_sides(read_records, name, record):
     found = read_records(record)
-    assert (found.plan.kind, found.plan.files[0].layout.layout, found.bad) == ("preference", name, [])
+    assert (found.plan.kind, found.plan.files[0].layout.name, found.bad) == ("preference", name, [])
     (row,) = found.rows
     assert [said(row, n) for n in ("prompt", "chosen", "rejected")] == [ASKED[:1], ASKED[1:], [("assistant", "no")]]
     assert row["extra"] is None
@@ -134,7 +135,7 @@ def test_a_question_beside_a_longer_text_that_would_stay_unread_is_refused(read_
 
 def test_a_file_has_the_layout_of_most_of_its_records():
     head = [{"text": "t"}, {"messages": [USER, BOT]}, {"messages": [USER, BOT]}, {"unknown": 1}]
-    assert choose(head).layout == "messages"
+    assert choose(head).name == "messages"
     assert choose(head, forced="document").text_field == "text"
     assert choose([{"unknown": 1}]) is None
     assert choose([{"markdown": "m"}, {"markdown": "m", "text": None}]).text_field == "markdown"
@@ -158,7 +159,7 @@ def test_cells_of_csv_with_turns_are_read_as_turns_and_other_json_stays_a_text(r
         return '"' + json.dumps(turns).replace('"', '""') + '"'
 
     found = read_bytes(f"messages,topic\n{cell([USER, BOT])},x\n".encode(), "chat.csv")
-    assert (found.plan.files[0].layout.layout, said(found.rows[0])) == ("messages", ASKED)
+    assert (found.plan.files[0].layout.name, said(found.rows[0])) == ("messages", ASKED)
     found = read_bytes(f'messages\n"{[USER, BOT]}"\n"[{{\'role\': }}]"\n'.encode(), "pandas.csv")
     assert (said(found.rows[0]), found.reasons) == (ASKED, ["bad_messages"])
     pair = f"prompt,chosen,rejected\n{cell([USER])},{cell([BOT])},{cell([NO])}\n"
@@ -360,7 +361,7 @@ def test_a_record_with_wrong_values_is_no_crash_in_any_layout(line):
     for value in (None, 1, [], {}, "x", [1], [[]], {"a": 1}):
         found = dict.fromkeys([*line.required, *line.optional], value)
         try:
-            converter(FileLayout(line.name, line.kind, line.required))(picked(found), PLAIN)
+            converter(line)(picked(found), PLAIN)
         except RecordError:
             continue
 

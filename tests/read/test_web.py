@@ -14,7 +14,7 @@ import pytest
 
 from datakit.errors import InputError
 from datakit.read import extract, web
-from datakit.read.record import RecordError
+from datakit.read.streams import RecordError
 
 pytest.importorskip("fastwarc")
 pytest.importorskip("resiliparse")

@@ -17,7 +17,6 @@ from datakit.read.record import (
     Fields,
     Number,
     Picked,
-    RecordError,
     at,
     listed,
     name_of,
@@ -26,6 +25,7 @@ from datakit.read.record import (
     to_json,
     without,
 )
+from datakit.read.streams import RecordError
 
 ROLES: Final = {
     "system": ("system", "developer"),

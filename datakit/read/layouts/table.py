@@ -10,8 +10,7 @@ follows from our names: `text` is a document, `messages`, or `prompt` and `answe
 import shlex
 import tomllib
 from array import array
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cache, partial
 from importlib.resources import files
 from itertools import pairwise
@@ -30,54 +29,11 @@ from datakit.read.layouts.conversations import (
     shared,
     transcripts,
 )
-from datakit.read.record import Fields, Picked, RecordError, at, listed, name_of, text_of
+from datakit.read.record import Fields, Picked, at, listed, name_of, text_of
+from datakit.read.streams import DOCUMENT, Layout, RecordError
 
 Convert = Callable[[Picked, ParseOptions], Any]
 """From a record's values by our names to a row's content."""
-
-
-class Layout(NamedTuple):
-    """One way to write records: a line of the table."""
-
-    name: str
-    kind: str
-    holds: Callable[[Any], bool]
-    """Whether the value of a required field is what this layout has there."""
-    required: Mapping[str, str]
-    """Our name -> its source."""
-    optional: Mapping[str, str] = {}
-    unless: tuple[str, ...] = ()
-    """A record that has one of these fields is something else."""
-
-
-@dataclass(frozen=True, slots=True)
-class FileLayout:
-    """The layout of one file: where its records hold what a row is made of.
-
-    `layout` is "" if no record could be read, or if the file's rows are of another kind than the dataset's.
-    """
-
-    layout: str = ""
-    kind: str = ""
-    required: Mapping[str, str] = field(default_factory=dict)
-    """Our name -> its source; a record without one of these is quarantined."""
-    optional: Mapping[str, str] = field(default_factory=dict)
-    other_kind: str = ""
-    """The file's kind, if its records are quarantined because the dataset is of another kind."""
-    html: bool = False
-    """The text is made of the HTML in `text_field`."""
-    beside: tuple[str, ...] = ()
-    """Fields of its first records that the layout does not read. They are kept beside the row."""
-
-    @property
-    def text_field(self) -> str:
-        """The field of a document's text; "" for other layouts."""
-        return self.required["text"] if self.layout == DOCUMENT else ""
-
-    @property
-    def sources(self) -> dict[str, str]:
-        """The sources of all names."""
-        return {**self.required, **self.optional}
 
 
 # What the fields of layouts hold.
@@ -174,7 +130,6 @@ def _spans(mask: Any, where: str, ids: Ids) -> Spans:
 # The table. The order matters, because a record may fit several lines: an alpaca record that also has the rendered
 # `text` is a conversation, and a `conversations` list with `chosen` and `rejected` is a pair.
 
-DOCUMENT: Final = "document"
 TRANSCRIPTS: Final = "transcripts"
 MAPPED: Final = "mapped"
 """The layout of files that the user's mapping describes."""
@@ -222,19 +177,29 @@ LAYOUTS: Final = (
            ("role", "from", "prompt", "question", "instruction", "input")),
 )  # fmt: skip
 NAMES: Final = tuple(dict.fromkeys(layout.name for layout in LAYOUTS))
-_CONVERTERS: Final[dict[str, Convert]] = {
-    "text": document, "ids": tokens, "chosen_ids": token_pairs, "chosen": preference,
-    "messages": conversation, "prompt": conversation,
-}  # fmt: skip
-"""The first of our names -> what makes the content of a row."""
+_CONTENTS: Final[dict[tuple[str, ...], tuple[str, Convert]]] = {
+    ("text",): ("document", document),
+    ("messages",): ("conversation", conversation),
+    ("chosen", "rejected"): ("preference", preference),
+    ("prompt", "answer"): ("conversation", conversation),
+    ("ids",): ("tokens", tokens),
+    ("chosen_ids", "rejected_ids"): ("tokens_preference", token_pairs),
+}
+"""The names that content is made of -> the kind of its row, and what makes it. The first counts of which a layout or a
+mapping has a name."""
 
 
-def converter(layout: FileLayout) -> Convert:
+def converter(layout: Layout) -> Convert:
     """What makes the contents of rows of a file's records, by the names that its layout has."""
-    if layout.layout == TRANSCRIPTS:
+    if layout.name == TRANSCRIPTS:
         return transcripts
-    made = (convert for name, convert in _CONVERTERS.items() if name in layout.required)
-    return next(made, partial(_refuse, layout.other_kind))
+    _, names = _made(layout.required)
+    return _CONTENTS[names][1] if names else partial(_refuse, layout.other_kind)
+
+
+def _made(names: Collection[str]) -> tuple[str, tuple[str, ...]]:
+    """The kind of row that some of our names make, and those that it needs; ("", ()) where they make none."""
+    return next(((kind, need) for need, (kind, _) in _CONTENTS.items() if any(n in names for n in need)), ("", ()))
 
 
 def _refuse(kind: str, found: Picked, _: ParseOptions) -> None:
@@ -247,7 +212,7 @@ def _refuse(kind: str, found: Picked, _: ParseOptions) -> None:
 # Which layout a file has.
 
 
-def choose(head: Sequence[Fields], kind: str = "auto", forced: str = "auto", text_field: str = "") -> FileLayout | None:
+def choose(head: Sequence[Fields], kind: str = "auto", forced: str = "auto", text_field: str = "") -> Layout | None:
     """The layout of most of a file's first records (on a tie the earlier in the table); None if no record fits any.
 
     `forced` names a layout; then the records only decide which of its fields they have. Names of fields count in any
@@ -256,7 +221,7 @@ def choose(head: Sequence[Fields], kind: str = "auto", forced: str = "auto", tex
     """
     if text_field and kind in ("auto", "document"):
         fits = forced == DOCUMENT or any(type(fields.get(text_field)) is str for fields in head)
-        return FileLayout(DOCUMENT, "document", {"text": text_field}) if fits else None
+        return Layout(DOCUMENT, "document", required={"text": text_field}) if fits else None
     lines = [line for line in LAYOUTS if forced in ("auto", line.name)]
     plain = [{name.strip().lower(): value for name, value in fields.items()} for fields in head]
     fitting = [_line_of(fields, lines, kind) for fields in plain]
@@ -287,7 +252,7 @@ def _first(source: str, fields: Fields) -> tuple[str, Any]:
     return next((found for found in values if found[1] is not None), (named[0], None))
 
 
-def _in_file(line: Layout, head: Sequence[Fields], plain: Sequence[Fields], kind: str) -> FileLayout:
+def _in_file(line: Layout, head: Sequence[Fields], plain: Sequence[Fields], kind: str) -> Layout:
     """A line of the table with the names of fields that a file has."""
     whole: Fields = {}
     for fields in plain:
@@ -307,22 +272,15 @@ def _in_file(line: Layout, head: Sequence[Fields], plain: Sequence[Fields], kind
         optional["label"] = given[judged]
     read_once = {ours: source for ours, source in optional.items() if source not in required.values()}
     pairs = kind == "preference" and line.kind == "conversation" and judged
-    return FileLayout(line.name, kind if pairs else line.kind, required, read_once)
+    return Layout(line.name, kind if pairs else line.kind, line.holds, required, read_once)
 
 
 # The user's mapping: a source for each field of ours (see `record.Picked`). `--map NAME` is one of the presets in
 # `presets.toml`. A mapped record has the named fields only; the layouts' converters make the row.
 
 _IN_TURNS: Final = ("role", "content", "reasoning_content", "tool_calls", "weight")
-_NEEDED: Final = (
-    ("document", ("text",)),
-    ("conversation", ("messages",)),
-    ("preference", ("chosen", "rejected")),
-    ("conversation", ("prompt", "answer")),
-)
-"""The kind of row, and the names that it needs: a mapping makes the first kind of which it has a name."""
 TARGETS: Final = (
-    *(name for _, names in _NEEDED for name in names),
+    *(name for names in list(_CONTENTS)[:4] for name in names),
     *_IN_TURNS,
     *("history", "system", "tools", "label", "id"),
 )
@@ -369,12 +327,7 @@ def user_mapping(mapping: Mapping[str, str], roles: Mapping[str, str]) -> tuple[
     return dict(mapping), ParseOptions({**PLAIN.roles, **own_roles}, turn_fields)
 
 
-def _made(mapping: Mapping[str, str]) -> tuple[str, tuple[str, ...]]:
-    """The kind of row that a mapping makes, and the names that it needs; ("", ()) where it makes none."""
-    return next((need for need in _NEEDED if any(name in mapping for name in need[1])), ("", ()))
-
-
-def mapped(mapping: Mapping[str, str], head: Sequence[Fields]) -> FileLayout | None:
+def mapped(mapping: Mapping[str, str], head: Sequence[Fields]) -> Layout | None:
     """The layout that a mapping describes; None if it names fields of turns and the id alone."""
     kind, needed = _made(mapping)
     if not kind:
@@ -382,7 +335,7 @@ def mapped(mapping: Mapping[str, str], head: Sequence[Fields]) -> FileLayout | N
     in_turns = _IN_TURNS if "messages" in needed else ()
     named = {ours: theirs for ours, theirs in mapping.items() if ours != "id" and ours not in in_turns}
     there = [name for name in ("system", "tools", "label") if any(name in fields for fields in head)]
-    return FileLayout(MAPPED, kind, named, {name: name for name in there if name not in named})
+    return Layout(MAPPED, kind, bool, named, {name: name for name in there if name not in named})
 
 
 # Records that fit no layout.
