@@ -96,8 +96,6 @@ class Cutter:
     long_answer: LongAnswer
     lost: Counter[str] = field(default_factory=Counter)
     """Dropped tokens by reason, of kept and of dropped rows."""
-    lengths: Counter[int] = field(default_factory=Counter)
-    """How many sequences with labels have so many tokens, up to `max_doc_tokens`."""
     tokens: int = 0
     """Tokens of all rows."""
     repeated: int = 0
@@ -130,7 +128,6 @@ class Cutter:
         too_long = drop(self.drop_long & (size > cap), TOO_LONG)
         labels = count_labels(flat.mask, flat.table["start"], length) if self.labelled else length
         fair = (labels > 0) & (reasons == "")
-        self.lengths.update(length[fair].tolist())
         self.beyond += int(length[fair].sum())
         too_long |= drop((self.overflow == "drop") & (length > self.stride), TOO_LONG)
         if self.overflow == "truncate":
