@@ -19,8 +19,7 @@ from datakit.config import at_least, option
 from datakit.data import of_kind
 from datakit.errors import ConfigError, InputError
 from datakit.manifest import Count, check_shards, data_dir
-from datakit.pack.cut import Cutter, LongAnswer, Task
-from datakit.pack.fit import Packer, Packing
+from datakit.pack.fit import Cutter, LongAnswer, Packer, Packing, Task
 from datakit.pack.format import Format, Header, PackedWriter
 from datakit.pack.mixture import COLUMNS, Mixture
 from datakit.stage import Made, Parent, Stage, split

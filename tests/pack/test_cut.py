@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from datakit.pack.cut import split_turns
+from datakit.pack.fit import split_turns
 from datakit.pack.format import Packed
 from datakit.pack.inspect import TokenIndex, prove
 from datakit.pack.stage import Pack, PackConfig
