@@ -11,8 +11,7 @@ from datakit.engine.plan import sections
 from datakit.errors import ConfigError, UsageError
 from datakit.manifest import Manifest, load
 from datakit.report.finder import batches, body, find, shorten
-from datakit.report.page import render
-from datakit.report.survey import histogram
+from datakit.report.page import histogram, render
 from datakit.report.tables import lines_of, share
 
 if TYPE_CHECKING:
