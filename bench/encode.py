@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from datakit.pack.chat import ChatTokenizer
-from datakit.pack.encoder import FastEncode, fastokens_of
+from datakit.pack.tokenize import FastEncode, fastokens_of
 
 BATCH_BYTES = 8_000_000
 

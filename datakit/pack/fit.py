@@ -1,11 +1,21 @@
-"""Fits sequences into rows.
+"""Rows of token ids -> sequences that fit into packed rows -> packed rows.
 
-`packing = "best_fit"` uses best-fit decreasing (Johnson 1973; for training data: Ding et al. 2024, "Fewer Truncations
-Improve Language Modeling"): the longest sequence first, each into the fullest row that still has space for it. If a set
-has no short sequences that fill gaps, this leaves 4% or more of the space empty. So rows are also filled one by one
-with pairs that fit exactly (a minimum bin slack heuristic after Gupta and Ho 1999, on a histogram of lengths), and the
-denser result is used. If both need clearly more rows than a lower bound, sequential value correction is tried, too (see
-`_kernels_fit`).
+**Cutting.** Whatever is longer than a row is cut, and every lost token is counted. Plain text is cut into pieces.
+Conversations are cut between turns, in front of a user's turn: the column `turn_starts` of token rows says where these
+begin (see `tokenize`). What stands before the first user's turn (the system prompt, the tools) is repeated in each
+piece without labels, so nothing is learned twice. The model sees each piece as it would see a conversation that begins
+with that turn. A template that writes the system prompt into the first user's turn (Gemma's, Mistral's) has nothing
+before it to repeat.
+
+All sequences of a batch are windows over flat arrays of ids and labels; pieces with repeated tokens are appended to
+them.
+
+**Fitting.** `packing = "best_fit"` uses best-fit decreasing (Johnson 1973; for training data: Ding et al. 2024, "Fewer
+Truncations Improve Language Modeling"): the longest sequence first, each into the fullest row that still has space for
+it. If a set has no short sequences that fill gaps, this leaves 4% or more of the space empty. So rows are also filled
+one by one with pairs that fit exactly (a minimum bin slack heuristic after Gupta and Ho 1999, on a histogram of
+lengths), and the denser result is used. If both need clearly more rows than a lower bound, sequential value correction
+is tried, too (see `_kernels_fit`).
 
 Sequences are fitted within a window of a bounded number of tokens, so memory does not grow with the dataset. A window
 ends after the sequence that fills it, so the result does not depend on the size of the input batches.
@@ -13,12 +23,317 @@ ends after the sequence that fills it, so the result does not depend on the size
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from typing import Literal
+from dataclasses import dataclass, field
+from typing import Literal, Self
 
 import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
 
-from datakit.pack.cut import TRUNCATED, TokenSequences
-from datakit.pack.format import SOURCE_DTYPE, Block, Int64, PackedWriter, Records, gather, starts_of
+from datakit.data import TURN_STARTS
+from datakit.pack.format import SOURCE_DTYPE, Block, Bools, Int32, Int64, PackedWriter, Records, gather, starts_of
+from datakit.stage import Decision
+
+Mask = npt.NDArray[np.uint8]
+Task = Literal["pretrain", "sft", "dpo"]
+LongAnswer = Literal["split", "drop"]
+
+STARTS = "sequence_starts"
+EMPTY, TOO_LONG, NO_LABELS = "empty", "too_long", "no_labels"
+TRUNCATED, LONG_ANSWER, LONG_PROMPT = "truncated", "long_answer", "long_prompt"
+MIN_ANSWER_TOKENS = 16
+"""An answer is split only if a row has so many tokens for a piece of it, beside its prompt."""
+
+
+SEQUENCE = np.dtype([("start", "<i8"), ("length", "<i8"), ("row_key", "<u8"), ("offset", "<i8"), ("head", "<i8")])
+"""A sequence: its first token in flat arrays, and the number of its tokens; the row that it comes from; the place, in
+the tokens of that row, of its first token behind its head; how many tokens at its start are the head, which repeats
+earlier ones of the row."""
+
+
+@dataclass(frozen=True, slots=True)
+class TokenSequences:
+    """Sequences over flat arrays of tokens. A sequence is packed in one piece, except with `wrap`."""
+
+    ids: Int32
+    mask: Mask
+    """Aligned with `ids`: 1 for tokens that are labels (in plain text all of them)."""
+    table: Records
+    """`SEQUENCE` records."""
+
+    def __len__(self) -> int:
+        return len(self.table)
+
+    def take(self, which: Bools | Int64 | slice) -> "TokenSequences":
+        """Some of the sequences, over the same flat arrays."""
+        return TokenSequences(self.ids, self.mask, self.table[which])
+
+    def parts(self, which: Int64, offset: Int64, length: Int64) -> "TokenSequences":
+        """Parts of the sequences `which`: their first token there, and their number of tokens."""
+        table = self.table[which]
+        table["start"] += offset
+        table["offset"] += offset
+        table["length"] = length
+        return TokenSequences(self.ids, self.mask, table)
+
+    @classmethod
+    def join(cls, parts: Sequence[Self]) -> "TokenSequences":
+        """The sequences of all parts, in order, over the smallest flat arrays that have all their tokens."""
+        ids, masks, tables, base = [np.empty(0, np.int32)], [np.empty(0, np.uint8)], [np.empty(0, SEQUENCE)], 0
+        for part in (p for p in parts if len(p)):
+            table = part.table.copy()
+            first, last = int(table["start"].min()), int((table["start"] + table["length"]).max())
+            table["start"] += base - first
+            base += last - first
+            ids.append(part.ids[first:last])
+            masks.append(part.mask[first:last])
+            tables.append(table)
+        return TokenSequences(np.concatenate(ids), np.concatenate(masks), np.concatenate(tables))
+
+
+@dataclass(kw_only=True, slots=True)
+class Cutter:
+    """Cuts sequences that are too long for a row, and counts what becomes of their tokens."""
+
+    labelled: bool
+    """False for plain text, whose tokens are all labels."""
+    stride: int
+    """Tokens in a row; with several row lengths, in the longest."""
+    overflow: Literal["split_turns", "split", "truncate", "drop", "stream"]
+    """`stream`: keep sequences of any length; they are cut when they are joined into rows."""
+    max_doc_tokens: int
+    drop_long: bool
+    long_answer: LongAnswer
+    lost: Counter[str] = field(default_factory=Counter)
+    """Dropped tokens by reason, of kept and of dropped rows."""
+    tokens: int = 0
+    """Tokens of all rows."""
+    repeated: int = 0
+    """Tokens in heads: system prompts, and prompts of long answers."""
+    beyond: int = 0
+    """Tokens of sequences with labels that are lost because rows are too short."""
+
+    def cut(self, batch: pa.RecordBatch) -> tuple[TokenSequences, Decision]:
+        """Cut the rows of a batch into sequences, and decide which rows stay. The two sequences of a preference pair
+        are next to each other: chosen, rejected.
+
+        A row is dropped if it is empty, or if one of its sides is too long (`overflow = "drop"`, `drop_long`) or has no
+        label token left after cutting. One side of a pair may be empty. If a row is split, its pieces without label
+        tokens are dropped. A row of several sequences is dropped if all of these are.
+        """
+        flat, rows = sequences_of(batch)
+        size, sides = flat.table["length"], 2 if "rejected_ids" in batch.schema.names else 1
+        cap = self.max_doc_tokens or int(size.max(initial=0))
+        length = np.minimum(size, cap)
+        reasons = np.full(len(flat), "", object)  # "" keeps a sequence
+
+        def drop(bad: Bools, reason: str) -> Bools:
+            """Drop sequences, of pairs with the other side."""
+            of_units = bad.reshape(-1, sides).any(axis=1).repeat(sides)
+            gone: Bools = of_units & (reasons == "")
+            reasons[gone] = reason
+            return gone
+
+        drop((size.reshape(-1, sides) == 0).all(axis=1).repeat(sides), EMPTY)
+        too_long = drop(self.drop_long & (size > cap), TOO_LONG)
+        labels = count_labels(flat.mask, flat.table["start"], length) if self.labelled else length
+        fair = (labels > 0) & (reasons == "")
+        self.beyond += int(length[fair].sum())
+        too_long |= drop((self.overflow == "drop") & (length > self.stride), TOO_LONG)
+        if self.overflow == "truncate":
+            length = np.minimum(length, self.stride)
+        kept = reasons == ""
+        self.lost += Counter({TOO_LONG: int(size[too_long].sum()), TRUNCATED: int((size - length)[kept].sum())})
+
+        by_turns, why = np.zeros(len(flat), bool), np.full(len(flat), NO_LABELS, object)
+        if self.overflow == "split_turns":
+            has_turns = batch.column("label_spans").is_valid().to_numpy(zero_copy_only=False)[rows]
+            by_turns = kept & (length > self.stride) & has_turns
+        others = np.flatnonzero(kept & ~by_turns)
+        splits = self.overflow in ("split", "split_turns")  # else each sequence is one piece, however long
+        most = self.stride if splits else int(length.max(initial=1))
+        number = np.maximum(-(-length[others] // most), 1)
+        which, offset = others.repeat(number), (np.arange(number.sum()) - starts_of(number).repeat(number)) * most
+        pieces = flat.parts(which, offset, np.minimum(length[which] - offset, most))
+        if by_turns.any():
+            more, of_more = self._cut_turns(flat, length, np.flatnonzero(by_turns), turn_starts(batch), why)
+            which = np.concatenate([which, of_more])
+            order = np.argsort(which, kind="stable")
+            pieces, which = TokenSequences.join([pieces, more]).take(order), which[order]
+
+        table = pieces.table
+        own = table["length"] - table["head"]  # tokens that are in no other piece
+        alive = np.ones(len(pieces), bool)
+        if self.labelled and self.overflow != "stream":
+            says = count_labels(pieces.mask, table["start"], table["length"]) > 0
+            silent = np.bincount(which[says], minlength=len(flat)) == 0
+            gone = drop(silent & (size > 0), NO_LABELS)
+            reasons[gone] = why[gone]
+            alive = ~gone[which] & (says | (own == 0))  # an empty side of a pair stays
+            self.lost[NO_LABELS] += int(own[~alive].sum())
+        self.tokens += int(size.sum())
+        self.repeated += int(table["head"][alive].sum())
+        self.beyond -= int(own[alive & fair[which]].sum())
+        return pieces.take(alive), self._of_rows(batch.num_rows, rows, reasons, size, sides)
+
+    def _cut_turns(
+        self, flat: TokenSequences, length: Int64, long: Int64, turns: Int64, why: npt.NDArray[np.object_]
+    ) -> tuple[TokenSequences, Int64]:
+        """Pieces of the conversations `long`, and the conversation of each; `turns` are `turn_starts`. Writes into
+        `why` for what most tokens of a conversation are lost."""
+        ranges, table, which, at = list[tuple[int, int]](), [], [], 0
+        for k in long.tolist():
+            start, _, key, offset, _ = flat.table[k].tolist()
+            end = start + int(length[k])
+            starts = turns[(turns >= start) & (turns < end)] - start
+            pieces, gone = split_turns(flat.mask[start:end] > 0, starts, self.stride, self.long_answer)
+            self.lost.update(gone)
+            if gone:
+                why[k] = max(gone, key=lambda reason: gone[reason])
+            for piece in pieces:
+                ranges += [(start + a, b - a) for a, b in piece]
+                size, own = sum(b - a for a, b in piece), piece[-1][1] - piece[-1][0]
+                table.append((at, size, key, offset + piece[-1][0], size - own))
+                which.append(k)
+                at += size
+        tokens = np.array(ranges, np.int64).reshape(-1, 2).T
+        made = TokenSequences(gather(flat.ids, *tokens), gather(flat.mask, *tokens), np.array(table, SEQUENCE))
+        # A head has no labels, and the first token behind it is no target: what stands before is not what it follows.
+        for sequence in made.table[made.table["head"] > 0].tolist():
+            made.mask[sequence[0] : sequence[0] + sequence[4] + 1] = 0
+        return made, np.array(which, np.int64)
+
+    def _of_rows(
+        self, num_rows: int, rows: Int64, reasons: npt.NDArray[np.object_], size: Int64, sides: int
+    ) -> Decision:
+        """The reason and the detail of each row: it is dropped if all its sequences are."""
+        kept = np.bincount(rows[reasons == ""], minlength=num_rows) > 0
+        found, details = np.full((2, num_rows), None, object)
+        for k in np.flatnonzero(~kept[rows]).tolist():
+            row = rows[k]
+            sizes = size[rows == row] if sides == 2 else size[[k]]
+            by_cap = self.drop_long and reasons[k] == TOO_LONG and size[k] > self.max_doc_tokens
+            limit = f"max_doc_tokens is {self.max_doc_tokens}" if by_cap else f"a row holds {self.stride}"
+            found[row] = reasons[k]
+            details[row] = f"{' and '.join(map(str, sizes))} tokens; {limit}"
+        return Decision(pa.array(found, pa.string()), pa.array(details, pa.string()))
+
+
+def count_labels(mask: Mask, start: Int64, length: Int64) -> Int64:
+    """Label tokens of each window of a mask; the first token of a sequence is never a target."""
+    before = np.concatenate([[0], np.cumsum(mask, dtype=np.int64)])
+    counts: Int64 = before[start + length] - before[start + np.minimum(length, 1)]
+    return counts
+
+
+# ---------------------------------------------------------------------- conversations, between turns
+
+Piece = tuple[tuple[int, int], ...]
+"""A part of a conversation as ranges of its tokens: those that are repeated before it, then its own."""
+
+
+def split_turns(learnt: Bools, starts: Int64, stride: int, long_answer: LongAnswer) -> tuple[list[Piece], Counter[str]]:
+    """Pieces of at most `stride` tokens of a conversation whose users' turns begin at `starts`; the tokens that are in
+    none, by reason. `learnt`, bool (tokens,), says which tokens are labels.
+
+    Whole exchanges (a user's turn up to the next) are joined while they fit. An exchange longer than a row is split
+    behind its prompt, which each piece repeats, or dropped (`long_answer`). It is dropped as `long_prompt` where the
+    prompt leaves no space for an answer. Where no turn is known, the row is truncated.
+    """
+    if not len(starts):
+        return [((0, stride),)], Counter({TRUNCATED: len(learnt) - stride})
+    edges = [*starts.tolist(), len(learnt)]
+    first, why = edges[0], LONG_ANSWER if long_answer == "drop" else LONG_PROMPT
+    head: Piece = ((0, first),) if first else ()
+    pieces, lost, at = list[Piece](), Counter[str](), 0
+    while at < len(starts):
+        fits = int(np.searchsorted(edges, edges[at] + stride - first, side="right")) - 1
+        after = max(fits, at + 1)
+        if fits > at:  # whole exchanges
+            pieces.append((*head, (edges[at], edges[after])))
+        elif long_answer == "split" and (made := list(_long(learnt, head, edges[at], edges[after], stride))):
+            pieces += made
+        else:
+            lost[why] += edges[after] - edges[at]
+        at = after
+    if pieces and pieces[0][-1][0] == first:  # the head is the first piece's own
+        pieces[0] = ((0, pieces[0][-1][1]),)
+    else:  # what stands before the first exchange is lost with it
+        lost[why] += first
+    return pieces, +lost
+
+
+def _long(learnt: Bools, head: Piece, start: int, end: int, stride: int) -> Iterator[Piece]:
+    """The pieces of one exchange that is longer than a row; none if its prompt leaves no space for an answer."""
+    labels = np.flatnonzero(learnt[start:end])
+    if not len(labels):
+        return
+    answer = start + int(labels[0])
+    space = stride - sum(b - a for a, b in head) - (answer - start)
+    if space < min(MIN_ANSWER_TOKENS, max(stride // 4, 1)):
+        return
+    yield (*head, (start, min(answer + space, end)))
+    for at in range(answer + space, end, space):
+        yield (*head, (start, answer), (at, min(at + space, end)))
+
+
+# ---------------------------------------------------------------------- from Arrow
+
+
+def sequences_of(batch: pa.RecordBatch) -> tuple[TokenSequences, Int64]:
+    """The sequences of a batch before cutting, and the row of each, int64. For pairs, chosen and rejected alternate."""
+    ids, spans, rows = batch.column("input_ids"), batch.column("label_spans"), np.arange(batch.num_rows)
+    if "rejected_ids" in batch.schema.names:
+        rows = rows.repeat(2)
+        alternate = pa.array(np.arange(2 * len(ids)).reshape(2, -1).T.ravel())
+        ids = pa.concat_arrays([ids, batch.column("rejected_ids")]).take(alternate)
+        spans = pa.concat_arrays([spans, batch.column("rejected_label_spans")]).take(alternate)
+    table = np.zeros(len(rows), SEQUENCE)
+    table["length"] = list_lengths(ids)
+    table["start"] = starts_of(table["length"])
+    table["row_key"] = batch.column("row_key").to_numpy(zero_copy_only=False)[rows]
+    tokens = ids.flatten().to_numpy(zero_copy_only=False).astype(np.int32, copy=False)
+    flat = TokenSequences(tokens, _mask(spans, table), table)
+    if STARTS in batch.schema.names:  # the tokenize stage puts the sequences of a row one after the other
+        column = batch.column(STARTS)
+        rows = rows.repeat(list_lengths(column))
+        offset = column.flatten().to_numpy().astype(np.int64)
+        flat = flat.parts(rows, offset, offset)
+        flat.table["length"] = np.diff(np.append(flat.table["start"], len(tokens)))
+    return flat, rows
+
+
+def _mask(spans: pa.Array, table: Records) -> Mask:
+    """1 for each label token. All tokens of a row without spans (plain text) are labels."""
+    start, length = table["start"], table["length"]
+    if spans.null_count == len(spans):
+        return np.ones(int(length.sum()), np.uint8)
+    base = np.repeat(start, list_lengths(spans))
+    first, last = (spans.flatten().field(i).to_numpy(zero_copy_only=False) + base for i in (0, 1))
+    whole = spans.is_null().to_numpy(zero_copy_only=False)
+    changes = np.zeros(int(length.sum()) + 1, np.int8)  # spans of a row neither overlap nor repeat
+    np.add.at(changes, np.concatenate([first, start[whole]]), 1)
+    np.add.at(changes, np.concatenate([last, (start + length)[whole]]), -1)
+    return np.cumsum(changes[:-1], dtype=np.int8).view(np.uint8)
+
+
+def turn_starts(batch: pa.RecordBatch) -> Int64:
+    """The tokens, among all of a batch, at which users' turns begin; ascending."""
+    if TURN_STARTS not in batch.schema.names:
+        return np.empty(0, np.int64)
+    column, rows = batch.column(TURN_STARTS), starts_of(list_lengths(batch.column("input_ids")))
+    found: Int64 = rows.repeat(list_lengths(column)) + column.flatten().to_numpy(zero_copy_only=False)
+    return found
+
+
+def list_lengths(lists: pa.Array) -> Int64:
+    """The lengths of lists, int64; 0 for null."""
+    found: Int64 = pc.fill_null(pc.list_value_length(lists), 0).to_numpy(zero_copy_only=False).astype(np.int64)
+    return found
+
+
+# ---------------------------------------------------------------------- into rows
 
 Packing = Literal["best_fit", "wrap", "pad"]
 

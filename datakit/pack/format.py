@@ -61,7 +61,7 @@ SOURCE_DTYPE = np.dtype(
 )
 """Where a sequence comes from and where it is: the row's key; the offset, in the tokens of that row, of its first token
 behind its head; the packed row; the index of the sequence in the packed row; the number of tokens; how many of them are
-its head, which repeats earlier tokens of the row (a system prompt, see `cut`)."""
+its head, which repeats earlier tokens of the row (a system prompt, see `fit`)."""
 
 Format = Literal["bin2d", "bin", "megatron"]
 IDS: dict[str, dict[str, str]] = {

@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 
 from datakit.data import splitmix64
 from datakit.errors import ConfigError
-from datakit.pack.cut import list_lengths
+from datakit.pack.fit import list_lengths
 from datakit.pack.format import Int64
 from datakit.stage import Decision
 

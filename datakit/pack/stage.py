@@ -19,8 +19,7 @@ from datakit.config import at_least, option
 from datakit.data import of_kind
 from datakit.errors import ConfigError, InputError
 from datakit.manifest import Count, check_shards, data_dir
-from datakit.pack.cut import Cutter, LongAnswer, Task
-from datakit.pack.fit import Packer, Packing
+from datakit.pack.fit import Cutter, LongAnswer, Packer, Packing, Task
 from datakit.pack.format import Format, Header, PackedWriter
 from datakit.pack.mixture import COLUMNS, Mixture
 from datakit.stage import Made, Parent, Stage, split
@@ -318,22 +317,8 @@ def _counts(writers: Sequence[PackedWriter]) -> dict[str, Any]:
 
 def _alarm(cutter: Cutter) -> str:
     """What a user must know of the tokens that rows are too short for."""
-    beyond, tokens = cutter.beyond, cutter.tokens
-    enough = [seq_len_for(cutter.lengths, share) for share in (0.95, 0.99)]
-    advice = "; --overflow split_turns keeps questions with their answers" if cutter.overflow == "split" else ""
+    advice = ", or --overflow split_turns, which keeps questions with their answers" * (cutter.overflow == "split")
     return (
-        f"{beyond:,} of {tokens:,} tokens ({beyond / tokens:.1%}) are lost because they do not fit into rows of "
-        f"{cutter.stride - 1}; with --seq-len {enough[0]} 95% of the tokens are in sequences that fit whole, with "
-        f"--seq-len {enough[1]} 99%{advice}"
+        f"{cutter.beyond:,} of {cutter.tokens:,} tokens ({cutter.beyond / cutter.tokens:.1%}) are lost because they do "
+        f"not fit into rows of {cutter.stride - 1}: give a longer --seq-len{advice}"
     )
-
-
-def seq_len_for(lengths: Counter[int], share: float) -> int:
-    """The least `seq_len`, a multiple of 64, with which this share of all tokens is in sequences that fit whole.
-
-    `lengths` counts sequences by their tokens.
-    """
-    sizes, counts = np.array(sorted(lengths.items())).reshape(-1, 2).T
-    reached = np.cumsum(sizes * counts)
-    needed = int(sizes[np.searchsorted(reached, share * reached[-1])])
-    return max(-(-(needed - 1) // 64), 1) * 64

@@ -22,10 +22,9 @@ from datakit.engine.lineage import what_changed
 from datakit.engine.recipe import stage_class
 from datakit.errors import InputError
 from datakit.manifest import ancestors, check_shards, data_dir, load, purged_on, tables
-from datakit.report.finder import Link, batches, body, find, first_of, row_name, shorten, some_of, visible
+from datakit.report.finder import Link, batches, body, differences, find, first_of, row_name, shorten, some_of, visible
 from datakit.report.page import render
 from datakit.report.tables import lines_of
-from datakit.report.texts import differences
 from datakit.text.words import hash_values, normalize, split_words
 
 # Pairs.

@@ -8,12 +8,15 @@ setting and are readable on a telephone.
 import base64
 import hashlib
 import re
+from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from datakit.report.finder import visible
+import numpy as np
+import numpy.typing as npt
+
+from datakit.report.finder import join_words, visible
 from datakit.report.tables import cell, densities, losses, share
-from datakit.report.texts import join_words
 
 if TYPE_CHECKING:
     import jinja2
@@ -47,3 +50,50 @@ def templates() -> "jinja2.Environment":
 def render(template: str, **values: Any) -> str:
     """A page of a template."""
     return templates().get_template(template).render(values)
+
+
+# Histograms.
+
+BINS = 40
+"""Of every histogram."""
+
+
+@dataclass(frozen=True, slots=True)
+class Histogram:
+    """Values of many rows, counted in bins of one width (of one ratio, where `logarithmic`), and their limit."""
+
+    name: str
+    counts: list[int]
+    low: float
+    high: float
+    limit: float | None = None
+    logarithmic: bool = False
+    outside: int = 0
+    """Values beyond the last edge, which are counted in the last bin."""
+
+
+def histogram(
+    name: str, values: npt.NDArray[Any], limit: float | None = None, *, logarithmic: bool = False
+) -> Histogram | None:
+    """Count values from the least to the 99.5th percentile (or the largest, where `logarithmic`).
+
+    The range reaches to the limit if that is near. None where there are no finite values.
+    """
+    values = np.asarray(values, np.float64)
+    values = values[np.isfinite(values)]
+    if not len(values):
+        return None
+    if logarithmic:
+        low = max(float(values.min()), 1.0)
+        high = max(float(values.max()), 1.1 * low)  # rows may all be of one length
+        edges = np.geomspace(low, high, BINS + 1)
+    else:
+        low, high = float(values.min()), float(np.quantile(values, 0.995))
+        if limit is not None and np.isfinite(limit):
+            span = max(high - low, 1e-9)
+            if limit - high < 2 * span and low - limit < 2 * span:  # a limit that is far away would squeeze all bars
+                low, high = min(low, limit), max(high, limit)
+        low, high = (low, high) if high > low else (low - 0.5, high + 0.5)
+        edges = np.linspace(low, high, BINS + 1)
+    counts = np.histogram(np.clip(values, low, high), edges)[0].tolist()
+    return Histogram(name, counts, low, high, limit, logarithmic, int((values > high).sum()))

@@ -6,7 +6,7 @@ data are read; the page says of how many rows it speaks.
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any
@@ -20,10 +20,10 @@ from datakit.data import read_rows, view
 from datakit.engine.recipe import stage_class
 from datakit.manifest import ancestors, data_dir, load_run, tables
 from datakit.report.compare import LEVEL, Pair, drops
-from datakit.report.finder import Link, batches, body, first_of, shorten
-from datakit.report.page import render
+from datakit.report.finder import Link, Stretch, batches, body, first_of, hunks, shorten
+from datakit.report.page import Histogram, histogram, render
 from datakit.report.tables import FunnelStage, funnel, losses
-from datakit.report.texts import Stretch, hunks
+from datakit.report.tuning import rule_sets
 
 SAMPLE_ROWS = 200_000
 """Rows whose signals and lengths are looked at, about."""
@@ -33,7 +33,6 @@ SAMPLES_EACH = 12
 """Rows that are shown of each reason: those with the least `content_hash`, which is as good as chance."""
 MOST_REASONS = 40
 SAMPLE_CHARACTERS = 700
-BINS = 40
 MOST_PAIRS = 12
 """Duplicates of each level that are shown, the least similar first."""
 MOST_LINES = 25
@@ -42,50 +41,6 @@ MOST_BESIDE = 6
 """Dropped rows that stand beside rows that stayed, one of a reason."""
 BY_CHANCE = ("content_hash", "id")
 """The order of rows in which the first ones are as good as any."""
-
-# Histograms.
-
-
-@dataclass(frozen=True, slots=True)
-class Histogram:
-    """Values of many rows, counted in bins of one width (of one ratio, where `logarithmic`), and their limit."""
-
-    name: str
-    counts: list[int]
-    low: float
-    high: float
-    limit: float | None = None
-    logarithmic: bool = False
-    outside: int = 0
-    """Values beyond the last edge, which are counted in the last bin."""
-
-
-def histogram(
-    name: str, values: npt.NDArray[Any], limit: float | None = None, *, logarithmic: bool = False
-) -> Histogram | None:
-    """Count values from the least to the 99.5th percentile (or the largest, where `logarithmic`).
-
-    The range reaches to the limit if that is near. None where there are no finite values.
-    """
-    values = np.asarray(values, np.float64)
-    values = values[np.isfinite(values)]
-    if not len(values):
-        return None
-    if logarithmic:
-        low = max(float(values.min()), 1.0)
-        high = max(float(values.max()), 1.1 * low)  # rows may all be of one length
-        edges = np.geomspace(low, high, BINS + 1)
-    else:
-        low, high = float(values.min()), float(np.quantile(values, 0.995))
-        if limit is not None and np.isfinite(limit):
-            span = max(high - low, 1e-9)
-            if limit - high < 2 * span and low - limit < 2 * span:  # a limit that is far away would squeeze all bars
-                low, high = min(low, limit), max(high, limit)
-        low, high = (low, high) if high > low else (low - 0.5, high + 0.5)
-        edges = np.linspace(low, high, BINS + 1)
-    counts = np.histogram(np.clip(values, low, high), edges)[0].tolist()
-    return Histogram(name, counts, low, high, limit, logarithmic, int((values > high).sum()))
-
 
 # Rows, dropped and kept.
 
@@ -112,7 +67,6 @@ def _dropped(link: Link, groups: Groups, mended: Mending) -> Iterator[dict[str, 
 def _mending(chain: Iterable[Link]) -> Mending:
     """What makes rows of earlier stages as the rule `private`, where it replaces values, has made later ones."""
     from datakit.filter.private import Private
-    from datakit.report.tuning import rule_sets
 
     for rule in (rule for link in chain if link[1].stage == "filter" for rule in rule_sets(link[1]).values()):
         if isinstance(rule, Private) and rule.action == "replace":

@@ -22,8 +22,7 @@ from datakit.filter.rule_set import Measure, MeasuredRows, NotMeasuredError, Rul
 from datakit.filter.stage import RULE_SETS, FilterConfig, rule_set_class
 from datakit.manifest import Manifest, load
 from datakit.report.finder import batches, body, find, shorten
-from datakit.report.page import render
-from datakit.report.survey import histogram
+from datakit.report.page import histogram, render
 from datakit.report.tables import lines_of, share
 
 SHARES = (0.001, 0.01, 0.05, 0.1, 0.25, 0.5)

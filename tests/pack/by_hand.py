@@ -9,8 +9,7 @@ from pathlib import Path
 from tokenizers import Tokenizer
 
 from datakit.pack.chat import FLAGS, ChatTokenizer
-from datakit.pack.labels import Labelled, Labeller
-from datakit.pack.shapes import Shapes
+from datakit.pack.labels import Labelled, Labeller, Shapes
 
 
 @functools.cache

@@ -1,6 +1,5 @@
 """Conversations longer than a row: cut between turns, the system prompt repeated, every token counted."""
 
-import re
 from collections import Counter
 
 import numpy as np
@@ -8,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from datakit.pack.cut import split_turns
+from datakit.pack.fit import split_turns
 from datakit.pack.format import Packed
 from datakit.pack.inspect import TokenIndex, prove
-from datakit.pack.stage import Pack, PackConfig, seq_len_for
+from datakit.pack.stage import Pack, PackConfig
 from datakit.pack.tokenize import Tokenize, TokenizeConfig
 from datakit.stage import split
 from tests.pack.by_hand import label, labelled_ids
@@ -109,12 +108,6 @@ def test_every_token_is_packed_once_or_counted_and_no_piece_is_cut_inside_an_ans
                 assert piece.learnt[-2:].any()
 
 
-def test_the_alarm_names_the_row_length_in_which_enough_tokens_fit_whole():
-    assert seq_len_for(Counter({64: 1, 640: 1}), 0.5) == 640
-    assert seq_len_for(Counter({65: 10, 640: 1}), 0.5) == 64
-    assert seq_len_for(Counter({100: 1000, 5000: 1}), 0.95) == 128
-
-
 LENGTHS = (20, 30, 40, 150, 200, 400, 700)
 DOCUMENTS = batch_of([(n, []) for n in LENGTHS], False)
 ANSWERS = [(n, [n - 9, n]) for n in LENGTHS]
@@ -128,16 +121,12 @@ SETS = {
 
 @pytest.mark.parametrize("overflow", ["drop", "truncate"])
 @pytest.mark.parametrize("name", list(SETS))
-def test_the_row_length_of_the_alarm_keeps_what_it_says(tmp_path, name, overflow):
+def test_the_alarm_counts_the_tokens_that_rows_are_too_short_for(tmp_path, name, overflow):
     batch = SETS[name]
     packed, _ = pack_rows(tmp_path / "a", [batch], seq_len=128, overflow=overflow)
     (alarm,) = packed.facts["alarms"]
     assert f"{sum(packed.tokens.dropped.values()):,} of {packed.tokens.into:,} tokens" in alarm
-    lengths = [int(found) for found in re.findall(r"--seq-len (\d+)", alarm)]
-    assert len(lengths) == 2 and lengths == sorted(lengths)
-    for length, share in zip(lengths, (0.95, 0.99), strict=True):
-        again, _ = pack_rows(tmp_path / str(length), [batch], seq_len=length, overflow=overflow)
-        assert again.tokens.kept >= share * again.tokens.into
+    assert "longer --seq-len" in alarm
 
 
 def test_alarms_are_for_what_rows_are_too_short_for(tmp_path):

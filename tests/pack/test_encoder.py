@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from tokenizers import normalizers
 
 from datakit.pack.chat import FLAGS, ChatTokenizer
-from datakit.pack.encoder import AWKWARD, PASSAGE_CHARS, Encoder, sample
+from datakit.pack.tokenize import AWKWARD, PASSAGE_CHARS, Encoder, sample
 from datakit.pack.train_tokenizer import TokenizerConfig, train_tokenizer
 from tests.pack.by_hand import saved
 

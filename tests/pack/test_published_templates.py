@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 
 from datakit.pack.chat import ChatTokenizer
+from datakit.pack.labels import Shapes
 from datakit.pack.marks import RenderError, plain_messages, plain_tools
-from datakit.pack.shapes import Shapes
 from tests.pack.by_hand import SYSTEM, added, label, labelled_ids, labelled_rows, labeller, saved, says, user
 
 

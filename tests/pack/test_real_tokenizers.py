@@ -13,7 +13,7 @@ import pytest
 from tokenizers import AddedToken
 
 from datakit.pack.chat import ChatTokenizer
-from datakit.pack.encoder import AWKWARD, Encoder
+from datakit.pack.tokenize import AWKWARD, Encoder
 
 PLACE = Path(os.environ.get("DATAKIT_TOKENIZERS", "none"))
 FOLDERS = {f.parent.parent.name: f.parent for f in sorted(PLACE.glob("*/*/tokenizer.json"))}

@@ -7,8 +7,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from datakit.pack.chat import ChatTokenizer
+from datakit.pack.labels import Shapes
 from datakit.pack.marks import RESERVED_SPELLING, RenderError
-from datakit.pack.shapes import Shapes
 from tests.pack.by_hand import label, labelled_rows, labeller, says, user
 
 BODY = """\

@@ -15,8 +15,7 @@ import pytest
 
 from datakit.manifest import load
 from datakit.report import survey
-from datakit.report.page import templates
-from datakit.report.survey import histogram
+from datakit.report.page import histogram, templates
 from tests.cli.conftest import Said, call, done
 from tests.engine.corpus import RECIPE, write_corpus
 

@@ -3,8 +3,7 @@
 import click
 import pytest
 
-from datakit.report.finder import body, shorten
-from datakit.report.texts import differences
+from datakit.report.finder import body, differences, shorten
 
 
 def shown(one: str, other: str, **most: int) -> list[str]:
