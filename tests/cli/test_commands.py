@@ -381,7 +381,6 @@ def test_a_hub_that_cannot_be_reached_is_no_error_of_ours(
         (["tokenize", "in.jsonl", "--tokenizer", "none"], 1, "expected a tokenizer.json"),
         (["status", "--dataset", "none"], 2, "no dataset 'none'"),
         (["export", "in.jsonl"], 2, "--output"),
-        (["init", "../x", "in.jsonl"], 2, "no name for a dataset"),
         (["dedup", "ids.jsonl", "--output", "o"], 2, "hold token ids and no text"),
         (["run", "--dataset", "a"], 2, "recipe.toml"),
         (["run", "--dataset", "b"], 2, "recipe.toml"),
