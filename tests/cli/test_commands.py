@@ -170,19 +170,6 @@ def test_a_recipe_runs_every_stage_once_and_then_nothing(datakit: Callable, proj
     assert datakit("verify", "manifests/mine/pack.json").code == 0
 
 
-def test_only_what_a_change_touches_runs_again(datakit: Callable, project: Path) -> None:
-    write_project(project, rows=80, files=2)
-    assert datakit("run", "--until", "filter").code == 0
-    said = datakit("run", "--until", "filter", "--set", "filter.gopher_quality.min_words=10")
-    same = [line.split(":")[0] for line in said.err.splitlines() if "up to date" in line]
-    assert same == ["ingest", "language", "dedup"]
-    with (project / "raw/part-0.jsonl").open("a") as f:
-        f.write('{"id": "new", "text": "one more"}\n')
-    said = datakit("run", "--until", "dedup")
-    assert "up to date" not in said.err
-    assert load(project / "manifests/d/dedup.json").ledger.rows.into == 81
-
-
 @pytest.mark.parametrize(
     ("stage", "found"), [("ingest", "raw input: cannot be checked"), ("language", "parent manifest")]
 )
