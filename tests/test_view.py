@@ -23,25 +23,17 @@ def conversations(*rows: list[dict[str, str | None]] | None) -> pa.RecordBatch:
 
 
 @pytest.mark.parametrize(
-    ("on", "expected"),
+    ("asked", "expected"),
     [
-        ("all", "Weather?\n\n12 is low.\n\nCold."),
-        ("prompt", "Weather?"),
-        ("answer", "12 is low.\n\nCold."),
+        ({"on": "all"}, "Weather?\n\n12 is low.\n\nCold."),
+        ({"on": "prompt"}, "Weather?"),
+        ({"on": "answer"}, "12 is low.\n\nCold."),
+        ({"include_system": True}, "[schema]\n\nBe brief.\n\nWeather?\n\n12 degrees\n\n12 is low.\n\nCold."),
+        ({"include_calls": True}, 'Weather?\n\n[{"name": "weather"}]\n\n12 is low.\n\nCold.'),
     ],
 )
-def test_a_conversation_is_what_its_sides_say(on: str, expected: str) -> None:
-    assert view(conversations(TALK), on).to_pylist() == [expected]
-
-
-def test_system_prompts_tool_results_and_schemas_only_when_asked() -> None:
-    expected = "[schema]\n\nBe brief.\n\nWeather?\n\n12 degrees\n\n12 is low.\n\nCold."
-    assert view(conversations(TALK), include_system=True).to_pylist() == [expected]
-
-
-def test_tool_calls_only_when_asked() -> None:
-    expected = 'Weather?\n\n[{"name": "weather"}]\n\n12 is low.\n\nCold.'
-    assert view(conversations(TALK), include_calls=True).to_pylist() == [expected]
+def test_a_conversation_is_what_its_sides_say_and_the_rest_only_when_asked(asked: dict, expected: str) -> None:
+    assert view(conversations(TALK), **asked).to_pylist() == [expected]
 
 
 def test_rows_without_turns_are_empty_and_stay_in_place() -> None:

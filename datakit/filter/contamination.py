@@ -39,8 +39,8 @@ from datakit.data import Bools, Floats, Hashes, Integers, Numbers
 from datakit.errors import ConfigError, InputError
 from datakit.filter.rule_set import Measure, MeasuredRows, Report, Resources, RuleSet, Signals, common_words
 from datakit.read.find import UNKNOWN, Skipped, find
-from datakit.read.record import Record, RecordError
-from datakit.read.streams import open_binary
+from datakit.read.record import Record, parse
+from datakit.read.streams import RecordError, open_binary
 from datakit.storage import is_url
 from datakit.text.words import hash_words, spaceless_words
 
@@ -356,7 +356,6 @@ def _records(found: tuple[str, str, int]) -> list[Any]:
     Raises:
         InputError: the file, or all of it, cannot be read.
     """
-    from datakit.read.json import parse
     from datakit.read.planning import records_of
 
     def value(record: Record) -> Any:

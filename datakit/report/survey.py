@@ -23,7 +23,7 @@ from datakit.report.compare import LEVEL, Pair, drops
 from datakit.report.finder import Link, Stretch, batches, body, first_of, hunks, shorten
 from datakit.report.page import Histogram, histogram, render
 from datakit.report.tables import FunnelStage, funnel, losses
-from datakit.report.tuning import rule_sets
+from datakit.report.tuning import findings, rule_sets
 
 SAMPLE_ROWS = 200_000
 """Rows whose signals and lengths are looked at, about."""
@@ -126,8 +126,6 @@ def _charts(link: Link) -> Iterator[Histogram | None]:
         limit = float(limit) if isinstance(limit, int | float) else None
         yield histogram(column, _joined([batch[column].drop_null() for batch in found]), limit)
     if stage == "filter" and (signals := list(_spread(link, "signals"))):
-        from datakit.report.tuning import findings, rule_sets
-
         told = findings(pa.Table.from_batches(signals), list(rule_sets(link[1]).values()), 0)
         for one in sorted(told, key=lambda finding: -finding.drops):
             yield histogram(one.name, one.values, one.limit)

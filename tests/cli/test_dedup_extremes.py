@@ -5,11 +5,9 @@ import random
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-import pyarrow.parquet as pq
 import pytest
 
 from datakit.manifest import load
-from tests.engine.corpus import write_corpus
 
 
 def put(path: Path, texts: Iterable[str]) -> None:
@@ -48,27 +46,3 @@ def test_what_a_flood_of_rows_that_differ_in_one_word_costs_a_level_grows_with_t
     assert made.ledger.rows.kept == 1
     compared, repeated = {"line": (4, 3), "sentence": (2, 1)}[level]
     assert (made.facts["windows_compared"], made.facts["windows_repeated"]) == (compared * rows, repeated)
-
-
-def test_one_file_and_the_same_rows_in_many_files_give_the_same_rows(datakit: Callable, project: Path) -> None:
-    """Rows do not depend on the files around theirs: `record` and `source` alone tell which file a row came from."""
-    write_corpus(project / "one", rows=700, files=1)
-    lines = (project / "one/part-0.jsonl").read_text().splitlines(keepends=True)
-    (project / "many").mkdir()
-    for number in range(37):
-        part = lines[number * len(lines) // 37 : (number + 1) * len(lines) // 37]
-        (project / f"many/part-{number:02d}.jsonl").write_text("".join(part))
-    found = []
-    for name, workers in (("one", 3), ("many", 2)):
-        said = datakit("dedup", name, "--output", f"out-{name}", "--kind", "text", "--workers", workers,
-                       "--set", "ingest.shard_mb=1")  # fmt: skip
-        assert said.code == 0, said.err
-        made = load(project / f"out-{name}/manifest.json")
-        rows: dict[str, list] = {}
-        for shard in made.shards:
-            table = pq.read_table(project / f"out-{name}" / shard.path).drop_columns(["record", "source"])
-            rows.setdefault(shard.role, []).extend(table.to_pylist())
-        found.append(rows)
-        assert made.ledger.rows.dropped["near_duplicate"] > 20
-    assert len(found[0]["kept"]) > 400
-    assert found[0] == found[1]

@@ -5,7 +5,6 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-import pyarrow as pa
 import pytest
 
 import datakit as dk
@@ -49,14 +48,6 @@ def test_the_first_rows_come_in(ingested: dk.Dataset, tmp_path: Path, stage: str
     assert ids(made) == [f"r{n}" for n in range(min(limit, ROWS))]
     assert made.ledger.rows.into == min(limit, ROWS)
     assert not problems(made)
-
-
-def test_the_rows_are_those_of_files_that_end_there(ingested: dk.Dataset, tmp_path: Path) -> None:
-    rows = [{"id": r["id"], "text": r["text"]} for r in ingested.to_table().to_pylist()[:57]]
-    short = dk.dedup(pa.Table.from_pylist(rows), output=tmp_path / "short").dataset
-    limited = dk.dedup(ingested, limit=57, output=tmp_path / "limited").dataset
-    assert limited.to_table().column("id").to_pylist() == short.to_table().column("id").to_pylist()
-    assert limited.ledger.to_json() == short.ledger.to_json()
 
 
 def test_pack_takes_the_first_rows_and_proves_it(ingested: dk.Dataset, small_tokenizer: Path, tmp_path: Path) -> None:

@@ -42,21 +42,7 @@ def test_pairs_lists_the_most_doubtful_drops_first(datakit: Callable, deduplicat
     assert sum("[-new" in line for line in lines) == 4
 
 
-def test_pairs_as_json_follow_the_lineage(datakit: Callable, deduplicated: Path) -> None:
-    assert datakit("filter", "out/manifest.json", "--output", "later", "--allow-empty").code == 0
-    found = json.loads(datakit("pairs", "later/manifest.json", "--json").out)
-    assert found["dropped"] == {"exact_duplicate": 1, "near_duplicate": 2} and found["named"] == 3
-    assert found["similarities"] == {"0.80": 1, "0.90": 1, "1.00": 1}
-    assert [p["dropped"]["id"] for p in found["pairs"]] == ["doubtful", "near", "same"]
-    assert {p["stays"]["id"] for p in found["pairs"]} == {"a"}
-    assert found["pairs"][2]["dropped"]["text"] == found["pairs"][2]["stays"]["text"] == text(1)
-    assert [p["similarity"] for p in found["pairs"]] == sorted(p["similarity"] for p in found["pairs"])
-
-
-def test_pairs_of_nothing_dropped_and_of_no_dedup(datakit: Callable, project: Path) -> None:
+def test_pairs_of_nothing_dropped(datakit: Callable, project: Path) -> None:
     write(project / "in.jsonl", {"a": text(1)})
     assert datakit("dedup", "in.jsonl", "--output", "out").code == 0
     assert datakit("pairs", "out").out == "dedup dropped 0 rows\n"
-    assert datakit("ingest", "in.jsonl", "--output", "rows").code == 0
-    said = datakit("pairs", "rows")
-    assert said.code == 1 and "expected the manifest of a dedup stage" in said.err

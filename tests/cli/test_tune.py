@@ -149,14 +149,6 @@ def test_every_limit_drops_the_share_that_it_says(threshold):
         assert share == sum(w < limit if threshold == "min_words" else w > limit for w in words) / 10
 
 
-def test_fewer_rules_decide_from_what_more_rules_measured(datakit, corpus):
-    datakit("filter", corpus, "--rules", "c4,gopher_quality", "--dataset", "x")
-    fewer = datakit("filter", "--rules", "gopher_quality", "--dataset", "x")
-    assert "uses the measurements" in fewer.err
-    more = datakit("filter", "--rules", "gopher_quality,fineweb,c4", "--dataset", "x", "--set", "c4.min_line_words=9")
-    assert "uses the measurements" not in more.err
-
-
 def test_tune_shows_the_rules_of_conversations(datakit, project):
     rows = [[("user", "Why?"), ("assistant", answer)] for answer in ("  ", "Because.", "Since it rains.")]
     lines = [json.dumps({"messages": [{"role": r, "content": c} for r, c in row]}) for row in rows]

@@ -4,8 +4,6 @@ import random
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
-import orjson
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
@@ -47,11 +45,19 @@ def test_runs_against_each_other_end_like_one_over_all_rows(level: str, parts: l
     assert apart == joint
 
 
-def test_many_rows_cut_anywhere_end_like_one_run() -> None:
-    texts = families(25, 500, seed=1)
+def in_paragraphs(text: str) -> str:
+    words = text.split()
+    return ".\n\n".join(" ".join(words[n : n + 15]) for n in range(0, len(words), 15))
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_many_rows_cut_anywhere_end_like_one_run(level: str) -> None:
+    texts = [in_paragraphs(text) for text in families(25, 500, seed=1)]
     cuts = sorted(random.Random(1).sample(range(len(texts)), 2))
-    joint, apart = jointly_and_apart([texts[: cuts[0]], texts[cuts[0] : cuts[1]], texts[cuts[1] :]], cut=41)
+    parts = [texts[: cuts[0]], texts[cuts[0] : cuts[1]], texts[cuts[1] :]]
+    joint, apart = jointly_and_apart(parts, 41, LEVELS[level])
     assert apart == joint and len(joint) > 200
+    assert any(name.startswith("2:") and any(str(v).startswith("0:") for v in fate) for name, fate in apart.items())
 
 
 def test_crowded_buckets_of_old_rows_end_like_one_run() -> None:
@@ -63,27 +69,6 @@ def test_crowded_buckets_of_old_rows_end_like_one_run() -> None:
     joint, apart = jointly_and_apart([flood[:300], flood[300:]], cut=41)
     assert apart == joint and len(joint) >= 30
     assert any(of.startswith("0:") and name.startswith("1:") for name, (_, of, _) in apart.items())
-
-
-def real_texts(shared: Path, name: str) -> list[str]:
-    """300 documents and near copies of some, in any order."""
-    with pa.input_stream(str(shared / f"corpora/web/{name}.jsonl.zst"), compression="zstd") as file:
-        texts = [orjson.loads(line)["text"] for line in file.read().splitlines()]
-    texts = texts[:: max(len(texts) // 300, 1)]
-    texts += [text[: len(text) * 19 // 20] for text in texts[::9]]  # near copies of some, across the cut too
-    order = np.random.default_rng(4).permutation(len(texts))
-    return [texts[i] for i in order]
-
-
-@pytest.mark.parametrize(
-    ("level", "name"), [*((level, "react_docs_zh") for level in LEVELS), ("documents", "electron_8_langs")]
-)
-def test_real_documents_end_like_one_run(shared: Path, level: str, name: str) -> None:
-    texts = real_texts(shared, name)
-    parts = [texts[:90], texts[90:99], texts[99:]]
-    joint, apart = jointly_and_apart(parts, 41, LEVELS[level])
-    assert apart == joint
-    assert any(name.startswith("2:") and any(str(v).startswith("0:") for v in fate) for name, fate in apart.items())
 
 
 def test_new_rows_like_a_row_removed_from_the_index_stay(tmp_path: Path) -> None:

@@ -4,7 +4,6 @@ from pathlib import Path
 
 import datasketch
 import numpy as np
-import orjson
 import pyarrow as pa
 import pytest
 from datasketch import MinHashLSH
@@ -76,12 +75,6 @@ def test_signatures_are_datasketchs_on_sets_of_every_size() -> None:
 @given(st.lists(st.text(alphabet="abc 中文ไéß\n", max_size=60), max_size=4), st.integers(0, 2**32 - 1))
 def test_signatures_are_datasketchs_in_any_language(texts: list[str], seed: int) -> None:
     check_signatures(texts, num_perm=16, seed=seed)
-
-
-def test_signatures_are_datasketchs_on_real_rows(shared: Path) -> None:
-    for name in ("electron_8_langs", "react_docs_zh"):
-        with pa.input_stream(str(shared / f"corpora/web/{name}.jsonl.zst")) as file:
-            check_signatures([orjson.loads(line)["text"] for line in file.read().splitlines()[::40]])
 
 
 def test_bands_are_equal_exactly_where_their_values_are() -> None:

@@ -16,7 +16,7 @@ from datakit.engine.executors import Local, Progress
 from datakit.engine.runner import Run, run_stage
 from datakit.engine.store import OutputLayout
 from datakit.errors import AlarmError, InputError, UsageError
-from datakit.manifest import Count, Manifest, data_dir, load, tables
+from datakit.manifest import Count, data_dir, load, tables
 from datakit.stage import Decision, Made, Parent, RawBatch, RawGroup, Stage
 from tests.engine.corpus import Shuffled
 
@@ -324,19 +324,6 @@ def test_a_stage_takes_all_rows_at_once(go: Go, numbers: Path) -> None:
     assert [r["id"] for r in rows(path, "dropped")] == ["r98"]
     assert go(Joined(), even) == path and "up to date" in go.lines[0]  # type: ignore[attr-defined]
     assert [p["manifest"] for p in manifest.parents] == ["even"]
-
-
-def test_the_bytes_do_not_depend_on_the_workers(go: Go, tmp_path: Path) -> None:
-    def digests(root: Path, count: int) -> list[tuple[str, str]]:
-        path = go(Numbers(), root=root, workers=count)
-        for stage in (Even(), Repeats(), Joined()):
-            path = go(stage, path, root=root, workers=count)
-        manifests = [load(p) for p in sorted((root / "manifests/d").glob("*.json")) if ".run." not in p.name]
-        return [(m.stage, m.version) for m in manifests if isinstance(m, Manifest)]
-
-    one = digests(tmp_path / "one", 1)
-    assert len(one) == 4
-    assert digests(tmp_path / "more", 7) == one
 
 
 def test_the_folder_of_the_input_is_refused_as_output(go: Go, numbers: Path) -> None:

@@ -137,11 +137,6 @@ def test_a_name_says_a_split_at_its_ends_or_where_another_file_says_another(file
     assert splits_of(files) == splits
 
 
-def test_a_file_without_suffix_is_known_by_its_bytes(read_bytes):
-    assert read_bytes(ROW, "x").texts == ["t"]
-    assert read_bytes(b"Just text.\n", "x").texts == ["Just text.\n"]
-
-
 def test_a_remote_file_system_is_read_like_a_local_one(read):
     import fsspec
 

@@ -14,6 +14,7 @@ from datakit.config import sha256_file
 from datakit.manifest import Count, Ledger, Manifest, Shard, save
 from datakit.pack.format import SOURCE_DTYPE, Block, Header, PackedWriter
 from tests.train.runs import Forked
+from train import sft
 
 TEMPLATE = (
     "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}"
@@ -153,6 +154,21 @@ def _random_rows(count: int, seq_len: int, seed: int = 0) -> list[Row]:
 def manifest(pack: Pack) -> Path:
     """50 labelled rows of up to 64 tokens."""
     return pack(_random_rows(50, 64), seq_len=64)
+
+
+@pytest.fixture(scope="session")
+def short_run(manifest: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a run of two steps, to read and to start from."""
+    out = tmp_path_factory.mktemp("short") / "run"
+    options = ["--preset", "tiny", "--steps", "2", "--dtype", "fp32", "--threads", "1"]
+    assert sft.main(["--manifest", str(manifest), "--out", str(out), *options]) == 0
+    return out
+
+
+@pytest.fixture(scope="session")
+def base(short_run: Path) -> Path:
+    """The checkpoint of that run."""
+    return short_run / "checkpoints" / "step_00000002"
 
 
 @pytest.fixture(scope="session")

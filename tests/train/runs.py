@@ -37,6 +37,20 @@ def losses(out: Path) -> list[float]:
     return [record["loss"] for record in records(out)]
 
 
+def random_model(config: Any, **options: Any) -> torch.nn.Module:
+    """A model of transformers' in which no parameter has its start value."""
+    import transformers
+
+    torch.manual_seed(0)
+    model = transformers.AutoModelForCausalLM.from_config(config, **options)
+    for name, p in model.named_parameters():
+        if "norm" in name or name.endswith("bias"):
+            p.data += torch.randn_like(p) * 0.3
+        elif p.ndim > 1:  # large enough that soft caps, windows and positions show
+            p.data *= 4
+    return model.float()
+
+
 def same_weights(one: torch.nn.Module, other: torch.nn.Module, **within: float) -> None:
     for a, b in zip(one.parameters(), other.parameters(), strict=True):
         torch.testing.assert_close(a, b, **within or {"atol": 0, "rtol": 0})

@@ -1,6 +1,5 @@
 """Distillation: its loss is the dense one written here; a student learns and resumes."""
 
-import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -9,6 +8,7 @@ import pytest
 import torch
 
 from datakit.errors import ConfigError, ModelError, UsageError
+from tests.train.runs import losses, records
 from train import distill, sft
 from train.attention import masked_attention
 from train.data import Batch, DataConfig, PackedSet, StepStream
@@ -104,7 +104,7 @@ def teacher(manifest: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def student(manifest: Path, init: Path, out: Path, *more: str) -> list[dict]:
     plain = ["--manifest", str(manifest), "--out", str(out), "--init", str(init), "--steps", "6", "--dtype", "fp32"]
     assert distill.main([*plain, "--batch-rows", "4", "--lr", "1e-3", *more]) == 0
-    return [json.loads(line) for line in (out / "metrics.jsonl").read_text().splitlines()]
+    return records(out)
 
 
 @pytest.fixture(scope="module")
@@ -154,8 +154,7 @@ def test_the_map_of_hidden_states_is_resumed_and_no_part_of_the_model(
 
     assert read_model(place).hidden_map is None
     assert distill.main(["--resume", "--out", str(tmp_path / "parts")]) == 0
-    lines = (tmp_path / "parts" / "metrics.jsonl").read_text().splitlines()
-    assert [json.loads(line)["loss"] for line in lines] == [r["loss"] for r in whole]
+    assert losses(tmp_path / "parts") == [r["loss"] for r in whole]
 
 
 def test_a_teacher_of_another_tokenizer_or_a_smaller_vocabulary_is_refused(

@@ -1,6 +1,5 @@
 """Preference training: the loss by hand and by the field's formula, pairs that stay together, references."""
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -10,7 +9,8 @@ import torch
 import torch.nn.functional as F  # noqa: N812
 
 from datakit.errors import InputError
-from train import dpo, flags, hf, sft
+from tests.train.runs import losses, records
+from train import dpo, flags, hf
 from train.attention import masked_attention
 from train.data import DataConfig, Mixture, PackedSet, StepStream
 from train.dpo import DpoLoss, PairConfig, pair_losses, row_log_probs
@@ -43,25 +43,16 @@ def pair_manifest(pack: Callable, pair_rows: list) -> Path:
     return pack(pair_rows, seq_len=64, rows_per_unit=2)
 
 
-@pytest.fixture(scope="module")
-def start(manifest: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A checkpoint to start from."""
-    out = tmp_path_factory.mktemp("start")
-    options = ["--preset", "tiny", "--steps", "2", "--dtype", "fp32", "--threads", "1"]
-    assert sft.main(["--manifest", str(manifest), "--out", str(out), *options]) == 0
-    return out / "checkpoints" / "step_00000002"
-
-
-def test_judged_answers_without_their_other_side_are_refused(pack: Callable, pair_rows: list, start: Path) -> None:
+def test_judged_answers_without_their_other_side_are_refused(pack: Callable, pair_rows: list, base: Path) -> None:
     alone = pack([*pair_rows[:4], pair_rows[4], []], seq_len=64, rows_per_unit=2)
     with pytest.raises(InputError, match=r"1 of 3 pairs have one answer alone.*train\.kto"):
-        dpo.main(["--manifest", str(alone), "--init", str(start), "--out", str(start.parent / "never")])
+        dpo.main(["--manifest", str(alone), "--init", str(base), "--out", str(alone.parent / "never")])
 
 
-def run(manifest: Path, start: Path, out: Path, *more: str) -> list[dict]:
+def run(manifest: Path, base: Path, out: Path, *more: str) -> list[dict]:
     options = ["--dtype", "fp32", "--batch-rows", "4", "--lr", "1e-4", "--warmup-steps", "0", "--threads", "1"]
-    assert dpo.main(["--manifest", str(manifest), "--init", str(start), "--out", str(out), *options, *more]) == 0
-    return [json.loads(line) for line in (out / "metrics.jsonl").read_text().splitlines()]
+    assert dpo.main(["--manifest", str(manifest), "--init", str(base), "--out", str(out), *options, *more]) == 0
+    return records(out)
 
 
 def by_hand(model: CausalLM, ids: list[int], places: list[int]) -> float:
@@ -78,13 +69,13 @@ def by_hand(model: CausalLM, ids: list[int], places: list[int]) -> float:
 @pytest.mark.parametrize("flat", [False, True])
 @torch.no_grad()
 def test_the_loss_is_the_formula_worked_out_by_hand(
-    pair_manifest: Path, pair_rows: list, start: Path, kind: str, flat: bool
+    pair_manifest: Path, pair_rows: list, base: Path, kind: str, flat: bool
 ) -> None:
-    old, new = hf.read_model(start), hf.read_model(start)
+    old, new = hf.read_model(base), hf.read_model(base)
     for p in new.parameters():
         p.add_(torch.randn(p.shape, generator=torch.Generator().manual_seed(p.numel())) * 0.01)
     data = PackedSet.open_all(pair_manifest)[0]
-    labels, run = ChunkedConfig(), dpo.DPOConfig(manifest="-", model=str(start))
+    labels, run = ChunkedConfig(), dpo.DPOConfig(manifest="-", model=str(base))
     objective = DpoLoss(PairConfig(beta=BETA, dpo_loss=kind), dpo.reference_of(run, "", Mixture((data,)), labels))
     config = DataConfig(batch_rows=8, grad_accum=9, bucket_sizes=(64,))
     batches = next(iter(StepStream(data, config, seed=0, flat=flat)))
@@ -145,9 +136,9 @@ def test_flat_batches_have_the_sequences_alone_and_hardly_any_padding(pair_manif
 
 @pytest.mark.parametrize("kind", ["sigmoid", "simpo", "ipo"])
 def test_training_prefers_the_chosen_side_and_says_so(
-    pair_manifest: Path, start: Path, tmp_path: Path, capsys: pytest.CaptureFixture, kind: str
+    pair_manifest: Path, base: Path, tmp_path: Path, capsys: pytest.CaptureFixture, kind: str
 ) -> None:
-    records = run(pair_manifest, start, tmp_path / "run", "--epochs", "3", "--dpo-loss", kind, "--lr", "3e-4")
+    records = run(pair_manifest, base, tmp_path / "run", "--epochs", "3", "--dpo-loss", kind, "--lr", "3e-4")
     if kind == "sigmoid":
         assert records[0]["loss"] == pytest.approx(np.log(2), abs=1e-6) and records[0]["reward_margin"] == 0.0
     first, last = (
@@ -158,28 +149,27 @@ def test_training_prefers_the_chosen_side_and_says_so(
 
 
 def test_adapters_off_are_the_reference_in_place_of_a_second_model(
-    pair_manifest: Path, start: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    pair_manifest: Path, base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     adapters = ["--lora-rank", "4", "--lr", "1e-3", "--steps", "6"]
-    two = run(pair_manifest, start, tmp_path / "two", "--reference", str(start), *adapters)
+    two = run(pair_manifest, base, tmp_path / "two", "--reference", str(base), *adapters)
     monkeypatch.setattr(dpo, "read_frozen", lambda *a: pytest.fail("a second model was read"))
-    one = run(pair_manifest, start, tmp_path / "one", *adapters)
+    one = run(pair_manifest, base, tmp_path / "one", *adapters)
     for name in ("loss", "reward_margin", "reward_chosen", "grad_norm"):
         assert [r[name] for r in one] == pytest.approx([r[name] for r in two], abs=1e-5)
     assert max(abs(r["reward_margin"]) for r in one) > 0.001, "the adapters are trained, so policy and reference differ"
 
 
 def test_a_run_resumes_exactly_and_its_split_and_the_way_of_its_logits_change_nothing(
-    pair_manifest: Path, start: Path, tmp_path: Path
+    pair_manifest: Path, base: Path, tmp_path: Path
 ) -> None:
-    size = ["--steps", "4", "--bucket-sizes", "64", "--reference", str(start)]
-    whole = run(pair_manifest, start, tmp_path / "whole", *size, "--batch-rows", "8")
-    run(pair_manifest, start, tmp_path / "cut", *size, "--batch-rows", "8", "--stop-at", "2")
+    size = ["--steps", "4", "--bucket-sizes", "64", "--reference", str(base)]
+    whole = run(pair_manifest, base, tmp_path / "whole", *size, "--batch-rows", "8")
+    run(pair_manifest, base, tmp_path / "cut", *size, "--batch-rows", "8", "--stop-at", "2")
     assert dpo.main(["--resume", "--out", str(tmp_path / "cut")]) == 0
-    cut = [json.loads(line) for line in (tmp_path / "cut" / "metrics.jsonl").read_text().splitlines()]
-    assert [r["loss"] for r in cut] == [r["loss"] for r in whole]
+    assert losses(tmp_path / "cut") == [r["loss"] for r in whole]
     other = ["--batch-rows", "2", "--grad-accum", "4", "--loss-chunk", "5", "--no-label-only", "--attention", "masked"]
-    for a, b in zip(whole, run(pair_manifest, start, tmp_path / "split", *size, *other), strict=True):
+    for a, b in zip(whole, run(pair_manifest, base, tmp_path / "split", *size, *other), strict=True):
         assert a["loss"] == pytest.approx(b["loss"], abs=1e-5)
         assert a["reward_margin"] == pytest.approx(b["reward_margin"], abs=1e-4)
 
@@ -209,15 +199,15 @@ def refused(capsys: pytest.CaptureFixture, main: Callable, *argv: str) -> str:
 
 
 def test_what_does_not_fit_is_refused(
-    pair_manifest: Path, manifest: Path, start: Path, tmp_path: Path,
+    pair_manifest: Path, manifest: Path, base: Path, tmp_path: Path,
     capsys: pytest.CaptureFixture,
 ) -> None:  # fmt: skip
     def said(*more: str, data: Path = pair_manifest) -> str:
         return refused(capsys, dpo.main, "--manifest", data, "--out", tmp_path / "run", *more)
 
     assert "--model" in said()
-    assert "train.pretrain" in said("--init", start, data=manifest)
-    assert "multiple" in said("--init", start, "--batch-rows", "3")
-    assert "beta = -1.0: expected 0 or more" in said("--init", start, "--beta", "-1")
-    assert "simpo has no reference" in said("--init", start, "--dpo-loss", "simpo", "--reference", start)
-    assert "--attention varlen is a CUDA kernel" in said("--init", start, "--attention", "varlen")
+    assert "train.pretrain" in said("--init", base, data=manifest)
+    assert "multiple" in said("--init", base, "--batch-rows", "3")
+    assert "beta = -1.0: expected 0 or more" in said("--init", base, "--beta", "-1")
+    assert "simpo has no reference" in said("--init", base, "--dpo-loss", "simpo", "--reference", base)
+    assert "--attention varlen is a CUDA kernel" in said("--init", base, "--attention", "varlen")

@@ -18,14 +18,6 @@ from train.data import DataConfig, PackedSet, StepStream
 from train.eval import FILE_BITS, Score, evaluate, total
 
 
-@pytest.fixture(scope="module")
-def run(manifest: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    out = tmp_path_factory.mktemp("eval") / "run"
-    options = ["--preset", "tiny", "--steps", "2", "--dtype", "fp32", "--threads", "1"]
-    assert sft.main(["--manifest", str(manifest), "--out", str(out), *options]) == 0
-    return out
-
-
 def of_two_files(data: PackedSet) -> PackedSet:
     """The same set as if every odd sequence had come from a second file."""
     sources = np.array(data.packed.sources)
@@ -33,8 +25,8 @@ def of_two_files(data: PackedSet) -> PackedSet:
     return replace(data, packed=replace(data.packed, sources=sources))
 
 
-def test_the_total_is_the_training_loss(run: Path, manifest: Path) -> None:
-    model, data = lora.read(run / "checkpoints" / "step_00000002"), PackedSet.open_all(manifest)[0]
+def test_the_total_is_the_training_loss(base: Path, manifest: Path) -> None:
+    model, data = lora.read(base), PackedSet.open_all(manifest)[0]
     found = total(evaluate(model, [data], DataConfig(), "fp32"))
     steps, loss = iter(stream := StepStream(data, DataConfig(), seed=0)), sft.label_loss(sft.LabelConfig())
     sums = [loss(model, b) for _ in range(stream.plan.steps_per_epoch) for b in next(steps)]
@@ -44,10 +36,10 @@ def test_the_total_is_the_training_loss(run: Path, manifest: Path) -> None:
 
 @pytest.mark.parametrize("labelled", [True, False])
 def test_a_source_has_the_loss_of_its_sequences_alone(
-    run: Path, pack: Callable, random_rows: Callable, labelled: bool
+    base: Path, pack: Callable, random_rows: Callable, labelled: bool
 ) -> None:
     rows = random_rows(9, 64)
-    model = hf.read_model(run / "checkpoints" / "step_00000002")
+    model = hf.read_model(base)
     batches = DataConfig(batch_rows=4)
     found = evaluate(
         model, [of_two_files(PackedSet.open_all(pack(rows, seq_len=64, labelled=labelled))[0])], batches, "fp32"
@@ -61,8 +53,8 @@ def test_a_source_has_the_loss_of_its_sequences_alone(
         assert score.loss == pytest.approx(expected.loss, abs=1e-5)
 
 
-def test_the_command_prints_a_table_or_json(run: Path, manifest: Path, capsys: pytest.CaptureFixture) -> None:
-    asked = ["--model", str(run), "--manifest", str(manifest), "--threads", "1"]
+def test_the_command_prints_a_table_or_json(short_run: Path, manifest: Path, capsys: pytest.CaptureFixture) -> None:
+    asked = ["--model", str(short_run), "--manifest", str(manifest), "--threads", "1"]
     assert evaluation.main(asked) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].split() == ["source", "label", "tokens", "loss", "perplexity"]
@@ -72,7 +64,7 @@ def test_the_command_prints_a_table_or_json(run: Path, manifest: Path, capsys: p
     assert lines[-1].split()[2] == f"{found['all']['loss']:.4f}"
 
 
-def test_names_come_from_the_raw_files_at_the_end_of_the_chain(run: Path, manifest: Path, tmp_path: Path) -> None:
+def test_names_come_from_the_raw_files_at_the_end_of_the_chain(base: Path, manifest: Path, tmp_path: Path) -> None:
     raw = tuple({"raw": f"{name}.jsonl", "bytes": 1, "sha256": "0" * 64} for name in "ab")
     first = replace(load(manifest), stage="ingest", parents=raw, facts={})
     save(tmp_path / "ingest.json", first, {})
@@ -80,16 +72,16 @@ def test_names_come_from_the_raw_files_at_the_end_of_the_chain(run: Path, manife
     own = replace(load(manifest), parents=({"manifest": "tokenizer", "version": "x", "sha256": "y"}, parent))
     save(tmp_path / "manifest.json", own, {"parents": {first.version: "ingest.json"}})
     data = replace(of_two_files(PackedSet.open_all(manifest)[0]), manifest=tmp_path / "manifest.json")
-    found = evaluate(hf.read_model(run / "checkpoints" / "step_00000002"), [data], DataConfig(batch_rows=4), "fp32")
+    found = evaluate(hf.read_model(base), [data], DataConfig(batch_rows=4), "fp32")
     assert sorted(found) == ["a.jsonl", "b.jsonl"]
 
 
-def test_what_cannot_be_scored_is_refused(run: Path, pack: Callable, random_rows: Callable) -> None:
+def test_what_cannot_be_scored_is_refused(short_run: Path, pack: Callable, random_rows: Callable) -> None:
     pairs = pack([[row[0]] for row in random_rows(4, 64)], seq_len=64, rows_per_unit=2)
     with pytest.raises(InputError, match="preference pairs"):
-        evaluation.main(["--model", str(run), "--manifest", str(pairs)])
+        evaluation.main(["--model", str(short_run), "--manifest", str(pairs)])
     with pytest.raises(DatakitError):
-        evaluation.main(["--model", str(run), "--manifest", str(pack(random_rows(2, 4096), seq_len=4096))])
+        evaluation.main(["--model", str(short_run), "--manifest", str(pack(random_rows(2, 4096), seq_len=4096))])
     with pytest.raises(UsageError):
         evaluation.main([])
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from datakit.errors import InputError, ManifestError, UsageError
+from tests.train.runs import losses
 from train import eval as evaluation
 from train import sft
 from train.generate import GenerateConfig, Generator
@@ -22,7 +23,7 @@ def train(manifest: Path, out: Path, *more: str) -> list[float]:
     plain = ["--manifest", str(manifest), "--out", str(out), "--preset", "tiny", "--steps", "6", "--threads", "1"]
     plain += ["--dtype", "fp32", "--batch-rows", "4", "--save-every", "2", "--keep-checkpoints", "0"]
     assert sft.main([*plain, *more]) == 0
-    return [json.loads(line)["loss"] for line in (out / "metrics.jsonl").read_text().splitlines()]
+    return losses(out)
 
 
 def looks(out: Path) -> list[dict]:

@@ -14,6 +14,7 @@ import torch
 from datakit.errors import ModelError
 from datakit.pack.chat import ChatTokenizer
 from tests.train.generation import generate
+from tests.train.runs import random_model
 from train import hf
 from train.attention import Segments, masked_attention
 from train.config import MoeConfig
@@ -43,14 +44,7 @@ def folder(request: pytest.FixtureRequest, tmp_path: Path, tokenizer_folder: Pat
     transformers = pytest.importorskip("transformers")
     settings = SMALL | deepcopy(KINDS[request.param])  # transformers changes what it is given
     config = getattr(transformers, request.param.split()[0])(**settings)
-    torch.manual_seed(0)
-    model = transformers.AutoModelForCausalLM.from_config(config)
-    for name, p in model.named_parameters():
-        if "norm" in name or name.endswith("bias"):
-            p.data += torch.randn_like(p) * 0.3
-        elif p.ndim > 1:  # large enough that soft caps, windows and positions show
-            p.data *= 4
-    model.float().save_pretrained(tmp_path / "model")
+    random_model(config).save_pretrained(tmp_path / "model")
     spec = json.loads((tokenizer_folder / "tokenizer.json").read_text())
     texts = sorted(spec["model"]["vocab"], key=spec["model"]["vocab"].get)
     words = [

@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from datakit.errors import ConfigError, InputError, UsageError
+from tests.train.runs import records
 from train import grpo
 from train.data import Batch, flat_batch
 from train.grpo import GrpoLoss, Rollout, RolloutConfig, advantages, is_answer, passes, reward_of, token_losses
@@ -140,7 +141,7 @@ def run(start: Path, prompts: Path, out: Path, *more: str) -> list[dict]:
     options += ["--max-new-tokens", "6", "--group-size", "4", "--batch-rows", "2", "--lr", "3e-3"]
     options += ["--warmup-steps", "0", "--dtype", "fp32"]
     assert grpo.main([*options, *more]) == 0
-    return [json.loads(line) for line in (out / "metrics.jsonl").read_text().splitlines()]
+    return records(out)
 
 
 def test_a_run_resumes_exactly_with_several_updates_and_a_reference(start: Path, prompts: Path, tmp_path: Path) -> None:
@@ -148,7 +149,7 @@ def test_a_run_resumes_exactly_with_several_updates_and_a_reference(start: Path,
     whole = run(start, prompts, tmp_path / "whole", *options)
     run(start, prompts, tmp_path / "cut", *options, "--stop-at", "2")
     assert grpo.main(["--resume", "--out", str(tmp_path / "cut")]) == 0
-    cut = [json.loads(line) for line in (tmp_path / "cut" / "metrics.jsonl").read_text().splitlines()]
+    cut = records(tmp_path / "cut")
     for name in ("loss", "reward", "kl", "answer_tokens"):
         assert [r[name] for r in cut] == [r[name] for r in whole], name
     assert whole[0]["kl"] < 1e-6 < whole[-1]["kl"] and all(r["unended"] > 0.5 for r in whole)

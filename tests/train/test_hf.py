@@ -11,6 +11,7 @@ from safetensors.torch import load_file, save_file
 
 from datakit.errors import ModelError
 from tests.train.generation import generate
+from tests.train.runs import random_model
 from train import attention, checkpoint, hf, lora
 from train.attention import Segments, grouped_attention, masked_attention
 from train.hf import config_from_hf, config_to_hf, fingerprint, read_model, write_model
@@ -72,14 +73,7 @@ def made(name: str) -> Any:
     """A random model of transformers', with norms and biases that are not at their start values."""
     transformers = pytest.importorskip("transformers")
     config = getattr(transformers, name.split()[0])(**SMALL | KINDS[name])
-    torch.manual_seed(0)
-    model = transformers.AutoModelForCausalLM.from_config(config, attn_implementation="eager")
-    for name, p in model.named_parameters():
-        if "norm" in name or name.endswith("bias"):
-            p.data += torch.randn_like(p) * 0.3
-        elif p.ndim > 1:  # large enough that soft caps, windows and positions show
-            p.data *= 4
-    return model.float().eval()
+    return random_model(config, attn_implementation="eager").eval()
 
 
 @pytest.mark.parametrize("name", KINDS)

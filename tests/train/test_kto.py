@@ -1,6 +1,5 @@
 """KTO: the field's formula, mismatched answers, steps that do not depend on their split."""
 
-import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -9,7 +8,8 @@ import numpy as np
 import pytest
 import torch
 
-from train import kto, sft
+from tests.train.runs import records
+from train import kto
 from train.data import DataConfig, Mixture, StepStream
 from train.dpo import log_probs, packed_rows
 from train.kto import JudgedConfig, KtoLoss, answer_losses
@@ -43,13 +43,6 @@ def rows() -> list[Row]:
 @pytest.fixture(scope="module")
 def judged(pack: Callable, rows: list[Row]) -> Path:
     return pack(rows, seq_len=48, rows_per_unit=2)
-
-
-@pytest.fixture(scope="module")
-def start(manifest: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    out = tmp_path_factory.mktemp("start")
-    assert sft.main(["--manifest", str(manifest), "--out", str(out), "--preset", "tiny", "--steps", "2"]) == 0
-    return out
 
 
 def test_the_loss_is_trls() -> None:
@@ -91,16 +84,16 @@ def test_a_prompt_gets_an_answer_of_the_next_pair_that_has_one(judged: Path, row
     assert objective.good_share == sum(r % 2 == 0 for r in numbers) / len(numbers)
 
 
-def run(judged: Path, start: Path, out: Path, *more: str) -> list[dict]:
-    options = ["--dtype", "fp32", "--lr", "1e-3", "--warmup-steps", "0", "--init", str(start), "--out", str(out)]
+def run(judged: Path, base: Path, out: Path, *more: str) -> list[dict]:
+    options = ["--dtype", "fp32", "--lr", "1e-3", "--warmup-steps", "0", "--init", str(base), "--out", str(out)]
     assert kto.main(["--manifest", str(judged), *options, *more]) == 0
-    return [json.loads(line) for line in (out / "metrics.jsonl").read_text().splitlines()]
+    return records(out)
 
 
-def test_splitting_a_step_changes_nothing_and_answers_are_told_apart(judged: Path, start: Path, tmp_path: Path) -> None:
+def test_splitting_a_step_changes_nothing_and_answers_are_told_apart(judged: Path, base: Path, tmp_path: Path) -> None:
     size = ["--steps", "4", "--bucket-sizes", "48"]
-    whole = run(judged, start, tmp_path / "whole", *size, "--batch-rows", "24")
-    split = run(judged, start, tmp_path / "split", *size, "--batch-rows", "8", "--grad-accum", "3")
+    whole = run(judged, base, tmp_path / "whole", *size, "--batch-rows", "24")
+    split = run(judged, base, tmp_path / "split", *size, "--batch-rows", "8", "--grad-accum", "3")
     assert whole[0]["loss"] == pytest.approx(0.5)
     for one, other in zip(whole, split, strict=True):
         for name in ("loss", "divergence", "reward_good", "reward_bad"):

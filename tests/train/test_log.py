@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from datakit.errors import ConfigError
+from tests.train.runs import records
 from train.config import LoopConfig
 from train.sft import main
 
@@ -38,9 +39,8 @@ def test_tensorboard_has_the_steps_and_a_resumed_run_replaces_those_after_its_ch
     train(manifest, out, "--stop-at", "2", "--eval-every", "2", "--eval-manifest", str(manifest))
     assert main(["--resume", "--out", str(out)]) == 0
     found = EventAccumulator(str(out / "tensorboard")).Reload()
-    records = [json.loads(line) for line in (out / "metrics.jsonl").read_text().splitlines()]
     told = {e.step: e.value for e in found.Scalars("train/loss")}
-    assert told == pytest.approx({r["step"]: r["loss"] for r in records})
+    assert told == pytest.approx({r["step"]: r["loss"] for r in records(out)})
     assert [e.step for e in found.Scalars("eval/loss")] == [2, 4]
 
 

@@ -53,14 +53,6 @@ def test_new_adapters_change_nothing_and_are_the_formula_on_their_targets_alone(
     torch.testing.assert_close(adapted(x), expected, atol=1e-4, rtol=1e-4)
 
 
-@pytest.fixture(scope="module")
-def base(manifest: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    out = tmp_path_factory.mktemp("base")
-    options = ["--preset", "tiny", "--steps", "2", "--dtype", "fp32", "--threads", "1"]
-    assert sft.main(["--manifest", str(manifest), "--out", str(out), *options]) == 0
-    return out / "checkpoints" / "step_00000002"
-
-
 def train(manifest: Path, base: Path, out: Path, *more: str, main: Callable = sft.main) -> Path:
     options = ["--lora-rank", "4", "--lr", "1e-2", "--steps", "14", "--dtype", "fp32", "--threads", "1"]
     assert main(["--manifest", str(manifest), "--init", str(base), "--out", str(out), *options, *more]) == 0
