@@ -39,7 +39,6 @@ from datakit.data import Bools, Floats, Hashes, Integers, Numbers
 from datakit.errors import ConfigError, InputError
 from datakit.filter.rule_set import Measure, MeasuredRows, Report, Resources, RuleSet, Signals, common_words
 from datakit.read.find import UNKNOWN, Skipped, find
-from datakit.read.record import Record, parse
 from datakit.read.streams import RecordError, open_binary
 from datakit.storage import is_url
 from datakit.text.words import hash_words, spaceless_words
@@ -357,6 +356,7 @@ def _records(found: tuple[str, str, int]) -> list[Any]:
         InputError: the file, or all of it, cannot be read.
     """
     from datakit.read.planning import records_of
+    from datakit.read.record import Record, parse  # here, since its kernels need numba
 
     def value(record: Record) -> Any:
         if isinstance(record.fields, RecordError):  # a list or a text is no row for ingest, and an item here
