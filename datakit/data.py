@@ -468,7 +468,7 @@ def compared_fields(batch: pa.RecordBatch, on: On = "all") -> list[pa.Array]:
     Of preference pairs: what stands before the answers, chosen, rejected, unless `on` is "prompt". Of all other rows:
     their `view` alone.
     """
-    parts = _parts(batch, on, False, True)
+    parts = _parts(batch, on, include_system=False, include_calls=True)
     if on == "prompt" or {"text", "messages"} & set(batch.schema.names):
         return [_joined(parts)]
     before = parts[:-2] or [pa.array([""] * batch.num_rows, pa.string())]

@@ -17,7 +17,7 @@ import tempfile
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import platformdirs
@@ -30,6 +30,9 @@ from datakit.data import Floats, Integers, Numbers, string_buffers
 from datakit.errors import ConfigError, ModelError, UsageError
 from datakit.manifest import check_shards, data_dir
 from datakit.manifest import load as load_manifest
+
+if TYPE_CHECKING:
+    from datakit.filter._kernels_fasttext import Arrays
 
 # Where models are.
 
@@ -126,8 +129,7 @@ class FastTextModel:
 
     labels: tuple[str, ...]
     """In the order of the file, without `__label__`."""
-    arrays: Any
-    """`_kernels_fasttext.Arrays`."""
+    arrays: "Arrays"
 
     def predict(self, texts: pa.Array, label: str = "", without: str = "") -> tuple[pa.Array, NDArray[np.float32]]:
         """(string[N]: the best label of each text, float32[N]: its probability, which may exceed 1 by 1e-5).

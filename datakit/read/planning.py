@@ -640,12 +640,18 @@ def _fill(builder: RowBuilder, records: Iterator[Record], limit: int) -> bool:
 
 
 def records_of(found: tuple[str, str, int], text_split: str) -> tuple[SourceFile, Iterator[Record]]:
-    """(a file that `find` found, all its records in order), whatever its layout: for evaluation sets.
+    """(a file that `find` found, all its records in order), whatever its layout: for evaluation sets and scores.
+
+    Text with objects of JSON at its beginning is JSON, whatever the file is called: as one long paragraph, an
+    evaluation set would be searched for in vain.
 
     Raises:
         InputError: it cannot be read, or its bytes are not what its name says.
     """
     file, _ = _inspect(found, text_split)
+    if file.format == "text" and (form := record.format_of(head := _head(file).removeprefix(streams.BOM), "")):
+        as_json = replace(file, format=form)
+        file = as_json if _first_records(as_json, head) else file
     pages = web.Pages("resiliparse") if file.format in web.FORMATS else None
     segments = _segments(file, 0, lambda: 1 << 62)
     return file, (record for segment in segments for record in _records(segment, file, pages))

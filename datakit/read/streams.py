@@ -256,7 +256,7 @@ def blocks(file: SourceFile, size: int = BLOCK) -> Iterator[bytes | RecordError]
 
 
 def read_whole(path: str) -> tuple[bytes, bytes]:
-    """(a file's bytes, the same decompressed), for lists and evaluation sets, which fit in memory.
+    """(a file's bytes, the same decompressed), for lists, which fit in memory.
 
     Raises:
         InputError: the file cannot be opened, read or decompressed.

@@ -16,7 +16,7 @@ import time
 import urllib.error
 import urllib.request
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
@@ -640,15 +640,8 @@ def test_a_run_that_is_killed_again_and_again_ends_with_the_same_bytes(
 class Elsewhere(ThreadUnits):
     """Units of which each phase finds none of the files of the one before on its own disk, as on another machine."""
 
-    def units(
-        self,
-        name: str,
-        work: Callable[[int, Any], dict[str, Any]],
-        tasks: Sequence[tuple[int, Any]],
-        *,
-        here: bool = False,
-    ) -> list[dict[str, Any]]:
-        records = super().units(name, work, tasks, here=here)
+    def units(self, *phase: Any, **options: Any) -> list[dict[str, Any]]:
+        records = super().units(*phase, **options)
         for record in records:
             storage.publish(self.data, record["files"])
             for path, _, _ in record["files"]:

@@ -123,17 +123,18 @@ def test_the_same_examples_give_the_same_bytes(examples, manifest, tmp_path):
     assert again.stat().st_mtime_ns == before
 
 
-def test_scores_of_rows_train_it_and_rows_without_a_score_are_counted(examples, tmp_path):
+@pytest.mark.parametrize("name", ["scores.jsonl", "scores.txt"])
+def test_scores_of_rows_train_it_and_rows_without_a_score_are_counted(examples, tmp_path, name):
     scored = [{"id": f"good{i}", "score": 0.9} for i in range(150)]
     scored += [{"id": f"bad{i}", "score": 0.1} for i in range(120)]
-    (tmp_path / "scores.jsonl").write_text("".join(json.dumps(s) + "\n" for s in scored))
-    inputs = Examples(rows=examples.positive + examples.negative, scores=str(tmp_path / "scores.jsonl"), min_score=0.5)
+    (tmp_path / name).write_text("".join(json.dumps(s) + "\n" for s in scored))
+    inputs = Examples(rows=examples.positive + examples.negative, scores=str(tmp_path / name), min_score=0.5)
     made = load(train_classifier(run_in(tmp_path), inputs, FAST))
     assert made.facts["classifier"]["rows"] == {"positive": 150, "negative": 120}
     assert made.ledger.rows.dropped == {"no_score": 80}
     assert made.facts["classifier"]["dev"]["precision"] > 0.95
-    (tmp_path / "scores.jsonl").write_text('{"id": "good1", "score": 0.5}\n{"id": "good2"}\n')
-    with pytest.raises(InputError, match=r"scores\.jsonl, line 2: expected an id and a number"):
+    (tmp_path / name).write_text('{"id": "good1", "score": 0.5}\n{"id": "good2"}\n')
+    with pytest.raises(InputError, match=rf"{name}, line 2: expected an id and a number"):
         train_classifier(run_in(tmp_path), inputs, FAST)
 
 
