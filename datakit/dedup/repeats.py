@@ -34,11 +34,10 @@ file if they are many.
 """
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from itertools import pairwise
-from pathlib import Path
 from typing import Any, ClassVar, Final, Literal, NamedTuple, Self
 
 import numpy as np
@@ -48,7 +47,7 @@ import pyarrow.compute as pc
 
 from datakit.config import OF_TURNS, at_least, option, shares
 from datakit.data import compared_fields, row_chunks, string_buffers
-from datakit.dedup.comparison import CompareOptions, Flags, Hashes, IndexOptions, Numbers, row_columns, text_bytes
+from datakit.dedup.comparison import CompareOptions, Flags, Hashes, IndexOptions, Numbers, row_columns
 from datakit.dedup.cuts import Unit, bounds, comparable, decided_runs, edit, flags
 from datakit.dedup.shuffle import Compared, Decided, Memory, Rows, ShuffleStage, sums_of
 from datakit.errors import ConfigError
@@ -71,7 +70,6 @@ _MIN_WORDS: Final = {"line": 5, "paragraph": 5, "sentence": 10, "token": 1}
 _DROP_SHARE: Final = 0.8  # of conversations and preference pairs, as DataComp-LM drops documents by their n-grams
 _CHUNK_BYTES: Final = 1 << 20
 _PART: Final = 1 << 10  # windows whose hashes go through one hash table
-_DISK_SHARE: Final = {"line": 2.4, "paragraph": 0.5, "sentence": 1.6, "token": 5}  # of English text; a guess
 _SPREAD: Final = np.uint64(0x9E3779B97F4A7C15)  # odd, so that different values stay different
 _SALTS: Final = np.arange(3, dtype=np.uint64) * _SPREAD  # of the fields of a row
 
@@ -378,12 +376,6 @@ class DedupRepeats(ShuffleStage):
         """Build the tables of characters."""
         character_table()
         flags()
-
-    def forecast(self, shards: Sequence[Path]) -> str:
-        """The disk space for the units of these shards while they are compared."""
-        (rows, size), unit = text_bytes(shards), self.config.unit
-        disk = size * _DISK_SHARE[unit] / 1e6
-        return f"{rows:,} rows, about {disk:,.0f} MB of disk while their {unit}s are compared" + self.forecast_earlier()
 
     def sketch(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """The `row_columns`; the `hashes`, `checks` and `words` of each row's units."""

@@ -482,15 +482,6 @@ class ShuffleStage(CompareStage):
         """The fingerprint of the index, where one is written."""
         return {"index": {"fingerprint": fingerprint(self)}} if self.config.save_index else {}
 
-    def forecast_earlier(self) -> str:
-        """The end of the forecast's line: the indexes that are read."""
-        line = ""
-        for e in self.earlier:
-            size = sum(s.bytes for s in e.shards) / 1e6
-            gone = f", {len(e.removed.ids):,} of them removed since" if e.removed.ids else ""
-            line += f"; against {e.name}: {e.kept:,} rows{gone} ({size:,.0f} MB)"
-        return line
-
     def survivors_named(self, rows: Rows, at: Numbers) -> dict[str, pa.Array]:
         """The columns of decisions that name a row of a group as the one that stays; null for -1."""
         versions = pa.array([*(e.version for e in self.earlier), None], pa.string())
