@@ -3,24 +3,20 @@
 A run with `save_index` writes, for each shard, one Arrow IPC file with the id of each kept row and what others are
 compared by, in row order: the digest, bands and shingles of a document, the hashes of the lines that were not cut out
 of it, ... A later run loads the indexes of an earlier run and of all runs which that one was compared with, checks that
-the settings match, and compares its rows with theirs. Rows that an earlier dataset has lost since are listed in a file
-beside its index, and left out.
+the settings match, and compares its rows with theirs.
 """
 
-import contextlib
 import hashlib
-import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 import datakit.storage as storage
-from datakit.config import digest, resolved
-from datakit.data import MESSAGES, read_shard
+from datakit.config import resolved
+from datakit.data import MESSAGES
 from datakit.errors import ConfigError, InputError, IntegrityError
 from datakit.manifest import (
     AGAINST,
@@ -31,7 +27,6 @@ from datakit.manifest import (
     data_dir,
     find_parent,
     load,
-    tables,
 )
 from datakit.stage import Parent
 
@@ -105,13 +100,12 @@ class EarlierRun:
     folder: Path
     shards: tuple[Shard, ...]
     """The files of the index, relative to the folder."""
-    removed: "RemovedRows"
     kept: int
     """Rows that the run kept."""
 
     @property
     def rows(self) -> int:
-        """Rows in the index, removed ones included; more than one for a text that `dedup_repeats` cut in two."""
+        """Rows in the index; more than one for a text that `dedup_repeats` cut in two."""
         return sum(shard.rows for shard in self.shards)
 
     def check_file(self, shard: Shard) -> None:
@@ -124,15 +118,6 @@ class EarlierRun:
             check_shards(self.folder, [shard])
         except IntegrityError as e:  # a run of the new dataset makes no index of the old one
             raise IntegrityError(f"{e}. The file is of the index of {self.name}; run that dedup again") from None
-
-    def ids(self) -> Iterator[pa.Array]:
-        """The ids in the index, batch by batch; each file is checked first."""
-        for shard in self.shards:
-            self.check_file(shard)
-            with pa.memory_map(str(self.folder / shard.path)) as file:
-                reader = pa.ipc.open_file(file)
-                for number in range(reader.num_record_batches):
-                    yield reader.get_batch(number).column("id")
 
 
 def run_of(path: Path, stage: str) -> Parent:
@@ -209,101 +194,6 @@ def _check_settings(run: Parent, ours: dict[str, Any], mark: str) -> None:
 
 def _earlier_run(run: Parent) -> EarlierRun:
     folder = data_dir(run.path, run.manifest)
-    made, removed = run.manifest, RemovedRows.read(folder)
+    made = run.manifest
     name = f"{made.dataset} {made.version}"
-    return EarlierRun(name, made.version, folder, made.of_role("index"), removed, made.ledger.rows.kept)
-
-
-# Rows that are removed from an index.
-
-_FORMAT = "datakit.removed"
-_FILE = "index/removed.json"
-
-
-@dataclass(frozen=True, slots=True)
-class RemovedRows:
-    """Ids of removed rows, sorted and distinct. The index files do not change; later runs skip these rows."""
-
-    ids: tuple[str, ...] = ()
-
-    @property
-    def sha256(self) -> str:
-        """Over the ids; it is part of what a run against this index depends on."""
-        return digest(self.ids)
-
-    @classmethod
-    def read(cls, data: Path) -> "RemovedRows":
-        """The list of the index in a data folder; empty where none was ever written.
-
-        Raises:
-            IntegrityError: the file is truncated or changed.
-        """
-        file = storage.refresh(data / _FILE)
-        with contextlib.suppress(ValueError, KeyError, TypeError):
-            if not file.exists():
-                return cls()
-            found: dict[str, Any] = json.loads(file.read_bytes())
-            removed = cls(tuple(found["ids"]))
-            if found["format"] == _FORMAT and found["sha256"] == removed.sha256:
-                return removed
-        raise IntegrityError(f"{file}: is damaged: it lists the rows that were removed from the index. Restore it")
-
-    def write(self, data: Path) -> None:
-        """Write the list beside the index."""
-        body = {"format": _FORMAT, "ids": list(self.ids), "sha256": self.sha256}
-        storage.write_whole(data / _FILE, (json.dumps(body, ensure_ascii=False, indent=0) + "\n").encode())
-
-
-def remove(path: Path, ids: Iterable[str]) -> tuple[int, list[str]]:
-    """Remove rows from the indexes of a dataset: (how many were in one until now, the ids that are in none).
-
-    These are the indexes of the stage of the manifest `path` and of the stages before it. Each list lies beside its
-    index. Later runs read it, and say so in their manifests.
-
-    Raises:
-        InputError: the manifest was made from no dedup, or none of them has an index.
-        IntegrityError: an index is damaged.
-        UsageError: a run is writing there.
-    """
-    runs = [run for run in _dedups(path) if "index" in run.manifest.facts]
-    if not runs:
-        raise InputError(f"{path}: no dedup of it saved an index, so there is nothing to remove rows from")
-    wanted, known, new = set(ids), set[str](), set[str]()
-    asked = pa.array(sorted(wanted), pa.string())
-    for index in map(_earlier_run, runs):
-        with storage.locked(index.folder):
-            own = {name for found in index.ids() for name in found.filter(pc.is_in(found, asked)).to_pylist()}
-            removed = {*RemovedRows.read(index.folder).ids}
-            if own - removed:
-                RemovedRows(tuple(sorted(removed | own))).write(index.folder)
-        known, new = known | own, new | (own - removed)
-    return len(new), sorted(wanted - known)
-
-
-def _dedups(path: Path) -> list[Parent]:
-    """The dedup stages of a manifest's history, the newest first.
-
-    Raises:
-        InputError: there is none.
-    """
-    found = [run for run in _lineage(path) if run.manifest.stage.startswith("dedup")]
-    if not found:
-        raise InputError(f"{path}: expected the manifest of a dedup stage, or of one that came after it")
-    return found
-
-
-def dropped_ids(path: Path, later: Path) -> Iterator[str]:
-    """The ids of the rows that the stage of the manifest `later` dropped after the dedup of `path`.
-
-    Raises:
-        InputError: that stage did not come after that dedup.
-    """
-    dedup, lineage = _dedups(path)[0].manifest, _lineage(later)
-    if dedup.version not in {run.manifest.version for run in lineage[1:]}:
-        raise InputError(
-            f"{later}: expected the manifest of a stage that came after the {dedup.stage} {dedup.version} of {path}"
-        )
-    newest = lineage[0]
-    for shard in tables(newest.manifest, "dropped"):
-        for batch in read_shard(data_dir(newest.path, newest.manifest), shard, ["id"]):
-            yield from batch.column("id").to_pylist()
+    return EarlierRun(name, made.version, folder, made.of_role("index"), made.ledger.rows.kept)

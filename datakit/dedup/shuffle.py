@@ -289,21 +289,19 @@ class Source:
     run: int = -1
     """The number of the earlier run; -1 for this one."""
 
-    def batches(self, earlier: Sequence[EarlierRun], memory: Memory) -> Iterator[tuple[pa.RecordBatch, Flags]]:
-        """Its sketches, and which of the rows count, bool (rows,): those of an index that were removed since do not.
+    def batches(self, earlier: Sequence[EarlierRun], memory: Memory) -> Iterator[pa.RecordBatch]:
+        """Its sketches.
 
         Raises:
             IntegrityError: the file is missing, or its bytes are not those that were written.
         """
-        file, removed = self.file, pa.array([], pa.string())
+        file = self.file
         if self.run >= 0:
             run = earlier[self.run]
             run.check_file(next(shard for shard in run.shards if run.folder / shard.path == file.path))
-            removed = pa.array(run.removed.ids, pa.string())
         else:
             check_file(file.path.parent, file.path.name, file.bytes, file.sha256)
-        for batch in batches_of(file.path, memory):
-            yield batch, ~pc.is_in(batch.column("id"), removed).to_numpy(zero_copy_only=False)
+        yield from batches_of(file.path, memory)
 
 
 def batches_of(path: Path, memory: Memory) -> Iterator[pa.RecordBatch]:
@@ -472,10 +470,7 @@ class ShuffleStage(CompareStage):
 
     def resources(self) -> dict[str, Any]:
         """The Unicode version of words and normal forms, which is the interpreter's; the earlier runs."""
-        against = [
-            {"version": e.version, "rows": e.kept - len(e.removed.ids), "removed": len(e.removed.ids),
-             "removed_sha256": e.removed.sha256} for e in self.earlier
-        ]  # fmt: skip
+        against = [{"version": e.version, "rows": e.kept} for e in self.earlier]
         return {"unicode": UNICODE_VERSION} | ({"against": against} if against else {})
 
     def facts(self) -> dict[str, Any]:
@@ -556,10 +551,9 @@ def sort_unit(stage: ShuffleStage, root: Path, ranges: int, index: int, source: 
     memory = Memory(stage.config.memory_mb << 20, root)
     keys = defaultdict[int, list[tuple[Any, Any]]](list)
     totals, begin = defaultdict[str, Counter[str]](Counter), 0
-    for batch, live in source.batches(stage.earlier, memory):
+    for batch in source.batches(stage.earlier, memory):
         for band, hashes, rows in stage.keys(batch):
-            lives = live[rows & (BEGINNING - 1)]
-            keys[band].append((hashes[lives], (begin + rows[lives]).astype(np.uint32)))
+            keys[band].append((hashes, (begin + rows).astype(np.uint32)))
         if source.run < 0:
             for name, counts in stage.totals(batch).items():
                 totals[name].update(counts)

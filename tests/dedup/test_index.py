@@ -9,14 +9,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from datakit.dedup.index import RemovedRows, fingerprint
+from datakit.dedup.index import fingerprint
 from datakit.dedup.repeats import DedupRepeats, RepeatsConfig
 from datakit.dedup.stage import Dedup, DedupConfig
 from datakit.dedup.urls import DedupUrls, UrlsConfig
 from datakit.errors import ConfigError, IntegrityError
 from tests.dedup.conftest import compare
 from tests.dedup.runs import DEDUP, Runs, jointly_and_apart, rows
-from tests.dedup.test_stage import edited, families, prose
+from tests.dedup.test_stage import families, prose
 
 LEVELS = {
     "documents": DEDUP,
@@ -71,40 +71,6 @@ def test_crowded_buckets_of_old_rows_end_like_one_run() -> None:
     assert any(of.startswith("0:") and name.startswith("1:") for name, (_, of, _) in apart.items())
 
 
-def test_new_rows_like_a_row_removed_from_the_index_stay(tmp_path: Path) -> None:
-    text = " ".join(prose(1))
-    runs = Runs(tmp_path, DEDUP)
-    runs.add(rows([text, edited(prose(1), 1, 1), " ".join(prose(2)), "short"], "old"))
-    gone = replace(runs.done[0], removed=RemovedRows(("old0", "old3")))
-    new = rows([edited(prose(1), 1, 2), " ".join(prose(2)), "short", "short"], "new")
-    assert runs.add(new) == {
-        "new0": ("near_duplicate", "old0", 0.917),
-        "new1": ("exact_duplicate", "old2", 1.0),
-        "new2": ("exact_duplicate", "old3", 1.0),
-        "new3": ("exact_duplicate", "old3", 1.0),
-    }
-    (tmp_path / "again").mkdir()
-    again = Runs(tmp_path / "again", DEDUP, (gone,))
-    assert again.add(new) == {
-        "new1": ("exact_duplicate", "old2", 1.0),
-        "new3": ("exact_duplicate", "new2", 1.0),
-    }
-
-
-@pytest.mark.parametrize("level", ["lines", "paragraphs", "sentences", "tokens", "shares"])
-def test_levels_keep_what_a_row_removed_from_the_index_had(tmp_path: Path, level: str) -> None:
-    one, two, tail = (" ".join(prose(seed, 20)) + "." for seed in (1, 2, 3))
-    runs = Runs(tmp_path, LEVELS[level])
-    assert runs.add(rows([f"{one}\n\n{tail}", f"{two}\n\nEnd."], "0:")) == {}
-    gone = replace(runs.done[0], removed=RemovedRows(("0:0",)))
-    new = rows([f"{one}\n\n{one}", two, f"A row of its own. {two[::-1]} And more."], "1:")
-    assert set(runs.add(new)) == {"1:0", "1:1"} - ({"1:1", "1:0"} if level == "sentences" else set())
-    (tmp_path / "again").mkdir()
-    found = Runs(tmp_path / "again", LEVELS[level], (gone,)).add(new)
-    assert "1:1" in found or level == "sentences"
-    assert not any(str(value).startswith("0:0") for fate in found.values() for value in fate)
-
-
 @pytest.mark.parametrize("damage", ["changed", "cut", "gone"])
 def test_a_damaged_index_is_refused_before_it_is_used(tmp_path: Path, damage: str) -> None:
     runs = Runs(tmp_path, DEDUP)
@@ -117,18 +83,6 @@ def test_a_damaged_index_is_refused_before_it_is_used(tmp_path: Path, damage: st
         file.write_bytes(data if damage == "changed" else data[:-8])
     with pytest.raises(IntegrityError, match=f"{file}.*run 0"):
         runs.add(rows(["new"], "new"))
-
-
-@pytest.mark.parametrize("damage", ["cut", "changed", "another", "empty"])
-def test_a_damaged_list_of_removed_rows_is_refused(tmp_path: Path, damage: str) -> None:
-    RemovedRows(("one", "üé\n")).write(tmp_path)
-    file = tmp_path / "index/removed.json"
-    assert RemovedRows.read(tmp_path).ids == ("one", "üé\n")
-    data = file.read_bytes()
-    damaged = {"cut": data[:-3], "changed": data.replace(b"one", b"two"), "another": b"[]", "empty": b""}
-    file.write_bytes(damaged[damage])
-    with pytest.raises(IntegrityError, match=r"removed\.json"):
-        RemovedRows.read(tmp_path)
 
 
 def test_alarms_of_a_run_against_another_count_its_own_rows(tmp_path: Path) -> None:
