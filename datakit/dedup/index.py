@@ -6,93 +6,30 @@ of it, ... A later run loads the indexes of an earlier run and of all runs which
 the settings match, and compares its rows with theirs.
 """
 
-import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
-
 import datakit.storage as storage
 from datakit.config import resolved
-from datakit.data import MESSAGES
 from datakit.errors import ConfigError, InputError, IntegrityError
-from datakit.manifest import (
-    AGAINST,
-    COMPARED_WITH,
-    Shard,
-    ancestors,
-    check_shards,
-    data_dir,
-    find_parent,
-    load,
-)
+from datakit.manifest import AGAINST, COMPARED_WITH, Shard, ancestors, check_shards, data_dir, find_parent, load
 from datakit.stage import Parent
 
 if TYPE_CHECKING:
     from datakit.dedup.shuffle import ShuffleStage
 
-_NOT_NEEDED = ("source", "lang", "rank")  # alarms are about new rows, and policy `first` needs no rank
-
-_SHORT = (
-    "The quick brown fox jumps over the lazy dog, and then: it does so again! Straße, ﬁne, I\u0307stanbul 2026 \u00bd",
-    "我们正在寻找一种更好的方法 ภาษาไทยเขียนติดกัน 日本語の文章も一文字ずつ カタカナ ကမ္ဘာ ភាសាខ្មែរ ພາສາລາວ",
-    "كلمةٌ عربية طويلة جدا في جملة واحدة e\u0301te\u0301 हिन्दी में लिखा हुआ एक वाक्य है",
-    "too short",
-    "for Row in rows:\n    if Row.ok and x != -1:\n        Sum += f(*args) ** 2\n        log('-C', $HOME, a?.b ?? X)\n",
-    "The `List` and the `list`; CO and Co, MW and mW: 3 x^2 + 4y = 12, and not 3 x + 4y^2 = 12.",
-)
-_PROBES = (*_SHORT, "\n\n".join(f"{text} And so it goes on, as before. Then 1, 2, 3 more!" for text in _SHORT * 2))
-"""Texts that show whether two versions of our code find the same words and shingles."""
-
-_URLS = (
-    "HTTP://www.Example.org:80/a/../b%7e/?utm_source=x&b=2&a=1#part",
-    "https://müller.example/ä b;jsessionid=7#!/page",
-    " ",
-    "ftp://example.org",
-    "https://www.example.org/index.html?PHPSESSID=1",
-    "https://example.org/Case/?Q=A",
-    "//example.org",
-)
+INDEX_VERSION = 1
+"""Grows when indexes hold other words, shingles, bands, digests or columns; a test has what some texts come to."""
 
 _MAY_DIFFER = {"max_cluster_rows", "max_loss", "save_duplicates", "save_index"}
 """Settings that decide about no row: those of alarms, and of what else is written."""
 
 
-# Writing an index.
-
-
-def without_unneeded(sketches: pa.RecordBatch) -> pa.RecordBatch:
-    """Sketches without what only the run that made them needs."""
-    return sketches.drop_columns([n for n in _NOT_NEEDED if n in sketches.schema.names])
-
-
-def fingerprint(stage: "ShuffleStage") -> str:
-    """A hash that changes when words, shingles, permutations or digests change: sketches of the probe texts."""
-    keys = pa.array(range(len(_PROBES)), pa.uint64())
-    asked = [[{"role": "user", "content": text}] for text in _PROBES]
-    said = [[{"role": "assistant", "content": text[::-1]}] for text in _PROBES]
-    talks = [one + other for one, other in zip(asked, said, strict=True)]
-    kinds: dict[str, dict[str, Any]] = {
-        "document": {"text": pa.array(_PROBES), getattr(stage.config, "field", "url"): pa.array(_URLS)},
-        "conversation": {"messages": talks},
-        "preference": {"prompt": asked, "chosen": said, "rejected": said[::-1]},
-    }
-    total = hashlib.sha256()
-    for kind in stage.probe_kinds:
-        typed = {n: pa.array(v, MESSAGES) if isinstance(v, list) else v for n, v in kinds[kind].items()}
-        made = stage.sketch(pa.record_batch({"row_key": keys, "id": [str(k) for k in keys]} | typed))
-        total.update(repr(without_unneeded(made).to_pydict()).encode())
-    return total.hexdigest()[:16]
-
-
-# Loading earlier indexes.
-
-
 @dataclass(frozen=True, slots=True)
 class EarlierRun:
-    """An earlier dedup run whose rows new rows are compared with: its index, and which of its rows are removed."""
+    """An earlier dedup run whose rows new rows are compared with: its index."""
 
     name: str
     """The dataset and the version, for people."""
@@ -147,9 +84,9 @@ def earlier_runs(newest: Parent, stage: "ShuffleStage", kind: str) -> tuple[Earl
         IntegrityError: a manifest, or a list of removed rows, is damaged.
     """
     found = list(_chain(newest))
-    ours, mark = _settings(kind, resolved(stage.config), stage.resources()), fingerprint(stage)
+    ours = _settings(kind, resolved(stage.config), stage.resources())
     for run in found:
-        _check_settings(run, ours, mark)
+        _check_settings(run, ours)
     return tuple(_earlier_run(run) for run in reversed(found))
 
 
@@ -172,7 +109,7 @@ def _settings(kind: str, config: dict[str, Any], resources: dict[str, Any]) -> d
     return {"kind": kind} | {name: value for name, value in config.items() if name not in _MAY_DIFFER} | shaping
 
 
-def _check_settings(run: Parent, ours: dict[str, Any], mark: str) -> None:
+def _check_settings(run: Parent, ours: dict[str, Any]) -> None:
     path, manifest = run.path, run.manifest
     if "index" not in manifest.facts:
         raise InputError(f"{path}: that {manifest.stage} saved no index; run it again with --save-index")
@@ -184,11 +121,10 @@ def _check_settings(run: Parent, ours: dict[str, Any], mark: str) -> None:
                 f"against {path}: it was made with {name} {theirs.get(name)!r}, and this run has {ours.get(name)!r}. "
                 "Rows can only be compared under the same settings: give this run that value, or run both again"
             )
-    found = manifest.facts["index"]["fingerprint"]
-    if found != mark:
+    if (found := manifest.facts["index"].get("version")) != INDEX_VERSION:
         raise ConfigError(
-            f"against {path}: its index (fingerprint {found}) was made by a version of datakit that cuts or hashes "
-            f"words differently from this one (fingerprint {mark}). Run that {manifest.stage} again"
+            f"against {path}: its index (version {found}) was made by a version of datakit that cuts or hashes words "
+            f"differently from this one (version {INDEX_VERSION}). Run that {manifest.stage} again"
         )
 
 

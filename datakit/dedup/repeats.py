@@ -359,7 +359,6 @@ class DedupRepeats(ShuffleStage):
     name: ClassVar[str] = "dedup_repeats"
     help: ClassVar[str] = "The cut text is recorded in cuts/."
     Config: ClassVar[type] = RepeatsConfig
-    probe_kinds: ClassVar[tuple[str, ...]] = ("document", "conversation", "preference")
 
     def for_kind(self, kind: str) -> Self:
         """The stage for rows of a kind: nothing is cut out of conversations and preference pairs."""

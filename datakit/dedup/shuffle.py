@@ -29,7 +29,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -46,7 +46,7 @@ from datakit.dedup.comparison import (
     check_ranked,
     write_decisions,
 )
-from datakit.dedup.index import EarlierRun, earlier_runs, fingerprint, run_of, without_unneeded
+from datakit.dedup.index import INDEX_VERSION, EarlierRun, earlier_runs, run_of
 from datakit.errors import IntegrityError, UsageError
 from datakit.manifest import check_file, damaged
 from datakit.stage import MAX_ALARMS, CompareUnits, Losses, Parent, SketchFile, worst_first
@@ -59,6 +59,7 @@ BEGINNING = 1 << 31
 _KEY_BYTES = 12  # a key and the number of its row in its file, below BEGINNING
 _MERGED_ROWS = 1 << 15  # of a batch of decisions
 _GATHER_BYTES = 64 << 20  # of sketches that are copied before they are written
+_NOT_INDEXED = ("source", "lang", "rank")  # alarms are about new rows, and policy `first` needs no rank
 _ALIGNMENT = 64  # of parts, so that arrays over mapped parts are aligned
 
 
@@ -392,9 +393,6 @@ class ShuffleStage(CompareStage):
     earlier: tuple[EarlierRun, ...] = ()
     compared: Compared | None = None
 
-    probe_kinds: ClassVar[tuple[str, ...]] = ("document",)
-    """The kinds of rows whose probe texts make the fingerprint of the index."""
-
     # What a stage says.
 
     def keys(self, batch: pa.RecordBatch) -> Iterator[tuple[int, Hashes, Numbers]]:
@@ -474,8 +472,8 @@ class ShuffleStage(CompareStage):
         return {"unicode": UNICODE_VERSION} | ({"against": against} if against else {})
 
     def facts(self) -> dict[str, Any]:
-        """The fingerprint of the index, where one is written."""
-        return {"index": {"fingerprint": fingerprint(self)}} if self.config.save_index else {}
+        """The version of the index, where one is written."""
+        return {"index": {"version": INDEX_VERSION}} if self.config.save_index else {}
 
     def survivors_named(self, rows: Rows, at: Numbers) -> dict[str, pa.Array]:
         """The columns of decisions that name a row of a group as the one that stays; null for -1."""
@@ -511,7 +509,7 @@ class ShuffleStage(CompareStage):
         A row that policy `first` keeps is the first one with its text, so its sketch holds the shingles.
         """
         kept = self.look_up(sketches.column("row_key")).column("reason").is_null()
-        return without_unneeded(sketches).filter(kept)
+        return sketches.drop_columns([n for n in _NOT_INDEXED if n in sketches.schema.names]).filter(kept)
 
 
 def lost_rows(rows: Rows, survivor: Numbers, columns: Sequence[str], most: int) -> tuple[Numbers, dict[str, Any]]:

@@ -189,7 +189,6 @@ class Dedup(ShuffleStage):
     help: ClassVar[str] = "A near duplicate is dropped if its exact similarity to a row that stays reaches --threshold."
     Config: ClassVar[type] = DedupConfig
     note_lines: ClassVar[Mapping[str, str]] = MappingProxyType(_NOTES)
-    probe_kinds: ClassVar[tuple[str, ...]] = ("document", "conversation", "preference")
 
     def for_kind(self, kind: str) -> Self:
         """The stage for rows of a kind: all but documents are compared turn by turn."""
