@@ -52,7 +52,6 @@ from datakit.dedup.cuts import Unit, bounds, comparable, decided_runs, edit, fla
 from datakit.dedup.shuffle import Compared, Decided, Memory, Rows, ShuffleStage, sums_of
 from datakit.errors import ConfigError
 from datakit.stage import Decision, Losses
-from datakit.text.ids import open_tokenizer, tokenizer_digest
 from datakit.text.words import character_table, hash_words_in
 
 CUTS = "cuts"
@@ -99,7 +98,6 @@ class RepeatsConfig(IndexOptions):
         "zero: lines, paragraphs and sentences that differ in digits alone are the same",
         acts_with={"unit": ("line", "paragraph", "sentence")},
     )
-    tokenizer: str = option("", "a tokenizer.json whose ids are the tokens; none: words", path=True)
 
     def __post_init__(self) -> None:
         CompareOptions.__post_init__(self)
@@ -109,9 +107,8 @@ class RepeatsConfig(IndexOptions):
             object.__setattr__(self, name, getattr(self, name) or defaults[self.unit])  # so that manifests name them
         if self.unit == "token":
             at_least(self, 2, "window")
-        for name, unset in (("digits", "as_written"), ("tokenizer", "")):
-            if getattr(self, name) != unset and (self.unit == "token") == (name == "digits"):
-                raise ConfigError(f"{name} = {getattr(self, name)!r} does not go with unit = {self.unit!r}")
+            if self.digits != "as_written":
+                raise ConfigError(f"digits = {self.digits!r} does not go with unit = {self.unit!r}")
 
 
 # Sketches: the hashes of a row's units.
@@ -163,10 +160,8 @@ _NONE = np.empty(0, np.uint64)
 _NO_COUNTS = np.empty(0, np.uint32)
 
 
-def hash_units(texts: pa.Array, unit: Unit, digits: str = "as_written", tokenizer: str = "") -> Units:
+def hash_units(texts: pa.Array, unit: Unit, digits: str = "as_written") -> Units:
     """The units of each text. With `digits` "zero" every decimal digit counts as 0."""
-    if tokenizer:
-        return _token_ids(texts, tokenizer)
     texts = comparable(texts, unit)
     if digits == "zero":
         texts = pc.replace_substring_regex(texts, r"\p{Nd}", "0")
@@ -194,17 +189,11 @@ def _hash_chunk(data: npt.NDArray[np.uint8], offsets: Numbers, unit: Unit) -> Un
     return made
 
 
-def _token_ids(texts: pa.Array, tokenizer: str) -> Units:
-    found = open_tokenizer(tokenizer).encode_batch_fast(texts.to_pylist(), add_special_tokens=False)
-    ids = [np.array(one.ids, np.uint64) for one in found]
-    return Units(np.concatenate([_NONE, *ids]), _NONE, _NO_COUNTS, np.cumsum([0, *map(len, ids)]))
-
-
 def units_of_rows(batch: pa.RecordBatch, config: RepeatsConfig) -> Units:
     """The units of each row, those of several fields (prompt, chosen, rejected) after one another. Equal units of
     different fields differ."""
     fields = compared_fields(batch, config.on)
-    count, options = len(fields), (config.unit, config.digits, config.tokenizer)
+    count, options = len(fields), (config.unit, config.digits)
     if count == 1:
         return hash_units(fields[0], *options)
     by_row = np.arange(count * len(batch)).reshape(count, -1).T.ravel()
@@ -366,11 +355,6 @@ class DedupRepeats(ShuffleStage):
             return self
         return replace(self, config=replace(self.config, max_repeated_share=_DROP_SHARE))
 
-    def resources(self) -> dict[str, Any]:
-        """The Unicode version of words, the tokenizer, and the earlier runs."""
-        tokenizer = self.config.tokenizer
-        return super().resources() | ({"tokenizer": tokenizer_digest(tokenizer)} if tokenizer else {})
-
     def open(self) -> None:
         """Build the tables of characters."""
         character_table()
@@ -469,7 +453,7 @@ class DedupRepeats(ShuffleStage):
         edited = pa.array(np.bincount(runs.rows, minlength=batch.num_rows) > 0)
         columns, tables, bytes_cut = dict[str, pa.Array](), dict[str, pa.RecordBatch](), 0
         if len(runs.rows):
-            columns, cuts = edit(batch, found, edited, unit, self.config.tokenizer)
+            columns, cuts = edit(batch, found, edited, unit)
             bytes_cut = int(pc.sum(pc.binary_length(cuts.column("text"))).as_py() or 0)
             tables = {CUTS: cuts if self.earlier else cuts.drop_columns(["duplicate_in"])}
         return Decision(
