@@ -134,7 +134,6 @@ TYPES |= {int: click.IntRange(0), Kind: click.Choice(KINDS)}
 
 DatasetName = Annotated[str | None, "The dataset's name."]
 InProject = Annotated[ManifestPath | None, "--manifest MANIFEST: This result instead of those of the dataset."]
-PageFile = Annotated[File | None, "Write an HTML page instead."]
 
 
 class Advanced(str):

@@ -3,7 +3,7 @@
 import json
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, BinaryIO
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, BinaryIO
 import click
 
 import datakit.storage as storage
-from datakit.cli.flags import Answer, DatasetName, File, InProject, ManifestPath, PageFile, command, project
+from datakit.cli.flags import Answer, DatasetName, File, InProject, ManifestPath, command, project
 from datakit.cli.keep import ids_in
 from datakit.engine.plan import why_stale_result
 from datakit.engine.recipe import FLOW, which_dataset
@@ -48,14 +48,6 @@ def results_of(root: Path, dataset: str | None) -> list[Path]:
     if there := [path for path in paths if path.is_file()]:
         return there
     raise UsageError(f"dataset {name!r} has no results: run it first, with `datakit run --dataset {name}`")
-
-
-def page_or(lines: Iterable[str], html: Path | None, page: Callable[[], str]) -> Iterable[str]:
-    """The lines, or what was written instead of them."""
-    if html is None:
-        return lines
-    html.write_text(page(), "utf-8")
-    return [f"wrote {html}"]
 
 
 # One result: verify, show, explain, pairs.
@@ -230,7 +222,6 @@ def diff(
     *,
     stage: Annotated[str | None, "The stage that is compared [default: the last one that both have]"] = None,
     samples: Annotated[int, "Rows that are shown of each reason."] = 3,
-    html: PageFile = None,
 ) -> Answer:
     """Show how two results differ: rows gained, lost and changed, by stage and reason, settings and inputs.
 
@@ -249,7 +240,7 @@ def diff(
             "`datakit status` lists the datasets, `datakit history` their versions"
         )
     found = compare.diff(one, other, samples)
-    return found, page_or(compare.diff_lines(found), html, lambda: compare.diff_page(found))
+    return found, compare.diff_lines(found)
 
 
 def _manifest_of(root: Path, given: str, stage: str) -> Path | None:
@@ -277,20 +268,18 @@ def tune(
     sets: Annotated[tuple[str, ...], "--set KEY=VALUE: Another limit, as for `datakit filter --set`."] = (),
     groups: Annotated[int, "Languages and sources to show"] = 5,
     examples: Annotated[int, "Rows on each side of a limit"] = 2,
-    html: Annotated[File | None, "Write a page with a histogram for each threshold."] = None,
 ) -> Answer:
     """Show what each threshold of the last filter run drops by itself, and what other limits would drop.
 
     For each threshold: the share of dropped rows, by language and source too, other limits with their shares, and rows
     just inside and just outside the limit. Only saved signals are read, and the text of the rows that are shown.
-    THRESHOLDS are RULE_SET or RULE_SET.THRESHOLD; they may name rule sets that were not on, if the run measured what
-    they need.
+    THRESHOLDS are RULE_SET or RULE_SET.THRESHOLD of rule sets that were on.
     """
     import datakit.report.tuning as tuning
 
     path = manifest or project() / "manifests" / which_dataset(project(), dataset) / "filter.json"
     found = tuning.tune(path, thresholds, sets, examples)
-    return found.to_json(), page_or(tuning.tuning_lines(found, groups), html, lambda: tuning.tuning_page(found, groups))
+    return found.to_json(), tuning.tuning_lines(found, groups)
 
 
 # Packed sets: peek, lint, unpack.
@@ -303,7 +292,7 @@ def peek(
     row: Annotated[int | None, "The packed row to show [default: 0]"] = None,
     row_id: Annotated[str | None, "--id: Show every packed row that holds tokens of the row with this id."] = None,
     name: Annotated[str | None, f"--set: {_SET} [default: the first, or all with --id]"] = None,
-    html: PageFile = None,
+    html: Annotated[File | None, "Write an HTML page instead."] = None,
 ) -> Iterable[str]:
     """Show a packed row as text: targets in green, each sequence with its source row, the padding."""
     from datakit.pack.inspect import open_all
@@ -321,7 +310,10 @@ def peek(
             raise UsageError(f"{manifest}: {there}; there is no row {at}")
     looks = [(rows.name, len(rows), open_row(rows, tokenizer, at)) for rows, at in wanted]
     names = origins.names({sequence.row_key for *_, look in looks for sequence in look.sequences})
-    return page_or(lines(looks, names), html, lambda: page(str(manifest), looks, names))
+    if html is None:
+        return lines(looks, names)
+    html.write_text(page(str(manifest), looks, names), "utf-8")
+    return [f"wrote {html}"]
 
 
 def _chosen(sets: "list[Packed]", name: str | None) -> "list[Packed]":

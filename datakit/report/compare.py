@@ -23,7 +23,6 @@ from datakit.engine.recipe import stage_class
 from datakit.errors import InputError
 from datakit.manifest import ancestors, check_shards, data_dir, load, purged_on, tables
 from datakit.report.finder import Link, batches, body, differences, find, first_of, row_name, shorten, some_of, visible
-from datakit.report.page import render
 from datakit.report.tables import lines_of
 from datakit.text.words import hash_values, normalize, split_words
 
@@ -446,8 +445,3 @@ def diff_lines(found: dict[str, Any]) -> Iterator[str]:
                 yield f"    {visible(sample['id'])}: {shorten(sample['text'], 120)}"
                 if sample["other"]:
                     yield from (f"      {line}" for line in differences(sample["text"], sample["other"])[:4])
-
-
-def diff_page(found: dict[str, Any]) -> str:
-    """The difference as an HTML page."""
-    return render("diff.html", title="Two results", found=found, shorten=shorten, missing_in=MISSING_IN)

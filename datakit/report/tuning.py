@@ -1,11 +1,12 @@
 """`datakit tune`: what each threshold of the last filter run drops by itself, and what other limits would drop.
 
-All of it comes from the saved signals, without the text.
+All of it comes from the saved signals, without the text. The report draws them (`survey`).
 """
 
+import contextlib
 import difflib
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +20,9 @@ from datakit.data import Bools, Floats
 from datakit.engine.plan import sections
 from datakit.errors import ConfigError, UsageError
 from datakit.filter.rule_set import Measure, MeasuredRows, NotMeasuredError, RuleSet
-from datakit.filter.stage import RULE_SETS, FilterConfig, rule_set_class
+from datakit.filter.stage import FilterConfig
 from datakit.manifest import Manifest, load
 from datakit.report.finder import batches, body, find, shorten
-from datakit.report.page import histogram, render
 from datakit.report.tables import lines_of, share
 
 SHARES = (0.001, 0.01, 0.05, 0.1, 0.25, 0.5)
@@ -138,7 +138,7 @@ def tune(path: Path, thresholds: Sequence[str], sets: Iterable[str], examples: i
     """What the thresholds of the filter result at `path` drop; `thresholds` are rule sets or `RULE_SET.THRESHOLD`.
 
     Raises:
-        UsageError: an unknown name, or a rule set that was not measured.
+        UsageError: a name that no finding has.
     """
     if not path.is_file():
         raise UsageError(f"{path}: is not there; run `datakit filter` first: it measures the rows")
@@ -146,35 +146,33 @@ def tune(path: Path, thresholds: Sequence[str], sets: Iterable[str], examples: i
     if not manifest.of_role("signals"):
         raise UsageError(f"{path}: holds no signals; run `datakit filter` with --signals on an input with rows")
     signals = pa.Table.from_batches(list(batches((path, manifest), "signals")))
-    judging = rule_sets(manifest, wanted, sets)
+    judging = rule_sets(manifest, sets)
     found = list(findings(signals, list(judging.values()), examples))
     shown = {f.name.partition(".")[0] for f in found}
     told = {name for name, rule_set in judging.items() if rule_set.name in shown}
     untold = [name for name in manifest.config["rules"] if name not in told and not wanted]
+    for name in wanted:
+        if not any(f"{f.name}.".startswith(f"{name}.") for f in found):
+            near = difflib.get_close_matches(name, [*shown, *(f.name for f in found)], n=1, cutoff=0.0)
+            meant = f"; did you mean {near[0]}?" if near else ""
+            raise UsageError(f"{name}: no saved signal of this run tells what it drops; a rule set must be on{meant}")
     found = [f for f in found if not wanted or any(f"{f.name}.".startswith(f"{t}.") for t in wanted)]
     ids = {row_id for f in found for row_id, _ in (*f.inside, *f.outside)}
     rows = [row for role in ("kept", "dropped") for row in find((path, manifest), role, ids)]
     return Tuning(manifest, signals.num_rows, found, {r["id"]: shorten(body(r), 160) for r in rows}, untold)
 
 
-def rule_sets(manifest: Manifest, wanted: Sequence[str] = (), sets: Iterable[str] = ()) -> dict[str, RuleSet]:
-    """By name, the rule sets of a run whose signals are saved, then others that are asked for, with `--set` values."""
-    values = dict(manifest.config) | {"rules": []}
+def rule_sets(manifest: Manifest, sets: Iterable[str] = ()) -> dict[str, RuleSet]:
+    """By name, the rule sets of a run whose signals are saved, with `--set` values."""
+    values, found = dict(manifest.config) | {"rules": []}, dict[str, RuleSet]()
     for key, value in sections(list(sets), "filter").get("filter", {}).items():
         assign(values, FilterConfig, key, value)
-    config, asked = build(FilterConfig, values, "filter"), [_known(t) for t in wanted]
-    found = {}
-    for name in dict.fromkeys([*manifest.config["rules"], *asked]):
-        try:
+    config = build(FilterConfig, values, "filter")
+    for name in manifest.config["rules"]:
+        with contextlib.suppress(ConfigError):  # the user's own code may be gone
             rule_set = config.rule_set(name)
-        except ConfigError:  # the user's own code may be gone
-            if name in asked:
-                raise
-            continue
-        if was_measured(rule_set, manifest.facts.get("saved", {})):
-            found[name] = rule_set
-        elif name in asked:
-            raise UsageError(f"{name}: was not measured with these values; run `datakit filter` with it first")
+            if was_measured(rule_set, manifest.facts.get("saved", {})):
+                found[name] = rule_set
     return found
 
 
@@ -183,16 +181,6 @@ def was_measured(rule_set: RuleSet, saved: dict[str, Any]) -> bool:
     shared = not rule_set.shared or saved.get("shared", False)
     own = not rule_set.counts or saved.get("counted", {}).get(rule_set.name) == rule_set.settings()
     return shared and own
-
-
-def _known(wanted: str) -> str:
-    """The rule set of a threshold's name; an unknown name is refused with the nearest one."""
-    rules = wanted.partition(".")[0]
-    within = [f"{rules}.{f.name}" for f in fields(rule_set_class(rules))] if rules in RULE_SETS else []
-    if wanted not in (*RULE_SETS, *within):
-        near = difflib.get_close_matches(wanted if within else rules, within or RULE_SETS, n=1, cutoff=0.0)
-        raise UsageError(f"{wanted}: there is no such rule set or threshold; did you mean {near[0]}?")
-    return rules
 
 
 # For people.
@@ -209,14 +197,6 @@ def tuning_lines(tuning: Tuning, groups: int) -> Iterator[str]:
     for finding in tuning.found:
         yield f"\n{finding.name} = {finding.limit}"
         yield from (f"  {line}" for line in _about(finding, tuning, groups))
-
-
-def tuning_page(tuning: Tuning, groups: int) -> str:
-    """The page: the table, then a card with a histogram for each threshold, the one that drops most first."""
-    found = sorted(tuning.found, key=lambda f: -f.drops)
-    cards = [(f.name, histogram(f.name, f.values, f.limit), list(_about(f, tuning, groups))) for f in found]
-    title = f"{tuning.manifest.dataset} / {tuning.manifest.stage} {tuning.manifest.version}"
-    return render("tuning.html", title=title, total=tuning.total, rows=_rows(tuning), cards=cards)
 
 
 def _rows(tuning: Tuning) -> list[tuple[object, ...]]:
