@@ -188,8 +188,8 @@ class Dataset(_Described):
     def export(self, output: str | os.PathLike[str], **values: Any) -> Path:
         """Write the kept rows into a new or empty folder for others, with a dataset card; returns the folder.
 
-        `values` are `format` ("parquet", "jsonl", "jsonl.gz", "jsonl.zst"), `add` (columns that datakit made),
-        `license`, `title` and `file_mb`.
+        `values` are `format` ("parquet", "jsonl", "jsonl.gz", "jsonl.zst"), `add` (columns that datakit made)
+        and `license`.
 
         Raises:
             UsageError: the folder is not empty, or a value is senseless.

@@ -171,7 +171,7 @@ def pairs(
 @command(json="the states", project=True)
 def status(*, dataset: Annotated[str | None, "Only this dataset."] = None) -> Answer:
     """Show every dataset of the project: its stages with rows, sizes and what is stale, and what `gc` would free."""
-    from datakit.report.history import state_lines, states
+    from datakit.report.tables import state_lines, states
 
     found = states(project(), which_dataset(project(), dataset) if dataset else None)
     if not found:
@@ -185,7 +185,7 @@ def history(*, dataset: DatasetName = None, stage: Annotated[str | None, "Only t
 
     A * marks the current version.
     """
-    from datakit.report.history import version_lines, versions
+    from datakit.report.tables import version_lines, versions
 
     name = which_dataset(project(), dataset)
     found = versions(project(), name, stage)

@@ -47,6 +47,8 @@ _SIDE = pa.field("side", pa.string())
 """Of packed preference pairs, whose two sides follow one another: `chosen` or `rejected`."""
 MOST_SOURCES = 50
 """Sources that a card lists, the largest first; the others are counted."""
+FILE_BYTES = 500_000_000
+"""Values in memory after which a file ends."""
 LEAST_LANGUAGE = 0.01
 """The share of rows from which on a language is named in a card's head."""
 
@@ -58,12 +60,8 @@ class ExportConfig:
     format: Format = option("parquet", "format of the files (`datasets` reads jsonl.zst with the package zstandard)")
     add: tuple[str, ...] = option((), "columns that datakit made, as lang, or all")
     license: str = option("", "the license, as the Hub names it: apache-2.0, cc-by-4.0, ...")
-    title: str = option("", "the card's title; empty: the dataset's name")
-    file_mb: int = option(500, "a file ends after so many megabytes (1e6 bytes) of values in memory")
 
     def __post_init__(self) -> None:
-        if self.file_mb < 1:
-            raise UsageError(f"file_mb: expected at least 1, found {self.file_mb}")
         if not re.fullmatch(r"[a-z0-9.+-]*", self.license):
             raise UsageError(f"license: expected a name as the Hub has it, such as apache-2.0, found {self.license!r}")
 
@@ -221,7 +219,7 @@ def _write_split(
         parts.append(folder / "data" / f".{name}-{len(parts):05d}")
         with _writer(parts[-1], schema, config.format) as write:
             filled = 0
-            while batch is not None and filled < config.file_mb * 1_000_000:
+            while batch is not None and filled < FILE_BYTES:
                 write(batch)
                 filled += batch.nbytes
                 split.rows += batch.num_rows
@@ -333,7 +331,7 @@ def _card(path: Path, made: Exported, config: ExportConfig) -> bytes:
     card = render(
         "card.md",
         made=made,
-        title=config.title or made.manifest.dataset,
+        title=made.manifest.dataset,
         license=config.license,
         languages=[c for c, n in made.languages.most_common() if c != "und" and n >= LEAST_LANGUAGE * total],
         rows=sum(split.rows for split in made.splits),

@@ -134,10 +134,11 @@ def test_the_text_has_the_name_of_its_field_again(tmp_path: Path) -> None:
     assert [json.loads(line) for line in lines] == [{"id": f"mine.jsonl:{n}", **row} for n, row in enumerate(rows)]
 
 
-def test_files_are_cut_by_data_and_checksums_hold(tmp_path: Path) -> None:
+def test_files_are_cut_by_data_and_checksums_hold(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("datakit.report.export.FILE_BYTES", 1_000_000)
     rows = [{"id": f"r{n}", "text": f"{n} " + "word " * 60_000} for n in range(6)]
     result = made(tmp_path, rows, shard_mb=1)
-    result.export(tmp_path / "out", file_mb=1, license="cc-by-4.0")
+    result.export(tmp_path / "out", license="cc-by-4.0")
     names = sorted(p.name for p in (tmp_path / "out/data").iterdir())
     assert len(names) > 1 and names[0] == f"train-00000-of-{len(names):05d}.parquet"
     for line in (tmp_path / "out/SHA256SUMS").read_text().splitlines():
@@ -146,7 +147,7 @@ def test_files_are_cut_by_data_and_checksums_hold(tmp_path: Path) -> None:
     assert pa.concat_tables(pq.read_table(tmp_path / "out/data" / n) for n in names)["id"].to_pylist() == [
         row["id"] for row in rows
     ]
-    result.export(tmp_path / "again", file_mb=1, license="cc-by-4.0")
+    result.export(tmp_path / "again", license="cc-by-4.0")
     files = [{p.relative_to(f): p.read_bytes() for p in f.rglob("*") if p.is_file()} for f in
              (tmp_path / "out", tmp_path / "again")]  # fmt: skip
     assert files[0] == files[1]
@@ -155,12 +156,12 @@ def test_files_are_cut_by_data_and_checksums_hold(tmp_path: Path) -> None:
 def test_the_card_says_what_was_done_and_data_cannot_write_into_it(tmp_path: Path) -> None:
     (tmp_path / "raw").mkdir()
     write(tmp_path / "raw/a`|<script>.jsonl", [{"text": "One two three."}, {"text": "One two three."}])
-    result = dk.dedup(str(tmp_path / "raw/*"), output=tmp_path / "result", dataset="mine", shingle_words=3)
-    result.export(tmp_path / "out", license="apache-2.0", title="A | title <b>")
+    result = dk.dedup(str(tmp_path / "raw/*"), output=tmp_path / "result", dataset="A-title_b", shingle_words=3)
+    result.export(tmp_path / "out", license="apache-2.0")
     card = (tmp_path / "out/README.md").read_text()
     assert "license: apache-2.0" in card and "| dedup | 2 | 1 | 1 exact_duplicate |" in card
     assert "[dedup]\nshingle_words = 3" in card and "num_examples: 1" in card and "n<1K" in card
-    assert "# A \\| title \\<b\\>" in card and "`a'\\|<script>.jsonl`" in card
+    assert "# A-title\\_b" in card and "`a'\\|<script>.jsonl`" in card
 
 
 def test_no_folder_is_left_by_an_export_that_fails(tmp_path: Path) -> None:
