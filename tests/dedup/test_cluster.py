@@ -87,13 +87,6 @@ def test_star_follows_its_definition_on_sets_of_many_sizes(index_threshold: int)
         assert 0 < (survivor < 0).sum() < 300
 
 
-def test_who_is_dropped_stands_for_nobody() -> None:
-    rows = [(frozenset(range(i, i + 20)), (0,)) for i in range(0, 40, 2)]
-    survivor, _, _ = find(rows, Fraction(3, 4), 64)
-    assert (survivor[survivor[survivor >= 0]] == -1).all()
-    assert survivor.tolist()[:4] == [-1, 0, -1, 2], "row 2 is close to row 1, which is dropped"
-
-
 def test_equal_rows_need_one_comparison_each() -> None:
     survivor, _, counts = find([(frozenset(range(20)), (7, 8))] * 5000, Fraction(3, 4), 64)
     assert counts == [4999, 2 * 4999] and (survivor[1:] == 0).all()

@@ -6,7 +6,6 @@ import datasketch
 import numpy as np
 import pyarrow as pa
 import pytest
-from datasketch import MinHashLSH
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
@@ -20,7 +19,6 @@ from datakit.dedup.minhash import (
     signatures,
 )
 from datakit.dedup.shuffle import Memory
-from datakit.dedup.stage import candidate_probability
 from datakit.text.words import split_words
 
 MEMORY = Memory(256, Path(tempfile.gettempdir()))
@@ -97,11 +95,3 @@ def test_rows_share_a_bucket_exactly_where_they_share_a_band(bands: np.ndarray) 
             else:
                 assert np.array_equal(np.argwhere(of_row == bucket)[:, 1], np.flatnonzero(fellows))
                 assert sizes[bucket] == fellows.sum()
-
-
-def test_the_probability_of_a_candidate_is_the_known_one() -> None:
-    curve = MinHashLSH(num_perm=112, params=(14, 8))
-    assert (curve.b, curve.r) == (14, 8)
-    for similarity in (0.0, 0.3, 0.72, 0.8, 1.0):
-        assert candidate_probability(similarity, 14, 8) == round(1 - (1 - similarity**8) ** 14, 3)
-    assert candidate_probability(0.8, 14, 8) == 0.924

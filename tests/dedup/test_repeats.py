@@ -6,11 +6,9 @@ import re
 import unicodedata
 from collections.abc import Sequence
 from fractions import Fraction
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-import orjson
 import pyarrow as pa
 import pytest
 from hypothesis import example, given, settings
@@ -164,13 +162,6 @@ def test_units_are_equal_exactly_where_their_words_are(rows: list[str]) -> None:
         assert all(seen.setdefault(own, both) == both for own, both in zip(words, halves, strict=True))
     for half in zip(*seen.values(), strict=True):
         assert len(set(half)) == len(seen)
-
-
-def test_digits_count_as_zero_where_asked() -> None:
-    rows = pa.array(["On 12 May 2020 at ٣", "on 99 may 1999 at ٧!", "On 1 May 2020 at ٣"])
-    zero = hash_units(rows, "line", "zero").hashes.tolist()
-    assert zero[0] == zero[1] != zero[2]
-    assert len(set(hash_units(rows, "line").hashes.tolist())) == 3
 
 
 def rows_of(values: Sequence[Sequence[int]], words: int = 0) -> Units:
@@ -328,18 +319,6 @@ def test_no_unit_disappears_and_a_second_run_cuts_only_what_seams_made(
     assert not again.cuts or size > 1
 
 
-def corpus(shared: Path, name: str, rows: int) -> list[str]:
-    with pa.input_stream(str(shared / "corpora/web" / name)) as stream:
-        return [orjson.loads(line)["text"] for line in itertools.islice(stream.read().splitlines(), rows)]
-
-
-@pytest.mark.parametrize("name", ["react_docs_zh.jsonl.zst", "fastapi_docs_13_langs.jsonl.gz"])
-def test_real_documents_lose_what_plain_python_cuts(shared: Path, name: str) -> None:
-    texts = [text[:3000] for text in corpus(shared, name, 60)]
-    check(texts, 50, "line", 1, 5, 20)
-    check(texts, 50, "sentence", 3, 10, 20)
-
-
 # Rows that are dropped.
 
 
@@ -483,9 +462,3 @@ def test_a_source_that_loses_most_of_its_words_raises_an_alarm() -> None:
 def test_values_that_make_no_sense_are_refused(values: dict[str, Any]) -> None:
     with pytest.raises(ConfigError, match=next(iter(values))):
         RepeatsConfig(**values)
-
-
-def test_each_unit_has_defaults_of_its_own() -> None:
-    made = {unit: RepeatsConfig(unit=unit) for unit in (*UNITS, "token")}
-    found = {unit: (config.window, config.min_words) for unit, config in made.items()}
-    assert found == {"line": (1, 5), "paragraph": (1, 5), "sentence": (3, 10), "token": (50, 1)}

@@ -15,7 +15,6 @@ import datakit.dedup.shuffle as shuffle
 from datakit.dedup.components import groups_of, joined, linked
 from datakit.dedup.repeats import DedupRepeats, RepeatsConfig
 from datakit.dedup.shuffle import (
-    BEGINNING,
     Memory,
     PartsWriter,
     first_of_equals,
@@ -131,15 +130,6 @@ def test_a_policy_without_numbers_is_refused_only_where_no_row_has_one() -> None
     nothing = documents(texts).append_column("score", pa.nulls(8, pa.float64()))
     with pytest.raises(ConfigError, match="no row has a number"):
         deduplicate(nothing, cut=2, policy="highest:score")
-
-
-def test_a_key_of_a_beginning_joins_only_rows_with_that_key_as_a_whole() -> None:
-    keys = np.array([1, 1, 1, 2, 2, 3, 3, 4], np.uint64) << np.uint64(40)
-    rows = np.array([0, 1, 2, 3, 4, 5, 5, 6], np.int64)
-    whole = np.array([0, 0, 1, 0, 0, 1, 0, 1], np.bool_)
-    assert linked(keys, rows, whole, 0).tolist() == [[1, 0], [2, 0], [5, 5]]
-    assert linked(keys, rows, whole, 5).tolist() == [[5, 5]], "old rows alone join nothing"
-    assert BEGINNING == 1 << 31, "the highest bit of the row's number in a file"
 
 
 def test_a_sketch_file_that_changed_is_found(tmp_path: Path) -> None:

@@ -1,6 +1,5 @@
 import random
 from dataclasses import replace
-from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,7 @@ from datakit.dedup.stage import Dedup, DedupConfig, chosen_bands
 from datakit.errors import ConfigError
 from datakit.report.compare import text_similarity
 from datakit.stage import MAX_ALARMS, split
-from tests.dedup.conftest import compare, conversations, deduplicate, documents, talk
+from tests.dedup.conftest import compare, deduplicate, documents
 
 WORDS = [f"word{i}" for i in range(3000)]
 
@@ -30,11 +29,6 @@ def edited(words: list[str], changes: int, seed: int) -> str:
     return " ".join(words)
 
 
-def jaccard(a: str, b: str) -> Fraction:
-    x, y = ({*zip(*(words[i:] for i in range(5)), strict=False)} for words in (a.split(), b.split()))
-    return Fraction(len(x & y), len(x | y))
-
-
 def families(count: int, rows: int, seed: int = 0) -> list[str]:
     """Rows that descend from `count` texts by edits of every strength, with exact copies among them."""
     rng = random.Random(seed)
@@ -45,7 +39,7 @@ def families(count: int, rows: int, seed: int = 0) -> list[str]:
 def test_equal_and_near_texts_are_dropped_for_the_first_that_stays() -> None:
     text, near = " ".join(prose(1)), edited(prose(1), 1, seed=3)
     outcome = deduplicate([text, "other", f"  {text}\n", text.replace(" ", "\u3000"), near, near], cut=1)
-    equal, similar = ("exact_duplicate", "0", 1.0), ("near_duplicate", "0", round(float(jaccard(text, near)), 3))
+    equal, similar = ("exact_duplicate", "0", 1.0), ("near_duplicate", "0", 0.917)
     assert outcome.rows == {"2": equal, "3": equal, "4": similar, "5": similar}
     assert outcome.kept == ["0", "1"]
 
@@ -58,14 +52,6 @@ def test_every_drop_names_a_row_that_stays_and_is_similar_enough() -> None:
         assert of in outcome.kept
         assert reason == ("exact_duplicate" if texts[int(row)].split() == texts[int(of)].split() else "near_duplicate")
         assert similarity == text_similarity(texts[int(row)], texts[int(of)], 5) >= 0.75
-
-
-def test_no_two_rows_that_stay_were_compared_and_similar() -> None:
-    """With one value a band and 100 bands every similar pair shares one, so what stays is pairwise different."""
-    texts = families(6, 120)
-    outcome = deduplicate(texts, num_bands=100, rows_per_band=1)
-    kept = [texts[int(row)] for row in outcome.kept]
-    assert all(jaccard(a, b) < Fraction(3, 4) for i, a in enumerate(kept) for b in kept[:i])
 
 
 @pytest.mark.parametrize("policy", ["first", "longest"])
@@ -81,10 +67,6 @@ def test_rows_that_come_out_of_order_are_compared_in_the_order_of_their_keys() -
     rows = documents(texts)
     mixed = rows.take(pa.array(random.Random(1).sample(range(len(texts)), len(texts))))
     assert deduplicate(mixed, cut=50).decisions == deduplicate(rows).decisions
-
-
-def test_memory_is_no_part_of_what_a_result_depends_on() -> None:
-    assert resolved(DedupConfig(memory_mb=1)) == resolved(DedupConfig())
 
 
 def test_the_policy_says_which_row_stays() -> None:
@@ -112,16 +94,6 @@ def test_rows_with_fewer_words_than_a_shingle_are_duplicates_only_of_equal_ones(
     }
 
 
-def test_rows_of_a_flood_are_compared_once_each() -> None:
-    words = prose(1, 300)
-    outcome = deduplicate([" ".join([*words[:30], f"n{i}", *words[30:]]) for i in range(2000)])
-    assert len(outcome.kept) < 10, "at a similarity of 0.97 nearly all share a band with the first"
-    assert outcome.facts["candidates"]["pairs_compared"] < 2 * 2000
-    assert outcome.facts["candidates"]["pairs_in_buckets"] > 1_000_000
-    assert outcome.facts["largest_cluster_rows"] > 1900
-    assert "rows count as one: all but '0' are dropped" in outcome.facts["alarms"][0]
-
-
 def test_facts_hold_the_curve_and_are_json() -> None:
     facts = deduplicate(["a b c d e f"]).facts
     assert facts["lsh"]["candidate_probability"]["0.80"] == 0.924
@@ -129,21 +101,6 @@ def test_facts_hold_the_curve_and_are_json() -> None:
     assert list(facts["lsh"]["candidate_probability"]) == [f"{s / 20:.2f}" for s in range(21)]
     assert orjson.loads(orjson.dumps(facts)) == facts
     assert facts["alarms"] == []
-
-
-def split_rows(rows: pa.RecordBatch, folder: Path, **config: Any) -> list[pa.RecordBatch]:
-    """(the rows that stay, those that are dropped) of one shard, as the engine writes them."""
-    stage = Dedup(DedupConfig(**config)).for_kind("document" if "text" in rows.schema.names else "conversation")
-    bound, _ = compare(stage, [rows], folder, 1)
-    return [*split(rows, bound.decide(rows), stage.name)]
-
-
-def test_decisions_fit_a_split(tmp_path: Path) -> None:
-    kept, dropped = split_rows(conversations(talk("Hello", "Hi"), talk("Hello", "Hi")), tmp_path)
-    assert kept.column("id").to_pylist() == ["0"]
-    assert dropped.select(["id", "reason", "detail", "duplicate_of"]).to_pylist() == [
-        {"id": "1", "reason": "exact_duplicate", "detail": "duplicate of 0, similarity 1", "duplicate_of": "0"}
-    ]
 
 
 @pytest.mark.parametrize(
@@ -204,7 +161,9 @@ def test_bands_that_cannot_serve_the_threshold_are_warned_of() -> None:
 def test_kept_rows_know_what_they_stand_for(tmp_path: Path) -> None:
     texts = [numbered(n) for n in (3, 4, 3, 5, 3, 5)]
     assert deduplicate(texts, cut=4).facts["cluster_sizes"] == {"1": 1, "2": 1, "3": 1}
-    kept, dropped = split_rows(documents(texts), tmp_path, save_duplicates=True)
+    rows, stage = documents(texts), Dedup(DedupConfig(save_duplicates=True))
+    bound, _ = compare(stage, [rows], tmp_path, 1)
+    kept, dropped, *_ = split(rows, bound.decide(rows), stage.name)
     assert kept.select(["id", "cluster_size", "duplicates"]).to_pylist() == [
         {"id": "0", "cluster_size": 3, "duplicates": ["2", "4"]},
         {"id": "1", "cluster_size": 1, "duplicates": None},
