@@ -7,8 +7,6 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from datakit.dedup.index import INDEX_VERSION
 from datakit.dedup.repeats import DedupRepeats, RepeatsConfig
@@ -29,21 +27,6 @@ LEVELS = {
     "tokens": DedupRepeats(RepeatsConfig(min_words_left=12, window=9, unit="token")),
     "shares": DedupRepeats(RepeatsConfig(max_repeated_share=0.6, window=5, unit="token")),
 }
-
-
-sentences = [f"{' '.join(prose(seed, 6))}." for seed in range(9)]
-parts = st.sampled_from([*sentences, "Short.", "\n", "\n\n", "我们正在寻找一种更好的方法。"])
-texts = st.lists(parts, max_size=9).map(" ".join) | st.sampled_from([*families(6, 40, seed=2), "short", "Short", ""])
-
-
-@pytest.mark.parametrize("level", LEVELS)
-@given(st.lists(st.lists(texts, max_size=8), min_size=2, max_size=4))
-@settings(max_examples=8)
-def test_runs_against_each_other_end_like_one_over_all_rows(level: str, parts: list[list[str]]) -> None:
-    if level == "urls" and not all(any(len(text) % 3 for text in part) for part in parts if part):
-        return  # a run over rows without any URL is refused
-    joint, apart = jointly_and_apart(parts, cut=3, stage=LEVELS[level])
-    assert apart == joint
 
 
 def in_paragraphs(text: str) -> str:
