@@ -76,9 +76,6 @@ class SemanticConfig(CompareOptions):
     on: Literal["all", "prompt", "answer"] = option(
         "all", "the part of a conversation or preference pair to compare", acts_with=OF_TURNS
     )
-    include_system: bool = option(
-        True, "of conversations, system prompts, tool schemas and results must be equal", acts_with=OF_TURNS
-    )
     policy: str = option("first", POLICY)
     cells: int = option(
         0, "cells of k-means; 0: one for 8,192 rows, else at most one for 1,024 rows and their root", advanced=True
@@ -115,11 +112,11 @@ def parts_of(batch: pa.RecordBatch, config: SemanticConfig) -> tuple[list[list[s
     tools = batch.column("tools").to_pylist() if "tools" in batch.schema.names else [None] * len(batch)
     rows, contexts = list[list[str]](), list[list[str | None]]()
     for turns, schemas in zip(batch.column("messages").to_pylist(), tools, strict=True):
-        parts, context = list[str](), [schemas if config.include_system else None]
+        parts, context = list[str](), [schemas]
         for turn in turns or ():
             said = "\n\n".join(filter(None, (turn.get("reasoning_content"), turn.get("content"))))
             if turn["role"] in _CONTEXT_ROLES:
-                context += [turn["role"], said] if config.include_system else []
+                context += [turn["role"], said]
             elif config.on == "all" or (turn["role"] == "assistant") == (config.on == "answer"):
                 parts.append(said)
                 context += [turn["role"], turn.get("tool_calls")]
