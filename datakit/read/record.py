@@ -5,9 +5,8 @@ bytes, then each is parsed by itself, so that a bad record costs one row. orjson
 `json.loads` accepts (NaN, the infinities, numbers beyond a double) is parsed by `json.loads`. An escaped lone surrogate
 is refused although `json.loads` accepts it, because UTF-8 cannot hold it.
 
-In arrays and between objects the records are found by a scan that checks JSON's grammar, so that a missing quote or
-brace is noticed where it happens. The broken record ends where the next one seems to begin, which is recognised by the
-first key of the records before it.
+In arrays and between objects the records are found by their quotes and brackets alone. A record in which one of these
+is missing has no end that could be known: it and the rest of the file are one record that is quarantined.
 """
 
 import ast
@@ -37,7 +36,6 @@ HEAD_BYTES: Final = 4 << 20
 """How much of other files is read; more only if the first record is longer."""
 BLOCK: Final = 1 << 20
 """Bytes of records of which the members are found at once."""
-_FIRST_KEY = re.compile(rb'\{\s*("(?:[^"\\\n]|\\.)*")\s*:')
 _ARRAY = re.compile(rb"(\xef\xbb\xbf)?\s*\[")
 _SPACE = b" \t\r\n"
 
@@ -313,8 +311,6 @@ class ValueFinder:
     def __init__(self, in_array: bool) -> None:
         self.in_array = in_array
         self.opened = not in_array
-        self.key: bytes | None = None
-        """The first key of the file's first record, with its quotes."""
 
     def __call__(self, data: bytearray, wanted: int, at_end: bool) -> SegmentEnd | None:
         """See `streams.FindEnd`. What was learned of the file is kept only with an end that is found."""
@@ -325,48 +321,20 @@ class ValueFinder:
         while not spans or spans[-1][1] < wanted:
             start, stop, status = kernels.next_value(array, pos, seen.in_array)
             if status == kernels.FOUND:
-                seen._remember_key(data, start)
                 spans.append((start, stop))
                 pos = stop
             elif status == kernels.CLOSED:
                 seen.in_array, pos = False, stop
-            elif start < len(data):  # not JSON, or cut where the bytes end
-                pos = -1 if status == kernels.MORE and not at_end else seen._next_start(data, start)
-                if pos < 0 and not at_end:
-                    return None
-                spans.append((start, seen._broken_end(data, start, pos)))
-                seen.in_array, pos = seen.in_array and pos >= 0, pos if pos >= 0 else len(data)
             elif not at_end:
                 return None
-            else:
-                spans += [(start, start)] * seen.in_array  # an array that is still open is an empty bad record
+            else:  # a value that does not end; or, empty, the bracket of an array that is still open
+                spans += [(start, len(data))] * (start < len(data) or seen.in_array)
                 seen.in_array = False
                 break
         del array  # the caller shortens `data`
         vars(self).update(vars(seen))
         end = spans[-1][1] if spans and spans[-1][1] >= wanted else len(data)
         return SegmentEnd(end, len(spans), np.array(spans, np.int64).reshape(-1, 2))
-
-    def _remember_key(self, data: bytearray, start: int) -> None:
-        if self.key is None and (match := _FIRST_KEY.match(data, start)):
-            self.key = match[1]
-
-    def _next_start(self, data: bytearray, broken: int) -> int:
-        """Where the record after a broken one begins: a brace before the usual first key, after a comma, a bracket or a
-        new line; -1 where none is in sight."""
-        self._remember_key(data, broken)
-        key = re.escape(self.key) + rb"\s*:" if self.key else rb'"'
-        known = self.key or data[broken : broken + 1] != b"{"
-        between = rb"(?:[,\n}\]]\s*)" if known else rb"(?:\}\s*,?\s*)"
-        match = re.compile(between + rb"(\{\s*" + key + rb")").search(data, broken + 1)
-        return match.start(1) if match else -1
-
-    def _broken_end(self, data: bytearray, start: int, following: int) -> int:
-        """Where a broken record ends: before the next one, or what closes the array."""
-        raw = bytes(memoryview(data)[start : following if following >= 0 else len(data)]).rstrip(_SPACE + b",")
-        if following < 0 and self.in_array:
-            raw = raw.removesuffix(b"]").rstrip(_SPACE)
-        return start + len(raw)
 
 
 # Read: parse each record.

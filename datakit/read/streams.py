@@ -297,7 +297,7 @@ def _members(raw: BinaryIO, make: Callable[[], Any], file: SourceFile) -> Iterat
                         yield held.popleft()
         except _ERRORS as e:
             end, data = _next_member(raw, begin + 1, file.compression, make), b""
-            goes_on = f"reading goes on at byte {end:,}" if end >= 0 else "what follows is lost"
+            goes_on = f"the next one begins at byte {end:,}" if end >= 0 else "what follows is lost"
             where = f"in the member that begins at byte {begin:,} ({e}); {goes_on}"
             yield RecordError("corrupt_stream", f"the {file.compression} stream of {file.name} is damaged, {where}")
             if end < 0:
@@ -444,7 +444,7 @@ class StreamCutter:
                 yield from self._whole_records()
                 yield self._lost(block, bytes(self.buffer))
                 self.skipping = False
-                if self.find_end is whole_file:
+                if self.begin is None:
                     return
                 continue
             self.buffer += block
@@ -472,7 +472,8 @@ class StreamCutter:
             else:
                 yield from self._whole_records()
                 if len(self.buffer) > RECORD_BYTES:
-                    yield self._lost(too_long(), b"")
+                    lost = "" if self.begin else "; nothing tells where the next one begins, and the rest is not read"
+                    yield self._lost(RecordError("too_long", too_long().detail + lost), b"")
                     self.skipping = True
 
     def _whole_records(self) -> Iterator[Segment]:

@@ -348,7 +348,7 @@ def test_a_damaged_member_costs_itself_and_reading_goes_on_at_the_next_one(read_
     assert found.reasons == ["corrupt_stream"]
     begin, following = len(packed[0] + packed[1]), len(b"".join(packed[:2])) + len(bad)
     assert f"begins at byte {begin:,} " in found.bad[0]["detail"]
-    assert f"reading goes on at byte {following:,}" in found.bad[0]["detail"]
+    assert f"the next one begins at byte {following:,}" in found.bad[0]["detail"]
     assert found.bad[0]["line"] == 121
 
 
