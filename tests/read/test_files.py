@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 from datakit.errors import InputError, LayoutError
-from datakit.read.find import HIDDEN, OURS, TWICE, UNKNOWN, find, splits_of
+from datakit.read.find import HIDDEN, OURS, TWICE, UNKNOWN, find, split_of
 from datakit.read.planning import plan, read_unit, units
 from datakit.read.stage import Ingest, IngestConfig
 
@@ -122,19 +122,13 @@ def test_a_file_without_a_suffix_counts_where_it_holds_what_the_other_files_hold
     assert names(tmp_path / "chats" / "SUMS") == ["SUMS"], "what is named is read"
 
 
-@pytest.mark.parametrize(
-    ("files", "splits"),
-    [
-        (["how-to-train-a-dog.jsonl", "how-to-test-software.jsonl"], ["", ""]), (["my_train.jsonl"], ["train"]),
-        (["train.jsonl", "dev.jsonl"], ["train", "validation"]), (["x.train.jsonl", "x.test.jsonl"], ["train", "test"]),
-        (["gsm8k_train_hard.jsonl", "gsm8k_test_hard.jsonl"], ["train", "test"]), (["a/gsm_train_hard.jsonl"], [""]),
-        (["c4-train.00000-of-01024.json.gz", "c4-validation.00000.json.gz"], ["train", "validation"]),
-        (["test/part.jsonl", "train/how-to-test-it.jsonl"], ["test", "train"]), (["train2-v1.1.parquet"], ["train"]),
-        (["dialogues-00003-of-00014.parquet"], ["dialogues"]), (["testing-grounds.txt"], ["test"]),
-    ],
-)  # fmt: skip
-def test_a_name_says_a_split_at_its_ends_or_where_another_file_says_another(files, splits):
-    assert splits_of(files) == splits
+@pytest.mark.parametrize(("name", "split"), [
+    ("how-to-train-a-dog.jsonl", ""), ("my_train.jsonl", ""), ("testing-grounds.txt", ""), ("train.extra.jsonl", ""),
+    ("Train.jsonl", "train"), ("dev-0001.json.gz", "validation"), ("train.00000.jsonl", "train"), ("test1.csv", "test"),
+    ("dialogues-00003-of-00014.parquet", "dialogues"), ("a/Test/part.jsonl", "test"), ("test/train.jsonl", "train"),
+])  # fmt: skip
+def test_a_file_says_its_split_where_its_name_or_its_folder_is_one(name, split):
+    assert split_of(name) == split
 
 
 def test_a_remote_file_system_is_read_like_a_local_one(read):
