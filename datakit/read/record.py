@@ -9,7 +9,6 @@ In arrays and between objects the records are found by their quotes and brackets
 is missing has no end that could be known: it and the rest of the file are one record that is quarantined.
 """
 
-import ast
 import base64
 import json
 import re
@@ -156,13 +155,6 @@ def _with_exact_numbers(value: Any) -> Any:
     return [_with_exact_numbers(v) for v in value] if type(value) is list else value
 
 
-def _is_plain(value: Any) -> bool:
-    """Whether a value of Python's is one that JSON has."""
-    if type(value) is dict:
-        return all(type(key) is str for key in value) and all(map(_is_plain, value.values()))
-    return all(map(_is_plain, value)) if type(value) is list else type(value) in (str, int, float, bool, type(None))
-
-
 def to_json(value: Any) -> str:
     """A nested value as JSON text.
 
@@ -198,22 +190,11 @@ def _has_float(value: Any, depth: int = 0) -> bool:
 
 
 def listed(value: Any) -> Any:
-    """A list that is written in another way: as JSON text, as Python prints it (so pandas writes lists into CSV), or as
-    an object of lists of one length (so `datasets` stores lists of objects). Any other value as it is."""
+    """A list that is written as JSON text, as in CSV; any other value as it is."""
     if type(value) is str and value.lstrip().startswith("["):
-        try:
+        with suppress(orjson.JSONDecodeError):
             return parse_exactly(value) if _has_float(orjson.loads(value)) else orjson.loads(value)
-        except orjson.JSONDecodeError:
-            with suppress(ValueError, SyntaxError, MemoryError, RecursionError):
-                made = ast.literal_eval(value.strip())
-                return _with_exact_numbers(made) if _is_plain(made) else value
-            return value
-    if type(value) is not dict or not value:
-        return value
-    columns = list(value.values())
-    if any(type(column) is not list or len(column) != len(columns[0]) for column in columns):
-        return value
-    return [dict(zip(value, row, strict=True)) for row in zip(*columns, strict=True)]
+    return value
 
 
 def at(fields: Fields, path: str) -> Any:

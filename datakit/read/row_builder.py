@@ -22,7 +22,6 @@ from datakit.read.layouts.conversations import (
     Message,
     ParseOptions,
     Preference,
-    declares_tools_twice,
     one_sided,
     refuse_media,
 )
@@ -136,8 +135,6 @@ class RowBuilder:
 
     def _judged(self, found: Conversation) -> Conversation | Preference:
         """A pair with one side where pairs are asked for; among conversations, a bad answer has weight 0."""
-        if found.tools and declares_tools_twice(found):
-            self.notes["tools_twice"] += 1
         if self.kind == "preference":
             made = one_sided(found)
             self.notes["answers_judged_good" if made.chosen else "answers_judged_bad"] += 1

@@ -115,7 +115,6 @@ class Ingest(Stage):
             "conversations with weight 0; with --kind preference, pairs without a chosen side",
             "labels_of_0": "answers have the label 0, which is read as a class: they are learned; with --kind "
             "preference they are bad answers",
-            "tools_twice": "system prompts declare tools that the record declares, too: templates write them again",
             "fields_of_other_type": "values do not fit the column of their field; they are in `extra`",
             "archive_records": "records of web archives are requests, metadata and the like; they are no pages",
             "other_mimes": "records of web archives are images and other types; only HTML and plain text are pages",

@@ -8,6 +8,7 @@ cost, so that the rows do not depend on the machine.
 
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from functools import partial
 from typing import Final
 
@@ -258,37 +259,28 @@ def _mime_of(body: bytes) -> str:
 
 
 def decoded_page(raw: bytes, charset: str | None = None) -> str:
-    """The characters of a page in the first charset that it can be read in without an error.
+    """The characters of a page in the charset that it names: by its byte order mark, by being UTF-8, by `charset` (of
+    the HTTP header), or by a `meta` tag; the first of these that can be read without an error.
 
-    These are tried: its byte order mark, UTF-8, `charset` (of the HTTP header), that of a `meta` tag, and the one that
-    its bytes look like. UTF-8 comes before what the page says, since other charsets are hardly ever valid UTF-8.
-    If all fail, single wrong characters are replaced in the charset that the page names.
+    UTF-8 comes before what the page says, since other charsets are hardly ever valid UTF-8. If all fail, single wrong
+    characters are replaced in the first charset that is named, or in UTF-8.
 
     Raises:
-        RecordError: the page has many bytes that are no characters in the charset that it names.
+        RecordError: the page has many bytes that are no characters in that charset.
     """
-    from resiliparse.parse.encoding import detect_encoding, map_encoding_to_html5
+    from resiliparse.parse.encoding import map_encoding_to_html5
 
     for mark, name in _MARKS:
         if raw.startswith(mark):
             return _replaced(raw[len(mark) :], name)
-    try:
-        if b"\x1b$" not in raw:  # ISO-2022-JP has 7-bit bytes only
-            return raw.decode()
-    except UnicodeDecodeError:
-        pass
-    named = [map_encoding_to_html5(charset, fallback_utf8=False)] if charset else []
-    if meta := _META.search(raw, 0, 4096):
-        named.append(map_encoding_to_html5(meta[1].decode("ascii"), fallback_utf8=False))
-    looks = detect_encoding(raw, from_html_meta=False)
-    for wanted in [*named, looks]:
-        try:
-            if wanted and not (wanted.startswith("utf-16") and raw.count(0) == 0):
-                return raw.decode(_WIDER.get(wanted, wanted))
-        except (UnicodeDecodeError, LookupError):
-            continue
-    best = next(filter(None, (*named, looks)), "utf-8")
-    return _replaced(raw, _WIDER.get(best, best))
+    meta = _META.search(raw, 0, 4096)
+    said = [map_encoding_to_html5(name, fallback_utf8=False) for name in (charset, meta and meta[1].decode()) if name]
+    # ISO-2022-JP has 7-bit bytes only, and UTF-16 without its mark is none
+    named = [_WIDER.get(name, name) for name in said if name and not name.startswith("utf-16")]
+    for name in ["utf-8"] * (b"\x1b$" not in raw) + named:
+        with suppress(UnicodeDecodeError, LookupError):
+            return raw.decode(name)
+    return _replaced(raw, (*named, "utf-8")[0])
 
 
 _MARKS: Final = ((b"\xef\xbb\xbf", "utf-8"), (b"\xff\xfe", "utf-16-le"), (b"\xfe\xff", "utf-16-be"))
