@@ -122,7 +122,7 @@ def plan(inputs: Sequence[Any], config: IngestConfig) -> Plan:
         inspected = list(pool.map(lambda file: _inspect_one(file, config.text_split, file[0] in named), found))
     if inspected and all(file.failure for file, _ in inspected):
         raise InputError(f"{inspected[0][0].path}: {inspected[0][0].failure}")
-    if config.html_field or any(file.format in web.FORMATS for file, _ in inspected):
+    if any(file.format in web.FORMATS for file, _ in inspected):
         web.check(config.extractor)
     inspected, strays = _with_layouts(inspected, {path for path, _, _ in found} - named, config)
     return _plan(inspected, skipped + unread + strays, config, splits)
@@ -203,9 +203,8 @@ def _refuse_idle(files: list[SourceFile], config: IngestConfig) -> None:
         ConfigError: there is one.
     """
     known = [file for file in files if file.layout.kind]
-    pages = any(file.layout.html or file.format in web.FORMATS for file in known)
+    pages = any(file.format in web.FORMATS for file in known)
     acts = dict.fromkeys(("extractor", "page_timeout_s", "on_timeout"), pages)
-    acts["html_field"] = any(file.layout.html for file in known)
     acts["text_split"] = any(file.format == "text" for file in known)
     acts["roles"] = any(file.layout.kind != "document" for file in known)
     for o in options(IngestConfig) if known else ():
@@ -219,7 +218,6 @@ def _refuse_idle(files: list[SourceFile], config: IngestConfig) -> None:
 def _types(file: SourceFile, head: list[Fields]) -> dict[str, pa.DataType | None]:
     """The types of the fields of a file that its layout does not read."""
     types = columnar.types(file) if file.format in columnar.FORMATS else inferred(head)
-    types = ({web.TITLE: pa.string()} if file.layout.html else {}) | types
     return {name: kind for name, kind in types.items() if name in file.layout.beside}
 
 
@@ -337,7 +335,7 @@ def _layout(file: SourceFile, head: list[Fields], config: IngestConfig) -> Layou
     if file.failure:
         return Layout()
     mapping, options = user_mapping(config.map, config.roles)
-    _check_names(file, head, mapping | ({"id": config.id_field} if config.id_field else {}), options)
+    _check_names(file, head, mapping, options)
     kind = KINDS.get(config.kind, "auto")
     found = mapped(mapping, head)
     if found:
@@ -345,26 +343,23 @@ def _layout(file: SourceFile, head: list[Fields], config: IngestConfig) -> Layou
             found = replace(found, kind=kind)  # each answer is one side of a pair
     elif file.format in ("text", *web.FORMATS):
         found = Layout(DOCUMENT, "document", required={"text": FIELD})
-    elif config.html_field and any(type(fields.get(config.html_field)) in (str, bytes) for fields in head):
-        found = Layout(DOCUMENT, "document", required={"text": config.html_field}, html=True)
     elif not head and config.layout == "auto":
         return Layout()
     else:
-        found = choose(head, kind, config.layout, config.text_field)
+        found = choose(head, kind, config.layout)
         if found is None:
-            wanted = f" with text in {config.text_field!r}" if config.text_field else ""
-            why = f"the fields of its records fit no known layout{wanted}"
+            why = "the fields of its records fit no known layout"
             raise LayoutError(f"{file.path}: {why}. {advice(head, kind)}")
     if "messages" in found.required:
         _check_speakers(file, head, options, found.required["messages"])
     if found.kind.startswith("tokens"):
         return found
-    beside, asked = _beside(found, head, mapping.get("id") or config.id_field, options)
+    beside, asked = _beside(found, head, mapping.get("id", ""), options)
     unread = [name for name, size in beside.items() if size > asked]
     if unread and found.name != MAPPED and config.layout == "auto":
         why = f"{unread[0]} holds more text than the questions, and the layout {found.name} does not read it"
         raise LayoutError(f"{file.path}: {why}. {advice(head, 'conversation')}")
-    return replace(found, beside=(*beside, *[web.TITLE] * (found.html and web.TITLE not in beside)))
+    return replace(found, beside=tuple(beside))
 
 
 def _beside(layout: Layout, head: list[Fields], id_field: str, options: ParseOptions) -> tuple[Counter[str], int]:
@@ -373,9 +368,7 @@ def _beside(layout: Layout, head: list[Fields], id_field: str, options: ParseOpt
     builder = RowBuilder(layout.kind, id_field=id_field, options=options)
     builder.begin_file(0, "", layout)
     beside, asked = Counter[str](), 0
-    for fields in (dict(fields) for fields in head):
-        if layout.html:  # text will stand there
-            fields[layout.text_field] = ""
+    for fields in head:
         with suppress(RecordError, InexactNumbersError):
             made, used, _ = builder.content(Record(fields, 0, 0, None, b""))
             answers = made.answer_turns if isinstance(made, Conversation) else 0
@@ -604,17 +597,14 @@ def read_unit(unit: Unit, plan: Plan) -> Iterator[RawBatch]:
     """
     config = plan.config
     mapping, options = user_mapping(config.map, config.roles)
-    id_field = mapping.get("id") or config.id_field
-    builder = RowBuilder(plan.kind, plan.segment_source, id_field, options, plan.columns)
+    builder = RowBuilder(plan.kind, plan.segment_source, mapping.get("id", ""), options, plan.columns)
     pages = None
-    if any(f.format in web.FORMATS or f.layout.html for f in plan.files):
+    if any(f.format in web.FORMATS for f in plan.files):
         pages = web.Pages(config.extractor, config.page_timeout_s, config.on_timeout)
     for segment in unit:
         file = plan.files[segment.file]
         builder.begin_file(segment.file, file.name, file.layout)
         records = _records(segment, file, pages)
-        if pages and file.layout.html:
-            records = web.with_text(records, file.layout.text_field, pages, file.name)
         while _fill(builder, records, file.limit):
             yield builder.take()
     if builder.rows or builder.bad or builder.notes:

@@ -68,8 +68,6 @@ class Record:
     """Its bytes; of cells none: see `written`."""
     size: int = 0
     """The bytes of its cells."""
-    made: tuple[str, ...] = ()
-    """Those of its fields that the user did not write (the title of a page)."""
     members: list[int] | None = None
     """Of JSON, for each member of the outermost object: key start and stop without the quotes, value start and stop, as
     offsets into `data`."""
@@ -87,7 +85,7 @@ class Record:
         """
         data, members = self.data, self.members
         if members is None:
-            fields = {k: v for k, v in self.fields.items() if k not in used and k not in self.made}
+            fields = {k: v for k, v in self.fields.items() if k not in used}
             return [f"{to_json(k)}:{_written(_with_exact_numbers(v))}" for k, v in fields.items()]
         keys = [data[a:b] for a, b in zip(members[::4], members[1::4], strict=True)]
         if not self.rewrite and len(set(keys)) == len(keys) and b"\\" not in b"".join(keys):

@@ -98,7 +98,7 @@ class RowBuilder:
             values = self._own(fields, used) if self._tests else ()
             extra = None
             if len(fields) > len(used) or left or found.repeated:
-                kept = found.without(used) + left + _members({k: fields[k] for k in found.made if k not in used})
+                kept = found.without(used) + left
                 extra = "{" + ",".join(kept) + "}" if kept else None
             if found.repeated:
                 self.notes["repeated_keys"] += 1

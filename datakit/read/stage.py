@@ -44,15 +44,12 @@ class IngestConfig:
     )
     layout: str = option("auto", "the layout of every file by name; auto: each file's own, from its fields")
     text_split: Literal["file", "line", "paragraph"] = option("file", "what is one document in plain text files")
-    text_field: str = option("", "the field that holds a document's text; empty: text, content, markdown and the like")
-    id_field: str = option("", "the field that holds a record's id; empty: id")
     map: dict[str, str] = option(
         {}, "our name = the record's field, path or template ({instruction}\\n\\n{context}); or a known set, as squad"
     )
     roles: dict[str, str] = option({}, "speaker = role: system, user, assistant or tool; for speakers of other names")
     split: str = option("", "the split that is read, as train; several with commas; all: every file")
     limit: int = option(0, "take in only so many records, the first ones in the order of the files; 0: all")
-    html_field: str = option("", "the field that holds a page's HTML, of which the text is made; in any record format")
     extractor: Literal["resiliparse", "trafilatura"] = option(
         "resiliparse", "what makes text of HTML: resiliparse is fast, trafilatura leaves out more of what is no content"
     )
@@ -192,7 +189,7 @@ class Ingest(Stage):
         if plan.files[0].table is not None:
             return False
         size = sum(f.text_bytes for f in plan.files)
-        pages = any(f.layout.html or f.format in ("warc", "html") for f in plan.files)
+        pages = any(f.format in ("warc", "html") for f in plan.files)
         return size > (PROCESSES_FROM_BYTES_OF_PAGES if pages else PROCESSES_FROM_BYTES)
 
     def raw_groups(self) -> Sequence[RawGroup]:
@@ -284,7 +281,7 @@ def _marks(paths: Sequence[str]) -> tuple[tuple[str, tuple[Any, ...]], ...]:
 
 def _read_by(layout: "Layout") -> list[Any]:
     """What the rows of a file depend on, of its layout."""
-    fields = (layout.name, layout.kind, dict(layout.required), dict(layout.optional), layout.other_kind, layout.html)
+    fields = (layout.name, layout.kind, dict(layout.required), dict(layout.optional), layout.other_kind)
     return [*fields, layout.beside]
 
 

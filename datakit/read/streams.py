@@ -112,8 +112,6 @@ class Layout:
     """A record that has one of these fields is something else."""
     other_kind: str = ""
     """The file's kind, if its records are quarantined because the dataset is of another kind."""
-    html: bool = False
-    """The text is made of the HTML in `text_field`."""
     beside: tuple[str, ...] = ()
     """Fields of a file's first records that the layout does not read. They are kept beside the row."""
 

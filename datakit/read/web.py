@@ -1,4 +1,4 @@
-"""Web pages: WARC and WET archives, HTML files, and HTML in a field of a record; each page becomes a document.
+"""Web pages: WARC and WET archives and HTML files; each page becomes a document.
 
 An archive is cut at the borders of its records, by the length that each record states; a record whose length is wrong
 ends where the next one begins. In a `.warc.gz` each record is a gzip member, and a damaged one costs itself only (see
@@ -20,7 +20,6 @@ from datakit.read.record import Fields, Record, parsed
 from datakit.read.streams import RECORD_BYTES, RecordError, Segment, SegmentEnd, SourceFile
 
 FORMATS: Final = ("warc", "html")
-TITLE: Final = "title"
 COLUMNS: Final = ("url", "date", "mime", "title")
 """What is known of a page besides its text."""
 HTML: Final = ("text/html", "application/xhtml+xml")
@@ -129,22 +128,6 @@ def _page(file: SourceFile, number: int, wrong: str, pages: "Pages", raw: bytes)
     return pages.of_record(raw, f"{file.path}: record {number + 1}", verify=not file.compression)
 
 
-def with_text(records: Iterator[Record], field: str, pages: "Pages", name: str) -> Iterator[Record]:
-    """Records with a page's text in place of the HTML in a field, and its title, where they have none."""
-    for found in records:
-        html = found.fields.get(field) if type(found.fields) is dict else None
-        if isinstance(html, str | bytes):
-            try:
-                text, title, _ = pages.of_html(html, f"{name}: record {found.number + 1}")
-                found.fields[field] = text
-                if title is not None and TITLE not in found.fields:
-                    found.made = (TITLE,)
-                    found.fields[TITLE] = title
-            except RecordError as e:
-                found.raw, found.fields = found.written(), e
-        yield found
-
-
 class Pages:
     """Makes documents of pages, with one extractor.
 
@@ -201,16 +184,15 @@ class Pages:
         date = headers.get("WARC-Date")
         return {"text": text, "id": own, "url": url or None, "date": date, "mime": plain, "title": title}
 
-    def of_html(self, html: bytes | str, name: str, charset: str | None = None) -> Page:
+    def of_html(self, html: bytes, name: str, charset: str | None = None) -> Page:
         """What is taken from a page. `name` is for messages.
 
         Raises:
             RecordError: the page is beyond a limit, in no charset that it can be read in, or has no text.
             InputError: it took too long, and that is an error.
         """
-        looks_deep = self._check(html.encode() if isinstance(html, str) else html)
-        decoded = html if isinstance(html, str) else decoded_page(html, charset)
-        page, reason, failed = self.extraction.page(decoded, self.timeout_s, MAX_DEPTH if looks_deep else 0)
+        looks_deep, text = self._check(html), decoded_page(html, charset)
+        page, reason, failed = self.extraction.page(text, self.timeout_s, MAX_DEPTH if looks_deep else 0)
         if reason == TIMEOUT and self.on_timeout == "error":
             raise InputError(
                 f"{name}: {failed}. Raise it; or set on_timeout to quarantine, and the rows depend on the speed of the "

@@ -82,7 +82,6 @@ def test_a_mapping_that_makes_no_sense_is_refused(read_records, config, match):
     [({"map": {"prompt": "instrction", "answer": "output"}}, "--map prompt=instrction: .*perhaps instruction is meant"),
      ({"map": {"prompt": "{ask}: {what}", "answer": "output"}}, "none of its first records has such a field"),
      ({"map": {"id": "meta_id"}}, "--map id=meta_id: .*the fields are instruction, output, meta"),
-     ({"id_field": "uid"}, "--map id=uid"),
      ({"map": {"messages": "turns", "role": "who", "content": "wat"}}, "--map content=wat: .*perhaps what is meant"),
      ({"map": {"prompt": "meta.ix", "answer": "output"}}, "--map prompt=meta.ix: .*perhaps meta.id is meant")],
 )  # fmt: skip

@@ -3,13 +3,11 @@
 import gc
 import gzip
 import io
-import json
 import random
 import time
 from pathlib import Path
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 from datakit.errors import InputError
@@ -258,21 +256,6 @@ def test_the_canonical_url_is_what_a_parser_sees(typed, link, url):
     assert row.get("url") == url
 
 
-def test_html_in_a_field_becomes_the_text(typed, tmp_path, read):
-    rows = [{"html": page(n), "url": f"https://example.org/{n}", "score": n / 4} for n in range(5)]
-    rows.insert(2, {"html": None, "url": "none", "score": 1.5})
-    found = typed("".join(json.dumps(r) + "\n" for r in rows).encode(), "a.jsonl", html_field="html")
-    assert [(r["url"], r["title"], r["score"]) for r in found.rows] == [
-        (f"https://example.org/{n}", f"Page {n}", n / 4) for n in range(5)
-    ]
-    assert found.reasons == ["not_text"] and all(r["extra"] is None for r in found.rows)
-    pq.write_table(pa.table({"page": [page(n).encode() for n in range(5)], "n": range(5)}), tmp_path / "b.parquet")
-    same = read(tmp_path / "b.parquet", html_field="page", columns="typed")
-    assert same.texts == found.texts and [r["n"] for r in same.rows] == list(range(5))
-    as_json = read(tmp_path / "b.parquet", html_field="page", columns="json")
-    assert as_json.rows[1]["extra"] == '{"n":1,"title":"Page 1"}'
-
-
 # Limits.
 
 
@@ -311,18 +294,18 @@ def test_an_extractor_that_hangs_in_its_own_code_is_ended(on_timeout, monkeypatc
     expected, said = {"error": (InputError, r"crawl: record 3: the page took more than the 0.5 s.*on_timeout"),
                       "quarantine": (RecordError, "page_timeout")}[on_timeout]  # fmt: skip
     with pytest.raises(expected, match=said):
-        pages.of_html("<div>" * 60_000 + "text", "crawl: record 3")
+        pages.of_html(b"<div>" * 60_000 + b"text", "crawl: record 3")
     assert time.monotonic() - began < 30
-    assert pages.of_html(page(1), "crawl: record 4")[0]
+    assert pages.of_html(page(1).encode(), "crawl: record 4")[0]
 
 
 def test_a_page_is_read_again_if_its_process_was_killed_and_a_process_ends_with_its_pages():
     pages = web.Pages("resiliparse")
-    wanted = pages.of_html(page(1), "crawl: record 1")
+    wanted = pages.of_html(page(1).encode(), "crawl: record 1")
     first = pages.extraction._running[0]
     first.kill()
     first.wait()
-    assert pages.of_html(page(1), "crawl: record 1") == wanted
+    assert pages.of_html(page(1).encode(), "crawl: record 1") == wanted
     process = pages.extraction._running[0]
     assert process.pid != first.pid
     del pages
@@ -331,7 +314,7 @@ def test_a_page_is_read_again_if_its_process_was_killed_and_a_process_ends_with_
     pages = web.Pages("resiliparse")
     pages.extraction.extractor = "none"
     with pytest.raises(InputError, match=r"extractor none does not start: it ended with code 1"):
-        pages.of_html(page(1), "crawl: record 1")
+        pages.of_html(page(1).encode(), "crawl: record 1")
 
 
 def test_a_page_that_always_ends_its_process_is_quarantined(monkeypatch, tmp_path):
@@ -341,7 +324,7 @@ def test_a_page_that_always_ends_its_process_is_quarantined(monkeypatch, tmp_pat
     (tmp_path / "ends.py").write_text(source.replace("def resiliparse(html", ends, 1), encoding="utf-8")
     monkeypatch.setattr(extract, "__file__", str(tmp_path / "ends.py"))
     pages = web.Pages("resiliparse")
-    assert pages.of_html("<p>fine", "a")[0]
+    assert pages.of_html(b"<p>fine", "a")[0]
     with pytest.raises(RecordError, match=r"extraction_failed: the extractor's process ended with signal SIGABRT"):
-        pages.of_html("<p>ends", "a")
-    assert pages.of_html("<p>fine", "a")[0]
+        pages.of_html(b"<p>ends", "a")
+    assert pages.of_html(b"<p>fine", "a")[0]

@@ -212,16 +212,13 @@ def _refuse(kind: str, found: Picked, _: ParseOptions) -> None:
 # Which layout a file has.
 
 
-def choose(head: Sequence[Fields], kind: str = "auto", forced: str = "auto", text_field: str = "") -> Layout | None:
+def choose(head: Sequence[Fields], kind: str = "auto", forced: str = "auto") -> Layout | None:
     """The layout of most of a file's first records (on a tie the earlier in the table); None if no record fits any.
 
     `forced` names a layout; then the records only decide which of its fields they have. Names of fields count in any
     letters. With `kind` preference, conversations whose answer is judged make pairs of one side. A pair and token ids
     are never anything else, whatever `kind` is.
     """
-    if text_field and kind in ("auto", "document"):
-        fits = forced == DOCUMENT or any(type(fields.get(text_field)) is str for fields in head)
-        return Layout(DOCUMENT, "document", required={"text": text_field}) if fits else None
     lines = [line for line in LAYOUTS if forced in ("auto", line.name)]
     plain = [{name.strip().lower(): value for name, value in fields.items()} for fields in head]
     fitting = [_line_of(fields, lines, kind) for fields in plain]
