@@ -114,11 +114,6 @@ def suffixes_of(name: str) -> tuple[str, str]:
     return SUFFIXES.get(last, ""), ""
 
 
-def has_no_suffix(name: str) -> bool:
-    """Whether a file's name says nothing of its format: its bytes tell whether it is text."""
-    return not PurePath(name).suffix
-
-
 # Where files lie.
 
 
@@ -255,7 +250,7 @@ def _walk(
                 else:
                     (links if entry.is_link else waiting).append((entry.path, pattern if head == "**" else rest))
             elif pattern is None and (
-                ABOUT.match(entry.name) or not (suffixes_of(entry.name)[0] or has_no_suffix(entry.name))
+                ABOUT.match(entry.name) or not (suffixes_of(entry.name)[0] or not PurePath(entry.name).suffix)
             ):
                 skipped.append(Skipped(entry.path, UNKNOWN))
             elif not rest and f"{own}/{entry.name}" not in files:

@@ -8,7 +8,6 @@ import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from itertools import islice, pairwise
@@ -24,18 +23,17 @@ from datakit.data import KINDS
 from datakit.errors import ConfigError, InputError, LayoutError
 from datakit.read import columnar, csv, record, streams, web
 from datakit.read.csv import FIELD
-from datakit.read.find import UNKNOWN, Skipped, absolute, find, has_no_suffix, of_split, shortened, suffixes_of
-from datakit.read.layouts.conversations import CALLERS, Conversation, ParseOptions, role_of, speaker_key, speaker_of
+from datakit.read.find import Skipped, absolute, find, of_split, shortened, suffixes_of
+from datakit.read.layouts.conversations import Conversation, ParseOptions
 from datakit.read.layouts.table import (
     MAPPED,
     advice,
     choose,
     flat,
     mapped,
-    to_fill_in,
     user_mapping,
 )
-from datakit.read.record import HOLE, Fields, InexactNumbersError, Record, at, listed
+from datakit.read.record import HOLE, Fields, Record, at, listed
 from datakit.read.row_builder import BATCH_BYTES, RowBuilder, inferred, unified
 from datakit.read.stage import IngestConfig
 from datakit.read.streams import (
@@ -114,7 +112,7 @@ def plan(inputs: Sequence[Any], config: IngestConfig) -> Plan:
     if len(inputs) == 1 and (given := _table(inputs[0])):
         name, table = given
         file = SourceFile(name, name, "table", "", table.nbytes, table=table)
-        return _plan(_with_layouts([(file, _first_records(file))], (), config)[0], [], config)
+        return _plan(_with_layouts([(file, _first_records(file))], (), config), [], config)
     found, skipped = find(inputs)
     found, unread, splits = of_split(found, inputs, config.split)
     named = set(absolute(inputs))
@@ -124,8 +122,8 @@ def plan(inputs: Sequence[Any], config: IngestConfig) -> Plan:
         raise InputError(f"{inspected[0][0].path}: {inspected[0][0].failure}")
     if any(file.format in web.FORMATS for file, _ in inspected):
         web.check(config.extractor)
-    inspected, strays = _with_layouts(inspected, {path for path, _, _ in found} - named, config)
-    return _plan(inspected, skipped + unread + strays, config, splits)
+    inspected = _with_layouts(inspected, {path for path, _, _ in found} - named, config)
+    return _plan(inspected, skipped + unread, config, splits)
 
 
 def _table(given: Any) -> tuple[str, pa.Table] | None:
@@ -144,33 +142,29 @@ def _table(given: Any) -> tuple[str, pa.Table] | None:
 
 def _with_layouts(
     inspected: list[tuple[SourceFile, list[Fields]]], unnamed: Collection[str], config: IngestConfig
-) -> tuple[list[tuple[SourceFile, list[Fields]]], list[Skipped]]:
-    """(the files with their layouts; those of folders that have no suffix and are no data beside the others).
-
-    A file of a folder (`unnamed`) whose records fit no layout is unreadable, as long as others are not. One without a
-    suffix counts where it holds what the files with a suffix hold: text beside texts, and not a list of checksums
-    beside conversations.
+) -> list[tuple[SourceFile, list[Fields]]]:
+    """The files with their layouts. A file of a folder (`unnamed`) that fits no layout, or holds rows of another kind
+    than the one that is asked for, is unreadable, as long as others are not.
 
     Raises:
         LayoutError: records of a file that was named, or of all files, fit no layout.
     """
-    made, misfits = list[tuple[SourceFile, list[Fields]]](), list[LayoutError]()
+    made, misfits, wanted = list[tuple[SourceFile, list[Fields]]](), list[LayoutError](), KINDS.get(config.kind, "")
     for file, head in inspected:
         try:
             file = replace(file, layout=_layout(file, head, config))
+            if file.path in unnamed and wanted and file.layout.kind in KINDS.values() and file.layout.kind != wanted:
+                raise LayoutError(f"{file.path}: it holds {file.layout.kind} rows, and {wanted} rows are asked for")
         except LayoutError as e:
             if file.path not in unnamed:
                 raise
             misfits.append(e)
-            file = replace(file, format="unreadable", failure=str(e).removeprefix(f"{file.path}: ").split(". ")[0])
+            failure = str(e).removeprefix(f"{file.path}: ").split(". ")[0]
+            file = replace(file, format="unreadable", layout=Layout(), failure=failure)
         made.append((file, head))
-    strays = {file.path for file, _ in made if file.path in unnamed and has_no_suffix(file.name)}
-    sure = {file.layout.kind for file, _ in made if file.path not in strays} - {""}
-    kinds = sure or {file.layout.kind for file, _ in made} - {""}
-    if misfits and not kinds:
+    if misfits and not any(file.layout.kind for file, _ in made):
         raise misfits[0]
-    gone = {file.path for file, _ in made if file.path in strays and file.layout.kind not in kinds}
-    return [one for one in made if one[0].path not in gone], [Skipped(path, UNKNOWN) for path in sorted(gone)]
+    return made
 
 
 def _plan(
@@ -179,8 +173,6 @@ def _plan(
     files = [file for file, _ in inspected]
     _refuse_idle(files, config)
     kind = _kind(files, config)
-    others = {c: Layout(other_kind=c) for c in {f.layout.kind for f in files} - {kind, ""}}
-    files = [replace(file, layout=others.get(file.layout.kind, file.layout)) for file in files]
     types = [
         _types(file, head)
         for file, (_, head) in zip(files, inspected, strict=True)
@@ -350,11 +342,11 @@ def _layout(file: SourceFile, head: list[Fields], config: IngestConfig) -> Layou
         if found is None:
             why = "the fields of its records fit no known layout"
             raise LayoutError(f"{file.path}: {why}. {advice(head, kind)}")
-    if "messages" in found.required:
-        _check_speakers(file, head, options, found.required["messages"])
     if found.kind.startswith("tokens"):
         return found
-    beside, asked = _beside(found, head, mapping.get("id", ""), options)
+    beside, asked, failed = _beside(found, head, mapping.get("id", ""), options)
+    if failed and len(failed) == len(head):
+        raise LayoutError(f"{file.path}: none of its first records makes a row: {failed[0].detail}")
     unread = [name for name, size in beside.items() if size > asked]
     if unread and found.name != MAPPED and config.layout == "auto":
         why = f"{unread[0]} holds more text than the questions, and the layout {found.name} does not read it"
@@ -362,15 +354,20 @@ def _layout(file: SourceFile, head: list[Fields], config: IngestConfig) -> Layou
     return replace(found, beside=tuple(beside))
 
 
-def _beside(layout: Layout, head: list[Fields], id_field: str, options: ParseOptions) -> tuple[Counter[str], int]:
+def _beside(
+    layout: Layout, head: list[Fields], id_field: str, options: ParseOptions
+) -> tuple[Counter[str], int, list[RecordError]]:
     """(the fields of the first records that rows are not made from, with the characters of their texts beside answers;
-    the characters of the questions)."""
+    the characters of the questions; what is wrong with those that make no row)."""
     builder = RowBuilder(layout.kind, id_field=id_field, options=options)
     builder.begin_file(0, "", layout)
-    beside, asked = Counter[str](), 0
+    beside, asked, failed = Counter[str](), 0, list[RecordError]()
     for fields in head:
-        with suppress(RecordError, InexactNumbersError):
+        try:
             made, used, _ = builder.content(Record(fields, 0, 0, None, b""))
+        except RecordError as e:
+            failed.append(e)
+        else:
             answers = made.answer_turns if isinstance(made, Conversation) else 0
             question = "\n".join(m.content for m in made.messages[:-answers]) if answers else ""
             asked += len(question)
@@ -379,7 +376,7 @@ def _beside(layout: Layout, head: list[Fields], id_field: str, options: ParseOpt
                     # a text that holds the question repeats it, as rendered by a template; a URL or a label is no text
                     is_text = type(value) is str and (len(value.split()) > 1 or not value.isascii())
                     beside[name] += len(value) if answers and is_text and question not in value else 0
-    return beside, asked
+    return beside, asked, failed
 
 
 def _check_names(file: SourceFile, head: list[Fields], mapping: Mapping[str, str], options: ParseOptions) -> None:
@@ -407,27 +404,6 @@ def _turns(head: list[Fields], field: str) -> list[Fields]:
     return [turn for value in lists if type(value) is list for turn in value if type(turn) is dict]
 
 
-def _check_speakers(file: SourceFile, head: list[Fields], options: ParseOptions, field: str) -> None:
-    """Refuse a file most of whose turns have a speaker without a role, before any work.
-
-    Raises:
-        LayoutError: there are such; with the flag to fill in.
-    """
-    turns, theirs = _turns(head, field), options.turn_fields.get("role", "")
-    if turns and not theirs and not any(map(speaker_key, turns)):
-        raise LayoutError(
-            f"{file.path}: the turns in {field!r} do not say who speaks in `role` or `from`; their fields are "
-            f"{', '.join(turns[0])}. Name yours: --map messages={field} --map role=FIELD --map content=FIELD"
-        )
-    found = Counter(str(speaker_of(at(turn, theirs or speaker_key(turn)))) for turn in turns)
-    strange = [s for s, _ in found.most_common() if role_of(s, options) not in (*options.roles.values(), *CALLERS)]
-    if found and 2 * sum(found[s] for s in strange) >= found.total():
-        raise LayoutError(
-            f"{file.path}: the turns in {field!r} have speakers of unknown roles. Say which role each has (system, "
-            f"user, assistant or tool), in place of ROLE:\n{to_fill_in('roles', strange[:8], 'ROLE')}"
-        )
-
-
 def _kind(files: list[SourceFile], config: IngestConfig) -> str:
     """The row kind of the dataset: the one asked for, or the one that all files make.
 
@@ -445,13 +421,13 @@ def _kind(files: list[SourceFile], config: IngestConfig) -> str:
         )
     wanted = KINDS.get(config.kind, "")
     others = [kind for kind in kinds if kind != wanted]
-    if others and (not wanted or config.other_kinds == "refuse"):
+    if others:
         said = [f"{kind} rows in {shortened([f.name for f in files if f.layout.kind == kind], 3)}" for kind in others]
         pairs = ". Pairs need a chosen and a rejected answer to one prompt, or one answer with a label true or false"
         raise LayoutError(
             f"one dataset has one kind{f', --kind {config.kind}' if wanted else ''}, and some inputs hold something "
-            f"else: {'; '.join(said)}. Leave these files out, or name the kind (--kind text, sft or preference) and "
-            f"set other_kinds to quarantine, which quarantines the rows of others{pairs * (wanted == 'preference')}"
+            f"else: {'; '.join(said)}. Leave these files out; or name the kind (--kind text, sft or preference), and "
+            f"files of folders that hold something else are quarantined{pairs * (wanted == 'preference')}"
         )
     return wanted
 
@@ -494,7 +470,7 @@ def _read_as(file: SourceFile) -> str:
         return f"not readable, quarantined as one record: {file.failure}"
     layout = file.layout
     field = f" ({layout.text_field})" if layout.text_field not in ("", FIELD) else ""
-    other = f"{layout.other_kind} rows, all quarantined" if layout.other_kind else "no readable record at its start"
+    other = "no readable record at its start"
     packed = f", {file.compression}" if file.compression else ""
     return f"{layout.name or other}{field}, {file.format.replace('_', ' ')}{packed}"
 

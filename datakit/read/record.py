@@ -145,7 +145,9 @@ def parse_exactly(text: str) -> Any:
 
 
 def _with_exact_numbers(value: Any) -> Any:
-    """A value from a typed column, with its floats as `Number`s in their shortest exact form."""
+    """A value with its floats as `Number`s in their shortest exact form, and its integers of more than 64 bits."""
+    if type(value) is int and value.bit_length() > 63:
+        return Number(value)
     if type(value) is float:
         return Number(json.dumps(value)) if value - value == 0 else json.dumps(value)
     if type(value) is dict:
@@ -184,7 +186,9 @@ def _has_float(value: Any, depth: int = 0) -> bool:
         raise RecordError("too_deep", f"a value is nested more than {MAX_DEPTH} levels deep")
     if type(value) is dict:
         return any(_has_float(v, depth + 1) for v in value.values())
-    return any(_has_float(v, depth + 1) for v in value) if type(value) is list else type(value) is float
+    if type(value) is list:
+        return any(_has_float(v, depth + 1) for v in value)
+    return type(value) is float or (type(value) is int and value.bit_length() > 63)
 
 
 def listed(value: Any) -> Any:

@@ -57,9 +57,6 @@ class IngestConfig:
     columns: Literal["typed", "json"] = option(
         "typed", "fields that make no row and no id: columns of their type, or JSON in extra", advanced=True
     )
-    other_kinds: Literal["refuse", "quarantine"] = option(
-        "refuse", "what happens with files of another kind than the one asked for", advanced=True
-    )
     page_timeout_s: int = option(120, "seconds for the text of one page; see on_timeout", advanced=True)
     on_timeout: Literal["error", "quarantine"] = option(
         "error",
@@ -281,7 +278,7 @@ def _marks(paths: Sequence[str]) -> tuple[tuple[str, tuple[Any, ...]], ...]:
 
 def _read_by(layout: "Layout") -> list[Any]:
     """What the rows of a file depend on, of its layout."""
-    fields = (layout.name, layout.kind, dict(layout.required), dict(layout.optional), layout.other_kind)
+    fields = (layout.name, layout.kind, dict(layout.required), dict(layout.optional))
     return [*fields, layout.beside]
 
 

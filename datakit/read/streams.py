@@ -98,7 +98,7 @@ def expands_too_far(name: str, read: int, made: int) -> RecordError | None:
 class Layout:
     """Where records hold what a row is made of: a line of the table in `layouts.table`, or what one file has of it.
 
-    Of a file, `name` is "" if no record could be read, or if its rows are of another kind than the dataset's.
+    Of a file, `name` is "" if no record could be read.
     """
 
     name: str = ""
@@ -110,8 +110,6 @@ class Layout:
     optional: Mapping[str, str] = field(default_factory=dict)
     unless: tuple[str, ...] = ()
     """A record that has one of these fields is something else."""
-    other_kind: str = ""
-    """The file's kind, if its records are quarantined because the dataset is of another kind."""
     beside: tuple[str, ...] = ()
     """Fields of a file's first records that the layout does not read. They are kept beside the row."""
 

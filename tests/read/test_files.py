@@ -108,18 +108,21 @@ def test_an_unreadable_file_of_a_folder_is_one_quarantined_record_and_the_others
             read(tmp_path)
 
 
-def test_a_file_without_a_suffix_counts_where_it_holds_what_the_other_files_hold(tmp_path):
+def test_a_file_without_a_suffix_is_what_its_bytes_are(read, tmp_path):
     put(tmp_path / "a.md", b"a text")
     put(tmp_path / "NOTES", b"another text")
     put(tmp_path / "image", bytes(range(256)))
-    assert names(tmp_path) == ["NOTES", "a.md"]
+    found = read(tmp_path)
+    assert (found.texts, found.reasons, found.bad[0]["file"]) == (
+        ["another text", "a text"],
+        ["unreadable_file"],
+        "image",
+    )
     chat = b'{"messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}]}\n'
-    put(tmp_path / "chats" / "a.jsonl", chat)
     put(tmp_path / "chats" / "SUMS", b"6dd2  a.jsonl\n")
     put(tmp_path / "chats" / "more", chat)
-    assert names(tmp_path / "chats") == ["a.jsonl", "more"]
-    assert [s.why for s in plan([str(tmp_path / "chats")], IngestConfig()).skipped] == [UNKNOWN]
-    assert names(tmp_path / "chats" / "SUMS") == ["SUMS"], "what is named is read"
+    found = read(tmp_path / "chats", kind="sft")
+    assert (len(found.rows), found.reasons, found.bad[0]["file"]) == (1, ["unreadable_file"], "SUMS")
 
 
 @pytest.mark.parametrize(("name", "split"), [
@@ -181,9 +184,10 @@ def test_files_of_different_kinds_are_refused_by_name(read, tmp_path):
     with pytest.raises(LayoutError, match=r"chat\.jsonl.*prose\.txt.*--kind"):
         read(tmp_path)
     with pytest.raises(LayoutError, match=r"--kind sft.*prose\.txt"):
-        read(tmp_path, kind="sft")
-    found = read(tmp_path, kind="sft", other_kinds="quarantine")
-    assert (len(found.rows), found.reasons, found.bad[0]["file"]) == (1, ["other_kind"], "prose.txt")
+        read(tmp_path / "chat.jsonl", tmp_path / "prose.txt", kind="sft")
+    found = read(tmp_path, kind="sft")
+    assert (len(found.rows), found.reasons, found.bad[0]["file"]) == (1, ["unreadable_file"], "prose.txt")
+    assert found.bad[0]["detail"] == "it holds document rows, and conversation rows are asked for"
 
 
 @pytest.mark.parametrize(("name", "data", "why"), [

@@ -379,28 +379,24 @@ def _message(turn: Fields, where: str, options: ParseOptions) -> tuple[Message, 
 def _role(turn: Fields, where: str, options: ParseOptions) -> str:
     """Take the speaker out of a turn: its role, or one of `CALLERS`."""
     key = speaker_key(turn)
-    speaker = speaker_of(turn.pop(key)) if key else None
+    speaker = turn.pop(key) if key else None
+    speaker = str(speaker).lower() if type(speaker) in (int, bool) else speaker  # `is_human`
     if type(speaker) is not str:
-        said = f"{where} names no speaker: role or from should be a string, found {name_of(speaker)}"
-        raise RecordError("missing_field", said)
-    if role := role_of(speaker, options):
-        return role
+        raise RecordError(
+            "missing_field",
+            f"{where} names no speaker: role or from should be a string, found {name_of(speaker)}; its fields are "
+            f"{', '.join(turn)}. Name yours with --map role=FIELD --map content=FIELD, beside --map messages",
+        )
+    lowered = speaker.strip().lower()
+    plain = lowered.replace("-", "_").replace(" ", "_")  # `Tool-Response` is `tool_response`
+    for name in (speaker, lowered, plain):
+        if name in options.roles:
+            return options.roles[name]
     raise RecordError(
         "unknown_role",
-        f"{where}.{key} is {speaker!r}; name its role (system, user, assistant or tool) with --roles {speaker}=ROLE",
+        f"{where}.{key} is {speaker!r}; name its role (system, user, assistant or tool) with --roles "
+        f'"{speaker}=ROLE", in a recipe [ingest] roles = {{ "{speaker}" = "ROLE" }}',
     )
-
-
-def speaker_of(value: Any) -> Any:
-    """The name of a speaker: a number or a boolean (`is_human`) as its text."""
-    return str(value).lower() if type(value) in (int, bool) else value
-
-
-def role_of(speaker: str, options: ParseOptions) -> str:
-    """The role of a speaker, or one of `CALLERS`; "" if it is unknown. `Tool-Response` is `tool_response`."""
-    lowered = speaker.strip().lower()
-    plain = lowered.replace("-", "_").replace(" ", "_")
-    return next((options.roles[name] for name in (speaker, lowered, plain) if name in options.roles), "")
 
 
 def _content(value: Any, where: str, from_tool: bool = False) -> tuple[str | None, str, list[str], Fields]:
