@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from itertools import islice, pairwise
 from pathlib import PurePath
-from statistics import median_low
 from typing import Any, Final
 
 import pyarrow as pa
@@ -52,10 +51,8 @@ from datakit.storage import REQUESTS, is_url
 
 COUNT_BYTES: Final = 1 << 20
 """Bytes that are read at once where records are only counted."""
-GROUP_BYTES: Final = 1 << 20
-MIN_GROUPS: Final = 18
-MAX_GROUPS: Final = 64
-"""Many small files make groups of 1 MiB, but at least 18 groups, and about 64 to 128 of them at most."""
+GROUPS: Final = 32
+"""Many small files make about 32 to 64 groups, since a unit takes about 50 ms over all stages, whatever it holds."""
 LISTED_FIELDS: Final = 8
 """Names of fields in the plan's line about a file."""
 LISTED_FILES: Final = 12
@@ -486,13 +483,13 @@ def groups(plan: Plan) -> list[range]:
     """The places of the files that are read into the same shards: one file, or neighbours where many are small.
 
     A file of `shard_mb` or more stands alone, and so does every file where there are few. Of many small files about 2,
-    4, 8, ... neighbours form a group (see `_neighbours`). A group begins where the hash of a file name says so. Hence a
-    file that is added, removed or changed concerns its own group only, unless the number of small files or their median
-    size passes a power of two.
+    4, 8, ... neighbours form a group. A group begins where the hash of a file name says so. Hence a file that is added,
+    removed or changed concerns its own group only, unless the number of small files passes a power of two.
     """
     size = plan.config.shard_mb << 20
     weights = [f.text_bytes for f in plan.files]
-    mask = _neighbours([weight for weight in weights if weight < size]) - 1
+    small = sum(weight < size for weight in weights)
+    mask = (1 << max(small // GROUPS, 1).bit_length() - 1) - 1
     begins, filled = list[int](), 0
     for place, (file, weight) in enumerate(zip(plan.files, weights, strict=True)):
         alone = weight >= size or (place > 0 and weights[place - 1] >= size)
@@ -502,18 +499,6 @@ def groups(plan: Plan) -> list[range]:
             filled = 0
         filled += weight
     return [range(a, b) for a, b in pairwise([*begins, len(plan.files)])]
-
-
-def _neighbours(small: list[int]) -> int:
-    """How many small files share shards on average, a power of two, from their sizes in bytes.
-
-    A unit takes about 50 ms over all stages, whatever it holds. So a group is to have `GROUP_BYTES`, as long as there
-    are `MIN_GROUPS` of them, and 10,000 documents make about 100 groups. The median counts, since one larger file more
-    must not move the bounds of all groups.
-    """
-    by_bytes = min(GROUP_BYTES // (max(1, median_low(small)) if small else 1), len(small) // MIN_GROUPS)
-    wanted = max(1, by_bytes, len(small) // MAX_GROUPS)
-    return 1 << (wanted.bit_length() - 1)
 
 
 def units(plan: Plan) -> Iterator[Unit]:

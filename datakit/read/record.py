@@ -74,34 +74,17 @@ class Record:
     data: bytes = b""
     rewrite: bool = False
     """Whether it has NaN or the infinities, which JSON does not have: they are written as strings."""
-    repeated: bool = False
-    """Whether one of its keys occurs twice."""
 
     def without(self, used: Collection[str]) -> list[str]:
         """The JSON text of each `"key": value`, in the user's order, without the fields in `used`.
 
-        If a used key occurs twice, only its last value was used, as in JSON parsers; the earlier ones are returned.
         Of cells, times are written in ISO 8601, bytes in base64.
         """
         data, members = self.data, self.members
-        if members is None:
-            fields = {k: v for k, v in self.fields.items() if k not in used}
-            return [f"{to_json(k)}:{_written(_with_exact_numbers(v))}" for k, v in fields.items()]
-        keys = [data[a:b] for a, b in zip(members[::4], members[1::4], strict=True)]
-        if not self.rewrite and len(set(keys)) == len(keys) and b"\\" not in b"".join(keys):
-            skip, spans = [k.encode() for k in used], zip(keys, members[::4], members[3::4], strict=True)
-            return [data[a - 1 : b].decode() for key, a, b in spans if key not in skip]
-        names = [orjson.loads(b'"%b"' % key) for key in keys]
-        last = {name: i for i, name in enumerate(names)}
-        values = [data[a:b].decode() for a, b in zip(members[2::4], members[3::4], strict=True)]
-        return [
-            f"{to_json(name)}:{self._plain(text)}"
-            for i, (name, text) in enumerate(zip(names, values, strict=True))
-            if name not in used or last[name] != i
-        ]
-
-    def _plain(self, text: str) -> str:
-        return to_json(parse_exactly(text)) if self.rewrite and ("NaN" in text or "Infinity" in text) else text
+        if members is None or self.rewrite:
+            return [f"{to_json(k)}:{_written(v)}" for k, v in self.exact().items() if k not in used]
+        skip, spans = [k.encode() for k in used], zip(members[::4], members[1::4], members[3::4], strict=True)
+        return [data[a - 1 : end].decode() for a, b, end in spans if _plain_key(data[a:b]) not in skip]
 
     def written(self) -> bytes:
         """The bytes that are kept of it: its own, or those of its cells as JSON."""
@@ -114,6 +97,11 @@ class Record:
         if self.members is None:
             return {k: _with_exact_numbers(v) for k, v in self.fields.items()}
         return dict(parse_exactly(self.raw.decode()))
+
+
+def _plain_key(key: bytes) -> bytes:
+    """A key of JSON without its escapes."""
+    return str(orjson.loads(b'"%b"' % key)).encode() if b"\\" in key else key
 
 
 def parsed(raw: bytes, parse: Callable[[bytes], Fields | str], number: int, line: int, offset: int | None) -> Record:
@@ -368,13 +356,14 @@ def _read(data: bytes, starts: Spans, stops: Spans, numbers: Spans, lines: Spans
                     fields, slowly = _parse_slowly(raw, str(e)), True
                 if type(fields) is not dict:
                     raise RecordError("not_an_object", f"a record should be an object, found {name_of(fields)}")
+                if b - a > 4 * len(fields):
+                    raise RecordError(
+                        "repeated_keys", "a field stands twice in it, and nothing says which value counts"
+                    )
             except RecordError as e:
                 fields = e
-            repeated = type(fields) is dict and b - a > 4 * len(fields)
-            where = segment.start + start
-            yield Record(
-                fields, number, line, where, raw, members=flat[a:b], data=data, rewrite=slowly, repeated=repeated
-            )
+            where, not_json = segment.start + start, slowly and (b"NaN" in raw or b"Infinity" in raw)
+            yield Record(fields, number, line, where, raw, members=flat[a:b], data=data, rewrite=not_json)
         begin = end
 
 

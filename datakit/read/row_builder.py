@@ -97,11 +97,9 @@ class RowBuilder:
                 used.add(self.id_field)
             values = self._own(fields, used) if self._tests else ()
             extra = None
-            if len(fields) > len(used) or left or found.repeated:
+            if len(fields) > len(used) or left:
                 kept = found.without(used) + left
                 extra = "{" + ",".join(kept) + "}" if kept else None
-            if found.repeated:
-                self.notes["repeated_keys"] += 1
             row_id = own_id or f"{self.name}:{found.number}"
             self.rows.append((self.first_key + found.number, row_id, self.name, extra, content, *values))
         except RecordError as e:

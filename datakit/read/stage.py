@@ -113,7 +113,6 @@ class Ingest(Stage):
             "archive_records": "records of web archives are requests, metadata and the like; they are no pages",
             "other_mimes": "records of web archives are images and other types; only HTML and plain text are pages",
             "answers_not_ok": "records of web archives are answers without a page (redirects, errors)",
-            "repeated_keys": "records have a field twice: the last value counts, the earlier ones are in `extra`",
         }
     )
 
