@@ -389,10 +389,6 @@ class Stage:
 
     # Map -> reduce -> map: compare all rows.
 
-    def forecast(self, shards: Sequence[Path]) -> str:
-        """One line on the disk space that the comparison needs, printed before it begins. Default: empty."""
-        return ""
-
     def sketch(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """What the reduce phase needs to know of each row, in row order."""
         raise NotImplementedError(f"{type(self).__name__}.sketch")

@@ -1,4 +1,4 @@
-"""Commands for what lies on the disk: the index for `--against`, unused data folders, models, compiled kernels."""
+"""Commands for what lies on the disk: rows to remove, unused data folders, models, compiled kernels."""
 
 import logging
 import time
@@ -9,7 +9,7 @@ from typing import Annotated, BinaryIO
 import click
 
 import datakit.storage as storage
-from datakit.cli.flags import ManifestPath, command, project
+from datakit.cli.flags import command, project
 from datakit.engine.recipe import check_name
 from datakit.errors import UsageError
 
@@ -33,39 +33,6 @@ def ids_in(file: BinaryIO) -> list[str]:
     if not found:
         raise UsageError(f"{file.name}: holds no ids; expected one on each line")
     return found
-
-
-@command("remove")
-def remove_from_index(
-    manifest: ManifestPath,
-    ids: BinaryIO | None = None,
-    *,
-    dropped_by: Annotated[Path | None, "Remove the rows that the stage of this later manifest dropped."] = None,
-) -> Iterator[str]:
-    """Remove rows from the indexes of a dataset that has lost them, so that new rows like them may stay.
-
-    These are the indexes that the dedup stage MANIFEST and the dedup stages before it wrote with `--save-index`, for
-    later runs with `--against`.
-
-    IDS is a file with an id on each line, - for standard input. The shards of the dataset do not change. Later runs
-    against the dataset, or against one that was itself run against it, ignore the removed rows and say so.
-    """
-    from datakit.dedup.index import dropped_ids
-    from datakit.dedup.index import remove as remove_from
-    from datakit.report.finder import some_of
-
-    if ids is None and dropped_by is None:
-        raise UsageError(
-            "which rows? Give a file with an id on each line, or --dropped-by the manifest of a later stage"
-        )
-    wanted = ids_in(ids) if ids is not None else []
-    wanted += dropped_ids(manifest, dropped_by) if dropped_by is not None else []
-    removed, unknown = remove_from(manifest, wanted)
-    before = len(set(wanted)) - len(unknown) - removed
-    yield f"{removed:,} rows removed from the index; {before:,} were removed before"
-    if unknown:
-        why = "they are unknown, were dropped by that run, or belong to a dataset that it was run against"
-        yield f"{len(unknown):,} ids are not in it ({some_of(map(repr, unknown), 3)}): {why}"
 
 
 @command(project=True)

@@ -34,7 +34,6 @@ COMMANDS = {
     "explain": ("look:explain", "Show what each stage did with a row."),
     "pairs": ("look:pairs", "Show dropped duplicates beside the rows that stay, least similar first."),
     "export": ("results:export", "Write the rows of a result as files for others, with a dataset card."),
-    "index remove": ("keep:remove_from_index", "Remove rows from the index that --against compares with."),
     "remove": ("keep:remove", "Remove rows for good, at a person's request for example."),
     "gc": ("keep:gc", "Remove data folders that no manifest names."),
     "models fetch": ("keep:fetch", "Fetch a model into the user's cache."),

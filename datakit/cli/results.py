@@ -1,6 +1,5 @@
 """Commands with the config of what they make: `datakit forecast` and `datakit export`."""
 
-import json
 from contextlib import closing
 from pathlib import Path
 from typing import Annotated, Any
@@ -8,13 +7,12 @@ from typing import Annotated, Any
 import click
 
 import datakit.report.forecast as forecasts
-import datakit.storage as storage
 from datakit.cli.flags import Answer, DatasetName, ManifestPath, command, given, of_config, project, quiet
 from datakit.cli.look import stale_line
 from datakit.engine.executors import Progress
 from datakit.engine.plan import sections
 from datakit.engine.recipe import load_recipe, which_dataset
-from datakit.report.export import ExportConfig, Exported
+from datakit.report.export import ExportConfig
 from datakit.report.export import export as export_rows
 
 
@@ -37,15 +35,11 @@ def forecast(
     return found.to_json(), forecasts.forecast_lines(found)
 
 
-_FSSPEC = {"s3": "s3fs", "gs": "gcsfs", "az": "adlfs"}
-"""What `datasets` reads an object store with."""
-
-
 @command(json="what was written", more=of_config(ExportConfig))
 def export(
     manifest: ManifestPath,
     *,
-    output: Annotated[Path, "The folder: new, or empty; also s3://, gs:// or az://."],
+    output: Annotated[Path, "The folder: new, or empty."],
     **values: Any,
 ) -> Answer:
     """Write the kept rows of MANIFEST into a folder for others: data, a dataset card (README.md) and SHA256SUMS.
@@ -61,16 +55,7 @@ def export(
     lines.append(f"columns: {', '.join(made.columns)}")
     if not config.license:
         lines.append("the card states no license: --license NAME names it")
-    lines.append(f"wrote {output}: {_loading(storage.url_of(output), output, made)} reads it")
+    needs = ", with the package zstandard," if made.format.endswith(".zst") else ""
+    lines.append(f'wrote {output}: datasets.load_dataset("{output}"){needs} reads it')
     splits = {s.name: {"rows": s.rows, "files": s.files} for s in made.splits}
     return {"folder": str(output), "splits": splits, "columns": made.columns}, lines
-
-
-def _loading(url: str | None, output: Path, made: Exported) -> str:
-    """The call that reads an export; `datasets` does not look for a card in the folders of an object store."""
-    if url is None:
-        needs = ", with the package zstandard," if made.format.endswith(".zst") else ""
-        return f'datasets.load_dataset("{output}")' + needs
-    files = {split.name: f"{url}/data/{split.name}-*" for split in made.splits}
-    reader, library = made.format.split(".")[0].replace("jsonl", "json"), _FSSPEC[url.split("://")[0]]
-    return f'datasets.load_dataset("{reader}", data_files={json.dumps(files)}), after pip install {library},'

@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
@@ -14,12 +14,11 @@ import numpy.typing as npt
 import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 import datakit.storage as storage
 from datakit.config import at_least, option, shares
 from datakit.data import compared_fields
-from datakit.errors import ConfigError, IntegrityError
+from datakit.errors import ConfigError
 from datakit.stage import Stage
 
 if TYPE_CHECKING:
@@ -233,19 +232,3 @@ def policy_order(rows: "Rows", row_key: Hashes, policy: str) -> Numbers:
 def string_column(batch: pa.RecordBatch, name: str) -> pa.Array:
     """A column of strings (source, lang) of each row; null where the rows have no such column."""
     return batch.column(name).cast(pa.string()) if name in batch.schema.names else pa.nulls(len(batch), pa.string())
-
-
-def text_bytes(files: Sequence[Path]) -> tuple[int, int]:
-    """(rows, bytes of their columns before compression) of Parquet shards, for a forecast: footers are not checked yet.
-
-    Raises:
-        IntegrityError: a footer cannot be read.
-    """
-    try:
-        shards = [pq.read_metadata(file) for file in files]
-    except (OSError, pa.ArrowException) as e:
-        raise IntegrityError(
-            f"{files[0].parent}: a shard there has no readable footer ({e}). Run its stage again"
-        ) from None
-    sizes = (shard.row_group(n).total_byte_size for shard in shards for n in range(shard.num_row_groups))
-    return sum(shard.num_rows for shard in shards), sum(sizes)

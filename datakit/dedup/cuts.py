@@ -5,7 +5,7 @@
   white space, and at the end of its line. Marks of scripts written without spaces need no space after them. Thai and
   Lao mark no end of a sentence: there it is a line. So an abbreviation ends a sentence too. Equal texts are divided
   alike whatever the rule, so that this makes some sentences shorter and hides no repeat.
-- A token is a word, as dedup compares them (`text.words`), or an id of a tokenizer.
+- A token is a word, as dedup compares them (`text.words`).
 
 A cut takes the white space around it along, so that the text reads as if the passage had never been there, and
 punctuation goes with the unit that it follows. Each piece is kept with the byte where it was.
@@ -21,7 +21,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from datakit.data import string_array, string_buffers
-from datakit.text.ids import open_tokenizer
 from datakit.text.words import BREAKS, TERMINALS, character_table, compose, hash_words, with_hashes
 
 Unit = Literal["line", "paragraph", "sentence", "token"]
@@ -128,24 +127,8 @@ def cut_runs(texts: pa.Array, units: Bounds, runs: Runs) -> tuple[pa.Array, pa.A
     return made, string_array(gone[: gone_offsets[-1]], gone_offsets), places
 
 
-def words_within(texts: pa.Array, tokenizer: str, runs: Runs, words: Bounds) -> Runs:
-    """Runs of a tokenizer's ids as runs of the words that lie in them whole: a cut ends at the boundary of a word."""
-    data, offsets = string_buffers(texts)
-    firsts, ends = np.empty_like(runs.firsts), np.empty_like(runs.ends)
-    found = open_tokenizer(tokenizer).encode_batch(texts.to_pylist(), add_special_tokens=False)
-    for row, encoding in enumerate(found):
-        text = data[offsets[row] : offsets[row + 1]]
-        at_character = offsets[row] + np.append(np.flatnonzero((text & 0xC0) != 0x80), len(text))
-        ids = at_character[np.array(encoding.offsets, np.int64).reshape(-1, 2)]
-        low, high = words.row_starts[row : row + 2]
-        own = slice(*np.searchsorted(runs.rows, [row, row + 1]))
-        firsts[own] = np.searchsorted(words.starts[low:high], ids[runs.firsts[own], 0])
-        ends[own] = np.searchsorted(words.ends[low:high], ids[runs.ends[own] - 1, 1], side="right")
-    return Runs(runs.rows, firsts, ends)
-
-
 def edit(
-    batch: pa.RecordBatch, decided: pa.RecordBatch, edited: pa.Array, unit: Unit, tokenizer: str
+    batch: pa.RecordBatch, decided: pa.RecordBatch, edited: pa.Array, unit: Unit
 ) -> tuple[dict[str, pa.Array], pa.RecordBatch]:
     """Cut what the decisions about the `edited` rows of a batch (bool) say: (the columns that change, the table
     `cuts`).
@@ -156,16 +139,12 @@ def edit(
     """
     texts, changed = batch.column("text").filter(edited), decided.filter(edited)
     units, runs = bounds(*string_buffers(texts), unit), decided_runs(changed)
-    if tokenizer:
-        runs = words_within(texts, tokenizer, runs, units)
-    whole = runs.ends > runs.firsts  # a run of ids may hold no word
-    runs = Runs(*(array[whole] for array in runs))
     kept, pieces, places = cut_runs(texts, units, runs)
     text = pc.replace_with_mask(batch.column("text"), edited, kept)
     columns = with_hashes(batch, {"text": text}, edited)
     head = {name: batch.column(name).filter(edited).take(pa.array(runs.rows)) for name in ("row_key", "id")}
     survivors = {
-        name: changed.column(column).flatten().filter(pa.array(whole))
+        name: changed.column(column).flatten()
         for name, column in (("duplicate_of", "kept_in"), ("duplicate_in", "kept_in_run"))
     }
     return columns, pa.record_batch(head | {"start": pa.array(places), "text": pieces} | survivors)

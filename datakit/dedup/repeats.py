@@ -34,11 +34,10 @@ file if they are many.
 """
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from itertools import pairwise
-from pathlib import Path
 from typing import Any, ClassVar, Final, Literal, NamedTuple, Self
 
 import numpy as np
@@ -48,12 +47,11 @@ import pyarrow.compute as pc
 
 from datakit.config import OF_TURNS, at_least, option, shares
 from datakit.data import compared_fields, row_chunks, string_buffers
-from datakit.dedup.comparison import CompareOptions, Flags, Hashes, IndexOptions, Numbers, row_columns, text_bytes
+from datakit.dedup.comparison import CompareOptions, Flags, Hashes, IndexOptions, Numbers, row_columns
 from datakit.dedup.cuts import Unit, bounds, comparable, decided_runs, edit, flags
 from datakit.dedup.shuffle import Compared, Decided, Memory, Rows, ShuffleStage, sums_of
 from datakit.errors import ConfigError
 from datakit.stage import Decision, Losses
-from datakit.text.ids import open_tokenizer, tokenizer_digest
 from datakit.text.words import character_table, hash_words_in
 
 CUTS = "cuts"
@@ -71,7 +69,6 @@ _MIN_WORDS: Final = {"line": 5, "paragraph": 5, "sentence": 10, "token": 1}
 _DROP_SHARE: Final = 0.8  # of conversations and preference pairs, as DataComp-LM drops documents by their n-grams
 _CHUNK_BYTES: Final = 1 << 20
 _PART: Final = 1 << 10  # windows whose hashes go through one hash table
-_DISK_SHARE: Final = {"line": 2.4, "paragraph": 0.5, "sentence": 1.6, "token": 5}  # of English text; a guess
 _SPREAD: Final = np.uint64(0x9E3779B97F4A7C15)  # odd, so that different values stay different
 _SALTS: Final = np.arange(3, dtype=np.uint64) * _SPREAD  # of the fields of a row
 
@@ -101,7 +98,6 @@ class RepeatsConfig(IndexOptions):
         "zero: lines, paragraphs and sentences that differ in digits alone are the same",
         acts_with={"unit": ("line", "paragraph", "sentence")},
     )
-    tokenizer: str = option("", "a tokenizer.json whose ids are the tokens; none: words", path=True)
 
     def __post_init__(self) -> None:
         CompareOptions.__post_init__(self)
@@ -111,9 +107,8 @@ class RepeatsConfig(IndexOptions):
             object.__setattr__(self, name, getattr(self, name) or defaults[self.unit])  # so that manifests name them
         if self.unit == "token":
             at_least(self, 2, "window")
-        for name, unset in (("digits", "as_written"), ("tokenizer", "")):
-            if getattr(self, name) != unset and (self.unit == "token") == (name == "digits"):
-                raise ConfigError(f"{name} = {getattr(self, name)!r} does not go with unit = {self.unit!r}")
+            if self.digits != "as_written":
+                raise ConfigError(f"digits = {self.digits!r} does not go with unit = {self.unit!r}")
 
 
 # Sketches: the hashes of a row's units.
@@ -165,10 +160,8 @@ _NONE = np.empty(0, np.uint64)
 _NO_COUNTS = np.empty(0, np.uint32)
 
 
-def hash_units(texts: pa.Array, unit: Unit, digits: str = "as_written", tokenizer: str = "") -> Units:
+def hash_units(texts: pa.Array, unit: Unit, digits: str = "as_written") -> Units:
     """The units of each text. With `digits` "zero" every decimal digit counts as 0."""
-    if tokenizer:
-        return _token_ids(texts, tokenizer)
     texts = comparable(texts, unit)
     if digits == "zero":
         texts = pc.replace_substring_regex(texts, r"\p{Nd}", "0")
@@ -196,17 +189,11 @@ def _hash_chunk(data: npt.NDArray[np.uint8], offsets: Numbers, unit: Unit) -> Un
     return made
 
 
-def _token_ids(texts: pa.Array, tokenizer: str) -> Units:
-    found = open_tokenizer(tokenizer).encode_batch_fast(texts.to_pylist(), add_special_tokens=False)
-    ids = [np.array(one.ids, np.uint64) for one in found]
-    return Units(np.concatenate([_NONE, *ids]), _NONE, _NO_COUNTS, np.cumsum([0, *map(len, ids)]))
-
-
 def units_of_rows(batch: pa.RecordBatch, config: RepeatsConfig) -> Units:
     """The units of each row, those of several fields (prompt, chosen, rejected) after one another. Equal units of
     different fields differ."""
     fields = compared_fields(batch, config.on)
-    count, options = len(fields), (config.unit, config.digits, config.tokenizer)
+    count, options = len(fields), (config.unit, config.digits)
     if count == 1:
         return hash_units(fields[0], *options)
     by_row = np.arange(count * len(batch)).reshape(count, -1).T.ravel()
@@ -222,7 +209,7 @@ def anchors_of(units: Units, config: RepeatsConfig) -> tuple[Hashes, npt.NDArray
     (hashes, the first window of each, how many each row has)
     """
     from datakit.dedup import _kernels_repeats as kernels
-    from datakit.dedup._kernels_minhash import NONE
+    from datakit.text._kernels_text import NONE
 
     hashes, firsts = np.empty(len(units.hashes), np.uint64), np.empty(len(units.hashes), np.uint32)
     starts, size = np.empty_like(units.row_starts), config.window
@@ -285,7 +272,7 @@ def find_repeats(rows: Rows, config: RepeatsConfig, memory: Memory) -> Repeats:
     """Compare the sketches of rows. Those of earlier runs come first: they are passages between what was cut there, and
     nothing is cut out of them."""
     from datakit.dedup import _kernels_repeats as kernels
-    from datakit.dedup._kernels_minhash import NONE
+    from datakit.text._kernels_text import NONE
 
     size, units = config.window, [Units.of(batch) for batch in rows.batches]
     most, last = sum(len(one.hashes) for one in units), 0
@@ -361,7 +348,6 @@ class DedupRepeats(ShuffleStage):
     name: ClassVar[str] = "dedup_repeats"
     help: ClassVar[str] = "The cut text is recorded in cuts/."
     Config: ClassVar[type] = RepeatsConfig
-    probe_kinds: ClassVar[tuple[str, ...]] = ("document", "conversation", "preference")
 
     def for_kind(self, kind: str) -> Self:
         """The stage for rows of a kind: nothing is cut out of conversations and preference pairs."""
@@ -369,21 +355,10 @@ class DedupRepeats(ShuffleStage):
             return self
         return replace(self, config=replace(self.config, max_repeated_share=_DROP_SHARE))
 
-    def resources(self) -> dict[str, Any]:
-        """The Unicode version of words, the tokenizer, and the earlier runs."""
-        tokenizer = self.config.tokenizer
-        return super().resources() | ({"tokenizer": tokenizer_digest(tokenizer)} if tokenizer else {})
-
     def open(self) -> None:
         """Build the tables of characters."""
         character_table()
         flags()
-
-    def forecast(self, shards: Sequence[Path]) -> str:
-        """The disk space for the units of these shards while they are compared."""
-        (rows, size), unit = text_bytes(shards), self.config.unit
-        disk = size * _DISK_SHARE[unit] / 1e6
-        return f"{rows:,} rows, about {disk:,.0f} MB of disk while their {unit}s are compared" + self.forecast_earlier()
 
     def sketch(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """The `row_columns`; the `hashes`, `checks` and `words` of each row's units."""
@@ -391,7 +366,7 @@ class DedupRepeats(ShuffleStage):
 
     def keys(self, batch: pa.RecordBatch) -> Iterator[tuple[int, Hashes, Numbers]]:
         """The anchors: equal windows have equal ones."""
-        from datakit.dedup._kernels_minhash import NONE
+        from datakit.text._kernels_text import NONE
 
         hashes, _, counts = anchors_of(Units.of(batch), self.config)
         rows = np.repeat(np.arange(batch.num_rows), counts)
@@ -478,7 +453,7 @@ class DedupRepeats(ShuffleStage):
         edited = pa.array(np.bincount(runs.rows, minlength=batch.num_rows) > 0)
         columns, tables, bytes_cut = dict[str, pa.Array](), dict[str, pa.RecordBatch](), 0
         if len(runs.rows):
-            columns, cuts = edit(batch, found, edited, unit, self.config.tokenizer)
+            columns, cuts = edit(batch, found, edited, unit)
             bytes_cut = int(pc.sum(pc.binary_length(cuts.column("text"))).as_py() or 0)
             tables = {CUTS: cuts if self.earlier else cuts.drop_columns(["duplicate_in"])}
         return Decision(

@@ -46,7 +46,6 @@ from datakit.dedup.comparison import (
     policy_order,
     ranked,
     row_columns,
-    text_bytes,
     write_decisions,
 )
 from datakit.dedup.embedding import load_model, model_files, to_vectors
@@ -299,12 +298,6 @@ class DedupSemantic(CompareStage):
         """Load the model."""
         if not self.config.column:
             load_model(self.config.model)
-
-    def forecast(self, shards: Sequence[Path]) -> str:
-        """The disk space for the vectors of rows, and of the comparison of all of them."""
-        (rows, _), vector = text_bytes(shards), 0 if self.config.column else 2 * load_model(self.config.model).width
-        size = rows * (2 * vector + 100)
-        return f"{rows:,} rows, about {size / 1e6:,.0f} MB of disk while they are compared (several parts a row: more)"
 
     def sketch(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """The `row_columns`, the hash of its `context`, the number of its `parts` and their `vectors`.

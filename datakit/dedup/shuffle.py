@@ -7,7 +7,7 @@ of a row are (`ShuffleStage.keys`) and what becomes of rows that are connected (
 1. `sort`, a unit for each sketch file: its keys with the numbers of their rows, cut into ranges of the keys.
 2. `join`, a unit for some ranges: reads its ranges of all files by their offsets, and links rows with an equal key.
 3. The links are joined to components, in this process: memory for the rows that share a key with another one, not for
-   all rows. Neighbouring components make groups of about `GROUP_ROWS` rows.
+   all rows. Neighbouring components make groups of about `components.GROUP_ROWS` rows.
 4. `gather`, a unit for each sketch file: the sketches of its rows in groups, by group.
 5. `decide`, a unit for each group: reads its rows from all files by their offsets, and decides about them.
 
@@ -29,7 +29,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -46,7 +46,7 @@ from datakit.dedup.comparison import (
     check_ranked,
     write_decisions,
 )
-from datakit.dedup.index import EarlierRun, earlier_runs, fingerprint, run_of, without_unneeded
+from datakit.dedup.index import INDEX_VERSION, EarlierRun, earlier_runs, run_of
 from datakit.errors import IntegrityError, UsageError
 from datakit.manifest import check_file, damaged
 from datakit.stage import MAX_ALARMS, CompareUnits, Losses, Parent, SketchFile, worst_first
@@ -54,14 +54,12 @@ from datakit.text.words import UNICODE_VERSION
 
 RANGE_KEYS = 1 << 22
 """Rows of a range of the keys of one band, about, and keys that a `join` unit reads, where there are so many."""
-GROUP_ROWS = 1 << 15
-"""Rows of a group, besides its last component: one component is never cut."""
 BEGINNING = 1 << 31
 """Added to the row of a key that joins its row only with rows that have the key without this bit."""
 _KEY_BYTES = 12  # a key and the number of its row in its file, below BEGINNING
-_LINKS = 1 << 21  # links that are joined at one time
 _MERGED_ROWS = 1 << 15  # of a batch of decisions
 _GATHER_BYTES = 64 << 20  # of sketches that are copied before they are written
+_NOT_INDEXED = ("source", "lang", "rank")  # alarms are about new rows, and policy `first` needs no rank
 _ALIGNMENT = 64  # of parts, so that arrays over mapped parts are aligned
 
 
@@ -292,21 +290,19 @@ class Source:
     run: int = -1
     """The number of the earlier run; -1 for this one."""
 
-    def batches(self, earlier: Sequence[EarlierRun], memory: Memory) -> Iterator[tuple[pa.RecordBatch, Flags]]:
-        """Its sketches, and which of the rows count, bool (rows,): those of an index that were removed since do not.
+    def batches(self, earlier: Sequence[EarlierRun], memory: Memory) -> Iterator[pa.RecordBatch]:
+        """Its sketches.
 
         Raises:
             IntegrityError: the file is missing, or its bytes are not those that were written.
         """
-        file, removed = self.file, pa.array([], pa.string())
+        file = self.file
         if self.run >= 0:
             run = earlier[self.run]
             run.check_file(next(shard for shard in run.shards if run.folder / shard.path == file.path))
-            removed = pa.array(run.removed.ids, pa.string())
         else:
             check_file(file.path.parent, file.path.name, file.bytes, file.sha256)
-        for batch in batches_of(file.path, memory):
-            yield batch, ~pc.is_in(batch.column("id"), removed).to_numpy(zero_copy_only=False)
+        yield from batches_of(file.path, memory)
 
 
 def batches_of(path: Path, memory: Memory) -> Iterator[pa.RecordBatch]:
@@ -397,9 +393,6 @@ class ShuffleStage(CompareStage):
     earlier: tuple[EarlierRun, ...] = ()
     compared: Compared | None = None
 
-    probe_kinds: ClassVar[tuple[str, ...]] = ("document",)
-    """The kinds of rows whose probe texts make the fingerprint of the index."""
-
     # What a stage says.
 
     def keys(self, batch: pa.RecordBatch) -> Iterator[tuple[int, Hashes, Numbers]]:
@@ -475,24 +468,12 @@ class ShuffleStage(CompareStage):
 
     def resources(self) -> dict[str, Any]:
         """The Unicode version of words and normal forms, which is the interpreter's; the earlier runs."""
-        against = [
-            {"version": e.version, "rows": e.kept - len(e.removed.ids), "removed": len(e.removed.ids),
-             "removed_sha256": e.removed.sha256} for e in self.earlier
-        ]  # fmt: skip
+        against = [{"version": e.version, "rows": e.kept} for e in self.earlier]
         return {"unicode": UNICODE_VERSION} | ({"against": against} if against else {})
 
     def facts(self) -> dict[str, Any]:
-        """The fingerprint of the index, where one is written."""
-        return {"index": {"fingerprint": fingerprint(self)}} if self.config.save_index else {}
-
-    def forecast_earlier(self) -> str:
-        """The end of the forecast's line: the indexes that are read."""
-        line = ""
-        for e in self.earlier:
-            size = sum(s.bytes for s in e.shards) / 1e6
-            gone = f", {len(e.removed.ids):,} of them removed since" if e.removed.ids else ""
-            line += f"; against {e.name}: {e.kept:,} rows{gone} ({size:,.0f} MB)"
-        return line
+        """The version of the index, where one is written."""
+        return {"index": {"version": INDEX_VERSION}} if self.config.save_index else {}
 
     def survivors_named(self, rows: Rows, at: Numbers) -> dict[str, pa.Array]:
         """The columns of decisions that name a row of a group as the one that stays; null for -1."""
@@ -528,7 +509,7 @@ class ShuffleStage(CompareStage):
         A row that policy `first` keeps is the first one with its text, so its sketch holds the shingles.
         """
         kept = self.look_up(sketches.column("row_key")).column("reason").is_null()
-        return without_unneeded(sketches).filter(kept)
+        return sketches.drop_columns([n for n in _NOT_INDEXED if n in sketches.schema.names]).filter(kept)
 
 
 def lost_rows(rows: Rows, survivor: Numbers, columns: Sequence[str], most: int) -> tuple[Numbers, dict[str, Any]]:
@@ -568,10 +549,9 @@ def sort_unit(stage: ShuffleStage, root: Path, ranges: int, index: int, source: 
     memory = Memory(stage.config.memory_mb << 20, root)
     keys = defaultdict[int, list[tuple[Any, Any]]](list)
     totals, begin = defaultdict[str, Counter[str]](Counter), 0
-    for batch, live in source.batches(stage.earlier, memory):
+    for batch in source.batches(stage.earlier, memory):
         for band, hashes, rows in stage.keys(batch):
-            lives = live[rows & (BEGINNING - 1)]
-            keys[band].append((hashes[lives], (begin + rows[lives]).astype(np.uint32)))
+            keys[band].append((hashes, (begin + rows).astype(np.uint32)))
         if source.run < 0:
             for name, counts in stage.totals(batch).items():
                 totals[name].update(counts)
@@ -617,6 +597,8 @@ def join_unit(
     Part 0 has int64 (rows, 2): each linked row, and the first row of those that it is joined with. Rows below `old` are
     of earlier runs. Keys of these alone join nothing: they are decided already.
     """
+    from datakit.dedup.components import joined, linked
+
     memory, links = Memory(memory_bytes, root), [np.empty((0, 2), np.int64)]
     for firsts, parts in tasks:
         hashes, rows, whole = list[Hashes](), list[Numbers](), list[Flags]()
@@ -633,51 +615,15 @@ def join_unit(
     return out.close()
 
 
-def linked(hashes: Hashes, rows: Numbers, whole: Flags, old: int) -> Numbers:
-    """int64 (links, 2): each row that has a hash again, and the first row that has it."""
-    order = np.argsort(hashes)
-    again = hashes[order[1:]] == hashes[order[:-1]]
-    order = order[np.append(again, False) | np.append(False, again)] if len(order) else order  # most have no other
-    order = order[np.lexsort((rows[order], hashes[order]))]
-    _, first, key, sizes = np.unique(hashes[order], return_index=True, return_inverse=True, return_counts=True)
-    rows = rows[order]
-    joins = np.bincount(key, whole[order], len(first)) > 0
-    joins &= rows[first + sizes - 1] >= old
-    known = joins[key] & (first[key] != np.arange(len(rows)))
-    return np.column_stack((rows[known], rows[first][key[known]]))
-
-
-# 3. Components of rows that are linked, and groups of components.
-
-
-def joined(links: Numbers) -> Numbers:
-    """int64 (rows, 2): each row that a link names, ascending, and the first row of its component."""
-    from datakit.dedup import _kernels_cluster as kernels
-
-    rows, place = np.unique(links, return_inverse=True)
-    first = np.arange(len(rows))
-    kernels.join(place.reshape(-1, 2), first)
-    return np.column_stack((rows, rows[first]))
-
-
-def groups_of(forests: Iterable[Numbers]) -> tuple[Numbers, Numbers]:
-    """(rows that are linked, ascending; the number of each one's group), from results of `joined`."""
-    waiting, size = [np.empty((0, 2), np.int64)], 0
-    for forest in forests:
-        waiting.append(forest)
-        size += len(forest)
-        if size >= _LINKS:
-            waiting, size = [joined(np.concatenate(waiting))], 0
-    rows, first = joined(np.concatenate(waiting)).T
-    _, place, sizes = np.unique(first, return_inverse=True, return_counts=True)
-    before = np.cumsum(sizes) - sizes  # rows in components whose first row is before this one's
-    return rows, np.unique(before // GROUP_ROWS, return_inverse=True)[1][place]
+# 3. Components of rows that are linked, in groups: see `components`.
 
 
 def group_unit(
     root: Path, memory_bytes: int, sources: Sequence[Source], links: Sequence[Part], index: int, _: Any
 ) -> dict[str, Any]:
     """Write the rows in groups of each file: part `file` holds their numbers in the file, then their groups, uint32."""
+    from datakit.dedup.components import groups_of
+
     found = read_parts(root, links, Memory(memory_bytes, root))
     rows, group = groups_of(np.frombuffer(part, np.int64).reshape(-1, 2) for part in found)
     cuts = np.searchsorted(rows, [*(source.first for source in sources), np.iinfo(np.int64).max])

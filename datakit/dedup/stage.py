@@ -6,9 +6,8 @@ runs that rows are compared with.
 """
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
@@ -27,7 +26,6 @@ from datakit.dedup.comparison import (
     check_policy,
     exact_ratio,
     ranked,
-    text_bytes,
 )
 from datakit.dedup.shuffle import (
     BEGINNING,
@@ -172,8 +170,6 @@ _LARGE = (
     "share boilerplate"
 )
 _LOOSER = "stay_but_for_loose"  # the ledger's note about them
-_ROW_BYTES = 80  # of a sketch, besides bands and shingles: key, id, source, digest, ...
-_TEXT_RATIO = 1.6  # bytes of shingle hashes per byte of English prose, rounded up; twice that in scripts without spaces
 _NOTES = {_LOOSER: 'more rows would be dropped with match = "loose": only letter case or sentence marks differ'}
 
 
@@ -193,7 +189,6 @@ class Dedup(ShuffleStage):
     help: ClassVar[str] = "A near duplicate is dropped if its exact similarity to a row that stays reaches --threshold."
     Config: ClassVar[type] = DedupConfig
     note_lines: ClassVar[Mapping[str, str]] = MappingProxyType(_NOTES)
-    probe_kinds: ClassVar[tuple[str, ...]] = ("document", "conversation", "preference")
 
     def for_kind(self, kind: str) -> Self:
         """The stage for rows of a kind: all but documents are compared turn by turn."""
@@ -217,17 +212,6 @@ class Dedup(ShuffleStage):
 
         permutations(self.config.num_perm, self.config.seed)
         character_table()
-
-    def forecast(self, shards: Sequence[Path]) -> str:
-        """The disk space for the sketches of the rows and for the comparison of all of them."""
-        rows, text = text_bytes(shards)
-        bands = self.config.num_bands if self.compares_shingles else 0
-        sketches = rows * (_ROW_BYTES + 8 * bands) + int(_TEXT_RATIO * text) * self.compares_shingles
-        disk = 2 * sketches + rows * 12 * (bands + 1)  # the sketches of rows that share a key are written again
-        line = f"{rows:,} rows, at most about {disk / 1e6:,.0f} MB of disk while they are compared"
-        if self.config.save_index:
-            line += f", and up to {sketches / 1e6:,.0f} MB for the index, which stays"
-        return line + self.forecast_earlier()
 
     def sketch(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """What rows are compared by: digests, bands and shingles of each."""

@@ -3,9 +3,8 @@
 `text.page_urls` says when two URLs are the same.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -23,7 +22,6 @@ from datakit.dedup.comparison import (
     policy_order,
     ranked,
     row_columns,
-    text_bytes,
 )
 from datakit.dedup.shuffle import (
     Compared,
@@ -111,10 +109,6 @@ class DedupUrls(ShuffleStage):
                 f"dedup_urls: none of {compared.rows} rows has a URL in the field {self.config.field!r}; name the "
                 "field that has it (--field, or field in [dedup_urls]), or leave the stage out"
             )
-
-    def forecast(self, shards: Sequence[Path]) -> str:
-        """The rows, and the indexes that are read."""
-        return f"{text_bytes(shards)[0]:,} rows{self.forecast_earlier()}" if self.earlier else ""
 
     def decide_rows(self, rows: Rows, memory: Memory) -> Decided:
         """Decide about the rows of one group: the first of each URL stays."""

@@ -224,9 +224,6 @@ def _map(job: Job, work: Work) -> Result:
         staged = ((unit["index"], [Shard(**s) for s in unit["shards"]]) for unit in first if unit["shards"])
         pieces = [(index, ShardRows(kept, 0, *bad)) for index, (kept, *bad) in staged]
     elif stage.compares_rows:
-        paths = [source / piece.shard.path for _, piece in pieces]  # of an object store, some may be elsewhere
-        if all(path.is_file() for path in paths) and (line := stage.forecast(paths)):
-            run.progress.line(f"{name}: {line}")
         first = work.units("sketch", units.sketch, pieces, processes=processes)
     if stage.compares_rows:
         stage, reduced = _reduce(job, work, stage, first)

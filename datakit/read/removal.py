@@ -187,9 +187,6 @@ def absent(root: Path, ids: Iterable[str], dataset: str | None = None) -> Iterat
             file = storage.refresh(folder / name)
             if file.suffix in (".parquet", ".arrow"):
                 yield str(file), _found_in(file, wanted, RemovalList(removals.salt, contents))
-            elif file.name == "removed.json":  # the rows that `datakit index remove` was given
-                there = set(json.loads(file.read_bytes())["ids"]) & set(wanted.to_pylist())
-                yield str(file), f"names {len(there)} of the ids" if there else None
     for path in sorted((root / "manifests").glob(f"{dataset or '*'}/**/*.json")):
         if is_manifest(path) and (manifest := load(path)).stage == "pack" and not purged_on(path, manifest):
             yield str(path), _unseen_parent(path)

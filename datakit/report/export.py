@@ -5,9 +5,9 @@ end. It holds `data/` (JSON lines, compressed or not, or Parquet), `README.md` (
 the Hugging Face Hub reads) and `SHA256SUMS`. `datasets.load_dataset(folder)` reads it, since the card names the files
 of each split.
 
-Columns are those of the user: the text under the field that it came from, the fields that were columns, and the fields
-in `extra`. Names that are taken, and in Parquet fields that have several types, stay in `extra`. What stages added is
-left out unless it is asked for.
+Columns are those of the user: the text under the field that it came from, and the fields that ingest made columns of.
+The others are fields again in JSON lines, but for names that are taken, and JSON in the column `extra` in Parquet. What
+stages added is left out unless it is asked for.
 """
 
 import base64
@@ -35,7 +35,6 @@ from datakit.data import KEY, MESSAGES, of_kind, stored
 from datakit.engine.recipe import config_class, stage_class
 from datakit.errors import InputError, UsageError
 from datakit.manifest import Manifest, ancestors, data_dir, load, tables
-from datakit.read.row_builder import array_of, fitting, inferred, joined
 from datakit.report.finder import Link, batches
 from datakit.report.page import render
 
@@ -106,12 +105,17 @@ def export(path: Path, output: Path, config: ExportConfig | None = None) -> Expo
     """Export the kept rows of the result at `path` (a manifest) into a new or empty folder.
 
     Raises:
-        UsageError: the folder holds something, or a column is asked for that the rows do not have.
+        UsageError: the folder holds something or is on an object store, or the rows do not have a column asked for.
         InputError: the result has no rows (a tokenizer, a classifier).
         IntegrityError: a shard is missing or damaged.
     """
     config, link = config or ExportConfig(), (path, load(path))
-    with _whole_folder(output) if storage.url_of(output) is None else _published(output) as folder:
+    if url := storage.url_of(output):
+        raise UsageError(
+            f"{url}: an export is written to this machine's disk; copy the folder to the store from there (aws s3 cp "
+            "--recursive, gcloud storage cp -r, azcopy copy)"
+        )
+    with _whole_folder(output) as folder:
         storage.make_folder(folder / "data")
         if link[1].stage == "pack":
             made = _export_packed(link, folder, config)
@@ -152,37 +156,6 @@ def _whole_folder(output: Path) -> Iterator[Path]:
         except BaseException:
             shutil.rmtree(folder, ignore_errors=True)
             raise
-
-
-@contextlib.contextmanager
-def _published(output: Path) -> Iterator[Path]:
-    """The mirror of `output`, whose files become its objects if all goes well; SHA256SUMS is the last.
-
-    Raises:
-        UsageError: `output` holds something, or another export writes there.
-        InputError: there is no such bucket, or no right to write to it.
-    """
-    names = storage.sizes(output).keys()
-    if names and storage.CLAIM not in names:  # with a claim they are of an export that was killed
-        raise UsageError(f"{output}: is not empty; name a new or an empty folder")
-    with storage.locked(output) as claim:
-        for left in names - {storage.CLAIM}:
-            storage.remove(output / left)
-        try:
-            storage.make_folder(output)
-            yield output
-            claim.check()
-            files = [f for f in sorted(output.rglob("*")) if f.is_file() and f.name != storage.CLAIM]
-            for file in sorted(files, key=lambda f: f.name == "SHA256SUMS"):
-                about = file.relative_to(output).as_posix(), file.stat().st_size, sha256_file(file)
-                storage.publish(output, [about])
-        except BaseException:
-            with contextlib.suppress(InputError):  # the store may be what failed
-                for name in storage.sizes(output).keys() - {storage.CLAIM}:
-                    storage.remove(output / name)
-            raise
-        finally:
-            shutil.rmtree(output / "data", ignore_errors=True)  # it need not stay in the mirror
 
 
 # Files of one split, cut by data.
@@ -267,7 +240,7 @@ def _write_split(
 
 
 def _export_rows(link: Link, folder: Path, config: ExportConfig) -> Exported:
-    names, kinds, schema = _columns(link, config)
+    names, schema = _columns(link, config)
     made = Exported(folder, link[1], config.format, [], {f.name: str(f.type) for f in schema})
 
     def converted() -> Iterator[pa.RecordBatch]:
@@ -275,21 +248,16 @@ def _export_rows(link: Link, folder: Path, config: ExportConfig) -> Exported:
             for column, counts in (("source", made.sources), ("lang", made.languages)):
                 for pair in pc.value_counts(batch[column].drop_null()).to_pylist():
                     counts[pair["values"]] += pair["counts"]
-            fields, rest = _fields_of(batch["extra"], kinds) if kinds else ({}, batch["extra"])
-            columns = {name: batch[old] for name, old in names.items()} | {"extra": rest}
-            columns |= {name: array_of(values, kinds[name]) for name, values in fields.items()}
-            yield pa.record_batch([columns[f.name].cast(f.type) for f in schema], schema=schema)
+            yield pa.record_batch([batch[names[f.name]].cast(f.type) for f in schema], schema=schema)
 
     made.splits.append(_write_split(folder, "train", schema, converted(), config))
     return made
 
 
-def _columns(link: Link, config: ExportConfig) -> tuple[dict[str, str], dict[str, pa.DataType], pa.Schema]:
-    """How the columns of a result become those of the export.
+def _columns(link: Link, config: ExportConfig) -> tuple[dict[str, str], pa.Schema]:
+    """How the columns of a result become those of the export: column of the export -> column of the result; the schema.
 
-    Column of the export -> column of the result; the types of the fields of `extra` that are columns again; the schema.
-    For Parquet, all rows are read once before: fields of `extra` with one type become columns, and what no row has
-    (tools, fields of messages) is left out.
+    For Parquet, all rows are read once before: what no row has (tools, `extra`, fields of messages) is left out.
     """
     path, manifest = link
     first, ingest = next(batches(link, "kept")).schema, ancestors(path)[-1][1]
@@ -301,40 +269,23 @@ def _columns(link: Link, config: ExportConfig) -> tuple[dict[str, str], dict[str
         raise UsageError(f"{path}: its rows have no column {unknown[0]!r} that datakit made; they have {there}")
     left_out = {KEY.name, "extra", *added} - set(wanted)
     names, text = {n: n for n in first.names if n not in left_out}, _field_of_text(ingest)
+    names["extra"] = "extra"
     if text not in names:
         names = {text if n == "text" else n: n for n in names}
     fields = [first.field(old).with_name(new) for new, old in names.items()]
     if config.format != "parquet":
-        return names, {}, pa.schema([*fields, pa.field("extra", pa.string())])
-    unpacked, messages, empty = dict[str, pa.DataType | None](), {"role", "content"}, {"tools"} & names.keys()
-    leftovers = False
-    for batch in batches(link, "kept"):
-        leftovers |= _unpack(batch, names, unpacked)
+        return names, pa.schema(fields)
+    messages, empty = {"role", "content"}, {"tools", "extra"} & names.keys()
+    lists = {"messages", "prompt", "chosen", "rejected"} & {*first.names}
+    for batch in batches(link, "kept", [*empty, *lists]):
         empty -= {name for name in empty if batch[name].null_count < batch.num_rows}
-        for name in {"messages", "prompt", "chosen", "rejected"} & set(batch.schema.names):
+        for name in lists:
             flat = batch[name].flatten()
             children = zip(flat.type, flat.flatten(), strict=True)
             messages |= {f.name for f, values in children if values.null_count < len(values)}
-    kinds = {name: kind for name, kind in unpacked.items() if kind is not None}
     used = pa.list_(pa.struct([f for f in MESSAGES.value_type if f.name in messages]))
     fields = [f.with_type(used) if f.type in (MESSAGES, stored(MESSAGES)) else f for f in fields if f.name not in empty]
-    fields += [pa.field(name, kind) for name, kind in sorted(kinds.items())]
-    return names, kinds, pa.schema(fields + [pa.field("extra", pa.string())] * leftovers)
-
-
-def _unpack(batch: pa.RecordBatch, names: dict[str, str], unpacked: dict[str, pa.DataType | None]) -> bool:
-    """Add the types of the fields of `extra` (None where there are several); whether `extra` is needed besides them."""
-    extras = [json.loads(e) for e in batch["extra"].drop_null().to_pylist()]
-    types, leftovers = inferred(extras), False
-    for name in dict.fromkeys(n for e in extras for n, v in e.items() if v is not None):
-        if name in names or name == "extra" or name not in types:
-            leftovers = True
-            continue
-        kind = types[name]
-        before = unpacked.get(name, kind)
-        unpacked[name] = joined(before, kind)
-        leftovers |= kind is None or before != kind  # types that are joined may not hold every value
-    return leftovers
+    return names, pa.schema(fields)
 
 
 def _field_of_text(ingest: Manifest) -> str:
@@ -342,21 +293,6 @@ def _field_of_text(ingest: Manifest) -> str:
     given = ingest.facts.get("text_fields", {})
     names = {given.get(file, "text") for file in ingest.facts.get("layouts", {})}
     return names.pop() if len(names) == 1 else "text"
-
-
-def _fields_of(extras: pa.Array, kinds: dict[str, pa.DataType]) -> tuple[dict[str, list[Any]], pa.Array]:
-    """(values of the fields that are columns, JSON of what is left of each row)."""
-    tests = {name: fitting(kind) for name, kind in kinds.items()}
-    fields: dict[str, list[Any]] = {name: [] for name in kinds}
-    rest: list[str | None] = []
-    for text in extras.to_pylist():
-        values = json.loads(text) if text is not None else {}
-        for name, fits in tests.items():
-            here = name in values and fits(values[name])
-            fields[name].append(values.pop(name) if here else None)
-        left = {n: v for n, v in values.items() if v is not None}
-        rest.append(json.dumps(left, ensure_ascii=False) if left else None)
-    return fields, pa.array(rest, pa.string())
 
 
 # Packed rows.

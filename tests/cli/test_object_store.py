@@ -24,6 +24,7 @@ from typing import Any
 
 import pytest
 
+import datakit.dedup.components as components
 import datakit.dedup.shuffle as shuffle
 import datakit.filter.fasttext_model as fasttext_model
 import datakit.filter.perplexity as perplexity
@@ -136,24 +137,6 @@ def test_a_result_on_a_store_has_the_bytes_of_a_local_one(
     assert "dropped" in datakit("explain", "0-40", "--manifest", url).out
     again = datakit("dedup", *inputs, "--output", url)
     assert f"up to date ({local.version})" in again.err
-
-
-def test_an_export_to_a_store_has_the_files_of_a_local_one(datakit: Datakit, project: Path, s3: "boto3.Client") -> None:
-    assert datakit("ingest", *write_rows(project), "--output", "rows").code == 0
-    assert datakit("export", "rows/manifest.json", "--output", "here").code == 0
-    claim = {"mirror": storage._mirror_id(), "run": "was killed"}
-    s3.put_object(Bucket=BUCKET, Key="deep/there/.claim", Body=json.dumps(claim).encode())
-    s3.put_object(Bucket=BUCKET, Key="deep/there/data/left.parquet", Body=b"half")
-    said = datakit("export", "rows/manifest.json", "--output", f"s3://{BUCKET}/deep/there")
-    assert said.code == 0, said.err
-    files = {f.relative_to("here").as_posix(): f.read_bytes() for f in Path("here").rglob("*") if f.is_file()}
-    assert {k.removeprefix("deep/there/"): body(s3, k) for k in keys(s3)} == files
-    files_of = json.dumps({"train": f"s3://{BUCKET}/deep/there/data/train-*"})
-    assert f'datasets.load_dataset("parquet", data_files={files_of}), after pip install s3fs,' in said.out
-    again = datakit("export", "rows/manifest.json", "--output", f"s3://{BUCKET}/deep/there")
-    assert again.code == 2 and f"s3://{BUCKET}/deep/there: is not empty" in again.err
-    wrong = datakit("export", "rows/manifest.json", "--output", "s3://no-such-bucket/a")
-    assert wrong.code and "there is no such bucket" in wrong.err
 
 
 def test_damage_on_the_store_is_found_by_verify_and_by_the_next_reader(
@@ -652,7 +635,7 @@ class Elsewhere(ThreadUnits):
 def test_units_of_a_comparison_fetch_what_other_machines_wrote(
     project: Path, s3: "boto3.Client", monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(shuffle, "GROUP_ROWS", 9)
+    monkeypatch.setattr(components, "GROUP_ROWS", 9)
     monkeypatch.setattr(shuffle, "RANGE_KEYS", 40)
     stage = Dedup(DedupConfig())
     stage.open()

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from datakit.config import sha256_file
-from datakit.dedup.index import EarlierRun, RemovedRows
+from datakit.dedup.index import EarlierRun
 from datakit.dedup.shuffle import ShuffleStage
 from datakit.dedup.stage import Dedup, DedupConfig
 from datakit.dedup.urls import DedupUrls
@@ -49,7 +49,7 @@ class Runs:
             Shard(**units.index(i, [f.name, f.stat().st_size, sha256_file(f)])["shards"][0])
             for i, f in enumerate(files)
         )
-        self.done += (EarlierRun(f"run {len(self.done)}", f"v{len(self.done)}", data, index, RemovedRows(), 0),)
+        self.done += (EarlierRun(f"run {len(self.done)}", f"v{len(self.done)}", data, index, 0),)
         found = dict[str, Fate]()
         for shard in shards:
             decision = bound.decide(shard)

@@ -19,10 +19,10 @@ from hypothesis import strategies as st
 from datakit.data import string_buffers
 from datakit.dedup import _kernels_repeats as kernels
 from datakit.dedup import cuts
-from datakit.dedup._kernels_minhash import NONE
 from datakit.dedup.cuts import Runs, Unit, bounds, cut_runs, flags
 from datakit.dedup.repeats import DedupRepeats, RepeatsConfig, Units, anchors_of, hash_units
-from datakit.errors import ConfigError, ModelError
+from datakit.errors import ConfigError
+from datakit.text._kernels_text import NONE
 from datakit.text.words import TERMINALS, digest, hash_words, normalize, split_words
 from tests.dedup.conftest import Outcome, conversations, documents, preferences, restored, run_stage, talk
 
@@ -473,30 +473,11 @@ def test_a_source_that_loses_most_of_its_words_raises_an_alarm() -> None:
     assert source == "the source 'copy.jsonl' loses 160 of its 160 words (100.0%; max_loss is 30.0%)"
 
 
-def test_ids_of_a_tokenizer_can_be_the_tokens_and_cuts_end_between_words(tmp_path: Path) -> None:
-    from tokenizers import Tokenizer, models, pre_tokenizers, trainers
-
-    tokenizer = Tokenizer(models.BPE())
-    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel()
-    trainer = trainers.BpeTrainer(vocab_size=280, initial_alphabet=pre_tokenizers.ByteLevel.alphabet())
-    tokenizer.train_from_iterator(["unbelievable things happen"] * 3, trainer)
-    tokenizer.save(str(tmp_path / "tokenizer.json"))
-    passage = "unbelievable things happen in the harbour, naïve 港口"
-    rows, config = [f"one {passage} end", f"two {passage}x more"], {"unit": "token", "tokenizer": str(tmp_path)}
-    outcome = run(rows, window=20, **config)
-    assert restored(outcome.texts["1"], outcome.cuts) == rows[1]
-    assert outcome.texts["1"].split() == ["two", "x", "more"]
-    outcome = run(["one unbelievable things happen", "two unbelievable things happening"], window=3, **config)
-    assert outcome.texts["1"] == "two happening", "its first ids are cut, but they are no whole word"
-    with pytest.raises(ModelError, match="none: expected a tokenizer"):
-        DedupRepeats(RepeatsConfig(unit="token", tokenizer=str(tmp_path / "none"))).resources()
-
-
 @pytest.mark.parametrize(
     "values",
     [
         {"min_words": -1}, {"window": -1}, {"max_loss": 1.5}, {"max_repeated_share": 2.0},
-        {"window": 1, "unit": "token"}, {"digits": "zero", "unit": "token"}, {"tokenizer": "x"},
+        {"window": 1, "unit": "token"}, {"digits": "zero", "unit": "token"},
     ],
 )  # fmt: skip
 def test_values_that_make_no_sense_are_refused(values: dict[str, Any]) -> None:

@@ -15,7 +15,7 @@ MEMORY_ALONE = {
 }
 """Shape memory and time, never the result: they must not enter the key."""
 PLACES = {
-    ("tokenize", "tokenizer"), ("tokenize", "chat_template"), ("dedup_repeats", "tokenizer"), ("classify", "model"),
+    ("tokenize", "tokenizer"), ("tokenize", "chat_template"), ("classify", "model"),
     ("dedup_semantic", "model"), ("language", "model"), ("perplexity", "models"), ("perplexity", "sentencepiece"),
     ("perplexity_model", "tokenizer"), ("filter", "contamination.eval"), ("filter", "lengths.tokenizer"),
     ("dedup", "against"), ("dedup_urls", "against"), ("dedup_repeats", "against"), ("filter", "urls.lists"),

@@ -124,7 +124,7 @@ def test_fields_of_several_types_stay_json_in_parquet(tmp_path: Path) -> None:
     table = pq.read_table(tmp_path / "out/data")
     assert [json.loads(e or "{}").get("mixed") for e in table["extra"].to_pylist()] == [None, 1, "one"]
     assert json.loads(table["extra"][2].as_py())["mixed"] == "one"
-    assert table["lang"].to_pylist() == [None, None, "mine"]  # the user's own
+    assert json.loads(table["extra"][2].as_py())["lang"] == "mine", "a name of ours"
 
 
 def test_the_text_has_the_name_of_its_field_again(tmp_path: Path) -> None:
@@ -177,6 +177,8 @@ def test_no_folder_is_left_by_an_export_that_fails(tmp_path: Path) -> None:
     assert sorted(p.name for p in result.export(tmp_path / "out").iterdir()) == ["README.md", "SHA256SUMS", "data"]
     with pytest.raises(UsageError, match="is not empty"):
         result.export(tmp_path / "out")
+    with pytest.raises(UsageError, match="this machine's disk; copy the folder"):
+        result.export("s3://bucket/out")
     with pytest.raises(ConfigError, match="expected one of parquet, jsonl"):
         result.export(tmp_path / "new", format="csv")
     with pytest.raises(UsageError, match="no column 'speed'"):
