@@ -22,7 +22,7 @@ from typing import Any, Final
 import numpy as np
 import orjson
 
-from datakit.read import _kernels_records as kernels
+from datakit.kernels import kernel
 from datakit.read.streams import BOM, RECORD_BYTES, RecordError, Segment, SegmentEnd, SourceFile, Spans, too_long
 
 Fields = dict[str, Any]
@@ -273,6 +273,121 @@ def _value(row: bytes) -> object:
     return None
 
 
+# Where JSON records, and the members of their objects, start and stop. All offsets count from the start of `data`. A
+# value is a string, a bracket with all up to the one that closes it, or a run of other characters. Whether it is JSON
+# is for the parser to say, so a value that is not, and whose quotes and brackets are in order, costs itself alone.
+
+_FOUND, _MORE, _CLOSED = 0, 1, 2
+_QUOTE, _BACKSLASH, _COMMA, _COLON = 34, 92, 44, 58
+_OPEN_BRACE, _CLOSE_BRACE, _OPEN_BRACKET, _CLOSE_BRACKET = 123, 125, 91, 93
+
+
+@kernel(inline="always")
+def _is_space(c):  # type: ignore[no-untyped-def]
+    return c == 32 or c == 10 or c == 13 or c == 9
+
+
+@kernel(inline="always")
+def _ends_word(c):  # type: ignore[no-untyped-def]
+    return _is_space(c) or c in (_COMMA, _CLOSE_BRACE, _CLOSE_BRACKET)
+
+
+@kernel(inline="always")
+def _past(data, i, end, between):  # type: ignore[no-untyped-def]
+    """The first byte from i on that is neither white space nor `between`."""
+    while i < end and (_is_space(data[i]) or data[i] == between):
+        i += 1
+    return i
+
+
+@kernel
+def _string_end(data, i, end):  # type: ignore[no-untyped-def]
+    """One past the closing quote of the string whose first byte after the opening quote is at i; -1 without one."""
+    while i < end:
+        c = data[i]
+        if c == _QUOTE:
+            return i + 1
+        i += 2 if c == _BACKSLASH else 1
+    return -1
+
+
+@kernel
+def _members(data, starts, stops):  # type: ignore[no-untyped-def]
+    """The members of the outermost object of each record `data[starts[r]:stops[r]]`.
+
+    Returns (first, spans), int64: record r has the rows `first[r]:first[r + 1]` of `spans`, each (key start, key stop,
+    value start, value stop), the key without its quotes. A record that is no object has no members, and a broken one
+    has those before the break.
+    """
+    capacity = len(starts)
+    for r in range(len(starts)):
+        capacity += (stops[r] - starts[r]) // 5  # the shortest member, `"":0,`; the last one has no comma
+    first, spans = np.empty(len(starts) + 1, np.int64), np.empty((capacity, 4), np.int64)
+    n = 0
+    first[0] = 0
+    for r in range(len(starts)):
+        end = stops[r]
+        i = _past(data, starts[r], end, 32)
+        before = _OPEN_BRACE  # what stands before a key
+        while i < end and data[i] == before:
+            i = _past(data, i + 1, end, 32)
+            if i >= end or data[i] != _QUOTE:
+                break
+            key_stop = _string_end(data, i + 1, end)
+            colon = _past(data, key_stop, end, 32)
+            if key_stop < 0 or colon >= end or data[colon] != _COLON:
+                break
+            start = _past(data, colon + 1, end, 32)
+            stop = _value_end(data, start, end)
+            if stop <= start:
+                break
+            spans[n, 0], spans[n, 1], spans[n, 2], spans[n, 3] = i + 1, key_stop - 1, start, stop
+            n += 1
+            i, before = _past(data, stop, end, 32), _COMMA
+        first[r + 1] = n
+    return first, spans[:n]
+
+
+@kernel
+def _next_value(data, i, in_array):  # type: ignore[no-untyped-def]
+    """(start, stop, status) of the next value from i on: an element of an array, or what follows white space.
+
+    _FOUND: `data[start:stop]` is the value. _CLOSED: the array's bracket was found, `stop` is after it. _MORE: the
+    bytes end inside of the value, or before one begins.
+    """
+    end = len(data)
+    i = _past(data, i, end, _COMMA)
+    if i < end and in_array and data[i] == _CLOSE_BRACKET:
+        return i, i + 1, _CLOSED
+    stop = _value_end(data, i, end)
+    return i, stop, _FOUND if stop > 0 else _MORE
+
+
+@kernel
+def _value_end(data, i, end):  # type: ignore[no-untyped-def]
+    """One past the value at i; -1 if the bytes end inside of it. A closing bracket that nothing opened is a value."""
+    depth = 0
+    while i < end:
+        c = data[i]
+        i += 1
+        if c == _QUOTE:
+            i = _string_end(data, i, end)
+            if i < 0:
+                return -1
+        elif c in (_OPEN_BRACE, _OPEN_BRACKET):
+            depth += 1
+        elif c in (_CLOSE_BRACE, _CLOSE_BRACKET):
+            depth -= 1
+        elif depth == 0:
+            while i < end and not _ends_word(data[i]):
+                i += 1
+            if i == end:
+                return -1
+        if depth <= 0:
+            return i
+    return -1
+
+
 # Cut: between values.
 
 
@@ -290,11 +405,11 @@ class ValueFinder:
         if not seen.opened:
             pos, seen.opened = data.find(b"[") + 1, True
         while not spans or spans[-1][1] < wanted:
-            start, stop, status = kernels.next_value(array, pos, seen.in_array)
-            if status == kernels.FOUND:
+            start, stop, status = _next_value(array, pos, seen.in_array)
+            if status == _FOUND:
                 spans.append((start, stop))
                 pos = stop
-            elif status == kernels.CLOSED:
+            elif status == _CLOSED:
                 seen.in_array, pos = False, stop
             elif not at_end:
                 return None
@@ -337,7 +452,7 @@ def _read(data: bytes, starts: Spans, stops: Spans, numbers: Spans, lines: Spans
     array, begin = np.frombuffer(data, np.uint8), 0
     while begin < len(starts):
         end = max(begin + 1, int(np.searchsorted(stops, starts[begin] + BLOCK)))
-        first, members = kernels.members(array, starts[begin:end], stops[begin:end])
+        first, members = _members(array, starts[begin:end], stops[begin:end])
         flat, bounds = members.ravel().tolist(), (4 * first).tolist()
         columns = (column[begin:end].tolist() for column in (starts, stops, numbers, lines))
         for start, stop, number, line, a, b in zip(*columns, bounds[:-1], bounds[1:], strict=True):

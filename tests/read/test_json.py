@@ -7,7 +7,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from datakit.read import _kernels_records as kernels
+from datakit.read import record
 
 
 def lines(*records):
@@ -164,7 +164,7 @@ def test_no_damage_crashes_or_loses_an_element_without_a_word(read_bytes, data):
 @pytest.mark.parametrize(("member", "count"), [('""0', 0), ('"":0', 0), ('"":0,', 60)])
 def test_members_stay_within_their_array(member, count):
     raw = ("{" + member * 60).encode()
-    first, spans = kernels.members.py_func(np.frombuffer(raw, np.uint8), np.array([0]), np.array([len(raw)]))
+    first, spans = record._members.py_func(np.frombuffer(raw, np.uint8), np.array([0]), np.array([len(raw)]))
     assert len(spans) == first[1] == count
 
 
