@@ -383,7 +383,7 @@ def _input(names: Sequence[str]) -> Parent | Ingest:
         path = storage.pull_result(names[0]) if on_store else Path(names[0])
         if is_manifest(path):
             return Parent(path, load(path))
-    found = Ingest(config=IngestConfig(other_kinds="quarantine")).read_from(names)
+    found = Ingest(config=IngestConfig()).read_from(names)
     if remote := [file.name for file in found.sources() if not file.is_local]:
         raise UsageError(f"{remote[0]}: is remote; ingest it first, and give its manifest")
     return found

@@ -116,26 +116,6 @@ def trafilatura(html: str, tree: Any) -> str:
     return extract(html, favor_precision=True, include_comments=False, deduplicate=False) or ""
 
 
-def deeper_than(tree: Any, limit: int) -> bool:
-    """Whether the tree that a parser makes of a page has elements inside of more than so many others.
-
-    An extractor may need minutes for such a tree, and the parser does not.
-    """
-    node = tree.document
-    depth = 0
-    while node is not None:
-        child = node.first_child
-        if child is not None:
-            node, depth = child, depth + 1
-            if depth > limit:
-                return True
-            continue
-        while node is not None and node.next is None:
-            node, depth = node.parent, depth - 1
-        node = node and node.next
-    return False
-
-
 def _made(extractor: str, html: str, max_depth: int = 0) -> tuple[tuple[Any, ...], str, str]:
     """(the values of the `Page`, reason and detail of what failed)."""
     from resiliparse.parse.html import HTMLTree
@@ -143,7 +123,8 @@ def _made(extractor: str, html: str, max_depth: int = 0) -> tuple[tuple[Any, ...
     make: Any = {"resiliparse": resiliparse, "trafilatura": trafilatura}[extractor]
     try:
         tree: Any = HTMLTree.parse(html)
-        if max_depth and deeper_than(tree, max_depth):
+        # an extractor may need minutes for such a tree, and the parser does not
+        if max_depth and tree.document.query_selector(" > ".join("*" * (max_depth + 1))):
             return (), "page_too_deep", f"its elements are nested more than {max_depth} deep"
         link = tree.document.query_selector('link[rel~="canonical" i][href]')
         title, url = " ".join((tree.title or "").split()), link["href"].strip() if link else ""

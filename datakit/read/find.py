@@ -8,7 +8,7 @@ import glob
 import json
 import os
 import re
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
@@ -112,11 +112,6 @@ def suffixes_of(name: str) -> tuple[str, str]:
     if last in COMPRESSED:
         return SUFFIXES.get(os.path.splitext(stem)[1], ""), COMPRESSED[last]
     return SUFFIXES.get(last, ""), ""
-
-
-def has_no_suffix(name: str) -> bool:
-    """Whether a file's name says nothing of its format: its bytes tell whether it is text."""
-    return not PurePath(name).suffix
 
 
 # Where files lie.
@@ -255,7 +250,7 @@ def _walk(
                 else:
                     (links if entry.is_link else waiting).append((entry.path, pattern if head == "**" else rest))
             elif pattern is None and (
-                ABOUT.match(entry.name) or not (suffixes_of(entry.name)[0] or has_no_suffix(entry.name))
+                ABOUT.match(entry.name) or not (suffixes_of(entry.name)[0] or not PurePath(entry.name).suffix)
             ):
                 skipped.append(Skipped(entry.path, UNKNOWN))
             elif not rest and f"{own}/{entry.name}" not in files:
@@ -300,36 +295,23 @@ _NUMBERED: Final = re.compile(r"^(?P<split>\w[\w.]*?)-\d{5}-of-\d{5}")
 _SPLITS: Final = {"train": "train", "training": "train", "test": "test", "testing": "test", "eval": "test",
                   "evaluation": "test", "validation": "validation", "valid": "validation", "val": "validation",
                   "dev": "validation"}  # fmt: skip
-"""Words in a file's name -> the split that they say, as the `datasets` library has them."""
+"""Names of files and folders -> the split that they say, as the `datasets` library has them."""
 Found = list[tuple[str, str, int]]
 
 
-def splits_of(names: Sequence[str]) -> list[str]:
-    """The split that each file's name, or the folder that it is in, says it belongs to; "" if they say nothing.
+def split_of(name: str) -> str:
+    """The split that a file says it belongs to; "" if it says none.
 
-    A word of a file's name counts at its beginning and at its end, numbers and suffixes apart. Further inside it counts
-    where another file has another split's word in its place: `gsm8k_train_hard` beside `gsm8k_test_hard`.
+    Its name without suffixes and a number at the end, or that of a folder which it is in, is the name of a split.
     """
-    found = [_said(PurePath(name)) for name in names]
-    frames = defaultdict[str, set[str]](set)
-    for said in found:
-        for split, frame, _ in said:
-            frames[frame].add(split)
-    counted = ((split for split, frame, sure in said if sure or len(frames[frame]) > 1) for said in found)
-    return [next(splits, "") for splits in counted]
-
-
-def _said(path: PurePath) -> list[tuple[str, str, bool]]:
-    """The splits that a path may say, the likeliest first; the name around each word; whether the word counts alone."""
+    path = PurePath(name)
     if numbered := _NUMBERED.match(path.name):
-        return [(numbered["split"], "", True)]
-    name = path.name.lower()
-    while PurePath(name).suffix in (*SUFFIXES, *COMPRESSED):
-        name = PurePath(name).stem
-    words = re.findall("[a-z]+", re.sub(r"\d+(-of-\d+)?", " ", name))
-    at = [i for i, word in enumerate(words) if word in _SPLITS]
-    found = [(_SPLITS[words[i]], " ".join([*words[:i], "", *words[i + 1 :]]), i in (0, len(words) - 1)) for i in at]
-    return found + [(_SPLITS[p.lower()], "", True) for p in reversed(path.parts[:-1]) if p.lower() in _SPLITS]
+        return numbered["split"]
+    stem = path.name.lower()
+    while PurePath(stem).suffix in (*SUFFIXES, *COMPRESSED):
+        stem = PurePath(stem).stem
+    names = [re.sub(r"[-_.]?\d+$", "", stem), *(part.lower() for part in reversed(path.parts[:-1]))]
+    return next((_SPLITS[name] for name in names if name in _SPLITS), "")
 
 
 def of_split(found: Found, inputs: Sequence[str], wanted: str) -> tuple[Found, list[Skipped], str]:
@@ -340,11 +322,10 @@ def of_split(found: Found, inputs: Sequence[str], wanted: str) -> tuple[Found, l
     """
     paths = absolute(inputs)
     bases = [_before_magic(path).rpartition("/")[0] if glob.has_magic(path) else path for path in paths]
-    names = []
+    splits = {}
     for path, _, _ in found:  # only what stands below the folder or the glob that was named says something
         base = "" if path in paths else next((base for base in bases if path.startswith(base + "/")), "")
-        names.append(path[len(base) + 1 :] if base else PurePath(path).name)
-    splits = dict(zip((path for path, _, _ in found), splits_of(names), strict=True))
+        splits[path] = split_of(path[len(base) + 1 :] if base else PurePath(path).name)
     counts = Counter(filter(None, splits.values()))
     there = ", ".join(f"{split} ({n} file{'s'[: n != 1]})" for split, n in sorted(counts.items()))
     given = shortened(list(map(str, inputs)), 3)
@@ -357,12 +338,10 @@ def of_split(found: Found, inputs: Sequence[str], wanted: str) -> tuple[Found, l
     if asked:
         left = [Skipped(path, f"split {split or 'unknown'}") for path, split in splits.items() if split not in asked]
         return [file for file in found if splits[file[0]] in asked], left, ""
-    several = {split: path for path, split in splits.items() if split and path not in paths}
-    # folders of texts may have pages with names like these
-    sure = any(s.startswith("train") or _NUMBERED.match(PurePath(p).name) for s, p in several.items())
-    if len(several) > 1 and (sure or not any(suffixes_of(p)[0] == "text" for p in several.values())):
+    several = {split for path, split in splits.items() if split and path not in paths}
+    if len(several) > 1 and any(split.startswith("train") for split in several):
         raise UsageError(
             f"{given}: several splits are there: {there}. Name what is read, as --split train "
             '(several with commas), or --split all; in a recipe, split = "train" under [ingest]'
         )
-    return found, [], f"files of several splits were named, and all are read: {there}" if len(counts) > 1 else ""
+    return found, [], f"files of several splits are read: {there}" if len(counts) > 1 else ""

@@ -8,12 +8,10 @@ import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from itertools import islice, pairwise
 from pathlib import PurePath
-from statistics import median_low
 from typing import Any, Final
 
 import pyarrow as pa
@@ -24,18 +22,17 @@ from datakit.data import KINDS
 from datakit.errors import ConfigError, InputError, LayoutError
 from datakit.read import columnar, csv, record, streams, web
 from datakit.read.csv import FIELD
-from datakit.read.find import UNKNOWN, Skipped, absolute, find, has_no_suffix, of_split, shortened, suffixes_of
-from datakit.read.layouts.conversations import CALLERS, Conversation, ParseOptions, role_of, speaker_key, speaker_of
+from datakit.read.find import Skipped, absolute, find, of_split, shortened, suffixes_of
+from datakit.read.layouts.conversations import Conversation, ParseOptions
 from datakit.read.layouts.table import (
     MAPPED,
     advice,
     choose,
     flat,
     mapped,
-    to_fill_in,
     user_mapping,
 )
-from datakit.read.record import HOLE, Fields, InexactNumbersError, Record, at, listed
+from datakit.read.record import HOLE, Fields, Record, at, listed
 from datakit.read.row_builder import BATCH_BYTES, RowBuilder, inferred, unified
 from datakit.read.stage import IngestConfig
 from datakit.read.streams import (
@@ -54,10 +51,8 @@ from datakit.storage import REQUESTS, is_url
 
 COUNT_BYTES: Final = 1 << 20
 """Bytes that are read at once where records are only counted."""
-GROUP_BYTES: Final = 1 << 20
-MIN_GROUPS: Final = 18
-MAX_GROUPS: Final = 64
-"""Many small files make groups of 1 MiB, but at least 18 groups, and about 64 to 128 of them at most."""
+GROUPS: Final = 32
+"""Many small files make about 32 to 64 groups, since a unit takes about 50 ms over all stages, whatever it holds."""
 LISTED_FIELDS: Final = 8
 """Names of fields in the plan's line about a file."""
 LISTED_FILES: Final = 12
@@ -114,7 +109,7 @@ def plan(inputs: Sequence[Any], config: IngestConfig) -> Plan:
     if len(inputs) == 1 and (given := _table(inputs[0])):
         name, table = given
         file = SourceFile(name, name, "table", "", table.nbytes, table=table)
-        return _plan(_with_layouts([(file, _first_records(file))], (), config)[0], [], config)
+        return _plan(_with_layouts([(file, _first_records(file))], (), config), [], config)
     found, skipped = find(inputs)
     found, unread, splits = of_split(found, inputs, config.split)
     named = set(absolute(inputs))
@@ -122,10 +117,10 @@ def plan(inputs: Sequence[Any], config: IngestConfig) -> Plan:
         inspected = list(pool.map(lambda file: _inspect_one(file, config.text_split, file[0] in named), found))
     if inspected and all(file.failure for file, _ in inspected):
         raise InputError(f"{inspected[0][0].path}: {inspected[0][0].failure}")
-    if config.html_field or any(file.format in web.FORMATS for file, _ in inspected):
+    if any(file.format in web.FORMATS for file, _ in inspected):
         web.check(config.extractor)
-    inspected, strays = _with_layouts(inspected, {path for path, _, _ in found} - named, config)
-    return _plan(inspected, skipped + unread + strays, config, splits)
+    inspected = _with_layouts(inspected, {path for path, _, _ in found} - named, config)
+    return _plan(inspected, skipped + unread, config, splits)
 
 
 def _table(given: Any) -> tuple[str, pa.Table] | None:
@@ -144,33 +139,29 @@ def _table(given: Any) -> tuple[str, pa.Table] | None:
 
 def _with_layouts(
     inspected: list[tuple[SourceFile, list[Fields]]], unnamed: Collection[str], config: IngestConfig
-) -> tuple[list[tuple[SourceFile, list[Fields]]], list[Skipped]]:
-    """(the files with their layouts; those of folders that have no suffix and are no data beside the others).
-
-    A file of a folder (`unnamed`) whose records fit no layout is unreadable, as long as others are not. One without a
-    suffix counts where it holds what the files with a suffix hold: text beside texts, and not a list of checksums
-    beside conversations.
+) -> list[tuple[SourceFile, list[Fields]]]:
+    """The files with their layouts. A file of a folder (`unnamed`) that fits no layout, or holds rows of another kind
+    than the one that is asked for, is unreadable, as long as others are not.
 
     Raises:
         LayoutError: records of a file that was named, or of all files, fit no layout.
     """
-    made, misfits = list[tuple[SourceFile, list[Fields]]](), list[LayoutError]()
+    made, misfits, wanted = list[tuple[SourceFile, list[Fields]]](), list[LayoutError](), KINDS.get(config.kind, "")
     for file, head in inspected:
         try:
             file = replace(file, layout=_layout(file, head, config))
+            if file.path in unnamed and wanted and file.layout.kind in KINDS.values() and file.layout.kind != wanted:
+                raise LayoutError(f"{file.path}: it holds {file.layout.kind} rows, and {wanted} rows are asked for")
         except LayoutError as e:
             if file.path not in unnamed:
                 raise
             misfits.append(e)
-            file = replace(file, format="unreadable", failure=str(e).removeprefix(f"{file.path}: ").split(". ")[0])
+            failure = str(e).removeprefix(f"{file.path}: ").split(". ")[0]
+            file = replace(file, format="unreadable", layout=Layout(), failure=failure)
         made.append((file, head))
-    strays = {file.path for file, _ in made if file.path in unnamed and has_no_suffix(file.name)}
-    sure = {file.layout.kind for file, _ in made if file.path not in strays} - {""}
-    kinds = sure or {file.layout.kind for file, _ in made} - {""}
-    if misfits and not kinds:
+    if misfits and not any(file.layout.kind for file, _ in made):
         raise misfits[0]
-    gone = {file.path for file, _ in made if file.path in strays and file.layout.kind not in kinds}
-    return [one for one in made if one[0].path not in gone], [Skipped(path, UNKNOWN) for path in sorted(gone)]
+    return made
 
 
 def _plan(
@@ -179,8 +170,6 @@ def _plan(
     files = [file for file, _ in inspected]
     _refuse_idle(files, config)
     kind = _kind(files, config)
-    others = {c: Layout(other_kind=c) for c in {f.layout.kind for f in files} - {kind, ""}}
-    files = [replace(file, layout=others.get(file.layout.kind, file.layout)) for file in files]
     types = [
         _types(file, head)
         for file, (_, head) in zip(files, inspected, strict=True)
@@ -203,9 +192,8 @@ def _refuse_idle(files: list[SourceFile], config: IngestConfig) -> None:
         ConfigError: there is one.
     """
     known = [file for file in files if file.layout.kind]
-    pages = any(file.layout.html or file.format in web.FORMATS for file in known)
+    pages = any(file.format in web.FORMATS for file in known)
     acts = dict.fromkeys(("extractor", "page_timeout_s", "on_timeout"), pages)
-    acts["html_field"] = any(file.layout.html for file in known)
     acts["text_split"] = any(file.format == "text" for file in known)
     acts["roles"] = any(file.layout.kind != "document" for file in known)
     for o in options(IngestConfig) if known else ():
@@ -219,7 +207,6 @@ def _refuse_idle(files: list[SourceFile], config: IngestConfig) -> None:
 def _types(file: SourceFile, head: list[Fields]) -> dict[str, pa.DataType | None]:
     """The types of the fields of a file that its layout does not read."""
     types = columnar.types(file) if file.format in columnar.FORMATS else inferred(head)
-    types = ({web.TITLE: pa.string()} if file.layout.html else {}) | types
     return {name: kind for name, kind in types.items() if name in file.layout.beside}
 
 
@@ -337,7 +324,7 @@ def _layout(file: SourceFile, head: list[Fields], config: IngestConfig) -> Layou
     if file.failure:
         return Layout()
     mapping, options = user_mapping(config.map, config.roles)
-    _check_names(file, head, mapping | ({"id": config.id_field} if config.id_field else {}), options)
+    _check_names(file, head, mapping, options)
     kind = KINDS.get(config.kind, "auto")
     found = mapped(mapping, head)
     if found:
@@ -345,39 +332,39 @@ def _layout(file: SourceFile, head: list[Fields], config: IngestConfig) -> Layou
             found = replace(found, kind=kind)  # each answer is one side of a pair
     elif file.format in ("text", *web.FORMATS):
         found = Layout(DOCUMENT, "document", required={"text": FIELD})
-    elif config.html_field and any(type(fields.get(config.html_field)) in (str, bytes) for fields in head):
-        found = Layout(DOCUMENT, "document", required={"text": config.html_field}, html=True)
     elif not head and config.layout == "auto":
         return Layout()
     else:
-        found = choose(head, kind, config.layout, config.text_field)
+        found = choose(head, kind, config.layout)
         if found is None:
-            wanted = f" with text in {config.text_field!r}" if config.text_field else ""
-            why = f"the fields of its records fit no known layout{wanted}"
+            why = "the fields of its records fit no known layout"
             raise LayoutError(f"{file.path}: {why}. {advice(head, kind)}")
-    if "messages" in found.required:
-        _check_speakers(file, head, options, found.required["messages"])
     if found.kind.startswith("tokens"):
         return found
-    beside, asked = _beside(found, head, mapping.get("id") or config.id_field, options)
+    beside, asked, failed = _beside(found, head, mapping.get("id", ""), options)
+    if failed and len(failed) == len(head):
+        raise LayoutError(f"{file.path}: none of its first records makes a row: {failed[0].detail}")
     unread = [name for name, size in beside.items() if size > asked]
     if unread and found.name != MAPPED and config.layout == "auto":
         why = f"{unread[0]} holds more text than the questions, and the layout {found.name} does not read it"
         raise LayoutError(f"{file.path}: {why}. {advice(head, 'conversation')}")
-    return replace(found, beside=(*beside, *[web.TITLE] * (found.html and web.TITLE not in beside)))
+    return replace(found, beside=tuple(beside))
 
 
-def _beside(layout: Layout, head: list[Fields], id_field: str, options: ParseOptions) -> tuple[Counter[str], int]:
+def _beside(
+    layout: Layout, head: list[Fields], id_field: str, options: ParseOptions
+) -> tuple[Counter[str], int, list[RecordError]]:
     """(the fields of the first records that rows are not made from, with the characters of their texts beside answers;
-    the characters of the questions)."""
+    the characters of the questions; what is wrong with those that make no row)."""
     builder = RowBuilder(layout.kind, id_field=id_field, options=options)
     builder.begin_file(0, "", layout)
-    beside, asked = Counter[str](), 0
-    for fields in (dict(fields) for fields in head):
-        if layout.html:  # text will stand there
-            fields[layout.text_field] = ""
-        with suppress(RecordError, InexactNumbersError):
+    beside, asked, failed = Counter[str](), 0, list[RecordError]()
+    for fields in head:
+        try:
             made, used, _ = builder.content(Record(fields, 0, 0, None, b""))
+        except RecordError as e:
+            failed.append(e)
+        else:
             answers = made.answer_turns if isinstance(made, Conversation) else 0
             question = "\n".join(m.content for m in made.messages[:-answers]) if answers else ""
             asked += len(question)
@@ -386,7 +373,7 @@ def _beside(layout: Layout, head: list[Fields], id_field: str, options: ParseOpt
                     # a text that holds the question repeats it, as rendered by a template; a URL or a label is no text
                     is_text = type(value) is str and (len(value.split()) > 1 or not value.isascii())
                     beside[name] += len(value) if answers and is_text and question not in value else 0
-    return beside, asked
+    return beside, asked, failed
 
 
 def _check_names(file: SourceFile, head: list[Fields], mapping: Mapping[str, str], options: ParseOptions) -> None:
@@ -414,27 +401,6 @@ def _turns(head: list[Fields], field: str) -> list[Fields]:
     return [turn for value in lists if type(value) is list for turn in value if type(turn) is dict]
 
 
-def _check_speakers(file: SourceFile, head: list[Fields], options: ParseOptions, field: str) -> None:
-    """Refuse a file most of whose turns have a speaker without a role, before any work.
-
-    Raises:
-        LayoutError: there are such; with the flag to fill in.
-    """
-    turns, theirs = _turns(head, field), options.turn_fields.get("role", "")
-    if turns and not theirs and not any(map(speaker_key, turns)):
-        raise LayoutError(
-            f"{file.path}: the turns in {field!r} do not say who speaks in `role` or `from`; their fields are "
-            f"{', '.join(turns[0])}. Name yours: --map messages={field} --map role=FIELD --map content=FIELD"
-        )
-    found = Counter(str(speaker_of(at(turn, theirs or speaker_key(turn)))) for turn in turns)
-    strange = [s for s, _ in found.most_common() if role_of(s, options) not in (*options.roles.values(), *CALLERS)]
-    if found and 2 * sum(found[s] for s in strange) >= found.total():
-        raise LayoutError(
-            f"{file.path}: the turns in {field!r} have speakers of unknown roles. Say which role each has (system, "
-            f"user, assistant or tool), in place of ROLE:\n{to_fill_in('roles', strange[:8], 'ROLE')}"
-        )
-
-
 def _kind(files: list[SourceFile], config: IngestConfig) -> str:
     """The row kind of the dataset: the one asked for, or the one that all files make.
 
@@ -452,13 +418,13 @@ def _kind(files: list[SourceFile], config: IngestConfig) -> str:
         )
     wanted = KINDS.get(config.kind, "")
     others = [kind for kind in kinds if kind != wanted]
-    if others and (not wanted or config.other_kinds == "refuse"):
+    if others:
         said = [f"{kind} rows in {shortened([f.name for f in files if f.layout.kind == kind], 3)}" for kind in others]
         pairs = ". Pairs need a chosen and a rejected answer to one prompt, or one answer with a label true or false"
         raise LayoutError(
             f"one dataset has one kind{f', --kind {config.kind}' if wanted else ''}, and some inputs hold something "
-            f"else: {'; '.join(said)}. Leave these files out, or name the kind (--kind text, sft or preference) and "
-            f"set other_kinds to quarantine, which quarantines the rows of others{pairs * (wanted == 'preference')}"
+            f"else: {'; '.join(said)}. Leave these files out; or name the kind (--kind text, sft or preference), and "
+            f"files of folders that hold something else are quarantined{pairs * (wanted == 'preference')}"
         )
     return wanted
 
@@ -501,7 +467,7 @@ def _read_as(file: SourceFile) -> str:
         return f"not readable, quarantined as one record: {file.failure}"
     layout = file.layout
     field = f" ({layout.text_field})" if layout.text_field not in ("", FIELD) else ""
-    other = f"{layout.other_kind} rows, all quarantined" if layout.other_kind else "no readable record at its start"
+    other = "no readable record at its start"
     packed = f", {file.compression}" if file.compression else ""
     return f"{layout.name or other}{field}, {file.format.replace('_', ' ')}{packed}"
 
@@ -517,13 +483,13 @@ def groups(plan: Plan) -> list[range]:
     """The places of the files that are read into the same shards: one file, or neighbours where many are small.
 
     A file of `shard_mb` or more stands alone, and so does every file where there are few. Of many small files about 2,
-    4, 8, ... neighbours form a group (see `_neighbours`). A group begins where the hash of a file name says so. Hence a
-    file that is added, removed or changed concerns its own group only, unless the number of small files or their median
-    size passes a power of two.
+    4, 8, ... neighbours form a group. A group begins where the hash of a file name says so. Hence a file that is added,
+    removed or changed concerns its own group only, unless the number of small files passes a power of two.
     """
     size = plan.config.shard_mb << 20
     weights = [f.text_bytes for f in plan.files]
-    mask = _neighbours([weight for weight in weights if weight < size]) - 1
+    small = sum(weight < size for weight in weights)
+    mask = (1 << max(small // GROUPS, 1).bit_length() - 1) - 1
     begins, filled = list[int](), 0
     for place, (file, weight) in enumerate(zip(plan.files, weights, strict=True)):
         alone = weight >= size or (place > 0 and weights[place - 1] >= size)
@@ -533,18 +499,6 @@ def groups(plan: Plan) -> list[range]:
             filled = 0
         filled += weight
     return [range(a, b) for a, b in pairwise([*begins, len(plan.files)])]
-
-
-def _neighbours(small: list[int]) -> int:
-    """How many small files share shards on average, a power of two, from their sizes in bytes.
-
-    A unit takes about 50 ms over all stages, whatever it holds. So a group is to have `GROUP_BYTES`, as long as there
-    are `MIN_GROUPS` of them, and 10,000 documents make about 100 groups. The median counts, since one larger file more
-    must not move the bounds of all groups.
-    """
-    by_bytes = min(GROUP_BYTES // (max(1, median_low(small)) if small else 1), len(small) // MIN_GROUPS)
-    wanted = max(1, by_bytes, len(small) // MAX_GROUPS)
-    return 1 << (wanted.bit_length() - 1)
 
 
 def units(plan: Plan) -> Iterator[Unit]:
@@ -604,17 +558,14 @@ def read_unit(unit: Unit, plan: Plan) -> Iterator[RawBatch]:
     """
     config = plan.config
     mapping, options = user_mapping(config.map, config.roles)
-    id_field = mapping.get("id") or config.id_field
-    builder = RowBuilder(plan.kind, plan.segment_source, id_field, options, plan.columns)
+    builder = RowBuilder(plan.kind, plan.segment_source, mapping.get("id", ""), options, plan.columns)
     pages = None
-    if any(f.format in web.FORMATS or f.layout.html for f in plan.files):
+    if any(f.format in web.FORMATS for f in plan.files):
         pages = web.Pages(config.extractor, config.page_timeout_s, config.on_timeout)
     for segment in unit:
         file = plan.files[segment.file]
         builder.begin_file(segment.file, file.name, file.layout)
         records = _records(segment, file, pages)
-        if pages and file.layout.html:
-            records = web.with_text(records, file.layout.text_field, pages, file.name)
         while _fill(builder, records, file.limit):
             yield builder.take()
     if builder.rows or builder.bad or builder.notes:

@@ -5,12 +5,10 @@ bytes, then each is parsed by itself, so that a bad record costs one row. orjson
 `json.loads` accepts (NaN, the infinities, numbers beyond a double) is parsed by `json.loads`. An escaped lone surrogate
 is refused although `json.loads` accepts it, because UTF-8 cannot hold it.
 
-In arrays and between objects the records are found by a scan that checks JSON's grammar, so that a missing quote or
-brace is noticed where it happens. The broken record ends where the next one seems to begin, which is recognised by the
-first key of the records before it.
+In arrays and between objects the records are found by their quotes and brackets alone. A record in which one of these
+is missing has no end that could be known: it and the rest of the file are one record that is quarantined.
 """
 
-import ast
 import base64
 import json
 import re
@@ -24,7 +22,7 @@ from typing import Any, Final
 import numpy as np
 import orjson
 
-from datakit.read import _kernels_records as kernels
+from datakit.kernels import kernel
 from datakit.read.streams import BOM, RECORD_BYTES, RecordError, Segment, SegmentEnd, SourceFile, Spans, too_long
 
 Fields = dict[str, Any]
@@ -37,7 +35,6 @@ HEAD_BYTES: Final = 4 << 20
 """How much of other files is read; more only if the first record is longer."""
 BLOCK: Final = 1 << 20
 """Bytes of records of which the members are found at once."""
-_FIRST_KEY = re.compile(rb'\{\s*("(?:[^"\\\n]|\\.)*")\s*:')
 _ARRAY = re.compile(rb"(\xef\xbb\xbf)?\s*\[")
 _SPACE = b" \t\r\n"
 
@@ -71,42 +68,23 @@ class Record:
     """Its bytes; of cells none: see `written`."""
     size: int = 0
     """The bytes of its cells."""
-    made: tuple[str, ...] = ()
-    """Those of its fields that the user did not write (the title of a page)."""
     members: list[int] | None = None
     """Of JSON, for each member of the outermost object: key start and stop without the quotes, value start and stop, as
     offsets into `data`."""
     data: bytes = b""
     rewrite: bool = False
     """Whether it has NaN or the infinities, which JSON does not have: they are written as strings."""
-    repeated: bool = False
-    """Whether one of its keys occurs twice."""
 
     def without(self, used: Collection[str]) -> list[str]:
         """The JSON text of each `"key": value`, in the user's order, without the fields in `used`.
 
-        If a used key occurs twice, only its last value was used, as in JSON parsers; the earlier ones are returned.
         Of cells, times are written in ISO 8601, bytes in base64.
         """
         data, members = self.data, self.members
-        if members is None:
-            fields = {k: v for k, v in self.fields.items() if k not in used and k not in self.made}
-            return [f"{to_json(k)}:{_written(_with_exact_numbers(v))}" for k, v in fields.items()]
-        keys = [data[a:b] for a, b in zip(members[::4], members[1::4], strict=True)]
-        if not self.rewrite and len(set(keys)) == len(keys) and b"\\" not in b"".join(keys):
-            skip, spans = [k.encode() for k in used], zip(keys, members[::4], members[3::4], strict=True)
-            return [data[a - 1 : b].decode() for key, a, b in spans if key not in skip]
-        names = [orjson.loads(b'"%b"' % key) for key in keys]
-        last = {name: i for i, name in enumerate(names)}
-        values = [data[a:b].decode() for a, b in zip(members[2::4], members[3::4], strict=True)]
-        return [
-            f"{to_json(name)}:{self._plain(text)}"
-            for i, (name, text) in enumerate(zip(names, values, strict=True))
-            if name not in used or last[name] != i
-        ]
-
-    def _plain(self, text: str) -> str:
-        return to_json(parse_exactly(text)) if self.rewrite and ("NaN" in text or "Infinity" in text) else text
+        if members is None or self.rewrite:
+            return [f"{to_json(k)}:{_written(v)}" for k, v in self.exact().items() if k not in used]
+        skip, spans = [k.encode() for k in used], zip(members[::4], members[1::4], members[3::4], strict=True)
+        return [data[a - 1 : end].decode() for a, b, end in spans if _plain_key(data[a:b]) not in skip]
 
     def written(self) -> bytes:
         """The bytes that are kept of it: its own, or those of its cells as JSON."""
@@ -119,6 +97,11 @@ class Record:
         if self.members is None:
             return {k: _with_exact_numbers(v) for k, v in self.fields.items()}
         return dict(parse_exactly(self.raw.decode()))
+
+
+def _plain_key(key: bytes) -> bytes:
+    """A key of JSON without its escapes."""
+    return str(orjson.loads(b'"%b"' % key)).encode() if b"\\" in key else key
 
 
 def parsed(raw: bytes, parse: Callable[[bytes], Fields | str], number: int, line: int, offset: int | None) -> Record:
@@ -150,19 +133,14 @@ def parse_exactly(text: str) -> Any:
 
 
 def _with_exact_numbers(value: Any) -> Any:
-    """A value from a typed column, with its floats as `Number`s in their shortest exact form."""
+    """A value with its floats as `Number`s in their shortest exact form, and its integers of more than 64 bits."""
+    if type(value) is int and value.bit_length() > 63:
+        return Number(value)
     if type(value) is float:
         return Number(json.dumps(value)) if value - value == 0 else json.dumps(value)
     if type(value) is dict:
         return {k: _with_exact_numbers(v) for k, v in value.items()}
     return [_with_exact_numbers(v) for v in value] if type(value) is list else value
-
-
-def _is_plain(value: Any) -> bool:
-    """Whether a value of Python's is one that JSON has."""
-    if type(value) is dict:
-        return all(type(key) is str for key in value) and all(map(_is_plain, value.values()))
-    return all(map(_is_plain, value)) if type(value) is list else type(value) in (str, int, float, bool, type(None))
 
 
 def to_json(value: Any) -> str:
@@ -196,26 +174,17 @@ def _has_float(value: Any, depth: int = 0) -> bool:
         raise RecordError("too_deep", f"a value is nested more than {MAX_DEPTH} levels deep")
     if type(value) is dict:
         return any(_has_float(v, depth + 1) for v in value.values())
-    return any(_has_float(v, depth + 1) for v in value) if type(value) is list else type(value) is float
+    if type(value) is list:
+        return any(_has_float(v, depth + 1) for v in value)
+    return type(value) is float or (type(value) is int and value.bit_length() > 63)
 
 
 def listed(value: Any) -> Any:
-    """A list that is written in another way: as JSON text, as Python prints it (so pandas writes lists into CSV), or as
-    an object of lists of one length (so `datasets` stores lists of objects). Any other value as it is."""
+    """A list that is written as JSON text, as in CSV; any other value as it is."""
     if type(value) is str and value.lstrip().startswith("["):
-        try:
+        with suppress(orjson.JSONDecodeError):
             return parse_exactly(value) if _has_float(orjson.loads(value)) else orjson.loads(value)
-        except orjson.JSONDecodeError:
-            with suppress(ValueError, SyntaxError, MemoryError, RecursionError):
-                made = ast.literal_eval(value.strip())
-                return _with_exact_numbers(made) if _is_plain(made) else value
-            return value
-    if type(value) is not dict or not value:
-        return value
-    columns = list(value.values())
-    if any(type(column) is not list or len(column) != len(columns[0]) for column in columns):
-        return value
-    return [dict(zip(value, row, strict=True)) for row in zip(*columns, strict=True)]
+    return value
 
 
 def at(fields: Fields, path: str) -> Any:
@@ -304,6 +273,121 @@ def _value(row: bytes) -> object:
     return None
 
 
+# Where JSON records, and the members of their objects, start and stop. All offsets count from the start of `data`. A
+# value is a string, a bracket with all up to the one that closes it, or a run of other characters. Whether it is JSON
+# is for the parser to say, so a value that is not, and whose quotes and brackets are in order, costs itself alone.
+
+_FOUND, _MORE, _CLOSED = 0, 1, 2
+_QUOTE, _BACKSLASH, _COMMA, _COLON = 34, 92, 44, 58
+_OPEN_BRACE, _CLOSE_BRACE, _OPEN_BRACKET, _CLOSE_BRACKET = 123, 125, 91, 93
+
+
+@kernel(inline="always")
+def _is_space(c):  # type: ignore[no-untyped-def]
+    return c == 32 or c == 10 or c == 13 or c == 9
+
+
+@kernel(inline="always")
+def _ends_word(c):  # type: ignore[no-untyped-def]
+    return _is_space(c) or c in (_COMMA, _CLOSE_BRACE, _CLOSE_BRACKET)
+
+
+@kernel(inline="always")
+def _past(data, i, end, between):  # type: ignore[no-untyped-def]
+    """The first byte from i on that is neither white space nor `between`."""
+    while i < end and (_is_space(data[i]) or data[i] == between):
+        i += 1
+    return i
+
+
+@kernel
+def _string_end(data, i, end):  # type: ignore[no-untyped-def]
+    """One past the closing quote of the string whose first byte after the opening quote is at i; -1 without one."""
+    while i < end:
+        c = data[i]
+        if c == _QUOTE:
+            return i + 1
+        i += 2 if c == _BACKSLASH else 1
+    return -1
+
+
+@kernel
+def _members(data, starts, stops):  # type: ignore[no-untyped-def]
+    """The members of the outermost object of each record `data[starts[r]:stops[r]]`.
+
+    Returns (first, spans), int64: record r has the rows `first[r]:first[r + 1]` of `spans`, each (key start, key stop,
+    value start, value stop), the key without its quotes. A record that is no object has no members, and a broken one
+    has those before the break.
+    """
+    capacity = len(starts)
+    for r in range(len(starts)):
+        capacity += (stops[r] - starts[r]) // 5  # the shortest member, `"":0,`; the last one has no comma
+    first, spans = np.empty(len(starts) + 1, np.int64), np.empty((capacity, 4), np.int64)
+    n = 0
+    first[0] = 0
+    for r in range(len(starts)):
+        end = stops[r]
+        i = _past(data, starts[r], end, 32)
+        before = _OPEN_BRACE  # what stands before a key
+        while i < end and data[i] == before:
+            i = _past(data, i + 1, end, 32)
+            if i >= end or data[i] != _QUOTE:
+                break
+            key_stop = _string_end(data, i + 1, end)
+            colon = _past(data, key_stop, end, 32)
+            if key_stop < 0 or colon >= end or data[colon] != _COLON:
+                break
+            start = _past(data, colon + 1, end, 32)
+            stop = _value_end(data, start, end)
+            if stop <= start:
+                break
+            spans[n, 0], spans[n, 1], spans[n, 2], spans[n, 3] = i + 1, key_stop - 1, start, stop
+            n += 1
+            i, before = _past(data, stop, end, 32), _COMMA
+        first[r + 1] = n
+    return first, spans[:n]
+
+
+@kernel
+def _next_value(data, i, in_array):  # type: ignore[no-untyped-def]
+    """(start, stop, status) of the next value from i on: an element of an array, or what follows white space.
+
+    _FOUND: `data[start:stop]` is the value. _CLOSED: the array's bracket was found, `stop` is after it. _MORE: the
+    bytes end inside of the value, or before one begins.
+    """
+    end = len(data)
+    i = _past(data, i, end, _COMMA)
+    if i < end and in_array and data[i] == _CLOSE_BRACKET:
+        return i, i + 1, _CLOSED
+    stop = _value_end(data, i, end)
+    return i, stop, _FOUND if stop > 0 else _MORE
+
+
+@kernel
+def _value_end(data, i, end):  # type: ignore[no-untyped-def]
+    """One past the value at i; -1 if the bytes end inside of it. A closing bracket that nothing opened is a value."""
+    depth = 0
+    while i < end:
+        c = data[i]
+        i += 1
+        if c == _QUOTE:
+            i = _string_end(data, i, end)
+            if i < 0:
+                return -1
+        elif c in (_OPEN_BRACE, _OPEN_BRACKET):
+            depth += 1
+        elif c in (_CLOSE_BRACE, _CLOSE_BRACKET):
+            depth -= 1
+        elif depth == 0:
+            while i < end and not _ends_word(data[i]):
+                i += 1
+            if i == end:
+                return -1
+        if depth <= 0:
+            return i
+    return -1
+
+
 # Cut: between values.
 
 
@@ -313,8 +397,6 @@ class ValueFinder:
     def __init__(self, in_array: bool) -> None:
         self.in_array = in_array
         self.opened = not in_array
-        self.key: bytes | None = None
-        """The first key of the file's first record, with its quotes."""
 
     def __call__(self, data: bytearray, wanted: int, at_end: bool) -> SegmentEnd | None:
         """See `streams.FindEnd`. What was learned of the file is kept only with an end that is found."""
@@ -323,50 +405,22 @@ class ValueFinder:
         if not seen.opened:
             pos, seen.opened = data.find(b"[") + 1, True
         while not spans or spans[-1][1] < wanted:
-            start, stop, status = kernels.next_value(array, pos, seen.in_array)
-            if status == kernels.FOUND:
-                seen._remember_key(data, start)
+            start, stop, status = _next_value(array, pos, seen.in_array)
+            if status == _FOUND:
                 spans.append((start, stop))
                 pos = stop
-            elif status == kernels.CLOSED:
+            elif status == _CLOSED:
                 seen.in_array, pos = False, stop
-            elif start < len(data):  # not JSON, or cut where the bytes end
-                pos = -1 if status == kernels.MORE and not at_end else seen._next_start(data, start)
-                if pos < 0 and not at_end:
-                    return None
-                spans.append((start, seen._broken_end(data, start, pos)))
-                seen.in_array, pos = seen.in_array and pos >= 0, pos if pos >= 0 else len(data)
             elif not at_end:
                 return None
-            else:
-                spans += [(start, start)] * seen.in_array  # an array that is still open is an empty bad record
+            else:  # a value that does not end; or, empty, the bracket of an array that is still open
+                spans += [(start, len(data))] * (start < len(data) or seen.in_array)
                 seen.in_array = False
                 break
         del array  # the caller shortens `data`
         vars(self).update(vars(seen))
         end = spans[-1][1] if spans and spans[-1][1] >= wanted else len(data)
         return SegmentEnd(end, len(spans), np.array(spans, np.int64).reshape(-1, 2))
-
-    def _remember_key(self, data: bytearray, start: int) -> None:
-        if self.key is None and (match := _FIRST_KEY.match(data, start)):
-            self.key = match[1]
-
-    def _next_start(self, data: bytearray, broken: int) -> int:
-        """Where the record after a broken one begins: a brace before the usual first key, after a comma, a bracket or a
-        new line; -1 where none is in sight."""
-        self._remember_key(data, broken)
-        key = re.escape(self.key) + rb"\s*:" if self.key else rb'"'
-        known = self.key or data[broken : broken + 1] != b"{"
-        between = rb"(?:[,\n}\]]\s*)" if known else rb"(?:\}\s*,?\s*)"
-        match = re.compile(between + rb"(\{\s*" + key + rb")").search(data, broken + 1)
-        return match.start(1) if match else -1
-
-    def _broken_end(self, data: bytearray, start: int, following: int) -> int:
-        """Where a broken record ends: before the next one, or what closes the array."""
-        raw = bytes(memoryview(data)[start : following if following >= 0 else len(data)]).rstrip(_SPACE + b",")
-        if following < 0 and self.in_array:
-            raw = raw.removesuffix(b"]").rstrip(_SPACE)
-        return start + len(raw)
 
 
 # Read: parse each record.
@@ -398,7 +452,7 @@ def _read(data: bytes, starts: Spans, stops: Spans, numbers: Spans, lines: Spans
     array, begin = np.frombuffer(data, np.uint8), 0
     while begin < len(starts):
         end = max(begin + 1, int(np.searchsorted(stops, starts[begin] + BLOCK)))
-        first, members = kernels.members(array, starts[begin:end], stops[begin:end])
+        first, members = _members(array, starts[begin:end], stops[begin:end])
         flat, bounds = members.ravel().tolist(), (4 * first).tolist()
         columns = (column[begin:end].tolist() for column in (starts, stops, numbers, lines))
         for start, stop, number, line, a, b in zip(*columns, bounds[:-1], bounds[1:], strict=True):
@@ -417,13 +471,14 @@ def _read(data: bytes, starts: Spans, stops: Spans, numbers: Spans, lines: Spans
                     fields, slowly = _parse_slowly(raw, str(e)), True
                 if type(fields) is not dict:
                     raise RecordError("not_an_object", f"a record should be an object, found {name_of(fields)}")
+                if b - a > 4 * len(fields):
+                    raise RecordError(
+                        "repeated_keys", "a field stands twice in it, and nothing says which value counts"
+                    )
             except RecordError as e:
                 fields = e
-            repeated = type(fields) is dict and b - a > 4 * len(fields)
-            where = segment.start + start
-            yield Record(
-                fields, number, line, where, raw, members=flat[a:b], data=data, rewrite=slowly, repeated=repeated
-            )
+            where, not_json = segment.start + start, slowly and (b"NaN" in raw or b"Infinity" in raw)
+            yield Record(fields, number, line, where, raw, members=flat[a:b], data=data, rewrite=not_json)
         begin = end
 
 

@@ -22,7 +22,6 @@ from datakit.read.layouts.conversations import (
     Message,
     ParseOptions,
     Preference,
-    declares_tools_twice,
     one_sided,
     refuse_media,
 )
@@ -98,11 +97,9 @@ class RowBuilder:
                 used.add(self.id_field)
             values = self._own(fields, used) if self._tests else ()
             extra = None
-            if len(fields) > len(used) or left or found.repeated:
-                kept = found.without(used) + left + _members({k: fields[k] for k in found.made if k not in used})
+            if len(fields) > len(used) or left:
+                kept = found.without(used) + left
                 extra = "{" + ",".join(kept) + "}" if kept else None
-            if found.repeated:
-                self.notes["repeated_keys"] += 1
             row_id = own_id or f"{self.name}:{found.number}"
             self.rows.append((self.first_key + found.number, row_id, self.name, extra, content, *values))
         except RecordError as e:
@@ -136,8 +133,6 @@ class RowBuilder:
 
     def _judged(self, found: Conversation) -> Conversation | Preference:
         """A pair with one side where pairs are asked for; among conversations, a bad answer has weight 0."""
-        if found.tools and declares_tools_twice(found):
-            self.notes["tools_twice"] += 1
         if self.kind == "preference":
             made = one_sided(found)
             self.notes["answers_judged_good" if made.chosen else "answers_judged_bad"] += 1

@@ -44,24 +44,18 @@ class IngestConfig:
     )
     layout: str = option("auto", "the layout of every file by name; auto: each file's own, from its fields")
     text_split: Literal["file", "line", "paragraph"] = option("file", "what is one document in plain text files")
-    text_field: str = option("", "the field that holds a document's text; empty: text, content, markdown and the like")
-    id_field: str = option("", "the field that holds a record's id; empty: id")
     map: dict[str, str] = option(
         {}, "our name = the record's field, path or template ({instruction}\\n\\n{context}); or a known set, as squad"
     )
     roles: dict[str, str] = option({}, "speaker = role: system, user, assistant or tool; for speakers of other names")
     split: str = option("", "the split that is read, as train; several with commas; all: every file")
     limit: int = option(0, "take in only so many records, the first ones in the order of the files; 0: all")
-    html_field: str = option("", "the field that holds a page's HTML, of which the text is made; in any record format")
     extractor: Literal["resiliparse", "trafilatura"] = option(
         "resiliparse", "what makes text of HTML: resiliparse is fast, trafilatura leaves out more of what is no content"
     )
     shard_mb: int = option(16, "uncompressed MiB of input per unit of work, and so per shard")
     columns: Literal["typed", "json"] = option(
         "typed", "fields that make no row and no id: columns of their type, or JSON in extra", advanced=True
-    )
-    other_kinds: Literal["refuse", "quarantine"] = option(
-        "refuse", "what happens with files of another kind than the one asked for", advanced=True
     )
     page_timeout_s: int = option(120, "seconds for the text of one page; see on_timeout", advanced=True)
     on_timeout: Literal["error", "quarantine"] = option(
@@ -115,12 +109,10 @@ class Ingest(Stage):
             "conversations with weight 0; with --kind preference, pairs without a chosen side",
             "labels_of_0": "answers have the label 0, which is read as a class: they are learned; with --kind "
             "preference they are bad answers",
-            "tools_twice": "system prompts declare tools that the record declares, too: templates write them again",
             "fields_of_other_type": "values do not fit the column of their field; they are in `extra`",
             "archive_records": "records of web archives are requests, metadata and the like; they are no pages",
             "other_mimes": "records of web archives are images and other types; only HTML and plain text are pages",
             "answers_not_ok": "records of web archives are answers without a page (redirects, errors)",
-            "repeated_keys": "records have a field twice: the last value counts, the earlier ones are in `extra`",
         }
     )
 
@@ -193,7 +185,7 @@ class Ingest(Stage):
         if plan.files[0].table is not None:
             return False
         size = sum(f.text_bytes for f in plan.files)
-        pages = any(f.layout.html or f.format in ("warc", "html") for f in plan.files)
+        pages = any(f.format in ("warc", "html") for f in plan.files)
         return size > (PROCESSES_FROM_BYTES_OF_PAGES if pages else PROCESSES_FROM_BYTES)
 
     def raw_groups(self) -> Sequence[RawGroup]:
@@ -285,7 +277,7 @@ def _marks(paths: Sequence[str]) -> tuple[tuple[str, tuple[Any, ...]], ...]:
 
 def _read_by(layout: "Layout") -> list[Any]:
     """What the rows of a file depend on, of its layout."""
-    fields = (layout.name, layout.kind, dict(layout.required), dict(layout.optional), layout.other_kind, layout.html)
+    fields = (layout.name, layout.kind, dict(layout.required), dict(layout.optional))
     return [*fields, layout.beside]
 
 

@@ -98,7 +98,7 @@ def expands_too_far(name: str, read: int, made: int) -> RecordError | None:
 class Layout:
     """Where records hold what a row is made of: a line of the table in `layouts.table`, or what one file has of it.
 
-    Of a file, `name` is "" if no record could be read, or if its rows are of another kind than the dataset's.
+    Of a file, `name` is "" if no record could be read.
     """
 
     name: str = ""
@@ -110,10 +110,6 @@ class Layout:
     optional: Mapping[str, str] = field(default_factory=dict)
     unless: tuple[str, ...] = ()
     """A record that has one of these fields is something else."""
-    other_kind: str = ""
-    """The file's kind, if its records are quarantined because the dataset is of another kind."""
-    html: bool = False
-    """The text is made of the HTML in `text_field`."""
     beside: tuple[str, ...] = ()
     """Fields of a file's first records that the layout does not read. They are kept beside the row."""
 
@@ -297,7 +293,7 @@ def _members(raw: BinaryIO, make: Callable[[], Any], file: SourceFile) -> Iterat
                         yield held.popleft()
         except _ERRORS as e:
             end, data = _next_member(raw, begin + 1, file.compression, make), b""
-            goes_on = f"reading goes on at byte {end:,}" if end >= 0 else "what follows is lost"
+            goes_on = f"the next one begins at byte {end:,}" if end >= 0 else "what follows is lost"
             where = f"in the member that begins at byte {begin:,} ({e}); {goes_on}"
             yield RecordError("corrupt_stream", f"the {file.compression} stream of {file.name} is damaged, {where}")
             if end < 0:
@@ -444,7 +440,7 @@ class StreamCutter:
                 yield from self._whole_records()
                 yield self._lost(block, bytes(self.buffer))
                 self.skipping = False
-                if self.find_end is whole_file:
+                if self.begin is None:
                     return
                 continue
             self.buffer += block
@@ -472,7 +468,8 @@ class StreamCutter:
             else:
                 yield from self._whole_records()
                 if len(self.buffer) > RECORD_BYTES:
-                    yield self._lost(too_long(), b"")
+                    lost = "" if self.begin else "; nothing tells where the next one begins, and the rest is not read"
+                    yield self._lost(RecordError("too_long", too_long().detail + lost), b"")
                     self.skipping = True
 
     def _whole_records(self) -> Iterator[Segment]:

@@ -1,4 +1,4 @@
-"""Web pages: WARC and WET archives, HTML files, and HTML in a field of a record; each page becomes a document.
+"""Web pages: WARC and WET archives and HTML files; each page becomes a document.
 
 An archive is cut at the borders of its records, by the length that each record states; a record whose length is wrong
 ends where the next one begins. In a `.warc.gz` each record is a gzip member, and a damaged one costs itself only (see
@@ -8,6 +8,7 @@ cost, so that the rows do not depend on the machine.
 
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from functools import partial
 from typing import Final
 
@@ -19,7 +20,6 @@ from datakit.read.record import Fields, Record, parsed
 from datakit.read.streams import RECORD_BYTES, RecordError, Segment, SegmentEnd, SourceFile
 
 FORMATS: Final = ("warc", "html")
-TITLE: Final = "title"
 COLUMNS: Final = ("url", "date", "mime", "title")
 """What is known of a page besides its text."""
 HTML: Final = ("text/html", "application/xhtml+xml")
@@ -128,22 +128,6 @@ def _page(file: SourceFile, number: int, wrong: str, pages: "Pages", raw: bytes)
     return pages.of_record(raw, f"{file.path}: record {number + 1}", verify=not file.compression)
 
 
-def with_text(records: Iterator[Record], field: str, pages: "Pages", name: str) -> Iterator[Record]:
-    """Records with a page's text in place of the HTML in a field, and its title, where they have none."""
-    for found in records:
-        html = found.fields.get(field) if type(found.fields) is dict else None
-        if isinstance(html, str | bytes):
-            try:
-                text, title, _ = pages.of_html(html, f"{name}: record {found.number + 1}")
-                found.fields[field] = text
-                if title is not None and TITLE not in found.fields:
-                    found.made = (TITLE,)
-                    found.fields[TITLE] = title
-            except RecordError as e:
-                found.raw, found.fields = found.written(), e
-        yield found
-
-
 class Pages:
     """Makes documents of pages, with one extractor.
 
@@ -200,16 +184,15 @@ class Pages:
         date = headers.get("WARC-Date")
         return {"text": text, "id": own, "url": url or None, "date": date, "mime": plain, "title": title}
 
-    def of_html(self, html: bytes | str, name: str, charset: str | None = None) -> Page:
+    def of_html(self, html: bytes, name: str, charset: str | None = None) -> Page:
         """What is taken from a page. `name` is for messages.
 
         Raises:
             RecordError: the page is beyond a limit, in no charset that it can be read in, or has no text.
             InputError: it took too long, and that is an error.
         """
-        looks_deep = self._check(html.encode() if isinstance(html, str) else html)
-        decoded = html if isinstance(html, str) else decoded_page(html, charset)
-        page, reason, failed = self.extraction.page(decoded, self.timeout_s, MAX_DEPTH if looks_deep else 0)
+        looks_deep, text = self._check(html), decoded_page(html, charset)
+        page, reason, failed = self.extraction.page(text, self.timeout_s, MAX_DEPTH if looks_deep else 0)
         if reason == TIMEOUT and self.on_timeout == "error":
             raise InputError(
                 f"{name}: {failed}. Raise it; or set on_timeout to quarantine, and the rows depend on the speed of the "
@@ -258,37 +241,28 @@ def _mime_of(body: bytes) -> str:
 
 
 def decoded_page(raw: bytes, charset: str | None = None) -> str:
-    """The characters of a page in the first charset that it can be read in without an error.
+    """The characters of a page in the charset that it names: by its byte order mark, by being UTF-8, by `charset` (of
+    the HTTP header), or by a `meta` tag; the first of these that can be read without an error.
 
-    These are tried: its byte order mark, UTF-8, `charset` (of the HTTP header), that of a `meta` tag, and the one that
-    its bytes look like. UTF-8 comes before what the page says, since other charsets are hardly ever valid UTF-8.
-    If all fail, single wrong characters are replaced in the charset that the page names.
+    UTF-8 comes before what the page says, since other charsets are hardly ever valid UTF-8. If all fail, single wrong
+    characters are replaced in the first charset that is named, or in UTF-8.
 
     Raises:
-        RecordError: the page has many bytes that are no characters in the charset that it names.
+        RecordError: the page has many bytes that are no characters in that charset.
     """
-    from resiliparse.parse.encoding import detect_encoding, map_encoding_to_html5
+    from resiliparse.parse.encoding import map_encoding_to_html5
 
     for mark, name in _MARKS:
         if raw.startswith(mark):
             return _replaced(raw[len(mark) :], name)
-    try:
-        if b"\x1b$" not in raw:  # ISO-2022-JP has 7-bit bytes only
-            return raw.decode()
-    except UnicodeDecodeError:
-        pass
-    named = [map_encoding_to_html5(charset, fallback_utf8=False)] if charset else []
-    if meta := _META.search(raw, 0, 4096):
-        named.append(map_encoding_to_html5(meta[1].decode("ascii"), fallback_utf8=False))
-    looks = detect_encoding(raw, from_html_meta=False)
-    for wanted in [*named, looks]:
-        try:
-            if wanted and not (wanted.startswith("utf-16") and raw.count(0) == 0):
-                return raw.decode(_WIDER.get(wanted, wanted))
-        except (UnicodeDecodeError, LookupError):
-            continue
-    best = next(filter(None, (*named, looks)), "utf-8")
-    return _replaced(raw, _WIDER.get(best, best))
+    meta = _META.search(raw, 0, 4096)
+    said = [map_encoding_to_html5(name, fallback_utf8=False) for name in (charset, meta and meta[1].decode()) if name]
+    # ISO-2022-JP has 7-bit bytes only, and UTF-16 without its mark is none
+    named = [_WIDER.get(name, name) for name in said if name and not name.startswith("utf-16")]
+    for name in ["utf-8"] * (b"\x1b$" not in raw) + named:
+        with suppress(UnicodeDecodeError, LookupError):
+            return raw.decode(name)
+    return _replaced(raw, (*named, "utf-8")[0])
 
 
 _MARKS: Final = ((b"\xef\xbb\xbf", "utf-8"), (b"\xff\xfe", "utf-16-le"), (b"\xfe\xff", "utf-16-be"))

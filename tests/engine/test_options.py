@@ -92,7 +92,7 @@ TALKS = pa.table({"messages": [[{"role": "user", "content": "Tell me."}, {"role"
         ("filter", TEXTS, {"rules": ["lengths"], "lengths": {"min_turns": 2}}, r"filter\.lengths\.min_turns"),
         ("filter", TEXTS, {"rules": ["private"], "private": {"seed": 2}}, "replacement = pseudonymize"),
         ("dedup_repeats", TEXTS, {"max_repeated_share": 0.5, "min_words_left": 9}, "max_repeated_share"),
-        ("ingest", TEXTS, {"html_field": "page"}, "html_field = 'page'"),
+        ("ingest", TEXTS, {"extractor": "trafilatura"}, "extractor = 'trafilatura'"),
         ("ingest", TEXTS, {"roles": {"a": "user"}}, "roles"),
         ("ingest", TALKS, {"text_split": "line"}, "text_split"),
     ],

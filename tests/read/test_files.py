@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 from datakit.errors import InputError, LayoutError
-from datakit.read.find import HIDDEN, OURS, TWICE, UNKNOWN, find, splits_of
+from datakit.read.find import HIDDEN, OURS, TWICE, UNKNOWN, find, split_of
 from datakit.read.planning import plan, read_unit, units
 from datakit.read.stage import Ingest, IngestConfig
 
@@ -108,33 +108,30 @@ def test_an_unreadable_file_of_a_folder_is_one_quarantined_record_and_the_others
             read(tmp_path)
 
 
-def test_a_file_without_a_suffix_counts_where_it_holds_what_the_other_files_hold(tmp_path):
+def test_a_file_without_a_suffix_is_what_its_bytes_are(read, tmp_path):
     put(tmp_path / "a.md", b"a text")
     put(tmp_path / "NOTES", b"another text")
     put(tmp_path / "image", bytes(range(256)))
-    assert names(tmp_path) == ["NOTES", "a.md"]
+    found = read(tmp_path)
+    assert (found.texts, found.reasons, found.bad[0]["file"]) == (
+        ["another text", "a text"],
+        ["unreadable_file"],
+        "image",
+    )
     chat = b'{"messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}]}\n'
-    put(tmp_path / "chats" / "a.jsonl", chat)
     put(tmp_path / "chats" / "SUMS", b"6dd2  a.jsonl\n")
     put(tmp_path / "chats" / "more", chat)
-    assert names(tmp_path / "chats") == ["a.jsonl", "more"]
-    assert [s.why for s in plan([str(tmp_path / "chats")], IngestConfig()).skipped] == [UNKNOWN]
-    assert names(tmp_path / "chats" / "SUMS") == ["SUMS"], "what is named is read"
+    found = read(tmp_path / "chats", kind="sft")
+    assert (len(found.rows), found.reasons, found.bad[0]["file"]) == (1, ["unreadable_file"], "SUMS")
 
 
-@pytest.mark.parametrize(
-    ("files", "splits"),
-    [
-        (["how-to-train-a-dog.jsonl", "how-to-test-software.jsonl"], ["", ""]), (["my_train.jsonl"], ["train"]),
-        (["train.jsonl", "dev.jsonl"], ["train", "validation"]), (["x.train.jsonl", "x.test.jsonl"], ["train", "test"]),
-        (["gsm8k_train_hard.jsonl", "gsm8k_test_hard.jsonl"], ["train", "test"]), (["a/gsm_train_hard.jsonl"], [""]),
-        (["c4-train.00000-of-01024.json.gz", "c4-validation.00000.json.gz"], ["train", "validation"]),
-        (["test/part.jsonl", "train/how-to-test-it.jsonl"], ["test", "train"]), (["train2-v1.1.parquet"], ["train"]),
-        (["dialogues-00003-of-00014.parquet"], ["dialogues"]), (["testing-grounds.txt"], ["test"]),
-    ],
-)  # fmt: skip
-def test_a_name_says_a_split_at_its_ends_or_where_another_file_says_another(files, splits):
-    assert splits_of(files) == splits
+@pytest.mark.parametrize(("name", "split"), [
+    ("how-to-train-a-dog.jsonl", ""), ("my_train.jsonl", ""), ("testing-grounds.txt", ""), ("train.extra.jsonl", ""),
+    ("Train.jsonl", "train"), ("dev-0001.json.gz", "validation"), ("train.00000.jsonl", "train"), ("test1.csv", "test"),
+    ("dialogues-00003-of-00014.parquet", "dialogues"), ("a/Test/part.jsonl", "test"), ("test/train.jsonl", "train"),
+])  # fmt: skip
+def test_a_file_says_its_split_where_its_name_or_its_folder_is_one(name, split):
+    assert split_of(name) == split
 
 
 def test_a_remote_file_system_is_read_like_a_local_one(read):
@@ -187,9 +184,10 @@ def test_files_of_different_kinds_are_refused_by_name(read, tmp_path):
     with pytest.raises(LayoutError, match=r"chat\.jsonl.*prose\.txt.*--kind"):
         read(tmp_path)
     with pytest.raises(LayoutError, match=r"--kind sft.*prose\.txt"):
-        read(tmp_path, kind="sft")
-    found = read(tmp_path, kind="sft", other_kinds="quarantine")
-    assert (len(found.rows), found.reasons, found.bad[0]["file"]) == (1, ["other_kind"], "prose.txt")
+        read(tmp_path / "chat.jsonl", tmp_path / "prose.txt", kind="sft")
+    found = read(tmp_path, kind="sft")
+    assert (len(found.rows), found.reasons, found.bad[0]["file"]) == (1, ["unreadable_file"], "prose.txt")
+    assert found.bad[0]["detail"] == "it holds document rows, and conversation rows are asked for"
 
 
 @pytest.mark.parametrize(("name", "data", "why"), [
@@ -348,7 +346,7 @@ def test_a_damaged_member_costs_itself_and_reading_goes_on_at_the_next_one(read_
     assert found.reasons == ["corrupt_stream"]
     begin, following = len(packed[0] + packed[1]), len(b"".join(packed[:2])) + len(bad)
     assert f"begins at byte {begin:,} " in found.bad[0]["detail"]
-    assert f"reading goes on at byte {following:,}" in found.bad[0]["detail"]
+    assert f"the next one begins at byte {following:,}" in found.bad[0]["detail"]
     assert found.bad[0]["line"] == 121
 
 

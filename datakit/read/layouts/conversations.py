@@ -34,7 +34,6 @@ ROLES: Final = {
     "tool": ("tool", "tool_response", "tool_result", "function", "observation", "ipython"),
 }
 """A role in chat templates -> the names that speakers of that role usually have. `--roles` names others."""
-_TOOL_NAME: Final = re.compile(r'"name"\s*:\s*"([^"]+)"')
 CALLERS: Final = ("function_call", "tool_call")
 """Speakers whose turns are calls of the assistant."""
 SPEAKER_KEYS: Final = ("role", "from")
@@ -44,8 +43,8 @@ WEIGHTS: Final = ("weight", "loss_weight", "loss", "train", "training", "message
 MEDIA: Final = frozenset({"image", "images", "video", "videos", "audio", "audios"})
 """Fields with pictures, films and sound."""
 TEXT_PARTS: Final = ("text", "input_text", "output_text")
+CALL_PART: Final = "tool_call"
 REASONING_PARTS: Final = ("reasoning", "thinking", "reasoning_content")
-CALL_PARTS: Final = ("tool_call", "tool_calls", "function_call")
 JUDGED: Final = {"true": True, "false": False, "1": True, "0": False, "1.0": True, "0.0": False}
 """What a label of an answer (KTO) may be, as text in lower case. Numbers count only where pairs are asked for: among
 conversations a number may be the class of an example."""
@@ -138,9 +137,9 @@ def _asked(prompt: Any, found: Picked, options: ParseOptions) -> Conversation:
 
 def _said(value: Any, name: str, role: str, found: Picked, options: ParseOptions) -> Conversation:
     """What one side says: a text, one turn, or a list of turns, of which what has no column is kept beside the row."""
-    if type(value) is dict and type(listed(value)) is dict:
+    if type(value) is dict:
         value = [value]
-    if type(value) not in (list, dict):
+    if type(value) is not list:
         return Conversation([Message(role, text_of(value, name))])
     body = turns(value, name, options)
     found.keep(name, body.left)
@@ -168,13 +167,6 @@ def _around(body: Conversation, found: Picked) -> Conversation:
         messages = [Message("system", prompt), *messages] if prompt else messages
     tools = tools_of(found.take("tools"), "tools") if body.tools is None else body.tools
     return Conversation(messages, tools, label=found.get("label"))
-
-
-def declares_tools_twice(found: Conversation) -> bool:
-    """Whether the system prompt declares the first tool, too: a template that writes tools writes them once more."""
-    name = _TOOL_NAME.search(found.tools or "")
-    first = found.messages[0]
-    return name is not None and first.role == "system" and any(f"{q}{name[1]}{q}" in first.content for q in "\"'")
 
 
 def refuse_media(fields: Fields, messages: list[Message]) -> None:
@@ -300,7 +292,7 @@ def turns(value: Any, where: str, options: ParseOptions = PLAIN) -> Conversation
     if type(value) is not list or not value:
         found = "an empty list" if value == [] else name_of(value)
         raise RecordError("bad_messages", f"{where} should be a list of messages, found {found}")
-    messages, left, tools, thought = list[Message](), [], None, ""
+    messages, left, tools = list[Message](), [], None
     for i, turn in enumerate(value):
         if type(turn) is str:
             turn = {"role": ("user", "assistant")[i % 2], "content": turn}
@@ -308,15 +300,14 @@ def turns(value: Any, where: str, options: ParseOptions = PLAIN) -> Conversation
             made, rest = message(part, f"{where}[{i}]", options)
             if "tools" in rest and tools is None:  # minimind's
                 tools = tools_of(rest.pop("tools"), f"{where}[{i}].tools")
-            if rest.get("channel") == "analysis" and made.role == "assistant":  # Harmony: a thought is its own turn
-                thought += made.content
-                continue
-            if thought and made.role == "assistant" and made.reasoning_content is None:
-                made, thought = made._replace(reasoning_content=thought), ""
+            if rest.get("channel") == "analysis" and made.role == "assistant":
+                raise RecordError(
+                    "thought_apart",
+                    f"{where}[{i}] is a thought of its own (Harmony's channel analysis): write it as "
+                    "reasoning_content of the answer that follows it",
+                )
             messages.append(made)
             left.append(rest)
-    if thought:
-        raise RecordError("no_answer", f"{where} ends with a thought that no answer follows")
     return Conversation(messages, tools, left if any(left) else None)
 
 
@@ -388,28 +379,24 @@ def _message(turn: Fields, where: str, options: ParseOptions) -> tuple[Message, 
 def _role(turn: Fields, where: str, options: ParseOptions) -> str:
     """Take the speaker out of a turn: its role, or one of `CALLERS`."""
     key = speaker_key(turn)
-    speaker = speaker_of(turn.pop(key)) if key else None
+    speaker = turn.pop(key) if key else None
+    speaker = str(speaker).lower() if type(speaker) in (int, bool) else speaker  # `is_human`
     if type(speaker) is not str:
-        said = f"{where} names no speaker: role or from should be a string, found {name_of(speaker)}"
-        raise RecordError("missing_field", said)
-    if role := role_of(speaker, options):
-        return role
+        raise RecordError(
+            "missing_field",
+            f"{where} names no speaker: role or from should be a string, found {name_of(speaker)}; its fields are "
+            f"{', '.join(turn)}. Name yours with --map role=FIELD --map content=FIELD, beside --map messages",
+        )
+    lowered = speaker.strip().lower()
+    plain = lowered.replace("-", "_").replace(" ", "_")  # `Tool-Response` is `tool_response`
+    for name in (speaker, lowered, plain):
+        if name in options.roles:
+            return options.roles[name]
     raise RecordError(
         "unknown_role",
-        f"{where}.{key} is {speaker!r}; name its role (system, user, assistant or tool) with --roles {speaker}=ROLE",
+        f"{where}.{key} is {speaker!r}; name its role (system, user, assistant or tool) with --roles "
+        f'"{speaker}=ROLE", in a recipe [ingest] roles = {{ "{speaker}" = "ROLE" }}',
     )
-
-
-def speaker_of(value: Any) -> Any:
-    """The name of a speaker: a number or a boolean (`is_human`) as its text."""
-    return str(value).lower() if type(value) in (int, bool) else value
-
-
-def role_of(speaker: str, options: ParseOptions) -> str:
-    """The role of a speaker, or one of `CALLERS`; "" if it is unknown. `Tool-Response` is `tool_response`."""
-    lowered = speaker.strip().lower()
-    plain = lowered.replace("-", "_").replace(" ", "_")
-    return next((options.roles[name] for name in (speaker, lowered, plain) if name in options.roles), "")
 
 
 def _content(value: Any, where: str, from_tool: bool = False) -> tuple[str | None, str, list[str], Fields]:
@@ -426,7 +413,7 @@ def _content(value: Any, where: str, from_tool: bool = False) -> tuple[str | Non
     text, reasoning, calls, left = list[str](), list[str](), list[str](), list[Fields]()
     for i, part in enumerate(value):
         kind, inner, rest = _part(part, f"{where}[{i}]")
-        if kind in CALL_PARTS:
+        if kind == CALL_PART:
             calls.append(_as_text(inner))
         else:
             (reasoning if kind in REASONING_PARTS else text).append(text_of(inner, f"{where}[{i}]"))
@@ -445,8 +432,8 @@ def _part(part: Any, where: str) -> tuple[str, Any, Fields]:
     if kind == "tool_use":  # Anthropic's
         function = {"name": rest.pop("name", None), "arguments": rest.pop("input", None) or {}}
         number = {"id": rest.pop("id")} if rest.get("id") is not None else {}
-        return CALL_PARTS[0], number | {"type": "function", "function": function}, rest
-    if kind not in TEXT_PARTS + REASONING_PARTS + CALL_PARTS:
+        return CALL_PART, number | {"type": "function", "function": function}, rest
+    if kind not in (*TEXT_PARTS, *REASONING_PARTS, CALL_PART):
         raise RecordError("non_text_part", f"{where} is of type {kind!r}, and only text can be trained on")
     for key in (kind, "text", "value", "content"):
         if rest.get(key) is not None:

@@ -7,7 +7,6 @@ follows from our names: `text` is a document, `messages`, or `prompt` and `answe
 `--map` says the same for records of other names.
 """
 
-import shlex
 import tomllib
 from array import array
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -194,7 +193,7 @@ def converter(layout: Layout) -> Convert:
     if layout.name == TRANSCRIPTS:
         return transcripts
     _, names = _made(layout.required)
-    return _CONTENTS[names][1] if names else partial(_refuse, layout.other_kind)
+    return _CONTENTS[names][1] if names else _refuse
 
 
 def _made(names: Collection[str]) -> tuple[str, tuple[str, ...]]:
@@ -202,26 +201,21 @@ def _made(names: Collection[str]) -> tuple[str, tuple[str, ...]]:
     return next(((kind, need) for need, (kind, _) in _CONTENTS.items() if any(n in names for n in need)), ("", ()))
 
 
-def _refuse(kind: str, found: Picked, _: ParseOptions) -> None:
-    """No row of any record of a file of another kind, or of no layout."""
-    if kind:
-        raise RecordError("other_kind", f"the file holds {kind} rows, the dataset another kind")
+def _refuse(found: Picked, _: ParseOptions) -> None:
+    """No row of any record of a file of no layout."""
     raise RecordError("no_layout", "none of the file's first records could be read: its layout is unknown")
 
 
 # Which layout a file has.
 
 
-def choose(head: Sequence[Fields], kind: str = "auto", forced: str = "auto", text_field: str = "") -> Layout | None:
+def choose(head: Sequence[Fields], kind: str = "auto", forced: str = "auto") -> Layout | None:
     """The layout of most of a file's first records (on a tie the earlier in the table); None if no record fits any.
 
     `forced` names a layout; then the records only decide which of its fields they have. Names of fields count in any
     letters. With `kind` preference, conversations whose answer is judged make pairs of one side. A pair and token ids
     are never anything else, whatever `kind` is.
     """
-    if text_field and kind in ("auto", "document"):
-        fits = forced == DOCUMENT or any(type(fields.get(text_field)) is str for fields in head)
-        return Layout(DOCUMENT, "document", required={"text": text_field}) if fits else None
     lines = [line for line in LAYOUTS if forced in ("auto", line.name)]
     plain = [{name.strip().lower(): value for name, value in fields.items()} for fields in head]
     fitting = [_line_of(fields, lines, kind) for fields in plain]
@@ -353,12 +347,11 @@ def flat(fields: Fields, depth: int = 3) -> Fields:
     return found
 
 
-def to_fill_in(option: str, names: Sequence[str], blank: str, about: str = "") -> str:
-    """Lines for a user: flags of an option that give each name a value in place of `blank`, and those of a recipe."""
-    flags = " ".join(f"--{option} {shlex.quote(f'{name}={blank}')}" for name in names)
-    keys = (name if name.isidentifier() and name.isascii() else f'"{name}"' for name in names)
-    table = ", ".join(f'{key} = "{blank}"' for key in keys)
-    return f"  datakit run --dataset NAME {flags}{about}\n  or in its recipe: [ingest] {option} = {{ {table} }}"
+def _to_fill_in(names: Sequence[str], about: str) -> str:
+    """Lines for a user to fill in: flags that map each name to FIELD, and those of a recipe."""
+    flags = " ".join(f"--map {name}=FIELD" for name in names)
+    table = ", ".join(f'{name} = "FIELD"' for name in names)
+    return f"  datakit run --dataset NAME {flags}{about}\n  or in its recipe: [ingest] map = {{ {table} }}"
 
 
 def advice(head: Sequence[Fields], kind: str) -> str:
@@ -382,7 +375,7 @@ def advice(head: Sequence[Fields], kind: str) -> str:
     needed = {"document": ("text",), "conversation": turns, "preference": ("prompt", "chosen", "rejected")}
     said.append("Say which field is which, in place of FIELD:")
     for made, names in needed.items() if kind not in needed else [(kind, needed[kind])]:
-        said.append(to_fill_in("map", names, "FIELD", "" if kind in needed else f"  ({made} rows)"))
+        said.append(_to_fill_in(names, "" if kind in needed else f"  ({made} rows)"))
     said.append("Speakers of other names than user and assistant need --roles NAME=user")
     known = f"Known layouts are {', '.join(NAMES)}; sets that --map NAME knows are {', '.join(presets())}"
     return "\n".join([*said, f"{known}. See docs/inputs.md"])
