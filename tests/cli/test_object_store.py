@@ -342,14 +342,15 @@ def test_lists_and_templates_may_be_on_the_store(s3: "boto3.Client") -> None:
     s3.put_object(Bucket=BUCKET, Key="lists/bad.txt", Body=b"vile\n")
     s3.put_object(Bucket=BUCKET, Key="lists/hosts.txt", Body=b"vile.example\n")
     s3.put_object(Bucket=BUCKET, Key="lists/own.jinja", Body=b"{{ messages }}")
-    words = user_rules.word_list("en", f"s3://{BUCKET}/lists/bad.txt")
-    assert words == user_rules.word_list("en", str(storage.local(f"s3://{BUCKET}/lists/bad.txt")))
-    assert not user_rules.blocklist(f"s3://{BUCKET}/lists/hosts.txt").unreadable
+    words = user_rules.Words(lists={"en": f"s3://{BUCKET}/lists/bad.txt"}).entries("en")
+    local = str(storage.local(f"s3://{BUCKET}/lists/bad.txt"))
+    assert words == user_rules.Words(lists={"en": local}).entries("en")
+    assert not user_rules.Urls(lists={"a": f"s3://{BUCKET}/lists/hosts.txt"}).entries("a").unreadable
     assert chat._choose(f"s3://{BUCKET}/lists/own.jinja", {}, "") == "{{ messages }}"
     with pytest.raises(InputError, match="is not there"):
-        user_rules.blocklist(f"s3://{BUCKET}/lists/none.txt")
+        user_rules.Urls(lists={"a": f"s3://{BUCKET}/lists/none.txt"}).entries("a")
     with pytest.raises(UsageError, match="raw inputs only"):
-        user_rules.blocklist("https://host.example/list.txt")
+        user_rules.Urls(lists={"a": "https://host.example/list.txt"}).entries("a")
 
 
 @dataclass(frozen=True, kw_only=True)

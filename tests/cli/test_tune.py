@@ -103,12 +103,12 @@ def test_tune_shows_rule_sets_that_were_not_on(datakit, corpus):
     assert "fineweb.max_short_line_ratio = 0.67" in datakit("tune", "fineweb", "--dataset", "d").out
     said = datakit("tune", "c4", "--dataset", "d")
     assert said.code == 2 and "c4: was not measured" in said.err
-    datakit("filter", corpus, "--rules", "sample", "--dataset", "e")
+    datakit("filter", corpus, "--rules", "c4", "--dataset", "e")
     said = datakit("tune", "gopher_quality", "--dataset", "e")
     assert said.code == 2 and "gopher_quality: was not measured" in said.err
-    again = datakit("filter", "--rules", "gopher_quality,sample", "--dataset", "e")
+    again = datakit("filter", "--rules", "gopher_quality,c4", "--dataset", "e")
     assert again.code == 0 and "uses the measurements" not in again.err + again.out
-    fewer = datakit("filter", "--rules", "sample", "--set", "sample.share=0.5", "--dataset", "e")
+    fewer = datakit("filter", "--rules", "c4", "--set", "c4.min_sentences=1", "--dataset", "e")
     assert fewer.code == 0 and "uses the measurements" in fewer.err + fewer.out
 
 

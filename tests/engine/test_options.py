@@ -19,7 +19,7 @@ PLACES = {
     ("dedup_semantic", "model"), ("language", "model"), ("perplexity", "models"), ("perplexity", "sentencepiece"),
     ("perplexity_model", "tokenizer"), ("filter", "contamination.eval"), ("filter", "lengths.tokenizer"),
     ("dedup", "against"), ("dedup_urls", "against"), ("dedup_repeats", "against"), ("filter", "urls.lists"),
-    ("filter", "urls.allow"), ("filter", "words.lists"),
+    ("filter", "words.lists"),
 }  # fmt: skip
 """Files and manifests: the digest of their content enters the key, not their name."""
 ALL = [(stage, section, o) for stage in STAGES for section, o in (
