@@ -91,7 +91,7 @@ def says_it_all(row: dict) -> str | None:
 
 def test_a_reason_of_the_users_function_holds_no_private_value() -> None:
     rows = [{"text": "write to anna@webmail.de please"}, {"text": "nothing here"}]
-    result = datakit.filter(rows, rules=[says_it_all, "private"], private={"action": "replace"})
+    result = datakit.filter(rows, rules=[says_it_all, "private"])
     assert result.dropped.column("reason").to_pylist() == ["write to <EMAIL> please"]
     assert result.ledger.rows.dropped == {"write to <EMAIL> please": 1}
 
