@@ -262,7 +262,10 @@ def read_arpa(path: Path) -> NgramModel:
         ModelError: the file is none, or it is cut.
     """
     try:
-        return _parsed(path.read_bytes())
+        data = path.read_bytes()
+        if data.startswith(b"mmap lm http://kheafield.com/code"):
+            raise ValueError("KenLM's binary format: name the ARPA file, or call kenlm in a function of yours")
+        return _parsed(data)
     except (ValueError, OSError, MemoryError) as e:
         raise ModelError(f"{path}: expected an n-gram model in the ARPA format, found: {e}") from None
 

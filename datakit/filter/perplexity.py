@@ -5,11 +5,11 @@ of a language into head (up to the 30th percentile), middle (up to the 60th) and
 
 As in CCNet, each line is a sentence for the model, and a row's perplexity is 10 ** (-score / length) over all its
 lines; the length counts the words and one end for each line. Texts are simplified first: lower case, no accents, digits
-as 0, ASCII punctuation, no control characters (`text = "plain"`). CCNet's own models read the pieces of a SentencePiece
-model, which is named beside them. CCNet computes its percentiles on a sample of one crawl, this stage on all its rows.
+as 0, ASCII punctuation, no control characters (`text = "plain"`). CCNet computes its percentiles on a sample of one
+crawl, this stage on all its rows.
 
 `datakit perplexity train` makes a model of the rows of a dataset (`ngram_model`); its manifest says how texts are read.
-Any other model in the ARPA format can be named, too, and with the package kenlm one in KenLM's binary format.
+Any other model in the ARPA format whose words are those of the text can be named, too.
 """
 
 import functools
@@ -20,7 +20,7 @@ import unicodedata
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar, Final, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -29,12 +29,15 @@ import pyarrow.compute as pc
 import datakit.storage as storage
 from datakit.config import at_least, file_mark, option, sha256_file
 from datakit.data import Floats, Integers, ViewOptions
-from datakit.errors import ConfigError, MissingExtraError, ModelError
+from datakit.errors import ConfigError, ModelError
 from datakit.filter.ranking import RankedStage
 from datakit.manifest import Count, data_dir, is_manifest, tokenizer_file
 from datakit.manifest import load as load_manifest
 from datakit.stage import Decision, Made, Parent, Stage
 from datakit.text.ids import open_tokenizer
+
+if TYPE_CHECKING:
+    from datakit.filter.ngram_model import NgramModel
 
 BUCKETS = ("head", "middle", "tail")
 UNKNOWN = "unknown"
@@ -55,9 +58,6 @@ class PerplexityConfig(ViewOptions):
         "`lang`; a FILE alone is for all others",
         path=True,
     )
-    sentencepiece: tuple[str, ...] = option(
-        (), "the same for SentencePiece models, whose pieces count as words", path=True, advanced=True
-    )
     text: Literal["plain", "raw"] = option(
         "plain", "what models read: lower case, digits as 0, ..., or rows as is", advanced=True
     )
@@ -73,9 +73,7 @@ class PerplexityConfig(ViewOptions):
                 f"head_percentile = {self.head_percentile}, middle_percentile = {self.middle_percentile}: expected "
                 "1 to 99, and head not above middle"
             )
-        extra = sorted(by_language(self.sentencepiece).keys() - by_language(self.models).keys())
-        if extra:
-            raise ConfigError(f"sentencepiece: {extra[0] or 'a file for all languages'}: there is no such model")
+        by_language(self.models)
 
 
 def by_language(files: Sequence[str]) -> dict[str, str]:
@@ -116,7 +114,7 @@ class Perplexity(RankedStage):
         """Name and SHA-256 of the models by language, and the Unicode version where the text depends on it.
 
         Raises:
-            ConfigError: no model is named, or one has two tokenizers.
+            ConfigError: no model is named.
             ModelError: a file does not exist.
         """
         if not self.config.models:
@@ -124,16 +122,9 @@ class Perplexity(RankedStage):
                 "models: the perplexity stage needs n-gram models, as --models en=en.arpa; `datakit perplexity train` "
                 "makes one"
             )
-        models, pieces = (
-            {lang: ModelFiles.of(file, lang) for lang, file in by_language(named).items()}
-            for named in (self.config.models, self.config.sentencepiece)
-        )
-        for language in pieces:
-            if models[language].tokenizer:
-                raise ConfigError(f"sentencepiece: {language or 'a file for all languages'}: the model has a tokenizer")
-        given = {"models": models, "sentencepiece": pieces}
-        digests = {what: {lang: file.digests() for lang, file in named.items()} for what, named in given.items()}
+        models = {lang: ModelFiles.of(file, lang) for lang, file in by_language(self.config.models).items()}
         plain = any((model.text or self.config.text) == "plain" for model in models.values())
+        digests = {"models": {lang: model.digests() for lang, model in models.items()}}
         return digests | ({"unicode": unicodedata.unidata_version} if plain else {})
 
     def open(self) -> None:
@@ -141,7 +132,6 @@ class Perplexity(RankedStage):
 
         Raises:
             ModelError: a file that is no such model.
-            MissingExtraError: a model needs a package that is not installed.
         """
         for language in by_language(self.config.models):
             perplexities(["a"], *self._model(language))
@@ -189,11 +179,10 @@ class Perplexity(RankedStage):
             notes={"perplexity_not_measured": int((~measured).sum())},
         )
 
-    def _model(self, language: str) -> tuple["Scorer", "Reader"]:
+    def _model(self, language: str) -> tuple["NgramModel", "Reader"]:
         """The model of a language, and how it reads texts."""
         model = ModelFiles.of(by_language(self.config.models)[language], language)
-        pieces = by_language(self.config.sentencepiece).get(language)
-        read = sentence_reader(model.text or self.config.text, model.tokenizer, pieces)
+        read = sentence_reader(model.text or self.config.text, model.tokenizer)
         return _loaded(model.file, *file_mark(model.file)), read
 
 
@@ -304,14 +293,9 @@ class TrainNgramModel(Stage):
 # Models.
 
 
-Scorer = Callable[[Sequence[str]], tuple[Floats, Integers]]
-"""A language model: from texts to the logarithms of their probabilities to the base 10, and how many words and ends of
-lines each has."""
-
-
-def perplexities(texts: Sequence[str], score: Scorer, read: "Reader") -> list[float]:
+def perplexities(texts: Sequence[str], model: "NgramModel", read: "Reader") -> list[float]:
     """The perplexity of each text, rounded to 1e-3; NaN for a text without a word."""
-    found = score([read(text) for text in texts])
+    found = model.score([read(text) for text in texts])
     pairs = zip(*(values.tolist() for values in found), strict=True)
     return [round(10.0 ** min(-log / length, 300), 3) if length else math.nan for log, length in pairs]
 
@@ -352,37 +336,10 @@ class ModelFiles(NamedTuple):
 
 
 @functools.lru_cache(maxsize=64)
-def _loaded(file: Path, *_mark: int) -> Scorer:
+def _loaded(file: Path, *_mark: int) -> "NgramModel":
     from datakit.filter.ngram_model import read_arpa
 
-    with file.open("rb") as opened:
-        is_binary = opened.read(len(_KENLM_MARK)) == _KENLM_MARK
-    return _binary_model(file) if is_binary else read_arpa(file).score
-
-
-_KENLM_MARK: Final = b"mmap lm http://kheafield.com/code"
-
-
-def _binary_model(file: Path) -> Scorer:
-    """A model in KenLM's binary format (Heafield 2011), which the package kenlm reads."""
-    try:
-        import kenlm
-
-        model = kenlm.Model(str(file))
-    except ImportError:
-        raise MissingExtraError(
-            f"{file}: a model in KenLM's binary format needs the package kenlm: install datakit[kenlm] (it is built"
-            " from source: a C++ compiler and cmake must be there), or name the model's ARPA file"
-        ) from None
-    except (OSError, RuntimeError) as e:
-        raise ModelError(f"{file}: expected a model in KenLM's binary format, found: {e}") from None
-
-    def score(texts: Sequence[str]) -> tuple[Floats, Integers]:
-        lines = [[words for line in text.split("\n") if (words := line.split())] for text in texts]
-        scores = [sum(model.score(" ".join(words)) for words in text) for text in lines]
-        return np.array(scores, np.float64), np.array([sum(len(words) + 1 for words in text) for text in lines], int)
-
-    return score
+    return read_arpa(file)
 
 
 # Texts.
@@ -399,25 +356,21 @@ _PUNCTUATION: Final = (
 
 
 @functools.cache
-def sentence_reader(text: str, tokenizer: Path | None = None, pieces: str | None = None) -> Reader:
-    """How a model reads texts: made `plain` or `raw`, then as the ids of a tokenizer or the pieces of SentencePiece.
+def sentence_reader(text: str, tokenizer: Path | None = None) -> Reader:
+    """How a model reads texts: made `plain` or `raw`, then perhaps as the ids of a tokenizer.
 
     Raises:
-        ModelError: the file of the tokenizer or of the pieces is none.
-        MissingExtraError: the package sentencepiece is not installed.
+        ModelError: the file is no tokenizer.
     """
     read: Reader = plain_text if text == "plain" else raw_text
-    if not tokenizer and not pieces:
+    if not tokenizer:
         return read
-    model: Any = open_tokenizer(str(tokenizer)) if tokenizer else _load_pieces(str(pieces))
+    model = open_tokenizer(str(tokenizer))
 
     def words(text: str) -> str:
         lines = [line for line in read(text).split("\n") if line.strip()]
-        if tokenizer:
-            split = [map(str, found.ids) for found in model.encode_batch_fast(lines, add_special_tokens=False)]
-        else:
-            split = [model.encode_as_pieces(line.strip()) for line in lines]
-        return "\n".join(map(" ".join, split))
+        found = model.encode_batch_fast(lines, add_special_tokens=False)
+        return "\n".join(" ".join(map(str, line.ids)) for line in found)
 
     return words
 
@@ -445,14 +398,3 @@ def _plain_characters() -> dict[int, str | None]:
     kinds = ((code, unicodedata.category(chr(code))) for code in range(0x110000))
     found = {code: made[kind] for code, kind in kinds if kind in made and code != ord("\n")}
     return found | str.maketrans(_PUNCTUATION)
-
-
-def _load_pieces(name: str) -> Any:
-    try:
-        import sentencepiece
-    except ImportError:
-        raise MissingExtraError("SentencePiece models need the package sentencepiece: install datakit[kenlm]") from None
-    try:
-        return sentencepiece.SentencePieceProcessor(model_file=str(storage.here(name)))
-    except (OSError, RuntimeError) as e:
-        raise ModelError(f"{name}: expected a SentencePiece model, found: {e}") from None

@@ -205,7 +205,7 @@ def test_a_damaged_file_is_refused(tmp_path, old, new, message):
 
 
 def test_kenlm_gives_the_same_scores(tmp_path):
-    kenlm = pytest.importorskip("kenlm", reason="the extra kenlm is not installed")
+    kenlm = pytest.importorskip("kenlm", reason="kenlm is not installed")
     path = made(lines_of(7, 2000, 100), tmp_path, 4, (0, 0, 1))[1]
     theirs, lines = kenlm.Model(str(path)), [*lines_of(8, 500, 120), "</s> w1", "w1 <s> w2", "<unk>"]
     assert read_arpa(path).score(lines)[0].tolist() == [theirs.score(line) for line in lines]

@@ -3,7 +3,6 @@
 import json
 import math
 import re
-import sys
 import unicodedata
 
 import pyarrow as pa
@@ -13,7 +12,7 @@ from hypothesis import strategies as st
 
 import datakit
 from datakit.config import build
-from datakit.errors import ConfigError, MissingExtraError, ModelError
+from datakit.errors import ConfigError, ModelError
 from datakit.filter import perplexity as module
 from datakit.filter.ngram_model import read_arpa
 from datakit.filter.perplexity import (
@@ -75,10 +74,10 @@ def run(batch, folder, **config):
 
 
 def test_the_length_counts_words_and_line_ends_over_all_lines(arpa):
-    found = perplexities(["the cat\n\nthe dog", " \n\n", "THE CAT"], read_arpa(arpa).score, plain_text)
+    found = perplexities(["the cat\n\nthe dog", " \n\n", "THE CAT"], read_arpa(arpa), plain_text)
     assert found[0] == pytest.approx(10 ** (-(THE_CAT + THE_DOG) / 6), abs=1e-3)
     assert math.isnan(found[1]) and found[0] == round(found[0], 3)
-    assert found[2] < perplexities(["THE CAT"], read_arpa(arpa).score, raw_text)[0]
+    assert found[2] < perplexities(["THE CAT"], read_arpa(arpa), raw_text)[0]
 
 
 def by_hand(line):
@@ -129,7 +128,6 @@ def test_values_that_make_no_sense_are_refused():
         ({"keep": []}, "no bucket would stay"),
         ({"head_percentile": 70}, "head_percentile = 70, middle_percentile = 60"),
         ({"models": ["en=a", "en=b"]}, "two models for en: a and b"),
-        ({"models": ["en=a"], "sentencepiece": ["de=b"]}, "sentencepiece: de: there is no such model"),
     ):
         with pytest.raises(ConfigError, match=message):
             build(PerplexityConfig, values, "perplexity")
@@ -148,7 +146,7 @@ def test_values_that_make_no_sense_are_refused():
     }  # fmt: skip
 
 
-def test_a_file_that_is_no_model_is_refused_before_any_work(tmp_path, monkeypatch):
+def test_a_file_that_is_no_model_is_refused_before_any_work(tmp_path):
     (tmp_path / "bad.arpa").write_text("hello")
     stage = Perplexity(config=PerplexityConfig(models=(f"en={tmp_path / 'bad.arpa'}",)))
     assert stage.resources()["models"]["en"]["name"] == "bad.arpa"
@@ -156,26 +154,9 @@ def test_a_file_that_is_no_model_is_refused_before_any_work(tmp_path, monkeypatc
         stage.open()
     with pytest.raises(ModelError, match="the model for en is not there"):
         Perplexity(config=PerplexityConfig(models=("en=nothing.arpa",))).resources()
-    (tmp_path / "bad.bin").write_bytes(b"mmap lm http://kheafield.com/code format version 5\n")
-    binary = Perplexity(config=PerplexityConfig(models=(f"en={tmp_path / 'bad.bin'}",)))
-    monkeypatch.setitem(sys.modules, "kenlm", None)
-    with pytest.raises(MissingExtraError, match=r"bad\.bin: .* install datakit\[kenlm\] .*, or name the model's ARPA"):
-        binary.open()
-
-
-def test_a_binary_model_is_read_by_kenlm(tmp_path, monkeypatch):
-    class Model:
-        def __init__(self, path):
-            assert path.endswith("m.bin")
-
-        def score(self, line):
-            return -float(len(line))
-
-    monkeypatch.setitem(sys.modules, "kenlm", type(sys)("kenlm"))
-    monkeypatch.setattr(sys.modules["kenlm"], "Model", Model, raising=False)
-    (tmp_path / "m.bin").write_bytes(b"mmap lm http://kheafield.com/code format version 5\n")
-    found = perplexities(["a  b\n\nc", ""], module._loaded(tmp_path / "m.bin"), str)
-    assert found[0] == round(10 ** (4 / 5), 3) and math.isnan(found[1])
+    (tmp_path / "bad.arpa").write_bytes(b"mmap lm http://kheafield.com/code format version 5\n\0")
+    with pytest.raises(ModelError, match=r"bad\.arpa: .* found: KenLM's binary format: name the ARPA file"):
+        stage.open()
 
 
 # Training.
@@ -199,18 +180,14 @@ def test_the_perplexity_stage_takes_the_folder_and_reads_as_the_model_was_traine
     source = str(trained.parent / "rows.jsonl")
     datakit.perplexity_model(source, order=2, text="raw", tokenizer=str(small_tokenizer), output=ids)
     stage = Perplexity(config=PerplexityConfig(models=(f"en={ids}", f"de={trained}/manifest.json")))
-    score, read = stage._model("en")
+    model, read = stage._model("en")
     tokenizer = open_tokenizer(str(small_tokenizer))
     assert read("The cat\n\nsat") == "\n".join(
         " ".join(map(str, tokenizer.encode(line, add_special_tokens=False).ids)) for line in ("The cat", "sat")
     )
-    assert score.__self__.vocabulary.keys() >= set(read(TEXTS[0]).split())
+    assert model.vocabulary.keys() >= set(read(TEXTS[0]).split())
     assert stage._model("de")[1]("Élan 5") == "elan 0"
     assert stage.resources()["models"]["en"].keys() == {"name", "sha256", "text", "tokenizer"}
-    (tmp_path / "x").touch()
-    two = Perplexity(config=PerplexityConfig(models=(f"en={ids}",), sentencepiece=(f"en={tmp_path}/x",)))
-    with pytest.raises(ConfigError, match="sentencepiece: en: the model has a tokenizer"):
-        two.resources()
 
 
 def test_what_is_no_model_is_refused(trained, tmp_path):
