@@ -31,7 +31,7 @@ from datakit.data import Bools, Floats, ViewOptions, view
 from datakit.errors import ConfigError, InputError, ModelError, UsageError
 from datakit.filter import fasttext_model
 from datakit.filter.ranking import RankedStage
-from datakit.manifest import Count, Manifest, is_manifest, load
+from datakit.manifest import Count, is_manifest, load
 from datakit.read.stage import Ingest, IngestConfig
 from datakit.stage import Decision, LossOptions, Made, Parent, RawFile, Stage
 
@@ -105,7 +105,8 @@ class Classify(Stage):
         known = self.config.label == POSITIVE and path.suffix == ".json" and path.is_file()
         if self.config.top or not known:
             return 0.0 if self.config.top else 0.5
-        return measured(load(path))[1]
+        dev = load(path).facts["classifier"]["dev"]
+        return float(dev.get("best_f1", {}).get("min_score", 0.5))
 
     def open(self) -> None:
         """Load the model, once per process, and compile the kernels that read it.
@@ -188,23 +189,20 @@ Point = dict[str, Any]
 """A threshold with what it keeps of the held-out rows: see `point`."""
 
 
-def point(min_score: float, true_positive: int, false_positive: int, false_negative: int, true_negative: int) -> Point:
-    """What stays of rows that score at least `min_score` (positive: wanted; true: rightly judged), and ratios.
+def point(scores: Floats, positive: Bools, min_score: float) -> Point:
+    """What stays of rows that score at least `min_score`, of which some are `positive` (wanted).
 
-    `precision`: the share of wanted rows among those that stay, `recall`: the share of the wanted rows that stay; None
-    where there is nothing to divide by. `f1`: their harmonic mean; `kept`: the share of all rows that stay.
+    `kept`: the share of all rows that stays; `precision`: the share of wanted rows among those that stay, `recall`: the
+    share of the wanted rows that stays, None where there is nothing to divide by; `f1`: their harmonic mean.
     """
-    kept, wanted = true_positive + false_positive, true_positive + false_negative
+    stays = scores >= min_score
+    kept, wanted, right = int(stays.sum()), int(positive.sum()), int((stays & positive).sum())
     return {
         "min_score": min_score,
-        "true_positive": true_positive,
-        "false_positive": false_positive,
-        "false_negative": false_negative,
-        "true_negative": true_negative,
-        "precision": true_positive / kept if kept else None,
-        "recall": true_positive / wanted if wanted else None,
-        "f1": 2 * true_positive / max(kept + wanted, 1),
-        "kept": kept / max(kept + false_negative + true_negative, 1),
+        "kept": kept / max(len(scores), 1),
+        "precision": right / kept if kept else None,
+        "recall": right / wanted if wanted else None,
+        "f1": 2 * right / max(kept + wanted, 1),
     }
 
 
@@ -220,26 +218,11 @@ def auc(scores: NDArray[Any], positive: Bools) -> float | None:
     return round((lower + as_high) / 2 / (len(wanted) * len(other)), 4)
 
 
-def curve(scores: Floats, positive: Bools) -> list[Point]:
-    """A point for each threshold from 0 to 1 in steps of 0.01."""
-    found, wanted, rows = [], int(positive.sum()), len(scores)
-    for least in (n / 100 for n in range(101)):
-        kept, right = int((scores >= least).sum()), int((positive & (scores >= least)).sum())
-        found.append(point(least, right, kept - right, wanted - right, rows - wanted - kept + right))
-    return found
-
-
 def best_f1(points: Sequence[Point]) -> Point:
     """The threshold with the highest F1; of equal ones the one in the middle, farthest from where rows change sides."""
     most = max(p["f1"] for p in points)
     equal = [p for p in points if p["f1"] == most]
     return equal[len(equal) // 2]
-
-
-def measured(manifest: Manifest) -> tuple[list[Point], float]:
-    """(the points of the rows that `classifier train` held out, the threshold with the best F1) of a classifier."""
-    dev = manifest.facts["classifier"]["dev"]
-    return [point(*row) for row in dev.get("curve", [])], dev.get("best_f1", {}).get("min_score", 0.5)
 
 
 # Training: examples to a model, and its quality on rows that it has not seen.
@@ -491,17 +474,20 @@ def train(lines: Path, out: Path, config: TrainConfig) -> None:
 def measure(model: Path, dev: Sequence[tuple[pa.Array, Bools]]) -> dict[str, Any]:
     """How good a model is on held-out (texts, which are positive), each text read whole as in classify; as JSON.
 
-    Integers, precision and recall are those at a score of 0.5.
+    `thresholds` has points from 0 to 1 in steps of 0.05, `best_f1` is the best of steps of 0.01. Without rows of both
+    sides there is neither.
     """
     loaded = fasttext_model.read(model)
     raw = np.concatenate([np.empty(0, np.float32), *(loaded.predict(texts, POSITIVE)[1] for texts, _ in dev)])
     positive = np.concatenate([np.empty(0, np.bool_), *(wanted for _, wanted in dev)])
-    points = curve(fasttext_model.rounded(raw), positive)
-    found: dict[str, Any] = {"rows": len(raw), "auc": auc(raw, positive)} | _in_manifest(points[50])
-    if positive.any() and not positive.all():
-        found["best_f1"] = _in_manifest(best_f1(points))
-        found["curve"] = [list(p.values())[:5] for p in points]  # `point` makes the ratios
-    return found
+    scores, found = fasttext_model.rounded(raw), {"rows": len(raw), "auc": auc(raw, positive)}
+    if not positive.any() or positive.all():
+        return found
+    points = [point(scores, positive, n / 100) for n in range(101)]
+    return found | {
+        "best_f1": _in_manifest(best_f1(points)),
+        "thresholds": [_in_manifest(p) for p in points[::5]],
+    }
 
 
 def _in_manifest(p: Point) -> Point:
