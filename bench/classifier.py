@@ -24,6 +24,7 @@ from datakit.engine.runner import Run, run_stage
 from datakit.engine.store import OutputLayout
 from datakit.filter import fasttext_model
 from datakit.filter.classifier import Examples, TrainClassifier, TrainConfig
+from datakit.filter.language import find
 from datakit.manifest import load
 
 WANTED = ("classic_books_en.parquet", "rust_book_en.jsonl.zst")
@@ -68,7 +69,7 @@ def main() -> None:
         manifest = run_stage(run, stage, stage.parents()).path
         facts = load(manifest).facts["classifier"]
         print(f"{facts['rows']}, {time.time() - start:.0f} s; held out: {facts['dev']}")
-        model = fasttext_model.load(fasttext_model.find(str(manifest)))
+        model = fasttext_model.load(find(str(manifest)))
     unseen = {
         "electron tutorials": list(english(args.web / "electron_8_langs.jsonl.zst", "/docs/tutorial/")),
         "electron API": list(english(args.web / "electron_8_langs.jsonl.zst", "/docs/api/")),

@@ -29,7 +29,7 @@ import datakit.storage as storage
 from datakit.config import at_least, option, sha256_file, shares
 from datakit.data import Bools, Floats, ViewOptions, view
 from datakit.errors import ConfigError, InputError, ModelError, UsageError
-from datakit.filter import fasttext_model
+from datakit.filter.language import find
 from datakit.filter.ranking import RankedStage
 from datakit.manifest import Count, is_manifest, load
 from datakit.read.stage import Ingest, IngestConfig
@@ -115,6 +115,8 @@ class Classify(Stage):
             ModelError: the file is no model that classifies.
             ConfigError: no model is named, or it has no such label.
         """
+        from datakit.filter import fasttext_model
+
         model = fasttext_model.load(self._path())
         model.check_labels([self.config.label], model.labels, f"label: the model {self._path().name}")
 
@@ -137,14 +139,15 @@ class Classify(Stage):
 
     def _scores(self, batch: pa.RecordBatch) -> Floats:
         """float64[N]: the score of each row."""
-        return fasttext_model.rounded(
-            fasttext_model.load(self._path()).predict(self.config.texts(batch), self.config.label)[1]
-        )
+        from datakit.filter import fasttext_model
+
+        model = fasttext_model.load(self._path())
+        return fasttext_model.rounded(model.predict(self.config.texts(batch), self.config.label)[1])
 
     def _path(self) -> Path:
         if not self.config.model:
             raise ConfigError("model: the classify stage needs a model; `datakit classifier train` makes one")
-        return fasttext_model.find(self.config.model)
+        return find(self.config.model)
 
 
 @dataclass(frozen=True)
@@ -429,11 +432,13 @@ def pieces(text: str, piece_chars: int = PIECE_CHARS, max_pieces: int = MAX_PIEC
 
 def write_examples(texts: pa.Array, positive: Bools, out: TextIO) -> None:
     """Write the pieces of texts, with their labels, as the fasttext module reads them."""
+    from datakit.filter.fasttext_model import LABEL
+
     for text, wanted in zip(texts.to_pylist(), positive.tolist(), strict=True):
         for piece in pieces(text):
             # a label, or the mark of a line's end, would be read as one
-            clean = piece.replace(fasttext_model.LABEL, " ").replace("</s>", " ")
-            out.write(f"{fasttext_model.LABEL}{POSITIVE if wanted else NEGATIVE} {clean}\n")
+            clean = piece.replace(LABEL, " ").replace("</s>", " ")
+            out.write(f"{LABEL}{POSITIVE if wanted else NEGATIVE} {clean}\n")
 
 
 _TRAIN_SCRIPT: Final = """
@@ -477,6 +482,8 @@ def measure(model: Path, dev: Sequence[tuple[pa.Array, Bools]]) -> dict[str, Any
     `thresholds` has points from 0 to 1 in steps of 0.05, `best_f1` is the best of steps of 0.01. Without rows of both
     sides there is neither.
     """
+    from datakit.filter import fasttext_model
+
     loaded = fasttext_model.read(model)
     raw = np.concatenate([np.empty(0, np.float32), *(loaded.predict(texts, POSITIVE)[1] for texts, _ in dev)])
     positive = np.concatenate([np.empty(0, np.bool_), *(wanted for _, wanted in dev)])

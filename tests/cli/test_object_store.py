@@ -26,7 +26,7 @@ import pytest
 
 import datakit.dedup.components as components
 import datakit.dedup.shuffle as shuffle
-import datakit.filter.fasttext_model as fasttext_model
+import datakit.filter.language as language
 import datakit.filter.perplexity as perplexity
 import datakit.filter.user_rules as user_rules
 import datakit.object_store as object_store
@@ -306,7 +306,7 @@ def test_a_project_takes_its_tokenizer_and_an_earlier_dataset_from_the_store(
 
 LISTS_AND_MODELS = {
     "a tokenizer": (tokenizer_file, {"tokenizer.json": "{}", "parents/rows.parquet": "many"}, "tokenizer.json"),
-    "a fastText model": (fasttext_model.find, {"model.bin": "weights"}, "model.bin"),
+    "a fastText model": (language.find, {"model.bin": "weights"}, "model.bin"),
     "a KenLM model": (lambda name: perplexity.ModelFiles.of(name, "en").file, {"en.arpa": "grams"}, "en.arpa"),
     "embeddings": (
         lambda name: model_files(name)["weights"],
