@@ -39,16 +39,15 @@ def english(path: Path, part: str = "") -> Iterator[str]:
 
 
 def judged(web: Path, folder: Path, flip: float) -> Examples:
-    """Scores for every row that has an id: right but for a share of them."""
+    """Rows with scores: right but for a share of them."""
     rng, lines = random.Random(0), []
-    names = [WANTED[1], *UNWANTED]
-    for name in names:
+    for name in (WANTED[1], *UNWANTED):
         with pa.input_stream(str(web / name)) as stream:
             for row in map(orjson.loads, stream.read().splitlines()):
                 good = (name in WANTED) != (rng.random() < flip)
-                lines.append(json.dumps({"id": row["id"], "score": 0.9 if good else 0.1}) + "\n")
-    (folder / "scores.jsonl").write_text("".join(lines))
-    return Examples(rows=tuple(str(web / n) for n in names), scores=str(folder / "scores.jsonl"))
+                lines.append(json.dumps(row | {"score": 0.9 if good else 0.1}) + "\n")
+    (folder / "scored.jsonl").write_text("".join(lines))
+    return Examples(rows=(str(folder / "scored.jsonl"),), score="score")
 
 
 def main() -> None:

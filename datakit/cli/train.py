@@ -14,8 +14,6 @@ from datakit.filter.classifier import Examples, TrainClassifier
 from datakit.manifest import data_dir
 from datakit.report.tables import lines_of
 
-_SCORES = 'JSON lines {"id": ..., "score": ...} for their rows, from a larger model.'
-
 
 @command(json="a machine-readable summary", project=True, more=config_flags("classifier"))
 def train(
@@ -24,7 +22,7 @@ def train(
     output: Annotated[Path | None, OUTPUT] = None,
     positive: Annotated[tuple[str, ...], "Rows like the wanted ones: files, a folder, or a manifest."] = (),
     negative: Annotated[tuple[str, ...], "Rows like the unwanted ones."] = (),
-    scores: Annotated[str, f"With INPUTS: {_SCORES}"] = "",
+    score_field: Annotated[str, "With INPUTS: the field of their rows with a score, from a larger model."] = "",
     min_score: Annotated[float, "Least score of wanted rows."] = 0.5,
     dataset: Annotated[str, "The dataset name of the result."] = "classifier",
     **values: Any,
@@ -33,7 +31,7 @@ def train(
     flags, _ = stage_values(values)
     stage = TrainClassifier(
         config=build(TrainClassifier.Config, flags.get("classifier", {}), "classifier train"),
-        examples=Examples(positive=positive, negative=negative, rows=inputs, scores=scores, min_score=min_score),
+        examples=Examples(positive=positive, negative=negative, rows=inputs, score=score_field, min_score=min_score),
     )
     layout = OutputLayout(root=project(), dataset=dataset, output=output, final=stage.name)
     layout.check()

@@ -15,7 +15,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, Final, Literal, Self, TextIO
@@ -30,6 +30,7 @@ from datakit.config import at_least, option, sha256_file, shares
 from datakit.data import Bools, Floats, ViewOptions, view
 from datakit.errors import ConfigError, InputError, ModelError, UsageError
 from datakit.filter.language import find
+from datakit.filter.own_map import records_of
 from datakit.filter.ranking import RankedStage
 from datakit.manifest import Count, is_manifest, load
 from datakit.read.stage import Ingest, IngestConfig
@@ -255,21 +256,21 @@ class TrainConfig:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Examples:
-    """What a classifier learns from: wanted and other rows, or rows and a score for each."""
+    """What a classifier learns from: wanted and other rows, or rows that have a score."""
 
     positive: tuple[str, ...] = ()
     """Files, folders, globs, or one manifest."""
     negative: tuple[str, ...] = ()
     rows: tuple[str, ...] = ()
-    scores: str = ""
-    """JSON lines with `id` and `score`, of `rows`."""
+    score: str = ""
+    """The field of `rows` with their score: a column, or a field of `extra`."""
     min_score: float = 0.5
     """Rows with this score and more are positive."""
 
     def __post_init__(self) -> None:
-        if bool(self.scores) == bool(self.positive or self.negative) or bool(self.scores) != bool(self.rows):
-            raise UsageError("give --positive and --negative, or input files and --scores for their rows")
-        if not self.scores and not (self.positive and self.negative):
+        if bool(self.score) == bool(self.positive or self.negative) or bool(self.score) != bool(self.rows):
+            raise UsageError("give --positive and --negative, or input files and --score-field for their rows")
+        if not self.score and not (self.positive and self.negative):
             raise UsageError("a classifier needs both sides: --positive and --negative")
 
     def inputs(self) -> list[Parent | Ingest]:
@@ -301,25 +302,20 @@ class TrainClassifier(Stage):
         return tuple(found for found in self._examples().inputs() if isinstance(found, Parent))
 
     def sources(self) -> tuple[RawFile, ...]:
-        """The raw files among the examples, and that of the scores.
+        """The raw files among the examples.
 
         Raises:
             UsageError: a remote file.
-            InputError: the file of scores does not exist.
         """
-        examples = self._examples()
-        files = [file for found in examples.inputs() if isinstance(found, Ingest) for file in found.sources()]
-        if examples.scores:
-            path = storage.here(examples.scores)
-            if not path.is_file():
-                raise InputError(f"{path}: cannot read the scores: there is no such file")
-            files.append(RawFile(path.name, str(path), path.stat().st_size))
-        return tuple(files)
+        inputs = self._examples().inputs()
+        return tuple(file for found in inputs if isinstance(found, Ingest) for file in found.sources())
 
     def resources(self) -> dict[str, Any]:
         """How the inputs are used: how many are positive, or from which score on rows are."""
         examples = self._examples()
-        return {"min_score": examples.min_score} if examples.scores else {"positive_inputs": len(examples.positive)}
+        if examples.score:
+            return {"score": examples.score, "min_score": examples.min_score}
+        return {"positive_inputs": len(examples.positive)}
 
     def output_kind(self, kind: str) -> str:
         """A model."""
@@ -329,7 +325,7 @@ class TrainClassifier(Stage):
         """Write the training examples, train, and measure on the rows that were held out.
 
         Raises:
-            InputError: a side without rows, or a line of the scores without an id and a number.
+            InputError: a side without rows, or a score that is no number.
             ModelError: training failed.
         """
         lines, model, config = folder / "examples.txt", folder / "kept" / "model.bin", self.config
@@ -385,31 +381,19 @@ def _batches(source: Parent | Ingest) -> Iterator[pa.RecordBatch]:
 
 def _scored(examples: Examples) -> Iterator[tuple[pa.RecordBatch, Floats]]:
     """(batch, the score of each row: infinite for those of a side, NaN for one that has none)."""
-    scores = _read_scores(storage.here(examples.scores)) if examples.scores else {}
     for source, side in zip(examples.inputs(), (np.inf, -np.inf), strict=False):
-        rest = np.nan if examples.scores else side
         for batch in _batches(source):
-            yield batch, np.array([scores.get(i, rest) for i in batch.column("id").to_pylist()], np.float64)
+            if examples.score:
+                yield batch, np.array([_score(row, examples.score) for row in records_of(batch)], np.float64)
+            else:
+                yield batch, np.full(batch.num_rows, side)
 
 
-def _read_scores(path: Path) -> Mapping[str, float]:
-    """The scores of a file of JSON lines, by row id.
-
-    Raises:
-        InputError: the file cannot be read, or a line holds no id and number.
-    """
-    from datakit.read.planning import records_of
-
-    found: dict[str, float] = {}
-    for record in records_of((str(path), path.name, path.stat().st_size), "line")[1]:
-        try:
-            found[str(record.fields["id"])] = float(record.fields["score"])
-        except (ValueError, TypeError, KeyError):
-            raise InputError(
-                f'{path}, line {record.line + 1}: expected an id and a number, as {{"id": "a.jsonl:7", "score": 0.8}}, '
-                f"found {record.raw[:80].decode(errors='replace')}"
-            ) from None
-    return found
+def _score(row: dict[str, Any], field: str) -> float:
+    score = row.get(field)
+    if score is not None and (isinstance(score, bool) or not isinstance(score, int | float)):
+        raise InputError(f"the row {row.get('id')!r}: {field}: expected a number, found {str(score)[:80]!r}")
+    return np.nan if score is None else float(score)
 
 
 def held_out(content_hashes: pa.Array, config: TrainConfig) -> Bools:

@@ -5,11 +5,11 @@ of a language into head (up to the 30th percentile), middle (up to the 60th) and
 
 As in CCNet, each line is a sentence for the model, and a row's perplexity is 10 ** (-score / length) over all its
 lines; the length counts the words and one end for each line. Texts are simplified first: lower case, no accents, digits
-as 0, ASCII punctuation, no control characters (`text = "plain"`). CCNet computes its percentiles on a sample of one
-crawl, this stage on all its rows.
+as 0, ASCII punctuation, no control characters. CCNet computes its percentiles on a sample of one crawl, this stage on
+all its rows.
 
-`datakit perplexity train` makes a model of the rows of a dataset (`ngram_model`); its manifest says how texts are read.
-Any other model in the ARPA format whose words are those of the text can be named, too.
+`datakit perplexity train` makes a model of the rows of a dataset (`ngram_model`), of words or of a tokenizer's ids. Any
+other model in the ARPA format whose words are those of such texts can be named, too.
 """
 
 import functools
@@ -40,8 +40,8 @@ if TYPE_CHECKING:
     from datakit.filter.ngram_model import NgramModel
 
 BUCKETS = ("head", "middle", "tail")
-UNKNOWN = "unknown"
-"""The language of rows whose `lang` is null."""
+UNKNOWN, ALL = "unknown", "all"
+"""The language of rows whose `lang` is null; that of a model for languages without one of their own."""
 
 MODEL: Final = "kept/model.arpa"
 TOKENIZER: Final = "kept/tokenizer.json"
@@ -52,14 +52,10 @@ TOKENIZER: Final = "kept/tokenizer.json"
 class PerplexityConfig(ViewOptions):
     """Which models compute perplexities, and which rows stay."""
 
-    models: tuple[str, ...] = option(
-        (),
-        "n-gram models (ARPA), or folders that `perplexity train` made, each LANGUAGE=FILE with the language as in "
-        "`lang`; a FILE alone is for all others",
+    models: dict[str, str] = option(
+        {},
+        "language as in `lang` = an n-gram model (ARPA), or a folder that `perplexity train` made; all: for all others",
         path=True,
-    )
-    text: Literal["plain", "raw"] = option(
-        "plain", "what models read: lower case, digits as 0, ..., or rows as is", advanced=True
     )
     head_percentile: int = option(30, "rows of a language up to this percentile of perplexity are `head`")
     middle_percentile: int = option(60, "rows above `head` up to this percentile are `middle`, all others `tail`")
@@ -73,23 +69,9 @@ class PerplexityConfig(ViewOptions):
                 f"head_percentile = {self.head_percentile}, middle_percentile = {self.middle_percentile}: expected "
                 "1 to 99, and head not above middle"
             )
-        by_language(self.models)
-
-
-def by_language(files: Sequence[str]) -> dict[str, str]:
-    """{language: file} of LANGUAGE=FILE; "" is the language of a file alone.
-
-    Raises:
-        ConfigError: two files of one language.
-    """
-    found: dict[str, str] = {}
-    for text in files:
-        named = re.fullmatch(r"([A-Za-z]{2,3}(?:[_-]\w+)*)=(.+)", text)
-        language, file = (named[1], named[2]) if named else ("", text)
-        if language in found:
-            raise ConfigError(f"two models for {language or 'all languages'}: {found[language]} and {file}")
-        found[language] = file
-    return found
+        for name in self.models:
+            if not re.fullmatch(r"[A-Za-z]{2,3}(?:[-_]\w+)*", name):
+                raise ConfigError(f"models: expected LANGUAGE=MODEL or {ALL}=MODEL, found {name!r} for a language")
 
 
 @dataclass(frozen=True)
@@ -111,7 +93,7 @@ class Perplexity(RankedStage):
     config: PerplexityConfig = field(default_factory=PerplexityConfig)
 
     def resources(self) -> dict[str, Any]:
-        """Name and SHA-256 of the models by language, and the Unicode version where the text depends on it.
+        """Name and SHA-256 of the models by language, and the Unicode version.
 
         Raises:
             ConfigError: no model is named.
@@ -122,10 +104,9 @@ class Perplexity(RankedStage):
                 "models: the perplexity stage needs n-gram models, as --models en=en.arpa; `datakit perplexity train` "
                 "makes one"
             )
-        models = {lang: ModelFiles.of(file, lang) for lang, file in by_language(self.config.models).items()}
-        plain = any((model.text or self.config.text) == "plain" for model in models.values())
-        digests = {"models": {lang: model.digests() for lang, model in models.items()}}
-        return digests | ({"unicode": unicodedata.unidata_version} if plain else {})
+        models = {lang: ModelFiles.of(file, lang) for lang, file in self.config.models.items()}
+        digests = {lang: model.digests() for lang, model in models.items()}
+        return {"models": digests, "unicode": unicodedata.unidata_version}
 
     def open(self) -> None:
         """Load the models, once per process, and compile the kernels that read them.
@@ -133,14 +114,14 @@ class Perplexity(RankedStage):
         Raises:
             ModelError: a file that is no such model.
         """
-        for language in by_language(self.config.models):
+        for language in self.config.models:
             perplexities(["a"], *self._model(language))
 
     def sketch(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Language and perplexity of each row; NaN for a row without one."""
         texts, languages = self.config.texts(batch), _languages(batch)
-        named, found = by_language(self.config.models), np.full(batch.num_rows, np.nan)
-        chosen = np.array([language if language in named else "" for language in languages.to_pylist()])
+        named, found = self.config.models, np.full(batch.num_rows, np.nan)
+        chosen = np.array([language if language in named else ALL for language in languages.to_pylist()])
         for language in named:
             rows = np.flatnonzero(chosen == language)
             if len(rows):
@@ -181,9 +162,8 @@ class Perplexity(RankedStage):
 
     def _model(self, language: str) -> tuple["NgramModel", "Reader"]:
         """The model of a language, and how it reads texts."""
-        model = ModelFiles.of(by_language(self.config.models)[language], language)
-        read = sentence_reader(model.text or self.config.text, model.tokenizer)
-        return _loaded(model.file, *file_mark(model.file)), read
+        model = ModelFiles.of(self.config.models[language], language)
+        return _loaded(model.file, *file_mark(model.file)), sentence_reader(model.tokenizer)
 
 
 def _languages(batch: pa.RecordBatch) -> pa.Array:
@@ -210,7 +190,6 @@ class NgramModelConfig(ViewOptions):
         (), "by order, drop n-grams that occur at most so often; the last one is for higher orders: 0,0,1 as lmplz's"
     )
     tokenizer: str = option("", "a tokenizer.json, or its folder; then its ids count as words", path=True)
-    text: Literal["plain", "raw"] = option("plain", "what the model reads: lower case, digits as 0, ..., or rows as is")
     memory_mb: int = option(4096, "refuse text that needs more (100 MB take about 2,500)", result=False, advanced=True)
 
     def __post_init__(self) -> None:
@@ -255,7 +234,7 @@ class TrainNgramModel(Stage):
         Raises:
             ModelError: the file is no tokenizer.
         """
-        sentence_reader(self.config.text, self._tokenizer())
+        sentence_reader(self._tokenizer())
 
     def output_kind(self, kind: str) -> str:
         """A model."""
@@ -270,7 +249,7 @@ class TrainNgramModel(Stage):
         from datakit.filter.ngram_model import estimate
 
         config, tokenizer, files = self.config, self._tokenizer(), [MODEL]
-        read = sentence_reader(config.text, tokenizer)
+        read = sentence_reader(tokenizer)
         texts = (text for batch in rows for text in config.texts(batch).to_pylist())
         (folder / MODEL).parent.mkdir(parents=True, exist_ok=True)
         found = estimate(
@@ -301,11 +280,9 @@ def perplexities(texts: Sequence[str], model: "NgramModel", read: "Reader") -> l
 
 
 class ModelFiles(NamedTuple):
-    """A model's file and, if `perplexity train` made it, how it reads texts."""
+    """A model's file, and the tokenizer whose ids are its words."""
 
     file: Path
-    text: Literal["plain", "raw"] | None = None
-    """None: as the stage's config says."""
     tokenizer: Path | None = None
 
     @classmethod
@@ -318,7 +295,7 @@ class ModelFiles(NamedTuple):
         path = storage.here(name)
         path = path / "manifest.json" if path.is_dir() else path
         if not path.is_file():
-            raise ModelError(f"{name}: the model for {language or 'all languages'} is not there")
+            raise ModelError(f"{name}: the model for {language} is not there")
         if not is_manifest(path):
             return cls(path)
         manifest = load_manifest(path)
@@ -326,13 +303,12 @@ class ModelFiles(NamedTuple):
             raise ModelError(f"{path}: expected a model of `perplexity train`, found the stage {manifest.stage}")
         folder, config = data_dir(path, manifest), manifest.config
         tokenizer = storage.here(folder / TOKENIZER) if config["tokenizer"] else None
-        return cls(storage.here(folder / MODEL), config["text"], tokenizer)
+        return cls(storage.here(folder / MODEL), tokenizer)
 
     def digests(self) -> dict[str, str]:
-        """Names and SHA-256 of the files, and how texts are read."""
-        tokenizer = self.tokenizer and sha256_file(self.tokenizer)
-        found = {"name": self.file.name, "sha256": sha256_file(self.file), "text": self.text, "tokenizer": tokenizer}
-        return {name: value for name, value in found.items() if value}
+        """The model's name, and the SHA-256 of the files."""
+        found = {"name": self.file.name, "sha256": sha256_file(self.file)}
+        return found | ({"tokenizer": sha256_file(self.tokenizer)} if self.tokenizer else {})
 
 
 @functools.lru_cache(maxsize=64)
@@ -356,19 +332,18 @@ _PUNCTUATION: Final = (
 
 
 @functools.cache
-def sentence_reader(text: str, tokenizer: Path | None = None) -> Reader:
-    """How a model reads texts: made `plain` or `raw`, then perhaps as the ids of a tokenizer.
+def sentence_reader(tokenizer: Path | None = None) -> Reader:
+    """How a model reads texts: made plain, then perhaps as the ids of a tokenizer.
 
     Raises:
         ModelError: the file is no tokenizer.
     """
-    read: Reader = plain_text if text == "plain" else raw_text
     if not tokenizer:
-        return read
+        return plain_text
     model = open_tokenizer(str(tokenizer))
 
     def words(text: str) -> str:
-        lines = [line for line in read(text).split("\n") if line.strip()]
+        lines = [line for line in plain_text(text).split("\n") if line.strip()]
         found = model.encode_batch_fast(lines, add_special_tokens=False)
         return "\n".join(" ".join(map(str, line.ids)) for line in found)
 
@@ -383,12 +358,6 @@ def plain_text(text: str) -> str:
     """
     lines = "\n".join(text.splitlines()).lower()
     return unicodedata.normalize("NFD", lines).translate(_plain_characters())
-
-
-def raw_text(text: str) -> str:
-    """A text as it is, but lines end in a new line, and white space and zero bytes between words are a space."""
-    lines = (" ".join(line.replace("\0", " ").split()) for line in text.splitlines())
-    return "\n".join(lines)
 
 
 @functools.cache

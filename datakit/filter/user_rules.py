@@ -20,9 +20,8 @@ wherever its characters follow each other. Rows and entries are compared in Unic
 A line that is no entry (two words in a list of URLs, "a$$" or an emoji in a list of words) matches nothing, and is an
 alarm.
 
-**lengths.** Characters, words and tokens are those of the part of a row that the stage looks at (`on`), turns those of
-the whole conversation: a turn is a message of the user or the assistant. A character is a code point; words are
-Gopher's. Tokens are the ids of a tokenizer, without special tokens and without a chat template.
+**lengths.** Characters, words and tokens are those of the part of a row that the stage looks at (`on`). A character is
+a code point; words are Gopher's. Tokens are the ids of a tokenizer, without special tokens and without a chat template.
 """
 
 import functools
@@ -39,10 +38,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 import datakit.storage as storage
-from datakit.config import OF_TURNS, file_mark, option
+from datakit.config import file_mark, option
 from datakit.data import Bools, Hashes, Integers, Numbers
 from datakit.errors import ConfigError, InputError
-from datakit.filter.answers import turns_of
 from datakit.filter.rule_set import Measure, MeasuredRows, Report, Resources, RuleSet, Signals, short_code
 from datakit.read.streams import read_whole
 from datakit.text.ids import open_tokenizer, tokenizer_digest
@@ -332,8 +330,6 @@ class Lengths(RuleSet):
     max_words: int = option(NO_LIMIT, "drop rows with more words")
     min_tokens: int = option(0, "drop rows with fewer tokens")
     max_tokens: int = option(NO_LIMIT, "drop rows with more tokens")
-    min_turns: int = option(0, "drop conversations with fewer turns", acts_with=OF_TURNS)
-    max_turns: int = option(NO_LIMIT, "drop conversations with more turns", acts_with=OF_TURNS)
     tokenizer: str = option(
         "",
         "a tokenizer.json or its folder; what tokens are counted with",
@@ -355,22 +351,17 @@ class Lengths(RuleSet):
         return Resources({"lengths_tokenizer": tokenizer_digest(self.tokenizer)} if self.tokenizer else {})
 
     def signals(self, rows: MeasuredRows) -> Signals:
-        """`lengths_tokens` where there is a tokenizer, `lengths_turns` of rows with turns."""
-        counts = Signals()
-        if self.tokenizer:
-            found = open_tokenizer(self.tokenizer).encode_batch_fast(rows.texts.to_pylist(), add_special_tokens=False)
-            counts["lengths_tokens"] = np.array([len(one) for one in found], np.int64)
-        for name in [n for n in ("messages", "prompt") if n in rows.batch.schema.names]:
-            row, said = turns_of(rows.batch.column(name), "user", "assistant")
-            turns = np.bincount(row[said], minlength=rows.batch.num_rows).astype(np.int64)
-            counts["lengths_turns"] = turns + (name == "prompt")  # the answers of a preference pair are one turn
-        return counts
+        """`lengths_tokens`, where there is a tokenizer."""
+        if not self.tokenizer:
+            return Signals()
+        found = open_tokenizer(self.tokenizer).encode_batch_fast(rows.texts.to_pylist(), add_special_tokens=False)
+        return Signals(lengths_tokens=np.array([len(one) for one in found], np.int64))
 
     def measures(self, rows: MeasuredRows) -> Iterator[Measure]:
         """The measures in the order of the fields."""
         counts = rows.counted(self)
         lengths = {"chars": rows.signals["chars"], "words": rows.signals["words"]}
-        lengths |= {n: counts[f"lengths_{n}"] for n in ("tokens", "turns") if f"lengths_{n}" in counts}
+        lengths |= {"tokens": counts["lengths_tokens"]} if self.tokenizer else {}
         for what, values in lengths.items():
             yield Measure(f"min_{what}", values)
             yield Measure(f"max_{what}", values)

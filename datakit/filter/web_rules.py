@@ -77,7 +77,6 @@ import pyarrow.compute as pc
 
 from datakit.config import option
 from datakit.data import Bools, Integers, string_array, string_buffers
-from datakit.errors import ConfigError
 from datakit.filter.rule_set import (
     Edits,
     Measure,

@@ -123,18 +123,19 @@ def test_the_same_examples_give_the_same_bytes(examples, manifest, tmp_path):
     assert again.stat().st_mtime_ns == before
 
 
-@pytest.mark.parametrize("name", ["scores.jsonl", "scores.txt"])
-def test_scores_of_rows_train_it_and_rows_without_a_score_are_counted(examples, tmp_path, name):
-    scored = [{"id": f"good{i}", "score": 0.9} for i in range(150)]
-    scored += [{"id": f"bad{i}", "score": 0.1} for i in range(120)]
-    (tmp_path / name).write_text("".join(json.dumps(s) + "\n" for s in scored))
-    inputs = Examples(rows=examples.positive + examples.negative, scores=str(tmp_path / name), min_score=0.5)
+def test_scores_of_rows_train_it_and_rows_without_a_score_are_counted(examples, tmp_path):
+    texts = [Path(name).read_text().splitlines() for name in examples.positive + examples.negative]
+    rows = [json.loads(line) | {"stars": side} for side, lines in zip((9, 1.5), texts, strict=True) for line in lines]
+    for row in rows[270:]:
+        del row["stars"]
+    (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    inputs = Examples(rows=(str(tmp_path / "rows.jsonl"),), score="stars", min_score=9)
     made = load(train_classifier(run_in(tmp_path), inputs, FAST))
     assert made.facts["classifier"]["rows"] == {"positive": 150, "negative": 120}
     assert made.ledger.rows.dropped == {"no_score": 80}
     assert made.facts["classifier"]["dev"]["best_f1"]["precision"] > 0.95
-    (tmp_path / name).write_text('{"id": "good1", "score": 0.5}\n{"id": "good2"}\n')
-    with pytest.raises(InputError, match=rf"{name}, line 2: expected an id and a number"):
+    (tmp_path / "rows.jsonl").write_text('{"text": "a", "stars": 0.5}\n{"text": "b", "id": "x", "stars": "five"}\n')
+    with pytest.raises(InputError, match="the row 'x': stars: expected a number, found 'five'"):
         train_classifier(run_in(tmp_path), inputs, FAST)
 
 
@@ -157,13 +158,11 @@ def test_the_command_line_trains_shows_thresholds_and_filters(examples, tmp_path
 def test_one_side_alone_is_refused(examples, tmp_path):
     with pytest.raises(UsageError, match="both sides"):
         Examples(positive=examples.positive)
-    with pytest.raises(UsageError, match="--scores"):
+    with pytest.raises(UsageError, match="--score-field"):
         Examples(rows=examples.positive)
-    (tmp_path / "scores.jsonl").write_text('{"id": "good1", "score": 0.5}\n')
+    (tmp_path / "rows.jsonl").write_text('{"text": "good", "score": 0.5}\n')
     with pytest.raises(InputError, match="no negative rows"):
-        train_classifier(
-            run_in(tmp_path), Examples(rows=examples.positive, scores=str(tmp_path / "scores.jsonl")), FAST
-        )
+        train_classifier(run_in(tmp_path), Examples(rows=(str(tmp_path / "rows.jsonl"),), score="score"), FAST)
 
 
 def test_a_threshold_keeps_what_scores_enough(manifest):

@@ -1,7 +1,6 @@
 """Rule sets with what the user brings: blocklists of URLs, word lists, limits of length."""
 
 import gzip
-import itertools
 from pathlib import Path
 from typing import Any
 
@@ -185,19 +184,6 @@ def test_rows_outside_the_limits_are_dropped(small_tokenizer: Path) -> None:
     assert counted == [None, None, None, "lengths.max_tokens", None]
     with pytest.raises(ConfigError, match="need a tokenizer"):
         stage("lengths", max_tokens=20)
-
-
-def test_turns_are_messages_of_the_user_and_the_assistant() -> None:
-    said = [("system", "be brief"), *itertools.islice(itertools.cycle([("user", "q"), ("assistant", "a")]), 4)]
-    messages = [[{"role": role, "content": content} for role, content in said[:n]] for n in (1, 3, 5)]
-    made = stage("lengths", min_turns=1, max_turns=3)
-    batch = pa.record_batch({"id": ["1", "2", "3"], "messages": pa.array(messages)})
-    assert made.decide(batch).reasons.to_pylist() == ["lengths.min_turns", None, "lengths.max_turns"]
-    pair = pa.record_batch(
-        {n: pa.array([[{"role": r, "content": "x"}]]) for n, r in (("prompt", "user"), ("chosen", "assistant"))}
-        | {"rejected": pa.array([[{"role": "assistant", "content": "y"}]])}
-    )
-    assert stage("lengths", max_turns=1).decide(pair).reasons.to_pylist() == ["lengths.max_turns"]
 
 
 @pytest.mark.parametrize("saved", [True, False])
