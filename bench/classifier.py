@@ -24,6 +24,7 @@ from datakit.engine.runner import Run, run_stage
 from datakit.engine.store import OutputLayout
 from datakit.filter import fasttext_model
 from datakit.filter.classifier import Examples, TrainClassifier, TrainConfig
+from datakit.filter.language import find
 from datakit.manifest import load
 
 WANTED = ("classic_books_en.parquet", "rust_book_en.jsonl.zst")
@@ -38,16 +39,15 @@ def english(path: Path, part: str = "") -> Iterator[str]:
 
 
 def judged(web: Path, folder: Path, flip: float) -> Examples:
-    """Scores for every row that has an id: right but for a share of them."""
+    """Rows with scores: right but for a share of them."""
     rng, lines = random.Random(0), []
-    names = [WANTED[1], *UNWANTED]
-    for name in names:
+    for name in (WANTED[1], *UNWANTED):
         with pa.input_stream(str(web / name)) as stream:
             for row in map(orjson.loads, stream.read().splitlines()):
                 good = (name in WANTED) != (rng.random() < flip)
-                lines.append(json.dumps({"id": row["id"], "score": 0.9 if good else 0.1}) + "\n")
-    (folder / "scores.jsonl").write_text("".join(lines))
-    return Examples(rows=tuple(str(web / n) for n in names), scores=str(folder / "scores.jsonl"))
+                lines.append(json.dumps(row | {"score": 0.9 if good else 0.1}) + "\n")
+    (folder / "scored.jsonl").write_text("".join(lines))
+    return Examples(rows=(str(folder / "scored.jsonl"),), score="score")
 
 
 def main() -> None:
@@ -68,7 +68,7 @@ def main() -> None:
         manifest = run_stage(run, stage, stage.parents()).path
         facts = load(manifest).facts["classifier"]
         print(f"{facts['rows']}, {time.time() - start:.0f} s; held out: {facts['dev']}")
-        model = fasttext_model.load(fasttext_model.find(str(manifest)))
+        model = fasttext_model.load(find(str(manifest)))
     unseen = {
         "electron tutorials": list(english(args.web / "electron_8_langs.jsonl.zst", "/docs/tutorial/")),
         "electron API": list(english(args.web / "electron_8_langs.jsonl.zst", "/docs/api/")),

@@ -23,7 +23,7 @@ import pyarrow.parquet as pq
 from langcodes import Language as Tag
 
 from datakit.filter import fasttext_model
-from datakit.filter.language import Language, LanguageConfig
+from datakit.filter.language import Language, LanguageConfig, find
 
 
 def records(path: Path) -> Iterator[dict]:
@@ -144,7 +144,7 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=20_000, help="rows of each file at most, for speed")
     parser.add_argument("--repeats", type=int, default=3, help="for speed: the fastest counts")
     args = parser.parse_args()
-    path = fasttext_model.find(args.model)
+    path = find(args.model)
     module, ours = fasttext.load_model(str(path)), fasttext_model.load(path)
     {"parity": parity, "speed": speed, "accuracy": accuracy}[args.what](args, module, ours)
 

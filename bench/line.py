@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from dedup import timed
 
-from datakit.filter.fasttext_model import find
+from datakit.filter.language import find
 
 HERE = Path(__file__).resolve().parent
 FILES = 4

@@ -220,8 +220,7 @@ class Result(_Described):
         self.manifest = self.dataset.manifest
         self._scratch, self._source = scratch, source  # a temporary result that was given lives as long as this one
         self._in_memory = table is not None
-        replaced = self.manifest.config.get("private", {}).get("action") == "replace"
-        self._table = None if replaced else table
+        self._table = None if self.manifest.config.get("private") else table
         """The rows from memory whose columns come back; None for datakit's own columns."""
 
     def __repr__(self) -> str:

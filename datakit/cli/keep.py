@@ -130,7 +130,7 @@ def _garbage(
 @command()
 def fetch(name: str) -> list[str]:
     """Fetch a model (lid.176) into the user's cache; its checksum is pinned."""
-    from datakit.filter.fasttext_model import fetch as fetch_model
+    from datakit.filter.language import fetch as fetch_model
 
     return [f"{name}: {fetch_model(name)}"]
 

@@ -19,7 +19,6 @@ COMMANDS = {
     "init": ("stages:init", "Begin a dataset: write its commented recipe."),
     "run": ("", "Run a dataset's stages in order; skip what is up to date."),
     "classifier train": ("train:train", "Train a classifier from examples."),
-    "classifier curve": ("train:curve", "Show what each threshold of a classifier keeps, and how well."),
     "tune": ("look:tune", "Show what each threshold of the filter drops, and what another would."),
     "verify": ("look:verify", "Recompute every checksum and count, back to the raw inputs."),
     "peek": ("look:peek", "Show a packed row as text, with its labels."),
@@ -82,8 +81,8 @@ class LazyGroup(click.Group):
             name = " ".join(args[:words]).replace("_", "-")
             if found := self.get_command(ctx, name):
                 return name, found, args[words:]
-        if instead := sentence(name):
-            ctx.fail(f"The command {args[0]!r} is gone: {instead}")
+            if instead := sentence(name):
+                ctx.fail(f"The command {name!r} is gone: {instead}")
         near = [c for c in commands() if c.startswith(f"{name} ")]
         near = near or difflib.get_close_matches(name, commands(), n=1, cutoff=0.6)
         meant = f" Did you mean {' or '.join(map(repr, near))}?" if near else ""

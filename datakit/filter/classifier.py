@@ -15,7 +15,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, Final, Literal, Self, TextIO
@@ -29,9 +29,10 @@ import datakit.storage as storage
 from datakit.config import at_least, option, sha256_file, shares
 from datakit.data import Bools, Floats, ViewOptions, view
 from datakit.errors import ConfigError, InputError, ModelError, UsageError
-from datakit.filter import fasttext_model
+from datakit.filter.language import find
+from datakit.filter.own_map import records_of
 from datakit.filter.ranking import RankedStage
-from datakit.manifest import Count, Manifest, is_manifest, load
+from datakit.manifest import Count, is_manifest, load
 from datakit.read.stage import Ingest, IngestConfig
 from datakit.stage import Decision, LossOptions, Made, Parent, RawFile, Stage
 
@@ -105,7 +106,8 @@ class Classify(Stage):
         known = self.config.label == POSITIVE and path.suffix == ".json" and path.is_file()
         if self.config.top or not known:
             return 0.0 if self.config.top else 0.5
-        return measured(load(path))[1]
+        dev = load(path).facts["classifier"]["dev"]
+        return float(dev.get("best_f1", {}).get("min_score", 0.5))
 
     def open(self) -> None:
         """Load the model, once per process, and compile the kernels that read it.
@@ -114,6 +116,8 @@ class Classify(Stage):
             ModelError: the file is no model that classifies.
             ConfigError: no model is named, or it has no such label.
         """
+        from datakit.filter import fasttext_model
+
         model = fasttext_model.load(self._path())
         model.check_labels([self.config.label], model.labels, f"label: the model {self._path().name}")
 
@@ -136,14 +140,15 @@ class Classify(Stage):
 
     def _scores(self, batch: pa.RecordBatch) -> Floats:
         """float64[N]: the score of each row."""
-        return fasttext_model.rounded(
-            fasttext_model.load(self._path()).predict(self.config.texts(batch), self.config.label)[1]
-        )
+        from datakit.filter import fasttext_model
+
+        model = fasttext_model.load(self._path())
+        return fasttext_model.rounded(model.predict(self.config.texts(batch), self.config.label)[1])
 
     def _path(self) -> Path:
         if not self.config.model:
             raise ConfigError("model: the classify stage needs a model; `datakit classifier train` makes one")
-        return fasttext_model.find(self.config.model)
+        return find(self.config.model)
 
 
 @dataclass(frozen=True)
@@ -188,23 +193,20 @@ Point = dict[str, Any]
 """A threshold with what it keeps of the held-out rows: see `point`."""
 
 
-def point(min_score: float, true_positive: int, false_positive: int, false_negative: int, true_negative: int) -> Point:
-    """What stays of rows that score at least `min_score` (positive: wanted; true: rightly judged), and ratios.
+def point(scores: Floats, positive: Bools, min_score: float) -> Point:
+    """What stays of rows that score at least `min_score`, of which some are `positive` (wanted).
 
-    `precision`: the share of wanted rows among those that stay, `recall`: the share of the wanted rows that stay; None
-    where there is nothing to divide by. `f1`: their harmonic mean; `kept`: the share of all rows that stay.
+    `kept`: the share of all rows that stays; `precision`: the share of wanted rows among those that stay, `recall`: the
+    share of the wanted rows that stays, None where there is nothing to divide by; `f1`: their harmonic mean.
     """
-    kept, wanted = true_positive + false_positive, true_positive + false_negative
+    stays = scores >= min_score
+    kept, wanted, right = int(stays.sum()), int(positive.sum()), int((stays & positive).sum())
     return {
         "min_score": min_score,
-        "true_positive": true_positive,
-        "false_positive": false_positive,
-        "false_negative": false_negative,
-        "true_negative": true_negative,
-        "precision": true_positive / kept if kept else None,
-        "recall": true_positive / wanted if wanted else None,
-        "f1": 2 * true_positive / max(kept + wanted, 1),
-        "kept": kept / max(kept + false_negative + true_negative, 1),
+        "kept": kept / max(len(scores), 1),
+        "precision": right / kept if kept else None,
+        "recall": right / wanted if wanted else None,
+        "f1": 2 * right / max(kept + wanted, 1),
     }
 
 
@@ -220,26 +222,11 @@ def auc(scores: NDArray[Any], positive: Bools) -> float | None:
     return round((lower + as_high) / 2 / (len(wanted) * len(other)), 4)
 
 
-def curve(scores: Floats, positive: Bools) -> list[Point]:
-    """A point for each threshold from 0 to 1 in steps of 0.01."""
-    found, wanted, rows = [], int(positive.sum()), len(scores)
-    for least in (n / 100 for n in range(101)):
-        kept, right = int((scores >= least).sum()), int((positive & (scores >= least)).sum())
-        found.append(point(least, right, kept - right, wanted - right, rows - wanted - kept + right))
-    return found
-
-
 def best_f1(points: Sequence[Point]) -> Point:
     """The threshold with the highest F1; of equal ones the one in the middle, farthest from where rows change sides."""
     most = max(p["f1"] for p in points)
     equal = [p for p in points if p["f1"] == most]
     return equal[len(equal) // 2]
-
-
-def measured(manifest: Manifest) -> tuple[list[Point], float]:
-    """(the points of the rows that `classifier train` held out, the threshold with the best F1) of a classifier."""
-    dev = manifest.facts["classifier"]["dev"]
-    return [point(*row) for row in dev.get("curve", [])], dev.get("best_f1", {}).get("min_score", 0.5)
 
 
 # Training: examples to a model, and its quality on rows that it has not seen.
@@ -269,21 +256,21 @@ class TrainConfig:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Examples:
-    """What a classifier learns from: wanted and other rows, or rows and a score for each."""
+    """What a classifier learns from: wanted and other rows, or rows that have a score."""
 
     positive: tuple[str, ...] = ()
     """Files, folders, globs, or one manifest."""
     negative: tuple[str, ...] = ()
     rows: tuple[str, ...] = ()
-    scores: str = ""
-    """JSON lines with `id` and `score`, of `rows`."""
+    score: str = ""
+    """The field of `rows` with their score: a column, or a field of `extra`."""
     min_score: float = 0.5
     """Rows with this score and more are positive."""
 
     def __post_init__(self) -> None:
-        if bool(self.scores) == bool(self.positive or self.negative) or bool(self.scores) != bool(self.rows):
-            raise UsageError("give --positive and --negative, or input files and --scores for their rows")
-        if not self.scores and not (self.positive and self.negative):
+        if bool(self.score) == bool(self.positive or self.negative) or bool(self.score) != bool(self.rows):
+            raise UsageError("give --positive and --negative, or input files and --score-field for their rows")
+        if not self.score and not (self.positive and self.negative):
             raise UsageError("a classifier needs both sides: --positive and --negative")
 
     def inputs(self) -> list[Parent | Ingest]:
@@ -315,25 +302,20 @@ class TrainClassifier(Stage):
         return tuple(found for found in self._examples().inputs() if isinstance(found, Parent))
 
     def sources(self) -> tuple[RawFile, ...]:
-        """The raw files among the examples, and that of the scores.
+        """The raw files among the examples.
 
         Raises:
             UsageError: a remote file.
-            InputError: the file of scores does not exist.
         """
-        examples = self._examples()
-        files = [file for found in examples.inputs() if isinstance(found, Ingest) for file in found.sources()]
-        if examples.scores:
-            path = storage.here(examples.scores)
-            if not path.is_file():
-                raise InputError(f"{path}: cannot read the scores: there is no such file")
-            files.append(RawFile(path.name, str(path), path.stat().st_size))
-        return tuple(files)
+        inputs = self._examples().inputs()
+        return tuple(file for found in inputs if isinstance(found, Ingest) for file in found.sources())
 
     def resources(self) -> dict[str, Any]:
         """How the inputs are used: how many are positive, or from which score on rows are."""
         examples = self._examples()
-        return {"min_score": examples.min_score} if examples.scores else {"positive_inputs": len(examples.positive)}
+        if examples.score:
+            return {"score": examples.score, "min_score": examples.min_score}
+        return {"positive_inputs": len(examples.positive)}
 
     def output_kind(self, kind: str) -> str:
         """A model."""
@@ -343,7 +325,7 @@ class TrainClassifier(Stage):
         """Write the training examples, train, and measure on the rows that were held out.
 
         Raises:
-            InputError: a side without rows, or a line of the scores without an id and a number.
+            InputError: a side without rows, or a score that is no number.
             ModelError: training failed.
         """
         lines, model, config = folder / "examples.txt", folder / "kept" / "model.bin", self.config
@@ -399,31 +381,19 @@ def _batches(source: Parent | Ingest) -> Iterator[pa.RecordBatch]:
 
 def _scored(examples: Examples) -> Iterator[tuple[pa.RecordBatch, Floats]]:
     """(batch, the score of each row: infinite for those of a side, NaN for one that has none)."""
-    scores = _read_scores(storage.here(examples.scores)) if examples.scores else {}
     for source, side in zip(examples.inputs(), (np.inf, -np.inf), strict=False):
-        rest = np.nan if examples.scores else side
         for batch in _batches(source):
-            yield batch, np.array([scores.get(i, rest) for i in batch.column("id").to_pylist()], np.float64)
+            if examples.score:
+                yield batch, np.array([_score(row, examples.score) for row in records_of(batch)], np.float64)
+            else:
+                yield batch, np.full(batch.num_rows, side)
 
 
-def _read_scores(path: Path) -> Mapping[str, float]:
-    """The scores of a file of JSON lines, by row id.
-
-    Raises:
-        InputError: the file cannot be read, or a line holds no id and number.
-    """
-    from datakit.read.planning import records_of
-
-    found: dict[str, float] = {}
-    for record in records_of((str(path), path.name, path.stat().st_size), "line")[1]:
-        try:
-            found[str(record.fields["id"])] = float(record.fields["score"])
-        except (ValueError, TypeError, KeyError):
-            raise InputError(
-                f'{path}, line {record.line + 1}: expected an id and a number, as {{"id": "a.jsonl:7", "score": 0.8}}, '
-                f"found {record.raw[:80].decode(errors='replace')}"
-            ) from None
-    return found
+def _score(row: dict[str, Any], field: str) -> float:
+    score = row.get(field)
+    if score is not None and (isinstance(score, bool) or not isinstance(score, int | float)):
+        raise InputError(f"the row {row.get('id')!r}: {field}: expected a number, found {str(score)[:80]!r}")
+    return np.nan if score is None else float(score)
 
 
 def held_out(content_hashes: pa.Array, config: TrainConfig) -> Bools:
@@ -446,11 +416,13 @@ def pieces(text: str, piece_chars: int = PIECE_CHARS, max_pieces: int = MAX_PIEC
 
 def write_examples(texts: pa.Array, positive: Bools, out: TextIO) -> None:
     """Write the pieces of texts, with their labels, as the fasttext module reads them."""
+    from datakit.filter.fasttext_model import LABEL
+
     for text, wanted in zip(texts.to_pylist(), positive.tolist(), strict=True):
         for piece in pieces(text):
             # a label, or the mark of a line's end, would be read as one
-            clean = piece.replace(fasttext_model.LABEL, " ").replace("</s>", " ")
-            out.write(f"{fasttext_model.LABEL}{POSITIVE if wanted else NEGATIVE} {clean}\n")
+            clean = piece.replace(LABEL, " ").replace("</s>", " ")
+            out.write(f"{LABEL}{POSITIVE if wanted else NEGATIVE} {clean}\n")
 
 
 _TRAIN_SCRIPT: Final = """
@@ -491,17 +463,22 @@ def train(lines: Path, out: Path, config: TrainConfig) -> None:
 def measure(model: Path, dev: Sequence[tuple[pa.Array, Bools]]) -> dict[str, Any]:
     """How good a model is on held-out (texts, which are positive), each text read whole as in classify; as JSON.
 
-    Integers, precision and recall are those at a score of 0.5.
+    `thresholds` has points from 0 to 1 in steps of 0.05, `best_f1` is the best of steps of 0.01. Without rows of both
+    sides there is neither.
     """
+    from datakit.filter import fasttext_model
+
     loaded = fasttext_model.read(model)
     raw = np.concatenate([np.empty(0, np.float32), *(loaded.predict(texts, POSITIVE)[1] for texts, _ in dev)])
     positive = np.concatenate([np.empty(0, np.bool_), *(wanted for _, wanted in dev)])
-    points = curve(fasttext_model.rounded(raw), positive)
-    found: dict[str, Any] = {"rows": len(raw), "auc": auc(raw, positive)} | _in_manifest(points[50])
-    if positive.any() and not positive.all():
-        found["best_f1"] = _in_manifest(best_f1(points))
-        found["curve"] = [list(p.values())[:5] for p in points]  # `point` makes the ratios
-    return found
+    scores, found = fasttext_model.rounded(raw), {"rows": len(raw), "auc": auc(raw, positive)}
+    if not positive.any() or positive.all():
+        return found
+    points = [point(scores, positive, n / 100) for n in range(101)]
+    return found | {
+        "best_f1": _in_manifest(best_f1(points)),
+        "thresholds": [_in_manifest(p) for p in points[::5]],
+    }
 
 
 def _in_manifest(p: Point) -> Point:

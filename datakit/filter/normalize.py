@@ -1,15 +1,12 @@
-"""The normalize stage: repairs Unicode normal form (NFC), encodings, entities, control characters and white space.
+"""The normalize stage: repairs Unicode normal form (NFC), encodings, control characters and white space.
 
 It comes before all other stages, changes texts and drops no row. The ledger counts the changed rows by kind of change.
 Encodings are repaired by ftfy (Speer 2019), an optional extra: it undoes UTF-8 that was read in another encoding
 ("schÃ¶n" for "schön") where that explains the text. A text that needs no repair comes back byte for byte.
 
-Entities and white space inside of code stay: of fenced blocks (``` or ~~~) both, of inline code the entities. The two
-spaces with which Markdown breaks a line within a paragraph stay, too.
+White space at the end of a line goes wherever it stands: the two spaces with which Markdown breaks a line, too.
 """
 
-import html.entities
-import re
 import unicodedata
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
@@ -43,11 +40,8 @@ _ANSI = (
 _CONTROL = "[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f\u2060\ufeff\ufff9-\ufffc]|\\x{e0001}"
 """Control characters other than tab and line breaks; byte order marks, word joiners, annotations. Zero-width
 spaces and joiners stay: Khmer, Persian and emoji need them."""
-_LINES = "[\r\x0b\x0c\u0085\u2028\u2029]|[ \t\u00a0\u3000]+(?:\n|$)|\n\n\n\n"
-_ENTITY = r"&(?:#[0-9]{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});"
-_FENCED = re.compile(r"^ {0,3}(`{3,}|~{3,})[^\n]*(?:\n.*?(?:^ {0,3}\1[`~]*[ \t]*$|\Z)|\Z)", re.MULTILINE | re.DOTALL)
-_INLINE = re.compile(r"(?<!`)(`+)(?!`)(?:(?!\n[ \t]*\n).){1,1000}?(?<!`)\1(?!`)", re.DOTALL)
-"""Code of Markdown (CommonMark 0.31, sections 4.5 and 6.1); a block without an end goes to the end of the text."""
+_BREAKS = "\r\n?|[\x0b\x0c\u0085\u2028\u2029]"
+_LINE_ENDS = r"[\p{Zs}\t]+(\n|\z)"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -56,7 +50,6 @@ class NormalizeConfig:
 
     nfc: bool = option(True, "compose characters (Unicode NFC)")
     encoding: Literal["fix", "keep"] = option("fix", "undo mistaken encodings; needs ftfy")
-    entities: Literal["decode", "keep"] = option("decode", "what happens to HTML entities (&amp;) outside of code")
     control: Literal["drop", "keep"] = option(
         "drop", "what happens to control characters, escape sequences of terminals and byte order marks"
     )
@@ -125,39 +118,11 @@ def _ftfy() -> Any:
     return ftfy
 
 
-def _each(texts: pa.Array, pattern: str, repair: Callable[[str], str]) -> pa.Array:
-    """The texts, with those that match an RE2 pattern repaired one by one."""
-    mask = pc.match_substring_regex(texts, pattern)
-    made = [repair(text) for text in texts.filter(mask).to_pylist()]
-    return pc.replace_with_mask(texts, mask, pa.array(made, pa.string()))
-
-
 def _encoding(texts: pa.Array) -> pa.Array:
-    return _each(
-        texts, _MOJIBAKE, lambda t: "".join(_ftfy().fix_encoding(line) for line in t.splitlines(keepends=True))
-    )
-
-
-def _outside(code: re.Pattern[str], text: str, repair: Callable[[str], str]) -> str:
-    """The text, with `repair` applied to what is between pieces of code."""
-    made, done = [], 0
-    for found in code.finditer(text):
-        made += [repair(text[done : found.start()]), found[0]]
-        done = found.end()
-    return "".join([*made, repair(text[done:])])
-
-
-def _entities(texts: pa.Array) -> pa.Array:
-    def decode(text: str) -> str:
-        return re.sub(_ENTITY, _character, text)
-
-    return _each(texts, _ENTITY, lambda t: _outside(_FENCED, t, lambda part: _outside(_INLINE, part, decode)))
-
-
-def _character(entity: re.Match[str]) -> str:
-    """The characters of an entity; one with an unknown name stays."""
-    known = entity[0][1] == "#" or entity[0][1:] in html.entities.html5
-    return html.unescape(entity[0]) if known else entity[0]
+    """The texts, with ftfy's repair of those lines that may need it."""
+    mask, fix = pc.match_substring_regex(texts, _MOJIBAKE), _ftfy().fix_encoding
+    made = ["".join(map(fix, text.splitlines(keepends=True))) for text in texts.filter(mask).to_pylist()]
+    return pc.replace_with_mask(texts, mask, pa.array(made, pa.string()))
 
 
 def _control(texts: pa.Array) -> pa.Array:
@@ -166,22 +131,14 @@ def _control(texts: pa.Array) -> pa.Array:
 
 
 def _white_space(texts: pa.Array) -> pa.Array:
-    return _each(texts, _LINES, lambda t: _outside(_FENCED, re.sub("\r\n?", "\n", t), _lines))
-
-
-def _lines(text: str) -> str:
-    lines = re.split("[\n\x0b\x0c\u0085\u2028\u2029]", text)
-    made = [
-        line.rstrip() + ("  " if re.search(r"\S {2,}$", line) and follows.strip() else "")
-        for line, follows in zip(lines, [*lines[1:], ""], strict=True)
-    ]
-    return re.sub("\n{4,}", "\n\n\n", "\n".join(made))
+    lines = pc.replace_substring_regex(texts, _BREAKS, "\n")
+    trimmed = pc.replace_substring_regex(lines, _LINE_ENDS, r"\1")
+    return pc.replace_substring_regex(trimmed, "\n{4,}", "\n\n\n")
 
 
 # In order. Not pyarrow's utf8_normalize: before pyarrow 26 it returns NFD for NFC (apache/arrow#51225).
 _EDITS: Final[dict[str, Edit]] = {
     "encoding": _encoding,
-    "entities": _entities,
     "control": _control,
     "nfc": compose,
     "white_space": _white_space,

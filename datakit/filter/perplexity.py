@@ -5,11 +5,11 @@ of a language into head (up to the 30th percentile), middle (up to the 60th) and
 
 As in CCNet, each line is a sentence for the model, and a row's perplexity is 10 ** (-score / length) over all its
 lines; the length counts the words and one end for each line. Texts are simplified first: lower case, no accents, digits
-as 0, ASCII punctuation, no control characters (`text = "plain"`). CCNet's own models read the pieces of a SentencePiece
-model, which is named beside them. CCNet computes its percentiles on a sample of one crawl, this stage on all its rows.
+as 0, ASCII punctuation, no control characters. CCNet computes its percentiles on a sample of one crawl, this stage on
+all its rows.
 
-`datakit perplexity train` makes a model of the rows of a dataset (`ngram_model`); its manifest says how texts are read.
-Any other model in the ARPA format can be named, too, and with the package kenlm one in KenLM's binary format.
+`datakit perplexity train` makes a model of the rows of a dataset (`ngram_model`), of words or of a tokenizer's ids. Any
+other model in the ARPA format whose words are those of such texts can be named, too.
 """
 
 import functools
@@ -20,7 +20,7 @@ import unicodedata
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar, Final, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -29,16 +29,19 @@ import pyarrow.compute as pc
 import datakit.storage as storage
 from datakit.config import at_least, file_mark, option, sha256_file
 from datakit.data import Floats, Integers, ViewOptions
-from datakit.errors import ConfigError, MissingExtraError, ModelError
+from datakit.errors import ConfigError, ModelError
 from datakit.filter.ranking import RankedStage
 from datakit.manifest import Count, data_dir, is_manifest, tokenizer_file
 from datakit.manifest import load as load_manifest
 from datakit.stage import Decision, Made, Parent, Stage
 from datakit.text.ids import open_tokenizer
 
+if TYPE_CHECKING:
+    from datakit.filter.ngram_model import NgramModel
+
 BUCKETS = ("head", "middle", "tail")
-UNKNOWN = "unknown"
-"""The language of rows whose `lang` is null."""
+UNKNOWN, ALL = "unknown", "all"
+"""The language of rows whose `lang` is null; that of a model for languages without one of their own."""
 
 MODEL: Final = "kept/model.arpa"
 TOKENIZER: Final = "kept/tokenizer.json"
@@ -49,17 +52,10 @@ TOKENIZER: Final = "kept/tokenizer.json"
 class PerplexityConfig(ViewOptions):
     """Which models compute perplexities, and which rows stay."""
 
-    models: tuple[str, ...] = option(
-        (),
-        "n-gram models (ARPA), or folders that `perplexity train` made, each LANGUAGE=FILE with the language as in "
-        "`lang`; a FILE alone is for all others",
+    models: dict[str, str] = option(
+        {},
+        "language as in `lang` = an n-gram model (ARPA), or a folder that `perplexity train` made; all: for all others",
         path=True,
-    )
-    sentencepiece: tuple[str, ...] = option(
-        (), "the same for SentencePiece models, whose pieces count as words", path=True, advanced=True
-    )
-    text: Literal["plain", "raw"] = option(
-        "plain", "what models read: lower case, digits as 0, ..., or rows as is", advanced=True
     )
     head_percentile: int = option(30, "rows of a language up to this percentile of perplexity are `head`")
     middle_percentile: int = option(60, "rows above `head` up to this percentile are `middle`, all others `tail`")
@@ -73,25 +69,9 @@ class PerplexityConfig(ViewOptions):
                 f"head_percentile = {self.head_percentile}, middle_percentile = {self.middle_percentile}: expected "
                 "1 to 99, and head not above middle"
             )
-        extra = sorted(by_language(self.sentencepiece).keys() - by_language(self.models).keys())
-        if extra:
-            raise ConfigError(f"sentencepiece: {extra[0] or 'a file for all languages'}: there is no such model")
-
-
-def by_language(files: Sequence[str]) -> dict[str, str]:
-    """{language: file} of LANGUAGE=FILE; "" is the language of a file alone.
-
-    Raises:
-        ConfigError: two files of one language.
-    """
-    found: dict[str, str] = {}
-    for text in files:
-        named = re.fullmatch(r"([A-Za-z]{2,3}(?:[_-]\w+)*)=(.+)", text)
-        language, file = (named[1], named[2]) if named else ("", text)
-        if language in found:
-            raise ConfigError(f"two models for {language or 'all languages'}: {found[language]} and {file}")
-        found[language] = file
-    return found
+        for name in self.models:
+            if not re.fullmatch(r"[A-Za-z]{2,3}(?:[-_]\w+)*", name):
+                raise ConfigError(f"models: expected LANGUAGE=MODEL or {ALL}=MODEL, found {name!r} for a language")
 
 
 @dataclass(frozen=True)
@@ -113,10 +93,10 @@ class Perplexity(RankedStage):
     config: PerplexityConfig = field(default_factory=PerplexityConfig)
 
     def resources(self) -> dict[str, Any]:
-        """Name and SHA-256 of the models by language, and the Unicode version where the text depends on it.
+        """Name and SHA-256 of the models by language, and the Unicode version.
 
         Raises:
-            ConfigError: no model is named, or one has two tokenizers.
+            ConfigError: no model is named.
             ModelError: a file does not exist.
         """
         if not self.config.models:
@@ -124,33 +104,24 @@ class Perplexity(RankedStage):
                 "models: the perplexity stage needs n-gram models, as --models en=en.arpa; `datakit perplexity train` "
                 "makes one"
             )
-        models, pieces = (
-            {lang: ModelFiles.of(file, lang) for lang, file in by_language(named).items()}
-            for named in (self.config.models, self.config.sentencepiece)
-        )
-        for language in pieces:
-            if models[language].tokenizer:
-                raise ConfigError(f"sentencepiece: {language or 'a file for all languages'}: the model has a tokenizer")
-        given = {"models": models, "sentencepiece": pieces}
-        digests = {what: {lang: file.digests() for lang, file in named.items()} for what, named in given.items()}
-        plain = any((model.text or self.config.text) == "plain" for model in models.values())
-        return digests | ({"unicode": unicodedata.unidata_version} if plain else {})
+        models = {lang: ModelFiles.of(file, lang) for lang, file in self.config.models.items()}
+        digests = {lang: model.digests() for lang, model in models.items()}
+        return {"models": digests, "unicode": unicodedata.unidata_version}
 
     def open(self) -> None:
         """Load the models, once per process, and compile the kernels that read them.
 
         Raises:
             ModelError: a file that is no such model.
-            MissingExtraError: a model needs a package that is not installed.
         """
-        for language in by_language(self.config.models):
+        for language in self.config.models:
             perplexities(["a"], *self._model(language))
 
     def sketch(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Language and perplexity of each row; NaN for a row without one."""
         texts, languages = self.config.texts(batch), _languages(batch)
-        named, found = by_language(self.config.models), np.full(batch.num_rows, np.nan)
-        chosen = np.array([language if language in named else "" for language in languages.to_pylist()])
+        named, found = self.config.models, np.full(batch.num_rows, np.nan)
+        chosen = np.array([language if language in named else ALL for language in languages.to_pylist()])
         for language in named:
             rows = np.flatnonzero(chosen == language)
             if len(rows):
@@ -189,12 +160,10 @@ class Perplexity(RankedStage):
             notes={"perplexity_not_measured": int((~measured).sum())},
         )
 
-    def _model(self, language: str) -> tuple["Scorer", "Reader"]:
+    def _model(self, language: str) -> tuple["NgramModel", "Reader"]:
         """The model of a language, and how it reads texts."""
-        model = ModelFiles.of(by_language(self.config.models)[language], language)
-        pieces = by_language(self.config.sentencepiece).get(language)
-        read = sentence_reader(model.text or self.config.text, model.tokenizer, pieces)
-        return _loaded(model.file, *file_mark(model.file)), read
+        model = ModelFiles.of(self.config.models[language], language)
+        return _loaded(model.file, *file_mark(model.file)), sentence_reader(model.tokenizer)
 
 
 def _languages(batch: pa.RecordBatch) -> pa.Array:
@@ -221,7 +190,6 @@ class NgramModelConfig(ViewOptions):
         (), "by order, drop n-grams that occur at most so often; the last one is for higher orders: 0,0,1 as lmplz's"
     )
     tokenizer: str = option("", "a tokenizer.json, or its folder; then its ids count as words", path=True)
-    text: Literal["plain", "raw"] = option("plain", "what the model reads: lower case, digits as 0, ..., or rows as is")
     memory_mb: int = option(4096, "refuse text that needs more (100 MB take about 2,500)", result=False, advanced=True)
 
     def __post_init__(self) -> None:
@@ -266,7 +234,7 @@ class TrainNgramModel(Stage):
         Raises:
             ModelError: the file is no tokenizer.
         """
-        sentence_reader(self.config.text, self._tokenizer())
+        sentence_reader(self._tokenizer())
 
     def output_kind(self, kind: str) -> str:
         """A model."""
@@ -281,7 +249,7 @@ class TrainNgramModel(Stage):
         from datakit.filter.ngram_model import estimate
 
         config, tokenizer, files = self.config, self._tokenizer(), [MODEL]
-        read = sentence_reader(config.text, tokenizer)
+        read = sentence_reader(tokenizer)
         texts = (text for batch in rows for text in config.texts(batch).to_pylist())
         (folder / MODEL).parent.mkdir(parents=True, exist_ok=True)
         found = estimate(
@@ -304,24 +272,17 @@ class TrainNgramModel(Stage):
 # Models.
 
 
-Scorer = Callable[[Sequence[str]], tuple[Floats, Integers]]
-"""A language model: from texts to the logarithms of their probabilities to the base 10, and how many words and ends of
-lines each has."""
-
-
-def perplexities(texts: Sequence[str], score: Scorer, read: "Reader") -> list[float]:
+def perplexities(texts: Sequence[str], model: "NgramModel", read: "Reader") -> list[float]:
     """The perplexity of each text, rounded to 1e-3; NaN for a text without a word."""
-    found = score([read(text) for text in texts])
+    found = model.score([read(text) for text in texts])
     pairs = zip(*(values.tolist() for values in found), strict=True)
     return [round(10.0 ** min(-log / length, 300), 3) if length else math.nan for log, length in pairs]
 
 
 class ModelFiles(NamedTuple):
-    """A model's file and, if `perplexity train` made it, how it reads texts."""
+    """A model's file, and the tokenizer whose ids are its words."""
 
     file: Path
-    text: Literal["plain", "raw"] | None = None
-    """None: as the stage's config says."""
     tokenizer: Path | None = None
 
     @classmethod
@@ -334,7 +295,7 @@ class ModelFiles(NamedTuple):
         path = storage.here(name)
         path = path / "manifest.json" if path.is_dir() else path
         if not path.is_file():
-            raise ModelError(f"{name}: the model for {language or 'all languages'} is not there")
+            raise ModelError(f"{name}: the model for {language} is not there")
         if not is_manifest(path):
             return cls(path)
         manifest = load_manifest(path)
@@ -342,47 +303,19 @@ class ModelFiles(NamedTuple):
             raise ModelError(f"{path}: expected a model of `perplexity train`, found the stage {manifest.stage}")
         folder, config = data_dir(path, manifest), manifest.config
         tokenizer = storage.here(folder / TOKENIZER) if config["tokenizer"] else None
-        return cls(storage.here(folder / MODEL), config["text"], tokenizer)
+        return cls(storage.here(folder / MODEL), tokenizer)
 
     def digests(self) -> dict[str, str]:
-        """Names and SHA-256 of the files, and how texts are read."""
-        tokenizer = self.tokenizer and sha256_file(self.tokenizer)
-        found = {"name": self.file.name, "sha256": sha256_file(self.file), "text": self.text, "tokenizer": tokenizer}
-        return {name: value for name, value in found.items() if value}
+        """The model's name, and the SHA-256 of the files."""
+        found = {"name": self.file.name, "sha256": sha256_file(self.file)}
+        return found | ({"tokenizer": sha256_file(self.tokenizer)} if self.tokenizer else {})
 
 
 @functools.lru_cache(maxsize=64)
-def _loaded(file: Path, *_mark: int) -> Scorer:
+def _loaded(file: Path, *_mark: int) -> "NgramModel":
     from datakit.filter.ngram_model import read_arpa
 
-    with file.open("rb") as opened:
-        is_binary = opened.read(len(_KENLM_MARK)) == _KENLM_MARK
-    return _binary_model(file) if is_binary else read_arpa(file).score
-
-
-_KENLM_MARK: Final = b"mmap lm http://kheafield.com/code"
-
-
-def _binary_model(file: Path) -> Scorer:
-    """A model in KenLM's binary format (Heafield 2011), which the package kenlm reads."""
-    try:
-        import kenlm
-
-        model = kenlm.Model(str(file))
-    except ImportError:
-        raise MissingExtraError(
-            f"{file}: a model in KenLM's binary format needs the package kenlm: install datakit[kenlm] (it is built"
-            " from source: a C++ compiler and cmake must be there), or name the model's ARPA file"
-        ) from None
-    except (OSError, RuntimeError) as e:
-        raise ModelError(f"{file}: expected a model in KenLM's binary format, found: {e}") from None
-
-    def score(texts: Sequence[str]) -> tuple[Floats, Integers]:
-        lines = [[words for line in text.split("\n") if (words := line.split())] for text in texts]
-        scores = [sum(model.score(" ".join(words)) for words in text) for text in lines]
-        return np.array(scores, np.float64), np.array([sum(len(words) + 1 for words in text) for text in lines], int)
-
-    return score
+    return read_arpa(file)
 
 
 # Texts.
@@ -399,25 +332,20 @@ _PUNCTUATION: Final = (
 
 
 @functools.cache
-def sentence_reader(text: str, tokenizer: Path | None = None, pieces: str | None = None) -> Reader:
-    """How a model reads texts: made `plain` or `raw`, then as the ids of a tokenizer or the pieces of SentencePiece.
+def sentence_reader(tokenizer: Path | None = None) -> Reader:
+    """How a model reads texts: made plain, then perhaps as the ids of a tokenizer.
 
     Raises:
-        ModelError: the file of the tokenizer or of the pieces is none.
-        MissingExtraError: the package sentencepiece is not installed.
+        ModelError: the file is no tokenizer.
     """
-    read: Reader = plain_text if text == "plain" else raw_text
-    if not tokenizer and not pieces:
-        return read
-    model: Any = open_tokenizer(str(tokenizer)) if tokenizer else _load_pieces(str(pieces))
+    if not tokenizer:
+        return plain_text
+    model = open_tokenizer(str(tokenizer))
 
     def words(text: str) -> str:
-        lines = [line for line in read(text).split("\n") if line.strip()]
-        if tokenizer:
-            split = [map(str, found.ids) for found in model.encode_batch_fast(lines, add_special_tokens=False)]
-        else:
-            split = [model.encode_as_pieces(line.strip()) for line in lines]
-        return "\n".join(map(" ".join, split))
+        lines = [line for line in plain_text(text).split("\n") if line.strip()]
+        found = model.encode_batch_fast(lines, add_special_tokens=False)
+        return "\n".join(" ".join(map(str, line.ids)) for line in found)
 
     return words
 
@@ -432,12 +360,6 @@ def plain_text(text: str) -> str:
     return unicodedata.normalize("NFD", lines).translate(_plain_characters())
 
 
-def raw_text(text: str) -> str:
-    """A text as it is, but lines end in a new line, and white space and zero bytes between words are a space."""
-    lines = (" ".join(line.replace("\0", " ").split()) for line in text.splitlines())
-    return "\n".join(lines)
-
-
 @functools.cache
 def _plain_characters() -> dict[int, str | None]:
     """What `plain_text` makes of characters: combining marks and controls go, digits are 0."""
@@ -445,14 +367,3 @@ def _plain_characters() -> dict[int, str | None]:
     kinds = ((code, unicodedata.category(chr(code))) for code in range(0x110000))
     found = {code: made[kind] for code, kind in kinds if kind in made and code != ord("\n")}
     return found | str.maketrans(_PUNCTUATION)
-
-
-def _load_pieces(name: str) -> Any:
-    try:
-        import sentencepiece
-    except ImportError:
-        raise MissingExtraError("SentencePiece models need the package sentencepiece: install datakit[kenlm]") from None
-    try:
-        return sentencepiece.SentencePieceProcessor(model_file=str(storage.here(name)))
-    except (OSError, RuntimeError) as e:
-        raise ModelError(f"{name}: expected a SentencePiece model, found: {e}") from None

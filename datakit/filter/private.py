@@ -1,11 +1,10 @@
 """Private values: mail and IP addresses, phones, cards, bank accounts, national numbers, keys, passwords in URLs.
 
-Values are replaced by a tag (`<EMAIL>`,
-`<PHONE>`, ...), or by made-up values that are the same for the same value. All text of a row is searched, whatever its
-column, but for the columns that `exclude` names; in JSON (`extra`, tool calls) the keys, the strings and long numbers
-one by one, with the names of their fields beside them. An `id` that holds a value becomes `<source>:<record>`: a hash
-could be reversed. What is counted is what was replaced. Names and addresses of people are not searched: that takes a
-model. RE2 finds the lines that may hold a value; only these are searched in Python.
+Values are replaced by a tag (`<EMAIL>`, `<PHONE>`, ...). All text of a row is searched, whatever its column, but for
+the columns that `exclude` names; in JSON (`extra`, tool calls) the keys, the strings and long numbers one by one, with
+the names of their fields beside them. An `id` that holds a value becomes `<source>:<record>`: a hash could be reversed.
+What is counted is what was replaced. Names and addresses of people are not searched: that takes a model. RE2 finds the
+lines that may hold a value; only these are searched in Python.
 
 What is private is a table of kinds, each with the shape of its values and a check:
 
@@ -25,7 +24,6 @@ A value stands in one line. Each pattern is bounded, so that the time is linear 
 """
 
 import functools
-import hashlib
 import importlib
 import ipaddress
 import json
@@ -35,7 +33,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from importlib.metadata import version
-from typing import Any, ClassVar, Final, Literal
+from typing import Any, ClassVar, Final
 
 import numpy as np
 import pyarrow as pa
@@ -44,7 +42,7 @@ import pyarrow.compute as pc
 from datakit.config import option
 from datakit.data import JSON_FIELDS, RECORD_BITS, Bools, Integers, edit_whole_rows
 from datakit.errors import ConfigError, InputError
-from datakit.filter.rule_set import Edits, Measure, MeasuredRows, Report, Resources, RuleSet, Signals
+from datakit.filter.rule_set import Edits, Resources, RuleSet
 
 # The kinds.
 
@@ -291,6 +289,10 @@ Found = Counter[str]
 """How many values of each kind a text has."""
 
 
+def _tag(kind: str) -> str:
+    return f"<{kind.upper()}>"
+
+
 @dataclass(frozen=True, slots=True)
 class Cleaner:
     """Takes private values out of texts."""
@@ -298,8 +300,6 @@ class Cleaner:
     kinds: dict[str, Kind]
     hint: str
     """For RE2, that of all kinds: a line where it does not match holds none of their values."""
-    instead: Callable[[str, str], str]
-    """(kind, value) -> what stands in its place."""
 
     def column(self, texts: pa.Array, name: str) -> tuple[pa.Array, dict[int, Found]]:
         """(the texts of a field without private values, by index what was found in the texts that had some).
@@ -349,7 +349,7 @@ class Cleaner:
         """A line without private values, which are added to `found`; `context` is the name of its field."""
         pieces, done = [], 0
         for begin, end, kind in self.find(line, context):
-            pieces += [line[done:begin], self.instead(kind, line[begin:end])]
+            pieces += [line[done:begin], _tag(kind)]
             done = end
             found[kind] += 1
         return "".join([*pieces, line[done:]])
@@ -357,12 +357,9 @@ class Cleaner:
     def text(self, text: str, found: Found, context: str = "") -> str:
         """The same for a text of several lines."""
 
-        def block(match: re.Match[str]) -> str:
-            found["key"] += 1
-            return self.instead("key", match[0])
-
         if "key" in self.kinds and "PRIVATE KEY" in text:
-            text = BLOCK.sub(block, text)
+            text, blocks = BLOCK.subn(_tag("key"), text)
+            found["key"] += blocks
         return "\n".join(self.line(line, found, context) for line in text.split("\n"))
 
     def value(self, value: Any) -> Any:
@@ -398,9 +395,7 @@ class Cleaner:
 
 
 @functools.lru_cache(maxsize=8)
-def cleaner(
-    types: tuple[str, ...], patterns: tuple[tuple[str, str], ...], regions: tuple[str, ...], replacement: str, seed: int
-) -> Cleaner:
+def cleaner(types: tuple[str, ...], patterns: tuple[tuple[str, str], ...], regions: tuple[str, ...]) -> Cleaner:
     """A cleaner of these kinds, and of the user's own patterns, which are checked by nothing else.
 
     Raises:
@@ -415,9 +410,7 @@ def cleaner(
     kinds |= {name: kind for name, kind in KINDS.items() if name in types}
     if "phone" in kinds:
         kinds["phone"] = replace(KINDS["phone"], valid=functools.partial(_is_phone, regions=regions))
-    pseudonymize = functools.partial(pseudonym, seed)
-    instead = pseudonymize if replacement == "pseudonymize" else lambda kind, value: f"<{kind.upper()}>"
-    return Cleaner(kinds, "|".join(f"(?:{kind.hint})" for kind in kinds.values()), instead)
+    return Cleaner(kinds, "|".join(f"(?:{kind.hint})" for kind in kinds.values()))
 
 
 def _own(name: str, pattern: str) -> Kind:
@@ -432,25 +425,6 @@ def _own(name: str, pattern: str) -> Kind:
     return Kind("", compiled, lambda value, around: True)
 
 
-def pseudonym(seed: int, kind: str, value: str) -> str:
-    """A made-up value for a private one, the same for the same value and seed.
-
-    Values that nobody has: domains of RFC 2606, addresses of RFC 5737, 555-0100 to 555-0199, wrong check digits.
-    """
-    digest = hashlib.blake2b(f"{seed}\0{kind}\0{value}".encode(), digest_size=16).digest()
-    number = int.from_bytes(digest, "big")
-    digits = f"{number:039d}"
-    made_up = {
-        "email": f"user{digits[-9:]}@example.com",
-        "ip": f"203.0.113.{number % 256}" if ":" not in value else f"2001:db8::{number % 0xFFFF:x}",
-        "phone": f"+1-{number % 700 + 200}-555-01{digits[-2:]}",
-        "card": f"0000-{digits[:4]}-{digits[4:8]}-{digits[8:12]}",
-        "iban": f"XX00{digits[:16]}",
-        "national_id": f"000-00-{digits[:4]}",
-    }
-    return made_up.get(kind, f"EXAMPLE-{kind}-{digest.hex()[:20]}")
-
-
 def _names_in(field: pa.Field) -> Iterator[str]:
     """The names of a field and of those inside it."""
     yield field.name
@@ -463,18 +437,11 @@ def _names_in(field: pa.Field) -> Iterator[str]:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Private(RuleSet):
-    """What is private, and what happens to it."""
+    """What is private; it is replaced by tags."""
 
     name: ClassVar[str] = "private"
-    measured_with: ClassVar[tuple[str, ...]] = ("types", "action", "exclude", "patterns", "phone_regions")
 
     types: tuple[str, ...] = option(tuple(KINDS), "the types of values to look for")
-    action: Literal["replace", "drop"] = option("replace", "replace values, or drop rows with them")
-    replacement: Literal["tag", "pseudonymize"] = option(
-        "tag", "tag: <EMAIL>; pseudonymize: made-up values", acts_with={"action": ("replace",)}
-    )
-    seed: int = option(0, "of the made-up values", advanced=True, acts_with={"replacement": ("pseudonymize",)})
-    max_values: int = option(0, "with drop: drop rows with more values", advanced=True, acts_with={"action": ("drop",)})
     exclude: tuple[str, ...] = option((), "columns that stay as they are, whatever they hold")
     patterns: dict[str, str] = option({}, "name = a regular expression: values of your own, replaced by <NAME>")
     phone_regions: tuple[str, ...] = option(
@@ -491,40 +458,21 @@ class Private(RuleSet):
         return Resources(
             digests={"private_numbers": {name: version(name) for name in ("phonenumbers", "python-stdnum")}},
             lines=(
-                "private: dropped/ holds the rows with private values as they were"
-                if self.action == "drop"
-                else "private: values are replaced in all that this stage writes; earlier stages (parents/ beside an "
+                "private: values are replaced in all that this stage writes; earlier stages (parents/ beside an "
                 "--output, data/DATASET/ in a project: shards, quarantine/, pairs/) still hold them",
             ),
         )
 
-    def signals(self, rows: MeasuredRows) -> Signals:
-        """The number of values of each type in each row, in all of its text, where rows are dropped by it."""
-        return Signals(self._cleaned(rows.batch)[1] if self.action == "drop" else {})
-
-    def measures(self, rows: MeasuredRows) -> Iterator[Measure]:
-        """The number of values, where rows with too many are dropped."""
-        if self.action == "drop":
-            counts = rows.counted(self)
-            yield Measure("max_values", np.sum([counts[f"private_{name}"] for name in self.cleaner.kinds], axis=0))
-
     def edit(self, table: pa.RecordBatch, stays: Bools) -> Edits | None:
         """All rows without private values, those that other rules drop too."""
-        if self.action == "drop":
-            return None
         columns, counts = self._cleaned(table)
         changed = np.asarray(np.sum(list(counts.values()), axis=0) > 0)
         return Edits(columns, changed, {name: int(values.sum()) for name, values in counts.items()})
 
-    def report(self, rows: MeasuredRows, stays: Bools) -> Report:
-        """With `drop`, the number of values of each type in the rows that stay."""
-        return Report({name: int(values[stays].sum()) for name, values in rows.counted(self).items()
-                       if self.action == "drop" and name.startswith("private_")})  # fmt: skip
-
     @property
     def cleaner(self) -> Cleaner:
         """What takes these values out of texts."""
-        return cleaner(self.types, tuple(self.patterns.items()), self.phone_regions, self.replacement, self.seed)
+        return cleaner(self.types, tuple(self.patterns.items()), self.phone_regions)
 
     def _cleaned(self, table: pa.RecordBatch) -> tuple[dict[str, pa.Array], dict[str, Integers]]:
         """(the columns that change, how many values of each type each row has)."""

@@ -17,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 import datakit.own_code as own_code
+import datakit.removed as removed
 from datakit.config import OF_TURNS, option, section
 from datakit.data import Bools, On
 from datakit.errors import ConfigError, InputError
@@ -35,8 +36,6 @@ RULE_SETS: Final = {
     "lengths": "datakit.filter.user_rules:Lengths",
     "loops": "datakit.filter.answers:Loops",
     "private": "datakit.filter.private:Private",
-    "regex": "datakit.filter.user_rules:Regex",
-    "sample": "datakit.filter.user_rules:RowSample",
     "urls": "datakit.filter.user_rules:Urls",
     "words": "datakit.filter.user_rules:Words",
 }
@@ -68,6 +67,8 @@ def rule_set_class(name: str) -> type[RuleSet]:
         ConfigError: there is no rule set of that name.
     """
     if name not in RULE_SETS:
+        if instead := removed.sentence("filter", name):
+            raise ConfigError(f"the rule set {name!r} was removed. {instead}")
         raise ConfigError(f"unknown rule set {name!r}; there are {', '.join(RULE_SETS)}")
     module, _, found = RULE_SETS[name].partition(":")
     return cast(type[RuleSet], vars(importlib.import_module(module))[found])

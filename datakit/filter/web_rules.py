@@ -77,7 +77,6 @@ import pyarrow.compute as pc
 
 from datakit.config import option
 from datakit.data import Bools, Integers, string_array, string_buffers
-from datakit.errors import ConfigError
 from datakit.filter.rule_set import (
     Edits,
     Measure,
@@ -88,7 +87,6 @@ from datakit.filter.rule_set import (
     character_classes,
     language_numbers,
     ratio,
-    stop_word_languages,
 )
 
 _MAX_FOREIGN_WORD_RATIO = 0.02
@@ -119,16 +117,9 @@ class GopherQuality(RuleSet):
     max_ellipsis_line_ratio: float = option(0.3, "drop rows with a larger share of lines that end in an ellipsis")
     min_alpha_word_ratio: float = option(0.8, "drop rows with a smaller share of words that have a letter")
     min_stop_words: int = option(2, "drop rows with fewer stop words (the, be, to, of, and, that, have, with)")
-    stop_words: tuple[str, ...] = option(("all",), "languages whose rows must have them; all: every one with a list")
     symbol_words: Literal["count", "ignore"] = option(
         "count", "whether tokens without letters or digits are words", advanced=True
     )
-
-    def __post_init__(self) -> None:
-        RuleSet.__post_init__(self)
-        for name in sorted({*self.stop_words} - {"all", "en", *stop_word_languages()}):
-            there = ", ".join(stop_word_languages())
-            raise ConfigError(f"stop_words: there is no list of stop words for {name!r}; there are en, {there}")
 
     def measures(self, rows: MeasuredRows) -> Iterator[Measure]:
         """The measures in the order of the fields, which is the paper's."""
@@ -147,7 +138,7 @@ class GopherQuality(RuleSet):
         yield Measure("min_stop_words", counts, self._judged_by_stop_words(rows))
 
     def report(self, rows: MeasuredRows, stays: Bools) -> Report:
-        """By language, the number of rows without a list of stop words, or without one that is asked for."""
+        """By language, the number of rows without a list of stop words."""
         if not self.min_stop_words:
             return Report()
         silent = rows.languages.filter(pa.array(~self._judged_by_stop_words(rows)))
@@ -155,15 +146,13 @@ class GopherQuality(RuleSet):
         return Report({f"min_stop_words_is_off_for_{r['values']}": r["counts"] for r in found})
 
     def _judged_by_stop_words(self, rows: MeasuredRows) -> Bools:
-        """bool[N]: rows of a language whose list is asked for, and rows of unknown language that may be English."""
-        asked = "all" in self.stop_words
-        wanted = np.array([asked or n in self.stop_words for n in stop_word_languages()] + [False, False])
-        listed = wanted[language_numbers(rows.languages)]  # UNKNOWN_LANGUAGE and NO_LIST are the last two
+        """bool[N]: rows of a language with a list, and rows of unknown language that may be English."""
+        listed = language_numbers(rows.languages) >= 0
         english = pc.match_substring_regex(rows.languages, r"^eng?($|[_-])")
         english = pc.fill_null(english, False).to_numpy(zero_copy_only=False)
         ascii_words = rows.signals.ratio("foreign_words", "words") <= _MAX_FOREIGN_WORD_RATIO
         unknown = pc.is_null(rows.languages).to_numpy(zero_copy_only=False) & ascii_words
-        return np.asarray(listed | unknown | (english & (asked or "en" in self.stop_words)))
+        return np.asarray(listed | unknown | english)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -65,11 +65,11 @@ def _dropped(link: Link, groups: Groups, mended: Mending) -> Iterator[dict[str, 
 
 
 def _mending(chain: Iterable[Link]) -> Mending:
-    """What makes rows of earlier stages as the rule `private`, where it replaces values, has made later ones."""
+    """What makes rows of earlier stages as the rule `private` has made later ones."""
     from datakit.filter.private import Private
 
     for rule in (rule for link in chain if link[1].stage == "filter" for rule in rule_sets(link[1]).values()):
-        if isinstance(rule, Private) and rule.action == "replace":
+        if isinstance(rule, Private):
             return rule.cleaner.value
     return lambda value: value
 

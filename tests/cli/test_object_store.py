@@ -26,7 +26,7 @@ import pytest
 
 import datakit.dedup.components as components
 import datakit.dedup.shuffle as shuffle
-import datakit.filter.fasttext_model as fasttext_model
+import datakit.filter.language as language
 import datakit.filter.perplexity as perplexity
 import datakit.filter.user_rules as user_rules
 import datakit.object_store as object_store
@@ -288,7 +288,7 @@ def test_a_project_takes_its_tokenizer_and_an_earlier_dataset_from_the_store(
 
 LISTS_AND_MODELS = {
     "a tokenizer": (tokenizer_file, {"tokenizer.json": "{}", "parents/rows.parquet": "many"}, "tokenizer.json"),
-    "a fastText model": (fasttext_model.find, {"model.bin": "weights"}, "model.bin"),
+    "a fastText model": (language.find, {"model.bin": "weights"}, "model.bin"),
     "a KenLM model": (lambda name: perplexity.ModelFiles.of(name, "en").file, {"en.arpa": "grams"}, "en.arpa"),
     "embeddings": (
         lambda name: model_files(name)["weights"],
@@ -325,14 +325,15 @@ def test_lists_and_templates_may_be_on_the_store(s3: "boto3.Client") -> None:
     s3.put_object(Bucket=BUCKET, Key="lists/bad.txt", Body=b"vile\n")
     s3.put_object(Bucket=BUCKET, Key="lists/hosts.txt", Body=b"vile.example\n")
     s3.put_object(Bucket=BUCKET, Key="lists/own.jinja", Body=b"{{ messages }}")
-    words = user_rules.word_list("en", f"s3://{BUCKET}/lists/bad.txt")
-    assert words == user_rules.word_list("en", str(storage.local(f"s3://{BUCKET}/lists/bad.txt")))
-    assert not user_rules.blocklist(f"s3://{BUCKET}/lists/hosts.txt").unreadable
+    words = user_rules.Words(lists={"en": f"s3://{BUCKET}/lists/bad.txt"}).entries("en")
+    local = str(storage.local(f"s3://{BUCKET}/lists/bad.txt"))
+    assert words == user_rules.Words(lists={"en": local}).entries("en")
+    assert not user_rules.Urls(lists={"a": f"s3://{BUCKET}/lists/hosts.txt"}).entries("a").unreadable
     assert chat._choose(f"s3://{BUCKET}/lists/own.jinja", {}, "") == "{{ messages }}"
     with pytest.raises(InputError, match="is not there"):
-        user_rules.blocklist(f"s3://{BUCKET}/lists/none.txt")
+        user_rules.Urls(lists={"a": f"s3://{BUCKET}/lists/none.txt"}).entries("a")
     with pytest.raises(UsageError, match="raw inputs only"):
-        user_rules.blocklist("https://host.example/list.txt")
+        user_rules.Urls(lists={"a": "https://host.example/list.txt"}).entries("a")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -78,7 +78,7 @@ def test_what_cuts_reads_and_writes_rows_is_code_of_all_stages(package: Path, pa
         ("dedup/minhash.py", {"dedup"}),
         ("dedup/_kernels_repeats.py", {"dedup_repeats"}),
         ("filter/_kernels_signals.py", {"filter"}),
-        ("filter/_kernels_fasttext.py", {"language", *READERS}),
+        ("filter/fasttext_model.py", {"language", *READERS}),
         ("filter/perplexity.py", {"perplexity", "perplexity_model"}),
         ("pack/_kernels_fit.py", {"pack"}),
         ("pack/labels.py", {"tokenize"}),

@@ -16,10 +16,10 @@ MEMORY_ALONE = {
 """Shape memory and time, never the result: they must not enter the key."""
 PLACES = {
     ("tokenize", "tokenizer"), ("tokenize", "chat_template"), ("classify", "model"),
-    ("dedup_semantic", "model"), ("language", "model"), ("perplexity", "models"), ("perplexity", "sentencepiece"),
+    ("dedup_semantic", "model"), ("language", "model"), ("perplexity", "models"),
     ("perplexity_model", "tokenizer"), ("filter", "contamination.eval"), ("filter", "lengths.tokenizer"),
     ("dedup", "against"), ("dedup_urls", "against"), ("dedup_repeats", "against"), ("filter", "urls.lists"),
-    ("filter", "urls.allow"), ("filter", "words.lists"),
+    ("filter", "words.lists"),
 }  # fmt: skip
 """Files and manifests: the digest of their content enters the key, not their name."""
 ALL = [(stage, section, o) for stage in STAGES for section, o in (
@@ -73,7 +73,7 @@ def test_what_an_option_acts_with_are_options_and_values_that_there_are(kind: st
         for name, values in o.acts_with.items():
             assert name == "kind" or name in names
             assert name == "kind" or not names[name].choices or set(values) <= set(names[name].choices)
-    refuse_idle(build(config_class("filter"), {"private": {"replacement": "pseudonymize", "seed": 3}}, "filter"), kind)
+    refuse_idle(build(config_class("filter"), {"lengths": {"tokenizer": "x", "max_tokens": 3}}, "filter"), kind)
 
 
 PROSE = "The harbour of the old town was built in the year of the great flood, and nobody thought of it again. "
@@ -89,8 +89,7 @@ TALKS = pa.table({"messages": [[{"role": "user", "content": "Tell me."}, {"role"
         ("dedup", TALKS, {"keep_per_prompt": 2}, "on = prompt"),
         ("language", TEXTS, {"on": "prompt"}, "kind document"),
         ("language", TEXTS, {"min_score": 0.9}, "languages"),
-        ("filter", TEXTS, {"rules": ["lengths"], "lengths": {"min_turns": 2}}, r"filter\.lengths\.min_turns"),
-        ("filter", TEXTS, {"rules": ["private"], "private": {"seed": 2}}, "replacement = pseudonymize"),
+        ("filter", TEXTS, {"rules": ["lengths"], "lengths": {"tokenizer": "x"}}, r"filter\.lengths\.tokenizer"),
         ("dedup_repeats", TEXTS, {"max_repeated_share": 0.5, "min_words_left": 9}, "max_repeated_share"),
         ("ingest", TEXTS, {"extractor": "trafilatura"}, "extractor = 'trafilatura'"),
         ("ingest", TEXTS, {"roles": {"a": "user"}}, "roles"),

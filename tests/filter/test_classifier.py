@@ -4,7 +4,7 @@ import itertools
 import json
 import math
 import random
-import sys
+import re
 from pathlib import Path
 
 import numpy as np
@@ -28,10 +28,9 @@ from datakit.filter.classifier import (
     TrainConfig,
     auc,
     best_f1,
-    curve,
     held_out,
-    measured,
     pieces,
+    point,
 )
 from datakit.filter.fasttext_model import load as load_model
 from datakit.manifest import data_dir, load, verify
@@ -107,9 +106,10 @@ def test_a_model_is_trained_and_measured_on_rows_it_has_not_seen(manifest):
     facts = made.facts["classifier"]
     dev = facts["dev"]
     assert facts["rows"] == {"positive": 150, "negative": 200}
-    assert dev["precision"] > 0.95 and dev["recall"] > 0.95
-    held = dev["true_positive"] + dev["false_positive"] + dev["false_negative"] + dev["true_negative"]
-    assert 50 < held < 130
+    assert dev["best_f1"]["precision"] > 0.95 and dev["best_f1"]["recall"] > 0.95
+    assert 50 < dev["rows"] < 130 and dev["auc"] > 0.98
+    assert [p["min_score"] for p in dev["thresholds"]] == [n / 20 for n in range(21)]
+    assert dev["thresholds"][0]["kept"] == dev["thresholds"][0]["recall"] == 1 and not dev["thresholds"][20]["kept"]
     assert [p["raw"] for p in made.parents] == ["good.jsonl", "bad.jsonl"]
     assert all(problem is None for _, problem in verify(manifest))
 
@@ -123,54 +123,46 @@ def test_the_same_examples_give_the_same_bytes(examples, manifest, tmp_path):
     assert again.stat().st_mtime_ns == before
 
 
-@pytest.mark.parametrize("name", ["scores.jsonl", "scores.txt"])
-def test_scores_of_rows_train_it_and_rows_without_a_score_are_counted(examples, tmp_path, name):
-    scored = [{"id": f"good{i}", "score": 0.9} for i in range(150)]
-    scored += [{"id": f"bad{i}", "score": 0.1} for i in range(120)]
-    (tmp_path / name).write_text("".join(json.dumps(s) + "\n" for s in scored))
-    inputs = Examples(rows=examples.positive + examples.negative, scores=str(tmp_path / name), min_score=0.5)
+def test_scores_of_rows_train_it_and_rows_without_a_score_are_counted(examples, tmp_path):
+    texts = [Path(name).read_text().splitlines() for name in examples.positive + examples.negative]
+    rows = [json.loads(line) | {"stars": side} for side, lines in zip((9, 1.5), texts, strict=True) for line in lines]
+    for row in rows[270:]:
+        del row["stars"]
+    (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    inputs = Examples(rows=(str(tmp_path / "rows.jsonl"),), score="stars", min_score=9)
     made = load(train_classifier(run_in(tmp_path), inputs, FAST))
     assert made.facts["classifier"]["rows"] == {"positive": 150, "negative": 120}
     assert made.ledger.rows.dropped == {"no_score": 80}
-    assert made.facts["classifier"]["dev"]["precision"] > 0.95
-    (tmp_path / name).write_text('{"id": "good1", "score": 0.5}\n{"id": "good2"}\n')
-    with pytest.raises(InputError, match=rf"{name}, line 2: expected an id and a number"):
+    assert made.facts["classifier"]["dev"]["best_f1"]["precision"] > 0.95
+    (tmp_path / "rows.jsonl").write_text('{"text": "a", "stars": 0.5}\n{"text": "b", "id": "x", "stars": "five"}\n')
+    with pytest.raises(InputError, match="the row 'x': stars: expected a number, found 'five'"):
         train_classifier(run_in(tmp_path), inputs, FAST)
 
 
-def test_the_command_line_trains_shows_the_curve_and_filters(examples, tmp_path, monkeypatch, capsys):
+def test_the_command_line_trains_shows_thresholds_and_filters(examples, tmp_path, monkeypatch, capsys):
     """Without held-out rows nothing is measured, and half is the threshold."""
     monkeypatch.chdir(tmp_path)
     good, bad = examples.positive[0], examples.negative[0]
     train = ["classifier", "train", "--positive", good, "--negative", bad, "--bucket", "2000", "--epochs", "2"]
     for dev in ("0.1", "0"):
-        for args in (
-            [*train, "--dev", dev, "--output", f"m{dev}"],
-            ["classifier", "curve", f"m{dev}", "--plot", "c.svg"],
-        ):
-            monkeypatch.setattr(sys, "argv", ["datakit", *args])
-            with pytest.raises(SystemExit) as done:
-                main()
-            assert bool(done.value.code) == (dev == "0" and "curve" in args)
-    said = capsys.readouterr()
-    assert "datakit classify INPUTS --model m0.1/manifest.json" in said.out and "best F1" in said.out
-    assert "no rows of both sides were held out" in said.err and (tmp_path / "c.svg").read_text().count("<svg") == 1
-    assert (
-        classify("m0").threshold == 0.5
-        and load(tmp_path / "m0/manifest.json").facts["classifier"]["dev"]["auc"] is None
-    )
+        with pytest.raises(SystemExit) as done:
+            main([*train, "--dev", dev, "--output", f"m{dev}"])
+        assert not done.value.code
+        said = capsys.readouterr().out
+        assert f"datakit classify INPUTS --model m{dev}/manifest.json" in said
+        assert ("AUC" in said) == (re.search(r"(?m)^ *0\.55 +[\d.]+ +[\d.]+ ", said) is not None) == (dev == "0.1")
+    assert classify("m0").threshold == 0.5
+    assert load(tmp_path / "m0/manifest.json").facts["classifier"]["dev"] == {"rows": 0, "auc": None}
 
 
 def test_one_side_alone_is_refused(examples, tmp_path):
     with pytest.raises(UsageError, match="both sides"):
         Examples(positive=examples.positive)
-    with pytest.raises(UsageError, match="--scores"):
+    with pytest.raises(UsageError, match="--score-field"):
         Examples(rows=examples.positive)
-    (tmp_path / "scores.jsonl").write_text('{"id": "good1", "score": 0.5}\n')
+    (tmp_path / "rows.jsonl").write_text('{"text": "good", "score": 0.5}\n')
     with pytest.raises(InputError, match="no negative rows"):
-        train_classifier(
-            run_in(tmp_path), Examples(rows=examples.positive, scores=str(tmp_path / "scores.jsonl")), FAST
-        )
+        train_classifier(run_in(tmp_path), Examples(rows=(str(tmp_path / "rows.jsonl"),), score="score"), FAST)
 
 
 def test_a_threshold_keeps_what_scores_enough(manifest):
@@ -264,28 +256,22 @@ def test_auc_is_the_share_of_pairs_in_order(rows):
     assert auc(*arrays(rows)) == (pytest.approx(sum(pairs) / len(pairs), abs=6e-5) if pairs else None)
 
 
-@given(ROWS)
-def test_each_threshold_counts_the_rows_that_it_keeps(rows):
-    points = curve(*arrays(rows))
-    assert [p["min_score"] for p in points] == [n / 100 for n in range(101)]
-    for p in points:
-        kept = [wanted for s, wanted in rows if s / 20 >= p["min_score"]]
-        gone = [wanted for s, wanted in rows if s / 20 < p["min_score"]]
-        assert (p["true_positive"], p["false_positive"]) == (sum(kept), len(kept) - sum(kept))
-        assert (p["false_negative"], p["true_negative"]) == (sum(gone), len(gone) - sum(gone))
-        assert p["precision"] == (sum(kept) / len(kept) if kept else None)
-        assert p["recall"] == (sum(kept) / (sum(kept) + sum(gone)) if sum(kept) + sum(gone) else None)
-        assert p["kept"] == pytest.approx(len(kept) / len(rows) if rows else 0)
-    assert best_f1(points)["f1"] == max(p["f1"] for p in points)
-    apart = curve(np.array([0.2, 0.3, 0.7, 0.8]), np.array([False, False, True, True]))
-    assert best_f1(apart)["min_score"] == 0.51  # in the middle of equal ones
+@given(ROWS, st.integers(0, 20))
+def test_a_threshold_counts_the_rows_that_it_keeps(rows, least):
+    found = point(*arrays(rows), least / 20)
+    kept, wanted = [p for s, p in rows if s >= least], sum(p for _, p in rows)
+    assert found["min_score"] == least / 20 and found["kept"] == pytest.approx(len(kept) / len(rows) if rows else 0)
+    assert found["precision"] == (sum(kept) / len(kept) if kept else None)
+    assert found["recall"] == (sum(kept) / wanted if wanted else None)
+    assert found["f1"] == pytest.approx(2 * sum(kept) / (len(kept) + wanted) if kept or wanted else 0)
 
 
 def test_the_best_f1_is_the_threshold_where_no_score_is_given(manifest):
     dev = load(manifest).facts["classifier"]["dev"]
-    assert dev["auc"] > 0.98 and len(dev["curve"]) == 101
     assert classify(manifest).threshold == dev["best_f1"]["min_score"] != 0.5
-    assert [p["min_score"] for p in measured(load(manifest))[0]] == [p[0] for p in dev["curve"]]
+    assert dev["best_f1"]["f1"] >= max(p["f1"] for p in dev["thresholds"])
+    apart = [point(*arrays([(4, False), (6, False), (14, True), (16, True)]), n / 100) for n in range(101)]
+    assert best_f1(apart)["min_score"] == 0.51  # in the middle of equal ones
 
 
 @given(st.lists(st.text("0123456789abcdef", min_size=32, max_size=32), max_size=50))

@@ -128,32 +128,21 @@ def test_all_of_a_row_is_searched(items):
     call = json.dumps([{"name": "ask", "arguments": json.dumps({"text": f'He said "hm":\n{QUESTION}'})}])
     words = QUESTION.split()
     reworded = " ".join("perhaps" if i % 12 == 6 else word for i, word in enumerate(words))
-    hidden = {
-        "reworded": [{"role": "user", "content": f"{PROSE} {reworded} {PROSE}"}],
-        "apart": [{"role": "user", "content": f"{' '.join(words[:10])}\n\n{PROSE}\n\n{' '.join(words[10:])}"}],
-        "system": [{"role": "system", "content": QUESTION}],
-        "tool": [{"role": "tool", "content": json.dumps({"result": QUESTION})}],
-        "call": [{"role": "assistant", "tool_calls": call}],
-        "reasoning": [{"role": "assistant", "reasoning_content": QUESTION, "content": "Ten."}],
-        "turns": [{"role": "user", "content": QUESTION[:60]}, {"role": "user", "content": QUESTION[60:]}],
-        "none": [{"role": "user", "content": PROSE}],
-    }
-    n = len(hidden)
-    batch = pa.record_batch({"messages": pa.array(list(hidden.values()), MESSAGES), "id": list(hidden)})
-    reasons = stage(items).for_kind("conversation").decide(batch).reasons.to_pylist()
-    assert [name for name, r in zip(hidden, reasons, strict=True) if r is None] == ["none"]
-    clean = pa.array([hidden["none"]] * n, MESSAGES)
-    extra = [json.dumps({"notes": {"seen": [1, QUESTION]}}), None, "{}", json.dumps({"n": 1}), *[None] * 4]
-    tools = [None, json.dumps([{"function": {"description": QUESTION}}]), *[None] * 6]
-    columns = {
-        "messages": clean, "id": list(hidden), "extra": extra, "tools": tools,
-        "title": ["", "", QUESTION, None, *[""] * 4],
-    }  # fmt: skip
-    batch = pa.record_batch(
-        columns | {"tags": pa.array([None, [], ["a"], ["b", QUESTION], *[None] * 4], pa.list_(pa.string()))}
-    )
-    reasons = stage(items).for_kind("conversation").decide(batch).reasons.to_pylist()
-    assert [bool(r) for r in reasons] == [True] * 4 + [False] * 4
+    hidden = [
+        [{"role": "user", "content": f"{PROSE} {reworded} {PROSE}"}],
+        [{"role": "user", "content": f"{' '.join(words[:10])}\n\n{PROSE}\n\n{' '.join(words[10:])}"}],
+        [{"role": "system", "content": QUESTION}],
+        [{"role": "tool", "content": json.dumps({"result": QUESTION})}],
+        [{"role": "assistant", "tool_calls": call}],
+        [{"role": "assistant", "reasoning_content": QUESTION, "content": "Ten."}],
+        [{"role": "user", "content": QUESTION[:60]}, {"role": "user", "content": QUESTION[60:]}],
+        *[[{"role": "user", "content": PROSE}]] * 3,
+    ]
+    columns = {"messages": pa.array(hidden, MESSAGES), "id": list("abcdefghij")}
+    columns["extra"] = pa.array([None] * 7 + [json.dumps({"notes": {"seen": [1, QUESTION]}}), "{}", None])
+    columns["tags"] = pa.array([None] * 8 + [["b", QUESTION], []], pa.list_(pa.string()))
+    reasons = stage(items).for_kind("conversation").decide(pa.record_batch(columns)).reasons
+    assert reasons.is_valid().to_pylist() == [True] * 9 + [False]
 
 
 def test_the_ledger_counts_the_items_and_an_item_that_cannot_be_searched_is_an_alarm(tmp_path):
@@ -272,19 +261,15 @@ def test_every_format_of_a_folder_is_read(tmp_path):
     (tmp_path / "c.csv").write_text("question,answer\n" + "".join(f'"{r["question"]}","{r["answer"]}"\n' for r in rows))
     (tmp_path / "d.json").write_text(json.dumps({name: [r[name] for r in rows] for name in ("question", "answer")}))
     (tmp_path / "e.txt").write_text("\n\n".join(r["question"] for r in rows))
-    with pa.OSFile(str(tmp_path / "f.arrow"), "wb") as file:
-        table = pa.Table.from_pylist(rows)
-        with pa.ipc.new_file(file, table.schema) as writer:
-            writer.write_table(table)
     (tmp_path / "sub").mkdir()
     (tmp_path / "sub/a.json").write_text(json.dumps({"examples": rows, "canary": "x"}))
     (tmp_path / "README.md").write_text("about")
     (tmp_path / "more.xlsx").write_bytes(b"PK")
     index = contamination.Contamination(eval=(str(tmp_path),))._index()
     files = [f for f in sorted(tmp_path.rglob("*.*")) if f.name not in ("README.md", "more.xlsx")]
-    assert [parts[0][1] for file in files for _, parts in read(file).items] == [r["question"] for r in rows] * 7
-    assert len(index.told.digests["evaluation"]) == 7 and len(index.items) == 21
-    assert index.told.counters["evaluation_items_read"] == 21
+    assert [parts[0][1] for file in files for _, parts in read(file).items] == [r["question"] for r in rows] * 6
+    assert len(index.told.digests["evaluation"]) == 6 and len(index.items) == 18
+    assert index.told.counters["evaluation_items_read"] == 18
     assert [a.split(":")[0].rsplit("/")[-1] for a in index.told.alarms] == ["more.xlsx"]
 
 

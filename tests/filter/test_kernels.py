@@ -8,7 +8,7 @@ import pytest
 
 from datakit.config import build
 from datakit.data import string_array
-from datakit.filter import _kernels_c4, _kernels_fasttext, _kernels_lookup, _kernels_signals
+from datakit.filter import _kernels_c4, _kernels_lookup, _kernels_signals, fasttext_model
 from datakit.filter.language import Language
 from datakit.filter.stage import Filter, FilterConfig
 from datakit.text import _kernels_text
@@ -24,7 +24,7 @@ ARRAYS = {
 }
 CALLED = [
     _kernels_signals.measure, _kernels_c4.scan, _kernels_lookup.find, _kernels_lookup.rolling,
-    _kernels_lookup.table_of, _kernels_lookup.count_stop_words, _kernels_fasttext.predict,
+    _kernels_lookup.table_of, _kernels_lookup.count_stop_words, fasttext_model.predict,
     _kernels_text.collapse_spaces, _kernels_text.may_not_be_nfc, _kernels_text.hash_values,
     _kernels_text.hash_all_words,
 ]  # fmt: skip
@@ -34,12 +34,7 @@ CALLED = [
 def stage(tmp_path_factory) -> Filter:
     items = tmp_path_factory.mktemp("items") / "items.jsonl"
     items.write_text(json.dumps({"question": TEXT}) + "\n")
-    rules = ["gopher_quality", "c4", "contamination"]
-    limits = {
-        "gopher_quality": {"min_words": 0, "min_stop_words": 0},
-        "c4": {"min_sentences": 0, "max_curly_brackets": 9},
-    }
-    values = {"rules": rules, "contamination": {"eval": [str(items)], "max_match_ratio": 1.0}} | limits
+    values = {"rules": ["gopher_quality", "contamination", "c4"], "contamination": {"eval": [str(items)]}}
     return Filter(config=build(FilterConfig, values, "filter"))
 
 

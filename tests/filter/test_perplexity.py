@@ -3,7 +3,6 @@
 import json
 import math
 import re
-import sys
 import unicodedata
 
 import pyarrow as pa
@@ -13,7 +12,7 @@ from hypothesis import strategies as st
 
 import datakit
 from datakit.config import build
-from datakit.errors import ConfigError, MissingExtraError, ModelError
+from datakit.errors import ConfigError, ModelError
 from datakit.filter import perplexity as module
 from datakit.filter.ngram_model import read_arpa
 from datakit.filter.perplexity import (
@@ -21,10 +20,8 @@ from datakit.filter.perplexity import (
     NgramModelConfig,
     Perplexity,
     PerplexityConfig,
-    by_language,
     perplexities,
     plain_text,
-    raw_text,
 )
 from datakit.manifest import load
 from datakit.text.ids import open_tokenizer
@@ -61,8 +58,7 @@ def rows(texts, langs=None) -> pa.RecordBatch:
 def run(batch, folder, **config):
     """The decisions of the stage under the small model."""
     (folder / "a").write_text(ARPA)
-    models = config.pop("models", ["en=a"])
-    named = [re.sub("a$", str(folder / "a"), model) for model in models]
+    named = dict.fromkeys(config.pop("models", ["en"]), str(folder / "a"))
     stage = Perplexity(config=build(PerplexityConfig, {"models": named} | config, "perplexity"))
     files = []
     for i in range(2):
@@ -75,10 +71,10 @@ def run(batch, folder, **config):
 
 
 def test_the_length_counts_words_and_line_ends_over_all_lines(arpa):
-    found = perplexities(["the cat\n\nthe dog", " \n\n", "THE CAT"], read_arpa(arpa).score, plain_text)
+    found = perplexities(["the cat\n\nthe dog", " \n\n", "THE CAT"], read_arpa(arpa), plain_text)
     assert found[0] == pytest.approx(10 ** (-(THE_CAT + THE_DOG) / 6), abs=1e-3)
     assert math.isnan(found[1]) and found[0] == round(found[0], 3)
-    assert found[2] < perplexities(["THE CAT"], read_arpa(arpa).score, raw_text)[0]
+    assert found[2] < perplexities(["THE CAT"], read_arpa(arpa), str)[0]
 
 
 def by_hand(line):
@@ -93,8 +89,6 @@ def test_a_text_is_made_plain_line_by_line(text):
     expected = [by_hand(line).split() for line in text.splitlines()]
     assert [line.split() for line in plain_text(text).split("\n")] == (expected or [[]])
     assert plain_text("  Élan: 2024年，“Größe”… \x07ok ").strip() == 'elan: 0000年,"große"... ok'
-    raw = [line.replace("\0", " ").split() for line in text.splitlines()]
-    assert [line.split(" ") if line else [] for line in raw_text(text).split("\n")] == (raw or [[]])
 
 
 def test_rows_fall_into_thirds_of_their_language(tmp_path):
@@ -113,7 +107,7 @@ def test_rows_fall_into_thirds_of_their_language(tmp_path):
 
 def test_a_model_without_a_language_serves_the_others_each_by_its_own_percentiles(tmp_path):
     texts = ["the cat", "dog", "the dog"] * 4
-    decision, facts = run(rows(texts, ["en"] * 6 + ["de"] * 6), tmp_path, models=["en=a", "a"], keep=["tail"])
+    decision, facts = run(rows(texts, ["en"] * 6 + ["de"] * 6), tmp_path, models=["en", "all"], keep=["tail"])
     assert sorted(facts["up_to"]) == ["de", "en"]
     buckets = decision.columns["perplexity_bucket"].to_pylist()
     assert buckets[:6] == buckets[6:] == ["head", "tail", "middle"] * 2
@@ -128,8 +122,7 @@ def test_values_that_make_no_sense_are_refused():
         ({"keep": ["best"]}, "expected one of head, middle, tail, found 'best'"),
         ({"keep": []}, "no bucket would stay"),
         ({"head_percentile": 70}, "head_percentile = 70, middle_percentile = 60"),
-        ({"models": ["en=a", "en=b"]}, "two models for en: a and b"),
-        ({"models": ["en=a"], "sentencepiece": ["de=b"]}, "sentencepiece: de: there is no such model"),
+        ({"models": "a.arpa"}, "expected LANGUAGE=MODEL or all=MODEL"),
     ):
         with pytest.raises(ConfigError, match=message):
             build(PerplexityConfig, values, "perplexity")
@@ -143,39 +136,19 @@ def test_values_that_make_no_sense_are_refused():
             build(NgramModelConfig, values, "perplexity_model")
     with pytest.raises(ConfigError, match="needs n-gram models"):
         Perplexity().resources()
-    assert by_language(["en=a/b.arpa", "eng_Latn=c", "x=1/y.bin"]) == {
-        "en": "a/b.arpa", "eng_Latn": "c", "": "x=1/y.bin",
-    }  # fmt: skip
 
 
-def test_a_file_that_is_no_model_is_refused_before_any_work(tmp_path, monkeypatch):
+def test_a_file_that_is_no_model_is_refused_before_any_work(tmp_path):
     (tmp_path / "bad.arpa").write_text("hello")
-    stage = Perplexity(config=PerplexityConfig(models=(f"en={tmp_path / 'bad.arpa'}",)))
+    stage = Perplexity(config=PerplexityConfig(models={"en": str(tmp_path / "bad.arpa")}))
     assert stage.resources()["models"]["en"]["name"] == "bad.arpa"
     with pytest.raises(ModelError, match=r"bad\.arpa: expected an n-gram model in the ARPA format"):
         stage.open()
     with pytest.raises(ModelError, match="the model for en is not there"):
-        Perplexity(config=PerplexityConfig(models=("en=nothing.arpa",))).resources()
-    (tmp_path / "bad.bin").write_bytes(b"mmap lm http://kheafield.com/code format version 5\n")
-    binary = Perplexity(config=PerplexityConfig(models=(f"en={tmp_path / 'bad.bin'}",)))
-    monkeypatch.setitem(sys.modules, "kenlm", None)
-    with pytest.raises(MissingExtraError, match=r"bad\.bin: .* install datakit\[kenlm\] .*, or name the model's ARPA"):
-        binary.open()
-
-
-def test_a_binary_model_is_read_by_kenlm(tmp_path, monkeypatch):
-    class Model:
-        def __init__(self, path):
-            assert path.endswith("m.bin")
-
-        def score(self, line):
-            return -float(len(line))
-
-    monkeypatch.setitem(sys.modules, "kenlm", type(sys)("kenlm"))
-    monkeypatch.setattr(sys.modules["kenlm"], "Model", Model, raising=False)
-    (tmp_path / "m.bin").write_bytes(b"mmap lm http://kheafield.com/code format version 5\n")
-    found = perplexities(["a  b\n\nc", ""], module._loaded(tmp_path / "m.bin"), str)
-    assert found[0] == round(10 ** (4 / 5), 3) and math.isnan(found[1])
+        Perplexity(config=PerplexityConfig(models={"en": "nothing.arpa"})).resources()
+    (tmp_path / "bad.arpa").write_bytes(b"mmap lm http://kheafield.com/code format version 5\n\0")
+    with pytest.raises(ModelError, match=r"bad\.arpa: .* found: KenLM's binary format: name the ARPA file"):
+        stage.open()
 
 
 # Training.
@@ -186,31 +159,27 @@ def test_a_model_is_trained_on_the_lines_as_they_are_scored(trained):
     assert "in 0000. </s>\n" in text and "\t<s> elan,\t" in text
     facts = load(trained / "manifest.json").facts["ngram_model"]
     assert facts["sentences"] == 20 and f"ngram 3={facts['ngrams'][2]}\n" in text
-    stage = Perplexity(config=PerplexityConfig(models=(str(trained),)))
+    stage = Perplexity(config=PerplexityConfig(models={"all": str(trained)}))
     stage.open()
-    known, new = perplexities(["The cat sat on the mat.", "mat dog cat sat in the on"], *stage._model(""))
+    known, new = perplexities(["The cat sat on the mat.", "mat dog cat sat in the on"], *stage._model("all"))
     assert known < new / 3 and math.isfinite(new)
-    found = datakit.perplexity(str(trained.parent / "rows.jsonl"), models=[str(trained)], keep=["tail"])
+    found = datakit.perplexity(str(trained.parent / "rows.jsonl"), models={"all": str(trained)}, keep=["tail"])
     assert found.manifest.facts["perplexity"]["up_to"].keys() == {"unknown"} and found.kept.num_rows < 20
 
 
 def test_the_perplexity_stage_takes_the_folder_and_reads_as_the_model_was_trained(trained, small_tokenizer, tmp_path):
     ids = tmp_path / "ids"
     source = str(trained.parent / "rows.jsonl")
-    datakit.perplexity_model(source, order=2, text="raw", tokenizer=str(small_tokenizer), output=ids)
-    stage = Perplexity(config=PerplexityConfig(models=(f"en={ids}", f"de={trained}/manifest.json")))
-    score, read = stage._model("en")
+    datakit.perplexity_model(source, order=2, tokenizer=str(small_tokenizer), output=ids)
+    stage = Perplexity(config=PerplexityConfig(models={"en": str(ids), "de": f"{trained}/manifest.json"}))
+    model, read = stage._model("en")
     tokenizer = open_tokenizer(str(small_tokenizer))
     assert read("The cat\n\nsat") == "\n".join(
-        " ".join(map(str, tokenizer.encode(line, add_special_tokens=False).ids)) for line in ("The cat", "sat")
+        " ".join(map(str, tokenizer.encode(line, add_special_tokens=False).ids)) for line in ("the cat", "sat")
     )
-    assert score.__self__.vocabulary.keys() >= set(read(TEXTS[0]).split())
+    assert model.vocabulary.keys() >= set(read(TEXTS[0]).split())
     assert stage._model("de")[1]("Élan 5") == "elan 0"
-    assert stage.resources()["models"]["en"].keys() == {"name", "sha256", "text", "tokenizer"}
-    (tmp_path / "x").touch()
-    two = Perplexity(config=PerplexityConfig(models=(f"en={ids}",), sentencepiece=(f"en={tmp_path}/x",)))
-    with pytest.raises(ConfigError, match="sentencepiece: en: the model has a tokenizer"):
-        two.resources()
+    assert stage.resources()["models"]["en"].keys() == {"name", "sha256", "tokenizer"}
 
 
 def test_what_is_no_model_is_refused(trained, tmp_path):

@@ -1,6 +1,5 @@
 """The filter stage: which rules decide about which rows, and what they say."""
 
-import collections
 import json
 import pickle
 import warnings
@@ -314,15 +313,6 @@ def test_only_what_shapes_the_signals_is_remembered_of_the_config():
     assert saved(rules=["c4"], c4={"min_line_words": 5}) != saved(rules=["c4"])
     assert saved(include_system=True) != saved()
     assert saved(signals=False) is None
-
-
-def test_real_text_of_many_languages_is_mostly_kept(shared):
-    reader = pa.input_stream(str(shared / "corpora/web/opensource_guide_28_langs.jsonl.gz"))
-    rows = [json.loads(line) for line in reader.read().splitlines()]
-    found = verdicts(documents(*(r["text"] for r in rows), lang=[r.get("lang") for r in rows]))
-    dropped = collections.Counter(reason for reason, _ in found if reason)
-    assert sum(dropped.values()) < 0.2 * len(rows), dropped
-    assert "gopher_quality.min_stop_words" not in dropped
 
 
 def test_an_edited_row_has_the_hash_that_ingest_would_give_it(tmp_path):

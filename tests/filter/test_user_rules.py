@@ -1,7 +1,6 @@
-"""Rule sets with what the user brings: blocklists of URLs, patterns, word lists, limits of length, shares."""
+"""Rule sets with what the user brings: blocklists of URLs, word lists, limits of length."""
 
 import gzip
-import itertools
 from pathlib import Path
 from typing import Any
 
@@ -34,11 +33,11 @@ def reasons(made: Filter, **columns: Any) -> list[str | None]:
 @pytest.fixture
 def lists(tmp_path: Path) -> dict[str, str]:
     (tmp_path / "ut1").mkdir()
-    (tmp_path / "ut1/domains").write_text("bad.example\nmünchen-bad.de\nwww.evil.org\n192.0.2.7\n", encoding="utf-8")
+    domains = "bad.example\nmünchen-bad.de\nwww.evil.org\n192.0.2.7\nHTTP://Loud.org/\n\n# good.org\n"
+    (tmp_path / "ut1/domains").write_text(domains, encoding="utf-8")
     (tmp_path / "ut1/urls").write_text("good.org/~bad\nshop.org/a?id=3\n")
     (tmp_path / "ut1/expressions").write_text("(not a list)")
-    hosts = "# a hosts file\n127.0.0.1 localhost\n0.0.0.0 ads.net\n||track.io^$third-party\n*.wild.com\nfoo bar baz\n"
-    (tmp_path / "ads.gz").write_bytes(gzip.compress(hosts.encode()))
+    (tmp_path / "ads.gz").write_bytes(gzip.compress(b"ads.net\n0.0.0.0 a.net\n||b.io^\n*.c.com\nd.com:81\nu@e.com\n"))
     return {"adult": str(tmp_path / "ut1"), "ads": str(tmp_path / "ads.gz")}
 
 
@@ -48,8 +47,8 @@ URLS = {
     "http://xn--mnchen-bad-eeb.de": "adult", "https://www.münchen-bad.de/z": "adult", "http://192.0.2.7:80/": "adult",
     "http://2.192.0.2.7.example/": None, "http://good.org/": None, "http://good.org/~Bad/x": "adult",
     "http://good.org/~badger": None, "http://m.shop.org/a?id=3": "adult", "http://shop.org/a?id=4": None,
-    "ads.net": "ads", "sub.track.io/": "ads", "HTTP://WILD.COM/?q": "ads", "http://localhost/": None,
-    "http://x/?u=bad.example": None, "": None, "http://": None, "about:blank": None,
+    "ads.net": "ads", "sub.ads.net/": "ads", "HTTP://LOUD.org/?q": "adult", "http://x/?u=bad.example": None, "": None,
+    "http://": None, "about:blank": None,
 }  # fmt: skip
 
 
@@ -60,16 +59,14 @@ def test_domains_cover_subdomains_paths_the_pages_below_and_rows_without_url_are
     assert reasons(made, url=pa.array([*urls, None])) == [*expected, None]
     in_extra = ['{"meta": {"url": "http://a.bad.example"}}', '{"meta": 1}', None]
     assert reasons(stage("urls", lists=lists, field="meta.url"), extra=in_extra) == ["urls.adult", None, None]
-    batch = pa.record_batch({"id": ["1", "2"], "text": ["", ""], "url": ["x.bad.example/y", None]})
-    found = stage("urls", lists=lists, min_urls=1).decide(batch)
-    assert found.reasons.to_pylist() == ["urls.adult", "urls.min_urls"]
+    found = made.decide(pa.record_batch({"id": ["1", "2"], "text": ["", ""], "url": ["x.bad.example/y", None]}))
     assert found.detail[0].as_py() == "on the list adult: bad.example" and found.notes["urls_rows_without_url"] == 1
-    assert stage("urls", min_urls=1).decide(batch).reasons.to_pylist() == [None, "urls.min_urls"]
 
 
 def test_lists_count_by_content_and_lines_that_are_no_entry_are_an_alarm(lists: dict[str, str], tmp_path: Path) -> None:
     made = stage("urls", lists=lists)
-    assert [a for a in made.facts()["alarms"] if "line 6: 'foo bar baz'" in a]
+    (alarm,) = made.facts()["alarms"]
+    assert alarm == "5 lines of the list ads are no entry, and match nothing ('0.0.0.0 a.net')"
     copy = tmp_path / "other" / "ads.gz"
     copy.parent.mkdir()
     copy.write_bytes(Path(lists["ads"]).read_bytes())
@@ -80,34 +77,22 @@ def test_lists_count_by_content_and_lines_that_are_no_entry_are_an_alarm(lists: 
     assert reasons(moved, url=["ads.net", "www.other.net"]) == [None, "urls.ads"]
 
 
-def test_an_allowed_url_stays_and_missing_lists_are_named(lists: dict[str, str], tmp_path: Path) -> None:
-    allow = tmp_path / "allow"
-    allow.write_text("fine.bad.example\n")
-    urls = ["http://fine.bad.example/x", "http://bad.example/fine"]
-    assert reasons(stage("urls", lists=lists, allow=str(allow)), url=urls) == [None, "urls.adult"]
-    with pytest.raises(InputError, match="nowhere: is not there"):
-        stage("urls", lists={"a": str(tmp_path / "nowhere")}).open()
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("urls", None, "list: is not there"), ("urls", "# nothing\n\n", "holds no entry; expected a domain or URL"),
+        ("words", "caf\xe9", "holds no entry; expected a word or phrase on each line, in UTF-8"),
+    ],
+)  # fmt: skip
+def test_lists_that_are_missing_or_hold_no_entry_are_named(
+    name: str, content: str | None, message: str, tmp_path: Path
+) -> None:
     with pytest.raises(ConfigError, match="no list"):
-        stage("urls").open()
-    allow.write_text("# nothing\n\n")
-    with pytest.raises(InputError, match="holds no domain"):
-        stage("urls", lists={"a": str(allow)}).open()
-
-
-# regex
-
-
-def test_patterns_drop_or_keep_and_their_names_are_the_reasons() -> None:
-    texts = ["Viagra now", "a plain row", "x", None, "line\nBEGIN"]
-    made = stage("regex", drop={"spam": "(?i)viagra", "head": "(?m)^BEGIN"}, keep={"a": "a", "b": "BEGIN"})
-    assert reasons(made, text=pa.array(texts)) == ["regex.spam", None, "regex.keep", "regex.keep", "regex.head"]
-    assert reasons(stage("regex", drop={"a": "a"}, max_drop_matches=2), text=["aa", "aaa"]) == [None, "regex.a"]
-
-
-@pytest.mark.parametrize("pattern", ["(?=x)", r"(a)\1", "a{2000}", "["])
-def test_a_pattern_that_is_no_re2_is_refused_with_its_name(pattern: str) -> None:
-    with pytest.raises(ConfigError, match=r"drop\.bad = .*no RE2 pattern \(.*look-around"):
-        stage("regex", drop={"bad": pattern})
+        stage(name).open()
+    if content:
+        (tmp_path / "list").write_text(content, encoding="latin-1")
+    with pytest.raises(InputError, match=message):
+        stage(name, lists={"en": str(tmp_path / "list")}).open()
 
 
 # words
@@ -131,19 +116,16 @@ WORDS = [
 # fmt: on
 
 
-def test_listed_words_match_whole_words_of_the_rows_language(bad_words: dict[str, str], tmp_path: Path) -> None:
+def test_listed_words_match_whole_words_of_the_rows_language(bad_words: dict[str, str]) -> None:
     texts, languages, expected = zip(*WORDS, strict=True)
     found = reasons(stage("words", lists=bad_words), text=pa.array(texts), lang=pa.array(languages, pa.string()))
     assert found == [name and f"words.{name}" for name in expected]
-    made = stage("words", lists={"all": bad_words["en"]}, max_listed_words=1)
+    made = stage("words", lists={"all": bad_words["en"]}, max_entries=1)
     batch = pa.record_batch({"id": ["1", "2"], "text": ["a hot dog and an ass", "ass"], "lang": ["de", "xx"]})
     found_all = made.decide(batch)
     assert found_all.reasons.to_pylist() == ["words.all", None]
     assert found_all.detail[0].as_py() == "2 of the list all, the first is 'hot dog'"
     assert made.decide_again(batch, found_all.side_tables["signals"]).detail == found_all.detail
-    (tmp_path / "latin").write_bytes(b"caf\xe9\n")
-    with pytest.raises(InputError, match="is not UTF-8"):
-        stage("words", lists={"fr": str(tmp_path / "latin")}).open()
     with pytest.raises(ConfigError, match="two lists are of one language"):
         stage("words", lists={"de": "x", "deu_Latn": "y"})
     (alarm,) = made.facts()["alarms"]
@@ -154,14 +136,8 @@ def test_listed_words_match_whole_words_of_the_rows_language(bad_words: dict[str
 SPELLINGS = [
     ("straße", "de", "STRASSE", True), ("STRASSE", "de", "Die Straße.", True), ("strasse", "de", "STRAẞE", True),
     ("straße", "de", "Strase", False), ("café", "fr", "un cafe\u0301 noir", True), ("cafe\u0301", "fr", "CAFÉ", True),
-    ("café", "fr", "cafe", False), ("foo", "en", "ＦＯＯ bar", True), ("ﬁne", "en", "FINE", True),
-    ("ΣΊΣΥΦΟΣ", "el", "σίσυφος", True), ("गधा", "hi", "वह गधा है", True),
-    ("ขี้", "th", "มันขี้เกียจ", True), ("गध", "hi", "वह गधा है", False),
-    ("istanbul", "tr", "İSTANBUL'da", True), ("İstanbul", "tr", "istanbul", True),
-    ("istanbul", "tr", "i\u0307stanbul", True),
-    ("ılık", "tr", "ILIK", True), ("ILIK", "tur_Latn", "ılık su", True), ("sik", "tr", "SIK sık", False),
-    ("sik", "tr", "SİK", True), ("sik", "az", "SIK", False), ("sik", "azj_Latn", "SI\u0307K", True),
-    ("sik", "en", "SIK", True), ("sik", "en", "SİK", True), ("sik", "en", "sık", False),
+    ("café", "fr", "cafe", False), ("ΣΊΣΥΦΟΣ", "el", "σίσυφος", True), ("गधा", "hi", "वह गधा है", True),
+    ("ขี้", "th", "มันขี้เกียจ", True), ("गध", "hi", "वह गधा है", False), ("sik", "tr", "SIK sık", True),
 ]
 # fmt: on
 
@@ -192,32 +168,6 @@ def test_listed_words_equal_a_search_in_plain_python(tmp_path_factory: pytest.Te
     assert counted.side_tables["signals"].column("words_all")[0].as_py() == expected
 
 
-# sample
-
-
-def draw(share: float, texts: list[str], **values: Any) -> list[bool]:
-    return [r is None for r in reasons(stage("sample", share=share, **values), text=texts)]
-
-
-def test_a_sample_is_stable_under_growth_and_order_and_nested() -> None:
-    texts = [f"row {i}" for i in range(4000)]
-    tenth, fifth = draw(0.1, texts), draw(0.2, texts)
-    assert 330 < sum(tenth) < 470 and all(b for a, b in zip(tenth, fifth, strict=True) if a)
-    assert draw(0.1, [*texts[::-1], "more", "rows"])[:4000] == tenth[::-1]
-    assert draw(0.1, texts, seed=1) != tenth and draw(0.1, texts[:50] * 2)[:50] == tenth[:50]
-    assert all(draw(1.0, texts)) and not any(draw(0.0, texts))
-
-
-def test_sources_have_shares_of_their_own() -> None:
-    made, texts = stage("sample", share=0.0, sources={"web": 1.0, "wbe": 1.0}), ["a", "b", "c"]
-    batch = pa.record_batch({"id": texts, "text": texts, "source": pa.array(["web", "book", None])})
-    found = made.decide(batch)
-    assert found.reasons.to_pylist() == [None, "sample.share", "sample.share"]
-    assert found.notes == {"sample_rows_of_web": 1, "sample_rows_of_wbe": 0}
-    half = stage("sample", sources={"web": 0.5}).decide(pa.record_batch({"text": texts * 20, "source": ["web"] * 60}))
-    assert all(" > 0.5, the share of web" in d for d in half.detail.drop_null().to_pylist())
-
-
 # lengths
 
 
@@ -236,26 +186,12 @@ def test_rows_outside_the_limits_are_dropped(small_tokenizer: Path) -> None:
         stage("lengths", max_tokens=20)
 
 
-def test_turns_are_messages_of_the_user_and_the_assistant() -> None:
-    said = [("system", "be brief"), *itertools.islice(itertools.cycle([("user", "q"), ("assistant", "a")]), 4)]
-    messages = [[{"role": role, "content": content} for role, content in said[:n]] for n in (1, 3, 5)]
-    made = stage("lengths", min_turns=1, max_turns=3)
-    batch = pa.record_batch({"id": ["1", "2", "3"], "messages": pa.array(messages)})
-    assert made.decide(batch).reasons.to_pylist() == ["lengths.min_turns", None, "lengths.max_turns"]
-    pair = pa.record_batch(
-        {n: pa.array([[{"role": r, "content": "x"}]]) for n, r in (("prompt", "user"), ("chosen", "assistant"))}
-        | {"rejected": pa.array([[{"role": "assistant", "content": "y"}]])}
-    )
-    assert stage("lengths", max_turns=1).decide(pair).reasons.to_pylist() == ["lengths.max_turns"]
-
-
 @pytest.mark.parametrize("saved", [True, False])
 def test_shared_signals_are_counted_only_for_rule_sets_that_need_them_and_saved_ones_decide_again(
     bad_words: dict[str, str], lists: dict[str, str], saved: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     values: dict[str, dict[str, Any]] = {
-        "words": {"lists": bad_words}, "urls": {"lists": lists}, "regex": {"drop": {"n": "nothing"}},
-        "sample": {"share": 0.5}, "lengths": {"max_chars": 3},
+        "words": {"lists": bad_words}, "urls": {"lists": lists}, "lengths": {"max_chars": 3},
     }  # fmt: skip
     counted: list[int] = []
 
