@@ -364,17 +364,6 @@ class Stage:
         """Decide about each row of a batch; a pure function of the row, whatever the batch around it."""
         raise NotImplementedError(f"{type(self).__name__}.decide")
 
-    def saves(self) -> dict[str, Any] | None:
-        """What the table under `Decision.side_tables` depends on besides rows and code, as JSON with its `role`.
-
-        A later run with other thresholds then finds that table and calls `decide_again`. Default: nothing is saved.
-        """
-        return None
-
-    def decide_again(self, batch: pa.RecordBatch, saved: pa.RecordBatch) -> Decision:
-        """The decision from the table of an earlier run; for stages with `saves`."""
-        raise NotImplementedError(f"{type(self).__name__}.decide_again")
-
     def alarms(self, ledger: Ledger) -> list[str]:
         """What is wrong with the result as a whole, from the ledger of all rows, a sentence each. Default: nothing."""
         return []

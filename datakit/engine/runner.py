@@ -34,8 +34,8 @@ from datakit import __version__
 from datakit.config import digest, resolved, sha256_file
 from datakit.data import read_rows
 from datakit.engine.executors import Progress, Result, UnitExecutor, Work, working
-from datakit.engine.lineage import changed_shards, file_hashes, module_hashes, parent_entry
-from datakit.engine.store import SKETCHES, EarlierUnits, OutputLayout, RawPart, SavedTables, ShardRows, UnitWork
+from datakit.engine.lineage import changed_shards, file_hashes, parent_entry
+from datakit.engine.store import SKETCHES, EarlierUnits, OutputLayout, RawPart, ShardRows, UnitWork
 from datakit.errors import AlarmError, DatakitError, IntegrityError, ManifestError, UsageError
 from datakit.manifest import (
     AGAINST,
@@ -205,11 +205,7 @@ def _pieces(parent: Parent) -> list[ShardRows]:
 def _map(job: Job, work: Work) -> Result:
     """Read or sketch, compare, split: one result from the units of all phases."""
     run, stage, name = job.run, job.stage, job.stage.name
-    facts, saved, raw = dict[str, Any](), None, stage.work_unit == "raw"
-    if wants := stage.saves():
-        facts["saved"] = wants = wants | {"code": module_hashes(stage)}
-        if saved := _earlier_tables(job, wants):
-            run.progress.line(f"{name}: uses the measurements of version {saved.version}")
+    facts, raw = dict[str, Any](), stage.work_unit == "raw"
     source = work.folder / "staged" if raw else data_dir(job.parents[0].path, job.parents[0].manifest)
     pieces = [] if raw else list(enumerate(_pieces(job.parents[0])))
     if not raw:
@@ -217,7 +213,7 @@ def _map(job: Job, work: Work) -> Result:
     own = {model: found for model, found in job.resources.items() if model not in COMPARED_WITH}
     shaped_by = [name, job.kind, job.config, own, job.code]
     earlier = EarlierUnits.of(shaped_by, job.data) if job.grows else EarlierUnits()
-    units, first = UnitWork(stage, source, job.data, earlier, saved), list[Result]()
+    units, first = UnitWork(stage, source, job.data, earlier), list[Result]()
     processes = stage.use_processes()
     if raw:
         first = work.units("read", units.read, enumerate(_raw_parts(job, earlier)), title=name, processes=processes)
@@ -261,31 +257,6 @@ def _raw_parts(job: Job, earlier: EarlierUnits) -> Iterator[RawPart]:
             yield from (RawPart(group, number, key) for number in range(len(found[1])))
         else:
             yield from (RawPart(group, number, key, unit) for number, unit in enumerate(job.stage.raw_units(group)))
-
-
-def _earlier_tables(job: Job, wants: dict[str, Any]) -> SavedTables | None:
-    """The tables of an earlier result of the stage, of the same rows, which saved all that `wants` names by the same
-    code, the newest first."""
-    path, parent = job.manifest, job.entries[0]
-    history = sorted(path.parent.glob(f"history/{path.stem}-*.json"), key=lambda p: -p.stat().st_mtime_ns)
-    for candidate in (path, *history):
-        try:
-            found = load(candidate)
-        except ManifestError:
-            continue
-        folder, shards = data_dir(candidate, found), {s.path: s for s in tables(found, wants["role"])}
-        whole = folder != job.data and all((folder / name).is_file() for name in shards)
-        same_rows = whole and all(found.parents[0].get(key) == parent.get(key) for key in ("version", "limit"))
-        if same_rows and _covers(found.facts.get("saved"), wants):
-            return SavedTables(found.version, folder, shards, wants["role"])
-    return None
-
-
-def _covers(saved: Any, wants: Any) -> bool:
-    """Whether everything in `wants`, at any depth, is in `saved` too."""
-    if isinstance(wants, dict):
-        return isinstance(saved, dict) and all(k in saved and _covers(saved[k], v) for k, v in wants.items())
-    return bool(saved == wants)
 
 
 # The comparison of all rows.

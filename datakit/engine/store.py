@@ -321,27 +321,6 @@ class RawPart:
 
 
 @dataclass(frozen=True, slots=True)
-class SavedTables:
-    """The tables that an earlier run of a stage saved: other thresholds need no new measurements."""
-
-    version: str
-    folder: Path
-    shards: dict[str, Shard]
-    """By path."""
-    role: str
-
-    def rows(self, index: int, wanted: int) -> pa.Table | None:
-        """The rows saved beside shard number `index`; None where they are damaged, since they can be measured again."""
-        shard = self.shards.get(f"{self.role}/part-{index:05d}.parquet")
-        if shard is None or shard.rows != wanted:
-            return None
-        try:
-            return pa.Table.from_batches(read_rows(self.folder, shard))
-        except IntegrityError:
-            return None
-
-
-@dataclass(frozen=True, slots=True)
 class UnitWork:
     """The units of one run of a stage, in whatever process they run. Small and picklable."""
 
@@ -350,7 +329,6 @@ class UnitWork:
     """The folder of the shards that come in."""
     data: Path
     earlier: EarlierUnits
-    saved: SavedTables | None = None
 
     def read(self, index: int, part: RawPart) -> Result:
         """Read one part of the raw files into staged shards, and sketch its rows; or take both from an earlier run."""
@@ -415,16 +393,10 @@ class UnitWork:
         if taken := self.earlier.take("split", key, 0, self.data, index, first_file):
             return taken
         stage.open()
-        saved = self.saved.rows(index, piece.limit or piece.shard.rows) if self.saved else None
-        counts, losses, at = dict[str, Any](), Losses("rows"), 0
+        counts, losses = dict[str, Any](), Losses("rows")
         with UnitWriter(self.data, index, first_file=first_file) as out:
             for batch in piece.rows(self.source):
-                if saved is None or not batch.num_rows:
-                    decision = stage.decide(batch)
-                else:
-                    (known,) = saved.slice(at, batch.num_rows).combine_chunks().to_batches()
-                    decision = stage.decide_again(batch, known)
-                at += batch.num_rows
+                decision = stage.decide(batch)
                 kept, dropped = split(batch, decision, stage.name)
                 columns = stage.kept_columns(kept.schema.names)
                 out.write("kept", kept.select(columns))

@@ -197,7 +197,7 @@ def test_rows_with_private_values_can_be_dropped():
     assert decision.reasons.to_pylist() == [None, "private.max_values", None]
     assert "text" not in decision.columns
     assert decision.notes["private_email"] == 1
-    again = stage(action="drop").decide_again(pa.record_batch({"text": texts}), decision.side_tables["signals"])
+    again = stage(action="drop").decide(pa.record_batch({"text": texts}))
     assert again.reasons.to_pylist() == ["private.max_values"] * 2 + [None]
 
 

@@ -262,10 +262,6 @@ def test_only_the_languages_asked_for_must_have_stop_words():
     assert decide(texts, langs, stop_words=["nl"]).notes == {f"min_stop_words_is_off_for_{c}": 1 for c in ("de", "en")}
     assert decide(texts, langs, stop_words=[]).reasons.null_count == 3
     assert decide(texts, langs, min_stop_words=0).notes == {}
-    again = Filter(config=build(FilterConfig, {"rules": ["gopher_quality"]}, "filter"))
-    batch = pa.record_batch({"text": texts, "lang": langs})
-    saved = again.decide(batch).side_tables["signals"]
-    assert again.decide_again(batch.select(["text", "lang"]), saved).reasons.null_count == 0
 
 
 def test_every_list_has_common_words_of_its_language():
