@@ -45,7 +45,7 @@ TABLE = "table"
 
 _TEXT_COLUMNS = ("text", "messages", "prompt", "chosen", "rejected")
 
-READING = ("kind", "map", "roles", "split")
+READING = ("kind", "map", "roles", "split", "limit")
 """The options of ingest that every stage's function takes, too."""
 
 _REPLACED = ("cluster_size", "duplicates")
@@ -304,8 +304,7 @@ class Result(_Described):
     def _kept_rows(self) -> pa.Table:
         if self.manifest.stage != "pack":
             return self.dataset.to_table()
-        (tokens, *_), (entry, *_) = self.dataset.parents, self.manifest.parents
-        rows, gone = tokens.to_table().slice(0, entry.get("limit")), self.dataset.to_table("dropped")
+        rows, gone = self.dataset.parents[0].to_table(), self.dataset.to_table("dropped")
         if gone.num_rows:
             rows = rows.filter(pc.invert(pc.is_in(rows.column("row_key"), gone.column("row_key").combine_chunks())))
         return rows
@@ -385,7 +384,6 @@ def run_stage_on(
     dataset: str = "",
     workers: int = 0,
     progress: bool = False,
-    limit: int = 0,
     **values: Any,
 ) -> Result:
     """Run a stage on data: a table in memory, files, or a result on the disk.
@@ -399,7 +397,6 @@ def run_stage_on(
         dataset: the name of the dataset.
         workers: threads and processes; 0: as many as there are cores.
         progress: show progress on standard error.
-        limit: take in only so many rows, the first ones; of files the first records; 0: all.
         values: fields of the stage's config, as in a recipe; sections as dictionaries. Fields of the stages that must
             run first are given under the stage's name, as `tokenize={"tokenizer": "folder/"}`.
 
@@ -407,8 +404,7 @@ def run_stage_on(
         DatakitError: bad input, wrong values, a missing model.
     """
     table, inputs = _inputs(data)
-    own, sections = _values(stage, values)
-    flags = {stage: own} | ({"ingest": {"limit": limit} | (own if stage == "ingest" else {})} if limit else {})
+    flags = _values(stage, values)
     name, scratch = check_name(dataset or TABLE), None
     if output is None:
         scratch = _Scratch()
@@ -419,7 +415,7 @@ def run_stage_on(
     try:
         with contextlib.closing(Progress(shown=progress)) as shown:
             run = Run(layout=layout, executor=Local(workers or all_cores()), progress=shown)
-            path = Flow(run=run, recipe=Recipe(dataset=name, tables=sections), flags=flags).stage(stage, inputs)
+            path = Flow(run=run, recipe=Recipe(dataset=name), flags=flags).stage(stage, inputs)
         return Result(path, table, scratch, data)
     except BaseException as e:
         if scratch is not None:
@@ -449,32 +445,30 @@ def _inputs(data: Any) -> tuple[pa.Table | None, list[Any]]:
     return table, [table]
 
 
-def _values(stage: str, values: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
-    """(values of the stage itself, sections of the stages that run before it).
+def _values(stage: str, values: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """By stage: the values of the stage itself, and of the stages that run before it.
 
     Raises:
         ConfigError: a value is of no stage that runs.
     """
     kind = stage_class(stage)
     known = {o.name for o in options(kind.Config)}
-    values = _with_names(stage, values)
-    flags: dict[str, Any] = {}
-    sections: dict[str, dict[str, Any]] = {}
-    for name, value in values.items():
+    found: dict[str, dict[str, Any]] = {}
+    for name, value in _with_names(stage, values).items():
         plain = _plain(value)
         if name in known:
-            flags[name] = plain
+            found.setdefault(stage, {})[name] = plain
         elif name in READING and stage != "ingest":
-            sections.setdefault("ingest", {})[name] = plain
+            found.setdefault("ingest", {})[name] = plain
         elif name in kind.input_flags:
-            sections.setdefault(kind.directly_after, {})[name] = plain
+            found.setdefault(kind.directly_after, {})[name] = plain
         elif name in {"ingest", kind.directly_after} - {""} and isinstance(plain, dict):
-            sections.setdefault(name, {}).update(plain)
+            found.setdefault(name, {}).update(plain)
         elif instead := removed.sentence(stage, name):
             raise ConfigError(f"{stage}: the argument {name!r} is gone: {instead}")
         else:
             raise ConfigError(f"{stage}: unknown argument {name!r}; its values are {', '.join(sorted(known))}")
-    return flags, sections
+    return found
 
 
 def _with_names(stage: str, values: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -506,11 +500,7 @@ def stage_function(stage: str) -> Callable[..., Result]:
     def call(data: Any, *given: Any, **values: Any) -> Any:
         return run_on_splits(stage, data, **_positional(stage, given), **values)
 
-    shared = [
-        p
-        for p in inspect.signature(run_stage_on).parameters.values()
-        if p.name not in ("stage", "values", *("limit",) * (stage == "ingest"))
-    ]
+    shared = [p for p in inspect.signature(run_stage_on).parameters.values() if p.name not in ("stage", "values")]
     known = [o for o in options(config_class(stage)) if not (o.name == "kind" and stage == "ingest")]
     known += [o for o in options(config_class("ingest")) if o.name in READING and stage != "ingest"]
     only = inspect.Parameter.KEYWORD_ONLY
@@ -524,7 +514,7 @@ def stage_function(stage: str) -> Callable[..., Result]:
 
 _SHARED = """`data` is a pa.Table, a RecordBatchReader, anything with __arrow_c_stream__ (polars, pandas), a Hugging
 Face Dataset, rows as dictionaries, a path or glob, a manifest, a Dataset or a Result. `output` names a folder for the
-whole result; `dataset`, `workers`, `limit` and `progress` are as for the command. Returns a `Result`."""
+whole result; `dataset`, `workers` and `progress` are as for the command. Returns a `Result`."""
 
 
 # Pipelines.

@@ -23,7 +23,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from datakit.config import option, shares
-from datakit.data import first_rows, read_rows
+from datakit.data import read_rows
 from datakit.manifest import Count, Ledger, Manifest, data_dir, tables
 
 
@@ -88,14 +88,6 @@ class Parent:
 
     path: Path
     manifest: Manifest
-    limit: int = 0
-    """Only so many rows come in, the first ones; 0: all."""
-
-    @property
-    def num_rows(self) -> int:
-        """How many rows come in."""
-        kept = self.manifest.ledger.rows.kept
-        return min(self.limit, kept) if self.limit else kept
 
     def rows(self, columns: list[str] | None = None) -> Iterator[pa.RecordBatch]:
         """The rows that come in, in order; `columns` (default: all) chooses some.
@@ -104,8 +96,7 @@ class Parent:
             IntegrityError: a shard is missing, or its bytes are not those that were written.
         """
         folder = data_dir(self.path, self.manifest)
-        rows = (batch for shard in tables(self.manifest, "kept") for batch in read_rows(folder, shard, columns))
-        return first_rows(rows, self.limit) if self.limit else rows
+        return (batch for shard in tables(self.manifest, "kept") for batch in read_rows(folder, shard, columns))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

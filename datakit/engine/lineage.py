@@ -218,10 +218,10 @@ def _code(nodes: list[Any]) -> Iterator[Any]:
 
 
 def parent_entry(parent: "Parent", use: str = "") -> dict[str, Any]:
-    """A manifest as its child's manifest names it; `limit` where only its first rows came in."""
+    """A manifest as its child's manifest names it."""
     manifest = parent.manifest
     entry = {"manifest": manifest.stage, "version": manifest.version, "sha256": sha256_file(parent.path)}
-    return entry | ({"use": use} if use else {}) | ({"limit": parent.limit} if parent.limit else {})
+    return entry | ({"use": use} if use else {})
 
 
 def changed_shards(path: Path, manifest: Manifest) -> list[Path]:
@@ -249,7 +249,6 @@ def what_changed(
         made_from = [p for p in inputs if "manifest" in p]
         files.append({p["raw"]: p["sha256"] for p in inputs if "raw" in p})
         values.append(dict(_flat(settings)))
-        values[-1] |= {f"the limit on rows of {p['manifest']}": p["limit"] for p in made_from if p.get("limit")}
         values[-1] |= {f"the version of {p['manifest']}": p["version"] for p in made_from}
         values[-1] |= {f"the hash of {name}": str(found)[:12] for name, found in models.items()}
     before, now = files

@@ -32,8 +32,6 @@ class Flow:
     """By stage: `--set` values."""
     only: bool = False
     """Run one stage alone, and refuse where what it needs is stale."""
-    limited: tuple[str, int] = ("", 0)
-    """(a stage, how many rows of the result before it come in); no stage: all rows come in everywhere."""
 
     def _made(self, stage: str) -> Stage:
         """A stage with this command's values."""
@@ -115,25 +113,11 @@ class Flow:
 
         `before` is the flow of the stages before the last one, where their results go elsewhere.
         """
-        flow = self._limited(steps[0])
-        flow._check(steps)
+        self._check(steps)
         for step in steps:
-            at = before if before and step != steps[-1] else flow
+            at = before if before and step != steps[-1] else self
             done[step] = run_stage(at.run, *at.ready(step, done, inputs))
         return done[steps[-1]].path
-
-    def _limited(self, first: str) -> "Flow":
-        """The flow of a command whose first stage this is: it takes in `--limit` rows, if it reads no raw files.
-
-        Raises:
-            ConfigError: the limit is below 0.
-        """
-        given = dict(self.flags.get("ingest", {}))
-        if first == "ingest" or "limit" not in given:
-            return self
-        limit = self.recipe.config("ingest", flags={"limit": given.pop("limit")}).limit
-        flags = {stage: values for stage, values in self.flags.items() if stage != "ingest"}
-        return replace(self, flags=flags | ({"ingest": given} if given else {}), limited=(first, limit))
 
     def _there(self, stage: str, needs: str) -> dict[str, Parent]:
         """The results that a stage of a dataset without a recipe comes after, but for one that is to run again."""
@@ -205,7 +189,6 @@ class Flow:
                 named = "" if self.recipe.inputs else f"datakit ingest {shlex.join(map(str, inputs))} --dataset NAME"
                 raise e.of_dataset(self.recipe.dataset, named) from None
         rows = [parent for s, parent in done.items() if stage_class(s).makes_rows][-1]
-        rows = replace(rows, limit=self.limited[1]) if name == self.limited[0] else rows
         if rows.manifest.kind.startswith("tokens") and not stage.takes_tokens:
             why = "its rows hold token ids and no text, and need only the stages ingest, tokenize and pack"
             raise UsageError(f"{rows.path}: {why}; {name} cannot look at them")

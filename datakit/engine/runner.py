@@ -192,22 +192,12 @@ def _intact(job: Job) -> tuple[Manifest | None, list[str]]:
 # Stages that decide row by row, with or without a comparison of all rows.
 
 
-def _pieces(parent: Parent) -> list[ShardRows]:
-    """The rows that come in from a parent."""
-    found, left = [], parent.num_rows
-    for shard in tables(parent.manifest, "kept"):
-        if not parent.limit or left:
-            found.append(ShardRows(shard, left if parent.limit and left < shard.rows else 0))
-        left = max(0, left - shard.rows)
-    return found
-
-
 def _map(job: Job, work: Work) -> Result:
     """Read or sketch, compare, split: one result from the units of all phases."""
     run, stage, name = job.run, job.stage, job.stage.name
     facts, raw = dict[str, Any](), stage.work_unit == "raw"
     source = work.folder / "staged" if raw else data_dir(job.parents[0].path, job.parents[0].manifest)
-    pieces = [] if raw else list(enumerate(_pieces(job.parents[0])))
+    pieces = [] if raw else [(i, ShardRows(s)) for i, s in enumerate(tables(job.parents[0].manifest, "kept"))]
     if not raw:
         stage = stage.prepare(batch for _, piece in pieces for batch in piece.rows(source))
     own = {model: found for model, found in job.resources.items() if model not in COMPARED_WITH}
@@ -218,7 +208,7 @@ def _map(job: Job, work: Work) -> Result:
     if raw:
         first = work.units("read", units.read, enumerate(_raw_parts(job, earlier)), title=name, processes=processes)
         staged = ((unit["index"], [Shard(**s) for s in unit["shards"]]) for unit in first if unit["shards"])
-        pieces = [(index, ShardRows(kept, 0, *bad)) for index, (kept, *bad) in staged]
+        pieces = [(index, ShardRows(kept, *bad)) for index, (kept, *bad) in staged]
     elif stage.compares_rows:
         paths = [source / piece.shard.path for _, piece in pieces]  # of an object store, some may be elsewhere
         if all(path.is_file() for path in paths) and (line := stage.forecast(paths)):

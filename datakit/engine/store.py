@@ -28,7 +28,7 @@ import pyarrow.compute as pc
 
 import datakit.storage as storage
 from datakit.config import digest, sha256_file
-from datakit.data import KEY, ShardWriter, content_of, first_rows, read_rows, read_shard, row_key, shifted
+from datakit.data import KEY, ShardWriter, content_of, read_rows, read_shard, row_key, shifted
 from datakit.engine.executors import Result
 from datakit.errors import IntegrityError, UsageError
 from datakit.manifest import Shard, check_file, difference, is_manifest
@@ -291,21 +291,19 @@ def keep_units(data: Path, phases: Mapping[str, Sequence[Result]]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class ShardRows:
-    """The rows of one shard that come in: all, or the first `limit`."""
+    """The rows of one shard."""
 
     shard: Shard
-    limit: int = 0
     quarantined: Shard | None = None
     """Of raw files: the records of the same unit that could not be read."""
 
     def rows(self, folder: Path, columns: list[str] | None = None) -> Iterator[pa.RecordBatch]:
         """The rows, one batch a row group."""
-        batches = read_rows(folder, self.shard, columns)
-        return first_rows(batches, self.limit) if self.limit else batches
+        return read_rows(folder, self.shard, columns)
 
     def parts(self) -> list[Any]:
         """The part of a unit's key that stands for its input."""
-        return [self.shard.sha256, self.limit, self.quarantined and self.quarantined.sha256]
+        return [self.shard.sha256, self.quarantined and self.quarantined.sha256]
 
 
 @dataclass(frozen=True, slots=True)
@@ -384,7 +382,7 @@ class UnitWork:
         first_file = piece.shard.first_file or 0
         if stage.compares_rows:
             keys = np.concatenate([b.column("row_key").to_numpy() for b in piece.rows(self.source, ["row_key"])])
-            if not piece.limit and stage.unchanged(keys):
+            if stage.unchanged(keys):
                 return self._link(index, piece)
             if (decided := stage.decided_about(keys)) is not None:
                 key = self.earlier.key("split", *parts, content_of([decided])[1])

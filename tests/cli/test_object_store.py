@@ -266,8 +266,7 @@ def test_a_whole_project_on_a_store(
     assert "are unchanged" in datakit("verify", manifest).out
 
     rows = f"s3://{BUCKET}/project/manifests/mine/ingest.json"
-    assert datakit("dedup", rows, "--limit", "7", "--output", f"s3://{BUCKET}/first").code == 0
-    assert load(storage.local(f"s3://{BUCKET}/first/manifest.json")).ledger.rows.into == 7
+    assert datakit("dedup", rows, "--output", f"s3://{BUCKET}/first").code == 0
     assert not [k for k in keys(s3) if k.startswith("first/.work")]
 
     from train.data import PackedSet, place_of
