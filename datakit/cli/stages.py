@@ -77,8 +77,6 @@ def stage_command(stage: str | None) -> cli.Command:
     kind = stage_class(stage)
     flags: list[click.Parameter] = [click.Argument(["inputs"], nargs=-1), *cli.config_flags(stage), *shared]
     if stage != "ingest":
-        only = "Run this stage alone; refuse if a result that it needs is stale, instead of running that first."
-        flags += [click.Option(["--only"], is_flag=True, hidden=True, help=only)]
         flags += cli.config_flags("ingest", cli.READING)
     if kind.directly_after:
         flags += cli.config_flags(kind.directly_after, kind.input_flags)
@@ -111,7 +109,6 @@ def do(
     log: Annotated[cli.File | None, cli.Advanced("Append the progress to a file, as JSON lines.")] = None,
     name: str | None = None,
     until: str | None = None,
-    only: bool = False,
     **values: Any,
 ) -> tuple[object, ...]:
     """Run one stage, or a whole recipe if `stage` is None; what it made, and an alarm that ended it.
@@ -135,7 +132,7 @@ def do(
     run = Run(layout, pool, progress, strict=strict, allow_empty=allow_empty, verbose=verbose)
     stopped: AlarmError | None = None
     try:
-        flow = Flow(run=run, recipe=recipe, flags=flags, sets=sections([*sets, *nested], stage), only=only)
+        flow = Flow(run=run, recipe=recipe, flags=flags, sets=sections([*sets, *nested], stage))
         path = flow.all(until) if stage is None else flow.stage(stage, inputs)
     except AlarmError as e:
         path, stopped = e.manifest, e

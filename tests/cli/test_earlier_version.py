@@ -44,8 +44,6 @@ def test_its_manifests_are_refused_in_one_sentence(datakit: Datakit, old: Path) 
         assert said.code == 1 and SENTENCE in said.err and "error in datakit" not in said.err
     said = datakit("status")
     assert said.code == 0 and said.out.count(SENTENCE) == 2
-    said = datakit("dedup", "--only", "--dataset", "d")
-    assert said.code == 2 and SENTENCE in said.err
 
 
 def test_its_stages_run_again_and_its_data_stay_until_they_are_forgotten(datakit: Datakit, old: Path) -> None:
