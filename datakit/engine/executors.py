@@ -427,6 +427,7 @@ class Work:
         for index, result in executor.map(perform, to_do(), processes=processes):
             self._claim.check()
             take(index, result, again=result.get("linked", False))  # the files of an earlier run were linked
+        self._claim.check(now=True)
         return [results[index] | {"index": index} for index in sorted(results)]
 
     def record(self, name: str, index: int) -> Result | None:
@@ -454,11 +455,8 @@ class Work:
     def sweep(data: Path) -> None:
         """Remove records that a run left because it was killed after it wrote its manifest."""
         there = storage.entries(data)
-        for name in there & {".work", ".done"}:
+        for name in there & {".work", ".done", storage.CLAIM}:
             storage.remove(data / name)
-        if storage.CLAIM in there:  # taken over, and given back
-            with contextlib.suppress(UsageError), storage.locked(data):
-                pass
 
 
 def _perform(

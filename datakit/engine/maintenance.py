@@ -74,7 +74,9 @@ def _is_data_folder(folder: Path) -> bool:
 
 
 def remove_folder(folder: Path) -> bool:
-    """Remove a data folder, unless a run is writing to it."""
+    """Remove a data folder, unless a run is writing to it, or on a store was killed there and left its claim."""
+    if storage.url_of(folder) and storage.CLAIM in storage.entries(folder):
+        return False
     try:  # of an object store, it may never have been on this machine
         with storage.locked(folder):
             storage.remove(folder)
