@@ -37,7 +37,7 @@ import train.flags as flags
 from datakit.config import option
 from datakit.dedup.embedding import model_files
 from datakit.dedup.stage import Dedup, DedupConfig
-from datakit.engine.maintenance import remove_folder
+from datakit.engine.maintenance import remove_data
 from datakit.errors import DatakitError, InputError, IntegrityError, UsageError
 from datakit.manifest import FORMAT, load
 from datakit.read.find import HIDDEN, OURS, find
@@ -383,7 +383,7 @@ def test_a_folder_is_of_the_run_that_began_last(s3: "boto3.Client") -> None:
     s3.put_object(Bucket=BUCKET, Key="out/.claim", Body=b"of a run that was killed")
     with storage.Claim(folder) as claim:
         claim.check(now=True)
-        assert not remove_folder(folder)
+        assert not remove_data(folder)
         s3.put_object(Bucket=BUCKET, Key="out/.claim", Body=b"of a later run")
         claim.check()
         with pytest.raises(DatakitError, match="a later run has taken over this folder"):
