@@ -270,10 +270,6 @@ class Stage:
         """
         raise NotImplementedError(f"{type(self).__name__}.read_from")
 
-    def details(self) -> tuple[str, ...]:
-        """Further lines, printed after those of `describe` with --verbose. Default: none."""
-        return ()
-
     def describe(self) -> tuple[str, ...]:
         """Lines for people on what the stage is about to do, printed when it begins. Default: none."""
         return ()

@@ -65,8 +65,6 @@ class Run:
     """End with an `AlarmError` after the first result with alarms or quarantined records."""
     allow_empty: bool = False
     """Let a result without rows replace one that holds rows, where the stage guards them."""
-    verbose: bool = False
-    """Print all details of what stages are about to do."""
 
 
 def run_stage(run: Run, stage: Stage, parents: Sequence[Parent] = (), against: Sequence[Parent] = ()) -> Parent:
@@ -79,7 +77,7 @@ def run_stage(run: Run, stage: Stage, parents: Sequence[Parent] = (), against: S
         AlarmError: with `strict`, after the manifest is written, for a result with alarms or quarantined records.
     """
     job = Job(run, stage, parents, against)
-    for line in (*job.stage.describe(), *(job.stage.details() if run.verbose else ())):
+    for line in job.stage.describe():
         run.progress.line(line)
     manifest, why = _intact(job)
     for line in why:

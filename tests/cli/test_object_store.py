@@ -206,7 +206,7 @@ def test_what_cannot_be_written_to_is_refused_before_any_work(
         said = datakit("dedup", *inputs, "--output", url)
         assert said.code in (1, 2) and expected in said.err and "error in datakit" not in said.err, said.err
         assert SECRET not in said.out + said.err
-    for command in ("report x.json --output", "ingest x --log", "tune --html", "peek x --html"):
+    for command in ("report x.json --output", "tune --html", "peek x --html"):
         said = datakit(*command.split(), "s3://bucket/page")
         assert said.code == 2 and "is written to this machine's disk" in said.err
     assert sorted(p.name for p in project.iterdir() if p.name != "mirror") == [Path(p).name for p in inputs]
