@@ -24,12 +24,11 @@ import pyarrow.compute as pc
 
 import datakit.own_code as own_code
 import datakit.storage as storage
-from datakit import removed
 from datakit.config import build, options
 from datakit.data import RECORD_BITS, of_kind, read_rows
 from datakit.engine.executors import Local, Progress, all_cores
 from datakit.engine.plan import Flow
-from datakit.engine.recipe import FLOW, STAGES, Recipe, check_name, config_class, registered, stage_class
+from datakit.engine.recipe import FLOW, STAGES, Recipe, check_name, instead_of, registered, stage_class
 from datakit.engine.runner import Run
 from datakit.engine.store import OutputLayout
 from datakit.engine.store import inspect as inspect_shard
@@ -464,7 +463,7 @@ def _values(stage: str, values: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
             found.setdefault(kind.directly_after, {})[name] = plain
         elif name in {"ingest", kind.directly_after} - {""} and isinstance(plain, dict):
             found.setdefault(name, {}).update(plain)
-        elif instead := removed.sentence(stage, name):
+        elif instead := instead_of(stage, name):
             raise ConfigError(f"{stage}: the argument {name!r} is gone: {instead}")
         else:
             raise ConfigError(f"{stage}: unknown argument {name!r}; its values are {', '.join(sorted(known))}")
@@ -501,8 +500,8 @@ def stage_function(stage: str) -> Callable[..., Result]:
         return run_on_splits(stage, data, **_positional(stage, given), **values)
 
     shared = [p for p in inspect.signature(run_stage_on).parameters.values() if p.name not in ("stage", "values")]
-    known = [o for o in options(config_class(stage)) if not (o.name == "kind" and stage == "ingest")]
-    known += [o for o in options(config_class("ingest")) if o.name in READING and stage != "ingest"]
+    known = [o for o in options(stage_class(stage).Config) if not (o.name == "kind" and stage == "ingest")]
+    known += [o for o in options(stage_class("ingest").Config) if o.name in READING and stage != "ingest"]
     only = inspect.Parameter.KEYWORD_ONLY
     fields = [inspect.Parameter(o.name, only, default=o.default, annotation=o.type) for o in known]
     call.__name__ = call.__qualname__ = stage
@@ -638,26 +637,17 @@ def _from(project: Path, given: str) -> str:
 
 
 class _Scratch:
-    """A temporary folder, locked while it is in use; folders of killed processes are removed by the next one."""
+    """A temporary folder, removed with this object or at the end of the process; not by a child that was forked."""
 
     def __init__(self) -> None:
-        base = Path(tempfile.gettempdir()) / f"datakit-{os.getuid()}"
-        base.mkdir(mode=0o700, exist_ok=True)
-        held = contextlib.ExitStack()
-        with storage.locked(base, wait=True):
-            for left in base.glob("run-*"):
-                with contextlib.suppress(UsageError), storage.locked(left):
-                    shutil.rmtree(left, ignore_errors=True)
-            self.folder = Path(tempfile.mkdtemp(prefix="run-", dir=base))
-            held.enter_context(storage.locked(self.folder))
-        self._finalizer = weakref.finalize(self, _remove, self.folder, held, os.getpid())
+        self.folder = Path(tempfile.mkdtemp(prefix="datakit-"))
+        self._finalizer = weakref.finalize(self, _remove, self.folder, os.getpid())
 
     def close(self) -> None:
         """Remove the folder."""
         self._finalizer()
 
 
-def _remove(folder: Path, held: contextlib.ExitStack, owner: int) -> None:
-    if os.getpid() == owner:  # else a forked child ends: the folder is its parent's
+def _remove(folder: Path, owner: int) -> None:
+    if os.getpid() == owner:
         shutil.rmtree(folder, ignore_errors=True)
-        held.close()

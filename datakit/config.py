@@ -79,16 +79,10 @@ class Option:
     advanced: bool = False
     acts_with: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
 
-    @property
-    def choices(self) -> tuple[str, ...]:
-        """The values of a `Literal`; empty for any other type."""
-        return get_args(self.type) if get_origin(self.type) is Literal else ()
-
-    @property
-    def nested(self) -> type | None:
-        """The config class of a nested section, or None."""
-        members = (self.type, *get_args(self.type))  # an optional section is `Config | None`
-        return next((kind for kind in members if isinstance(kind, type) and dataclasses.is_dataclass(kind)), None)
+    choices: tuple[str, ...] = ()
+    """The values of a `Literal`; empty for any other type."""
+    nested: type | None = None
+    """The config class of a nested section, or None."""
 
 
 def options(config: type) -> list[Option]:
@@ -99,7 +93,11 @@ def options(config: type) -> list[Option]:
         made = f.default_factory() if f.default_factory is not MISSING else None
         default = made if f.default is MISSING else f.default
         shown = {key: f.metadata[key] for key in ("help", "flag", "advanced", "acts_with") if key in f.metadata}
-        found.append(Option(f.name, hints[f.name], default, **shown))
+        kind = hints[f.name]
+        choices = get_args(kind) if get_origin(kind) is Literal else ()
+        # an optional section is `Config | None`
+        nested = next((k for k in (kind, *get_args(kind)) if isinstance(k, type) and dataclasses.is_dataclass(k)), None)
+        found.append(Option(f.name, kind, default, choices=choices, nested=nested, **shown))
     return found
 
 

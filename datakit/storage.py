@@ -119,11 +119,11 @@ if hasattr(os, "register_at_fork"):
 
 
 @contextlib.contextmanager
-def locked(folder: Path, *, wait: bool = False, required: bool = True) -> Iterator["Claim"]:
+def locked(folder: Path, *, required: bool = True) -> Iterator["Claim"]:
     """Hold a folder, which is made where it is not there, for this caller alone, until the end of the block or process.
 
-    A folder of an object store is also claimed there, against all machines; the caller has to `check` it. With `wait`,
-    after another caller let go. Without `required`, a file system without locks keeps nobody away, as Windows does.
+    A folder of an object store is also claimed there, against all machines; the caller has to `check` it. Without
+    `required`, a file system without locks keeps nobody away, as Windows does.
 
     Raises:
         UsageError: another one holds it; or the file system has no locks, and `DATAKIT_NO_LOCKS` is not set.
@@ -135,7 +135,7 @@ def locked(folder: Path, *, wait: bool = False, required: bool = True) -> Iterat
         try:
             import fcntl  # not there on Windows, where one can train
 
-            fcntl.flock(held, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             why = "another run is writing to this folder; wait for it, stop it, or name another folder"
             raise UsageError(f"{folder}: {why}") from None

@@ -124,16 +124,11 @@ ROW_CODE = ("datakit.engine.runner", "datakit.engine.store", "datakit.data", "da
 
 def code_hash(stage: "Stage") -> str:
     """SHA-256 over the code that a stage runs, 64 hex digits."""
-    lines = [f"{name}\0{found}\n" for name, found in module_hashes(stage).items()]
+    modules = {*import_closure((type(stage).__module__, *stage.modules())), *ROW_CODE}
+    lines = [f"{name}\0{module_hash(name)}\n" for name in sorted(modules)]
     if _source(type(stage).__module__) is None:  # a stage of the user's own
         lines.append(f"own\0{own_code.code_digest(type(stage))}\n")
     return hashlib.sha256("".join(lines).encode()).hexdigest()
-
-
-def module_hashes(stage: "Stage") -> dict[str, str]:
-    """The hash of each module that holds code of a stage, sorted by name."""
-    modules = {*import_closure((type(stage).__module__, *stage.modules())), *ROW_CODE}
-    return {name: module_hash(name) for name in sorted(modules)}
 
 
 def import_closure(modules: Iterable[str]) -> set[str]:

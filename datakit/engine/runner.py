@@ -197,7 +197,7 @@ def _map(job: Job, work: Work) -> Result:
     source = work.folder / "staged" if raw else data_dir(job.parents[0].path, job.parents[0].manifest)
     pieces = [] if raw else [(i, ShardRows(s)) for i, s in enumerate(tables(job.parents[0].manifest, "kept"))]
     if not raw:
-        stage = stage.prepare(batch for _, piece in pieces for batch in piece.rows(source))
+        stage = stage.prepare(batch for _, piece in pieces for batch in read_rows(source, piece.shard))
     own = {model: found for model, found in job.resources.items() if model not in COMPARED_WITH}
     shaped_by = [name, job.kind, job.config, own, job.code]
     earlier = EarlierUnits.of(shaped_by, job.data) if job.grows else EarlierUnits()

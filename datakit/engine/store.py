@@ -297,10 +297,6 @@ class ShardRows:
     quarantined: Shard | None = None
     """Of raw files: the records of the same unit that could not be read."""
 
-    def rows(self, folder: Path, columns: list[str] | None = None) -> Iterator[pa.RecordBatch]:
-        """The rows, one batch a row group."""
-        return read_rows(folder, self.shard, columns)
-
     def parts(self) -> list[Any]:
         """The part of a unit's key that stands for its input."""
         return [self.shard.sha256, self.quarantined and self.quarantined.sha256]
@@ -358,7 +354,7 @@ class UnitWork:
         self.stage.open()
         counts = dict[str, Any]()
         with UnitWriter(self.data, index, first_file=first_file) as out:
-            for batch in piece.rows(self.source):
+            for batch in read_rows(self.source, piece.shard):
                 out.write(SKETCHES, self.stage.sketch(batch))
                 added(counts, {"bytes": batch.nbytes, "rows": {"in": batch.num_rows}})
             return out.result(counts, key)
@@ -381,7 +377,9 @@ class UnitWork:
         stage, parts, key = self.stage, piece.parts(), ""
         first_file = piece.shard.first_file or 0
         if stage.compares_rows:
-            keys = np.concatenate([b.column("row_key").to_numpy() for b in piece.rows(self.source, ["row_key"])])
+            keys = np.concatenate(
+                [b.column("row_key").to_numpy() for b in read_rows(self.source, piece.shard, ["row_key"])]
+            )
             if stage.unchanged(keys):
                 return self._link(index, piece)
             if (decided := stage.decided_about(keys)) is not None:
@@ -393,7 +391,7 @@ class UnitWork:
         stage.open()
         counts, losses = dict[str, Any](), Losses("rows")
         with UnitWriter(self.data, index, first_file=first_file) as out:
-            for batch in piece.rows(self.source):
+            for batch in read_rows(self.source, piece.shard):
                 decision = stage.decide(batch)
                 kept, dropped = split(batch, decision, stage.name)
                 columns = stage.kept_columns(kept.schema.names)

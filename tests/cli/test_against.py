@@ -155,7 +155,7 @@ def test_an_index_of_another_kind_or_other_code_or_of_the_run_itself_is_refused(
     said = datakit("dedup", "talks.jsonl", "--output", "new", "--against", "old")
     assert said.code == 2 and "made with kind 'document', and this run has 'conversation'" in said.err
     assert datakit("dedup", "old.jsonl", "--dataset", "d", "--save-index").code == 0
-    said = datakit("dedup", "--dataset", "d", "--save-index", "--against", "manifests/d/dedup.json")
+    said = datakit("dedup", "old.jsonl", "--dataset", "d", "--save-index", "--against", "manifests/d/dedup.json")
     assert said.code == 2 and "is the result that this run writes" in said.err
     monkeypatch.setattr("datakit.dedup.index.fingerprint", lambda stage: "another")
     said = datakit("dedup", "old.jsonl", "--output", "new2", "--against", "old")

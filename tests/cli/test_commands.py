@@ -13,10 +13,10 @@ import pyarrow.parquet as pq
 import pytest
 
 import datakit as python_api
-from datakit import removed
+import datakit.engine.recipe as recipes
 from datakit.cli.main import commands
 from datakit.config import options
-from datakit.engine.recipe import FLOW, STAGES, config_class
+from datakit.engine.recipe import FLOW, STAGES, stage_class
 from datakit.errors import ConfigError, DatakitError
 from datakit.manifest import load
 from tests.engine.corpus import WORDS, write_project
@@ -112,7 +112,7 @@ def test_every_command_has_help(datakit: Callable, command: str) -> None:
 def test_help_shows_what_matters_and_help_all_every_field_of_a_recipe(datakit: Callable, stage: str) -> None:
     shown, every = (datakit(stage, flag).out for flag in ("--help", "--help-all"))
     assert re.search(r"\n--help-all shows \d+ more options\.\n$", shown) and "more options" not in every
-    for o in options(config_class(stage)):
+    for o in options(stage_class(stage).Config):
         assert o.help, f"{stage}.{o.name} has no help"
         if not o.nested and o.name != "kind":
             flag = rf"\n  --{o.name.replace('_', '-')}[ ,\n]"
@@ -125,7 +125,7 @@ def test_an_option_or_a_stage_that_is_gone_says_what_to_use_instead(
     datakit: Callable, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     gone = {"dedup.old_flag": "use --on.", "old_stage": "use `datakit dedup`."}
-    monkeypatch.setattr(removed, "sentences", lambda: gone)
+    monkeypatch.setattr(recipes, "removed", lambda: gone)
     for args in (["--old-flag", "1"], ["--no-old-flag"], ["--old_flag=x"]):
         said = datakit("dedup", "in.jsonl", *args)
         assert said.code == 2 and "is gone: use --on." in said.err

@@ -13,7 +13,7 @@ from tests.cli.conftest import Said
 
 Datakit = Callable[..., Said]
 SENTENCE = "an earlier version of datakit wrote it (format version 1, expected 2)"
-RECIPE = '[dataset]\nkind = "text"\ninputs = ["rows.jsonl"]\nstages = ["ingest", "dedup"]\n[dedup_bloom]\n'
+RECIPE = '[dataset]\nkind = "text"\ninputs = ["rows.jsonl"]\nstages = ["ingest", "dedup"]\n'
 
 
 def by_an_earlier_version(path: Path) -> None:
