@@ -24,12 +24,11 @@ import pyarrow.compute as pc
 
 import datakit.own_code as own_code
 import datakit.storage as storage
-from datakit import removed
-from datakit.config import build, options
+from datakit.config import build, instead_of, options
 from datakit.data import RECORD_BITS, of_kind, read_rows
 from datakit.engine.executors import Local, Progress, all_cores
 from datakit.engine.plan import Flow
-from datakit.engine.recipe import FLOW, STAGES, Recipe, check_name, config_class, registered, stage_class
+from datakit.engine.recipe import FLOW, STAGES, Recipe, check_name, registered, stage_class
 from datakit.engine.runner import Run
 from datakit.engine.store import OutputLayout
 from datakit.engine.store import inspect as inspect_shard
@@ -45,7 +44,7 @@ TABLE = "table"
 
 _TEXT_COLUMNS = ("text", "messages", "prompt", "chosen", "rejected")
 
-READING = ("kind", "map", "roles", "split")
+READING = ("kind", "map", "roles", "split", "limit")
 """The options of ingest that every stage's function takes, too."""
 
 _REPLACED = ("cluster_size", "duplicates")
@@ -303,8 +302,7 @@ class Result(_Described):
     def _kept_rows(self) -> pa.Table:
         if self.manifest.stage != "pack":
             return self.dataset.to_table()
-        (tokens, *_), (entry, *_) = self.dataset.parents, self.manifest.parents
-        rows, gone = tokens.to_table().slice(0, entry.get("limit")), self.dataset.to_table("dropped")
+        rows, gone = self.dataset.parents[0].to_table(), self.dataset.to_table("dropped")
         if gone.num_rows:
             rows = rows.filter(pc.invert(pc.is_in(rows.column("row_key"), gone.column("row_key").combine_chunks())))
         return rows
@@ -384,7 +382,6 @@ def run_stage_on(
     dataset: str = "",
     workers: int = 0,
     progress: bool = False,
-    limit: int = 0,
     **values: Any,
 ) -> Result:
     """Run a stage on data: a table in memory, files, or a result on the disk.
@@ -398,7 +395,6 @@ def run_stage_on(
         dataset: the name of the dataset.
         workers: threads and processes; 0: as many as there are cores.
         progress: show progress on standard error.
-        limit: take in only so many rows, the first ones; of files the first records; 0: all.
         values: fields of the stage's config, as in a recipe; sections as dictionaries. Fields of the stages that must
             run first are given under the stage's name, as `tokenize={"tokenizer": "folder/"}`.
 
@@ -406,8 +402,7 @@ def run_stage_on(
         DatakitError: bad input, wrong values, a missing model.
     """
     table, inputs = _inputs(data)
-    own, sections = _values(stage, values)
-    flags = {stage: own} | ({"ingest": {"limit": limit} | (own if stage == "ingest" else {})} if limit else {})
+    flags = _values(stage, values)
     name, scratch = check_name(dataset or TABLE), None
     if output is None:
         scratch = _Scratch()
@@ -418,7 +413,7 @@ def run_stage_on(
     try:
         with contextlib.closing(Progress(shown=progress)) as shown:
             run = Run(layout=layout, executor=Local(workers or all_cores()), progress=shown)
-            path = Flow(run=run, recipe=Recipe(dataset=name, tables=sections), flags=flags).stage(stage, inputs)
+            path = Flow(run=run, recipe=Recipe(dataset=name), flags=flags).stage(stage, inputs)
         return Result(path, table, scratch, data)
     except BaseException as e:
         if scratch is not None:
@@ -448,32 +443,30 @@ def _inputs(data: Any) -> tuple[pa.Table | None, list[Any]]:
     return table, [table]
 
 
-def _values(stage: str, values: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
-    """(values of the stage itself, sections of the stages that run before it).
+def _values(stage: str, values: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """By stage: the values of the stage itself, and of the stages that run before it.
 
     Raises:
         ConfigError: a value is of no stage that runs.
     """
     kind = stage_class(stage)
     known = {o.name for o in options(kind.Config)}
-    values = _with_names(stage, values)
-    flags: dict[str, Any] = {}
-    sections: dict[str, dict[str, Any]] = {}
-    for name, value in values.items():
+    found: dict[str, dict[str, Any]] = {}
+    for name, value in _with_names(stage, values).items():
         plain = _plain(value)
         if name in known:
-            flags[name] = plain
+            found.setdefault(stage, {})[name] = plain
         elif name in READING and stage != "ingest":
-            sections.setdefault("ingest", {})[name] = plain
+            found.setdefault("ingest", {})[name] = plain
         elif name in kind.input_flags:
-            sections.setdefault(kind.directly_after, {})[name] = plain
+            found.setdefault(kind.directly_after, {})[name] = plain
         elif name in {"ingest", kind.directly_after} - {""} and isinstance(plain, dict):
-            sections.setdefault(name, {}).update(plain)
-        elif instead := removed.sentence(stage, name):
+            found.setdefault(name, {}).update(plain)
+        elif instead := instead_of(stage, name):
             raise ConfigError(f"{stage}: the argument {name!r} is gone: {instead}")
         else:
             raise ConfigError(f"{stage}: unknown argument {name!r}; its values are {', '.join(sorted(known))}")
-    return flags, sections
+    return found
 
 
 def _with_names(stage: str, values: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -505,13 +498,9 @@ def stage_function(stage: str) -> Callable[..., Result]:
     def call(data: Any, *given: Any, **values: Any) -> Any:
         return run_on_splits(stage, data, **_positional(stage, given), **values)
 
-    shared = [
-        p
-        for p in inspect.signature(run_stage_on).parameters.values()
-        if p.name not in ("stage", "values", *("limit",) * (stage == "ingest"))
-    ]
-    known = [o for o in options(config_class(stage)) if not (o.name == "kind" and stage == "ingest")]
-    known += [o for o in options(config_class("ingest")) if o.name in READING and stage != "ingest"]
+    shared = [p for p in inspect.signature(run_stage_on).parameters.values() if p.name not in ("stage", "values")]
+    known = [o for o in options(stage_class(stage).Config) if not (o.name == "kind" and stage == "ingest")]
+    known += [o for o in options(stage_class("ingest").Config) if o.name in READING and stage != "ingest"]
     only = inspect.Parameter.KEYWORD_ONLY
     fields = [inspect.Parameter(o.name, only, default=o.default, annotation=o.type) for o in known]
     call.__name__ = call.__qualname__ = stage
@@ -523,7 +512,7 @@ def stage_function(stage: str) -> Callable[..., Result]:
 
 _SHARED = """`data` is a pa.Table, a RecordBatchReader, anything with __arrow_c_stream__ (polars, pandas), a Hugging
 Face Dataset, rows as dictionaries, a path or glob, a manifest, a Dataset or a Result. `output` names a folder for the
-whole result; `dataset`, `workers`, `limit` and `progress` are as for the command. Returns a `Result`."""
+whole result; `dataset`, `workers` and `progress` are as for the command. Returns a `Result`."""
 
 
 # Pipelines.
@@ -647,26 +636,17 @@ def _from(project: Path, given: str) -> str:
 
 
 class _Scratch:
-    """A temporary folder, locked while it is in use; folders of killed processes are removed by the next one."""
+    """A temporary folder, removed with this object or at the end of the process; not by a child that was forked."""
 
     def __init__(self) -> None:
-        base = Path(tempfile.gettempdir()) / f"datakit-{os.getuid()}"
-        base.mkdir(mode=0o700, exist_ok=True)
-        held = contextlib.ExitStack()
-        with storage.locked(base, wait=True):
-            for left in base.glob("run-*"):
-                with contextlib.suppress(UsageError), storage.locked(left):
-                    shutil.rmtree(left, ignore_errors=True)
-            self.folder = Path(tempfile.mkdtemp(prefix="run-", dir=base))
-            held.enter_context(storage.locked(self.folder))
-        self._finalizer = weakref.finalize(self, _remove, self.folder, held, os.getpid())
+        self.folder = Path(tempfile.mkdtemp(prefix="datakit-"))
+        self._finalizer = weakref.finalize(self, _remove, self.folder, os.getpid())
 
     def close(self) -> None:
         """Remove the folder."""
         self._finalizer()
 
 
-def _remove(folder: Path, held: contextlib.ExitStack, owner: int) -> None:
-    if os.getpid() == owner:  # else a forked child ends: the folder is its parent's
+def _remove(folder: Path, owner: int) -> None:
+    if os.getpid() == owner:
         shutil.rmtree(folder, ignore_errors=True)
-        held.close()

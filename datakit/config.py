@@ -10,10 +10,12 @@ import hashlib
 import json
 import math
 import re
+import tomllib
 import types
 import typing
 from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, field
+from functools import cache
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Literal, TypeVar, get_args, get_origin
@@ -79,16 +81,10 @@ class Option:
     advanced: bool = False
     acts_with: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
 
-    @property
-    def choices(self) -> tuple[str, ...]:
-        """The values of a `Literal`; empty for any other type."""
-        return get_args(self.type) if get_origin(self.type) is Literal else ()
-
-    @property
-    def nested(self) -> type | None:
-        """The config class of a nested section, or None."""
-        members = (self.type, *get_args(self.type))  # an optional section is `Config | None`
-        return next((kind for kind in members if isinstance(kind, type) and dataclasses.is_dataclass(kind)), None)
+    choices: tuple[str, ...] = ()
+    """The values of a `Literal`; empty for any other type."""
+    nested: type | None = None
+    """The config class of a nested section, or None."""
 
 
 def options(config: type) -> list[Option]:
@@ -99,7 +95,11 @@ def options(config: type) -> list[Option]:
         made = f.default_factory() if f.default_factory is not MISSING else None
         default = made if f.default is MISSING else f.default
         shown = {key: f.metadata[key] for key in ("help", "flag", "advanced", "acts_with") if key in f.metadata}
-        found.append(Option(f.name, hints[f.name], default, **shown))
+        kind = hints[f.name]
+        choices = get_args(kind) if get_origin(kind) is Literal else ()
+        # an optional section is `Config | None`
+        nested = next((k for k in (kind, *get_args(kind)) if isinstance(k, type) and dataclasses.is_dataclass(k)), None)
+        found.append(Option(f.name, kind, default, choices=choices, nested=nested, **shown))
     return found
 
 
@@ -338,3 +338,17 @@ def file_mark(path: Path) -> list[int]:
     """Size, times of change and inode: they change when a file does, and the status time cannot be set back."""
     stat = path.stat()
     return [stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns, stat.st_ino]
+
+
+# What earlier versions had and this one has not.
+
+
+@cache
+def removed() -> dict[str, str]:
+    """By a removed stage, or an option of a stage (with dots, also in nested sections): what to use instead."""
+    return tomllib.loads(Path(__file__).with_name("removed.toml").read_text(encoding="utf-8"))
+
+
+def instead_of(stage: str, key: str = "") -> str:
+    """What to use instead of a stage or of one of its options; empty where it was never there."""
+    return removed().get((f"{stage}.{key}" if key else stage).replace("-", "_"), "")

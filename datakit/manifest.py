@@ -8,7 +8,6 @@ and where inputs lay are in `<stage>.run.json` beside it.
 import json
 import os
 import re
-import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from functools import lru_cache
@@ -553,7 +552,7 @@ def _verify_parent(
         yield str(place), f"is not the {name} that {path} was made from: changed, or run again since"
     else:
         took_in = parent["manifest"] != "tokenizer" and parent.get("use") != AGAINST
-        given = min(load(place).ledger.rows.kept, parent.get("limit", sys.maxsize))
+        given = load(place).ledger.rows.kept
         if took_in and given != manifest.ledger.rows.into:
             yield str(place), f"gives {given} rows, but {path} took in {manifest.ledger.rows.into}"
         waiting.append(place)

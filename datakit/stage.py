@@ -23,7 +23,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from datakit.config import option, shares
-from datakit.data import first_rows, read_rows
+from datakit.data import read_rows
 from datakit.manifest import Count, Ledger, Manifest, data_dir, tables
 
 
@@ -88,14 +88,6 @@ class Parent:
 
     path: Path
     manifest: Manifest
-    limit: int = 0
-    """Only so many rows come in, the first ones; 0: all."""
-
-    @property
-    def num_rows(self) -> int:
-        """How many rows come in."""
-        kept = self.manifest.ledger.rows.kept
-        return min(self.limit, kept) if self.limit else kept
 
     def rows(self, columns: list[str] | None = None) -> Iterator[pa.RecordBatch]:
         """The rows that come in, in order; `columns` (default: all) chooses some.
@@ -104,8 +96,7 @@ class Parent:
             IntegrityError: a shard is missing, or its bytes are not those that were written.
         """
         folder = data_dir(self.path, self.manifest)
-        rows = (batch for shard in tables(self.manifest, "kept") for batch in read_rows(folder, shard, columns))
-        return first_rows(rows, self.limit) if self.limit else rows
+        return (batch for shard in tables(self.manifest, "kept") for batch in read_rows(folder, shard, columns))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -279,10 +270,6 @@ class Stage:
         """
         raise NotImplementedError(f"{type(self).__name__}.read_from")
 
-    def details(self) -> tuple[str, ...]:
-        """Further lines, printed after those of `describe` with --verbose. Default: none."""
-        return ()
-
     def describe(self) -> tuple[str, ...]:
         """Lines for people on what the stage is about to do, printed when it begins. Default: none."""
         return ()
@@ -364,28 +351,9 @@ class Stage:
         """Decide about each row of a batch; a pure function of the row, whatever the batch around it."""
         raise NotImplementedError(f"{type(self).__name__}.decide")
 
-    def saves(self) -> dict[str, Any] | None:
-        """What the table under `Decision.side_tables` depends on besides rows and code, as JSON with its `role`.
-
-        A later run with other thresholds then finds that table and calls `decide_again`. Default: nothing is saved.
-        """
-        return None
-
-    def decide_again(self, batch: pa.RecordBatch, saved: pa.RecordBatch) -> Decision:
-        """The decision from the table of an earlier run; for stages with `saves`."""
-        raise NotImplementedError(f"{type(self).__name__}.decide_again")
-
     def alarms(self, ledger: Ledger) -> list[str]:
         """What is wrong with the result as a whole, from the ledger of all rows, a sentence each. Default: nothing."""
         return []
-
-    def measured(self) -> dict[str, int]:
-        """Counters of this process since the last call; they may vary with the worker count. Default: none."""
-        return {}
-
-    def summary(self, counts: dict[str, int]) -> str:
-        """One line for people from the sum of all `measured` counters. Default: empty, nothing is printed."""
-        return ""
 
     # Map -> reduce -> map: compare all rows.
 

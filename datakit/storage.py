@@ -10,7 +10,7 @@ need a disk. So for a path in the mirror:
 - `here` fetches what a user names besides rows and results: models, tokenizers, lists;
 - `put` stores a small file that may change, `publish` the finished files of a work unit, which never change: under
   their final keys, only where there is no such object yet. There is no rename;
-- `locked` gives one run exclusive use of a folder, on a store by a `Claim`.
+- `locked` gives one run the use of a folder, on a store by a `Claim`.
 
 For a path outside the mirror all of them do nothing. Requests go through `object_store.py`. Standard library only.
 """
@@ -119,11 +119,11 @@ if hasattr(os, "register_at_fork"):
 
 
 @contextlib.contextmanager
-def locked(folder: Path, *, wait: bool = False, required: bool = True) -> Iterator["Claim"]:
+def locked(folder: Path, *, required: bool = True) -> Iterator["Claim"]:
     """Hold a folder, which is made where it is not there, for this caller alone, until the end of the block or process.
 
-    A folder of an object store is also claimed there, for all machines; the caller may `check` the claim. With `wait`,
-    after another caller let go. Without `required`, a file system without locks keeps nobody away, as Windows does.
+    A folder of an object store is also claimed there, against all machines; the caller has to `check` it. Without
+    `required`, a file system without locks keeps nobody away, as Windows does.
 
     Raises:
         UsageError: another one holds it; or the file system has no locks, and `DATAKIT_NO_LOCKS` is not set.
@@ -135,7 +135,7 @@ def locked(folder: Path, *, wait: bool = False, required: bool = True) -> Iterat
         try:
             import fcntl  # not there on Windows, where one can train
 
-            fcntl.flock(held, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             why = "another run is writing to this folder; wait for it, stop it, or name another folder"
             raise UsageError(f"{folder}: {why}") from None
@@ -546,8 +546,12 @@ PARTS: Final = 9_000
 
 def put(file: Path) -> None:
     """Store a small file that was just written to the mirror, in the place of what was there."""
-    if url_of(file) is not None:
+    if (url := url_of(file)) is None:
+        return
+    try:
         _ask(file, lambda store, key: library().put(store, key, file.read_bytes(), use_multipart=False))
+    except FileNotFoundError:
+        raise InputError(f"{url}: there is no such bucket; make it, or name another") from None
 
 
 def publish(folder: Path, files: Iterable[Sequence[Any]]) -> None:
@@ -605,108 +609,41 @@ def remove(path: Path, *, here: bool = True) -> None:
         path.unlink(missing_ok=True)
 
 
-# Exclusive use of a folder on a store.
+# Whose folder of a store it is.
 
 CLAIM: Final = ".claim"
-RENEW_S: Final = 5.0
-STALE_S: Final = 20.0
-"""A claim that its run did not renew for so long is of a dead run."""
+LOOK_S: Final = 5.0
+"""A run looks in this interval whether the folder is still its own."""
 
 
 class Claim:
-    """Exclusive use of a folder of a store for one run, as long as it lives and renews its claim.
+    """The use of a folder by one run. On a store that is the run that began last: it goes on with what others finished.
 
-    The claim is an object that only one run can create. A run that finds one waits to see whether it is renewed, so
-    that no clocks are compared. A claim that is not renewed is of a dead run, and is taken over by a conditional put.
+    A store has no locks that end with a process. So a run writes an object with a name of its own, and ends where it
+    finds another's there. Between two looks both may work: what they do for the same result has the same bytes.
     """
 
     def __init__(self, folder: Path) -> None:
-        """Take the folder; for a local folder this does nothing, since its lock is enough.
+        """Take the folder; for a local folder this does nothing, since its lock is enough."""
+        self._path, self._run = folder / CLAIM, uuid.uuid4().hex if url_of(folder) else ""
+        self._looked = time.monotonic()
+        if self._run:
+            write_whole(self._path, self._run.encode(), flush=False)
 
-        Raises:
-            UsageError: another run has it.
-        """
-        self._path, self._lost = folder / CLAIM, False
-        self._tag: dict[str, str] = {}
-        self._remote = url_of(folder) is not None
-        if not self._remote:
+    def check(self, *, now: bool = False) -> None:
+        """Raise a `DatakitError` if a later run has taken the folder. The store is asked at times, or `now`."""
+        if not self._run or not (now or time.monotonic() - self._looked > LOOK_S):
             return
-        self._about = {"mirror": _mirror_id(), "run": uuid.uuid4().hex}
-        if not self._put("create"):
-            self._take_over(folder)
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._renew, daemon=True)
-        self._thread.start()
-
-    def check(self) -> None:
-        """Raises a `DatakitError` if another run took the folder over, because this one could not renew its claim."""
-        if self._lost:
-            why = f"another run has taken over this folder, after this one did not reach the store for {STALE_S:.0f} s"
-            raise DatakitError(f"{self._path.parent}: {why}. Finished work is kept; let the other run end")
+        self._looked = time.monotonic()
+        if refresh(self._path).is_file() and self._path.read_text() != self._run:
+            why = "a later run has taken over this folder. Finished work is kept; let the other run end"
+            raise DatakitError(f"{self._path.parent}: {why}")
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._remote:
-            self._stop.set()
-            self._thread.join()
-            if not self._lost:
-                with contextlib.suppress(DatakitError):  # it becomes stale by itself
-                    remove(self._path)
-
-    def _put(self, mode: Any) -> bool:
-        body, ob = json.dumps(self._about | {"renewal": uuid.uuid4().hex}).encode(), library()  # another tag each time
-        try:
-            done = _ask(self._path, lambda store, key: ob.put(store, key, body, mode=mode, use_multipart=False))
-        except (ob.exceptions.AlreadyExistsError, ob.exceptions.PreconditionError, FileNotFoundError) as e:
-            if mode == "create" and isinstance(e, FileNotFoundError):
-                raise InputError(f"{self._path.parent}: there is no such bucket; make it, or name another") from None
-            about, done = self._read(self._path)
-            if about.get("run") != self._about["run"]:  # else the answer to an earlier attempt was lost
-                return False
-        self._tag = _tag(done)
-        return True
-
-    def _take_over(self, folder: Path) -> None:
-        there = _head(self._path)
-        # the lock of the folder in this mirror is ours, so that a run that had it here is dead
-        dead = self._read(self._path)[0].get("mirror") == self._about["mirror"]
-        until = time.monotonic() + (0.0 if dead else STALE_S)
-        while there is not None and time.monotonic() < until:
-            time.sleep(RENEW_S / 4)
-            now = _head(self._path)
-            if now is not None and now["e_tag"] != there["e_tag"]:
-                raise UsageError(f"{folder}: another run is writing to this folder; wait for it, or stop it")
-            there = now
-        if not self._put(_tag(there) if there is not None else "create"):
-            raise UsageError(f"{folder}: another run was faster and is writing to this folder now; wait for it")
-
-    @staticmethod
-    def _read(path: Path) -> tuple[dict[str, str], Any]:
-        """(what a claim says, what the store says of it); empty where there is none."""
-        try:
-            found = _ask(path, library().get)
-            return json.loads(bytes(found.bytes())), found.meta
-        except FileNotFoundError:
-            return {}, {}
-
-    def _renew(self) -> None:
-        while not self._stop.wait(RENEW_S) and not self._lost:
-            with contextlib.suppress(DatakitError):  # the store does not answer: the next round tries again
-                self._lost = not self._put(self._tag)
-
-
-def _tag(done: Any) -> dict[str, str]:
-    """The version of an object for a conditional put: stores look at its tag or at its generation."""
-    return {name: done[name] for name in ("e_tag", "version") if done.get(name)}
-
-
-def _mirror_id() -> str:
-    """A name for this mirror, the same for all processes of this machine that use it."""
-    file = mirror() / ".id"
-    if not file.is_file():
-        mirror().mkdir(parents=True, exist_ok=True)
-        with contextlib.suppress(FileExistsError), file.open("x") as out:
-            out.write(uuid.uuid4().hex)
-    return file.read_text(encoding="ascii", errors="replace")
+        with contextlib.suppress(DatakitError):  # it is another's, or the store does not answer
+            self.check(now=True)
+            if self._run:
+                remove(self._path)

@@ -134,8 +134,10 @@ def test_pack_before_and_after_its_package_is_imported(table: pa.Table, small_to
     assert before.facts["packed"]["num_samples"] == after.facts["packed"]["num_samples"] > 0
     assert before.kept.select(few.column_names) == few
     assert (tmp_path / "packed/kept/train.ids2d.bin").stat().st_size == before.facts["packed"]["num_samples"] * 33 * 4
-    first = datakit.pack(datakit.tokenize(table, tokenizer=small_tokenizer), limit=2, seq_len=32)
-    assert first.ledger.rows.kept == first.kept.num_rows == 2
+    tokens = datakit.tokenize(table, tokenizer=small_tokenizer, limit=2)
+    assert datakit.pack(tokens, seq_len=32).kept.num_rows == tokens.ledger.rows.kept == 2
+    with pytest.raises(datakit.DatakitError, match="limit of ingest, which does not run"):
+        datakit.pack(tokens, limit=1, seq_len=32)
     ids = datakit.tokenize(few, tokenizer=small_tokenizer).kept
     assert ids.column_names[: few.num_columns] == few.column_names
     assert len(ids["input_ids"][0]) > 100

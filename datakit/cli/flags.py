@@ -12,9 +12,8 @@ from typing import Annotated, Any, BinaryIO, Literal, NewType, get_args, get_ori
 import click
 
 import datakit.storage as storage
-from datakit import removed
-from datakit.config import Option, options, parse
-from datakit.engine.recipe import KINDS, config_class
+from datakit.config import Option, instead_of, options, parse
+from datakit.engine.recipe import KINDS, stage_class
 from datakit.errors import UsageError
 
 CONTEXT = {"token_normalize_func": lambda t: t.replace("_", "-"), "max_content_width": 110}
@@ -49,7 +48,7 @@ class Command(click.Command):
             return super().parse_args(ctx, args)
         except click.NoSuchOption as e:
             stage = (self.name or "").replace("-", "_")
-            if instead := removed.sentence(stage, e.option_name.lstrip("-").removeprefix("no-")):
+            if instead := instead_of(stage, e.option_name.lstrip("-").removeprefix("no-")):
                 raise UsageError(f"{e.option_name} is gone: {instead}") from None
             raise
 
@@ -185,7 +184,7 @@ def config_flags(stage: str, only: tuple[str, ...] = ()) -> Iterator[click.Optio
     A flag's parameter is `<stage>__<field>`. Fields of nested sections are set with `--set`; a field that declares a
     flag (`--eval`) has that flag too, with the parameter `<stage>__<section>__<field>`.
     """
-    for o in options(config_class(stage)):
+    for o in options(stage_class(stage).Config):
         if o.nested and not only:
             for inner in (inner for inner in options(o.nested) if inner.flag):
                 yield field_flag(inner, f"{stage}__{o.name}__{inner.name}")

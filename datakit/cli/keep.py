@@ -71,7 +71,6 @@ def gc(
     *,
     output: Annotated[Path | None, _PARENTS] = None,
     dataset: Annotated[str | None, "Only this dataset."] = None,
-    history: Annotated[bool, "Remove old versions too; keep what the newest manifests are made from."] = False,
     purge: Annotated[bool, "Remove the shards of old versions; their manifests stay, marked as purged."] = False,
     before: Annotated[str, f"With --purge and --dataset: {_BEFORE}"] = "",
     dry_run: Annotated[bool, "Only say what would be removed."] = False,
@@ -84,33 +83,27 @@ def gc(
     """
     if dataset:
         check_name(dataset)
-    if history and purge:
-        raise UsageError("--history removes the manifests of old versions, --purge keeps them: give one of the two")
-    if before and not (purge and (dataset or output)):
-        raise UsageError("--before goes with --purge and --dataset (or --output): it removes newest results")
-    if output is not None and (not purge or dataset or history):
-        raise UsageError("--output goes with --purge alone (and --before)")
+    if before and not (purge and dataset):
+        raise UsageError("--before goes with --purge and --dataset: it removes newest results")
+    if output is not None and (not purge or dataset):
+        raise UsageError("--output goes with --purge alone")
     total = 0
-    for line, size in _garbage(output, dataset, before, dry_run, history=history, purge=purge):
+    for line, size in _garbage(output, dataset, before, dry_run, purge=purge):
         yield line
         total += size
     yield f"{total:,} bytes {'could be' if dry_run else 'were'} freed"
 
 
 def _garbage(
-    output: Path | None, dataset: str | None, before: str, dry_run: bool, *, history: bool, purge: bool
+    output: Path | None, dataset: str | None, before: str, dry_run: bool, *, purge: bool
 ) -> Iterator[tuple[str, int]]:
     """(a line on what was done, the bytes that are free now) for each folder, and for each version that is purged."""
     import datakit.engine.maintenance as maintenance
 
     removed, purged = ("would remove", "would purge") if dry_run else ("removed", "purged")
-    if output is not None:
-        for folder, size in maintenance.purge_parents(output, before, dry_run=dry_run):
-            yield f"{purged} {folder} ({size:,} bytes)", size
-        return
     root = project()
-    gone = maintenance.forget_history(root, dataset, dry_run=dry_run) if history else set[Path]()
-    for old in maintenance.old_versions(root, dataset, before) if purge else ():
+    versions = maintenance.old_versions(root, dataset, before) if purge and not output else ()
+    for old in maintenance.in_parents(output) if output else versions:
         name = f"{old.manifest.dataset} / {old.manifest.stage} {old.manifest.version}"
         if old.needed_by is not None:
             yield f"kept {name}: {old.needed_by.relative_to(root)} was made with it; run that dataset again first", 0
@@ -118,9 +111,9 @@ def _garbage(
             size = old.bytes
             free = dry_run or maintenance.purge(old)
             yield (f"{purged} {name} ({size:,} bytes)", size) if free else (f"in use: {name}", 0)
-    for folder in maintenance.unused_folders(root, dataset, ignore=gone):
+    for folder in () if output else maintenance.unused_folders(root, dataset):
         name, size = str(folder.relative_to(root)), sum(storage.sizes(folder).values())
-        free = dry_run or maintenance.remove_folder(folder)
+        free = dry_run or maintenance.remove_data(folder)
         yield (f"{removed} {name} ({size:,} bytes)", size) if free else (f"in use: {name} ({size:,} bytes)", 0)
 
 

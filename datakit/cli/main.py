@@ -10,9 +10,9 @@ import click
 
 import datakit.storage as storage
 from datakit import __version__
+from datakit.config import instead_of
 from datakit.engine.recipe import FLOW, STAGES
 from datakit.errors import DatakitError
-from datakit.removed import sentence
 from datakit.terminal import guarded_output, printable
 
 COMMANDS = {
@@ -81,7 +81,7 @@ class LazyGroup(click.Group):
             name = " ".join(args[:words]).replace("_", "-")
             if found := self.get_command(ctx, name):
                 return name, found, args[words:]
-            if instead := sentence(name):
+            if instead := instead_of(name):
                 ctx.fail(f"The command {name!r} is gone: {instead}")
         near = [c for c in commands() if c.startswith(f"{name} ")]
         near = near or difflib.get_close_matches(name, commands(), n=1, cutoff=0.6)

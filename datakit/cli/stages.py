@@ -77,8 +77,6 @@ def stage_command(stage: str | None) -> cli.Command:
     kind = stage_class(stage)
     flags: list[click.Parameter] = [click.Argument(["inputs"], nargs=-1), *cli.config_flags(stage), *shared]
     if stage != "ingest":
-        only = "Run this stage alone; refuse if a result that it needs is stale, instead of running that first."
-        flags += [click.Option(["--only"], is_flag=True, hidden=True, help=only)]
         flags += cli.config_flags("ingest", cli.READING)
     if kind.directly_after:
         flags += cli.config_flags(kind.directly_after, kind.input_flags)
@@ -102,16 +100,13 @@ def do(
         bool, "End with code 3 after a stage with alarms or records that cannot be read; without rows it always does."
     ] = False,
     sets: Annotated[tuple[str, ...], "--set KEY=VALUE: Any config value, dotted."] = (),
-    verbose: Annotated[bool, cli.Advanced("-v/--verbose: Print a line for each input file.")] = False,
     executor: Annotated[Literal["local", "ray"], cli.Advanced("This machine, or a Ray cluster.")] = "local",
     ray_address: Annotated[str, cli.Advanced("The cluster's head, or auto [default: RAY_ADDRESS, else here]")] = "",
     allow_empty: Annotated[
         bool, cli.Advanced("Accept a result without rows; a pack may then replace one that holds rows.")
     ] = False,
-    log: Annotated[cli.File | None, cli.Advanced("Append the progress to a file, as JSON lines.")] = None,
     name: str | None = None,
     until: str | None = None,
-    only: bool = False,
     **values: Any,
 ) -> tuple[object, ...]:
     """Run one stage, or a whole recipe if `stage` is None; what it made, and an alarm that ended it.
@@ -131,11 +126,11 @@ def do(
     flags, nested = cli.stage_values(values)
     if kind:
         flags.setdefault("ingest", {})["kind"] = kind
-    progress, began = Progress(shown=not cli.quiet(), log=log), time.time()
-    run = Run(layout, pool, progress, strict=strict, allow_empty=allow_empty, verbose=verbose)
+    progress, began = Progress(shown=not cli.quiet()), time.time()
+    run = Run(layout, pool, progress, strict=strict, allow_empty=allow_empty)
     stopped: AlarmError | None = None
     try:
-        flow = Flow(run=run, recipe=recipe, flags=flags, sets=sections([*sets, *nested], stage), only=only)
+        flow = Flow(run=run, recipe=recipe, flags=flags, sets=sections([*sets, *nested], stage))
         path = flow.all(until) if stage is None else flow.stage(stage, inputs)
     except AlarmError as e:
         path, stopped = e.manifest, e

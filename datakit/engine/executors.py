@@ -8,7 +8,6 @@ missing. In a data folder on an object store a unit's files are uploaded under t
 
 import contextlib
 import hashlib
-import json
 import logging
 import math
 import os
@@ -241,7 +240,7 @@ def _result(reference: Any) -> Any:
         raise DatakitError(f"{why}; use larger machines or a smaller shard_mb. {GO_ON}") from None
 
 
-# Progress: lines with rows/s and MB/s for people, JSON lines for programs, nothing for the library.
+# Progress: lines with rows/s and MB/s for people, nothing for the library.
 
 EVERY_S = 5.0
 """A long phase has a line in this interval."""
@@ -250,34 +249,23 @@ LEAST_S = 1.0
 
 
 class Progress:
-    """Counts the units of a phase. With `shown` it prints lines on standard error; a `log` gets JSON lines.
+    """Counts the units of a phase. With `shown` it prints lines on standard error.
 
     There is one line at the end of a phase, and one every few seconds of a long one. On a terminal the line of the
-    phase at hand is written again and again in its place. An event of the log has `time` (UTC) and `event`: `begin` (of
-    a phase: `title`, `units`), `unit` (`title`, `rows`, `bytes`, `again`), `message` (`text`), `end`.
+    phase at hand is written again and again in its place.
     """
 
-    def __init__(self, shown: bool = False, log: Path | None = None) -> None:
-        """Open the log.
-
-        Raises:
-            UsageError: it cannot be written.
-        """
+    def __init__(self, shown: bool = False) -> None:
         self.shown, self.live = shown, shown and sys.stderr.isatty()
         self.units: int | None = None
         self.title, self.began, self.said = "", 0.0, 0.0
         self.done = self.again = self.rows = self.bytes = 0
-        try:
-            self._log = log.open("a", encoding="utf-8") if log else None
-        except OSError as e:
-            raise UsageError(f"--log {log}: cannot be written: {e.strerror}") from None
 
     def start(self, title: str, units: int | None) -> None:
         """End the previous phase and begin another; `units` is None if their number is not known yet."""
-        self._end()
+        self.close()
         self.title, self.units, self.began = title, units, time.monotonic()
         self.said, self.done, self.again, self.rows, self.bytes = self.began, 0, 0, 0, 0
-        self._record("begin", title=title, units=units)
 
     def advance(self, rows: int, bytes: int, *, again: bool) -> None:
         """A unit is done; `again` if an earlier run already did it."""
@@ -287,25 +275,17 @@ class Progress:
         else:
             self.rows += rows
             self.bytes += bytes
-        self._record("unit", title=self.title, rows=rows, bytes=bytes, again=again)
         if time.monotonic() - self.said > (0.1 if self.live else EVERY_S) and self.done != self.units:
             self._write(self._text()[: shutil.get_terminal_size().columns - 1] if self.live else f"{self._text()}\n")
 
     def line(self, text: str) -> None:
         """Show a message; a phase whose units are all done has its own line first."""
         if self.units is not None and self.done >= self.units:
-            self._end()
-        self._record("message", text=text)
+            self.close()
         self._write(f"{text}\n")
 
     def close(self) -> None:
-        """The work is over."""
-        self._end()
-        self._record("end")
-        if self._log:
-            self._log.close()
-
-    def _end(self) -> None:
+        """End the phase."""
         if self.title and self.done and (self.rows or time.monotonic() - self.began > LEAST_S):
             self._write(f"{self._text()}\n")
         elif self.live:
@@ -327,19 +307,13 @@ class Progress:
             stream.write(storage.shown(f"\r\x1b[2K{text}" if self.live else text))
             stream.flush()
 
-    def _record(self, event: str, **about: Any) -> None:
-        if self._log:
-            now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-            self._log.write(json.dumps({"time": now, "event": event} | about, ensure_ascii=False) + "\n")
-            self._log.flush()
-
 
 # Units of one run: done once, with a record of each.
 
 Result = dict[str, Any]
 """What a unit reports, as JSON. `files` lists [path relative to the data folder, bytes, SHA-256] of the files that must
 be intact for the unit to count as done; `shards` the entries of those that are tables; `rows` and `bytes` feed the
-progress report; `counts` is a tree of numbers: `bytes`, `rows` and `tokens` as in a ledger, `notes`, `measured`, and by
+progress report; `counts` is a tree of numbers: `bytes`, `rows` and `tokens` as in a ledger, `notes`, and by
 source the `whole` and the `lost` rows."""
 
 
@@ -427,6 +401,7 @@ class Work:
         for index, result in executor.map(perform, to_do(), processes=processes):
             self._claim.check()
             take(index, result, again=result.get("linked", False))  # the files of an earlier run were linked
+        self._claim.check(now=True)
         return [results[index] | {"index": index} for index in sorted(results)]
 
     def record(self, name: str, index: int) -> Result | None:
@@ -454,11 +429,8 @@ class Work:
     def sweep(data: Path) -> None:
         """Remove records that a run left because it was killed after it wrote its manifest."""
         there = storage.entries(data)
-        for name in there & {".work", ".done"}:
+        for name in there & {".work", ".done", storage.CLAIM}:
             storage.remove(data / name)
-        if storage.CLAIM in there:  # taken over, and given back
-            with contextlib.suppress(UsageError), storage.locked(data):
-                pass
 
 
 def _perform(

@@ -124,16 +124,11 @@ ROW_CODE = ("datakit.engine.runner", "datakit.engine.store", "datakit.data", "da
 
 def code_hash(stage: "Stage") -> str:
     """SHA-256 over the code that a stage runs, 64 hex digits."""
-    lines = [f"{name}\0{found}\n" for name, found in module_hashes(stage).items()]
+    modules = {*import_closure((type(stage).__module__, *stage.modules())), *ROW_CODE}
+    lines = [f"{name}\0{module_hash(name)}\n" for name in sorted(modules)]
     if _source(type(stage).__module__) is None:  # a stage of the user's own
         lines.append(f"own\0{own_code.code_digest(type(stage))}\n")
     return hashlib.sha256("".join(lines).encode()).hexdigest()
-
-
-def module_hashes(stage: "Stage") -> dict[str, str]:
-    """The hash of each module that holds code of a stage, sorted by name."""
-    modules = {*import_closure((type(stage).__module__, *stage.modules())), *ROW_CODE}
-    return {name: module_hash(name) for name in sorted(modules)}
 
 
 def import_closure(modules: Iterable[str]) -> set[str]:
@@ -218,10 +213,10 @@ def _code(nodes: list[Any]) -> Iterator[Any]:
 
 
 def parent_entry(parent: "Parent", use: str = "") -> dict[str, Any]:
-    """A manifest as its child's manifest names it; `limit` where only its first rows came in."""
+    """A manifest as its child's manifest names it."""
     manifest = parent.manifest
     entry = {"manifest": manifest.stage, "version": manifest.version, "sha256": sha256_file(parent.path)}
-    return entry | ({"use": use} if use else {}) | ({"limit": parent.limit} if parent.limit else {})
+    return entry | ({"use": use} if use else {})
 
 
 def changed_shards(path: Path, manifest: Manifest) -> list[Path]:
@@ -249,7 +244,6 @@ def what_changed(
         made_from = [p for p in inputs if "manifest" in p]
         files.append({p["raw"]: p["sha256"] for p in inputs if "raw" in p})
         values.append(dict(_flat(settings)))
-        values[-1] |= {f"the limit on rows of {p['manifest']}": p["limit"] for p in made_from if p.get("limit")}
         values[-1] |= {f"the version of {p['manifest']}": p["version"] for p in made_from}
         values[-1] |= {f"the hash of {name}": str(found)[:12] for name, found in models.items()}
     before, now = files

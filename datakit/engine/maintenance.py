@@ -24,7 +24,7 @@ from datakit.engine.recipe import STAGES, Recipe
 from datakit.engine.runner import Run
 from datakit.engine.store import OutputLayout
 from datakit.errors import MissingExtraError, ModelError, UsageError
-from datakit.manifest import ROLES, Manifest, ancestors, data_dir, load, load_readable, load_run, run_file
+from datakit.manifest import ROLES, Manifest, ancestors, data_dir, load_readable, load_run, run_file
 
 # Data folders and versions.
 
@@ -32,19 +32,22 @@ OWN_FOLDERS = frozenset({*ROLES, ".work", ".done", ".units", ".claim"})
 """What a data folder may hold."""
 
 
-def _manifests(root: Path, dataset: str | None = None, *, history: bool | None = None) -> Iterator[tuple[Path, Any]]:
-    """Manifests of a project with their paths: current ones, those in history, or (None) both.
+def _manifests(root: Path, dataset: str | None = None) -> Iterator[tuple[Path, Any]]:
+    """The manifests of a project with their paths, current ones before those in history.
 
     One that an earlier version of datakit wrote is None.
 
     Raises:
         ManifestError: one cannot be read; nothing may be removed then.
     """
-    patterns = {None: ("*.json", "history/*.json"), False: ("*.json",), True: ("history/*.json",)}
-    for pattern in patterns[history]:
+    for pattern in ("*.json", "history/*.json"):
         for path in sorted((root / "manifests").glob(f"{dataset or '*'}/{pattern}")):
             if not path.name.endswith(".run.json"):
                 yield path, load_readable(path)
+
+
+def _current(root: Path) -> Iterator[tuple[Path, Any]]:
+    return ((path, manifest) for path, manifest in _manifests(root) if path.parent.name != "history")
 
 
 def _folder_of(path: Path, manifest: Manifest | None) -> Path:
@@ -56,13 +59,13 @@ def _folder_of(path: Path, manifest: Manifest | None) -> Path:
     return root / "data" / str(old["dataset"]) / str(old["stage"]) / str(old["key"])[:16]
 
 
-def unused_folders(root: Path, dataset: str | None, ignore: set[Path]) -> list[Path]:
-    """Data folders that no manifest names; manifests in `ignore` do not count.
+def unused_folders(root: Path, dataset: str | None) -> list[Path]:
+    """Data folders that no manifest names.
 
     Raises:
         ManifestError: a manifest cannot be read; nothing may be removed then.
     """
-    named = {_folder_of(path, manifest).resolve() for path, manifest in _manifests(root) if path not in ignore}
+    named = {_folder_of(path, manifest).resolve() for path, manifest in _manifests(root)}
     folders = storage.subfolders(root / "data", f"{dataset or '*'}/*/*")
     return [p for p in folders if _is_data_folder(p) and p.resolve() not in named]
 
@@ -73,31 +76,28 @@ def _is_data_folder(folder: Path) -> bool:
     return bool(ours and not folder.is_symlink() and storage.entries(folder) <= OWN_FOLDERS)
 
 
-def remove_folder(folder: Path) -> bool:
-    """Remove a data folder, unless a run is writing to it."""
+def remove_data(folder: Path) -> bool:
+    """Remove what a stage wrote into a folder, and the folder if nothing else is in it.
+
+    False where a run is writing to it, or on a store was killed there and left its claim.
+    """
+    if storage.url_of(folder) and storage.CLAIM in storage.entries(folder):
+        return False
     try:  # of an object store, it may never have been on this machine
         with storage.locked(folder):
-            storage.remove(folder)
+            for name in storage.entries(folder) & OWN_FOLDERS:
+                storage.remove(folder / name)
+            if not storage.entries(folder):
+                storage.remove(folder)
     except UsageError:
         return False
     return True
 
 
-def forget_history(root: Path, dataset: str | None, *, dry_run: bool) -> set[Path]:
-    """Remove the history manifests from which no current manifest descends; returns those removed."""
-    needed, gone = _needed(root), set()
-    for path, manifest in _manifests(root, dataset, history=True):
-        if manifest is None or manifest.version not in needed:
-            gone.add(path)
-            for file in () if dry_run else (path, run_file(path)):
-                storage.remove(file)
-    return gone
-
-
 def _needed(root: Path) -> dict[str, list[Path]]:
     """The versions that a project's current manifests are, were made from or were run against, with these manifests."""
     needed: dict[str, list[Path]] = {}
-    for path, current in _manifests(root, history=False):
+    for path, current in _current(root):
         for _, manifest in ancestors(path, against=True) if current else ():
             needed.setdefault(manifest.version, []).append(path)
     return needed
@@ -135,7 +135,7 @@ def old_versions(root: Path, dataset: str | None, before: str = "") -> list[OldV
     if before:
         made_from = {m.version for _, m in ancestors(last)[1:]}
     needed, folders, own, found = _needed(root), set(), set(), []
-    for path, current in _manifests(root, history=False):
+    for path, current in _current(root):
         folders.add(_folder_of(path, current))
         if current and dataset in (None, path.parent.name):
             own |= {m.version for _, m in ancestors(path) if m.dataset == current.dataset}
@@ -160,6 +160,19 @@ def _own_bytes(folder: Path) -> int:
     return sum(s.st_size for f in folder.rglob("*") if f.is_file() and (s := f.stat()).st_nlink == 1)
 
 
+def in_parents(output: Path) -> Iterator[OldVersion]:
+    """The results of the earlier stages that an `--output` folder carries in `parents/`, if their shards are there.
+
+    Raises:
+        ManifestError: the folder has no manifest.
+    """
+    parents = (output / "parents").resolve()
+    for path, manifest in ancestors(output / "manifest.json")[1:]:
+        folder = path.parent
+        if folder.resolve().parent == parents and storage.entries(folder) & OWN_FOLDERS:
+            yield OldVersion(path, manifest, folder)
+
+
 def purge(old: OldVersion) -> bool:
     """Remove the shards of an old version and mark its manifests as purged; False where a run is writing there.
 
@@ -169,38 +182,9 @@ def purge(old: OldVersion) -> bool:
     for path in (old.path, *folder.glob("*.json")):  # another version may have had the same folder
         found = None if path.name.endswith(".run.json") else load_readable(path)
         if found is not None and data_dir(path, found) == old.folder:
-            _mark_purged(path)
-    return remove_folder(old.folder)
-
-
-def purge_parents(output: Path, before: str, *, dry_run: bool) -> Iterator[tuple[Path, int]]:
-    """Remove the shards of the earlier stages that an `--output` folder carries in `parents/`; their manifests stay.
-
-    With `before`, only of the stages before it. Yields each stage's folder with its bytes.
-
-    Raises:
-        ManifestError: the folder has no manifest.
-        UsageError: it carries no result of the stage `before`.
-    """
-    last, parents = output / "manifest.json", (output / "parents").resolve()
-    carried = {m.stage: p for p, m in ancestors(last) if p.resolve().parent.parent == parents}
-    first = carried.get(before, last) if before else last
-    if before and load(first).stage != before:
-        raise UsageError(f"{output}: holds no result of {before!r}; parents/ has {', '.join(carried) or 'none'}")
-    for path, manifest in ancestors(first)[1:]:
-        entries = [path.parent / name for name in sorted(OWN_FOLDERS) if storage.exists(path.parent / name)]
-        if carried.get(manifest.stage) == path and entries:
-            size = sum(_own_bytes(entry) for entry in entries)
-            if not dry_run:
-                _mark_purged(path)
-                for entry in entries:
-                    storage.remove(entry)
-            yield output / "parents" / path.parent.name, size
-
-
-def _mark_purged(path: Path) -> None:
-    run = load_run(path) | {"purged": time.strftime("%Y-%m-%d", time.gmtime())}
-    storage.write_whole(run_file(path), (json.dumps(run, indent=1, sort_keys=True) + "\n").encode())
+            run = load_run(path) | {"purged": time.strftime("%Y-%m-%d", time.gmtime())}
+            storage.write_whole(run_file(path), (json.dumps(run, indent=1, sort_keys=True) + "\n").encode())
+    return remove_data(old.folder)
 
 
 # Compiling the kernels: every stage is run on a few made rows, by the recipes of `compile.toml`.

@@ -11,12 +11,11 @@ import datakit.storage as storage
 from datakit.config import refuse_idle
 from datakit.data import KINDS
 from datakit.engine.executors import Local, Progress
-from datakit.engine.lineage import file_hashes
 from datakit.engine.recipe import FLOW, Recipe, load_recipe, stage_class
 from datakit.engine.runner import Run, run_stage, why_stale
 from datakit.engine.store import OutputLayout
 from datakit.errors import DatakitError, LayoutError, UsageError
-from datakit.manifest import Manifest, ancestors, is_manifest, load, load_run
+from datakit.manifest import Manifest, is_manifest, load
 from datakit.stage import Parent, Stage
 
 
@@ -30,10 +29,6 @@ class Flow:
     """By stage: values from command-line flags."""
     sets: dict[str, dict[str, str]] = field(default_factory=dict)
     """By stage: `--set` values."""
-    only: bool = False
-    """Run one stage alone, and refuse where what it needs is stale."""
-    limited: tuple[str, int] = ("", 0)
-    """(a stage, how many rows of the result before it come in); no stage: all rows come in everywhere."""
 
     def _made(self, stage: str) -> Stage:
         """A stage with this command's values."""
@@ -76,37 +71,25 @@ class Flow:
                 made.check()
 
     def stage(self, stage: str, inputs: Sequence[Any]) -> Path:
-        """Run one stage: on inputs (raw files or a manifest) with what they need first, or after the stages before it.
-
-        Stages of a recipe before it run in the project, where their results are stale; without a recipe, the newest
-        results are taken.
+        """Run one stage: on inputs (raw files or a manifest) with what they need first, or after the recipe's stages
+        before it, which run in the project where their results are stale.
 
         Raises:
-            UsageError: with `only`, an earlier stage is stale.
+            UsageError: no inputs, and no recipe that names them.
         """
-        needs, recipe, earlier = stage_class(stage).directly_after, self.recipe, self.recipe.before(stage)
+        needs, recipe = stage_class(stage).directly_after, self.recipe
         if inputs:
-            if self.only:
-                raise UsageError("--only is for a stage of a dataset without inputs; with inputs, only these are read")
             given = given_manifest(inputs)
             steps = [s for s in (needs,) if s and (given is None or given.stage != s)] + [stage]
             if given is None and stage != "ingest":
                 steps.insert(0, "ingest")
             return self._steps(steps, {given.stage: _result(storage.pull_result(inputs[0]))} if given else {}, inputs)
+        if recipe.path is None:
+            how = f"give {stage} files or a manifest, or begin a recipe with `datakit init {recipe.dataset} FILES...`"
+            raise UsageError(f"{recipe.dataset}: has no recipe that says what {stage} comes after: {how}")
         # earlier stages of a dataset are in its project, whatever `--output` says
         project = replace(self, run=replace(self.run, layout=replace(self.run.layout, output=None)))
-        if stage == "ingest" or not (recipe.path and recipe.inputs):
-            done = project._there(stage, needs)
-            last = max((earlier.index(s) for s in done if s in earlier), default=-1)
-            # without a recipe, only what cannot be left out
-            steps = [s for s in earlier[last + 1 :] if recipe.path or s in ("ingest", needs)]
-            return self._steps([*steps, stage], done, recipe.inputs)
-        if not self.only:
-            return self._steps([*earlier, stage], {}, recipe.inputs, project)
-        if stale := project.stale(earlier):
-            said = "; ".join(f"{step} ({why})" for step, why in stale.items())
-            raise UsageError(f"{stage} --only: what it needs is stale: {said}. Without --only that is run first")
-        return self._steps([stage], {s: _result(project.run.layout.manifest(s)) for s in earlier}, ())
+        return self._steps([*recipe.before(stage), stage], {}, recipe.inputs, project)
 
     def _steps(
         self, steps: Sequence[str], done: dict[str, Parent], inputs: Sequence[Any], before: "Flow | None" = None
@@ -115,41 +98,11 @@ class Flow:
 
         `before` is the flow of the stages before the last one, where their results go elsewhere.
         """
-        flow = self._limited(steps[0])
-        flow._check(steps)
+        self._check(steps)
         for step in steps:
-            at = before if before and step != steps[-1] else flow
+            at = before if before and step != steps[-1] else self
             done[step] = run_stage(at.run, *at.ready(step, done, inputs))
         return done[steps[-1]].path
-
-    def _limited(self, first: str) -> "Flow":
-        """The flow of a command whose first stage this is: it takes in `--limit` rows, if it reads no raw files.
-
-        Raises:
-            ConfigError: the limit is below 0.
-        """
-        given = dict(self.flags.get("ingest", {}))
-        if first == "ingest" or "limit" not in given:
-            return self
-        limit = self.recipe.config("ingest", flags={"limit": given.pop("limit")}).limit
-        flags = {stage: values for stage, values in self.flags.items() if stage != "ingest"}
-        return replace(self, flags=flags | ({"ingest": given} if given else {}), limited=(first, limit))
-
-    def _there(self, stage: str, needs: str) -> dict[str, Parent]:
-        """The results that a stage of a dataset without a recipe comes after, but for one that is to run again."""
-        layout, before = self.run.layout, self.recipe.before(stage)
-        there = [s for s in before if layout.manifest(s).is_file()]
-        if stage in ("tokenize", "pack") and "tokenizer" not in there and layout.manifest("tokenizer").is_file():
-            there.append("tokenizer")
-        if needs in there and (self.flags.get(needs) or self.sets.get(needs)):  # it is to run again, with other values
-            there.remove(needs)
-        if not there and not self.recipe.inputs and stage != "ingest":
-            raise UsageError(
-                f"{self.recipe.dataset}: has no earlier stage and no recipe: give {stage} files or a manifest"
-            )
-        done = {s: _result(layout.manifest(s)) for s in there}
-        self._refuse_stale(stage, [parent for s, parent in done.items() if stage_class(s).makes_rows])
-        return done
 
     def stale(self, stages: Sequence[str]) -> dict[str, str]:
         """Which results of the recipe's first stages are not what a run would make now, and why. Nothing is run."""
@@ -170,27 +123,6 @@ class Flow:
                 found |= {stage: why} if why else {}
         return found
 
-    def _refuse_stale(self, stage: str, earlier: Sequence[Parent]) -> None:
-        """Without a recipe nobody knows how to make the earlier results again, so they must be up to date.
-
-        Raises:
-            UsageError: a raw file changed, or an earlier result was made from an older one than the newest.
-        """
-        dataset = self.recipe.dataset
-        last = earlier[-1].manifest.stage if earlier else ""
-        made_from = ancestors(earlier[-1].path) if earlier else []
-        for before in (parent.manifest for parent in earlier[:-1]):
-            if before.version not in {manifest.version for _, manifest in made_from}:
-                why = f"{last} was made from an older {before.stage} than there is now, and {dataset} has no recipe"
-                raise UsageError(f"{stage}: {why}: run `datakit {last} --dataset {dataset}` first")
-        for path, manifest in made_from:
-            places = load_run(path).get("raw", {})
-            for raw in (p for p in manifest.parents if "://" not in places.get(p.get("raw"), "://")):
-                file = path.parent / places[raw["raw"]]
-                if file.is_file() and file_hashes({file: ""})[file] != raw["sha256"]:
-                    why = f"{raw['raw']} changed after {dataset} was made from it, and {dataset} has no recipe"
-                    raise UsageError(f"{stage}: {why}: give the files again, as in `datakit {last} FILES...`")
-
     def ready(
         self, name: str, done: dict[str, Parent], inputs: Sequence[Any]
     ) -> tuple[Stage, Sequence[Parent], Sequence[Parent]]:
@@ -205,7 +137,6 @@ class Flow:
                 named = "" if self.recipe.inputs else f"datakit ingest {shlex.join(map(str, inputs))} --dataset NAME"
                 raise e.of_dataset(self.recipe.dataset, named) from None
         rows = [parent for s, parent in done.items() if stage_class(s).makes_rows][-1]
-        rows = replace(rows, limit=self.limited[1]) if name == self.limited[0] else rows
         if rows.manifest.kind.startswith("tokens") and not stage.takes_tokens:
             why = "its rows hold token ids and no text, and need only the stages ingest, tokenize and pack"
             raise UsageError(f"{rows.path}: {why}; {name} cannot look at them")

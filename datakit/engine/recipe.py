@@ -15,8 +15,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast
 
-import datakit.removed as removed
-from datakit.config import Option, UnknownKeyError, assign, build, check, options
+from datakit.config import Option, UnknownKeyError, assign, build, check, instead_of, options
 from datakit.errors import ConfigError, UsageError
 from datakit.storage import write_whole
 
@@ -111,11 +110,6 @@ def stage_class(name: str) -> "type[Stage]":
     return found
 
 
-def config_class(name: str) -> type:
-    """The config class of a stage."""
-    return stage_class(name).Config
-
-
 # Recipes.
 
 KINDS = ("auto", "text", "sft", "preference")
@@ -150,7 +144,7 @@ class Recipe:
         where, stages = self.path or self.dataset, list(self.stages)
         check_name(self.dataset)
         for unknown in (s for s in (*stages, *self.tables) if s not in FLOW):
-            if instead := removed.sentence(unknown):
+            if instead := instead_of(unknown):
                 raise ConfigError(f"{where}: the stage {unknown!r} was removed. {instead}")
             raise ConfigError(f"{where}: unknown stage {unknown!r}; stages are {', '.join(FLOW)}")
         check(self.kind, Literal[KINDS], f"{where}: dataset.kind")
@@ -170,7 +164,7 @@ class Recipe:
         if stage == "ingest":
             values = {"kind": self.kind} | values
         try:
-            return build(config_class(stage), values, f"{self.path} [{stage}]" if self.path else stage)
+            return build(stage_class(stage).Config, values, f"{self.path} [{stage}]" if self.path else stage)
         except UnknownKeyError as e:
             raise _about(stage, e) from None
 
@@ -181,7 +175,7 @@ class Recipe:
             tables[stage] = tables.get(stage, {}) | given
         for stage, key, text in ((stage, *item) for stage, values in sets.items() for item in values.items()):
             try:
-                assign(tables.setdefault(stage, {}), config_class(stage), key, text, f"--set {stage}.{key}")
+                assign(tables.setdefault(stage, {}), stage_class(stage).Config, key, text, f"--set {stage}.{key}")
             except UnknownKeyError as e:
                 raise _about(stage, e) from None
         return replace(self, tables=tables)
@@ -195,9 +189,11 @@ class Recipe:
 
 def _about(stage: str, error: UnknownKeyError) -> ConfigError:
     """An error about an unknown key that says what replaced a removed option, or which sections have such a key."""
-    if instead := removed.sentence(stage, error.path):
+    if instead := instead_of(stage, error.path):
         return ConfigError(f"{error.where}: the option {error.key!r} was removed. {instead}")
-    places = [f"[{place}]" for s in FLOW for place in _sections_with(error.key.replace("-", "_"), s, config_class(s))]
+    places = [
+        f"[{place}]" for s in FLOW for place in _sections_with(error.key.replace("-", "_"), s, stage_class(s).Config)
+    ]
     if places:
         return ConfigError(f"{error.where}: unknown key {error.key!r}; it belongs to {' or '.join(places)}")
     return error
@@ -238,17 +234,11 @@ def load_recipe(root: Path, dataset: str) -> Recipe:
     if unknown:
         raise ConfigError(f"{path}: [dataset] has an unknown key {unknown[0]!r}; known keys are inputs, kind, stages")
     lists = {k: check(head[k], tuple[str, ...], f"{path}: dataset.{k}") for k in ("inputs", "stages") if k in head}
-    # sections without values say nothing: recipes of earlier versions have those of all stages, removed ones too
-    recipe = Recipe(dataset=dataset, path=path, tables=_filled(tables), kind=head.get("kind", "auto"), **lists)
+    tables = {name: table for name, table in tables.items() if table}  # a fresh recipe has empty ones
+    recipe = Recipe(dataset=dataset, path=path, tables=tables, kind=head.get("kind", "auto"), **lists)
     for stage in recipe.tables:
         recipe.config(stage)  # every value is checked before any work
     return recipe
-
-
-def _filled(table: dict[str, Any]) -> dict[str, Any]:
-    """A table without sections that have no values."""
-    inner = {key: _filled(value) if isinstance(value, dict) else value for key, value in table.items()}
-    return {key: value for key, value in inner.items() if value != {}}
 
 
 def datasets(root: Path) -> list[str]:
@@ -319,7 +309,7 @@ def _usual(stage: str) -> list[Option]:
     """The options of a stage that a fresh recipe may show."""
     return [
         o
-        for o in options(config_class(stage))
+        for o in options(stage_class(stage).Config)
         if not o.nested and not o.advanced and (stage, o.name) != ("ingest", "kind")  # it stands in [dataset]
     ]
 

@@ -34,8 +34,8 @@ from datakit import __version__
 from datakit.config import digest, resolved, sha256_file
 from datakit.data import read_rows
 from datakit.engine.executors import Progress, Result, UnitExecutor, Work, working
-from datakit.engine.lineage import changed_shards, file_hashes, module_hashes, parent_entry
-from datakit.engine.store import SKETCHES, EarlierUnits, OutputLayout, RawPart, SavedTables, ShardRows, UnitWork
+from datakit.engine.lineage import changed_shards, file_hashes, parent_entry
+from datakit.engine.store import SKETCHES, EarlierUnits, OutputLayout, RawPart, ShardRows, UnitWork
 from datakit.errors import AlarmError, DatakitError, IntegrityError, ManifestError, UsageError
 from datakit.manifest import (
     AGAINST,
@@ -65,8 +65,6 @@ class Run:
     """End with an `AlarmError` after the first result with alarms or quarantined records."""
     allow_empty: bool = False
     """Let a result without rows replace one that holds rows, where the stage guards them."""
-    verbose: bool = False
-    """Print all details of what stages are about to do."""
 
 
 def run_stage(run: Run, stage: Stage, parents: Sequence[Parent] = (), against: Sequence[Parent] = ()) -> Parent:
@@ -79,7 +77,7 @@ def run_stage(run: Run, stage: Stage, parents: Sequence[Parent] = (), against: S
         AlarmError: with `strict`, after the manifest is written, for a result with alarms or quarantined records.
     """
     job = Job(run, stage, parents, against)
-    for line in (*job.stage.describe(), *(job.stage.details() if run.verbose else ())):
+    for line in job.stage.describe():
         run.progress.line(line)
     manifest, why = _intact(job)
     for line in why:
@@ -192,37 +190,23 @@ def _intact(job: Job) -> tuple[Manifest | None, list[str]]:
 # Stages that decide row by row, with or without a comparison of all rows.
 
 
-def _pieces(parent: Parent) -> list[ShardRows]:
-    """The rows that come in from a parent."""
-    found, left = [], parent.num_rows
-    for shard in tables(parent.manifest, "kept"):
-        if not parent.limit or left:
-            found.append(ShardRows(shard, left if parent.limit and left < shard.rows else 0))
-        left = max(0, left - shard.rows)
-    return found
-
-
 def _map(job: Job, work: Work) -> Result:
     """Read or sketch, compare, split: one result from the units of all phases."""
-    run, stage, name = job.run, job.stage, job.stage.name
-    facts, saved, raw = dict[str, Any](), None, stage.work_unit == "raw"
-    if wants := stage.saves():
-        facts["saved"] = wants = wants | {"code": module_hashes(stage)}
-        if saved := _earlier_tables(job, wants):
-            run.progress.line(f"{name}: uses the measurements of version {saved.version}")
+    stage, name = job.stage, job.stage.name
+    facts, raw = dict[str, Any](), stage.work_unit == "raw"
     source = work.folder / "staged" if raw else data_dir(job.parents[0].path, job.parents[0].manifest)
-    pieces = [] if raw else list(enumerate(_pieces(job.parents[0])))
+    pieces = [] if raw else [(i, ShardRows(s)) for i, s in enumerate(tables(job.parents[0].manifest, "kept"))]
     if not raw:
-        stage = stage.prepare(batch for _, piece in pieces for batch in piece.rows(source))
+        stage = stage.prepare(batch for _, piece in pieces for batch in read_rows(source, piece.shard))
     own = {model: found for model, found in job.resources.items() if model not in COMPARED_WITH}
     shaped_by = [name, job.kind, job.config, own, job.code]
     earlier = EarlierUnits.of(shaped_by, job.data) if job.grows else EarlierUnits()
-    units, first = UnitWork(stage, source, job.data, earlier, saved), list[Result]()
+    units, first = UnitWork(stage, source, job.data, earlier), list[Result]()
     processes = stage.use_processes()
     if raw:
         first = work.units("read", units.read, enumerate(_raw_parts(job, earlier)), title=name, processes=processes)
         staged = ((unit["index"], [Shard(**s) for s in unit["shards"]]) for unit in first if unit["shards"])
-        pieces = [(index, ShardRows(kept, 0, *bad)) for index, (kept, *bad) in staged]
+        pieces = [(index, ShardRows(kept, *bad)) for index, (kept, *bad) in staged]
     elif stage.compares_rows:
         first = work.units("sketch", units.sketch, pieces, processes=processes)
     if stage.compares_rows:
@@ -258,31 +242,6 @@ def _raw_parts(job: Job, earlier: EarlierUnits) -> Iterator[RawPart]:
             yield from (RawPart(group, number, key) for number in range(len(found[1])))
         else:
             yield from (RawPart(group, number, key, unit) for number, unit in enumerate(job.stage.raw_units(group)))
-
-
-def _earlier_tables(job: Job, wants: dict[str, Any]) -> SavedTables | None:
-    """The tables of an earlier result of the stage, of the same rows, which saved all that `wants` names by the same
-    code, the newest first."""
-    path, parent = job.manifest, job.entries[0]
-    history = sorted(path.parent.glob(f"history/{path.stem}-*.json"), key=lambda p: -p.stat().st_mtime_ns)
-    for candidate in (path, *history):
-        try:
-            found = load(candidate)
-        except ManifestError:
-            continue
-        folder, shards = data_dir(candidate, found), {s.path: s for s in tables(found, wants["role"])}
-        whole = folder != job.data and all((folder / name).is_file() for name in shards)
-        same_rows = whole and all(found.parents[0].get(key) == parent.get(key) for key in ("version", "limit"))
-        if same_rows and _covers(found.facts.get("saved"), wants):
-            return SavedTables(found.version, folder, shards, wants["role"])
-    return None
-
-
-def _covers(saved: Any, wants: Any) -> bool:
-    """Whether everything in `wants`, at any depth, is in `saved` too."""
-    if isinstance(wants, dict):
-        return isinstance(saved, dict) and all(k in saved and _covers(saved[k], v) for k, v in wants.items())
-    return bool(saved == wants)
 
 
 # The comparison of all rows.
@@ -347,7 +306,7 @@ def _make(job: Job, work: Work) -> Result:
 def _close(job: Job, made: Result) -> Manifest:
     """Write the manifest; the stage is complete when this returns."""
     stage, run, counts = job.stage, job.run, made["counts"]
-    shards, measured = list[dict[str, Any]](made["shards"]), counts.get("measured", {})
+    shards = list[dict[str, Any]](made["shards"])
     notes = store.added(counts.get("notes", {}), _duplicate_of_dropped(job, shards))
     notes = {name: n for name, n in sorted(store.added(notes, stage.ledger()).items()) if n}
     rows, tokens = {"in": 0} | counts.get("rows", {}), counts.get("tokens")
@@ -358,7 +317,7 @@ def _close(job: Job, made: Result) -> Manifest:
     if alarms := [*known, *_result_alarms(stage, ledger, known)]:
         facts["alarms"] = alarms
     _refuse_empty(job.manifest, run.allow_empty, stage, ledger)
-    for line in _lines(stage, ledger, alarms, measured, job.data):
+    for line in _lines(stage, ledger, alarms, job.data):
         run.progress.line(line)
     files = stage.files()
     for path, content in files.items():
@@ -390,14 +349,14 @@ def _close(job: Job, made: Result) -> Manifest:
     }
     linked = {name: sum(unit["linked"] for unit in units) for name, units in made["units"].items() if units}
     units = {name: {"done": len(made["units"][name]) - n, "linked": n} for name, n in linked.items()}
-    about |= {name: value for name, value in {"measured": measured, "units": units}.items() if value}
+    about |= {"units": units} if units else {}
     save(job.manifest, manifest, about | job.locations)
     if job.grows and made["units"]:
         store.keep_units(job.data, made["units"])
     return manifest
 
 
-def _lines(stage: Stage, ledger: Ledger, alarms: Sequence[str], measured: dict[str, int], data: Path) -> Iterator[str]:
+def _lines(stage: Stage, ledger: Ledger, alarms: Sequence[str], data: Path) -> Iterator[str]:
     """What is printed of a result."""
     rows = ledger.rows
     yield from (f"ALARM {stage.name}: {alarm}" for alarm in alarms)
@@ -409,8 +368,6 @@ def _lines(stage: Stage, ledger: Ledger, alarms: Sequence[str], measured: dict[s
         yield f"{stage.name}: {rows.kept:,} of {rows.into:,} rows stay; dropped: {reasons}"
     if rows.quarantined:
         yield f"{stage.name}: {rows.quarantined} records could not be read: see {data}/quarantine"
-    if measured and (line := stage.summary(measured)):
-        yield f"{stage.name}: {line}"
 
 
 def _duplicate_of_dropped(job: Job, made: Sequence[dict[str, Any]]) -> dict[str, int]:

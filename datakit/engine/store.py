@@ -28,7 +28,7 @@ import pyarrow.compute as pc
 
 import datakit.storage as storage
 from datakit.config import digest, sha256_file
-from datakit.data import KEY, ShardWriter, content_of, first_rows, read_rows, read_shard, row_key, shifted
+from datakit.data import KEY, ShardWriter, content_of, read_rows, read_shard, row_key, shifted
 from datakit.engine.executors import Result
 from datakit.errors import IntegrityError, UsageError
 from datakit.manifest import Shard, check_file, difference, is_manifest
@@ -227,7 +227,7 @@ class EarlierUnits:
         shards = [shard | {"path": _numbered(shard["path"], index)} for shard in record["shards"]]
         shards = [shard | {"first_file": first_file} if "first_file" in shard else shard for shard in shards]
         own = {"first_file": first_file, "key": key, "files": files, "shards": shards, "linked": True}
-        return record | own | {"counts": record["counts"] | {"measured": {}}}
+        return record | own
 
 
 def _with_units(stage_folder: Path) -> list[Path]:
@@ -291,21 +291,15 @@ def keep_units(data: Path, phases: Mapping[str, Sequence[Result]]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class ShardRows:
-    """The rows of one shard that come in: all, or the first `limit`."""
+    """The rows of one shard."""
 
     shard: Shard
-    limit: int = 0
     quarantined: Shard | None = None
     """Of raw files: the records of the same unit that could not be read."""
 
-    def rows(self, folder: Path, columns: list[str] | None = None) -> Iterator[pa.RecordBatch]:
-        """The rows, one batch a row group."""
-        batches = read_rows(folder, self.shard, columns)
-        return first_rows(batches, self.limit) if self.limit else batches
-
     def parts(self) -> list[Any]:
         """The part of a unit's key that stands for its input."""
-        return [self.shard.sha256, self.limit, self.quarantined and self.quarantined.sha256]
+        return [self.shard.sha256, self.quarantined and self.quarantined.sha256]
 
 
 @dataclass(frozen=True, slots=True)
@@ -321,27 +315,6 @@ class RawPart:
 
 
 @dataclass(frozen=True, slots=True)
-class SavedTables:
-    """The tables that an earlier run of a stage saved: other thresholds need no new measurements."""
-
-    version: str
-    folder: Path
-    shards: dict[str, Shard]
-    """By path."""
-    role: str
-
-    def rows(self, index: int, wanted: int) -> pa.Table | None:
-        """The rows saved beside shard number `index`; None where they are damaged, since they can be measured again."""
-        shard = self.shards.get(f"{self.role}/part-{index:05d}.parquet")
-        if shard is None or shard.rows != wanted:
-            return None
-        try:
-            return pa.Table.from_batches(read_rows(self.folder, shard))
-        except IntegrityError:
-            return None
-
-
-@dataclass(frozen=True, slots=True)
 class UnitWork:
     """The units of one run of a stage, in whatever process they run. Small and picklable."""
 
@@ -350,7 +323,6 @@ class UnitWork:
     """The folder of the shards that come in."""
     data: Path
     earlier: EarlierUnits
-    saved: SavedTables | None = None
 
     def read(self, index: int, part: RawPart) -> Result:
         """Read one part of the raw files into staged shards, and sketch its rows; or take both from an earlier run."""
@@ -382,7 +354,7 @@ class UnitWork:
         self.stage.open()
         counts = dict[str, Any]()
         with UnitWriter(self.data, index, first_file=first_file) as out:
-            for batch in piece.rows(self.source):
+            for batch in read_rows(self.source, piece.shard):
                 out.write(SKETCHES, self.stage.sketch(batch))
                 added(counts, {"bytes": batch.nbytes, "rows": {"in": batch.num_rows}})
             return out.result(counts, key)
@@ -405,8 +377,10 @@ class UnitWork:
         stage, parts, key = self.stage, piece.parts(), ""
         first_file = piece.shard.first_file or 0
         if stage.compares_rows:
-            keys = np.concatenate([b.column("row_key").to_numpy() for b in piece.rows(self.source, ["row_key"])])
-            if not piece.limit and stage.unchanged(keys):
+            keys = np.concatenate(
+                [b.column("row_key").to_numpy() for b in read_rows(self.source, piece.shard, ["row_key"])]
+            )
+            if stage.unchanged(keys):
                 return self._link(index, piece)
             if (decided := stage.decided_about(keys)) is not None:
                 key = self.earlier.key("split", *parts, content_of([decided])[1])
@@ -415,16 +389,10 @@ class UnitWork:
         if taken := self.earlier.take("split", key, 0, self.data, index, first_file):
             return taken
         stage.open()
-        saved = self.saved.rows(index, piece.limit or piece.shard.rows) if self.saved else None
-        counts, losses, at = dict[str, Any](), Losses("rows"), 0
+        counts, losses = dict[str, Any](), Losses("rows")
         with UnitWriter(self.data, index, first_file=first_file) as out:
-            for batch in piece.rows(self.source):
-                if saved is None or not batch.num_rows:
-                    decision = stage.decide(batch)
-                else:
-                    (known,) = saved.slice(at, batch.num_rows).combine_chunks().to_batches()
-                    decision = stage.decide_again(batch, known)
-                at += batch.num_rows
+            for batch in read_rows(self.source, piece.shard):
+                decision = stage.decide(batch)
                 kept, dropped = split(batch, decision, stage.name)
                 columns = stage.kept_columns(kept.schema.names)
                 out.write("kept", kept.select(columns))
@@ -439,7 +407,7 @@ class UnitWork:
                     made, gone = tokens_in(kept), tokens_in(dropped)
                     reasons = {"row_dropped": gone} if gone else {}
                     added(counts, {"tokens": {"in": made + gone, "kept": made, "dropped": reasons}})
-            counts |= {"whole": losses.whole, "lost": losses.lost, "measured": stage.measured()}
+            counts |= {"whole": losses.whole, "lost": losses.lost}
             result = out.result(counts, key)
         return self._with_quarantine(result, piece)
 

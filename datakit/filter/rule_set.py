@@ -231,7 +231,7 @@ class MeasuredRows:
     """The part of each row that the shared signals look at."""
     include_system: bool = False
     saved: pa.RecordBatch | None = None
-    """Signals of these rows that an earlier run saved; then no text is read."""
+    """Signals of these rows that a run saved, for `tune`; then no text is read."""
     _counted: dict[str, Signals] = field(default_factory=dict)
 
     @property

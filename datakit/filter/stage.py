@@ -1,7 +1,7 @@
 """The filter stage: each row is compared with the thresholds of rule sets; the first one that fails is the reason.
 
-What was measured is saved beside the rows, so that a later run with other thresholds decides without the text. Rule
-sets look at the rows as they came in; their edits are applied, in their order, to the rows that stay.
+What was measured is saved beside the rows, for `tune`. Rule sets look at the rows as they came in; their edits are
+applied, in their order, to the rows that stay.
 """
 
 import dataclasses
@@ -17,8 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 import datakit.own_code as own_code
-import datakit.removed as removed
-from datakit.config import OF_TURNS, option, section
+from datakit.config import OF_TURNS, instead_of, option, section
 from datakit.data import Bools, On
 from datakit.errors import ConfigError, InputError
 from datakit.filter.own_rules import GROUP, own_rule
@@ -67,7 +66,7 @@ def rule_set_class(name: str) -> type[RuleSet]:
         ConfigError: there is no rule set of that name.
     """
     if name not in RULE_SETS:
-        if instead := removed.sentence("filter", name):
+        if instead := instead_of("filter", name):
             raise ConfigError(f"the rule set {name!r} was removed. {instead}")
         raise ConfigError(f"unknown rule set {name!r}; there are {', '.join(RULE_SETS)}")
     module, _, found = RULE_SETS[name].partition(":")
@@ -185,21 +184,11 @@ class Filter(Stage):
         return functools.reduce(operator.or_, (r.resources().counters for r in self.rule_sets), {})
 
     def facts(self) -> dict[str, Any]:
-        """The alarms of the rule sets in use."""
+        """The alarms of the rule sets in use, and which signals are saved: `tune` reads them again."""
         alarms = [alarm for r in self.rule_sets for alarm in r.resources().alarms]
-        return {"alarms": alarms} if alarms else {}
-
-    def saves(self) -> dict[str, Any] | None:
-        """What the saved signals depend on: the view, and the values that shape what rule sets count by themselves.
-
-        A run that counted the shared signals serves one that does not need them, too.
-        """
-        if not self.config.signals:
-            return None
         counted = {r.name: r.settings() for r in self.rule_sets if r.counts}
-        seen = {"on": self.config.on, "include_system": self.config.include_system}
-        shared = {"shared": True} if any(r.shared for r in self.rule_sets) else {}
-        return {"role": "signals", "view": seen, "counted": counted} | shared | self.resources()
+        saved = {"counted": counted, "shared": any(r.shared for r in self.rule_sets)}
+        return ({"alarms": alarms} if alarms else {}) | ({"saved": saved} if self.config.signals else {})
 
     def decide(self, batch: pa.RecordBatch) -> Decision:
         """Compare every row with the rule sets in use.
@@ -207,10 +196,6 @@ class Filter(Stage):
         Raises:
             InputError: the rows are tokens, which have no text.
         """
-        return self.decide_again(batch, None)
-
-    def decide_again(self, batch: pa.RecordBatch, saved: pa.RecordBatch | None) -> Decision:
-        """The same decision from the signals that an earlier run saved of these rows, if there are any."""
         names = batch.schema.names
         kind = next((kind for column, kind in _KIND_OF.items() if column in names), None)
         if kind is None:
@@ -220,7 +205,7 @@ class Filter(Stage):
             )
         stage = self.for_kind(kind)
         config, rule_sets = stage.config, stage.rule_sets
-        rows = MeasuredRows(batch, cast(On, config.on), config.include_system, saved)
+        rows = MeasuredRows(batch, cast(On, config.on), config.include_system)
         reasons, details = np.full(batch.num_rows, None, object), np.full(batch.num_rows, None, object)
         for reason, limit, measure in (found for rule_set in rule_sets for found in rule_set.judged(rows)):
             failed = np.flatnonzero(measure.fails(limit) & (reasons == None))  # noqa: E711

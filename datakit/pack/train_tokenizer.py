@@ -109,5 +109,5 @@ class TrainTokenizer(Stage):
         (folder / TOKENIZER).mkdir(parents=True)
         for name, content in files.items():
             (folder / TOKENIZER / name).write_bytes(content)
-        kept = parents[0].num_rows
+        kept = parents[0].manifest.ledger.rows.kept
         return Made(files=tuple(f"{TOKENIZER}/{n}" for n in sorted(files)), rows=Count(into=kept, kept=kept))

@@ -95,8 +95,6 @@ class Plan:
     """Files and folders in the given folders that are not read, and why."""
     summary: tuple[str, ...]
     """The plan as lines for people; many files of one sort are one line."""
-    listing: tuple[str, ...]
-    """A line for each file, where the summary has none."""
 
 
 def plan(inputs: Sequence[Any], config: IngestConfig) -> Plan:
@@ -180,9 +178,8 @@ def _plan(
         files = list(_limited(files, config.limit))
     said = _summary(files, kind, skipped)
     said += [f"only the first {config.limit} records"] * bool(config.limit) + [splits] * bool(splits)
-    lines = tuple(map(_about, files)) if len(files) > LISTED_FILES else ()
     source = source.replace("document", "text")
-    return Plan(tuple(files), kind, source, unified(types), config, tuple(skipped), tuple(said), lines)
+    return Plan(tuple(files), kind, source, unified(types), config, tuple(skipped), tuple(said))
 
 
 def _refuse_idle(files: list[SourceFile], config: IngestConfig) -> None:

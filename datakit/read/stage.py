@@ -139,10 +139,6 @@ class Ingest(Stage):
         """What was found in the inputs, for people."""
         return self._plan.summary
 
-    def details(self) -> tuple[str, ...]:
-        """A line for each file, where there are too many for `describe`."""
-        return self._plan.listing
-
     @property
     def _plan(self) -> "Plan":
         assert self.plan is not None, "call read_from first"

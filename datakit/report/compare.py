@@ -185,11 +185,9 @@ def story(row_id: str, paths: list[Path]) -> list[str]:
         if day := purged_on(*link):
             lines.append(f"{stage} its shards were purged on {day}")
             continue
-        before, (role, row) = role, _find(link, row_id)
+        role, row = _find(link, row_id)
         if not role:
-            limits = [p["limit"] for p in link[1].parents if "limit" in p and before == "kept"]
-            missed = [f"not among the first {limit:,} rows, which came in (--limit)" for limit in limits]
-            lines += [f"{stage} {line}" for line in [*_packed(link, row_id, seen.get("row_key", -1))] or missed]
+            lines += [f"{stage} {line}" for line in _packed(link, row_id, seen.get("row_key", -1))]
             continue
         lines.append(f"{stage} {role}  {_facts(row, seen)}")
         seen, text = row, text or body(row)

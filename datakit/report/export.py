@@ -32,7 +32,7 @@ import tomlkit
 import datakit.storage as storage
 from datakit.config import option, options, resolved, sha256_file
 from datakit.data import KEY, MESSAGES, of_kind, stored
-from datakit.engine.recipe import config_class, stage_class
+from datakit.engine.recipe import stage_class
 from datakit.errors import InputError, UsageError
 from datakit.manifest import Manifest, ancestors, data_dir, load, tables
 from datakit.report.finder import Link, batches
@@ -347,7 +347,7 @@ def _card(path: Path, made: Exported, config: ExportConfig) -> bytes:
 def _recipe(chain: list[Manifest]) -> str:
     """The settings of each stage that are not its defaults, as the sections of a recipe."""
     recipe: dict[str, Any] = {"dataset": {"stages": [m.stage for m in chain]}}
-    recipe |= {m.stage: changed for m in chain if (changed := _changed(m.config, config_class(m.stage)))}
+    recipe |= {m.stage: changed for m in chain if (changed := _changed(m.config, stage_class(m.stage).Config))}
     return tomlkit.dumps(recipe).strip()
 
 

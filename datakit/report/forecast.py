@@ -38,14 +38,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from datakit.config import at_least, option, shares
-from datakit.data import splitmix64, view
+from datakit.data import first_rows, splitmix64, view
 from datakit.engine.executors import Local, Progress, all_cores
 from datakit.engine.plan import Flow
 from datakit.engine.recipe import Recipe, stage_class
 from datakit.engine.runner import Run, run_stage
-from datakit.engine.store import OutputLayout
+from datakit.engine.store import OutputLayout, UnitWriter
 from datakit.errors import UsageError
-from datakit.manifest import load_run
+from datakit.manifest import Shard, data_dir, load, load_run, save
 from datakit.read.stage import Ingest
 from datakit.report.finder import batches
 from datakit.report.tables import lines_of, share
@@ -179,9 +179,8 @@ def _measure(recipe: Recipe, folder: Path, sample: Parent, rows: int, workers: i
     began, run = time.monotonic(), Run(OutputLayout(root=folder, dataset=recipe.dataset), Local(workers), Progress())
     first = Flow(run=run, recipe=recipe, flags={"ingest": {"limit": rows}})
     ingest = run_stage(run, *first.ready("ingest", {}, list(recipe.inputs)))
-    done, others = {"ingest": sample}, recipe.stages[1:]
-    flow = Flow(run=run, recipe=recipe, limited=(others[0] if others else "", rows))
-    for name in others:
+    done, flow = {"ingest": _head(sample, rows, run.layout)}, Flow(run=run, recipe=recipe)
+    for name in recipe.stages[1:]:
         done[name] = run_stage(run, *flow.ready(name, done, []))
     seconds, disk = dict[str, Point](), dict[str, Point]()
     for name, result in (done | {"ingest": ingest}).items():
@@ -194,6 +193,17 @@ def _measure(recipe: Recipe, folder: Path, sample: Parent, rows: int, workers: i
     cpu_s = mine.ru_utime + mine.ru_stime + below.ru_utime + below.ru_stime
     memory = (mine.ru_maxrss + workers * below.ru_maxrss) * (1 if sys.platform == "darwin" else 1024)
     return _Measured(done, seconds, disk, (sum(read), cpu_s), (max(read), memory))
+
+
+def _head(sample: Parent, rows: int, layout: OutputLayout) -> Parent:
+    """The first rows of a sample, as a result of ingest in another place."""
+    path = layout.manifest("sample")
+    with UnitWriter(data_dir(path, sample.manifest), 0) as out:
+        for batch in first_rows(sample.rows(), rows):
+            out.write("kept", batch)
+        shards = tuple(Shard(**about) for about in out.close())
+    save(path, replace(sample.manifest, shards=shards), {})
+    return Parent(path, load(path))
 
 
 def line_through(small: Point, large: Point, at: float) -> float:

@@ -39,7 +39,7 @@ class Origins:
         for entry in load(path).parents:
             found = find_parent(path, entry) if entry.get("manifest") == "tokenize" else None
             if found is not None and all((data_dir(found, load(found)) / s.path).is_file() for s in load(found).shards):
-                self.tokenized = Parent(found, load(found), entry.get("limit", 0))
+                self.tokenized = Parent(found, load(found))
 
     def batches(self, columns: list[str] | None) -> Iterator[pa.RecordBatch]:
         """Columns (None: all) of the rows, in order; nothing if the rows are gone."""

@@ -162,8 +162,7 @@ def about_files(manifest: Manifest, most: int | None) -> Iterator[str]:
     parents, files = list[tuple[object, ...]](), [(s.path, s.rows, "rows", s.bytes, "bytes") for s in manifest.shards]
     for parent in manifest.parents:
         name, version = parent.get("raw") or parent["manifest"], parent.get("version", parent["sha256"][:12])
-        limit = f"its first {parent['limit']:,} rows" if "limit" in parent else ""
-        parents.append((parent.get("use", "from"), name, version, limit))
+        parents.append((parent.get("use", "from"), name, version))
     size = sum(shard.bytes for shard in manifest.shards)
     for listed, what in ((parents, "inputs"), (files, f"files, {size:,} bytes in all")):
         if shown := listed[:most]:

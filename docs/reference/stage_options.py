@@ -3,7 +3,7 @@
 from typing import Any
 
 from datakit.config import Option, options
-from datakit.engine.recipe import STAGES, config_class
+from datakit.engine.recipe import STAGES, stage_class
 
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
@@ -14,8 +14,8 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
 
 
 def _lines(stage: str) -> list[str]:
-    found = _table(options(config_class(stage)))
-    nested = [(o.name, o.help, options(o.nested)) for o in options(config_class(stage)) if o.nested]
+    found = _table(options(stage_class(stage).Config))
+    nested = [(o.name, o.help, options(o.nested)) for o in options(stage_class(stage).Config) if o.nested]
     for name, summary, inner in nested:
         found += [f"### {stage}.{name}", "", summary, "", *_table(inner)]
     return [f"## {stage}", "", STAGES[stage].summary, "", *found]

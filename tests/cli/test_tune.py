@@ -36,40 +36,6 @@ def ledger(said) -> dict:
     return json.loads(said.out)["ledger"]["rows"]
 
 
-def test_other_thresholds_are_decided_from_saved_signals(datakit, corpus, monkeypatch):
-    rules = ("--rules", "gopher_quality", "--rules", "c4", "--dataset", "x", "--json", "--set", "c4.min_sentences=1")
-    first = ledger(datakit("filter", corpus, *rules))
-
-    def measured(*_):
-        raise AssertionError("the text was measured again")
-
-    monkeypatch.setattr("datakit.filter.rule_set.count_signals", measured)
-    monkeypatch.setattr("datakit.filter.web_rules.C4.signals", measured)
-    again = datakit("filter", *rules, "--set", "gopher_quality.min_words=30")
-    assert again.code == 0, again.err
-    assert ledger(again)["kept"] > first["kept"]
-    assert datakit("verify", "manifests/x/filter.json").code == 0
-
-
-def test_decisions_from_saved_signals_are_those_from_the_text(datakit, corpus):
-    more = ("--rules", "gopher_quality,gopher_repetition", "--set", "gopher_quality.min_words=30", "--json")
-    datakit("filter", corpus, "--rules", "gopher_quality,gopher_repetition", "--dataset", "a")
-    shards = []
-    for dataset, inputs in (("a", ()), ("b", (corpus,))):
-        datakit("filter", *inputs, *more, "--dataset", dataset)
-        shards.append(json.loads(Path(f"manifests/{dataset}/filter.json").read_text())["shards"])
-    assert shards[0] == shards[1]
-
-
-def test_a_value_that_shapes_the_signals_measures_again(datakit, corpus):
-    rules = ("--rules", "c4", "--dataset", "x")
-    datakit("filter", corpus, *rules)
-    again = datakit("filter", *rules, "--set", "c4.min_line_words=20")
-    assert "uses the measurements" not in again.err + again.out
-    third = datakit("filter", *rules, "--set", "c4.min_sentences=1")
-    assert "uses the measurements" in third.err + third.out
-
-
 def test_tune_shows_what_each_threshold_drops_and_would_drop(datakit, corpus):
     (said,) = json.loads(datakit("tune", "gopher_quality.min_words", "--dataset", "d", "--json").out)
     words = [4 + 10 * n for n in range(12)]

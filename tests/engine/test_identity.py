@@ -7,7 +7,7 @@ import pytest
 
 from datakit.config import build
 from datakit.engine import lineage as identity
-from datakit.engine.recipe import STAGES, config_class, stage_class
+from datakit.engine.recipe import STAGES, stage_class
 from datakit.stage import Stage
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -47,7 +47,7 @@ def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def stages() -> dict[str, Stage]:
-    return {name: stage_class(name)(config=config_class(name)()) for name in STAGES}
+    return {name: stage_class(name)(config=stage_class(name).Config()) for name in STAGES}
 
 
 def hashes() -> dict[str, str]:
@@ -92,7 +92,7 @@ def test_a_kernel_is_code_of_the_stages_that_use_it(package: Path, path: str, na
 
 def test_a_rule_set_counts_where_the_config_chooses_it(package: Path) -> None:
     def with_rules(*rules: str) -> str:
-        stage = stage_class("filter")(config=build(config_class("filter"), {"rules": list(rules)}, "filter"))
+        stage = stage_class("filter")(config=build(stage_class("filter").Config, {"rules": list(rules)}, "filter"))
         return identity.code_hash(stage.for_kind("document"))
 
     sets: tuple[tuple[str, ...], ...] = (("private",), ("gopher_quality",), ("fineweb", "private"), ())

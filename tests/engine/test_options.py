@@ -7,7 +7,7 @@ import pytest
 
 import datakit
 from datakit.config import Option, build, options, refuse_idle, resolved
-from datakit.engine.recipe import STAGES, config_class
+from datakit.engine.recipe import STAGES, stage_class
 from datakit.errors import ConfigError, DatakitError
 
 MEMORY_ALONE = {
@@ -23,7 +23,7 @@ PLACES = {
 }  # fmt: skip
 """Files and manifests: the digest of their content enters the key, not their name."""
 ALL = [(stage, section, o) for stage in STAGES for section, o in (
-    pair for top in options(config_class(stage))
+    pair for top in options(stage_class(stage).Config)
     for pair in ([(top.name, o) for o in options(top.nested)] if top.nested else [("", top)])
 )]  # fmt: skip
 
@@ -50,13 +50,13 @@ def other_value(o: Option) -> Any:
 def test_another_value_changes_the_key_or_is_refused(stage: str, section: str, o: Option) -> None:
     values, refused = {o.name: other_value(o)}, ""
     try:
-        changed = build(config_class(stage), {section: values} if section else values, stage)
+        changed = build(stage_class(stage).Config, {section: values} if section else values, stage)
     except ConfigError as e:
         refused = str(e)
     if refused:
         assert o.name in refused or repr(other_value(o)) in refused or "'x'" in refused
         return
-    plain = build(config_class(stage), {section: {}} if section else {}, stage)
+    plain = build(stage_class(stage).Config, {section: {}} if section else {}, stage)
     name = f"{section}.{o.name}" if section else o.name
     if (stage, o.name) in MEMORY_ALONE:
         assert resolved(changed) == resolved(plain)
@@ -67,13 +67,13 @@ def test_another_value_changes_the_key_or_is_refused(stage: str, section: str, o
 @pytest.mark.parametrize("kind", ["document", "conversation", "preference"])
 def test_what_an_option_acts_with_are_options_and_values_that_there_are(kind: str) -> None:
     for stage, section, o in ALL:
-        beside = config_class(stage)
+        beside = stage_class(stage).Config
         beside = next(top.nested for top in options(beside) if top.name == section) if section else beside
         names = {other.name: other for other in options(beside)}  # type: ignore[arg-type]
         for name, values in o.acts_with.items():
             assert name == "kind" or name in names
             assert name == "kind" or not names[name].choices or set(values) <= set(names[name].choices)
-    refuse_idle(build(config_class("filter"), {"lengths": {"tokenizer": "x", "max_tokens": 3}}, "filter"), kind)
+    refuse_idle(build(stage_class("filter").Config, {"lengths": {"tokenizer": "x", "max_tokens": 3}}, "filter"), kind)
 
 
 PROSE = "The harbour of the old town was built in the year of the great flood, and nobody thought of it again. "

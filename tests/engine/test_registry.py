@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-import datakit.removed as removed
+import datakit.engine.recipe as recipes
 from datakit.config import options
-from datakit.engine.recipe import FLOW, STAGES, Recipe, config_class, load_recipe, write_recipe
+from datakit.engine.recipe import FLOW, STAGES, Recipe, load_recipe, stage_class, write_recipe
 from datakit.errors import ConfigError
 
 
@@ -33,16 +33,16 @@ def test_every_line_of_a_fresh_recipe_can_be_uncommented_and_there_are_at_most_s
         assert found.inputs == ("a.jsonl", 'of "two"\\.jsonl')
         assert found.stages == stages and {*found.tables} == {*stages}
         for stage, table in found.tables.items():
-            shown = {o.name: o for o in options(config_class(stage)) if o.name in table}
+            shown = {o.name: o for o in options(stage_class(stage).Config) if o.name in table}
             assert len(shown) == len(table) >= 3 and not any(o.nested or o.advanced for o in shown.values())
-            defaults = config_class(stage)(**({"tokenizer": "models/a b"} if stage == "tokenize" else {}))
+            defaults = stage_class(stage).Config(**({"tokenizer": "models/a b"} if stage == "tokenize" else {}))
             assert found.config(stage) == defaults or stage == "ingest"
             assert all(shown[name].help in text for name in table if name not in values.get(stage, {}))
 
 
 def test_what_was_removed_ends_with_what_to_use_instead(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     gone = {"dedup_tea": "Use dedup with milk = true.", "filter.sugar": "Use honey.", "filter.c4.salt": "Use pepper."}
-    monkeypatch.setattr(removed, "sentences", lambda: gone)
+    monkeypatch.setattr(recipes, "removed", lambda: gone)
     path = tmp_path / "manifests/mine/recipe.toml"
     path.parent.mkdir(parents=True)
     for text, sentence in {
@@ -54,7 +54,7 @@ def test_what_was_removed_ends_with_what_to_use_instead(tmp_path: Path, monkeypa
         path.write_text(text)
         with pytest.raises(ConfigError, match=sentence):
             load_recipe(tmp_path, "mine")
-    path.write_text("[dedup_tea]\n[dedup_tea.milk]\n[filter.sugar]\n[filter.c4]\n")  # as recipes once were written
+    path.write_text("[dedup_tea]\n[filter]\n")  # as in a fresh recipe
     assert load_recipe(tmp_path, "mine").tables == {}
     for key, sentence in {"sugar": "honey", "c4.salt": "pepper"}.items():
         with pytest.raises(ConfigError, match=sentence):
@@ -62,9 +62,9 @@ def test_what_was_removed_ends_with_what_to_use_instead(tmp_path: Path, monkeypa
 
 
 def test_what_is_on_the_list_of_removed_options_is_there_no_more() -> None:
-    assert all(text.endswith(".") for text in removed.sentences().values())
-    for stage, *path in (name.split(".") for name in removed.sentences()):
-        config = config_class(stage) if path else None
+    assert all(text.endswith(".") for text in recipes.removed().values())
+    for stage, *path in (name.split(".") for name in recipes.removed()):
+        config = stage_class(stage).Config if path else None
         for key in path:
             found = {o.name: o.nested for o in options(config)} if config else {}
             config = found.get(key)

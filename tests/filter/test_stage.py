@@ -294,27 +294,6 @@ def test_saved_signals_are_those_that_decided():
     assert pickle.loads(pickle.dumps(stage())) == stage()
 
 
-@pytest.mark.parametrize("rules", [(), ("c4", "fineweb", "gopher_quality", "gopher_repetition")])
-def test_saved_signals_decide_as_the_text_did(rules):
-    texts = [PROSE, "", *REPETITION.values(), *(text for text, _ in (*QUALITY.values(), *FINEWEB.values()))]
-    first = stage(rules=rules).decide(documents(*texts))
-    for values in ({}, {"gopher_quality": {"min_words": 30}}, {"fineweb": {"max_dup_line_char_ratio": 0.6}}):
-        other = stage(**({"rules": rules} if rules else {}) | values)
-        again = other.decide_again(documents(*texts), first.side_tables["signals"])
-        assert again == other.decide(documents(*texts))
-
-
-def test_only_what_shapes_the_signals_is_remembered_of_the_config():
-    def saved(**values) -> dict | None:
-        return stage(**values).for_kind("document").saves()
-
-    assert saved(gopher_quality={"min_words": 3}) == saved()
-    assert saved(rules=["c4"], c4={"min_sentences": 3}) == saved(rules=["c4"])
-    assert saved(rules=["c4"], c4={"min_line_words": 5}) != saved(rules=["c4"])
-    assert saved(include_system=True) != saved()
-    assert saved(signals=False) is None
-
-
 def test_an_edited_row_has_the_hash_that_ingest_would_give_it(tmp_path):
     said = {"messages": [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Please write to {}."}]}
     for name, who in (("raw", "joe@firma.de"), ("fresh", "<EMAIL>")):
