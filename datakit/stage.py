@@ -379,14 +379,6 @@ class Stage:
         """What is wrong with the result as a whole, from the ledger of all rows, a sentence each. Default: nothing."""
         return []
 
-    def measured(self) -> dict[str, int]:
-        """Counters of this process since the last call; they may vary with the worker count. Default: none."""
-        return {}
-
-    def summary(self, counts: dict[str, int]) -> str:
-        """One line for people from the sum of all `measured` counters. Default: empty, nothing is printed."""
-        return ""
-
     # Map -> reduce -> map: compare all rows.
 
     def forecast(self, shards: Sequence[Path]) -> str:

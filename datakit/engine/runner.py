@@ -350,7 +350,7 @@ def _make(job: Job, work: Work) -> Result:
 def _close(job: Job, made: Result) -> Manifest:
     """Write the manifest; the stage is complete when this returns."""
     stage, run, counts = job.stage, job.run, made["counts"]
-    shards, measured = list[dict[str, Any]](made["shards"]), counts.get("measured", {})
+    shards = list[dict[str, Any]](made["shards"])
     notes = store.added(counts.get("notes", {}), _duplicate_of_dropped(job, shards))
     notes = {name: n for name, n in sorted(store.added(notes, stage.ledger()).items()) if n}
     rows, tokens = {"in": 0} | counts.get("rows", {}), counts.get("tokens")
@@ -361,7 +361,7 @@ def _close(job: Job, made: Result) -> Manifest:
     if alarms := [*known, *_result_alarms(stage, ledger, known)]:
         facts["alarms"] = alarms
     _refuse_empty(job.manifest, run.allow_empty, stage, ledger)
-    for line in _lines(stage, ledger, alarms, measured, job.data):
+    for line in _lines(stage, ledger, alarms, job.data):
         run.progress.line(line)
     files = stage.files()
     for path, content in files.items():
@@ -393,14 +393,14 @@ def _close(job: Job, made: Result) -> Manifest:
     }
     linked = {name: sum(unit["linked"] for unit in units) for name, units in made["units"].items() if units}
     units = {name: {"done": len(made["units"][name]) - n, "linked": n} for name, n in linked.items()}
-    about |= {name: value for name, value in {"measured": measured, "units": units}.items() if value}
+    about |= {"units": units} if units else {}
     save(job.manifest, manifest, about | job.locations)
     if job.grows and made["units"]:
         store.keep_units(job.data, made["units"])
     return manifest
 
 
-def _lines(stage: Stage, ledger: Ledger, alarms: Sequence[str], measured: dict[str, int], data: Path) -> Iterator[str]:
+def _lines(stage: Stage, ledger: Ledger, alarms: Sequence[str], data: Path) -> Iterator[str]:
     """What is printed of a result."""
     rows = ledger.rows
     yield from (f"ALARM {stage.name}: {alarm}" for alarm in alarms)
@@ -412,8 +412,6 @@ def _lines(stage: Stage, ledger: Ledger, alarms: Sequence[str], measured: dict[s
         yield f"{stage.name}: {rows.kept:,} of {rows.into:,} rows stay; dropped: {reasons}"
     if rows.quarantined:
         yield f"{stage.name}: {rows.quarantined} records could not be read: see {data}/quarantine"
-    if measured and (line := stage.summary(measured)):
-        yield f"{stage.name}: {line}"
 
 
 def _duplicate_of_dropped(job: Job, made: Sequence[dict[str, Any]]) -> dict[str, int]:

@@ -227,7 +227,7 @@ class EarlierUnits:
         shards = [shard | {"path": _numbered(shard["path"], index)} for shard in record["shards"]]
         shards = [shard | {"first_file": first_file} if "first_file" in shard else shard for shard in shards]
         own = {"first_file": first_file, "key": key, "files": files, "shards": shards, "linked": True}
-        return record | own | {"counts": record["counts"] | {"measured": {}}}
+        return record | own
 
 
 def _with_units(stage_folder: Path) -> list[Path]:
@@ -439,7 +439,7 @@ class UnitWork:
                     made, gone = tokens_in(kept), tokens_in(dropped)
                     reasons = {"row_dropped": gone} if gone else {}
                     added(counts, {"tokens": {"in": made + gone, "kept": made, "dropped": reasons}})
-            counts |= {"whole": losses.whole, "lost": losses.lost, "measured": stage.measured()}
+            counts |= {"whole": losses.whole, "lost": losses.lost}
             result = out.result(counts, key)
         return self._with_quarantine(result, piece)
 

@@ -182,6 +182,9 @@ class ChatTokenizer:
             raise ModelError(f"{self.template_where} does not compile: {e}") from None
         self.constants = frozenset(c.value for c in tree.find_all(nodes.Const) if isinstance(c.value, str))
         """Every string in the template."""
+        operands = (operand.expr for operand in tree.find_all(nodes.Operand))
+        self.compared = "\n".join(str(o.value) for o in operands if isinstance(o, nodes.Const))
+        """The strings that stand behind `==` or `in` in the template."""
         self._check_variables(tree, variables)
         self.traits = self._probed()
 
