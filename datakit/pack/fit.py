@@ -37,11 +37,10 @@ from datakit.stage import Decision
 
 Mask = npt.NDArray[np.uint8]
 Task = Literal["pretrain", "sft", "dpo"]
-LongAnswer = Literal["split", "drop"]
 
 STARTS = "sequence_starts"
 EMPTY, TOO_LONG, NO_LABELS = "empty", "too_long", "no_labels"
-TRUNCATED, LONG_ANSWER, LONG_PROMPT = "truncated", "long_answer", "long_prompt"
+TRUNCATED, LONG_PROMPT = "truncated", "long_prompt"
 MIN_ANSWER_TOKENS = 16
 """An answer is split only if a row has so many tokens for a piece of it, beside its prompt."""
 
@@ -104,7 +103,6 @@ class Cutter:
     """`stream`: keep sequences of any length; they are cut when they are joined into rows."""
     max_doc_tokens: int
     drop_long: bool
-    long_answer: LongAnswer
     lost: Counter[str] = field(default_factory=Counter)
     """Dropped tokens by reason, of kept and of dropped rows."""
     tokens: int = 0
@@ -187,7 +185,7 @@ class Cutter:
             start, _, key, offset, _ = flat.table[k].tolist()
             end = start + int(length[k])
             starts = turns[(turns >= start) & (turns < end)] - start
-            pieces, gone = split_turns(flat.mask[start:end] > 0, starts, self.stride, self.long_answer)
+            pieces, gone = split_turns(flat.mask[start:end] > 0, starts, self.stride)
             self.lost.update(gone)
             if gone:
                 why[k] = max(gone, key=lambda reason: gone[reason])
@@ -233,18 +231,18 @@ Piece = tuple[tuple[int, int], ...]
 """A part of a conversation as ranges of its tokens: those that are repeated before it, then its own."""
 
 
-def split_turns(learnt: Bools, starts: Int64, stride: int, long_answer: LongAnswer) -> tuple[list[Piece], Counter[str]]:
+def split_turns(learnt: Bools, starts: Int64, stride: int) -> tuple[list[Piece], Counter[str]]:
     """Pieces of at most `stride` tokens of a conversation whose users' turns begin at `starts`; the tokens that are in
     none, by reason. `learnt`, bool (tokens,), says which tokens are labels.
 
     Whole exchanges (a user's turn up to the next) are joined while they fit. An exchange longer than a row is split
-    behind its prompt, which each piece repeats, or dropped (`long_answer`). It is dropped as `long_prompt` where the
-    prompt leaves no space for an answer. Where no turn is known, the row is truncated.
+    behind its prompt, which each piece repeats. It is dropped as `long_prompt` where the prompt leaves no space for an
+    answer. Where no turn is known, the row is truncated.
     """
     if not len(starts):
         return [((0, stride),)], Counter({TRUNCATED: len(learnt) - stride})
     edges = [*starts.tolist(), len(learnt)]
-    first, why = edges[0], LONG_ANSWER if long_answer == "drop" else LONG_PROMPT
+    first = edges[0]
     head: Piece = ((0, first),) if first else ()
     pieces, lost, at = list[Piece](), Counter[str](), 0
     while at < len(starts):
@@ -252,15 +250,15 @@ def split_turns(learnt: Bools, starts: Int64, stride: int, long_answer: LongAnsw
         after = max(fits, at + 1)
         if fits > at:  # whole exchanges
             pieces.append((*head, (edges[at], edges[after])))
-        elif long_answer == "split" and (made := list(_long(learnt, head, edges[at], edges[after], stride))):
+        elif made := list(_long(learnt, head, edges[at], edges[after], stride)):
             pieces += made
         else:
-            lost[why] += edges[after] - edges[at]
+            lost[LONG_PROMPT] += edges[after] - edges[at]
         at = after
     if pieces and pieces[0][-1][0] == first:  # the head is the first piece's own
         pieces[0] = ((0, pieces[0][-1][1]),)
     else:  # what stands before the first exchange is lost with it
-        lost[why] += first
+        lost[LONG_PROMPT] += first
     return pieces, +lost
 
 

@@ -38,7 +38,6 @@ from datakit.pack.chat import ChatTokenizer, MarkedRow, common_prefix
 from datakit.pack.marks import (
     MARKS,
     RESERVED,
-    THOUGHT_KEYS,
     Marker,
     Message,
     RenderError,
@@ -62,9 +61,9 @@ class Labelled(NamedTuple):
     turn_starts: list[int]
     """The characters at which users' turns begin, with their headers: a long conversation may be cut there."""
     thoughts_not_rendered: int = 0
-    """Thoughts of the assistant that the template leaves out."""
+    """Whether the template leaves out the thought of the last turn."""
     thoughts_stripped: int = 0
-    """Those of earlier turns that it leaves out, but would render in the last turn."""
+    """Thoughts of earlier turns that it leaves out."""
     ended: bool = True
     """False if no special token ends the last turn."""
 
@@ -77,7 +76,7 @@ class Labelled(NamedTuple):
 def _check_complete(row: MarkedRow) -> None:
     """Refuse a row if a message, a call or the tools are not rendered: what has marks must show one."""
     seen = {row.owners[number] for start, end, number in row.rendering.spans if start < end}
-    if row.tools and all(i >= 0 for i, _ in seen):
+    if row.tools:
         _check_needed(row, row.messages, False, "the row has tools, and the template renders none")
     for i, kind in dict.fromkeys(row.owners):
         if (i, kind) in seen:
@@ -166,7 +165,7 @@ class RenderedTurns:
         except UnicodeEncodeError as e:
             detail = f"the JSON of a tool or a call escapes half a character: {e}"
             raise RenderError(detail, "lone_surrogate") from None
-        return Labelled(text, edges, starts, *self._thoughts(messages), self.ended)
+        return Labelled(text, edges, starts, *self._thoughts(), self.ended)
 
     def _respelled(self, places: Sequence[int]) -> list[int]:
         """Positions in the text with reserved spelling of characters that are not inside a special token."""
@@ -174,15 +173,12 @@ class RenderedTurns:
         shifts = [0, *accumulate(2 - (end - start) for start, end, _ in self.special)]
         return [at + shifts[bisect_right(ends, at)] for at in places]
 
-    def _thoughts(self, messages: Sequence[Message]) -> tuple[int, int]:
-        """The thoughts that are not in the rendering: those that the template never shows, and those that it strips."""
+    def _thoughts(self) -> tuple[int, int]:
+        """The thoughts that are not in the rendering: that of the last turn, and those of earlier ones."""
         seen = {self.row.owners[number] for _, _, number in self.rendering.spans}
         missing = {i for i, kind in self.row.owners if kind == "thought" and (i, kind) not in seen}
-        in_field, in_content = self.row.traits.shows
-        shown = [in_field if any(messages[i].get(k) for k in THOUGHT_KEYS) else in_content for i in missing]
-        last = max(self.answers, default=-1)
-        stripped = sum(i < last and shows for i, shows in zip(missing, shown, strict=True))
-        return len(missing) - stripped, stripped
+        earlier = sum(i < max(self.answers, default=-1) for i in missing)
+        return len(missing) - earlier, earlier
 
     def _question_starts(self) -> list[int]:
         """Where users' turns begin with the header that the template writes before a question.
@@ -274,7 +270,7 @@ class RenderedTurns:
                 return self.tokenizer.behind_prompt(gap, asked, base)
             # A template without a generation prompt: its header is what it writes before another answer.
             marker = Marker(self.tokenizer.special_text)
-            marker.owners, marker.values = [*row.owners], [*row.marker.values]
+            marker.owners = [*row.owners]
             probe = marker.message({"role": "assistant", "content": "probe"}, i, row.traits)
             lead = row.tail([*before, probe], number, until=len(row.owners))
         except RenderError:

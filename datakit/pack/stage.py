@@ -19,7 +19,7 @@ from datakit.config import at_least, option
 from datakit.data import of_kind
 from datakit.errors import ConfigError, InputError
 from datakit.manifest import Count, check_shards, data_dir
-from datakit.pack.fit import Cutter, LongAnswer, Packer, Packing, Task
+from datakit.pack.fit import Cutter, Packer, Packing, Task
 from datakit.pack.format import Format, Header, PackedWriter
 from datakit.pack.mixture import COLUMNS, Mixture
 from datakit.stage import Made, Parent, Stage, split
@@ -44,11 +44,6 @@ class PackConfig:
         "auto",
         "sequences longer than a row; split_turns: cut between turns, the system prompt repeated; auto: split plain "
         "text, split_turns for conversations, truncate preference pairs",
-    )
-    long_answer: LongAnswer = option(
-        "split",
-        "with split_turns, a question whose answer is longer than a row: split with its prompt, or dropped",
-        advanced=True,
     )
     align_bos: bool = option(
         False, "start each row with the start of a sequence; tokens cut off at a row's end are dropped"
@@ -79,7 +74,7 @@ class PackConfig:
         at_least(self, 0, "validation", "max_doc_tokens")
         at_least(self, 1, "window_tokens")
         several, no_source = len(lengths) > 1, "must be above 0; leave a source out at ingest"
-        wraps, splits_turns = self.packing == "wrap", self.overflow in ("auto", "split_turns")
+        wraps = self.packing == "wrap"
         for conflict, sentence in (
             (self.validation >= 1, f"validation must be below 1, found {self.validation}"),
             (min(self.max_tokens.values(), default=1) <= 0, f"max_tokens {no_source}"),
@@ -89,7 +84,6 @@ class PackConfig:
             (self.align_bos and self.overflow == "split", "overflow split starts rows inside sequences: not align_bos"),
             (self.drop_long and not self.max_doc_tokens, "drop_long needs max_doc_tokens"),
             (wraps and self.overflow != "auto", "packing wrap cuts at row ends, whatever overflow says: leave it out"),
-            (self.long_answer != "split" and (wraps or not splits_turns), "long_answer needs overflow split_turns"),
         ):
             if conflict:
                 raise ConfigError(sentence)
@@ -177,7 +171,6 @@ class Pack(Stage):
             (task == "dpo" and config.overflow.startswith("split"),
              f"a preference pair is truncated or dropped, never split, found overflow {config.overflow}"),
             (task == "pretrain" and config.overflow == "split_turns", "plain text has no turns: use overflow split"),
-            (task != "sft" and config.long_answer != "split", "long_answer is for conversations"),
         ):  # fmt: skip
             if refused and first is not None:
                 raise InputError(f"pack: {why}")
@@ -270,7 +263,6 @@ def _cutter(config: PackConfig, task: Task) -> Cutter:
         overflow=overflow,
         max_doc_tokens=config.max_doc_tokens,
         drop_long=config.drop_long,
-        long_answer=config.long_answer,
     )
 
 

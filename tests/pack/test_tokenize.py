@@ -258,7 +258,7 @@ def test_thoughts_that_a_template_strips_are_counted(with_added, tmp_path, conve
     assert decision.notes == {"reasoning_stripped": 1}
     stage = Tokenize(TokenizeConfig(tokenizer=str(tmp_path), chat_template="plain"))
     decision = stage.decide(conversations([TWO_THOUGHTS, [ASK, SAY]]))
-    assert decision.notes == {"reasoning_not_rendered": 1}
+    assert decision.notes == {"reasoning_not_rendered": 1, "reasoning_stripped": 1}
     ledger = Ledger(Count(into=2, kept=2), None, decision.notes)
     assert "1 of 2 rows" in stage.alarms(ledger)[0]
     assert not stage.alarms(Ledger(Count(into=200, kept=200), None, decision.notes))
