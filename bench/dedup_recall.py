@@ -23,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from datakit.dedup._kernels_cluster import shared_values
+from datakit.dedup.cluster import shared_values
 from datakit.dedup.minhash import band_hashes, shingle_sets, signatures
 from datakit.dedup.stage import DedupConfig
 from datakit.text.words import normalize

@@ -1,9 +1,9 @@
 """`@kernel`: numba functions over arrays, compiled once and cached on disk.
 
-Each room keeps its kernels in `_kernels_<technique>.py` files, which import this module, numba and numpy only. They are
-imported when a stage opens, never for `--help`. Numba's own cache looks at one source file at a time and misses an edit
-in a file that a kernel imports. So a stamp over all kernel sources lies beside the cache; where it differs, our entries
-are deleted before any kernel loads.
+A file that imports this module holds kernels, beside their technique. Such files are imported when a stage opens, never
+for `--help`, and a kernel uses names of such files, of numba and of numpy only. Numba's own cache looks at one source
+file at a time and misses an edit in a file that a kernel imports. So a stamp over all kernel sources lies beside the
+cache; where it differs, our entries are deleted before any kernel loads.
 
 The cache is beside the sources, else in the user's cache, else where NUMBA_CACHE_DIR says. Where none of these can be
 written (a read-only install without a home), kernels are compiled in memory.
@@ -52,11 +52,17 @@ def kernel(function: Any = None, **options: Any) -> Any:
     return made
 
 
+def kernel_sources() -> list[Path]:
+    """The files of the package that import this module, and this file."""
+    files = sorted(Path(__file__).parent.rglob("*.py"))
+    return [path for path in files if path == Path(__file__) or b"from datakit.kernels import" in path.read_bytes()]
+
+
 @cache
 def source_stamp() -> str:
     """SHA-256 over all kernel sources of the package, 64 hex digits."""
     root, total = Path(__file__).parent, hashlib.sha256()
-    for path in (Path(__file__), *sorted(root.rglob("_kernels*.py"))):
+    for path in kernel_sources():
         total.update(f"{path.relative_to(root).as_posix()}\0".encode() + path.read_bytes())
     return total.hexdigest()
 
@@ -71,9 +77,8 @@ def _check_stamp(folder: str) -> None:
     try:
         if stamp.is_file() and stamp.read_bytes() == source_stamp().encode():
             return
-        for pattern in ("_kernels*.nbi", "_kernels*.nbc"):
-            for entry in Path(folder).glob(pattern):
-                entry.unlink(missing_ok=True)
+        for entry in Path(folder).glob("*.nb[ci]"):
+            entry.unlink(missing_ok=True)
         # last: a process that is killed in between leaves old entries without a stamp, which the next one deletes
         temporary = stamp.with_name(f".{stamp.name}.{os.getpid()}.tmp")
         temporary.write_text(source_stamp(), encoding="ascii")

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from datakit.engine.recipe import STAGES, config_class, stage_class
+from datakit.kernels import kernel_sources
 from datakit.stage import Stage
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -63,7 +64,7 @@ def relative(path: Path) -> str:
 
 
 DATAKIT, TRAIN = sources("datakit"), sources("train")
-KERNELS = [path for path in DATAKIT if path.name.startswith("_kernels")]
+KERNELS = {*kernel_sources()} - {ROOT / "datakit/kernels.py"}
 
 
 def imports(path: Path) -> Iterator[str]:
@@ -101,12 +102,30 @@ def test_imports_point_down_and_to_what_the_file_may_know(path: Path) -> None:
     libraries = {module.split(".")[0] for module in found}
     assert not libraries & {"train", "torch", "transformers"}, "the factory does not know the trainer"
     assert ("ray" in libraries) == (path.name == "executors.py")
-    if path in KERNELS:
-        ours = {m for m in found if m.startswith("datakit.") and (".kernels." in m or "._kernels" in m)}
-        others = {m.split(".")[0] for m in found - ours}
-        assert others <= {"numba", "llvmlite", "numpy", "typing", "collections"}
-    else:
-        assert "numba" not in libraries or path.name == "kernels.py"
+    assert "numba" not in libraries or path in KERNELS or path.name == "kernels.py"
+
+
+@pytest.mark.parametrize("path", sorted(KERNELS), ids=relative)
+def test_a_kernel_uses_names_of_kernel_files_alone(path: Path) -> None:
+    """So the stamp over these files says whether a compiled kernel is still right."""
+    defined, foreign, waiting = dict[str, ast.stmt](), set[str](), list[ast.stmt]()
+    for node in ast.parse(path.read_text(encoding="utf-8")).body:
+        if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("datakit."):
+            for alias in node.names:
+                files = {ROOT / f"{m.replace('.', '/')}.py" for m in (node.module, f"{node.module}.{alias.name}")}
+                foreign |= {alias.asname or alias.name} if not files & KERNELS else set()
+        elif isinstance(node, ast.FunctionDef):
+            defined[node.name] = node
+            waiting += [node] * any("kernel" in ast.unparse(d) for d in node.decorator_list)
+        elif isinstance(node, ast.Assign):
+            defined |= {name.id: node for t in node.targets for name in ast.walk(t) if isinstance(name, ast.Name)}
+    assert waiting, "kernels"
+    used = set[str]()
+    while waiting:
+        names = {name.id for name in ast.walk(waiting.pop()) if isinstance(name, ast.Name)} - used
+        used |= names
+        waiting += [defined[name] for name in names & defined.keys()]
+    assert used & foreign - {"kernel"} == set()
 
 
 def test_the_package_itself_imports_the_standard_library_only() -> None:

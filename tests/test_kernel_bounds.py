@@ -9,7 +9,6 @@ import importlib
 import json
 import mmap
 import os
-import pkgutil
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -27,6 +26,7 @@ import datakit.engine.maintenance as maintenance
 from datakit.data import string_buffers
 from datakit.dedup.minhash import shingle_sets
 from datakit.errors import DatakitError
+from datakit.kernels import kernel_sources
 from datakit.text.words import hash_words_in, normalize
 
 pytestmark = pytest.mark.skipif(
@@ -113,11 +113,11 @@ def test_a_flood_of_rows_that_differ_in_a_word() -> None:
 
 def kernels() -> Iterator[tuple[str, Any]]:
     """Every compiled function of the package."""
-    for module in pkgutil.walk_packages(datakit.__path__, "datakit."):
-        if "._kernels" in module.name:
-            for name, value in vars(importlib.import_module(module.name)).items():
-                if isinstance(value, numba.core.dispatcher.Dispatcher) and value.py_func.__module__ == module.name:
-                    yield f"{module.name}.{name}", value
+    for path in kernel_sources():
+        module = ".".join(path.relative_to(Path(datakit.__file__).parents[1]).with_suffix("").parts)
+        for name, value in vars(importlib.import_module(module)).items():
+            if isinstance(value, numba.core.dispatcher.Dispatcher) and value.py_func.__module__ == module:
+                yield f"{module}.{name}", value
 
 
 def test_every_kernel_was_reached() -> None:

@@ -27,7 +27,7 @@ def scale(value):
 SUMS = """
 import numpy as np
 
-from datakit.made._kernels_scale import scale
+from datakit.made.scaling import scale
 from datakit.kernels import kernel
 
 
@@ -62,9 +62,9 @@ compiled, told = [], []
 event.register("numba:compile", Listener())
 logging.getLogger("datakit").addHandler(Handler())
 logging.getLogger("datakit").setLevel(logging.INFO)
-from datakit.made import _kernels_sums
+from datakit.made import sums
 values = np.arange(5, dtype=np.int64)
-print(json.dumps([int(_kernels_sums.total(values)), float(_kernels_sums.share(values, 0.0)), len(compiled), len(told)]))
+print(json.dumps([int(sums.total(values)), float(sums.share(values, 0.0)), len(compiled), len(told)]))
 """
 RIGHT = [30, float("inf")]
 COMPILED = 3
@@ -72,14 +72,14 @@ COMPILED = 3
 
 
 def write_package(folder: Path) -> Path:
-    """The package's part for kernels, and two files of kernels, of which one imports the other."""
+    """The package's part for kernels, and two files of kernels: one imports the other."""
     made = folder / "datakit"
     (made / "made").mkdir(parents=True)
     for name in ("__init__.py", "kernels.py"):
         shutil.copy(ROOT / "datakit" / name, made / name)
     (made / "made/__init__.py").touch()
-    (made / "made/_kernels_scale.py").write_text(SCALE)
-    (made / "made/_kernels_sums.py").write_text(SUMS)
+    (made / "made/scaling.py").write_text(SCALE)
+    (made / "made/sums.py").write_text(SUMS)
     return made
 
 
@@ -129,9 +129,9 @@ def entries(package: Path) -> list[Path]:
 @pytest.mark.parametrize(
     ("file", "old", "new", "value"),
     [
-        ("_kernels_sums.py", "found = 0", "found = 5", 35),
-        ("_kernels_scale.py", "return 3", "return 4", 40),  # inlined into a function of the same file
-        ("_kernels_scale.py", "value * factor()", "value + factor()", 25),
+        ("sums.py", "found = 0", "found = 5", 35),
+        ("scaling.py", "return 3", "return 4", 40),  # inlined into a function of the same file
+        ("scaling.py", "value * factor()", "value + factor()", 25),
     ],
 )
 def test_an_edit_is_seen_wherever_it_is(compiled: Path, file: str, old: str, new: str, value: int) -> None:
@@ -167,7 +167,7 @@ def test_the_users_cache_serves_a_read_only_install(package: Path, tmp_path: Pat
     home = {"HOME": str(tmp_path / "home"), "XDG_CACHE_HOME": str(tmp_path / "home/cache")}
     assert call(package, **home) == (RIGHT, COMPILED)
     assert call(package, **home) == (RIGHT, 0)
-    path = package / "made/_kernels_scale.py"
+    path = package / "made/scaling.py"
     path.write_text(path.read_text().replace("return 3", "return 4"))
     assert call(package, **home) == ([40, float("inf")], COMPILED)
 
@@ -175,7 +175,7 @@ def test_the_users_cache_serves_a_read_only_install(package: Path, tmp_path: Pat
 def test_kernels_run_as_python_where_numba_is_switched_off(package: Path) -> None:
     done = run(package, "-c", CALL.replace("0.0", "2.0"), NUMBA_DISABLE_JIT="1")
     assert json.loads(done.stdout) == [30, 15.0, 0, 0]
-    locks = f"{CALL}\nprint([f.targetoptions['nogil'] for f in (_kernels_sums.total, _kernels_sums.scale)])"
+    locks = f"{CALL}\nprint([f.targetoptions['nogil'] for f in (sums.total, sums.scale)])"
     assert run(package, "-c", locks).stdout.splitlines()[-1] == "[True, True]"
 
 
@@ -193,7 +193,7 @@ def call(line):
         assert e.code in (None, 0, 3), line  # 3: all rows were dropped
 
 def compiled():
-    modules = [m for name, m in sys.modules.items() if name.startswith("datakit.") and "._kernels" in name]
+    modules = [m for name, m in sys.modules.items() if name.startswith("datakit.")]
     found = {f for m in modules for f in vars(m).values() if hasattr(f, "py_func")}
     return {f"{f.py_func.__qualname__}{s}" for f in found for s in f.signatures}
 

@@ -9,9 +9,8 @@ arrays with one entry a unit and `row_starts` int64 (rows + 1): the units of row
 
 import numpy as np
 
-from datakit.dedup._kernels_minhash import BASE, NONE
 from datakit.kernels import kernel
-from datakit.text._kernels_text import decode, finalize
+from datakit.text._kernels_text import BASE, NONE, decode, finalize
 
 LINE, PARAGRAPH, SENTENCE = range(3)
 

@@ -222,7 +222,7 @@ def anchors_of(units: Units, config: RepeatsConfig) -> tuple[Hashes, npt.NDArray
     (hashes, the first window of each, how many each row has)
     """
     from datakit.dedup import _kernels_repeats as kernels
-    from datakit.dedup._kernels_minhash import NONE
+    from datakit.text._kernels_text import NONE
 
     hashes, firsts = np.empty(len(units.hashes), np.uint64), np.empty(len(units.hashes), np.uint32)
     starts, size = np.empty_like(units.row_starts), config.window
@@ -285,7 +285,7 @@ def find_repeats(rows: Rows, config: RepeatsConfig, memory: Memory) -> Repeats:
     """Compare the sketches of rows. Those of earlier runs come first: they are passages between what was cut there, and
     nothing is cut out of them."""
     from datakit.dedup import _kernels_repeats as kernels
-    from datakit.dedup._kernels_minhash import NONE
+    from datakit.text._kernels_text import NONE
 
     size, units = config.window, [Units.of(batch) for batch in rows.batches]
     most, last = sum(len(one.hashes) for one in units), 0
@@ -391,7 +391,7 @@ class DedupRepeats(ShuffleStage):
 
     def keys(self, batch: pa.RecordBatch) -> Iterator[tuple[int, Hashes, Numbers]]:
         """The anchors: equal windows have equal ones."""
-        from datakit.dedup._kernels_minhash import NONE
+        from datakit.text._kernels_text import NONE
 
         hashes, _, counts = anchors_of(Units.of(batch), self.config)
         rows = np.repeat(np.arange(batch.num_rows), counts)

@@ -34,6 +34,10 @@ def _is_ascii(block):
     return seen < 0x80
 
 
+NONE = np.uint64(0xFFFFFFFFFFFFFFFF)  # no hash, or a free slot: no hash that `finalize` makes has this value
+BASE = np.uint64(0xA0761D6478BD642F)  # odd: in a hash of several values their order matters, and no bit is lost
+
+
 @kernel(inline="always")
 def finalize(h):
     """A hash whose bits all depend on all bits of `h` (MurmurHash3's finalizer: Appleby, 2011); never 2**64 - 1."""

@@ -8,8 +8,15 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from datakit.dedup._kernels_cluster import least_of_class, least_shared, shared_values, size_class
-from datakit.dedup.cluster import Candidates, size_histogram, star
+from datakit.dedup.cluster import (
+    Candidates,
+    least_of_class,
+    least_shared,
+    shared_values,
+    size_class,
+    size_histogram,
+    star,
+)
 from datakit.dedup.minhash import find_buckets
 from datakit.dedup.shuffle import Memory
 

@@ -19,10 +19,10 @@ from hypothesis import strategies as st
 from datakit.data import string_buffers
 from datakit.dedup import _kernels_repeats as kernels
 from datakit.dedup import cuts
-from datakit.dedup._kernels_minhash import NONE
 from datakit.dedup.cuts import Runs, Unit, bounds, cut_runs, flags
 from datakit.dedup.repeats import DedupRepeats, RepeatsConfig, Units, anchors_of, hash_units
 from datakit.errors import ConfigError, ModelError
+from datakit.text._kernels_text import NONE
 from datakit.text.words import TERMINALS, digest, hash_words, normalize, split_words
 from tests.dedup.conftest import Outcome, conversations, documents, preferences, restored, run_stage, talk
 

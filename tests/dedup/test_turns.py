@@ -12,7 +12,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from datakit.config import build
-from datakit.dedup._kernels_cluster import least_similar_turn
+from datakit.dedup.cluster import least_similar_turn
 from datakit.dedup.stage import Dedup, DedupConfig
 from datakit.dedup.turn_digests import TURN_SHIFT, digests_of, plain, turns_of
 from datakit.errors import ConfigError
@@ -341,7 +341,7 @@ def test_a_row_of_an_earlier_run_stays_though_a_new_one_begins_with_it(tmp_path:
 
 
 def test_the_table_has_the_flags_that_the_kernel_repeats() -> None:
-    from datakit.dedup import _kernels_turns as kernels
+    from datakit.dedup import turn_digests as kernels
     from datakit.text import words
 
     assert (kernels._WORD, kernels._SPACE, kernels._LETTER, kernels._NUMBER, kernels._FOLD_SHIFT) == (

@@ -75,7 +75,7 @@ def test_what_cuts_reads_and_writes_rows_is_code_of_all_stages(package: Path, pa
 @pytest.mark.parametrize(
     ("path", "names"),
     [
-        ("dedup/_kernels_minhash.py", {"dedup", "dedup_repeats"}),
+        ("dedup/minhash.py", {"dedup"}),
         ("dedup/_kernels_repeats.py", {"dedup_repeats"}),
         ("filter/_kernels_signals.py", {"filter"}),
         ("filter/_kernels_fasttext.py", {"language", *READERS}),
