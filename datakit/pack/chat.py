@@ -182,6 +182,9 @@ class ChatTokenizer:
             raise ModelError(f"{self.template_where} does not compile: {e}") from None
         self.constants = frozenset(c.value for c in tree.find_all(nodes.Const) if isinstance(c.value, str))
         """Every string in the template."""
+        operands = (operand.expr for operand in tree.find_all(nodes.Operand))
+        self.compared = "\n".join(str(o.value) for o in operands if isinstance(o, nodes.Const))
+        """The strings that stand behind `==` or `in` in the template."""
         self._check_variables(tree, variables)
         self.traits = self._probed()
 
@@ -298,9 +301,7 @@ class ChatTokenizer:
             traits = replace(traits, parts=True)
         apart, seen = tried([*question, {"role": "assistant", "content": "!", "reasoning_content": "hm"}], traits)
         inside, _ = tried([*question, {"role": "assistant", "content": "<think>\nhm\n</think>\n\n!"}], traits)
-        shows, shows_inside = "thought" in seen, "hm" in inside
-        splits = not shows or apart == inside
-        return replace(traits, splits_thoughts=splits, shows=(shows, shows_inside if splits else shows))
+        return replace(traits, splits_thoughts="thought" not in seen or apart == inside)
 
     def render(
         self, messages: Sequence[Message], tools: Any = None, add_generation_prompt: bool = False, **variables: Any
@@ -346,7 +347,10 @@ class ChatTokenizer:
                     raise
         for level in range(3):
             marker = Marker(self.special_text, level)
-            given, given_tools = [marker.message(f, i, traits) for i, f in enumerate(fields)], marker.tools(shown_tools)
+            given, given_tools = (
+                [marker.message(f, i, traits) for i, f in enumerate(fields)],
+                marker.unless_plain(shown_tools),
+            )
             try:
                 found = self.render(given, given_tools, asks, **variables)
             except RenderError:

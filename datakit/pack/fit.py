@@ -15,7 +15,11 @@ Truncations Improve Language Modeling"): the longest sequence first, each into t
 it. If a set has no short sequences that fill gaps, this leaves 4% or more of the space empty. So rows are also filled
 one by one with pairs that fit exactly (a minimum bin slack heuristic after Gupta and Ho 1999, on a histogram of
 lengths), and the denser result is used. If both need clearly more rows than a lower bound, sequential value correction
-is tried, too (see `_kernels_fit`).
+is tried, too (Mukhacheva and Zalgaller 1993; Belov, Scheithauer and Mukhacheva 2008). It is for sets with few short
+sequences, where the best way to fill one row may leave lengths that fit nowhere. So each length has a value, at first a
+power of the length. A row starts with the longest sequence that is left, and takes those that add the most value.
+Lengths in rows with much waste gain value, so the next round uses them earlier. Exponents are multiples of 1/4: such
+powers need square roots only, which all machines round in the same way.
 
 Sequences are fitted within a window of a bounded number of tokens, so memory does not grow with the dataset. A window
 ends after the sequence that fills it, so the result does not depend on the size of the input batches.
@@ -32,16 +36,27 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from datakit.data import TURN_STARTS
-from datakit.pack.format import SOURCE_DTYPE, Block, Bools, Int32, Int64, PackedWriter, Records, gather, starts_of
+from datakit.kernels import kernel
+from datakit.pack.format import (
+    SOURCE_DTYPE,
+    Block,
+    Bools,
+    Int32,
+    PackedWriter,
+    Packing,
+    Records,
+    gather,
+    starts_of,
+)
 from datakit.stage import Decision
 
+Int64 = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.uint8]
-Task = Literal["pretrain", "sft", "dpo"]
-LongAnswer = Literal["split", "drop"]
+Float = npt.NDArray[np.float64]
 
 STARTS = "sequence_starts"
 EMPTY, TOO_LONG, NO_LABELS = "empty", "too_long", "no_labels"
-TRUNCATED, LONG_ANSWER, LONG_PROMPT = "truncated", "long_answer", "long_prompt"
+TRUNCATED, LONG_PROMPT = "truncated", "long_prompt"
 MIN_ANSWER_TOKENS = 16
 """An answer is split only if a row has so many tokens for a piece of it, beside its prompt."""
 
@@ -104,7 +119,6 @@ class Cutter:
     """`stream`: keep sequences of any length; they are cut when they are joined into rows."""
     max_doc_tokens: int
     drop_long: bool
-    long_answer: LongAnswer
     lost: Counter[str] = field(default_factory=Counter)
     """Dropped tokens by reason, of kept and of dropped rows."""
     tokens: int = 0
@@ -187,7 +201,7 @@ class Cutter:
             start, _, key, offset, _ = flat.table[k].tolist()
             end = start + int(length[k])
             starts = turns[(turns >= start) & (turns < end)] - start
-            pieces, gone = split_turns(flat.mask[start:end] > 0, starts, self.stride, self.long_answer)
+            pieces, gone = split_turns(flat.mask[start:end] > 0, starts, self.stride)
             self.lost.update(gone)
             if gone:
                 why[k] = max(gone, key=lambda reason: gone[reason])
@@ -233,18 +247,18 @@ Piece = tuple[tuple[int, int], ...]
 """A part of a conversation as ranges of its tokens: those that are repeated before it, then its own."""
 
 
-def split_turns(learnt: Bools, starts: Int64, stride: int, long_answer: LongAnswer) -> tuple[list[Piece], Counter[str]]:
+def split_turns(learnt: Bools, starts: Int64, stride: int) -> tuple[list[Piece], Counter[str]]:
     """Pieces of at most `stride` tokens of a conversation whose users' turns begin at `starts`; the tokens that are in
     none, by reason. `learnt`, bool (tokens,), says which tokens are labels.
 
     Whole exchanges (a user's turn up to the next) are joined while they fit. An exchange longer than a row is split
-    behind its prompt, which each piece repeats, or dropped (`long_answer`). It is dropped as `long_prompt` where the
-    prompt leaves no space for an answer. Where no turn is known, the row is truncated.
+    behind its prompt, which each piece repeats. It is dropped as `long_prompt` where the prompt leaves no space for an
+    answer. Where no turn is known, the row is truncated.
     """
     if not len(starts):
         return [((0, stride),)], Counter({TRUNCATED: len(learnt) - stride})
     edges = [*starts.tolist(), len(learnt)]
-    first, why = edges[0], LONG_ANSWER if long_answer == "drop" else LONG_PROMPT
+    first = edges[0]
     head: Piece = ((0, first),) if first else ()
     pieces, lost, at = list[Piece](), Counter[str](), 0
     while at < len(starts):
@@ -252,15 +266,15 @@ def split_turns(learnt: Bools, starts: Int64, stride: int, long_answer: LongAnsw
         after = max(fits, at + 1)
         if fits > at:  # whole exchanges
             pieces.append((*head, (edges[at], edges[after])))
-        elif long_answer == "split" and (made := list(_long(learnt, head, edges[at], edges[after], stride))):
+        elif made := list(_long(learnt, head, edges[at], edges[after], stride)):
             pieces += made
         else:
-            lost[why] += edges[after] - edges[at]
+            lost[LONG_PROMPT] += edges[after] - edges[at]
         at = after
     if pieces and pieces[0][-1][0] == first:  # the head is the first piece's own
         pieces[0] = ((0, pieces[0][-1][1]),)
     else:  # what stands before the first exchange is lost with it
-        lost[why] += first
+        lost[LONG_PROMPT] += first
     return pieces, +lost
 
 
@@ -335,8 +349,6 @@ def list_lengths(lists: pa.Array) -> Int64:
 
 # ---------------------------------------------------------------------- into rows
 
-Packing = Literal["best_fit", "wrap", "pad"]
-
 CLOSE = 1.005
 """A result with at most this many times the lower bound of rows is accepted."""
 QUARTERS, FIRST_ROUNDS, ROUNDS, PROMISING = (1, 2, 3, 4, 6, 8), 2, 12, 2
@@ -372,15 +384,13 @@ def fit(lengths: Int64, stride: int, packing: Packing, align_bos: bool = False) 
 
 def best_bins(lengths: Int64, stride: int) -> Int64:
     """The bin of each sequence, int64, in the densest packing that is found."""
-    from datakit.pack import _kernels_fit as kernels
-
     longest_first = np.argsort(-lengths, kind="stable")
-    tries = [way(longest_first, lengths, stride) for way in (kernels.best_fit, kernels.paired_fit)]
+    tries = [way(longest_first, lengths, stride) for way in (best_fit, paired_fit)]
     if min(bins.max(initial=-1) + 1 for bins in tries) > CLOSE * fewest_rows(lengths, stride):
-        found = {q: kernels.valued_fit(longest_first, lengths, stride, FIRST_ROUNDS, q) for q in QUARTERS}
+        found = {q: valued_fit(longest_first, lengths, stride, FIRST_ROUNDS, q) for q in QUARTERS}
         promising = sorted(found, key=lambda q: int(found[q].max()))[:PROMISING]
         tries += found.values()
-        tries += [kernels.valued_fit(longest_first, lengths, stride, ROUNDS, q) for q in promising]
+        tries += [valued_fit(longest_first, lengths, stride, ROUNDS, q) for q in promising]
     return min(tries, key=lambda bins: int(bins.max(initial=-1)))
 
 
@@ -507,3 +517,205 @@ def _write(writer: PackedWriter, window: TokenSequences, places: Records) -> Non
         learnt[starts_of(table["length"])] = False  # nothing predicts the first token of a sequence
         ids, counts = gather(window.ids, table["start"], table["length"]), np.bincount(row, minlength=rows)
         writer.append(Block(ids, learnt, table["length"].copy(), counts, sources))
+
+
+# ---------------------------------------------------------------------- kernels
+
+LEARNING_RATE = 0.3
+
+
+@kernel
+def best_fit(order: Int64, lengths: Int64, capacity: int) -> Int64:
+    """Best fit: the bin of each sequence, int64. In the given `order`, each goes to the fullest bin that fits.
+
+    Bins are in stacks by remaining space: `head[space]` is the last one, `below[bin]` the one below it. The search goes
+    through the spaces upwards, and skips 64 at a time where no bin has one of these: O(capacity / 64) for a sequence in
+    the worst case, and usually a few steps.
+    """
+    bins = np.empty(len(lengths), np.int64)
+    head = np.full(capacity + 1, -1, np.int64)
+    below = np.empty(len(lengths), np.int64)
+    filled = np.zeros(capacity // 64 + 1, np.int64)  # how many bins have one of 64 spaces
+    count = 0
+    for i in order:
+        space = lengths[i]
+        while space <= capacity and head[space] < 0:
+            space += 64 if space % 64 == 0 and filled[space // 64] == 0 else 1
+        if space <= capacity:
+            taken = head[space]
+            head[space] = below[taken]
+            filled[space // 64] -= 1
+        else:
+            taken, space = count, capacity
+            count += 1
+        bins[i] = taken
+        left = space - lengths[i]
+        if left > 0:
+            below[taken] = head[left]
+            head[left] = taken
+            filled[left // 64] += 1
+    return bins
+
+
+@kernel
+def paired_fit(order: Int64, lengths: Int64, capacity: int) -> Int64:
+    """The bin of each sequence, int64. Bins are filled one by one: the longest sequence first, then the one or two that
+    fill the bin best.
+
+    Best-fit decreasing leaves gaps when no short sequences are left. This one saves short sequences: of the pairs that
+    fill a bin exactly, it takes the one with the smallest difference. Sequences of one length are used in `order`.
+    """
+    bins = np.empty(len(lengths), np.int64)
+    count = np.zeros(capacity + 1, np.int64)
+    for length in lengths:
+        count[length] += 1
+    count[0] = 1  # length 0 is always left, so every search ends
+    at = np.cumsum(count[::-1])[::-1] - count  # index in `order` of the next sequence of a length
+    shorter = np.arange(capacity + 1)
+    for length in range(1, capacity + 1):
+        if count[length] == 0:
+            shorter[length] = length - 1
+    made, left = 0, capacity
+    for _ in range(len(lengths)):
+        length = _most(shorter, left)
+        if length == 0:
+            made, left = made + 1, capacity
+            length = _most(shorter, left)
+        elif length < left < capacity:
+            length = _first_of_two(count, shorter, length, left)
+        bins[order[at[length]]] = made
+        at[length] += 1
+        left -= length
+        count[length] -= 1
+        if count[length] == 0:
+            shorter[length] = length - 1
+    return bins
+
+
+@kernel
+def _most(shorter: Int64, length: int) -> int:
+    """The greatest length <= `length` that is left, or 0: union-find with path halving over the used lengths."""
+    while shorter[length] != length:
+        shorter[length] = shorter[shorter[length]]
+        length = shorter[length]
+    return length
+
+
+@kernel
+def _first_of_two(count: Int64, shorter: Int64, single: int, space: int) -> int:
+    """The longer of the two lengths that fill a space best, or `single`, the longest that fits, if that is better."""
+    if 2 * single < space:
+        return single
+    longer = (space + 1) // 2
+    while longer <= single:
+        other = space - longer
+        if count[longer] > 0 and other > 0 and count[other] > (longer == other):
+            return longer
+        longer += 1
+    best, taken, longer = single, single, single
+    while longer > 0 and 2 * longer > best:
+        other = _most(shorter, min(space - longer, longer))
+        if other == longer and count[other] == 1:
+            other = _most(shorter, longer - 1)
+        if other > 0 and longer + other >= best:
+            best, taken = longer + other, longer
+        longer = _most(shorter, longer - 1)
+    return taken
+
+
+@kernel
+def valued_fit(order: Int64, lengths: Int64, capacity: int, rounds: int, quarters: int) -> Int64:
+    """Sequential value correction: the bin of each sequence, int64, in the best of several rounds.
+
+    Values start as length ** (1 + quarters / 4). Sequences of one length are used in `order`.
+    """
+    count = np.zeros(capacity + 1, np.int64)
+    for length in lengths:
+        count[length] += 1
+    first = np.empty(capacity + 1)
+    for length in range(capacity + 1):
+        first[length] = length
+        for _ in range(quarters):
+            first[length] *= np.sqrt(np.sqrt(length))
+    value = first.copy()
+    bins, tried, fewest = np.empty(len(lengths), np.int64), np.empty(len(lengths), np.int64), len(lengths) + 1
+    for _ in range(rounds):
+        made = _fill(order, count, first, value, capacity, tried)
+        if made < fewest:
+            bins, tried, fewest = tried, bins, made
+    return bins
+
+
+@kernel
+def _fill(order: Int64, count: Int64, first: Float, value: Float, capacity: int, bins: Int64) -> int:
+    """Fill rows until no sequence is left, correct the values, and return the number of rows."""
+    left = count.copy()
+    at = np.cumsum(count[::-1])[::-1] - count  # index in `order` of the next sequence of a length
+    worthiest, row = np.zeros(capacity + 1, np.int64), np.empty(capacity + 1, np.int64)
+    made, top, remaining = 0, capacity, len(order)
+    while remaining > 0:
+        while left[top] == 0:
+            top -= 1
+        space, n = _row(left, value, worthiest, capacity, top, row)
+        times = _times(left, row[:n])
+        for _ in range(times):
+            for length in row[:n]:
+                bins[order[at[length]]] = made
+                at[length] += 1
+            made += 1
+        remaining -= times * n
+        for length in row[:n]:
+            left[length] -= times
+            share = min(1.0, LEARNING_RATE * times / count[length])
+            corrected = first[length] * capacity / (capacity - space)
+            value[length] = (1 - share) * value[length] + share * corrected
+    return made
+
+
+@kernel
+def _row(left: Int64, value: Float, worthiest: Int64, capacity: int, top: int, row: Int64) -> tuple[int, int]:
+    """Write the lengths of a row that starts with `top` into `row`; returns the remaining space and their number."""
+    row[0], n, space = top, 1, capacity - top
+    left[top] -= 1
+    while space > 0:
+        longer, other = _worthiest(left, value, worthiest, space)
+        if longer == 0:
+            break
+        for length in (longer, other):
+            if length > 0:
+                row[n] = length
+                left[length] -= 1
+                space -= length
+                n += 1
+    for length in row[:n]:
+        left[length] += 1
+    return space, n
+
+
+@kernel
+def _worthiest(left: Int64, value: Float, worthiest: Int64, space: int) -> tuple[int, int]:
+    """The one or two lengths of most value that fit into a space; 0 stands for none."""
+    best, most = 0, 0.0
+    for length in range(1, space + 1):
+        if left[length] > 0 and value[length] >= most:
+            best, most = length, value[length]
+        worthiest[length] = best
+    longer, other = best, 0
+    for length in range(space - 1, space // 4, -1):
+        if left[length] == 0:
+            continue
+        second = worthiest[min(space - length, length)]
+        if second == length and left[length] == 1:
+            second = worthiest[length - 1]
+        if second > 0 and value[length] + value[second] > most:
+            longer, other, most = length, second, value[length] + value[second]
+    return longer, other
+
+
+@kernel
+def _times(left: Int64, row: Int64) -> int:
+    """How often to repeat a row: half as often as the remaining sequences allow."""
+    times = int(left[row[0]])
+    for length in row:
+        times = min(times, int(left[length]) // int(np.sum(row == length)))
+    return max(1, times // 2) if times > 2 else times

@@ -63,6 +63,8 @@ SOURCE_DTYPE = np.dtype(
 behind its head; the packed row; the index of the sequence in the packed row; the number of tokens; how many of them are
 its head, which repeats earlier tokens of the row (a system prompt, see `fit`)."""
 
+Task = Literal["pretrain", "sft", "dpo"]
+Packing = Literal["best_fit", "wrap", "pad"]
 Format = Literal["bin2d", "bin", "megatron"]
 IDS: dict[str, dict[str, str]] = {
     "bin2d": {"bin": "ids2d.bin"},

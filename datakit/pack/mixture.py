@@ -21,7 +21,6 @@ import pyarrow.compute as pc
 
 from datakit.data import splitmix64
 from datakit.errors import ConfigError
-from datakit.pack.fit import list_lengths
 from datakit.pack.format import Int64
 from datakit.stage import Decision
 
@@ -129,8 +128,9 @@ def order_of(content_hash: pa.Array) -> UInt64:
 
 def token_counts(batch: pa.RecordBatch) -> Int64:
     """Tokens of each row, int64 (rows,); of both sides for preference pairs."""
-    columns = [name for name in ("input_ids", "rejected_ids") if name in batch.schema.names]
-    return sum((list_lengths(batch.column(name)) for name in columns), np.zeros(batch.num_rows, np.int64))
+    columns = [batch.column(name) for name in ("input_ids", "rejected_ids") if name in batch.schema.names]
+    lengths = (pc.list_value_length(column).fill_null(0).to_numpy(zero_copy_only=False) for column in columns)
+    return sum(lengths, np.zeros(batch.num_rows, np.int64))
 
 
 def _group(source: str, patterns: Iterable[str]) -> str:

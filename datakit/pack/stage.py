@@ -1,6 +1,6 @@
 """The pack stage: token rows -> packed rows. Cut sequences to length, fit them into rows, write windows of rows.
 
-Functions import the kernels that they use: loading `PackConfig` for `--help` must not load numba.
+Functions import `fit`, which has kernels: loading `PackConfig` for `--help` must not load numba.
 """
 
 import shutil
@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path, PurePosixPath
-from typing import Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -19,10 +19,12 @@ from datakit.config import at_least, option
 from datakit.data import of_kind
 from datakit.errors import ConfigError, InputError
 from datakit.manifest import Count, check_shards, data_dir
-from datakit.pack.fit import Cutter, LongAnswer, Packer, Packing, Task
-from datakit.pack.format import Format, Header, PackedWriter
+from datakit.pack.format import Format, Header, PackedWriter, Packing, Task
 from datakit.pack.mixture import COLUMNS, Mixture
 from datakit.stage import Made, Parent, Stage, split
+
+if TYPE_CHECKING:
+    from datakit.pack.fit import Cutter, Packer
 
 MAX_LOSS = 0.05
 """A greater share of tokens that is lost because sequences are longer than a row is an alarm."""
@@ -44,11 +46,6 @@ class PackConfig:
         "auto",
         "sequences longer than a row; split_turns: cut between turns, the system prompt repeated; auto: split plain "
         "text, split_turns for conversations, truncate preference pairs",
-    )
-    long_answer: LongAnswer = option(
-        "split",
-        "with split_turns, a question whose answer is longer than a row: split with its prompt, or dropped",
-        advanced=True,
     )
     align_bos: bool = option(
         False, "start each row with the start of a sequence; tokens cut off at a row's end are dropped"
@@ -79,7 +76,7 @@ class PackConfig:
         at_least(self, 0, "validation", "max_doc_tokens")
         at_least(self, 1, "window_tokens")
         several, no_source = len(lengths) > 1, "must be above 0; leave a source out at ingest"
-        wraps, splits_turns = self.packing == "wrap", self.overflow in ("auto", "split_turns")
+        wraps = self.packing == "wrap"
         for conflict, sentence in (
             (self.validation >= 1, f"validation must be below 1, found {self.validation}"),
             (min(self.max_tokens.values(), default=1) <= 0, f"max_tokens {no_source}"),
@@ -89,7 +86,6 @@ class PackConfig:
             (self.align_bos and self.overflow == "split", "overflow split starts rows inside sequences: not align_bos"),
             (self.drop_long and not self.max_doc_tokens, "drop_long needs max_doc_tokens"),
             (wraps and self.overflow != "auto", "packing wrap cuts at row ends, whatever overflow says: leave it out"),
-            (self.long_answer != "split" and (wraps or not splits_turns), "long_answer needs overflow split_turns"),
         ):
             if conflict:
                 raise ConfigError(sentence)
@@ -167,6 +163,8 @@ class Pack(Stage):
             InputError: labelled rows follow a first batch of plain text, the format cannot store such rows, or
                 `wrap` with `align_bos` would cut labels off.
         """
+        from datakit.pack.fit import Packer
+
         config = self.config
         source = (batch for batch in batches if batch.num_rows)
         first = next(source, None)
@@ -177,7 +175,6 @@ class Pack(Stage):
             (task == "dpo" and config.overflow.startswith("split"),
              f"a preference pair is truncated or dropped, never split, found overflow {config.overflow}"),
             (task == "pretrain" and config.overflow == "split_turns", "plain text has no turns: use overflow split"),
-            (task != "sft" and config.long_answer != "split", "long_answer is for conversations"),
         ):  # fmt: skip
             if refused and first is not None:
                 raise InputError(f"pack: {why}")
@@ -254,7 +251,9 @@ def _writers(config: PackConfig, task: Task, prefix: Path, tokenizer: dict[str, 
     return [PackedWriter(prefix.with_name(f"{prefix.name}-{h.seq_len}") if several else prefix, h) for h in headers]
 
 
-def _cutter(config: PackConfig, task: Task) -> Cutter:
+def _cutter(config: PackConfig, task: Task) -> "Cutter":
+    from datakit.pack.fit import Cutter
+
     overflow: Literal["split_turns", "split", "truncate", "drop", "stream"]
     if task == "dpo":  # a pair can be truncated or dropped, but not split
         overflow = "drop" if config.overflow == "drop" else "truncate"
@@ -270,7 +269,6 @@ def _cutter(config: PackConfig, task: Task) -> Cutter:
         overflow=overflow,
         max_doc_tokens=config.max_doc_tokens,
         drop_long=config.drop_long,
-        long_answer=config.long_answer,
     )
 
 
@@ -282,7 +280,7 @@ def _closed(writers: Sequence[PackedWriter]) -> dict[str, Any]:
     return {"format": f"{headers[0]['format']} in {len(headers)} row lengths", "buckets": headers}
 
 
-def _facts(packers: Sequence[Packer], config: PackConfig, repeated: int) -> dict[str, Any]:
+def _facts(packers: "Sequence[Packer]", config: PackConfig, repeated: int) -> dict[str, Any]:
     """Counts of packed rows, of all sets and by set, and the density that `wrap` would have instead of `best_fit`."""
     writers = [writer for packer in packers for writer in packer.writers]
     facts = _counts(writers)
@@ -315,7 +313,7 @@ def _counts(writers: Sequence[PackedWriter]) -> dict[str, Any]:
     return facts
 
 
-def _alarm(cutter: Cutter) -> str:
+def _alarm(cutter: "Cutter") -> str:
     """What a user must know of the tokens that rows are too short for."""
     advice = ", or --overflow split_turns, which keeps questions with their answers" * (cutter.overflow == "split")
     return (

@@ -17,8 +17,9 @@ then has about n / 2 times as many tokens. The sequences of a row stand one afte
 
 **Which library encodes.** `tokenizers` is the reference; `fastokens` encodes where it gives the same ids. When a
 tokenizer is loaded, both encode some awkward strings and texts of the tokenizer's added tokens; and of each batch, both
-encode a small sample. If one id differs, `tokenizers` encodes every batch, or this one. This depends on the tokenizer
-and the batch alone, so it is the same for every worker and every resumed run.
+encode a small sample. If one id differs, `tokenizers` encodes every batch, or this one; it also encodes batches with
+little text, because fastokens takes time to load. This depends on the tokenizer and the batch alone, so it is the same
+for every worker and every resumed run.
 
 **Where tokens are.** fastokens returns ids without offsets in the text. A token of a byte-level vocabulary stands for
 so many bytes; if the normaliser leaves a text as it is, and the bytes of its tokens add up to those of the text, each
@@ -32,11 +33,11 @@ import multiprocessing
 import os
 import unicodedata
 from bisect import bisect_left
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
-from itertools import chain, compress
+from itertools import chain
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, ClassVar, Literal, NamedTuple, Self
@@ -55,7 +56,7 @@ from datakit.data import SPANS, TURN_STARTS, tokens
 from datakit.errors import ConfigError, ModelError, UsageError
 from datakit.manifest import Ledger, tokenizer_file
 from datakit.pack.chat import ChatTokenizer
-from datakit.pack.labels import Labelled, LabelledBatch, Labeller, Shapes
+from datakit.pack.labels import Labelled, Labeller, Outcome
 from datakit.pack.marks import FIRST_PRIVATE, PRIVATE, RESERVED, RESERVED_SPELLING, RenderError
 from datakit.stage import Decision, Parent, Stage
 
@@ -64,8 +65,8 @@ Int64 = npt.NDArray[np.int64]
 NONE: Int64 = np.empty(0, np.int64)
 
 
-SMALL_BYTES = 500_000
-"""`tokenizers` encodes smaller inputs: it needs less time for them than fastokens needs to load."""
+SMALL = 500_000
+"""`tokenizers` encodes batches with fewer characters: it needs less time for them than fastokens needs to load."""
 FIRST_ROWS = 128
 """A template that fails on so many first rows of every batch ends the run."""
 MAX_NOT_RENDERED = MAX_UNKNOWN = 0.01
@@ -74,6 +75,8 @@ SIDES = (("input_ids", "label_spans"), ("rejected_ids", "rejected_label_spans"))
 NOT_RENDERED, STRIPPED, UNENDED = "reasoning_not_rendered", "reasoning_stripped", "turns_without_end"
 IGNORED, ROUNDED, UNKNOWN = "chat_template_kwargs_ignored", "loss_weights_rounded", "unknown_tokens"
 STARTS = "sequence_starts"
+REFUSED = Labelled("", [], [])
+"""In the place of a conversation that is refused."""
 
 
 # ---------------------------------------------------------------------- texts to ids
@@ -95,7 +98,6 @@ AWKWARD = (
 )  # fmt: skip
 """Strings on which tokenizers often differ."""
 
-LITTLE = "there is little text"
 FastEncode = Callable[[list[str]], tuple[Int32, Int64]]
 
 
@@ -108,10 +110,6 @@ class Encoded(NamedTuple):
     """Where each text begins in `ids`, and the end: (texts + 1,)."""
     tokens: Int64
     """For each place the first token of its text that begins at this character or after it."""
-    library_rows: int
-    """How many texts `tokenizers` encoded, or found the places of."""
-    reason: str
-    """Why it encoded all of them; empty if fastokens did."""
 
 
 def sample(texts: Sequence[str]) -> list[str]:
@@ -136,66 +134,61 @@ class Encoder:
         self.tokenizer, self.train_on = tokenizer, train_on
 
     @cached_property
-    def fast(self) -> tuple[FastEncode | None, str]:
-        """How fastokens encodes texts; or None, and why it does not."""
+    def fast(self) -> FastEncode | None:
+        """How fastokens encodes texts; None if it does not, or gives other ids than `tokenizers`."""
         spec = self.tokenizer.spec()
         try:
             fast = fastokens_of(spec)
-        except Exception as e:  # fastokens raises several types
-            return None, f"fastokens does not read this tokenizer: {e}"
-        reason = self._difference(fast, [*AWKWARD, *_side_by_side([t["content"] for t in spec["added_tokens"]])])
-        return (None, reason) if reason else (fast, "")
+        except Exception:  # fastokens raises several types
+            return None
+        awkward = [*AWKWARD, *_side_by_side([t["content"] for t in spec["added_tokens"]])]
+        return fast if self._agrees(fast, awkward) else None
 
-    def _difference(self, fast: FastEncode, texts: list[str]) -> str:
-        """Why `tokenizers` must encode: a text for which fastokens gives other ids; empty if there is none."""
+    def _agrees(self, fast: FastEncode, texts: list[str]) -> bool:
+        """Whether fastokens gives the ids of `tokenizers`; not if that fails on a text."""
         try:
-            wanted_rows = self.tokenizer.encode(texts, offsets=False)
+            wanted = self.tokenizer.encode(texts, offsets=False)
         except ModelError:
-            return "tokenizers fails on texts that the run may not have"
+            return False
         ids, offsets = fast(texts)
-        for text, wanted, a, b in zip(texts, wanted_rows, offsets, offsets[1:], strict=False):
-            if not np.array_equal(ids[a:b], wanted.ids):
-                shown = text if len(text) <= 40 else f"{text[:40]}..."
-                return f"fastokens gives other ids than tokenizers for {shown!r}"
-        return ""
+        rows = zip(wanted, offsets, offsets[1:], strict=False)
+        return all(np.array_equal(ids[a:b], encoding.ids) for encoding, a, b in rows)
 
     @cached_property
-    def shapes(self) -> Shapes:
-        """The plans of conversations, which all batches of a process share.
+    def labeller(self) -> Labeller:
+        """Labels conversations; all batches of a process share its plans.
 
         Raises:
             ModelError: the rendering of one question and answer does not show where the answer is.
         """
-        labeller = Labeller(self.tokenizer)
+        labeller = Labeller(self.tokenizer, self.train_on)
         try:
             labeller.label([{"role": "user", "content": "?"}, {"role": "assistant", "content": "!"}])
         except RenderError as e:
             if e.reason == "labels_uncertain":
                 where = self.tokenizer.template_where
                 raise ModelError(f"{where} cannot be used to train: {e.detail}") from None
-        return Shapes(labeller, self.train_on)
+        return labeller
 
-    def encode(self, texts: list[str], places: Int64 = NONE, of_text: Int64 = NONE, *, little: bool = False) -> Encoded:
-        """Encode texts, and find the tokens at some places: characters of the texts with the numbers `of_text`.
-
-        With `little` text, `tokenizers` encodes it: it needs less time than fastokens needs to load.
-        """
-        fast, reason = (None, LITTLE) if little else self.fast
-        if fast:
-            reason = self._difference(fast, sample(texts))
-        certain, tokens = np.full(len(texts), not reason), np.zeros(len(places), np.int64)
-        if fast and not reason:
+    def encode(self, texts: list[str], places: Int64 = NONE, of_text: Int64 = NONE) -> Encoded:
+        """Encode texts, and find the tokens at some places: characters of the texts with the numbers `of_text`."""
+        fast = self.fast if sum(map(len, texts)) >= SMALL else None
+        certain, tokens = np.zeros(len(texts), bool), np.zeros(len(places), np.int64)
+        if fast and self._agrees(fast, sample(texts)):
             ids, offsets = fast(texts)
+            certain[:] = True
             if len(places):
                 tokens, certain = self._by_bytes(texts, ids, offsets, places, of_text)
+        else:
+            fast = None
         rest = np.flatnonzero(~certain).tolist()
         encodings = dict(zip(rest, self.tokenizer.encode([texts[i] for i in rest], len(places) > 0), strict=True))
-        if reason:
+        if not fast:
             ids, offsets = _flat(encodings.values())
         starts = {i: [start for start, _ in encoding.offsets] for i, encoding in encodings.items() if len(places)}
         for k in np.flatnonzero(~certain[of_text]).tolist():
             tokens[k] = bisect_left(starts[of_text[k]], places[k])
-        return Encoded(ids, offsets, tokens, len(rest), reason)
+        return Encoded(ids, offsets, tokens)
 
     def _by_bytes(
         self, texts: list[str], ids: Int32, offsets: Int64, places: Int64, of_text: Int64
@@ -388,15 +381,9 @@ class Tokenize(Stage):
     config: TokenizeConfig
     kind: str = ""
     """Kind of the rows; empty if unknown."""
-    little: bool = False
-    """Whether the run has so little text that `tokenizers` encodes it."""
 
-    _counts: deque[Counter[str]] = field(default_factory=deque, repr=False, compare=False)
-    """Encoded sequences of each batch, by library; and by reason those that fastokens did not encode for it. Copies of
-    the stage and threads share it: a deque appends and pops without a lock."""
-
-    def __reduce__(self) -> tuple[type["Tokenize"], tuple[TokenizeConfig, str, bool]]:
-        return type(self), (self.config, self.kind, self.little)
+    def __reduce__(self) -> tuple[type["Tokenize"], tuple[TokenizeConfig, str]]:
+        return type(self), (self.config, self.kind)
 
     @property
     def tokenizer(self) -> ChatTokenizer:
@@ -416,8 +403,8 @@ class Tokenize(Stage):
         return encoder_of(self.config.tokenizer, self.config.chat_template, variables, self.config.train_on)
 
     def use_processes(self) -> bool:
-        """False if fastokens encodes documents (in its own threads); templates and `tokenizers` keep the GIL."""
-        return self.kind != "document" or self.little or self.encoder.fast[0] is None
+        """False for documents, which the libraries encode in threads of their own; templates keep the GIL."""
+        return self.kind != "document"
 
     def output_kind(self, kind: str) -> str:
         """Always tokens."""
@@ -478,49 +465,29 @@ class Tokenize(Stage):
             )
         return found
 
-    def _encoded(self, texts: list[str], places: Int64 = NONE, of_text: Int64 = NONE) -> Encoded:
-        """Encode texts, and count them."""
-        found = self.encoder.encode(texts, places, of_text, little=self.little)
-        counts = Counter(fast_rows=len(texts) - found.library_rows, library_rows=found.library_rows)
-        self._counts.append(counts + Counter({found.reason: len(texts)} if found.reason else {}))
-        return found
-
-    def measured(self) -> dict[str, int]:
-        """Encoding counters of this process since the last call: sequences by library."""
-        return dict(sum((self._counts.popleft() for _ in range(len(self._counts))), Counter[str]()))
-
-    def summary(self, counts: dict[str, int]) -> str:
-        """The counters as a line of text."""
-        fast, library = (counts.get(name, 0) for name in ("fast_rows", "library_rows"))
-        reasons = f" ({'; '.join(sorted(why))})" if (why := counts.keys() - {"fast_rows", "library_rows"}) else ""
-        return f"{fast:,} rows encoded by fastokens, {library:,} by tokenizers{reasons}"
-
     def for_kind(self, kind: str) -> Self:
         """The stage for rows of that kind."""
         return replace(self, kind=kind)
 
     def prepare(self, rows: Iterator[pa.RecordBatch]) -> Self:
-        """Look whether there is little text.
+        """Render first rows.
 
         Raises:
             ModelError: the template fails on the first rows of every batch.
         """
-        size, failed = 0, Counter[str]()
+        failed = Counter[str]()
         for batch in rows:
-            size += batch.nbytes
-            if not {"text", "input_ids"} & set(batch.schema.names):
-                labelled = self._labelled(batch.slice(0, FIRST_ROWS))[0]
-                errors = [
-                    f.detail if isinstance(f, RenderError) and f.reason == "template_error" else ""
-                    for f in labelled.facts
-                ]
-                failed.update(errors[number] for number in labelled.which.tolist())
-            if size >= SMALL_BYTES and (failed[""] or not failed):
+            if {"text", "input_ids"} & set(batch.schema.names):
                 break
-        if failed and not failed[""]:
-            why = failed.most_common(1)[0][0]
-            raise ModelError(f"{self.tokenizer.template_where} fails on every row: {why}")
-        return replace(self, little=size < SMALL_BYTES)
+            labelled = self._labelled(batch.slice(0, FIRST_ROWS))[0]
+            if any(not isinstance(f, RenderError) or f.reason != "template_error" for f in labelled):
+                break
+            failed.update(f.detail for f in labelled if isinstance(f, RenderError))
+        else:
+            if failed:
+                why = failed.most_common(1)[0][0]
+                raise ModelError(f"{self.tokenizer.template_where} fails on every row: {why}")
+        return self
 
     def open(self) -> None:
         """Load the tokenizer.
@@ -559,7 +526,7 @@ class Tokenize(Stage):
             if RESERVED in text and RESERVED_SPELLING.search(text):
                 refused[row] = RenderError("the text has U+FDD0 before a private-use character", "reserved_code_point")
                 texts[row] = ""
-        ids, offsets = self._encoded(texts)[:2]
+        ids, offsets = self.encoder.encode(texts)[:2]
         for row in np.flatnonzero(np.diff(offsets) == 0).tolist():
             refused.setdefault(row, RenderError("no text", "empty"))
         bos = [self.tokenizer.bos_id] if self.config.add_bos else []
@@ -571,22 +538,25 @@ class Tokenize(Stage):
         }
         return _decision(refused, columns, "text", len(texts))
 
-    def _labelled(self, batch: pa.RecordBatch) -> tuple[LabelledBatch, pa.ListArray, Int64, Int64, int]:
+    def _labelled(self, batch: pa.RecordBatch) -> tuple[list[Outcome], pa.ListArray, Int64, Int64, int]:
         """The sequences of a batch, rendered and labelled; their messages, rows and sides, as `_sequences` returns
         them; and how many rows have variables that are no object."""
         messages, rows, sides = _sequences(batch, self.config)
         variables, ignored = _row_variables(batch)
         tools, of_rows = batch.column("tools").to_pylist(), rows.tolist()
         given = [tools[row] for row in of_rows], [variables[row] for row in of_rows]
-        return self.encoder.shapes.label(messages, *given), messages, rows, sides, ignored
+        return self.encoder.labeller.label_rows(messages, *given), messages, rows, sides, ignored
 
     def _conversations(self, batch: pa.RecordBatch) -> Decision:
         """Tokenize conversations or preference pairs. Both sides of a pair are kept or dropped; a side without an
         answer has no tokens (an answer that is judged by itself has one side)."""
-        labelled, messages, rows, sides, ignored = self._labelled(batch)
-        facts, (of_edge, edges), (of_start, starts) = labelled.facts, labelled.edges, labelled.starts
+        found, messages, rows, sides, ignored = self._labelled(batch)
+        made = [f if isinstance(f, Labelled) else REFUSED for f in found]
+        edges, of_edge = _flat_lists([f.edges for f in made])
+        starts, of_start = _flat_lists([f.turn_starts for f in made])
         of_place, of_span, sequences = np.append(of_edge, of_start), of_edge[::2], np.arange(len(rows))
-        ids, offsets, at, *_ = self._encoded(labelled.texts, np.append(edges, starts), of_place)
+        texts, places = [f.text for f in made], np.append(edges, starts)
+        ids, offsets, at = self.encoder.encode(texts, places, of_place)
         begins, ends = at[: len(edges)].reshape(-1, 2).T
         turns = np.bincount(of_span, minlength=len(rows))
         learnt = np.bincount(of_span, ends - np.maximum(begins, 1), len(rows))  # no first token is a target
@@ -597,11 +567,11 @@ class Tokenize(Stage):
             empty, RenderError("neither side has an answer" if are_pairs else "no messages", "empty")
         )
         for k in np.flatnonzero(learnt < max(least, 1)).tolist():
-            found = facts[labelled.which[k]]
-            if not isinstance(found, RenderError) and learnt[k] < least:
-                found = RenderError(f"fewer than {least} label tokens in {turns[k]} labelled turns", "no_labels")
-            if isinstance(found, RenderError):
-                refused.setdefault(int(rows[k]), found)
+            why = found[k]
+            if not isinstance(why, RenderError) and learnt[k] < least:
+                why = RenderError(f"fewer than {least} label tokens in {turns[k]} labelled turns", "no_labels")
+            if isinstance(why, RenderError):
+                refused.setdefault(int(rows[k]), why)
 
         # `keys` are ascending. Places are counted from the start of the row: where its first sequence begins.
         keys = rows + num_rows * sides
@@ -625,19 +595,16 @@ class Tokenize(Stage):
         if are_pairs:
             del columns[TURN_STARTS]
 
-        noted = self._noted(rows, labelled) | {ROUNDED: _with_other_weights(messages, rows)}
-        notes = {name: len(found - refused.keys()) for name, found in noted.items()} | {IGNORED: ignored}
+        noted = {
+            UNENDED: {int(rows[k]) for k, f in enumerate(made) if not f.ended},
+            NOT_RENDERED: {int(rows[k]) for k, f in enumerate(made) if f.thoughts_not_rendered},
+            STRIPPED: {
+                int(rows[k]) for k, f in enumerate(made) if f.thoughts_stripped and self.config.thinking == "last"
+            },
+            ROUNDED: _with_other_weights(messages, rows),
+        }
+        notes = {name: len(of - refused.keys()) for name, of in noted.items()} | {IGNORED: ignored}
         return _decision(refused, columns, "preference" if are_pairs else "conversation", num_rows, notes)
-
-    def _noted(self, rows: Int64, labelled: LabelledBatch) -> dict[str, set[int]]:
-        """By note: the rows that it is about. `rows` are those of the sequences."""
-        noted: dict[str, set[int]] = {name: set() for name in (UNENDED, NOT_RENDERED, STRIPPED)}
-        for number, found in enumerate(labelled.facts):
-            if isinstance(found, Labelled) and found[3:] != (0, 0, True):
-                flags = (not found.ended, found.thoughts_not_rendered, found.thoughts_stripped)
-                for name in compress(list(noted), flags):
-                    noted[name].update(rows[labelled.which == number].tolist())
-        return noted if self.config.thinking == "last" else noted | {STRIPPED: set()}
 
 
 def _sequences(batch: pa.RecordBatch, config: TokenizeConfig) -> tuple[pa.ListArray, Int64, Int64]:
@@ -685,6 +652,12 @@ def _with_context(flat: pa.StructArray, context: tuple[Int64, Int64], answer: tu
     fields = [weight if field.name == "weight" else taken.field(field.name) for field in taken.type]
     offsets = pa.array(np.append(before[::2], sizes.sum()), pa.int32())
     return pa.ListArray.from_arrays(offsets, pa.StructArray.from_arrays(fields, fields=list(taken.type)))
+
+
+def _flat_lists(lists: list[list[int]]) -> tuple[Int64, Int64]:
+    """The numbers in all lists, and the list of each."""
+    sizes = np.fromiter(map(len, lists), np.int64, len(lists))
+    return np.fromiter(chain.from_iterable(lists), np.int64), np.arange(len(lists)).repeat(sizes)
 
 
 def _lists(values: Any, offsets: Int64) -> pa.ListArray:

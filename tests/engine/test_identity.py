@@ -80,7 +80,7 @@ def test_what_cuts_reads_and_writes_rows_is_code_of_all_stages(package: Path, pa
         ("filter/_kernels_signals.py", {"filter"}),
         ("filter/fasttext_model.py", {"language", *READERS}),
         ("filter/perplexity.py", {"perplexity", "perplexity_model"}),
-        ("pack/_kernels_fit.py", {"pack"}),
+        ("pack/fit.py", {"pack"}),
         ("pack/labels.py", {"tokenize"}),
         ("read/csv.py", {"ingest", *READERS}),
         ("text/_kernels_text.py", {"ingest", "filter", "map", "normalize", *READERS, *DEDUP}),

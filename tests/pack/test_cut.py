@@ -47,21 +47,15 @@ def test_pieces_are_what_the_template_writes_for_the_same_turns(small):
     system, exchanges = [{"role": "system", "content": "the quick fox"}], [exchange(i) for i in range(5)]
     ids, learnt, _, starts = tokens_of(small, system + joined_turns(exchanges))
     alone = [tokens_of(small, system + joined_turns(exchanges[a:b]))[0] for a, b in ((0, 2), (2, 4), (4, 5))]
-    pieces, lost = split_turns(learnt, starts, max(map(len, alone)), "split")
+    pieces, lost = split_turns(learnt, starts, max(map(len, alone)))
     assert [joined(ids, p).tolist() for p in pieces] == [a.tolist() for a in alone]
     assert (lost, len(pieces[0])) == (Counter(), 1)
 
 
-def test_a_long_answer_is_split_with_its_prompt_or_dropped(small):
-    messages = [*exchange(0), *exchange(1, words=60), *exchange(2)]
-    ids, learnt, spans, starts = tokens_of(small, messages)
-    pieces, lost = split_turns(learnt, starts, 60, "drop")
-    assert lost["long_answer"] == len(ids) - sum(b - a for *_, (a, b) in pieces)
-    assert not any(a < spans[1][1] and spans[1][0] < b for *_, (a, b) in pieces)
-    assert len(split_turns(learnt, starts, len(ids), "split")[0]) == 1
+def test_a_long_answer_is_split_with_its_prompt(small):
     ids, learnt, spans, starts = tokens_of(small, [*exchange(0), {"role": "user", "content": "hi"},
                                            {"role": "assistant", "content": "fox " * 400}, *exchange(2)])  # fmt: skip
-    pieces, lost = split_turns(learnt, starts, 400, "split")
+    pieces, lost = split_turns(learnt, starts, 400)
     assert not lost
     own = [piece[-1] for piece in pieces]
     assert own == sorted(own) and sum(b - a for a, b in own) == len(ids)
@@ -72,12 +66,12 @@ def test_a_long_answer_is_split_with_its_prompt_or_dropped(small):
 def test_an_answer_is_split_only_where_its_prompt_leaves_space_for_it():
     learnt, starts = np.arange(100) >= 50, np.array([0])
     split = [((0, 66),), *(((0, 50), own) for own in ((66, 82), (82, 98), (98, 100)))]
-    assert split_turns(learnt, starts, 66, "split") == (split, Counter())
-    assert split_turns(learnt, starts, 65, "split") == ([], Counter(long_prompt=100))
+    assert split_turns(learnt, starts, 66) == (split, Counter())
+    assert split_turns(learnt, starts, 65) == ([], Counter(long_prompt=100))
 
 
 def test_a_row_without_users_turns_is_truncated():
-    pieces, lost = split_turns(np.ones(50, bool), np.empty(0, np.int64), 40, "split")
+    pieces, lost = split_turns(np.ones(50, bool), np.empty(0, np.int64), 40)
     assert (pieces, lost) == ([((0, 40),)], Counter(truncated=10))
 
 
@@ -85,27 +79,22 @@ def test_a_row_without_users_turns_is_truncated():
 @given(
     words=st.lists(st.integers(0, 30), min_size=1, max_size=7),
     seq_len=st.integers(20, 150),
-    long_answer=st.sampled_from(["split", "drop"]),
     system=st.booleans(),
 )
-def test_every_token_is_packed_once_or_counted_and_no_piece_is_cut_inside_an_answer(
-    trained, conversations, tmp_path_factory, words, seq_len, long_answer, system
-):
+def test_every_token_is_packed_once_or_counted(trained, conversations, tmp_path_factory, words, seq_len, system):
     head = [{"role": "system", "content": "fox"}] if system else []
     turns = [exchange(i, n) for i, n in enumerate(words)]
     stage = Tokenize(TokenizeConfig(tokenizer=str(trained)))
     given = conversations([head + joined_turns(turns[:k]) for k in (1, len(words))])
     batch, _ = split(given, stage.decide(given), "tokenize")
     out = tmp_path_factory.mktemp("out")
-    made = Pack(PackConfig(seq_len=seq_len, long_answer=long_answer)).run([batch], out, FACTS)
+    made = Pack(PackConfig(seq_len=seq_len)).run([batch], out, FACTS)
     assert made.tokens.balance == 0 and made.rows.balance == 0
     sets = [Packed.open(out / made.facts["packed"]["prefix"])]
     assert list(prove(TokenIndex(sets), [batch], made.rows, made.tokens)) == []
     for _, _, pieces in TokenIndex(sets).rows():
         for piece in pieces:
             assert piece.learnt.any()
-            if long_answer == "drop":  # each piece ends where an answer ends
-                assert piece.learnt[-2:].any()
 
 
 LENGTHS = (20, 30, 40, 150, 200, 400, 700)

@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from datakit.pack._kernels_fit import best_fit, paired_fit, valued_fit
-from datakit.pack.fit import fewest_rows, fit
+from datakit.pack.fit import best_fit, fewest_rows, fit, paired_fit, valued_fit
 
 LENGTHS = st.lists(st.integers(1, 200), max_size=80)
 

@@ -7,9 +7,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from datakit.pack.chat import ChatTokenizer
-from datakit.pack.labels import Shapes
+from datakit.pack.labels import Labeller
 from datakit.pack.marks import RESERVED_SPELLING, RenderError
-from tests.pack.by_hand import label, labelled_rows, labeller, says, user
+from tests.pack.by_hand import label, labelled_rows, says, user
 
 BODY = """\
 {%- for message in messages -%}
@@ -41,13 +41,13 @@ def alone(tokenizer, row, tools, variables):
 def joined(tokenizer, conversations, rows, tools=None, variables=None) -> int:
     """How many of the rows are joined; all of them must be what they are one by one."""
     tools, variables = tools or [None] * len(rows), variables or [{}] * len(rows)
-    shapes = Shapes(labeller(tokenizer))
+    labeller = Labeller(tokenizer)
     column = conversations(rows).column("messages")
     for _ in range(2):
-        found = labelled_rows(shapes, column, tools, variables)
+        found = labelled_rows(labeller, column, tools, variables)
         for row, one, *more in zip(rows, found, tools, variables, strict=True):
             assert one == alone(tokenizer, row, *more), row
-    return shapes.joined
+    return labeller.joined
 
 
 TEXTS = [
@@ -73,7 +73,6 @@ LOOKS = [
 def test_a_template_that_looks_at_texts_gives_the_same_as_row_by_row(with_body, conversations, expression):
     tokenizer, rows = with_body(expression), [[user(text), says("yes")] for text in TEXTS]
     joined(tokenizer, conversations, rows)
-    joined(tokenizer, conversations, rows, None, [{"more": "than texts"}] * len(rows))
 
 
 @pytest.mark.parametrize(
@@ -128,25 +127,12 @@ def test_every_field_gives_the_same_as_row_by_row(request, load, conversations, 
 
 
 def test_a_plan_that_would_give_something_else_is_not_used(small, conversations, monkeypatch):
-    """A plan is compared with the first row of its shape."""
+    """A plan is compared with a row of its shape."""
     rows = [[user(f"a{i}"), says("b")] for i in range(4)]
-    shapes = Shapes(labeller(small))
-    right = Shapes._plan
-    monkeypatch.setattr(Shapes, "_plan", lambda *args: (p := right(*args))._replace(gaps=[*p.gaps[:-1], "?"]))
-    found = labelled_rows(shapes, conversations(rows).column("messages"), [None] * 4, [{}] * 4)
+    right = Labeller._plan
+    monkeypatch.setattr(Labeller, "_plan", lambda *args: (p := right(*args))._replace(pieces=[*p.pieces[:-1], "?"]))
+    found = labelled_rows(Labeller(small), conversations(rows).column("messages"), [None] * 4, [{}] * 4)
     assert found == [label(small, row) for row in rows]
-
-
-def test_a_shape_that_the_template_refuses_is_refused_without_rendering_its_rows(
-    real, load, conversations, monkeypatch
-):
-    tokenizer = load(real("qwen2"))
-    rows = [[user(f"a{i}"), says("b")] for i in range(4)]
-    shapes, column = Shapes(labeller(tokenizer)), conversations(rows).column("messages")
-    first = labelled_rows(shapes, column, [TOOL % "f"] * 4, [{}] * 4)
-    assert [found.split(":")[0] for found in first] == ["template_drops_tools"] * 4
-    monkeypatch.setattr(ChatTokenizer, "render", lambda *_, **__: pytest.fail("rendered again"))
-    assert labelled_rows(shapes, column, [TOOL % "f"] * 4, [{}] * 4) == first
 
 
 SPECIAL = ("<|im_end|>", "<|im_start|>assistant\n", "<think>", "</think>", "<tool_response>\nx\n</tool_response>")

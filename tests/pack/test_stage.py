@@ -162,8 +162,6 @@ def test_golden_bytes(tmp_path):
         ({"max_doc_tokens": -1}, "max_doc_tokens"),
         ({"drop_long": True}, "max_doc_tokens"), ({"weights": {"a": 0.0}}, "above 0"),
         ({"max_tokens": {"a": 0}}, "above 0"), ({"packing": "wrap", "overflow": "drop"}, "leave it out"),
-        ({"long_answer": "drop", "overflow": "truncate"}, "split_turns"),
-        ({"long_answer": "drop", "packing": "wrap"}, "split_turns"),
     ],
 )  # fmt: skip
 def test_senseless_values_are_refused(bad, words):
@@ -237,7 +235,6 @@ def test_align_bos_cuts_and_counts(tmp_path_factory, rows, window, packing):
     [
         ({}, {"packing": "wrap", "align_bos": True}, "pack conversations with best_fit"),
         ({"labelled": False}, {"overflow": "split_turns"}, "plain text has no turns"),
-        ({"labelled": False}, {"long_answer": "drop"}, "for conversations"),
         ({"rejected": [(30, [20, 30])]}, {"overflow": "split"}, "truncated or dropped, never split"),
     ],
 )
