@@ -28,7 +28,7 @@ COMMANDS = {
     "serve": "serve a model: OpenAI's API and a page to chat on",
     "eval": "loss and perplexity on a packed set",
     "compare": "train on several packed sets, and say which one helps",
-    "export": "write a model for other programs, such as Ollama",
+    "export": "write a model for other programs, adapters merged",
     "merge": "merge adapters into their base model, or average checkpoints",
 }
 """Modules of this package with a `main`, and what they do."""
