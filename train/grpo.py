@@ -366,7 +366,7 @@ class GrpoTrainer(Trainer):
         folder = checkpoint.find_model(config.model)
         model, self.tokenizer, state = load(folder)
         plain, self.settings = state.get("task") == "pretrain", config.rollout
-        data = self._read(folder, model.config.context, plain)
+        data = self._read(folder, model.config.max_positions, plain)
         config = replace(config, data=replace(config.data, bucket_sizes=(data.header.seq_len,)))
         self.grpo = GrpoLoss(config.rollout, config.labels)
         self.stops = stop_ids_of(model, self.tokenizer)

@@ -89,11 +89,6 @@ class ModelConfig:
         if self.windowed_layers and self.window < 1:
             raise ConfigError(f"model: layers {self.windowed_layers} need a window, found {self.window}")
 
-    @property
-    def context(self) -> int:
-        """Longest prompt and answer together; longrope's frequencies change at a length that a cache does not know."""
-        return self.rope.original_max_position_embeddings if self.rope.rope_type == "longrope" else self.max_positions
-
 
 _26M = ModelConfig(
     vocab_size=6400, hidden_size=512, num_layers=8, num_heads=8, num_kv_heads=2, head_dim=64, intermediate_size=1408
