@@ -148,14 +148,11 @@ class LoraConfig:
     lora_targets: tuple[str, ...] = more(TARGETS, "projections with an adapter")
     rslora: bool = more(False, "divide by the root of the rank: large ranks learn (rsLoRA: Kalajdzievski, 2023)")
     lora_dropout: float = more(0.0, "share of an adapter's inputs that are set to zero in training")
-    qlora: bool = more(False, "hold frozen matrices in NF4 (QLoRA: Dettmers et al., 2023); needs bitsandbytes")
 
     def __post_init__(self) -> None:
         at_least(self, 0, "lora_rank", "lora_alpha", "lora_dropout")
         if self.lora_dropout >= 1:
             raise ConfigError(f"lora_dropout must be below 1, found {self.lora_dropout}")
-        if self.qlora and not self.lora_rank:
-            raise ConfigError("--qlora freezes the weights, so it needs adapters: add --lora-rank 16")
         if not self.lora_targets or set(self.lora_targets) - set(TARGETS):
             raise ConfigError(f"lora_targets: expected of {','.join(TARGETS)}, found {','.join(self.lora_targets)}")
 

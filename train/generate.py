@@ -54,14 +54,14 @@ class LoadConfig(DeviceConfig):
 
     tokenizer: str = option("", "tokenizer.json or its folder, if it is not in the folder of the model")
 
-    def loaded(self, adapter: str = "") -> tuple[CausalLM, ChatTokenizer, dict[str, Any]]:
-        """What `load` reads, with the model ready on the device; `adapter` is a folder of adapters for it.
+    def loaded(self) -> tuple[CausalLM, ChatTokenizer, dict[str, Any]]:
+        """What `load` reads, with the model ready on the device.
 
         Raises:
             DatakitError: no model there, or it does not fit its tokenizer or adapters.
         """
-        device, base = self.used(), self.model if adapter else ""
-        model, tokenizer, state = load(adapter or self.model, self.tokenizer or base, base)
+        device = self.used()
+        model, tokenizer, state = load(self.model, self.tokenizer)
         return ready(model, device, self.half(device)), tokenizer, state
 
 

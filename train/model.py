@@ -438,8 +438,8 @@ class CausalLM(nn.Module):
                     nn.init.zeros_(module.bias)
 
     def num_parameters(self) -> int:
-        """Number of parameters; a tied matrix counts once. A byte of NF4 has two of them."""
-        return sum(p.numel() * (2 if p.dtype == torch.uint8 else 1) for p in self.parameters())
+        """Number of parameters; a tied matrix counts once."""
+        return sum(p.numel() for p in self.parameters())
 
     def flops_per_token(self, context: float, far: float = 0.0) -> float:
         """Operations to train on a token that sees `context` tokens, `far` beyond a window (Chowdhery et al., 2022)."""
@@ -449,5 +449,5 @@ class CausalLM(nn.Module):
         for name, p in self.named_parameters():  # a frozen matrix has no gradient of its own
             head = c.tied_embeddings and name == "model.embed_tokens.weight"  # multiplied; other tables are looked up
             share = used if ".experts." in name else head or not name.startswith("model.embed_")
-            flops += (6 if p.requires_grad else 4) * share * p.numel() * (1 + (p.dtype == torch.uint8))
+            flops += (6 if p.requires_grad else 4) * share * p.numel()
         return flops

@@ -88,8 +88,6 @@ class RunConfig:
             raise UsageError("sizes and options are for random weights: a --model has its own in config.json")
         if self.weights_dtype == "bf16" and self.loop.dtype in ("fp32", "fp16"):
             raise ConfigError(f"--weights-dtype bf16 is for arithmetic in bf16, found --dtype {self.loop.dtype}")
-        if self.lora.qlora and self.ranks.fsdp:
-            raise UsageError("--qlora packs matrices that --fsdp would cut: use one of the two")
         if self.lora.lora_rank and not self.model:
             raise UsageError("--lora-rank needs --model: adapters on random weights are useless")
         if self.needs_data and bool(self.manifest) == bool(self.quick.data):
@@ -354,7 +352,7 @@ def _on_device(config: RunConfig, model: CausalLM, ranks: Ranks) -> CausalLM:
     if config.weights_dtype == "bf16":  # adapters stay in fp32, except in slices, which have one dtype
         kept = trained(model) if config.lora.lora_rank and not config.ranks.fsdp else {}
         for name, p in model.named_parameters():
-            p.data = p.data if name in kept or not p.is_floating_point() else p.data.bfloat16()
+            p.data = p.data if name in kept else p.data.bfloat16()
         model.config = replace(model.config, dtype="bfloat16")
     if config.ranks.fsdp:
         shard(ranks, model, precision(config.loop.dtype, ranks.device))

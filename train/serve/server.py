@@ -56,7 +56,6 @@ REFUSALS = (400, 401, 403, 404, 408, 413, 422, 429, 500, 503, 504)
 class ServeConfig(LoadConfig):
     """Model, address and limits."""
 
-    adapter: str = option("", "folder of LoRA adapters for the model of --model")
     name: str = option("", "name of the model in the API; default: the name of its folder")
     host: str = option("127.0.0.1", "address to listen on; 0.0.0.0: every network of the machine, with --api-key")
     port: int = option(8000, "port to listen on; 0: any free one")
@@ -121,9 +120,9 @@ class Service:
         Raises:
             DatakitError: no model there, or it does not fit its tokenizer or adapters.
         """
-        model, tokenizer, state = config.loaded(config.adapter)
+        model, tokenizer, state = config.loaded()
         self.config, self.tokenizer, self.plain = config, tokenizer, state.get("task") == "pretrain"
-        self.name = config.name or Path(config.adapter or config.model).resolve().name
+        self.name = config.name or Path(config.model).resolve().name
         self.stop_ids = stop_ids_of(model, tokenizer)
         self.hidden = self.stop_ids | {i for text, i in tokenizer.special.items() if text not in KEPT}
         found = {name: value for name, value in model.config.generation.items() if value is not None}
