@@ -20,7 +20,7 @@ from train import flags
 COMMANDS = {
     "pretrain": "train on every token",
     "sft": "supervised fine-tuning on labelled tokens",
-    "dpo": "preference training on pairs: DPO, IPO, SimPO",
+    "dpo": "preference training on pairs: DPO",
     "kto": "preference training on answers judged one by one",
     "grpo": "reinforcement learning with rewards that can be checked",
     "distill": "train a student on the distribution of a teacher",
