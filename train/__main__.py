@@ -29,7 +29,7 @@ COMMANDS = {
     "eval": "loss and perplexity on a packed set",
     "compare": "train on several packed sets, and say which one helps",
     "export": "write a model for other programs, adapters merged",
-    "merge": "merge adapters into their base model, or average checkpoints",
+    "merge": "merge adapters into their base model: export by its older name",
 }
 """Modules of this package with a `main`, and what they do."""
 SLOW = ("torch", "safetensors", "fastapi", "pydantic", "starlette", "uvicorn")

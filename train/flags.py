@@ -13,9 +13,9 @@ from typing import Any, TypeVar, get_args, get_origin
 import click
 
 import datakit.storage as storage
-from datakit import removed
 from datakit.config import Option, build, parse
 from datakit.errors import ConfigError, DatakitError, InputError, UsageError
+from datakit.removed import sentence
 from datakit.terminal import guarded_output
 from train.config import every_option, placed
 
@@ -113,7 +113,7 @@ def given(config: type, prog: str, about: str | None, argv: Sequence[str]) -> di
         sys.exit(e.exit_code)
     except click.UsageError as e:
         name = str(getattr(e, "option_name", "")).removeprefix("--").removeprefix("no-")
-        if instead := removed.sentence("train", name):
+        if instead := sentence("train", name):
             raise UsageError(f"--{name} is gone: {instead}") from None
         raise UsageError(f"{e.format_message()} ({prog} --help lists the options)") from None
     flags = {flag.name: flag for flag in command.params if isinstance(flag, _Flag)}

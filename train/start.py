@@ -216,11 +216,9 @@ class Trainer(Loop):
         if config.evaluator.eval_every:
             from train.eval import evaluator
 
-            how = precision(config.loop.dtype, device), model.config, ranks, config.needs_data, config.labels.attention
+            how = precision(config.loop.dtype, device), model.config, ranks, config.labels.attention
             evaluate = evaluator(config.evaluator, data, config.data, *how)
         steps = config.loop.steps or stream.plan.first_step(config.loop.epochs)
-        if config.optim.head_lr_ratio != 1 and model.config.tied_embeddings:
-            raise ConfigError("head_lr_ratio: the head of this model is its embedding matrix; use embed_lr_ratio")
         stop_ids: tuple[int, ...] = ()
         if any(s.packed.labels is not None for s in data.sets) and data.tokenizer_files:
             stop_ids = tuple(ChatTokenizer.load(data.tokenizer_files[0].parent).stop_ids())

@@ -20,7 +20,8 @@ TRAIN = Path(__file__).resolve().parents[2] / "train"
 MODULES = sorted(TRAIN.rglob("*.py"))
 BLOCKED = ("pyarrow", "numba", "fasttext", "ray", "datasketch", "orjson", "stopwordsiso", "fsspec")
 ALLOWED = ("datakit.absent", "datakit.manifest", "datakit.pack.format", "datakit.pack.chat", "datakit.config",
-           "datakit.errors", "datakit.terminal", "datakit.storage", "datakit.object_store")  # fmt: skip
+           "datakit.errors", "datakit.removed", "datakit.terminal", "datakit.storage",
+           "datakit.object_store")  # fmt: skip
 CORE = ("config", "stream", "attention", "loss", "rope", "model", "experts", "hf", "data", "device", "ranks", "optim",
         "checkpoint", "lora")  # fmt: skip
 """The core from the bottom up: at its top each imports only from those before it, and from its own folder."""
