@@ -188,8 +188,8 @@ def test_adapters_of_some_layers_with_ranks_of_their_own_are_read(base: Path, tm
     file = tmp_path / lora.CONFIG
     file.write_text(json.dumps(settings))
     torch.testing.assert_close(logits(lora.read(tmp_path)), logits(model), atol=1e-5, rtol=1e-5)
-    for key, value in {"alora_invocation_tokens": [5], "alpha_pattern": {"v_proj": 32}, "init_lora_weights": "pissa", "use_new_idea": True,
-                       "peft_type": "ADALORA", "bias": "all"}.items():  # fmt: skip
+    for key, value in {"alora_invocation_tokens": [5], "alpha_pattern": {"v_proj": 32}, "init_lora_weights": "pissa",
+                       "use_new_idea": True, "peft_type": "ADALORA", "bias": "all"}.items():  # fmt: skip
         file.write_text(json.dumps(settings | {key: value}))
         with pytest.raises(ModelError, match=f"{key} = .* changes the result"):
             lora.read(tmp_path)
