@@ -15,13 +15,13 @@ import click
 from datakit.absent import absent
 from datakit.config import build
 from datakit.errors import UsageError
+from datakit.removed import sentence
 from train import flags
 
 COMMANDS = {
     "pretrain": "train on every token",
     "sft": "supervised fine-tuning on labelled tokens",
-    "dpo": "preference training on pairs: DPO",
-    "kto": "preference training on answers judged one by one",
+    "dpo": "preference training on pairs (DPO) or single answers (KTO)",
     "grpo": "reinforcement learning with rewards that can be checked",
     "distill": "train a student on the distribution of a teacher",
     "generate": "generate text, answer a file of prompts, or chat",
@@ -90,6 +90,8 @@ def run(argv: Sequence[str]) -> int:
         check(name, rest, prog := f"datakit-train {name}")
         code: int = import_module(f"train.{name}").main(rest, prog)
         return code
+    if argv and (instead := sentence("train", argv[0])):
+        raise UsageError(f"{argv[0]} is gone: {instead}")
     try:
         Commands(help="Train on packed data; COMMAND --help lists options.").main(
             list(argv) or ["--help"], "datakit-train", standalone_mode=False

@@ -255,7 +255,7 @@ def open_data(config: RunConfig, ranks: Ranks) -> Mixture:
     ranks.by_first(lambda: bool(Mixture.open(manifests, "packed", config.data.verify)))  # fetches and checks files
     data = Mixture.open(manifests, "packed", False, config.data.bin_cache == "memory")
     if (found := data.header.rows_per_unit) != config.rows_per_unit:
-        which = "train.dpo and train.kto take preferences, train.pretrain and train.sft text and conversations"
+        which = "train.dpo takes preferences, train.pretrain and train.sft text and conversations"
         raise InputError(f"{data.name}: has {found} rows per unit, expected {config.rows_per_unit}: {which}")
     return data.unlabelled() if config.every_token else data
 
