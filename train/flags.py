@@ -41,11 +41,8 @@ class _Flag(click.Option):
             kind = o.type if isinstance(o.type, type) else type(default)
             many = get_origin(o.type) is tuple or any(get_origin(part) is tuple for part in get_args(o.type))
             metavar = "|".join(o.choices) or {str: "TEXT", int: "N", float: "X"}.get(kind, "A,B,...")
-            about |= {"type": str, "multiple": many, "metavar": metavar, "shell_complete": self._choices}
+            about |= {"type": str, "multiple": many, "metavar": metavar}
         super().__init__([o.name, self.flag + f"/--no-{self.flag[2:]}" * (o.type is bool)], **about)
-
-    def _choices(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
-        return [choice for choice in self.field.choices if choice.startswith(incomplete)]
 
     def read(self, given: Any) -> Any:
         """The field's value; an option with a list can be repeated to add values."""
