@@ -11,13 +11,14 @@ import math
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from types import FrameType, MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -49,16 +50,6 @@ class LossSum(NamedTuple):
 
 
 Loss = Callable[[CausalLM, Batch], LossSum | tuple[Tensor, int]]
-
-
-@runtime_checkable
-class StepLoss(Protocol):
-    """An objective that needs to know the whole step before its first micro-batch."""
-
-    def begin(
-        self, model: CausalLM, batches: Sequence[Batch], sums: Callable[[Iterable[float]], Sequence[float]]
-    ) -> None:
-        """Start a step with these micro-batches; `sums` adds numbers over the ranks."""
 
 
 class Objective(nn.Module):
@@ -165,7 +156,7 @@ class Loop:
                 if log:
                     log.write(record)
                     if step % self.loop.log_every == 0 or done or step == first:
-                        log.show(record, self.total_steps, self.stream.epoch_of(self.total_steps - 1) + 1)
+                        log.show(record, self.total_steps, self.stream.plan.epoch_of(self.total_steps - 1) + 1)
                 if self.evaluate and (done or step % self.config.evaluator.eval_every == 0):
                     reshard(self.model)
                     record = self.evaluate(self.model, step)  # on every rank, so that no rank waits
@@ -239,10 +230,10 @@ class Loop:
         if balance:
             balance.finish(int(count), values[len(sums) :])
             means["busiest_expert"] = balance.busiest()
-        seconds = time.perf_counter() - begin
+        seconds, epoch = time.perf_counter() - begin, self.stream.plan.epoch_of(step - 1) + 1
         speeds = {"all_tok_s": all_tokens / seconds, "real_tok_s": real / seconds, "label_tok_s": labels / seconds}
         return {
-            "step": step, "epoch": self.stream.epoch_of(step - 1) + 1, "loss": loss, "lr": lr, "grad_norm": grad_norm,
+            "step": step, "epoch": epoch, "loss": loss, "lr": lr, "grad_norm": grad_norm,
             "label_tokens": int(labels), **speeds, "step_ms": seconds * 1e3, "data_wait": data_seconds / seconds,
             "mfu": flops / seconds / self.peak / self.ranks.size if self.peak else None, **means}  # fmt: skip
 
@@ -253,9 +244,6 @@ class Loop:
         sums of the objective on the device, that of the loss first.
         """
         total, sums = 0, {"loss": torch.zeros((), dtype=torch.float64, device=self.device)}
-        if isinstance(self.loss, StepLoss):
-            with autocast(self.device, self.precision):
-                self.loss.begin(self.model, batches, self.ranks.sums)
         for batch in batches:
             last = batch is batches[-1]
             waits = contextlib.nullcontext() if last or self.parallel is None else self.parallel.no_sync()
@@ -285,7 +273,7 @@ class Loop:
         return norm
 
     def _refuse(self, step: int, loss: float, grad_norm: float) -> None:
-        described = self.stream.data.describe(self.stream.rows_of(step - 1))
+        described = self.stream.data.describe(np.concatenate([m.rows for m in self.stream.plan.step(step - 1)]))
         path = self.out / f"not_finite_step_{step:08d}.json"
         values = {"step": step, "loss": str(loss), "grad_norm": str(grad_norm), "rows": described}
         if self.ranks.first:

@@ -54,7 +54,7 @@ class ModelConfig:
     norm_offset: float = 0.0
     """Added to the weights of norms (Gemma)."""
     norm_at: Literal["before", "after", "around"] = "before"
-    """Norms before attention and MLP (Llama), on their results (OLMo 2), or both (Gemma 2)."""
+    """Norms before attention and MLP (Llama), on their results (OLMo 2), or both (Gemma 3)."""
     qk_norm: bool = False
     """RMSNorm on the queries and keys of each head (Qwen3)."""
     qk_norm_whole: bool = False
@@ -66,8 +66,6 @@ class ModelConfig:
     activation: Literal["silu", "gelu_tanh", "relu2"] = "silu"
     attention_scale: float = 0.0
     """Factor of the products of queries and keys; 0: 1 / sqrt(head_dim)."""
-    attention_softcap: float = 0.0
-    """Scores are softcap * tanh(score / softcap); 0: off."""
     embedding_scale: float = 1.0
     residual_scale: float = 1.0
     """Factor of what attention and MLP add to the stream."""
@@ -88,11 +86,6 @@ class ModelConfig:
             raise ConfigError(f"model: rotary positions need an even head_dim, found {self.head_dim}")
         if self.windowed_layers and self.window < 1:
             raise ConfigError(f"model: layers {self.windowed_layers} need a window, found {self.window}")
-
-    @property
-    def context(self) -> int:
-        """Longest prompt and answer together; longrope's frequencies change at a length that a cache does not know."""
-        return self.rope.original_max_position_embeddings if self.rope.rope_type == "longrope" else self.max_positions
 
 
 _26M = ModelConfig(
@@ -259,7 +252,7 @@ class Block(nn.Module):
         super().__init__()
         self.layer, self.scale, self.norms = layer, c.residual_scale, NORMS[c.norm_at]
         windowed = layer in c.windowed_layers
-        self.scores = Scores(layer, c.window if windowed else 0, c.attention_softcap)
+        self.scores = Scores(layer, c.window if windowed else 0)
         self.rope = "" if layer in c.plain_layers else "window" if windowed else "whole"
         self.self_attn = Attention(c)
         self.routed = bool(c.moe.num_experts) and layer not in c.moe.dense_layers
@@ -443,8 +436,8 @@ class CausalLM(nn.Module):
                     nn.init.zeros_(module.bias)
 
     def num_parameters(self) -> int:
-        """Number of parameters; a tied matrix counts once. A byte of NF4 has two of them."""
-        return sum(p.numel() * (2 if p.dtype == torch.uint8 else 1) for p in self.parameters())
+        """Number of parameters; a tied matrix counts once."""
+        return sum(p.numel() for p in self.parameters())
 
     def flops_per_token(self, context: float, far: float = 0.0) -> float:
         """Operations to train on a token that sees `context` tokens, `far` beyond a window (Chowdhery et al., 2022)."""
@@ -454,5 +447,5 @@ class CausalLM(nn.Module):
         for name, p in self.named_parameters():  # a frozen matrix has no gradient of its own
             head = c.tied_embeddings and name == "model.embed_tokens.weight"  # multiplied; other tables are looked up
             share = used if ".experts." in name else head or not name.startswith("model.embed_")
-            flops += (6 if p.requires_grad else 4) * share * p.numel() * (1 + (p.dtype == torch.uint8))
+            flops += (6 if p.requires_grad else 4) * share * p.numel()
         return flops

@@ -10,8 +10,6 @@ from datakit.errors import InputError, ManifestError, UsageError
 from tests.train.runs import losses
 from train import eval as evaluation
 from train import sft
-from train.generate import GenerateConfig, Generator
-from train.serve.batching import SampleConfig, joined
 
 
 @pytest.fixture(scope="module")
@@ -31,32 +29,16 @@ def looks(out: Path) -> list[dict]:
 
 
 @pytest.fixture(scope="module")
-def prompts(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    file = tmp_path_factory.mktemp("prompts") / "prompts.txt"
-    file.write_text("the cat sat\n\nhello\n")
-    return file
-
-
-@pytest.fixture(scope="module")
-def watched(split: Path, prompts: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[float]]:
+def watched(split: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[float]]:
     out = tmp_path_factory.mktemp("watched") / "run"
-    options = ["--eval-every", "4", "--sample-prompts", str(prompts), "--sample-temperature", "1"]
-    return out, train(split, out, *options, "--sample-tokens", "9")
+    return out, train(split, out, "--eval-every", "4")
 
 
 @pytest.mark.parametrize("options", [[], ["--num-experts", "4"]])
-def test_looking_changes_nothing_of_the_training(split: Path, prompts: Path, tmp_path: Path, options: list) -> None:
-    looking = [
-        "--eval-every",
-        "2",
-        "--sample-prompts",
-        str(prompts),
-        "--sample-temperature",
-        "1",
-        "--sample-tokens",
-        "3",
-    ]
-    assert train(split, tmp_path / "blind", *options) == train(split, tmp_path / "seeing", *options, *looking)
+def test_looking_changes_nothing_of_the_training(split: Path, tmp_path: Path, options: list) -> None:
+    assert train(split, tmp_path / "blind", *options) == train(
+        split, tmp_path / "seeing", *options, "--eval-every", "2"
+    )
     states = [tmp_path / name / "checkpoints" / "step_00000006" for name in ("blind", "seeing")]
     for name in ("model.safetensors", "optimizer.safetensors", "rng.safetensors"):
         assert (states[0] / name).read_bytes() == (states[1] / name).read_bytes()
@@ -73,23 +55,10 @@ def test_the_loss_is_that_of_train_eval_on_the_checkpoint(watched: tuple[Path, l
         assert record["sources"] == {"file 0": score.record()}
 
 
-def test_the_samples_are_the_models_answers(watched: tuple[Path, list[float]]) -> None:
-    out, _ = watched
-    sample = SampleConfig(max_new_tokens=9, temperature=1.0)
-    generator = Generator.of(GenerateConfig(model=str(out), prompt="-", sample=sample))
-    asked = ["the cat sat", "hello"]
-    answers = joined(2, generator.stream([generator.prompt_of(p) for p in asked]))
-    expected = [{"prompt": p, "completion": a} for p, a in zip(asked, answers, strict=True)]
-    assert looks(out)[-1]["samples"] == expected
-
-
-def test_the_log_tells_each_source_and_sample(split: Path, tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
-    (tmp_path / "p.txt").write_text("hello\n")
-    options = ["--eval-every", "3", "--eval-rows", "4", "--sample-tokens", "8"]
-    train(split, tmp_path / "run", *options, "--sample-prompts", str(tmp_path / "p.txt"))
-    lines = [line for line in capsys.readouterr().out.splitlines() if line.startswith(("[eval]", "[sample]"))]
-    assert [line.split()[:3] for line in lines[::2]] == [["[eval]", f"step={s}", "source=all"] for s in (3, 6)]
-    assert lines[1].startswith('[sample] step=3 "hello" -> "')
+def test_the_log_tells_each_source(split: Path, tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
+    train(split, tmp_path / "run", "--eval-every", "3", "--eval-rows", "4")
+    lines = [line for line in capsys.readouterr().out.splitlines() if line.startswith("[eval]")]
+    assert [line.split()[:3] for line in lines] == [["[eval]", f"step={s}", "source=all"] for s in (3, 6)]
     everything = train(split, tmp_path / "all", "--eval-every", "6") and looks(tmp_path / "all")[0]
     assert looks(tmp_path / "run")[-1]["label_tokens"] < everything["label_tokens"]
 
@@ -117,7 +86,5 @@ def test_rows_that_do_not_fit_are_refused(
     refused(InputError, "preference pairs", "--eval-every", "2", "--eval-manifest", str(pairs))
     other = pack(random_rows(4, 64), seq_len=64, vocab_size=301)
     refused(ManifestError, "vocab_size 301, and .* with 300", "--eval-every", "2", "--eval-manifest", str(other))
-    (tmp_path / "none.txt").write_text("\n")
-    refused(InputError, "has no prompts", "--eval-every", "2", "--sample-prompts", str(tmp_path / "none.txt"))
     assert train(manifest, tmp_path / "run", "--eval-every", "6", "--eval-manifest", str(split))
     assert looks(tmp_path / "run")[0]["label_tokens"] > 0

@@ -14,7 +14,6 @@ import secrets
 import socket
 import sys
 import time
-from collections import Counter
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -23,7 +22,7 @@ from typing import Any
 import uvicorn
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import FileResponse, PlainTextResponse, Response, StreamingResponse
+from fastapi.responses import FileResponse, Response, StreamingResponse
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
 from starlette.middleware.cors import CORSMiddleware
@@ -36,7 +35,7 @@ from datakit.pack.chat import RenderError
 from train import flags
 from train.generate import LoadConfig
 from train.serve import requests
-from train.serve.answer_parts import KEPT, Answer, AnswerParts, Form, forced, form_of, thinks_first
+from train.serve.answer_parts import KEPT, Answer, AnswerParts, thinks_first
 from train.serve.batching import Batcher, Job, QueueFullError, Sampling, TextStream, Token, stop_ids_of
 
 PAGE = Path(__file__).with_name("page")
@@ -56,7 +55,6 @@ REFUSALS = (400, 401, 403, 404, 408, 413, 422, 429, 500, 503, 504)
 class ServeConfig(LoadConfig):
     """Model, address and limits."""
 
-    adapter: str = option("", "folder of LoRA adapters for the model of --model")
     name: str = option("", "name of the model in the API; default: the name of its folder")
     host: str = option("127.0.0.1", "address to listen on; 0.0.0.0: every network of the machine, with --api-key")
     port: int = option(8000, "port to listen on; 0: any free one")
@@ -121,10 +119,9 @@ class Service:
         Raises:
             DatakitError: no model there, or it does not fit its tokenizer or adapters.
         """
-        model, tokenizer, state = config.loaded(config.adapter)
+        model, tokenizer, state = config.loaded()
         self.config, self.tokenizer, self.plain = config, tokenizer, state.get("task") == "pretrain"
-        self.name = config.name or Path(config.adapter or config.model).resolve().name
-        self.form = form_of(tokenizer.template_source)
+        self.name = config.name or Path(config.model).resolve().name
         self.stop_ids = stop_ids_of(model, tokenizer)
         self.hidden = self.stop_ids | {i for text, i in tokenizer.special.items() if text not in KEPT}
         found = {name: value for name, value in model.config.generation.items() if value is not None}
@@ -138,8 +135,6 @@ class Service:
             "id": self.name, "object": "model", "created": int(time.time()), "owned_by": "datakit",
             "max_model_len": self.batcher.engine.context, "plain_text": self.plain, "sampling": self.defaults,
         }  # fmt: skip
-        self.counts = Counter[str]()
-        """Counters for Prometheus, by name and labels."""
         self.loop: asyncio.AbstractEventLoop | None = None
 
     def _deliver(self, events: list[tuple[Job, Token]]) -> None:
@@ -189,10 +184,9 @@ class Service:
         return self.tokenizer.encode_document(text)
 
     def choices(
-        self, prompts: Sequence[list[int]], body: requests.Generation, logprobs: int, form: Form | None = None,
-        beginning: str = "", most_calls: int | None = None,
-    ) -> list[Choice]:  # fmt: skip
-        """The answers to generate, `n` for each prompt; `logprobs` as in `Sampling`, the rest as in `AnswerParts`.
+        self, prompts: Sequence[list[int]], body: requests.Generation, logprobs: int, tools: bool = False
+    ) -> list[Choice]:
+        """The answers to generate, `n` for each prompt; `logprobs` as in `Sampling`, `tools` as in `AnswerParts`.
 
         Raises:
             ApiError: a prompt is empty, too long, or has ids that the model does not have.
@@ -206,8 +200,7 @@ class Service:
             thinking = not self.plain and thinks_first(self.tokenizer.decode(prompt[-16:]))
             for _ in range(body.n or 1):
                 job = Job(prompt, replace(sampling, seed=seed + len(found)), deadline)
-                parts = AnswerParts(form, thinking, beginning, most_calls)
-                found.append(Choice(len(found), job, TextStream(self._decode, stop), parts))
+                found.append(Choice(len(found), job, TextStream(self._decode, stop), AnswerParts(tools, thinking)))
         return found
 
     def _sampling(self, body: requests.Generation, prompt: Sequence[int], logprobs: int) -> Sampling:
@@ -249,7 +242,6 @@ class Service:
         tokens: asyncio.Queue[tuple[Choice, Token]] = asyncio.Queue()
         for choice in choices:
             choice.job.receive = lambda token, choice=choice: tokens.put_nowait((choice, token))
-        begun = time.monotonic()
         try:
             self.batcher.submit([choice.job for choice in choices])
         except QueueFullError as e:
@@ -258,19 +250,11 @@ class Service:
             yield None  # type: ignore[misc]
             while not all(choice.finish for choice in choices):
                 choice, token = await tokens.get()
-                if not any(c.tokens for c in choices):
-                    self._observe("first_token_seconds", begun)
                 if not choice.finish:
                     yield choice, self._gained(choice, token)
         finally:
             for choice in choices:
                 choice.job.cancelled = True
-            self._observe("request_seconds", begun)
-
-    def _observe(self, name: str, begun: float) -> None:
-        """Count the time since `begun`, as a summary of Prometheus."""
-        self.counts[f"{name}_sum"] += time.monotonic() - begun  # type: ignore[assignment]
-        self.counts[f"{name}_count"] += 1
 
     def _gained(self, choice: Choice, token: Token) -> Delta:
         """What a token adds to its answer."""
@@ -283,27 +267,22 @@ class Service:
         if choice.text.ended or token.finish:
             text += choice.text.end()
             choice.finish = "length" if token.finish == "length" and not choice.text.ended else "stop"
-        said, calls = choice.parts.add(text, last=bool(choice.finish)), len(choice.parts.whole.calls)
-        if calls and (choice.finish == "stop" or calls == choice.parts.most_calls):
+        said = choice.parts.add(text, last=bool(choice.finish))
+        if choice.parts.whole.calls and choice.finish == "stop":
             choice.finish = "tool_calls"
-        choice.job.cancelled = bool(choice.finish)  # a stop string or a call may end it before the engine does
+        choice.job.cancelled = bool(choice.finish)  # a stop string may end it before the engine does
         return Delta(text, said, [token])
 
-    def metrics(self) -> str:
-        """Counters and states as Prometheus reads them; times are summaries, so a rate of sums gives means."""
-        engine = self.batcher.engine
-        now = {
-            "slots_busy": len(engine.running), "requests_waiting": self.batcher.waiting, "steps": engine.steps,
-            "prompt_tokens": engine.prompt_tokens, "prompt_tokens_reused": engine.reused_tokens,
-            "generated_tokens": engine.generated_tokens,
-        }  # fmt: skip
-        return "".join(f"{name} {value}\n" for name, value in {**self.counts, **now}.items())
-
     async def health(self) -> Response:
-        """200 while the server can generate, 503 if its thread has died."""
+        """What the server does; 503 if its thread has died."""
         if not self.batcher.thread.is_alive():
             raise ApiError(503, "the generating thread has died; start the server again")
-        return _json({"status": "ok"})
+        engine = self.batcher.engine
+        return _json({
+            "status": "ok", "slots_busy": len(engine.running), "requests_waiting": self.batcher.waiting,
+            "steps": engine.steps, "prompt_tokens": engine.prompt_tokens,
+            "prompt_tokens_reused": engine.reused_tokens, "generated_tokens": engine.generated_tokens,
+        })  # fmt: skip
 
     async def models(self) -> Response:
         """The one model that is served."""
@@ -314,39 +293,15 @@ class Service:
         self.check_model(name)
         return _json(self.about)
 
-    async def tokenize(self, body: requests.TokenizeRequest) -> Response:
-        """The ids of a text or a conversation."""
-        self.check_model(body.model)
-        if (body.prompt is None) == (body.messages is None):
-            raise ApiError(400, "expected either prompt or messages", "prompt")
-        if body.messages is not None:
-            ids = await asyncio.to_thread(
-                self.prompt_of, body.messages, body.tools or (), body.chat_template_kwargs or {}
-            )
-        else:
-            ids = await asyncio.to_thread(self.encoded, body.prompt or "")
-        names = [self.tokenizer.token(i) for i in ids] if body.return_token_strs else None
-        return _json(
-            {"count": len(ids), "max_model_len": self.batcher.engine.context, "tokens": ids, "token_strs": names}
-        )
-
     async def chat(self, body: requests.ChatRequest, request: Request) -> Response:
         """The next turn of a conversation."""
         self.check_model(body.model)
         if body.top_logprobs and not body.logprobs:
             raise ApiError(400, "top_logprobs needs logprobs = true", "top_logprobs")
-        asked = body.tool_choice
-        tools = [] if asked == "none" else body.tools or []
-        named = asked.function.name if isinstance(asked, requests.Tool) else None
-        must = named is not None or asked == "required"
-        if must and not any(named in (None, tool.function.name) for tool in tools):
-            raise ApiError(400, f"tool_choice: found no tool {named or ''} among the tools", "tool_choice")
+        tools = [] if body.tool_choice == "none" else body.tools or []
         prompt = await asyncio.to_thread(self.prompt_of, body.messages, tools, body.chat_template_kwargs or {})
-        beginning = forced(self.form, named) if must else ""
-        prompt = prompt + self.tokenizer.encode_trusted(beginning)
-        most_calls = 1 if must or body.parallel_tool_calls is False else None
         logprobs = (body.top_logprobs or 0) if body.logprobs else -1
-        choices = self.choices([prompt], body, logprobs, self.form if tools else None, beginning, most_calls)
+        choices = self.choices([prompt], body, logprobs, tools=bool(tools))
         return await self._answer(request, body, choices, self._chat, "chatcmpl")
 
     async def completions(self, body: requests.CompletionRequest, request: Request) -> Response:
@@ -482,12 +437,9 @@ def application(service: Service) -> ASGIApp:
         ("GET", "/v1/models/{name:path}", service.model),
         ("POST", "/v1/chat/completions", service.chat),
         ("POST", "/v1/completions", service.completions),
-        ("POST", "/v1/tokenize", service.tokenize),
         ("GET", "/health", service.health),
     ):
         app.add_api_route(path, endpoint, methods=[method], operation_id=endpoint.__name__)
-    app.add_api_route("/metrics", service.metrics, response_class=PlainTextResponse)
-    app.add_api_route("/tokenize", service.tokenize, methods=["POST"], include_in_schema=False)  # where vLLM has it
     app.add_api_route("/", lambda: FileResponse(PAGE / "index.html"), include_in_schema=False)
     app.mount("/page", StaticFiles(directory=PAGE))
     guarded: ASGIApp = Guard(app, service)
@@ -514,7 +466,7 @@ def refused(request: Request, e: Exception) -> Response:
 
 
 class Guard:
-    """What stands before the application: hosts, keys, the size of bodies and the time they take; counts requests."""
+    """What stands before the application: hosts, keys, the size of bodies and the time they take."""
 
     def __init__(self, app: ASGIApp, service: Service) -> None:
         self.app, self.service = app, service
@@ -540,10 +492,8 @@ class Guard:
                 raise ApiError(413, f"the body is larger than {self.most} bytes (--max-body-mb)")
             return message
 
-        async def counted(message: Message) -> None:
+        async def shielded(message: Message) -> None:
             if message["type"] == "http.response.start":
-                path = getattr(scope.get("route"), "path", "other")
-                self.service.counts[f'requests_total{{path="{path}",status="{message["status"]}"}}'] += 1
                 headers = MutableHeaders(scope=message)
                 headers["x-content-type-options"], headers["content-security-policy"] = "nosniff", POLICY
             await send(message)
@@ -551,9 +501,9 @@ class Guard:
         try:
             self._check(scope["path"], Headers(scope=scope))
         except ApiError as e:
-            await refused(Request(scope), e)(scope, receive, counted)
+            await refused(Request(scope), e)(scope, receive, shielded)
         else:
-            await self.app(scope, limited, counted)
+            await self.app(scope, limited, shielded)
 
     def _check(self, path: str, headers: Headers) -> None:
         """Refuse other hosts on a loopback address (DNS rebinding), and requests without the key."""
@@ -561,7 +511,7 @@ class Guard:
         name = host[1:].partition("]")[0] if host.startswith("[") else host.partition(":")[0]
         if self.service.config.host in LOOPBACK and not self.key and name.lower() not in LOOPBACK:
             raise ApiError(403, "this server answers on its own machine only; start it with --host and --api-key")
-        if not self.key or not path.startswith(("/v1/", "/tokenize")):
+        if not self.key or not path.startswith("/v1/"):
             return
         kind, _, given = headers.get("authorization", "").partition(" ")
         if kind.lower() != "bearer" or not hmac.compare_digest(given.strip().encode(), self.key):
