@@ -9,7 +9,7 @@ from pathlib import Path
 
 @cache
 def sentences() -> dict[str, str]:
-    """By a removed stage, or an option of a stage (with dots, also in nested sections): what to use instead."""
+    """What to use instead of a removed stage, an option of a stage (with dots), or an option of the trainer."""
     import tomllib  # asked for after a mistake only
 
     return dict(tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8")))

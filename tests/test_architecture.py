@@ -29,6 +29,7 @@ ROOMS = {"filter", "dedup", "pack"}
 """Each is imported by nothing on its level or below, and by nothing in the engine."""
 CONTRACT = (
     "datakit.absent",
+    "datakit.removed",
     "datakit.manifest",
     "datakit.config",
     "datakit.errors",

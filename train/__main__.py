@@ -20,7 +20,7 @@ from train import flags
 COMMANDS = {
     "pretrain": "train on every token",
     "sft": "supervised fine-tuning on labelled tokens",
-    "dpo": "preference training on pairs: DPO, IPO, SimPO",
+    "dpo": "preference training on pairs: DPO",
     "kto": "preference training on answers judged one by one",
     "grpo": "reinforcement learning with rewards that can be checked",
     "distill": "train a student on the distribution of a teacher",
@@ -28,7 +28,7 @@ COMMANDS = {
     "serve": "serve a model: OpenAI's API and a page to chat on",
     "eval": "loss and perplexity on a packed set",
     "compare": "train on several packed sets, and say which one helps",
-    "export": "write a model for other programs, such as Ollama",
+    "export": "write a model for other programs, adapters merged",
     "merge": "merge adapters into their base model, or average checkpoints",
 }
 """Modules of this package with a `main`, and what they do."""

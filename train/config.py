@@ -60,11 +60,8 @@ class QuickConfig:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SizesConfig:
-    """Sizes of a model with random weights; 0: those of --preset, --depth or --model-config."""
+    """Sizes of a model with random weights; 0: those of --preset."""
 
-    model_config: str = more("", "config.json of any known family, in place of a preset")
-    depth: int = more(0, "layers of a model whose width, heads, rate and steps follow from this number; 0: --preset")
-    tokens_per_parameter: float = more(20.0, "with --depth: tokens for each multiplied parameter (Hoffmann, 2022)")
     hidden_size: int = more(0, "width of the residual stream")
     num_layers: int = more(0, "layers")
     num_heads: int = more(0, "query heads; each has hidden_size / num_heads values, if one of the two is given")
@@ -76,9 +73,7 @@ class SizesConfig:
     zero_init: bool = more(False, "begin with zeros in the matrices that write to the residual stream")
 
     def __post_init__(self) -> None:
-        at_least(self, 0, "logit_softcap", "depth", "tokens_per_parameter", *self.sizes())
-        if self.depth and self.model_config:
-            raise UsageError("--depth and --model-config both say which model: remove one")
+        at_least(self, 0, "logit_softcap", *self.sizes())
 
     def sizes(self) -> dict[str, int]:
         """The sizes by the names of ModelConfig."""
@@ -153,14 +148,11 @@ class LoraConfig:
     lora_targets: tuple[str, ...] = more(TARGETS, "projections with an adapter")
     rslora: bool = more(False, "divide by the root of the rank: large ranks learn (rsLoRA: Kalajdzievski, 2023)")
     lora_dropout: float = more(0.0, "share of an adapter's inputs that are set to zero in training")
-    qlora: bool = more(False, "hold frozen matrices in NF4 (QLoRA: Dettmers et al., 2023); needs bitsandbytes")
 
     def __post_init__(self) -> None:
         at_least(self, 0, "lora_rank", "lora_alpha", "lora_dropout")
         if self.lora_dropout >= 1:
             raise ConfigError(f"lora_dropout must be below 1, found {self.lora_dropout}")
-        if self.qlora and not self.lora_rank:
-            raise ConfigError("--qlora freezes the weights, so it needs adapters: add --lora-rank 16")
         if not self.lora_targets or set(self.lora_targets) - set(TARGETS):
             raise ConfigError(f"lora_targets: expected of {','.join(TARGETS)}, found {','.join(self.lora_targets)}")
 

@@ -466,16 +466,6 @@ class StepStream:
         self.config, self.first_step, self.rank, self.ranks = config, first_step, rank, ranks
         self.pin, self.fill, self.flat = pin, fill, flat
         self.plan = config.plan(self.data, seed)
-        self.repeat = 1
-        """Neighbouring steps with the same rows."""
-
-    def epoch_of(self, step: int) -> int:
-        """The epoch (from 0) of a step (from 0)."""
-        return self.plan.epoch_of(step // self.repeat)
-
-    def rows_of(self, step: int) -> Int64:
-        """The packed rows of a step, of all ranks."""
-        return np.concatenate([m.rows for m in self.plan.step(step // self.repeat)])
 
     def batches(self, step: int) -> list[Batch]:
         """This rank's micro-batches of a step."""

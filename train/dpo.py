@@ -1,9 +1,9 @@
-"""Preference training: chosen answers become more probable than rejected ones, by DPO, IPO or SimPO.
+"""Preference training: chosen answers become more probable than rejected ones, by DPO (Rafailov et al., 2023).
 
     python -m train.dpo --manifest manifests/pairs/pack.json --model out/sft/checkpoints/step_00001000 --out out/dpo
 
 Both sides of a pair are in the same micro-batch, which is one row of sequences without padding. The reference is the
-model of --model, or the one of --reference, and stays in memory; with adapters it is their base; SimPO has none.
+model of --model, or the one of --reference, and stays in memory; with adapters it is their base.
 
 Shapes: B rows, P = B/2 pairs, L labels.
 """
@@ -18,7 +18,7 @@ import torch.nn.functional as F  # noqa: N812
 from torch import Tensor, nn
 
 from datakit.config import at_least, option, section
-from datakit.errors import InputError, UsageError
+from datakit.errors import InputError
 from train import flags
 from train.config import more
 from train.data import Batch, Mixture
@@ -33,24 +33,14 @@ from train.start import RunConfig, command, read_frozen
 class PairConfig:
     """The loss of a pair."""
 
-    dpo_loss: Literal["sigmoid", "sigmoid_norm", "ipo", "simpo"] = option(
-        "sigmoid",
-        "sigmoid: DPO; sigmoid_norm: per label token, so that long answers do not weigh more; ipo: a fixed margin, for "
-        "few or certain pairs; simpo: per label token, without a reference",
+    dpo_loss: Literal["sigmoid", "sigmoid_norm"] = option(
+        "sigmoid", "sigmoid: DPO; sigmoid_norm: per label token, so that long answers do not weigh more"
     )
-    beta: float = option(0.0, "strength of the link to the reference; larger: it stays closer; 0: 0.1, for simpo 2")
-    simpo_gamma: float = more(1.0, "margin of rewards that simpo aims at")
+    beta: float = option(0.1, "strength of the link to the reference; larger values keep the model closer")
     reference: str = more("", "folder of the reference model; default: the model of --model")
 
     def __post_init__(self) -> None:
-        at_least(self, 0, "beta", "simpo_gamma")
-        if self.reference and self.dpo_loss == "simpo":
-            raise UsageError("simpo has no reference: remove --reference")
-
-    @property
-    def strength(self) -> float:
-        """`beta`, or its default."""
-        return self.beta or (2.0 if self.dpo_loss == "simpo" else 0.1)
+        at_least(self, 0, "beta")
 
 
 Reference = Callable[[CausalLM, Batch], Tensor]
@@ -109,18 +99,13 @@ def pair_losses(
     """Losses (P,) and rewards (P, 2) of chosen and rejected, from log-probabilities and label counts of rows.
 
     The loss is -log sigmoid(chosen reward - rejected reward); a reward is beta times the log-ratio to the reference
-    (Rafailov et al., 2023). All others divide each ratio by the label tokens of its answer. `sigmoid_norm` does no more
-    (Lambert et al., 2024). `ipo` is the squared distance of the ratios' difference from 1 / (2 beta) (Azar et al.,
-    2023). `simpo` has no reference, and subtracts a margin from the difference of rewards (Meng et al., 2024).
+    (Rafailov et al., 2023). `sigmoid_norm` divides each ratio by the label tokens of its answer (Lambert et al., 2024).
     """
-    ratios_2P, beta = policy_2P if config.dpo_loss == "simpo" else policy_2P - reference_2P, config.strength
-    if config.dpo_loss != "sigmoid":
+    ratios_2P = policy_2P - reference_2P
+    if config.dpo_loss == "sigmoid_norm":
         ratios_2P = ratios_2P / labels_2P.clamp(min=1)
-    rewards_P2 = beta * ratios_2P.view(-1, 2)
-    margin_P = rewards_P2[:, 0] - rewards_P2[:, 1]
-    if config.dpo_loss == "ipo":
-        return (margin_P / beta - 1 / (2 * beta)).square(), rewards_P2.detach()
-    return -F.logsigmoid(margin_P - (config.simpo_gamma if config.dpo_loss == "simpo" else 0.0)), rewards_P2.detach()
+    rewards_P2 = config.beta * ratios_2P.view(-1, 2)
+    return -F.logsigmoid(rewards_P2[:, 0] - rewards_P2[:, 1]), rewards_P2.detach()
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,14 +113,13 @@ class DpoLoss:
     """The objective: (loss_sum, pairs); logs rewards, their margin, and the share of pairs in the right order."""
 
     config: PairConfig
-    reference: Reference | None
+    reference: Reference
     labels: ChunkedConfig = field(default_factory=ChunkedConfig)
 
     def __call__(self, model: CausalLM, batch: Batch) -> LossSum:
         """Sums over the pairs of the batch."""
         policy_2P, labels_2P = log_probs(model, batch, self.labels)
-        reference_2P = self.reference(model, batch) if self.reference else torch.zeros_like(policy_2P)
-        losses_P, rewards_P2 = pair_losses(policy_2P, reference_2P, labels_2P, self.config)
+        losses_P, rewards_P2 = pair_losses(policy_2P, self.reference(model, batch), labels_2P, self.config)
         chosen_P, rejected_P = rewards_P2.unbind(1)
         logged = {"reward_margin": chosen_P - rejected_P, "reward_accuracy": (chosen_P > rejected_P).float(),
                   "reward_chosen": chosen_P, "reward_rejected": rejected_P}  # fmt: skip
@@ -172,9 +156,7 @@ class DPOConfig(PreferenceConfig):
             if index is not None and (alone := int((index[:, 1].reshape(-1, 2) == 0).any(1).sum())):
                 pairs = f"{alone:,} of {len(one.lengths) // 2:,} pairs have one answer alone"
                 raise InputError(f"{one.manifest}: {pairs}: train.kto trains on answers that are judged one by one")
-        simpo = self.pairs.dpo_loss == "simpo"
-        reference = None if simpo else reference_of(self, self.pairs.reference, data, self.labels)
-        return DpoLoss(self.pairs, reference, self.labels)
+        return DpoLoss(self.pairs, reference_of(self, self.pairs.reference, data, self.labels), self.labels)
 
 
 main = command(DPOConfig, "dpo", __doc__)

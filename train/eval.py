@@ -195,7 +195,7 @@ def evaluator(
             raise InputError(f"{path}: has no prompts, or is not UTF-8; expected one per line")
         plain = data.header.task == "pretrain"
         for text in texts:
-            prompts.append(prompt_ids(tokenizer, text, plain, model.context, f"{path}: the prompt {text[:40]!r}"))
+            prompts.append(prompt_ids(tokenizer, text, plain, model.max_positions, f"{path}: the prompt {text[:40]!r}"))
     wanted = packed or config.eval_manifest
     sets = validation_sets(config, data, model.max_positions, batches.verify) if wanted else []
 

@@ -13,6 +13,7 @@ from typing import Any, TypeVar, get_args, get_origin
 import click
 
 import datakit.storage as storage
+from datakit import removed
 from datakit.config import Option, build, parse
 from datakit.errors import ConfigError, DatakitError, InputError, UsageError
 from datakit.terminal import guarded_output
@@ -111,6 +112,9 @@ def given(config: type, prog: str, about: str | None, argv: Sequence[str]) -> di
     except click.exceptions.Exit as e:
         sys.exit(e.exit_code)
     except click.UsageError as e:
+        name = str(getattr(e, "option_name", "")).removeprefix("--").removeprefix("no-")
+        if instead := removed.sentence("train", name):
+            raise UsageError(f"--{name} is gone: {instead}") from None
         raise UsageError(f"{e.format_message()} ({prog} --help lists the options)") from None
     flags = {flag.name: flag for flag in command.params if isinstance(flag, _Flag)}
     found = {name: flags[name].read(value) for name, value in values.items() if value not in (None, ())}

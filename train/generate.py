@@ -54,14 +54,14 @@ class LoadConfig(DeviceConfig):
 
     tokenizer: str = option("", "tokenizer.json or its folder, if it is not in the folder of the model")
 
-    def loaded(self, adapter: str = "") -> tuple[CausalLM, ChatTokenizer, dict[str, Any]]:
-        """What `load` reads, with the model ready on the device; `adapter` is a folder of adapters for it.
+    def loaded(self) -> tuple[CausalLM, ChatTokenizer, dict[str, Any]]:
+        """What `load` reads, with the model ready on the device.
 
         Raises:
             DatakitError: no model there, or it does not fit its tokenizer or adapters.
         """
-        device, base = self.used(), self.model if adapter else ""
-        model, tokenizer, state = load(adapter or self.model, self.tokenizer or base, base)
+        device = self.used()
+        model, tokenizer, state = load(self.model, self.tokenizer)
         return ready(model, device, self.half(device)), tokenizer, state
 
 
@@ -119,7 +119,7 @@ class Generator:
         """
         if not self.plain:
             said = self.with_system([{"role": "user", "content": said}] if isinstance(said, str) else said)
-        return prompt_ids(self.tokenizer, said, self.plain, self.model.config.context, where)
+        return prompt_ids(self.tokenizer, said, self.plain, self.model.config.max_positions, where)
 
     def with_system(self, messages: Sequence[dict[str, Any]]) -> Sequence[dict[str, Any]]:
         """A conversation that begins with a system message: its own, or that of the configuration, if there is one."""
@@ -232,7 +232,11 @@ def prompt_rows(path: Path) -> list[tuple[str, dict[str, Any], Any]]:
 def chat(generator: Generator) -> None:
     """Chat in the terminal until /quit or end of input. First turns are dropped if the conversation is too long."""
     messages: list[dict[str, Any]] = []
-    sign, most, tokenizer = "> " if sys.stdin.isatty() else "", generator.model.config.context, generator.tokenizer
+    sign, most, tokenizer = (
+        "> " if sys.stdin.isatty() else "",
+        generator.model.config.max_positions,
+        generator.tokenizer,
+    )
     room = most - min(generator.config.sample.max_new_tokens, most // 2)
     with contextlib.suppress(EOFError, KeyboardInterrupt):
         while (said := input(sign).strip()) != "/quit":

@@ -5,9 +5,9 @@
 A line of the prompts is `{"prompt": ...}` or `{"messages": [...]}`, with what the reward needs: `answer` for `exact`,
 `tests` for `tests`. A reward is a number for a text that the model wrote to a prompt. A step takes `--batch-rows` x
 `--grad-accum` prompts, and the model answers each `--group-size` times. The advantage of an answer is its reward minus
-the mean of its group, divided by the group's standard deviation, so no model has to predict rewards. The ratio of new
-to old probabilities is clipped (PPO: Schulman et al., 2017). With `--kl-beta`, the distance from the model of --init is
-added to the loss.
+the mean of its group, divided by the group's standard deviation, so no model has to predict rewards. Each step has new
+answers, so the ratio of new to old probabilities is 1 and needs no clipping. With `--kl-beta`, the distance from the
+model of --model is added to the loss.
 
 The answers depend on the seed, the step and the weights alone, so a run resumes exactly.
 
@@ -59,15 +59,11 @@ class RolloutConfig:
     """Prompts, answers and rewards."""
 
     prompts: str = option("", "JSONL file with a prompt, and what its reward needs, on each line")
-    reward: tuple[str, ...] = option((), "exact, tests, regex:PATTERN or FILE.py:FUNCTION(text, row); several add up")
-    answer_pattern: str = option("", "regular expression of the answer in a text, for exact; default: ####, \\boxed")
+    reward: tuple[str, ...] = option((), "exact, tests or FILE.py:FUNCTION(text, row); several add up")
     allow_code_execution: bool = option(False, "let `tests` run code that the model wrote, with all that you may do")
     group_size: int = option(8, "answers to each prompt")
     max_new_tokens: int = option(256, "maximum tokens of an answer")
     temperature: float = option(1.0, "sampling temperature")
-    updates: int = option(1, "optimizer steps on the same answers; above 1 the clipping takes effect")
-    clip: float = option(0.2, "the ratio of probabilities is clipped to 1 - clip ... 1 + clip_high")
-    clip_high: float = option(0.0, "upper clip, such as 0.28 (DAPO: Yu et al., 2025); 0: as `clip`")
     kl_beta: float = option(0.0, "weight of the distance from the model of --model; 0: no reference is needed")
     grpo_loss: Literal["grpo", "dapo", "dr_grpo"] = option(
         "dapo", "tokens weigh alike in their answer (grpo), in the step (dapo), or always (dr_grpo: Liu et al., 2025)"
@@ -78,10 +74,10 @@ class RolloutConfig:
 
     def __post_init__(self) -> None:
         at_least(self, 2, "group_size")
-        at_least(self, 1, "max_new_tokens", "updates", "micro_tokens", "slots")
-        at_least(self, 0, "clip_high", "kl_beta")
-        if self.temperature <= 0 or not 0 < self.clip < 1:
-            raise ConfigError("temperature must be positive, clip within 0..1")
+        at_least(self, 1, "max_new_tokens", "micro_tokens", "slots")
+        at_least(self, 0, "kl_beta")
+        if self.temperature <= 0:
+            raise ConfigError(f"temperature must be positive, found {self.temperature}")
         if "tests" in self.reward and not self.allow_code_execution:
             raise UsageError("--reward tests runs code that a model wrote (docs/runs.md): add --allow-code-execution")
 
@@ -102,47 +98,37 @@ class GrpoConfig(RunConfig):
             raise UsageError("name a file of prompts with --prompts and a reward with --reward, such as --reward exact")
         if self.ranks.fsdp:
             raise UsageError("--fsdp: the ranks generate different answers, so each needs the whole model: remove it")
-        each, loop = self.rollout.updates, self.loop
-        if loop.save_every % each or loop.stop_at % each or loop.steps % each or (each > 1 and not loop.steps):
-            raise ConfigError(f"steps, save_every, stop_at must be multiples of updates {each}: answers are not saved")
         if self.manifest or self.quick.data:
             raise UsageError("GRPO trains on the prompts of --prompts: remove --manifest and --data")
 
 
 Reward = Callable[[str, Mapping[str, Any]], float]
 """(text, row) -> reward; the row is the prompt's line with all its fields."""
-ANSWER = re.compile(r"####|\\boxed\s*\{|\banswer(?:\s+is)?\s*:|\banswer\s+is\b", re.IGNORECASE)
-"""What stands before an answer: the mark of GSM8K, LaTeX's box, or the word with a colon or "is"."""
+ANSWER = re.compile(r"####|\\boxed\s*\{")
+"""What stands before an answer: the mark of GSM8K, or LaTeX's box."""
 NUMBER = re.compile(r"(?<![A-Za-z0-9_^/.,])-?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?(?![A-Za-z0-9_^/]|[.,]\d)")
 """A number that is no part of a word, a power or a fraction."""
 FIELDS = {"exact": "answer", "tests": "tests"}
 """The field of a row that a reward needs; functions of the user read what they like."""
 
 
-def reward_of(spec: str, answer_pattern: str = "") -> Reward:
+def reward_of(spec: str) -> Reward:
     """The reward that a specification names.
 
-    `exact` looks for the row's `answer` in the text (see `is_answer`); `regex:PATTERN` is 1 where the pattern is
-    found; `tests` runs the code in the text with the row's `tests`; `FILE.py:NAME` calls a function of the user with
-    (text, row).
+    `exact` looks for the row's `answer` in the text (see `is_answer`); `tests` runs the code in the text with the row's
+    `tests`; `FILE.py:NAME` calls a function of the user with (text, row).
 
     Raises:
-        ConfigError: none of these, or a file, function or pattern that cannot be used.
+        ConfigError: none of these, or a file or function that cannot be used.
     """
     kind, _, rest = spec.partition(":")
     if spec == "exact":
-        return lambda text, row: float(is_answer(text, needed(row, "answer"), answer_pattern))
+        return lambda text, row: float(is_answer(text, needed(row, "answer")))
     if spec == "tests":
         return lambda text, row: _solved(code_in(text), needed(row, "tests"))
-    if kind == "regex" and rest:
-        try:
-            pattern = re.compile(rest, re.DOTALL)
-        except re.error as e:
-            raise ConfigError(f"--reward {spec}: not a regular expression ({e})") from None
-        return lambda text, row: float(pattern.search(text) is not None)
     if kind.endswith(".py") and rest:
         return _function(Path(kind), rest)
-    raise ConfigError(f"--reward {spec}: expected exact, tests, regex:PATTERN or FILE.py:NAME")
+    raise ConfigError(f"--reward {spec}: expected exact, tests or FILE.py:NAME")
 
 
 def needed(row: Mapping[str, Any], name: str, where: str = "a prompt") -> str:
@@ -158,19 +144,18 @@ def needed(row: Mapping[str, Any], name: str, where: str = "a prompt") -> str:
     return str(text)
 
 
-def is_answer(text: str, wanted: str, pattern: str = "") -> bool:
+def is_answer(text: str, wanted: str) -> bool:
     """Whether the final answer of a text is the wanted one, of which what follows its last `####` counts.
 
     A wanted number may have another form in the text (1,200 and 1200.0) and words behind it ("5 apples"). Anything else
     must be equal but for case, white space, and what is around it: dollar signs, stars, `\\text{}`.
 
-    The final answer of a text is the last match of `pattern` (its first group, if it has one). Without a pattern it is
-    what follows the last `ANSWER`: the rest of the line (`####`), what the braces hold (`\\boxed`), the rest of the
-    sentence. In a text without one it is the last number if a number is wanted, else the whole text.
+    The final answer of a text is what follows the last `ANSWER`: the rest of the line (`####`), or what the braces hold
+    (`\\boxed`). In a text without one it is the last number if a number is wanted, else the whole text.
     """
     wanted = _bare(wanted.rpartition("####")[2])
     is_number = NUMBER.fullmatch(wanted) is not None
-    if (found := _marked(text, pattern)) is None:
+    if (found := _marked(text)) is None:
         numbers = NUMBER.findall(text) if is_number else []
         found = numbers[-1] if numbers else text
     found = _bare(found)
@@ -180,20 +165,16 @@ def is_answer(text: str, wanted: str, pattern: str = "") -> bool:
     return "".join(found.split()).casefold() == "".join(wanted.split()).casefold()
 
 
-def _marked(text: str, pattern: str) -> str | None:
-    """What a text marks as its answer: see `is_answer`; None without a mark, "" where a pattern finds nothing."""
-    if not (marks := list(re.finditer(pattern or ANSWER, text))):
-        return "" if pattern else None
-    last = marks[-1]
-    if pattern:
-        return last[1] if last.re.groups else last[0]
+def _marked(text: str) -> str | None:
+    """What a text marks as its answer: see `is_answer`; None without a mark."""
+    last = next(reversed([*ANSWER.finditer(text)]), None)
+    if last is None:
+        return None
     rest = text[last.end() :].lstrip(" *:\n")
     if last[0] == "####":
         return rest.partition("\n")[0]
-    if last[0].endswith("{"):
-        depths = itertools.accumulate((c == "{") - (c == "}") for c in rest)
-        return rest[: next((i for i, depth in enumerate(depths) if depth < 0), len(rest))]
-    return re.split(r"\n|[.!?。](?:\s|$)", rest, maxsplit=1)[0]
+    depths = itertools.accumulate((c == "{") - (c == "}") for c in rest)
+    return rest[: next((i for i, depth in enumerate(depths) if depth < 0), len(rest))]
 
 
 def _bare(text: str) -> str:
@@ -306,32 +287,26 @@ class Rollout:
     advantage_A: Tensor
     weight_L: Tensor
     """Of each token, so that the sum over tokens, divided by the answers of the step, is the loss."""
-    old_L: Tensor | None = None
-    """Log-probabilities before the first update; None if there is one update only."""
     reference_L: Tensor | None = None
     logged: Mapping[str, Tensor] = field(default_factory=dict)
     """Sums of rewards and the like over the answers."""
 
 
 def token_losses(
-    logp_L: Tensor, advantage_L: Tensor, rollout: Rollout, config: RolloutConfig
-) -> tuple[Tensor, Tensor, Tensor]:
-    """Loss of each token, its distance from the reference (Schulman, 2020), and whether it was clipped; all (L,)."""
-    old_L = logp_L.detach() if rollout.old_L is None else rollout.old_L
-    ratio_L = (logp_L - old_L).exp()
-    clipped_L = ratio_L.clamp(1 - config.clip, 1 + (config.clip_high or config.clip))
-    loss_L = -torch.minimum(ratio_L * advantage_L, clipped_L * advantage_L)
-    beyond_L = (clipped_L * advantage_L < ratio_L * advantage_L).float()
-    if rollout.reference_L is None:
-        return loss_L, torch.zeros_like(loss_L), beyond_L
-    behind_L = rollout.reference_L - logp_L
+    logp_L: Tensor, advantage_L: Tensor, reference_L: Tensor | None, kl_beta: float
+) -> tuple[Tensor, Tensor]:
+    """Loss of each token, and its distance from the reference (Schulman, 2020), both (L,)."""
+    loss_L = -(logp_L - logp_L.detach()).exp() * advantage_L  # the ratio is 1, its gradient is that of logp
+    if reference_L is None:
+        return loss_L, torch.zeros_like(loss_L)
+    behind_L = reference_L - logp_L
     distance_L = behind_L.exp() - behind_L - 1
-    return loss_L + config.kl_beta * distance_L, distance_L, beyond_L
+    return loss_L + kl_beta * distance_L, distance_L
 
 
 @dataclass(slots=True)
 class GrpoLoss:
-    """The objective: (loss_sum, answers); logs rewards, lengths, distance from the reference and clipped tokens."""
+    """The objective: (loss_sum, answers); logs rewards, lengths and the distance from the reference."""
 
     config: RolloutConfig
     labels: ChunkedConfig
@@ -348,9 +323,9 @@ class GrpoLoss:
         """Sums over the answers of the batch."""
         rollout, row_L = self.rollouts[int(batch.rows[0])], packed_rows(batch)
         logp_L = self.log_probs(model, batch)
-        loss_L, distance_L, beyond_L = token_losses(logp_L, rollout.advantage_A[row_L], rollout, self.config)
-        weight_L = rollout.weight_L
-        logged = {"kl": (distance_L * weight_L).sum().detach(), "clipped": (beyond_L * weight_L).sum()}
+        advantage_L, reference_L, weight_L = rollout.advantage_A[row_L], rollout.reference_L, rollout.weight_L
+        loss_L, distance_L = token_losses(logp_L, advantage_L, reference_L, self.config.kl_beta)
+        logged = {"kl": (distance_L * weight_L).sum().detach()}
         return LossSum((loss_L * weight_L).sum(), len(batch.rows), {**rollout.logged, **logged})
 
 
@@ -366,14 +341,13 @@ class GrpoTrainer(Trainer):
         folder = checkpoint.find_model(config.model)
         model, self.tokenizer, state = load(folder)
         plain, self.settings = state.get("task") == "pretrain", config.rollout
-        data = self._read(folder, model.config.context, plain)
+        data = self._read(folder, model.config.max_positions, plain)
         config = replace(config, data=replace(config.data, bucket_sizes=(data.header.seq_len,)))
         self.grpo = GrpoLoss(config.rollout, config.labels)
         self.stops = stop_ids_of(model, self.tokenizer)
-        self.rewards = [reward_of(spec, config.rollout.answer_pattern) for spec in config.rollout.reward]
-        super().__init__(config, self.grpo, Mixture((data,)), model)
+        self.rewards = [reward_of(spec) for spec in config.rollout.reward]
+        super().__init__(config, self.grpo, Mixture((data,)), model.train())
         self.state = replace(self.state, stop_ids=() if plain else tuple(sorted(self.stops)))
-        self.stream.repeat = config.rollout.updates
         own = config.rollout.kl_beta and not config.lora.lora_rank  # adapters are trained over the reference
         self.reference = lora.read(folder).requires_grad_(False).to(self.device) if own else self.model
 
@@ -401,15 +375,11 @@ class GrpoTrainer(Trainer):
         return PackedSet(path, sha256_file(path)[:12], packed, facts, tuple(hf.tokenizer_files(folder)))
 
     def batches(self) -> Iterator[list[Batch]]:
-        """Steps of answers, which are generated when the first step on them is asked for."""
-        step, stream = self.state.step, self.stream
-        while True:
-            number = step // stream.repeat
-            rows = [int(row) for micro in stream.plan.share(number, stream.rank, stream.ranks)[0] for row in micro.rows]
-            batches = self._answered(rows, number)
-            for _ in range(stream.repeat - step % stream.repeat):
-                yield batches
-                step += 1
+        """Steps of answers, which are generated when the step is asked for."""
+        stream = self.stream
+        for step in itertools.count(self.state.step):
+            micros, _ = stream.plan.share(step, stream.rank, stream.ranks)
+            yield self._answered([int(row) for micro in micros for row in micro.rows], step)
 
     def _answered(self, rows: list[int], number: int) -> list[Batch]:
         """Micro-batches of the answers to the prompts in some rows; `number` counts the times of answering."""
@@ -434,7 +404,7 @@ class GrpoTrainer(Trainer):
             share = answers_all / tokens_all if config.grpo_loss == "dapo" else 1 / config.max_new_tokens
             weight_L = 1 / length_L if config.grpo_loss == "grpo" else torch.full_like(1 / length_L, share)
             sums = {name: value_A[part].sum().to(device) for name, value_A in logged.items()}
-            self.grpo.rollouts[part[0]] = Rollout(advantage_A[part].to(device), weight_L, *self._earlier(batch), sums)
+            self.grpo.rollouts[part[0]] = Rollout(advantage_A[part].to(device), weight_L, self._reference(batch), sums)
             batches.append(batch)
         return batches
 
@@ -462,18 +432,12 @@ class GrpoTrainer(Trainer):
         return [sum(values) for values in zip(*each, strict=True)]
 
     @torch.no_grad()
-    def _earlier(self, batch: Batch) -> tuple[Tensor | None, Tensor | None]:
-        """Log-probabilities before the first update, and the reference's, where these are needed."""
-        old_L, reference_L = None, None
-        self.model.eval()  # the answers were drawn without the adapters' dropout
-        with autocast(self.device, self.precision):
-            if self.settings.updates > 1:
-                old_L = self.grpo.log_probs(self.model, batch)
-            if self.settings.kl_beta:
-                with lora.disabled(self.reference):
-                    reference_L = self.grpo.log_probs(self.reference, batch)
-        self.model.train()
-        return old_L, reference_L
+    def _reference(self, batch: Batch) -> Tensor | None:
+        """Log-probabilities of the reference, where they are needed."""
+        if not self.settings.kl_beta:
+            return None
+        with autocast(self.device, self.precision), lora.disabled(self.reference):
+            return self.grpo.log_probs(self.reference, batch)
 
 
 def by_size(sizes: Sequence[int], most: int) -> list[list[int]]:

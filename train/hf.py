@@ -12,7 +12,7 @@ import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import torch
 from safetensors import SafetensorError, safe_open
@@ -66,8 +66,6 @@ class Family:
     experts: bool = False
     local_theta: float = 0.0
     """`rope_theta` of layers with a window, where they have rotary positions of their own."""
-    joined: Mapping[str, tuple[str, int, int]] = field(default_factory=dict)
-    """Matrices stored as one: part of our name -> (the family's, the place in it, number of places)."""
 
 
 OWN = "datakit"
@@ -85,7 +83,6 @@ COMMON = {
 _BIASES = {"attention_bias": Key("qkv_bias", False, bool), "mlp_bias": Key("mlp_bias", False, bool)}
 _ATTENTION_BIAS = {"attention_bias": _BIASES["attention_bias"]}
 _QUERY_SCALAR = Key("attention_scale", 256, lambda v: float(v) ** -0.5, lambda v: round(v**-2))
-_QKV = {f"self_attn.{n}_proj": ("self_attn.qkv_proj", i, 3) for i, n in enumerate("qkv")}
 _GEMMA = {"norm_at": "around", "norm_offset": 1.0, "activation": "gelu_tanh"}
 _OLMO = {"norm_at": "after", "qk_norm": True, "qk_norm_whole": True}
 _EPS_1E5 = {"rms_norm_eps": 1e-5}
@@ -114,9 +111,6 @@ FAMILIES = {
         renamed={"hidden_activation": "hidden_act"},
         keys=_ATTENTION_BIAS | {
             "query_pre_attn_scalar": _QUERY_SCALAR, "final_logit_softcapping": _optional("logit_softcap", 0.0)}),
-    "phi3": Family(
-        architecture="Phi3ForCausalLM", windows=1, defaults=_EPS_1E5,
-        joined=_QKV | {f"mlp.{n}_proj": ("mlp.gate_up_proj", i, 2) for i, n in enumerate(("gate", "up"))}),
     "olmo2": Family(architecture="Olmo2ForCausalLM", same=_OLMO, keys=_ATTENTION_BIAS, defaults=_EPS_1E5),
     "olmo3": Family(
         architecture="Olmo3ForCausalLM", same=_OLMO, keys=_ATTENTION_BIAS, windows=4, local_theta=5e5,
@@ -156,12 +150,10 @@ NEUTRAL = re.compile(
 )
 """Keys that do not change the logits: those of the base class of transformers' configurations, which no family's
 mathematics reads, and notes of other programs in published folders. What is neither read nor here is refused."""
-REQUIRED: dict[str, Any] = {"full_attn_mod": 1, "interpolate_factor": 1}
+REQUIRED: dict[str, Any] = {"partial_rotary_factor": 1}
 """Keys that change the logits, with the only implemented value; that of others is none, or false."""
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 """Dtypes of stored weights by their names in config.json."""
-SHARD_BYTES = 5_000_000_000
-"""Weights of more bytes are written as several files of about one size, and an index."""
 
 
 def config_from_hf(config: dict[str, Any], where: str) -> ModelConfig:
@@ -201,7 +193,7 @@ def _config(left: dict[str, Any], kind: str, family: Family) -> ModelConfig:
     left |= {k: left.get(k) or v for k, v in follow.items()}
     if (act := left.get("hidden_act", "silu")) not in ACTIVATIONS:
         raise _unknown("hidden_act", act)
-    longest, original = left.get("max_position_embeddings", 2048), left.pop("original_max_position_embeddings", 0)
+    longest = left.get("max_position_embeddings", 2048)
     values = dict(family.same)
     for name, key in (COMMON | dict(family.keys)).items():
         values[key.field] = key.read(left.pop(name) if key.default is ... else left.pop(name, key.default))
@@ -213,9 +205,7 @@ def _config(left: dict[str, Any], kind: str, family: Family) -> ModelConfig:
         every, found = left.pop("no_rope_layer_interval", 4), left.pop("no_rope_layers", None)
         values["plain_layers"] = tuple(i for i in range(layers) if not (found[i] if found else (i + 1) % every))
     window, windowed = _windows(left, kind, family, layers)
-    rope, window_rope = _ropes(left, family, longest, original)
-    if rope.partial_rotary_factor != 1 and kind != "phi3":  # transformers rotates whole heads, whatever the key says
-        raise ModelError(f"partial_rotary_factor = {rope.partial_rotary_factor} is not implemented for {kind}")
+    rope, window_rope = _ropes(left, family, longest)
     if family.experts:
         found = {key.field: left.pop(name, key.default) for name, key in EXPERTS.items()}
         every, plain = left.pop("decoder_sparse_step", 1), left.pop("mlp_only_layers", None) or ()
@@ -250,7 +240,7 @@ def _windows(left: dict[str, Any], kind: str, family: Family, layers: int) -> tu
     return window, tuple(i for i in range(layers) if every == 1 or (i + 1) % every)
 
 
-def _ropes(left: dict[str, Any], family: Family, longest: int, original: int) -> tuple[Rope, Rope | None]:
+def _ropes(left: dict[str, Any], family: Family, longest: int) -> tuple[Rope, Rope | None]:
     """The rotary positions of layers without and with a window; newer configs store them in `rope_parameters`."""
     newer, older = left.pop("rope_parameters", None), left.pop("rope_scaling", None)
     found = newer or older or {}
@@ -258,13 +248,13 @@ def _ropes(left: dict[str, Any], family: Family, longest: int, original: int) ->
     if found and nested != bool(family.local_theta and newer):
         expected = "by kind of layer" if family.local_theta else "the same for all layers"
         raise ModelError(f"rope_parameters = {found} is not implemented; this family has one {expected}")
-    theta, share = left.pop("rope_theta", 10000.0), left.pop("partial_rotary_factor", 1.0)
-    whole = read_rope((found.get("full_attention") or {}) if nested else found, theta, share, longest, original)
+    theta = left.pop("rope_theta", 10000.0)
+    whole = read_rope((found.get("full_attention") or {}) if nested else found, theta, longest)
     if not family.local_theta:
         return whole, None
     local = (found.get("sliding_attention") or {}) if nested else {}
     base = left.pop("rope_local_base_freq", family.local_theta)
-    return whole, read_rope(local, base, share, longest, original)
+    return whole, read_rope(local, base, longest)
 
 
 def family_of(c: ModelConfig) -> str:
@@ -313,12 +303,8 @@ def _written(c: ModelConfig, kind: str) -> dict[str, Any]:
 def _ropes_written(c: ModelConfig, family: Family) -> dict[str, Any]:
     """The keys of rotary positions, as older and newer programs read them."""
     plain: dict[str, Any] = {"rope_theta": c.rope.rope_theta}
-    if c.rope.partial_rotary_factor != 1:
-        plain["partial_rotary_factor"] = c.rope.partial_rotary_factor
     if scaling := scaling_of(c.rope):
         plain["rope_scaling"] = scaling
-        if c.rope.rope_type == "longrope":
-            plain["original_max_position_embeddings"] = c.rope.original_max_position_embeddings
     if family.local_theta:
         local = c.window_rope or c.rope
         plain["rope_local_base_freq"] = local.rope_theta
@@ -327,23 +313,6 @@ def _ropes_written(c: ModelConfig, family: Family) -> dict[str, Any]:
             for name, rope in (("full_attention", c.rope), ("sliding_attention", local))
         }
     return plain
-
-
-class Stored(NamedTuple):
-    """Where a parameter lies in a folder's files."""
-
-    name: str
-    place: int = 0
-    places: int = 1
-    """The tensor of this name is this many matrices, one below the other."""
-
-
-def stored(name: str, kind: str) -> Stored:
-    """The tensor of a family's files that has our parameter `name`."""
-    for ours, (theirs, at, count) in FAMILIES[kind].joined.items():
-        if ours in name:
-            return Stored(name.replace(ours, theirs), at, count)
-    return Stored(name)
 
 
 UNUSED = re.compile(r"lm_head\.weight|.*rotary_emb\.inv_freq|(model\.)?(vision_tower|multi_modal_projector)\..*")
@@ -367,59 +336,20 @@ def read_weights(folder: Path) -> Iterator[tuple[str, Tensor]]:
     config = read_config(folder)
     with torch.device("meta"):
         shapes = {name: tuple(p.shape) for name, p in CausalLM(config).named_parameters()}
-    places = {name: stored(name, config.family) for name in shapes}
-    rows: dict[str, list[int]] = {}
-    for name, at in places.items():
-        rows.setdefault(at.name, []).append(shapes[name][0])
     with _open_weights(folder) as files:
-        left = set(files) - {at.name for at in places.values()}
-        for name, at in places.items():
-            found = _tensor(files[at.name], at, rows[at.name]) if at.name in files else None
-            if found is None or tuple(found.shape) != shapes[name]:
+        for name, shape in shapes.items():
+            file, key = files.get(name, (None, name))
+            found = file.get_tensor(key) if file else None
+            if found is None or tuple(found.shape) != shape:
                 what = "no such tensor" if found is None else tuple(found.shape)
-                raise ModelError(f"{folder}: tensor {at.name!r}: expected {shapes[name]} by config.json, found {what}")
+                raise ModelError(f"{folder}: tensor {name!r}: expected {shape} by config.json, found {what}")
             yield name, found
-        if wrong := sorted(key for key in left if not UNUSED.fullmatch(key)):
+        if wrong := sorted(key for key in files.keys() - shapes.keys() if not UNUSED.fullmatch(key)):
             raise ModelError(f"{folder}: tensor {wrong[0]!r}: expected no such tensor by config.json")
-
-
-def _tensor(place: tuple[Any, str], at: Stored, rows: list[int]) -> Tensor:
-    """The tensor of an open file, or the part of it that is one parameter of `rows` rows each."""
-    file, name = place
-    found: Tensor = file.get_tensor(name)
-    return torch.split(found, rows)[at.place] if at.places > 1 and len(found) == sum(rows) else found
-
-
-def file_tensors(named: Mapping[str, Tensor], kind: str, dtype: torch.dtype | None = None) -> dict[str, Tensor]:
-    """Parameters of our names as the tensors of a family's files, in `dtype` (default: their own)."""
-    pieces: dict[str, dict[int, Tensor]] = {}
-    for name, tensor in named.items():
-        at = stored(name, kind)
-        pieces.setdefault(at.name, {})[at.place] = tensor.detach().to("cpu", dtype or tensor.dtype).contiguous()
-    return {n: torch.cat([p[at] for at in sorted(p)]) if len(p) > 1 else p[0] for n, p in pieces.items()}
 
 
 BESIDE = "hidden_map."
 """What the names of parameters begin with that are trained with a model and are no part of it."""
-
-
-def write_weights(folder: Path, weights: Mapping[str, Tensor]) -> None:
-    """Write model.safetensors; from SHARD_BYTES on as shards of about one size, and their index."""
-    total, before = sum(tensor.nbytes for tensor in weights.values()), 0
-    number = max(1, -(-total // SHARD_BYTES))
-    shards: dict[int, dict[str, Tensor]] = {}
-    for name, tensor in weights.items():
-        shards.setdefault((2 * before + tensor.nbytes) * number // (2 * total), {})[name] = tensor
-        before += tensor.nbytes
-    index: dict[str, str] = {}
-    for at, shard in enumerate(shards.values(), 1):
-        file = "model.safetensors" if number == 1 else f"model-{at:05d}-of-{len(shards):05d}.safetensors"
-        index |= dict.fromkeys(shard, file)
-        save_file(shard, folder / file, metadata={"format": "pt"})
-        (folder / file).chmod(0o644)  # safetensors writes files that only the owner can read
-    if number > 1:
-        text = json.dumps({"metadata": {"total_size": total}, "weight_map": index}, indent=2) + "\n"
-        (folder / "model.safetensors.index.json").write_text(text, encoding="utf-8")
 
 
 def read_model(folder: Path) -> CausalLM:
@@ -510,7 +440,9 @@ def write_model(
         generation["eos_token_id"] = list(stop_ids)
     (folder / "generation_config.json").write_text(json.dumps(generation, indent=2) + "\n", encoding="utf-8")
     own = {name: p for name, p in model.named_parameters() if not name.startswith(BESIDE)}
-    write_weights(folder, file_tensors(own, config["model_type"], dtype))
+    weights = {name: p.detach().to("cpu", dtype or p.dtype).contiguous() for name, p in own.items()}
+    save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
+    (folder / "model.safetensors").chmod(0o644)  # safetensors writes files that only the owner can read
     copy_files(tokenizer_files, folder)
 
 

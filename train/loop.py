@@ -18,6 +18,7 @@ from pathlib import Path
 from types import FrameType, MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -165,7 +166,7 @@ class Loop:
                 if log:
                     log.write(record)
                     if step % self.loop.log_every == 0 or done or step == first:
-                        log.show(record, self.total_steps, self.stream.epoch_of(self.total_steps - 1) + 1)
+                        log.show(record, self.total_steps, self.stream.plan.epoch_of(self.total_steps - 1) + 1)
                 if self.evaluate and (done or step % self.config.evaluator.eval_every == 0):
                     reshard(self.model)
                     record = self.evaluate(self.model, step)  # on every rank, so that no rank waits
@@ -239,10 +240,10 @@ class Loop:
         if balance:
             balance.finish(int(count), values[len(sums) :])
             means["busiest_expert"] = balance.busiest()
-        seconds = time.perf_counter() - begin
+        seconds, epoch = time.perf_counter() - begin, self.stream.plan.epoch_of(step - 1) + 1
         speeds = {"all_tok_s": all_tokens / seconds, "real_tok_s": real / seconds, "label_tok_s": labels / seconds}
         return {
-            "step": step, "epoch": self.stream.epoch_of(step - 1) + 1, "loss": loss, "lr": lr, "grad_norm": grad_norm,
+            "step": step, "epoch": epoch, "loss": loss, "lr": lr, "grad_norm": grad_norm,
             "label_tokens": int(labels), **speeds, "step_ms": seconds * 1e3, "data_wait": data_seconds / seconds,
             "mfu": flops / seconds / self.peak / self.ranks.size if self.peak else None, **means}  # fmt: skip
 
@@ -285,7 +286,7 @@ class Loop:
         return norm
 
     def _refuse(self, step: int, loss: float, grad_norm: float) -> None:
-        described = self.stream.data.describe(self.stream.rows_of(step - 1))
+        described = self.stream.data.describe(np.concatenate([m.rows for m in self.stream.plan.step(step - 1)]))
         path = self.out / f"not_finite_step_{step:08d}.json"
         values = {"step": step, "loss": str(loss), "grad_norm": str(grad_norm), "rows": described}
         if self.ranks.first:

@@ -8,11 +8,9 @@ import contextlib
 import json
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from importlib import import_module
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import torch
@@ -21,7 +19,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
-from datakit.errors import MissingExtraError, ModelError
+from datakit.errors import ModelError
 from train import hf
 from train.config import LoraConfig
 from train.model import CausalLM
@@ -39,68 +37,32 @@ NO_CHANGE = {"peft_type": ("LORA",), "bias": ("none",), "init_lora_weights": (Tr
 """Values of other keys that change nothing; other initial weights are taken out of the base (PiSSA, OLoRA)."""
 
 
-def bitsandbytes(needed_by: str) -> Any:
-    """The package bitsandbytes.
-
-    Raises:
-        MissingExtraError: it is not installed.
-    """
-    try:
-        return import_module("bitsandbytes")
-    except ImportError as e:
-        raise MissingExtraError(f"{needed_by} needs the package bitsandbytes: pip install it ({e})") from None
-
-
 class LoraLinear(nn.Linear):
-    """A frozen linear layer and its adapter: y = W x + scale * B A x; B starts at zero.
+    """A frozen linear layer and its adapter: y = W x + scale * B A x; B starts at zero."""
 
-    With `qlora`, W is held in NF4 (blocks of 64 weights share a scale, and the scales are 8 bits each); it is unpacked
-    for each product, in the dtype of x.
-    """
-
-    def __init__(
-        self, base: nn.Linear, rank: int, scale: float, dropout: float = 0.0, nf4: ModuleType | None = None
-    ) -> None:
-        """`nf4` is the package that packs the weights; without one they stay as they are."""
+    def __init__(self, base: nn.Linear, rank: int, scale: float, dropout: float = 0.0) -> None:
         super().__init__(base.in_features, base.out_features, bias=base.bias is not None, device="meta")
         self.weight, self.bias, self.scale, self.enabled = base.weight, base.bias, scale, True
-        self.dropout, self.nf4, self.packing = dropout, nf4, None
+        self.dropout = dropout
         self.lora_A = nn.Parameter(torch.zeros(rank, base.in_features, device=base.weight.device))  # until `attach`
         self.lora_B = nn.Parameter(torch.zeros(base.out_features, rank, device=base.weight.device))
-        if nf4:
-            quantize = nf4.functional.quantize_4bit
-            packed, self.packing = quantize(base.weight.data, quant_type="nf4", compress_statistics=True)
-            self.weight = nn.Parameter(packed, requires_grad=False)
-
-    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> "LoraLinear":
-        """Move to another device or dtype; packed weights are bytes, so they only move."""
-        super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
-        if self.packing is not None:
-            self.packing.to(self.weight.device)
-        return self
-
-    def _base(self, x: Tensor) -> Tensor:
-        if self.nf4 is None:
-            return F.linear(x, self.weight, self.bias)
-        found: Tensor = self.nf4.matmul_4bit(x, self.weight.t(), quant_state=self.packing)
-        return found if self.bias is None else found + self.bias.to(found.dtype)
 
     def forward(self, x: Tensor) -> Tensor:
         """(..., in) -> (..., out)."""
+        base = F.linear(x, self.weight, self.bias)
         if not self.enabled:
-            return self._base(x)
+            return base
         a, b = self.lora_A.to(x.dtype), self.lora_B.to(x.dtype)
         kept = F.dropout(x, self.dropout, self.training) if self.dropout else x
-        return self._base(x) + self.scale * F.linear(F.linear(kept, a), b)
+        return base + self.scale * F.linear(F.linear(kept, a), b)
 
 
 def attach(model: CausalLM, config: LoraConfig, generator: torch.Generator) -> None:
     """Freeze a model and add adapters to its targets, in place; outputs do not change before training."""
     model.requires_grad_(False)
-    nf4 = bitsandbytes("--qlora") if config.qlora else None
     for parent, name, layer in _projections(model):
         if name in {f"{target}_proj" for target in config.lora_targets}:  # not `gate`, which is a router
-            adapted = LoraLinear(layer, config.lora_rank, config.scale, config.lora_dropout, nf4)
+            adapted = LoraLinear(layer, config.lora_rank, config.scale, config.lora_dropout)
             nn.init.kaiming_uniform_(adapted.lora_A, a=math.sqrt(5), generator=generator)
             setattr(parent, name, adapted)
 

@@ -89,11 +89,6 @@ class ModelConfig:
         if self.windowed_layers and self.window < 1:
             raise ConfigError(f"model: layers {self.windowed_layers} need a window, found {self.window}")
 
-    @property
-    def context(self) -> int:
-        """Longest prompt and answer together; longrope's frequencies change at a length that a cache does not know."""
-        return self.rope.original_max_position_embeddings if self.rope.rope_type == "longrope" else self.max_positions
-
 
 _26M = ModelConfig(
     vocab_size=6400, hidden_size=512, num_layers=8, num_heads=8, num_kv_heads=2, head_dim=64, intermediate_size=1408
@@ -443,8 +438,8 @@ class CausalLM(nn.Module):
                     nn.init.zeros_(module.bias)
 
     def num_parameters(self) -> int:
-        """Number of parameters; a tied matrix counts once. A byte of NF4 has two of them."""
-        return sum(p.numel() * (2 if p.dtype == torch.uint8 else 1) for p in self.parameters())
+        """Number of parameters; a tied matrix counts once."""
+        return sum(p.numel() for p in self.parameters())
 
     def flops_per_token(self, context: float, far: float = 0.0) -> float:
         """Operations to train on a token that sees `context` tokens, `far` beyond a window (Chowdhery et al., 2022)."""
@@ -454,5 +449,5 @@ class CausalLM(nn.Module):
         for name, p in self.named_parameters():  # a frozen matrix has no gradient of its own
             head = c.tied_embeddings and name == "model.embed_tokens.weight"  # multiplied; other tables are looked up
             share = used if ".experts." in name else head or not name.startswith("model.embed_")
-            flops += (6 if p.requires_grad else 4) * share * p.numel() * (1 + (p.dtype == torch.uint8))
+            flops += (6 if p.requires_grad else 4) * share * p.numel()
         return flops

@@ -4,13 +4,14 @@ import math
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from typing import Any, ClassVar, Literal
 
 import torch
 from torch import Tensor, nn
 
 from datakit.config import at_least, option
-from datakit.errors import ConfigError
+from datakit.errors import ConfigError, MissingExtraError
 from train.config import more
 from train.ranks import is_slice, like, whole_of
 
@@ -243,9 +244,11 @@ def _parts(groups: list[dict[str, Any]], config: OptimConfig) -> Iterator[torch.
     elif config.optimizer == "adafactor":
         yield torch.optim.Adafactor(groups)
     elif config.optimizer == "adamw8bit":
-        from train.lora import bitsandbytes
-
-        yield bitsandbytes("--optimizer adamw8bit").optim.AdamW8bit(groups, betas=betas, eps=1e-8)
+        try:
+            bitsandbytes: Any = import_module("bitsandbytes.optim")
+        except ImportError as e:
+            raise MissingExtraError(f"--optimizer adamw8bit: pip install bitsandbytes ({e})") from None
+        yield bitsandbytes.AdamW8bit(groups, betas=betas, eps=1e-8)
     else:
         by_muon = {"matrix"} if config.optimizer == "muon" else set()
         muon, rest = ([g for g in groups if (g["kind"] in by_muon) == own] for own in (True, False))

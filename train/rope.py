@@ -6,9 +6,8 @@ size of the rotated vectors:
 - dynamic: no change up to the longest trained sequence; models here run no longer ones
 - llama3: low frequencies divided by the factor, with a ramp up to the high ones, which stay (Llama 3.1, 2024)
 - yarn: the same between two numbers of rotations, and larger vectors (Peng et al., 2023)
-- longrope: searched divisors for each frequency, one list for short and one for long sequences (Ding et al., 2024)
 
-Shapes: B rows, T positions, N = B*T flat positions, H heads, E head width, P rotated pairs of a head.
+Shapes: B rows, T positions, H heads, E head width, P rotated pairs of a head.
 """
 
 import math
@@ -30,12 +29,10 @@ SCALINGS: dict[str, dict[str, Any]] = {
                "original_max_position_embeddings": 0},
     "yarn": {"factor": 0.0, "beta_fast": 32.0, "beta_slow": 1.0, "truncate": True,
              "original_max_position_embeddings": 0, "attention_factor": 0.0},
-    "longrope": {"short_factor": None, "long_factor": None, "factor": 0.0,
-                 "original_max_position_embeddings": 0, "attention_factor": 0.0},
 }  # fmt: skip
 """The keys of each kind of rotary positions, with their defaults; None: the key must be there; 0: it has a formula."""
-ROPE_KEYS = {"rope_type", "type", "rope_theta", "partial_rotary_factor", "factor", "attention_factor", "mscale",
-             "mscale_all_dim", "original_max_position_embeddings", "finetuned"}  # fmt: skip
+ROPE_KEYS = {"rope_type", "type", "rope_theta", "partial_rotary_factor", "factor", "attention_factor",
+             "original_max_position_embeddings", "finetuned"}  # fmt: skip
 """Keys of all these kinds; the last says how the weights were made."""
 
 
@@ -45,69 +42,54 @@ class Rope:
 
     rope_theta: float = 10000.0
     rope_type: str = "default"
-    partial_rotary_factor: float = 1.0
-    """Share of a head that is rotated."""
     factor: float = 1.0
     low_freq_factor: float = 1.0
     high_freq_factor: float = 4.0
     beta_fast: float = 32.0
     beta_slow: float = 1.0
     truncate: bool = True
-    short_factor: tuple[float, ...] = ()
-    long_factor: tuple[float, ...] = ()
     original_max_position_embeddings: int = 0
     attention_factor: float = 1.0
     """Factor of cosine and sine."""
 
 
-def read_rope(found: Mapping[str, Any], theta: float, share: float, longest: int, original: int) -> Rope:
+def read_rope(found: Mapping[str, Any], theta: float, longest: int) -> Rope:
     """The rotary positions of a dictionary of config.json, with the values of keys beside it.
 
     Raises:
         ModelError: an unknown kind or key.
     """
     kind = str(found.get("rope_type", found.get("type", "default")) or "default")
-    kind = {"su": "longrope", "mrope": "default"}.get(kind, kind)
+    kind = "default" if kind == "mrope" else kind
     if kind not in SCALINGS:
         raise ModelError(f"rotary scaling {kind!r} changes the result and is not implemented")
     read, rope_type = SCALINGS[kind], f"rotary scaling {kind!r}"
     if unknown := sorted(k for k in found.keys() - read.keys() - ROPE_KEYS if found[k] and kind != "default"):
         raise ModelError(f"{rope_type} with {unknown[0]} = {found[unknown[0]]!r} is not implemented")
+    if (share := found.get("partial_rotary_factor") or 1) != 1:
+        raise ModelError(f"partial_rotary_factor = {share} is not implemented")
     if absent := [k for k, default in read.items() if default is None and found.get(k) is None]:
         raise ModelError(f"{rope_type} needs the key {absent[0]}")
     values = {k: default if found.get(k) is None else found[k] for k, default in read.items()}
-    values = {k: tuple(v) if isinstance(v, list) else v for k, v in values.items()}
-    original = int(found.get("original_max_position_embeddings") or original or longest)
+    original = int(found.get("original_max_position_embeddings") or longest)
     if "original_max_position_embeddings" in read:
         values["original_max_position_embeddings"] = original
-    if "attention_factor" in read:
+    if kind == "yarn":
         factor = values["factor"] = float(values["factor"] or longest / original)
-        values["attention_factor"] = float(values["attention_factor"] or _enlarged(kind, factor, original, found))
-    values["rope_theta"] = float(found.get("rope_theta", theta))
-    return Rope(rope_type=kind, partial_rotary_factor=float(found.get("partial_rotary_factor", share)), **values)
-
-
-def _enlarged(kind: str, factor: float, original: int, found: Mapping[str, Any]) -> float:
-    """The factor of rotated vectors, where config.json does not say it."""
-    if factor <= 1:
-        return 1.0
-    if kind == "longrope":
-        return math.sqrt(1 + math.log(factor) / math.log(original))
-    one, all_dim = (0.1 * (found.get(name) or 0) * math.log(factor) + 1 for name in ("mscale", "mscale_all_dim"))
-    return one / all_dim if found.get("mscale") and found.get("mscale_all_dim") else 0.1 * math.log(factor) + 1
+        values["attention_factor"] = float(values["attention_factor"] or 0.1 * math.log(max(factor, 1)) + 1)
+    return Rope(rope_type=kind, rope_theta=float(found.get("rope_theta", theta)), **values)
 
 
 def scaling_of(rope: Rope) -> dict[str, Any]:
     """The dictionary `rope_scaling` of config.json; empty for the default."""
     names = {"rope_type", *SCALINGS[rope.rope_type]} if rope.rope_type != "default" else ()
-    return {k: list(v) if isinstance(v, tuple) else v for k, v in asdict(rope).items() if k in names}
+    return {k: v for k, v in asdict(rope).items() if k in names}
 
 
 @cache
-def frequencies(rope: Rope, head_dim: int, device: torch.device, long: bool = False) -> Tensor:
+def frequencies(rope: Rope, head_dim: int, device: torch.device) -> Tensor:
     """The angle of each pair at position 1, (P,), fp32."""
-    width = int(head_dim * rope.partial_rotary_factor)  # values of a head that are rotated
-    exponents_P = torch.arange(0, width, 2, device=device, dtype=torch.float32) / width
+    exponents_P = torch.arange(0, head_dim, 2, device=device, dtype=torch.float32) / head_dim
     plain_P = rope.rope_theta**-exponents_P
     if rope.rope_type == "linear":
         return plain_P / rope.factor
@@ -118,45 +100,29 @@ def frequencies(rope: Rope, head_dim: int, device: torch.device, long: bool = Fa
         return plain_P * (keep_P + (1 - keep_P) / rope.factor)
     if rope.rope_type == "yarn":
         longest, spread = rope.original_max_position_embeddings, 2 * math.log(rope.rope_theta)  # pairs by their turns
-        low, high = (width * math.log(longest / (t * 2 * math.pi)) / spread for t in (rope.beta_fast, rope.beta_slow))
+        low, high = (
+            head_dim * math.log(longest / (t * 2 * math.pi)) / spread for t in (rope.beta_fast, rope.beta_slow)
+        )
         low, high = (math.floor(low), math.ceil(high)) if rope.truncate else (low, high)
-        low, high = max(low, 0), min(high, width - 1)
-        steps_P = torch.arange(width // 2, device=device, dtype=torch.float32)
+        low, high = max(low, 0), min(high, head_dim - 1)
+        steps_P = torch.arange(head_dim // 2, device=device, dtype=torch.float32)
         divided_P = ((steps_P - low) / max(high - low, 0.001)).clamp(0, 1)
         return plain_P * (1 - divided_P + divided_P / rope.factor)
-    if rope.rope_type == "longrope":
-        return plain_P / torch.tensor(rope.long_factor if long else rope.short_factor, device=device)
     return plain_P
 
 
 def rotary_tables(positions_BT: Tensor, rope: Rope, head_dim: int, dtype: torch.dtype) -> Rotary:
     """Cosine and sine of each position's angles, (B, T, 1, P)."""
-    frequencies_P = frequencies(rope, head_dim, positions_BT.device)
-    if rope.rope_type == "longrope":
-        long_BT11 = (_lengths(positions_BT) > rope.original_max_position_embeddings)[..., None, None]
-        frequencies_P = torch.where(long_BT11, frequencies(rope, head_dim, positions_BT.device, True), frequencies_P)
-    angles = positions_BT[..., None, None].float() * frequencies_P
+    angles = positions_BT[..., None, None].float() * frequencies(rope, head_dim, positions_BT.device)
     cos, sin = angles.cos(), angles.sin()
     if rope.attention_factor != 1:
         cos, sin = cos * rope.attention_factor, sin * rope.attention_factor
     return cos.to(dtype), sin.to(dtype)
 
 
-def _lengths(positions_BT: Tensor) -> Tensor:
-    """The length of each position's sequence as far as it is in the row; a sequence begins at position 0, (B, T)."""
-    begins_BT = positions_BT == 0
-    begins_BT[:, 0] = True
-    number_N = begins_BT.flatten().cumsum(0) - 1
-    flat_N = positions_BT.flatten()
-    return flat_N.new_zeros(len(flat_N)).scatter_reduce(0, number_N, flat_N + 1, "amax")[number_N].view_as(positions_BT)
-
-
 def rotate(x_BTHE: Tensor, rotary: Rotary) -> Tensor:
     """Rotate each pair (i, i + P) by its position's angle: the half-split layout of Hugging Face checkpoints."""
     if not rotary:
         return x_BTHE
-    cos, sin = rotary
-    pairs = cos.shape[-1]
-    a, b, rest = x_BTHE[..., :pairs], x_BTHE[..., pairs : 2 * pairs], x_BTHE[..., 2 * pairs :]
-    turned = (a * cos - b * sin, b * cos + a * sin)
-    return torch.cat((*turned, rest) if rest.shape[-1] else turned, -1)
+    (cos, sin), (a, b) = rotary, x_BTHE.chunk(2, -1)
+    return torch.cat((a * cos - b * sin, b * cos + a * sin), -1)

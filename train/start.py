@@ -14,7 +14,6 @@ import contextlib
 import importlib.util
 import json
 import logging
-import math
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
@@ -74,7 +73,6 @@ class RunConfig:
     preset: Literal["tiny", "26m", "64m", "104m"] = option("26m", "size of a model with random weights")
     sizes: SizesConfig = section(SizesConfig)
     model: str = option("", "model to start from: a folder, a run, or a name such as Qwen/Qwen3-0.6B (also --init)")
-    resize_vocab: bool = more(False, "give the model of --model rows for tokens that its tokenizer did not have")
     weights_dtype: Literal["fp32", "bf16"] = more("fp32", "bf16: half the memory; small updates are rounded away")
     data: DataConfig = section(DataConfig)
     optim: OptimConfig = section(OptimConfig)
@@ -90,10 +88,6 @@ class RunConfig:
             raise UsageError("sizes and options are for random weights: a --model has its own in config.json")
         if self.weights_dtype == "bf16" and self.loop.dtype in ("fp32", "fp16"):
             raise ConfigError(f"--weights-dtype bf16 is for arithmetic in bf16, found --dtype {self.loop.dtype}")
-        if self.resize_vocab and (self.lora.lora_rank or not self.model):
-            raise UsageError("--resize-vocab trains new rows of the model of --model, which --lora-rank would freeze")
-        if self.lora.qlora and self.ranks.fsdp:
-            raise UsageError("--qlora packs matrices that --fsdp would cut: use one of the two")
         if self.lora.lora_rank and not self.model:
             raise UsageError("--lora-rank needs --model: adapters on random weights are useless")
         if self.needs_data and bool(self.manifest) == bool(self.quick.data):
@@ -224,8 +218,7 @@ class Trainer(Loop):
 
             how = precision(config.loop.dtype, device), model.config, ranks, config.needs_data, config.labels.attention
             evaluate = evaluator(config.evaluator, data, config.data, *how)
-        steps = config.loop.steps or _optimal_steps(config, model, stream)
-        steps = steps or stream.plan.first_step(config.loop.epochs)
+        steps = config.loop.steps or stream.plan.first_step(config.loop.epochs)
         if config.optim.head_lr_ratio != 1 and model.config.tied_embeddings:
             raise ConfigError("head_lr_ratio: the head of this model is its embedding matrix; use embed_lr_ratio")
         stop_ids: tuple[int, ...] = ()
@@ -317,10 +310,7 @@ def make_model(config: RunConfig, data: PackedSet | Mixture) -> CausalLM:
     if config.model:
         folder = Path(config.model)
         model = read_model(folder)
-        if config.resize_vocab:
-            check_grown(folder, data)
-            model = resized(model, _model_config(config, data).vocab_size)
-        check_fits(folder, model, data, grown=config.resize_vocab)
+        check_fits(folder, model, data)
         return model
     model = CausalLM(_model_config(config, data))
     model.init_weights(torch.Generator().manual_seed(config.loop.seed), config.sizes.zero_init)
@@ -362,7 +352,7 @@ def _on_device(config: RunConfig, model: CausalLM, ranks: Ranks) -> CausalLM:
     if config.weights_dtype == "bf16":  # adapters stay in fp32, except in slices, which have one dtype
         kept = trained(model) if config.lora.lora_rank and not config.ranks.fsdp else {}
         for name, p in model.named_parameters():
-            p.data = p.data if name in kept or not p.is_floating_point() else p.data.bfloat16()
+            p.data = p.data if name in kept else p.data.bfloat16()
         model.config = replace(model.config, dtype="bfloat16")
     if config.ranks.fsdp:
         shard(ranks, model, precision(config.loop.dtype, ranks.device))
@@ -374,9 +364,7 @@ def _model_config(config: RunConfig, data: PackedSet | Mixture) -> ModelConfig:
     header = data.header
     rounded = -(-header.vocab_size // VOCAB_UNIT) * VOCAB_UNIT
     if config.model:
-        found = hf.read_config(_base_of(Path(config.model)))
-        grows = config.resize_vocab and found.vocab_size < header.vocab_size
-        return replace(found, vocab_size=rounded) if grows else found
+        return hf.read_config(_base_of(Path(config.model)))
     preset = sized(config.sizes, PRESETS[config.preset])
     found = replace(preset, vocab_size=rounded, max_positions=max(preset.max_positions, header.seq_len))
     if config.moe.num_experts:
@@ -391,31 +379,12 @@ VOCAB_UNIT = 64
 """New vocabularies are multiples of this, for which matrix products are fast (as in nanoGPT)."""
 
 
-def of_depth(depth: int) -> ModelConfig:
-    """A model whose sizes follow from its number of layers, as in nanochat: width 64 x depth, heads of 128.
-
-    The width is rounded up to whole heads. SwiGLU has 8/3 of the width, which is as many weights as 4 times the width
-    without a gate. Queries and keys are normed, and the output head is not tied.
-    """
-    heads = -(-depth // 2)
-    return ModelConfig(
-        vocab_size=1, hidden_size=128 * heads, num_layers=depth, num_heads=heads, num_kv_heads=heads, head_dim=128,
-        intermediate_size=-(-128 * heads * 8 // (3 * 64)) * 64, qk_norm=True, norm_eps=1e-6, tied_embeddings=False,
-        family="qwen3")  # fmt: skip
-
-
 def sized(sizes: SizesConfig, plain: ModelConfig) -> ModelConfig:
-    """`plain`, or the model of `depth` or `model_config`, with the given sizes and options.
+    """`plain` with the given sizes and options.
 
     Raises:
         ConfigError: sizes that no model can have together.
-        ModelError: config.json is not readable, or not of a known family.
     """
-    if sizes.depth:
-        plain = of_depth(sizes.depth)
-    if sizes.model_config:
-        path = Path(sizes.model_config)
-        plain = hf.read_config(*((path,) if path.is_dir() else (path.parent, path.name)))
     given: dict[str, Any] = {k: v for k, v in sizes.sizes().items() if v}
     if "num_heads" in given:
         given.setdefault("num_kv_heads", given["num_heads"])
@@ -426,67 +395,11 @@ def sized(sizes: SizesConfig, plain: ModelConfig) -> ModelConfig:
         given["head_dim"] = width // heads
     given |= {"activation": sizes.activation} if sizes.activation != "silu" else {}
     given |= {name: value for name in ("qk_norm", "logit_softcap") if (value := getattr(sizes, name))}
-    found = replace(plain, **given)
-    if plain.embedding_scale == plain.hidden_size**0.5:  # Gemma
-        found = replace(found, embedding_scale=found.hidden_size**0.5)
-    if found.num_layers != plain.num_layers and (plain.windowed_layers or plain.plain_layers):
-        raise ConfigError("--num-layers: this model has layers of several kinds; change their list in config.json")
-    return found
+    return replace(plain, **given)
 
 
-@torch.no_grad()
-def resized(model: CausalLM, vocab_size: int) -> CausalLM:
-    """The model with more tokens; new rows are the mean of the old ones, as if no token was new (Hewitt, 2021)."""
-    with torch.device("meta"):
-        found = CausalLM(replace(model.config, vocab_size=vocab_size))
-    weights = dict(model.named_parameters())
-    for name in weights.keys() & {"model.embed_tokens.weight", "lm_head.weight"}:
-        old_VD = weights[name]
-        new_VD = old_VD.mean(0, keepdim=True).expand(vocab_size - len(old_VD), -1)
-        weights[name] = torch.nn.Parameter(torch.cat((old_VD, new_VD)))
-    found.load_state_dict(weights, strict=False, assign=True)
-    found.tie()
-    return found
-
-
-def _optimal_steps(config: RunConfig, model: CausalLM, stream: StepStream) -> int:
-    """With --depth, the steps on the tokens that are worth their compute (Hoffmann et al., 2022); else 0."""
-    if not config.sizes.depth:
-        return 0
-    parameters = model.flops_per_token(0) / 6  # without the embeddings, which are looked up
-    tokens, whole = config.sizes.tokens_per_parameter * parameters, int(stream.data.lengths.sum())
-    steps = max(1, math.ceil(tokens * stream.plan.steps_per_epoch / whole))
-    LOG.info(
-        f"depth {config.sizes.depth}: {tokens / 1e6:,.1f}M tokens for {parameters / 1e6:.1f}M parameters, "
-        f"{steps:,} steps, {tokens / whole:.1f} epochs{' (more than 4 add little)' if tokens > 4 * whole else ''}"
-    )
-    return steps
-
-
-def check_grown(folder: Path, data: PackedSet | Mixture) -> None:
-    """Check that a tokenizer gives every token of the model's own tokenizer its old id.
-
-    Raises:
-        ModelError: naming the first token that has another id.
-    """
-    files = [folder / "tokenizer.json", *(f for f in data.tokenizer_files if f.name == "tokenizer.json")]
-    old, new = ({}, {}) if len(files) < 2 or not files[0].is_file() else map(_ids_of, files)
-    for token in (token for token, number in old.items() if new.get(token) != number):
-        raise ModelError(
-            f"--resize-vocab: token {token!r} has the id {old[token]} in {files[0]}, and {new.get(token)} in the "
-            f"tokenizer of {data.manifest}: only new tokens at the end can be added"
-        )
-
-
-def _ids_of(tokenizer: Path) -> dict[str, int]:
-    found = json.loads(tokenizer.read_text(encoding="utf-8"))
-    vocab = found["model"]["vocab"]
-    ids = dict(vocab) if isinstance(vocab, dict) else {token: i for i, (token, _) in enumerate(vocab)}
-    return ids | {token["content"]: token["id"] for token in found.get("added_tokens", ())}
-
-
-def check_fits(folder: Path, model: CausalLM, data: PackedSet | Mixture, grown: bool = False) -> None:
-    """Check that the data fit the model in `folder`, whose vocabulary may have `grown`.
+def check_fits(folder: Path, model: CausalLM, data: PackedSet | Mixture) -> None:
+    """Check that the data fit the model in `folder`.
 
     It may have more embeddings than the tokenizer, which adapters may have left to their base, has tokens.
 
@@ -498,11 +411,11 @@ def check_fits(folder: Path, model: CausalLM, data: PackedSet | Mixture, grown: 
     found, tokenizer = sha256_file(file) if file else None, data.tokenizer.get("sha256")
     have, need = model.config.vocab_size, data.header.vocab_size
     longest, most = data.header.seq_len, model.config.max_positions
-    other = not grown and None not in (found, tokenizer) and found != tokenizer
-    advice = "use the model's own tokenizer, or add --resize-vocab if it has only got new tokens"
+    other = None not in (found, tokenizer) and found != tokenizer
+    advice = "use the model's own tokenizer; transformers' resize_token_embeddings makes room for new tokens"
     for wrong, what, theirs, place, ours, what_to_do in (
         (other, "a tokenizer of sha256", tokenizer, file, found, advice),
-        (have < need or (have != need and not (found or grown)), "a vocabulary of", need, where, have, advice),
+        (have < need or (have != need and not found), "a vocabulary of", need, where, have, advice),
         (most < longest, "sequences of up to", longest, where, most, "pack with a smaller --seq-len"),
     ):
         if wrong:
@@ -556,9 +469,7 @@ def _check_same(path: Path, old: checkpoint.State, new: checkpoint.State) -> Non
 
 
 def _summary(config: RunConfig, trainer: Trainer) -> str:
-    stream, model, sizes = trainer.stream, trainer.model, config.sizes
-    data = stream.data
-    named = config.model or (f"depth {sizes.depth}" if sizes.depth else sizes.model_config or config.preset)
+    stream, model, data = trainer.stream, trainer.model, trainer.stream.data
     counts = [None if s.packed.labels is None else len(s.packed.labels) for s in data.sets]
     labels = "every target" if None in counts else f"{sum(filter(None, counts)):,}"
     count = sum(p.numel() for p in trained(model).values())
@@ -566,7 +477,7 @@ def _summary(config: RunConfig, trainer: Trainer) -> str:
     share, rows = stream.plan.share(0, stream.rank, stream.ranks)
     ranks = f", {stream.ranks} ranks with {len(share)} x {rows} rows a step each" if stream.ranks > 1 else ""
     return (
-        f"{model.num_parameters() / 1e6:.1f}M parameters ({named}){adapters}; "
+        f"{model.num_parameters() / 1e6:.1f}M parameters ({config.model or config.preset}){adapters}; "
         f"{len(data.lengths):,} rows with {int(data.lengths.sum()):,} tokens, labels: {labels}; "
         f"{stream.plan.steps_per_epoch:,} steps an epoch, {trainer.total_steps:,} in all; "
         f"{trainer.device.type}, {trainer.precision}, {torch.get_num_threads()} threads{ranks}"

@@ -17,13 +17,11 @@ from train.config import MoeConfig
 from train.loss import chunked_loss, head_loss
 from train.model import PRESETS, CausalLM, ModelConfig
 from train.rope import frequencies
-from train.start import of_depth
 
 PRODUCTS = ("mm", "bmm", "addmm", "baddbmm", "scaled_dot_product", "_grouped_mm", "linear", "matmul")
 WAITS = ("_local_scalar_dense", "nonzero.default", "bincount", "_to_copy_host", "masked_select", "unique")
 """Operations for which the host waits for the device."""
 MODELS = PRESETS | {
-    "depth 4": of_depth(4),
     "experts": replace(PRESETS["tiny"], moe=MoeConfig(num_experts=4, experts_per_token=2)),
     "gemma": replace(PRESETS["tiny"], norm_at="around", norm_offset=1.0, embedding_scale=11.3, logit_softcap=30.0),
 }  # fmt: skip

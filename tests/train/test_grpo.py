@@ -11,23 +11,23 @@ from datakit.errors import ConfigError, InputError, UsageError
 from tests.train.runs import records
 from train import grpo
 from train.data import Batch, flat_batch
-from train.grpo import GrpoLoss, Rollout, RolloutConfig, advantages, is_answer, passes, reward_of, token_losses
+from train.grpo import GrpoLoss, RolloutConfig, advantages, is_answer, passes, reward_of, token_losses
 from train.hf import write_model
 from train.loss import ChunkedConfig
 from train.model import PRESETS, CausalLM
 from train.serve.batching import SlotCache
 
-LOW, HIGH, BETA, LONGEST = 0.2, 0.28, 0.04, 9
+BETA, LONGEST = 0.04, 9
 
 
-def trls(logp: list, old: list, ref: list, adv: torch.Tensor, kind: str) -> torch.Tensor:
+def trls(logp: list, ref: list, adv: torch.Tensor, kind: str) -> torch.Tensor:
     """GRPOTrainer's loss of one batch, on padded rows."""
     width = max(map(len, logp))
     pad = lambda rows: torch.stack([torch.cat((r, torch.zeros(width - len(r)))) for r in rows])  # noqa: E731
     mask = pad([torch.ones(len(r)) for r in logp])
-    new, before, reference = pad(logp), pad(old), pad(ref)
-    ratio = torch.exp(new - before)
-    loss = -torch.min(ratio * adv[:, None], ratio.clamp(1 - LOW, 1 + HIGH) * adv[:, None])
+    new, reference = pad(logp), pad(ref)
+    ratio = torch.exp(new - new.detach())  # num_iterations = 1
+    loss = -torch.min(ratio * adv[:, None], ratio.clamp(0.8, 1.2) * adv[:, None])
     loss = loss + BETA * (torch.exp(reference - new) - (reference - new) - 1)
     if kind == "grpo":
         return ((loss * mask).sum(-1) / mask.sum(-1)).mean()
@@ -39,19 +39,15 @@ def test_the_loss_is_trls(kind: str) -> None:
     g = torch.Generator().manual_seed(0)
     counts = [3, 7, 1, 5]
     new = [torch.randn(n, generator=g).requires_grad_() for n in counts]
-    old, ref = ([x.detach() + 0.3 * torch.randn(len(x), generator=g) for x in new] for _ in range(2))
+    ref = [x.detach() + 0.3 * torch.randn(len(x), generator=g) for x in new]
     adv = advantages(torch.tensor([[1.0, 0.0], [0.5, 2.0]]), True).flatten()
     torch.testing.assert_close(adv, torch.tensor([0.7070, -0.7070, -0.7070, 0.7070]), atol=1e-3, rtol=0)
-    config = RolloutConfig(clip=LOW, clip_high=HIGH, kl_beta=BETA, grpo_loss=kind, max_new_tokens=LONGEST)
     row = torch.repeat_interleave(torch.arange(4), torch.tensor(counts))
     by_kind = {"grpo": 1 / torch.tensor(counts)[row], "dapo": torch.full((16,), 4 / 16)}
     weight = by_kind.get(kind, torch.full((16,), 1 / LONGEST))
-    rollout = Rollout(adv, weight, torch.cat(old), torch.cat(ref))
-    logp = torch.cat(new)
-    loss, _, clipped = token_losses(logp, adv[row], rollout, config)
-    found, expected = (loss * weight).sum() / 4, trls(new, old, ref, adv, kind)
+    loss, _ = token_losses(torch.cat(new), adv[row], torch.cat(ref), BETA)
+    found, expected = (loss * weight).sum() / 4, trls(new, ref, adv, kind)
     torch.testing.assert_close(found, expected)
-    assert 0 < clipped.sum() < 16
     for a, b in zip(torch.autograd.grad(found, new), torch.autograd.grad(expected, new), strict=True):
         torch.testing.assert_close(a, b)
 
@@ -79,8 +75,8 @@ def test_log_probabilities_of_tokens_are_those_of_the_sequence_alone_at_the_temp
         ("3 apples and 4 make 7. #### 1,234", "1234"), ("So the Answer is: $-0.5.", "-0.5"), ("\\boxed{42}", "42"),
         ("first 3, then 12", "12"), ("Paris", "paris"), ("答案是 18 个", "so 9 * 2\n#### 18"), ("it is 1200", "1,200"),
         ("#### 1200.0 apples", "#### 1,200"), ("\\boxed{\\text{Monday}}", "Monday"), ("**Answer:** 5 apples", "5"),
-        ("The answer is 5. I checked this answer twice.", "5"), ("so $\\boxed{\\frac{3}{2}}$.", "\\frac{3}{2}"),
-        ("The answer is ( 1,2 ).", "(1, 2)"), ("Final answer:\n\nMay 3", "May 3"), ("Answer: 0.5?", "0.5"),
+        ("so $\\boxed{\\frac{3}{2}}$.", "\\frac{3}{2}"),
+        ("\\boxed{( 1,2 )}.", "(1, 2)"), ("####\nMay 3", "May 3"), ("Answer: 0.5?", "0.5"),
         ("\\boxed{1} or rather \\boxed{2}", "2"), ("it costs $18", "18"),
     ],
 )  # fmt: skip
@@ -99,13 +95,6 @@ def test_an_answer_is_right_in_the_forms_that_people_write(text: str, wanted: st
 )  # fmt: skip
 def test_a_number_that_is_a_part_of_an_answer_is_not_the_answer(text: str, wanted: str) -> None:
     assert not is_answer(text, wanted)
-
-
-def test_a_pattern_of_the_user_finds_the_answer() -> None:
-    found = reward_of("exact", "<a>(.*?)</a>")
-    texts = ("<a>x</a> <a>y</a>", "<a>y</a> <a>x</a>", "y")
-    assert [found(text, {"answer": "y"}) for text in texts] == [1.0, 0.0, 0.0]
-    assert reward_of("regex:^<think>.*</think>")("<think>\n</think> 3", {}) == 1.0
 
 
 def test_code_is_judged_by_its_tests_in_a_process_that_ends(tmp_path: Path) -> None:
@@ -137,15 +126,17 @@ def prompts(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def run(start: Path, prompts: Path, out: Path, *more: str) -> list[dict]:
-    options = ["--init", str(start), "--prompts", str(prompts), "--out", str(out), "--reward", "regex:[a-m]"]
+    reward = prompts.with_name("first_half.py")
+    reward.write_text("import re\n\ndef found(text, row):\n    return float(bool(re.search('[a-m]', text)))\n")
+    options = ["--init", str(start), "--prompts", str(prompts), "--out", str(out), "--reward", f"{reward}:found"]
     options += ["--max-new-tokens", "6", "--group-size", "4", "--batch-rows", "2", "--lr", "3e-3"]
     options += ["--warmup-steps", "0", "--dtype", "fp32"]
     assert grpo.main([*options, *more]) == 0
     return records(out)
 
 
-def test_a_run_resumes_exactly_with_several_updates_and_a_reference(start: Path, prompts: Path, tmp_path: Path) -> None:
-    options = ["--steps", "4", "--updates", "2", "--save-every", "2", "--kl-beta", "0.1"]
+def test_a_run_resumes_exactly_with_a_reference(start: Path, prompts: Path, tmp_path: Path) -> None:
+    options = ["--steps", "4", "--save-every", "2", "--kl-beta", "0.1"]
     whole = run(start, prompts, tmp_path / "whole", *options)
     run(start, prompts, tmp_path / "cut", *options, "--stop-at", "2")
     assert grpo.main(["--resume", "--out", str(tmp_path / "cut")]) == 0
@@ -153,8 +144,7 @@ def test_a_run_resumes_exactly_with_several_updates_and_a_reference(start: Path,
     for name in ("loss", "reward", "kl", "answer_tokens"):
         assert [r[name] for r in cut] == [r[name] for r in whole], name
     assert whole[0]["kl"] < 1e-6 < whole[-1]["kl"] and all(r["unended"] > 0.5 for r in whole)
-    assert whole[2]["clipped"] == 0 < whole[3]["clipped"], "the second update on the same answers has moved"
-    assert [r["epoch"] for r in whole] == [1, 1, 1, 1] and whole[0]["answer_tokens"] <= 6
+    assert [r["epoch"] for r in whole] == [1, 1, 2, 2] and whole[0]["answer_tokens"] <= 6
 
 
 def test_answers_are_drawn_and_scored_without_dropout_in_the_precision_of_training(
@@ -172,9 +162,9 @@ def test_answers_are_drawn_and_scored_without_dropout_in_the_precision_of_traini
 
     monkeypatch.setattr(GrpoLoss, "log_probs", watched)
     monkeypatch.setattr(SlotCache, "__init__", kept)
-    lora = ["--lora-rank", "2", "--lora-dropout", "0.5", "--updates", "2", "--kl-beta", "0.1", "--dtype", "bf16"]
+    lora = ["--lora-rank", "2", "--lora-dropout", "0.5", "--kl-beta", "0.1", "--dtype", "bf16"]
     assert run(start, prompts, tmp_path / "run", "--steps", "2", *lora)[-1]["loss"] != 0
-    assert seen == {(False, False), (True, True)} and caches == {torch.bfloat16}
+    assert seen == {(False, True), (True, True)} and caches == {torch.bfloat16}
 
 
 def test_micro_batches_change_nothing(start: Path, prompts: Path, tmp_path: Path) -> None:

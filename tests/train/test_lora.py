@@ -135,27 +135,6 @@ def test_layers_computed_again_drop_the_same_inputs(model: CausalLM) -> None:
         torch.testing.assert_close(one, other)
 
 
-def test_packed_weights_are_near_the_plain_ones_and_adapters_on_them_learn(
-    manifest: Path, base: Path, tmp_path: Path
-) -> None:
-    nf4 = pytest.importorskip("bitsandbytes", reason="bitsandbytes is not installed")
-    layer = torch.nn.Linear(256, 128)
-    packed = LoraLinear(layer, 4, 2.0, nf4=nf4)
-    assert packed.weight.nbytes * 8 == layer.weight.nbytes and packed.weight.dtype == torch.uint8
-    x = torch.randn(6, 256, requires_grad=True)
-    whole = torch.nn.Linear(256, 128)
-    whole.weight.data, whole.bias = nf4.functional.dequantize_4bit(packed.weight, packed.packing), layer.bias
-    assert 1e-4 < (whole.weight - layer.weight).abs().max() < 0.01  # of weights up to 1/16
-    torch.testing.assert_close(packed(x), whole(x), atol=1e-5, rtol=1e-5)
-    found, expected = (torch.autograd.grad(f(x).square().sum(), x)[0] for f in (packed, whole))
-    torch.testing.assert_close(found, expected, atol=1e-4, rtol=1e-4)
-    out = train(manifest, base, tmp_path / "run", "--qlora")
-    assert sum(losses(out)[7:]) < sum(losses(out)[:7])
-    cut = train(manifest, base, tmp_path / "cut", "--qlora", "--stop-at", "3")
-    assert sft.main(["--resume", "--out", str(cut)]) == 0
-    assert losses(out) == losses(cut)
-
-
 def test_the_root_of_the_rank_scales_adapters_that_are_saved_and_read(base: Path, tmp_path: Path) -> None:
     config = lora.LoraConfig(lora_rank=16, lora_alpha=8.0, rslora=True)
     assert (config.scale, lora.LoraConfig(lora_rank=16, lora_alpha=8.0).scale) == (2.0, 0.5)

@@ -147,7 +147,7 @@ def test_preference_pairs_are_refused(pack: Callable, random_rows: Callable, run
         (["--manifest", "m", "--lora-rank", "4"], 2, "--model"),
         (["--manifest", "m", "--lora-rank", "4", "--init", "x", "--lora-targets", "q,w"], 2, "q,w"),
         (["--manifest", "m", "--model", "x", "--num-experts", "4"], 2, "has its own in config.json"),
-        (["--manifest", "m", "--qlora"], 2, "add --lora-rank"),
+        (["--manifest", "m", "--qlora"], 2, "--qlora is gone: Use"),
     ],
 )
 def test_errors_are_one_paragraph_and_an_exit_code(argv: list[str], code: int, text: str, run: Run) -> None:

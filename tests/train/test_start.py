@@ -1,20 +1,17 @@
 import importlib.util
 import json
-from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import torch
 from safetensors.torch import load_file
 
-from datakit.errors import ConfigError, InputError, MissingExtraError, ModelError, UsageError
+from datakit.errors import ConfigError, InputError, MissingExtraError, UsageError
 from datakit.manifest import load
 from tests.train.runs import losses
 from train import distill, hf, merge, pretrain, sft
 from train.config import QuickConfig
 from train.export import ExportConfig, export
-from train.model import PRESETS, CausalLM
 from train.start import pack_files
 
 
@@ -103,35 +100,6 @@ def test_the_mean_of_checkpoints_is_written(manifest: Path, tmp_path: Path) -> N
         torch.testing.assert_close(found, (one + other) / 2, msg=name)
     with pytest.raises(InputError, match="has 3 checkpoints, and --average wants 4"):
         merge.main(["--model", str(tmp_path / "run"), "--average", "4", "--output", str(tmp_path / "more")])
-
-
-def test_a_model_learns_tokens_that_its_tokenizer_did_not_have(
-    manifest: Path, pack: Callable, random_rows: Callable, tokenizer_folder: Path, tmp_path: Path
-) -> None:
-    base = tmp_path / "base"
-    base.mkdir()
-    small = CausalLM(replace(PRESETS["tiny"], vocab_size=280, tied_embeddings=False))
-    small.init_weights(torch.Generator().manual_seed(0))
-    old = json.loads((tokenizer_folder / "tokenizer.json").read_text())
-    ids = old["model"]["vocab"]
-    old["model"]["vocab"] = {token: i for token, i in ids.items() if i < 280}
-    (tmp_path / "tokenizer.json").write_text(json.dumps(old))
-    hf.write_model(base, small, [tmp_path / "tokenizer.json"], {})
-    run = ["--manifest", str(manifest), "--init", str(base), "--steps", "1", "--lr", "1e-9", "--out"]
-    with pytest.raises(ModelError, match="--resize-vocab"):
-        sft.main([*run, str(tmp_path / "no")])
-    with pytest.raises(UsageError, match="--lora-rank would freeze"):
-        sft.main([*run, str(tmp_path / "no"), "--resize-vocab", "--lora-rank", "2"])
-    assert sft.main([*run, str(tmp_path / "run"), "--resize-vocab"]) == 0
-    found = hf.read_model(tmp_path / "run" / "checkpoints" / "step_00000001")
-    assert found.config.vocab_size == 320
-    for now, was in ((found.model.embed_tokens, small.model.embed_tokens), (found.lm_head, small.lm_head)):
-        torch.testing.assert_close(now.weight[:280], was.weight)
-        torch.testing.assert_close(now.weight[280:], was.weight.mean(0).expand(40, -1))
-    old["model"]["vocab"] |= {"a": ids["b"], "b": ids["a"]}
-    (base / "tokenizer.json").write_text(json.dumps(old))
-    with pytest.raises(ModelError, match=f"token 'a' has the id {ids['b']} .* and {ids['a']} in the tokenizer"):
-        sft.main([*run, str(tmp_path / "other"), "--resize-vocab"])
 
 
 def test_weights_in_bf16_take_half_and_resume_exactly(manifest: Path, tmp_path: Path) -> None:

@@ -231,7 +231,7 @@ class Engine:
 
     def __init__(self, model: CausalLM, slots: int = 16, context: int = 0) -> None:
         """`context` is the longest prompt and answer together, by default and at most the model's own."""
-        self.context = min(context or model.config.context, model.config.context)
+        self.context = min(context or model.config.max_positions, model.config.max_positions)
         if slots < 1 or self.context < 2:
             raise ConfigError(f"expected at least 1 slot and 2 positions, found {slots} and {context}")
         self.model, self.device = model, next(model.parameters()).device

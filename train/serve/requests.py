@@ -61,7 +61,7 @@ class Function(BaseModel):
 
 
 class Tool(BaseModel):
-    """A tool that the model may call, or in `tool_choice` must call."""
+    """A tool that the model may call."""
 
     type: Literal["function"]
     function: Function
@@ -96,8 +96,8 @@ class ChatRequest(Generation):
     logprobs: StrictBool | None = None
     top_logprobs: Top | None = None
     tools: Annotated[list[Tool], Field(max_length=128)] | None = None
-    tool_choice: Literal["none", "auto", "required"] | Tool | None = None
-    parallel_tool_calls: StrictBool | None = None
+    tool_choice: Literal["none", "auto"] | None = Field(None, description="calls are not forced")
+    parallel_tool_calls: Literal[True] | None = None
     response_format: dict[Literal["type"], Literal["text"]] | None = Field(None, description="JSON is not forced")
     chat_template_kwargs: dict[str, Any] | None = None
 

@@ -36,7 +36,7 @@ from datakit.pack.chat import RenderError
 from train import flags
 from train.generate import LoadConfig
 from train.serve import requests
-from train.serve.answer_parts import KEPT, Answer, AnswerParts, Form, forced, form_of, thinks_first
+from train.serve.answer_parts import KEPT, Answer, AnswerParts, thinks_first
 from train.serve.batching import Batcher, Job, QueueFullError, Sampling, TextStream, Token, stop_ids_of
 
 PAGE = Path(__file__).with_name("page")
@@ -56,7 +56,6 @@ REFUSALS = (400, 401, 403, 404, 408, 413, 422, 429, 500, 503, 504)
 class ServeConfig(LoadConfig):
     """Model, address and limits."""
 
-    adapter: str = option("", "folder of LoRA adapters for the model of --model")
     name: str = option("", "name of the model in the API; default: the name of its folder")
     host: str = option("127.0.0.1", "address to listen on; 0.0.0.0: every network of the machine, with --api-key")
     port: int = option(8000, "port to listen on; 0: any free one")
@@ -121,10 +120,9 @@ class Service:
         Raises:
             DatakitError: no model there, or it does not fit its tokenizer or adapters.
         """
-        model, tokenizer, state = config.loaded(config.adapter)
+        model, tokenizer, state = config.loaded()
         self.config, self.tokenizer, self.plain = config, tokenizer, state.get("task") == "pretrain"
-        self.name = config.name or Path(config.adapter or config.model).resolve().name
-        self.form = form_of(tokenizer.template_source)
+        self.name = config.name or Path(config.model).resolve().name
         self.stop_ids = stop_ids_of(model, tokenizer)
         self.hidden = self.stop_ids | {i for text, i in tokenizer.special.items() if text not in KEPT}
         found = {name: value for name, value in model.config.generation.items() if value is not None}
@@ -189,10 +187,9 @@ class Service:
         return self.tokenizer.encode_document(text)
 
     def choices(
-        self, prompts: Sequence[list[int]], body: requests.Generation, logprobs: int, form: Form | None = None,
-        beginning: str = "", most_calls: int | None = None,
-    ) -> list[Choice]:  # fmt: skip
-        """The answers to generate, `n` for each prompt; `logprobs` as in `Sampling`, the rest as in `AnswerParts`.
+        self, prompts: Sequence[list[int]], body: requests.Generation, logprobs: int, tools: bool = False
+    ) -> list[Choice]:
+        """The answers to generate, `n` for each prompt; `logprobs` as in `Sampling`, `tools` as in `AnswerParts`.
 
         Raises:
             ApiError: a prompt is empty, too long, or has ids that the model does not have.
@@ -206,8 +203,7 @@ class Service:
             thinking = not self.plain and thinks_first(self.tokenizer.decode(prompt[-16:]))
             for _ in range(body.n or 1):
                 job = Job(prompt, replace(sampling, seed=seed + len(found)), deadline)
-                parts = AnswerParts(form, thinking, beginning, most_calls)
-                found.append(Choice(len(found), job, TextStream(self._decode, stop), parts))
+                found.append(Choice(len(found), job, TextStream(self._decode, stop), AnswerParts(tools, thinking)))
         return found
 
     def _sampling(self, body: requests.Generation, prompt: Sequence[int], logprobs: int) -> Sampling:
@@ -283,10 +279,10 @@ class Service:
         if choice.text.ended or token.finish:
             text += choice.text.end()
             choice.finish = "length" if token.finish == "length" and not choice.text.ended else "stop"
-        said, calls = choice.parts.add(text, last=bool(choice.finish)), len(choice.parts.whole.calls)
-        if calls and (choice.finish == "stop" or calls == choice.parts.most_calls):
+        said = choice.parts.add(text, last=bool(choice.finish))
+        if choice.parts.whole.calls and choice.finish == "stop":
             choice.finish = "tool_calls"
-        choice.job.cancelled = bool(choice.finish)  # a stop string or a call may end it before the engine does
+        choice.job.cancelled = bool(choice.finish)  # a stop string may end it before the engine does
         return Delta(text, said, [token])
 
     def metrics(self) -> str:
@@ -335,18 +331,10 @@ class Service:
         self.check_model(body.model)
         if body.top_logprobs and not body.logprobs:
             raise ApiError(400, "top_logprobs needs logprobs = true", "top_logprobs")
-        asked = body.tool_choice
-        tools = [] if asked == "none" else body.tools or []
-        named = asked.function.name if isinstance(asked, requests.Tool) else None
-        must = named is not None or asked == "required"
-        if must and not any(named in (None, tool.function.name) for tool in tools):
-            raise ApiError(400, f"tool_choice: found no tool {named or ''} among the tools", "tool_choice")
+        tools = [] if body.tool_choice == "none" else body.tools or []
         prompt = await asyncio.to_thread(self.prompt_of, body.messages, tools, body.chat_template_kwargs or {})
-        beginning = forced(self.form, named) if must else ""
-        prompt = prompt + self.tokenizer.encode_trusted(beginning)
-        most_calls = 1 if must or body.parallel_tool_calls is False else None
         logprobs = (body.top_logprobs or 0) if body.logprobs else -1
-        choices = self.choices([prompt], body, logprobs, self.form if tools else None, beginning, most_calls)
+        choices = self.choices([prompt], body, logprobs, tools=bool(tools))
         return await self._answer(request, body, choices, self._chat, "chatcmpl")
 
     async def completions(self, body: requests.CompletionRequest, request: Request) -> Response:
