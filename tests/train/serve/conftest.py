@@ -93,10 +93,6 @@ class Server:
         text = httpx.get(f"{self.url}/metrics").text
         return float(re.search(rf"^{name} (\S+)$", text, re.MULTILINE)[1])
 
-    def memory_mib(self) -> float:
-        status = Path(f"/proc/{self.process.pid}/status").read_text()
-        return int(re.search(r"VmRSS:\s+(\d+)", status)[1]) / 1024
-
 
 @pytest.fixture(scope="session")
 def server(model_folder: Path) -> Iterator[Server]:
