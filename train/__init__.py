@@ -28,7 +28,7 @@ if _alone and (_name := sys.orig_argv[-len(sys.argv)]).startswith("train."):
         sys.exit(_code)
 
 _PUBLIC = {
-    "Trainer": "start", "PretrainConfig": "pretrain", "SFTConfig": "sft", "DPOConfig": "dpo", "KTOConfig": "kto",
+    "Trainer": "start", "PretrainConfig": "pretrain", "SFTConfig": "sft", "DPOConfig": "dpo",
     "DistillConfig": "distill", "GrpoConfig": "grpo", "GrpoTrainer": "grpo", "CompareConfig": "compare",
     "compare_arms": "compare",
 }  # fmt: skip

@@ -3,25 +3,22 @@
 A file `train.py` in the user's folder hides this package from `python -m`; the console command still works there.
 
 Importing torch takes seconds, so options are read before it is loaded: `--help` and wrong options are answered at once.
-The shell completes with `eval "$(_DATAKIT_TRAIN_COMPLETE=bash_source datakit-train)"` (click's; also zsh and fish).
 """
 
 import sys
 from collections.abc import Sequence
 from importlib import import_module
 
-import click
-
 from datakit.absent import absent
 from datakit.config import build
 from datakit.errors import UsageError
+from datakit.removed import sentence
 from train import flags
 
 COMMANDS = {
     "pretrain": "train on every token",
     "sft": "supervised fine-tuning on labelled tokens",
-    "dpo": "preference training on pairs: DPO",
-    "kto": "preference training on answers judged one by one",
+    "dpo": "preference training on pairs (DPO) or single answers (KTO)",
     "grpo": "reinforcement learning with rewards that can be checked",
     "distill": "train a student on the distribution of a teacher",
     "generate": "generate text, answer a file of prompts, or chat",
@@ -29,7 +26,7 @@ COMMANDS = {
     "eval": "loss and perplexity on a packed set",
     "compare": "train on several packed sets, and say which one helps",
     "export": "write a model for other programs, adapters merged",
-    "merge": "merge adapters into their base model, or average checkpoints",
+    "merge": "merge adapters into their base model: export by its older name",
 }
 """Modules of this package with a `main`, and what they do."""
 SLOW = ("torch", "safetensors", "fastapi", "pydantic", "starlette", "uvicorn")
@@ -59,26 +56,6 @@ def check(name: str, argv: Sequence[str], prog: str) -> int:
     return 0
 
 
-class Commands(click.Group):
-    """The list of commands, and their options for completion in a shell."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        """In the order of a project."""
-        return list(COMMANDS)
-
-    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
-        """The options of a command, read without torch."""
-        if name not in COMMANDS:
-            return None
-        with absent(SLOW, "train"):
-            return flags.Command(name, *config_of(name))
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """The list of commands, without importing them."""
-        with formatter.section("Commands"):
-            formatter.write_dl(list(COMMANDS.items()))
-
-
 def run(argv: Sequence[str]) -> int:
     """Run the command that the first argument names; returns its exit code.
 
@@ -90,12 +67,12 @@ def run(argv: Sequence[str]) -> int:
         check(name, rest, prog := f"datakit-train {name}")
         code: int = import_module(f"train.{name}").main(rest, prog)
         return code
-    try:
-        Commands(help="Train on packed data; COMMAND --help lists options.").main(
-            list(argv) or ["--help"], "datakit-train", standalone_mode=False
-        )
-    except click.UsageError as e:
-        raise UsageError(f"{e.format_message()} Expected one of {', '.join(COMMANDS)}") from None
+    if argv and not argv[0].startswith("-"):
+        instead = sentence("train", argv[0]) or f"Expected one of {', '.join(COMMANDS)}."
+        raise UsageError(f"there is no command {argv[0]!r}. {instead}")
+    print("Usage: datakit-train COMMAND ...; COMMAND --help lists options.\n")
+    for name, about in COMMANDS.items():
+        print(f"  {name:<9} {about}")
     return 0 if argv else 2
 
 

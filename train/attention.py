@@ -21,7 +21,6 @@ import numpy.typing as npt
 import torch
 import torch.nn.functional as F  # noqa: N812
 from torch import Tensor
-from torch.utils.checkpoint import checkpoint
 
 from datakit.errors import ConfigError
 
@@ -40,8 +39,6 @@ class Scores:
     layer: int = 0
     window: int = 0
     """Keys that a query sees, itself included; 0: all before it."""
-    softcap: float = 0.0
-    """Scores are softcap * tanh(score / softcap); 0: off."""
 
 
 Attend = Callable[[Tensor, Tensor, Tensor, Scores], Tensor]
@@ -99,19 +96,12 @@ def sees(query_Q: Tensor, key_S: Tensor, window: int) -> Tensor:
     return (distance_QS >= 0) & (distance_QS < window) if window else distance_QS >= 0
 
 
-def attend_by_mask(q_BHQE: Tensor, k_BKSE: Tensor, v_BKSE: Tensor, mask: Tensor | None, how: Scores) -> Tensor:
+def attend_by_mask(q_BHQE: Tensor, k_BKSE: Tensor, v_BKSE: Tensor, mask: Tensor | None) -> Tensor:
     """Attention where a boolean mask is true, (B, H, Q, E); without a mask everywhere.
 
     Queries may be grouped: K heads in place of H, each with the queries of its H / K heads, position by position.
     """
-    if not how.softcap:
-        return F.scaled_dot_product_attention(q_BHQE, k_BKSE, v_BKSE, attn_mask=mask, enable_gqa=True)
-    k, v = (x.repeat_interleave(q_BHQE.shape[1] // x.shape[1], 1) for x in (k_BKSE, v_BKSE))
-    scores = q_BHQE @ k.transpose(-1, -2) * q_BHQE.shape[-1] ** -0.5
-    scores = how.softcap * torch.tanh(scores / how.softcap)
-    scores = scores if mask is None else scores.masked_fill(~mask, -math.inf)
-    weights: Tensor = scores.softmax(-1, dtype=torch.promote_types(scores.dtype, torch.float32))
-    return weights.to(v.dtype) @ v
+    return F.scaled_dot_product_attention(q_BHQE, k_BKSE, v_BKSE, attn_mask=mask, enable_gqa=True)
 
 
 def masked_attention(segments: Segments) -> Attend:
@@ -122,7 +112,7 @@ def masked_attention(segments: Segments) -> Attend:
         q, k, v = (x.transpose(1, 2) for x in (q_BTHE, k_BTKE, v_BTKE))
         if scores.window not in masks:  # one for all layers of a kind
             masks[scores.window] = segments.mask(scores.window)
-        return attend_by_mask(q, k, v, masks[scores.window], scores).transpose(1, 2)
+        return attend_by_mask(q, k, v, masks[scores.window]).transpose(1, 2)
 
     return attend
 
@@ -155,14 +145,14 @@ def _causal(q_SWHE: Tensor, k_SWKE: Tensor, v_SWKE: Tensor, scores: Scores, mask
     """Causal attention of sequences of one width, (S, W, H, E).
 
     Short sequences on CPU use one product that keeps its score matrices, because it is faster there. Others use
-    `scaled_dot_product_attention`, which keeps none; with a soft cap they are made again in the backward pass.
+    `scaled_dot_product_attention`, which keeps none.
     """
     width, heads = q_SWHE.shape[1], q_SWHE.shape[2] // k_SWKE.shape[2]
     window = scores.window if width > scores.window else 0
     short = width <= (PRODUCT_WIDTH if q_SWHE.dtype == torch.float32 else HALF_PRODUCT_WIDTH)
-    product = short and q_SWHE.device.type == "cpu" and not scores.softcap
+    product = short and q_SWHE.device.type == "cpu"
     q, k, v = (x.transpose(1, 2) for x in (q_SWHE, k_SWKE, v_SWKE))
-    if not (product or window or scores.softcap):
+    if not (product or window):
         return F.scaled_dot_product_attention(q, k, v, is_causal=True, enable_gqa=True).transpose(1, 2)
     if (key := (width, window)) not in masks:
         at_W = torch.arange(width, device=q.device)
@@ -171,11 +161,7 @@ def _causal(q_SWHE: Tensor, k_SWKE: Tensor, v_SWKE: Tensor, scores: Scores, mask
         masks[key] = added_WW.repeat(heads, 1)[None] if product else seen_WW
     if product:
         return _product(q_SWHE, k_SWKE, v_SWKE, masks[key])
-    if short or not scores.softcap:
-        return attend_by_mask(q, k, v, masks[key], scores).transpose(1, 2)
-    again = (q, k, v, masks[key], scores)
-    found: Tensor = checkpoint(attend_by_mask, *again, use_reentrant=False, preserve_rng_state=False)
-    return found.transpose(1, 2)
+    return attend_by_mask(q, k, v, masks[key]).transpose(1, 2)
 
 
 def _product(q_SWHE: Tensor, k_SWKE: Tensor, v_SWKE: Tensor, mask_1QW: Tensor) -> Tensor:
@@ -229,23 +215,20 @@ def _moved(x: Tensor, source: Tensor, target: Tensor, length: int) -> Tensor:
 def varlen_attention(segments: Segments, other: Attend | None = None) -> Attend:
     """FlashAttention over concatenated sequences of any length (Dao, 2023); bf16 or fp16, on CUDA.
 
-    `other` is for fp32 and for soft caps, which the kernel does not have.
+    `other` is for fp32, which the kernel does not have.
 
     Raises:
-        ConfigError: one of these, and no other.
+        ConfigError: fp32, and no other.
     """
     from torch.nn.attention.varlen import varlen_attn
 
     bounds, longest = sequence_bounds(segments)
 
     def attend(q_BTHE: Tensor, k_BTKE: Tensor, v_BTKE: Tensor, scores: Scores) -> Tensor:
-        if q_BTHE.dtype not in (torch.bfloat16, torch.float16) or scores.softcap:
+        if q_BTHE.dtype not in (torch.bfloat16, torch.float16):
             if other is not None:
                 return other(q_BTHE, k_BTKE, v_BTKE, scores)
-            raise ConfigError(
-                f"--attention varlen needs bf16 or fp16 and a model without a soft cap; found {q_BTHE.dtype} "
-                f"and a soft cap of {scores.softcap}: use --dtype bf16, or --attention auto"
-            )
+            raise ConfigError(f"--attention varlen needs bf16 or fp16, found {q_BTHE.dtype}: use --dtype bf16")
         q, k, v = (x.flatten(0, 1) for x in (q_BTHE, k_BTKE, v_BTKE))
         window, grouped = (scores.window - 1, 0), q.shape[1] != k.shape[1]
         out: Any = varlen_attn(

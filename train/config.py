@@ -174,15 +174,11 @@ class EvaluatorConfig:
     eval_every: int = option(0, "steps between evaluations; the last step always gets one; 0: never")
     eval_manifest: str = option("", "manifest to evaluate on: its validation split, else its rows; default: --manifest")
     eval_rows: int = more(0, "rows to evaluate on, evenly spaced; 0: all")
-    sample_prompts: str = option("", "text file with one prompt per line; each evaluation prints an answer to each")
-    sample_tokens: int = more(64, "maximum tokens of an answer")
-    sample_temperature: float = more(0.0, "sampling temperature of the answers; 0: always the most likely token")
 
     def __post_init__(self) -> None:
-        at_least(self, 0, "eval_every", "eval_rows", "sample_temperature")
-        at_least(self, 1, "sample_tokens")
-        if (self.eval_manifest or self.sample_prompts) and not self.eval_every:
-            raise UsageError("--eval-manifest and --sample-prompts need --eval-every: the steps between")
+        at_least(self, 0, "eval_every", "eval_rows")
+        if self.eval_manifest and not self.eval_every:
+            raise UsageError("--eval-manifest needs --eval-every: the steps between")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -1,9 +1,13 @@
-"""Preference training: chosen answers become more probable than rejected ones, by DPO (Rafailov et al., 2023).
+"""Preference training: chosen answers become more probable than rejected ones, by DPO (Rafailov et al., 2023) or KTO.
 
     python -m train.dpo --manifest manifests/pairs/pack.json --model out/sft/checkpoints/step_00001000 --out out/dpo
 
 Both sides of a pair are in the same micro-batch, which is one row of sequences without padding. The reference is the
 model of --model, or the one of --reference, and stays in memory; with adapters it is their base.
+
+KTO (Ethayarajh et al., 2024) judges each side by itself, so that one may be missing: `datakit pack judged.jsonl --kind
+preference` makes such pairs of prompt, completion and label. Its reference point is 0 here, as in APO-zero
+(D'Oosterlinck et al., 2024): no second pass over answers of other prompts.
 
 Shapes: B rows, P = B/2 pairs, L labels.
 """
@@ -13,6 +17,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
+import numpy as np
 import torch
 import torch.nn.functional as F  # noqa: N812
 from torch import Tensor, nn
@@ -26,21 +31,24 @@ from train.loop import LossSum
 from train.lora import disabled
 from train.loss import ChunkedConfig, label_states, token_log_probs
 from train.model import CausalLM
-from train.start import RunConfig, command, read_frozen
+from train.start import LOG, RunConfig, command, read_frozen
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PairConfig:
-    """The loss of a pair."""
+    """The loss of a pair, or of an answer."""
 
-    dpo_loss: Literal["sigmoid", "sigmoid_norm"] = option(
-        "sigmoid", "sigmoid: DPO; sigmoid_norm: per label token, so that long answers do not weigh more"
+    dpo_loss: Literal["sigmoid", "sigmoid_norm", "kto"] = option(
+        "sigmoid",
+        "sigmoid: DPO; sigmoid_norm: per label token, so that long answers do not weigh more; kto: answers one by one",
     )
     beta: float = option(0.1, "strength of the link to the reference; larger values keep the model closer")
+    good_weight: float = more(1.0, "kto: weight of good answers; with few of them, raise it until both weigh alike")
+    bad_weight: float = more(1.0, "kto: weight of bad answers")
     reference: str = more("", "folder of the reference model; default: the model of --model")
 
     def __post_init__(self) -> None:
-        at_least(self, 0, "beta")
+        at_least(self, 0, "beta", "good_weight", "bad_weight")
 
 
 Reference = Callable[[CausalLM, Batch], Tensor]
@@ -108,18 +116,34 @@ def pair_losses(
     return -F.logsigmoid(rewards_P2[:, 0] - rewards_P2[:, 1]), rewards_P2.detach()
 
 
+def answer_losses(policy_R: Tensor, reference_R: Tensor, good_R: Tensor, config: PairConfig) -> tuple[Tensor, Tensor]:
+    """KTO's losses, and rewards with the sign of the judgement, both (R,), from log-probabilities of rows.
+
+    A good answer's loss is 1 - sigmoid(reward), a bad one's 1 - sigmoid(-reward); a reward is as in `pair_losses`.
+    """
+    signed_R = torch.where(good_R, config.beta, -config.beta) * (policy_R - reference_R)
+    return torch.where(good_R, config.good_weight, config.bad_weight) * (1 - signed_R.sigmoid()), signed_R.detach()
+
+
 @dataclass(frozen=True, slots=True)
 class DpoLoss:
-    """The objective: (loss_sum, pairs); logs rewards, their margin, and the share of pairs in the right order."""
+    """The objective: (loss_sum, pairs), or answers for KTO; logs rewards, their margin, and the share that is right."""
 
     config: PairConfig
     reference: Reference
     labels: ChunkedConfig = field(default_factory=ChunkedConfig)
 
     def __call__(self, model: CausalLM, batch: Batch) -> LossSum:
-        """Sums over the pairs of the batch."""
+        """Sums over the pairs, or the answers, of the batch."""
         policy_2P, labels_2P = log_probs(model, batch, self.labels)
-        losses_P, rewards_P2 = pair_losses(policy_2P, self.reference(model, batch), labels_2P, self.config)
+        reference_2P = self.reference(model, batch)
+        if self.config.dpo_loss == "kto":
+            answered_R, good_R = labels_2P > 0, torch.from_numpy(batch.rows % 2 == 0).to(policy_2P.device)
+            losses_R, signed_R = answer_losses(policy_2P, reference_2P, good_R, self.config)
+            right = {"reward_margin": signed_R, "reward_accuracy": (signed_R > 0).float()}
+            sums = {name: (value_R * answered_R).sum() for name, value_R in right.items()}
+            return LossSum((losses_R * answered_R).sum(), int(answered_R.sum()), sums)
+        losses_P, rewards_P2 = pair_losses(policy_2P, reference_2P, labels_2P, self.config)
         chosen_P, rejected_P = rewards_P2.unbind(1)
         logged = {"reward_margin": chosen_P - rejected_P, "reward_accuracy": (chosen_P > rejected_P).float(),
                   "reward_chosen": chosen_P, "reward_rejected": rejected_P}  # fmt: skip
@@ -127,7 +151,7 @@ class DpoLoss:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class PreferenceConfig(RunConfig):
+class DPOConfig(RunConfig):
     """Configuration of a training run on packed preferences."""
 
     rows_per_unit: ClassVar[int] = 2
@@ -136,26 +160,27 @@ class PreferenceConfig(RunConfig):
     """A tenth of fine-tuning: pairs are separated after few steps, and a higher rate damages the model."""
     needs_model: ClassVar[str] = "preference training on random weights is useless"
     labels: ChunkedConfig = section(ChunkedConfig)
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class DPOConfig(PreferenceConfig):
-    """Configuration of a training run on preference pairs."""
-
     pairs: PairConfig = section(PairConfig)
 
     def objective(self, data: Mixture, model: CausalLM) -> DpoLoss:
-        """The loss of pairs, with its reference.
+        """The loss of pairs, with its reference; for KTO it logs how many answers are good and bad.
+
+        Ethayarajh et al. want weight x number of the good answers at 1 to 4/3 times that of the bad ones.
 
         Raises:
-            InputError: a pair has one answer alone.
+            InputError: a pair has one answer alone, and the loss is not KTO's.
             ModelError: the reference does not fit.
         """
-        for one in data.sets:
-            index = one.packed.label_index
-            if index is not None and (alone := int((index[:, 1].reshape(-1, 2) == 0).any(1).sum())):
-                pairs = f"{alone:,} of {len(one.lengths) // 2:,} pairs have one answer alone"
-                raise InputError(f"{one.manifest}: {pairs}: train.kto trains on answers that are judged one by one")
+        index = np.concatenate([s.packed.label_index for s in data.sets if s.packed.label_index is not None])
+        answered_P2 = index[:, 1].reshape(-1, 2) > 0
+        if self.pairs.dpo_loss == "kto":
+            good, bad = answered_P2.sum(0).tolist()
+            LOG.info(
+                f"kto: {good:,} good, {bad:,} bad answers; --good-weight {bad / max(1, good):.2g} weighs them alike"
+            )
+        elif alone := int((~answered_P2).any(1).sum()):
+            pairs = f"{alone:,} of {len(answered_P2):,} pairs have one answer alone"
+            raise InputError(f"{data.name}: {pairs}: --dpo-loss kto trains on answers that are judged one by one")
         return DpoLoss(self.pairs, reference_of(self, self.pairs.reference, data, self.labels), self.labels)
 
 

@@ -1,4 +1,4 @@
-"""Loss and perplexity on held-out rows, by source file: a command, and the same during a run, with sample answers.
+"""Loss and perplexity on held-out rows, by source file: a command, and the same during a run.
 
     python -m train.eval --model out/run --manifest manifests/held_out/pack.json
 
@@ -25,7 +25,6 @@ import torch
 from datakit.config import at_least, option
 from datakit.errors import InputError, ManifestError, UsageError
 from datakit.manifest import find_parent, load
-from datakit.pack.chat import ChatTokenizer
 from train import checkpoint, flags, lora
 from train.attention import ATTENTIONS
 from train.config import EvaluatorConfig
@@ -35,7 +34,6 @@ from train.generate import DeviceConfig
 from train.loss import chunk_of, token_log_probs
 from train.model import CausalLM, ModelConfig
 from train.ranks import Ranks
-from train.serve.batching import SampleConfig, joined, prompt_ids, stream_text
 from train.stream import Int64
 
 LOG = logging.getLogger("train")
@@ -177,45 +175,23 @@ def _check_sequences(data: PackedSet) -> None:
 
 def evaluator(
     config: EvaluatorConfig, data: Mixture, batches: DataConfig, precision: str, model: ModelConfig, ranks: Ranks,
-    packed: bool = True, attention: str = "auto",
+    attention: str = "auto",
 ) -> Callable[[CausalLM, int], dict[str, Any]]:  # fmt: skip
     """What evaluates a model of a run on `data` at a step: it logs the losses, and returns the record for eval.jsonl.
 
-    Sample prompts go through the chat template if the data are conversations.
-
     Raises:
-        DatakitError: rows or prompts do not fit the model.
+        DatakitError: rows do not fit the model.
     """
-    texts, prompts, tokenizer = list[str](), list[list[int]](), None
-    if path := config.sample_prompts:
-        tokenizer = ChatTokenizer.load(data.tokenizer_files[0].parent)
-        lines = Path(path).read_bytes().decode("utf-8-sig", "replace").split("\n")
-        texts = [line.strip() for line in lines if line.strip()]
-        if not texts or any("\ufffd" in text for text in texts):
-            raise InputError(f"{path}: has no prompts, or is not UTF-8; expected one per line")
-        plain = data.header.task == "pretrain"
-        for text in texts:
-            prompts.append(prompt_ids(tokenizer, text, plain, model.max_positions, f"{path}: the prompt {text[:40]!r}"))
-    wanted = packed or config.eval_manifest
-    sets = validation_sets(config, data, model.max_positions, batches.verify) if wanted else []
+    sets = validation_sets(config, data, model.max_positions, batches.verify)
 
     def of_step(model: CausalLM, step: int) -> dict[str, Any]:
-        said = list[str]()
         with untouched(model, precision):
             found = evaluate(model, sets, batches, precision, config.eval_rows, ranks, attention)
-            if tokenizer:
-                sample = SampleConfig(max_new_tokens=config.sample_tokens, temperature=config.sample_temperature)
-                said = joined(len(prompts), stream_text(model, tokenizer, prompts, sample))
         sources, everything = {name: score.record() for name, score in found.items()}, total(found).record()
-        shown = {"all": everything} | (sources if len(sources) > 1 else {})
-        for name, score in shown.items() if sets else ():
+        for name, score in ({"all": everything} | (sources if len(sources) > 1 else {})).items():
             numbers = f"loss={score['loss']:.4f} perplexity={score['perplexity']:.2f}"
             LOG.info(f"[eval] step={step} source={name} {numbers} label_tokens={score['label_tokens']}")
-        samples = [{"prompt": text, "completion": answer} for text, answer in zip(texts, said, strict=True)]
-        for sample_of in samples:
-            shown_texts = (json.dumps(text, ensure_ascii=False) for text in sample_of.values())
-            LOG.info(f"[sample] step={step} {' -> '.join(shown_texts)}")
-        return {"step": step, **everything, "sources": sources, "samples": samples}
+        return {"step": step, **everything, "sources": sources}
 
     return of_step
 

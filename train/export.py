@@ -1,7 +1,6 @@
 """Write a model as a Hugging Face folder for other programs, with adapters merged.
 
     python -m train.export --model out/run --output mymodel
-    python -m train.export --model out/run --average 3 --output averaged
 
 llama.cpp's `convert_hf_to_gguf.py` makes GGUF files of such a folder, for llama.cpp, Ollama and LM Studio.
 """
@@ -12,13 +11,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
-import torch
-
 from datakit.config import option
 from datakit.errors import InputError, ModelError, UsageError
-from train import checkpoint, flags, hf, lora
+from train import flags, hf
 from train.generate import load
-from train.model import CausalLM
 from train.serve.batching import stop_ids_of
 
 DTYPES = {"fp32": "float32", "bf16": "bfloat16", "fp16": "float16"}
@@ -30,7 +26,6 @@ class ExportConfig:
 
     model: str = option("out/run", "checkpoint, adapters, Hugging Face folder, or a run for its newest checkpoint")
     output: str = option("", "folder to write")
-    average: int = option(0, "mean of the weights of this many newest checkpoints of a run; 0: its newest one alone")
     base: str = option("", "folder of the base model of adapters, if it has moved")
     tokenizer: str = option("", "tokenizer.json or its folder, if it is not in the folder of the model")
     export_dtype: Literal["base", "fp32", "bf16", "fp16"] = option(
@@ -38,8 +33,8 @@ class ExportConfig:
     )
 
     def __post_init__(self) -> None:
-        if not self.output or self.average < 0:
-            raise UsageError("name a folder with --output; --average must be 0 or more")
+        if not self.output:
+            raise UsageError("name a folder with --output")
 
 
 def export(config: ExportConfig) -> Path:
@@ -53,8 +48,6 @@ def export(config: ExportConfig) -> Path:
     if out.exists() and any(out.iterdir()):
         raise InputError(f"{out}: is not empty; name another --output")
     model, tokenizer, state = load(config.model, config.tokenizer, config.base)
-    if config.average:
-        average(model, config)
     stops = sorted(state.get("stop_ids", stop_ids_of(model, tokenizer)))
     name = model.config.dtype if config.export_dtype == "base" else DTYPES[config.export_dtype]
     if name not in hf.DTYPES:
@@ -67,23 +60,6 @@ def export(config: ExportConfig) -> Path:
     ids = {"pad_token_id": tokenizer.pad_id, "eos_token_id": tokenizer.eos_id, "bos_token_id": tokenizer.bos_id}
     hf.write_model(out, model, hf.tokenizer_files(Path(tokenizer.where).parent), ids, stops, dtype=hf.DTYPES[name])
     return out
-
-
-@torch.no_grad()
-def average(model: CausalLM, config: ExportConfig) -> None:
-    """Make the newest checkpoint the mean of the newest ones (Izmailov et al., 2018); two are in memory at a time.
-
-    Raises:
-        InputError: the run has fewer checkpoints.
-    """
-    folders = checkpoint.steps(Path(config.model) / "checkpoints")[: config.average]
-    if len(folders) < config.average:
-        keep = f"--average wants {config.average}: keep more with --keep-checkpoints"
-        raise InputError(f"{config.model}: has {len(folders)} checkpoints, and {keep}")
-    for number, folder in enumerate(folders[1:], start=2):
-        other = dict(lora.read(folder, Path(config.base) if config.base else None).named_parameters())
-        for name, parameter in model.named_parameters():
-            parameter.lerp_(other[name], 1 / number)
 
 
 def main(argv: Sequence[str], prog: str = "python -m train.export") -> int:

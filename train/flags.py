@@ -13,9 +13,9 @@ from typing import Any, TypeVar, get_args, get_origin
 import click
 
 import datakit.storage as storage
-from datakit import removed
 from datakit.config import Option, build, parse
 from datakit.errors import ConfigError, DatakitError, InputError, UsageError
+from datakit.removed import sentence
 from datakit.terminal import guarded_output
 from train.config import every_option, placed
 
@@ -41,11 +41,8 @@ class _Flag(click.Option):
             kind = o.type if isinstance(o.type, type) else type(default)
             many = get_origin(o.type) is tuple or any(get_origin(part) is tuple for part in get_args(o.type))
             metavar = "|".join(o.choices) or {str: "TEXT", int: "N", float: "X"}.get(kind, "A,B,...")
-            about |= {"type": str, "multiple": many, "metavar": metavar, "shell_complete": self._choices}
+            about |= {"type": str, "multiple": many, "metavar": metavar}
         super().__init__([o.name, self.flag + f"/--no-{self.flag[2:]}" * (o.type is bool)], **about)
-
-    def _choices(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
-        return [choice for choice in self.field.choices if choice.startswith(incomplete)]
 
     def read(self, given: Any) -> Any:
         """The field's value; an option with a list can be repeated to add values."""
@@ -113,7 +110,7 @@ def given(config: type, prog: str, about: str | None, argv: Sequence[str]) -> di
         sys.exit(e.exit_code)
     except click.UsageError as e:
         name = str(getattr(e, "option_name", "")).removeprefix("--").removeprefix("no-")
-        if instead := removed.sentence("train", name):
+        if instead := sentence("train", name):
             raise UsageError(f"--{name} is gone: {instead}") from None
         raise UsageError(f"{e.format_message()} ({prog} --help lists the options)") from None
     flags = {flag.name: flag for flag in command.params if isinstance(flag, _Flag)}

@@ -32,7 +32,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -65,9 +65,6 @@ class RolloutConfig:
     max_new_tokens: int = option(256, "maximum tokens of an answer")
     temperature: float = option(1.0, "sampling temperature")
     kl_beta: float = option(0.0, "weight of the distance from the model of --model; 0: no reference is needed")
-    grpo_loss: Literal["grpo", "dapo", "dr_grpo"] = option(
-        "dapo", "tokens weigh alike in their answer (grpo), in the step (dapo), or always (dr_grpo: Liu et al., 2025)"
-    )
     scale_rewards: bool = option(True, "divide advantages by the standard deviation of their group")
     micro_tokens: int = option(16384, "tokens of a micro-batch of answers, at most")
     slots: int = option(32, "answers generated at a time")
@@ -98,6 +95,8 @@ class GrpoConfig(RunConfig):
             raise UsageError("name a file of prompts with --prompts and a reward with --reward, such as --reward exact")
         if self.ranks.fsdp:
             raise UsageError("--fsdp: the ranks generate different answers, so each needs the whole model: remove it")
+        if self.evaluator.eval_every and not self.evaluator.eval_manifest:
+            raise UsageError("--eval-every: name packed rows to evaluate on with --eval-manifest")
         if self.manifest or self.quick.data:
             raise UsageError("GRPO trains on the prompts of --prompts: remove --manifest and --data")
 
@@ -285,7 +284,7 @@ class Rollout:
     """What the loss needs to know of a micro-batch of answers."""
 
     advantage_A: Tensor
-    weight_L: Tensor
+    weight: float
     """Of each token, so that the sum over tokens, divided by the answers of the step, is the loss."""
     reference_L: Tensor | None = None
     logged: Mapping[str, Tensor] = field(default_factory=dict)
@@ -323,10 +322,10 @@ class GrpoLoss:
         """Sums over the answers of the batch."""
         rollout, row_L = self.rollouts[int(batch.rows[0])], packed_rows(batch)
         logp_L = self.log_probs(model, batch)
-        advantage_L, reference_L, weight_L = rollout.advantage_A[row_L], rollout.reference_L, rollout.weight_L
-        loss_L, distance_L = token_losses(logp_L, advantage_L, reference_L, self.config.kl_beta)
-        logged = {"kl": (distance_L * weight_L).sum().detach()}
-        return LossSum((loss_L * weight_L).sum(), len(batch.rows), {**rollout.logged, **logged})
+        advantage_L, weight = rollout.advantage_A[row_L], rollout.weight
+        loss_L, distance_L = token_losses(logp_L, advantage_L, rollout.reference_L, self.config.kl_beta)
+        logged = {"kl": distance_L.sum().detach() * weight}
+        return LossSum(loss_L.sum() * weight, len(batch.rows), {**rollout.logged, **logged})
 
 
 class GrpoTrainer(Trainer):
@@ -394,17 +393,15 @@ class GrpoTrainer(Trainer):
         unended_A = torch.tensor([answer[-1] not in self.stops for answer in answers])
         logged = {"reward": rewards_A, "reward_std": rewards_PG.std(1).repeat_interleave(size)}
         logged |= {"answer_tokens": counts_A.float(), "unended": unended_A.float()}
+        weight = answers_all / tokens_all  # tokens of a step weigh alike (DAPO: Yu et al., 2025)
         batches, self.grpo.rollouts = [], {}
         whole = [np.array(self.prompts[row] + answer) for row, answer in zip(owners_A, answers, strict=True)]
         for part in by_size([len(ids) for ids in whole], config.micro_tokens):
             sequences = [whole[i] for i in part]
             labels = [np.arange(len(whole[i]) - len(answers[i]) - 1, len(whole[i]) - 1) for i in part]
             batch = flat_batch(sequences, labels, np.array(part), self.stream.data.header.pad_id).to(device)
-            length_L = counts_A[part].repeat_interleave(counts_A[part]).to(device)
-            share = answers_all / tokens_all if config.grpo_loss == "dapo" else 1 / config.max_new_tokens
-            weight_L = 1 / length_L if config.grpo_loss == "grpo" else torch.full_like(1 / length_L, share)
             sums = {name: value_A[part].sum().to(device) for name, value_A in logged.items()}
-            self.grpo.rollouts[part[0]] = Rollout(advantage_A[part].to(device), weight_L, self._reference(batch), sums)
+            self.grpo.rollouts[part[0]] = Rollout(advantage_A[part].to(device), weight, self._reference(batch), sums)
             batches.append(batch)
         return batches
 

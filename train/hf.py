@@ -83,11 +83,8 @@ COMMON = {
 _BIASES = {"attention_bias": Key("qkv_bias", False, bool), "mlp_bias": Key("mlp_bias", False, bool)}
 _ATTENTION_BIAS = {"attention_bias": _BIASES["attention_bias"]}
 _QUERY_SCALAR = Key("attention_scale", 256, lambda v: float(v) ** -0.5, lambda v: round(v**-2))
-_GEMMA = {"norm_at": "around", "norm_offset": 1.0, "activation": "gelu_tanh"}
 _OLMO = {"norm_at": "after", "qk_norm": True, "qk_norm_whole": True}
 _EPS_1E5 = {"rms_norm_eps": 1e-5}
-_GEMMA_DEFAULTS = {"head_dim": 256, "hidden_act": "gelu_pytorch_tanh", "sliding_window": 4096,
-                   "tie_word_embeddings": True, "rms_norm_eps": 1e-6}  # fmt: skip
 FAMILIES = {
     "llama": Family(architecture="LlamaForCausalLM", keys=_BIASES),
     "mistral": Family(architecture="MistralForCausalLM", windows=1, defaults={"sliding_window": 4096}),
@@ -97,17 +94,12 @@ FAMILIES = {
     "qwen3_moe": Family(
         architecture="Qwen3MoeForCausalLM", same={"qk_norm": True}, keys=_ATTENTION_BIAS, experts=True,
         renamed={"num_local_experts": "num_experts"}),
-    "gemma2": Family(
-        architecture="Gemma2ForCausalLM", same=_GEMMA, windows=2, defaults=_GEMMA_DEFAULTS,
-        renamed={"hidden_activation": "hidden_act"},
-        keys=_ATTENTION_BIAS | {
-            "query_pre_attn_scalar": _QUERY_SCALAR,
-            "final_logit_softcapping": _optional("logit_softcap", 30.0),
-            "attn_logit_softcapping": _optional("attention_softcap", 50.0)}),
     "gemma3_text": Family(
-        architecture="Gemma3ForCausalLM", same=_GEMMA | {"qk_norm": True}, windows=6, local_theta=1e4,
-        defaults=_GEMMA_DEFAULTS | {"rope_theta": 1e6, "vocab_size": 262208, "num_attention_heads": 8,
-                                    "num_key_value_heads": 4, "max_position_embeddings": 131072},
+        architecture="Gemma3ForCausalLM", windows=6, local_theta=1e4,
+        same={"norm_at": "around", "norm_offset": 1.0, "activation": "gelu_tanh", "qk_norm": True},
+        defaults={"head_dim": 256, "hidden_act": "gelu_pytorch_tanh", "sliding_window": 4096,
+                  "tie_word_embeddings": True, "rms_norm_eps": 1e-6, "rope_theta": 1e6, "vocab_size": 262208,
+                  "num_attention_heads": 8, "num_key_value_heads": 4, "max_position_embeddings": 131072},
         renamed={"hidden_activation": "hidden_act"},
         keys=_ATTENTION_BIAS | {
             "query_pre_attn_scalar": _QUERY_SCALAR, "final_logit_softcapping": _optional("logit_softcap", 0.0)}),
@@ -131,7 +123,7 @@ FAMILIES = {
 }  # fmt: skip
 TEXT_KEYS = ("dtype", "torch_dtype", "tie_word_embeddings", "quantization_config")
 """Keys of a model that reads images, too, which concern its text part."""
-NULLABLE = ("sliding_window", "final_logit_softcapping", "attn_logit_softcapping")
+NULLABLE = ("sliding_window", "final_logit_softcapping")
 """Keys for which null is a value; for others it is as if they were missing."""
 EXPERTS = {
     "num_experts": Key("num_experts", 128), "num_experts_per_tok": Key("experts_per_token", 8),
@@ -199,7 +191,7 @@ def _config(left: dict[str, Any], kind: str, family: Family) -> ModelConfig:
         values[key.field] = key.read(left.pop(name) if key.default is ... else left.pop(name, key.default))
     if "attention_bias" in family.keys:
         values["output_bias"] = values["qkv_bias"]
-    if kind in ("gemma2", "gemma3_text"):
+    if kind == "gemma3_text":
         values["embedding_scale"] = width**0.5
     if kind == "smollm3":
         every, found = left.pop("no_rope_layer_interval", 4), left.pop("no_rope_layers", None)

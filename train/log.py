@@ -154,7 +154,7 @@ class Log:
         write_whole(self.page, f"<!doctype html><title>loss</title><h3>{self.page.parent.name}</h3>{found}\n".encode())
 
     def evaluated(self, step: int, record: Record) -> None:
-        """Log an evaluation; eval.jsonl also gets its sources and samples."""
+        """Log an evaluation; eval.jsonl also gets its sources."""
         self.evaluations.write(record)
         self._track(step, {f"eval/{name}": record[name] for name in ("loss", "perplexity")})
 

@@ -11,12 +11,12 @@ import math
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from types import FrameType, MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import torch
@@ -50,16 +50,6 @@ class LossSum(NamedTuple):
 
 
 Loss = Callable[[CausalLM, Batch], LossSum | tuple[Tensor, int]]
-
-
-@runtime_checkable
-class StepLoss(Protocol):
-    """An objective that needs to know the whole step before its first micro-batch."""
-
-    def begin(
-        self, model: CausalLM, batches: Sequence[Batch], sums: Callable[[Iterable[float]], Sequence[float]]
-    ) -> None:
-        """Start a step with these micro-batches; `sums` adds numbers over the ranks."""
 
 
 class Objective(nn.Module):
@@ -254,9 +244,6 @@ class Loop:
         sums of the objective on the device, that of the loss first.
         """
         total, sums = 0, {"loss": torch.zeros((), dtype=torch.float64, device=self.device)}
-        if isinstance(self.loss, StepLoss):
-            with autocast(self.device, self.precision):
-                self.loss.begin(self.model, batches, self.ranks.sums)
         for batch in batches:
             last = batch is batches[-1]
             waits = contextlib.nullcontext() if last or self.parallel is None else self.parallel.no_sync()

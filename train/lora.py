@@ -28,7 +28,7 @@ RATE_RATIO = 10.0
 """Default peak learning rate, as a multiple of that for weights (Schulman et al., 2025): adapters start at zero."""
 CONFIG, WEIGHTS, PREFIX = "adapter_config.json", "adapter_model.safetensors", "base_model.model."
 NEUTRAL = re.compile(
-    r"r|lora_(alpha|dropout)|use_rslora|(rank|alpha)_pattern|(target|exclude)_modules|layers_(to_transform|pattern)|"
+    r"r|lora_(alpha|dropout)|use_rslora|rank_pattern|(target|exclude)_modules|layers_(to_transform|pattern)|"
     r"base_model.*|task_type|inference_mode|auto_mapping|revision|peft_version|runtime_config|eva_config|megatron_core|"
     r"ensure_weight_tying|qalora_group_size|unsloth.*|_.*"
 )
@@ -143,7 +143,8 @@ def read(folder: Path, base: Path | None = None) -> CausalLM:
     for name in [name.removesuffix(".lora_A") for name in found if name.endswith(".lora_A")]:
         a, b, weight = found[f"{name}.lora_A"], found.get(f"{name}.lora_B"), layers.get(name)
         if b is not None and weight is not None and (len(b), *a.shape[::-1]) == (*weight.shape, b.shape[1]):
-            weight.add_(_scale(settings, name, len(a)) * b.to(weight) @ a.to(weight))
+            scale = float(settings["lora_alpha"]) / (len(a) ** 0.5 if settings["use_rslora"] else len(a))
+            weight.add_(scale * b.to(weight) @ a.to(weight))
             left -= {f"{name}.lora_A", f"{name}.lora_B"}
             met.add(name)
     named = () if settings.get("exclude_modules") else settings["target_modules"]
@@ -152,12 +153,6 @@ def read(folder: Path, base: Path | None = None) -> CausalLM:
     if wrong := [*sorted(left), *sorted(lost)]:
         raise ModelError(f"{folder / WEIGHTS}: {wrong[0]!r} does not fit the attention and MLP matrices of {base}")
     return model
-
-
-def _scale(settings: dict[str, Any], name: str, rank: int) -> float:
-    """Factor of an adapter's product; the first pattern that fits the end of its name has an alpha of its own."""
-    own = (v for k, v in (settings["alpha_pattern"] or {}).items() if re.fullmatch(rf"(.*\.)?({k})", name))
-    return float(next(own, settings["lora_alpha"])) / (rank**0.5 if settings["use_rslora"] else rank)
 
 
 def base_of(folder: Path) -> Path:
@@ -170,7 +165,7 @@ def settings_of(folder: Path) -> dict[str, Any]:
     """What adapter_config.json says, checked."""
     path, needed = folder / CONFIG, {"lora_alpha", "target_modules", "base_model_name_or_path"}
     try:
-        settings = {"use_rslora": False, "alpha_pattern": None} | dict(json.loads(path.read_text(encoding="utf-8")))
+        settings = {"use_rslora": False} | dict(json.loads(path.read_text(encoding="utf-8")))
     except (OSError, ValueError, TypeError) as e:
         raise ModelError(f"{path}: cannot read it ({e!r}); expected the configuration of a LoRA adapter") from None
     for key, value in sorted(settings.items(), key=lambda item: item[0] != "peft_type"):

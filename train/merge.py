@@ -1,4 +1,4 @@
-"""Merge adapters into their base model, or average checkpoints: `train.export`, which does both, by its older name.
+"""Merge adapters into their base model: `train.export` by its older name.
 
 python -m train.merge --model out/lora --output out/merged
 """

@@ -54,7 +54,7 @@ class ModelConfig:
     norm_offset: float = 0.0
     """Added to the weights of norms (Gemma)."""
     norm_at: Literal["before", "after", "around"] = "before"
-    """Norms before attention and MLP (Llama), on their results (OLMo 2), or both (Gemma 2)."""
+    """Norms before attention and MLP (Llama), on their results (OLMo 2), or both (Gemma 3)."""
     qk_norm: bool = False
     """RMSNorm on the queries and keys of each head (Qwen3)."""
     qk_norm_whole: bool = False
@@ -66,8 +66,6 @@ class ModelConfig:
     activation: Literal["silu", "gelu_tanh", "relu2"] = "silu"
     attention_scale: float = 0.0
     """Factor of the products of queries and keys; 0: 1 / sqrt(head_dim)."""
-    attention_softcap: float = 0.0
-    """Scores are softcap * tanh(score / softcap); 0: off."""
     embedding_scale: float = 1.0
     residual_scale: float = 1.0
     """Factor of what attention and MLP add to the stream."""
@@ -254,7 +252,7 @@ class Block(nn.Module):
         super().__init__()
         self.layer, self.scale, self.norms = layer, c.residual_scale, NORMS[c.norm_at]
         windowed = layer in c.windowed_layers
-        self.scores = Scores(layer, c.window if windowed else 0, c.attention_softcap)
+        self.scores = Scores(layer, c.window if windowed else 0)
         self.rope = "" if layer in c.plain_layers else "window" if windowed else "whole"
         self.self_attn = Attention(c)
         self.routed = bool(c.moe.num_experts) and layer not in c.moe.dense_layers

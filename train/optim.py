@@ -30,10 +30,6 @@ class OptimConfig:
     decay_ratio: float = more(0.2, "share of all steps in which wsd decays")
     min_lr_ratio: float = more(0.1, "learning rate at the end, as a share of the peak")
     warmup_steps: int = more(-1, "steps of linear warmup; -1: a tenth of all steps, 100 at most")
-    embed_lr_ratio: float = more(1.0, "learning rate of embeddings, as a multiple")
-    head_lr_ratio: float = more(1.0, "learning rate of an untied output head, as a multiple")
-    matrix_lr_ratio: float = more(1.0, "learning rate of matrices in the layers, as a multiple")
-    scalar_lr_ratio: float = more(1.0, "learning rate of norms, biases and gates, as a multiple")
     weight_decay: float = more(0.01, "weight decay of matrices; norms, biases, embeddings have none")
     beta1: float = more(0.9, "decay of the mean gradient (AdamW, Lion)")
     beta2: float = more(0.0, "decay of the squared gradient (0: 0.95), of Lion's mean (0: 0.99)")
@@ -42,7 +38,6 @@ class OptimConfig:
 
     def __post_init__(self) -> None:
         at_least(self, 0, "lr", "min_lr_ratio", "weight_decay", "max_grad_norm", "beta1", "beta2", "momentum")
-        at_least(self, 0, "embed_lr_ratio", "head_lr_ratio", "matrix_lr_ratio", "scalar_lr_ratio")
         at_least(self, -1, "warmup_steps")
         if max(self.beta1, self.beta2, self.momentum) >= 1 or self.min_lr_ratio > 1 or not 0 < self.decay_ratio <= 1:
             raise ConfigError("beta1, beta2 and momentum must be below 1, min_lr_ratio up to 1, decay_ratio in 0..1")
@@ -164,9 +159,9 @@ class Optimizers:
         self.param_groups = [group for part in parts for group in part.param_groups]
 
     def set_rate(self, lr: float) -> None:
-        """Set the learning rate of the next step; each group has its own multiple."""
+        """Set the learning rate of the next step."""
         for group in self.param_groups:
-            group["lr"] = lr * group["lr_ratio"]
+            group["lr"] = lr
 
     def step(self) -> None:
         """Update every parameter that has a gradient; with slices all ranks must call this."""
@@ -231,8 +226,7 @@ def _groups(model: nn.Module, config: OptimConfig) -> Iterator[dict[str, Any]]:
     for kind, params in kinds.items():
         if params:
             decay = config.weight_decay if kind in ("matrix", "head") else 0.0
-            ratio = getattr(config, f"{kind}_lr_ratio")
-            yield {"params": params, "kind": kind, "lr_ratio": ratio, "lr": config.lr * ratio, "weight_decay": decay}
+            yield {"params": params, "kind": kind, "lr": config.lr, "weight_decay": decay}
 
 
 def _parts(groups: list[dict[str, Any]], config: OptimConfig) -> Iterator[torch.optim.Optimizer]:

@@ -216,11 +216,9 @@ class Trainer(Loop):
         if config.evaluator.eval_every:
             from train.eval import evaluator
 
-            how = precision(config.loop.dtype, device), model.config, ranks, config.needs_data, config.labels.attention
+            how = precision(config.loop.dtype, device), model.config, ranks, config.labels.attention
             evaluate = evaluator(config.evaluator, data, config.data, *how)
         steps = config.loop.steps or stream.plan.first_step(config.loop.epochs)
-        if config.optim.head_lr_ratio != 1 and model.config.tied_embeddings:
-            raise ConfigError("head_lr_ratio: the head of this model is its embedding matrix; use embed_lr_ratio")
         stop_ids: tuple[int, ...] = ()
         if any(s.packed.labels is not None for s in data.sets) and data.tokenizer_files:
             stop_ids = tuple(ChatTokenizer.load(data.tokenizer_files[0].parent).stop_ids())
@@ -257,7 +255,7 @@ def open_data(config: RunConfig, ranks: Ranks) -> Mixture:
     ranks.by_first(lambda: bool(Mixture.open(manifests, "packed", config.data.verify)))  # fetches and checks files
     data = Mixture.open(manifests, "packed", False, config.data.bin_cache == "memory")
     if (found := data.header.rows_per_unit) != config.rows_per_unit:
-        which = "train.dpo and train.kto take preferences, train.pretrain and train.sft text and conversations"
+        which = "train.dpo takes preferences, train.pretrain and train.sft text and conversations"
         raise InputError(f"{data.name}: has {found} rows per unit, expected {config.rows_per_unit}: {which}")
     return data.unlabelled() if config.every_token else data
 

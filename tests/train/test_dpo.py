@@ -13,7 +13,7 @@ from tests.train.runs import losses, records
 from train import dpo, flags, hf
 from train.attention import masked_attention
 from train.data import DataConfig, Mixture, PackedSet, StepStream
-from train.dpo import DpoLoss, PairConfig, pair_losses, row_log_probs
+from train.dpo import DpoLoss, PairConfig, answer_losses, pair_losses, row_log_probs
 from train.loss import ChunkedConfig
 from train.model import CausalLM
 
@@ -45,7 +45,7 @@ def pair_manifest(pack: Callable, pair_rows: list) -> Path:
 
 def test_judged_answers_without_their_other_side_are_refused(pack: Callable, pair_rows: list, base: Path) -> None:
     alone = pack([*pair_rows[:4], pair_rows[4], []], seq_len=64, rows_per_unit=2)
-    with pytest.raises(InputError, match=r"1 of 3 pairs have one answer alone.*train\.kto"):
+    with pytest.raises(InputError, match=r"1 of 3 pairs have one answer alone.*--dpo-loss kto"):
         dpo.main(["--manifest", str(alone), "--init", str(base), "--out", str(alone.parent / "never")])
 
 
@@ -202,3 +202,34 @@ def test_what_does_not_fit_is_refused(
     assert "multiple" in said("--init", base, "--batch-rows", "3")
     assert "beta = -1.0: expected 0 or more" in said("--init", base, "--beta", "-1")
     assert "--attention varlen is a CUDA kernel" in said("--init", base, "--attention", "varlen")
+
+
+def test_the_loss_of_judged_answers_is_trls() -> None:
+    """`apo_zero_unpaired` of KTOTrainer."""
+    g = torch.Generator().manual_seed(0)
+    policy, ref = torch.randn(9, generator=g) * 5, torch.randn(9, generator=g) * 5
+    good = torch.tensor([True, False, True, False, False, True, True, False, True])
+    config = PairConfig(beta=BETA, good_weight=1.5, bad_weight=0.5, dpo_loss="kto")
+    losses, signed = answer_losses(policy, ref, good, config)
+    torch.testing.assert_close(losses[good], 1.5 * (1 - torch.sigmoid(BETA * (policy - ref)[good])))
+    torch.testing.assert_close(losses[~good], 0.5 * torch.sigmoid(BETA * (policy - ref)[~good]))
+    torch.testing.assert_close(signed, BETA * (policy - ref) * torch.where(good, 1, -1))
+
+
+def test_judged_answers_train_alone_and_splitting_a_step_changes_nothing(
+    pack: Callable, base: Path, tmp_path: Path
+) -> None:
+    """Every third pair has both sides, the others one answer; a missing side has its prompt alone, or nothing."""
+    rows = pairs(12, 48)
+    for i in range(12):
+        if i % 3 < 2:
+            ids, places = rows[2 * i + i % 3][0]
+            rows[2 * i + i % 3] = [(ids[: places[0] + 1], [])] if i % 4 == 0 else []
+    judged, size = pack(rows, seq_len=48, rows_per_unit=2), ["--steps", "4", "--bucket-sizes", "48", "--lr", "1e-3"]
+    whole = run(judged, base, tmp_path / "whole", *size, "--dpo-loss", "kto", "--batch-rows", "24")
+    split = run(judged, base, tmp_path / "split", *size, "--dpo-loss", "kto", "--batch-rows", "8", "--grad-accum", "3")
+    assert whole[0]["loss"] == pytest.approx(0.5)
+    for one, other in zip(whole, split, strict=True):
+        for name in ("loss", "reward_margin", "reward_accuracy"):
+            assert one[name] == pytest.approx(other[name], abs=2e-4), name
+    assert whole[-1]["loss"] < whole[0]["loss"] and whole[-1]["reward_margin"] > 0

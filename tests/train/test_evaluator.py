@@ -10,8 +10,6 @@ from datakit.errors import InputError, ManifestError, UsageError
 from tests.train.runs import losses
 from train import eval as evaluation
 from train import sft
-from train.generate import GenerateConfig, Generator
-from train.serve.batching import SampleConfig, joined
 
 
 @pytest.fixture(scope="module")
@@ -31,48 +29,30 @@ def looks(out: Path) -> list[dict]:
 
 
 @pytest.fixture(scope="module")
-def prompts(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    file = tmp_path_factory.mktemp("prompts") / "prompts.txt"
-    file.write_text("the cat sat\n\nhello\n")
-    return file
-
-
-@pytest.fixture(scope="module")
-def watched(split: Path, prompts: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[float]]:
+def watched(split: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("watched") / "run"
-    options = ["--eval-every", "4", "--sample-prompts", str(prompts), "--sample-temperature", "1"]
-    return out, train(split, out, *options, "--sample-tokens", "9")
+    train(split, out, "--eval-every", "4")
+    return out
 
 
 @pytest.mark.parametrize("options", [[], ["--num-experts", "4"]])
-def test_looking_changes_nothing_of_the_training(split: Path, prompts: Path, tmp_path: Path, options: list) -> None:
-    looking = ["--eval-every", "2", "--sample-prompts", str(prompts), "--sample-temperature", "1"]
-    looking += ["--sample-tokens", "3"]
-    assert train(split, tmp_path / "blind", *options) == train(split, tmp_path / "seeing", *options, *looking)
+def test_looking_changes_nothing_of_the_training(split: Path, tmp_path: Path, options: list) -> None:
+    assert train(split, tmp_path / "blind", *options) == train(
+        split, tmp_path / "seeing", *options, "--eval-every", "2"
+    )
     states = [tmp_path / name / "checkpoints" / "step_00000006" for name in ("blind", "seeing")]
     for name in ("model.safetensors", "optimizer.safetensors", "rng.safetensors"):
         assert (states[0] / name).read_bytes() == (states[1] / name).read_bytes()
 
 
-def test_the_loss_is_that_of_train_eval_on_the_checkpoint(watched: tuple[Path, list[float]], split: Path) -> None:
-    out, _ = watched
-    assert [r["step"] for r in looks(out)] == [4, 6]  # every fourth step, and the last
-    for record in looks(out):
-        folder = out / "checkpoints" / f"step_{record['step']:08d}"
+def test_the_loss_is_that_of_train_eval_on_the_checkpoint(watched: Path, split: Path) -> None:
+    assert [r["step"] for r in looks(watched)] == [4, 6]  # every fourth step, and the last
+    for record in looks(watched):
+        folder = watched / "checkpoints" / f"step_{record['step']:08d}"
         options = {"model": str(folder), "manifest": str(split), "dtype": "fp32"}
         (score,) = evaluation.scores(evaluation.EvalConfig(**options)).values()
         assert (record["label_tokens"], record["loss"]) == (score.labels, score.loss)
         assert record["sources"] == {"file 0": score.record()}
-
-
-def test_the_samples_are_the_models_answers(watched: tuple[Path, list[float]]) -> None:
-    out, _ = watched
-    sample = SampleConfig(max_new_tokens=9, temperature=1.0)
-    generator = Generator.of(GenerateConfig(model=str(out), prompt="-", sample=sample))
-    asked = ["the cat sat", "hello"]
-    answers = joined(2, generator.stream([generator.prompt_of(p) for p in asked]))
-    expected = [{"prompt": p, "completion": a} for p, a in zip(asked, answers, strict=True)]
-    assert looks(out)[-1]["samples"] == expected
 
 
 def test_a_resumed_run_keeps_its_habits_and_repeats_no_record(split: Path, tmp_path: Path) -> None:
@@ -85,12 +65,7 @@ def test_a_resumed_run_keeps_its_habits_and_repeats_no_record(split: Path, tmp_p
 
 
 def test_rows_that_do_not_fit_are_refused(
-    watched: tuple[Path, list[float]],
-    manifest: Path,
-    split: Path,
-    pack: Callable,
-    random_rows: Callable,
-    tmp_path: Path,
+    watched: Path, manifest: Path, split: Path, pack: Callable, random_rows: Callable, tmp_path: Path
 ) -> None:
     def refused(error: type, words: str, *more: str, on: Path = split) -> None:
         with pytest.raises(error, match=words):
@@ -103,7 +78,5 @@ def test_rows_that_do_not_fit_are_refused(
     refused(InputError, "preference pairs", "--eval-every", "2", "--eval-manifest", str(pairs))
     other = pack(random_rows(4, 64), seq_len=64, vocab_size=301)
     refused(ManifestError, "vocab_size 301, and .* with 300", "--eval-every", "2", "--eval-manifest", str(other))
-    (tmp_path / "none.txt").write_text("\n")
-    refused(InputError, "has no prompts", "--eval-every", "2", "--sample-prompts", str(tmp_path / "none.txt"))
     assert train(manifest, tmp_path / "run", "--eval-every", "6", "--eval-manifest", str(split), "--eval-rows", "4")
-    assert 0 < looks(tmp_path / "run")[0]["label_tokens"] < looks(watched[0])[0]["label_tokens"]
+    assert 0 < looks(tmp_path / "run")[0]["label_tokens"] < looks(watched)[0]["label_tokens"]

@@ -17,10 +17,10 @@ from train.loss import ChunkedConfig
 from train.model import PRESETS, CausalLM
 from train.serve.batching import SlotCache
 
-BETA, LONGEST = 0.04, 9
+BETA = 0.04
 
 
-def trls(logp: list, ref: list, adv: torch.Tensor, kind: str) -> torch.Tensor:
+def trls(logp: list, ref: list, adv: torch.Tensor) -> torch.Tensor:
     """GRPOTrainer's loss of one batch, on padded rows."""
     width = max(map(len, logp))
     pad = lambda rows: torch.stack([torch.cat((r, torch.zeros(width - len(r)))) for r in rows])  # noqa: E731
@@ -29,13 +29,11 @@ def trls(logp: list, ref: list, adv: torch.Tensor, kind: str) -> torch.Tensor:
     ratio = torch.exp(new - new.detach())  # num_iterations = 1
     loss = -torch.min(ratio * adv[:, None], ratio.clamp(0.8, 1.2) * adv[:, None])
     loss = loss + BETA * (torch.exp(reference - new) - (reference - new) - 1)
-    if kind == "grpo":
-        return ((loss * mask).sum(-1) / mask.sum(-1)).mean()
-    return (loss * mask).sum() / (mask.sum() if kind == "dapo" else len(logp) * LONGEST)
+    return (loss * mask).sum() / mask.sum()
 
 
-@pytest.mark.parametrize("kind", ["grpo", "dapo", "dr_grpo"])
-def test_the_loss_is_trls(kind: str) -> None:
+def test_the_loss_is_trls() -> None:
+    """GRPOTrainer's `dapo`."""
     g = torch.Generator().manual_seed(0)
     counts = [3, 7, 1, 5]
     new = [torch.randn(n, generator=g).requires_grad_() for n in counts]
@@ -43,10 +41,8 @@ def test_the_loss_is_trls(kind: str) -> None:
     adv = advantages(torch.tensor([[1.0, 0.0], [0.5, 2.0]]), True).flatten()
     torch.testing.assert_close(adv, torch.tensor([0.7070, -0.7070, -0.7070, 0.7070]), atol=1e-3, rtol=0)
     row = torch.repeat_interleave(torch.arange(4), torch.tensor(counts))
-    by_kind = {"grpo": 1 / torch.tensor(counts)[row], "dapo": torch.full((16,), 4 / 16)}
-    weight = by_kind.get(kind, torch.full((16,), 1 / LONGEST))
     loss, _ = token_losses(torch.cat(new), adv[row], torch.cat(ref), BETA)
-    found, expected = (loss * weight).sum() / 4, trls(new, ref, adv, kind)
+    found, expected = loss.sum() / 16, trls(new, ref, adv)
     torch.testing.assert_close(found, expected)
     for a, b in zip(torch.autograd.grad(found, new), torch.autograd.grad(expected, new), strict=True):
         torch.testing.assert_close(a, b)
@@ -168,8 +164,8 @@ def test_answers_are_drawn_and_scored_without_dropout_in_the_precision_of_traini
 
 
 def test_micro_batches_change_nothing(start: Path, prompts: Path, tmp_path: Path) -> None:
-    one = run(start, prompts, tmp_path / "one", "--steps", "2", "--grpo-loss", "dapo")
-    many = run(start, prompts, tmp_path / "many", "--steps", "2", "--grpo-loss", "dapo", "--micro-tokens", "40")
+    one = run(start, prompts, tmp_path / "one", "--steps", "2")
+    many = run(start, prompts, tmp_path / "many", "--steps", "2", "--micro-tokens", "40")
     for a, b in zip(one, many, strict=True):
         assert a["loss"] == pytest.approx(b["loss"], abs=1e-5) and a["reward"] == b["reward"]
         assert a["grad_norm"] == pytest.approx(b["grad_norm"], abs=1e-4)

@@ -45,7 +45,7 @@ KINDS = {
         "head_dim": 8, "num_experts": 4, "num_experts_per_tok": 3, "moe_intermediate_size": 16,
         "norm_topk_prob": True, "decoder_sparse_step": 2, "tie_word_embeddings": True,
     },
-    "Gemma2Config": GEMMA | {"attn_logit_softcapping": 2.0, "final_logit_softcapping": 1.5},
+    "Gemma3TextConfig with a soft cap": GEMMA | {"final_logit_softcapping": 1.5},
     "Gemma3TextConfig": GEMMA | {"sliding_window_pattern": 3, "rope_scaling": {"rope_type": "linear", "factor": 8.0}},
     "Olmo2Config": {},
     "Olmo3Config": {"num_hidden_layers": 4, "sliding_window": 9, "rope_scaling": YARN},
@@ -125,7 +125,7 @@ def test_rotary_positions_in_the_form_of_another_family_are_refused(kind: str, c
     [
         ("llama", {"unsloth_fixed": True, "_name_or_path": "x", "temperature": 0.6, "auto_map": {"a": 1}}),
         ("llama", {"attention_dropout": 0.1, "rope_scaling": {}, "sep_token_id": 4, "is_llama_config": True}),
-        ("gemma2", {"sliding_window_size": 4096}),  # Gemma 2 9B
+        ("gemma3_text", {"attn_logit_softcapping": None, "sliding_window_size": 4096}),
         ("qwen3_moe", {"use_qk_norm": True, "qkv_bias": False, "shared_expert_intermediate_size": 0}),  # Qwen3-Coder
         ("llama", {"max_sequence_length": 2048, "rope_scaling": {"type": "linear", "factor": 2, "finetuned": True}}),
     ],
@@ -134,7 +134,7 @@ def test_keys_of_published_folders_that_change_nothing_are_read_over(kind: str, 
     plain = SMALL | {"model_type": kind}
     plain |= {"rope_scaling": {"type": "linear", "factor": 2}} if more.get("rope_scaling") else {}
     assert config_from_hf(plain | more, "here") == config_from_hf(plain, "here")
-    for key, value in (("use_qk_norm", kind != "qwen3_moe"), ("partial_rotary_factor", 0.5)):
+    for key, value in (("use_qk_norm", kind == "llama"), ("partial_rotary_factor", 0.5)):
         with pytest.raises(ModelError, match=key):
             config_from_hf(plain | {key: value}, "here")
 

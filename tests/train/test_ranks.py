@@ -307,20 +307,18 @@ def test_a_kill_while_slices_are_saved_and_a_damaged_checkpoint_cost_no_earlier_
 
 
 def test_every_rank_looks_at_what_one_would_and_rank_0_tells_it(argv: list[str], tmp_path: Path) -> None:
-    (tmp_path / "prompts.txt").write_text("hello\nthe cat sat on\n")
     argv = [*argv, "--steps", "3", "--grad-accum", "2", "--eval-every", "2", "--eval-manifest", argv[1]]
-    argv += ["--eval-rows", "12", "--sample-prompts", str(tmp_path / "prompts.txt"), "--sample-tokens", "8"]
+    argv += ["--eval-rows", "12"]
     told = []
     for ranks, more in ((1, []), (2, []), (2, ["--fsdp"])):
         out = tmp_path / f"{ranks}{''.join(more)}"
         done = run(out, ranks, [*argv, *more])
-        assert done.said(0).count("[sample] step=2") == 2 and done.said().count("[eval] step=3 source=all") == 1
+        assert done.said().count("[eval] step=3 source=all") == 1
         told.append([json.loads(line) for line in (out / "eval.jsonl").read_text().splitlines()])
     for found in told[1:]:
         for mine, expected in zip(found, told[0], strict=True):
-            assert mine["samples"] == expected["samples"] and mine["label_tokens"] == expected["label_tokens"]
+            assert mine["label_tokens"] == expected["label_tokens"]
             assert mine["loss"] == pytest.approx(expected["loss"], abs=1e-5)
-    assert all(len(s["completion"]) > 0 for s in told[0][-1]["samples"])
 
 
 def test_a_checkpoint_that_cannot_be_written_stops_every_rank_with_the_reason(argv: list[str], tmp_path: Path) -> None:

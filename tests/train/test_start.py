@@ -9,7 +9,7 @@ from safetensors.torch import load_file
 from datakit.errors import ConfigError, InputError, MissingExtraError, UsageError
 from datakit.manifest import load
 from tests.train.runs import losses
-from train import distill, hf, merge, pretrain, sft
+from train import distill, pretrain, sft
 from train.config import QuickConfig
 from train.export import ExportConfig, export
 from train.start import pack_files
@@ -87,19 +87,6 @@ def test_a_run_beyond_its_last_step_is_not_resumed(manifest: Path, tmp_path: Pat
         UsageError, match="run: holds a run of another command, or of an earlier version with another option"
     ):
         distill.main([*options, "--steps", "4", "--resume", "--teacher", str(tmp_path / "run")])
-
-
-def test_the_mean_of_checkpoints_is_written(manifest: Path, tmp_path: Path) -> None:
-    options = ["--manifest", str(manifest), "--preset", "tiny", "--steps", "3", "--save-every", "1"]
-    assert sft.main([*options, "--out", str(tmp_path / "run")]) == 0
-    assert merge.main(["--model", str(tmp_path / "run"), "--average", "2", "--output", str(tmp_path / "mean")]) == 0
-    models = [hf.read_model(tmp_path / "run" / "checkpoints" / f"step_0000000{i}") for i in (2, 3)]
-    for (name, found), one, other in zip(
-        hf.read_model(tmp_path / "mean").named_parameters(), *(m.parameters() for m in models), strict=True
-    ):
-        torch.testing.assert_close(found, (one + other) / 2, msg=name)
-    with pytest.raises(InputError, match="has 3 checkpoints, and --average wants 4"):
-        merge.main(["--model", str(tmp_path / "run"), "--average", "4", "--output", str(tmp_path / "more")])
 
 
 def test_weights_in_bf16_take_half_and_resume_exactly(manifest: Path, tmp_path: Path) -> None:

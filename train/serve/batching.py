@@ -199,11 +199,11 @@ class SlotCache:
                 k, v = kv[:, slot.index, None, :, first:end]
                 if new == 1:  # query heads of one key/value head as positions: no copies of keys, and no mask
                     q_1KRE = q_NTHE[row].view(1, k.shape[1], -1, k.shape[-1])
-                    out.append(attend_by_mask(q_1KRE, k, v, None, scores).view(1, *q_NTHE.shape[1:]))
+                    out.append(attend_by_mask(q_1KRE, k, v, None).view(1, *q_NTHE.shape[1:]))
                 else:
                     mask_TC = sees(at_C[begin:end], at_C[first:end], scores.window)
                     q_1HTE = q_NTHE[row, None].transpose(1, 2)
-                    out.append(attend_by_mask(q_1HTE, k, v, mask_TC, scores).transpose(1, 2))
+                    out.append(attend_by_mask(q_1HTE, k, v, mask_TC).transpose(1, 2))
             return torch.cat(out) if len(out) > 1 else out[0]
 
         return attend
@@ -221,7 +221,7 @@ class SlotCache:
             k, v = kv[:, :, :, : len(at_C)][:, slot_N]
             q_NKRE = q_N1HE.view(len(slots), k.shape[1], -1, k.shape[-1])
             seen_N11C = sees(at_N[:, None], at_C, scores.window)[:, None]
-            return attend_by_mask(q_NKRE, k, v, seen_N11C, scores).reshape(q_N1HE.shape)
+            return attend_by_mask(q_NKRE, k, v, seen_N11C).reshape(q_N1HE.shape)
 
         return attend
 

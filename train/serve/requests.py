@@ -112,16 +112,6 @@ class CompletionRequest(Generation):
     best_of: Literal[1] | None = None
 
 
-class TokenizeRequest(Body):
-    """`POST /v1/tokenize`, as vLLM has it: the ids of a text, or of a conversation with its template."""
-
-    prompt: StrictStr | None = None
-    messages: Annotated[list[ChatMessage], Field(min_length=1)] | None = None
-    tools: list[Tool] | None = None
-    return_token_strs: StrictBool = False
-    chat_template_kwargs: dict[str, Any] | None = None
-
-
 class ErrorBody(BaseModel):
     """The body of every error: `message`, `type`, `param` and `code`."""
 

@@ -14,7 +14,6 @@ import secrets
 import socket
 import sys
 import time
-from collections import Counter
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -23,7 +22,7 @@ from typing import Any
 import uvicorn
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import FileResponse, PlainTextResponse, Response, StreamingResponse
+from fastapi.responses import FileResponse, Response, StreamingResponse
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
 from starlette.middleware.cors import CORSMiddleware
@@ -136,8 +135,6 @@ class Service:
             "id": self.name, "object": "model", "created": int(time.time()), "owned_by": "datakit",
             "max_model_len": self.batcher.engine.context, "plain_text": self.plain, "sampling": self.defaults,
         }  # fmt: skip
-        self.counts = Counter[str]()
-        """Counters for Prometheus, by name and labels."""
         self.loop: asyncio.AbstractEventLoop | None = None
 
     def _deliver(self, events: list[tuple[Job, Token]]) -> None:
@@ -245,7 +242,6 @@ class Service:
         tokens: asyncio.Queue[tuple[Choice, Token]] = asyncio.Queue()
         for choice in choices:
             choice.job.receive = lambda token, choice=choice: tokens.put_nowait((choice, token))
-        begun = time.monotonic()
         try:
             self.batcher.submit([choice.job for choice in choices])
         except QueueFullError as e:
@@ -254,19 +250,11 @@ class Service:
             yield None  # type: ignore[misc]
             while not all(choice.finish for choice in choices):
                 choice, token = await tokens.get()
-                if not any(c.tokens for c in choices):
-                    self._observe("first_token_seconds", begun)
                 if not choice.finish:
                     yield choice, self._gained(choice, token)
         finally:
             for choice in choices:
                 choice.job.cancelled = True
-            self._observe("request_seconds", begun)
-
-    def _observe(self, name: str, begun: float) -> None:
-        """Count the time since `begun`, as a summary of Prometheus."""
-        self.counts[f"{name}_sum"] += time.monotonic() - begun  # type: ignore[assignment]
-        self.counts[f"{name}_count"] += 1
 
     def _gained(self, choice: Choice, token: Token) -> Delta:
         """What a token adds to its answer."""
@@ -285,21 +273,16 @@ class Service:
         choice.job.cancelled = bool(choice.finish)  # a stop string may end it before the engine does
         return Delta(text, said, [token])
 
-    def metrics(self) -> str:
-        """Counters and states as Prometheus reads them; times are summaries, so a rate of sums gives means."""
-        engine = self.batcher.engine
-        now = {
-            "slots_busy": len(engine.running), "requests_waiting": self.batcher.waiting, "steps": engine.steps,
-            "prompt_tokens": engine.prompt_tokens, "prompt_tokens_reused": engine.reused_tokens,
-            "generated_tokens": engine.generated_tokens,
-        }  # fmt: skip
-        return "".join(f"{name} {value}\n" for name, value in {**self.counts, **now}.items())
-
     async def health(self) -> Response:
-        """200 while the server can generate, 503 if its thread has died."""
+        """What the server does; 503 if its thread has died."""
         if not self.batcher.thread.is_alive():
             raise ApiError(503, "the generating thread has died; start the server again")
-        return _json({"status": "ok"})
+        engine = self.batcher.engine
+        return _json({
+            "status": "ok", "slots_busy": len(engine.running), "requests_waiting": self.batcher.waiting,
+            "steps": engine.steps, "prompt_tokens": engine.prompt_tokens,
+            "prompt_tokens_reused": engine.reused_tokens, "generated_tokens": engine.generated_tokens,
+        })  # fmt: skip
 
     async def models(self) -> Response:
         """The one model that is served."""
@@ -309,22 +292,6 @@ class Service:
         """The served model by its name."""
         self.check_model(name)
         return _json(self.about)
-
-    async def tokenize(self, body: requests.TokenizeRequest) -> Response:
-        """The ids of a text or a conversation."""
-        self.check_model(body.model)
-        if (body.prompt is None) == (body.messages is None):
-            raise ApiError(400, "expected either prompt or messages", "prompt")
-        if body.messages is not None:
-            ids = await asyncio.to_thread(
-                self.prompt_of, body.messages, body.tools or (), body.chat_template_kwargs or {}
-            )
-        else:
-            ids = await asyncio.to_thread(self.encoded, body.prompt or "")
-        names = [self.tokenizer.token(i) for i in ids] if body.return_token_strs else None
-        return _json(
-            {"count": len(ids), "max_model_len": self.batcher.engine.context, "tokens": ids, "token_strs": names}
-        )
 
     async def chat(self, body: requests.ChatRequest, request: Request) -> Response:
         """The next turn of a conversation."""
@@ -470,12 +437,9 @@ def application(service: Service) -> ASGIApp:
         ("GET", "/v1/models/{name:path}", service.model),
         ("POST", "/v1/chat/completions", service.chat),
         ("POST", "/v1/completions", service.completions),
-        ("POST", "/v1/tokenize", service.tokenize),
         ("GET", "/health", service.health),
     ):
         app.add_api_route(path, endpoint, methods=[method], operation_id=endpoint.__name__)
-    app.add_api_route("/metrics", service.metrics, response_class=PlainTextResponse)
-    app.add_api_route("/tokenize", service.tokenize, methods=["POST"], include_in_schema=False)  # where vLLM has it
     app.add_api_route("/", lambda: FileResponse(PAGE / "index.html"), include_in_schema=False)
     app.mount("/page", StaticFiles(directory=PAGE))
     guarded: ASGIApp = Guard(app, service)
@@ -502,7 +466,7 @@ def refused(request: Request, e: Exception) -> Response:
 
 
 class Guard:
-    """What stands before the application: hosts, keys, the size of bodies and the time they take; counts requests."""
+    """What stands before the application: hosts, keys, the size of bodies and the time they take."""
 
     def __init__(self, app: ASGIApp, service: Service) -> None:
         self.app, self.service = app, service
@@ -528,10 +492,8 @@ class Guard:
                 raise ApiError(413, f"the body is larger than {self.most} bytes (--max-body-mb)")
             return message
 
-        async def counted(message: Message) -> None:
+        async def shielded(message: Message) -> None:
             if message["type"] == "http.response.start":
-                path = getattr(scope.get("route"), "path", "other")
-                self.service.counts[f'requests_total{{path="{path}",status="{message["status"]}"}}'] += 1
                 headers = MutableHeaders(scope=message)
                 headers["x-content-type-options"], headers["content-security-policy"] = "nosniff", POLICY
             await send(message)
@@ -539,9 +501,9 @@ class Guard:
         try:
             self._check(scope["path"], Headers(scope=scope))
         except ApiError as e:
-            await refused(Request(scope), e)(scope, receive, counted)
+            await refused(Request(scope), e)(scope, receive, shielded)
         else:
-            await self.app(scope, limited, counted)
+            await self.app(scope, limited, shielded)
 
     def _check(self, path: str, headers: Headers) -> None:
         """Refuse other hosts on a loopback address (DNS rebinding), and requests without the key."""
@@ -549,7 +511,7 @@ class Guard:
         name = host[1:].partition("]")[0] if host.startswith("[") else host.partition(":")[0]
         if self.service.config.host in LOOPBACK and not self.key and name.lower() not in LOOPBACK:
             raise ApiError(403, "this server answers on its own machine only; start it with --host and --api-key")
-        if not self.key or not path.startswith(("/v1/", "/tokenize")):
+        if not self.key or not path.startswith("/v1/"):
             return
         kind, _, given = headers.get("authorization", "").partition(" ")
         if kind.lower() != "bearer" or not hmac.compare_digest(given.strip().encode(), self.key):

@@ -90,8 +90,7 @@ class Server:
     process: subprocess.Popen
 
     def metric(self, name: str) -> float:
-        text = httpx.get(f"{self.url}/metrics").text
-        return float(re.search(rf"^{name} (\S+)$", text, re.MULTILINE)[1])
+        return httpx.get(f"{self.url}/health").json()[name]
 
 
 @pytest.fixture(scope="session")
