@@ -1,7 +1,6 @@
-"""Repeated lines and spans of sentences beside datatrove's, repeated tokens beside the construction of a suffix array.
+"""Repeated lines and spans of sentences beside datatrove's.
 
     python bench/dedup_levels.py line|sentence TEXTS.jsonl.zst... --peer PYTHON
-    python bench/dedup_levels.py token TEXTS.jsonl...     # needs pydivsufsort
 
 PYTHON is that of an environment made from peers/requirements-datatrove.txt. The commands read the same uncompressed
 JSONL, cut into as many files as there are workers, and write what they keep; runs alternate, the best of each counts.
@@ -10,7 +9,6 @@ JSONL, cut into as many files as there are workers, and write what they keep; ru
 import argparse
 import gzip
 import json
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -64,49 +62,16 @@ def command(unit: str, paths: list[Path], peer: Path | None, repeats: int, worke
         print(f"datakit is {ratios[0]:.0f} times as fast, and needs {ratios[1]:.0f} times less processor time")
 
 
-SUFFIX_ARRAY = """
-import sys, time
-from pathlib import Path
-import pyarrow.parquet as pq
-from pydivsufsort import divsufsort
-tables = [pq.read_table(path, columns=["text"]) for path in sorted(Path(sys.argv[1]).glob("*.parquet"))]
-texts = [text for table in tables for text in table["text"].to_pylist()]
-data = "\\n".join(texts).encode()
-del texts
-begin = time.process_time()
-divsufsort(data)
-print(len(data) / 1e6, time.process_time() - begin)
-"""
-
-
-def tokens(paths: list[Path], folder: Path) -> None:
-    """The stage on rows that were ingested, and the construction of a suffix array over the same texts alone: finding
-    and cutting repeats in it would come on top."""
-    ingest = [sys.executable, "-m", "datakit", "ingest", *map(str, paths), "--kind", "text"]
-    timed([*ingest, "--output", str(folder / "rows")], folder / "rows")
-    ours = [sys.executable, "-m", "datakit", "dedup-repeats", str(folder / "rows"), "--unit", "token", "--workers", "1"]
-    wall, cpu, _ = min(timed([*ours, "--output", str(folder / "out")], folder / "out") for _ in range(2))
-    done = subprocess.run(
-        [sys.executable, "-c", SUFFIX_ARRAY, str(folder / "rows" / "kept")], capture_output=True, text=True, check=True
-    )
-    size, seconds = map(float, done.stdout.split())
-    print(f"{size:.0f} MB of text. dedup-repeats: {wall:.1f} s, {cpu:.1f} CPU s, {size / cpu:.1f} MB per CPU s")
-    print(f"suffix array (divsufsort) alone: {seconds:.1f} CPU s, {size / seconds:.1f} MB per CPU s")
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("unit", choices=["line", "sentence", "token"])
+    parser.add_argument("unit", choices=["line", "sentence"])
     parser.add_argument("files", nargs="*", type=Path)
     parser.add_argument("--peer", type=Path, help="the python of an environment with datatrove")
     parser.add_argument("--repeats", type=int, default=2)
     parser.add_argument("--workers", type=int, default=2)
     args = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        if args.unit == "token":
-            tokens(args.files, Path(folder))
-        else:
-            command(args.unit, args.files, args.peer, args.repeats, args.workers, Path(folder))
+        command(args.unit, args.files, args.peer, args.repeats, args.workers, Path(folder))
 
 
 if __name__ == "__main__":

@@ -63,16 +63,9 @@ class Recall:
         for low in range(20):
             inside = np.minimum((self.similarity * 20).astype(np.int64), 19) == low
             by_seed, spread = chosen[:, inside].mean(axis=1), seen[:, inside].mean(axis=1).std(ddof=1)
-            made.append(
-                Bin(
-                    low=low / 20,
-                    pairs=int(inside.sum()),
-                    documents=len(np.union1d(self.first[inside], self.second[inside])),
-                    share=float(by_seed.mean()),
-                    expected=float(self.theory[inside].mean()),
-                    standard_error=float(spread / np.sqrt(len(chosen))),
-                )
-            )
+            documents = len(np.union1d(self.first[inside], self.second[inside]))
+            share, expected, error = by_seed.mean(), self.theory[inside].mean(), spread / np.sqrt(len(chosen))
+            made.append(Bin(low / 20, int(inside.sum()), documents, float(share), float(expected), float(error)))
         return made
 
 
@@ -81,22 +74,14 @@ def chance_of_a_band(num_bands: int, rows_per_band: int) -> npt.NDArray[np.float
 
     float64 (num_perm + 1,). By inclusion and exclusion over the bands.
     """
-    values = num_bands * rows_per_band
-    return np.array(
-        [
-            float(
-                sum(
-                    -((-1) ** bands)
-                    * Fraction(
-                        comb(num_bands, bands) * comb(values - bands * rows_per_band, equal - bands * rows_per_band),
-                        comb(values, equal),
-                    )
-                    for bands in range(1, equal // rows_per_band + 1)
-                )
-            )
-            for equal in range(values + 1)
-        ]
-    )
+    values, each = num_bands * rows_per_band, rows_per_band
+
+    def term(equal: int, bands: int) -> Fraction:
+        ways = comb(num_bands, bands) * comb(values - bands * each, equal - bands * each)
+        return -((-1) ** bands) * Fraction(ways, comb(values, equal))
+
+    sums = (sum(term(equal, bands) for bands in range(1, equal // each + 1)) for equal in range(values + 1))
+    return np.array([float(found) for found in sums])
 
 
 def lines_of(path: Path) -> list[bytes]:
@@ -122,15 +107,9 @@ def measure(texts_path: Path, pairs_path: Path, seeds: int) -> Recall:
         bands = band_hashes(values, config.num_bands, config.rows_per_band)
         found[seed] = (bands[first] == bands[second]).any(axis=1)
         regrouped[seed] = chance[(values[first] == values[second]).sum(axis=1)]
-    return Recall(
-        found=found,
-        regrouped=regrouped,
-        first=first,
-        second=second,
-        similarity=similarity,
-        stated=np.array([pair["jaccard_word5"] for pair in pairs]),
-        theory=1 - (1 - similarity**config.rows_per_band) ** config.num_bands,
-    )
+    stated = np.array([pair["jaccard_word5"] for pair in pairs])
+    theory = 1 - (1 - similarity**config.rows_per_band) ** config.num_bands
+    return Recall(found, regrouped, first, second, similarity, stated, theory)
 
 
 def main() -> None:

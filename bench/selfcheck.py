@@ -29,12 +29,7 @@ from datakit.errors import ConfigError  # noqa: E402
 from train import flags  # noqa: E402
 from train.attention import Segments, grouped_attention, masked_attention  # noqa: E402
 from train.config import LoopConfig  # noqa: E402
-from train.data import (  # noqa: E402
-    Batch,
-    Mixture,
-    StepStream,
-    collate,
-)
+from train.data import Batch, Mixture, StepStream, collate  # noqa: E402
 from train.device import need_compiler, usable_device  # noqa: E402
 from train.loop import Loss  # noqa: E402
 from train.model import CausalLM  # noqa: E402

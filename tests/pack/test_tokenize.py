@@ -22,7 +22,7 @@ from datakit.pack.chat import ChatTokenizer, built_in
 from datakit.pack.marks import FIRST_PRIVATE, RESERVED
 from datakit.pack.tokenize import Tokenize, TokenizeConfig
 from datakit.stage import split, with_columns
-from tests.object_stores import Hub
+from tests.object_stores import Hub, Server
 from tests.pack.by_hand import added, saved
 
 SAY = {"role": "assistant", "content": "fine"}
@@ -411,7 +411,7 @@ def test_a_tokenizer_of_the_hub_is_fetched_once_and_its_revision_is_in_the_manif
         command = [sys.executable, "-m", "datakit", "tokenize", "in.jsonl", "--tokenizer", name, "--output", output]
         return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
 
-    with Hub(files) as hub:
+    with Server(Hub(files)) as hub:
         monkeypatch.setenv("HF_ENDPOINT", hub.url)
         assert (first := tokenize("me/mine", "first")).returncode == 0, first.stderr
         absent = tokenize("me/other", "absent")

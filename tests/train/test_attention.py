@@ -3,18 +3,12 @@ import itertools
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from torch import Tensor
 
 from train import attention
 from train.attention import Scores, Segments, grouped_attention, masked_attention, move_rows
 from train.model import CausalLM, ModelConfig
 from train.serve.batching import Slot, SlotCache
-
-bounds = st.lists(
-    st.lists(st.integers(1, 40), min_size=1, max_size=6).map(lambda n: np.cumsum([0, *n])), min_size=1, max_size=4
-)
 
 
 def qkv(rows: int, width: int, heads: int = 4, kv_heads: int = 2, size: int = 8) -> list[Tensor]:
@@ -35,18 +29,6 @@ def plain(q: Tensor, k: Tensor, v: Tensor, bounds: list[np.ndarray], how: Scores
                     scores = k[row, seen, h // shared] @ q[row, t, h] / q.shape[3] ** 0.5
                     out[row, t, h] = scores.softmax(0) @ v[row, seen, h // shared]
     return out
-
-
-@given(bounds=bounds)
-@settings(max_examples=25, deadline=None)
-def test_grouped_and_masked_attention_are_the_definition(bounds: list[np.ndarray]) -> None:
-    width = max(int(b[-1]) for b in bounds) - 1 or 1
-    segments = Segments.of(bounds, width)
-    q, k, v = qkv(len(bounds), width)
-    real = segments.sequence_BT > 0
-    expected = plain(q, k, v, bounds)[real]
-    for attend in (grouped_attention(segments), masked_attention(segments)):
-        torch.testing.assert_close(attend(q, k, v, Scores())[real], expected)
 
 
 @pytest.mark.parametrize("product_width", [0, 64, 1000])  # SDPA for all groups, for some, for none

@@ -111,7 +111,7 @@ def test_a_checkpoint_that_is_written_while_training_goes_on_has_the_values_of_i
 
     def late(folder: Path, saved: State, *rest: object) -> Path:
         if threading.current_thread() is not threading.main_thread() and saved.step == 2:
-            assert steps.acquire(timeout=60) and steps.acquire(timeout=60)
+            assert all(steps.acquire(timeout=60) for _ in range(4)), "two steps before it, and two after"
         return written(folder, saved, *rest)
 
     def objective(*args: object) -> object:

@@ -258,28 +258,6 @@ def test_the_figures_name_a_sign_that_turns_and_correct_all_but_the_primary_comp
     assert "the sign turns" in said and said in html.unescape(page(found))
 
 
-@pytest.mark.campaign
-def test_shuffled_words_are_found_and_permuted_rows_are_not(place: Path, arms: dict[str, Path]) -> None:
-    """The words of every document are shuffled, behind the same ids, as in an arm that a recipe made from the pool."""
-    config = config_of(place, arms, "clean", "rows", tokens="24k", batch_rows=4)
-    config = replace(config, sizes=SizesConfig(hidden_size=64, num_layers=2, num_heads=2, intermediate_size=128))
-    clean, rows = open_arms(config)
-    tokenizer = ChatTokenizer.load(clean.data.tokenizer_files[0].parent)
-    said = {name: tokenizer.encoder.decode(ids.tolist()) for name, ids in clean.docs.items()}
-    noise = {name: np.array(tokenizer.encode_text(shuffled(text, i))) for i, (name, text) in enumerate(said.items())}
-    opened = [clean, rows, replace(clean, name="noise", docs=noise)]
-    clusters, held = prepare(config, opened, tokenizer)
-    bits: dict[str, list[float]] = {arm.name: [] for arm in opened}
-    for run in plan(config, opened, clusters, held, 2):
-        if run.arm == "rows" and run.seed:  # once is enough: the drawn rows are the same
-            continue
-        bits[run.arm].append(sum(run.result()["bits"]["own"]) / held[0].bytes.sum())
-    clean_bits = np.array(bits["clean"])
-    assert bits["rows"] == bits["clean"][:1]
-    found = paired((np.array(bits["noise"]) - clean_bits).tolist())
-    assert found["interval"][0] > 0, found
-
-
 def test_a_killed_comparison_goes_on_and_the_same_command_gives_the_same_bytes(
     place: Path, arms: dict[str, Path]
 ) -> None:

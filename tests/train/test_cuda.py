@@ -1,6 +1,5 @@
 """Kernels for CUDA: here their refusals, what of them runs without, and, where there is CUDA, their equality."""
 
-import importlib.util
 from collections.abc import Callable
 from pathlib import Path
 
@@ -9,19 +8,13 @@ import torch
 import torch.nn.functional as F  # noqa: N812
 
 from datakit.errors import ConfigError
-from train.attention import ATTENTIONS, Scores, Segments, masked_attention, sequence_bounds
+from train.attention import Segments, sequence_bounds
 from train.loss import head_loss
 from train.model import SoftcappedHead
 from train.sft import LabelConfig, liger_loss, over_labels
 from train.sft import main as sft
 
-CUDA = pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
 SEGMENTS = Segments.of([[0, 5, 20], [0, 17], [0, 0]], 32)
-
-
-def qkv(device: str, dtype: torch.dtype) -> list[torch.Tensor]:
-    generator = torch.Generator().manual_seed(0)
-    return [torch.randn(3, 32, h, 16, generator=generator).to(device, dtype).requires_grad_() for h in (4, 2, 2)]
 
 
 def test_bounds_of_sequences_cover_every_position_once() -> None:
@@ -30,37 +23,6 @@ def test_bounds_of_sequences_cover_every_position_once() -> None:
     assert bounds.tolist() == [0, 5, 20, 32, 49, 64, 96]
     assert bounds.dtype == torch.int32 and longest == 32
     assert sequence_bounds(Segments.of([[0, 5]], 64))[1] == 59, "the padding is longer than the sequence"
-
-
-@CUDA
-@pytest.mark.parametrize("name", ["auto", "varlen"])
-def test_cudas_attention_is_the_masked_reference(name: str) -> None:
-    segments, grads = SEGMENTS.to("cuda"), []
-    real = segments.sequence_BT > 0
-    for make in (ATTENTIONS[name], masked_attention):
-        inputs = qkv("cuda", torch.bfloat16)
-        out = make(segments)(*inputs, Scores())[real].float()
-        grads.append([out, *torch.autograd.grad(out.square().sum(), inputs)])
-    for found, expected in zip(*grads, strict=True):
-        torch.testing.assert_close(found.float(), expected.float(), atol=3e-2, rtol=3e-2)
-
-
-@CUDA
-@pytest.mark.parametrize("softcap", [0.0, 4.0])
-def test_a_fused_loss_is_the_plain_one(softcap: float) -> None:
-    if importlib.util.find_spec("liger_kernel") is None:
-        pytest.skip("liger-kernel is not installed")
-    generator = torch.Generator().manual_seed(0)
-    head = SoftcappedHead(64, 300, softcap) if softcap else torch.nn.Linear(64, 300, bias=False)
-    head = head.to("cuda", torch.bfloat16)
-    hidden = torch.randn(40, 64, generator=generator).to("cuda", torch.bfloat16).requires_grad_()
-    targets = torch.randint(0, 300, (40,), generator=generator).cuda()
-    found = []
-    for loss in (liger_loss(torch.device("cuda")), head_loss):
-        total = loss(hidden, head, targets)
-        found.append([total, *torch.autograd.grad(total, (hidden, head.weight))])
-    for one, other in zip(*found, strict=True):
-        torch.testing.assert_close(one.float(), other.float(), atol=3e-2, rtol=2e-2)
 
 
 def test_what_surrounds_a_kernel_gives_it_the_softcap_and_keeps_empty_batches_from_it() -> None:

@@ -108,9 +108,8 @@ def test_damage_of_any_file_of_a_packed_set_is_refused(manifest: Path, tmp_path:
 @pytest.mark.parametrize(
     ("values", "said"),
     [
-        ({"batch_rows": 0}, "batch_rows"), ({"bucket_sizes": (32, 16)}, "ascending"), ({"shuffle_buffer": -1}, "-1"),
-        ({"batch_size_schedule": ("4",)}, "expected STEP:ROWS"),
-        ({"batch_size_schedule": ("9:2", "3:4")}, "steps must ascend"),
+        ({"batch_rows": 0}, "batch_rows"), ({"bucket_sizes": (32, 16)}, "ascending"),
+        ({"batch_size_schedule": ("4",)}, "expected STEP:ROWS"), ({"batch_size_schedule": ("9:2", "3:4")}, "ascend"),
     ],
 )  # fmt: skip
 def test_senseless_values_are_refused(values: dict, said: str) -> None:
@@ -259,16 +258,3 @@ def test_the_error_of_a_row_comes_with_its_step(pack: Callable, workers: int) ->
     assert [b.rows.tolist() for _ in range(4) for b in next(steps)] == [[0], [1], [2], [3]]
     with pytest.raises(IntegrityError, match="packed row 4 lies outside the vocabulary of 300"):
         next(steps)
-
-
-@pytest.mark.parametrize("ranks", [2, 4])
-def test_ranks_see_every_row_of_every_step_between_them(manifest: Path, ranks: int) -> None:
-    data = PackedSet.open_all(manifest)[0]
-    config = DataConfig(batch_size_schedule=("0:2", "3:6"), grad_accum=3)
-    whole = StepStream(data, config, seed=1)
-    parts = [iter(StepStream(data, config, seed=1, rank=r, ranks=ranks)) for r in range(ranks)]
-    for step in range(2 * whole.plan.steps_per_epoch):
-        shares, alone = [next(part) for part in parts], whole.batches(step)
-        assert sorted(row for share in shares for row in rows_of(share)) == sorted(rows_of(alone))
-        assert len({len(share) for share in shares}) == 1
-        assert max(len(b.rows) for b in alone) <= (2 if step < 3 else 6)

@@ -9,7 +9,7 @@ import torch
 
 from datakit.errors import ConfigError, ModelError, UsageError
 from tests.train.runs import losses, records
-from train import distill, sft
+from train import distill
 from train.attention import masked_attention
 from train.data import Batch, DataConfig, PackedSet, StepStream
 from train.distill import DistillLoss, TeacherConfig
@@ -94,13 +94,6 @@ def test_never_more_than_a_chunk_of_logits_is_held(batch: Batch, monkeypatch: py
     assert sum(seen) == len(batch.targets_L)
 
 
-@pytest.fixture(scope="module")
-def teacher(manifest: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    out = tmp_path_factory.mktemp("teacher") / "run"
-    assert sft.main(["--manifest", str(manifest), "--out", str(out), "--preset", "tiny", "--steps", "6"]) == 0
-    return out
-
-
 def student(manifest: Path, init: Path, out: Path, *more: str) -> list[dict]:
     plain = ["--manifest", str(manifest), "--out", str(out), "--init", str(init), "--steps", "6", "--dtype", "fp32"]
     assert distill.main([*plain, "--batch-rows", "4", "--lr", "1e-3", *more]) == 0
@@ -142,9 +135,9 @@ def test_hidden_states_are_compared_as_the_formulas_say(batch: Batch, width: int
 
 
 def test_the_map_of_hidden_states_is_resumed_and_no_part_of_the_model(
-    manifest: Path, teacher: Path, narrow: Path, tmp_path: Path
+    manifest: Path, short_run: Path, narrow: Path, tmp_path: Path
 ) -> None:
-    options = ["--teacher", str(teacher), "--lr", "1e-2", "--hidden-mse-weight", "1", "--hidden-cosine-weight", "1"]
+    options = ["--teacher", str(short_run), "--lr", "1e-2", "--hidden-mse-weight", "1", "--hidden-cosine-weight", "1"]
     whole = student(manifest, narrow, tmp_path / "whole", *options)
     assert whole[-1]["hidden_cosine"] < whole[0]["hidden_cosine"] and whole[-1]["kl"] < whole[0]["kl"]
     student(manifest, narrow, tmp_path / "parts", *options, "--stop-at", "3")

@@ -29,9 +29,10 @@ def looks(out: Path) -> list[dict]:
 
 
 @pytest.fixture(scope="module")
-def watched(split: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[float]]:
+def watched(split: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("watched") / "run"
-    return out, train(split, out, "--eval-every", "4")
+    train(split, out, "--eval-every", "4")
+    return out
 
 
 @pytest.mark.parametrize("options", [[], ["--num-experts", "4"]])
@@ -44,23 +45,14 @@ def test_looking_changes_nothing_of_the_training(split: Path, tmp_path: Path, op
         assert (states[0] / name).read_bytes() == (states[1] / name).read_bytes()
 
 
-def test_the_loss_is_that_of_train_eval_on_the_checkpoint(watched: tuple[Path, list[float]], split: Path) -> None:
-    out, _ = watched
-    assert [r["step"] for r in looks(out)] == [4, 6]  # every fourth step, and the last
-    for record in looks(out):
-        folder = out / "checkpoints" / f"step_{record['step']:08d}"
+def test_the_loss_is_that_of_train_eval_on_the_checkpoint(watched: Path, split: Path) -> None:
+    assert [r["step"] for r in looks(watched)] == [4, 6]  # every fourth step, and the last
+    for record in looks(watched):
+        folder = watched / "checkpoints" / f"step_{record['step']:08d}"
         options = {"model": str(folder), "manifest": str(split), "dtype": "fp32"}
         (score,) = evaluation.scores(evaluation.EvalConfig(**options)).values()
         assert (record["label_tokens"], record["loss"]) == (score.labels, score.loss)
         assert record["sources"] == {"file 0": score.record()}
-
-
-def test_the_log_tells_each_source(split: Path, tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
-    train(split, tmp_path / "run", "--eval-every", "3", "--eval-rows", "4")
-    lines = [line for line in capsys.readouterr().out.splitlines() if line.startswith("[eval]")]
-    assert [line.split()[:3] for line in lines] == [["[eval]", f"step={s}", "source=all"] for s in (3, 6)]
-    everything = train(split, tmp_path / "all", "--eval-every", "6") and looks(tmp_path / "all")[0]
-    assert looks(tmp_path / "run")[-1]["label_tokens"] < everything["label_tokens"]
 
 
 def test_a_resumed_run_keeps_its_habits_and_repeats_no_record(split: Path, tmp_path: Path) -> None:
@@ -73,7 +65,7 @@ def test_a_resumed_run_keeps_its_habits_and_repeats_no_record(split: Path, tmp_p
 
 
 def test_rows_that_do_not_fit_are_refused(
-    manifest: Path, split: Path, pack: Callable, random_rows: Callable, tmp_path: Path
+    watched: Path, manifest: Path, split: Path, pack: Callable, random_rows: Callable, tmp_path: Path
 ) -> None:
     def refused(error: type, words: str, *more: str, on: Path = split) -> None:
         with pytest.raises(error, match=words):
@@ -86,5 +78,5 @@ def test_rows_that_do_not_fit_are_refused(
     refused(InputError, "preference pairs", "--eval-every", "2", "--eval-manifest", str(pairs))
     other = pack(random_rows(4, 64), seq_len=64, vocab_size=301)
     refused(ManifestError, "vocab_size 301, and .* with 300", "--eval-every", "2", "--eval-manifest", str(other))
-    assert train(manifest, tmp_path / "run", "--eval-every", "6", "--eval-manifest", str(split))
-    assert looks(tmp_path / "run")[0]["label_tokens"] > 0
+    assert train(manifest, tmp_path / "run", "--eval-every", "6", "--eval-manifest", str(split), "--eval-rows", "4")
+    assert 0 < looks(tmp_path / "run")[0]["label_tokens"] < looks(watched)[0]["label_tokens"]

@@ -27,36 +27,25 @@ def experts(inner_size: int, moe: MoeConfig, **differences: object) -> MoE:
     return MoE(c, partial(MLP, c))
 
 
-@pytest.mark.parametrize("norm_topk", [True, False])
-def test_a_token_is_the_weighted_sum_of_its_experts(norm_topk: bool) -> None:
-    moe = MoeConfig(num_experts=5, experts_per_token=2, norm_topk=norm_topk)
-    layer, x = experts(12, moe), torch.randn(3, 7, 16)
-    out = layer(x)
-    for row in range(3):
-        for t in range(7):
-            probs = layer.gate(x[row, t]).softmax(-1).tolist()
-            best = sorted(range(5), key=lambda e: -probs[e])[:2]
-            total = sum(probs[e] for e in best) if norm_topk else 1.0
-            expected = sum(probs[e] / total * layer.experts[e](x[row, t]) for e in best)
-            torch.testing.assert_close(out[row, t], expected, atol=1e-5, rtol=1e-4)
-
-
 def one_by_one(layer: MoE, x_ND: torch.Tensor) -> torch.Tensor:
     """Each expert gathers its tokens and adds what it makes of them: the plainest way over whole tensors."""
     weights_NA, chosen_NA = layer.gate(x_ND).softmax(-1).topk(layer.config.experts_per_token, -1)
+    weights_NA = weights_NA / weights_NA.sum(-1, keepdim=True) if layer.config.norm_topk else weights_NA
     out_ND = torch.zeros_like(x_ND)
     for number, expert in enumerate(layer.experts):
         token, place = (chosen_NA == number).nonzero(as_tuple=True)
-        share = (weights_NA / weights_NA.sum(-1, keepdim=True))[token, place, None]
-        out_ND = out_ND.index_add(0, token, expert(x_ND[token]) * share)
+        out_ND = out_ND.index_add(0, token, expert(x_ND[token]) * weights_NA[token, place, None])
     return out_ND
 
 
 @pytest.mark.parametrize("kind", [{}, {"activation": "gelu_tanh"}])
+@pytest.mark.parametrize("norm_topk", [True, False])
 @pytest.mark.parametrize("tokens", [1, 50])  # with one token most experts have none
-def test_segments_and_one_product_for_all_experts_give_what_one_by_one_does(kind: dict, tokens: int) -> None:
+def test_segments_and_one_product_for_all_experts_give_what_one_by_one_does(
+    kind: dict, tokens: int, norm_topk: bool
+) -> None:
     """Value and all gradients; the product for all is what CUDA takes."""
-    layer = experts(24, MoeConfig(num_experts=5, experts_per_token=2), **kind)
+    layer = experts(24, MoeConfig(num_experts=5, experts_per_token=2, norm_topk=norm_topk), **kind)
     found = []
     for way in (one_by_one, "segmented", "grouped"):
         x_ND = torch.randn(tokens, 16, generator=torch.Generator().manual_seed(1), requires_grad=True)
@@ -81,11 +70,6 @@ def test_adapters_of_experts_are_not_passed_by(monkeypatch: pytest.MonkeyPatch) 
     assert type(layer.gate) is torch.nn.Linear, "the router has none, as PEFT understands `gate_proj`"
 
 
-def test_one_expert_that_all_tokens_take_is_the_plain_layer() -> None:
-    layer, x = experts(12, MoeConfig(num_experts=1)), torch.randn(3, 7, 16)
-    torch.testing.assert_close(layer(x), layer.experts[0](x))
-
-
 def test_the_balance_loss_is_transformers_when_the_step_before_was_like_this_one(manifest: Path) -> None:
     pytest.importorskip("transformers")
     from transformers.models.qwen3_moe.modeling_qwen3_moe import load_balancing_loss_func
@@ -103,25 +87,8 @@ def test_the_balance_loss_is_transformers_when_the_step_before_was_like_this_one
     assert mask.min() == 0  # there is padding, which counts nowhere
     expected = load_balancing_loss_func((probs.log(),), num_experts=4, top_k=2, attention_mask=mask)
     assert found.item() / batch.labels == pytest.approx(expected.item(), rel=1e-5)
-
-
-def test_the_balance_loss_draws_tokens_from_the_busiest_expert(manifest: Path) -> None:
-    batch = first_batch(manifest)
-    model = CausalLM(replace(SMALL, num_layers=1, moe=MoeConfig(num_experts=4, expert_size=16)))
-    model.init_weights(torch.Generator().manual_seed(1))
-    balance, (layer,) = Balance(model, 1.0), model.model.layers
-    probabilities = []
-    for _ in range(3):
-        model(batch.ids_BT, batch.segments.positions_BT, grouped_attention(batch.segments))
-        (loss := balance.loss(batch)).backward()
-        balance.finish(batch.labels, balance.counted().tolist())
-        probabilities.append(layer.mlp.routed[0][batch.segments.sequence_BT.flatten() > 0].mean(0))
-        with torch.no_grad():
-            layer.mlp.gate.weight -= 0.1 * layer.mlp.gate.weight.grad / loss
-        layer.mlp.gate.weight.grad = None
-    torch.testing.assert_close(probabilities[1], probabilities[0], atol=1e-5, rtol=0)  # nothing was known of the first
-    busiest = int(torch.tensor(balance.shares[0]).argmax())
-    assert balance.busiest() > 1.1 and probabilities[2][busiest] < probabilities[1][busiest]
+    found.backward()
+    assert model.model.layers[0].mlp.gate.weight.grad.abs().max() > 0 and balance.busiest() > 1
 
 
 def test_a_token_costs_the_operations_of_its_experts_alone() -> None:

@@ -16,15 +16,9 @@ from train.model import CausalLM, ModelConfig
 from train.serve.batching import stop_ids_of
 
 SMALL = ModelConfig(
-    vocab_size=320,
-    hidden_size=16,
-    num_layers=1,
-    num_heads=2,
-    num_kv_heads=1,
-    head_dim=8,
-    intermediate_size=16,
+    vocab_size=320, hidden_size=16, num_layers=1, num_heads=2, num_kv_heads=1, head_dim=8, intermediate_size=16,
     max_positions=64,
-)
+)  # fmt: skip
 
 
 @pytest.fixture

@@ -10,46 +10,29 @@ import torch
 
 from datakit.errors import ConfigError, InputError, ModelError, UsageError
 from tests.train.generation import generate
-from train.attention import Segments, masked_attention
 from train.generate import GenerateConfig, Generator, load, main, prompt_rows
 from train.model import CausalLM
 from train.serve.batching import SampleConfig
 from train.sft import main as sft
 
 
-@pytest.fixture(scope="module")
-def run(manifest: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    out = tmp_path_factory.mktemp("generate") / "run"
-    assert sft(["--manifest", str(manifest), "--out", str(out), "--preset", "tiny", "--steps", "5"]) == 0
-    return out
-
-
 def one(model: CausalLM, prompt: list[int], stop: frozenset[int] = frozenset(), **values: float) -> list[int]:
     return generate(model, [prompt], stop, SampleConfig(**({"max_new_tokens": 16} | values)))[0]
 
 
-def test_the_cache_changes_nothing(run: Path) -> None:
-    model, _, _ = load(run)
-    ids = prompt = [5, 9, 13, 4]
-    for _ in range(24):
-        segments = Segments.of([[0, len(ids)]], len(ids))
-        with torch.no_grad():
-            hidden = model(torch.tensor([ids]), segments.positions_BT, masked_attention(segments))
-        ids = [*ids, int(model.lm_head(hidden[0, -1]).argmax())]
-    assert one(model, prompt, max_new_tokens=24) == ids[4:]
-
-
-def test_it_answers_through_the_template_of_the_training(run: Path, capsys: pytest.CaptureFixture) -> None:
-    assert main(["--model", str(run), "--prompt", "the cat", "--max_new_tokens", "4"]) == 0
-    model, tokenizer, _ = load(run / "checkpoints" / "step_00000005")
+def test_it_answers_through_the_template_of_the_training(
+    short_run: Path, base: Path, capsys: pytest.CaptureFixture
+) -> None:
+    assert main(["--model", str(short_run), "--prompt", "the cat", "--max_new_tokens", "4"]) == 0
+    model, tokenizer, _ = load(base)
     prompt = tokenizer.encode_prompt([{"role": "user", "content": "the cat"}])
     assert tokenizer.decode(prompt) == "<|im_start|>user\nthe cat<|im_end|>\n<|im_start|>assistant\n"
     said = one(model, prompt, frozenset({2}), max_new_tokens=4)
     assert capsys.readouterr().out == tokenizer.decode(said, skip_special_tokens=True) + "\n"
 
 
-def test_a_stop_string_ends_the_answer(run: Path, capsys: pytest.CaptureFixture) -> None:
-    plain = ["--model", str(run), "--prompt", "hello", "--max-new-tokens", "30", "--temperature", "1.2"]
+def test_a_stop_string_ends_the_answer(short_run: Path, capsys: pytest.CaptureFixture) -> None:
+    plain = ["--model", str(short_run), "--prompt", "hello", "--max-new-tokens", "30", "--temperature", "1.2"]
     assert main(plain) == 0
     whole = capsys.readouterr().out[:-1]
     at = whole.index(whole[8:11])
@@ -58,13 +41,13 @@ def test_a_stop_string_ends_the_answer(run: Path, capsys: pytest.CaptureFixture)
 
 
 def test_lines_of_a_file_are_answered_in_order_and_a_bad_one_is_named(
-    run: Path, tmp_path: Path, capsys: pytest.CaptureFixture
+    short_run: Path, tmp_path: Path, capsys: pytest.CaptureFixture
 ) -> None:
     rows = [{"prompt": "hello", "id": 7}, {"messages": [{"role": "user", "content": "the mat sat on"}]}]
     rows += [{"prompt": "on the mat " * i} for i in range(1, 4)]
     source, target = tmp_path / "in.jsonl", tmp_path / "deep" / "out.jsonl"
     source.write_text("".join(json.dumps(r) + "\n" for r in rows))
-    options = ["--model", str(run), "--max-new-tokens", "8"]
+    options = ["--model", str(short_run), "--max-new-tokens", "8"]
     assert main([*options, "--input", str(source), "--output", str(target), "--batch-rows", "2"]) == 0
     found = [json.loads(line) for line in target.read_text().splitlines()]
     assert [{k: v for k, v in row.items() if k != "completion"} for row in found] == rows
@@ -87,10 +70,9 @@ def test_lines_of_a_file_are_answered_in_order_and_a_bad_one_is_named(
 
 
 def test_a_tokenizer_elsewhere_is_named_and_a_folder_that_is_not_there_too(
-    run: Path, tmp_path: Path, capsys: pytest.CaptureFixture
+    short_run: Path, base: Path, tmp_path: Path, capsys: pytest.CaptureFixture
 ) -> None:
-    place = run / "checkpoints" / "step_00000005"
-    bare = Path(shutil.copytree(place, tmp_path / "bare"))
+    bare = Path(shutil.copytree(base, tmp_path / "bare"))
     for name in ("tokenizer.json", "tokenizer_config.json"):
         (bare / name).unlink()
     said = ["--prompt", "hello", "--max-new-tokens", "4"]
@@ -100,22 +82,22 @@ def test_a_tokenizer_elsewhere_is_named_and_a_folder_that_is_not_there_too(
         main(["--model", str(tmp_path / "nowhere"), *said])
     capsys.readouterr()
     answers = []
-    for more in (["--model", str(place)], ["--model", str(bare), "--tokenizer", str(run)]):
+    for more in (["--model", str(base)], ["--model", str(bare), "--tokenizer", str(short_run)]):
         assert main([*more, *said]) == 0
         answers.append(capsys.readouterr().out)
     assert answers[0] == answers[1]
 
 
-def test_what_makes_no_sense_together_is_refused(run: Path) -> None:
+def test_what_makes_no_sense_together_is_refused(short_run: Path) -> None:
     for options in ([], ["--prompt", "x", "--input", "x"]):
         with pytest.raises(UsageError, match="either --prompt or --input"):
-            main(["--model", str(run), *options])
+            main(["--model", str(short_run), *options])
     with pytest.raises(ConfigError, match="batch_rows = 0: expected 1 or more"):
-        main(["--model", str(run), "--prompt", "x", "--batch-rows", "0"])
+        main(["--model", str(short_run), "--prompt", "x", "--batch-rows", "0"])
     with pytest.raises(ConfigError, match="--output goes with --input"):
-        main(["--model", str(run), "--prompt", "x", "--output", "y"])
+        main(["--model", str(short_run), "--prompt", "x", "--output", "y"])
     with pytest.raises(UsageError, match="2047 leave room"):
-        main(["--model", str(run), "--prompt", "the cat sat on the mat " * 400])
+        main(["--model", str(short_run), "--prompt", "the cat sat on the mat " * 400])
 
 
 def test_a_model_of_plain_text_continues_text(pack: Callable, random_rows: Callable, tmp_path: Path) -> None:
@@ -126,8 +108,8 @@ def test_a_model_of_plain_text_continues_text(pack: Callable, random_rows: Calla
 
 
 @pytest.mark.parametrize("name", ["sha256", "chat_template_sha256"])
-def test_tokenizer_files_other_than_those_of_the_training_are_refused(run: Path, tmp_path: Path, name: str) -> None:
-    copy = Path(shutil.copytree(run / "checkpoints" / "step_00000005", tmp_path / "copy"))
+def test_tokenizer_files_other_than_those_of_the_training_are_refused(base: Path, tmp_path: Path, name: str) -> None:
+    copy = Path(shutil.copytree(base, tmp_path / "copy"))
     if name == "sha256":
         (copy / "tokenizer.json").write_text((copy / "tokenizer.json").read_text() + "\n")
     else:
@@ -138,11 +120,10 @@ def test_tokenizer_files_other_than_those_of_the_training_are_refused(run: Path,
         load(copy)
 
 
-def test_transformers_loads_a_checkpoint_as_it_is_and_says_the_same(run: Path) -> None:
+def test_transformers_loads_a_checkpoint_as_it_is_and_says_the_same(base: Path) -> None:
     transformers = pytest.importorskip("transformers")
-    folder = run / "checkpoints" / "step_00000005"
-    theirs, (ours, mine, _) = transformers.AutoModelForCausalLM.from_pretrained(folder), load(folder)
-    tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
+    theirs, (ours, mine, _) = transformers.AutoModelForCausalLM.from_pretrained(base), load(base)
+    tokenizer = transformers.AutoTokenizer.from_pretrained(base)
     assert (tokenizer.eos_token_id, tokenizer.pad_token_id) == (2, 0)
     messages = [{"role": "user", "content": "hello"}, {"role": "assistant", "content": "cat"}]
     messages += [{"role": "user", "content": "the mat"}]

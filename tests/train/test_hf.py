@@ -1,6 +1,5 @@
 import json
 import re
-from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -89,13 +88,6 @@ def test_a_preset_survives_config_json(name: str) -> None:
     assert config_from_hf(config_to_hf(PRESETS[name], {}), "here") == PRESETS[name]
 
 
-def test_presets_have_the_sizes_of_their_names() -> None:
-    with torch.device("meta"):
-        sizes = {name: CausalLM(config).num_parameters() for name, config in PRESETS.items()}
-    assert {n: round(s / 1e6) for n, s in sizes.items()} == {"tiny": 2, "26m": 26, "64m": 64, "104m": 104}
-    assert sizes["26m"] == 25_829_888
-
-
 @pytest.mark.parametrize(
     "change",
     [
@@ -105,6 +97,7 @@ def test_presets_have_the_sizes_of_their_names() -> None:
         {"hidden_act": "gelu"}, {"embedding_multiplier": 2.0}, {"sliding_window": 128},
         {"final_logit_softcapping": 30.0}, {"use_sliding_window": True}, {"temperature_of_scores": 2.0},
         {"num_experts": 4}, {"quantization_config": {"bits": 4}}, {"layer_types": ["sliding_attention"] * 3},
+        {"model_type": "gemma"},
     ],
 )  # fmt: skip
 def test_a_key_that_changes_the_mathematics_is_refused_by_name(change: dict) -> None:
@@ -127,17 +120,11 @@ def test_rotary_positions_in_the_form_of_another_family_are_refused(kind: str, c
         config_from_hf(SMALL | {"model_type": kind} | change, "here")
 
 
-def test_what_does_not_change_the_mathematics_is_not_refused() -> None:
-    plain = config_to_hf(PRESETS["tiny"], {})
-    more = {"is_llama_config": True, "unsloth_fixed": True, "_name_or_path": "x", "temperature": 0.6,
-            "pretraining_tp": 1, "auto_map": {"a": 1}, "attention_dropout": 0.1, "rope_scaling": {},
-            "cache_implementation": "hybrid", "sep_token_id": 4}  # fmt: skip
-    assert config_from_hf(plain | more, "here") == config_from_hf(plain, "here") == PRESETS["tiny"]
-
-
 @pytest.mark.parametrize(
     ("kind", "more"),
     [
+        ("llama", {"unsloth_fixed": True, "_name_or_path": "x", "temperature": 0.6, "auto_map": {"a": 1}}),
+        ("llama", {"attention_dropout": 0.1, "rope_scaling": {}, "sep_token_id": 4, "is_llama_config": True}),
         ("gemma3_text", {"attn_logit_softcapping": None, "sliding_window_size": 4096}),
         ("qwen3_moe", {"use_qk_norm": True, "qkv_bias": False, "shared_expert_intermediate_size": 0}),  # Qwen3-Coder
         ("llama", {"max_sequence_length": 2048, "rope_scaling": {"type": "linear", "factor": 2, "finetuned": True}}),
@@ -145,7 +132,7 @@ def test_what_does_not_change_the_mathematics_is_not_refused() -> None:
 )
 def test_keys_of_published_folders_that_change_nothing_are_read_over(kind: str, more: dict) -> None:
     plain = SMALL | {"model_type": kind}
-    plain |= {"rope_scaling": {"type": "linear", "factor": 2}} if "rope_scaling" in more else {}
+    plain |= {"rope_scaling": {"type": "linear", "factor": 2}} if more.get("rope_scaling") else {}
     assert config_from_hf(plain | more, "here") == config_from_hf(plain, "here")
     for key, value in (("use_qk_norm", kind == "llama"), ("partial_rotary_factor", 0.5)):
         with pytest.raises(ModelError, match=key):
@@ -256,13 +243,8 @@ def test_weights_in_shards_are_read(tmp_path: Path) -> None:
         torch.testing.assert_close(logits(read_model(tmp_path), ids), theirs(ids).logits, atol=1e-4, rtol=1e-4)
 
 
-def test_another_architecture_is_refused_by_name() -> None:
-    with pytest.raises(ModelError, match="'gemma'"):
-        config_from_hf({"model_type": "gemma"}, "here")
-
-
 def test_missing_and_misshapen_tensors_are_refused_by_name(tmp_path: Path) -> None:
-    save(small_model(), tmp_path)
+    write_model(tmp_path, CausalLM(config_from_hf(SMALL | {"model_type": "llama"}, "here")), (), {})
     weights = load_file(tmp_path / "model.safetensors")
     norm = weights.pop("model.norm.weight")
     save_file(weights, tmp_path / "model.safetensors")
@@ -277,30 +259,3 @@ def test_missing_and_misshapen_tensors_are_refused_by_name(tmp_path: Path) -> No
     (tmp_path / "model.safetensors.index.json").write_text('{"weight_map": []}')
     with pytest.raises(ModelError, match="cannot read the weights"):
         read_model(tmp_path)
-
-
-def test_a_trained_model_says_what_its_reference_says(shared: Path) -> None:
-    folder = shared / "models" / "stories260K"
-    if not folder.is_dir():
-        pytest.skip(f"no model at {folder}")
-    expected, model = json.loads((folder / "reference.json").read_text()), read_model(folder)
-    greedy = expected["greedy_ids_from_bos"]
-    ids = torch.tensor([greedy])
-    found = logits(model, ids)[0]
-    torch.testing.assert_close(found[0, :16], torch.tensor(expected["logits_at_bos_first16"]), atol=1e-4, rtol=1e-4)
-    torch.testing.assert_close(found[9, :16], torch.tensor(expected["logits_at_pos9_first16"]), atol=1e-4, rtol=1e-4)
-    assert found[:-1].argmax(-1).tolist() == greedy[1:]
-    (said,) = generate(model, [greedy[:1]], frozenset(), SampleConfig(max_new_tokens=60))
-    assert said == greedy[1:61]
-    prompt = torch.tensor([[1, *expected["prompt_ids_after_bos"]]])
-    loss = torch.nn.functional.cross_entropy(logits(model, prompt)[0, :-1], prompt[0, 1:])
-    assert loss.item() == pytest.approx(expected["nll_of_prompt_mean"], abs=1e-4)
-
-
-def small_model() -> CausalLM:
-    return CausalLM(replace(config_from_hf(SMALL | {"model_type": "llama"}, "here"), tied_embeddings=True))
-
-
-def save(model: CausalLM, folder: Path) -> None:
-    model.init_weights(torch.Generator().manual_seed(0))
-    write_model(folder, model, (), {})

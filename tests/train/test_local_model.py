@@ -42,14 +42,3 @@ def test_bits_equal_a_plain_computation(seed: int) -> None:
     )
     found = LocalModel.fit(*flat(train), VOCAB).bits(*flat(held))
     assert found.tolist() == pytest.approx(reference(train, held))
-
-
-def test_probabilities_of_all_tokens_sum_to_one() -> None:
-    model = LocalModel.fit(*flat([[1, 2, 3, 4, 1, 2, 3, 5]]), VOCAB)
-    last = [model.bits(*flat([[1, 2, 3, token]]))[-1] for token in range(VOCAB)]
-    assert sum(2**-b for b in last) == pytest.approx(1)
-
-
-def test_sequences_of_one_token_have_no_higher_orders() -> None:
-    found = LocalModel.fit(*flat([[1], [1], [2]]), VOCAB).bits(*flat([[1, 1]]))
-    assert found[0] == found[1]

@@ -12,7 +12,7 @@ from safetensors.torch import load_file, save_file
 
 from datakit.errors import ModelError
 from tests.train.runs import losses
-from train import checkpoint, dpo, hf, lora, merge, sft
+from train import checkpoint, hf, lora, merge, sft
 from train.attention import Segments, grouped_attention
 from train.data import PackedSet
 from train.generate import load
@@ -75,12 +75,6 @@ def test_a_run_saves_adapters_alone_and_leaves_the_base_as_it_was(run: Path, bas
     assert json.loads((place / "state.json").read_text())["config"]["lora"]["lora_rank"] == 4
 
 
-def test_a_run_with_adapters_resumes_exactly(run: Path, manifest: Path, base: Path, tmp_path: Path) -> None:
-    out = train(manifest, base, tmp_path / "cut", "--stop-at", "5")
-    assert sft.main(["--resume", "--out", str(out)]) == 0
-    assert losses(run) == losses(out)
-
-
 def test_a_merged_folder_is_the_adapted_model_for_every_reader(run: Path, base: Path, tmp_path: Path, capsys) -> None:
     out = tmp_path / "merged"
     assert merge.main(["--model", str(run), "--output", str(out)]) == 0
@@ -135,40 +129,24 @@ def test_layers_computed_again_drop_the_same_inputs(model: CausalLM) -> None:
         torch.testing.assert_close(one, other)
 
 
-def test_the_root_of_the_rank_scales_adapters_that_are_saved_and_read(base: Path, tmp_path: Path) -> None:
-    config = lora.LoraConfig(lora_rank=16, lora_alpha=8.0, rslora=True)
-    assert (config.scale, lora.LoraConfig(lora_rank=16, lora_alpha=8.0).scale) == (2.0, 0.5)
-    model = hf.read_model(base)
-    lora.attach(model, config, torch.Generator().manual_seed(0))
-    with torch.no_grad():
-        for name, p in checkpoint.trained(model).items():
-            p.add_(0.02 if name.endswith("lora_B") or "lora_B" in name else 0)
-    lora.Adapters(config, base, hf.fingerprint(base)).write(tmp_path, checkpoint.trained(model))
-    assert json.loads((tmp_path / "adapter_config.json").read_text())["use_rslora"] is True
-    torch.testing.assert_close(logits(lora.read(tmp_path)), logits(model), atol=1e-5, rtol=1e-5)
-
-
-def test_a_pattern_of_modules_is_what_it_met_and_a_name_without_tensors_is_refused(base: Path, tmp_path: Path) -> None:
-    config = lora.LoraConfig(lora_rank=4, lora_targets=("q", "down"))
-    model = hf.read_model(base)
+def test_adapters_are_read_by_the_root_of_the_rank_and_by_a_pattern_of_modules(base: Path, tmp_path: Path) -> None:
+    config = LoraConfig(lora_rank=16, lora_alpha=8.0, rslora=True, lora_targets=("q", "down"))
+    assert (config.scale, LoraConfig(lora_rank=16, lora_alpha=8.0).scale) == (2.0, 0.5)
+    model, file = hf.read_model(base), tmp_path / lora.CONFIG
     lora.attach(model, config, torch.Generator().manual_seed(0))
     with torch.no_grad():
         for p in checkpoint.trained(model).values():
             p.add_(0.02)
     lora.Adapters(config, base, hf.fingerprint(base)).write(tmp_path, checkpoint.trained(model))
-    file = tmp_path / "adapter_config.json"
     settings = json.loads(file.read_text())
-    file.write_text(json.dumps(settings | {"target_modules": r".*\.(q_proj|down_proj)"}))
-    torch.testing.assert_close(logits(lora.read(tmp_path)), logits(model), atol=1e-5, rtol=1e-5)
+    assert settings["use_rslora"] is True
+    whole_names = [name.removesuffix(".lora_A") for name in checkpoint.trained(model) if name.endswith("A")]
+    for named in (settings["target_modules"], r".*\.(q_proj|down_proj)", whole_names):
+        file.write_text(json.dumps(settings | {"target_modules": named}))
+        torch.testing.assert_close(logits(lora.read(tmp_path)), logits(model), atol=1e-4, rtol=1e-4)
     file.write_text(json.dumps(settings | {"target_modules": ["q_proj", "down_proj", "up_proj"]}))
     with pytest.raises(ModelError, match="up_proj"):
         lora.read(tmp_path)
-    file.write_text(json.dumps(settings | {"target_modules": [n.removesuffix(".lora_A") for n in found(model, "A")]}))
-    torch.testing.assert_close(logits(lora.read(tmp_path)), logits(model), atol=1e-5, rtol=1e-5)
-
-
-def found(model: CausalLM, side: str) -> list[str]:
-    return [name for name in checkpoint.trained(model) if name.endswith(f"lora_{side}")]
 
 
 def test_adapters_of_some_layers_with_ranks_of_their_own_are_read(base: Path, tmp_path: Path) -> None:
@@ -215,14 +193,6 @@ def test_another_base_is_refused_with_both_hashes(run: Path, base: Path, manifes
         sft.main(["--resume", "--out", str(out), "--init", str(other)])
     for stopped in (merging, resuming):
         assert all(h in str(stopped.value) for h in hashes)
-
-
-def test_preference_training_takes_adapters(pack: Callable, random_rows: Callable, base: Path, tmp_path: Path) -> None:
-    pairs = pack([[row[0]] for row in random_rows(8, 64)], seq_len=64, rows_per_unit=2)
-    out = train(pairs, base, tmp_path / "run", "--epochs", "3", main=dpo.main)
-    first, *_, last = losses(out)
-    assert first == pytest.approx(0.6931, abs=1e-4)
-    assert last < first
 
 
 def test_a_folder_that_describes_no_adapters_is_refused(tmp_path: Path) -> None:

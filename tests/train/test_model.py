@@ -7,23 +7,11 @@ from datakit.errors import ConfigError
 from tests.train.test_loss import SMALL, made
 from train.attention import Segments, grouped_attention
 from train.model import CausalLM, RMSNorm
-from train.rope import Rope, rotary_tables, rotate
 
 
 def run(model: CausalLM, ids: torch.Tensor) -> torch.Tensor:
     segments = Segments.of([[0, 5, ids.shape[1]]] * ids.shape[0], ids.shape[1])
     return model(ids, segments.positions_BT, grouped_attention(segments))
-
-
-def test_rotary_scores_depend_on_distance_alone() -> None:
-    q, k = torch.randn(2, 1, 1, 1, 16, dtype=torch.float64)
-
-    def score(a: int, b: int) -> torch.Tensor:
-        cos, sin = rotary_tables(torch.tensor([[a], [b]]), Rope(), 16, torch.float64)
-        return (rotate(q, (cos[:1], sin[:1])) * rotate(k, (cos[1:], sin[1:]))).sum()
-
-    torch.testing.assert_close(score(3, 1), score(13, 11), atol=1e-5, rtol=0)
-    assert not torch.isclose(score(3, 1), score(3, 2))
 
 
 def test_under_autocast_the_stream_is_bf16_and_close_to_fp32() -> None:

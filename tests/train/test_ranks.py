@@ -19,7 +19,6 @@ import torch._dynamo  # once for all ranks, of which each would import it for it
 import torch.distributed as dist
 import torch.distributed.fsdp  # likewise
 from safetensors.torch import load_file
-from transformers import AutoModelForCausalLM
 
 from datakit.errors import ConfigError, ModelError
 from tests.train.runs import Forked, Spoiled
@@ -106,8 +105,6 @@ def whole(argv: list[str], tmp_path_factory: pytest.TempPathFactory) -> Callable
         (2, 1, []),
         (4, 2, ["--num-workers", "2"]),
         (2, 3, ["--fsdp", "--fsdp-keep-gradients", "--no-label-only"]),
-        pytest.param(2, 3, [], marks=pytest.mark.campaign),
-        pytest.param(2, 1, ["--fsdp"], marks=pytest.mark.campaign),
     ],
 )
 def test_ranks_have_the_losses_of_one(
@@ -126,46 +123,32 @@ def test_weights_in_bf16_are_sliced_as_they_are(argv: list[str], tmp_path: Path)
 
 
 def test_a_run_goes_on_with_other_ranks_and_workers_in_the_same_steps(
-    argv: list[str], whole: Callable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    argv: list[str], whole: Callable, tmp_path: Path
 ) -> None:
     """1 -> 4 ranks, then two of them sharded, then one; 0 -> 3 workers; stopped in the middle of an epoch."""
-    seen = tmp_path / "rows"
-    seen.mkdir()
-    lean = sft.label_loss
-
-    def watched(config: sft.LabelConfig, fused: None) -> Callable:
-        inner = lean(config, fused)
-
-        def loss(model: torch.nn.Module, batch: object) -> tuple:
-            with (seen / f"{os.getpid()}").open("a") as f:
-                f.writelines(f"{row}\n" for row in batch.rows)
-            return inner(model, batch)
-
-        return loss
-
-    monkeypatch.setattr(sft, "label_loss", watched)
     out, parts = tmp_path / "run", [(1, 3, []), (4, 8, []), (2, 11, ["--fsdp"]), (1, 13, [])]
     for number, (ranks, stop, more) in enumerate(parts):
         resume = ["--resume"] if number else []
         workers = ["--num-workers", str(min(number, 3)), "--stop-at", str(stop)]
         run(out, ranks, [*argv, "--grad-accum", "1", *workers, *more, *resume])
     assert by_step(out) == pytest.approx({s: loss for s, loss in whole(1).items() if s <= 13}, abs=1e-5)
-    rows = [int(line) for file in seen.iterdir() for line in file.read_text().split()]
-    assert sorted(rows) == list(range(50)), "an epoch has every row exactly once"
+
+
+def spoil(monkeypatch: pytest.MonkeyPatch, call: int, change: Callable[[torch.Tensor], torch.Tensor]) -> None:
+    """Change the loss of a call on rank 1."""
+    plain, calls = losses_of.head_loss, []
+
+    def spoiled(*a: object) -> torch.Tensor:
+        calls.append(1)
+        return change(plain(*a)) if os.environ["RANK"] == "1" and len(calls) == call else plain(*a)
+
+    monkeypatch.setattr(losses_of, "head_loss", spoiled)
 
 
 def test_a_loss_that_is_not_finite_on_one_rank_stops_all_and_names_the_rows(
     argv: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    plain = losses_of.head_loss
-    calls = []
-
-    def spoiled(*a: object) -> torch.Tensor:
-        calls.append(1)
-        loss = plain(*a)
-        return loss * float("nan") if os.environ["RANK"] == "1" and len(calls) == 3 else loss
-
-    monkeypatch.setattr(losses_of, "head_loss", spoiled)
+    spoil(monkeypatch, 3, lambda loss: loss * float("nan"))
     started = Run(tmp_path / "run", 2, [*argv, "--save-every", "1"])
     assert started.wait() == [1, 1]
     for rank in (0, 1):
@@ -177,14 +160,7 @@ def test_a_loss_that_is_not_finite_on_one_rank_stops_all_and_names_the_rows(
 def test_an_fp16_overflow_on_one_rank_skips_the_step_on_all(
     argv: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, more: list[str]
 ) -> None:
-    plain, calls = losses_of.head_loss, []
-
-    def spoiled(*a: object) -> torch.Tensor:
-        calls.append(1)
-        loss = plain(*a)
-        return Spoiled.apply(loss, float("inf")) if os.environ["RANK"] == "1" and len(calls) == 2 else loss
-
-    monkeypatch.setattr(losses_of, "head_loss", spoiled)
+    spoil(monkeypatch, 2, lambda loss: Spoiled.apply(loss, float("inf")))
     started = Run(tmp_path / "run", 2, [*argv, "--dtype", "fp16", "--stop-at", "4", *more])
     assert started.wait() == [0, 0], started.said()
     records = [json.loads(line) for line in (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()]
@@ -320,9 +296,6 @@ def test_a_kill_while_slices_are_saved_and_a_damaged_checkpoint_cost_no_earlier_
     assert "error: rank 1 of 2 cannot continue without the other ranks" in started.said(1)
     newer = out / "checkpoints" / "step_00000006"
     assert not newer.with_name("step_00000009").exists() and newer.with_name(".step_00000009.tmp").exists()
-    theirs = AutoModelForCausalLM.from_pretrained(newer).state_dict()
-    ours = dict(hf.read_model(newer).named_parameters())
-    assert all(torch.equal(theirs[name], value) for name, value in ours.items())
     weights = newer / "model.safetensors"
     data = weights.read_bytes()
     weights.write_bytes(data[:-9] + bytes([data[-9] ^ 1]) + data[-8:])

@@ -1,6 +1,7 @@
 """The trainer from Python: what it returns, writes beside the checkpoints, and does not do by itself."""
 
 import logging
+import re
 from pathlib import Path
 
 import pytest
@@ -58,9 +59,16 @@ def record(step: int, loss: float, **more: float) -> Record:
     return plain | {"all_tok_s": 1e6, "real_tok_s": 1e6, "label_tok_s": 1e5, "data_wait": 0.1, "mfu": None} | more
 
 
+LINE = re.compile(
+    r"^\[train\] step=\d+ epoch=\d+/\d+ loss=\d+\.\d{4} lr=\d\.\d\de-\d\d tok/s=\d+ \| step_ms=\d+ eta=\d"
+)
+"""The beginning is that of MiniLLM."""
+
+
 def test_lines_are_at_most_a_hundred_characters_and_keep_what_an_objective_logs() -> None:
     shown = line(record(12345, 10.0, reward_margin=0.123456, reward_accuracy=0.75, mfu=0.4), 12, 400_000)
     assert "reward_margin=0.1235" in shown and "reward_accuracy=0.75" in shown and "mfu=40.0%" in shown
+    assert LINE.match(line(record(1, 2.5), 12, 20))
     assert max(map(len, shown.splitlines())) <= COLUMNS and "eta=4days,15:06:40" in shown
 
 

@@ -92,10 +92,6 @@ class Server:
     def metric(self, name: str) -> float:
         return httpx.get(f"{self.url}/health").json()[name]
 
-    def memory_mib(self) -> float:
-        status = Path(f"/proc/{self.process.pid}/status").read_text()
-        return int(re.search(r"VmRSS:\s+(\d+)", status)[1]) / 1024
-
 
 @pytest.fixture(scope="session")
 def server(model_folder: Path) -> Iterator[Server]:

@@ -18,13 +18,7 @@ pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium here: make
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
-    flags = [
-        "--no-sandbox",
-        "--disable-gpu",
-        "--disable-background-networking",
-        "--disable-component-update",
-        "--disable-sync",
-    ]
+    flags = [f"--{flag}" for flag in ("no-sandbox", "disable-gpu", "disable-background-networking", "disable-sync")]
     with tempfile.TemporaryDirectory() as home, playwright.sync_playwright() as p:
         found = p.chromium.launch(executable_path=CHROMIUM, args=flags, env={**os.environ, "HOME": home})
         yield found
