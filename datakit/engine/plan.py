@@ -2,7 +2,7 @@
 
 import os
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -107,6 +107,10 @@ class Flow:
             said = "; ".join(f"{step} ({why})" for step, why in stale.items())
             raise UsageError(f"{stage} --only: what it needs is stale: {said}. Without --only that is run first")
         return self._steps([stage], {s: _result(project.run.layout.manifest(s)) for s in earlier}, ())
+
+    def after(self, done: Mapping[str, Path], stages: Sequence[str]) -> Path:
+        """Run stages after results by stage, which may be another dataset's; returns the last one's manifest."""
+        return self._steps(stages, {stage: _result(path) for stage, path in done.items()}, ())
 
     def _steps(
         self, steps: Sequence[str], done: dict[str, Parent], inputs: Sequence[Any], before: "Flow | None" = None

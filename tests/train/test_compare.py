@@ -284,7 +284,7 @@ def test_a_killed_comparison_goes_on_and_the_same_command_gives_the_same_bytes(
     place: Path, arms: dict[str, Path]
 ) -> None:
     sizes = [part for k, v in TINY.items() for part in (f"--{k.replace('_', '-')}", str(v))]
-    command = [sys.executable, "-m", "train.compare", "--arms", f"a={arms['clean']},b={arms['rows']}", "--no-rates",
+    command = [sys.executable, "-m", "train.compare", "--arms", f"a={arms['clean']}", f"b={arms['rows']}", "--no-rates",
                "--heldout", f"own={place / 'held.jsonl'}", "--seeds", "2", "--aa", "1", "--tokens", "3k", "--jobs", "1",
                "--batch-rows", "4", *sizes, "--out"]  # fmt: skip
     killed, lines = place / "killed", place / "killed" / "runs.jsonl"
