@@ -663,11 +663,7 @@ def compare_arms(arms: Mapping[str, str | Path], heldout: Mapping[str, str | Pat
 
 def main(argv: Sequence[str], prog: str = "python -m train.compare") -> int:
     """Compare; returns the exit code."""
-    joined = list[str]()
-    for text in argv:  # `--arms a=x b=y` is `--arms a=x,b=y`: no option here takes a second value
-        follows = bool(joined) and not text.startswith("-") and (joined[-1][:1] != "-" or "=" in joined[-1])
-        joined[-1:] = [f"{joined[-1]},{text}"] if follows else [*joined[-1:], text]
-    found = compare(flags.built(CompareConfig, flags.given(CompareConfig, prog, __doc__, joined)))
+    found = compare(flags.built(CompareConfig, flags.given(CompareConfig, prog, __doc__, argv)))
     print(table(found))
     return 0
 
