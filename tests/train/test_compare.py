@@ -245,7 +245,7 @@ def test_the_figures_name_a_sign_that_turns_and_correct_all_but_the_primary_comp
         bits = 20 + 10 * (-more if run.kind == "x3" else more)
         local = {"clean": 3.0, "rows": 3.0, "noise": 2.5}[run.arm] * 600
         return {"arm": run.arm, "seed": run.seed, "kind": run.kind, "bits": {"own": [bits] * 60},
-                "local_bits": {"own": local}}  # fmt: skip
+                "local_bits": {"own": local}, "curve": [[1000, 700], [3000, bits * 60]]}  # fmt: skip
 
     found = summary(config, opened, [held], runs, list(map(result, runs)))
     (own,) = found["sets"]
@@ -255,7 +255,12 @@ def test_the_figures_name_a_sign_that_turns_and_correct_all_but_the_primary_comp
     assert noise["p_holm"] == noise["p"] and "p_holm" not in rows
     said = table(found)
     assert "no difference seen" in said and "not past local statistics: not ranked" in said
-    assert "the sign turns" in said and said in html.unescape(page(found))
+    shown = html.unescape(page(found))
+    assert "the sign turns" in said and said in shown
+    assert shown.count("<polyline") == shown.count("<polygon") == 3 and "3,000 tokens" in shown
+    (begin, at_first), (end, at_last) = own["arms"]["noise"]["curve"]
+    assert (begin, end, at_first) == (1000, 3000, [700 / 600] * 5)
+    assert at_last == pytest.approx(own["arms"]["noise"]["bits_per_byte"])
 
 
 @pytest.mark.campaign
@@ -305,7 +310,13 @@ def test_a_killed_comparison_goes_on_and_the_same_command_gives_the_same_bytes(
     for name in ("compare.json", "compare.html"):
         assert (killed / name).read_bytes() == (place / "whole" / name).read_bytes()
     found = json.loads((killed / "compare.json").read_bytes())
-    assert found["sets"][0]["arms"]["b"]["difference"]["by_seed"] == [0, 0]
+    (own,) = found["sets"]
+    assert own["arms"]["b"]["difference"]["by_seed"] == [0, 0]
+    # a few steps: counts of the same tokens predict better, and the arms are not ranked
+    assert own["not_past_local"] == ["a", "b"] and said.count("not past local statistics") == 2
+    for row in own["arms"].values():
+        assert all(local < bits for local, bits in zip(row["local"], row["bits_per_byte"], strict=True))
+        assert [bits for _, bits in row["curve"]][-1] == row["bits_per_byte"]
     assert len(found["sets"][0]["aa"]) == 1
 
 
