@@ -306,12 +306,14 @@ def main() -> None:
     if not (out / "pool.jsonl").is_file():
         build(out, 0.1 if asked.small else 1.0)
     arms = arms_of(out, asked.peer)
-    tokens, seeds = ("30k", 2) if asked.small else (asked.tokens, asked.seeds)
+    tokens, seeds, options = asked.tokens, asked.seeds, asked.options
+    if asked.small:
+        tokens, seeds, options = "30k", 1, ["--aa", 0, "--no-rates"]
     if asked.calibrate:
         return calibrate(out, arms["raw"], arms["all"], tokens, asked.jobs)
     named = [f"{name}={path}" for name, path in arms.items()]
     held = [f"{name}={out / 'held' / name}.jsonl" for name in ("prose", "books", "reference", "wild")]
-    given = ["--tokens", tokens, "--seeds", seeds, "--jobs", asked.jobs, "--out", out / "compare", *asked.options]
+    given = ["--tokens", tokens, "--seeds", seeds, "--jobs", asked.jobs, "--out", out / "compare", *options]
     python("train.compare", "--arms", *named, "--heldout", *held, "--preset", "tiny", "--primary", "all:prose", *given)
 
 

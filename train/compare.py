@@ -17,6 +17,7 @@ import os
 import subprocess
 import sys
 import tempfile
+import threading
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, replace
@@ -450,6 +451,17 @@ def plan(config: CompareConfig, arms: Sequence[Arm], clusters: Sequence[Sequence
             yield from (run(arm, seed, f"x{ratio:.3g}", 0, ratio) for ratio in (1 / 3, 3.0))
 
 
+def _end_with_parent() -> None:
+    """Let this process end when the comparison is killed: nobody would take its result."""
+
+    def wait() -> None:
+        if parent := multiprocessing.parent_process():
+            parent.join()
+            os._exit(1)
+
+    threading.Thread(target=wait, daemon=True).start()
+
+
 def perform(runs: Sequence[Run], path: Path, jobs: int) -> list[dict[str, Any]]:
     """The results of the runs, in their order; finished ones are taken from the lines of `path`.
 
@@ -469,7 +481,7 @@ def perform(runs: Sequence[Run], path: Path, jobs: int) -> list[dict[str, Any]]:
     if waiting:
         workers = min(jobs or len(os.sched_getaffinity(0)), len(waiting))
         spawned = multiprocessing.get_context("spawn")
-        with path.open("a", encoding="utf-8") as f, ProcessPoolExecutor(workers, spawned) as pool:
+        with path.open("a", encoding="utf-8") as f, ProcessPoolExecutor(workers, spawned, _end_with_parent) as pool:
             f.write("\n" if text and not text.endswith("\n") else "")
             futures = {pool.submit(run.result): (key, run) for key, run in waiting}
             for n, future in enumerate(as_completed(futures), 1):
