@@ -292,7 +292,9 @@ def calibrate(out: Path, arm: Path, other: Path, tokens: str, jobs: int) -> None
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False
+    )
     parser.add_argument("out", type=Path)
     parser.add_argument("--tokens", default="3M")
     parser.add_argument("--seeds", type=int, default=5)
@@ -300,15 +302,13 @@ def main() -> None:
     parser.add_argument("--peer", default="", help="a python with datatrove")
     parser.add_argument("--small", action="store_true")
     parser.add_argument("--calibrate", action="store_true")
-    parser.add_argument("options", nargs="*", help="more options of train.compare, behind --")
-    asked = parser.parse_args()
+    asked, options = parser.parse_known_args()  # others are options of train.compare, as --no-rates
     out = asked.out.resolve()
     if not (out / "pool.jsonl").is_file():
         build(out, 0.1 if asked.small else 1.0)
     arms = arms_of(out, asked.peer)
-    tokens, seeds, options = asked.tokens, asked.seeds, asked.options
-    if asked.small:
-        tokens, seeds, options = "30k", 1, ["--aa", 0, "--no-rates"]
+    tokens, seeds = ("30k", 1) if asked.small else (asked.tokens, asked.seeds)
+    options += ["--aa", "0", "--no-rates"] if asked.small else []
     if asked.calibrate:
         return calibrate(out, arms["raw"], arms["all"], tokens, asked.jobs)
     named = [f"{name}={path}" for name, path in arms.items()]
