@@ -27,9 +27,11 @@ from pathlib import Path
 
 import numpy as np
 
-import datakit
-
 HERE = Path(__file__).resolve().parent
+sys.path[0] = str(HERE.parent)  # not this folder, where `train` would be another file
+
+import datakit  # noqa: E402
+
 MEGABYTES = {"html": 10.0, "reference": 8, "handbook": 10, "manual": 7, "changelog": 3, "licence": 1, "readme": 1}
 """Of the pool, by kind of document: 40 together. Other kinds stay out of it."""
 NEUTRAL_MEGABYTES = 4.0
@@ -259,6 +261,7 @@ def arms_of(out: Path, peer: str) -> dict[str, Path]:
 
 def calibrate(out: Path, arm: Path, other: Path, tokens: str, jobs: int) -> None:
     """How often intervals of A/A comparisons contain zero, and which share of shuffled documents is found."""
+    # here, since torch is slow to load
     from datakit.pack.chat import ChatTokenizer
     from train.compare import Arm, CompareConfig, open_arms, paired, perform, plan, prepare
 
