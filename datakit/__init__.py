@@ -18,8 +18,8 @@ __version__ = "0.1.0"
 
 __all__ = [
     "DatakitError", "Dataset", "Dedup", "Filter", "Ingest", "Language", "Map", "Normalize", "Pack", "Pipeline",
-    "Result", "Tokenize", "batched", "dedup", "filter", "ingest", "language", "map", "normalize", "open", "pack",
-    "tokenize",
+    "Result", "Tokenize", "ablate", "batched", "dedup", "filter", "ingest", "language", "map", "normalize", "open",
+    "pack", "tokenize",
 ]  # fmt: skip
 
 if TYPE_CHECKING:
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from datakit.api import Dataset, Pipeline, Result, Step
     from datakit.api import Dataset as open  # noqa: A004, N813
+    from datakit.engine.ablate import ablate
     from datakit.errors import DatakitError
     from datakit.own_code import batched
 
@@ -79,8 +80,8 @@ def __getattr__(name: str) -> Any:
 
     if name in ("dedup", "filter", "pack"):
         return import_module(f"datakit.{name}")
-    if name in ("DatakitError", "batched"):
-        return vars(import_module(f"datakit.{'errors' if name == 'DatakitError' else 'own_code'}"))[name]
+    if name in (places := {"DatakitError": "errors", "batched": "own_code", "ablate": "engine.ablate"}):
+        return vars(import_module(f"datakit.{places[name]}"))[name]
     api = import_module("datakit.api")
     if name in ("Dataset", "Pipeline", "Result", "open"):
         return getattr(api, "Dataset" if name == "open" else name)

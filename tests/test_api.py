@@ -206,8 +206,8 @@ def test_importing_datakit_loads_the_standard_library_only_and_offers_all() -> N
     assert set(done.stdout.split()) <= {"datakit", *sys.stdlib_module_names}
     assert datakit.__all__ == [
         "DatakitError", "Dataset", "Dedup", "Filter", "Ingest", "Language", "Map", "Normalize", "Pack", "Pipeline",
-        "Result", "Tokenize", "batched", "dedup", "filter", "ingest", "language", "map", "normalize", "open", "pack",
-        "tokenize",
+        "Result", "Tokenize", "ablate", "batched", "dedup", "filter", "ingest", "language", "map", "normalize", "open",
+        "pack", "tokenize",
     ]  # fmt: skip
     threshold = inspect.signature(datakit.language).parameters["min_score"]
     assert threshold.default == 0.65 and threshold.annotation is float and "min_score" in datakit.language.__doc__

@@ -17,6 +17,7 @@ import os
 import subprocess
 import sys
 import tempfile
+import threading
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, replace
@@ -54,6 +55,8 @@ MIN_SEEDS = 5
 """Fewer differences have no interval: with two, Student's t is 12.7 standard errors wide, with five 2.8."""
 SCORED = 16
 """Windows of a held-out text that are predicted together."""
+CURVE_POINTS = 5
+"""A run is scored so often on the set of the primary comparison, for the picture."""
 AA_SEED = 1_000_003
 """Added to the seed of the draw, not to that of the weights, in the second run of an A/A pair."""
 
@@ -417,6 +420,8 @@ class Run:
     config: PretrainConfig
     held: list[HeldOut]
     start_id: int
+    watched: str
+    """The held-out set that is scored during the run, too."""
 
     @property
     def key(self) -> str:
@@ -425,7 +430,7 @@ class Run:
         loop = self.config.loop
         what = [self.arm, self.seed, self.kind, self.start_id, self.config.preset, repr(self.config.sizes),
                 repr(self.config.optim), repr(self.config.data), loop.seed, loop.dtype,
-                [h.name for h in self.held], torch.__version__]  # fmt: skip
+                [h.name for h in self.held], self.watched, torch.__version__]  # fmt: skip
         return digest([*what, *(digest(np.asarray(a).tolist()) for a in arrays)])
 
     def result(self) -> dict[str, Any]:
@@ -433,7 +438,20 @@ class Run:
         torch.set_num_threads(1)
         with tempfile.TemporaryDirectory() as out:
             config = replace(self.config, loop=replace(self.config.loop, out=out))
-            model = Trainer(config, data=Mixture([self.data])).fit().model
+            trainer, curve = Trainer(config, data=Mixture([self.data])), list[list[float]]()
+            step_tokens = config.data.batch_rows * self.data.header.stride
+
+            def watch(model: CausalLM, step: int) -> dict[str, Any]:
+                ids = next(h.ids for h in self.held if h.name == self.watched)
+                bits = sum(float(bits_of(model, doc, self.start_id, self.data.header).sum()) for doc in ids)
+                curve.append([step * step_tokens, bits])
+                return {"step": step, "loss": bits, "perplexity": bits}  # for a log that nobody reads
+
+            # set here, since the trainer itself would look for a validation split
+            every = -(-trainer.total_steps // CURVE_POINTS)
+            trainer.config = replace(trainer.config, evaluator=replace(config.evaluator, eval_every=every))
+            trainer.evaluate = watch
+            model = trainer.fit().model
         ids = np.asarray(self.data.packed.ids, np.int64)
         starts = np.append(0, np.cumsum(self.data.packed.sources["tokens"].astype(np.int64)))[:-1]
         local = LocalModel.fit(ids, starts, self.data.header.vocab_size)
@@ -445,7 +463,8 @@ class Run:
             found = local.bits(np.concatenate(whole), firsts)
             found[firsts] = 0  # the start token is given
             local_bits[held.name] = float(found.sum())
-        return {"arm": self.arm, "seed": self.seed, "kind": self.kind, "bits": bits, "local_bits": local_bits}
+        return {"arm": self.arm, "seed": self.seed, "kind": self.kind, "bits": bits, "local_bits": local_bits,
+                "curve": curve}  # fmt: skip
 
 
 def windows(length: int, size: int) -> list[tuple[int, int, int]]:
@@ -503,7 +522,8 @@ def plan(config: CompareConfig, arms: Sequence[Arm], clusters: Sequence[Sequence
         values = {"manifest": str(arm.data.manifest), "preset": config.preset, "optimizer": config.optimizer,
                   "lr": rate * ratio, "seed": seed, "batch_rows": config.batch_rows, "shuffle_buffer": 0,
                   "num_workers": 0, "threads": 1, "save_every": 0, "report_to": ("none",)}  # fmt: skip
-        return Run(arm.name, seed, kind, data, replace(PretrainConfig.of(**values), sizes=config.sizes), held, start_id)
+        own = replace(PretrainConfig.of(**values), sizes=config.sizes)
+        return Run(arm.name, seed, kind, data, own, held, start_id, config.primary_pair[1])
 
     for seed in range(config.seeds):
         yield from (run(arm, seed) for arm in arms)
@@ -511,6 +531,17 @@ def plan(config: CompareConfig, arms: Sequence[Arm], clusters: Sequence[Sequence
     for arm in (arms[0], arms[-1]) if config.rates else ():
         for seed in range(min(2, config.seeds)):
             yield from (run(arm, seed, f"x{ratio:.3g}", 0, ratio) for ratio in (1 / 3, 3.0))
+
+
+def _end_with_parent() -> None:
+    """Let this process end when the comparison is killed: nobody would take its result."""
+
+    def wait() -> None:
+        if parent := multiprocessing.parent_process():
+            parent.join()
+            os._exit(1)
+
+    threading.Thread(target=wait, daemon=True).start()
 
 
 def perform(runs: Sequence[Run], path: Path, jobs: int) -> list[dict[str, Any]]:
@@ -532,7 +563,7 @@ def perform(runs: Sequence[Run], path: Path, jobs: int) -> list[dict[str, Any]]:
     if waiting:
         workers = min(jobs or len(os.sched_getaffinity(0)), len(waiting))
         spawned = multiprocessing.get_context("spawn")
-        with path.open("a", encoding="utf-8") as f, ProcessPoolExecutor(workers, spawned) as pool:
+        with path.open("a", encoding="utf-8") as f, ProcessPoolExecutor(workers, spawned, _end_with_parent) as pool:
             f.write("\n" if text and not text.endswith("\n") else "")
             futures = {pool.submit(run.result): (key, run) for key, run in waiting}
             for n, future in enumerate(as_completed(futures), 1):
@@ -621,6 +652,9 @@ def summary(config: CompareConfig, arms: Sequence[Arm], held: Sequence[HeldOut],
             past = all(a < b for a, b in zip(own, local, strict=True))
             weak += [] if past else [arm.name]
             rows[arm.name] = {"bits_per_byte": own, "mean": float(np.mean(own)), "local": local, "past_local": past}
+            if h.name == main[1]:
+                points = zip(*(by[arm.name, seed, "main"]["curve"] for seed in seeds), strict=True)
+                rows[arm.name]["curve"] = [[at[0][0], [bits / size for _, bits in at]] for at in points]
             if arm.name != first:
                 bits = [np.array([by[a, s, "main"]["bits"][h.name] for s in seeds]) for a in (arm.name, first)]
                 rows[arm.name] |= {
@@ -689,8 +723,32 @@ def table(found: Mapping[str, Any]) -> str:
     return "\n".join(lines)
 
 
+COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000")
+"""Of arms, told apart by people who do not see all colours (Okabe and Ito, 2008); the first seven differ."""
+
+
+def curves(arms: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
+    """The lines of a picture of bits per byte against tokens: each arm's mean over seeds, in a band of all seeds."""
+    points = [(tokens, bits) for row in arms.values() for tokens, by_seed in row["curve"] for bits in by_seed]
+    last, low, high = max(x for x, _ in points), min(y for _, y in points), max(y for _, y in points)
+
+    def at(tokens: float, bits: float) -> str:
+        return f"{60 + 560 * tokens / last:.1f},{20 + 260 * (high - bits) / ((high - low) or 1):.1f}"
+
+    for bits in (low, high):
+        yield f'<text x="4" y="{at(0, bits).partition(",")[2]}">{bits:.3f}</text>'
+    yield f'<text x="560" y="310">{last:,.0f} tokens</text>'
+    for i, (name, row) in enumerate(arms.items()):
+        color, curve = COLORS[i % len(COLORS)], row["curve"]
+        band = [at(x, min(y)) for x, y in curve] + [at(x, max(y)) for x, y in reversed(curve)]
+        yield f'<polygon points="{" ".join(band)}" fill="{color}" fill-opacity="0.15"/>'
+        line = " ".join(at(x, sum(y) / len(y)) for x, y in curve)
+        yield f'<polyline points="{line}" fill="none" stroke="{color}" stroke-width="2"/>'
+        yield f'<text x="635" y="{30 + 18 * i}" fill="{color}">{html.escape(name)}</text>'
+
+
 def page(found: Mapping[str, Any]) -> str:
-    """One HTML page: the table, and a picture of the differences with their intervals."""
+    """One HTML page: bits per byte against tokens, the differences with their intervals, and the table."""
     rows = [(f"{name} on {s['name']}", row["difference"]) for s in found["sets"]
             for name, row in s["arms"].items() if "difference" in row]  # fmt: skip
     reach = max((abs(x) for _, one in rows for x in (*one["by_seed"], *(one["interval"] or ()))), default=0) or 1.0
@@ -705,8 +763,12 @@ def page(found: Mapping[str, Any]) -> str:
         for a, b in [one["interval"]] if one["interval"] else []:
             drawn.append(f'<line x1="{at(a)}" x2="{at(b)}" y1="{y}" y2="{y}" stroke="#06c" stroke-width="4"/>')
         drawn += [f'<circle cx="{at(x)}" cy="{y}" r="3" fill="#c60"/>' for x in one["by_seed"]]
+    watched = next(s for s in found["sets"] if s["name"] == found["holds_for"]["primary"][1])
     return (
         "<!doctype html><meta charset=utf-8><title>Comparison</title>"
+        f"<h1>Bits per byte of {html.escape(watched['name'])} against tokens</h1><p>Lower is better. A line is the "
+        f'mean over seeds, its band all seeds.</p><svg width="800" height="320" font-size="13">'
+        f"{''.join(curves(watched['arms']))}</svg>"
         "<h1>Differences to the first arm, in bits per byte</h1><p>Left is better. A point is a seed, a line the 95% "
         f'interval over seeds; the picture is {2 * reach:.4f} wide between its ends.</p><svg width="800" '
         f'height="{30 * len(rows)}" font-size="13">{"".join(drawn)}</svg><pre>{html.escape(table(found))}</pre>\n'

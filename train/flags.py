@@ -71,6 +71,20 @@ class Command(click.Command):
         more = click.Option(["--help-all"], is_flag=True, is_eager=True, expose_value=False, callback=_help_all)
         super().__init__(name, params=[*flags, more], help=(about or "").split("\n")[0], context_settings=context)
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """The arguments that are left. Of an option with a list, `--arms a b` is `--arms a --arms b`."""
+        lists = {flag.opts[0] for flag in self.params if isinstance(flag, _Flag) and flag.multiple}
+        spread, of, first = list[str](), "", True
+        for text in args:
+            if text.startswith("-"):
+                name, equals, _ = text.replace("_", "-").partition("=")
+                of, first = name if name in lists else "", not equals
+                spread.append(text)
+            else:
+                spread += [text] if first or not of else [of, text]
+                first = False
+        return super().parse_args(ctx, spread)
+
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The options that most runs need; with `--help-all` every option, by section."""
         flags, everything = [flag for flag in self.params if isinstance(flag, _Flag)], "train.all" in ctx.meta

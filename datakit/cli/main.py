@@ -28,6 +28,7 @@ COMMANDS = {
     "status": ("look:status", "Show every dataset: stages, rows, sizes, what is stale."),
     "history": ("look:history", "Show the versions of a dataset, and what changed between them."),
     "forecast": ("results:forecast", "Say what a run will take and drop, from a sample."),
+    "ablate": ("results:ablate", "Make the packed sets that lack one stage of a recipe each."),
     "diff": ("look:diff", "Show how two versions or two datasets differ: rows, reasons, settings."),
     "report": ("look:report", "Write one HTML page about a dataset."),
     "explain": ("look:explain", "Show what each stage did with a row."),

@@ -1,17 +1,23 @@
 """Commands with the config of what they make: `datakit forecast` and `datakit export`."""
 
+import os
+import shlex
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Annotated, Any
 
 import click
 
+import datakit.engine.ablate as engine
 import datakit.report.forecast as forecasts
+import datakit.storage as storage
 from datakit.cli.flags import Answer, DatasetName, ManifestPath, command, given, of_config, project, quiet
 from datakit.cli.look import stale_line
 from datakit.engine.executors import Progress
 from datakit.engine.plan import sections
 from datakit.engine.recipe import load_recipe, which_dataset
+from datakit.manifest import load
 from datakit.report.export import ExportConfig
 from datakit.report.export import export as export_rows
 
@@ -33,6 +39,23 @@ def forecast(
     with closing(Progress(shown=not quiet())) as progress:
         found = forecasts.forecast(recipe, project(), forecasts.ForecastConfig(**given(values)), progress)
     return found.to_json(), forecasts.forecast_lines(found)
+
+
+@command(project=True)
+def ablate(*, dataset: DatasetName = None, workers: Annotated[int, "Workers; 0: all cores"] = 0) -> Iterator[str]:
+    """Make the packed sets that lack one stage of a recipe each, to ask what each stage brings.
+
+    The arms are the dataset itself (`all`), DATASET-without-STAGE for each stage that can be left out, and DATASET-raw
+    without all of these, with one tokenizer: the recipe's. What arms share is done once, and what is up to date is
+    skipped. The rows must be plain text. The last line is the command that trains and compares them.
+    """
+    found = dict[str, str]()
+    for name, path in engine.ablate(dataset, project=project(), workers=workers, progress=True).items():
+        ledger, found[name] = load(path).ledger, storage.url_of(path) or os.path.relpath(path)
+        tokens = ledger.tokens.kept if ledger.tokens else 0
+        yield f"{name:<24}{ledger.rows.kept:>12,} rows{tokens:>16,} tokens"
+    arms = " ".join(shlex.quote(f"{name}={path}") for name, path in found.items())
+    yield f"next: datakit-train compare --arms {arms} --heldout NAME=FILE.jsonl"
 
 
 @command(json="what was written", more=of_config(ExportConfig))

@@ -2,7 +2,7 @@
 
 import os
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -90,6 +90,10 @@ class Flow:
         # earlier stages of a dataset are in its project, whatever `--output` says
         project = replace(self, run=replace(self.run, layout=replace(self.run.layout, output=None)))
         return self._steps([*recipe.before(stage), stage], {}, recipe.inputs, project)
+
+    def after(self, done: Mapping[str, Path], stages: Sequence[str]) -> Path:
+        """Run stages after results by stage, which may be another dataset's; returns the last one's manifest."""
+        return self._steps(stages, {stage: _result(path) for stage, path in done.items()}, ())
 
     def _steps(
         self, steps: Sequence[str], done: dict[str, Parent], inputs: Sequence[Any], before: "Flow | None" = None

@@ -17,6 +17,7 @@ import pytest
 
 import datakit.dedup.components as components
 import datakit.dedup.shuffle as shuffle
+import datakit.filter.language as language
 import datakit.filter.perplexity as perplexity
 import datakit.filter.user_rules as user_rules
 import datakit.object_store as object_store
@@ -265,7 +266,7 @@ def test_models_lists_and_templates_may_be_on_the_store(s3: "boto3.Client") -> N
         s3.put_object(Bucket=BUCKET, Key=f"lists/{name}", Body=content.encode())
     there = f"s3://{BUCKET}/lists"
     assert tokenizer_file(there).read_text() == "{}"
-    models = fasttext_model.find(f"{there}/model.bin"), perplexity.ModelFiles.of(f"{there}/en.arpa", "en").file
+    models = language.find(f"{there}/model.bin"), perplexity.ModelFiles.of(f"{there}/en.arpa", "en").file
     assert {path.read_text() for path in (*models, model_files(there)["weights"])} == {"weights"}
     words = user_rules.Words(lists={"en": f"{there}/bad.txt"}).entries("en")
     local = str(storage.local(f"{there}/bad.txt"))

@@ -245,7 +245,7 @@ def test_the_figures_name_a_sign_that_turns_and_correct_all_but_the_primary_comp
         bits = 20 + 10 * (-more if run.kind == "x3" else more)
         local = {"clean": 3.0, "rows": 3.0, "noise": 2.5}[run.arm] * 600
         return {"arm": run.arm, "seed": run.seed, "kind": run.kind, "bits": {"own": [bits] * 60},
-                "local_bits": {"own": local}}  # fmt: skip
+                "local_bits": {"own": local}, "curve": [[1000, 700], [3000, bits * 60]]}  # fmt: skip
 
     found = summary(config, opened, [held], runs, list(map(result, runs)))
     (own,) = found["sets"]
@@ -255,14 +255,41 @@ def test_the_figures_name_a_sign_that_turns_and_correct_all_but_the_primary_comp
     assert noise["p_holm"] == noise["p"] and "p_holm" not in rows
     said = table(found)
     assert "no difference seen" in said and "not past local statistics: not ranked" in said
-    assert "the sign turns" in said and said in html.unescape(page(found))
+    shown = html.unescape(page(found))
+    assert "the sign turns" in said and said in shown
+    assert shown.count("<polyline") == shown.count("<polygon") == 3 and "3,000 tokens" in shown
+    (begin, at_first), (end, at_last) = own["arms"]["noise"]["curve"]
+    assert (begin, end, at_first) == (1000, 3000, [700 / 600] * 5)
+    assert at_last == pytest.approx(own["arms"]["noise"]["bits_per_byte"])
+
+
+@pytest.mark.campaign
+def test_shuffled_words_are_found_and_permuted_rows_are_not(place: Path, arms: dict[str, Path]) -> None:
+    """The words of every document are shuffled, behind the same ids, as in an arm that a recipe made from the pool."""
+    config = config_of(place, arms, "clean", "rows", tokens="24k", batch_rows=4)
+    config = replace(config, sizes=SizesConfig(hidden_size=64, num_layers=2, num_heads=2, intermediate_size=128))
+    clean, rows = open_arms(config)
+    tokenizer = ChatTokenizer.load(clean.data.tokenizer_files[0].parent)
+    said = {name: tokenizer.encoder.decode(ids.tolist()) for name, ids in clean.docs.items()}
+    noise = {name: np.array(tokenizer.encode_text(shuffled(text, i))) for i, (name, text) in enumerate(said.items())}
+    opened = [clean, rows, replace(clean, name="noise", docs=noise)]
+    clusters, held = prepare(config, opened, tokenizer)
+    bits: dict[str, list[float]] = {arm.name: [] for arm in opened}
+    for run in plan(config, opened, clusters, held, 2):
+        if run.arm == "rows" and run.seed:  # once is enough: the drawn rows are the same
+            continue
+        bits[run.arm].append(sum(run.result()["bits"]["own"]) / held[0].bytes.sum())
+    clean_bits = np.array(bits["clean"])
+    assert bits["rows"] == bits["clean"][:1]
+    found = paired((np.array(bits["noise"]) - clean_bits).tolist())
+    assert found["interval"][0] > 0, found
 
 
 def test_a_killed_comparison_goes_on_and_the_same_command_gives_the_same_bytes(
     place: Path, arms: dict[str, Path]
 ) -> None:
     sizes = [part for k, v in TINY.items() for part in (f"--{k.replace('_', '-')}", str(v))]
-    command = [sys.executable, "-m", "train.compare", "--arms", f"a={arms['clean']},b={arms['rows']}", "--no-rates",
+    command = [sys.executable, "-m", "train.compare", "--arms", f"a={arms['clean']}", f"b={arms['rows']}", "--no-rates",
                "--heldout", f"own={place / 'held.jsonl'}", "--seeds", "2", "--aa", "1", "--tokens", "3k", "--jobs", "1",
                "--batch-rows", "4", *sizes, "--out"]  # fmt: skip
     killed, lines = place / "killed", place / "killed" / "runs.jsonl"
@@ -270,7 +297,9 @@ def test_a_killed_comparison_goes_on_and_the_same_command_gives_the_same_bytes(
         until = time.monotonic() + 120
         while time.monotonic() < until and not (lines.is_file() and lines.read_bytes().count(b"\n")):
             time.sleep(0.05)
+        (worker,) = children(process.pid)
         process.send_signal(signal.SIGKILL)
+    assert gone(worker)
     kept = lines.read_bytes()
     assert 1 <= kept.count(b"\n") < 5
     with lines.open("ab") as f:
@@ -283,7 +312,13 @@ def test_a_killed_comparison_goes_on_and_the_same_command_gives_the_same_bytes(
     for name in ("compare.json", "compare.html"):
         assert (killed / name).read_bytes() == (place / "whole" / name).read_bytes()
     found = json.loads((killed / "compare.json").read_bytes())
-    assert found["sets"][0]["arms"]["b"]["difference"]["by_seed"] == [0, 0]
+    (own,) = found["sets"]
+    assert own["arms"]["b"]["difference"]["by_seed"] == [0, 0]
+    # a few steps: counts of the same tokens predict better, and the arms are not ranked
+    assert own["not_past_local"] == ["a", "b"] and said.count("not past local statistics") == 2
+    for row in own["arms"].values():
+        assert all(local < bits for local, bits in zip(row["local"], row["bits_per_byte"], strict=True))
+        assert [bits for _, bits in row["curve"]][-1] == row["bits_per_byte"]
     assert len(found["sets"][0]["aa"]) == 1
 
 
