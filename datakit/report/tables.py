@@ -224,7 +224,7 @@ def _state(root: Path, dataset: str) -> dict[str, Any]:
         about |= {"bytes": sum(shard.bytes for shard in manifest.shards), "made": made}
         stages.append(about | {"stale": stale.get(stage, "")})
     missing = [s for s in stale if not (folder / f"{s}.json").is_file()]
-    unused = sum(sum(sizes(f).values()) for f in unused_folders(root, dataset, ignore=set()))
+    unused = sum(sum(sizes(f).values()) for f in unused_folders(root, dataset))
     purgeable = sum(old.bytes for old in old_versions(root, dataset) if old.needed_by is None)
     return {"dataset": dataset, "stages": stages, "missing": missing, "gc": unused, "gc_purge": purgeable}
 

@@ -285,6 +285,20 @@ def test_shuffled_words_are_found_and_permuted_rows_are_not(place: Path, arms: d
     assert found["interval"][0] > 0, found
 
 
+def children(pid: int) -> list[int]:
+    """The processes of one, but for the one that watches over shared resources."""
+    found = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    return [int(p) for p in found if b"resource_tracker" not in Path(f"/proc/{p}/cmdline").read_bytes()]
+
+
+def gone(pid: int) -> bool:
+    """Whether a process ends soon."""
+    until = time.monotonic() + 60
+    while time.monotonic() < until and Path(f"/proc/{pid}").exists():
+        time.sleep(0.05)
+    return not Path(f"/proc/{pid}").exists()
+
+
 def test_a_killed_comparison_goes_on_and_the_same_command_gives_the_same_bytes(
     place: Path, arms: dict[str, Path]
 ) -> None:
