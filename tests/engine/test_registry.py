@@ -64,7 +64,7 @@ def test_what_was_removed_ends_with_what_to_use_instead(tmp_path: Path, monkeypa
 def test_what_is_on_the_list_of_removed_options_is_there_no_more() -> None:
     assert all(text.endswith(".") for text in removed().values())
     for stage, *path in (name.split(".") for name in removed() if not name.startswith("train.")):
-        config = stage_class(stage).Config if path else None
+        config = getattr(stage_class(stage), "Config", None) if path else None
         for key in path:
             found = {o.name: o.nested for o in options(config)} if config else {}
             config = found.get(key)
