@@ -170,11 +170,7 @@ def _plan(
     files = [file for file, _ in inspected]
     _refuse_idle(files, config)
     kind = _kind(files, config)
-    types = [
-        _types(file, head)
-        for file, (_, head) in zip(files, inspected, strict=True)
-        if file.layout.name and config.columns == "typed" and not kind.startswith("tokens")
-    ]
+    types = _types(inspected) if config.columns == "typed" and not kind.startswith("tokens") else []
     source = "preference" if kind == "tokens_preference" else KINDS.get(config.kind, "text")
     if config.limit:
         files = list(_limited(files, config.limit))
@@ -204,10 +200,17 @@ def _refuse_idle(files: list[SourceFile], config: IngestConfig) -> None:
             )
 
 
-def _types(file: SourceFile, head: list[Fields]) -> dict[str, pa.DataType | None]:
-    """The types of the fields of a file that its layout does not read."""
-    types = columnar.types(file) if file.format in columnar.FORMATS else inferred(head)
-    return {name: kind for name, kind in types.items() if name in file.layout.beside}
+def _types(inspected: list[tuple[SourceFile, list[Fields]]]) -> Iterator[Mapping[str, pa.DataType | None]]:
+    """The types of the fields that layouts do not read: of each columnar file, and of all other files together."""
+    others = list[Fields]()
+    for file, head in inspected:
+        if file.format in columnar.FORMATS:
+            types = columnar.types(file)
+            yield {name: types[name] for name in file.layout.beside if name in types}
+        else:
+            beside = file.layout.beside
+            others += [{name: fields[name] for name in beside if name in fields} for fields in head]
+    yield inferred(others)
 
 
 def _limited(files: list[SourceFile], limit: int) -> Iterator[SourceFile]:

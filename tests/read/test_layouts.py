@@ -6,7 +6,7 @@ import pytest
 
 from datakit.errors import LayoutError
 from datakit.read.layouts.conversations import PLAIN, message, turns
-from datakit.read.layouts.table import LAYOUTS, choose, converter, token_pairs, tokens
+from datakit.read.layouts.table import choose, token_pairs, tokens
 from datakit.read.record import Picked
 from datakit.read.streams import RecordError
 
@@ -73,16 +73,6 @@ PAIRS = [
     ("pairs", {"messages": [USER, BOT], "rejected_response": "no"}),
     ("transcripts", {"chosen": "\n\nHuman: hi\n\nAssistant: yo", "rejected": "\n\nHuman: hi\n\nAssistant: no"}),
 ]
-
-
-@pytest.fixture
-def read_records(read_bytes):
-    """Read records as a JSONL file."""
-
-    def reading(*records, **config):
-        return read_bytes("".join(json.dumps(r) + "\n" for r in records).encode(), **config)
-
-    return reading
 
 
 @pytest.mark.parametrize(("name", "record", "expected"), CONVERSATIONS)
@@ -348,16 +338,6 @@ def test_a_turn_that_is_no_message_is_told_apart(value, reason):
         turns(value, "messages")
     assert caught.value.reason == reason
     assert "messages" in caught.value.detail
-
-
-@pytest.mark.parametrize("line", LAYOUTS, ids=lambda x: x.name)
-def test_a_record_with_wrong_values_is_no_crash_in_any_layout(line):
-    for value in (None, 1, [], {}, "x", [1], [[]], {"a": 1}):
-        found = dict.fromkeys([*line.required, *line.optional], value)
-        try:
-            converter(line)(picked(found), PLAIN)
-        except RecordError:
-            continue
 
 
 # Token ids.
