@@ -385,7 +385,8 @@ def _check_names(file: SourceFile, head: list[Fields], mapping: Mapping[str, str
     Raises:
         LayoutError: there is one.
     """
-    turns = _turns(head, mapping.get("messages", ""))
+    lists = (listed(at(fields, mapping.get("messages", ""))) for fields in head)
+    turns = [turn for value in lists if type(value) is list for turn in value if type(turn) is dict]
     for ours, source in mapping.items():
         records = head if ours not in options.turn_fields else turns if ours in ("role", "content") else []
         known = list(dict.fromkeys(name for fields in records for name in flat(fields)))
@@ -396,12 +397,6 @@ def _check_names(file: SourceFile, head: list[Fields], mapping: Mapping[str, str
                 f"{file.path}: --map {ours}={source}: none of its first records has such a field; "
                 f"{f'perhaps {near[0]} is meant; ' if near else ''}the fields are {', '.join(known[:24])}"
             )
-
-
-def _turns(head: list[Fields], field: str) -> list[Fields]:
-    """The turns in a field of the first records."""
-    lists = (listed(at(fields, field)) for fields in head)
-    return [turn for value in lists if type(value) is list for turn in value if type(turn) is dict]
 
 
 def _kind(files: list[SourceFile], config: IngestConfig) -> str:

@@ -128,8 +128,7 @@ class RowBuilder:
             refuse_media(fields, made[0])
         if isinstance(made, Conversation):
             made = self._judged(made)
-        left = _members({k: v for k, v in picked.left.items() if v}) if picked.left else []
-        return made, picked.used, left
+        return made, picked.used, [f"{to_json(k)}:{to_json(v)}" for k, v in picked.left.items() if v]
 
     def _judged(self, found: Conversation) -> Conversation | Preference:
         """A pair with one side where pairs are asked for; among conversations, a bad answer has weight 0."""
@@ -191,10 +190,6 @@ class RowBuilder:
 def _transposed(rows: Iterable[Sequence[Any]], width: int) -> list[Sequence[Any]]:
     """The columns of some rows, `width` of them also where there is no row."""
     return list(zip(*rows, strict=True)) or [()] * width
-
-
-def _members(left: Fields) -> list[str]:
-    return [f"{to_json(k)}:{to_json(v)}" for k, v in left.items()]
 
 
 # The columns of each kind.
