@@ -58,8 +58,7 @@ def remove(
         yield f"{len(found.unknown):,} ids are in no row: {some_of(map(repr, found.unknown), 3)}"
     yield (
         f"next: `datakit run --dataset {dataset}` drops the rows in every stage, `datakit gc --purge` removes the "
-        "versions that still hold them, and `datakit verify --absent IDS` proves that data/ holds none; exports and "
-        "--output folders that were made before are yours to remove"
+        "versions that still hold them; exports and --output folders that were made before are yours to remove"
     )
 
 

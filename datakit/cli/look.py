@@ -6,13 +6,12 @@ import re
 from collections.abc import Iterable, Iterator
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, BinaryIO
+from typing import TYPE_CHECKING, Annotated
 
 import click
 
 import datakit.storage as storage
 from datakit.cli.flags import Answer, DatasetName, File, InProject, ManifestPath, command, project
-from datakit.cli.keep import ids_in
 from datakit.engine.plan import why_stale_result
 from datakit.engine.recipe import FLOW, which_dataset
 from datakit.errors import InputError, IntegrityError, UsageError
@@ -26,7 +25,6 @@ LISTED = 10
 """Inputs and files of a result that are listed, unless all are asked for."""
 NO_ROWS = ("tokenizer", "perplexity_model")
 """Stages whose results are models."""
-_ABSENT = "Instead: prove that no file below data/ holds the rows with these ids, one on each line of IDS."
 _SET = "Which set, as `validation` or `train-256`"
 
 
@@ -55,23 +53,13 @@ def results_of(root: Path, dataset: str | None) -> list[Path]:
 
 @command(json="a summary", project=True)
 def verify(
-    manifest: ManifestPath | None = None,
+    manifest: ManifestPath,
     *,
-    absent: Annotated[BinaryIO | None, f"--absent IDS: {_ABSENT}"] = None,
     roundtrip: Annotated[bool, "For a packed set: also compare every token and label with its source."] = False,
-    dataset: Annotated[str | None, "With --absent: look at this dataset only."] = None,
 ) -> tuple[object, ...]:
-    """Recompute every checksum and count of MANIFEST and of all that it was made from, back to the raw inputs.
-
-    With --absent, look into every shard, index and sketch of every version instead, by id, and for rows on the list of
-    removed rows by content too. A packed file passes if the tokenized rows that it was made from are there and pass.
-    """
+    """Recompute every checksum and count of MANIFEST and of all that it was made from, back to the raw inputs."""
     from datakit.engine.store import inspect
 
-    if absent is not None:
-        return _absent(ids_in(absent), dataset)
-    if manifest is None:
-        raise UsageError("name a manifest to verify, or give --absent IDS")
     checked = list(verify_manifest(manifest, inspect))
     if roundtrip and not any(problem for _, problem in checked):
         from datakit.report.peek import roundtrip_problem
@@ -80,22 +68,6 @@ def verify(
     lines = [*stale_line(manifest), *(name for name, _ in checked if "were purged on" in name)]
     lines.append(f"{manifest}: all {len(checked)} files and manifests are unchanged, and the ledgers balance")
     return _judged(checked, f"{manifest}: {{}} files and manifests fail", lines)
-
-
-def _absent(ids: list[str], dataset: str | None) -> tuple[object, ...]:
-    from datakit.read.removal import absent, not_listed
-    from datakit.report.finder import some_of
-
-    checked = list(absent(project(), ids, dataset))
-    if not checked:
-        raise UsageError("data/ holds no files to look at")
-    where = f"any of {len(checked):,} files below data/; raw files, exports and --output folders were not looked at"
-    lines = [f"none of {len(ids):,} ids is in {where}"]
-    if strange := not_listed(project(), ids, dataset):
-        why = "are on no list of removed rows, so that only their spelling was looked for"
-        lines.append(f"{len(strange):,} ids {why}: {some_of(map(repr, strange), 3)}")
-    run = "After `datakit remove`, run the dataset, then `datakit gc --purge`"
-    return _judged(checked, f"{{}} files may hold the rows. {run}", lines)
 
 
 def _judged(checked: list[tuple[str, str | None]], said: str, lines: list[str]) -> tuple[object, ...]:

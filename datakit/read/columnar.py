@@ -254,10 +254,9 @@ def _tables(data: Any) -> Iterator[pa.Table]:
     begin = 0
     while taken := list(islice(rows, TAKEN)):
         odd = next((i for i, row in enumerate(taken) if not isinstance(row, dict)), None)
-        if odd is not None:
-            raise InputError(f"{found}: row {begin + odd}: expected a dictionary, found {type(taken[odd]).__name__}")
-        if not any(taken):
-            raise InputError(f"{found}: rows {begin} to {begin + len(taken) - 1} have no keys")
+        if odd is not None or not any(taken):
+            row = taken[odd or 0]
+            raise InputError(f"{found}: row {begin + (odd or 0)}: expected a dictionary with keys, found {row!r:.40}")
         try:
             # an array of structs has the keys of all rows; `Table.from_pylist` has those of the first alone
             yield pa.Table.from_struct_array(pa.array(taken))

@@ -168,11 +168,7 @@ def _plan(
     files = [file for file, _ in inspected]
     _refuse_idle(files, config)
     kind = _kind(files, config)
-    types = [
-        _types(file, head)
-        for file, (_, head) in zip(files, inspected, strict=True)
-        if file.layout.name and config.columns == "typed" and not kind.startswith("tokens")
-    ]
+    types = _types(inspected) if config.columns == "typed" and not kind.startswith("tokens") else []
     source = "preference" if kind == "tokens_preference" else KINDS.get(config.kind, "text")
     if config.limit:
         files = list(_limited(files, config.limit))
@@ -201,10 +197,17 @@ def _refuse_idle(files: list[SourceFile], config: IngestConfig) -> None:
             )
 
 
-def _types(file: SourceFile, head: list[Fields]) -> dict[str, pa.DataType | None]:
-    """The types of the fields of a file that its layout does not read."""
-    types = columnar.types(file) if file.format in columnar.FORMATS else inferred(head)
-    return {name: kind for name, kind in types.items() if name in file.layout.beside}
+def _types(inspected: list[tuple[SourceFile, list[Fields]]]) -> Iterator[Mapping[str, pa.DataType | None]]:
+    """The types of the fields that layouts do not read: of each columnar file, and of all other files together."""
+    others = list[Fields]()
+    for file, head in inspected:
+        if file.format in columnar.FORMATS:
+            types = columnar.types(file)
+            yield {name: types[name] for name in file.layout.beside if name in types}
+        else:
+            beside = file.layout.beside
+            others += [{name: fields[name] for name in beside if name in fields} for fields in head]
+    yield inferred(others)
 
 
 def _limited(files: list[SourceFile], limit: int) -> Iterator[SourceFile]:
@@ -379,7 +382,8 @@ def _check_names(file: SourceFile, head: list[Fields], mapping: Mapping[str, str
     Raises:
         LayoutError: there is one.
     """
-    turns = _turns(head, mapping.get("messages", ""))
+    lists = (listed(at(fields, mapping.get("messages", ""))) for fields in head)
+    turns = [turn for value in lists if type(value) is list for turn in value if type(turn) is dict]
     for ours, source in mapping.items():
         records = head if ours not in options.turn_fields else turns if ours in ("role", "content") else []
         known = list(dict.fromkeys(name for fields in records for name in flat(fields)))
@@ -390,12 +394,6 @@ def _check_names(file: SourceFile, head: list[Fields], mapping: Mapping[str, str
                 f"{file.path}: --map {ours}={source}: none of its first records has such a field; "
                 f"{f'perhaps {near[0]} is meant; ' if near else ''}the fields are {', '.join(known[:24])}"
             )
-
-
-def _turns(head: list[Fields], field: str) -> list[Fields]:
-    """The turns in a field of the first records."""
-    lists = (listed(at(fields, field)) for fields in head)
-    return [turn for value in lists if type(value) is list for turn in value if type(turn) is dict]
 
 
 def _kind(files: list[SourceFile], config: IngestConfig) -> str:

@@ -14,7 +14,6 @@ import json
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
-from copy import copy
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Final
@@ -400,25 +399,24 @@ class ValueFinder:
 
     def __call__(self, data: bytearray, wanted: int, at_end: bool) -> SegmentEnd | None:
         """See `streams.FindEnd`. What was learned of the file is kept only with an end that is found."""
-        seen, spans, pos = copy(self), list[tuple[int, int]](), 0
+        spans, in_array = list[tuple[int, int]](), self.in_array
+        pos = 0 if self.opened else data.find(b"[") + 1
         array = np.frombuffer(memoryview(data).toreadonly(), np.uint8)
-        if not seen.opened:
-            pos, seen.opened = data.find(b"[") + 1, True
         while not spans or spans[-1][1] < wanted:
-            start, stop, status = _next_value(array, pos, seen.in_array)
+            start, stop, status = _next_value(array, pos, in_array)
             if status == _FOUND:
                 spans.append((start, stop))
                 pos = stop
             elif status == _CLOSED:
-                seen.in_array, pos = False, stop
+                in_array, pos = False, stop
             elif not at_end:
                 return None
             else:  # a value that does not end; or, empty, the bracket of an array that is still open
-                spans += [(start, len(data))] * (start < len(data) or seen.in_array)
-                seen.in_array = False
+                spans += [(start, len(data))] * (start < len(data) or in_array)
+                in_array = False
                 break
         del array  # the caller shortens `data`
-        vars(self).update(vars(seen))
+        self.opened, self.in_array = True, in_array
         end = spans[-1][1] if spans and spans[-1][1] >= wanted else len(data)
         return SegmentEnd(end, len(spans), np.array(spans, np.int64).reshape(-1, 2))
 
@@ -503,19 +501,13 @@ def _parse_slowly(raw: bytes, refusal: str) -> Any:
         raise RecordError("too_deep", "its brackets are nested too deeply") from None
     except ValueError:
         raise RecordError("invalid_json", refusal) from None
-    if "\\u" in text:
-        _refuse_lone_surrogates(value)
-    return value
-
-
-def _refuse_lone_surrogates(value: Any) -> None:
     try:
-        json.dumps(value, ensure_ascii=False).encode()
+        if "\\u" in text:
+            json.dumps(value, ensure_ascii=False).encode()
     except UnicodeEncodeError as e:
-        found = ord(e.object[e.start])
-        raise RecordError(
-            "lone_surrogate", f"it holds \\u{found:04x} without its other half, which is no character"
-        ) from None
+        found = f"it holds \\u{ord(e.object[e.start]):04x} without its other half, which is no character"
+        raise RecordError("lone_surrogate", found) from None
+    return value
 
 
 # A record's values by our names.

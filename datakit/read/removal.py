@@ -1,4 +1,4 @@
-"""Rows that a person asked to remove: the list of a dataset, what is left of them, and the proof that they are gone.
+"""Rows that a person asked to remove: the list of a dataset, and what is left of them.
 
 `manifests/<dataset>/removed.jsonl` names no row. It holds hashes of the id and of the content of each, salted with
 `manifests/removal.salt`, and the day and the reason, which enter no key. The content decides: an id like `file:17` may
@@ -10,7 +10,7 @@ import hashlib
 import json
 import os
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -22,13 +22,11 @@ import pyarrow.dataset
 import datakit.storage as storage
 from datakit.data import read_rows
 from datakit.errors import IntegrityError, UsageError
-from datakit.manifest import Manifest, data_dir, find_parent, is_manifest, load, purged_on, tables
+from datakit.manifest import Manifest, data_dir, load, tables
 
 FORMAT: Final = "datakit.removed_rows"
 SALT: Final = "removal.salt"
 _STAYS: Final = ("row_key", "id", "source", "lang", "lang_score", "segment_source")
-_TEXTS: Final = ("text", "messages", "prompt", "chosen", "rejected", "extra", "tools", "raw", "detail")
-"""Columns that hold texts, not ids."""
 
 
 # The list.
@@ -169,74 +167,3 @@ def _project_salt(root: Path) -> bytes:
     if not file.is_file():
         storage.write_whole(file, (os.urandom(32).hex() + "\n").encode())
     return bytes.fromhex(file.read_text())
-
-
-# The proof that rows are gone.
-
-
-def absent(root: Path, ids: Iterable[str], dataset: str | None = None) -> Iterator[tuple[str, str | None]]:
-    """Look for rows in every file below `data/` of a dataset (None: of all): by id, and by content where it is known.
-
-    Yields (file, problem); problem is None where none of the rows is there. A packed file holds no ids: it is clean if
-    the tokenized rows that it was packed from are there, since these are looked at, too.
-    """
-    wanted = pa.array(sorted(set(ids)), pa.string())
-    for folder, removals in _lists(root, dataset):
-        contents = {c: c for n in wanted.to_pylist() if (c := removals.rows.get(removals.hash_of(n)))}
-        for name in sorted(storage.sizes(folder)):
-            file = storage.refresh(folder / name)
-            if file.suffix in (".parquet", ".arrow"):
-                yield str(file), _found_in(file, wanted, RemovalList(removals.salt, contents))
-    for path in sorted((root / "manifests").glob(f"{dataset or '*'}/**/*.json")):
-        if is_manifest(path) and (manifest := load(path)).stage == "pack" and not purged_on(path, manifest):
-            yield str(path), _unseen_parent(path)
-
-
-def not_listed(root: Path, ids: Iterable[str], dataset: str | None = None) -> list[str]:
-    """Those ids that no list of removed rows of a dataset (None: of all) has."""
-    left = list(dict.fromkeys(ids))
-    for _, removals in _lists(root, dataset):
-        left = [name for name in left if removals.hash_of(name) not in removals.rows]
-    return left
-
-
-def _lists(root: Path, dataset: str | None) -> Iterator[tuple[Path, RemovalList]]:
-    """The data folder of each dataset, and its list of removed rows."""
-    for folder in storage.subfolders(root / "data", dataset or "*"):
-        yield folder, RemovalList.load(list_of(root, folder.name))
-
-
-def _unseen_parent(path: Path) -> str | None:
-    for parent in load(path).parents:
-        if parent.get("manifest") == "tokenize":
-            place = find_parent(path, parent)
-            if place is None or not storage.exists(data_dir(place, load(place))):
-                return (
-                    "the tokenized rows that it was packed from are gone, so that nobody can tell what it holds: "
-                    "pack again, or remove it with `datakit gc --purge`"
-                )
-    return None
-
-
-def _found_in(file: Path, ids: pa.Array, removals: RemovalList) -> str | None:
-    by_id = by_content = 0
-    try:
-        for batch in _batches(file):
-            for column, values in zip(batch.schema, batch.columns, strict=True):
-                flat = values.flatten() if pa.types.is_list(column.type) else values
-                if pa.types.is_string(flat.type) and column.name not in (*_TEXTS, "content_hash"):
-                    by_id += pc.sum(pc.is_in(flat, ids)).as_py() or 0
-                if column.name == "content_hash" and removals.rows:
-                    by_content += sum(removals.holds(values))
-    except (OSError, pa.ArrowException) as e:
-        return f"cannot be read ({e}), so that nobody can tell what it holds"
-    problems = [f"{by_id} values are one of the ids"] * (by_id > 0)
-    problems += [f"{by_content} rows have the content of removed rows"] * (by_content > 0)
-    return "; ".join(problems) or None
-
-
-def _batches(file: Path) -> Iterator[pa.RecordBatch]:
-    """A table without its wide columns, also one that no manifest names any more: nobody knows its checksum."""
-    opened = pyarrow.dataset.dataset(str(file), format="ipc" if file.suffix == ".arrow" else "parquet")
-    wide = {*_TEXTS, "input_ids", "rejected_ids", "label_spans", "rejected_label_spans"}
-    yield from opened.to_batches(columns=[name for name in opened.schema.names if name not in wide])

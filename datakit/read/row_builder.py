@@ -128,8 +128,7 @@ class RowBuilder:
             refuse_media(fields, made[0])
         if isinstance(made, Conversation):
             made = self._judged(made)
-        left = _members({k: v for k, v in picked.left.items() if v}) if picked.left else []
-        return made, picked.used, left
+        return made, picked.used, [f"{to_json(k)}:{to_json(v)}" for k, v in picked.left.items() if v]
 
     def _judged(self, found: Conversation) -> Conversation | Preference:
         """A pair with one side where pairs are asked for; among conversations, a bad answer has weight 0."""
@@ -193,10 +192,6 @@ def _transposed(rows: Iterable[Sequence[Any]], width: int) -> list[Sequence[Any]
     return list(zip(*rows, strict=True)) or [()] * width
 
 
-def _members(left: Fields) -> list[str]:
-    return [f"{to_json(k)}:{to_json(v)}" for k, v in left.items()]
-
-
 # The columns of each kind.
 
 
@@ -248,10 +243,10 @@ def _hash_ids(row: Tokens) -> str:
 
 
 # The user's own columns. A field is a column if it has one type in all files: that of the schema in Parquet and Arrow
-# files, in other files that of its values in the first records. Whole numbers and fractions are one type, a missing
-# field is null, and objects with different keys are one struct with all of them. Any other field stays in `extra`, as
-# the JSON that the user wrote. So does a single value that does not fit its column exactly: nothing is rounded, cut or
-# lost.
+# files; for all other files together, that which pyarrow infers from its values in their first records: whole numbers
+# and fractions are one type, a missing field is null, and objects with different keys are one struct with all of them.
+# Any other field stays in `extra`, as the JSON that the user wrote. So does a single value that does not fit its column
+# exactly: nothing is rounded, cut or lost.
 
 MAX_COLUMNS: Final = 256
 MAX_NAME: Final = 200
@@ -302,8 +297,8 @@ def column_type(kind: pa.DataType) -> pa.DataType | None:
 
 
 def inferred(head: Sequence[Fields]) -> dict[str, pa.DataType | None]:
-    """The types of the fields of some records; None for fields with several types. A field that is always null or empty
-    has no type yet and is left out."""
+    """The types of the fields of some records, as pyarrow infers them; None for a field with several types, or whose
+    lists or objects are all empty. A field that is always null has no type, and is left out."""
     found: dict[str, pa.DataType | None] = {}
     for name in dict.fromkeys(n for fields in head for n in fields):
         values = [fields.get(name) for fields in head]
@@ -312,42 +307,20 @@ def inferred(head: Sequence[Fields]) -> dict[str, pa.DataType | None]:
         except (pa.ArrowException, OverflowError, ValueError, TypeError):
             found[name] = None
             continue
-        if _is_known(kind):
+        if not pa.types.is_null(kind):
             stored = column_type(kind)
             found[name] = stored if stored is not None and all(map(fitting(stored), values)) else None
     return found
 
 
-def _is_known(kind: pa.DataType) -> bool:
-    """Whether a type says what all values will be: no part of it was only seen as null, [] or {}. Keys that were always
-    null do not count."""
-    if pa.types.is_list(kind):
-        return _is_known(kind.value_type)
-    if pa.types.is_struct(kind):
-        inner = [f.type for f in kind if not pa.types.is_null(f.type)]
-        return bool(inner) and all(map(_is_known, inner))
-    return not pa.types.is_null(kind)
-
-
 def unified(files: Iterable[Mapping[str, pa.DataType | None]]) -> pa.Schema:
-    """The columns of a dataset, by name, from the types in each of its files."""
+    """The columns of a dataset, by name, from the types in its files: the fields of one type."""
     found: dict[str, pa.DataType | None] = {}
     for types in files:
         for name, kind in types.items():
-            found[name] = kind if name not in found else joined(found[name], kind)
+            found[name] = kind if found.setdefault(name, kind) == kind else None
     free = (n for n in sorted(found) if n not in RESERVED and n.isprintable() and 0 < len(n) <= MAX_NAME)
     return pa.schema([pa.field(n, kind) for n in free if (kind := found[n]) is not None][:MAX_COLUMNS])
-
-
-def joined(one: pa.DataType | None, other: pa.DataType | None) -> pa.DataType | None:
-    """The type that holds the values of both; None where there is none."""
-    if one is None or other is None or one == other:
-        return one if one == other else None
-    try:
-        schemas = [pa.schema([pa.field("x", kind)]) for kind in (one, other)]
-        return column_type(pa.unify_schemas(schemas, promote_options="permissive").field(0).type)
-    except (pa.ArrowException, TypeError):
-        return None
 
 
 def fitting(kind: pa.DataType) -> Fits:

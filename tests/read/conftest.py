@@ -1,5 +1,6 @@
 """Reading whole inputs in one call, for tests."""
 
+import json
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -85,3 +86,14 @@ def read_bytes(tmp_path: Path) -> Callable[..., Found]:
         return read_all(path, **config)
 
     return reading
+
+
+def jsonl(*records: Any) -> bytes:
+    """Records, or bytes, a line each."""
+    return b"".join((r if isinstance(r, bytes) else json.dumps(r).encode()) + b"\n" for r in records)
+
+
+@pytest.fixture
+def read_records(read_bytes: Callable[..., Found]) -> Callable[..., Found]:
+    """Read records as a JSONL file."""
+    return lambda *records, **config: read_bytes(jsonl(*records), **config)

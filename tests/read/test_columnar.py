@@ -56,12 +56,6 @@ def test_every_column_type_reaches_extra_as_json(read, tmp_path):
     assert wrong == [(2, None, "not_text", '{"text":null,' + rest)]
 
 
-@pytest.mark.parametrize("kind", [pa.large_string(), pa.string_view(), pa.dictionary(pa.int8(), pa.string())])
-def test_every_string_type_is_text(read, tmp_path, kind):
-    write(tmp_path / "x.arrow", pa.table({"text": pa.array(["a", "b"]).cast(kind)}), "arrow")
-    assert read(tmp_path / "x.arrow").texts == ["a", "b"]
-
-
 def test_a_damaged_page_costs_its_row_group_row_by_row(read, tmp_path):
     path = tmp_path / "x.parquet"
     pq.write_table(TABLE, path, row_group_size=100, compression="zstd")
@@ -101,25 +95,11 @@ class Exporter:
         return self.table.__arrow_c_stream__(requested_schema)
 
 
-def bad_and_typed():
-    """600 rows of many types; some cannot become rows."""
-    name = b"".join(b"\xff" if i == 77 else b"n" for i in range(600))
-    offsets = pa.py_buffer(np.arange(601, dtype="<i4"))
-    when = pa.array([0 if i != 297 else 400_000_000_000_000 for i in range(600)])
-    return pa.table({
-        "text": [None if i % 100 == 50 else f"text {i}" for i in range(600)], "id": range(600),
-        "name": pa.Array.from_buffers(pa.string(), 600, [None, offsets, pa.py_buffer(name)]),
-        "when": when.cast(pa.timestamp("ms")), "nano": pa.array(range(600), pa.timestamp("ns", "Europe/Paris")),
-        "f": [i / 7 for i in range(600)], "kind": pa.array(["a", "b", None] * 200).dictionary_encode(),
-        "nested": [[{"a": 1.5, "b": i}] for i in range(600)], "bytes": [b"\xff\x00"] * 600,
-    })  # fmt: skip
-
-
 def test_a_table_gives_the_rows_and_the_quarantine_of_its_parquet_file(read, read_table, tmp_path):
     turns = [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "yo"}]
-    others = {"messages": [turns, None, turns]}, {"prompt": ["a"], "chosen": ["b"], "rejected": ["c"]}
-    others += ({"input_ids": [[1, 2, 3]], "loss_mask": [[0, 1, 1]]},)
-    for table in (bad_and_typed(), *map(pa.table, others)):
+    far = pa.array([i if i != 297 else 400_000_000_000_000 for i in range(1000)]).cast(pa.timestamp("ms"))
+    for table in (TABLE.append_column("when", far), pa.table({"messages": [turns, None, turns]}),
+                  pa.table({"input_ids": [[1, 2, 3]], "loss_mask": [[0, 1, 1]]})):  # fmt: skip
         pq.write_table(table, tmp_path / "table")
         in_memory, from_file = read_table(table), read(tmp_path / "table")
         assert (in_memory.rows, in_memory.bad) == (from_file.rows, from_file.bad)
@@ -181,8 +161,8 @@ def test_lazy_frames_are_collected():
 
 
 @pytest.mark.parametrize(("data", "why"), [
-    (3, "type int cannot be read; give a pyarrow Table"), (b"ab", "bytes: row 0: expected a dictionary, found int"),
-    ([{"text": "a"}, None], "list: row 1: expected a dictionary, found NoneType"), ([{}], "rows 0 to 0 have no keys"),
+    (3, "type int cannot be read; give a pyarrow Table"), (b"ab", "bytes: row 0: expected a dictionary .* 97"),
+    ([{"text": "a"}, None], "list: row 1: expected a dictionary .* None"), ([{}], "row 0: expected a dictionary .* {}"),
     ([{"text": "a"}, {"text": 7}], "rows 0 to 1 are no table"), ([{"n": 2**70}], "rows 0 to 0 are no table"),
     ([{"text": "a"}] * 10_000 + [{"text": [7]}], "Field text has incompatible types"),
     ([], "the data has no columns"), (pa.table({}), "the data has no columns"),

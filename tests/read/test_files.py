@@ -22,15 +22,8 @@ ROW = b'{"text":"t"}\n'
 
 @pytest.fixture
 def folder(tmp_path):
-    for name in (
-        "b/2.jsonl",
-        "b/10.jsonl",
-        "a.jsonl",
-        "b/.hidden.jsonl",
-        "b/README.md",
-        "b/picture.png",
-        "_temp/x.jsonl",
-    ):
+    names = "b/2.jsonl b/10.jsonl a.jsonl b/.hidden.jsonl b/README.md b/picture.png _temp/x.jsonl"
+    for name in names.split():
         put(tmp_path / name)
     return tmp_path
 
@@ -132,19 +125,6 @@ def test_a_file_without_a_suffix_is_what_its_bytes_are(read, tmp_path):
 ])  # fmt: skip
 def test_a_file_says_its_split_where_its_name_or_its_folder_is_one(name, split):
     assert split_of(name) == split
-
-
-def test_a_remote_file_system_is_read_like_a_local_one(read):
-    import fsspec
-
-    memory = fsspec.filesystem("memory")
-    memory.pipe("/bucket/a/x.jsonl", b'{"text":"a"}\nbroken\n')
-    memory.pipe("/bucket/b/y.jsonl.gz", gzip.compress(b'{"text":"b"}\n'))
-    for url in ("memory://bucket", "memory://bucket/*/*.jsonl*"):
-        found = read(url)
-        assert [f.name for f in found.plan.files] == ["a/x.jsonl", "b/y.jsonl.gz"]
-        assert found.texts == ["a", "b"]
-        assert found.reasons == ["invalid_json"]
 
 
 TREE = (

@@ -8,10 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from datakit.read import record
-
-
-def lines(*records):
-    return b"".join((r if isinstance(r, bytes) else json.dumps(r).encode()) + b"\n" for r in records)
+from tests.read.conftest import jsonl
 
 
 def test_a_bad_line_costs_one_row_and_blank_lines_and_line_ends_are_no_part_of_records(read_bytes):
@@ -37,7 +34,7 @@ def test_a_bad_line_costs_one_row_and_blank_lines_and_line_ends_are_no_part_of_r
     (b'{"a":' * 100_000 + b"1" + b"}" * 100_000, "too_deep"),
 ])  # fmt: skip
 def test_what_is_wrong_is_named_and_the_bytes_are_kept(read_bytes, line, reason):
-    found = read_bytes(lines({"text": "before"}, line, {"text": "after"}))
+    found = read_bytes(jsonl({"text": "before"}, line, {"text": "after"}))
     assert found.texts == ["before", "after"]
     assert [(b["line"], b["reason"], b["raw"]) for b in found.bad] == [(2, reason, line)]
     assert found.bad[0]["detail"]
@@ -79,8 +76,8 @@ def test_ids_are_the_users_where_they_are_usable(read_bytes, given, expected, ex
 
 def test_units_are_cut_by_data_alone_and_row_numbers_go_on(read, tmp_path):
     texts = [f"{i} " + "x" * (i * 7919 % 5000) for i in range(2000)]
-    (tmp_path / "a.jsonl").write_bytes(lines(*({"text": t} for t in texts)))
-    (tmp_path / "b.jsonl").write_bytes(lines(*({"text": t} for t in texts[:10])))
+    (tmp_path / "a.jsonl").write_bytes(jsonl(*({"text": t} for t in texts)))
+    (tmp_path / "b.jsonl").write_bytes(jsonl(*({"text": t} for t in texts[:10])))
     whole, cut = read(tmp_path), read(tmp_path, shard_mb=1)
     assert (whole.units, cut.units) == (2, 6)
     assert cut.rows == whole.rows

@@ -13,9 +13,7 @@ import pytest
 from datakit.config import parse
 from datakit.errors import ConfigError, LayoutError, UsageError
 from datakit.read.layouts.table import presets
-from tests.read.test_layouts import ASKED, read_records, said
-
-__all__ = ["read_records"]
+from tests.read.test_layouts import ASKED, said
 
 
 def test_turns_speakers_and_texts_of_any_name_are_mapped(read_records):
@@ -94,43 +92,40 @@ def test_a_field_that_no_record_has_is_refused_before_any_work_with_the_nearest_
 
 # Presets.
 
-PRESET_RECORDS = {
+PRESETS = {
     "dolly": {"instruction": "who?", "context": "It was Ann.", "response": "Ann"},
     "squad": {"context": "It was Ann.", "question": "who?", "answers": {"text": ["Ann"], "answer_start": [7]}},
-    "ultrachat": {"id": "0", "data": ["hi", "yo"]},
-    "lima": {"conversations": ["hi", "yo"], "source": "x"},
+    "ultrachat": {"id": "0", "data": ["hi", "yo"]}, "lima": {"conversations": ["hi", "yo"], "source": "x"},
     "medical_o1": {"Question": "hi", "Complex_CoT": "because", "Response": "yo"},
     "openthoughts": {"problem": "hi", "deepseek_reasoning": "because", "deepseek_solution": "yo", "domain": "x"},
     "s1k": {"question": "hi", "solution": "y", "thinking_trajectories": ["because"], "attempt": "yo"},
-    "xlam": {"query": "hi", "answers": '[{"name": "f", "arguments": {"x": 1.50}}]', "tools": '[{"name": "f"}]'},
+    "xlam": {"query": "hi", "answers": '[{"name": "yo"}]', "tools": '[{"name": "f"}]'},
     "firefly": {"kind": "NLI", "input": "hi", "target": "yo"},
     "natural_instructions": {"definition": "who?", "inputs": "It was Ann.", "targets": "Ann"},
     "schema_guided": {"turns": [{"speaker": "USER", "utterance": "hi"}, {"speaker": "SYSTEM", "utterance": "yo"}]},
     "ultrainteract_pair": {"trajectory": [{"from": "user", "value": "hi"}], "chosen": "yo", "rejected": "no"},
     "code_preferences": {"input": "hi", "accepted": "yo", "rejected": "no"},
     "stack_exchange_paired": {"question": "hi", "response_j": "yo", "response_k": "no"},
-}
+}  # fmt: skip
+PRESET_TEXTS = {
+    "dolly": "who?\n\nIt was Ann.|Ann", "natural_instructions": "who?\n\nIt was Ann.|Ann", "xlam": "hi|",
+    "squad": "It was Ann.\n\nwho?|Ann", **dict.fromkeys(("medical_o1", "openthoughts", "s1k"), "hi|because|yo"),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", presets())
 def test_each_preset_reads_a_record_of_its_set(read_records, name):
     assert presets()[name]["source"].startswith("https://")
-    (row,) = read_records(PRESET_RECORDS[name], map={"preset": name}).rows
-    if "chosen" in row:
-        expected = [ASKED[:1], ASKED[1:], [("assistant", "no")]]
-        assert [said(row, n) for n in ("prompt", "chosen", "rejected")] == expected
-    elif name == "xlam":
-        (call,) = json.loads(row["messages"][1]["tool_calls"])
-        assert call["function"] == {"name": "f", "arguments": {"x": 1.5}} and json.loads(row["tools"])
-    else:
-        texts = [text for turn in said(row) for text in turn[1:]]
-        assert texts in (["hi", "yo"], ["hi", "because", "yo"], ["who?\n\nIt was Ann.", "Ann"],
-                         ["It was Ann.\n\nwho?", "Ann"])  # fmt: skip
+    (row,) = read_records(PRESETS[name], map={"preset": name}).rows
+    sides = ("prompt", "chosen", "rejected") if "chosen" in row else ("messages",)
+    texts = "|".join(text for side in sides for turn in said(row, side) for text in turn[1:])
+    assert texts == PRESET_TEXTS.get(name, "hi|yo|no" if len(sides) == 3 else "hi|yo")
+    assert name != "xlam" or '{"name":"yo"}' in row["messages"][1]["tool_calls"]
 
 
 def test_a_preset_is_named_by_one_word_and_what_is_said_besides_counts_more(read_records):
     assert parse("squad", dict[str, str], "--map") == {"preset": "squad"}
-    record = PRESET_RECORDS["firefly"] | {"better": "ho"}
+    record = PRESETS["firefly"] | {"better": "ho"}
     assert said(read_records(record, map={"preset": "firefly", "answer": "better"}).rows[0])[1] == ("assistant", "ho")
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from datakit.errors import IntegrityError, UsageError
 from datakit.manifest import Manifest, data_dir, load, load_run
-from datakit.read.removal import RemovalList, absent, remove
+from datakit.read.removal import RemovalList, remove
 from tests.cli.conftest import Said, datakit, project
 
 __all__ = ["datakit", "project"]
@@ -73,8 +73,7 @@ def test_a_removed_row_is_gone_from_every_file_and_the_proof_says_so(
     write(project)
     (project / "ids").write_text("jane\n")
     assert datakit("run", "--dataset", "d").code == 0
-    said = datakit("verify", "--absent", "ids")
-    assert said.code == 1 and "values are one of the ids" in said.err
+    assert len(holders(project)) > 5
     said = datakit("remove", "ids", "--dataset", "d", "--why", "asked by Jane Roe on the phone")
     assert said.code == 0 and "2 rows have their content" in said.out
     listed = (project / "manifests/d/removed.jsonl").read_text()
@@ -86,30 +85,15 @@ def test_a_removed_row_is_gone_from_every_file_and_the_proof_says_so(
     assert all(row["reason"] == "removed" and row["id"].startswith("removed:") for row in gone)
     assert [row["text"] for row in gone] == ["", ""]
     assert datakit("verify", "manifests/d/pack.json").code == 0
-    assert datakit("verify", "--absent", "ids").code == 1, "older versions still hold it"
     assert datakit("gc", "--purge").code == 0
-    said = datakit("verify", "--absent", "ids")
-    assert said.code == 0 and "none of 1 ids" in said.out and "spelling" not in said.out
     assert holders(project) == []
     said = datakit("explain", "u1", "--dataset", "d")
     assert said.code == 0, said.err
     old = next(p for p in (project / "manifests/d/history").glob("dedup-*.json") if "purged" in load_run(p))
     said = datakit("diff", old, "manifests/d/dedup.json")
     assert said.code == 1 and "were purged on 2" in said.err and "damaged" not in said.err
-    (project / "strange").write_bytes(b"\xef\xbb\xbfu1\r\n")
-    assert datakit("verify", "--absent", "strange").code == 1
-    (project / "strange").write_text("U1\n")
-    assert "only their spelling was looked for: 'U1'" in datakit("verify", "--absent", "strange").out
     (project / "strange").write_bytes(b"caf\xe9\n")
     assert "byte 3 is not UTF-8" in datakit("remove", "strange", "--dataset", "d", "--why", "x").err
-    # what cannot be looked into is no proof
-    damaged = next((project / "data/d/dedup").rglob("*.parquet"))
-    damaged.unlink()  # it may be linked in several folders
-    damaged.write_bytes(b"PAR1")
-    shutil.rmtree(project / "data/d/tokenize")
-    problems = {Path(name).name: problem for name, problem in absent(project, ["u9999"]) if problem}
-    assert "cannot be read" in problems[damaged.name]
-    assert "packed from are gone" in problems["pack.json"]
 
 
 def test_the_list_stays_in_force_and_the_reason_shapes_nothing(datakit: Callable[..., Said], project: Path) -> None:

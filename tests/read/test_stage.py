@@ -10,10 +10,7 @@ import pytest
 from datakit.read import planning
 from datakit.read.planning import plan, read_unit, units
 from datakit.read.stage import IngestConfig
-
-
-def jsonl(*records):
-    return b"".join(json.dumps(r).encode() + b"\n" for r in records)
+from tests.read.conftest import jsonl
 
 
 def test_the_content_hash_is_of_the_normalised_text(read_bytes):

@@ -1,7 +1,6 @@
 import hashlib
 import re
 import unicodedata
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -193,9 +192,3 @@ def test_slices_and_nulls() -> None:
     rows = pa.array(["one two", None, "", "three"])
     assert hash_words(rows)[1].tolist() == [0, 2, 2, 2, 3]
     assert hash_words(rows.slice(3))[0].tolist() == hash_words(rows)[0].tolist()[2:]
-
-
-def test_448_languages(shared: Path) -> None:
-    with pa.input_stream(str(shared / "corpora/language/udhr_paragraphs.jsonl.zst"), compression="zstd") as file:
-        table = pyarrow.json.read_json(file)
-    check_hashes(table.column("text").to_pylist()[::4])
