@@ -30,7 +30,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from pathlib import Path
-from typing import Any, Final, Self, TypeVar
+from typing import Any, Final, TypeVar
 
 from datakit.errors import DatakitError, InputError, IntegrityError, UsageError
 from datakit.object_store import OF_THE_DISK, NoAccessError, ask, library
@@ -145,8 +145,11 @@ def locked(folder: Path, *, required: bool = True) -> Iterator["Claim"]:
             if required and not os.environ.get("DATAKIT_NO_LOCKS"):
                 how = "Use another file system; or set DATAKIT_NO_LOCKS=1, and start one run at a time"
                 raise UsageError(f"{folder}: its file system cannot lock a folder ({e.strerror}). {how}") from None
-        with Claim(folder) as claim:
+        claim = Claim(folder)
+        try:
             yield claim
+        finally:
+            claim.release()
     finally:
         if held in _held:  # else in a child, which never held it
             _held.remove(held)
@@ -639,11 +642,9 @@ class Claim:
             why = "a later run has taken over this folder. Finished work is kept; let the other run end"
             raise DatakitError(f"{self._path.parent}: {why}")
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        with contextlib.suppress(DatakitError):  # it is another's, or the store does not answer
+    def release(self) -> None:
+        """Let another run have the folder."""
+        with contextlib.suppress(DatakitError):  # it is another's already, or the store does not answer
             self.check(now=True)
             if self._run:
                 remove(self._path)

@@ -296,13 +296,14 @@ def test_the_trainer_takes_models_from_the_store_and_writes_to_the_disk(s3: "bot
 def test_a_folder_is_of_the_run_that_began_last(s3: "boto3.Client") -> None:
     folder = storage.local(f"s3://{BUCKET}/out")
     s3.put_object(Bucket=BUCKET, Key="out/.claim", Body=b"of a run that was killed")
-    with storage.Claim(folder) as claim:
+    claim = storage.Claim(folder)
+    claim.check(now=True)
+    assert not remove_data(folder)
+    s3.put_object(Bucket=BUCKET, Key="out/.claim", Body=b"of a later run")
+    claim.check()
+    with pytest.raises(DatakitError, match="a later run has taken over this folder"):
         claim.check(now=True)
-        assert not remove_data(folder)
-        s3.put_object(Bucket=BUCKET, Key="out/.claim", Body=b"of a later run")
-        claim.check()
-        with pytest.raises(DatakitError, match="a later run has taken over this folder"):
-            claim.check(now=True)
+    claim.release()
     assert body(s3, "out/.claim") == b"of a later run"
 
 
