@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import datakit.storage as storage
 from datakit.config import resolved
-from datakit.errors import ConfigError, InputError, IntegrityError
-from datakit.manifest import AGAINST, COMPARED_WITH, Shard, ancestors, check_shards, data_dir, find_parent, load
+from datakit.errors import ConfigError, InputError
+from datakit.manifest import AGAINST, COMPARED_WITH, Shard, ancestors, data_dir, find_parent, load
 from datakit.stage import Parent
 
 if TYPE_CHECKING:
@@ -44,17 +44,6 @@ class EarlierRun:
     def rows(self) -> int:
         """Rows in the index; more than one for a text that `dedup_repeats` cut in two."""
         return sum(shard.rows for shard in self.shards)
-
-    def check_file(self, shard: Shard) -> None:
-        """Compare every byte of a file of the index with its checksum in the manifest, before any of it is used.
-
-        Raises:
-            IntegrityError: it is missing, truncated or changed.
-        """
-        try:
-            check_shards(self.folder, [shard])
-        except IntegrityError as e:  # a run of the new dataset makes no index of the old one
-            raise IntegrityError(f"{e}. The file is of the index of {self.name}; run that dedup again") from None
 
 
 def run_of(path: Path, stage: str) -> Parent:

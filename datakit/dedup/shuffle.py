@@ -287,22 +287,24 @@ class Source:
 
     file: SketchFile
     first: int
-    run: int = -1
-    """The number of the earlier run; -1 for this one."""
+    of: str = ""
+    """The name of the earlier run; empty for this one."""
 
-    def batches(self, earlier: Sequence[EarlierRun], memory: Memory) -> Iterator[pa.RecordBatch]:
-        """Its sketches.
+    def batches(self, memory: Memory) -> Iterator[pa.RecordBatch]:
+        """Its sketches; every byte is compared with its checksum before any of it is used.
 
         Raises:
             IntegrityError: the file is missing, or its bytes are not those that were written.
         """
-        file = self.file
-        if self.run >= 0:
-            run = earlier[self.run]
-            run.check_file(next(shard for shard in run.shards if run.folder / shard.path == file.path))
-        else:
-            check_file(file.path.parent, file.path.name, file.bytes, file.sha256)
-        yield from batches_of(file.path, memory)
+        path = self.file.path
+        try:
+            check_file(path.parent, path.name, self.file.bytes, self.file.sha256)
+        except IntegrityError as e:
+            if not self.of:
+                raise
+            # a run of the new dataset makes no index of the old one
+            raise IntegrityError(f"{e}. The file is of the index of {self.of}; run that dedup again") from None
+        yield from batches_of(path, memory)
 
 
 def batches_of(path: Path, memory: Memory) -> Iterator[pa.RecordBatch]:
@@ -426,11 +428,11 @@ class ShuffleStage(CompareStage):
         """Compare the rows of the sketch files, with each other and with the rows of earlier runs, in work units."""
         root, old = work.data, sum(e.rows for e in self.earlier)
         files = [
-            (run, SketchFile(e.folder / s.path, s.rows, s.bytes, s.sha256))
-            for run, e in enumerate(self.earlier) for s in e.shards
-        ] + [(-1, file) for file in sketches]  # fmt: skip
+            (e.name, SketchFile(e.folder / s.path, s.rows, s.bytes, s.sha256)) for e in self.earlier for s in e.shards
+        ]
+        files += [("", file) for file in sketches]
         firsts = np.cumsum([0, *(file.rows for _, file in files)]).tolist()
-        sources = [Source(file, first, run) for (run, file), first in zip(files, firsts, strict=False)]
+        sources = [Source(file, first, name) for (name, file), first in zip(files, firsts, strict=False)]
         memory, ranges = (self.config.memory_mb << 20) // work.share, 1
         while ranges < 1 << 16 and firsts[-1] > ranges * RANGE_KEYS:
             ranges *= 2
@@ -549,10 +551,10 @@ def sort_unit(stage: ShuffleStage, root: Path, ranges: int, index: int, source: 
     memory = Memory(stage.config.memory_mb << 20, root)
     keys = defaultdict[int, list[tuple[Any, Any]]](list)
     totals, begin = defaultdict[str, Counter[str]](Counter), 0
-    for batch in source.batches(stage.earlier, memory):
+    for batch in source.batches(memory):
         for band, hashes, rows in stage.keys(batch):
             keys[band].append((hashes, (begin + rows).astype(np.uint32)))
-        if source.run < 0:
+        if not source.of:
             for name, counts in stage.totals(batch).items():
                 totals[name].update(counts)
             totals["rows"]["all"] += batch.num_rows
