@@ -21,6 +21,7 @@ import torch
 
 from datakit.errors import ConfigError, InputError, ManifestError, UsageError
 from datakit.pack.chat import ChatTokenizer
+from train import flags
 from train.attention import ATTENTIONS, Segments
 from train.compare import (
     CompareConfig,
@@ -380,6 +381,21 @@ def test_a_small_held_out_set_is_refused_before_anything_trains(place: Path, arm
 def test_options_that_do_not_fit_are_refused(options: dict[str, Any], error: type[Exception]) -> None:
     with pytest.raises(error):
         CompareConfig(**options)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        "--arms a=x b=y --seeds 3",
+        "--arms a=x,b=y --seeds 3",
+        "--seeds=3 --arms=a=x b=y",
+        "--arms a=x --seeds 3 --arms b=y",
+    ],
+)
+def test_values_of_a_list_stand_behind_one_option_or_more(given: str) -> None:
+    assert flags.given(CompareConfig, "compare", None, given.split()) == {"arms": ("a=x", "b=y"), "seeds": 3}
+    with pytest.raises(UsageError, match="unexpected extra argument"):
+        flags.given(CompareConfig, "compare", None, [*given.split(), "--no-rates", "4"])
 
 
 def test_a_budget_may_have_a_unit() -> None:
