@@ -46,7 +46,9 @@ from train.compare import (
     windows,
 )
 from train.config import SizesConfig
+from train.loop import Fit
 from train.model import PRESETS, CausalLM
+from train.start import Trainer
 
 TINY = {"hidden_size": 32, "num_layers": 1, "num_heads": 2, "intermediate_size": 64}
 WORDS = ["alpha", "river", "stone", "light", "carry", "forest", "window", "bright", "morning", "paper", "engine",
@@ -335,6 +337,18 @@ def test_a_killed_comparison_goes_on_and_the_same_command_gives_the_same_bytes(
         assert all(local < bits for local, bits in zip(row["local"], row["bits_per_byte"], strict=True))
         assert [bits for _, bits in row["curve"]][-1] == row["bits_per_byte"]
     assert len(found["sets"][0]["aa"]) == 1
+
+
+def test_a_run_that_a_signal_stopped_has_no_result(
+    place: Path, arms: dict[str, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = config_of(place, arms, "clean", "rows", tokens="3k")
+    opened = open_arms(config)
+    held = HeldOut("own", [np.arange(3)] * 60, np.full(60, 10), 0)
+    run = next(plan(config, opened, [[name] for name in opened[0].docs], [held], 2))
+    monkeypatch.setattr(Trainer, "fit", lambda self: Fit(self.model, [], 1, signal.SIGTERM))
+    with pytest.raises(KeyboardInterrupt):
+        run.result()
 
 
 # ---------------------------------------------------------------------- refusals
