@@ -451,7 +451,10 @@ class Run:
             every = -(-trainer.total_steps // CURVE_POINTS)
             trainer.config = replace(trainer.config, evaluator=replace(config.evaluator, eval_every=every))
             trainer.evaluate = watch
-            model = trainer.fit().model
+            fit = trainer.fit()
+        if fit.stopped_by:
+            raise KeyboardInterrupt  # a run that a signal stopped has no result
+        model = fit.model
         ids = np.asarray(self.data.packed.ids, np.int64)
         starts = np.append(0, np.cumsum(self.data.packed.sources["tokens"].astype(np.int64)))[:-1]
         local = LocalModel.fit(ids, starts, self.data.header.vocab_size)

@@ -59,6 +59,7 @@ def ablate(
         DatakitError: as in a run of the recipe. Finished work is kept.
     """
     root = storage.local(project)
+    storage.pull(root / "manifests")
     recipe = load_recipe(root, which_dataset(root, dataset))
     if recipe.path is None:
         raise UsageError(f"{recipe.dataset}: has no recipe, and arms are made from one: `datakit init` writes it")

@@ -21,6 +21,7 @@ import torch
 
 from datakit.errors import ConfigError, InputError, ManifestError, UsageError
 from datakit.pack.chat import ChatTokenizer
+from train import flags
 from train.attention import ATTENTIONS, Segments
 from train.compare import (
     CompareConfig,
@@ -45,7 +46,9 @@ from train.compare import (
     windows,
 )
 from train.config import SizesConfig
+from train.loop import Fit
 from train.model import PRESETS, CausalLM
+from train.start import Trainer
 
 TINY = {"hidden_size": 32, "num_layers": 1, "num_heads": 2, "intermediate_size": 64}
 WORDS = ["alpha", "river", "stone", "light", "carry", "forest", "window", "bright", "morning", "paper", "engine",
@@ -336,6 +339,18 @@ def test_a_killed_comparison_goes_on_and_the_same_command_gives_the_same_bytes(
     assert len(found["sets"][0]["aa"]) == 1
 
 
+def test_a_run_that_a_signal_stopped_has_no_result(
+    place: Path, arms: dict[str, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = config_of(place, arms, "clean", "rows", tokens="3k")
+    opened = open_arms(config)
+    held = HeldOut("own", [np.arange(3)] * 60, np.full(60, 10), 0)
+    run = next(plan(config, opened, [[name] for name in opened[0].docs], [held], 2))
+    monkeypatch.setattr(Trainer, "fit", lambda self: Fit(self.model, [], 1, signal.SIGTERM))
+    with pytest.raises(KeyboardInterrupt):
+        run.result()
+
+
 # ---------------------------------------------------------------------- refusals
 
 
@@ -380,6 +395,21 @@ def test_a_small_held_out_set_is_refused_before_anything_trains(place: Path, arm
 def test_options_that_do_not_fit_are_refused(options: dict[str, Any], error: type[Exception]) -> None:
     with pytest.raises(error):
         CompareConfig(**options)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        "--arms a=x b=y --seeds 3",
+        "--arms a=x,b=y --seeds 3",
+        "--seeds=3 --arms=a=x b=y",
+        "--arms a=x --seeds 3 --arms b=y",
+    ],
+)
+def test_values_of_a_list_stand_behind_one_option_or_more(given: str) -> None:
+    assert flags.given(CompareConfig, "compare", None, given.split()) == {"arms": ("a=x", "b=y"), "seeds": 3}
+    with pytest.raises(UsageError, match="unexpected extra argument"):
+        flags.given(CompareConfig, "compare", None, [*given.split(), "--no-rates", "4"])
 
 
 def test_a_budget_may_have_a_unit() -> None:
