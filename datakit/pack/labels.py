@@ -75,10 +75,10 @@ class Labelled(NamedTuple):
 
 def _check_complete(row: MarkedRow) -> None:
     """Refuse a row if a message, a call or the tools are not rendered: what has marks must show one."""
-    seen = {row.owners[number] for start, end, number in row.rendering.spans if start < end}
+    seen = {row.marker.owners[number] for start, end, number in row.rendering.spans if start < end}
     if row.tools:
         _check_needed(row, row.messages, False, "the row has tools, and the template renders none")
-    for i, kind in dict.fromkeys(row.owners):
+    for i, kind in dict.fromkeys(row.marker.owners):
         if (i, kind) in seen:
             continue
         if kind in ("content", "answer"):
@@ -130,7 +130,7 @@ class RenderedTurns:
         """By message i: the start of the text of message i and all messages after it."""
 
     def _owner(self, span: Span) -> int:
-        return self.row.owners[span[2]][0]
+        return self.row.marker.owners[span[2]][0]
 
     def _without_repeated(self, i: int) -> list[Span]:
         """The marked texts of an answer without those that the header of what follows repeats: gpt-oss writes the name
@@ -175,8 +175,8 @@ class RenderedTurns:
 
     def _thoughts(self) -> tuple[int, int]:
         """The thoughts that are not in the rendering: that of the last turn, and those of earlier ones."""
-        seen = {self.row.owners[number] for _, _, number in self.rendering.spans}
-        missing = {i for i, kind in self.row.owners if kind == "thought" and (i, kind) not in seen}
+        seen = {self.row.marker.owners[number] for _, _, number in self.rendering.spans}
+        missing = {i for i, kind in self.row.marker.owners if kind == "thought" and (i, kind) not in seen}
         earlier = sum(i < max(self.answers, default=-1) for i in missing)
         return len(missing) - earlier, earlier
 
@@ -270,9 +270,9 @@ class RenderedTurns:
                 return self.tokenizer.behind_prompt(gap, asked, base)
             # A template without a generation prompt: its header is what it writes before another answer.
             marker = Marker(self.tokenizer.special_text)
-            marker.owners = [*row.owners]
+            marker.owners = [*row.marker.owners]
             probe = marker.message({"role": "assistant", "content": "probe"}, i, row.traits)
-            lead = row.tail([*before, probe], number, until=len(row.owners))
+            lead = row.tail([*before, probe], number, until=len(row.marker.owners))
         except RenderError:
             return None
         if not gap.startswith(base):
