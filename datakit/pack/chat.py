@@ -287,7 +287,7 @@ class ChatTokenizer:
             """The text, and the kinds of the texts that are in it."""
             marker = Marker(self.special_text)
             try:
-                found = self.render(marker.messages(messages, traits))
+                found = self.render([marker.message(traits.fields(m), i, traits) for i, m in enumerate(messages)])
             except RenderError:
                 return "", set()
             return found.text, {marker.owners[number][1] for _, _, number in found.spans}
