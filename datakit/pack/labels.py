@@ -346,10 +346,10 @@ class ShapePlan(NamedTuple):
     """What the template writes, special tokens in reserved spelling; each second piece is that of a text."""
     texts: list[int]
     """The numbers of these texts."""
-    edges: list[tuple[int, int]]
-    """Where labels begin and end: the number of a piece, and the characters of it before the place."""
-    starts: list[tuple[int, int]]
-    """Where users' turns begin."""
+    places: list[tuple[int, int]]
+    """Where labels begin and end, then where users' turns begin: the number of a piece, and characters of it before."""
+    num_edges: int
+    """How many of the places are those of labels."""
     more: tuple[Any, ...]
     """The other fields of `Labelled`."""
 
@@ -358,8 +358,8 @@ class ShapePlan(NamedTuple):
         pieces = self.pieces.copy()
         pieces[1::2] = [texts[number] for number in self.texts]
         at = [0, *accumulate(map(len, pieces))]
-        edges, starts = ([at[piece] + before for piece, before in places] for places in (self.edges, self.starts))
-        return Labelled("".join(pieces), edges, starts, *self.more)
+        places = [at[piece] + before for piece, before in self.places]
+        return Labelled("".join(pieces), places[: self.num_edges], places[self.num_edges :], *self.more)
 
 
 class Labeller:
@@ -463,15 +463,14 @@ class Labeller:
         if not set(cores).issuperset(pieces[1::2]):
             return None
         ends = list(accumulate(map(len, pieces)))
-        gaps = [2 * bisect_left(ends[::2], at) for at in (*found.edges, *found.turn_starts)]
-        places = [
-            (n, at - ends[n] + len(pieces[n])) for n, at in zip(gaps, (*found.edges, *found.turn_starts), strict=True)
-        ]
+        given = [*found.edges, *found.turn_starts]
+        gaps = [2 * bisect_left(ends[::2], at) for at in given]
+        places = [(n, at - ends[n] + len(pieces[n])) for n, at in zip(gaps, given, strict=True)]
         if any(before < 0 for _, before in places):  # inside of a text
             return None
         texts = [cores.index(core) for core in pieces[1::2]]
         pieces[1::2] = [""] * len(texts)
-        return ShapePlan(pieces, texts, places[: len(found.edges)], places[len(found.edges) :], found[3:])
+        return ShapePlan(pieces, texts, places, len(found.edges), found[3:])
 
     @cached_property
     def _telling(self) -> set[str] | None:

@@ -546,10 +546,8 @@ class Tokenize(Stage):
         learnt = np.bincount(of_span, ends - np.maximum(begins, 1), len(rows))  # no first token is a target
 
         num_rows, least, are_pairs = batch.num_rows, self.config.min_label_tokens, "prompt" in batch.schema.names
-        empty = np.setdiff1d(np.arange(num_rows), rows).tolist()
-        refused = dict.fromkeys(
-            empty, RenderError("neither side has an answer" if are_pairs else "no messages", "empty")
-        )
+        nothing = "neither side has an answer" if are_pairs else "no messages"
+        refused = {row: RenderError(nothing, "empty") for row in np.setdiff1d(np.arange(num_rows), rows).tolist()}
         for k in np.flatnonzero(learnt < max(least, 1)).tolist():
             why = found[k]
             if not isinstance(why, RenderError) and learnt[k] < least:
