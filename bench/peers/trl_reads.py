@@ -104,7 +104,6 @@ def ours(tokenizer, messages: list[dict], tools: list | None) -> tuple[list, lis
 
 
 def verdict(expected: tuple[list, list], tokenizer, messages: list[dict], tools: list | None) -> str:
-    from datakit.pack.labels import Labeller
     from datakit.pack.marks import RenderError
 
     try:
@@ -119,7 +118,7 @@ def verdict(expected: tuple[list, list], tokenizer, messages: list[dict], tools:
     less = {k for k, (a, b) in enumerate(zip(mask, expected[1], strict=True)) if a < b}
     behind = {k for k in less if mask[k - 1] and not tokenizer.decode([ids[k]]).strip()}
     behind |= {k for k in less if k == len(ids) - 1 and ids[k] == tokenizer.eos_id}  # of the conversation, not a turn
-    asked = [Labeller(tokenizer).probe.answer_header]
+    asked = [tokenizer.probe.answer_header]
     learnt = [k for k in range(1, len(mask)) if mask[k] and k - 1 in less]
     runs = [[*takewhile(less.__contains__, range(k - 1, 0, -1))][::-1] for k in learnt]
     header = {

@@ -114,11 +114,6 @@ class MarkedRow:
     """The same of tools; None if there are none."""
     variables: Mapping[str, Any]
 
-    @property
-    def owners(self) -> list[tuple[int, str]]:
-        """By number of a mark: the message (-1: tools) and the kind of text."""
-        return self.marker.owners
-
     def render(self, messages: Sequence[Message], asks: bool = False, with_tools: bool = True) -> Rendering:
         """A rendering of other marked messages, with the row's tools and variables."""
         return self.tokenizer.render(messages, self.tools if with_tools else None, asks, **self.variables)
@@ -292,7 +287,7 @@ class ChatTokenizer:
             """The text, and the kinds of the texts that are in it."""
             marker = Marker(self.special_text)
             try:
-                found = self.render(marker.messages(messages, traits))
+                found = self.render([marker.message(traits.fields(m), i, traits) for i, m in enumerate(messages)])
             except RenderError:
                 return "", set()
             return found.text, {marker.owners[number][1] for _, _, number in found.spans}

@@ -19,12 +19,14 @@ from datakit.data import RECORD_BITS
 from datakit.errors import ManifestError
 from datakit.manifest import Count, Manifest, check_shards, data_dir, load
 from datakit.pack.chat import ChatTokenizer
-from datakit.pack.format import Bools, Int32, Int64, Packed
+from datakit.pack.format import Bools, Int32, Int64, Packed, Records
 
 MAX_PIECE = 8
 """Maximum of tokens in a piece; the bytes of one character (at most four) never need more."""
 BLOCK_ROWS = 4096
 """Number of packed rows that lint checks at once."""
+PIECE = [(name, "<u8") for name in ("key", "side", "start", "end", "number")]
+"""A packed sequence: key and side of its row, its first and last token there, and its place among all sequences."""
 
 
 def headers(manifest: Manifest, where: str) -> Iterator[dict[str, Any]]:
@@ -212,8 +214,7 @@ def lint_rows(sets: Sequence[Packed], tokenizer: ChatTokenizer) -> dict[int, Lin
     ]
     if not blocks:
         return {}
-    index = TokenIndex(sets)
-    pieces, firsts = index.pieces, index.firsts()
+    pieces, firsts = by_row(sets)
     counts = {name: np.concatenate([block[name] for block in blocks])[pieces["number"]] for name in blocks[0]}
     # Two counts need all pieces of a row, and are its first piece's: rows without labels, and truncated answers.
     goes_on = np.append(pieces["start"][1:] <= pieces["end"][:-1], False)
@@ -296,38 +297,33 @@ class Fragment:
         return self.start + len(self.ids)
 
 
-class TokenIndex:
-    """Finds the tokens of each row of the dataset in all sets of a pack manifest. Memory: 40 bytes per sequence."""
+def by_row(sets: Sequence[Packed]) -> tuple[Records, Int64]:
+    """The packed sequences of all sets by row, side and place; `number` counts them through all sets. And the first one
+    of each row, or side of a pair. Memory: 40 bytes per sequence."""
+    parts, number = [np.empty(0, PIECE)], 0
+    for rows in sets:
+        own, sources = np.empty(len(rows.sources), PIECE), rows.sources
+        own["key"], own["side"] = sources["row_key"], sources["row"] % rows.header.rows_per_unit
+        own["start"], own["end"] = sources["start"], sources["start"] + sources["tokens"] - sources["head"]
+        own["number"] = np.arange(number, number + len(own))
+        number += len(own)
+        parts.append(own)
+    pieces = np.concatenate(parts)
+    pieces.sort(order=("key", "side", "start"))
+    return pieces, np.unique(pieces[["key", "side"]], return_index=True)[1]
 
-    def __init__(self, sets: Sequence[Packed]) -> None:
-        self.sets = sets
-        self._before = np.cumsum([0] + [len(rows.sources) for rows in sets])
-        self.pieces = np.empty(self._before[-1], [(n, "<u8") for n in ("key", "side", "start", "end", "number")])
-        """All packed sequences by row, side and place; `number` counts them through all sets."""
-        for rows, a, b in zip(sets, self._before, self._before[1:], strict=False):
-            sources, own = rows.sources, self.pieces[a:b]
-            own["key"], own["start"] = sources["row_key"], sources["start"]
-            own["side"] = sources["row"] % rows.header.rows_per_unit
-            own["end"] = sources["start"] + sources["tokens"] - sources["head"]
-        self.pieces["number"] = np.arange(len(self.pieces))
-        self.pieces.sort(order=("key", "side", "start"))
 
-    def firsts(self) -> Int64:
-        """The first piece of each row, or side of a pair."""
-        return np.unique(self.pieces[["key", "side"]], return_index=True)[1]
+def packed_rows(sets: Sequence[Packed]) -> Iterator[tuple[int, int, list[Fragment]]]:
+    """Every row that has packed tokens: key, side (1: the rejected side of a pair), and its sequences in order.
 
-    def rows(self) -> Iterator[tuple[int, int, list[Fragment]]]:
-        """Every row that has packed tokens: key, side (1: the rejected side of a pair), and its sequences in order.
+    Sorted by key and side.
+    """
+    before = np.cumsum([0] + [len(rows.sources) for rows in sets])
 
-        Sorted by key and side.
-        """
-        for (key, side), own in groupby(self.pieces.tolist(), key=itemgetter(0, 1)):
-            yield key, side, [self._fragment(piece[4]) for piece in own]
-
-    def _fragment(self, number: int) -> Fragment:
-        of_set = int(np.searchsorted(self._before, number, "right")) - 1
-        rows = self.sets[of_set]
-        source = rows.sources[number - self._before[of_set]]
+    def fragment(number: int) -> Fragment:
+        of_set = int(np.searchsorted(before, number, "right")) - 1
+        rows = sets[of_set]
+        source = rows.sources[number - before[of_set]]
         row, segment, head = (int(source[name]) for name in ("row", "segment", "head"))
         a, b = rows.segments_of(row)[segment : segment + 2].tolist()  # a `Block` of one row takes five times as long
         ids, labels = np.asarray(rows.ids_of(row)[a:b], np.int32), rows.labels_of(row)
@@ -336,16 +332,19 @@ class TokenIndex:
         learnt[targets[(targets >= a) & (targets < b)] - a] = True
         return Fragment(int(source["start"]), ids[head:], learnt[head:], ids[:head])
 
+    for (key, side), own in groupby(by_row(sets)[0].tolist(), key=itemgetter(0, 1)):
+        yield key, side, [fragment(piece[4]) for piece in own]
 
-def texts(index: TokenIndex, tokenizer: ChatTokenizer) -> Iterator[dict[str, Any]]:
+
+def texts(sets: Sequence[Packed], tokenizer: ChatTokenizer) -> Iterator[dict[str, Any]]:
     """Each row as text: `{"row_key", "side", "text", "learnt", "tokens", "missing"}`.
 
     `learnt` lists the labelled runs as text; it is None for plain text. In plain text, the bos and eos token around the
     document are left out, so the text is that of the document. `missing` is the number of tokens before and between the
     packed sequences of the row; the set does not know of tokens that were cut off after the last one.
     """
-    plain = not any(s.header.labelled for s in index.sets)
-    for key, side, fragments in index.rows():
+    plain = not any(s.header.labelled for s in sets)
+    for key, side, fragments in packed_rows(sets):
         ids = np.concatenate([fragment.ids for fragment in fragments]).tolist()
         shown = ids[:-1] if plain and ids[-1:] == [tokenizer.eos_id] else ids
         shown = shown[1:] if plain and shown[:1] == [tokenizer.bos_id] else shown
@@ -361,14 +360,14 @@ def texts(index: TokenIndex, tokenizer: ChatTokenizer) -> Iterator[dict[str, Any
         }
 
 
-def prove(index: TokenIndex, batches: Iterable[pa.RecordBatch], rows: Count, tokens: Count) -> Iterator[str]:
+def prove(sets: Sequence[Packed], batches: Iterable[pa.RecordBatch], rows: Count, tokens: Count) -> Iterator[str]:
     """Compare the packed tokens with the rows of the tokenized dataset, in order; yields a line for each difference.
 
     Every packed token must have the id and the label that it has in its row, and be packed once. The number of missing
     tokens must be what the ledger counts as cut or dropped.
     """
     num_rows = num_kept = num_tokens = num_packed = 0
-    packed, last = index.rows(), -1
+    packed, last = packed_rows(sets), -1
     ahead = next(packed, None)
     for key, side, row_id, ids, learnt in (given for batch in batches for given in _given(batch)):
         num_rows += side == 0

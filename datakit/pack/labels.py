@@ -75,10 +75,10 @@ class Labelled(NamedTuple):
 
 def _check_complete(row: MarkedRow) -> None:
     """Refuse a row if a message, a call or the tools are not rendered: what has marks must show one."""
-    seen = {row.owners[number] for start, end, number in row.rendering.spans if start < end}
+    seen = {row.marker.owners[number] for start, end, number in row.rendering.spans if start < end}
     if row.tools:
         _check_needed(row, row.messages, False, "the row has tools, and the template renders none")
-    for i, kind in dict.fromkeys(row.owners):
+    for i, kind in dict.fromkeys(row.marker.owners):
         if (i, kind) in seen:
             continue
         if kind in ("content", "answer"):
@@ -130,7 +130,7 @@ class RenderedTurns:
         """By message i: the start of the text of message i and all messages after it."""
 
     def _owner(self, span: Span) -> int:
-        return self.row.owners[span[2]][0]
+        return self.row.marker.owners[span[2]][0]
 
     def _without_repeated(self, i: int) -> list[Span]:
         """The marked texts of an answer without those that the header of what follows repeats: gpt-oss writes the name
@@ -175,8 +175,8 @@ class RenderedTurns:
 
     def _thoughts(self) -> tuple[int, int]:
         """The thoughts that are not in the rendering: that of the last turn, and those of earlier ones."""
-        seen = {self.row.owners[number] for _, _, number in self.rendering.spans}
-        missing = {i for i, kind in self.row.owners if kind == "thought" and (i, kind) not in seen}
+        seen = {self.row.marker.owners[number] for _, _, number in self.rendering.spans}
+        missing = {i for i, kind in self.row.marker.owners if kind == "thought" and (i, kind) not in seen}
         earlier = sum(i < max(self.answers, default=-1) for i in missing)
         return len(missing) - earlier, earlier
 
@@ -270,9 +270,9 @@ class RenderedTurns:
                 return self.tokenizer.behind_prompt(gap, asked, base)
             # A template without a generation prompt: its header is what it writes before another answer.
             marker = Marker(self.tokenizer.special_text)
-            marker.owners = [*row.owners]
+            marker.owners = [*row.marker.owners]
             probe = marker.message({"role": "assistant", "content": "probe"}, i, row.traits)
-            lead = row.tail([*before, probe], number, until=len(row.owners))
+            lead = row.tail([*before, probe], number, until=len(row.marker.owners))
         except RenderError:
             return None
         if not gap.startswith(base):
@@ -346,10 +346,10 @@ class ShapePlan(NamedTuple):
     """What the template writes, special tokens in reserved spelling; each second piece is that of a text."""
     texts: list[int]
     """The numbers of these texts."""
-    edges: list[tuple[int, int]]
-    """Where labels begin and end: the number of a piece, and the characters of it before the place."""
-    starts: list[tuple[int, int]]
-    """Where users' turns begin."""
+    places: list[tuple[int, int]]
+    """Where labels begin and end, then where users' turns begin: the number of a piece, and characters of it before."""
+    num_edges: int
+    """How many of the places are those of labels."""
     more: tuple[Any, ...]
     """The other fields of `Labelled`."""
 
@@ -358,8 +358,8 @@ class ShapePlan(NamedTuple):
         pieces = self.pieces.copy()
         pieces[1::2] = [texts[number] for number in self.texts]
         at = [0, *accumulate(map(len, pieces))]
-        edges, starts = ([at[piece] + before for piece, before in places] for places in (self.edges, self.starts))
-        return Labelled("".join(pieces), edges, starts, *self.more)
+        places = [at[piece] + before for piece, before in self.places]
+        return Labelled("".join(pieces), places[: self.num_edges], places[self.num_edges :], *self.more)
 
 
 class Labeller:
@@ -463,15 +463,14 @@ class Labeller:
         if not set(cores).issuperset(pieces[1::2]):
             return None
         ends = list(accumulate(map(len, pieces)))
-        gaps = [2 * bisect_left(ends[::2], at) for at in (*found.edges, *found.turn_starts)]
-        places = [
-            (n, at - ends[n] + len(pieces[n])) for n, at in zip(gaps, (*found.edges, *found.turn_starts), strict=True)
-        ]
+        given = [*found.edges, *found.turn_starts]
+        gaps = [2 * bisect_left(ends[::2], at) for at in given]
+        places = [(n, at - ends[n] + len(pieces[n])) for n, at in zip(gaps, given, strict=True)]
         if any(before < 0 for _, before in places):  # inside of a text
             return None
         texts = [cores.index(core) for core in pieces[1::2]]
         pieces[1::2] = [""] * len(texts)
-        return ShapePlan(pieces, texts, places[: len(found.edges)], places[len(found.edges) :], found[3:])
+        return ShapePlan(pieces, texts, places, len(found.edges), found[3:])
 
     @cached_property
     def _telling(self) -> set[str] | None:

@@ -94,9 +94,8 @@ def unmarked(marked: str) -> Rendering:
 def tojson(
     value: Any, ensure_ascii: bool = False, indent: Any = None, separators: Any = None, sort_keys: bool = False
 ) -> str:
-    """jinja\'s filter `tojson` as transformers has it: other scripts as they are, and keys in their order."""
-    how: dict[str, Any] = {"ensure_ascii": ensure_ascii, "indent": indent, "separators": separators}
-    return json.dumps(value, sort_keys=sort_keys, **how)
+    """jinja's filter `tojson` as transformers has it: other scripts as they are, and keys in their order."""
+    return json.dumps(value, ensure_ascii=ensure_ascii, indent=indent, separators=separators, sort_keys=sort_keys)
 
 
 THOUGHT_KEYS = ("reasoning_content", "reasoning", "thinking")
@@ -250,7 +249,3 @@ class Marker:
             else:
                 made[key] = self.unless_plain(value, i)
         return made
-
-    def messages(self, messages: Sequence[Message], traits: TemplateTraits) -> list[dict[str, Any]]:
-        """Messages as a template gets them, with marks."""
-        return [self.message(traits.fields(m), i, traits) for i, m in enumerate(messages)]

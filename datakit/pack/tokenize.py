@@ -57,7 +57,7 @@ from datakit.errors import ConfigError, ModelError, UsageError
 from datakit.manifest import Ledger, tokenizer_file
 from datakit.pack.chat import ChatTokenizer
 from datakit.pack.labels import Labelled, Labeller, Outcome
-from datakit.pack.marks import FIRST_PRIVATE, PRIVATE, RESERVED, RESERVED_SPELLING, RenderError
+from datakit.pack.marks import RESERVED, RESERVED_SPELLING, RenderError
 from datakit.stage import Decision, Parent, Stage
 
 Int32 = npt.NDArray[np.int32]
@@ -256,8 +256,6 @@ def fastokens_of(spec: dict[str, Any]) -> FastEncode:
     """
     import fastokens
 
-    _fill_holes(spec["model"].get("vocab"), len(spec["added_tokens"]))
-    _join_merges(spec["model"])
     made = fastokens.Tokenizer.from_json_str(orjson.dumps(spec).decode())
     made.no_truncation()
     made.no_padding()
@@ -267,20 +265,6 @@ def fastokens_of(spec: dict[str, Any]) -> FastEncode:
         return np.frombuffer(ids, np.int32), np.frombuffer(offsets, np.int64)
 
     return encode
-
-
-def _fill_holes(vocab: Any, added: int) -> None:
-    """Give the ids that a vocabulary skips (GPT-4o's does) to tokens that no text reaches: fastokens needs every id."""
-    if isinstance(vocab, dict) and max(vocab.values(), default=0) < len(vocab) + PRIVATE - added:
-        missing = sorted(set(range(max(vocab.values(), default=0))) - set(vocab.values()))
-        vocab |= {RESERVED + chr(FIRST_PRIVATE + added + i): number for i, number in enumerate(missing)}
-
-
-def _join_merges(model: dict[str, Any]) -> None:
-    """Write merges as texts, which fastokens reads a fifth faster than pairs; not if a token has a space."""
-    merges = model.get("merges") or []
-    if not any(isinstance(pair, str) or " " in pair[0] or " " in pair[1] for pair in merges):
-        model["merges"] = list(map(" ".join, merges))
 
 
 def encoder_of(
@@ -562,10 +546,8 @@ class Tokenize(Stage):
         learnt = np.bincount(of_span, ends - np.maximum(begins, 1), len(rows))  # no first token is a target
 
         num_rows, least, are_pairs = batch.num_rows, self.config.min_label_tokens, "prompt" in batch.schema.names
-        empty = np.setdiff1d(np.arange(num_rows), rows).tolist()
-        refused = dict.fromkeys(
-            empty, RenderError("neither side has an answer" if are_pairs else "no messages", "empty")
-        )
+        nothing = "neither side has an answer" if are_pairs else "no messages"
+        refused = {row: RenderError(nothing, "empty") for row in np.setdiff1d(np.arange(num_rows), rows).tolist()}
         for k in np.flatnonzero(learnt < max(least, 1)).tolist():
             why = found[k]
             if not isinstance(why, RenderError) and learnt[k] < least:

@@ -17,7 +17,7 @@ from datakit.data import RECORD_BITS
 from datakit.errors import InputError
 from datakit.manifest import data_dir, find_parent, load
 from datakit.pack.format import Packed
-from datakit.pack.inspect import WRONG, LabelRun, LintCounts, PackedRow, TokenIndex, open_all, prove, texts
+from datakit.pack.inspect import WRONG, LabelRun, LintCounts, PackedRow, open_all, prove, texts
 from datakit.report.finder import row_name, visible
 from datakit.report.page import render
 from datakit.report.tables import lines_of, share
@@ -98,7 +98,7 @@ def unpacked(path: Path, sets: Sequence[Packed], tokenizer: Any) -> Iterator[dic
     """
     known = (row for batch in Origins(path).batches(None) for row in batch.to_pylist())
     at = next(known, None)
-    for row in texts(TokenIndex(sets), tokenizer):
+    for row in texts(sets, tokenizer):
         while at is not None and at["row_key"] < row["row_key"]:
             at = next(known, None)
         if at is None or at["row_key"] != row["row_key"]:
@@ -118,7 +118,7 @@ def roundtrip_problem(path: Path) -> str | None:
     origins, ledger = Origins(path), load(path).ledger
     if origins.tokenized is None or ledger.tokens is None:
         raise InputError(f"{path}: the tokenize manifest behind it, or one of its shards, is gone: nothing to compare")
-    problems = islice(prove(TokenIndex(sets), origins.batches(None), ledger.rows, ledger.tokens), 20)
+    problems = islice(prove(sets, origins.batches(None), ledger.rows, ledger.tokens), 20)
     return "; ".join(problems) or None
 
 

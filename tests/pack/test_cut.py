@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from datakit.pack.fit import split_turns
 from datakit.pack.format import Packed
-from datakit.pack.inspect import TokenIndex, prove
+from datakit.pack.inspect import packed_rows, prove
 from datakit.pack.stage import Pack, PackConfig
 from datakit.pack.tokenize import Tokenize, TokenizeConfig
 from datakit.stage import split
@@ -91,8 +91,8 @@ def test_every_token_is_packed_once_or_counted(trained, conversations, tmp_path_
     made = Pack(PackConfig(seq_len=seq_len)).run([batch], out, FACTS)
     assert made.tokens.balance == 0 and made.rows.balance == 0
     sets = [Packed.open(out / made.facts["packed"]["prefix"])]
-    assert list(prove(TokenIndex(sets), [batch], made.rows, made.tokens)) == []
-    for _, _, pieces in TokenIndex(sets).rows():
+    assert list(prove(sets, [batch], made.rows, made.tokens)) == []
+    for _, _, pieces in packed_rows(sets):
         for piece in pieces:
             assert piece.learnt.any()
 

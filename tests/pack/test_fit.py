@@ -76,12 +76,6 @@ def test_rows_of_many_words_of_the_bitmap():
     assert len(np.unique(found)) == reference_bins(lengths.tolist(), 4097)
 
 
-@settings(deadline=None)
-@given(lengths=LENGTHS, capacity=st.integers(200, 400))
-def test_no_more_rows_than_best_fit_decreasing(lengths, capacity):
-    assert num_rows(fit(np.array(lengths, np.int64), capacity, "best_fit")) <= reference_bins(lengths, capacity)
-
-
 RNG = np.random.default_rng(0)
 SETS = {
     "no short sequences": (RNG.normal(150, 45, 30_000), 0.955, 0.975),

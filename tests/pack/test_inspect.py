@@ -11,8 +11,8 @@ from datakit.manifest import Count
 from datakit.pack.format import SOURCE_DTYPE, Header, Packed
 from datakit.pack.inspect import (
     LintCounts,
-    TokenIndex,
     lint_rows,
+    packed_rows,
     peek,
     pieces,
     prove,
@@ -43,7 +43,7 @@ def test_nothing_differs_however_rows_are_packed(tmp_path_factory, rows, labelle
     batch, options = batch_of(rows, labelled), data.draw(st.sampled_from(LABELLED if labelled else PLAIN))
     config = {"seq_len": 24, "window_tokens": window, "validation": share} | options
     result, sets = pack_rows(tmp_path_factory.mktemp("packed"), [batch], **config)
-    index = TokenIndex(list(sets.values()))
+    index = list(sets.values())
     assert list(prove(index, [batch.slice(0, 3), batch.slice(3)], result.rows, result.tokens)) == []
 
 
@@ -56,14 +56,14 @@ def test_nothing_differs_in_pairs(tmp_path_factory, pairs, seq_len):
     chosen, rejected = [list(side) for side in zip(*pairs, strict=True)]
     batch = batch_of(chosen, rejected=rejected)
     result, sets = pack_rows(tmp_path_factory.mktemp("packed"), [batch], seq_len=seq_len)
-    assert list(prove(TokenIndex(list(sets.values())), [batch], result.rows, result.tokens)) == []
+    assert list(prove(list(sets.values()), [batch], result.rows, result.tokens)) == []
 
 
 BATCH = batch_of([(8, [2, 6]), (30, [1, 30]), (5, [2, 5])])
 
 
 @pytest.fixture
-def packed_rows(tmp_path):
+def cut_set(tmp_path):
     result, sets = pack_rows(tmp_path, [BATCH], seq_len=24, overflow="split", packing="pad")
     return result, sets["train"]
 
@@ -97,17 +97,17 @@ def with_key(sources, key):
          ["tokens kept: the ledger says 43, a comparison token by token finds 42"]),
     ],
 )  # fmt: skip
-def test_what_differs_is_found(packed_rows, harm, found):
-    result, rows = packed_rows
-    told = list(prove(TokenIndex([replace(rows, **harm(rows))]), [BATCH], result.rows, result.tokens))
+def test_what_differs_is_found(cut_set, harm, found):
+    result, rows = cut_set
+    told = list(prove([replace(rows, **harm(rows))], [BATCH], result.rows, result.tokens))
     assert [line[: len(start)] for line, start in zip(told, found, strict=False)] == found
 
 
-def test_a_ledger_that_does_not_fit_is_found_and_nothing_from_nothing_is_right(packed_rows):
-    result, rows = packed_rows
-    (found,) = prove(TokenIndex([rows]), [BATCH], result.rows, replace(result.tokens, into=44))
+def test_a_ledger_that_does_not_fit_is_found_and_nothing_from_nothing_is_right(cut_set):
+    result, rows = cut_set
+    (found,) = prove([rows], [BATCH], result.rows, replace(result.tokens, into=44))
     assert found == "tokens in: the ledger says 44, a comparison token by token finds 43"
-    assert list(prove(TokenIndex([]), [], Count(), Count())) == []
+    assert list(prove([], [], Count(), Count())) == []
 
 
 @pytest.fixture
@@ -133,14 +133,14 @@ def packed(trained, small, tmp_path):
 @pytest.mark.parametrize("add_bos", [False, True])
 def test_documents_come_back_as_they_were(packed, small, documents, config, add_bos):
     given = ["the quick fox", "<|im_end|> is text", " leading\n\n", "你好 🙂 é\ufffd", "dog " * 60, "a"]
-    found = list(texts(TokenIndex(packed(documents(given), add_bos, **config)), small))
+    found = list(texts(packed(documents(given), add_bos, **config), small))
     assert [row["text"] for row in found] == given
     assert all(row["learnt"] is None and row["missing"] == 0 for row in found)
 
 
 def test_conversations_come_back_with_what_is_learnt(packed, small, conversations):
     (rows,) = packed(conversations([[*chat("q", "a"), *chat("r", "")]]), seq_len=100)
-    (row,) = texts(TokenIndex([rows]), small)
+    (row,) = texts([rows], small)
     assert row["text"].startswith("<|im_start|>user\nq<|im_end|>\n")
     assert row["learnt"] == ["a<|im_end|>", "<|im_end|>"]
     assert row["tokens"] == rows.sources["tokens"].sum()
@@ -148,8 +148,8 @@ def test_conversations_come_back_with_what_is_learnt(packed, small, conversation
 
 def test_tokens_missing_before_the_last_piece_are_counted(tmp_path, small):
     _, sets = pack_rows(tmp_path, [batch_of([(30, [1, 5, 20, 30])])], seq_len=9, overflow="split")
-    (row,) = texts(TokenIndex(list(sets.values())), small)
-    assert (row["tokens"], row["missing"]) == (20, 10)  # the middle piece has no labels, so it was not packed_rows
+    (row,) = texts(list(sets.values()), small)
+    assert (row["tokens"], row["missing"]) == (20, 10)  # the middle piece has no labels, so it was not packed
 
 
 # A piece is (ids, tokens of it that are targets, row key, its first token within its row).
@@ -234,7 +234,7 @@ def test_a_row_in_pieces_is_judged_whole(linted):
 def test_a_missing_side_is_no_row(tmp_path):
     _, sets = pack_rows(tmp_path, [batch_of([(8, [2, 8])] * 2, rejected=[(0, []), (6, [3, 6])])], seq_len=24)
     (rows,) = sets.values()
-    assert [(key, side) for key, side, _ in TokenIndex([rows]).rows()] == [(0, 0), (1, 0), (1, 1)]
+    assert [(key, side) for key, side, _ in packed_rows([rows])] == [(0, 0), (1, 0), (1, 1)]
     (table,) = training_tables(rows)
     assert [len(ids) for ids in table["input_ids"].to_pylist()] == [8, 0, 8, 6]
     assert table["seq_lens"].to_pylist() == [[8], [], [8], [6]]

@@ -1,4 +1,4 @@
-"""Labels under two well-known templates that the package trl does not carry, against what is put together by hand."""
+"""Labels under Mistral's template, which the package trl does not carry, against what is put together by hand."""
 
 import json
 
@@ -56,69 +56,31 @@ def mistral(made: ByHand, messages, learn) -> ByHand:
     return made
 
 
-# Tulu 3: the last answer has no new line behind its end token.
-TULU3 = """\
-{% for m in messages %}{% if m['role'] != 'assistant' %}{{ '<|' + m['role'] + '|>\n' + m['content'] + '\n' }}\
-{% elif loop.last %}{{ '<|assistant|>\n' + m['content'] + eos_token }}\
-{% else %}{{ '<|assistant|>\n' + m['content'] + eos_token + '\n' }}{% endif %}\
-{% if loop.last and add_generation_prompt %}{{ '<|assistant|>\n' }}{% endif %}{% endfor %}"""
-
-
-def tulu3(made: ByHand, messages, learn) -> ByHand:
-    for i, m in enumerate(messages):
-        made.text(f"<|{m['role']}|>\n").text(m["content"], learn(i))
-        if m["role"] == "assistant":
-            made.special("<|endoftext|>", learn(i))
-        if m["role"] != "assistant" or i < len(messages) - 1:
-            made.text("\n")
-    return made
-
-
 MISTRAL_TOKENS = ("<s>", "</s>", "[INST]", "[/INST]", "[TOOL_CALLS]", "[AVAILABLE_TOOLS]", "[/AVAILABLE_TOOLS]",
                   "[TOOL_RESULTS]", "[/TOOL_RESULTS]")  # fmt: skip
-KNOWN = {
-    "mistral-0.3": (MISTRAL, mistral, MISTRAL_TOKENS, "<s>", "</s>"),
-    "tulu-3": (TULU3, tulu3, (), None, "<|endoftext|>"),
-}
-EACH = pytest.mark.parametrize("name", KNOWN)
 
 
 @pytest.fixture
 def made(trained, tmp_path):
-    """The small tokenizer with a known model's tokens and template; and its folder."""
-
-    def load(name: str):
-        template, _, special, bos, eos = KNOWN[name]
-        spec = json.loads((trained / "tokenizer.json").read_bytes())
-        settings = {"chat_template": template, "bos_token": bos, "eos_token": eos}
-        return ChatTokenizer.load(saved(tmp_path, spec, added(*special, special=True), **settings)), tmp_path
-
-    return load
+    """The small tokenizer with Mistral's tokens and template; and its folder."""
+    spec = json.loads((trained / "tokenizer.json").read_bytes())
+    settings = {"chat_template": MISTRAL, "bos_token": "<s>", "eos_token": "</s>"}
+    return ChatTokenizer.load(saved(tmp_path, spec, added(*MISTRAL_TOKENS, special=True), **settings)), tmp_path
 
 
-def check(made, name: str, *row: dict) -> None:
-    tokenizer, folder = made(name)
+MARKS = " ".join((*MISTRAL_TOKENS, "<|user|>\n<|assistant|>\n[/INST] <|im_end|> <|endoftext|>"))
+MANY = [user("a"), says("b"), user(MARKS), says(MARKS), user(f"x{MARKS}"), says("f")]
+
+
+@pytest.mark.parametrize("row", [*([user("hello"), says(answer)] for answer in ANSWERS), MANY, MANY[:-1]])
+def test_every_answer_is_learnt_with_its_end_token_and_markers_are_only_text(made, row):
+    tokenizer, folder = made
     learnt = {i for i, m in enumerate(row) if m["role"] == "assistant"}
-    assert ours(tokenizer, row) == KNOWN[name][1](ByHand(folder), row, learnt.__contains__).done()
+    assert ours(tokenizer, row) == mistral(ByHand(folder), row, learnt.__contains__).done()
 
 
-@EACH
-@pytest.mark.parametrize("answer", ANSWERS)
-def test_any_answer_is_learnt_with_its_end_token(made, name, answer):
-    check(made, name, user("hello"), says(answer))
-
-
-@EACH
-def test_every_turn_of_many_and_markers_are_only_text(made, name):
-    marks = " ".join((*MISTRAL_TOKENS, "<|user|>\n<|assistant|>\n[/INST] <|im_end|> <|endoftext|>"))
-    row = [user("a"), says("b"), user(marks), says(marks), user(f"x{marks}"), says("f")]
-    check(made, name, *row)
-    check(made, name, *row[:-1])
-
-
-@EACH
-def test_what_is_learnt_is_what_follows_the_prompt_up_to_a_stop_token(made, name):
-    tokenizer, _ = made(name)
+def test_what_is_learnt_is_what_follows_the_prompt_up_to_a_stop_token(made):
+    tokenizer, _ = made
     row = [user("a"), says("b"), user("c"), says("d")]
     ids, learnt = ours(tokenizer, row, train_on="last")
     assert ids[: learnt.index(True)] == tokenizer.encode_prompt(row[:-1])
@@ -126,9 +88,7 @@ def test_what_is_learnt_is_what_follows_the_prompt_up_to_a_stop_token(made, name
 
 
 def test_what_a_template_refuses_or_leaves_out_is_refused(made):
-    with pytest.raises(RenderError, match="template_drops_tools"):
-        label(made("tulu-3")[0], [user("a"), says("b")], '[{"name": "f"}]')
-    tokenizer, _ = made("mistral-0.3")
+    tokenizer, _ = made
     with pytest.raises(RenderError, match="template_drops_message: message 0"):
         label(tokenizer, [SYSTEM, user("a"), says("b")])
     with pytest.raises(RenderError, match="template_error: TemplateError: roles must alternate"):
@@ -139,7 +99,7 @@ CALL = {"name": "f", "arguments": {"a": "</tool_call> [/INST]"}}
 
 
 def test_mistral_tool_calls_and_results(made):
-    tokenizer, folder = made("mistral-0.3")
+    tokenizer, folder = made
     calls = json.dumps([{"id": "abcdefghi", "function": CALL}])
     row = [user("q"), says("", tool_calls=calls), {"role": "tool", "content": "42", "tool_call_id": "abcdefghi"}]
     hand = ByHand(folder).special("<s>").special("[AVAILABLE_TOOLS]").text(' [{"name": "f"}]')
