@@ -21,7 +21,7 @@ COMMANDS = {
     "dpo": "preference training on pairs (DPO) or single answers (KTO)",
     "grpo": "reinforcement learning with rewards that can be checked",
     "distill": "train a student on the distribution of a teacher",
-    "generate": "generate text, answer a file of prompts, or chat",
+    "generate": "generate text, or answer a file of prompts",
     "serve": "serve a model: OpenAI's API and a page to chat on",
     "eval": "loss and perplexity on a packed set",
     "compare": "train on several packed sets, and say which one helps",

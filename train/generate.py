@@ -1,7 +1,6 @@
 """Generate text, with the chat template of the training.
 
 python -m train.generate --model out/run --prompt "Hello"
-python -m train.generate --model out/run --chat
 python -m train.generate --model out/run --input prompts.jsonl --output answers.jsonl
 """
 
@@ -70,7 +69,6 @@ class GenerateConfig(LoadConfig):
     """Model, prompts and output."""
 
     prompt: str = option("", "user message; for a plain-text model, the start of the text")
-    chat: bool = option(False, "chat in the terminal; /reset starts a new conversation, /quit ends")
     input: str = option("", 'JSONL file with one prompt per line: {"prompt": ...} or {"messages": [...]}')
     output: str = option("", "file for the lines of --input with their `completion`; default: the terminal")
     batch_rows: int = option(8, "lines of --input per batch")
@@ -82,8 +80,8 @@ class GenerateConfig(LoadConfig):
     def __post_init__(self) -> None:
         LoadConfig.__post_init__(self)
         at_least(self, 1, "batch_rows")
-        if (bool(self.prompt), self.chat, bool(self.input)).count(True) != 1:
-            raise UsageError("give exactly one of --prompt, --chat and --input")
+        if bool(self.prompt) == bool(self.input):
+            raise UsageError("give either --prompt or --input; python -m train.serve has a page to chat on")
         if self.output and not self.input:
             raise ConfigError("--output goes with --input")
 
@@ -103,44 +101,27 @@ class Generator:
         """Load the model of a configuration.
 
         Raises:
-            DatakitError: no model there, or --chat with a plain-text model.
+            DatakitError: no model there.
         """
         model, tokenizer, state = config.loaded()
-        plain = config.plain or state.get("task") == "pretrain"
-        if plain and config.chat:
-            raise UsageError(f"{config.model}: a plain-text model has no chat turns; use --prompt")
-        return cls(model, tokenizer, config, plain)
+        return cls(model, tokenizer, config, config.plain or state.get("task") == "pretrain")
 
     def prompt_of(self, said: str | Sequence[dict[str, Any]], where: str = "the prompt") -> list[int]:
-        """The prompt ids for a text or a conversation.
+        """The prompt ids for a text or a conversation, with the system message of the configuration if it has none.
 
         Raises:
             UsageError: an empty prompt, or no room for an answer.
         """
         if not self.plain:
-            said = self.with_system([{"role": "user", "content": said}] if isinstance(said, str) else said)
+            said = [{"role": "user", "content": said}] if isinstance(said, str) else said
+            if self.config.system and not (said and said[0].get("role") == "system"):
+                said = [{"role": "system", "content": self.config.system}, *said]
         return prompt_ids(self.tokenizer, said, self.plain, self.model.config.max_positions, where)
-
-    def with_system(self, messages: Sequence[dict[str, Any]]) -> Sequence[dict[str, Any]]:
-        """A conversation that begins with a system message: its own, or that of the configuration, if there is one."""
-        if not self.config.system or (messages and messages[0].get("role") == "system"):
-            return messages
-        return [{"role": "system", "content": self.config.system}, *messages]
 
     def stream(self, prompts: Sequence[Sequence[int]]) -> Iterator[tuple[int, str]]:
         """Yield (number of the prompt, piece of its answer)."""
         stops = [s.replace("\\n", "\n") for s in self.config.stop]
         return stream_text(self.model, self.tokenizer, prompts, self.config.sample, stops)
-
-    def said(self, prompt: Sequence[int]) -> str:
-        """The answer to a prompt, printed as it comes; Ctrl-C ends it early."""
-        answer = ""
-        with contextlib.suppress(KeyboardInterrupt):
-            for _, piece in self.stream([prompt]):
-                print(piece, end="", flush=True)
-                answer += piece
-        print()
-        return answer
 
 
 def load(model: Path | str, tokenizer: str = "", base: str = "") -> tuple[CausalLM, ChatTokenizer, dict[str, Any]]:
@@ -229,39 +210,17 @@ def prompt_rows(path: Path) -> list[tuple[str, dict[str, Any], Any]]:
     return rows
 
 
-def chat(generator: Generator) -> None:
-    """Chat in the terminal until /quit or end of input. First turns are dropped if the conversation is too long."""
-    messages: list[dict[str, Any]] = []
-    sign, most, tokenizer = (
-        "> " if sys.stdin.isatty() else "",
-        generator.model.config.max_positions,
-        generator.tokenizer,
-    )
-    room = most - min(generator.config.sample.max_new_tokens, most // 2)
-    with contextlib.suppress(EOFError, KeyboardInterrupt):
-        while (said := input(sign).strip()) != "/quit":
-            if said in ("/reset", ""):
-                messages = messages if not said else []
-                continue
-            messages.append({"role": "user", "content": said})
-            while len(messages) > 1 and len(tokenizer.encode_prompt(generator.with_system(messages))) > room:
-                print("(the first turn is dropped: the conversation is longer than the model allows)", flush=True)
-                del messages[:2]
-            messages.append({"role": "assistant", "content": generator.said(generator.prompt_of(messages))})
-    if sign:
-        print()
-
-
 def main(argv: Sequence[str], prog: str = "python -m train.generate") -> int:
     """Generate and print; returns the exit code."""
     config = flags.built(GenerateConfig, flags.given(GenerateConfig, prog, __doc__, argv))
     generator = Generator.of(config)
-    if config.chat:
-        chat(generator)
-    elif config.input:
+    if config.input:
         answer_file(generator, config)
-    else:
-        generator.said(generator.prompt_of(config.prompt))
+        return 0
+    with contextlib.suppress(KeyboardInterrupt):  # Ctrl-C ends the answer early
+        for _, piece in generator.stream([generator.prompt_of(config.prompt)]):
+            print(piece, end="", flush=True)
+    print()
     return 0
 
 

@@ -163,10 +163,11 @@ def finish(trainer: "Trainer", prog: str) -> int:
     result, out = trainer.fit(), trainer.loop.out
     code = 128 + result.stopped_by if result.stopped_by else 0
     name, separator, _ = prog.rpartition("." if prog.startswith("python") else " ")
-    said = "--chat" if trainer.state.stop_ids else '--prompt "Once upon a time"'
     ended = result.step == trainer.total_steps
     if trainer.loop.save_every:
-        following = f"{name}{separator}generate --model {out} {said}" if ended else f"{prog} --out {out} --resume"
+        following = (
+            f"{name}{separator}generate --model {out} --prompt Hello" if ended else f"{prog} --out {out} --resume"
+        )
         LOG.info(f"next: {following}")
     return code
 

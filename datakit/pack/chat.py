@@ -457,10 +457,6 @@ class ChatTokenizer:
             )
         return self.encode_text(self.spelled(found.text, self.special_tokens(found)))
 
-    def encode_trusted(self, text: str) -> list[int]:
-        """The ids of text that is not a user's: added tokens in it are tokens."""
-        return self.encode_text(self.spelled(text, self.special_tokens(Rendering(text, [], []))))
-
     def stop_ids(self) -> list[int]:
         """The ids that stop generation, ascending: `eos_token`, and the special token that ends an assistant's turn."""
         return sorted({i for i in (*self.probe.turn_end[-1:], self.eos_id) if i is not None})

@@ -1,6 +1,5 @@
 """`python -m train.generate`: answers alone, together, streamed, in a conversation; the same as transformers gives."""
 
-import io
 import json
 import shutil
 from collections.abc import Callable
@@ -70,28 +69,6 @@ def test_lines_of_a_file_are_answered_in_order_and_a_bad_one_is_named(
         main([*options, "--input", str(source)])
 
 
-def test_a_conversation_remembers_until_it_is_reset_and_forgets_what_is_too_long(
-    short_run: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
-) -> None:
-    asked: list[list[str]] = []
-    whole = Generator.prompt_of
-    monkeypatch.setattr(
-        Generator,
-        "prompt_of",
-        lambda self, said, *w: asked.append([m["content"] for m in said]) or whole(self, said, *w),
-    )
-    tokenizer = load(short_run)[1]
-    long = "the cat sat on the mat " * (1400 // len(tokenizer.encode_text("the cat sat on the mat ")))
-    lines = io.StringIO(f"hello\nand you\n/reset\n{long}\n{long}\nhello\n/quit\n")
-    monkeypatch.setattr("builtins.input", lambda prompt: lines.readline().rstrip("\n"))
-    assert main(["--model", str(short_run), "--chat", "--max-new-tokens", "4", "--temperature", "1"]) == 0
-    said = capsys.readouterr().out
-    assert [a[::2] for a in asked[:3]] == [["hello"], ["hello", "and you"], [long.strip()]]
-    assert asked[1][1] in said
-    assert "dropped" in said
-    assert asked[-1][::2] == [long.strip(), "hello"]
-
-
 def test_a_tokenizer_elsewhere_is_named_and_a_folder_that_is_not_there_too(
     short_run: Path, base: Path, tmp_path: Path, capsys: pytest.CaptureFixture
 ) -> None:
@@ -112,8 +89,8 @@ def test_a_tokenizer_elsewhere_is_named_and_a_folder_that_is_not_there_too(
 
 
 def test_what_makes_no_sense_together_is_refused(short_run: Path) -> None:
-    for options in ([], ["--prompt", "x", "--chat"], ["--chat", "--input", "x"]):
-        with pytest.raises(UsageError, match="exactly one of --prompt, --chat and --input"):
+    for options in ([], ["--prompt", "x", "--input", "x"]):
+        with pytest.raises(UsageError, match="either --prompt or --input"):
             main(["--model", str(short_run), *options])
     with pytest.raises(ConfigError, match="batch_rows = 0: expected 1 or more"):
         main(["--model", str(short_run), "--prompt", "x", "--batch-rows", "0"])
@@ -123,13 +100,9 @@ def test_what_makes_no_sense_together_is_refused(short_run: Path) -> None:
         main(["--model", str(short_run), "--prompt", "the cat sat on the mat " * 400])
 
 
-def test_a_model_of_plain_text_continues_text_and_does_not_chat(
-    pack: Callable, random_rows: Callable, tmp_path: Path, capsys: pytest.CaptureFixture
-) -> None:
+def test_a_model_of_plain_text_continues_text(pack: Callable, random_rows: Callable, tmp_path: Path) -> None:
     manifest, out = pack(random_rows(8, 64), seq_len=64, labelled=False), tmp_path / "run"
     assert sft(["--manifest", str(manifest), "--out", str(out), "--preset", "tiny", "--steps", "1"]) == 0
-    with pytest.raises(UsageError, match="no chat turns"):
-        main(["--model", str(out), "--chat"])
     generator = Generator.of(GenerateConfig(model=str(out), prompt="-"))
     assert generator.prompt_of("the cat") == generator.tokenizer.encode_text("the cat")
 
@@ -178,3 +151,10 @@ def test_a_turn_that_ends_otherwise_than_a_text_is_told_to_whoever_generates(
     folder = out / "checkpoints" / "step_00000001"
     assert transformers.GenerationConfig.from_pretrained(folder).eos_token_id == [0, 2]
     assert load(folder)[1].stop_ids() == [0, 2]
+
+
+def test_a_system_message_comes_first_unless_there_is_one(run: Path) -> None:
+    generator = Generator.of(GenerateConfig(model=str(run), prompt="-", system="be kind"))
+    turns = [{"role": "system", "content": "be kind"}, {"role": "user", "content": "hello"}]
+    expected = generator.tokenizer.encode_prompt(turns)
+    assert generator.prompt_of("hello") == generator.prompt_of(turns[1:]) == generator.prompt_of(turns) == expected

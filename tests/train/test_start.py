@@ -61,7 +61,7 @@ def test_a_run_ends_with_the_next_command(manifest: Path, tmp_path: Path, capsys
     options = ["--manifest", str(manifest), "--preset", "tiny", "--steps", "2", "--out", str(tmp_path / "run")]
     for more, said in (
         (["--stop-at", "1"], f"datakit-train sft --out {tmp_path / 'run'} --resume"),
-        (["--resume"], f"datakit-train generate --model {tmp_path / 'run'} --chat"),
+        (["--resume"], f"datakit-train generate --model {tmp_path / 'run'} --prompt Hello"),
     ):
         assert sft.main([*options, *more], "datakit-train sft") == 0
         assert capsys.readouterr().out.splitlines()[-1] == f"[train] next: {said}"
