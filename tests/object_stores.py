@@ -54,7 +54,7 @@ class Server:
         answer = None if fault == "cut" else Response.from_app(self.app, environ, buffered=True)
         if answer is None or fault == "late":
             environ["werkzeug.socket"].shutdown(socket.SHUT_RDWR)
-            return []
+            raise ConnectionResetError
         if fault in ("wrong", "half") and (body := answer.get_data()):  # Content-Length stays
             answer.response = [body[:-1] + bytes([body[-1] ^ 1]) if fault == "wrong" else body[: len(body) // 2]]
         return answer(environ, start)

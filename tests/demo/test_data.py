@@ -11,7 +11,6 @@ from datakit.text.words import split_words
 from demo import make_data, plants
 from demo.make_data import authored, read_jsonl
 
-LANGUAGES = {"en", "zh", "es", "fr", "de", "ja"}
 GOOD = [(path.name, row) for path in authored() for row in read_jsonl(path)]
 ROLES = {"system": {"user"}, "user": {"assistant"}, "assistant": {"user", "tool"}, "tool": {"assistant"}}
 
@@ -31,34 +30,13 @@ def rows_of(path):
     )
 
 
-def test_there_are_enough_conversations_in_six_languages():
-    languages = [row["id"].split("-")[0] for _, row in GOOD]
+def test_every_conversation_is_whole():
     assert len(GOOD) >= 200
-    assert set(languages) == LANGUAGES
-    assert min(languages.count(x) for x in LANGUAGES) >= 20
-
-
-def test_every_layout_is_there():
-    fields = {next(k for k in row if k != "id") for _, row in GOOD}
-    assert fields == {"messages", "conversations", "instruction"}
-    assert {"from" in row["conversations"][0] for _, row in GOOD if "conversations" in row} == {True, False}
-
-
-def test_some_have_several_turns_a_system_prompt_or_a_tool_call():
-    said = [[role for role, _ in plants.turns(row)] for _, row in GOOD]
-    assert sum(roles.count("user") > 1 for roles in said) >= 40
-    assert sum("system" in roles for roles in said) >= 6
-    assert sum("tool" in roles for roles in said) >= 10
-
-
-@pytest.mark.parametrize("row", [pytest.param(row, id=row["id"]) for _, row in GOOD])
-def test_a_conversation_is_whole(row):
-    said = plants.turns(row)
-    assert said[0][0] in ("system", "user")
-    assert said[-1][0] == "assistant"
-    assert all(after[0] in ROLES[before[0]] for before, after in itertools.pairwise(said))
-    for role, content in said:
-        assert content is None or (content.strip() == content and content), (role, content)
+    for _, row in GOOD:
+        said = plants.turns(row)
+        assert said[0][0] in ("system", "user") and said[-1][0] == "assistant", row["id"]
+        assert all(after[0] in ROLES[before[0]] for before, after in itertools.pairwise(said)), row["id"]
+        assert all(content is None or (content.strip() == content and content) for _, content in said), row["id"]
 
 
 def test_a_tool_call_names_a_tool_that_is_offered_and_is_answered():
@@ -78,14 +56,6 @@ def test_no_two_conversations_are_alike():
     for i, (one, first) in enumerate(shingled):
         for other, second in shingled[i + 1 :]:
             assert len(first & second) < 0.3 * len(first | second), (one, other)
-
-
-def test_chinese_text_has_chinese_punctuation():
-    for _, row in GOOD:
-        if row["id"].startswith("zh-"):
-            said = plants.text(row)
-            near = [said[i - 1 : i + 2] for i, c in enumerate(said) if c in ",:;?!" and i > 0]
-            assert not [n for n in near if any("\u4e00" <= c <= "\u9fff" for c in n)], row["id"]
 
 
 def test_the_same_installation_gives_the_same_bytes(made, tmp_path):

@@ -153,8 +153,8 @@ def test_a_turn_that_ends_otherwise_than_a_text_is_told_to_whoever_generates(
     assert load(folder)[1].stop_ids() == [0, 2]
 
 
-def test_a_system_message_comes_first_unless_there_is_one(run: Path) -> None:
-    generator = Generator.of(GenerateConfig(model=str(run), prompt="-", system="be kind"))
+def test_a_system_message_comes_first_unless_there_is_one(short_run: Path) -> None:
+    generator = Generator.of(GenerateConfig(model=str(short_run), prompt="-", system="be kind"))
     turns = [{"role": "system", "content": "be kind"}, {"role": "user", "content": "hello"}]
     expected = generator.tokenizer.encode_prompt(turns)
     assert generator.prompt_of("hello") == generator.prompt_of(turns[1:]) == generator.prompt_of(turns) == expected

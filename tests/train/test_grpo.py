@@ -93,16 +93,9 @@ def test_a_number_that_is_a_part_of_an_answer_is_not_the_answer(text: str, wante
     assert not is_answer(text, wanted)
 
 
-def test_code_is_judged_by_its_tests_in_a_process_that_ends(tmp_path: Path) -> None:
-    good = "Here:\n```python\ndef add(a, b):\n    return a + b\n```\ndone"
-    row = {"tests": "assert add(2, 3) == 5"}
-    tests = reward_of("tests")
-    assert tests(good, row) == 1.0
-    assert tests(good.replace("+", "-"), row) == 0.0
-    assert tests("```python\nimport os\nos._exit(0)\n```", row) == 0.0, "leaving early passes nothing"
-    assert not passes("while True: pass", "", 0.3)
-    mark = tmp_path / "mark"
-    assert not passes(f"open({str(mark)!r}, 'w').write('x' * (2 << 20))", "", 5.0), "files are limited"
+def test_the_last_block_of_code_is_judged_by_its_tests() -> None:
+    said, row = f"Here:\n```python\n{GOOD}```\ndone", {"tests": TEST}
+    assert [reward_of("tests")(text, row) for text in (said, said.replace("+", "-"))] == [1.0, 0.0]
 
 
 @pytest.fixture(scope="module")
@@ -185,7 +178,12 @@ def test_the_process_has_limits_no_environment_and_no_way_around_its_tests(monke
     assert passes(asked + own + GOOD, TEST)
     assert not passes("x = bytearray(1 << 30)\n" + GOOD, TEST)
     assert not passes("import os\nwhile True: os.write(2, b'x' * (1 << 20))", TEST, 0.3)
-    for cheat in ["for fd in (1, 2, 3): os.write(fd, sys.orig_argv[-1].encode())", "sys.exit(0)", "input()"]:
+    for cheat in [
+        "for fd in (1, 2, 3): os.write(fd, sys.orig_argv[-1].encode())",
+        "sys.exit(0)",
+        "os._exit(0)",
+        "input()",
+    ]:
         assert not passes(f"import os, sys\n{cheat}", TEST), cheat
     with pytest.raises(UsageError, match="add --allow-code-execution"):
         RolloutConfig(prompts="p", reward=("exact", "tests"))

@@ -105,6 +105,11 @@ runpy.run_module("train.sft", run_name="__main__", alter_sys=True)
     assert done.stderr.startswith("error: training needs torch") and done.stderr.count("\n") == 1
 
 
+def test_the_list_of_commands_needs_no_torch() -> None:
+    done = python("import sys, train.__main__ as m; m.run(['--help']); assert 'torch' not in sys.modules")
+    assert done.returncode == 0, done.stderr
+
+
 def test_the_command_lists_what_there_is_refuses_the_rest_and_returns_a_commands_exit_code(
     capsys: pytest.CaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -128,7 +133,6 @@ def test_the_command_lists_what_there_is_refuses_the_rest_and_returns_a_commands
         ("grpo", "--bacth-rows", 2, "--batch-rows"),
         ("dpo", "--lr=-1", 2, "error: options.optim: lr = -1.0: expected 0 or more"),
         ("serve", "--help", 0, "Usage: python -m train.serve"),
-        ("__main__", "--help", 0, "pretrain"),
     ],
 )
 def test_help_and_wrong_options_need_no_torch(name: str, option: str, code: int, said: str) -> None:

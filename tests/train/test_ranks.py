@@ -207,15 +207,6 @@ def test_ranks_with_other_data_or_options_are_refused_with_both_values(
         assert not (tmp_path / "run").exists()
 
 
-def test_what_rank_0_meets_all_ranks_are_told(argv: list[str], tmp_path: Path) -> None:
-    place = tmp_path / "run" / "checkpoints" / "step_00000004"
-    place.mkdir(parents=True)
-    (place / "state.json").write_text("{}")
-    started = Run(tmp_path / "run", 2, [*argv, "--resume"])
-    assert started.wait() == [1, 1]
-    assert all("every checkpoint is damaged" in started.said(rank) for rank in (0, 1)), started.said()
-
-
 def test_torchrun_starts_it(argv: list[str], whole: Callable, tmp_path: Path) -> None:
     command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", "--master-port"]
     command += [str(free_port()), "-m", "train.sft", *argv, "--stop-at", "3", "--out", str(tmp_path / "run")]
