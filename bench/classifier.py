@@ -14,16 +14,14 @@ import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import orjson
 import pyarrow as pa
 
-from datakit.engine.executors import Local, Progress
-from datakit.engine.runner import Run, run_stage
-from datakit.engine.store import OutputLayout
+import datakit
 from datakit.filter import fasttext_model
-from datakit.filter.classifier import Examples, TrainClassifier, TrainConfig
 from datakit.filter.language import find
 from datakit.manifest import load
 
@@ -38,7 +36,7 @@ def english(path: Path, part: str = "") -> Iterator[str]:
                 yield row["text"]
 
 
-def judged(web: Path, folder: Path, flip: float) -> Examples:
+def judged(web: Path, folder: Path, flip: float) -> dict[str, Any]:
     """Rows with scores: right but for a share of them."""
     rng, lines = random.Random(0), []
     for name in (WANTED[1], *UNWANTED):
@@ -47,7 +45,7 @@ def judged(web: Path, folder: Path, flip: float) -> Examples:
                 good = (name in WANTED) != (rng.random() < flip)
                 lines.append(json.dumps(row | {"score": 0.9 if good else 0.1}) + "\n")
     (folder / "scored.jsonl").write_text("".join(lines))
-    return Examples(rows=(str(folder / "scored.jsonl"),), score="score")
+    return {"data": [str(folder / "scored.jsonl")], "score_field": "score"}
 
 
 def main() -> None:
@@ -57,15 +55,14 @@ def main() -> None:
     args = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        if args.flip is None:
-            sides = [tuple(str(args.web / n) for n in names) for names in (WANTED, UNWANTED)]
-            examples = Examples(positive=sides[0], negative=sides[1])
-        else:
+        examples: dict[str, Any] = {
+            "data": [str(args.web / n) for n in (*WANTED, *UNWANTED)], "positive": [f"*{n}" for n in WANTED]
+        }  # fmt: skip
+        if args.flip is not None:
             examples = judged(args.web, folder, args.flip)
-        run = Run(layout=OutputLayout(root=folder, dataset="bench"), executor=Local(1), progress=Progress())
         start = time.time()
-        stage = TrainClassifier(config=TrainConfig(), examples=examples)
-        manifest = run_stage(run, stage, stage.parents()).path
+        datakit.classifier(**examples, output=folder / "made")
+        manifest = folder / "made" / "manifest.json"
         facts = load(manifest).facts["classifier"]
         print(f"{facts['rows']}, {time.time() - start:.0f} s; held out: {facts['dev']}")
         model = fasttext_model.load(find(str(manifest)))

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 LISTED = 10
 """Inputs and files of a result that are listed, unless all are asked for."""
-NO_ROWS = ("tokenizer", "perplexity_model")
+NO_ROWS = ("classifier", "tokenizer", "perplexity_model")
 """Stages whose results are models."""
 _SET = "Which set, as `validation` or `train-256`"
 

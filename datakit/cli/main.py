@@ -18,7 +18,6 @@ from datakit.terminal import guarded_output, printable
 COMMANDS = {
     "init": ("stages:init", "Begin a dataset: write its commented recipe."),
     "run": ("", "Run a dataset's stages in order; skip what is up to date."),
-    "classifier train": ("train:train", "Train a classifier from examples."),
     "tune": ("look:tune", "Show what each threshold of the filter drops, and what another would."),
     "verify": ("look:verify", "Recompute every checksum and count, back to the raw inputs."),
     "peek": ("look:peek", "Show a packed row as text, with its labels."),
@@ -41,7 +40,11 @@ COMMANDS = {
 }
 """The commands that are not stages, some of two words: where each is in `datakit.cli` (`run` is made like a stage's),
 and its line in the help."""
-STAGE_NAMES = {"tokenizer": "tokenizer train", "perplexity_model": "perplexity train"}
+STAGE_NAMES = {
+    "classifier": "classifier train",
+    "tokenizer": "tokenizer train",
+    "perplexity_model": "perplexity train",
+}
 """What a stage's command is called, where not as the stage."""
 NETWORK = ("httpx", "httpx2", "httpcore", "requests", "aiohttp", "urllib3", "huggingface_hub")
 """Packages whose errors are the network's: hf:// and the like are read through them, and not all are OSErrors."""

@@ -46,6 +46,7 @@ STAGES: dict[str, Entry] = {
         "datakit.dedup.semantic:DedupSemantic", "Drop rows that say in other words what an earlier row says.", False
     ),
     "filter": Entry("datakit.filter.stage:Filter", "Drop rows that fail the quality rules."),
+    "classifier": Entry("datakit.filter.classifier:TrainClassifier", "Train a classifier for `classify`.", False),
     "classify": Entry("datakit.filter.classifier:Classify", "Keep the rows that a classifier scores best.", False),
     "perplexity_model": Entry(
         "datakit.filter.perplexity:TrainNgramModel", "Train an n-gram model for `perplexity`.", False
@@ -56,12 +57,11 @@ STAGES: dict[str, Entry] = {
     "tokenizer": Entry("datakit.pack.train_tokenizer:TrainTokenizer", "Train a tokenizer on the dataset.", False),
     "tokenize": Entry("datakit.pack.tokenize:Tokenize", "Turn rows into token ids and label spans."),
     "pack": Entry("datakit.pack.stage:Pack", "Fit token sequences into rows and write the trainer's format."),
-    "classifier": Entry("datakit.filter.classifier:TrainClassifier", "Train a classifier from examples.", False),
 }
 """In the order that data usually flows."""
 
-FLOW: list[str] = [name for name in STAGES if name != "classifier"]
-"""The stages that a recipe can have; a classifier is trained by a command of its own."""
+FLOW: list[str] = [*STAGES]
+"""The stages that a recipe can have, in order; those of the user's own are entered, too."""
 
 OWN = "datakit.stages"
 """The entry points of installed packages that offer stages."""

@@ -17,6 +17,7 @@ import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, ClassVar, Final, Literal, Self, TextIO
 
@@ -28,13 +29,12 @@ from numpy.typing import NDArray
 import datakit.storage as storage
 from datakit.config import at_least, option, sha256_file, shares
 from datakit.data import Bools, Floats, ViewOptions, view
-from datakit.errors import ConfigError, InputError, ModelError, UsageError
+from datakit.errors import ConfigError, InputError, ModelError
 from datakit.filter.language import find
 from datakit.filter.own_map import records_of
 from datakit.filter.ranking import RankedStage
-from datakit.manifest import Count, is_manifest, load
-from datakit.read.stage import Ingest, IngestConfig
-from datakit.stage import Decision, LossOptions, Made, Parent, RawFile, Stage
+from datakit.manifest import Count, load
+from datakit.stage import Decision, LossOptions, Made, Parent, Stage
 
 POSITIVE: Final = "positive"
 NEGATIVE: Final = "negative"
@@ -234,8 +234,13 @@ def best_f1(points: Sequence[Point]) -> Point:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TrainConfig:
-    """What model to train, and how it is measured."""
+    """Which rows are wanted, what model to train, and how it is measured."""
 
+    positive: tuple[str, ...] = option(
+        (), "sources of wanted rows: names of files, as the column source has them, or patterns; others are unwanted"
+    )
+    score_field: str = option("", "in place of positive: the field of rows with a score, of a larger model say")
+    min_score: float = option(0.5, "rows with this score and more are wanted", acts_with={"score_field": ()})
     dev: float = option(0.1, "share of the rows to hold out for measuring; rows with equal text stay together")
     dim: int = option(32, "dimensions of the vectors")
     word_ngrams: int = option(2, "words in the longest n-gram that has a vector")
@@ -254,37 +259,9 @@ class TrainConfig:
             )
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Examples:
-    """What a classifier learns from: wanted and other rows, or rows that have a score."""
-
-    positive: tuple[str, ...] = ()
-    """Files, folders, globs, or one manifest."""
-    negative: tuple[str, ...] = ()
-    rows: tuple[str, ...] = ()
-    score: str = ""
-    """The field of `rows` with their score: a column, or a field of `extra`."""
-    min_score: float = 0.5
-    """Rows with this score and more are positive."""
-
-    def __post_init__(self) -> None:
-        if bool(self.score) == bool(self.positive or self.negative) or bool(self.score) != bool(self.rows):
-            raise UsageError("give --positive and --negative, or input files and --score-field for their rows")
-        if not self.score and not (self.positive and self.negative):
-            raise UsageError("a classifier needs both sides: --positive and --negative")
-
-    def inputs(self) -> list[Parent | Ingest]:
-        """The rows of both sides, positive first, or the scored rows: manifests, or raw files as ingest reads them.
-
-        Raises:
-            UsageError: a remote file.
-        """
-        return [_input(names) for names in (self.positive, self.negative, self.rows) if names]
-
-
 @dataclass(frozen=True, slots=True)
 class TrainClassifier(Stage):
-    """Trains a fastText model that tells positive rows from negative ones, and measures it on rows that it held out.
+    """Trains a fastText model that tells wanted rows from others, and measures it on rows that it held out.
 
     The result is `kept/model.bin`; its manifest is a `model` for the classify stage. Rows without a score are dropped.
     """
@@ -295,27 +272,15 @@ class TrainClassifier(Stage):
     makes_rows: ClassVar[bool] = False
 
     config: TrainConfig = field(default_factory=TrainConfig)
-    examples: Examples | None = None
 
-    def parents(self) -> tuple[Parent, ...]:
-        """The manifests among the examples."""
-        return tuple(found for found in self._examples().inputs() if isinstance(found, Parent))
-
-    def sources(self) -> tuple[RawFile, ...]:
-        """The raw files among the examples.
+    def open(self) -> None:
+        """Check that the config says which rows are wanted.
 
         Raises:
-            UsageError: a remote file.
+            ConfigError: it says nothing, or says it twice.
         """
-        inputs = self._examples().inputs()
-        return tuple(file for found in inputs if isinstance(found, Ingest) for file in found.sources())
-
-    def resources(self) -> dict[str, Any]:
-        """How the inputs are used: how many are positive, or from which score on rows are."""
-        examples = self._examples()
-        if examples.score:
-            return {"score": examples.score, "min_score": examples.min_score}
-        return {"positive_inputs": len(examples.positive)}
+        if bool(self.config.positive) == bool(self.config.score_field):
+            raise ConfigError("positive, score_field: expected one of them, which says what rows are wanted")
 
     def output_kind(self, kind: str) -> str:
         """A model."""
@@ -329,13 +294,13 @@ class TrainClassifier(Stage):
             ModelError: training failed.
         """
         lines, model, config = folder / "examples.txt", folder / "kept" / "model.bin", self.config
-        examples, total, counts = self._examples(), 0, {POSITIVE: 0, NEGATIVE: 0}
+        total, counts = 0, {POSITIVE: 0, NEGATIVE: 0}
         dev: list[tuple[pa.Array, Bools]] = []
         with lines.open("w", encoding="utf-8") as out:
-            for batch, scores in _scored(examples):
-                total += batch.num_rows
-                known = ~np.isnan(scores)
-                batch, wanted = batch.filter(pa.array(known)), scores[known] >= examples.min_score
+            for given in rows:
+                scores = self._scores(given)
+                total, known = total + given.num_rows, ~np.isnan(scores)
+                batch, wanted = given.filter(pa.array(known)), scores[known] >= config.min_score
                 counts[POSITIVE] += int(wanted.sum())
                 counts[NEGATIVE] += int((~wanted).sum())
                 held, texts = held_out(batch.column("content_hash"), config), view(batch)
@@ -343,7 +308,10 @@ class TrainClassifier(Stage):
                 write_examples(texts.filter(pa.array(~held)), wanted[~held], out)
         for side, count in counts.items():
             if not count:
-                raise InputError(f"the classifier has no {side} rows to learn from, of {total} rows: {counts}")
+                raise InputError(
+                    f"the classifier has no {side} rows to learn from, of {total} rows: {counts}; positive = "
+                    f"{list(config.positive)}, score_field = {config.score_field!r}"
+                )
         model.parent.mkdir(parents=True, exist_ok=True)
         train(lines, model, config)
         lines.unlink()
@@ -354,39 +322,13 @@ class TrainClassifier(Stage):
             facts={"classifier": {"labels": [POSITIVE, NEGATIVE], "rows": counts, "dev": measure(model, dev)}},
         )
 
-    def _examples(self) -> Examples:
-        assert self.examples is not None, "a classifier is trained from examples"
-        return self.examples
-
-
-def _input(names: Sequence[str]) -> Parent | Ingest:
-    if len(names) == 1:
-        on_store = storage.is_result(names[0])
-        path = storage.pull_result(names[0]) if on_store else Path(names[0])
-        if is_manifest(path):
-            return Parent(path, load(path))
-    found = Ingest(config=IngestConfig()).read_from(names)
-    if remote := [file.name for file in found.sources() if not file.is_local]:
-        raise UsageError(f"{remote[0]}: is remote; ingest it first, and give its manifest")
-    return found
-
-
-def _batches(source: Parent | Ingest) -> Iterator[pa.RecordBatch]:
-    if isinstance(source, Parent):
-        yield from source.rows()
-    else:
-        units = (unit for group in source.raw_groups() for unit in source.raw_units(group))
-        yield from (batch.rows for unit in units for batch in source.read(unit))
-
-
-def _scored(examples: Examples) -> Iterator[tuple[pa.RecordBatch, Floats]]:
-    """(batch, the score of each row: infinite for those of a side, NaN for one that has none)."""
-    for source, side in zip(examples.inputs(), (np.inf, -np.inf), strict=False):
-        for batch in _batches(source):
-            if examples.score:
-                yield batch, np.array([_score(row, examples.score) for row in records_of(batch)], np.float64)
-            else:
-                yield batch, np.full(batch.num_rows, side)
+    def _scores(self, batch: pa.RecordBatch) -> Floats:
+        """float64[N]: the score of each row, or 1 and 0 by its source; NaN for a row without a score."""
+        if self.config.score_field:
+            return np.array([_score(row, self.config.score_field) for row in records_of(batch)], np.float64)
+        sources = batch.column("source").to_pylist()
+        wanted = [any(fnmatchcase(source or "", name) for name in self.config.positive) for source in sources]
+        return np.array(wanted, np.float64)
 
 
 def _score(row: dict[str, Any], field: str) -> float:

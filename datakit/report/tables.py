@@ -149,7 +149,19 @@ def about_lines(manifest: Manifest, rows: Iterable[tuple[object, ...]] = ()) -> 
     if "repeated_tokens" in packing:
         known.append(("repeated", packing["repeated_tokens"], "tokens of prompts, in more than one piece of their row"))
     name = f"{manifest.dataset} / {manifest.stage}  version {manifest.version}"
-    return [name, *lines_of(["", "", ""], known, indent=2)]
+    return [name, *lines_of(["", "", ""], known, indent=2), *_thresholds(manifest.facts.get("classifier", {}))]
+
+
+def _thresholds(classifier: dict[str, Any]) -> list[str]:
+    """What each threshold of a classifier keeps of the rows that its training held out, with the best F1."""
+    dev = classifier.get("dev", {})
+    if "best_f1" not in dev:
+        return []
+    points = sorted([*dev["thresholds"], dev["best_f1"]], key=lambda p: float(p["min_score"]))
+    names = ["min_score", "kept", "precision", "recall", "f1"]
+    table = lines_of(names, [["-" if p[name] is None else f"{p[name]:g}" for name in names] for p in points])
+    best = f"the best F1 is {dev['best_f1']['f1']} at a score of {dev['best_f1']['min_score']}"
+    return [f"{dev['rows']} rows held out: AUC {dev['auc']}; {best}", *table]
 
 
 def densities(packing: dict[str, Any]) -> dict[str, float]:

@@ -33,8 +33,8 @@ def test_a_wrong_command_or_flag_is_answered_with_the_nearest(datakit: Callable)
     said = datakit("pakc")
     assert said.code == 2 and "Did you mean 'pack'?" in said.err
     assert "Did you mean" not in datakit("nonsense").err
-    assert "Did you mean 'classifier train'?" in datakit("classifier", "--help").err
-    assert "'classifier curve' is gone: The table is printed by" in datakit("classifier", "curve", "m").err
+    assert "Did you mean 'models fetch'?" in datakit("models", "--help").err
+    assert "'classifier curve' is gone: `datakit classifier train`" in datakit("classifier", "curve", "m").err
     with pytest.raises(UsageError, match=r"No such option '--manifst'\. \(Did you mean one of: .*'--manifest'\?\)"):
         train(["sft", "--manifst", "x"])
 

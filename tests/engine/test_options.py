@@ -89,7 +89,12 @@ TALKS = pa.table({"messages": [[{"role": "user", "content": "Tell me."}, {"role"
         ("dedup", TALKS, {"keep_per_prompt": 2}, "on = prompt"),
         ("language", TEXTS, {"on": "prompt"}, "kind document"),
         ("language", TEXTS, {"min_score": 0.9}, "languages"),
-        ("filter", TEXTS, {"rules": ["lengths"], "lengths": {"tokenizer": "x"}}, r"filter\.lengths\.tokenizer"),
+        (
+            "filter",
+            TEXTS,
+            {"rules": ["lengths"], "lengths": {"tokenizer": "x"}},
+            r"filter\.lengths: tokenizer = 'x' would do nothing",
+        ),
         ("dedup_repeats", TEXTS, {"max_repeated_share": 0.5, "min_words_left": 9}, "max_repeated_share"),
         ("ingest", TEXTS, {"extractor": "trafilatura"}, "extractor = 'trafilatura'"),
         ("ingest", TEXTS, {"roles": {"a": "user"}}, "roles"),

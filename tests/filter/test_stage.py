@@ -2,7 +2,6 @@
 
 import json
 import pickle
-import warnings
 
 import pyarrow as pa
 import pytest
@@ -308,21 +307,15 @@ AWKWARD = ["", " ", "\n" * 5000, "\r\n" * 50, "a", "😀", "😀" * 5000, "\u200
            "e\u0301" * 1000]  # fmt: skip
 
 
+@pytest.mark.filterwarnings("error")
 def test_awkward_rows_are_no_trouble_to_any_rule(tmp_path):
-    items = tmp_path / "items.jsonl"
-    items.write_text(json.dumps({"question": "a " * 20}))
-    names = [
-        "gopher_quality", "gopher_repetition", "c4", "fineweb", "loops", "empty_answer", "contamination", "private",
-    ]  # fmt: skip
-    limits = {"min_words": 0, "max_words": 10**9}
-    for rules in [[name] for name in names] + [names]:
-        values = (
-            {"rules": rules, "contamination": {"eval": [str(items)]}} if "contamination" in rules else {"rules": rules}
-        )
-        values |= {"gopher_quality": limits} if "gopher_quality" in rules else {}
-        with warnings.catch_warnings():
-            warnings.simplefilter("error")
-            stage = Filter(config=build(FilterConfig, values, "filter"))
-            together = stage.decide(pa.record_batch({"text": AWKWARD}))
-            assert len(together.reasons) == len(AWKWARD)
-            assert stage.decide(pa.record_batch({"text": pa.array([None, ""], pa.string())})).reasons is not None
+    (tmp_path / "items.jsonl").write_text(json.dumps({"question": "a " * 20}))
+    names = ["gopher_quality", "gopher_repetition", "c4", "fineweb", "loops", "empty_answer", "contamination"]
+    about = {
+        "gopher_quality": {"min_words": 0, "max_words": 10**9},
+        "contamination": {"eval": [str(tmp_path / "items.jsonl")]},
+    }
+    for rules in [*([name] for name in names), ["private"], [*names, "private"]]:
+        made = stage(rules=rules, **{name: about[name] for name in rules if name in about})
+        assert len(made.decide(documents(*AWKWARD)).reasons) == len(AWKWARD)
+        assert made.decide(documents(None, "")).reasons is not None

@@ -66,6 +66,12 @@ def text(seed: int) -> str:
     return " ".join(said)
 
 
+def shuffled(said: str, seed: int) -> str:
+    words = said.split()
+    random.Random(seed).shuffle(words)
+    return " ".join(words)
+
+
 def written(path: Path, texts: list[str]) -> Path:
     path.write_text("".join(json.dumps({"text": one}) + "\n" for one in texts))
     return path
