@@ -7,7 +7,7 @@ of a row are (`ShuffleStage.keys`) and what becomes of rows that are connected (
 1. `sort`, a unit for each sketch file: its keys with the numbers of their rows, cut into ranges of the keys.
 2. `join`, a unit for some ranges: reads its ranges of all files by their offsets, and links rows with an equal key.
 3. The links are joined to components, in this process: memory for the rows that share a key with another one, not for
-   all rows. Neighbouring components make groups of about `components.GROUP_ROWS` rows.
+   all rows. Neighbouring components make groups of about `GROUP_ROWS` rows.
 4. `gather`, a unit for each sketch file: the sketches of its rows in groups, by group.
 5. `decide`, a unit for each group: reads its rows from all files by their offsets, and decides about them.
 
@@ -54,11 +54,14 @@ from datakit.text.words import UNICODE_VERSION
 
 RANGE_KEYS = 1 << 22
 """Rows of a range of the keys of one band, about, and keys that a `join` unit reads, where there are so many."""
+GROUP_ROWS = 1 << 15
+"""Rows of a group, besides its last component: one component is never cut."""
 BEGINNING = 1 << 31
 """Added to the row of a key that joins its row only with rows that have the key without this bit."""
 _KEY_BYTES = 12  # a key and the number of its row in its file, below BEGINNING
 _MERGED_ROWS = 1 << 15  # of a batch of decisions
 _GATHER_BYTES = 64 << 20  # of sketches that are copied before they are written
+_LINKS = 1 << 21  # links that are joined at one time
 _NOT_INDEXED = ("source", "lang", "rank")  # alarms are about new rows, and policy `first` needs no rank
 _ALIGNMENT = 64  # of parts, so that arrays over mapped parts are aligned
 
@@ -599,8 +602,6 @@ def join_unit(
     Part 0 has int64 (rows, 2): each linked row, and the first row of those that it is joined with. Rows below `old` are
     of earlier runs. Keys of these alone join nothing: they are decided already.
     """
-    from datakit.dedup.components import joined, linked
-
     memory, links = Memory(memory_bytes, root), [np.empty((0, 2), np.int64)]
     for firsts, parts in tasks:
         hashes, rows, whole = list[Hashes](), list[Numbers](), list[Flags]()
@@ -617,15 +618,51 @@ def join_unit(
     return out.close()
 
 
-# 3. Components of rows that are linked, in groups: see `components`.
+def linked(hashes: Hashes, rows: Numbers, whole: Flags, old: int) -> Numbers:
+    """int64 (links, 2): each row that has a hash again, and the first row that has it."""
+    order = np.argsort(hashes)
+    again = hashes[order[1:]] == hashes[order[:-1]]
+    order = order[np.append(again, False) | np.append(False, again)] if len(order) else order  # most have no other
+    order = order[np.lexsort((rows[order], hashes[order]))]
+    _, first, key, sizes = np.unique(hashes[order], return_index=True, return_inverse=True, return_counts=True)
+    rows = rows[order]
+    joins = np.bincount(key, whole[order], len(first)) > 0
+    joins &= rows[first + sizes - 1] >= old
+    known = joins[key] & (first[key] != np.arange(len(rows)))
+    return np.column_stack((rows[known], rows[first][key[known]]))
+
+
+# 3. Components of rows that are linked, and groups of components.
+
+
+def joined(links: Numbers) -> Numbers:
+    """int64 (rows, 2): each row that a link names, ascending, and the first row of its component."""
+    from datakit.dedup._kernels_shuffle import join
+
+    rows, place = np.unique(links, return_inverse=True)
+    first = np.arange(len(rows))
+    join(place.reshape(-1, 2), first)
+    return np.column_stack((rows, rows[first]))
+
+
+def groups_of(forests: Iterable[Numbers]) -> tuple[Numbers, Numbers]:
+    """(rows that are linked, ascending; the number of each one's group), from results of `joined`."""
+    waiting, size = [np.empty((0, 2), np.int64)], 0
+    for forest in forests:
+        waiting.append(forest)
+        size += len(forest)
+        if size >= _LINKS:
+            waiting, size = [joined(np.concatenate(waiting))], 0
+    rows, first = joined(np.concatenate(waiting)).T
+    _, place, sizes = np.unique(first, return_inverse=True, return_counts=True)
+    before = np.cumsum(sizes) - sizes  # rows in components whose first row is before this one's
+    return rows, np.unique(before // GROUP_ROWS, return_inverse=True)[1][place]
 
 
 def group_unit(
     root: Path, memory_bytes: int, sources: Sequence[Source], links: Sequence[Part], index: int, _: Any
 ) -> dict[str, Any]:
     """Write the rows in groups of each file: part `file` holds their numbers in the file, then their groups, uint32."""
-    from datakit.dedup.components import groups_of
-
     found = read_parts(root, links, Memory(memory_bytes, root))
     rows, group = groups_of(np.frombuffer(part, np.int64).reshape(-1, 2) for part in found)
     cuts = np.searchsorted(rows, [*(source.first for source in sources), np.iinfo(np.int64).max])

@@ -15,7 +15,6 @@ from typing import Any
 
 import pytest
 
-import datakit.dedup.components as components
 import datakit.dedup.shuffle as shuffle
 import datakit.filter.language as language
 import datakit.filter.perplexity as perplexity
@@ -519,7 +518,7 @@ class Elsewhere(ThreadUnits):
 def test_units_of_a_comparison_fetch_what_other_machines_wrote(
     project: Path, s3: "boto3.Client", monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(components, "GROUP_ROWS", 9)
+    monkeypatch.setattr(shuffle, "GROUP_ROWS", 9)
     monkeypatch.setattr(shuffle, "RANGE_KEYS", 40)
     stage = Dedup(DedupConfig())
     stage.open()

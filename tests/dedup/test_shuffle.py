@@ -10,14 +10,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import datakit.dedup.components as components
 import datakit.dedup.shuffle as shuffle
-from datakit.dedup.components import groups_of, joined, linked
 from datakit.dedup.repeats import DedupRepeats, RepeatsConfig
 from datakit.dedup.shuffle import (
     Memory,
     PartsWriter,
     first_of_equals,
+    groups_of,
+    joined,
+    linked,
     parts_by_number,
     read_parts,
 )
@@ -62,10 +63,9 @@ def test_neither_ranges_nor_groups_nor_shards_nor_memory_change_a_decision(
     whole = run_stage(stage, batch, cut=360, workers=1)
     assert whole.rows
     for keys, rows, cut, workers in ((64, 1, 360, 1), (16, 40, 91, 3), (1 << 22, 7, 33, 2)):
-        for constant, value in {"RANGE_KEYS": keys, "_GATHER_BYTES": 5000, "_MERGED_ROWS": 128}.items():
+        for constant, value in {"RANGE_KEYS": keys, "GROUP_ROWS": rows, "_LINKS": 50, "_GATHER_BYTES": 5000,
+                                "_MERGED_ROWS": 128}.items():  # fmt: skip
             monkeypatch.setattr(shuffle, constant, value)
-        for constant, value in {"GROUP_ROWS": rows, "_LINKS": 50}.items():
-            monkeypatch.setattr(components, constant, value)
         made = run_stage(replace(stage, config=replace(stage.config, memory_mb=1)), batch, cut=cut, workers=workers)
         assert (made.texts, made.rows, made.details) == (whole.texts, whole.rows, whole.details)
         assert sorted(map(str, made.cuts)) == sorted(map(str, whole.cuts))
@@ -99,7 +99,7 @@ def test_components_are_those_of_a_union_find() -> None:
 
 
 def test_groups_are_full_and_no_component_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(components, "GROUP_ROWS", 10)
+    monkeypatch.setattr(shuffle, "GROUP_ROWS", 10)
     pairs = np.array([[2 * n + 1, 2 * n] for n in range(100)])
     rows, groups = groups_of([joined(pairs)])
     assert rows.tolist() == list(range(200)) and (groups[::2] == groups[1::2]).all()
