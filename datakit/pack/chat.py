@@ -114,6 +114,11 @@ class MarkedRow:
     """The same of tools; None if there are none."""
     variables: Mapping[str, Any]
 
+    @property
+    def owners(self) -> list[tuple[int, str]]:
+        """By number of a mark: the message (-1: tools) and the kind of text."""
+        return self.marker.owners
+
     def render(self, messages: Sequence[Message], asks: bool = False, with_tools: bool = True) -> Rendering:
         """A rendering of other marked messages, with the row's tools and variables."""
         return self.tokenizer.render(messages, self.tools if with_tools else None, asks, **self.variables)
@@ -177,9 +182,6 @@ class ChatTokenizer:
             raise ModelError(f"{self.template_where} does not compile: {e}") from None
         self.constants = frozenset(c.value for c in tree.find_all(nodes.Const) if isinstance(c.value, str))
         """Every string in the template."""
-        operands = (operand.expr for operand in tree.find_all(nodes.Operand))
-        self.compared = "\n".join(str(o.value) for o in operands if isinstance(o, nodes.Const))
-        """The strings that stand behind `==` or `in` in the template."""
         self._check_variables(tree, variables)
         self.traits = self._probed()
 
@@ -287,7 +289,7 @@ class ChatTokenizer:
             """The text, and the kinds of the texts that are in it."""
             marker = Marker(self.special_text)
             try:
-                found = self.render([marker.message(traits.fields(m), i, traits) for i, m in enumerate(messages)])
+                found = self.render(marker.messages(messages, traits))
             except RenderError:
                 return "", set()
             return found.text, {marker.owners[number][1] for _, _, number in found.spans}
@@ -296,7 +298,9 @@ class ChatTokenizer:
             traits = replace(traits, parts=True)
         apart, seen = tried([*question, {"role": "assistant", "content": "!", "reasoning_content": "hm"}], traits)
         inside, _ = tried([*question, {"role": "assistant", "content": "<think>\nhm\n</think>\n\n!"}], traits)
-        return replace(traits, splits_thoughts="thought" not in seen or apart == inside)
+        shows, shows_inside = "thought" in seen, "hm" in inside
+        splits = not shows or apart == inside
+        return replace(traits, splits_thoughts=splits, shows=(shows, shows_inside if splits else shows))
 
     def render(
         self, messages: Sequence[Message], tools: Any = None, add_generation_prompt: bool = False, **variables: Any
@@ -342,10 +346,7 @@ class ChatTokenizer:
                     raise
         for level in range(3):
             marker = Marker(self.special_text, level)
-            given, given_tools = (
-                [marker.message(f, i, traits) for i, f in enumerate(fields)],
-                marker.unless_plain(shown_tools),
-            )
+            given, given_tools = [marker.message(f, i, traits) for i, f in enumerate(fields)], marker.tools(shown_tools)
             try:
                 found = self.render(given, given_tools, asks, **variables)
             except RenderError:
@@ -455,6 +456,10 @@ class ChatTokenizer:
                 marks.plain_messages(messages, self.traits), marks.plain_tools(tools), True, **variables
             )
         return self.encode_text(self.spelled(found.text, self.special_tokens(found)))
+
+    def encode_trusted(self, text: str) -> list[int]:
+        """The ids of text that is not a user's: added tokens in it are tokens."""
+        return self.encode_text(self.spelled(text, self.special_tokens(Rendering(text, [], []))))
 
     def stop_ids(self) -> list[int]:
         """The ids that stop generation, ascending: `eos_token`, and the special token that ends an assistant's turn."""

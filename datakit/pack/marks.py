@@ -91,11 +91,26 @@ def unmarked(marked: str) -> Rendering:
     return Rendering("".join([*parts, marked[at:]]), spans, sorted(blocks))
 
 
+class MarkedJson(dict[str, Any]):
+    """An object that `tojson` writes between marks; a template that looks inside sees marks around its texts."""
+
+    def __init__(self, shown: dict[str, Any], real: Any, number: str) -> None:
+        super().__init__(shown)
+        self.real, self.number = real, number
+
+
 def tojson(
     value: Any, ensure_ascii: bool = False, indent: Any = None, separators: Any = None, sort_keys: bool = False
 ) -> str:
-    """jinja's filter `tojson` as transformers has it: other scripts as they are, and keys in their order."""
-    return json.dumps(value, ensure_ascii=ensure_ascii, indent=indent, separators=separators, sort_keys=sort_keys)
+    """jinja\'s filter `tojson` as transformers has it: other scripts as they are, and keys in their order."""
+    how: dict[str, Any] = {"ensure_ascii": ensure_ascii, "indent": indent, "separators": separators}
+    if isinstance(value, MarkedJson):
+        return _between(json.dumps(value.real, sort_keys=sort_keys, **how), value.number)
+    return json.dumps(value, sort_keys=sort_keys, **how)
+
+
+def _between(text: str, number: str) -> str:
+    return f"{OPEN}{number}{text}{CLOSE}{number}"
 
 
 THOUGHT_KEYS = ("reasoning_content", "reasoning", "thinking")
@@ -113,6 +128,8 @@ class TemplateTraits:
     """The fields in which it looks for a thought."""
     splits_thoughts: bool = True
     """It renders a thought in content (`<think>`) as it renders one in a field; otherwise it is moved there."""
+    shows: tuple[bool, bool] = (True, True)
+    """It renders the thought of the last turn: one in a field, one in content."""
     parts: bool = False
     """Content is a list of typed parts, as in templates for images."""
     arguments_as_text: bool = False
@@ -171,6 +188,15 @@ def plain_tools(tools: Any) -> Any:
     return _parsed(tools, "tools") or None
 
 
+def with_texts(value: Any, change: Callable[[str], str]) -> Any:
+    """A JSON value with each of its texts changed, but not its keys."""
+    if isinstance(value, str):
+        return change(value)
+    if isinstance(value, dict):
+        return {key: with_texts(v, change) for key, v in value.items()}
+    return [with_texts(v, change) for v in value] if isinstance(value, list) else value
+
+
 class Marker:
     """Puts marks around the texts of one conversation, and numbers them."""
 
@@ -181,14 +207,29 @@ class Marker:
         Python lists escapes the marks of arguments."""
         self.owners: list[tuple[int, str]] = []
         """By number: the message (-1: tools) and the kind of its text."""
+        self.values: list[Any] = []
+        """By number: the text, or the object."""
+
+    def number(self, value: Any, i: int, kind: str) -> str:
+        """The character that numbers a new mark."""
+        self.owners.append((i, kind))
+        self.values.append(value)
+        if len(self.owners) > PRIVATE:
+            raise UncertainError(f"more than {PRIVATE} texts in one row")
+        return chr(FIRST_PRIVATE + len(self.owners) - 1)
 
     def around(self, text: str, i: int, kind: str) -> str:
         """A text between marks."""
-        number = len(self.owners)
-        if number >= PRIVATE:
-            raise UncertainError(f"more than {PRIVATE} texts in one row")
-        self.owners.append((i, kind))
-        return f"{OPEN}{chr(FIRST_PRIVATE + number)}{text}{CLOSE}{chr(FIRST_PRIVATE + number)}"
+        return _between(text, self.number(text, i, kind))
+
+    def object(self, value: dict[str, Any], i: int, kind: str) -> Any:
+        """An object that `tojson` writes between marks: the arguments of a call, or a tool."""
+        number = self.number(value, i, kind)
+        return MarkedJson(self.inside(value, i, kind), value, number)
+
+    def inside(self, value: Any, i: int, kind: str) -> Any:
+        """An object with marks around its texts; a tool has them where it must."""
+        return self.unless_plain(value) if i < 0 else with_texts(value, lambda text: self.text(text, i, kind))
 
     def text(self, text: str, i: int, kind: str) -> str:
         """Marks inside of the outer white space of a text, because templates strip it. An answer is divided at the tags
@@ -203,32 +244,26 @@ class Marker:
                 parts[k] = before + self.around(core, i, "thought" if k < thoughts else kind) + behind
         return "".join(parts)
 
-    def within(self, value: Any, mark: Callable[[str], str]) -> Any:
-        """A JSON value with each of its texts marked.
+    def unless_plain(self, value: Any, i: int = -1) -> Any:
+        """Roles, names, ids and texts of tools get marks only where they spell a special token: templates compare them.
 
         Raises:
             RenderError: a key spells a special token; keys cannot be marked.
         """
-        if isinstance(value, str):
-            return mark(value)
+        whole = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+        if not self.special.search(whole):
+            return value
         if isinstance(value, dict):
             if any(map(self.special.search, value)):
                 raise RenderError("a key of an object spells a special token", "special_token_in_key")
-            return {key: self.within(v, mark) for key, v in value.items()}
-        return [self.within(v, mark) for v in value] if isinstance(value, list) else value
-
-    def unless_plain(self, value: Any, i: int = -1) -> Any:
-        """Roles, names, ids and texts of tools get marks only where they spell a special token: templates compare
-        them."""
-        if isinstance(value, str):
-            return self.text(value, i, "name") if self.special.search(value) else value
-        return self.within(value, lambda text: self.unless_plain(text, i))
+            return {key: self.unless_plain(v, i) for key, v in value.items()}
+        return [self.unless_plain(v, i) for v in value] if isinstance(value, list) else self.text(value, i, "name")
 
     def message(self, fields: dict[str, Any], i: int, traits: TemplateTraits) -> dict[str, Any]:
         """A message with marks, from its fields."""
         made = {k: v if k in ("content", "tool_calls") else self.unless_plain(v, i) for k, v in fields.items()}
         if (key := traits.thought_keys[0]) in fields:
-            thought = self.within(fields[key], lambda text: self.text(text, i, "thought"))
+            thought = with_texts(fields[key], lambda text: self.text(text, i, "thought"))
             made |= dict.fromkeys(traits.thought_keys, thought)
         made["content"] = self.text(fields["content"], i, "answer" if fields["role"] == "assistant" else "content")
         if not self.level and not fields["content"].strip() and "tool_calls" not in fields:
@@ -245,7 +280,17 @@ class Marker:
             if key == "function":
                 made[key] = self._call(value, i, kind)
             elif key == "name" or (key == "arguments" and self.level < 2):
-                made[key] = self.within(value, lambda text: self.text(text, i, kind))
+                made[key] = (self.object if isinstance(value, dict) else self.inside)(value, i, kind)
             else:
                 made[key] = self.unless_plain(value, i)
         return made
+
+    def messages(self, messages: Sequence[Message], traits: TemplateTraits) -> list[dict[str, Any]]:
+        """Messages as a template gets them, with marks."""
+        return [self.message(traits.fields(m), i, traits) for i, m in enumerate(messages)]
+
+    def tools(self, tools: Any) -> Any:
+        """Tools with marks."""
+        if not isinstance(tools, list) or not all(isinstance(tool, dict) for tool in tools):
+            return self.unless_plain(tools)
+        return [self.object(tool, -1, f"tool {k}") for k, tool in enumerate(tools)]

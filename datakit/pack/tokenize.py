@@ -17,9 +17,8 @@ then has about n / 2 times as many tokens. The sequences of a row stand one afte
 
 **Which library encodes.** `tokenizers` is the reference; `fastokens` encodes where it gives the same ids. When a
 tokenizer is loaded, both encode some awkward strings and texts of the tokenizer's added tokens; and of each batch, both
-encode a small sample. If one id differs, `tokenizers` encodes every batch, or this one; it also encodes batches with
-little text, because fastokens takes time to load. This depends on the tokenizer and the batch alone, so it is the same
-for every worker and every resumed run.
+encode a small sample. If one id differs, `tokenizers` encodes every batch, or this one. This depends on the tokenizer
+and the batch alone, so it is the same for every worker and every resumed run.
 
 **Where tokens are.** fastokens returns ids without offsets in the text. A token of a byte-level vocabulary stands for
 so many bytes; if the normaliser leaves a text as it is, and the bytes of its tokens add up to those of the text, each
@@ -37,7 +36,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
-from itertools import chain
+from itertools import chain, compress
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, ClassVar, Literal, NamedTuple, Self
@@ -56,8 +55,8 @@ from datakit.data import SPANS, TURN_STARTS, tokens
 from datakit.errors import ConfigError, ModelError, UsageError
 from datakit.manifest import Ledger, tokenizer_file
 from datakit.pack.chat import ChatTokenizer
-from datakit.pack.labels import Labelled, Labeller, Outcome
-from datakit.pack.marks import RESERVED, RESERVED_SPELLING, RenderError
+from datakit.pack.labels import Labelled, LabelledBatch, Labeller, Shapes
+from datakit.pack.marks import FIRST_PRIVATE, PRIVATE, RESERVED, RESERVED_SPELLING, RenderError
 from datakit.stage import Decision, Parent, Stage
 
 Int32 = npt.NDArray[np.int32]
@@ -65,8 +64,8 @@ Int64 = npt.NDArray[np.int64]
 NONE: Int64 = np.empty(0, np.int64)
 
 
-SMALL = 500_000
-"""`tokenizers` encodes batches with fewer characters: it needs less time for them than fastokens needs to load."""
+SMALL_BYTES = 500_000
+"""`tokenizers` encodes smaller inputs: it needs less time for them than fastokens needs to load."""
 FIRST_ROWS = 128
 """A template that fails on so many first rows of every batch ends the run."""
 MAX_NOT_RENDERED = MAX_UNKNOWN = 0.01
@@ -75,8 +74,6 @@ SIDES = (("input_ids", "label_spans"), ("rejected_ids", "rejected_label_spans"))
 NOT_RENDERED, STRIPPED, UNENDED = "reasoning_not_rendered", "reasoning_stripped", "turns_without_end"
 IGNORED, ROUNDED, UNKNOWN = "chat_template_kwargs_ignored", "loss_weights_rounded", "unknown_tokens"
 STARTS = "sequence_starts"
-REFUSED = Labelled("", [], [])
-"""In the place of a conversation that is refused."""
 
 
 # ---------------------------------------------------------------------- texts to ids
@@ -155,24 +152,27 @@ class Encoder:
         return all(np.array_equal(ids[a:b], encoding.ids) for encoding, a, b in rows)
 
     @cached_property
-    def labeller(self) -> Labeller:
-        """Labels conversations; all batches of a process share its plans.
+    def shapes(self) -> Shapes:
+        """The plans of conversations, which all batches of a process share.
 
         Raises:
             ModelError: the rendering of one question and answer does not show where the answer is.
         """
-        labeller = Labeller(self.tokenizer, self.train_on)
+        labeller = Labeller(self.tokenizer)
         try:
             labeller.label([{"role": "user", "content": "?"}, {"role": "assistant", "content": "!"}])
         except RenderError as e:
             if e.reason == "labels_uncertain":
                 where = self.tokenizer.template_where
                 raise ModelError(f"{where} cannot be used to train: {e.detail}") from None
-        return labeller
+        return Shapes(labeller, self.train_on)
 
-    def encode(self, texts: list[str], places: Int64 = NONE, of_text: Int64 = NONE) -> Encoded:
-        """Encode texts, and find the tokens at some places: characters of the texts with the numbers `of_text`."""
-        fast = self.fast if sum(map(len, texts)) >= SMALL else None
+    def encode(self, texts: list[str], places: Int64 = NONE, of_text: Int64 = NONE, *, little: bool = False) -> Encoded:
+        """Encode texts, and find the tokens at some places: characters of the texts with the numbers `of_text`.
+
+        With `little` text, `tokenizers` encodes it: it needs less time than fastokens needs to load.
+        """
+        fast = None if little else self.fast
         certain, tokens = np.zeros(len(texts), bool), np.zeros(len(places), np.int64)
         if fast and self._agrees(fast, sample(texts)):
             ids, offsets = fast(texts)
@@ -256,6 +256,8 @@ def fastokens_of(spec: dict[str, Any]) -> FastEncode:
     """
     import fastokens
 
+    _fill_holes(spec["model"].get("vocab"), len(spec["added_tokens"]))
+    _join_merges(spec["model"])
     made = fastokens.Tokenizer.from_json_str(orjson.dumps(spec).decode())
     made.no_truncation()
     made.no_padding()
@@ -265,6 +267,20 @@ def fastokens_of(spec: dict[str, Any]) -> FastEncode:
         return np.frombuffer(ids, np.int32), np.frombuffer(offsets, np.int64)
 
     return encode
+
+
+def _fill_holes(vocab: Any, added: int) -> None:
+    """Give the ids that a vocabulary skips (GPT-4o's does) to tokens that no text reaches: fastokens needs every id."""
+    if isinstance(vocab, dict) and max(vocab.values(), default=0) < len(vocab) + PRIVATE - added:
+        missing = sorted(set(range(max(vocab.values(), default=0))) - set(vocab.values()))
+        vocab |= {RESERVED + chr(FIRST_PRIVATE + added + i): number for i, number in enumerate(missing)}
+
+
+def _join_merges(model: dict[str, Any]) -> None:
+    """Write merges as texts, which fastokens reads a fifth faster than pairs; not if a token has a space."""
+    merges = model.get("merges") or []
+    if not any(isinstance(pair, str) or " " in pair[0] or " " in pair[1] for pair in merges):
+        model["merges"] = list(map(" ".join, merges))
 
 
 def encoder_of(
@@ -365,9 +381,11 @@ class Tokenize(Stage):
     config: TokenizeConfig
     kind: str = ""
     """Kind of the rows; empty if unknown."""
+    little: bool = False
+    """Whether the run has so little text that `tokenizers` encodes it."""
 
-    def __reduce__(self) -> tuple[type["Tokenize"], tuple[TokenizeConfig, str]]:
-        return type(self), (self.config, self.kind)
+    def __reduce__(self) -> tuple[type["Tokenize"], tuple[TokenizeConfig, str, bool]]:
+        return type(self), (self.config, self.kind, self.little)
 
     @property
     def tokenizer(self) -> ChatTokenizer:
@@ -387,8 +405,8 @@ class Tokenize(Stage):
         return encoder_of(self.config.tokenizer, self.config.chat_template, variables, self.config.train_on)
 
     def use_processes(self) -> bool:
-        """False for documents, which the libraries encode in threads of their own; templates keep the GIL."""
-        return self.kind != "document"
+        """False if fastokens encodes documents (in its own threads); templates and `tokenizers` keep the GIL."""
+        return self.kind != "document" or self.little or self.encoder.fast is None
 
     def output_kind(self, kind: str) -> str:
         """Always tokens."""
@@ -454,24 +472,27 @@ class Tokenize(Stage):
         return replace(self, kind=kind)
 
     def prepare(self, rows: Iterator[pa.RecordBatch]) -> Self:
-        """Render first rows.
+        """Look whether there is little text.
 
         Raises:
             ModelError: the template fails on the first rows of every batch.
         """
-        failed = Counter[str]()
+        size, failed = 0, Counter[str]()
         for batch in rows:
-            if {"text", "input_ids"} & set(batch.schema.names):
+            size += batch.nbytes
+            if not {"text", "input_ids"} & set(batch.schema.names):
+                labelled = self._labelled(batch.slice(0, FIRST_ROWS))[0]
+                errors = [
+                    f.detail if isinstance(f, RenderError) and f.reason == "template_error" else ""
+                    for f in labelled.facts
+                ]
+                failed.update(errors[number] for number in labelled.which.tolist())
+            if size >= SMALL_BYTES and (failed[""] or not failed):
                 break
-            labelled = self._labelled(batch.slice(0, FIRST_ROWS))[0]
-            if any(not isinstance(f, RenderError) or f.reason != "template_error" for f in labelled):
-                break
-            failed.update(f.detail for f in labelled if isinstance(f, RenderError))
-        else:
-            if failed:
-                why = failed.most_common(1)[0][0]
-                raise ModelError(f"{self.tokenizer.template_where} fails on every row: {why}")
-        return self
+        if failed and not failed[""]:
+            why = failed.most_common(1)[0][0]
+            raise ModelError(f"{self.tokenizer.template_where} fails on every row: {why}")
+        return replace(self, little=size < SMALL_BYTES)
 
     def open(self) -> None:
         """Load the tokenizer.
@@ -510,7 +531,7 @@ class Tokenize(Stage):
             if RESERVED in text and RESERVED_SPELLING.search(text):
                 refused[row] = RenderError("the text has U+FDD0 before a private-use character", "reserved_code_point")
                 texts[row] = ""
-        ids, offsets = self.encoder.encode(texts)[:2]
+        ids, offsets = self.encoder.encode(texts, little=self.little)[:2]
         for row in np.flatnonzero(np.diff(offsets) == 0).tolist():
             refused.setdefault(row, RenderError("no text", "empty"))
         bos = [self.tokenizer.bos_id] if self.config.add_bos else []
@@ -522,38 +543,38 @@ class Tokenize(Stage):
         }
         return _decision(refused, columns, "text", len(texts))
 
-    def _labelled(self, batch: pa.RecordBatch) -> tuple[list[Outcome], pa.ListArray, Int64, Int64, int]:
+    def _labelled(self, batch: pa.RecordBatch) -> tuple[LabelledBatch, pa.ListArray, Int64, Int64, int]:
         """The sequences of a batch, rendered and labelled; their messages, rows and sides, as `_sequences` returns
         them; and how many rows have variables that are no object."""
         messages, rows, sides = _sequences(batch, self.config)
         variables, ignored = _row_variables(batch)
         tools, of_rows = batch.column("tools").to_pylist(), rows.tolist()
         given = [tools[row] for row in of_rows], [variables[row] for row in of_rows]
-        return self.encoder.labeller.label_rows(messages, *given), messages, rows, sides, ignored
+        return self.encoder.shapes.label(messages, *given), messages, rows, sides, ignored
 
     def _conversations(self, batch: pa.RecordBatch) -> Decision:
         """Tokenize conversations or preference pairs. Both sides of a pair are kept or dropped; a side without an
         answer has no tokens (an answer that is judged by itself has one side)."""
-        found, messages, rows, sides, ignored = self._labelled(batch)
-        made = [f if isinstance(f, Labelled) else REFUSED for f in found]
-        edges, of_edge = _flat_lists([f.edges for f in made])
-        starts, of_start = _flat_lists([f.turn_starts for f in made])
+        labelled, messages, rows, sides, ignored = self._labelled(batch)
+        facts, (of_edge, edges), (of_start, starts) = labelled.facts, labelled.edges, labelled.starts
         of_place, of_span, sequences = np.append(of_edge, of_start), of_edge[::2], np.arange(len(rows))
-        texts, places = [f.text for f in made], np.append(edges, starts)
-        ids, offsets, at = self.encoder.encode(texts, places, of_place)
+        places = np.append(edges, starts)
+        ids, offsets, at = self.encoder.encode(labelled.texts, places, of_place, little=self.little)
         begins, ends = at[: len(edges)].reshape(-1, 2).T
         turns = np.bincount(of_span, minlength=len(rows))
         learnt = np.bincount(of_span, ends - np.maximum(begins, 1), len(rows))  # no first token is a target
 
         num_rows, least, are_pairs = batch.num_rows, self.config.min_label_tokens, "prompt" in batch.schema.names
-        nothing = "neither side has an answer" if are_pairs else "no messages"
-        refused = {row: RenderError(nothing, "empty") for row in np.setdiff1d(np.arange(num_rows), rows).tolist()}
+        empty = np.setdiff1d(np.arange(num_rows), rows).tolist()
+        refused = dict.fromkeys(
+            empty, RenderError("neither side has an answer" if are_pairs else "no messages", "empty")
+        )
         for k in np.flatnonzero(learnt < max(least, 1)).tolist():
-            why = found[k]
-            if not isinstance(why, RenderError) and learnt[k] < least:
-                why = RenderError(f"fewer than {least} label tokens in {turns[k]} labelled turns", "no_labels")
-            if isinstance(why, RenderError):
-                refused.setdefault(int(rows[k]), why)
+            found = facts[labelled.which[k]]
+            if not isinstance(found, RenderError) and learnt[k] < least:
+                found = RenderError(f"fewer than {least} label tokens in {turns[k]} labelled turns", "no_labels")
+            if isinstance(found, RenderError):
+                refused.setdefault(int(rows[k]), found)
 
         # `keys` are ascending. Places are counted from the start of the row: where its first sequence begins.
         keys = rows + num_rows * sides
@@ -577,16 +598,19 @@ class Tokenize(Stage):
         if are_pairs:
             del columns[TURN_STARTS]
 
-        noted = {
-            UNENDED: {int(rows[k]) for k, f in enumerate(made) if not f.ended},
-            NOT_RENDERED: {int(rows[k]) for k, f in enumerate(made) if f.thoughts_not_rendered},
-            STRIPPED: {
-                int(rows[k]) for k, f in enumerate(made) if f.thoughts_stripped and self.config.thinking == "last"
-            },
-            ROUNDED: _with_other_weights(messages, rows),
-        }
-        notes = {name: len(of - refused.keys()) for name, of in noted.items()} | {IGNORED: ignored}
+        noted = self._noted(rows, labelled) | {ROUNDED: _with_other_weights(messages, rows)}
+        notes = {name: len(found - refused.keys()) for name, found in noted.items()} | {IGNORED: ignored}
         return _decision(refused, columns, "preference" if are_pairs else "conversation", num_rows, notes)
+
+    def _noted(self, rows: Int64, labelled: LabelledBatch) -> dict[str, set[int]]:
+        """By note: the rows that it is about. `rows` are those of the sequences."""
+        noted: dict[str, set[int]] = {name: set() for name in (UNENDED, NOT_RENDERED, STRIPPED)}
+        for number, found in enumerate(labelled.facts):
+            if isinstance(found, Labelled) and found[3:] != (0, 0, True):
+                flags = (not found.ended, found.thoughts_not_rendered, found.thoughts_stripped)
+                for name in compress(list(noted), flags):
+                    noted[name].update(rows[labelled.which == number].tolist())
+        return noted if self.config.thinking == "last" else noted | {STRIPPED: set()}
 
 
 def _sequences(batch: pa.RecordBatch, config: TokenizeConfig) -> tuple[pa.ListArray, Int64, Int64]:
@@ -634,12 +658,6 @@ def _with_context(flat: pa.StructArray, context: tuple[Int64, Int64], answer: tu
     fields = [weight if field.name == "weight" else taken.field(field.name) for field in taken.type]
     offsets = pa.array(np.append(before[::2], sizes.sum()), pa.int32())
     return pa.ListArray.from_arrays(offsets, pa.StructArray.from_arrays(fields, fields=list(taken.type)))
-
-
-def _flat_lists(lists: list[list[int]]) -> tuple[Int64, Int64]:
-    """The numbers in all lists, and the list of each."""
-    sizes = np.fromiter(map(len, lists), np.int64, len(lists))
-    return np.fromiter(chain.from_iterable(lists), np.int64), np.arange(len(lists)).repeat(sizes)
 
 
 def _lists(values: Any, offsets: Int64) -> pa.ListArray:

@@ -9,7 +9,7 @@ from pathlib import Path
 from tokenizers import Tokenizer
 
 from datakit.pack.chat import FLAGS, ChatTokenizer
-from datakit.pack.labels import Labelled, Labeller
+from datakit.pack.labels import Labelled, Labeller, Shapes
 
 
 @functools.cache
@@ -78,17 +78,25 @@ class ByHand:
 
 
 @functools.lru_cache(maxsize=100)
-def labeller(tokenizer: ChatTokenizer, train_on: str = "all") -> Labeller:
-    return Labeller(tokenizer, train_on)
+def labeller(tokenizer: ChatTokenizer) -> Labeller:
+    return Labeller(tokenizer)
 
 
-def label(tokenizer: ChatTokenizer, messages, tools=None, train_on: str = "all", **options) -> Labelled:
-    return labeller(tokenizer, train_on).label(messages, tools, **options)
+def label(tokenizer: ChatTokenizer, messages, tools=None, **options) -> Labelled:
+    return labeller(tokenizer).label(messages, tools, **options)
 
 
-def labelled_rows(labeller: Labeller, *batch) -> list[Labelled | str]:
+def labelled_rows(shapes: Shapes, column, tools, variables) -> list[Labelled | str]:
     """The rows of a batch, or why they are refused."""
-    return [found if isinstance(found, Labelled) else str(found) for found in labeller.label_rows(*batch)]
+    made = shapes.label(column, tools, variables)
+    found: list[Labelled | str] = []
+    for k, (text, number) in enumerate(zip(made.texts, made.which.tolist(), strict=True)):
+        facts, places = (
+            made.facts[number],
+            [at for of, own in (made.edges, made.starts) for at in own[of == k].tolist()],
+        )
+        found.append(facts._replace(text=text, places=places) if isinstance(facts, Labelled) else str(facts))
+    return found
 
 
 def labelled_ids(tokenizer: ChatTokenizer, row: Labelled) -> tuple[list[int], list[tuple[int, int]]]:

@@ -65,11 +65,6 @@ VARIANTS = {
 }
 
 
-@pytest.fixture(autouse=True)
-def any_text_is_much(monkeypatch):
-    monkeypatch.setattr("datakit.pack.tokenize.SMALL", 0)
-
-
 def encoder_of(spec, folder) -> Encoder:
     folder.mkdir(exist_ok=True)
     return Encoder(ChatTokenizer.load(saved(folder, spec, eos_token="<|im_end|>")))

@@ -85,6 +85,27 @@ def test_minimind_learns_a_thought(minimind, inside):
     assert ours(tokenizer, row) == made.done()
 
 
+def test_minimind_tool_calls_and_results(minimind):
+    tokenizer, hand = minimind
+    calls = json.dumps([{"name": "f", "arguments": {"a": "</tool_call>"}}])
+    row = [SYSTEM, user("q"), says("", tool_calls=calls), {"role": "tool", "content": "<tool_response>"}, says("done")]
+    made = hand().special("<|im_start|>")
+    made.text(
+        "system\nBe kind.\n\n# Tools\n\nYou may call one or more functions to assist with the user query.\n\n"
+        'You are provided with function signatures within <tools></tools> XML tags:\n<tools>\n{"name": "f"}\n</tools>'
+        "\n\nFor each function call, return a json object with function name and arguments within "
+    )
+    made.special("<tool_call>").special("</tool_call>").text(" XML tags:\n").special("<tool_call>")
+    made.text('\n{"name": <function-name>, "arguments": <args-json-object>}\n').special("</tool_call>")
+    made.special("<|im_end|>").text("\n").turn("user", "q")
+    thought(made).special("<tool_call>", True).text('\n{"name": "f", "arguments": {"a": "</tool_call>"}}\n', True)
+    made.special("</tool_call>", True).special("<|im_end|>", True).text("\n")
+    made.special("<|im_start|>").text("user\n").special("<tool_response>").text("\n<tool_response>\n")
+    made.special("</tool_response>").special("<|im_end|>").text("\n")
+    thought(made).text("done", True).special("<|im_end|>", True).text("\n")
+    assert ours(tokenizer, row, '[{"name": "f"}]') == made.done()
+
+
 # Qwen2: a system prompt of its own, the answer's header in the user's turn, and no tools.
 
 

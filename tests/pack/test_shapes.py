@@ -1,13 +1,15 @@
 """Conversations that are joined by the plan of their shape are those that the template renders one by one."""
 
+import json
+
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from datakit.pack.chat import ChatTokenizer
-from datakit.pack.labels import Labeller
+from datakit.pack.labels import Shapes
 from datakit.pack.marks import RESERVED_SPELLING, RenderError
-from tests.pack.by_hand import label, labelled_rows, says, user
+from tests.pack.by_hand import label, labelled_rows, labeller, says, user
 
 BODY = """\
 {%- for message in messages -%}
@@ -39,13 +41,13 @@ def alone(tokenizer, row, tools, variables):
 def joined(tokenizer, conversations, rows, tools=None, variables=None) -> int:
     """How many of the rows are joined; all of them must be what they are one by one."""
     tools, variables = tools or [None] * len(rows), variables or [{}] * len(rows)
-    labeller = Labeller(tokenizer)
+    shapes = Shapes(labeller(tokenizer))
     column = conversations(rows).column("messages")
     for _ in range(2):
-        found = labelled_rows(labeller, column, tools, variables)
+        found = labelled_rows(shapes, column, tools, variables)
         for row, one, *more in zip(rows, found, tools, variables, strict=True):
             assert one == alone(tokenizer, row, *more), row
-    return labeller.joined
+    return shapes.joined
 
 
 TEXTS = [
@@ -71,6 +73,7 @@ LOOKS = [
 def test_a_template_that_looks_at_texts_gives_the_same_as_row_by_row(with_body, conversations, expression):
     tokenizer, rows = with_body(expression), [[user(text), says("yes")] for text in TEXTS]
     joined(tokenizer, conversations, rows)
+    joined(tokenizer, conversations, rows, None, [{"more": "than texts"}] * len(rows))
 
 
 @pytest.mark.parametrize(
@@ -87,16 +90,31 @@ def test_plain_texts_are_joined_unless_the_template_asks_about_them(with_body, c
     assert (found > 0) == (expected > 0) and found >= expected
 
 
+def call(name: str, arguments: object) -> str:
+    return json.dumps([{"id": "a1", "type": "function", "function": {"name": name, "arguments": arguments}}])
+
+
+def result(text: str) -> dict:
+    return {"role": "tool", "content": text, "tool_call_id": "a1"}
+
+
+TOOL = '[{"type": "function", "function": {"name": "%s", "parameters": {"b": [1, null], "a": {}}}}]'
 FIELDS = {
-    "weights": [[user(f"a{i}"), says("b", weight=w)] for i, w in enumerate((0.0, 0.0, 0.0, 0.5, 1.0))],
-    "names": [[user(t) | {"name": t}, says("b")] for t in ("Ada", "Bob", "Cy")],
+    "weights": [[user(f"a{i}"), says("b", weight=w)] for i, w in enumerate((0.0, 0.0, 0.5, 1.0))],
+    "names": [[user(t) | {"name": t}, says("b")] for t in ("Ada", "Bob")],
+    "thoughts in a field": [[user("a"), says(t, reasoning_content=t + "?")] for t in ("x", "y")],
     "thoughts in content": [[user("a"), says(f"<think>\n{t}\n</think>\n\n{t}!")] for t in ("x", "y", "long " * 9)],
-    "white space": [[user(f" {t}\n"), says(f"\n{t}{t}")] for t in ("x", "y", "z")],
-    "several turns": [[user(t), says(t * 2), user(t), says(f"<think>{t}</think>{t}")] for t in ("x", "y", "z")],
-    "tools": [[user(f"{t}?"), says(t)] for t in ("x", "y", "z")],
-    "blank": [[user(t), says(" ")] for t in "abc"],
+    "thoughts that the prompt begins": [[user("a"), says(f"{t}\n</think>\n{t}!")] for t in ("x", "y")],
+    "white space": [[user(f" {t}\n"), says(f"\n{t}")] for t in ("x", "y")],
+    "calls": [[user("a"), says("", tool_calls=call(n, {n: 1})), result(n), says(n)] for n in ("f", "g")],
+    "calls in text": [[user("a"), says(n, tool_calls=call(n, json.dumps({n: "\u4e2d"})))] for n in ("f", "g")],
+    "no keys": [[user("a"), says(n, tool_calls=call(n, "{}"))] for n in ("f", "g")],
+    "several turns": [[user(t), says(t), user(t), says(f"<think>{t}</think>{t}")] for t in ("x", "y")],
+    "half a character": [[user(t), says("", tool_calls=call("f", {"a": "\ud83d"}))] for t in "ab"],
+    "no list": [[user(t), says("", tool_calls='{"name": "f"}')] for t in "ab"],
+    "blank": [[user(t), says(" ")] for t in "ab"],
     "nothing": [[], []],
-    "marks": [[user(t), says("\ufdd6a\ufdd0\U000f0000")] for t in "abc"],
+    "marks": [[user(t), says("\ufdd6a\ufdd0\U000f0000")] for t in "ab"],
 }  # fmt: skip
 
 
@@ -105,17 +123,30 @@ FIELDS = {
 def test_every_field_gives_the_same_as_row_by_row(request, load, conversations, name, fields):
     folder = request.getfixturevalue("trained") if name == "trained" else request.getfixturevalue("real")(name)
     rows = FIELDS[fields]
-    tools = ['[{"type": "function", "function": {"name": "f", "parameters": {}}}]' if fields == "tools" else None]
-    joined(load(folder), conversations, rows, tools * len(rows), [{"loud": fields == "tools"}] * len(rows))
+    tools = [TOOL % f"f{i}" if fields in ("calls", "several turns") else None for i in range(len(rows))]
+    joined(load(folder), conversations, rows, tools, [{"loud": fields == "names"}] * len(rows))
 
 
 def test_a_plan_that_would_give_something_else_is_not_used(small, conversations, monkeypatch):
-    """A plan is compared with a row of its shape."""
+    """A plan is compared with the first row of its shape."""
     rows = [[user(f"a{i}"), says("b")] for i in range(4)]
-    right = Labeller._plan
-    monkeypatch.setattr(Labeller, "_plan", lambda *args: (p := right(*args))._replace(pieces=[*p.pieces[:-1], "?"]))
-    found = labelled_rows(Labeller(small), conversations(rows).column("messages"), [None] * 4, [{}] * 4)
+    shapes = Shapes(labeller(small))
+    right = Shapes._plan
+    monkeypatch.setattr(Shapes, "_plan", lambda *args: (p := right(*args))._replace(gaps=[*p.gaps[:-1], "?"]))
+    found = labelled_rows(shapes, conversations(rows).column("messages"), [None] * 4, [{}] * 4)
     assert found == [label(small, row) for row in rows]
+
+
+def test_a_shape_that_the_template_refuses_is_refused_without_rendering_its_rows(
+    real, load, conversations, monkeypatch
+):
+    tokenizer = load(real("qwen2"))
+    rows = [[user(f"a{i}"), says("b")] for i in range(4)]
+    shapes, column = Shapes(labeller(tokenizer)), conversations(rows).column("messages")
+    first = labelled_rows(shapes, column, [TOOL % "f"] * 4, [{}] * 4)
+    assert [found.split(":")[0] for found in first] == ["template_drops_tools"] * 4
+    monkeypatch.setattr(ChatTokenizer, "render", lambda *_, **__: pytest.fail("rendered again"))
+    assert labelled_rows(shapes, column, [TOOL % "f"] * 4, [{}] * 4) == first
 
 
 SPECIAL = ("<|im_end|>", "<|im_start|>assistant\n", "<think>", "</think>", "<tool_response>\nx\n</tool_response>")
@@ -126,7 +157,8 @@ TURNS = st.one_of(
     HOSTILE.map(user),
     HOSTILE.map(says),
     st.tuples(HOSTILE, HOSTILE).map(lambda texts: says(texts[0], reasoning_content=texts[1])),
-    HOSTILE.map(lambda text: {"role": "tool", "content": text}),
+    st.tuples(HOSTILE, HOSTILE).map(lambda texts: says(texts[0], tool_calls=call("f", {"x": texts[1]}))),
+    HOSTILE.map(result),
 )
 
 

@@ -3,7 +3,6 @@
 import hashlib
 import json
 import pickle
-import shutil
 import subprocess
 import sys
 from dataclasses import replace
@@ -29,10 +28,9 @@ SAY = {"role": "assistant", "content": "fine"}
 ASK = {"role": "user", "content": "how are you"}
 
 
-@pytest.fixture(params=[0, 500_000], ids=["fastokens", "tokenizers"])
-def stage(request, trained, monkeypatch) -> Tokenize:
-    monkeypatch.setattr("datakit.pack.tokenize.SMALL", request.param)
-    return Tokenize(TokenizeConfig(tokenizer=str(trained)))
+@pytest.fixture(params=[False, True], ids=["fastokens", "tokenizers"])
+def stage(request, trained) -> Tokenize:
+    return Tokenize(TokenizeConfig(tokenizer=str(trained)), little=request.param)
 
 
 def kept_and_dropped(stage, batch):
@@ -45,7 +43,7 @@ def test_documents_end_with_eos_and_all_of_them_is_learnt(stage, small, document
     assert kept.column("input_ids").to_pylist() == [[*small.encode_text(t), 2] for t in ("the fox", "你好")]
     assert kept.column("label_spans").null_count == 2
     assert kept.column("segment_source").to_pylist() == ["text", "text"]
-    other = Tokenize(replace(stage.config, add_bos=True, add_eos=False))
+    other = Tokenize(replace(stage.config, add_bos=True, add_eos=False), little=stage.little)
     ids = kept_and_dropped(other, documents(["the fox<|im_end|>"]))[0].column("input_ids")[0].as_py()
     assert ids == [1, *small.encode_text("the fox<|im_end|>")] and 2 not in ids
     assert [f.name for f in kept.schema] == tokens().names
@@ -153,10 +151,8 @@ def test_missing_things_are_named_before_any_work(tmp_path, trained):
 
 
 @pytest.mark.parametrize("name", ["trained", "smollm"])
-@pytest.mark.parametrize("small", [0, 500_000])
-def test_ids_equal_the_librarys_on_plain_text(request, real, documents, monkeypatch, name, small):
+def test_ids_equal_the_librarys_on_plain_text(request, real, documents, name):
     """SmolLM's file asks for truncation to 192 tokens and padding."""
-    monkeypatch.setattr("datakit.pack.tokenize.SMALL", small)
     folder = request.getfixturevalue("trained") if name == "trained" else real(name)
     library = Tokenizer.from_file(str(folder / "tokenizer.json"))
     library.no_truncation()
@@ -168,8 +164,10 @@ def test_ids_equal_the_librarys_on_plain_text(request, real, documents, monkeypa
         "\ufdd0 alone is text",
         "word " * 1000,
     ]
-    kept, _ = kept_and_dropped(Tokenize(TokenizeConfig(tokenizer=str(folder))), documents(texts))
-    assert [r[:-1] for r in kept.column("input_ids").to_pylist()] == [library.encode(t).ids for t in texts]
+    for little in (False, True):
+        stage = Tokenize(TokenizeConfig(tokenizer=str(folder)), little=little)
+        kept, _ = kept_and_dropped(stage, documents(texts))
+        assert [r[:-1] for r in kept.column("input_ids").to_pylist()] == [library.encode(t).ids for t in texts]
 
 
 def test_settings_may_hold_tokens_as_objects_and_templates_by_name(trained, tmp_path):
@@ -186,24 +184,25 @@ def test_settings_may_hold_tokens_as_objects_and_templates_by_name(trained, tmp_
 
 
 CHATML = built_in("chatml")
+
+
 QUESTION, ANSWER = {"role": "user", "content": "?"}, {"role": "assistant"}
 
 
 @pytest.mark.parametrize("kind", ["documents", "conversations"])
-def test_the_stage_gives_the_same_with_both_libraries(request, trained, tmp_path, monkeypatch, kind):
-    """A conversation that NFC changes needs `tokenizers`, which knows where its tokens come from."""
-    folder = Path(shutil.copytree(trained, tmp_path / "normalising"))
-    spec = json.loads((folder / "tokenizer.json").read_text(encoding="utf-8"))
-    (folder / "tokenizer.json").write_text(json.dumps(spec | {"normalizer": {"type": "NFC"}}), encoding="utf-8")
+def test_the_stage_gives_the_same_with_both_libraries(request, trained, kind):
     texts = ["1 pieces, we'LL say; 東京は\r\n" * 4, "", "a\ufdd0\ue001", "<|im_end|>", "e\u0301", "\ufdd0", "東京" * 40]
     rows = texts if kind == "documents" else [[QUESTION, ANSWER | {"content": text}] for text in texts]
     batch, found = request.getfixturevalue(kind)(rows), []
-    for small in (0, 500_000):
-        monkeypatch.setattr("datakit.pack.tokenize.SMALL", small)
-        found.append(Tokenize(TokenizeConfig(tokenizer=str(folder)), kind[:-1]).decide(batch))
+    for little in (False, True):
+        found.append(Tokenize(TokenizeConfig(tokenizer=str(trained)), kind[:-1], little).decide(batch))
     assert found[0].reasons.equals(found[1].reasons) and found[0].detail.equals(found[1].detail)
     assert found[0].columns == found[1].columns
     assert found[0].reasons.null_count >= 5
+
+
+def test_documents_run_in_threads_where_fastokens_encodes(stage):
+    assert stage.for_kind("document").use_processes() == stage.little and stage.for_kind("conversation").use_processes()
 
 
 def closed_vocabulary(folder: Path, model: dict) -> Path:
@@ -258,7 +257,7 @@ def test_thoughts_that_a_template_strips_are_counted(with_added, tmp_path, conve
     assert decision.notes == {"reasoning_stripped": 1}
     stage = Tokenize(TokenizeConfig(tokenizer=str(tmp_path), chat_template="plain"))
     decision = stage.decide(conversations([TWO_THOUGHTS, [ASK, SAY]]))
-    assert decision.notes == {"reasoning_not_rendered": 1, "reasoning_stripped": 1}
+    assert decision.notes == {"reasoning_not_rendered": 1}
     ledger = Ledger(Count(into=2, kept=2), None, decision.notes)
     assert "1 of 2 rows" in stage.alarms(ledger)[0]
     assert not stage.alarms(Ledger(Count(into=200, kept=200), None, decision.notes))
@@ -392,7 +391,7 @@ def test_whatever_a_row_holds_it_is_kept_or_dropped_with_a_reason(
     config = TokenizeConfig(
         tokenizer=str(trained), chat_template=hostile, train_on=train_on, thinking=thinking, min_label_tokens=0
     )
-    stage = Tokenize(config)
+    stage = Tokenize(config, little=True)
     for batch in (conversations(talks, [tools] * len(talks)), pairs([sides]), documents(texts)):
         kept, dropped = kept_and_dropped(stage, batch)
         assert kept.num_rows + dropped.num_rows >= batch.num_rows and dropped.column("reason").null_count == 0
