@@ -17,7 +17,7 @@ from train import flags
 COMMANDS = {
     "pretrain": "train on every token",
     "sft": "supervised fine-tuning on labelled tokens",
-    "dpo": "preference training on pairs (DPO) or single answers (KTO)",
+    "dpo": "preference training on pairs (DPO) or single answers (APO-zero)",
     "grpo": "reinforcement learning with rewards that can be checked",
     "distill": "train a student on the distribution of a teacher",
     "generate": "generate text, or answer a file of prompts",

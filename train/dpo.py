@@ -1,13 +1,13 @@
-"""Preference training: chosen answers become more probable than rejected ones, by DPO (Rafailov et al., 2023) or KTO.
+"""Preference training: chosen answers become more probable than rejected ones (DPO: Rafailov et al., 2023; APO-zero).
 
     python -m train.dpo --manifest manifests/pairs/pack.json --model out/sft/checkpoints/step_00001000 --out out/dpo
 
 Both sides of a pair are in the same micro-batch, which is one row of sequences without padding. The reference is the
 model of --model, or the one of --reference, and stays in memory; with adapters it is their base.
 
-KTO (Ethayarajh et al., 2024) judges each side by itself, so that one may be missing: `datakit pack judged.jsonl --kind
-preference` makes such pairs of prompt, completion and label. Its reference point is 0 here, as in APO-zero
-(D'Oosterlinck et al., 2024): no second pass over answers of other prompts.
+APO-zero (D'Oosterlinck et al., 2024) judges each side by itself, so that one may be missing: `datakit pack judged.jsonl
+--kind preference` makes such pairs of prompt, completion and label. It is the loss of KTO (Ethayarajh et al., 2024)
+with the reference point 0: no second pass over answers of other prompts.
 
 Shapes: B rows, P = B/2 pairs, L labels.
 """
@@ -38,13 +38,15 @@ from train.start import LOG, RunConfig, command, read_frozen
 class PairConfig:
     """The loss of a pair, or of an answer."""
 
-    dpo_loss: Literal["sigmoid", "sigmoid_norm", "kto"] = option(
+    dpo_loss: Literal["sigmoid", "sigmoid_norm", "apo_zero"] = option(
         "sigmoid",
-        "sigmoid: DPO; sigmoid_norm: per label token, so that long answers do not weigh more; kto: answers one by one",
+        "sigmoid: DPO; sigmoid_norm: per label token, so that long answers weigh no more; apo_zero: answers one by one",
     )
     beta: float = option(0.1, "strength of the link to the reference; larger values keep the model closer")
-    good_weight: float = more(1.0, "kto: weight of good answers; with few of them, raise it until both weigh alike")
-    bad_weight: float = more(1.0, "kto: weight of bad answers")
+    good_weight: float = more(
+        1.0, "apo_zero: weight of good answers; with few of them, raise it until both weigh alike"
+    )
+    bad_weight: float = more(1.0, "apo_zero: weight of bad answers")
     reference: str = more("", "folder of the reference model; default: the model of --model")
 
     def __post_init__(self) -> None:
@@ -117,7 +119,7 @@ def pair_losses(
 
 
 def answer_losses(policy_R: Tensor, reference_R: Tensor, good_R: Tensor, config: PairConfig) -> tuple[Tensor, Tensor]:
-    """KTO's losses, and rewards with the sign of the judgement, both (R,), from log-probabilities of rows.
+    """APO-zero's losses, and rewards with the sign of the judgement, both (R,), from log-probabilities of rows.
 
     A good answer's loss is 1 - sigmoid(reward), a bad one's 1 - sigmoid(-reward); a reward is as in `pair_losses`.
     """
@@ -127,7 +129,7 @@ def answer_losses(policy_R: Tensor, reference_R: Tensor, good_R: Tensor, config:
 
 @dataclass(frozen=True, slots=True)
 class DpoLoss:
-    """The objective: (loss_sum, pairs), or answers for KTO; logs rewards, their margin, and the share that is right."""
+    """The objective: (loss_sum, pairs), or answers; logs rewards, their margin, and the share that is right."""
 
     config: PairConfig
     reference: Reference
@@ -137,7 +139,7 @@ class DpoLoss:
         """Sums over the pairs, or the answers, of the batch."""
         policy_2P, labels_2P = log_probs(model, batch, self.labels)
         reference_2P = self.reference(model, batch)
-        if self.config.dpo_loss == "kto":
+        if self.config.dpo_loss == "apo_zero":
             answered_R, good_R = labels_2P > 0, torch.from_numpy(batch.rows % 2 == 0).to(policy_2P.device)
             losses_R, signed_R = answer_losses(policy_2P, reference_2P, good_R, self.config)
             right = {"reward_margin": signed_R, "reward_accuracy": (signed_R > 0).float()}
@@ -163,24 +165,25 @@ class DPOConfig(RunConfig):
     pairs: PairConfig = section(PairConfig)
 
     def objective(self, data: Mixture, model: CausalLM) -> DpoLoss:
-        """The loss of pairs, with its reference; for KTO it logs how many answers are good and bad.
+        """The loss of pairs, with its reference; for APO-zero it logs how many answers are good and bad.
 
         Ethayarajh et al. want weight x number of the good answers at 1 to 4/3 times that of the bad ones.
 
         Raises:
-            InputError: a pair has one answer alone, and the loss is not KTO's.
+            InputError: a pair has one answer alone, and the loss is not APO-zero.
             ModelError: the reference does not fit.
         """
         index = np.concatenate([s.packed.label_index for s in data.sets if s.packed.label_index is not None])
         answered_P2 = index[:, 1].reshape(-1, 2) > 0
-        if self.pairs.dpo_loss == "kto":
+        if self.pairs.dpo_loss == "apo_zero":
             good, bad = answered_P2.sum(0).tolist()
             LOG.info(
-                f"kto: {good:,} good, {bad:,} bad answers; --good-weight {bad / max(1, good):.2g} weighs them alike"
+                f"apo_zero: {good:,} good and {bad:,} bad answers; "
+                f"--good-weight {bad / max(1, good):.2g} weighs them alike"
             )
         elif alone := int((~answered_P2).any(1).sum()):
             pairs = f"{alone:,} of {len(answered_P2):,} pairs have one answer alone"
-            raise InputError(f"{data.name}: {pairs}: --dpo-loss kto trains on answers that are judged one by one")
+            raise InputError(f"{data.name}: {pairs}: --dpo-loss apo_zero trains on answers that are judged one by one")
         return DpoLoss(self.pairs, reference_of(self, self.pairs.reference, data, self.labels), self.labels)
 
 

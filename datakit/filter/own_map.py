@@ -83,12 +83,22 @@ class Map(Stage):
         new = [row if found is None else found for row, found in zip(given, made, strict=True)]
         edited = pa.array([one != other for one, other in zip(given, new, strict=True)], pa.bool_())
         wanted = [n for n in names if any(one.get(n) != other.get(n) for one, other in zip(given, new, strict=True))]
+        texts = batch.column("extra").to_pylist() if "extra" in names else [None] * len(new)
+        stay = [  # what its column cannot hold, and the function did not change
+            {k for k in orjson.loads(text or "{}") if k in names and one.get(k) == other.get(k)}
+            for text, one, other in zip(texts, given, new, strict=True)
+        ]
         columns = {
-            name: self._column(batch, name, [row.get(name) for row in new]) for name in wanted if name != "extra"
-        }
+            name: self._column(
+                batch, name, [None if name in of else row.get(name) for row, of in zip(new, stay, strict=True)]
+            )
+            for name in wanted if name != "extra"
+        }  # fmt: skip
         if "extra" in names:
-            extras = [{k: v for k, v in row.items() if k not in names} for row in new]
-            texts = batch.column("extra").to_pylist()  # as the user wrote them, where nothing changed
+            extras = [
+                {k: v for k, v in row.items() if k not in names or k in of} for row, of in zip(new, stay, strict=True)
+            ]
+            # texts as the user wrote them, where nothing changed
             columns["extra"] = pa.array(
                 [text if orjson.loads(text or "{}") == extra else orjson.dumps(extra).decode()
                  for text, extra in zip(texts, extras, strict=True)], pa.string())  # fmt: skip
@@ -115,11 +125,14 @@ class Map(Stage):
 
 
 def records_of(batch: pa.RecordBatch) -> Iterator[dict[str, Any]]:
-    """The rows of a batch as dictionaries for people's functions: the fields of `extra` stand beside the columns."""
+    """The rows of a batch as dictionaries for people's functions: the fields of `extra` stand beside the columns.
+
+    Where a column could not hold a value (1.5 among whole numbers), it is null, and the value is that of `extra`.
+    """
     names = [name for name in batch.schema.names if name not in _OURS]
     for row in batch.select(names).to_pylist():
-        extra = row.get("extra")
-        yield (orjson.loads(extra) if extra else {}) | row
+        fields = orjson.loads(row.get("extra") or "{}")
+        yield fields | {name: value for name, value in row.items() if value is not None or name not in fields}
 
 
 def name_of_row(batch: pa.RecordBatch, row: int) -> str:

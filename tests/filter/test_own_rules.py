@@ -1,10 +1,12 @@
 """Rules, maps and stages of the user's own: reasons, errors, thresholds, keys, and what docs/extending.md shows."""
 
+import json
 import re
 import sqlite3
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -199,6 +201,24 @@ def test_a_map_changes_columns_and_extra_and_says_what_it_dropped() -> None:
     assert made.column("stars").to_pylist() == [2, 4] and made.column("extra").to_pylist() == ['{"seen":[1]}'] * 2
     again = datakit.ingest([{"id": "a", "text": "X", "stars": 2}])
     assert made.column("content_hash")[0] == again.dataset.to_table().column("content_hash")[0]
+
+
+def test_a_value_that_its_column_cannot_hold_reaches_a_map_and_stays(tmp_path: Path) -> None:
+    """The column is one of whole numbers, by the first rows; a later 1.5 is in `extra`, and the column null."""
+    rows = [{"id": str(i), "text": "x", "stars": i if i < 399 else 1.5} for i in range(400)]
+    (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    seen = list[Any]()
+
+    def change(row: dict[str, Any]) -> dict[str, Any]:
+        seen.append(row["stars"])
+        return row | {"text": "y", "new": row["stars"]} | ({"stars": 7} if row["id"] == "398" else {})
+
+    result = datakit.map(str(tmp_path / "rows.jsonl"), change, workers=1)
+    made = result.dataset.to_table()
+    assert sorted(seen) == sorted(row["stars"] for row in rows)
+    last = made.filter(pc.equal(made.column("id"), "399")).to_pylist()[0]
+    assert (last["stars"], json.loads(last["extra"])) == (None, {"stars": 1.5, "new": 1.5})
+    assert made.column("stars").to_pylist()[398] == 7
 
 
 @pytest.mark.parametrize(

@@ -44,7 +44,7 @@ def pair_manifest(pack: Callable, pair_rows: list) -> Path:
 
 def test_judged_answers_without_their_other_side_are_refused(pack: Callable, pair_rows: list, base: Path) -> None:
     alone = pack([*pair_rows[:4], pair_rows[4], []], seq_len=64, rows_per_unit=2)
-    with pytest.raises(InputError, match=r"1 of 3 pairs have one answer alone.*--dpo-loss kto"):
+    with pytest.raises(InputError, match=r"1 of 3 pairs have one answer alone.*--dpo-loss apo_zero"):
         dpo.main(["--manifest", str(alone), "--init", str(base), "--out", str(alone.parent / "never")])
 
 
@@ -184,7 +184,7 @@ def test_the_loss_of_judged_answers_is_trls() -> None:
     g = torch.Generator().manual_seed(0)
     policy, ref = torch.randn(9, generator=g) * 5, torch.randn(9, generator=g) * 5
     good = torch.tensor([True, False, True, False, False, True, True, False, True])
-    config = PairConfig(beta=BETA, good_weight=1.5, bad_weight=0.5, dpo_loss="kto")
+    config = PairConfig(beta=BETA, good_weight=1.5, bad_weight=0.5, dpo_loss="apo_zero")
     losses, signed = answer_losses(policy, ref, good, config)
     torch.testing.assert_close(losses[good], 1.5 * (1 - torch.sigmoid(BETA * (policy - ref)[good])))
     torch.testing.assert_close(losses[~good], 0.5 * torch.sigmoid(BETA * (policy - ref)[~good]))
@@ -201,8 +201,10 @@ def test_judged_answers_train_alone_and_splitting_a_step_changes_nothing(
             ids, places = rows[2 * i + i % 3][0]
             rows[2 * i + i % 3] = [(ids[: places[0] + 1], [])] if i % 4 == 0 else []
     judged, size = pack(rows, seq_len=48, rows_per_unit=2), ["--steps", "4", "--bucket-sizes", "48", "--lr", "1e-3"]
-    whole = run(judged, base, tmp_path / "whole", *size, "--dpo-loss", "kto", "--batch-rows", "24")
-    split = run(judged, base, tmp_path / "split", *size, "--dpo-loss", "kto", "--batch-rows", "8", "--grad-accum", "3")
+    whole = run(judged, base, tmp_path / "whole", *size, "--dpo-loss", "apo_zero", "--batch-rows", "24")
+    split = run(
+        judged, base, tmp_path / "split", *size, "--dpo-loss", "apo_zero", "--batch-rows", "8", "--grad-accum", "3"
+    )
     assert whole[0]["loss"] == pytest.approx(0.5)
     for one, other in zip(whole, split, strict=True):
         for name in ("loss", "reward_margin", "reward_accuracy"):

@@ -118,7 +118,7 @@ def test_the_command_lists_what_there_is_refuses_the_rest_and_returns_a_commands
     assert all(listed.count(f"\n  {name} ") == 2 for name in COMMANDS)
     for argv, said in (
         (["dance"], "no command 'dance'. Expected one of pretrain, sft,"),
-        (["kto"], "Use train.dpo with --dpo-loss kto"),
+        (["kto"], "Use train.dpo with --dpo-loss apo_zero"),
         (["sft"], "--manifest"),
     ):
         monkeypatch.setattr(sys, "argv", ["datakit-train", *argv])

@@ -7,7 +7,7 @@ from collections import Counter, defaultdict
 import numpy as np
 import pytest
 
-from train.compare import ORDER, LocalModel
+from train.local_model import ORDER, LocalModel
 
 VOCAB = 7
 
