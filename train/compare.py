@@ -362,7 +362,7 @@ class Run:
             def watch(model: CausalLM, step: int) -> dict[str, Any]:
                 ids = next(h.ids for h in self.held if h.name == self.watched)
                 bits = sum(float(bits_of(model, doc, self.start_id, self.data.header).sum()) for doc in ids)
-                curve.append([step * step_tokens, bits])
+                curve.append([min(step * step_tokens, len(self.data.packed.ids)), bits])
                 return {"step": step, "loss": bits, "perplexity": bits}  # for a log that nobody reads
 
             # set here, since the trainer itself would look for a validation split
