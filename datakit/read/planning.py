@@ -23,13 +23,14 @@ from datakit.errors import ConfigError, InputError, LayoutError
 from datakit.read import columnar, csv, record, streams, web
 from datakit.read.csv import FIELD
 from datakit.read.find import Skipped, absolute, find, of_split, shortened, suffixes_of
-from datakit.read.layouts.conversations import Conversation, ParseOptions
+from datakit.read.layouts.conversations import Conversation, ParseOptions, role_of, speaker_key
 from datakit.read.layouts.table import (
     MAPPED,
     advice,
     choose,
     flat,
     mapped,
+    to_fill_in,
     user_mapping,
 )
 from datakit.read.record import HOLE, Fields, Record, at, listed
@@ -343,12 +344,27 @@ def _layout(file: SourceFile, head: list[Fields], config: IngestConfig) -> Layou
         return found
     beside, asked, failed = _beside(found, head, mapping.get("id", ""), options)
     if failed and len(failed) == len(head):
+        if speakers := _without_role(head, found.required.get("messages", ""), options):
+            raise LayoutError(
+                f"{file.path}: speakers have no role. Say which role each has (system, user, assistant or tool), in "
+                f"place of ROLE:\n{to_fill_in('roles', speakers[:8], 'ROLE')}"
+            )
         raise LayoutError(f"{file.path}: none of its first records makes a row: {failed[0].detail}")
     unread = [name for name, size in beside.items() if size > asked]
     if unread and found.name != MAPPED and config.layout == "auto":
         why = f"{unread[0]} holds more text than the questions, and the layout {found.name} does not read it"
         raise LayoutError(f"{file.path}: {why}. {advice(head, 'conversation')}")
     return replace(found, beside=tuple(beside))
+
+
+def _without_role(head: list[Fields], field: str, options: ParseOptions) -> list[str]:
+    """The speakers of the turns in a field of the first records whose role nobody told."""
+    lists = (listed(at(fields, field)) for fields in head)
+    turns = [turn for value in lists if type(value) is list for turn in value if type(turn) is dict]
+    keys = (options.turn_fields.get("role") or speaker_key(turn) for turn in turns)
+    speakers = [turn.get(key) for turn, key in zip(turns, keys, strict=True)]
+    named = (str(s).lower() if type(s) in (int, bool) else s for s in speakers)
+    return list(dict.fromkeys(s for s in named if type(s) is str and not role_of(s, options)))
 
 
 def _beside(

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import datakit as python_api
-import datakit.engine.recipe as recipes
+import datakit.config as own_config
 from datakit.cli.main import commands
 from datakit.config import options
 from datakit.engine.recipe import FLOW, STAGES, stage_class
@@ -125,7 +125,7 @@ def test_an_option_or_a_stage_that_is_gone_says_what_to_use_instead(
     datakit: Callable, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     gone = {"dedup.old_flag": "use --on.", "old_stage": "use `datakit dedup`."}
-    monkeypatch.setattr(recipes, "removed", lambda: gone)
+    monkeypatch.setattr(own_config, "removed", lambda: gone)
     for args in (["--old-flag", "1"], ["--no-old-flag"], ["--old_flag=x"]):
         said = datakit("dedup", "in.jsonl", *args)
         assert said.code == 2 and "is gone: use --on." in said.err

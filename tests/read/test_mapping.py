@@ -183,7 +183,8 @@ def test_speakers_of_unknown_roles_are_refused_before_any_work_with_the_flag_to_
     record = {"messages": [{"role": "doctor", "content": "yo"}, {"role": "Patient 1", "content": "hi"}]}
     with pytest.raises(LayoutError) as caught:
         read_records(record)
-    assert '--roles "doctor=ROLE", in a recipe [ingest] roles = { "doctor" = "ROLE" }' in str(caught.value)
+    assert "--roles doctor=ROLE --roles 'Patient 1=ROLE'\n" in str(caught.value)
+    assert '[ingest] roles = { doctor = "ROLE", "Patient 1" = "ROLE" }' in str(caught.value)
     assert read_records(record, roles={"doctor": "assistant", "patient 1": "user"}).bad == []
     asked = {"chat": [{"text": "hi", "is_human": True}, {"text": "yo", "is_human": False}]}
     mapping = {"messages": "chat", "role": "is_human", "content": "text"}

@@ -387,16 +387,20 @@ def _role(turn: Fields, where: str, options: ParseOptions) -> str:
             f"{where} names no speaker: role or from should be a string, found {name_of(speaker)}; its fields are "
             f"{', '.join(turn)}. Name yours with --map role=FIELD --map content=FIELD, beside --map messages",
         )
-    lowered = speaker.strip().lower()
-    plain = lowered.replace("-", "_").replace(" ", "_")  # `Tool-Response` is `tool_response`
-    for name in (speaker, lowered, plain):
-        if name in options.roles:
-            return options.roles[name]
+    if role := role_of(speaker, options):
+        return role
     raise RecordError(
         "unknown_role",
         f"{where}.{key} is {speaker!r}; name its role (system, user, assistant or tool) with --roles "
         f'"{speaker}=ROLE", in a recipe [ingest] roles = {{ "{speaker}" = "ROLE" }}',
     )
+
+
+def role_of(speaker: str, options: ParseOptions) -> str:
+    """The role of a speaker, or one of `CALLERS`; "" if it is unknown. `Tool-Response` is `tool_response`."""
+    lowered = speaker.strip().lower()
+    plain = lowered.replace("-", "_").replace(" ", "_")
+    return next((options.roles[name] for name in (speaker, lowered, plain) if name in options.roles), "")
 
 
 def _content(value: Any, where: str, from_tool: bool = False) -> tuple[str | None, str, list[str], Fields]:

@@ -7,6 +7,7 @@ follows from our names: `text` is a document, `messages`, or `prompt` and `answe
 `--map` says the same for records of other names.
 """
 
+import shlex
 import tomllib
 from array import array
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -347,11 +348,12 @@ def flat(fields: Fields, depth: int = 3) -> Fields:
     return found
 
 
-def _to_fill_in(names: Sequence[str], about: str) -> str:
-    """Lines for a user to fill in: flags that map each name to FIELD, and those of a recipe."""
-    flags = " ".join(f"--map {name}=FIELD" for name in names)
-    table = ", ".join(f'{name} = "FIELD"' for name in names)
-    return f"  datakit run --dataset NAME {flags}{about}\n  or in its recipe: [ingest] map = {{ {table} }}"
+def to_fill_in(option: str, names: Sequence[str], blank: str, about: str = "") -> str:
+    """Lines for a user: flags of an option that give each name a value in place of `blank`, and those of a recipe."""
+    flags = " ".join(f"--{option} {shlex.quote(f'{name}={blank}')}" for name in names)
+    keys = (name if name.isidentifier() and name.isascii() else f'"{name}"' for name in names)
+    table = ", ".join(f'{key} = "{blank}"' for key in keys)
+    return f"  datakit run --dataset NAME {flags}{about}\n  or in its recipe: [ingest] {option} = {{ {table} }}"
 
 
 def advice(head: Sequence[Fields], kind: str) -> str:
@@ -375,7 +377,7 @@ def advice(head: Sequence[Fields], kind: str) -> str:
     needed = {"document": ("text",), "conversation": turns, "preference": ("prompt", "chosen", "rejected")}
     said.append("Say which field is which, in place of FIELD:")
     for made, names in needed.items() if kind not in needed else [(kind, needed[kind])]:
-        said.append(_to_fill_in(names, "" if kind in needed else f"  ({made} rows)"))
+        said.append(to_fill_in("map", names, "FIELD", "" if kind in needed else f"  ({made} rows)"))
     said.append("Speakers of other names than user and assistant need --roles NAME=user")
     known = f"Known layouts are {', '.join(NAMES)}; sets that --map NAME knows are {', '.join(presets())}"
     return "\n".join([*said, f"{known}. See docs/inputs.md"])
