@@ -382,7 +382,7 @@ def faulty_run(root: Path, fault: str) -> Ended:
 USES = {
     "run": "run --dataset d --workers 2",
     "later stages": "run --dataset d --workers 2",
-    "against": "dedup raw/part-0.jsonl --kind text --against manifests/d/dedup.json --output new",
+    "against": "dedup raw/part-0.jsonl --kind text --against manifests/d/dedup.json --output new --allow-empty",
     "verify": "verify manifests/d/pack.json",
     "show": "show manifests/d/filter.json",
     "explain": "explain r7 --manifest manifests/d/filter.json",

@@ -99,9 +99,11 @@ class _Described:
         """For notebooks: what became of the rows, and three of the dropped ones."""
         from datakit.report.page import render
 
-        first = dict.fromkeys(("id", "text", "messages", "prompt", "chosen"))
         gone = self.to_table("dropped").slice(0, 3).to_pylist() if self.ledger.rows.dropped else []
-        return render("notebook.html", manifest=self.manifest, dropped=[first | row for row in gone])
+        for row in gone:
+            own = {k: v for k, v in row.items() if v is not None and k not in ("id", _IN, *_DROP_COLUMNS)}
+            row["said"] = next((own[name] for name in _TEXT_COLUMNS if name in own), own)
+        return render("notebook.html", manifest=self.manifest, dropped=gone)
 
 
 def _library(name: str) -> Any:

@@ -18,6 +18,7 @@ import importlib.metadata
 import importlib.util
 import inspect
 import sys
+import traceback
 import types
 from collections.abc import Iterator
 from functools import cache
@@ -116,6 +117,15 @@ def _module(place: str) -> types.ModuleType:
         raise ConfigError(f"{place}: cannot be imported: {type(e).__name__}: {e}") from e
 
 
+def what_failed(error: Exception, function: Any) -> str:
+    """An error of the user's code for people: its type, its text, and the last line of the function's own file."""
+    frames = traceback.extract_tb(error.__traceback__)
+    code = getattr(inspect.unwrap(function) if callable(function) else function, "__code__", None)
+    own = [f for f in frames if code is not None and f.filename == code.co_filename]
+    at = (own or frames)[-1]
+    return f"{type(error).__name__}: {error} ({at.filename}, line {at.lineno})"
+
+
 # What it is made of.
 
 
@@ -127,7 +137,7 @@ def code_digest(given: Any) -> str:
     """
     parts: dict[str, str] = {"version": str(vars(given).get("version", ""))}
     module = sys.modules.get(given.__module__)
-    if (file := getattr(module, "__file__", None)) is not None:
+    if (file := getattr(module, "__file__", None)) is not None and Path(file).is_file():  # not <stdin>
         parts |= _files(Path(file), given.__module__)
         parts |= {f"closure {n}": v for n, v in _closure(given)}
     else:

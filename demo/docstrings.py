@@ -18,16 +18,7 @@ from typing import Final, Literal
 Kind = Literal["module", "class", "function", "method"]
 Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 
-EVERYDAY: Final = frozenset(
-    """
-    argparse base64 bisect calendar cmath collections colorsys configparser contextlib copy csv dataclasses
-    datetime decimal difflib doctest enum filecmp fileinput fnmatch fractions functools getpass glob graphlib
-    gzip hashlib heapq html io itertools json keyword linecache locale logging math mimetypes numbers operator
-    os pathlib platform posixpath pprint queue random re reprlib sched secrets shelve shlex shutil statistics
-    string struct subprocess tempfile textwrap threading timeit tokenize traceback types typing unittest urllib
-    uuid warnings weakref webbrowser zipfile zoneinfo
-    """.split()  # noqa: SIM905
-)
+EVERYDAY: Final = frozenset("bisect calendar collections copy functools heapq json random shutil textwrap".split())
 """The modules that questions are about: common ones. All modules would be too many for such a small model."""
 
 BUILT_IN: Final = (str, int, float, list, dict, set, math, itertools)

@@ -75,7 +75,7 @@ class CompareConfig:
     primary: str = option("", "ARM:SET of the one comparison that is not corrected; empty: last arm, first set")
     optimizer: Literal["muon", "adamw"] = option("muon", "AdamW is still on its first plateau at small budgets")
     batch_rows: int = option(8, "packed rows per step")
-    aa: int = more(2, "pairs of runs that differ by their draw alone, of the first arm: the noise")
+    aa: int = more(2, "pairs of runs that differ by their draw alone, of the first arm: the noise; at most one a seed")
     rates: bool = more(True, "first and last arm also with a third and three times of the learning rate, two seeds")
     unpaired: bool = more(False, "compare arms of different raw files: only equal and similar texts are paired")
     jobs: int = more(0, "single-thread processes side by side; 0: as many as there are cores")
@@ -84,8 +84,6 @@ class CompareConfig:
     def __post_init__(self) -> None:
         at_least(self, 1, "seeds", "batch_rows")
         at_least(self, 0, "aa", "jobs")
-        if self.aa > self.seeds:
-            raise ConfigError(f"--aa {self.aa}: at most one pair for each of the {self.seeds} seeds")
         if len(_named(self.arms, "arms")) < 2 or not _named(self.heldout, "heldout"):
             raise UsageError("name two arms or more with --arms NAME=MANIFEST,..., and a set with --heldout NAME=FILE")
         arm, name = self.primary_pair
@@ -448,7 +446,7 @@ def plan(config: CompareConfig, arms: Sequence[Arm], clusters: Sequence[Sequence
 
     for seed in range(config.seeds):
         yield from (run(arm, seed) for arm in arms)
-    yield from (run(arms[0], seed, "aa", AA_SEED) for seed in range(config.aa))
+    yield from (run(arms[0], seed, "aa", AA_SEED) for seed in range(min(config.aa, config.seeds)))
     for arm in (arms[0], arms[-1]) if config.rates else ():
         for seed in range(min(2, config.seeds)):
             yield from (run(arm, seed, f"x{ratio:.3g}", 0, ratio) for ratio in (1 / 3, 3.0))
@@ -589,7 +587,7 @@ def summary(config: CompareConfig, arms: Sequence[Arm], held: Sequence[HeldOut],
         sets.append({
             "name": h.name, "documents": len(h.ids), "tokens": sum(map(len, h.ids)), "bytes": size,
             "removed": h.removed, "arms": rows, "not_past_local": weak, "rates": rates, "sign_turns": turned,
-            "aa": [bpb(first, s, "aa") - bpb(first, s) for s in range(config.aa)],
+            "aa": [bpb(first, s, "aa") - bpb(first, s) for s in range(min(config.aa, config.seeds))],
         })  # fmt: skip
     others = [one for s in sets for name, row in s["arms"].items() if name != first and [name, s["name"]] != main
               for one in [row["difference"]] if one["p"] is not None]  # fmt: skip

@@ -122,12 +122,25 @@ def file(text: str) -> Path:
     return Path(text)
 
 
+def manifest(text: str) -> Path:
+    """The path of a manifest, also by the folder that holds it.
+
+    Raises:
+        UsageError: it is the name of a dataset, which has several.
+    """
+    path = storage.pull_result(text)
+    if not path.exists() and (there := sorted(f.name for f in (project() / "manifests" / text).glob("*.json"))):
+        files = ", ".join(name for name in there if not name.endswith(".run.json"))
+        raise UsageError(f"{text}: is a dataset; name one of its manifests in manifests/{text}: {files}")
+    return path
+
+
 File = NewType("File", Path)
 ManifestPath = NewType("ManifestPath", Path)
 """A manifest, also by the folder that holds it (`--output`)."""
 Kind = NewType("Kind", str)
 AUTO = Kind(KINDS[0])
-TYPES: dict[Any, Any] = {Path: path, File: file, ManifestPath: storage.pull_result, BinaryIO: click.File("rb")}
+TYPES: dict[Any, Any] = {Path: path, File: file, ManifestPath: manifest, BinaryIO: click.File("rb")}
 TYPES |= {int: click.IntRange(0), Kind: click.Choice(KINDS)}
 """What click converts the texts of a parameter with, by its type; other types are given to click as they are."""
 

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 import datakit.own_code as own_code
 import datakit.storage as storage
-from datakit.config import file_mark, sha256_file
+from datakit.config import digest, file_mark, sha256_file
 from datakit.manifest import Manifest, data_dir
 
 if TYPE_CHECKING:
@@ -245,7 +245,7 @@ def what_changed(
         files.append({p["raw"]: p["sha256"] for p in inputs if "raw" in p})
         values.append(dict(_flat(settings)))
         values[-1] |= {f"the version of {p['manifest']}": p["version"] for p in made_from}
-        values[-1] |= {f"the hash of {name}": str(found)[:12] for name, found in models.items()}
+        values[-1] |= {f"the hash of {name}": digest(found)[:12] for name, found in models.items()}
     before, now = files
     both = {name for name in now.keys() & before.keys() if now[name] != before[name]}
     for what, names in ("new", now.keys() - before.keys()), ("gone", before.keys() - now.keys()), ("changed", both):

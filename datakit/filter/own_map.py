@@ -7,8 +7,8 @@ It returns the row as it shall be, or None to drop it; the reason is the functio
 go into `extra`. `id`, `source` and `row_key` stay what they are.
 """
 
-import traceback
 from collections.abc import Iterator
+from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Final
 
@@ -26,6 +26,7 @@ GROUP: Final = "datakit.maps"
 _OURS: Final = ("row_key", "content_hash")
 _FIXED: Final = ("id", "source")
 _TURNS: Final = ("messages", "prompt", "chosen", "rejected")
+_ROLES: Final = ("system", "user", "assistant", "tool")
 _MESSAGE_KEYS: Final = frozenset(f.name for f in MESSAGE)
 
 
@@ -76,7 +77,9 @@ class Map(Stage):
         function, names = own_code.find(self.config.function, GROUP), set(batch.schema.names)
         given, made = list(records_of(batch)), list[dict[str, Any] | None]()
         for i, row in enumerate(given):
-            found = called(self.config.function, name_of_row(batch, i), function, dict(row))
+            found = called(
+                self.config.function, name_of_row(batch, i), function, deepcopy(row)
+            )  # edits in place count, too
             if found is not None:
                 self._check(found, row, batch, i)
             made.append(found)
@@ -115,13 +118,22 @@ class Map(Stage):
         turns = [turn for name in _TURNS if name in row and isinstance(found.get(name), list) for turn in found[name]]
         if unknown := [key for turn in turns for key in turn if key not in _MESSAGE_KEYS]:
             raise InputError(f"{where} messages with {', '.join(sorted(_MESSAGE_KEYS))}; found {unknown[0]!r}")
+        if strange := [turn.get("role") for turn in turns if turn.get("role") not in _ROLES]:
+            raise InputError(f"{where} messages of the roles {', '.join(_ROLES)}; found {strange[0]!r}")
 
     def _column(self, batch: pa.RecordBatch, name: str, values: list[Any]) -> pa.Array:
         kind = batch.schema.field(name).type
+        wrong = (pa.ArrowInvalid, pa.ArrowTypeError, TypeError, OverflowError)
         try:
             return pa.array(values, kind)
-        except (pa.ArrowInvalid, pa.ArrowTypeError, TypeError, OverflowError) as e:
-            raise InputError(f"{self.config.function}: the column {name!r} holds {kind}: {e}") from None
+        except wrong as whole:
+            for row, value in enumerate(values):  # which row it is
+                try:
+                    pa.array([value], kind)
+                except wrong as e:
+                    where = f"{self.config.function}: {name_of_row(batch, row)}"
+                    raise InputError(f"{where}: the column {name!r} holds {kind}: {e}") from None
+            raise InputError(f"{self.config.function}: the column {name!r} holds {kind}: {whole}") from None
 
 
 def records_of(batch: pa.RecordBatch) -> Iterator[dict[str, Any]]:
@@ -149,5 +161,4 @@ def called(name: str, where: str, function: Any, given: Any) -> Any:
     try:
         return function(given)
     except Exception as e:  # whatever the user's function raises
-        at = traceback.extract_tb(e.__traceback__)[-1]
-        raise InputError(f"{name}: {where}: {type(e).__name__}: {e} ({at.filename}, line {at.lineno})") from e
+        raise InputError(f"{name}: {where}: {own_code.what_failed(e, function)}") from e

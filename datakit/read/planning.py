@@ -19,7 +19,7 @@ import pyarrow as pa
 import datakit.own_code as own_code
 from datakit.config import options
 from datakit.data import KINDS
-from datakit.errors import ConfigError, InputError, LayoutError
+from datakit.errors import ConfigError, DatakitError, InputError, LayoutError
 from datakit.read import columnar, csv, record, streams, web
 from datakit.read.csv import FIELD
 from datakit.read.find import Skipped, absolute, find, of_split, shortened, suffixes_of
@@ -133,7 +133,13 @@ def _table(given: Any) -> tuple[str, pa.Table] | None:
         return "table", given
     if is_url(given) or os.path.exists(given) or not own_code.is_own(given, READERS):
         return None
-    return PurePath(given).name, columnar.table_of(own_code.find(given, READERS)())
+    reader = own_code.find(given, READERS)
+    try:
+        return PurePath(given).name, columnar.table_of(reader())
+    except DatakitError:
+        raise
+    except Exception as e:  # whatever the user's reader raises
+        raise InputError(f"{given}: {own_code.what_failed(e, reader)}") from e
 
 
 def _with_layouts(

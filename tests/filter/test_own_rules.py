@@ -221,13 +221,27 @@ def test_a_value_that_its_column_cannot_hold_reaches_a_map_and_stays(tmp_path: P
     assert made.column("stars").to_pylist()[398] == 7
 
 
+def test_a_map_may_edit_inside_of_a_row() -> None:
+    def shout(row: dict[str, Any]) -> dict[str, Any]:
+        row["messages"][1]["content"] = row["messages"][1]["content"].upper()
+        row["meta"]["seen"] = 2
+        return row
+
+    said = [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}]
+    result = datakit.map([{"messages": said, "meta": {"seen": 1}}], shout)
+    made = result.dataset.to_table().to_pylist()[0]
+    assert result.ledger.rows.edited == 1 and [m["content"] for m in made["messages"]] == ["a", "B"]
+    assert made["meta"] == {"seen": 2}
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
         ("5", "expected the changed row with its id and source, or None to drop it; found '5'"),
         ("row | {'id': 'other'}", "expected the changed row with its id"),
         ("row | {'messages': [{'role': 'user', 'text': 'a'}]}", "expected messages with .* found 'text'"),
-        ("row | {'messages': 7}", "the column 'messages' holds list"),
+        ("row | {'messages': [{'role': 'bot', 'content': 'a'}]}", "expected messages of the roles .* found 'bot'"),
+        ("row | {'messages': 7}", "the row 'table:0': the column 'messages' holds list"),
         ("row['absent']", r"the row 'table:0': KeyError: 'absent' \\(.*, line 1\\)"),
     ],
 )  # fmt: skip
