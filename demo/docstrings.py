@@ -18,7 +18,9 @@ from typing import Final, Literal
 Kind = Literal["module", "class", "function", "method"]
 Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 
-EVERYDAY: Final = frozenset("bisect calendar collections copy functools heapq json random shutil textwrap".split())
+EVERYDAY: Final = frozenset(
+    ("bisect", "calendar", "collections", "copy", "functools", "heapq", "json", "random", "shutil", "textwrap")
+)
 """The modules that questions are about: common ones. All modules would be too many for such a small model."""
 
 BUILT_IN: Final = (str, int, float, list, dict, set, math, itertools)
