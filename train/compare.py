@@ -94,6 +94,11 @@ class CompareConfig:
         budget_of(self.tokens)
 
     @property
+    def aa_pairs(self) -> int:
+        """A/A pairs that run: at most one a seed."""
+        return min(self.aa, self.seeds)
+
+    @property
     def primary_pair(self) -> tuple[str, str]:
         """The arm and the held-out set of the primary comparison."""
         last, first = [*_named(self.arms, "arms")][-1], next(iter(_named(self.heldout, "heldout")))
@@ -446,7 +451,7 @@ def plan(config: CompareConfig, arms: Sequence[Arm], clusters: Sequence[Sequence
 
     for seed in range(config.seeds):
         yield from (run(arm, seed) for arm in arms)
-    yield from (run(arms[0], seed, "aa", AA_SEED) for seed in range(min(config.aa, config.seeds)))
+    yield from (run(arms[0], seed, "aa", AA_SEED) for seed in range(config.aa_pairs))
     for arm in (arms[0], arms[-1]) if config.rates else ():
         for seed in range(min(2, config.seeds)):
             yield from (run(arm, seed, f"x{ratio:.3g}", 0, ratio) for ratio in (1 / 3, 3.0))
@@ -587,7 +592,7 @@ def summary(config: CompareConfig, arms: Sequence[Arm], held: Sequence[HeldOut],
         sets.append({
             "name": h.name, "documents": len(h.ids), "tokens": sum(map(len, h.ids)), "bytes": size,
             "removed": h.removed, "arms": rows, "not_past_local": weak, "rates": rates, "sign_turns": turned,
-            "aa": [bpb(first, s, "aa") - bpb(first, s) for s in range(min(config.aa, config.seeds))],
+            "aa": [bpb(first, s, "aa") - bpb(first, s) for s in range(config.aa_pairs)],
         })  # fmt: skip
     others = [one for s in sets for name, row in s["arms"].items() if name != first and [name, s["name"]] != main
               for one in [row["difference"]] if one["p"] is not None]  # fmt: skip

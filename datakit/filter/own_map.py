@@ -77,9 +77,8 @@ class Map(Stage):
         function, names = own_code.find(self.config.function, GROUP), set(batch.schema.names)
         given, made = list(records_of(batch)), list[dict[str, Any] | None]()
         for i, row in enumerate(given):
-            found = called(
-                self.config.function, name_of_row(batch, i), function, deepcopy(row)
-            )  # edits in place count, too
+            mine = deepcopy(row)  # the function may edit it in place, also inside
+            found = called(self.config.function, name_of_row(batch, i), function, mine)
             if found is not None:
                 self._check(found, row, batch, i)
             made.append(found)
@@ -87,9 +86,10 @@ class Map(Stage):
         edited = pa.array([one != other for one, other in zip(given, new, strict=True)], pa.bool_())
         wanted = [n for n in names if any(one.get(n) != other.get(n) for one, other in zip(given, new, strict=True))]
         texts = batch.column("extra").to_pylist() if "extra" in names else [None] * len(new)
+        fields = [orjson.loads(text or "{}") for text in texts]
         stay = [  # what its column cannot hold, and the function did not change
-            {k for k in orjson.loads(text or "{}") if k in names and one.get(k) == other.get(k)}
-            for text, one, other in zip(texts, given, new, strict=True)
+            {k for k in of if k in names and one.get(k) == other.get(k)}
+            for of, one, other in zip(fields, given, new, strict=True)
         ]
         columns = {
             name: self._column(
@@ -103,8 +103,8 @@ class Map(Stage):
             ]
             # texts as the user wrote them, where nothing changed
             columns["extra"] = pa.array(
-                [text if orjson.loads(text or "{}") == extra else orjson.dumps(extra).decode()
-                 for text, extra in zip(texts, extras, strict=True)], pa.string())  # fmt: skip
+                [text if of == extra else orjson.dumps(extra).decode()
+                 for text, of, extra in zip(texts, fields, extras, strict=True)], pa.string())  # fmt: skip
         reasons = [function.__name__ if found is None else None for found in made]
         return Decision(
             reasons=pa.array(reasons, pa.string()), columns=with_hashes(batch, columns, edited), edited=edited

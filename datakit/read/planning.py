@@ -23,7 +23,7 @@ from datakit.errors import ConfigError, DatakitError, InputError, LayoutError
 from datakit.read import columnar, csv, record, streams, web
 from datakit.read.csv import FIELD
 from datakit.read.find import Skipped, absolute, find, of_split, shortened, suffixes_of
-from datakit.read.layouts.conversations import Conversation, ParseOptions, role_of, speaker_key
+from datakit.read.layouts.conversations import Conversation, ParseOptions, role_of, speaker_key, speaker_of
 from datakit.read.layouts.table import (
     MAPPED,
     advice,
@@ -368,9 +368,8 @@ def _without_role(head: list[Fields], field: str, options: ParseOptions) -> list
     lists = (listed(at(fields, field)) for fields in head)
     turns = [turn for value in lists if type(value) is list for turn in value if type(turn) is dict]
     keys = (options.turn_fields.get("role") or speaker_key(turn) for turn in turns)
-    speakers = [turn.get(key) for turn, key in zip(turns, keys, strict=True)]
-    named = (str(s).lower() if type(s) in (int, bool) else s for s in speakers)
-    return list(dict.fromkeys(s for s in named if type(s) is str and not role_of(s, options)))
+    speakers = [speaker_of(turn.get(key)) for turn, key in zip(turns, keys, strict=True)]
+    return list(dict.fromkeys(s for s in speakers if type(s) is str and not role_of(s, options)))
 
 
 def _beside(

@@ -379,8 +379,7 @@ def _message(turn: Fields, where: str, options: ParseOptions) -> tuple[Message, 
 def _role(turn: Fields, where: str, options: ParseOptions) -> str:
     """Take the speaker out of a turn: its role, or one of `CALLERS`."""
     key = speaker_key(turn)
-    speaker = turn.pop(key) if key else None
-    speaker = str(speaker).lower() if type(speaker) in (int, bool) else speaker  # `is_human`
+    speaker = speaker_of(turn.pop(key) if key else None)
     if type(speaker) is not str:
         raise RecordError(
             "missing_field",
@@ -394,6 +393,11 @@ def _role(turn: Fields, where: str, options: ParseOptions) -> str:
         f"{where}.{key} is {speaker!r}; name its role (system, user, assistant or tool) with --roles "
         f'"{speaker}=ROLE", in a recipe [ingest] roles = {{ "{speaker}" = "ROLE" }}',
     )
+
+
+def speaker_of(value: Any) -> Any:
+    """The name of a speaker; of a number or a truth value (`is_human`) its text."""
+    return str(value).lower() if type(value) in (int, bool) else value
 
 
 def role_of(speaker: str, options: ParseOptions) -> str:
