@@ -44,7 +44,7 @@ PARTS: dict[str, tuple[tuple[str, ...], Row]] = {
     "main": (MAIN, {"tokens": "3M", "seeds": 8, "aa": 8}),
     "calibration": (("raw",), {"tokens": "1M", "seeds": 20}),
     "power": (("raw", "shuffled-5%", "shuffled-20%", "permuted"), {"tokens": "3M", "seeds": 8}),
-    "peer": (("raw", "language", "english", "datatrove"), {"tokens": "800k", "seeds": 8}),
+    "peer": (("raw", "language", "english", "datatrove"), {"tokens": "1.2M", "seeds": 8}),
     "26m": (("raw", "all"), {"tokens": "3M", "seeds": 5, "preset": "26m"}),
     "6M": (("raw", "dedup", "filter", "all"), {"tokens": "6M", "seeds": 5}),
     "rates": (("raw", "all"), {"tokens": "3M", "seeds": 2, "rates": True}),
