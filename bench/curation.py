@@ -2,7 +2,7 @@
 
     python bench/curation.py OUT [--tokens 3M --seeds 5 --jobs 2] [--peer bench/peers/.venv-datatrove/bin/python]
     python bench/curation.py OUT --small        # a rehearsal of the whole in minutes
-    python bench/curation.py OUT --calibrate    # A/A pairs of 20 runs, and arms with shuffled documents
+    python bench/curation.py OUT --arms         # the arms alone, for bench/evidence.py
 
 `curation.txt` names the packages and their versions. The pool is documentation as it is found in the wild: pages with
 their navigation, generated reference, handbooks and manuals in many languages, changelogs, licences in near copies,
@@ -21,16 +21,12 @@ import sys
 import tarfile
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
-
-import numpy as np
 
 HERE = Path(__file__).resolve().parent
 sys.path[0] = str(HERE.parent)  # not this folder, where `train` would be another file
 
-import datakit  # noqa: E402
 
 MEGABYTES = {"html": 10.0, "reference": 8, "handbook": 10, "manual": 7, "changelog": 3, "licence": 1, "readme": 1}
 """Of the pool, by kind of document: 40 together. Other kinds stay out of it."""
@@ -50,13 +46,19 @@ tokenizer = "{out}/tokenizer/kept/tokenizer"
 [pack]
 seq_len = 256
 """
-IN_LIST = """from pathlib import Path
-KEPT = frozenset(Path("{kept}").read_text().split())
-
-
-def kept_by_the_peer(row):
-    return row["id"] in KEPT
-"""
+ENGLISH = '[language]\nlanguages = ["en"]\n'
+ARMS: dict[str, tuple[tuple[str, ...], str]] = {
+    "raw": ((), ""),
+    "language": (("language",), ENGLISH),
+    "dedup": (("dedup",), ""),
+    "filter": (("filter",), ""),
+    "filter-short": (("filter",), "[filter.gopher_quality]\nmin_words = 0\n"),
+    "filter-symbols": (("filter",), "[filter.gopher_quality]\nmin_alpha_word_ratio = 0.0\n"),
+    "english": (("language", "dedup", "filter"), ENGLISH),
+    "all": (("language", "dedup", "filter"), ""),
+}
+"""Stages of each arm, and what its recipe changes. `all` has the defaults, which label languages and keep all of them;
+`filter-short` and `filter-symbols` lack one limit each that removes many pages of this pool."""
 
 # Packages.
 
@@ -224,74 +226,23 @@ def python(*args: object) -> None:
     subprocess.run([sys.executable, "-m", *map(str, args)], check=True, cwd=HERE.parent)
 
 
-def recipe(out: Path, name: str, stages: Sequence[str], more: str) -> None:
-    path = out / "manifests" / name / "recipe.toml"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(RECIPE.format(out=out, stages=json.dumps([*stages, "tokenize", "pack"])) + more)
-
-
 def arms_of(out: Path, peer: str) -> dict[str, Path]:
-    """The pack manifest of each arm, raw first and all last. `without-language` is our default for all languages."""
+    """The pack manifest of each arm, raw first and all last; what datatrove keeps is in OUT/peer."""
     python("datakit", "tokenizer", "train", out / "neutral.jsonl", "--kind", "text", "--vocab-size", 2048, "--output",
            out / "tokenizer", "--workers", 1)  # fmt: skip
-    recipe(out, "pool", ["ingest", "language", "dedup", "filter"], '[language]\nlanguages = ["en"]\n')
-    found = datakit.ablate("pool", project=out, workers=1, progress=True)
-    if peer:
+    for name, (stages, more) in ARMS.items():
+        path = out / "manifests" / name / "recipe.toml"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(RECIPE.format(out=out, stages=json.dumps(["ingest", *stages, "tokenize", "pack"])) + more)
+        python("datakit", "run", name, "--project", out, "--workers", 1)
+    if peer and not (out / "peer" / "filter").is_dir():
         (out / "peer" / "raw").mkdir(parents=True, exist_ok=True)
         (out / "peer" / "raw" / "pool.jsonl").write_bytes((out / "pool.jsonl").read_bytes())
-        from datakit.filter.fasttext_model import find
+        from datakit.filter.language import find
 
         given = [out / "peer/raw", out / "peer", 1, out / "tokenizer/kept/tokenizer/tokenizer.json", find("lid.176")]
         subprocess.run([peer, str(HERE / "peers/line_datatrove.py"), *map(str, given)], check=True)
-        lines = [
-            line for p in (out / "peer/filter").glob("*.gz") for line in gzip.decompress(p.read_bytes()).splitlines()
-        ]
-        (out / "kept.txt").write_text("\n".join(json.loads(line)["id"] for line in lines))
-        (out / "kept.py").write_text(IN_LIST.format(kept=out / "kept.txt"))
-        rule = f'[filter]\nrules = ["{out}/kept.py:kept_by_the_peer"]\n'
-        recipe(out, "datatrove", ["ingest", "filter"], rule)
-        python("datakit", "run", "datatrove", "--project", out, "--workers", 1)
-        found = {"datatrove": out / "manifests/datatrove/pack.json"} | found
-    else:
-        print(
-            "arm datatrove: skipped, since --peer names no python that has it (bench/peers/requirements-datatrove.txt)"
-        )
-    return {"raw": found["raw"]} | {k: v for k, v in found.items() if k not in ("raw", "all")} | {"all": found["all"]}
-
-
-def calibrate(out: Path, arm: Path, other: Path, tokens: str, jobs: int) -> None:
-    """How often intervals of A/A comparisons contain zero, and which share of shuffled documents is found."""
-    # here, since torch is slow to load
-    from datakit.pack.chat import ChatTokenizer
-    from train.compare import Arm, CompareConfig, open_arms, paired, perform, plan, prepare
-
-    held = tuple(f"{p.stem}={p}" for p in sorted((out / "held").glob("*.jsonl")))
-    config = CompareConfig(arms=(f"raw={arm}", f"other={other}"), heldout=held, tokens=tokens, rates=False, aa=0)
-    opened = open_arms(config)
-    tokenizer = ChatTokenizer.load(opened[0].data.tokenizer_files[0].parent)
-    start_id = tokenizer.bos_id if tokenizer.bos_id is not None else opened[0].data.header.eos_id
-    clusters, sets = prepare(config, opened, tokenizer)
-
-    def scores(arm: Arm, seeds: int) -> dict[str, np.ndarray]:
-        runs = list(plan(replace(config, seeds=seeds), [arm], clusters, sets, start_id))
-        results = perform(runs, out / "calibration.jsonl", jobs)
-        return {h.name: np.array([sum(r["bits"][h.name]) / h.bytes.sum() for r in results]) for h in sets}
-
-    def shuffled(name: str, ids: np.ndarray) -> np.ndarray:
-        words = tokenizer.encoder.decode(ids.tolist()).split()
-        random.Random(name).shuffle(words)
-        return np.array(tokenizer.encode_text(" ".join(words)) or [start_id], np.int64)
-
-    raw, rng = scores(opened[0], 20), np.random.default_rng(0)
-    for name, bits in raw.items():
-        pairs = [bits[rng.permutation(20)[:10]].reshape(2, 5) for _ in range(100)]
-        intervals = [paired((a - b).tolist())["interval"] for a, b in pairs]
-        zero = sum(a <= 0 <= b for a, b in intervals)
-        print(f"A/A on {name}: {zero} of 100 intervals contain zero; sd of runs {bits.std(ddof=1):.4f}", flush=True)
-    for share in (0.05, 0.2):
-        docs = {n: shuffled(n, ids) if random.Random(n).random() < share else ids for n, ids in opened[0].docs.items()}
-        for name, bits in scores(replace(opened[0], name=f"shuffled-{share}", docs=docs), 5).items():
-            print(f"{share:.0%} shuffled, on {name}: {json.dumps(paired((bits - raw[name][:5]).tolist()))}", flush=True)
+    return {name: out / "manifests" / name / "pack.json" for name in ARMS}
 
 
 def main() -> None:
@@ -304,16 +255,16 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=0)
     parser.add_argument("--peer", default="", help="a python with datatrove")
     parser.add_argument("--small", action="store_true")
-    parser.add_argument("--calibrate", action="store_true")
+    parser.add_argument("--arms", action="store_true")
     asked, options = parser.parse_known_args()  # others are options of train.compare, as --no-rates
     out = asked.out.resolve()
     if not (out / "pool.jsonl").is_file():
         build(out, 0.1 if asked.small else 1.0)
     arms = arms_of(out, asked.peer)
+    if asked.arms:
+        return
     tokens, seeds = ("30k", 1) if asked.small else (asked.tokens, asked.seeds)
     options += ["--aa", "0", "--no-rates"] if asked.small else []
-    if asked.calibrate:
-        return calibrate(out, arms["raw"], arms["all"], tokens, asked.jobs)
     named = [f"{name}={path}" for name, path in arms.items()]
     held = [f"{name}={out / 'held' / name}.jsonl" for name in ("prose", "books", "reference", "wild")]
     given = ["--tokens", tokens, "--seeds", seeds, "--jobs", asked.jobs, "--out", out / "compare", *options]

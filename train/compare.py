@@ -8,6 +8,7 @@ documents are never drawn, which would thin out duplicates. So arms are paired b
 arms have less noise than the arms. The metric is bits per byte of whole held-out texts (docs/evidence.md).
 """
 
+import hashlib
 import html
 import json
 import logging
@@ -352,7 +353,7 @@ class Run:
         what = [self.arm, self.seed, self.kind, self.start_id, self.config.preset, repr(self.config.sizes),
                 repr(self.config.optim), repr(self.config.data), loop.seed, loop.dtype,
                 [h.name for h in self.held], self.watched, torch.__version__]  # fmt: skip
-        return digest([*what, *(digest(np.asarray(a).tolist()) for a in arrays)])
+        return digest([*what, *(hashlib.sha256(np.asarray(a, np.int64)).hexdigest() for a in arrays)])
 
     def result(self) -> dict[str, Any]:
         """Train and score, in one thread; bits of each held-out document, by set."""
@@ -490,13 +491,17 @@ def perform(runs: Sequence[Run], path: Path, jobs: int) -> list[dict[str, Any]]:
         with path.open("a", encoding="utf-8") as f, ProcessPoolExecutor(workers, spawned, _end_with_parent) as pool:
             f.write("\n" if text and not text.endswith("\n") else "")
             futures = {pool.submit(run.result): (key, run) for key, run in waiting}
-            for n, future in enumerate(as_completed(futures), 1):
-                key, run = futures[future]
-                found[key] = future.result()
-                f.write(canonical({"key": key, "result": found[key]}).decode() + "\n")
-                f.flush()
-                os.fsync(f.fileno())
-                LOG.info(f"run {n}/{len(waiting)}: arm {run.arm}, seed {run.seed}, {run.kind}")
+            try:
+                for n, future in enumerate(as_completed(futures), 1):
+                    key, run = futures[future]
+                    found[key] = future.result()
+                    f.write(canonical({"key": key, "result": found[key]}).decode() + "\n")
+                    f.flush()
+                    os.fsync(f.fileno())
+                    LOG.info(f"run {n}/{len(waiting)}: arm {run.arm}, seed {run.seed}, {run.kind}")
+            except BaseException:  # do not make runs that nobody would write down
+                pool.shutdown(wait=False, cancel_futures=True)
+                raise
     return [found[key] for key in keys]
 
 
