@@ -46,7 +46,7 @@ from train.loop import Loop, Loss
 from train.loss import StatesConfig
 from train.model import PRESETS, CausalLM, ModelConfig
 from train.optim import OptimConfig, Optimizers, make_optimizer, peak_rate
-from train.ranks import Ranks, shard
+from train.ranks import Ranks
 
 LOG = logging.getLogger("train")
 
@@ -354,6 +354,8 @@ def _on_device(config: RunConfig, model: CausalLM, ranks: Ranks) -> CausalLM:
             p.data = p.data if name in kept else p.data.bfloat16()
         model.config = replace(model.config, dtype="bfloat16")
     if config.ranks.fsdp:
+        from train.distributed import shard
+
         shard(ranks, model, precision(config.loop.dtype, ranks.device))
         return model
     return model.to(ranks.device)

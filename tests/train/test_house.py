@@ -22,8 +22,8 @@ BLOCKED = ("pyarrow", "numba", "fasttext", "ray", "datasketch", "orjson", "stopw
 ALLOWED = ("datakit.absent", "datakit.manifest", "datakit.pack.format", "datakit.pack.chat", "datakit.config",
            "datakit.errors", "datakit.terminal", "datakit.storage",
            "datakit.object_store")  # fmt: skip
-CORE = ("config", "stream", "attention", "loss", "rope", "model", "experts", "hf", "data", "device", "ranks", "optim",
-        "checkpoint", "lora")  # fmt: skip
+CORE = ("config", "stream", "attention", "loss", "rope", "model", "experts", "hf", "data", "device", "ranks",
+        "distributed", "optim", "checkpoint", "lora")  # fmt: skip
 """The core from the bottom up: at its top each imports only from those before it, and from its own folder."""
 
 
