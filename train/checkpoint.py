@@ -30,7 +30,7 @@ from datakit.config import digest, sha256_file
 from datakit.errors import InputError, IntegrityError, ModelError
 from datakit.manifest import hub_folder
 from train import hf
-from train.hf import copy_files, read_weights, write_model
+from train.hf import copy_files, write_model
 from train.model import CausalLM, ModelConfig
 from train.optim import Optimizers
 from train.ranks import Ranks, fill, like, whole_of
@@ -191,11 +191,11 @@ def restore(path: Path, model: CausalLM, optimizer: Optimizers, rank: int = 0) -
     Raises:
         ModelError: the checkpoint belongs to a model with other tensors.
     """
-    parameters, found, weights = trained(model), set[str](), read_weights(path)
-    if (path / "adapter_model.safetensors").is_file():
-        from train import lora
+    from train.weights import adapters, read_weights
 
-        weights = iter(lora.tensors(path)[0].items())
+    parameters, found = trained(model), set[str]()
+    adapted = (path / "adapter_model.safetensors").is_file()
+    weights = iter(adapters(path)[0].items()) if adapted else read_weights(path)
     file = path / "beside.safetensors"
     beside = load_file(file).items() if file.is_file() else ()
     for name, value in itertools.chain(weights, beside):  # one at a time: a rank with slices has no room for all

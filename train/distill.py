@@ -26,7 +26,8 @@ from train.device import usable_device
 from train.loop import LossSum
 from train.loss import StatesConfig, chunked_sum, label_states
 from train.model import CausalLM
-from train.start import RunConfig, command, read_frozen
+from train.start import RunConfig, command
+from train.weights import read_fitting
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -133,7 +134,8 @@ class DistillConfig(RunConfig):
 
     def objective(self, data: Mixture, model: CausalLM) -> DistillLoss:
         """The loss beside the teacher; a student of another width gets a map of its hidden states."""
-        teacher = read_frozen(self.distill.teacher, data).to(usable_device(self.loop.device))
+        teacher = read_fitting(self.distill.teacher, data).requires_grad_(False).eval()
+        teacher = teacher.to(usable_device(self.loop.device))
         if self.distill.compares_hidden:
             with_hidden_map(model, teacher, self.loop.seed)
         return DistillLoss(self.distill, teacher, self.labels)

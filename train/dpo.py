@@ -31,7 +31,8 @@ from train.loop import LossSum
 from train.lora import disabled
 from train.loss import ChunkedConfig, label_states, token_log_probs
 from train.model import CausalLM
-from train.start import LOG, RunConfig, command, read_frozen
+from train.start import LOG, RunConfig, command
+from train.weights import read_fitting
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -93,7 +94,9 @@ def reference_of(config: RunConfig, folder: str, data: Mixture, labels: ChunkedC
     Raises:
         ModelError: the model cannot be read, or does not fit the data.
     """
-    own = None if config.lora.lora_rank and not folder else read_frozen(folder or config.model, data)
+    own = None
+    if folder or not config.lora.lora_rank:
+        own = read_fitting(folder or config.model, data).requires_grad_(False).eval()
 
     def reference(policy: CausalLM, batch: Batch) -> Tensor:
         model = policy if own is None else own.to(batch.ids_BT.device)

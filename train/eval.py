@@ -25,7 +25,7 @@ import torch
 from datakit.config import at_least, option
 from datakit.errors import InputError, ManifestError, UsageError
 from datakit.manifest import find_parent, load
-from train import checkpoint, flags, lora
+from train import checkpoint, flags
 from train.attention import ATTENTIONS
 from train.config import EvaluatorConfig
 from train.data import VERIFY_HELP, Batch, DataConfig, Mixture, PackedSet, StepStream, place_of
@@ -35,6 +35,7 @@ from train.loss import chunk_of, token_log_probs
 from train.model import CausalLM, ModelConfig
 from train.ranks import Ranks
 from train.stream import Int64
+from train.weights import check_fits, read_model
 
 LOG = logging.getLogger("train")
 FILE_BITS = 40
@@ -236,14 +237,12 @@ def scores(config: EvalConfig) -> dict[str, Score]:
     Raises:
         DatakitError: model and data do not fit each other.
     """
-    from train.start import check_fits
-
     device, place = config.used(), place_of(config.manifest)
     held_out = config.split == "validation" or (config.split == "auto" and "validation" in load(place).facts)
     sets = PackedSet.open_all(place, "validation" if held_out else "packed", config.verify)
     _check_sequences(sets[0])
     folder = checkpoint.find_model(config.model)
-    model = lora.read(folder).to(device)
+    model = read_model(folder).to(device)
     for data in sets:
         check_fits(folder, model, data)
     how = "bf16" if config.half(device) else "fp32"

@@ -52,6 +52,7 @@ from train.loss import ChunkedConfig, label_states, token_log_probs
 from train.model import CausalLM
 from train.serve.batching import Job, Sampling, prompt_ids, stop_ids_of, stream
 from train.start import RunConfig, Trainer, configured, finish
+from train.weights import read_model
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -348,7 +349,7 @@ class GrpoTrainer(Trainer):
         super().__init__(config, self.grpo, Mixture((data,)), model.train())
         self.state = replace(self.state, stop_ids=() if plain else tuple(sorted(self.stops)))
         own = config.rollout.kl_beta and not config.lora.lora_rank  # adapters are trained over the reference
-        self.reference = lora.read(folder).requires_grad_(False).to(self.device) if own else self.model
+        self.reference = read_model(folder).requires_grad_(False).to(self.device) if own else self.model
 
     def _read(self, folder: Path, room: int, plain: bool) -> PackedSet:
         """The prompts as rows, for the tokenizer in `folder`; each leaves at least one of `room` positions."""

@@ -23,7 +23,7 @@ from typing import Any, ClassVar, Literal, Self, TypeVar
 
 import torch
 
-from datakit.config import UnknownKeyError, build, canonical, option, resolved, section, sha256_file
+from datakit.config import UnknownKeyError, build, canonical, option, resolved, section
 from datakit.errors import ConfigError, InputError, MissingExtraError, ModelError, UsageError
 from datakit.pack.chat import ChatTokenizer
 from datakit.storage import locked, write_whole
@@ -200,10 +200,10 @@ class Trainer(Loop):
             config = replace(config, loop=replace(config.loop, dtype="bf16"))
         share, adapters = config.trained_share if config.model else 1.0, None
         if config.lora.lora_rank:
-            from train import lora
+            from train import lora, weights
 
             lora.attach(model, config.lora, torch.Generator().manual_seed(config.loop.seed))
-            adapters = lora.Adapters(config.lora, Path(config.model), hf.fingerprint(Path(config.model)))
+            adapters = lora.Adapters(config.lora, Path(config.model), weights.fingerprint(Path(config.model)))
             share *= lora.RATE_RATIO
         model = _on_device(config, model, ranks)
         lr = peak_rate(config.optim, model.config.hidden_size, share)
@@ -307,43 +307,12 @@ def make_model(config: RunConfig, data: PackedSet | Mixture) -> CausalLM:
         ModelError: tokenizer, vocabulary or length of the `model` folder does not fit the data.
     """
     if config.model:
-        folder = Path(config.model)
-        model = read_model(folder)
-        check_fits(folder, model, data)
-        return model
+        from train import weights
+
+        return weights.read_fitting(config.model, data)
     model = CausalLM(_model_config(config, data))
     model.init_weights(torch.Generator().manual_seed(config.loop.seed), config.sizes.zero_init)
     return model
-
-
-def read_model(folder: Path) -> CausalLM:
-    """The model of a folder; adapters are merged into their base.
-
-    Raises:
-        ModelError: it cannot be read.
-    """
-    from train import lora
-
-    return lora.read(folder)
-
-
-def read_frozen(name: str, data: Mixture) -> CausalLM:
-    """A model to compare with, by folder, run or name; it is not trained.
-
-    Raises:
-        ModelError: it cannot be read, or does not fit the data.
-    """
-    place = checkpoint.find_model(name)
-    model = read_model(place).requires_grad_(False).eval()
-    check_fits(place, model, data)
-    return model
-
-
-def _base_of(folder: Path) -> Path:
-    """The folder with the weights: for adapters that of their base."""
-    from train import lora
-
-    return lora.base_of(folder)
 
 
 def _on_device(config: RunConfig, model: CausalLM, ranks: Ranks) -> CausalLM:
@@ -365,7 +334,9 @@ def _model_config(config: RunConfig, data: PackedSet | Mixture) -> ModelConfig:
     header = data.header
     rounded = -(-header.vocab_size // VOCAB_UNIT) * VOCAB_UNIT
     if config.model:
-        return hf.read_config(_base_of(Path(config.model)))
+        from train import weights
+
+        return weights.read_config(Path(config.model))
     preset = sized(config.sizes, PRESETS[config.preset])
     found = replace(preset, vocab_size=rounded, max_positions=max(preset.max_positions, header.seq_len))
     if config.moe.num_experts:
@@ -397,30 +368,6 @@ def sized(sizes: SizesConfig, plain: ModelConfig) -> ModelConfig:
     given |= {"activation": sizes.activation} if sizes.activation != "silu" else {}
     given |= {name: value for name in ("qk_norm", "logit_softcap") if (value := getattr(sizes, name))}
     return replace(plain, **given)
-
-
-def check_fits(folder: Path, model: CausalLM, data: PackedSet | Mixture) -> None:
-    """Check that the data fit the model in `folder`.
-
-    It may have more embeddings than the tokenizer, which adapters may have left to their base, has tokens.
-
-    Raises:
-        ModelError: they do not fit; the message has both values.
-    """
-    files = hf.tokenizer_files(folder, _base_of(folder))
-    file, where = next((f for f in files if f.name == "tokenizer.json"), None), f"the model in {folder}"
-    found, tokenizer = sha256_file(file) if file else None, data.tokenizer.get("sha256")
-    have, need = model.config.vocab_size, data.header.vocab_size
-    longest, most = data.header.seq_len, model.config.max_positions
-    other = None not in (found, tokenizer) and found != tokenizer
-    advice = "use the model's own tokenizer; transformers' resize_token_embeddings makes room for new tokens"
-    for wrong, what, theirs, place, ours, what_to_do in (
-        (other, "a tokenizer of sha256", tokenizer, file, found, advice),
-        (have < need or (have != need and not found), "a vocabulary of", need, where, have, advice),
-        (most < longest, "sequences of up to", longest, where, most, "pack with a smaller --seq-len"),
-    ):
-        if wrong:
-            raise ModelError(f"{data.manifest} has {what} {theirs}, but {place} has {ours}: {what_to_do}")
 
 
 def _resume(

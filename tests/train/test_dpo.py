@@ -9,7 +9,7 @@ import torch
 
 from datakit.errors import DatakitError, InputError
 from tests.train.runs import losses, records
-from train import dpo, hf
+from train import dpo, weights
 from train.attention import masked_attention
 from train.data import DataConfig, Mixture, PackedSet, StepStream
 from train.dpo import DpoLoss, PairConfig, answer_losses, row_log_probs
@@ -71,7 +71,7 @@ def test_the_loss_is_the_formula_worked_out_by_hand(
     pair_manifest: Path, pair_rows: list, base: Path, kind: str, flat: bool
 ) -> None:
     """`-logsigmoid(beta * delta)`, as DPOTrainer has it in `sigmoid`, and over averages in `sigmoid_norm`."""
-    old, new = hf.read_model(base), hf.read_model(base)
+    old, new = weights.read_model(base), weights.read_model(base)
     for p in new.parameters():
         p.add_(torch.randn(p.shape, generator=torch.Generator().manual_seed(p.numel())) * 0.01)
     data = PackedSet.open_all(pair_manifest)[0]
@@ -131,7 +131,7 @@ def test_adapters_off_are_the_reference_in_place_of_a_second_model(
 ) -> None:
     adapters = ["--lora-rank", "4", "--lr", "1e-3", "--steps", "6"]
     two = run(pair_manifest, base, tmp_path / "two", "--reference", str(base), *adapters)
-    monkeypatch.setattr(dpo, "read_frozen", lambda *a: pytest.fail("a second model was read"))
+    monkeypatch.setattr(dpo, "read_fitting", lambda *a: pytest.fail("a second model was read"))
     one = run(pair_manifest, base, tmp_path / "one", *adapters)
     for name in ("loss", "reward_margin", "reward_chosen", "grad_norm"):
         assert [r[name] for r in one] == pytest.approx([r[name] for r in two], abs=1e-5)
