@@ -120,9 +120,3 @@ def like(other: Tensor, value: Tensor) -> Tensor:
     assert isinstance(other, DTensor)
     sliced: Tensor = distribute_tensor(value.to(other.device), other.device_mesh, other.placements, src_data_rank=None)
     return sliced
-
-
-@torch.no_grad()
-def fill(target: Tensor, value: Tensor) -> None:
-    """Copy a whole tensor into a whole or sliced tensor."""
-    target.copy_(like(target, value))

@@ -12,7 +12,6 @@ With --data, `datakit pack` packs files into the run's folder first, which needs
 
 import contextlib
 import importlib.util
-import json
 import logging
 import subprocess
 import sys
@@ -24,7 +23,7 @@ from typing import Any, ClassVar, Literal, Self, TypeVar
 import torch
 
 from datakit.config import UnknownKeyError, build, canonical, option, resolved, section
-from datakit.errors import ConfigError, InputError, MissingExtraError, ModelError, UsageError
+from datakit.errors import ConfigError, InputError, MissingExtraError, UsageError
 from datakit.pack.chat import ChatTokenizer
 from datakit.storage import locked, write_whole
 from train import checkpoint, flags, hf
@@ -45,7 +44,7 @@ from train.device import allow_tf32, limit_memory, precision, usable_device
 from train.loop import Loop, Loss
 from train.loss import StatesConfig
 from train.model import PRESETS, CausalLM, ModelConfig
-from train.optim import OptimConfig, Optimizers, make_optimizer, peak_rate
+from train.optim import OptimConfig, make_optimizer, peak_rate
 from train.ranks import Ranks
 
 LOG = logging.getLogger("train")
@@ -134,25 +133,15 @@ def configured(config: type[C], prog: str, about: str | None, argv: Sequence[str
     values = flags.given(config, prog, about, argv)
     loop = values.get("loop", {})
     if loop.get("resume"):
-        values = flags.merged(_earlier_values(Path(loop.get("out", "out/run")) / "run.json"), values)
+        from train import resume
+
+        values = flags.merged(resume.earlier_values(Path(loop.get("out", "out/run")) / "run.json"), values)
     try:
         return flags.built(config, values)
     except UnknownKeyError as e:  # flags are known, so it is in run.json
         which = "another command, or of an earlier version with another option"
         advice = "resume it with that one, or train on from its weights with --model and another --out"
         raise UsageError(f"{loop['out']}: holds a run of {which}: {advice} ({e})") from None
-
-
-def _earlier_values(path: Path) -> dict[str, Any]:
-    """The configuration with which a run was started; empty if there was none."""
-    try:
-        values: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))["config"]
-        values["loop"] = {k: v for k, v in values["loop"].items() if k not in ("resume", "stop_at")}
-    except FileNotFoundError:
-        return {}
-    except (ValueError, KeyError, TypeError, AttributeError) as e:
-        raise InputError(f"{path}: unreadable ({e!r}); delete it and give all options again") from None
-    return values
 
 
 def finish(trainer: "Trainer", prog: str) -> int:
@@ -231,7 +220,9 @@ class Trainer(Loop):
         with contextlib.ExitStack() as held:
             ranks.by_first(lambda: held.enter_context(locked(out, required=False)))
             if config.loop.resume:
-                state = _resume(config, ranks, state, model, optimizer, steps)
+                from train import resume
+
+                state = resume.resumed(config, ranks, state, model, optimizer, steps)
             elif done := checkpoint.steps(out / "checkpoints"):
                 raise UsageError(f"{out} holds a run, up to {done[0].name}: add --resume, or name another --out")
             if ranks.first:
@@ -368,52 +359,6 @@ def sized(sizes: SizesConfig, plain: ModelConfig) -> ModelConfig:
     given |= {"activation": sizes.activation} if sizes.activation != "silu" else {}
     given |= {name: value for name in ("qk_norm", "logit_softcap") if (value := getattr(sizes, name))}
     return replace(plain, **given)
-
-
-def _resume(
-    config: RunConfig, ranks: Ranks, state: checkpoint.State, model: CausalLM, optimizer: Optimizers, steps: int
-) -> checkpoint.State:
-    """Load the newest checkpoint, if there is one; returns its state.
-
-    Raises:
-        ModelError: it does not fit the run.
-        UsageError: it is beyond the last of the run's `steps`.
-    """
-    damaged: list[str] = []
-    found = ranks.by_first(lambda: checkpoint.newest(Path(config.loop.out) / "checkpoints", damaged))
-    for problem in damaged:
-        LOG.info(f"skipped a damaged checkpoint: {problem}")
-    if found is None:
-        LOG.info(f"nothing to resume in {config.loop.out}: starting from the first step")
-        return state
-    path, old = found
-    _check_same(path, old, state)
-    if config.needs_data and bool(old.stop_ids) != bool(state.stop_ids):
-        learnt = "labels" if old.stop_ids else "every token"
-        raise UsageError(f"{path} was trained on {learnt}: resume it with the command that began the run")
-    if old.step > steps:
-        raise UsageError(
-            f"{config.loop.out}: the run is at step {old.step}, and is now to end at step {steps}: train on with "
-            f"--steps above {old.step}, or begin another run with another --out"
-        )
-    if (was := old.config["loop"]["steps"]) != config.loop.steps:
-        LOG.info(f"note: --steps was {was}: the schedule of the learning rate is that of {steps} steps from now on")
-    checkpoint.restore(path, model, optimizer, ranks.rank)
-    LOG.info(f"resumed from {path}")
-    return replace(state, step=old.step, loop=old.loop)
-
-
-def _check_same(path: Path, old: checkpoint.State, new: checkpoint.State) -> None:
-    """Refuse to resume with another order of rows, tokenizer, base model or optimizer."""
-    pairs: list[tuple[str, Any, Any]] = [("manifest version", old.manifest_version, new.manifest_version)]
-    pairs += [(f"tokenizer {k}", old.tokenizer.get(k), v) for k, v in new.tokenizer.items()]
-    pairs += [(k, old.order.get(k), v) for k, v in new.order.items()]
-    pairs += [("a LoRA base of sha256", old.base_sha256, new.base_sha256)]
-    pairs += [("the optimizer", *(s.config["optim"]["optimizer"] for s in (old, new)))]
-    for name, was, now in pairs:
-        if was != now:
-            advice = f"resume with the same value, or start another run with --model {path} and another --out"
-            raise ModelError(f"{path} was trained with {name} {was!r}, and this run has {now!r}: {advice}")
 
 
 def _summary(config: RunConfig, trainer: Trainer) -> str:

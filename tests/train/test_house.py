@@ -23,7 +23,7 @@ ALLOWED = ("datakit.absent", "datakit.manifest", "datakit.pack.format", "datakit
            "datakit.errors", "datakit.terminal", "datakit.storage",
            "datakit.object_store")  # fmt: skip
 CORE = ("config", "stream", "attention", "loss", "rope", "model", "experts", "hf", "data", "device", "ranks",
-        "distributed", "updates", "optim", "checkpoint", "lora", "weights")  # fmt: skip
+        "distributed", "updates", "optim", "checkpoint", "lora", "weights", "resume")  # fmt: skip
 """The core from the bottom up: at its top each imports only from those before it, and from its own folder."""
 
 
