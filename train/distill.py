@@ -10,7 +10,6 @@ Romero et al., 2015). The map is trained and saved beside the student, and is no
 Shapes: L labels, C labels of a chunk, D hidden, V vocabulary.
 """
 
-import sys
 from dataclasses import dataclass, field
 
 import torch
@@ -19,7 +18,6 @@ from torch import Tensor, nn
 
 from datakit.config import at_least, option, section
 from datakit.errors import ConfigError, UsageError
-from train import flags
 from train.config import more
 from train.data import Batch, Mixture
 from train.device import usable_device
@@ -141,7 +139,4 @@ class DistillConfig(RunConfig):
         return DistillLoss(self.distill, teacher, self.labels)
 
 
-main = command(DistillConfig, "distill", __doc__)
-
-if __name__ == "__main__":
-    sys.exit(flags.guarded(main))
+main = command(DistillConfig, __name__, __doc__)

@@ -12,7 +12,6 @@ with the reference point 0: no second pass over answers of other prompts.
 Shapes: B rows, P = B/2 pairs, L labels.
 """
 
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal
@@ -24,7 +23,6 @@ from torch import Tensor, nn
 
 from datakit.config import at_least, option, section
 from datakit.errors import InputError
-from train import flags
 from train.config import more
 from train.data import Batch, Mixture
 from train.loop import LossSum
@@ -190,7 +188,4 @@ class DPOConfig(RunConfig):
         return DpoLoss(self.pairs, reference_of(self, self.pairs.reference, data, self.labels), self.labels)
 
 
-main = command(DPOConfig, "dpo", __doc__)
-
-if __name__ == "__main__":
-    sys.exit(flags.guarded(main))
+main = command(DPOConfig, __name__, __doc__)

@@ -12,7 +12,6 @@ import contextlib
 import json
 import logging
 import math
-import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -258,14 +257,11 @@ def table(found: dict[str, dict[str, Any]]) -> str:
     return "\n".join(lines)
 
 
-def main(argv: Sequence[str], prog: str = "python -m train.eval") -> int:
-    """Print the scores; returns the exit code."""
-    config = flags.built(EvalConfig, flags.given(EvalConfig, prog, __doc__, argv))
+def report(config: EvalConfig) -> None:
+    """Print the scores."""
     found = scores(config)
     sources, everything = {name: one.record() for name, one in found.items()}, total(found).record()
     print(json.dumps({"all": everything, "sources": sources}) if config.json else table(sources | {"all": everything}))
-    return 0
 
 
-if __name__ == "__main__":
-    sys.exit(flags.guarded(main))
+main = flags.command(EvalConfig, __name__, __doc__, report)

@@ -8,6 +8,7 @@ import re
 import signal
 import sys
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, TypeVar
 
 import click
@@ -135,6 +136,25 @@ def _here(name: str, value: Any) -> Any:
     if not found.exists():
         raise InputError(f"--{name.replace('_', '-')} {value}: there is nothing in the store under this name")
     return str(found)
+
+
+def command(config: type[T], name: str, about: str | None, run: Callable[[T], int | None]) -> Callable[..., int]:
+    """The `main(argv, prog)` of the module `name`: `run` with the config from the command line; returns the exit code.
+
+    It must be the module's last statement: see `started`.
+    """
+
+    def main(argv: Sequence[str], prog: str = f"python -m {name}") -> int:
+        return run(built(config, given(config, prog, about, argv))) or 0
+
+    return started(main, name)
+
+
+def started(main: Callable[..., int], name: str) -> Callable[..., int]:
+    """`main` as it is; but in a module that `python -m` runs, it runs at once and ends the process."""
+    if name == "__main__":
+        sys.exit(guarded(partial(main, prog=f"python -m {vars(sys.modules[name])['__spec__'].name}")))
+    return main
 
 
 def guarded(run: Callable[[Sequence[str]], int]) -> int:

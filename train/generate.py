@@ -211,19 +211,15 @@ def prompt_rows(path: Path) -> list[tuple[str, dict[str, Any], Any]]:
     return rows
 
 
-def main(argv: Sequence[str], prog: str = "python -m train.generate") -> int:
-    """Generate and print; returns the exit code."""
-    config = flags.built(GenerateConfig, flags.given(GenerateConfig, prog, __doc__, argv))
+def generate(config: GenerateConfig) -> None:
+    """Answer the prompt or the file of prompts."""
     generator = Generator.of(config)
     if config.input:
-        answer_file(generator, config)
-        return 0
+        return answer_file(generator, config)
     with contextlib.suppress(KeyboardInterrupt):  # Ctrl-C ends the answer early
         for _, piece in generator.stream([generator.prompt_of(config.prompt)]):
             print(piece, end="", flush=True)
     print()
-    return 0
 
 
-if __name__ == "__main__":
-    sys.exit(flags.guarded(main))
+main = flags.command(GenerateConfig, __name__, __doc__, generate)

@@ -41,7 +41,7 @@ from torch import Tensor
 from datakit.config import at_least, option, section, sha256_file
 from datakit.errors import ConfigError, InputError, UsageError
 from datakit.pack.format import SOURCE_DTYPE, Header, Packed, index_of
-from train import checkpoint, flags, hf, lora
+from train import checkpoint, hf, lora
 from train.data import Batch, Mixture, PackedSet, flat_batch
 from train.device import autocast
 from train.dpo import packed_rows
@@ -51,7 +51,7 @@ from train.loop import LossSum
 from train.loss import ChunkedConfig, label_states, token_log_probs
 from train.model import CausalLM
 from train.serve.batching import Job, Sampling, prompt_ids, stop_ids_of, stream
-from train.start import RunConfig, Trainer, configured, finish
+from train.start import RunConfig, Trainer, command
 from train.weights import read_model
 
 
@@ -450,10 +450,4 @@ def by_size(sizes: Sequence[int], most: int) -> list[list[int]]:
     return found
 
 
-def main(argv: Sequence[str], prog: str = "python -m train.grpo") -> int:
-    """Train; returns the exit code."""
-    return finish(GrpoTrainer(configured(GrpoConfig, prog, __doc__, argv)), prog)
-
-
-if __name__ == "__main__":
-    sys.exit(flags.guarded(main))
+main = command(GrpoConfig, __name__, __doc__, GrpoTrainer)

@@ -114,13 +114,15 @@ class RunConfig:
 C = TypeVar("C", bound=RunConfig)
 
 
-def command(config: type[RunConfig], name: str, about: str | None) -> Callable[..., int]:
-    """The `main` of an objective: `main(argv, prog)` trains as the command line says, and returns the exit code."""
+def command(
+    config: type[C], name: str, about: str | None, trainer: "Callable[[C], Trainer] | None" = None
+) -> Callable[..., int]:
+    """The `main(argv, prog)` of the objective in the module `name`, see `flags.command`: it trains to the end."""
 
-    def main(argv: Sequence[str], prog: str = f"python -m train.{name}") -> int:
-        return finish(Trainer(configured(config, prog, about, argv)), prog)
+    def main(argv: Sequence[str], prog: str = f"python -m {name}") -> int:
+        return finish((trainer or Trainer)(configured(config, prog, about, argv)), prog)
 
-    return main
+    return flags.started(main, name)
 
 
 def configured(config: type[C], prog: str, about: str | None, argv: Sequence[str]) -> C:

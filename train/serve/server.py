@@ -12,7 +12,6 @@ import json
 import os
 import secrets
 import socket
-import sys
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -519,9 +518,8 @@ class Guard:
             raise ApiError(401, message, code="invalid_api_key")
 
 
-def main(argv: Sequence[str], prog: str = "python -m train.serve") -> int:
-    """Serve until Ctrl-C; returns the exit code."""
-    config = flags.built(ServeConfig, flags.given(ServeConfig, prog, __doc__, argv))
+def serve(config: ServeConfig) -> None:
+    """Serve until Ctrl-C."""
     if config.host not in LOOPBACK and not (config.api_key or os.environ.get("DATAKIT_API_KEY")):
         raise UsageError(f"--host {config.host} lets other machines in: give --api-key or DATAKIT_API_KEY too")
     family = socket.AF_INET6 if ":" in config.host else socket.AF_INET
@@ -538,8 +536,6 @@ def main(argv: Sequence[str], prog: str = "python -m train.serve") -> int:
     settings |= {"limit_concurrency": config.max_clients, "timeout_keep_alive": 15, "timeout_graceful_shutdown": 5}
     server = uvicorn.Server(uvicorn.Config(application(service), http="h11", **settings))
     server.run(sockets=[listening])
-    return 0
 
 
-if __name__ == "__main__":
-    sys.exit(flags.guarded(main))
+main = flags.command(ServeConfig, __name__, __doc__, serve)
