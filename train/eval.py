@@ -90,11 +90,8 @@ def _of_set(
     one = DataConfig(batch_rows=batches.batch_rows, bucket_sizes=sizes, shuffle_buffer=0, num_workers=0)
     stream = StepStream(data, one, seed=0)
     files = data.packed.sources["row_key"] >> np.uint64(FILE_BITS)
-    names, found, steps = (
-        [entry["raw"] for entry in raw_files(data.manifest)],
-        defaultdict[str, Score](Score),
-        stream.plan.steps_per_epoch,
-    )
+    names, found = [entry["raw"] for entry in raw_files(data.manifest)], defaultdict[str, Score](Score)
+    steps = stream.plan.steps_per_epoch
     some = min(steps, -(-max_rows // one.batch_rows)) if max_rows else steps
     for turn in range(-(-some // ranks.size)):
         i = turn * ranks.size + ranks.rank
@@ -122,13 +119,9 @@ def total(scores: dict[str, Score]) -> Score:
 
 def _sequence_of_labels(data: PackedSet, batch: Batch) -> Int64:
     """The index of each label's sequence in the set's source records, (L,)."""
-    width, flat_L = batch.ids_BT.shape[1], batch.label_pos_L.numpy()
-    firsts = np.searchsorted(data.packed.sources["row"], batch.rows)
-    found = np.empty(len(flat_L), np.int64)
-    for i, row in enumerate(batch.rows):
-        here = flat_L // width == i
-        bounds = data.packed.segments_of(int(row))
-        found[here] = firsts[i] + np.searchsorted(bounds, flat_L[here] % width, side="right") - 1
+    at_L, firsts = batch.label_pos_L, np.searchsorted(data.packed.sources["row"], batch.rows)
+    number_L = batch.segments.sequence_BT.flatten()[at_L] - 1  # in its row
+    found: Int64 = firsts[at_L // batch.ids_BT.shape[1]] + number_L.numpy()
     return found
 
 

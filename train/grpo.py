@@ -48,7 +48,7 @@ from train.dpo import packed_rows
 from train.eval import untouched
 from train.generate import load, prompt_rows
 from train.loop import LossSum
-from train.loss import ChunkedConfig, label_states, token_log_probs
+from train.loss import ChunkedConfig, label_log_probs
 from train.model import CausalLM
 from train.serve.batching import Job, Sampling, prompt_ids, stop_ids_of, stream
 from train.start import RunConfig, Trainer, command
@@ -315,9 +315,7 @@ class GrpoLoss:
 
     def log_probs(self, model: CausalLM, batch: Batch) -> Tensor:
         """Log-probability of each token of the answers at the sampling temperature, (L,)."""
-        hidden_LD = label_states(model, batch, self.labels, self.labels.attend(batch))
-        targets_L, chunk = batch.counted[1], self.labels.chunk(model.lm_head)
-        return token_log_probs(hidden_LD, model.lm_head, targets_L, chunk, self.config.temperature)
+        return label_log_probs(model, batch, self.labels, self.config.temperature)
 
     def __call__(self, model: CausalLM, batch: Batch) -> LossSum:
         """Sums over the answers of the batch."""
@@ -390,7 +388,7 @@ class GrpoTrainer(Trainer):
         rewards_A = torch.tensor(self._rewards(answers, owners_A), dtype=torch.float32)
         rewards_PG = rewards_A.view(-1, size)
         advantage_A = advantages(rewards_PG, config.scale_rewards).flatten()
-        answers_all, tokens_all = self.ranks.sums([len(answers), int(counts_A.sum())])
+        answers_all, tokens_all = self.ranks.summed([len(answers), int(counts_A.sum())]).tolist()
         unended_A = torch.tensor([answer[-1] not in self.stops for answer in answers])
         logged = {"reward": rewards_A, "reward_std": rewards_PG.std(1).repeat_interleave(size)}
         logged |= {"answer_tokens": counts_A.float(), "unended": unended_A.float()}

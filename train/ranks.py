@@ -5,7 +5,7 @@ A run is one process, unless `torchrun` started more: those are in distributed.p
 
 import contextlib
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -53,11 +53,6 @@ class Ranks:
     def network_errors(self) -> AbstractContextManager[None]:
         """Turn errors of communication inside the context into a clear DatakitError."""
         return contextlib.nullcontext()
-
-    def sums(self, values: Iterable[float]) -> list[float]:
-        """Each value summed over the ranks."""
-        found: list[float] = self.summed(list(map(float, values))).tolist()
-        return found
 
     def summed(self, numbers: Sequence[float], tensors: Sequence[Tensor] = ()) -> Tensor:
         """Numbers, then tensors on the device, each summed over the ranks: fp64, flat, on the device; nothing waits."""
