@@ -13,7 +13,6 @@ Rank 0 alone writes, from a `Snapshot`, and any number of ranks can resume.
 """
 
 import json
-import os
 import shutil
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
@@ -28,6 +27,7 @@ from torch import Tensor, nn
 from datakit.config import digest, sha256_file
 from datakit.errors import InputError
 from datakit.manifest import hub_folder
+from datakit.storage import flush_folder as flush  # files, too
 from train import hf
 from train.hf import copy_files, write_model
 from train.model import CausalLM, ModelConfig
@@ -140,12 +140,12 @@ def save(
         body = {"format": FORMAT, "format_version": FORMAT_VERSION} | asdict(state) | {"files": files}
         text = json.dumps(body | {"checksum": digest(body)}, indent=1, sort_keys=True) + "\n"
         (temporary / "state.json").write_text(text, encoding="utf-8")
-        _flush(temporary / "state.json")
-        _flush(temporary)
+        flush(temporary / "state.json")
+        flush(temporary)
         if path.exists():  # damaged, or the run was resumed from an earlier step
             path.rename(old)
         temporary.rename(path)
-        _flush(folder)
+        flush(folder)
         shutil.rmtree(old, ignore_errors=True)
     except (OSError, SafetensorError) as e:
         shutil.rmtree(temporary, ignore_errors=True)
@@ -157,16 +157,8 @@ def save(
 def _finished(file: Path) -> str:
     """Flush a file that is readable by others to disk; returns its SHA-256."""
     file.chmod(0o644)  # safetensors writes files that only the owner can read
-    _flush(file)
+    flush(file)
     return sha256_file(file)
-
-
-def _flush(path: Path) -> None:
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 def rng_tensors() -> dict[str, Tensor]:

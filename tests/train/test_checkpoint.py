@@ -81,7 +81,7 @@ def test_the_newest_whole_checkpoint_is_found_and_damaged_ones_are_set_aside(tmp
         resume.newest(tmp_path, [])
 
 
-@pytest.mark.parametrize("failing", ["save_file", "_flush"])
+@pytest.mark.parametrize("failing", ["save_file", "flush"])
 def test_a_full_disk_costs_no_earlier_checkpoint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failing: str) -> None:
     saved(tmp_path, 5)
     with monkeypatch.context() as patch:
