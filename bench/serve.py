@@ -29,7 +29,7 @@ import httpx2
 import torch
 
 from datakit.pack.chat import ChatTokenizer
-from train import hf
+from train import hf, weights
 from train.generate import ready
 from train.model import PRESETS, CausalLM
 from train.serve.batching import SampleConfig, jobs_of, stream
@@ -115,7 +115,7 @@ def lone(folder: Path, threads: int, new: int) -> None:
     from transformers import AutoModelForCausalLM
 
     torch.set_num_threads(threads)
-    ours = ready(hf.read_model(folder).eval(), torch.device("cpu"), half=False)
+    ours = ready(weights.read_model(folder).eval(), torch.device("cpu"), half=False)
     theirs = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32)
     prompt = torch.randint(3, ours.config.vocab_size, (1, 40), generator=torch.Generator().manual_seed(1))
 

@@ -23,13 +23,14 @@ LEVELS = (
     {"filter", "dedup", "pack"},
     {"read"},
     {"text", "stage", "data"},
-    {"manifest", "config", "errors", "terminal", "kernels", "storage", "object_store", "absent", "own_code"},
+    {"manifest", "config", "errors", "terminal", "kernels", "storage", "object_store", "absent", "own_code", "command"},
 )
 """From the top down: a module imports from its own level or from lower ones."""
 ROOMS = {"filter", "dedup", "pack"}
 """Each is imported by nothing on its level or below, and by nothing in the engine."""
 CONTRACT = (
     "datakit.absent",
+    "datakit.command",
     "datakit.manifest",
     "datakit.config",
     "datakit.errors",

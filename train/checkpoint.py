@@ -12,9 +12,7 @@ only its temporary name. A checkpoint that was damaged later does not match its 
 Rank 0 alone writes, from a `Snapshot`, and any number of ranks can resume.
 """
 
-import itertools
 import json
-import os
 import shutil
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
@@ -22,18 +20,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 import torch
-from safetensors import SafetensorError, safe_open
-from safetensors.torch import load_file, save_file
+from safetensors import SafetensorError
+from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from datakit.config import digest, sha256_file
-from datakit.errors import InputError, IntegrityError, ModelError
+from datakit.errors import InputError
 from datakit.manifest import hub_folder
+from datakit.storage import flush_folder as flush  # files, too
 from train import hf
-from train.hf import copy_files, read_weights, write_model
+from train.hf import copy_files, write_model
 from train.model import CausalLM, ModelConfig
 from train.optim import Optimizers
-from train.ranks import Ranks, fill, like, whole_of
+from train.ranks import Ranks, whole_of
 
 if TYPE_CHECKING:
     from train.lora import Adapters
@@ -136,17 +135,17 @@ def save(
             save_file(beside, temporary / "beside.safetensors")
         save_file(found.optimizer, temporary / "optimizer.safetensors")
         for rank, states in enumerate(found.rng):
-            save_file(states, temporary / _rng_file(rank))
+            save_file(states, temporary / rng_file(rank))
         files = {file.name: _finished(file) for file in sorted(temporary.iterdir())}
         body = {"format": FORMAT, "format_version": FORMAT_VERSION} | asdict(state) | {"files": files}
         text = json.dumps(body | {"checksum": digest(body)}, indent=1, sort_keys=True) + "\n"
         (temporary / "state.json").write_text(text, encoding="utf-8")
-        _flush(temporary / "state.json")
-        _flush(temporary)
+        flush(temporary / "state.json")
+        flush(temporary)
         if path.exists():  # damaged, or the run was resumed from an earlier step
             path.rename(old)
         temporary.rename(path)
-        _flush(folder)
+        flush(folder)
         shutil.rmtree(old, ignore_errors=True)
     except (OSError, SafetensorError) as e:
         shutil.rmtree(temporary, ignore_errors=True)
@@ -158,16 +157,8 @@ def save(
 def _finished(file: Path) -> str:
     """Flush a file that is readable by others to disk; returns its SHA-256."""
     file.chmod(0o644)  # safetensors writes files that only the owner can read
-    _flush(file)
+    flush(file)
     return sha256_file(file)
-
-
-def _flush(path: Path) -> None:
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 def rng_tensors() -> dict[str, Tensor]:
@@ -178,78 +169,9 @@ def rng_tensors() -> dict[str, Tensor]:
     return states
 
 
-def _rng_file(rank: int) -> str:
+def rng_file(rank: int) -> str:
     """The file with the generator states of a rank: each rank draws its own numbers (dropout, answers of GRPO)."""
     return f"rng-{rank:05d}.safetensors" if rank else "rng.safetensors"
-
-
-def restore(path: Path, model: CausalLM, optimizer: Optimizers, rank: int = 0) -> None:
-    """Load weights, optimizer state and generator states of a checked checkpoint.
-
-    A rank that was not there when it was written keeps its own generator states.
-
-    Raises:
-        ModelError: the checkpoint belongs to a model with other tensors.
-    """
-    parameters, found, weights = trained(model), set[str](), read_weights(path)
-    if (path / "adapter_model.safetensors").is_file():
-        from train import lora
-
-        weights = iter(lora.tensors(path)[0].items())
-    file = path / "beside.safetensors"
-    beside = load_file(file).items() if file.is_file() else ()
-    for name, value in itertools.chain(weights, beside):  # one at a time: a rank with slices has no room for all
-        _check_shape(path, name, value, parameters.get(name))
-        fill(parameters[name], value)
-        found.add(name)
-    for name in parameters.keys() - found:
-        _check_shape(path, name, None, parameters[name])
-    fused = {p for group in optimizer.param_groups if group.get("fused") for p in group["params"]}
-    for file in path.glob("optimizer*.safetensors"):
-        with safe_open(file, "pt") as values:
-            for key in values.keys():  # noqa: SIM118
-                name, _, part = key.rpartition("/")
-                value, parameter = values.get_tensor(key), parameters[name]
-                if value.ndim == 0:  # the step; bitsandbytes counts it as an int, a fused kernel on the device
-                    counted = value.to(parameter.device) if parameter in fused else value
-                    optimizer.state[parameter][part] = counted if value.is_floating_point() else value.item()
-                else:
-                    optimizer.state[parameter][part] = like(parameter, value.to(parameter.device))
-    if not (path / _rng_file(rank)).is_file():
-        return
-    rng = load_file(path / _rng_file(rank))
-    torch.set_rng_state(rng["cpu"])
-    if "cuda" in rng and torch.cuda.is_available():
-        torch.cuda.set_rng_state(rng["cuda"])
-
-
-def _check_shape(path: Path, name: str, there: Tensor | None, here: Tensor | None) -> None:
-    shapes = [None if tensor is None else tuple(tensor.shape) for tensor in (there, here)]
-    if shapes[0] != shapes[1]:
-        where = f"{path}: tensor {name!r} has shape {shapes[0]} in the checkpoint"
-        raise ModelError(f"{where} and {shapes[1]} in this run's model; resume with the model of the first start")
-
-
-def check(path: Path) -> State:
-    """Verify all files of a checkpoint and return its state.
-
-    Raises:
-        IntegrityError: a file is missing or damaged; the message names it.
-    """
-    try:
-        body = json.loads((path / "state.json").read_text(encoding="utf-8"))
-        checksum = body.pop("checksum")
-        intact = digest(body) == checksum
-        found = (body.pop("format"), body.pop("format_version"))
-    except (OSError, ValueError, KeyError, AttributeError, TypeError) as e:
-        raise IntegrityError(f"{path / 'state.json'}: unreadable ({e!r})") from None
-    if not intact or found != (FORMAT, FORMAT_VERSION):
-        raise IntegrityError(f"{path / 'state.json'}: changed after it was written, or of an unknown version {found}")
-    for name, expected in body["files"].items():
-        file = path / name
-        if not file.is_file() or sha256_file(file) != expected:
-            raise IntegrityError(f"{file}: missing or damaged; expected sha256 {expected}")
-    return State(**body)
 
 
 def find_model(name: str) -> Path:
@@ -267,26 +189,6 @@ def find_model(name: str) -> Path:
 def steps(folder: Path) -> list[Path]:
     """The checkpoints under a folder, newest first, not verified."""
     return sorted(folder.glob("step_" + "[0-9]" * 8), reverse=True)
-
-
-def newest(folder: Path, damaged: list[str]) -> tuple[Path, State] | None:
-    """The newest intact checkpoint; None if there are no checkpoints.
-
-    Newer damaged ones are renamed to `damaged.step_...`, and the reasons are added to `damaged`.
-
-    Raises:
-        IntegrityError: there are checkpoints, but all are damaged.
-    """
-    for path in steps(folder):
-        try:
-            return path, check(path)
-        except IntegrityError as e:
-            damaged.append(str(e))
-            shutil.rmtree(folder / f"damaged.{path.name}", ignore_errors=True)
-            path.rename(folder / f"damaged.{path.name}")
-    if damaged:
-        raise IntegrityError(f"{folder}: every checkpoint is damaged: {'; '.join(damaged)}")
-    return None
 
 
 def keep_newest(folder: Path, count: int) -> None:

@@ -10,7 +10,6 @@ Romero et al., 2015). The map is trained and saved beside the student, and is no
 Shapes: L labels, C labels of a chunk, D hidden, V vocabulary.
 """
 
-import sys
 from dataclasses import dataclass, field
 
 import torch
@@ -19,14 +18,14 @@ from torch import Tensor, nn
 
 from datakit.config import at_least, option, section
 from datakit.errors import ConfigError, UsageError
-from train import flags
 from train.config import more
 from train.data import Batch, Mixture
 from train.device import usable_device
 from train.loop import LossSum
 from train.loss import StatesConfig, chunked_sum, label_states
 from train.model import CausalLM
-from train.start import RunConfig, command, read_frozen
+from train.start import RunConfig, command
+from train.weights import read_fitting
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -134,13 +133,11 @@ class DistillConfig(RunConfig):
 
     def objective(self, data: Mixture, model: CausalLM) -> DistillLoss:
         """The loss beside the teacher; a student of another width gets a map of its hidden states."""
-        teacher = read_frozen(self.distill.teacher, data).to(usable_device(self.loop.device))
+        teacher = read_fitting(self.distill.teacher, data).requires_grad_(False).eval()
+        teacher = teacher.to(usable_device(self.loop.device))
         if self.distill.compares_hidden:
             with_hidden_map(model, teacher, self.loop.seed)
         return DistillLoss(self.distill, teacher, self.labels)
 
 
-main = command(DistillConfig, "distill", __doc__)
-
-if __name__ == "__main__":
-    sys.exit(flags.guarded(main))
+main = command(DistillConfig, __name__, __doc__)

@@ -12,7 +12,6 @@ with the reference point 0: no second pass over answers of other prompts.
 Shapes: B rows, P = B/2 pairs, L labels.
 """
 
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal
@@ -20,18 +19,18 @@ from typing import ClassVar, Literal
 import numpy as np
 import torch
 import torch.nn.functional as F  # noqa: N812
-from torch import Tensor, nn
+from torch import Tensor
 
 from datakit.config import at_least, option, section
 from datakit.errors import InputError
-from train import flags
 from train.config import more
 from train.data import Batch, Mixture
 from train.loop import LossSum
 from train.lora import disabled
-from train.loss import ChunkedConfig, label_states, token_log_probs
+from train.loss import ChunkedConfig, label_log_probs
 from train.model import CausalLM
-from train.start import LOG, RunConfig, command, read_frozen
+from train.start import LOG, RunConfig, command
+from train.weights import read_fitting
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -57,25 +56,14 @@ Reference = Callable[[CausalLM, Batch], Tensor]
 """The reference's log-probability of the labels of each real row of a batch, (2P,); it gets the trained model, too."""
 
 
-def row_log_probs(
-    hidden_LD: Tensor, head: nn.Module, targets_L: Tensor, row_L: Tensor, rows: int, chunk: int = 0
-) -> tuple[Tensor, Tensor]:
-    """The summed log-probability of each row's labels (fp32), and their number (int64).
-
-    `row_L` is the row of each label. Both results are (rows,), zero for a row without labels. `chunk`: see
-    `token_log_probs`.
-    """
-    logp_L = token_log_probs(hidden_LD, head, targets_L, chunk)
-    counts = row_L.new_zeros(rows).scatter_add_(0, row_L, torch.ones_like(row_L))  # bincount waits for the device
-    return logp_L.new_zeros(rows).index_add(0, row_L, logp_L), counts
-
-
 def log_probs(model: CausalLM, batch: Batch, labels: ChunkedConfig) -> tuple[Tensor, Tensor]:
-    """Summed log-probabilities of the labels of each packed row of `batch.rows`, and their number, both (2P,)."""
-    hidden_LD = label_states(model, batch, labels, labels.attend(batch))
-    row_L = packed_rows(batch)
-    chunk = labels.chunk(model.lm_head)
-    return row_log_probs(hidden_LD, model.lm_head, batch.counted[1], row_L, len(batch.rows), chunk)
+    """Summed log-probabilities of the labels of each packed row of `batch.rows` (fp32), and their number, both (2P,).
+
+    Both are zero for a row without labels.
+    """
+    logp_L, row_L = label_log_probs(model, batch, labels), packed_rows(batch)
+    counts = row_L.new_zeros(len(batch.rows)).scatter_add_(0, row_L, torch.ones_like(row_L))  # bincount waits
+    return logp_L.new_zeros(len(batch.rows)).index_add(0, row_L, logp_L), counts
 
 
 def packed_rows(batch: Batch) -> Tensor:
@@ -93,7 +81,9 @@ def reference_of(config: RunConfig, folder: str, data: Mixture, labels: ChunkedC
     Raises:
         ModelError: the model cannot be read, or does not fit the data.
     """
-    own = None if config.lora.lora_rank and not folder else read_frozen(folder or config.model, data)
+    own = None
+    if folder or not config.lora.lora_rank:
+        own = read_fitting(folder or config.model, data).requires_grad_(False).eval()
 
     def reference(policy: CausalLM, batch: Batch) -> Tensor:
         model = policy if own is None else own.to(batch.ids_BT.device)
@@ -187,7 +177,4 @@ class DPOConfig(RunConfig):
         return DpoLoss(self.pairs, reference_of(self, self.pairs.reference, data, self.labels), self.labels)
 
 
-main = command(DPOConfig, "dpo", __doc__)
-
-if __name__ == "__main__":
-    sys.exit(flags.guarded(main))
+main = command(DPOConfig, __name__, __doc__)

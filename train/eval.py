@@ -12,7 +12,6 @@ import contextlib
 import json
 import logging
 import math
-import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -25,7 +24,7 @@ import torch
 from datakit.config import at_least, option
 from datakit.errors import InputError, ManifestError, UsageError
 from datakit.manifest import find_parent, load
-from train import checkpoint, flags, lora
+from train import checkpoint, flags
 from train.attention import ATTENTIONS
 from train.config import EvaluatorConfig
 from train.data import VERIFY_HELP, Batch, DataConfig, Mixture, PackedSet, StepStream, place_of
@@ -35,6 +34,7 @@ from train.loss import chunk_of, token_log_probs
 from train.model import CausalLM, ModelConfig
 from train.ranks import Ranks
 from train.stream import Int64
+from train.weights import check_fits, read_model
 
 LOG = logging.getLogger("train")
 FILE_BITS = 40
@@ -90,11 +90,8 @@ def _of_set(
     one = DataConfig(batch_rows=batches.batch_rows, bucket_sizes=sizes, shuffle_buffer=0, num_workers=0)
     stream = StepStream(data, one, seed=0)
     files = data.packed.sources["row_key"] >> np.uint64(FILE_BITS)
-    names, found, steps = (
-        [entry["raw"] for entry in raw_files(data.manifest)],
-        defaultdict[str, Score](Score),
-        stream.plan.steps_per_epoch,
-    )
+    names, found = [entry["raw"] for entry in raw_files(data.manifest)], defaultdict[str, Score](Score)
+    steps = stream.plan.steps_per_epoch
     some = min(steps, -(-max_rows // one.batch_rows)) if max_rows else steps
     for turn in range(-(-some // ranks.size)):
         i = turn * ranks.size + ranks.rank
@@ -122,13 +119,9 @@ def total(scores: dict[str, Score]) -> Score:
 
 def _sequence_of_labels(data: PackedSet, batch: Batch) -> Int64:
     """The index of each label's sequence in the set's source records, (L,)."""
-    width, flat_L = batch.ids_BT.shape[1], batch.label_pos_L.numpy()
-    firsts = np.searchsorted(data.packed.sources["row"], batch.rows)
-    found = np.empty(len(flat_L), np.int64)
-    for i, row in enumerate(batch.rows):
-        here = flat_L // width == i
-        bounds = data.packed.segments_of(int(row))
-        found[here] = firsts[i] + np.searchsorted(bounds, flat_L[here] % width, side="right") - 1
+    at_L, firsts = batch.label_pos_L, np.searchsorted(data.packed.sources["row"], batch.rows)
+    number_L = batch.segments.sequence_BT.flatten()[at_L] - 1  # in its row
+    found: Int64 = firsts[at_L // batch.ids_BT.shape[1]] + number_L.numpy()
     return found
 
 
@@ -236,14 +229,12 @@ def scores(config: EvalConfig) -> dict[str, Score]:
     Raises:
         DatakitError: model and data do not fit each other.
     """
-    from train.start import check_fits
-
     device, place = config.used(), place_of(config.manifest)
     held_out = config.split == "validation" or (config.split == "auto" and "validation" in load(place).facts)
     sets = PackedSet.open_all(place, "validation" if held_out else "packed", config.verify)
     _check_sequences(sets[0])
     folder = checkpoint.find_model(config.model)
-    model = lora.read(folder).to(device)
+    model = read_model(folder).to(device)
     for data in sets:
         check_fits(folder, model, data)
     how = "bf16" if config.half(device) else "fp32"
@@ -259,14 +250,11 @@ def table(found: dict[str, dict[str, Any]]) -> str:
     return "\n".join(lines)
 
 
-def main(argv: Sequence[str], prog: str = "python -m train.eval") -> int:
-    """Print the scores; returns the exit code."""
-    config = flags.built(EvalConfig, flags.given(EvalConfig, prog, __doc__, argv))
+def report(config: EvalConfig) -> None:
+    """Print the scores."""
     found = scores(config)
     sources, everything = {name: one.record() for name, one in found.items()}, total(found).record()
     print(json.dumps({"all": everything, "sources": sources}) if config.json else table(sources | {"all": everything}))
-    return 0
 
 
-if __name__ == "__main__":
-    sys.exit(flags.guarded(main))
+main = flags.command(EvalConfig, __name__, __doc__, report)

@@ -5,8 +5,6 @@
 llama.cpp's `convert_hf_to_gguf.py` makes GGUF files of such a folder, for llama.cpp, Ollama and LM Studio.
 """
 
-import sys
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
@@ -62,12 +60,4 @@ def export(config: ExportConfig) -> Path:
     return out
 
 
-def main(argv: Sequence[str], prog: str = "python -m train.export") -> int:
-    """Export; returns the exit code."""
-    config = flags.built(ExportConfig, flags.given(ExportConfig, prog, __doc__, argv))
-    print(f"[train] wrote {export(config)}")
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(flags.guarded(main))
+main = flags.command(ExportConfig, __name__, __doc__, lambda config: print(f"[train] wrote {export(config)}"))

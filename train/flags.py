@@ -7,13 +7,15 @@ import logging
 import re
 import signal
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any, TypeVar, get_args, get_origin
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, TypeVar
 
 import click
 
 import datakit.storage as storage
-from datakit.config import Option, build, instead_of, parse
+from datakit.command import Command, field_flag
+from datakit.config import build
 from datakit.errors import ConfigError, DatakitError, InputError, UsageError
 from datakit.terminal import guarded_output
 from train.config import every_option, placed
@@ -28,52 +30,25 @@ OTHER_NAMES = {"learning-rate": "lr", "init": "model", "checkpoint": "model"}
 """Other names of options, the last two from earlier versions."""
 
 
-class _Flag(click.Option):
-    """The option of a field. click leaves its value a text, which is read with the rules of the field."""
-
-    def __init__(self, o: Option, title: str) -> None:
-        self.field, self.advanced, self.title, default = o, o.advanced, title, o.default
-        self.flag = f"--{o.name.replace('_', '-')}"
-        shown = ",".join(map(str, default)) if isinstance(default, tuple) else str(default)
-        about: dict[str, Any] = {"help": f"{o.help} [{shown or 'none'}]", "default": None}
-        if o.type is not bool:
-            kind = o.type if isinstance(o.type, type) else type(default)
-            many = get_origin(o.type) is tuple or any(get_origin(part) is tuple for part in get_args(o.type))
-            metavar = "|".join(o.choices) or {str: "TEXT", int: "N", float: "X"}.get(kind, "A,B,...")
-            about |= {"type": str, "multiple": many, "metavar": metavar}
-        super().__init__([o.name, self.flag + f"/--no-{self.flag[2:]}" * (o.type is bool)], **about)
-
-    def read(self, given: Any) -> Any:
-        """The field's value; an option with a list can be repeated to add values."""
-        texts = given if isinstance(given, tuple) else (given,)
-        found = [text if isinstance(text, bool) else parse(text, self.field.type, self.flag) for text in texts]
-        return found[0] if len(found) == 1 else sum((v if isinstance(v, tuple) else (v,) for v in found), ())
-
-
-def _flags(config: type) -> Iterator[_Flag]:
-    for at, owner, o in every_option(config):
-        about = (owner.__doc__ or "").split("\n")[0].split(";")[0].rstrip(".")
-        yield _Flag(o, about if at else "Options")
-
-
-class Command(click.Command):
+class ConfigCommand(Command):
     """A command with the options of a config."""
 
     def __init__(self, name: str, config: type, about: str | None = None) -> None:
-        flags = list(_flags(config))
-        known = {flag.opts[0][2:] for flag in flags}
+        flags, self.titles = list[click.Parameter](), dict[str | None, str]()
+        for at, owner, o in every_option(config):
+            flags.append(field_flag(o, o.name))
+            said = (owner.__doc__ or "").split("\n")[0].split(";")[0].rstrip(".")
+            self.titles[o.name] = said if at else "Options"
+        super().__init__(name, "train", params=flags, help=(about or "").split("\n")[0])
 
-        def normalized(text: str) -> str:
-            text = text.replace("_", "-")
-            return text if text in known else OTHER_NAMES.get(text, text)
-
-        context = {"token_normalize_func": normalized, "max_content_width": 110}
-        more = click.Option(["--help-all"], is_flag=True, is_eager=True, expose_value=False, callback=_help_all)
-        super().__init__(name, params=[*flags, more], help=(about or "").split("\n")[0], context_settings=context)
+    def normalized(self, name: str) -> str:
+        """The name of an option as it is meant, also by another name."""
+        name = super().normalized(name)
+        return name if name.replace("-", "_") in self.titles else OTHER_NAMES.get(name, name)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """The arguments that are left. Of an option with a list, `--arms a b` is `--arms a --arms b`."""
-        lists = {flag.opts[0] for flag in self.params if isinstance(flag, _Flag) and flag.multiple}
+        lists = {o.opts[0] for o in self.params if isinstance(o, click.Option) and o.multiple}
         spread, of, first = list[str](), "", True
         for text in args:
             if text.startswith("-"):
@@ -87,24 +62,14 @@ class Command(click.Command):
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The options that most runs need; with `--help-all` every option, by section."""
-        flags, everything = [flag for flag in self.params if isinstance(flag, _Flag)], "train.all" in ctx.meta
-        sections: dict[str, list[tuple[str, str]]] = {}
-        for flag in (flag for flag in flags if everything or not flag.advanced):
-            title = flag.title if everything else "Options"
-            sections.setdefault(title, []).append(flag.get_help_record(ctx) or ("", ""))
+        some, sections = any(o.hidden for o in self.advanced), dict[str, list[tuple[str, str]]]()
+        for o in self.get_params(ctx):
+            if record := o.get_help_record(ctx):
+                title = "Options" if some else self.titles.get(o.name, "Options")
+                sections.setdefault(title, []).append(record)
         for title, records in sections.items():
             with formatter.section(title):
                 formatter.write_dl(records)
-        if hidden := sum(flag.advanced and not everything for flag in flags):
-            formatter.write_paragraph()
-            formatter.write_text(f"--help-all shows {hidden} more options.")
-
-
-def _help_all(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
-    if wanted:
-        ctx.meta["train.all"] = True
-        click.echo(ctx.get_help())
-        ctx.exit()
 
 
 def given(config: type, prog: str, about: str | None, argv: Sequence[str]) -> dict[str, Any]:
@@ -116,25 +81,19 @@ def given(config: type, prog: str, about: str | None, argv: Sequence[str]) -> di
         UsageError: an unknown option.
         ConfigError: a value of the wrong type.
     """
-    command = Command(prog, config, about)
     try:
-        values = command.make_context(prog, list(argv)).params
+        values = ConfigCommand(prog, config, about).make_context(prog, list(argv)).params
     except click.exceptions.Exit as e:
         sys.exit(e.exit_code)
     except click.UsageError as e:
-        name = str(getattr(e, "option_name", "")).removeprefix("--").removeprefix("no-")
-        if instead := instead_of("train", name):
-            raise UsageError(f"--{name} is gone: {instead}") from None
         raise UsageError(f"{e.format_message()} ({prog} --help lists the options)") from None
-    flags = {flag.name: flag for flag in command.params if isinstance(flag, _Flag)}
-    found = {name: flags[name].read(value) for name, value in values.items() if value not in (None, ())}
     log = logging.getLogger("train")
     if not any(isinstance(handler, _Printed) for handler in log.handlers):
         log.addHandler(_Printed())
         log.setLevel(logging.INFO)
         for old in sorted({part.partition("=")[0] for part in argv} & {"--init", "--checkpoint"}):
             log.info(f"note: {old} is called --model now")
-    return placed(config, found)
+    return placed(config, {name: value for name, value in values.items() if value is not None})
 
 
 class _Printed(logging.Handler):
@@ -177,6 +136,25 @@ def _here(name: str, value: Any) -> Any:
     if not found.exists():
         raise InputError(f"--{name.replace('_', '-')} {value}: there is nothing in the store under this name")
     return str(found)
+
+
+def command(config: type[T], name: str, about: str | None, run: Callable[[T], int | None]) -> Callable[..., int]:
+    """The `main(argv, prog)` of the module `name`: `run` with the config from the command line; returns the exit code.
+
+    It must be the module's last statement: see `started`.
+    """
+
+    def main(argv: Sequence[str], prog: str = f"python -m {name}") -> int:
+        return run(built(config, given(config, prog, about, argv))) or 0
+
+    return started(main, name)
+
+
+def started(main: Callable[..., int], name: str) -> Callable[..., int]:
+    """`main` as it is; but in a module that `python -m` runs, it runs at once and ends the process."""
+    if name == "__main__":
+        sys.exit(guarded(partial(main, prog=f"python -m {vars(sys.modules[name])['__spec__'].name}")))
+    return main
 
 
 def guarded(run: Callable[[Sequence[str]], int]) -> int:

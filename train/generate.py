@@ -18,10 +18,11 @@ from torch import nn
 from datakit.config import at_least, option, section
 from datakit.errors import ConfigError, InputError, ModelError, UsageError
 from datakit.pack.chat import ChatTokenizer
-from train import checkpoint, flags, hf, lora
+from train import checkpoint, flags
 from train.device import allow_tf32, usable_device
 from train.model import CausalLM
 from train.serve.batching import SampleConfig, joined, prompt_ids, stream_text
+from train.weights import base_of, read_model, saved_state
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -138,15 +139,15 @@ def load(model: Path | str, tokenizer: str = "", base: str = "") -> tuple[Causal
         raise ModelError(f"{model}: no such folder; expected a checkpoint, a run or a Hugging Face folder")
     place = checkpoint.find_model(tokenizer) if tokenizer else folder
     if not tokenizer and not (folder / "tokenizer.json").is_file():
-        place = Path(base) if base else lora.base_of(folder)
+        place = Path(base) if base else base_of(folder)
     found = ChatTokenizer.load(place)
-    state = hf.saved_state(folder)
+    state = saved_state(folder)
     trained = state.get("tokenizer", {})
     for name, own in (("sha256", found.sha256), ("chat_template_sha256", found.template_sha256)):
         if trained.get(name, own) != own:
             restore = f"but the files in {place} give {own}: restore those of the training"
             raise ModelError(f"{folder}: trained with a tokenizer of {name} {trained[name]}, {restore}")
-    whole = lora.read(folder, Path(base) if base else None).eval()
+    whole = read_model(folder, Path(base) if base else None).eval()
     if found.vocab_size > whole.config.vocab_size:
         raise ModelError(f"{folder}: tokenizer of {found.vocab_size} tokens, model of {whole.config.vocab_size}")
     return whole, found, state
@@ -210,19 +211,15 @@ def prompt_rows(path: Path) -> list[tuple[str, dict[str, Any], Any]]:
     return rows
 
 
-def main(argv: Sequence[str], prog: str = "python -m train.generate") -> int:
-    """Generate and print; returns the exit code."""
-    config = flags.built(GenerateConfig, flags.given(GenerateConfig, prog, __doc__, argv))
+def generate(config: GenerateConfig) -> None:
+    """Answer the prompt or the file of prompts."""
     generator = Generator.of(config)
     if config.input:
-        answer_file(generator, config)
-        return 0
+        return answer_file(generator, config)
     with contextlib.suppress(KeyboardInterrupt):  # Ctrl-C ends the answer early
         for _, piece in generator.stream([generator.prompt_of(config.prompt)]):
             print(piece, end="", flush=True)
     print()
-    return 0
 
 
-if __name__ == "__main__":
-    sys.exit(flags.guarded(main))
+main = flags.command(GenerateConfig, __name__, __doc__, generate)

@@ -41,17 +41,18 @@ from torch import Tensor
 from datakit.config import at_least, option, section, sha256_file
 from datakit.errors import ConfigError, InputError, UsageError
 from datakit.pack.format import SOURCE_DTYPE, Header, Packed, index_of
-from train import checkpoint, flags, hf, lora
+from train import checkpoint, hf, lora
 from train.data import Batch, Mixture, PackedSet, flat_batch
 from train.device import autocast
 from train.dpo import packed_rows
 from train.eval import untouched
 from train.generate import load, prompt_rows
 from train.loop import LossSum
-from train.loss import ChunkedConfig, label_states, token_log_probs
+from train.loss import ChunkedConfig, label_log_probs
 from train.model import CausalLM
 from train.serve.batching import Job, Sampling, prompt_ids, stop_ids_of, stream
-from train.start import RunConfig, Trainer, configured, finish
+from train.start import RunConfig, Trainer, command
+from train.weights import read_model
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -314,9 +315,7 @@ class GrpoLoss:
 
     def log_probs(self, model: CausalLM, batch: Batch) -> Tensor:
         """Log-probability of each token of the answers at the sampling temperature, (L,)."""
-        hidden_LD = label_states(model, batch, self.labels, self.labels.attend(batch))
-        targets_L, chunk = batch.counted[1], self.labels.chunk(model.lm_head)
-        return token_log_probs(hidden_LD, model.lm_head, targets_L, chunk, self.config.temperature)
+        return label_log_probs(model, batch, self.labels, self.config.temperature)
 
     def __call__(self, model: CausalLM, batch: Batch) -> LossSum:
         """Sums over the answers of the batch."""
@@ -348,7 +347,7 @@ class GrpoTrainer(Trainer):
         super().__init__(config, self.grpo, Mixture((data,)), model.train())
         self.state = replace(self.state, stop_ids=() if plain else tuple(sorted(self.stops)))
         own = config.rollout.kl_beta and not config.lora.lora_rank  # adapters are trained over the reference
-        self.reference = lora.read(folder).requires_grad_(False).to(self.device) if own else self.model
+        self.reference = read_model(folder).requires_grad_(False).to(self.device) if own else self.model
 
     def _read(self, folder: Path, room: int, plain: bool) -> PackedSet:
         """The prompts as rows, for the tokenizer in `folder`; each leaves at least one of `room` positions."""
@@ -389,7 +388,7 @@ class GrpoTrainer(Trainer):
         rewards_A = torch.tensor(self._rewards(answers, owners_A), dtype=torch.float32)
         rewards_PG = rewards_A.view(-1, size)
         advantage_A = advantages(rewards_PG, config.scale_rewards).flatten()
-        answers_all, tokens_all = self.ranks.sums([len(answers), int(counts_A.sum())])
+        answers_all, tokens_all = self.ranks.summed([len(answers), int(counts_A.sum())]).tolist()
         unended_A = torch.tensor([answer[-1] not in self.stops for answer in answers])
         logged = {"reward": rewards_A, "reward_std": rewards_PG.std(1).repeat_interleave(size)}
         logged |= {"answer_tokens": counts_A.float(), "unended": unended_A.float()}
@@ -449,10 +448,4 @@ def by_size(sizes: Sequence[int], most: int) -> list[list[int]]:
     return found
 
 
-def main(argv: Sequence[str], prog: str = "python -m train.grpo") -> int:
-    """Train; returns the exit code."""
-    return finish(GrpoTrainer(configured(GrpoConfig, prog, __doc__, argv)), prog)
-
-
-if __name__ == "__main__":
-    sys.exit(flags.guarded(main))
+main = command(GrpoConfig, __name__, __doc__, GrpoTrainer)

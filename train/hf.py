@@ -1,4 +1,4 @@
-"""Read and write Hugging Face folders: config.json, model.safetensors (or its sharded index), tokenizer files.
+"""Hugging Face folders: config.json and what it means, and the writing of a folder; weights.py reads one.
 
 All families are one decoder. `FAMILIES` is the table of their differences: fields of `ModelConfig` that are the same in
 the whole family, keys of config.json that set a field, and names of tensors. A key that is neither there nor known to
@@ -9,17 +9,14 @@ import contextlib
 import json
 import re
 import shutil
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
-from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
-from torch import Tensor
 
-from datakit.config import digest, sha256_file
 from datakit.errors import ConfigError, ModelError
 from train.config import MoeConfig
 from train.model import CausalLM, ModelConfig
@@ -307,113 +304,8 @@ def _ropes_written(c: ModelConfig, family: Family) -> dict[str, Any]:
     return plain
 
 
-UNUSED = re.compile(r"lm_head\.weight|.*rotary_emb\.inv_freq|(model\.)?(vision_tower|multi_modal_projector)\..*")
-"""Tensors of files that a model may not need: a tied head, tables of older programs, and what reads images."""
-TEXT_PART = re.compile(r"^(model\.)?language_model\.(?:model\.)?")
-"""What the names of the text part begin with in a model that reads images, too."""
-
-
-def _text_name(name: str) -> str:
-    """The name that a tensor would have without the parts for images."""
-    found = TEXT_PART.sub("", name)
-    return name if found == name else found if found.startswith("lm_head") else f"model.{found}"
-
-
-def read_weights(folder: Path) -> Iterator[tuple[str, Tensor]]:
-    """Yield the tensors of a folder under our names, in the files' dtype.
-
-    Raises:
-        ModelError: a tensor is missing, has another shape, or is not of the model in config.json.
-    """
-    config = read_config(folder)
-    with torch.device("meta"):
-        shapes = {name: tuple(p.shape) for name, p in CausalLM(config).named_parameters()}
-    with _open_weights(folder) as files:
-        for name, shape in shapes.items():
-            file, key = files.get(name, (None, name))
-            found = file.get_tensor(key) if file else None
-            if found is None or tuple(found.shape) != shape:
-                what = "no such tensor" if found is None else tuple(found.shape)
-                raise ModelError(f"{folder}: tensor {name!r}: expected {shape} by config.json, found {what}")
-            yield name, found
-        if wrong := sorted(key for key in files.keys() - shapes.keys() if not UNUSED.fullmatch(key)):
-            raise ModelError(f"{folder}: tensor {wrong[0]!r}: expected no such tensor by config.json")
-
-
 BESIDE = "hidden_map."
 """What the names of parameters begin with that are trained with a model and are no part of it."""
-
-
-def read_model(folder: Path) -> CausalLM:
-    """Read the model of a folder, with fp32 weights on the CPU; one tensor at a time is in memory besides the model.
-
-    Raises:
-        ModelError: a file is missing or damaged, or the weights do not fit the configuration.
-    """
-    with torch.device("meta"):
-        model = CausalLM(read_config(folder))
-    found = {name: t.to("cpu", torch.float32).contiguous() for name, t in read_weights(folder)}
-    check_sound(folder, ("config.json", *(f.name for f in folder.glob("model*.safetensors"))), found)
-    model.load_state_dict(found, strict=False, assign=True)
-    model.tie()
-    return model
-
-
-def check_sound(folder: Path, names: Sequence[str], tensors: Mapping[str, Tensor]) -> None:
-    """Refuse weights with another checksum than in the checkpoint's state.json, and weights that are not finite.
-
-    Raises:
-        ModelError: naming the file, or the tensor.
-    """
-    saved = saved_state(folder).get("files", {})
-    for name in names:
-        if name in saved and sha256_file(folder / name) != saved[name]:
-            raise ModelError(f"{folder / name}: changed or damaged since it was saved; expected sha256 {saved[name]}")
-    for name, tensor in tensors.items():
-        if wrong := int((~tensor.isfinite()).sum()):
-            raise ModelError(f"{folder}: tensor {name!r}: {wrong} of {tensor.numel()} values are not finite numbers")
-
-
-def fingerprint(folder: Path) -> str:
-    """SHA-256 over configuration and weights or adapters, 64 hex digits."""
-    names = ("config.json", "model*.safetensors", "adapter_config.json", "adapter_model.safetensors")
-    return digest({f.name: sha256_file(f) for name in names for f in folder.glob(name)})
-
-
-def read_config(folder: Path, name: str = "config.json") -> ModelConfig:
-    """The configuration of a folder.
-
-    Raises:
-        ModelError: no readable config.json, or one that is not implemented.
-    """
-    path = folder / name
-    try:
-        config = dict(json.loads(path.read_text(encoding="utf-8")))
-    except (OSError, ValueError, TypeError) as e:
-        if (folder / "adapter_config.json").is_file():
-            raise ModelError(f"{folder}: holds only LoRA adapters; merge them with train.merge first") from None
-        raise ModelError(f"{path}: cannot read it ({e}); expected a folder with a Hugging Face model") from None
-    try:
-        generation = dict(json.loads((folder / "generation_config.json").read_text(encoding="utf-8")))
-    except (OSError, ValueError, TypeError):
-        generation = {}
-    return replace(config_from_hf(config, str(path)), generation=generation)
-
-
-@contextlib.contextmanager
-def _open_weights(folder: Path) -> Iterator[dict[str, tuple[Any, str]]]:
-    """The open file of every tensor, and its name there; of model.safetensors, or of the shards in its index."""
-    index = folder / "model.safetensors.index.json"
-    with contextlib.ExitStack() as stack:
-        try:
-            names = {"model.safetensors"}
-            if index.is_file():
-                names = set(json.loads(index.read_bytes())["weight_map"].values())
-            opened = [stack.enter_context(safe_open(folder / Path(name).name, "pt")) for name in sorted(names)]
-            files = {_text_name(key): (f, key) for f in opened for key in f.keys()}  # noqa: SIM118
-        except (OSError, ValueError, KeyError, TypeError, AttributeError, SafetensorError) as e:
-            raise ModelError(f"{folder}: cannot read the weights ({e}); expected model.safetensors") from None
-        yield files
 
 
 def write_model(
@@ -447,20 +339,6 @@ def tokenizer_files(*folders: Path) -> list[Path]:
     """The files of a tokenizer, each in the first folder that has it."""
     places = (next((f / name for f in folders if (f / name).is_file()), None) for name in TOKENIZER_FILES)
     return [place for place in places if place]
-
-
-def saved_state(folder: Path) -> dict[str, Any]:
-    """The state.json of a checkpoint; empty for a folder of another program.
-
-    Raises:
-        ModelError: it is damaged.
-    """
-    path = folder / "state.json"
-    try:
-        found = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
-    except ValueError as e:
-        raise ModelError(f"{path}: changed or damaged since it was saved ({e})") from None
-    return found if isinstance(found, dict) else {}
 
 
 def copy_files(files: Iterable[Path], folder: Path) -> None:

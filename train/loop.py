@@ -30,7 +30,7 @@ from train.device import autocast, need_compiler, peak_mib, precision
 from train.log import Log, Record, mark, peak_flops
 from train.model import CausalLM
 from train.optim import LossScale, Optimizers, learning_rate
-from train.ranks import Ranks, own_part, reshard, sum_in_last, whole_of
+from train.ranks import Ranks, own_part, whole_of
 
 if TYPE_CHECKING:
     from train.lora import Adapters
@@ -158,9 +158,9 @@ class Loop:
                     if step % self.loop.log_every == 0 or done or step == first:
                         log.show(record, self.total_steps, self.stream.plan.epoch_of(self.total_steps - 1) + 1)
                 if self.evaluate and (done or step % self.config.evaluator.eval_every == 0):
-                    reshard(self.model)
+                    self.ranks.reshard(self.model)
                     record = self.evaluate(self.model, step)  # on every rank, so that no rank waits
-                    reshard(self.model)
+                    self.ranks.reshard(self.model)
                     if log:
                         log.evaluated(step, record)
                 if self.loop.save_every and (step % self.loop.save_every == 0 or done):
@@ -248,7 +248,7 @@ class Loop:
             last = batch is batches[-1]
             waits = contextlib.nullcontext() if last or self.parallel is None else self.parallel.no_sync()
             if self.config.ranks.fsdp_keep_gradients:
-                sum_in_last(self.model, last)
+                self.ranks.sum_in_last(self.model, last)
             with waits:  # gradients are summed over the ranks in the last micro-batch
                 with autocast(self.device, self.precision), mark("forward", self.device):
                     loss_sum, count, found = (self.parallel or self.objective)(batch)

@@ -190,3 +190,9 @@ def label_states(
         hidden_LD: Tensor = model(*where, attend, batch.label_pos_L)
         return hidden_LD if filled else hidden_LD[: batch.labels]
     return taken(model(*where, attend), batch.label_pos_L if filled else batch.counted[0])
+
+
+def label_log_probs(model: "CausalLM", batch: "Batch", config: ChunkedConfig, temperature: float = 1.0) -> Tensor:
+    """The log-probability of each label (fp32), (L,), where logits are divided by `temperature`."""
+    hidden_LD, head = label_states(model, batch, config, config.attend(batch)), model.lm_head
+    return token_log_probs(hidden_LD, head, batch.counted[1], config.chunk(head), temperature)

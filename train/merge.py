@@ -3,12 +3,8 @@
 python -m train.merge --model out/lora --output out/merged
 """
 
-import sys
-
 from train import flags
 from train.export import ExportConfig, main
 
 __all__ = ["ExportConfig", "main"]
-
-if __name__ == "__main__":
-    sys.exit(flags.guarded(main))
+flags.started(main, __name__)

@@ -5,10 +5,8 @@
 With conversations, every token is a label, also user turns and template tokens. For the answers only, use train.sft.
 """
 
-import sys
 from typing import ClassVar
 
-from train import flags
 from train.sft import SFTConfig
 from train.start import command
 
@@ -19,7 +17,4 @@ class PretrainConfig(SFTConfig):
     every_token: ClassVar[bool] = True
 
 
-main = command(PretrainConfig, "pretrain", __doc__)
-
-if __name__ == "__main__":
-    sys.exit(flags.guarded(main))
+main = command(PretrainConfig, __name__, __doc__)

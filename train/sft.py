@@ -6,7 +6,6 @@ With plain text, every token after the first of its document is a label.
 """
 
 import logging
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -19,7 +18,6 @@ from torch import Tensor, nn
 from datakit.config import section
 from datakit.errors import ConfigError
 from datakit.pack.format import IGNORED
-from train import flags
 from train.config import more
 from train.data import Batch, Mixture
 from train.device import usable_device
@@ -109,7 +107,4 @@ class SFTConfig(RunConfig):
         return label_loss(self.labels, fused)
 
 
-main = command(SFTConfig, "sft", __doc__)
-
-if __name__ == "__main__":
-    sys.exit(flags.guarded(main))
+main = command(SFTConfig, __name__, __doc__)

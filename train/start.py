@@ -12,7 +12,6 @@ With --data, `datakit pack` packs files into the run's folder first, which needs
 
 import contextlib
 import importlib.util
-import json
 import logging
 import subprocess
 import sys
@@ -23,8 +22,8 @@ from typing import Any, ClassVar, Literal, Self, TypeVar
 
 import torch
 
-from datakit.config import UnknownKeyError, build, canonical, option, resolved, section, sha256_file
-from datakit.errors import ConfigError, InputError, MissingExtraError, ModelError, UsageError
+from datakit.config import UnknownKeyError, build, canonical, option, resolved, section
+from datakit.errors import ConfigError, InputError, MissingExtraError, UsageError
 from datakit.pack.chat import ChatTokenizer
 from datakit.storage import locked, write_whole
 from train import checkpoint, flags, hf
@@ -45,8 +44,8 @@ from train.device import allow_tf32, limit_memory, precision, sum_in_one_order, 
 from train.loop import Loop, Loss
 from train.loss import StatesConfig
 from train.model import PRESETS, CausalLM, ModelConfig
-from train.optim import OptimConfig, Optimizers, make_optimizer, peak_rate
-from train.ranks import Ranks, shard
+from train.optim import OptimConfig, make_optimizer, peak_rate
+from train.ranks import Ranks
 
 LOG = logging.getLogger("train")
 
@@ -115,13 +114,15 @@ class RunConfig:
 C = TypeVar("C", bound=RunConfig)
 
 
-def command(config: type[RunConfig], name: str, about: str | None) -> Callable[..., int]:
-    """The `main` of an objective: `main(argv, prog)` trains as the command line says, and returns the exit code."""
+def command(
+    config: type[C], name: str, about: str | None, trainer: "Callable[[C], Trainer] | None" = None
+) -> Callable[..., int]:
+    """The `main(argv, prog)` of the objective in the module `name`, see `flags.command`: it trains to the end."""
 
-    def main(argv: Sequence[str], prog: str = f"python -m train.{name}") -> int:
-        return finish(Trainer(configured(config, prog, about, argv)), prog)
+    def main(argv: Sequence[str], prog: str = f"python -m {name}") -> int:
+        return finish((trainer or Trainer)(configured(config, prog, about, argv)), prog)
 
-    return main
+    return flags.started(main, name)
 
 
 def configured(config: type[C], prog: str, about: str | None, argv: Sequence[str]) -> C:
@@ -134,25 +135,15 @@ def configured(config: type[C], prog: str, about: str | None, argv: Sequence[str
     values = flags.given(config, prog, about, argv)
     loop = values.get("loop", {})
     if loop.get("resume"):
-        values = flags.merged(_earlier_values(Path(loop.get("out", "out/run")) / "run.json"), values)
+        from train import resume
+
+        values = flags.merged(resume.earlier_values(Path(loop.get("out", "out/run")) / "run.json"), values)
     try:
         return flags.built(config, values)
     except UnknownKeyError as e:  # flags are known, so it is in run.json
         which = "another command, or of an earlier version with another option"
         advice = "resume it with that one, or train on from its weights with --model and another --out"
         raise UsageError(f"{loop['out']}: holds a run of {which}: {advice} ({e})") from None
-
-
-def _earlier_values(path: Path) -> dict[str, Any]:
-    """The configuration with which a run was started; empty if there was none."""
-    try:
-        values: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))["config"]
-        values["loop"] = {k: v for k, v in values["loop"].items() if k not in ("resume", "stop_at")}
-    except FileNotFoundError:
-        return {}
-    except (ValueError, KeyError, TypeError, AttributeError) as e:
-        raise InputError(f"{path}: unreadable ({e!r}); delete it and give all options again") from None
-    return values
 
 
 def finish(trainer: "Trainer", prog: str) -> int:
@@ -202,10 +193,10 @@ class Trainer(Loop):
             config = replace(config, loop=replace(config.loop, dtype="bf16"))
         share, adapters = config.trained_share if config.model else 1.0, None
         if config.lora.lora_rank:
-            from train import lora
+            from train import lora, weights
 
             lora.attach(model, config.lora, torch.Generator().manual_seed(config.loop.seed))
-            adapters = lora.Adapters(config.lora, Path(config.model), hf.fingerprint(Path(config.model)))
+            adapters = lora.Adapters(config.lora, Path(config.model), weights.fingerprint(Path(config.model)))
             share *= lora.RATE_RATIO
         model = _on_device(config, model, ranks)
         lr = peak_rate(config.optim, model.config.hidden_size, share)
@@ -233,7 +224,9 @@ class Trainer(Loop):
         with contextlib.ExitStack() as held:
             ranks.by_first(lambda: held.enter_context(locked(out, required=False)))
             if config.loop.resume:
-                state = _resume(config, ranks, state, model, optimizer, steps)
+                from train import resume
+
+                state = resume.resumed(config, ranks, state, model, optimizer, steps)
             elif done := checkpoint.steps(out / "checkpoints"):
                 raise UsageError(f"{out} holds a run, up to {done[0].name}: add --resume, or name another --out")
             if ranks.first:
@@ -309,43 +302,12 @@ def make_model(config: RunConfig, data: PackedSet | Mixture) -> CausalLM:
         ModelError: tokenizer, vocabulary or length of the `model` folder does not fit the data.
     """
     if config.model:
-        folder = Path(config.model)
-        model = read_model(folder)
-        check_fits(folder, model, data)
-        return model
+        from train import weights
+
+        return weights.read_fitting(config.model, data)
     model = CausalLM(_model_config(config, data))
     model.init_weights(torch.Generator().manual_seed(config.loop.seed), config.sizes.zero_init)
     return model
-
-
-def read_model(folder: Path) -> CausalLM:
-    """The model of a folder; adapters are merged into their base.
-
-    Raises:
-        ModelError: it cannot be read.
-    """
-    from train import lora
-
-    return lora.read(folder)
-
-
-def read_frozen(name: str, data: Mixture) -> CausalLM:
-    """A model to compare with, by folder, run or name; it is not trained.
-
-    Raises:
-        ModelError: it cannot be read, or does not fit the data.
-    """
-    place = checkpoint.find_model(name)
-    model = read_model(place).requires_grad_(False).eval()
-    check_fits(place, model, data)
-    return model
-
-
-def _base_of(folder: Path) -> Path:
-    """The folder with the weights: for adapters that of their base."""
-    from train import lora
-
-    return lora.base_of(folder)
 
 
 def _on_device(config: RunConfig, model: CausalLM, ranks: Ranks) -> CausalLM:
@@ -356,6 +318,8 @@ def _on_device(config: RunConfig, model: CausalLM, ranks: Ranks) -> CausalLM:
             p.data = p.data if name in kept else p.data.bfloat16()
         model.config = replace(model.config, dtype="bfloat16")
     if config.ranks.fsdp:
+        from train.distributed import shard
+
         shard(ranks, model, precision(config.loop.dtype, ranks.device))
         return model
     return model.to(ranks.device)
@@ -365,7 +329,9 @@ def _model_config(config: RunConfig, data: PackedSet | Mixture) -> ModelConfig:
     header = data.header
     rounded = -(-header.vocab_size // VOCAB_UNIT) * VOCAB_UNIT
     if config.model:
-        return hf.read_config(_base_of(Path(config.model)))
+        from train import weights
+
+        return weights.read_config(Path(config.model))
     preset = sized(config.sizes, PRESETS[config.preset])
     found = replace(preset, vocab_size=rounded, max_positions=max(preset.max_positions, header.seq_len))
     if config.moe.num_experts:
@@ -397,76 +363,6 @@ def sized(sizes: SizesConfig, plain: ModelConfig) -> ModelConfig:
     given |= {"activation": sizes.activation} if sizes.activation != "silu" else {}
     given |= {name: value for name in ("qk_norm", "logit_softcap") if (value := getattr(sizes, name))}
     return replace(plain, **given)
-
-
-def check_fits(folder: Path, model: CausalLM, data: PackedSet | Mixture) -> None:
-    """Check that the data fit the model in `folder`.
-
-    It may have more embeddings than the tokenizer, which adapters may have left to their base, has tokens.
-
-    Raises:
-        ModelError: they do not fit; the message has both values.
-    """
-    files = hf.tokenizer_files(folder, _base_of(folder))
-    file, where = next((f for f in files if f.name == "tokenizer.json"), None), f"the model in {folder}"
-    found, tokenizer = sha256_file(file) if file else None, data.tokenizer.get("sha256")
-    have, need = model.config.vocab_size, data.header.vocab_size
-    longest, most = data.header.seq_len, model.config.max_positions
-    other = None not in (found, tokenizer) and found != tokenizer
-    advice = "use the model's own tokenizer; transformers' resize_token_embeddings makes room for new tokens"
-    for wrong, what, theirs, place, ours, what_to_do in (
-        (other, "a tokenizer of sha256", tokenizer, file, found, advice),
-        (have < need or (have != need and not found), "a vocabulary of", need, where, have, advice),
-        (most < longest, "sequences of up to", longest, where, most, "pack with a smaller --seq-len"),
-    ):
-        if wrong:
-            raise ModelError(f"{data.manifest} has {what} {theirs}, but {place} has {ours}: {what_to_do}")
-
-
-def _resume(
-    config: RunConfig, ranks: Ranks, state: checkpoint.State, model: CausalLM, optimizer: Optimizers, steps: int
-) -> checkpoint.State:
-    """Load the newest checkpoint, if there is one; returns its state.
-
-    Raises:
-        ModelError: it does not fit the run.
-        UsageError: it is beyond the last of the run's `steps`.
-    """
-    damaged: list[str] = []
-    found = ranks.by_first(lambda: checkpoint.newest(Path(config.loop.out) / "checkpoints", damaged))
-    for problem in damaged:
-        LOG.info(f"skipped a damaged checkpoint: {problem}")
-    if found is None:
-        LOG.info(f"nothing to resume in {config.loop.out}: starting from the first step")
-        return state
-    path, old = found
-    _check_same(path, old, state)
-    if config.needs_data and bool(old.stop_ids) != bool(state.stop_ids):
-        learnt = "labels" if old.stop_ids else "every token"
-        raise UsageError(f"{path} was trained on {learnt}: resume it with the command that began the run")
-    if old.step > steps:
-        raise UsageError(
-            f"{config.loop.out}: the run is at step {old.step}, and is now to end at step {steps}: train on with "
-            f"--steps above {old.step}, or begin another run with another --out"
-        )
-    if (was := old.config["loop"]["steps"]) != config.loop.steps:
-        LOG.info(f"note: --steps was {was}: the schedule of the learning rate is that of {steps} steps from now on")
-    checkpoint.restore(path, model, optimizer, ranks.rank)
-    LOG.info(f"resumed from {path}")
-    return replace(state, step=old.step, loop=old.loop)
-
-
-def _check_same(path: Path, old: checkpoint.State, new: checkpoint.State) -> None:
-    """Refuse to resume with another order of rows, tokenizer, base model or optimizer."""
-    pairs: list[tuple[str, Any, Any]] = [("manifest version", old.manifest_version, new.manifest_version)]
-    pairs += [(f"tokenizer {k}", old.tokenizer.get(k), v) for k, v in new.tokenizer.items()]
-    pairs += [(k, old.order.get(k), v) for k, v in new.order.items()]
-    pairs += [("a LoRA base of sha256", old.base_sha256, new.base_sha256)]
-    pairs += [("the optimizer", *(s.config["optim"]["optimizer"] for s in (old, new)))]
-    for name, was, now in pairs:
-        if was != now:
-            advice = f"resume with the same value, or start another run with --model {path} and another --out"
-            raise ModelError(f"{path} was trained with {name} {was!r}, and this run has {now!r}: {advice}")
 
 
 def _summary(config: RunConfig, trainer: Trainer) -> str:

@@ -3,20 +3,18 @@
 import inspect
 import os
 from collections.abc import Callable, Iterable, Iterator
-from functools import reduce
 from json import dumps
-from operator import add, or_
 from pathlib import Path
 from typing import Annotated, Any, BinaryIO, Literal, NewType, get_args, get_origin, get_type_hints
 
 import click
 
 import datakit.storage as storage
-from datakit.config import Option, instead_of, options, parse
+from datakit.command import Command, field_flag
+from datakit.config import options
 from datakit.engine.recipe import KINDS, stage_class
 from datakit.errors import UsageError
 
-CONTEXT = {"token_normalize_func": lambda t: t.replace("_", "-"), "max_content_width": 110}
 READING = ("map", "roles", "split", "limit")
 """The fields of ingest that are flags of every command that may read raw files."""
 _PROJECT = "datakit.project"
@@ -26,44 +24,6 @@ Answer = tuple[Any, Iterable[str]]
 
 
 # Commands.
-
-
-class Command(click.Command):
-    """A command whose advanced (hidden) options only `--help-all` shows."""
-
-    def __init__(self, name: str, **about: Any) -> None:
-        super().__init__(name, context_settings=CONTEXT, **about)
-        self.advanced = [option for option in self.params if isinstance(option, click.Option) and option.hidden]
-        if self.advanced:
-            self.params.append(click.Option(["--help-all"], is_flag=True, is_eager=True, expose_value=False,
-                                            callback=self.help_all, help="Show all options."))  # fmt: skip
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """The arguments that are left.
-
-        Raises:
-            UsageError: an option that was there in an earlier version: what to use instead.
-        """
-        try:
-            return super().parse_args(ctx, args)
-        except click.NoSuchOption as e:
-            stage = (self.name or "").replace("-", "_")
-            if instead := instead_of(stage, e.option_name.lstrip("-").removeprefix("no-")):
-                raise UsageError(f"{e.option_name} is gone: {instead}") from None
-            raise
-
-    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """How many options are not shown."""
-        if more := sum(option.hidden for option in self.advanced):
-            formatter.write(f"\n--help-all shows {more} more options.\n")
-
-    def help_all(self, ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
-        """Show the help with all options, and end."""
-        if wanted:
-            for option in self.advanced:
-                option.hidden = False
-            click.echo(ctx.get_help(), color=ctx.color)
-            ctx.exit()
 
 
 def command(
@@ -203,26 +163,6 @@ def config_flags(stage: str, only: tuple[str, ...] = ()) -> Iterator[click.Optio
                 yield field_flag(inner, f"{stage}__{o.name}__{inner.name}")
         elif not o.nested and o.name != "kind" and (o.name in only or not only):
             yield field_flag(o, f"{stage}__{o.name}", f"{stage}; " if only else "")
-
-
-def field_flag(o: Option, parameter: str, whose: str = "") -> click.Option:
-    """The flag of a field of a config; None where it is not given.
-
-    The texts are parsed with the rules of the field. Of a flag that is given several times, lists and tables are
-    joined, and the last one of other values counts.
-    """
-    flag, kind = o.flag or "--" + o.name.replace("_", "-"), get_origin(o.type)
-    text = ",".join(map(str, o.default)) if isinstance(o.default, tuple) else str(o.default)
-    shown = "none" if text in ("", "None", "{}") else text
-    about: dict[str, Any] = {"hidden": o.advanced, "default": None, "help": f"{o.help} [{whose}default: {shown}]"}
-    if o.type is bool:
-        return click.Option([f"{flag}/--no-{flag[2:]}", parameter], **about)
-    plain = o.type.__name__ if isinstance(o.type, type) else str(o.type).partition(" ")[0]
-    about["metavar"] = ("|".join(o.choices) or {tuple: "a,b,...", dict: "KEY=VALUE"}.get(kind, plain)).upper()
-    about["type"] = lambda text: parse(text, o.type, flag)
-    if join := {tuple: add, dict: or_}.get(kind):
-        about |= {"multiple": True, "callback": lambda ctx, option, given: reduce(join, given) if given else None}
-    return click.Option([flag, parameter], **about)
 
 
 def of_config(config: type) -> list[click.Option]:

@@ -12,6 +12,7 @@ import click
 import datakit.cli.flags as cli
 import datakit.storage as storage
 from datakit.cli.flags import AUTO, Kind, project
+from datakit.command import Command
 from datakit.engine.executors import Local, Progress, Ray, all_cores
 from datakit.engine.plan import Flow, given_manifest, sections
 from datakit.engine.recipe import FLOW, STAGES, check_name, load_recipe, stage_class, which_dataset, write_recipe
@@ -66,7 +67,7 @@ def _patterns(inputs: tuple[str, ...]) -> list[str]:
     return found
 
 
-def stage_command(stage: str | None) -> cli.Command:
+def stage_command(stage: str | None) -> Command:
     """The command of a stage, made from the registry and the stage's config; `datakit run` where it is None."""
     shared = [*cli.params_of(do), cli.project_option(hidden=True)]
     if stage is None:

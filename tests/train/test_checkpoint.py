@@ -8,7 +8,7 @@ import torch
 
 from datakit.errors import InputError, IntegrityError, ModelError
 from tests.train.runs import fitted, label_sum, same_weights, trainer
-from train import checkpoint
+from train import checkpoint, resume
 from train.checkpoint import Snapshot, State
 from train.model import PRESETS, CausalLM
 from train.optim import OptimConfig, Optimizers, make_optimizer
@@ -45,8 +45,8 @@ def test_weights_optimizer_and_generators_come_back_as_they_were(tmp_path: Path)
     (model, optimizer), (other, other_optimizer) = moved(0), moved(1)
     place = checkpoint.save(tmp_path, state(7), Snapshot.of(model, optimizer), ())
     drawn = torch.rand(3)
-    assert checkpoint.check(place).step == 7
-    checkpoint.restore(place, other, other_optimizer)
+    assert resume.check(place).step == 7
+    resume.restore(place, other, other_optimizer)
     assert torch.equal(torch.rand(3), drawn)
     same_weights(model, other)
     for one, two in zip(model.parameters(), other.parameters(), strict=True):
@@ -55,7 +55,7 @@ def test_weights_optimizer_and_generators_come_back_as_they_were(tmp_path: Path)
     assert json.loads((place / "generation_config.json").read_text()) == {"pad_token_id": 0, "eos_token_id": 2}
     wider = CausalLM(replace(SIZE, vocab_size=21))
     with pytest.raises(ModelError, match=r"model\.embed_tokens\.weight.*\(20, 16\).*\(21, 16\)"):
-        checkpoint.restore(place, wider, make_optimizer(wider, OptimConfig()))
+        resume.restore(place, wider, make_optimizer(wider, OptimConfig()))
 
 
 @pytest.mark.parametrize("name", ["model.safetensors", "optimizer.safetensors", "config.json", "state.json"])
@@ -65,23 +65,23 @@ def test_one_changed_byte_is_found_and_the_file_named(tmp_path: Path, name: str)
     at = data.rindex(b"7") if name == "state.json" else len(data) // 2
     (place / name).write_bytes(data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :])
     with pytest.raises(IntegrityError, match=name.replace(".", r"\.")):
-        checkpoint.check(place)
+        resume.check(place)
 
 
 def test_the_newest_whole_checkpoint_is_found_and_damaged_ones_are_set_aside(tmp_path: Path) -> None:
     damaged: list[str] = []
-    assert checkpoint.newest(tmp_path, damaged) is None
+    assert resume.newest(tmp_path, damaged) is None
     (saved(tmp_path, 10, 15) / "rng.safetensors").unlink()
-    place, found = checkpoint.newest(tmp_path, damaged)
+    place, found = resume.newest(tmp_path, damaged)
     assert (place.name, found.step) == ("step_00000010", 10)
     assert "step_00000015/rng.safetensors" in damaged[0]
     assert (tmp_path / "damaged.step_00000015").is_dir()
     (place / "state.json").write_text("{}")
     with pytest.raises(IntegrityError, match="every checkpoint is damaged"):
-        checkpoint.newest(tmp_path, [])
+        resume.newest(tmp_path, [])
 
 
-@pytest.mark.parametrize("failing", ["save_file", "_flush"])
+@pytest.mark.parametrize("failing", ["save_file", "flush"])
 def test_a_full_disk_costs_no_earlier_checkpoint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failing: str) -> None:
     saved(tmp_path, 5)
     with monkeypatch.context() as patch:
@@ -89,13 +89,13 @@ def test_a_full_disk_costs_no_earlier_checkpoint(tmp_path: Path, monkeypatch: py
         with pytest.raises(InputError, match=r"step_00000010: cannot write .*No space left"):
             saved(tmp_path, 10)
     assert [p.name for p in tmp_path.iterdir()] == ["step_00000005"]
-    checkpoint.check(tmp_path / "step_00000005")
+    resume.check(tmp_path / "step_00000005")
 
 
 def test_a_step_saved_again_replaces_the_old_one_only_the_newest_are_kept_and_left_overs_go(tmp_path: Path) -> None:
     saved(tmp_path, 5, 10, 15)
     again = checkpoint.save(tmp_path, replace(state(15), task="pretrain"), Snapshot.of(*moved(1)), ())
-    assert checkpoint.check(again).task == "pretrain"
+    assert resume.check(again).task == "pretrain"
     (tmp_path / ".step_00000020.123.tmp").mkdir()
     checkpoint.keep_newest(tmp_path, 0)
     assert len(list(tmp_path.iterdir())) == 3

@@ -143,7 +143,7 @@ def test_the_map_of_hidden_states_is_resumed_and_no_part_of_the_model(
     student(manifest, narrow, tmp_path / "parts", *options, "--stop-at", "3")
     place = tmp_path / "parts" / "checkpoints" / "step_00000003"
     assert (place / "beside.safetensors").is_file()
-    from train.hf import read_model
+    from train.weights import read_model
 
     assert read_model(place).hidden_map is None
     assert distill.main(["--resume", "--out", str(tmp_path / "parts")]) == 0

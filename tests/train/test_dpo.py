@@ -9,11 +9,11 @@ import torch
 
 from datakit.errors import DatakitError, InputError
 from tests.train.runs import losses, records
-from train import dpo, hf
+from train import dpo, weights
 from train.attention import masked_attention
 from train.data import DataConfig, Mixture, PackedSet, StepStream
-from train.dpo import DpoLoss, PairConfig, answer_losses, row_log_probs
-from train.loss import ChunkedConfig
+from train.dpo import DpoLoss, PairConfig, answer_losses
+from train.loss import ChunkedConfig, token_log_probs
 from train.model import CausalLM
 
 BETA = 0.3
@@ -71,7 +71,7 @@ def test_the_loss_is_the_formula_worked_out_by_hand(
     pair_manifest: Path, pair_rows: list, base: Path, kind: str, flat: bool
 ) -> None:
     """`-logsigmoid(beta * delta)`, as DPOTrainer has it in `sigmoid`, and over averages in `sigmoid_norm`."""
-    old, new = hf.read_model(base), hf.read_model(base)
+    old, new = weights.read_model(base), weights.read_model(base)
     for p in new.parameters():
         p.add_(torch.randn(p.shape, generator=torch.Generator().manual_seed(p.numel())) * 0.01)
     data = PackedSet.open_all(pair_manifest)[0]
@@ -131,7 +131,7 @@ def test_adapters_off_are_the_reference_in_place_of_a_second_model(
 ) -> None:
     adapters = ["--lora-rank", "4", "--lr", "1e-3", "--steps", "6"]
     two = run(pair_manifest, base, tmp_path / "two", "--reference", str(base), *adapters)
-    monkeypatch.setattr(dpo, "read_frozen", lambda *a: pytest.fail("a second model was read"))
+    monkeypatch.setattr(dpo, "read_fitting", lambda *a: pytest.fail("a second model was read"))
     one = run(pair_manifest, base, tmp_path / "one", *adapters)
     for name in ("loss", "reward_margin", "reward_chosen", "grad_norm"):
         assert [r[name] for r in one] == pytest.approx([r[name] for r in two], abs=1e-5)
@@ -153,18 +153,18 @@ def test_a_run_resumes_exactly_and_its_split_and_the_way_of_its_logits_change_no
 
 
 def test_the_logits_of_a_chunk_alone_are_there_at_a_time() -> None:
-    head, rows = torch.nn.Linear(8, 20, bias=False), torch.tensor([0, 0, 0, 1, 1, 3, 3])
+    head, weights = torch.nn.Linear(8, 20, bias=False), torch.tensor([1.0, 1, 1, -2, -2, 0.5, 0.5])
     hidden, targets, seen = torch.randn(7, 8, requires_grad=True), torch.arange(7), []
     head.register_forward_hook(lambda m, x, y: seen.append(len(y)))
     found = []
     for chunk in (0, 3):
         hidden.grad, head.weight.grad = None, None
-        log_probs, counts = row_log_probs(hidden, head, targets, rows, 4, chunk)
-        (log_probs * torch.tensor([1.0, -2.0, 5.0, 0.5])).sum().backward()  # rows that weigh unlike
-        found.append([log_probs, counts, hidden.grad, head.weight.grad])
+        log_probs = token_log_probs(hidden, head, targets, chunk)
+        (log_probs * weights).sum().backward()
+        found.append([log_probs, hidden.grad, head.weight.grad])
     for one, other in zip(*found, strict=True):
         torch.testing.assert_close(one, other)
-    assert seen[0] == 7 and max(seen[1:]) == 3 and found[0][1].tolist() == [3, 2, 0, 2]
+    assert seen[0] == 7 and max(seen[1:]) == 3
 
 
 def test_what_does_not_fit_is_refused(pair_manifest: Path, manifest: Path, base: Path, tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from datakit.config import sha256_file
 from datakit.errors import DatakitError, InputError, UsageError
 from datakit.manifest import load, save
 from train import eval as evaluation
-from train import hf, lora, sft
+from train import sft, weights
 from train.data import DataConfig, PackedSet, StepStream
 from train.eval import FILE_BITS, Score, evaluate, total
 
@@ -26,7 +26,7 @@ def of_two_files(data: PackedSet) -> PackedSet:
 
 
 def test_the_total_is_the_training_loss(base: Path, manifest: Path) -> None:
-    model, data = lora.read(base), PackedSet.open_all(manifest)[0]
+    model, data = weights.read_model(base), PackedSet.open_all(manifest)[0]
     found = total(evaluate(model, [data], DataConfig(), "fp32"))
     steps, loss = iter(stream := StepStream(data, DataConfig(), seed=0)), sft.label_loss(sft.LabelConfig())
     sums = [loss(model, b) for _ in range(stream.plan.steps_per_epoch) for b in next(steps)]
@@ -39,7 +39,7 @@ def test_a_source_has_the_loss_of_its_sequences_alone(
     base: Path, pack: Callable, random_rows: Callable, labelled: bool
 ) -> None:
     rows = random_rows(9, 64)
-    model = hf.read_model(base)
+    model = weights.read_model(base)
     batches = DataConfig(batch_rows=4)
     found = evaluate(
         model, [of_two_files(PackedSet.open_all(pack(rows, seq_len=64, labelled=labelled))[0])], batches, "fp32"
@@ -72,7 +72,7 @@ def test_names_come_from_the_raw_files_at_the_end_of_the_chain(base: Path, manif
     own = replace(load(manifest), parents=({"manifest": "tokenizer", "version": "x", "sha256": "y"}, parent))
     save(tmp_path / "manifest.json", own, {"parents": {first.version: "ingest.json"}})
     data = replace(of_two_files(PackedSet.open_all(manifest)[0]), manifest=tmp_path / "manifest.json")
-    found = evaluate(hf.read_model(base), [data], DataConfig(batch_rows=4), "fp32")
+    found = evaluate(weights.read_model(base), [data], DataConfig(batch_rows=4), "fp32")
     assert sorted(found) == ["a.jsonl", "b.jsonl"]
 
 

@@ -9,7 +9,7 @@ from safetensors.torch import load_file
 
 from datakit.errors import InputError
 from datakit.pack.chat import ChatTokenizer
-from train import hf
+from train import hf, weights
 from train.export import ExportConfig, export
 from train.generate import load
 from train.model import CausalLM, ModelConfig
@@ -34,7 +34,7 @@ def model_folder(tmp_path: Path, tokenizer_folder: Path) -> Path:
 
 def test_the_folder_holds_the_same_weights_and_nothing_is_overwritten(model_folder: Path, tmp_path: Path) -> None:
     out = export(ExportConfig(model=str(model_folder), output=str(tmp_path / "out")))
-    before, after = (dict(hf.read_model(f).named_parameters()) for f in (model_folder, out))
+    before, after = (dict(weights.read_model(f).named_parameters()) for f in (model_folder, out))
     assert all(torch.equal(before[name], after[name]) for name in before)
     assert {"config.json", "generation_config.json", "model.safetensors", "tokenizer.json"} <= {
         f.name for f in out.iterdir()

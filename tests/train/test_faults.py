@@ -65,7 +65,7 @@ def killed_at(module: ModuleType, function: str, call: int, argv: list[str]) -> 
 @pytest.mark.parametrize(
     ("function", "call", "more"),
     [
-        ("_flush", 19, ["--dtype", "fp16"]),  # all its files are written, some are on the disk
+        ("flush", 19, ["--dtype", "fp16"]),  # all its files are written, some are on the disk
         ("save_file", 4, ["--async-save", "--step-sleep-ms", "200"]),  # the training goes on meanwhile
     ],
 )

@@ -11,11 +11,12 @@ from safetensors.torch import load_file, save_file
 from datakit.errors import ModelError
 from tests.train.generation import generate
 from tests.train.runs import random_model
-from train import attention, checkpoint, hf, lora
+from train import attention, checkpoint, hf, lora, weights
 from train.attention import Segments, grouped_attention, masked_attention
-from train.hf import config_from_hf, config_to_hf, fingerprint, read_model, write_model
+from train.hf import config_from_hf, config_to_hf, write_model
 from train.model import PRESETS, CausalLM
 from train.serve.batching import SampleConfig
+from train.weights import fingerprint, read_model
 
 SMALL = {
     "vocab_size": 97, "hidden_size": 32, "intermediate_size": 56, "num_hidden_layers": 3, "num_attention_heads": 4,
@@ -149,10 +150,10 @@ def test_keys_of_published_folders_that_change_nothing_are_read_over(kind: str, 
 def test_a_value_of_another_type_is_refused_by_its_file(change: dict, tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text(json.dumps(SMALL | {"model_type": "llama"} | change))
     with pytest.raises(ModelError, match=r"config\.json: "):
-        hf.read_config(tmp_path)
+        weights.read_config(tmp_path)
     (tmp_path / "config.json").write_text("[1]")
     with pytest.raises(ModelError, match=r"config\.json: cannot read it"):
-        hf.read_config(tmp_path)
+        weights.read_config(tmp_path)
 
 
 @pytest.mark.parametrize("kind", [kind for kind in hf.FAMILIES if kind != hf.OWN])
@@ -199,7 +200,7 @@ def test_every_family_packs_generates_serves_and_takes_adapters(
     lora.Adapters(lora.LoraConfig(lora_rank=2), tmp_path, fingerprint(tmp_path)).write(
         tmp_path / "adapters", checkpoint.trained(model)
     )
-    torch.testing.assert_close(logits(lora.read(tmp_path / "adapters"), ids), adapted, atol=1e-4, rtol=1e-4)
+    torch.testing.assert_close(logits(weights.read_model(tmp_path / "adapters"), ids), adapted, atol=1e-4, rtol=1e-4)
 
 
 def test_the_text_part_of_a_model_that_reads_images_is_taken(tmp_path: Path) -> None:

@@ -19,11 +19,11 @@ from train.sft import SFTConfig
 TRAIN = Path(__file__).resolve().parents[2] / "train"
 MODULES = sorted(TRAIN.rglob("*.py"))
 BLOCKED = ("pyarrow", "numba", "fasttext", "ray", "datasketch", "orjson", "stopwordsiso", "fsspec")
-ALLOWED = ("datakit.absent", "datakit.manifest", "datakit.pack.format", "datakit.pack.chat", "datakit.config",
-           "datakit.errors", "datakit.terminal", "datakit.storage",
+ALLOWED = ("datakit.absent", "datakit.command", "datakit.manifest", "datakit.pack.format", "datakit.pack.chat",
+           "datakit.config", "datakit.errors", "datakit.terminal", "datakit.storage",
            "datakit.object_store")  # fmt: skip
-CORE = ("config", "stream", "attention", "loss", "rope", "model", "experts", "hf", "data", "device", "ranks", "optim",
-        "checkpoint", "lora")  # fmt: skip
+CORE = ("config", "stream", "attention", "loss", "rope", "model", "experts", "hf", "data", "device", "ranks",
+        "distributed", "updates", "optim", "checkpoint", "lora", "weights", "resume")  # fmt: skip
 """The core from the bottom up: at its top each imports only from those before it, and from its own folder."""
 
 

@@ -12,14 +12,14 @@ from safetensors.torch import load_file, save_file
 
 from datakit.errors import ModelError
 from tests.train.runs import losses
-from train import checkpoint, hf, lora, merge, sft
+from train import checkpoint, hf, lora, merge, sft, weights
 from train.attention import Segments, grouped_attention
 from train.data import PackedSet
 from train.generate import load
 from train.generate import main as generate
 from train.lora import LoraConfig, LoraLinear
 from train.model import PRESETS, CausalLM
-from train.start import check_fits
+from train.weights import check_fits
 
 
 def logits(model: CausalLM) -> torch.Tensor:
@@ -71,7 +71,7 @@ def test_a_run_saves_adapters_alone_and_leaves_the_base_as_it_was(run: Path, bas
     assert not names & {"model.safetensors", "config.json"}
     first, second = (sum(losses(run)[i : i + 7]) for i in (0, 7))  # two epochs of the same rows
     assert second < first
-    assert lora.tensors(place)[1] == hf.fingerprint(base)
+    assert weights.adapters(place)[1] == weights.fingerprint(base)
     assert json.loads((place / "state.json").read_text())["config"]["lora"]["lora_rank"] == 4
 
 
@@ -79,8 +79,8 @@ def test_a_merged_folder_is_the_adapted_model_for_every_reader(run: Path, base: 
     out = tmp_path / "merged"
     assert merge.main(["--model", str(run), "--output", str(out)]) == 0
     model, _, _ = load(run)  # the adapters over their base
-    torch.testing.assert_close(logits(hf.read_model(out)), logits(model), atol=1e-5, rtol=1e-5)
-    assert (logits(model) - logits(hf.read_model(base))).abs().max() > 1e-3
+    torch.testing.assert_close(logits(weights.read_model(out)), logits(model), atol=1e-5, rtol=1e-5)
+    assert (logits(model) - logits(weights.read_model(base))).abs().max() > 1e-3
     special = [json.loads((d / "config.json").read_text())["eos_token_id"] for d in (base, out)]
     assert special[0] == special[1] is not None
     stored = {t.dtype for t in load_file(out / "model.safetensors").values()}
@@ -132,25 +132,25 @@ def test_layers_computed_again_drop_the_same_inputs(model: CausalLM) -> None:
 def test_adapters_are_read_by_the_root_of_the_rank_and_by_a_pattern_of_modules(base: Path, tmp_path: Path) -> None:
     config = LoraConfig(lora_rank=16, lora_alpha=8.0, rslora=True, lora_targets=("q", "down"))
     assert (config.scale, LoraConfig(lora_rank=16, lora_alpha=8.0).scale) == (2.0, 0.5)
-    model, file = hf.read_model(base), tmp_path / lora.CONFIG
+    model, file = weights.read_model(base), tmp_path / lora.CONFIG
     lora.attach(model, config, torch.Generator().manual_seed(0))
     with torch.no_grad():
         for p in checkpoint.trained(model).values():
             p.add_(0.02)
-    lora.Adapters(config, base, hf.fingerprint(base)).write(tmp_path, checkpoint.trained(model))
+    lora.Adapters(config, base, weights.fingerprint(base)).write(tmp_path, checkpoint.trained(model))
     settings = json.loads(file.read_text())
     assert settings["use_rslora"] is True
     whole_names = [name.removesuffix(".lora_A") for name in checkpoint.trained(model) if name.endswith("A")]
     for named in (settings["target_modules"], r".*\.(q_proj|down_proj)", whole_names):
         file.write_text(json.dumps(settings | {"target_modules": named}))
-        torch.testing.assert_close(logits(lora.read(tmp_path)), logits(model), atol=1e-4, rtol=1e-4)
+        torch.testing.assert_close(logits(weights.read_model(tmp_path)), logits(model), atol=1e-4, rtol=1e-4)
     file.write_text(json.dumps(settings | {"target_modules": ["q_proj", "down_proj", "up_proj"]}))
     with pytest.raises(ModelError, match="up_proj"):
-        lora.read(tmp_path)
+        weights.read_model(tmp_path)
 
 
 def test_adapters_of_some_layers_with_ranks_of_their_own_are_read(base: Path, tmp_path: Path) -> None:
-    model = hf.read_model(base)
+    model = weights.read_model(base)
     layers = [layer.self_attn for layer in model.model.layers]
     layers[1].q_proj = LoraLinear(layers[1].q_proj, 4, scale=8 / 4)
     layers[1].v_proj = LoraLinear(layers[1].v_proj, 2, scale=8 / 2)
@@ -165,29 +165,29 @@ def test_adapters_of_some_layers_with_ranks_of_their_own_are_read(base: Path, tm
                 "qalora_group_size": 16, "init_lora_weights": True, "bias": "none"}  # fmt: skip
     file = tmp_path / lora.CONFIG
     file.write_text(json.dumps(settings))
-    torch.testing.assert_close(logits(lora.read(tmp_path)), logits(model), atol=1e-5, rtol=1e-5)
+    torch.testing.assert_close(logits(weights.read_model(tmp_path)), logits(model), atol=1e-5, rtol=1e-5)
     for key, value in {"alora_invocation_tokens": [5], "alpha_pattern": {"v_proj": 32}, "init_lora_weights": "pissa",
                        "use_new_idea": True, "peft_type": "ADALORA", "bias": "all"}.items():  # fmt: skip
         file.write_text(json.dumps(settings | {key: value}))
         with pytest.raises(ModelError, match=f"{key} = .* changes the result"):
-            lora.read(tmp_path)
+            weights.read_model(tmp_path)
     file.write_text(json.dumps(settings))
     adapters["model.embed_tokens.lora_embedding_A"] = torch.zeros(4, 300)
     save_file({f"base_model.model.{n}": p.detach() for n, p in adapters.items()}, tmp_path / lora.WEIGHTS)
     with pytest.raises(ModelError, match=r"embed_tokens.lora_embedding_A' does not fit the attention and MLP matrices"):
-        lora.read(tmp_path)
+        weights.read_model(tmp_path)
 
 
 def test_another_base_is_refused_with_both_hashes(run: Path, base: Path, manifest: Path, tmp_path: Path) -> None:
     other = Path(shutil.copytree(base, tmp_path / "other"))
-    model = hf.read_model(other)
+    model = weights.read_model(other)
     with torch.no_grad():
         model.model.norm.weight.add_(1)
     hf.write_model(other, model, [], {})
     (other / "state.json").unlink()
-    hashes = (hf.fingerprint(base), hf.fingerprint(other))
+    hashes = (weights.fingerprint(base), weights.fingerprint(other))
     with pytest.raises(ModelError) as merging:
-        lora.read(run / "checkpoints" / "step_00000014", other)
+        weights.read_model(run / "checkpoints" / "step_00000014", other)
     out = Path(shutil.copytree(run, tmp_path / "run"))
     with pytest.raises(ModelError) as resuming:
         sft.main(["--resume", "--out", str(out), "--init", str(other)])

@@ -10,7 +10,8 @@ import torch
 from datakit.errors import ConfigError, ModelError
 from tests.train.runs import fitted, losses, same_weights
 from train.model import PRESETS, CausalLM
-from train.optim import Lion, Muon, OptimConfig, learning_rate, make_optimizer, orthogonal, peak_rate
+from train.optim import OptimConfig, learning_rate, make_optimizer, peak_rate
+from train.updates import Lion, Muon, orthogonal
 
 WITH_PACKAGE = pytest.mark.skipif(find_spec("bitsandbytes") is None, reason="bitsandbytes is not installed")
 OPTIMIZERS = ["adamw", "muon", "lion", "adafactor", pytest.param("adamw8bit", marks=WITH_PACKAGE)]

@@ -14,7 +14,7 @@ import torch
 import transformers
 from torch.utils.data import DataLoader
 
-from train import hf
+from train import hf, weights
 from train.attention import masked_attention
 from train.data import DataConfig, PackedDataset, PackedSet, StepStream
 from train.eval import evaluate, total
@@ -169,5 +169,5 @@ def test_the_examples_of_the_docs_run(
     sets = PackedSet.open_all(manifest, "validation")
     with torch.no_grad():
         names["model"].save_pretrained(tmp_path / "trained")
-        score = total(evaluate(hf.read_model(tmp_path / "trained"), sets, DataConfig(), "fp32"))
+        score = total(evaluate(weights.read_model(tmp_path / "trained"), sets, DataConfig(), "fp32"))
     assert f"loss per label {score.loss:.4f}" in capsys.readouterr().out

@@ -22,8 +22,9 @@ from safetensors.torch import load_file
 
 from datakit.errors import ConfigError, ModelError
 from tests.train.runs import Forked, Spoiled
-from train import checkpoint, flags, hf, sft
+from train import checkpoint, flags, sft
 from train import loss as losses_of
+from train.weights import read_model
 
 SIZES = ["--hidden-size=64", "--num-layers=2", "--num-heads=2", "--num-kv-heads=1", "--intermediate-size=96"]
 STEPS = 16  # of 13 steps an epoch: across its end, where steps are short
@@ -291,7 +292,7 @@ def test_a_kill_while_slices_are_saved_and_a_damaged_checkpoint_cost_no_earlier_
     data = weights.read_bytes()
     weights.write_bytes(data[:-9] + bytes([data[-9] ^ 1]) + data[-8:])
     with pytest.raises(ModelError, match=r"model\.safetensors: changed or damaged"):
-        hf.read_model(newer)
+        read_model(newer)
     assert sft.main([*argv, "--out", str(out), "--resume"]) == 0
     assert by_step(out) == pytest.approx(whole(1), abs=1e-5)
     assert (out / "checkpoints" / "damaged.step_00000006").is_dir()

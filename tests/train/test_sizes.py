@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from datakit.errors import ConfigError
-from train import hf, sft
+from train import sft, weights
 from train.config import MoeConfig, SizesConfig
 from train.model import PRESETS
 from train.optim import OptimConfig
@@ -33,7 +33,7 @@ def test_sizes_that_no_model_has_together_are_refused(tmp_path: Path) -> None:
 def test_experts_make_a_model_that_others_read(manifest: Path, tmp_path: Path) -> None:
     common = ["--manifest", str(manifest), "--out", str(tmp_path / "run"), "--steps", "1"]
     assert sft.main([*common, "--preset", "tiny", "--num-experts", "4"]) == 0
-    assert hf.read_config(tmp_path / "run" / "checkpoints" / "step_00000001").family == "qwen3_moe"
+    assert weights.read_config(tmp_path / "run" / "checkpoints" / "step_00000001").family == "qwen3_moe"
 
 
 def test_every_option_is_documented() -> None:

@@ -148,7 +148,7 @@ class Job:
     sampling: Sampling
     deadline: float = math.inf
     """Time of `time.monotonic()` at which the answer ends unfinished."""
-    receive: Callable[[Token], None] | None = None
+    receive: Callable[[Token], None] = lambda token: None
     """For a server: called with each token."""
     reused: int = 0
     """Positions of the prompt that were copied."""
@@ -476,16 +476,10 @@ class QueueFullError(Exception):
 
 
 class Batcher:
-    """An engine, the thread in which it runs, and the queue before it.
+    """An engine, the thread in which it runs and in which answers receive their tokens, and the queue before it."""
 
-    `deliver` gets the tokens of a step, all at once and in the generating thread.
-    """
-
-    def __init__(
-        self, model: CausalLM, deliver: Callable[[list[tuple[Job, Token]]], None], slots: int = 16, context: int = 0,
-        queue: int = 64,
-    ) -> None:  # fmt: skip
-        self.engine, self.deliver, self.queue = Engine(model, slots, context), deliver, queue
+    def __init__(self, model: CausalLM, slots: int = 16, context: int = 0, queue: int = 64) -> None:
+        self.engine, self.queue = Engine(model, slots, context), queue
         self._arrived: list[Job] = []
         self._wake, self._closed = threading.Condition(), False
         self.thread = threading.Thread(target=self._run, name="generate", daemon=True)
@@ -528,6 +522,9 @@ class Batcher:
             except Exception as e:  # a server goes on; the requests under way are told
                 log.exception("a step failed")
                 events = self.engine.fail(f"{type(e).__name__}: {e}", waiting=False)
-            if events:
-                self.deliver(events)
-        self.deliver(self.engine.fail("the server stops", waiting=True))
+            self._deliver(events)
+        self._deliver(self.engine.fail("the server stops", waiting=True))
+
+    def _deliver(self, events: list[tuple[Job, Token]]) -> None:
+        for job, token in events:
+            job.receive(token)

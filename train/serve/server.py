@@ -12,10 +12,10 @@ import json
 import os
 import secrets
 import socket
-import sys
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -130,24 +130,11 @@ class Service:
         if config.temperature >= 0 or found.get("do_sample") is False:
             self.defaults["temperature"] = max(0.0, config.temperature)
         context = config.context or min(model.config.max_positions, 8192)
-        self.batcher = Batcher(model, self._deliver, config.slots, context, config.queue)
+        self.batcher = Batcher(model, config.slots, context, config.queue)
         self.about = {
             "id": self.name, "object": "model", "created": int(time.time()), "owned_by": "datakit",
             "max_model_len": self.batcher.engine.context, "plain_text": self.plain, "sampling": self.defaults,
         }  # fmt: skip
-        self.loop: asyncio.AbstractEventLoop | None = None
-
-    def _deliver(self, events: list[tuple[Job, Token]]) -> None:
-        """Pass tokens from the generating thread to the loop; they are nobody's once the loop has ended."""
-
-        def receive() -> None:
-            for job, token in events:
-                if job.receive is not None:
-                    job.receive(token)
-
-        with contextlib.suppress(RuntimeError):
-            if self.loop is not None:
-                self.loop.call_soon_threadsafe(receive)
 
     def check_model(self, name: str) -> None:
         """Refuse a model that is not served."""
@@ -240,8 +227,14 @@ class Service:
             ApiError: the queue is full, the time is over, or generating failed.
         """
         tokens: asyncio.Queue[tuple[Choice, Token]] = asyncio.Queue()
+        loop = asyncio.get_running_loop()
+
+        def received(choice: Choice, token: Token) -> None:
+            with contextlib.suppress(RuntimeError):  # the loop has ended, and with it whoever waits
+                loop.call_soon_threadsafe(tokens.put_nowait, (choice, token))
+
         for choice in choices:
-            choice.job.receive = lambda token, choice=choice: tokens.put_nowait((choice, token))
+            choice.job.receive = partial(received, choice)
         try:
             self.batcher.submit([choice.job for choice in choices])
         except QueueFullError as e:
@@ -423,7 +416,6 @@ def application(service: Service) -> ASGIApp:
 
     @contextlib.asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        service.loop = asyncio.get_running_loop()
         yield
         await asyncio.to_thread(service.batcher.close)
 
@@ -519,9 +511,8 @@ class Guard:
             raise ApiError(401, message, code="invalid_api_key")
 
 
-def main(argv: Sequence[str], prog: str = "python -m train.serve") -> int:
-    """Serve until Ctrl-C; returns the exit code."""
-    config = flags.built(ServeConfig, flags.given(ServeConfig, prog, __doc__, argv))
+def serve(config: ServeConfig) -> None:
+    """Serve until Ctrl-C."""
     if config.host not in LOOPBACK and not (config.api_key or os.environ.get("DATAKIT_API_KEY")):
         raise UsageError(f"--host {config.host} lets other machines in: give --api-key or DATAKIT_API_KEY too")
     family = socket.AF_INET6 if ":" in config.host else socket.AF_INET
@@ -538,8 +529,6 @@ def main(argv: Sequence[str], prog: str = "python -m train.serve") -> int:
     settings |= {"limit_concurrency": config.max_clients, "timeout_keep_alive": 15, "timeout_graceful_shutdown": 5}
     server = uvicorn.Server(uvicorn.Config(application(service), http="h11", **settings))
     server.run(sockets=[listening])
-    return 0
 
 
-if __name__ == "__main__":
-    sys.exit(flags.guarded(main))
+main = flags.command(ServeConfig, __name__, __doc__, serve)

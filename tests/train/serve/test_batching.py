@@ -195,17 +195,17 @@ class Served:
 
     def __init__(self, model: CausalLM, **options: int) -> None:
         self.ended, self.results = threading.Condition(), dict[int, list[Token]]()
-        self.batcher = Batcher(model, self._take, **options)
-
-    def _take(self, events: list[tuple[Job, Token]]) -> None:
-        with self.ended:
-            for job, token in events:
-                job.receive(token)
-            self.ended.notify_all()
+        self.batcher = Batcher(model, **options)
 
     def job(self, name: int, prompt: list[int], new: int, seconds: float = 600) -> Job:
         tokens = self.results.setdefault(name, [])
-        return Job(prompt, Sampling(max_new_tokens=new), time.monotonic() + seconds, tokens.append)
+
+        def receive(token: Token) -> None:
+            with self.ended:
+                tokens.append(token)
+                self.ended.notify_all()
+
+        return Job(prompt, Sampling(max_new_tokens=new), time.monotonic() + seconds, receive)
 
     def wait(self, *names: int) -> list[list[int]]:
         with self.ended:

@@ -1,0 +1,173 @@
+"""Go on with a run: its earlier options, the newest intact checkpoint, and what must be the same as before."""
+
+import itertools
+import json
+import logging
+import shutil
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+from safetensors import safe_open
+from safetensors.torch import load_file
+from torch import Tensor
+
+from datakit.config import digest, sha256_file
+from datakit.errors import InputError, IntegrityError, ModelError, UsageError
+from train.checkpoint import FORMAT, FORMAT_VERSION, State, rng_file, steps, trained
+from train.model import CausalLM
+from train.optim import Optimizers
+from train.ranks import Ranks, like
+from train.weights import adapters, read_weights
+
+if TYPE_CHECKING:
+    from train.start import RunConfig
+
+LOG = logging.getLogger("train")
+
+
+def earlier_values(path: Path) -> dict[str, Any]:
+    """The configuration with which a run was started; empty if there was none."""
+    try:
+        values: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))["config"]
+        values["loop"] = {k: v for k, v in values["loop"].items() if k not in ("resume", "stop_at")}
+    except FileNotFoundError:
+        return {}
+    except (ValueError, KeyError, TypeError, AttributeError) as e:
+        raise InputError(f"{path}: unreadable ({e!r}); delete it and give all options again") from None
+    return values
+
+
+def resumed(
+    config: "RunConfig", ranks: Ranks, state: State, model: CausalLM, optimizer: Optimizers, steps: int
+) -> State:
+    """Load the newest checkpoint, if there is one; returns its state.
+
+    Raises:
+        ModelError: it does not fit the run.
+        UsageError: it is beyond the last of the run's `steps`.
+    """
+    damaged: list[str] = []
+    found = ranks.by_first(lambda: newest(Path(config.loop.out) / "checkpoints", damaged))
+    for problem in damaged:
+        LOG.info(f"skipped a damaged checkpoint: {problem}")
+    if found is None:
+        LOG.info(f"nothing to resume in {config.loop.out}: starting from the first step")
+        return state
+    path, old = found
+    _check_same(path, old, state)
+    if config.needs_data and bool(old.stop_ids) != bool(state.stop_ids):
+        learnt = "labels" if old.stop_ids else "every token"
+        raise UsageError(f"{path} was trained on {learnt}: resume it with the command that began the run")
+    if old.step > steps:
+        raise UsageError(
+            f"{config.loop.out}: the run is at step {old.step}, and is now to end at step {steps}: train on with "
+            f"--steps above {old.step}, or begin another run with another --out"
+        )
+    if (was := old.config["loop"]["steps"]) != config.loop.steps:
+        LOG.info(f"note: --steps was {was}: the schedule of the learning rate is that of {steps} steps from now on")
+    restore(path, model, optimizer, ranks.rank)
+    LOG.info(f"resumed from {path}")
+    return replace(state, step=old.step, loop=old.loop)
+
+
+def _check_same(path: Path, old: State, new: State) -> None:
+    """Refuse to resume with another order of rows, tokenizer, base model or optimizer."""
+    pairs: list[tuple[str, Any, Any]] = [("manifest version", old.manifest_version, new.manifest_version)]
+    pairs += [(f"tokenizer {k}", old.tokenizer.get(k), v) for k, v in new.tokenizer.items()]
+    pairs += [(k, old.order.get(k), v) for k, v in new.order.items()]
+    pairs += [("a LoRA base of sha256", old.base_sha256, new.base_sha256)]
+    pairs += [("the optimizer", *(s.config["optim"]["optimizer"] for s in (old, new)))]
+    for name, was, now in pairs:
+        if was != now:
+            advice = f"resume with the same value, or start another run with --model {path} and another --out"
+            raise ModelError(f"{path} was trained with {name} {was!r}, and this run has {now!r}: {advice}")
+
+
+def newest(folder: Path, damaged: list[str]) -> tuple[Path, State] | None:
+    """The newest intact checkpoint; None if there are no checkpoints.
+
+    Newer damaged ones are renamed to `damaged.step_...`, and the reasons are added to `damaged`.
+
+    Raises:
+        IntegrityError: there are checkpoints, but all are damaged.
+    """
+    for path in steps(folder):
+        try:
+            return path, check(path)
+        except IntegrityError as e:
+            damaged.append(str(e))
+            shutil.rmtree(folder / f"damaged.{path.name}", ignore_errors=True)
+            path.rename(folder / f"damaged.{path.name}")
+    if damaged:
+        raise IntegrityError(f"{folder}: every checkpoint is damaged: {'; '.join(damaged)}")
+    return None
+
+
+def restore(path: Path, model: CausalLM, optimizer: Optimizers, rank: int = 0) -> None:
+    """Load weights, optimizer state and generator states of a checked checkpoint.
+
+    A rank that was not there when it was written keeps its own generator states.
+
+    Raises:
+        ModelError: the checkpoint belongs to a model with other tensors.
+    """
+    parameters, found = trained(model), set[str]()
+    adapted = (path / "adapter_model.safetensors").is_file()
+    weights = iter(adapters(path)[0].items()) if adapted else read_weights(path)
+    file = path / "beside.safetensors"
+    beside = load_file(file).items() if file.is_file() else ()
+    for name, value in itertools.chain(weights, beside):  # one at a time: a rank with slices has no room for all
+        _check_shape(path, name, value, parameters.get(name))
+        with torch.no_grad():
+            parameters[name].copy_(like(parameters[name], value))
+        found.add(name)
+    for name in parameters.keys() - found:
+        _check_shape(path, name, None, parameters[name])
+    fused = {p for group in optimizer.param_groups if group.get("fused") for p in group["params"]}
+    for file in path.glob("optimizer*.safetensors"):
+        with safe_open(file, "pt") as values:
+            for key in values.keys():  # noqa: SIM118
+                name, _, part = key.rpartition("/")
+                value, parameter = values.get_tensor(key), parameters[name]
+                if value.ndim == 0:  # the step; bitsandbytes counts it as an int, a fused kernel on the device
+                    counted = value.to(parameter.device) if parameter in fused else value
+                    optimizer.state[parameter][part] = counted if value.is_floating_point() else value.item()
+                else:
+                    optimizer.state[parameter][part] = like(parameter, value.to(parameter.device))
+    if not (path / rng_file(rank)).is_file():
+        return
+    rng = load_file(path / rng_file(rank))
+    torch.set_rng_state(rng["cpu"])
+    if "cuda" in rng and torch.cuda.is_available():
+        torch.cuda.set_rng_state(rng["cuda"])
+
+
+def _check_shape(path: Path, name: str, there: Tensor | None, here: Tensor | None) -> None:
+    shapes = [None if tensor is None else tuple(tensor.shape) for tensor in (there, here)]
+    if shapes[0] != shapes[1]:
+        where = f"{path}: tensor {name!r} has shape {shapes[0]} in the checkpoint"
+        raise ModelError(f"{where} and {shapes[1]} in this run's model; resume with the model of the first start")
+
+
+def check(path: Path) -> State:
+    """Verify all files of a checkpoint and return its state.
+
+    Raises:
+        IntegrityError: a file is missing or damaged; the message names it.
+    """
+    try:
+        body = json.loads((path / "state.json").read_text(encoding="utf-8"))
+        checksum = body.pop("checksum")
+        intact = digest(body) == checksum
+        found = (body.pop("format"), body.pop("format_version"))
+    except (OSError, ValueError, KeyError, AttributeError, TypeError) as e:
+        raise IntegrityError(f"{path / 'state.json'}: unreadable ({e!r})") from None
+    if not intact or found != (FORMAT, FORMAT_VERSION):
+        raise IntegrityError(f"{path / 'state.json'}: changed after it was written, or of an unknown version {found}")
+    for name, expected in body["files"].items():
+        file = path / name
+        if not file.is_file() or sha256_file(file) != expected:
+            raise IntegrityError(f"{file}: missing or damaged; expected sha256 {expected}")
+    return State(**body)

@@ -1,0 +1,78 @@
+"""Optimizers that torch lacks, or lacks as they are needed here: Lion, and Muon for batches of matrices and slices."""
+
+from collections import defaultdict
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from train.ranks import like, whole_of
+
+
+class Lion(torch.optim.Optimizer):
+    """p <- (1 - lr * weight_decay) p - lr * sign(beta1 * m + (1 - beta1) g), m <- beta2 * m + (1 - beta2) g.
+
+    Lion (Chen et al., 2023). One mean m for each value: half of the state of AdamW.
+    """
+
+    def __init__(self, groups: list[dict[str, Any]], betas: tuple[float, float]) -> None:
+        super().__init__(groups, {"betas": betas})
+
+    @torch.no_grad()
+    def step(self, closure: None = None) -> None:  # type: ignore[override]
+        """Move every parameter that has a gradient."""
+        for group in self.param_groups:
+            beta1, beta2 = group["betas"]
+            for p in (p for p in group["params"] if p.grad is not None):
+                mean = self.state[p].setdefault("exp_avg", torch.zeros_like(p))
+                sign = mean.lerp(p.grad, 1 - beta1).sign_()
+                p.mul_(1 - group["lr"] * group["weight_decay"]).add_(sign, alpha=-group["lr"])
+                mean.lerp_(p.grad, 1 - beta2)
+
+
+class Muon(torch.optim.Optimizer):
+    """Momentum, then the nearest orthogonal matrix of each update (Jordan et al., 2024), as torch.optim.Muon has it.
+
+    Matrices of one shape are orthogonalized together, which a GPU does several times as fast as one after another. The
+    step is scaled to the size of AdamW's (Liu et al., 2025). Momentum is kept in slices where ranks have slices; only
+    the update is gathered, and each rank takes its slice of the result.
+    """
+
+    together = 16
+    """Most matrices in one product, which bounds the memory."""
+
+    def __init__(self, groups: list[dict[str, Any]], momentum: float) -> None:
+        super().__init__(groups, {"momentum": momentum})
+
+    @torch.no_grad()
+    def step(self, closure: None = None) -> None:  # type: ignore[override]
+        """Move every matrix that has a gradient; with slices all ranks must call this."""
+        for group in self.param_groups:
+            by_shape = defaultdict[torch.Size, list[Tensor]](list)
+            for p in (p for p in group["params"] if p.grad is not None):
+                by_shape[p.shape].append(p)
+            for params in (found[i : i + self.together] for found in by_shape.values()
+                           for i in range(0, len(found), self.together)):  # fmt: skip
+                updates = []
+                for p in params:
+                    assert p.grad is not None
+                    mean = self.state[p].setdefault("momentum_buffer", torch.zeros_like(p))
+                    mean.lerp_(p.grad, 1 - group["momentum"])
+                    updates.append(whole_of(p.grad.lerp(mean, group["momentum"])))
+                scale = 0.2 * max(params[0].shape) ** 0.5
+                torch._foreach_mul_(params, 1 - group["lr"] * group["weight_decay"])
+                for p, update in zip(params, orthogonal(torch.stack(updates)).to(params[0].dtype), strict=True):
+                    p.add_(like(p, update), alpha=-group["lr"] * scale)
+
+
+def orthogonal(matrices_NRC: Tensor) -> Tensor:
+    """Nearly the orthogonal factor of each matrix, in bf16: five steps of a quintic Newton-Schulz iteration."""
+    a, b, c = 3.4445, -4.775, 2.0315  # Jordan's coefficients: singular values end near 1
+    x = matrices_NRC.bfloat16()
+    tall = x.shape[-2] > x.shape[-1]
+    x = x.mT if tall else x
+    x = x / x.norm(dim=(-2, -1), keepdim=True).clamp(min=1e-7)
+    for _ in range(5):
+        gram = x @ x.mT
+        x = torch.baddbmm(x, torch.baddbmm(gram, gram, gram, beta=b, alpha=c), x, beta=a)
+    return x.mT if tall else x
