@@ -258,6 +258,18 @@ def test_what_a_map_changes_comes_back_in_the_inputs_columns(table: pa.Table) ->
     assert result.kept.column("text").to_pylist() == table.column("text").take([5, 7]).to_pylist()
 
 
+def test_a_result_that_is_given_on_keeps_the_columns_of_its_input(table: pa.Table, small_tokenizer: Path) -> None:
+    with datakit.dedup(table, threshold=0.8) as first:
+        changed = datakit.map(first, _next_number)
+        judged = datakit.filter(changed, rules=["lengths"], lengths={"min_chars": 1})
+    assert judged.kept.column_names == [*table.column_names, "extra", "cluster_size"]
+    assert (judged.kept["n"].to_pylist(), judged.kept["cluster_size"].to_pylist()) == ([1, 6], [5, 1])
+    assert judged.dropped.select(table.column_names) == table.slice(7) and changed.dropped.num_rows == 0
+    packed = datakit.pack(datakit.tokenize(judged, tokenizer=small_tokenizer), seq_len=32)
+    assert packed.kept["n"].to_pylist() == [1, 6] and packed.kept["tags"].to_pylist() == [["0"], ["5"]]
+    assert datakit.dedup(judged).kept["cluster_size"].to_pylist() == [1, 1], "it is counted anew"
+
+
 def _next_number(row: dict) -> dict:
     return row | {"n": row["n"] + 1, "more": True}
 
