@@ -24,7 +24,7 @@ import pyarrow.compute as pc
 
 import datakit.own_code as own_code
 import datakit.storage as storage
-from datakit.config import build, instead_of, options
+from datakit.config import build, instead_of, meant, options
 from datakit.data import RECORD_BITS, of_kind, read_rows
 from datakit.engine.executors import Local, Progress, all_cores
 from datakit.engine.plan import Flow
@@ -32,7 +32,7 @@ from datakit.engine.recipe import FLOW, STAGES, Recipe, check_name, registered, 
 from datakit.engine.runner import Run
 from datakit.engine.store import OutputLayout
 from datakit.engine.store import inspect as inspect_shard
-from datakit.errors import ConfigError, InputError, LayoutError, MissingExtraError, UsageError
+from datakit.errors import ConfigError, DatakitError, InputError, MissingExtraError, UsageError, in_python
 from datakit.manifest import Ledger, Manifest, ancestors, data_dir, find_parent, load, tables, verify
 
 if TYPE_CHECKING:
@@ -428,7 +428,7 @@ def run_stage_on(
     except BaseException as e:
         if scratch is not None:
             scratch.close()
-        if isinstance(e, LayoutError):
+        if isinstance(e, DatakitError):
             raise e.of_python() from None
         raise
 
@@ -477,7 +477,8 @@ def _values(stage: str, values: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
         elif instead := instead_of(stage, name):
             raise ConfigError(f"{stage}: the argument {name!r} is gone: {instead}")
         else:
-            raise ConfigError(f"{stage}: unknown argument {name!r}; its values are {', '.join(sorted(known))}")
+            own = meant(name, [*known, *READING, *kind.input_flags])
+            raise ConfigError(f"{stage}: unknown argument {name!r}; {own}its arguments are {', '.join(sorted(known))}")
     return found
 
 
@@ -511,13 +512,15 @@ def stage_function(stage: str) -> Callable[..., Result]:
         return run_on_splits(stage, data, **_positional(stage, given), **values)
 
     shared = [p for p in inspect.signature(run_stage_on).parameters.values() if p.name not in ("stage", "values")]
-    known = [o for o in options(stage_class(stage).Config) if not (o.name == "kind" and stage == "ingest")]
+    kind = stage_class(stage)
+    known = [o for o in options(kind.Config) if not (o.name == "kind" and stage == "ingest")]
+    known += [o for o in options(stage_class(kind.directly_after or stage).Config) if o.name in kind.input_flags]
     known += [o for o in options(stage_class("ingest").Config) if o.name in READING and stage != "ingest"]
     only = inspect.Parameter.KEYWORD_ONLY
     fields = [inspect.Parameter(o.name, only, default=o.default, annotation=o.type) for o in known]
     call.__name__ = call.__qualname__ = stage
     lines = [f"    {o.name}: {o.help or 'a section, as a dictionary'} (default: {o.default!r})" for o in known]
-    call.__doc__ = f"{STAGES[stage].summary}\n\n{_SHARED}\n\nOptions:\n" + "\n".join(lines)
+    call.__doc__ = f"{STAGES[stage].summary}\n\n{_SHARED}\n\nOptions:\n" + in_python("\n".join(lines))
     call.__signature__ = inspect.Signature([*shared, *fields], return_annotation=Result)  # type: ignore[attr-defined]
     return call
 
@@ -627,7 +630,7 @@ class Pipeline:
             run = Run(layout=layout, executor=Local(self.workers or all_cores()), progress=shown)
             try:
                 return Dataset(Flow(run=run, recipe=self.recipe).all(until))
-            except LayoutError as e:
+            except DatakitError as e:
                 raise e.of_python() from None
 
     def forecast(self, **values: Any) -> "Forecast":

@@ -13,7 +13,7 @@ import re
 import tomllib
 import types
 import typing
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import MISSING, dataclass, field
 from functools import cache
 from pathlib import Path
@@ -174,9 +174,15 @@ def _known(known: dict[str, Option], key: str, where: str, section: str) -> Opti
     """
     if found := known.get(key.replace("-", "_")):
         return found
-    near = difflib.get_close_matches(key.replace("-", "_"), known, n=1)
-    meant = f"did you mean {near[0]!r}? " if near else ""
-    raise UnknownKeyError(where, key, f"{section}{key}", f"{meant}known keys are {', '.join(known) or 'none'}")
+    raise UnknownKeyError(
+        where, key, f"{section}{key}", f"{meant(key, known)}known keys are {', '.join(known) or 'none'}"
+    )
+
+
+def meant(name: str, known: Iterable[str]) -> str:
+    """A question for an error about a name that is none of the known ones, if it resembles one; else nothing."""
+    near = difflib.get_close_matches(name.replace("-", "_"), [*known], n=1)
+    return f"did you mean {near[0]!r}? " if near else ""
 
 
 def check(value: Any, kind: Any, where: str) -> Any:

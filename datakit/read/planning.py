@@ -430,7 +430,7 @@ def _kind(files: list[SourceFile], config: IngestConfig) -> str:
     if not kinds and config.kind == "auto":
         raise InputError(
             f"{files[0].path}: {_unreadable(files[0])}, so the kind of its rows is unknown. --kind text, sft or "
-            "preference (in Python kind=) reads it all the same, and quarantines what is no row"
+            "preference reads it all the same, and quarantines what is no row"
         )
     wanted = KINDS.get(config.kind, "")
     others = [kind for kind in kinds if kind != wanted]
