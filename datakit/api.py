@@ -28,7 +28,7 @@ from datakit.config import build, instead_of, meant, options
 from datakit.data import RECORD_BITS, of_kind, read_rows
 from datakit.engine.executors import Local, Progress, all_cores
 from datakit.engine.plan import Flow
-from datakit.engine.recipe import FLOW, STAGES, Recipe, check_name, registered, stage_class
+from datakit.engine.recipe import FLOW, STAGES, Recipe, check_name, registered, result_path, stage_class
 from datakit.engine.runner import Run
 from datakit.engine.store import OutputLayout
 from datakit.engine.store import inspect as inspect_shard
@@ -126,10 +126,7 @@ class Dataset(_Described):
             ManifestError: missing, or not a manifest.
             IntegrityError: changed after it was written.
         """
-        self.path = storage.pull_result(path)
-        of_dataset = Path("manifests", path)
-        if not self.path.exists() and of_dataset.is_dir():
-            self.path = next((f for s in reversed(FLOW) if (f := of_dataset / f"{s}.json").is_file()), self.path)
+        self.path = result_path(path)
         self.manifest = load(self.path)
 
     def __repr__(self) -> str:

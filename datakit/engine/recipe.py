@@ -8,6 +8,7 @@ section and flags follow. It holds import paths, so that `datakit --help` loads 
 import difflib
 import importlib
 import json
+import os
 import re
 import tomllib
 from collections.abc import Iterator
@@ -17,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 
 from datakit.config import Option, UnknownKeyError, assign, build, check, instead_of, options
 from datakit.errors import ConfigError, UsageError
-from datakit.storage import write_whole
+from datakit.storage import pull_result, write_whole
 
 if TYPE_CHECKING:
     from datakit.stage import Stage
@@ -267,6 +268,14 @@ def which_dataset(root: Path, named: str | None) -> str:
             "--dataset, give input files, or begin one with `datakit init NAME FILES...`"
         )
     return own[0]
+
+
+def result_path(given: str | os.PathLike[str], root: Path = Path()) -> Path:
+    """A manifest's path: from its own, from the folder that holds it, or from the name of a dataset: its last one."""
+    path, of_dataset = pull_result(given), root / "manifests" / Path(given)
+    if path.exists() or not of_dataset.is_dir():
+        return path
+    return next((f for s in reversed(FLOW) if (f := of_dataset / f"{s}.json").is_file()), path)
 
 
 MOST_LINES = 60

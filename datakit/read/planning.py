@@ -116,8 +116,8 @@ def plan(inputs: Sequence[Any], config: IngestConfig) -> Plan:
         inspected = list(pool.map(lambda file: _inspect_one(file, config.text_split, file[0] in named), found))
     if inspected and all(file.failure for file, _ in inspected):
         raise InputError(f"{inspected[0][0].path}: {inspected[0][0].failure}")
-    if any(file.format in web.FORMATS for file, _ in inspected):
-        web.check(config.extractor)
+    if pages := next((file.path for file, _ in inspected if file.format in web.FORMATS), ""):
+        web.check(config.extractor, pages)
     inspected = _with_layouts(inspected, {path for path, _, _ in found} - named, config)
     return _plan(inspected, skipped + unread, config, splits)
 
