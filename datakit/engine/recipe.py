@@ -161,11 +161,13 @@ class Recipe:
         Raises:
             ConfigError: an unknown key, or a value that is of the wrong type or senseless.
         """
-        values = self.changed({stage: sets or {}}, {stage: flags or {}}).tables.get(stage, {})
+        own, values = self.tables.get(stage, {}), self.changed({stage: sets or {}}, {stage: flags or {}}).tables[stage]
+        # what the recipe says was checked when it was loaded: values of a command are not its fault
+        where = f"{self.path} [{stage}]" if self.path and values == own else stage
         if stage == "ingest":
             values = {"kind": self.kind} | values
         try:
-            return build(stage_class(stage).Config, values, f"{self.path} [{stage}]" if self.path else stage)
+            return build(stage_class(stage).Config, values, where)
         except UnknownKeyError as e:
             raise _about(stage, e) from None
 
