@@ -24,15 +24,15 @@ import pyarrow.compute as pc
 
 import datakit.own_code as own_code
 import datakit.storage as storage
-from datakit.config import build, instead_of, options
+from datakit.config import build, instead_of, meant, options
 from datakit.data import RECORD_BITS, of_kind, read_rows
 from datakit.engine.executors import Local, Progress, all_cores
 from datakit.engine.plan import Flow
-from datakit.engine.recipe import FLOW, STAGES, Recipe, check_name, registered, stage_class
+from datakit.engine.recipe import FLOW, STAGES, Recipe, check_name, registered, result_path, stage_class
 from datakit.engine.runner import Run
 from datakit.engine.store import OutputLayout
 from datakit.engine.store import inspect as inspect_shard
-from datakit.errors import ConfigError, InputError, LayoutError, MissingExtraError, UsageError
+from datakit.errors import ConfigError, DatakitError, InputError, MissingExtraError, UsageError, in_python
 from datakit.manifest import Ledger, Manifest, ancestors, data_dir, find_parent, load, tables, verify
 
 if TYPE_CHECKING:
@@ -126,10 +126,7 @@ class Dataset(_Described):
             ManifestError: missing, or not a manifest.
             IntegrityError: changed after it was written.
         """
-        self.path = storage.pull_result(path)
-        of_dataset = Path("manifests", path)
-        if not self.path.exists() and of_dataset.is_dir():
-            self.path = next((f for s in reversed(FLOW) if (f := of_dataset / f"{s}.json").is_file()), self.path)
+        self.path = result_path(path)
         self.manifest = load(self.path)
 
     def __repr__(self) -> str:
@@ -210,7 +207,8 @@ class Result(_Described):
     """What a stage made of the rows it was given.
 
     For rows from memory, `kept` has the input's rows, order and schema, and the columns that the stage adds; `dropped`
-    has the input's columns and why each row went. For files both have datakit's own columns, and so they have where
+    has the input's columns and why each row went. So it is where such a result is given to a further stage. For files
+    both have datakit's own columns, and so they have where
     private values were replaced, which may stand in any column. Without `output`, the files lie in a temporary folder
     that goes with `close`, at the end of a `with` block, or when the process ends.
     """
@@ -221,6 +219,12 @@ class Result(_Described):
         self.manifest = self.dataset.manifest
         self._scratch, self._source = scratch, source  # a temporary result that was given lives as long as this one
         self._in_memory = table is not None
+        before = source._chain if isinstance(source, Result) and self._in_memory else []
+        links = [Dataset(place) for place, _ in ancestors(path)] if self._in_memory else [self.dataset]
+        self._ran = links[: len(links) - len(before)][::-1]
+        """The results of the stages that this call ran, first to last."""
+        self._chain: list[Dataset] = [*before, *self._ran]
+        """The same of all stages since the rows came from memory."""
         self._table = None if self.manifest.config.get("private") else table
         """The rows from memory whose columns come back; None for datakit's own columns."""
 
@@ -264,7 +268,7 @@ class Result(_Described):
         From dedup also `duplicate_of` and `similarity`. Where the input has no `id` column, `duplicate_of` is the
         number of the surviving row in the input, from 0.
         """
-        found = [d.to_table("dropped") for d in self._chain if tables(d.manifest, "dropped")]
+        found = [d.to_table("dropped") for d in self._ran if tables(d.manifest, "dropped")]
         if self._table is None:
             parts = [part.drop_columns(["row_key"]) for part in found]
             return pa.concat_tables(parts, promote_options="permissive") if parts else pa.table({})
@@ -275,7 +279,7 @@ class Result(_Described):
     @functools.cached_property
     def quarantined(self) -> pa.Table:
         """The records that could not become rows; for rows from memory, `row` is their number from 0."""
-        found = [d.to_table("quarantine") for d in self._chain if tables(d.manifest, "quarantine")]
+        found = [d.to_table("quarantine") for d in self._ran if tables(d.manifest, "quarantine")]
         table = pa.concat_tables(found) if found else pa.table({})
         if not self._in_memory or not found:
             return table
@@ -295,12 +299,6 @@ class Result(_Described):
 
         return list(drops(self.dataset.path, lowest)["pairs"])
 
-    @property
-    def _chain(self) -> list[Dataset]:
-        """The results of the stages that this call ran, first to last."""
-        found = [Dataset(path) for path, _ in ancestors(self.dataset.path)]
-        return list(reversed(found)) if self._in_memory else [self.dataset]
-
     def _kept_rows(self) -> pa.Table:
         if self.manifest.stage != "pack":
             return self.dataset.to_table()
@@ -312,9 +310,10 @@ class Result(_Described):
     def _with_added(self, table: pa.Table, rows: pa.Table) -> pa.Table:
         first = self._chain[0].manifest
         base = set(of_kind(first.kind).names) | set(first.facts.get("columns", ()))
-        if self.manifest.stage == "language":
+        stages = {d.manifest.stage for d in self._chain}
+        if "language" in stages:
             base -= {"lang", "lang_score"}
-        if self.manifest.stage == "map" and rows.column("extra").null_count < rows.num_rows:
+        if "map" in stages and rows.column("extra").null_count < rows.num_rows:
             base -= {"extra"}
         for name in [n for n in rows.column_names if n not in base]:
             if name in _REPLACED and name in table.column_names:
@@ -322,13 +321,19 @@ class Result(_Described):
             if name in table.column_names:
                 raise ConfigError(f"{self.manifest.stage} adds {name!r}, a column that the input has: rename it there")
             table = table.append_column(name, rows.column(name))
-        return self._with_edited(table, rows) if self.ledger.rows.edited else table
+        if not any(d.ledger.rows.edited for d in self._chain):
+            return table
+        # token rows have no text: the last rows that have one
+        texts = next(d for d in reversed(self._chain) if not d.manifest.kind.startswith("tokens"))
+        with_text = texts.to_table() if texts is not self._chain[-1] else rows
+        here = pc.index_in(rows.column("row_key"), with_text.column("row_key").combine_chunks())
+        return self._with_edited(table, with_text.take(here), "map" in stages)
 
-    def _with_edited(self, table: pa.Table, rows: pa.Table) -> pa.Table:
-        """The table with the texts that the stage rewrote."""
+    def _with_edited(self, table: pa.Table, rows: pa.Table, mapped: bool) -> pa.Table:
+        """The table with the texts that stages rewrote; if `mapped`, with all of its columns that rows have."""
         fields = self._chain[0].facts.get("text_fields", {})
         others = [n for n in table.column_names if n in rows.column_names and n not in (*_TEXT_COLUMNS, "id", "extra")]
-        for name in others if self.manifest.stage == "map" else ():
+        for name in others if mapped else ():
             table = table.set_column(table.column_names.index(name), name, rows.column(name))
         for column in [n for n in _TEXT_COLUMNS if n in rows.column_names]:
             name, new = fields.get(TABLE, "text") if column == "text" else column, rows.column(column)
@@ -420,7 +425,7 @@ def run_stage_on(
     except BaseException as e:
         if scratch is not None:
             scratch.close()
-        if isinstance(e, LayoutError):
+        if isinstance(e, DatakitError):
             raise e.of_python() from None
         raise
 
@@ -434,8 +439,10 @@ def run_on_splits(stage: str, data: Any, *, output: str | os.PathLike[str] | Non
 
 
 def _inputs(data: Any) -> tuple[pa.Table | None, list[Any]]:
-    """(the table, where rows come from memory; the inputs of the flow)."""
-    if isinstance(data, Result | Dataset | str | os.PathLike):
+    """(the table, where rows come from memory, perhaps through earlier results; the inputs of the flow)."""
+    if isinstance(data, Result):
+        return data._table, [str(data.dataset.path)]
+    if isinstance(data, Dataset | str | os.PathLike):
         return None, [os.fspath(_plain(data))]
     if isinstance(data, Sequence) and data and all(isinstance(d, str | os.PathLike) for d in data):
         return None, [os.fspath(d) for d in data]
@@ -467,7 +474,8 @@ def _values(stage: str, values: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
         elif instead := instead_of(stage, name):
             raise ConfigError(f"{stage}: the argument {name!r} is gone: {instead}")
         else:
-            raise ConfigError(f"{stage}: unknown argument {name!r}; its values are {', '.join(sorted(known))}")
+            own = meant(name, [*known, *READING, *kind.input_flags])
+            raise ConfigError(f"{stage}: unknown argument {name!r}; {own}its arguments are {', '.join(sorted(known))}")
     return found
 
 
@@ -501,13 +509,15 @@ def stage_function(stage: str) -> Callable[..., Result]:
         return run_on_splits(stage, data, **_positional(stage, given), **values)
 
     shared = [p for p in inspect.signature(run_stage_on).parameters.values() if p.name not in ("stage", "values")]
-    known = [o for o in options(stage_class(stage).Config) if not (o.name == "kind" and stage == "ingest")]
+    kind = stage_class(stage)
+    known = [o for o in options(kind.Config) if not (o.name == "kind" and stage == "ingest")]
+    known += [o for o in options(stage_class(kind.directly_after or stage).Config) if o.name in kind.input_flags]
     known += [o for o in options(stage_class("ingest").Config) if o.name in READING and stage != "ingest"]
     only = inspect.Parameter.KEYWORD_ONLY
     fields = [inspect.Parameter(o.name, only, default=o.default, annotation=o.type) for o in known]
     call.__name__ = call.__qualname__ = stage
     lines = [f"    {o.name}: {o.help or 'a section, as a dictionary'} (default: {o.default!r})" for o in known]
-    call.__doc__ = f"{STAGES[stage].summary}\n\n{_SHARED}\n\nOptions:\n" + "\n".join(lines)
+    call.__doc__ = f"{STAGES[stage].summary}\n\n{_SHARED}\n\nOptions:\n" + in_python("\n".join(lines))
     call.__signature__ = inspect.Signature([*shared, *fields], return_annotation=Result)  # type: ignore[attr-defined]
     return call
 
@@ -617,7 +627,7 @@ class Pipeline:
             run = Run(layout=layout, executor=Local(self.workers or all_cores()), progress=shown)
             try:
                 return Dataset(Flow(run=run, recipe=self.recipe).all(until))
-            except LayoutError as e:
+            except DatakitError as e:
                 raise e.of_python() from None
 
     def forecast(self, **values: Any) -> "Forecast":

@@ -13,7 +13,7 @@ import re
 import tomllib
 import types
 import typing
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import MISSING, dataclass, field
 from functools import cache
 from pathlib import Path
@@ -174,9 +174,15 @@ def _known(known: dict[str, Option], key: str, where: str, section: str) -> Opti
     """
     if found := known.get(key.replace("-", "_")):
         return found
-    near = difflib.get_close_matches(key.replace("-", "_"), known, n=1)
-    meant = f"did you mean {near[0]!r}? " if near else ""
-    raise UnknownKeyError(where, key, f"{section}{key}", f"{meant}known keys are {', '.join(known) or 'none'}")
+    raise UnknownKeyError(
+        where, key, f"{section}{key}", f"{meant(key, known)}known keys are {', '.join(known) or 'none'}"
+    )
+
+
+def meant(name: str, known: Iterable[str]) -> str:
+    """A question for an error about a name that is none of the known ones, if it resembles one; else nothing."""
+    near = difflib.get_close_matches(name.replace("-", "_"), [*known], n=1)
+    return f"did you mean {near[0]!r}? " if near else ""
 
 
 def check(value: Any, kind: Any, where: str) -> Any:
@@ -192,7 +198,8 @@ def check(value: Any, kind: Any, where: str) -> Any:
         return value
     if origin is Literal:
         if value not in get_args(kind):
-            raise ConfigError(f"{where}: expected one of {', '.join(map(str, get_args(kind)))}, found {value!r}")
+            known = ", ".join(map(str, get_args(kind)))
+            raise ConfigError(f"{where}: expected one of {known}, found {value!r}{_instead_of_value(where, value)}")
         return value
     if origin is tuple:
         if not isinstance(value, list | tuple):
@@ -347,6 +354,12 @@ def file_mark(path: Path) -> list[int]:
 def removed() -> dict[str, str]:
     """By a removed stage, or an option of a stage (with dots, also in nested sections): what to use instead."""
     return tomllib.loads(Path(__file__).with_name("removed.toml").read_text(encoding="utf-8"))
+
+
+def _instead_of_value(where: str, value: Any) -> str:
+    """What to use instead of a value of the option that a key or a flag ends with; empty where it was never one."""
+    name = re.split(r"[.\s]", where)[-1].lstrip("-").replace("-", "_")
+    return next((f". {text}" for known, text in removed().items() if known.endswith(f".{name}={value}")), "")
 
 
 def instead_of(stage: str, key: str = "") -> str:

@@ -19,12 +19,23 @@ Programming mistakes are asserts and ordinary exceptions; they are not in this t
 
 import re
 from pathlib import Path
+from typing import Self
 
 
 class DatakitError(Exception):
     """Root of the tree; `exit_code` is what the command line ends with."""
 
     exit_code = 1
+
+    def of_python(self) -> Self:
+        """The same error with arguments of the Python API in place of flags."""
+        self.args = (in_python(str(self)), *self.args[1:])
+        return self
+
+
+def in_python(text: str) -> str:
+    """A text about options with the names of arguments in place of flags; commands, which are in backquotes, stay."""
+    return re.sub(r"`[^`]*`|--([a-z][a-z-]*[a-z])", lambda m: m[1].replace("-", "_") if m[1] else m[0], text)
 
 
 class UsageError(DatakitError):
@@ -52,17 +63,17 @@ class LayoutError(InputError):
     def of_dataset(self, name: str, command: str = "") -> "LayoutError":
         """The same error with the name of the dataset; `command` is what the user runs instead of `datakit run`."""
         told = str(self).replace("datakit run --dataset NAME", command or "datakit run --dataset NAME")
-        told = told.replace("in its recipe:", f"in manifests/{name}/recipe.toml:")
+        told = told.replace("in its recipe:", f"for every run, in manifests/{name}/recipe.toml:")
         made = LayoutError(told.replace("--dataset NAME", f"--dataset {name}"))
         made.general = self
         return made
 
-    def of_python(self) -> "LayoutError":
+    def of_python(self) -> Self:
         """The same error with arguments of the Python API in place of flags and recipes."""
         lines = r"  datakit run --dataset NAME .*?(  \(\w+ rows\))?\n  or in its recipe: \[ingest\] (\w+) = \{ (.*) \}"
         told = re.sub(lines, lambda m: f"  {m[2]}={{{_python(m[3])}}}{m[1] or ''}", str(self.general or self))
-        told = told.replace("need --roles NAME=user", 'need roles={"NAME": "user"}')
-        return LayoutError(told.replace("that --map NAME knows", 'that map="NAME" knows'))
+        told = told.replace("need --roles NAME=user, in a recipe [ingest] roles", 'need roles={"NAME": "user"}')
+        return type(self)(in_python(told.replace("that --map NAME knows", 'that map="NAME" knows')))
 
 
 def _python(table: str) -> str:

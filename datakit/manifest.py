@@ -441,7 +441,7 @@ def hub_folder(name: str, file: str, fetch: Sequence[str] = ()) -> Path | None:
     line = f"hf download {repository}" + (f" --revision {revision}" if revision else "")
     raise ModelError(
         f"{name}: expected a {file}, a folder with one, or a repository of the Hugging Face Hub with one; found no "
-        f"such file or folder here, {problem}. Where there is a network, this line fetches it: {line}"
+        f"such file or folder here, {problem}. Where there is a network, this line fetches it: `{line}`"
     )
 
 

@@ -258,6 +258,18 @@ def test_what_a_map_changes_comes_back_in_the_inputs_columns(table: pa.Table) ->
     assert result.kept.column("text").to_pylist() == table.column("text").take([5, 7]).to_pylist()
 
 
+def test_a_result_that_is_given_on_keeps_the_columns_of_its_input(table: pa.Table, small_tokenizer: Path) -> None:
+    with datakit.dedup(table, threshold=0.8) as first:
+        changed = datakit.map(first, _next_number)
+        judged = datakit.filter(changed, rules=["lengths"], lengths={"min_chars": 1})
+    assert judged.kept.column_names == [*table.column_names, "extra", "cluster_size"]
+    assert (judged.kept["n"].to_pylist(), judged.kept["cluster_size"].to_pylist()) == ([1, 6], [5, 1])
+    assert judged.dropped.select(table.column_names) == table.slice(7) and changed.dropped.num_rows == 0
+    packed = datakit.pack(datakit.tokenize(judged, tokenizer=small_tokenizer), seq_len=32)
+    assert packed.kept["n"].to_pylist() == [1, 6] and packed.kept["tags"].to_pylist() == [["0"], ["5"]]
+    assert datakit.dedup(judged).kept["cluster_size"].to_pylist() == [1, 1], "it is counted anew"
+
+
 def _next_number(row: dict) -> dict:
     return row | {"n": row["n"] + 1, "more": True}
 
@@ -269,7 +281,7 @@ def test_help_and_signature_of_a_stages_function_have_its_options(stage: str) ->
     option = {"dedup": "threshold", "filter": "rules", "pack": "seq_len", "language": "languages"}[stage]
     assert list(known)[:2] == ["data", "output"] and known[option].annotation is not inspect.Parameter.empty
     shown = pydoc.plain(pydoc.render_doc(function))
-    assert f"    {option}: " in shown and "Returns a `Result`" in shown
+    assert f"    {option}: " in shown and "Returns a `Result`" in shown and "--" not in function.__doc__
 
 
 def test_every_stage_reads_rows_by_a_mapping_and_its_error_speaks_of_arguments() -> None:
@@ -280,6 +292,13 @@ def test_every_stage_reads_rows_by_a_mapping_and_its_error_speaks_of_arguments()
     said = str(refused.value)
     lines = [line.split("  (")[0].strip() for line in said.splitlines() if line.startswith("  map=")]
     assert lines[1] == 'map={"prompt": "FIELD", "answer": "FIELD"}' and "--" not in said and "recipe" not in said
+    assert "roles" in said
+    with pytest.raises(LayoutError, match="Name yours with map role=FIELD"):
+        datakit.dedup([{"turns": [{"who": "x", "said": "a"}]}], map={"messages": "turns"})
+    with pytest.raises(ConfigError, match=r"unknown argument 'treshold'; did you mean 'threshold'\?"):
+        datakit.dedup(rows, treshold=0.8)
+    with pytest.raises(UsageError, match="no tokenizer; give tokenizer FILE_OR_FOLDER"):
+        datakit.pack(rows, map={"prompt": "q", "answer": "a"})
     filled = lines[1].replace("FIELD", "q", 1).replace("FIELD", "a")
     assert len(eval(f"datakit.dedup(rows, {filled})")) == 1
     turns = [{"turns": [{"who": "x", "said": "a"}, {"who": "y", "said": "b"}]}]

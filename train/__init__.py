@@ -13,6 +13,7 @@ from importlib import import_module  # noqa: E402
 from importlib.util import find_spec  # noqa: E402
 from typing import Any  # noqa: E402
 
+from datakit.config import instead_of  # noqa: E402
 from datakit.errors import MissingExtraError  # noqa: E402
 
 if _missing := [name for name in ("torch", "safetensors") if find_spec(name) is None]:
@@ -26,6 +27,8 @@ if _alone and (_name := sys.orig_argv[-len(sys.argv)]).startswith("train."):
 
     if _name[6:] in COMMANDS and (_code := flags.guarded(lambda argv: check(_name[6:], argv, f"python -m {_name}"))):
         sys.exit(_code)
+    if find_spec(_name) is None and (_instead := instead_of("train", _name[6:])):
+        sys.exit(f"error: {_name} is gone. {_instead}")
 
 _PUBLIC = {
     "Trainer": "start", "PretrainConfig": "pretrain", "SFTConfig": "sft", "DPOConfig": "dpo",

@@ -353,7 +353,7 @@ class Run:
         what = [self.arm, self.seed, self.kind, self.start_id, self.config.preset, repr(self.config.sizes),
                 repr(self.config.optim), repr(self.config.data), loop.seed, loop.dtype,
                 [h.name for h in self.held], self.watched, torch.__version__]  # fmt: skip
-        return digest([*what, *(hashlib.sha256(np.asarray(a, np.int64)).hexdigest() for a in arrays)])
+        return digest([*what, *(hashlib.sha256(np.asarray(a, np.int64).tobytes()).hexdigest() for a in arrays)])
 
     def result(self) -> dict[str, Any]:
         """Train and score, in one thread; bits of each held-out document, by set."""

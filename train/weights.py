@@ -86,7 +86,11 @@ def check_fits(folder: Path, model: CausalLM, data: "PackedSet | Mixture") -> No
     have, need = model.config.vocab_size, data.header.vocab_size
     longest, most = data.header.seq_len, model.config.max_positions
     other = None not in (found, tokenizer) and found != tokenizer
-    advice = "use the model's own tokenizer; transformers' resize_token_embeddings makes room for new tokens"
+    recipe = f'tokenizer = "{folder}" under [tokenize] of the recipe, without the stage tokenizer'
+    advice = (
+        f"pack with the model's own tokenizer ({recipe}; or `datakit pack ROWS --tokenizer {folder}`); transformers' "
+        "resize_token_embeddings makes room for new tokens"
+    )
     for wrong, what, theirs, place, ours, what_to_do in (
         (other, "a tokenizer of sha256", tokenizer, file, found, advice),
         (have < need or (have != need and not found), "a vocabulary of", need, where, have, advice),

@@ -12,7 +12,7 @@ import click
 import datakit.storage as storage
 from datakit.command import Command, field_flag
 from datakit.config import options
-from datakit.engine.recipe import KINDS, stage_class
+from datakit.engine.recipe import KINDS, result_path, stage_class
 from datakit.errors import UsageError
 
 READING = ("map", "roles", "split", "limit")
@@ -83,21 +83,13 @@ def file(text: str) -> Path:
 
 
 def manifest(text: str) -> Path:
-    """The path of a manifest, also by the folder that holds it.
-
-    Raises:
-        UsageError: it is the name of a dataset, which has several.
-    """
-    path = storage.pull_result(text)
-    if not path.exists() and (there := sorted(f.name for f in (project() / "manifests" / text).glob("*.json"))):
-        files = ", ".join(name for name in there if not name.endswith(".run.json"))
-        raise UsageError(f"{text}: is a dataset; name one of its manifests in manifests/{text}: {files}")
-    return path
+    """The path of a manifest, also by the folder that holds it, or by the name of a dataset: its last one."""
+    return result_path(text, project())
 
 
 File = NewType("File", Path)
 ManifestPath = NewType("ManifestPath", Path)
-"""A manifest, also by the folder that holds it (`--output`)."""
+"""A manifest, also by the folder that holds it (`--output`), or by its dataset, whose last result it is."""
 Kind = NewType("Kind", str)
 AUTO = Kind(KINDS[0])
 TYPES: dict[Any, Any] = {Path: path, File: file, ManifestPath: manifest, BinaryIO: click.File("rb")}

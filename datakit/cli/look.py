@@ -111,7 +111,7 @@ def explain(row_id: str, *, dataset: DatasetName = None, manifest: InProject = N
     paths = [manifest] if manifest else results_of(project(), dataset)
     lines = story(row_id, list(paths))
     if not lines:
-        stages = f"the {len(paths)} results of {paths[0].parent.name}" if len(paths) > 1 else str(paths[0])
+        stages = f"the results of {paths[0].parent.name}" if len(paths) > 1 else str(paths[0])
         ids = f"`datakit show {os.path.relpath(paths[0])}` lists some ids"
         raise InputError(f"no row has the id {row_id!r} in {stages}; {ids}")
     return [*lines, *stale_line(paths[-1])]

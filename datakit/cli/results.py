@@ -47,13 +47,17 @@ def ablate(*, dataset: DatasetName = None, workers: Annotated[int, "Workers; 0: 
 
     The arms are the dataset itself (`all`), DATASET-without-STAGE for each stage that can be left out, and DATASET-raw
     without all of these, with one tokenizer: the recipe's. What arms share is done once, and what is up to date is
-    skipped. The rows must be plain text. The last line is the command that trains and compares them.
+    skipped. An arm that holds the same as an earlier one is left out. The rows must be plain text. The last line is the
+    command that trains and compares them.
     """
     found = dict[str, str]()
     for name, path in engine.ablate(dataset, project=project(), workers=workers, progress=True).items():
         ledger, found[name] = load(path).ledger, storage.url_of(path) or os.path.relpath(path)
         tokens = ledger.tokens.kept if ledger.tokens else 0
         yield f"{name:<24}{ledger.rows.kept:>12,} rows{tokens:>16,} tokens"
+    if len(found) == 1:
+        yield "nothing to compare: no stage that can be left out changed anything"
+        return
     arms = " ".join(shlex.quote(f"{name}={path}") for name, path in found.items())
     yield f"next: datakit-train compare --arms {arms} --heldout NAME=FILE.jsonl"
 

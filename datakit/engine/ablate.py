@@ -3,7 +3,8 @@
 The arms are `all` (the recipe's own dataset), `without-STAGE` for each stage that a recipe may leave out, and `raw`
 without all of these. An arm begins at the last result of the recipe's dataset that it shares, so rows are read once and
 the stages before the missing one run once. Every arm has the tokenizer of the recipe. `map` stays in every arm: it is
-part of how a user reads the rows.
+part of how a user reads the rows. An arm whose packed bytes are those of an earlier one, since its stage changed
+nothing, is left out: to train it would compare noise.
 """
 
 from collections.abc import Iterator
@@ -52,7 +53,8 @@ def ablate(
     """Make the arms of a dataset's recipe; what is up to date is skipped.
 
     Returns:
-        The pack manifest of each arm, `all` first and `raw` last. Arms are datasets `DATASET-without-STAGE`.
+        The pack manifest of each arm, `all` first and `raw` last, without those that equal an earlier arm. Arms are
+        datasets `DATASET-without-STAGE`.
 
     Raises:
         UsageError: no such dataset, an arm's name is that of another dataset, or the rows are no plain text.
@@ -84,5 +86,14 @@ def ablate(
             done = [s for s in recipe.stages if s in shared or s == "tokenizer"]
             shown.line(f"{arm.dataset}: begins after {shared[-1]} of {recipe.dataset}")
             flow = Flow(run=replace(run, layout=OutputLayout(root, arm.dataset)), recipe=arm)
-            found[name] = flow.after({s: run.layout.manifest(s) for s in done}, arm.stages[len(shared) :])
+            path = flow.after({s: run.layout.manifest(s) for s in done}, arm.stages[len(shared) :])
+            if same := next((other for other, known in found.items() if _bytes(known) == _bytes(path)), None):
+                shown.line(f"{name}: holds the same bytes as {same}, and is left out: that stage changed nothing")
+            else:
+                found[name] = path
     return found
+
+
+def _bytes(path: Path) -> list[str]:
+    """The digests of the packed files of an arm."""
+    return [shard.sha256 for shard in load(path).of_role("kept")]

@@ -8,6 +8,7 @@ section and flags follow. It holds import paths, so that `datakit --help` loads 
 import difflib
 import importlib
 import json
+import os
 import re
 import tomllib
 from collections.abc import Iterator
@@ -17,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 
 from datakit.config import Option, UnknownKeyError, assign, build, check, instead_of, options
 from datakit.errors import ConfigError, UsageError
-from datakit.storage import write_whole
+from datakit.storage import pull_result, write_whole
 
 if TYPE_CHECKING:
     from datakit.stage import Stage
@@ -160,11 +161,13 @@ class Recipe:
         Raises:
             ConfigError: an unknown key, or a value that is of the wrong type or senseless.
         """
-        values = self.changed({stage: sets or {}}, {stage: flags or {}}).tables.get(stage, {})
+        own, values = self.tables.get(stage, {}), self.changed({stage: sets or {}}, {stage: flags or {}}).tables[stage]
+        # what the recipe says was checked when it was loaded: values of a command are not its fault
+        where = f"{self.path} [{stage}]" if self.path and values == own else stage
         if stage == "ingest":
             values = {"kind": self.kind} | values
         try:
-            return build(stage_class(stage).Config, values, f"{self.path} [{stage}]" if self.path else stage)
+            return build(stage_class(stage).Config, values, where)
         except UnknownKeyError as e:
             raise _about(stage, e) from None
 
@@ -267,6 +270,14 @@ def which_dataset(root: Path, named: str | None) -> str:
             "--dataset, give input files, or begin one with `datakit init NAME FILES...`"
         )
     return own[0]
+
+
+def result_path(given: str | os.PathLike[str], root: Path = Path()) -> Path:
+    """A manifest's path: from its own, from the folder that holds it, or from the name of a dataset: its last one."""
+    path, of_dataset = pull_result(given), root / "manifests" / Path(given)
+    if path.exists() or not of_dataset.is_dir():
+        return path
+    return next((f for s in reversed(FLOW) if (f := of_dataset / f"{s}.json").is_file()), path)
 
 
 MOST_LINES = 60

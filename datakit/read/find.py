@@ -249,9 +249,7 @@ def _walk(
                     skipped.append(Skipped(entry.path, OURS))
                 else:
                     (links if entry.is_link else waiting).append((entry.path, pattern if head == "**" else rest))
-            elif pattern is None and (
-                ABOUT.match(entry.name) or not (suffixes_of(entry.name)[0] or not PurePath(entry.name).suffix)
-            ):
+            elif pattern is None and not _is_data(entry.name):
                 skipped.append(Skipped(entry.path, UNKNOWN))
             elif not rest and f"{own}/{entry.name}" not in files:
                 files.add(f"{own}/{entry.name}")
@@ -265,6 +263,13 @@ def _fits(name: str, part: str) -> bool:
     """Whether a name matches one part of a pattern; a hidden one only where the part begins with a dot, too."""
     hidden = name.startswith(".") and not part.startswith(".")
     return not hidden and (part == "**" or fnmatch.fnmatchcase(name, part))
+
+
+def _is_data(name: str) -> bool:
+    """Whether a file of a folder is read: its suffix names a format, or it has none but that of a compression."""
+    form, compression = suffixes_of(name)
+    stem = PurePath(name).stem if compression else name
+    return not ABOUT.match(name) and bool(form or not PurePath(stem).suffix)
 
 
 def _is_ours(folder: str, entries: Callable[[str], list[_Entry]]) -> bool:

@@ -116,8 +116,8 @@ def plan(inputs: Sequence[Any], config: IngestConfig) -> Plan:
         inspected = list(pool.map(lambda file: _inspect_one(file, config.text_split, file[0] in named), found))
     if inspected and all(file.failure for file, _ in inspected):
         raise InputError(f"{inspected[0][0].path}: {inspected[0][0].failure}")
-    if any(file.format in web.FORMATS for file, _ in inspected):
-        web.check(config.extractor)
+    if pages := next((file.path for file, _ in inspected if file.format in web.FORMATS), ""):
+        web.check(config.extractor, pages)
     inspected = _with_layouts(inspected, {path for path, _, _ in found} - named, config)
     return _plan(inspected, skipped + unread, config, splits)
 
@@ -430,7 +430,7 @@ def _kind(files: list[SourceFile], config: IngestConfig) -> str:
     if not kinds and config.kind == "auto":
         raise InputError(
             f"{files[0].path}: {_unreadable(files[0])}, so the kind of its rows is unknown. --kind text, sft or "
-            "preference (in Python kind=) reads it all the same, and quarantines what is no row"
+            "preference reads it all the same, and quarantines what is no row"
         )
     wanted = KINDS.get(config.kind, "")
     others = [kind for kind in kinds if kind != wanted]

@@ -47,8 +47,8 @@ _HEADER_END: Final = re.compile(rb"\r?\n\r?\n")
 _LENGTH: Final = re.compile(rb"(?i)\ncontent-length:[ \t]*(\d{1,15})[ \t]*\r?\n")
 
 
-def check(extractor: str) -> None:
-    """See that the packages for web pages are installed.
+def check(extractor: str, path: str = "web pages") -> None:
+    """See that the packages are installed that read the file `path`, which has web pages.
 
     Raises:
         MissingExtraError: one of them is missing.
@@ -60,7 +60,8 @@ def check(extractor: str) -> None:
         if extractor == "trafilatura":
             import trafilatura  # noqa: F401
     except ImportError as e:
-        raise MissingExtraError(f"web pages need the package {e.name}: install datakit[web]") from None
+        why = f"HTML and WARC need the package {e.name}: pip install 'datakit[web]', or leave such files out"
+        raise MissingExtraError(f"{path}: {why}") from None
 
 
 # Cut: archives at the borders of their records.

@@ -93,7 +93,8 @@ def histogram(
             span = max(high - low, 1e-9)
             if limit - high < 2 * span and low - limit < 2 * span:  # a limit that is far away would squeeze all bars
                 low, high = min(low, limit), max(high, limit)
-        low, high = (low, high) if high > low else (low - 0.5, high + 0.5)
+        if low == high:  # one value: from 0, so that a share stays one
+            low, high = min(low, 0.0), max(high, 0.0) or 1.0
         edges = np.linspace(low, high, BINS + 1)
     counts = np.histogram(np.clip(values, low, high), edges)[0].tolist()
     return Histogram(name, counts, low, high, limit, logarithmic, int((values > high).sum()))

@@ -7,7 +7,6 @@ data are read; the page says of how many rows it speaks.
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
-from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +15,10 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from datakit.config import options
 from datakit.data import read_rows, view
 from datakit.engine.recipe import stage_class
-from datakit.manifest import ancestors, data_dir, load_run, tables
+from datakit.manifest import Manifest, ancestors, data_dir, load_run, tables
 from datakit.report.compare import LEVEL, Pair, drops
 from datakit.report.finder import Link, Stretch, batches, body, first_of, hunks, shorten
 from datakit.report.page import Histogram, histogram, render
@@ -38,7 +38,7 @@ MOST_PAIRS = 12
 MOST_LINES = 25
 """Sources or languages in a table; the others are counted."""
 MOST_BESIDE = 6
-"""Dropped rows that stand beside rows that stayed, one of a reason."""
+"""Dropped rows, one of a reason, and rows that stayed, in two columns."""
 BY_CHANCE = ("content_hash", "id")
 """The order of rows in which the first ones are as good as any."""
 
@@ -122,13 +122,20 @@ def _charts(link: Link) -> Iterator[Histogram | None]:
     if stage in _SCORES:
         column, field, roles = _SCORES[stage]
         found = (batch for role in roles for batch in _spread(link, role) if column in batch.schema.names)
-        limit = link[1].config.get(field)
+        limit = link[1].config.get(field) if _acts(link[1], field) else None
         limit = float(limit) if isinstance(limit, int | float) else None
         yield histogram(column, _joined([batch[column].drop_null() for batch in found]), limit)
     if stage == "filter" and (signals := list(_spread(link, "signals"))):
         told = findings(pa.Table.from_batches(signals), list(rule_sets(link[1]).values()), 0)
         for one in sorted(told, key=lambda finding: -finding.drops):
             yield histogram(one.name, one.values, one.limit)
+
+
+def _acts(manifest: Manifest, name: str) -> bool:
+    """Whether an option did something in a result: without listed languages, no row has too low a score."""
+    values = manifest.config | {"kind": manifest.kind}
+    needed = next((o.acts_with for o in options(stage_class(manifest.stage).Config) if o.name == name), {})
+    return not needed or any(values[n] in of if of else values[n] for n, of in needed.items())
 
 
 def _joined(columns: Sequence[pa.Array]) -> npt.NDArray[np.float64]:
@@ -181,7 +188,7 @@ def report(path: Path) -> str:
         charts=[chart for found in charts for chart in found[:1]]
         + lengths
         + [c for found in charts for c in found[1:]],
-        beside=list(zip_longest(gone, kept[:MOST_BESIDE])),
+        some={"dropped": gone, "stayed": kept[:MOST_BESIDE]},
         pairs=list(_pairs(path, stages, mended)),
         groups=[_table(column, found) for column, found in groups.items() if any(map(any, found.values()))],
         lineage=[(manifest, load_run(place).get("started", "")) for place, manifest in lineage],

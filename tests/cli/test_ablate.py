@@ -124,6 +124,21 @@ def test_one_stage_to_leave_out_gives_raw_alone(made: Path, project: Path) -> No
     assert [*python_api.ablate("small")] == ["all", "raw"]
 
 
+def test_an_arm_that_equals_an_earlier_one_is_said_and_left_out(made: Path, project: Path) -> None:
+    copy_of(made, project)
+    (folder,) = project.glob("data/mydata/tokenizer/*/kept/tokenizer")
+    folder.rename("given")
+    stages = ["ingest", "normalize", "dedup", "tokenize", "pack"]
+    recipe(project, "idle", stages, more='[tokenize]\ntokenizer = "given"\n')
+    lines = [json.dumps({"text": text}) + "\n" for text in texts()[:60]]
+    (project / "idle.jsonl").write_text("".join(lines))
+    said = done("ablate", "--dataset", "idle")
+    assert "without-normalize: holds the same bytes as all, and is left out" in said.err
+    assert "raw: holds the same bytes as without-dedup" in said.err and "--arms all=" in said.out
+    (project / "idle.jsonl").write_text("".join(lines[:50]))
+    assert "nothing to compare" in done("ablate", "--dataset", "idle").out
+
+
 @pytest.mark.parametrize(
     ("stages", "kind", "row", "said"),
     [

@@ -97,6 +97,7 @@ def test_a_dataset_is_run_and_opened_by_its_name_and_new_files_of_its_pattern_ar
     (project / "raw/e.jsonl").write_text('{"text": "a text of its own"}\n')
     assert datakit("run", "mine", "--until", "ingest").code == 0
     assert len(python_api.open("mine")) == 4
+    assert datakit("show", "mine").out.startswith("mine / ingest") and datakit("verify", "mine").code == 0
     assert datakit("run", "mine", "--dataset", "other").code == 2
     with pytest.raises(DatakitError, match="absent: cannot read the manifest"):
         python_api.open("absent")

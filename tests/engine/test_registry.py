@@ -3,12 +3,13 @@
 import subprocess
 import sys
 from pathlib import Path
+from typing import Literal
 
 import pytest
 
 import datakit.config as own_config
-from datakit.config import options, removed
-from datakit.engine.recipe import FLOW, STAGES, Recipe, load_recipe, stage_class, write_recipe
+from datakit.config import check, options, removed
+from datakit.engine.recipe import FLOW, STAGES, Recipe, load_recipe, recipe_path, stage_class, write_recipe
 from datakit.errors import ConfigError
 
 
@@ -58,6 +59,17 @@ def test_what_was_removed_ends_with_what_to_use_instead(tmp_path: Path, monkeypa
     for key, sentence in {"sugar": "honey", "c4.salt": "pepper"}.items():
         with pytest.raises(ConfigError, match=sentence):
             load_recipe(tmp_path, "mine").config("filter", {key: "1"})
+
+
+def test_a_value_of_a_command_is_not_blamed_on_the_recipe_and_a_removed_value_has_its_sentence(tmp_path: Path) -> None:
+    path = recipe_path(tmp_path, "mine")
+    path.parent.mkdir(parents=True)
+    path.write_text("[dedup]\nthreshold = 0.8\n")
+    recipe = load_recipe(tmp_path, "mine")
+    with pytest.raises(ConfigError, match=r"^filter: the rule set 'regex' was removed"):
+        recipe.config("filter", flags={"rules": ["regex"]})
+    with pytest.raises(ConfigError, match=r"^--dpo-loss: expected one of a, b, found 'ipo'\. Give Trainer"):
+        check("ipo", Literal["a", "b"], "--dpo-loss")
 
 
 def test_what_is_on_the_list_of_removed_options_is_there_no_more() -> None:

@@ -88,6 +88,21 @@ def test_a_pair_is_never_torn_apart_and_judged_answers_are_counted(tmp_path):
     assert (counts["sequences"], counts["good_answers"], counts["bad_answers"]) == (4, 2, 2)
 
 
+def test_a_pair_with_equal_sides_is_dropped(tmp_path):
+    """Equal from the start, equal after the cut, equal but for one token, and equal tokens with other labels."""
+    batch = batch_of([(20, [4, 20]), (40, [4, 40]), (20, [4, 20]), (20, [4, 20])], rejected=[(20, [4, 20])] * 4)
+    sides = batch.column("input_ids").to_pylist()
+    rejected = [sides[0], [*sides[1][:30], 7], [*sides[2][:19], 7], sides[3]]
+    at = batch.schema.get_field_index("rejected_ids")
+    batch = batch.set_column(at, "rejected_ids", pa.array(rejected, batch.schema.types[at]))
+    spans = [[{"start": 4, "end": len(ids)}] for ids in rejected[:3]] + [[{"start": 9, "end": 20}]]
+    batch = batch.set_column(at + 1, "rejected_label_spans", pa.array(spans, batch.schema.types[at + 1]))
+    result, sets = pack_rows(tmp_path, [batch], seq_len=24, overflow="truncate")
+    assert result.rows.dropped == {"same_answers": 2}
+    assert result.tokens.dropped["same_answers"] == 40 + 40 + 31
+    assert sets["train"].header.num_samples == 4
+
+
 def test_plain_text_among_conversations_is_learnt_whole_but_does_not_come_first(tmp_path):
     mixed = pa.Table.from_batches([batch_of([(5, [2, 4])]), batch_of([(4, [])], False, 1)]).combine_chunks()
     _, sets = pack_rows(tmp_path / "a", mixed.to_batches(), seq_len=10)

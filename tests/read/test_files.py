@@ -116,6 +116,11 @@ def test_a_file_without_a_suffix_is_what_its_bytes_are(read, tmp_path):
     put(tmp_path / "chats" / "more", chat)
     found = read(tmp_path / "chats", kind="sft")
     assert (len(found.rows), found.reasons, found.bad[0]["file"]) == (1, ["unreadable_file"], "SUMS")
+    put(tmp_path / "packed" / "data.gz", gzip.compress(chat))
+    put(tmp_path / "packed" / "image.gz", gzip.compress(bytes(range(256))))
+    put(tmp_path / "packed" / "all.tar.gz", b"x")
+    found = read(tmp_path / "packed")
+    assert (len(found.rows), found.reasons, found.bad[0]["file"]) == (1, ["unreadable_file"], "image.gz")
 
 
 @pytest.mark.parametrize(("name", "split"), [

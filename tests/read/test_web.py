@@ -4,14 +4,16 @@ import gc
 import gzip
 import io
 import random
+import sys
 import time
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
-from datakit.errors import InputError
+from datakit.errors import InputError, MissingExtraError
 from datakit.read import extract, web
+from datakit.read.stage import Ingest, IngestConfig
 from datakit.read.streams import RecordError
 
 pytest.importorskip("fastwarc")
@@ -328,3 +330,11 @@ def test_a_page_that_always_ends_its_process_is_quarantined(monkeypatch, tmp_pat
     with pytest.raises(RecordError, match=r"extraction_failed: the extractor's process ended with signal SIGABRT"):
         pages.of_html(b"<p>ends", "a")
     assert pages.of_html(b"<p>fine", "a")[0]
+
+
+def test_a_missing_package_is_named_with_the_file_that_needs_it(tmp_path, monkeypatch):
+    (tmp_path / "a.txt").write_text("a text")
+    (tmp_path / "b.html").write_text(page(1))
+    monkeypatch.setitem(sys.modules, "fastwarc.warc", None)
+    with pytest.raises(MissingExtraError, match=r"b\.html: HTML and WARC need .*fastwarc.*'datakit\[web\]'"):
+        Ingest(IngestConfig()).read_from([str(tmp_path)])

@@ -6,6 +6,7 @@ import re
 import shutil
 import tempfile
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -66,6 +67,15 @@ def test_a_run_ends_with_the_funnel_and_what_to_look_at_next(finished: tuple[Pat
 def page(finished: tuple[Path, Said]) -> Path:
     done("report", "--dataset", "d", "--output", "page.html")
     return finished[0] / "page.html"
+
+
+def test_a_limit_is_shown_where_it_acts_and_rows_are_counted_where_a_file_has_rows(project: Path) -> None:
+    language = load(project / "manifests/d/language.json")
+    listed = replace(language, config=language.config | {"languages": ["en"]})
+    assert not survey._acts(replace(language, config=language.config | {"languages": []}), "min_score")
+    assert survey._acts(listed, "min_score") and survey._acts(load(project / "manifests/d/dedup.json"), "threshold")
+    said = done("show", "manifests/d/pack.json").out
+    assert re.search(r"ids2d\.bin +[\d,]+ +bytes", said) and " 0  rows" not in said
 
 
 def test_the_page_says_what_the_ledgers_say_and_loads_nothing(project: Path, page: Path) -> None:
@@ -170,7 +180,7 @@ def test_a_histogram_counts_every_value_and_shows_a_limit_that_is_near() -> None
     assert 'class="limit"' not in str(templates().get_template("macros.html").module.chart(far))
     assert histogram("none", np.array([np.nan])) is None
     equal = histogram("same", np.ones(5))
-    assert equal is not None and sum(equal.counts) == 5 and equal.low < 1 < equal.high
+    assert equal is not None and sum(equal.counts) == 5 and (equal.low, equal.high) == (0, 1)
     lengths = histogram("characters", np.array([1, 10, 10, 1000]), logarithmic=True)
     assert lengths is not None and lengths.outside == 0
     page = str(templates().get_template("macros.html").module.chart(lengths))

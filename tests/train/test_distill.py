@@ -163,7 +163,9 @@ def test_a_teacher_of_another_tokenizer_or_a_smaller_vocabulary_is_refused(
     with pytest.raises(ModelError, match=r"vocabulary of 300, but the model in .* has 280"):
         distill.main([*options, "--teacher", str(other)])
     (other / "tokenizer.json").write_text((other / "tokenizer.json").read_text() + " ")
-    with pytest.raises(ModelError, match="use the model's own tokenizer"):
+    with pytest.raises(
+        ModelError, match=r"pack with the model's own tokenizer .*`datakit pack ROWS --tokenizer .*other`"
+    ):
         distill.main([*options, "--teacher", str(other)])
     with pytest.raises(UsageError, match="--teacher"):
         distill.main(options)

@@ -142,6 +142,11 @@ def test_help_and_wrong_options_need_no_torch(name: str, option: str, code: int,
     assert "torch._C" not in done.stderr and "numpy" in done.stderr
 
 
+def test_a_removed_module_says_what_to_use_instead() -> None:
+    done = subprocess.run([sys.executable, "-m", "train.memory"], capture_output=True, text=True, timeout=300)
+    assert done.returncode == 1 and done.stderr.startswith("error: train.memory is gone. The run prints")
+
+
 @pytest.mark.parametrize("command", [["-m", "train.sft"], ["-m", "train", "sft"]])
 def test_an_interrupt_while_torch_is_imported_ends_quietly(command: list[str]) -> None:
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}

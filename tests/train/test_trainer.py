@@ -44,7 +44,7 @@ def test_a_model_is_found_by_folder_run_or_name(tmp_path: Path, monkeypatch: pyt
     assert find_model(str(tmp_path / "run")).name == "step_00000012"
     assert find_model(str(tmp_path)) == tmp_path
     monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "hub"))
-    with pytest.raises(ModelError, match=r"fetches it: hf download Qwen/Qwen3-0\.6B"):
+    with pytest.raises(ModelError, match=r"fetches it: `hf download Qwen/Qwen3-0\.6B"):
         find_model("Qwen/Qwen3-0.6B")
     place = tmp_path / "hub" / "models--Qwen--Qwen3-0.6B"
     (place / "refs").mkdir(parents=True)

@@ -349,10 +349,17 @@ def message(turn: Any, where: str, options: ParseOptions = PLAIN) -> tuple[Messa
     return _message(turn, where, options)
 
 
+_NAME_YOURS: Final = (
+    "Name yours with --map role=FIELD --map content=FIELD, beside --map messages; in a recipe "
+    '[ingest] map = { messages = "FIELD", role = "FIELD", content = "FIELD" }'
+)
+
+
 def _message(turn: Fields, where: str, options: ParseOptions) -> tuple[Message, Fields]:
     """The message of a turn whose fields have our names; `turn` keeps what is left."""
     if turn.keys().isdisjoint((*CONTENT_KEYS, "tool_calls", "function_call")):
-        raise RecordError("missing_field", f"{where} has neither content nor value; its fields are {', '.join(turn)}")
+        found = f"has neither content nor value; its fields are {', '.join(turn)}"
+        raise RecordError("missing_field", f"{where} {found}. {_NAME_YOURS}")
     role = _role(turn, where, options)
     key = next((k for k in CONTENT_KEYS if turn.get(k) is not None), "content")
     given, of_tool = turn.pop(key, None), role in ("tool", *CALLERS)
@@ -384,7 +391,7 @@ def _role(turn: Fields, where: str, options: ParseOptions) -> str:
         raise RecordError(
             "missing_field",
             f"{where} names no speaker: role or from should be a string, found {name_of(speaker)}; its fields are "
-            f"{', '.join(turn)}. Name yours with --map role=FIELD --map content=FIELD, beside --map messages",
+            f"{', '.join(turn)}. {_NAME_YOURS}",
         )
     if role := role_of(speaker, options):
         return role

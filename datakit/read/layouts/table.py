@@ -378,6 +378,6 @@ def advice(head: Sequence[Fields], kind: str) -> str:
     said.append("Say which field is which, in place of FIELD:")
     for made, names in needed.items() if kind not in needed else [(kind, needed[kind])]:
         said.append(to_fill_in("map", names, "FIELD", "" if kind in needed else f"  ({made} rows)"))
-    said.append("Speakers of other names than user and assistant need --roles NAME=user")
+    said.append("Speakers of other names than user and assistant need --roles NAME=user, in a recipe [ingest] roles")
     known = f"Known layouts are {', '.join(NAMES)}; sets that --map NAME knows are {', '.join(presets())}"
     return "\n".join([*said, f"{known}. See docs/inputs.md"])
