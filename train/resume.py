@@ -17,7 +17,6 @@ from datakit.config import digest, sha256_file
 from datakit.errors import InputError, IntegrityError, ModelError, UsageError
 from train.checkpoint import FORMAT, FORMAT_VERSION, State, rng_file, steps, trained
 from train.model import CausalLM
-from train.optim import Optimizers
 from train.ranks import Ranks, like
 from train.weights import adapters, read_weights
 
@@ -40,7 +39,7 @@ def earlier_values(path: Path) -> dict[str, Any]:
 
 
 def resumed(
-    config: "RunConfig", ranks: Ranks, state: State, model: CausalLM, optimizer: Optimizers, steps: int
+    config: "RunConfig", ranks: Ranks, state: State, model: CausalLM, optimizer: torch.optim.Optimizer, steps: int
 ) -> State:
     """Load the newest checkpoint, if there is one; returns its state.
 
@@ -105,7 +104,7 @@ def newest(folder: Path, damaged: list[str]) -> tuple[Path, State] | None:
     return None
 
 
-def restore(path: Path, model: CausalLM, optimizer: Optimizers, rank: int = 0) -> None:
+def restore(path: Path, model: CausalLM, optimizer: torch.optim.Optimizer, rank: int = 0) -> None:
     """Load weights, optimizer state and generator states of a checked checkpoint.
 
     A rank that was not there when it was written keeps its own generator states.
