@@ -26,16 +26,26 @@ if TYPE_CHECKING:
 LOG = logging.getLogger("train")
 
 
-def earlier_values(path: Path) -> dict[str, Any]:
-    """The configuration with which a run was started; empty if there was none."""
+def with_earlier(path: Path, values: dict[str, Any]) -> dict[str, Any]:
+    """The options that a run was started with, as its run.json at `path` has them, overridden by `values`.
+
+    Raises:
+        InputError: it is unreadable.
+    """
     try:
-        values: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))["config"]
-        values["loop"] = {k: v for k, v in values["loop"].items() if k not in ("resume", "stop_at")}
+        old: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))["config"]
+        old["loop"] = {k: v for k, v in old["loop"].items() if k not in ("resume", "stop_at")}
     except FileNotFoundError:
-        return {}
+        return values
     except (ValueError, KeyError, TypeError, AttributeError) as e:
         raise InputError(f"{path}: unreadable ({e!r}); delete it and give all options again") from None
-    return values
+    return _merged(old, values)
+
+
+def _merged(base: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:
+    """`base` overridden by `over`, section by section."""
+    both = base | over
+    return both | {k: _merged(base[k], v) for k, v in over.items() if isinstance(v, dict) and k in base}
 
 
 def resumed(
