@@ -19,6 +19,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -53,7 +54,7 @@ SIZES: dict[str, ModelConfig] = {
                   num_kv_heads=8),
 }  # fmt: skip
 """Models by name; `1b` has the shape of Llama 3.2 1B."""
-POSITIONS = {"26m": 65536, "104m": 65536, "350m": 32768, "1b": 16384}
+POSITIONS = {"26m": 65536, "104m": 65536, "350m": 65536, "1b": 32768}
 """Of a micro-batch, chosen for 80 GB; halved until it fits."""
 VARIANTS: dict[str, Row] = {"default": {}, "compiled": {"loop.compile": True}}
 TINY = replace(PRESETS["tiny"], vocab_size=512, max_positions=4096)
@@ -82,7 +83,7 @@ CHECKS: dict[str, tuple[str, Row, float]] = {
     "bf16, experts": ("experts", {}, 3e-2),
 }
 """By name: the model, settings of train.sft, and the largest relative difference of a loss."""
-WHOLE = ("resume", "evaluation", "greedy answers", "two ranks")
+WHOLE = ("resume", "resume, deterministic", "evaluation", "greedy answers", "two ranks")
 SAME = ("optim.optimizer", "data.bucket_sizes", "data.batch_rows", "lora.lora_rank")
 """Settings that change what is computed, and so stay on the CPU, too."""
 CUDA_ONLY = ("varlen", "fp16")
@@ -123,16 +124,19 @@ def make_data(folder: Path, small: bool) -> None:
         save(place / "manifest.json", manifest, {})
 
 
-def trainer_of(folder: Path, data: str, out: Path, device: str, config: ModelConfig, values: Row) -> Any:
-    """The trainer of a run with settings, as `section.option`."""
+def trainer_of(
+    folder: Path, data: str, out: Path, device: str, config: ModelConfig, values: Row, drawn_on: str = "cpu"
+) -> Any:
+    """The trainer of a run with settings, as `section.option`; a GPU draws the weights of a large model faster."""
     nested: Row = {"manifest": str(folder / data / "manifest.json"), "optim": {"lr": 1e-3, "warmup_steps": 0}}
     values = {"loop.out": str(out), "loop.device": device, "loop.steps": 4, "loop.dtype": "bf16",
               "data.batch_rows": 4, "data.shuffle_buffer": 0, "data.verify": False} | values  # fmt: skip
     for name, value in values.items():
         section, _, key = name.rpartition(".")
         nested.setdefault(section, {})[key] = value
-    model = CausalLM(config)
-    model.init_weights(torch.Generator().manual_seed(0))
+    with torch.device(drawn_on):
+        model = CausalLM(config)
+    model.init_weights(torch.Generator(drawn_on).manual_seed(0))
     if values.get("lora.lora_rank"):
         nested["model"] = str(out.parent / "base")
         Path(nested["model"]).mkdir(exist_ok=True)
@@ -165,12 +169,14 @@ def check(name: str, folder: Path, device: torch.device) -> Row:
         plain = {"loop.dtype": "fp32", "labels.attention": "masked", "labels.label_only": False}
         plain |= {key: values[key] for key in SAME if key in values}
         return compared(name, losses(folder, str(device), model, values), losses(folder, "cpu", model, plain), most)
-    if name == "resume":
-        whole = losses(folder, str(device), "tiny", {})
+    if name.startswith("resume"):  # by default CUDA adds up in the order in which blocks finish
+        same = {"loop.deterministic": "deterministic" in name}
+        whole = losses(folder, str(device), "tiny", same)
         with tempfile.TemporaryDirectory() as scratch:
             out = Path(scratch) / "run"
-            losses(folder, str(device), "tiny", {"loop.stop_at": 2}, out)
-            return compared(name, losses(folder, str(device), "tiny", {"loop.resume": True}, out), whole, 0)
+            losses(folder, str(device), "tiny", same | {"loop.stop_at": 2}, out)
+            found = losses(folder, str(device), "tiny", same | {"loop.resume": True}, out)
+        return compared(name, found, whole, 1e-4 if device.type == "cuda" and not any(same.values()) else 0)
     model = CausalLM(TINY).eval()
     model.init_weights(torch.Generator().manual_seed(0))
     torch.nn.init.normal_(model.model.embed_tokens.weight, std=0.3, generator=torch.Generator().manual_seed(3))
@@ -216,7 +222,8 @@ def rate(name: str, folder: Path, device: torch.device, small: bool) -> Row:
             with tempfile.TemporaryDirectory() as out, contextlib.redirect_stdout(io.StringIO()):
                 values = VARIANTS[variant] | {"data.batch_rows": rows, "data.bucket_sizes": (1024,)}
                 config = TINY if small else SIZES[size]
-                run = trainer_of(folder, "text", Path(out), str(device), config, values | {"loop.steps": 10**6})
+                run = trainer_of(folder, "text", Path(out), str(device), config, values | {"loop.steps": 10**6},
+                                 str(device))  # fmt: skip
                 batches = run.batches()
                 reports = [run._step(batches) for _ in range(3 if small else 25)][1 if small else 5 :]
             best = sorted(reports, key=lambda r: float(r["step_ms"]))[: len(reports) // 2 + 1]
@@ -247,7 +254,7 @@ def report(rows: list[Row], machine: str) -> str:
     columns = ("tokens_per_second", "mfu", "step_ms", "peak_gib", "rows")
     lines += ["", f"| size | {' | '.join(columns)} |", "| --- " * (1 + len(columns)) + "|"]
     for r in rates:
-        values = [r["error"]] if "error" in r else ["" if r[c] is None else f"{r[c]:,.3g}" for c in columns]
+        values = [r["remark"]] if "remark" in r else ["" if r[c] is None else f"{r[c]:,.3g}" for c in columns]
         lines.append(f"| {r['rate']} | {' | '.join(values)} |")
     return "\n".join(lines) + "\n"
 
@@ -258,7 +265,7 @@ def main() -> int:
     p.add_argument("--out", required=True, type=Path, help="folder for gpu.md, gpu.json and the data")
     p.add_argument("--device", default="cuda")
     p.add_argument("--small", action="store_true", help="tiny models and data: a rehearsal")
-    p.add_argument("--only", default="", help="parts that have this in their name, such as 104m")
+    p.add_argument("--only", default="", help="parts with this in their kind or name: check, rate, 104m")
     p.add_argument("--part", help="one part alone, in this process")
     a, begin = p.parse_args(), time.monotonic()
     device, data, results = usable_device(a.device), a.out / "data", a.out / "gpu.json"
@@ -275,24 +282,34 @@ def main() -> int:
         make_data(a.out / "data.tmp", a.small)
         (a.out / "data.tmp").rename(data)
     found: Row = json.loads(results.read_text()) if results.is_file() else {}
-    for kind, name in names:
+    machine = torch.cuda.get_device_name(device) if device.type == "cuda" else "cpu"
+    options = ["--out", str(a.out), "--device", a.device, *(["--small"] if a.small else [])]
+
+    def perform(kind: str, name: str, threads: int) -> Row | None:
         left = min(LIMIT_S[kind], 590 - (time.monotonic() - begin))
-        if name in found or a.only not in name or left < 15:
-            continue
-        command = [sys.executable, __file__, "--out", str(a.out), "--device", a.device, "--part", name]
-        allocator = os.environ | {"PYTORCH_ALLOC_CONF": "expandable_segments:True"}
+        if left < 15:
+            return None
+        setting = os.environ | {"PYTORCH_ALLOC_CONF": "expandable_segments:True", "OMP_NUM_THREADS": str(threads)}
         try:
-            done = subprocess.run([*command, *(["--small"] if a.small else [])], capture_output=True, text=True,
-                                  timeout=left, env=allocator)  # fmt: skip
-            last = (done.stderr.strip().splitlines() or [""])[-1][:300]
-            row = json.loads(done.stdout) if not done.returncode else {kind: name, "ok": False, "error": last}
+            done = subprocess.run([sys.executable, __file__, *options, "--part", name], capture_output=True, text=True,
+                                  timeout=left, env=setting)  # fmt: skip
         except subprocess.TimeoutExpired:
-            row = {kind: name, "ok": False, "error": f"not finished within {left:.0f} s"}
-        found[name] = row | ({"remark": row["error"]} if "error" in row else {})
-        results.write_text(json.dumps(found, indent=1) + "\n")
-        print(f"{name}: {found[name].get('remark') or found[name].get('ok', 'measured')}", flush=True)
-        machine = torch.cuda.get_device_name(device) if device.type == "cuda" else "cpu"
-        (a.out / "gpu.md").write_text(report(list(found.values()), f"{machine}, torch {torch.__version__}"))
+            return {kind: name, "ok": False, "remark": f"not finished within {left:.0f} s"}
+        last = (done.stderr.strip().splitlines() or [""])[-1][:300]
+        row: Row = json.loads(done.stdout) if not done.returncode else {kind: name, "ok": False, "remark": last}
+        return row
+
+    cores = len(os.sched_getaffinity(0))
+    for kind, at_once in (("check", max(1, cores // 2)), ("rate", 1)):  # a rate is measured alone
+        todo = [name for of, name in names if of == kind and name not in found and a.only in f"{kind} {name}"]
+        with ThreadPoolExecutor(at_once) as pool:
+            for name, row in zip(todo, pool.map(partial(perform, kind, threads=cores // at_once), todo), strict=True):
+                if row is None:
+                    continue
+                found[name] = row
+                results.write_text(json.dumps(found, indent=1) + "\n")
+                print(f"{name}: {row.get('remark') or row.get('ok', 'measured')}", flush=True)
+                (a.out / "gpu.md").write_text(report(list(found.values()), f"{machine}, torch {torch.__version__}"))
     return int(any(r.get("ok") is False for r in found.values()))
 
 

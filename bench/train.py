@@ -41,9 +41,7 @@ OURS: dict[str, dict[str, Any]] = {
     "one sequence a row, widths of 64, 128, ...": {"padded": True, "data.bucket_sizes": (64, 128, 256, 384, 512)},
     "fp32": {"loop.dtype": "fp32"},
     "every position in the last layer": {"labels.label_only": False},
-    "every logit": {"objective": "grouped_dense"},
     "masked attention": {"labels.attention": "masked"},
-    "every logit, masked attention": {"objective": "plainest"},
     "chunks of 512 labels": {"labels.loss_chunk": 512},
     "AdamW not fused": {"fused": False},
     "no batches ahead": {"data.num_workers": 0},
@@ -61,7 +59,6 @@ TRL: dict[str, list[str]] = {
 def ours(a: argparse.Namespace, values: dict[str, Any]) -> dict[str, Any]:
     """Rates of `steps` optimizer steps after `warmup`, in this process."""
     sys.path[0] = str(Path(__file__).resolve().parents[1])  # not this folder, where `train` would be this very file
-    from bench import selfcheck
     from train.config import LoopConfig
     from train.data import DataConfig
     from train.optim import OptimConfig
@@ -78,8 +75,7 @@ def ours(a: argparse.Namespace, values: dict[str, Any]) -> dict[str, Any]:
             loop=LoopConfig(out=out, steps=a.warmup + a.steps, threads=a.threads, **given("loop")),
             optim=OptimConfig(lr=5e-4, warmup_steps=0, min_lr_ratio=1.0, weight_decay=0.0),
         )  # fmt: skip
-        loss = getattr(selfcheck, values["objective"]) if "objective" in values else None
-        trainer = Trainer(config, loss)
+        trainer = Trainer(config)
         if not values.get("fused", True):
             for group in trainer.optimizer.param_groups:
                 group |= {"fused": False, "foreach": True}

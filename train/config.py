@@ -100,6 +100,7 @@ class LoopConfig:
         "auto", "precision of the arithmetic; weights stay fp32; auto: bf16 where it is fast; fp16 scales the loss"
     )
     tf32: bool = more(False, "on CUDA, compute fp32 products in TF32: faster, less precise")
+    deterministic: bool = more(False, "on CUDA, the same bits in each run, a resumed one too: slower; on CPU always so")
     checkpoint_every: int = more(0, "recompute activations of every N-th layer; 0: none, 1: all")
     compile: bool = option(False, "compile the layers: takes seconds per bucket; on CPU it needs a C++ compiler")
     device: str = more("auto", "cpu, cuda, ...; auto: cuda where there is one")

@@ -35,6 +35,17 @@ def allow_tf32(allowed: bool) -> None:
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = allowed
 
 
+def sum_in_one_order(device: torch.device) -> None:
+    """Let CUDA's kernels add up in the same order in each run; an operation that cannot ends the run with its name.
+
+    Without it a step differs from run to run by rounding, mostly in the backward pass of attention.
+    """
+    if device.type == "cuda":
+        os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # read when the first product is made
+        torch.use_deterministic_algorithms(True)
+        torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]
+
+
 def limit_memory(device: torch.device, limit: float) -> None:
     """Let this process take no more memory: up to 1 a share of what is free now, above 1 so many GiB; 0: no limit.
 

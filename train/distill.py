@@ -101,7 +101,8 @@ class DistillLoss:
             with torch.autocast(teacher_LD.device.type, teacher_LD.dtype, enabled=half):
                 teacher_CV = head(teacher_LD[part]).float()
             with torch.enable_grad():
-                ce, kl = label_losses(logits_CV.requires_grad_(), teacher_CV, targets_L[part], config)
+                logits_CV = logits_CV.float().requires_grad_()
+                ce, kl = label_losses(logits_CV, teacher_CV, targets_L[part], config)
                 loss = config.alpha * ce + (1 - config.alpha) * kl
             (slope_CV,) = torch.autograd.grad(loss, logits_CV)
             return loss.detach(), torch.stack((ce, kl)).detach(), slope_CV

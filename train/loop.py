@@ -266,11 +266,12 @@ class Loop:
         grads = [p.grad for p in self.model.parameters() if p.grad is not None]
         if not grads:
             return count.new_zeros(())
-        own = [own_part(g) for g in grads]
-        torch._foreach_div_(own, count.clamp(min=1) * (self.loss_scale.scale if self.loss_scale else 1.0))
-        norm = whole_of(torch.nn.utils.get_total_norm(grads))
+        # in fp32: foreach kernels take a factor of another dtype gradient by gradient
+        factor = (1 / (count.clamp(min=1) * (self.loss_scale.scale if self.loss_scale else 1.0))).float()
+        norm = whole_of(torch.nn.utils.get_total_norm(grads)) * factor
         if most := self.config.optim.max_grad_norm:
-            torch.nn.utils.clip_grads_with_norm_(self.model.parameters(), most, norm)
+            factor = factor * (most / (norm + 1e-6)).clamp(max=1.0)
+        torch._foreach_mul_([own_part(g) for g in grads], factor)
         return norm
 
     def _refuse(self, step: int, loss: float, grad_norm: float) -> None:

@@ -50,11 +50,13 @@ def chunked_loss(hidden_LD: Tensor, head: nn.Linear, targets_L: Tensor, chunk: i
 
 
 def _cross_entropy(logits_CV: Tensor, targets_C1: Tensor) -> tuple[Tensor, Tensor]:
-    """The summed loss and its gradient, softmax - one-hot, in the memory of one (C, V)."""
+    """The summed loss and its gradient, softmax - one-hot. Compiled, nothing in fp32 leaves the chip's own memory."""
     counts_C1, targets_C1 = (targets_C1 != IGNORED).float(), targets_C1.clamp(min=0)
-    logp_CV = logits_CV - logits_CV.logsumexp(-1, keepdim=True)
+    logp_CV = logits_CV.float()
+    logp_CV = logp_CV - logp_CV.logsumexp(-1, keepdim=True)
     loss = -(counts_C1 * logp_CV.gather(1, targets_C1)).sum()
-    return loss, logp_CV.exp_().mul_(counts_C1).scatter_add_(1, targets_C1, -counts_C1)
+    slope_CV = logp_CV.exp_().mul_(counts_C1).scatter_add_(1, targets_C1, -counts_C1)
+    return loss, slope_CV.to(logits_CV.dtype)
 
 
 @cache
@@ -64,7 +66,9 @@ def compiled(part: Callable[..., Any], how: str) -> Callable[..., Any]:
 
 
 Slopes = Callable[[Tensor, slice], tuple[Tensor, Tensor, Tensor]]
-"""Logits (C, V) in fp32 and their slice of the labels -> (summed loss, sums to log, gradient of the loss (C, V))."""
+"""Logits (C, V) and their slice of the labels -> (summed loss, sums to log, gradient of the loss (C, V)).
+
+The logits have the dtype of the product, or fp32 where they are capped; sums are in fp32."""
 
 
 def chunked_sum(hidden_LD: Tensor, head: nn.Linear, chunk: int, slopes: Slopes) -> tuple[Tensor, Tensor]:
@@ -90,9 +94,9 @@ class _Chunked(torch.autograd.Function):
         with torch.autocast(hidden_LD.device.type, enabled=False):
             for begin in range(0, len(hidden_LD), chunk):
                 part = slice(begin, begin + chunk)
-                logits_CV = (hidden_LD[part] @ weight_VD.T).float()
+                logits_CV = hidden_LD[part] @ weight_VD.T
                 if softcap:
-                    logits_CV = logits_CV.div_(softcap).tanh_().mul_(softcap)
+                    logits_CV = logits_CV.float().div_(softcap).tanh_().mul_(softcap)
                 loss, sums, slope_CV = slopes(logits_CV, part)
                 total, logged = total + loss, logged + sums
                 if softcap:
@@ -158,7 +162,7 @@ class StatesConfig:
 class ChunkedConfig(StatesConfig):
     """How the loss is computed; no value here changes the result."""
 
-    loss_chunk: int = more(0, "labels with logits in memory at once; 0: as many as take 128 MiB")
+    loss_chunk: int = more(0, "labels with logits in memory at once; 0: as many as take 128 MiB, on CUDA 256")
 
     def __post_init__(self) -> None:
         at_least(self, 0, "loss_chunk")
@@ -169,8 +173,11 @@ class ChunkedConfig(StatesConfig):
 
 
 def chunk_of(head: nn.Linear) -> int:
-    """How many labels take 128 MiB of logits in fp32, at least 256: smaller products waste the hardware."""
-    return max(256, (1 << 25) // head.weight.shape[0])
+    """How many labels take 128 MiB of logits in fp32, on CUDA 256 MiB: each chunk passes once over the head's gradient.
+
+    At least 256: smaller products waste the hardware.
+    """
+    return max(256, (1 << (26 if head.weight.is_cuda else 25)) // head.weight.shape[0])
 
 
 def label_states(

@@ -40,7 +40,7 @@ from train.config import (
     placed,
 )
 from train.data import DataConfig, Mixture, PackedSet, StepStream
-from train.device import allow_tf32, limit_memory, precision, usable_device
+from train.device import allow_tf32, limit_memory, precision, sum_in_one_order, usable_device
 from train.loop import Loop, Loss
 from train.loss import StatesConfig
 from train.model import PRESETS, CausalLM, ModelConfig
@@ -178,6 +178,8 @@ class Trainer(Loop):
         config.labels.check(device)
         ranks = Ranks.join(device, config.ranks)
         allow_tf32(config.loop.tf32)
+        if config.loop.deterministic:
+            sum_in_one_order(device)
         limit_memory(device, config.loop.memory_limit)
         if config.model:
             config = replace(config, model=str(checkpoint.find_model(config.model)))

@@ -48,7 +48,7 @@ def test_a_difference_is_a_line_of_the_table(gpu: ModuleType) -> None:
     assert near["ok"] and not far["ok"] and far["difference"] == pytest.approx(1.0)
     assert not gpu.compared("nan", [float("nan")], [1.0], 0.1)["ok"]
     assert gpu.compared("ids", [[1, 2]], [[1, 2]], 0)["ok"] and not gpu.compared("ids", [[1, 2]], [[1, 3]], 0)["ok"]
-    slow = {"rate": "26m, default", "error": "no memory"}
+    slow = {"rate": "26m, default", "remark": "no memory"}
     text = gpu.report([near, far, {"check": "varlen", "ok": None, "remark": "needs CUDA"}, slow], "a machine")
     assert "1 checks hold, 1 do not" in text and "| 26m, default | no memory |" in text and "**NOT EQUAL**" in text
 
@@ -77,7 +77,7 @@ def test_the_command_reports_a_part_that_dies_and_goes_on(
     (broken / "chat" / "manifest.json").unlink()
     options = ["--device", "cpu", "--small", "--out", str(tmp_path), "--only", "e"]
     known = {name: {"check": name, "ok": True} for name in (*gpu.CHECKS, *gpu.WHOLE) if name != "resume"}
-    (tmp_path / "gpu.json").write_text(json.dumps(known | {"26m, compiled": {"rate": "26m, compiled", "error": "-"}}))
+    (tmp_path / "gpu.json").write_text(json.dumps(known | {"26m, compiled": {"rate": "26m, compiled", "remark": "-"}}))
 
     def here(command: list[str], **_: object) -> subprocess.CompletedProcess[str]:
         """A part in this process; an error ends it as it would end its own."""
@@ -92,5 +92,5 @@ def test_the_command_reports_a_part_that_dies_and_goes_on(
     monkeypatch.setattr(sys, "argv", [str(SCRIPT), *options])
     assert gpu.main() == 1
     found = json.loads((tmp_path / "gpu.json").read_text())
-    assert "manifest.json" in found["resume"]["error"] and found["26m, default"]["tokens_per_second"] > 0
+    assert "manifest.json" in found["resume"]["remark"] and found["26m, default"]["tokens_per_second"] > 0
     assert "| resume |" in (tmp_path / "gpu.md").read_text()

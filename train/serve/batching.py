@@ -199,7 +199,7 @@ class SlotCache:
                 k, v = kv[:, slot.index, None, :, first:end]
                 if new == 1:  # query heads of one key/value head as positions: no copies of keys, and no mask
                     q_1KRE = q_NTHE[row].view(1, k.shape[1], -1, k.shape[-1])
-                    out.append(attend_by_mask(q_1KRE, k, v, None).view(1, *q_NTHE.shape[1:]))
+                    out.append(attend_by_mask(q_1KRE, k, v, None).reshape(1, *q_NTHE.shape[1:]))
                 else:
                     mask_TC = sees(at_C[begin:end], at_C[first:end], scores.window)
                     q_1HTE = q_NTHE[row, None].transpose(1, 2)
