@@ -31,7 +31,6 @@ from datakit.storage import flush_folder as flush  # files, too
 from train import hf
 from train.hf import copy_files, write_model
 from train.model import CausalLM, ModelConfig
-from train.optim import Optimizers
 from train.ranks import Ranks, whole_of
 
 if TYPE_CHECKING:
@@ -89,7 +88,9 @@ class Snapshot:
     """The generator states of each rank."""
 
     @classmethod
-    def of(cls, model: CausalLM, optimizer: Optimizers, ranks: Ranks | None = None, copied: bool = False) -> Self:
+    def of(
+        cls, model: CausalLM, optimizer: torch.optim.Optimizer, ranks: Ranks | None = None, copied: bool = False
+    ) -> Self:
         """The values of now; all `ranks` must call this, and it is empty on others than rank 0.
 
         Without `copied` they share the memory of the model, where that is on the CPU.

@@ -33,11 +33,11 @@ from datakit.config import at_least, build, canonical, digest, option, section
 from datakit.errors import ConfigError, InputError, ManifestError, UsageError
 from datakit.pack.chat import ChatTokenizer
 from datakit.pack.format import SOURCE_DTYPE, index_of
-from datakit.storage import locked, write_whole
+from datakit.storage import locked, pull_result, write_whole
 from train import flags
 from train.attention import ATTENTIONS
 from train.config import SizesConfig, more, placed
-from train.data import Mixture, PackedSet, flat_batch, place_of
+from train.data import Mixture, PackedSet, flat_batch
 from train.device import precision
 from train.eval import FILE_BITS, raw_files, untouched
 from train.local_model import LocalModel
@@ -179,7 +179,7 @@ def open_arms(config: CompareConfig) -> list[Arm]:
     """
     arms = list[Arm]()
     for name, given in _named(config.arms, "arms").items():
-        sets, raw = PackedSet.open_all(place_of(given)), raw_files(place_of(given))
+        sets, raw = PackedSet.open_all(pull_result(given)), raw_files(pull_result(given))
         data = sets[0]
         if len(sets) > 1 or data.packed.labels is not None or data.header.rows_per_unit > 1:
             raise ManifestError(f"{data.manifest}: an arm is plain text in rows of one length; pack it so")

@@ -41,20 +41,10 @@ VERIFY_HELP = "check every byte of the data against its checksum before the firs
 _log = logging.getLogger("train")
 
 
-def place_of(given: str | Path) -> Path:
-    """Where a manifest is on this machine, from its path, its URL or those of its folder; nothing is fetched yet."""
-    path = storage.local(str(given))
-    folder = path.suffix != ".json" if storage.is_url(str(given)) else path.is_dir()
-    return path / "manifest.json" if folder else path
-
-
 def _fetched(manifest: Path) -> Manifest:
     """The manifest, once its files are on this machine."""
-    stored = storage.url_of(manifest) is not None
-    if stored:
-        storage.pull_result(manifest)
     found = load(manifest)
-    for shard in found.shards if stored else ():
+    for shard in found.shards if storage.url_of(manifest) else ():
         _log.info("data: %s: fetching %s, %.1f MB", manifest, shard.path, shard.bytes / 1e6)
         storage.bring(data_dir(manifest, found) / shard.path, shard.bytes, shard.sha256)
     return found
@@ -524,7 +514,9 @@ class PackedDataset(IterableDataset[dict[str, Any]]):
         """
         config = replace(config or DataConfig(), grad_accum=ranks)
         part: Part = "packed" if split == "train" else "validation"
-        self.data = Mixture.open([place_of(m) for m in manifests], part, config.verify, config.bin_cache == "memory")
+        self.data = Mixture.open(
+            [*map(storage.pull_result, manifests)], part, config.verify, config.bin_cache == "memory"
+        )
         self.plan, self.boundaries, self.rank, self.ranks = config.plan(self.data, seed), boundaries, rank, ranks
         self.set_epoch(0)
 

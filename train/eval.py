@@ -24,10 +24,11 @@ import torch
 from datakit.config import at_least, option
 from datakit.errors import InputError, ManifestError, UsageError
 from datakit.manifest import find_parent, load
+from datakit.storage import pull_result
 from train import checkpoint, flags
 from train.attention import ATTENTIONS
 from train.config import EvaluatorConfig
-from train.data import VERIFY_HELP, Batch, DataConfig, Mixture, PackedSet, StepStream, place_of
+from train.data import VERIFY_HELP, Batch, DataConfig, Mixture, PackedSet, StepStream
 from train.device import autocast
 from train.generate import DeviceConfig
 from train.loss import chunk_of, token_log_probs
@@ -144,15 +145,13 @@ def validation_sets(config: EvaluatorConfig, data: Mixture, max_positions: int, 
         ManifestError: not the tokenizer of the training data.
         InputError: no validation split, preference pairs, or rows longer than the model allows.
     """
-    manifests = [place_of(config.eval_manifest)] if config.eval_manifest else data.manifests
-    verify = verify and bool(config.eval_manifest)  # other splits were checked with the training data
-    found = [s for m in manifests if "validation" in load(m).facts for s in PackedSet.open_all(m, "validation", verify)]
-    if not found and config.eval_manifest:
-        found = PackedSet.open_all(manifests[0], verify=verify)
+    if config.eval_manifest:
+        found = held_out(pull_result(config.eval_manifest), verify)
+    else:  # these were checked with the training data
+        found = [s for m in data.manifests if "validation" in load(m).facts for s in held_out(m, verify=False)]
     if not found:
         raise InputError(f"{data.name}: has no validation split; pack with --validation 0.01, or set --eval-manifest")
     for one in found:
-        _check_sequences(one)
         if one.header.seq_len > max_positions:
             raise InputError(f"{one.manifest}: rows of {one.header.seq_len} tokens; the model allows {max_positions}")
         for name in ("sha256", "vocab_size"):
@@ -161,9 +160,17 @@ def validation_sets(config: EvaluatorConfig, data: Mixture, max_positions: int, 
     return found
 
 
-def _check_sequences(data: PackedSet) -> None:
-    if data.header.rows_per_unit != 1:
-        raise InputError(f"{data.manifest}: holds preference pairs; a loss over rejected answers is meaningless")
+def held_out(manifest: Path, verify: bool, split: str = "auto") -> list[PackedSet]:
+    """The rows of a split; `auto` is the validation split, if there is one, else all rows.
+
+    Raises:
+        InputError: preference pairs.
+    """
+    whole = split == "train" or (split == "auto" and "validation" not in load(manifest).facts)
+    found = PackedSet.open_all(manifest, "packed" if whole else "validation", verify)
+    if found[0].header.rows_per_unit != 1:
+        raise InputError(f"{manifest}: holds preference pairs; a loss over rejected answers is meaningless")
+    return found
 
 
 def evaluator(
@@ -229,11 +236,8 @@ def scores(config: EvalConfig) -> dict[str, Score]:
     Raises:
         DatakitError: model and data do not fit each other.
     """
-    device, place = config.used(), place_of(config.manifest)
-    held_out = config.split == "validation" or (config.split == "auto" and "validation" in load(place).facts)
-    sets = PackedSet.open_all(place, "validation" if held_out else "packed", config.verify)
-    _check_sequences(sets[0])
-    folder = checkpoint.find_model(config.model)
+    device, folder = config.used(), checkpoint.find_model(config.model)
+    sets = held_out(pull_result(config.manifest), config.verify, config.split)
     model = read_model(folder).to(device)
     for data in sets:
         check_fits(folder, model, data)

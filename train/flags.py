@@ -104,12 +104,6 @@ class _Printed(logging.Handler):
         print(text if text.startswith("[") else f"[train] {text}", flush=True)
 
 
-def merged(base: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:
-    """`base` overridden by `over`, section by section."""
-    both = base | over
-    return both | {k: merged(base[k], v) for k, v in over.items() if isinstance(v, dict) and k in base}
-
-
 def built(config: type[T], values: dict[str, Any]) -> T:
     """Build the config from nested values; models and files that they name on an object store are fetched.
 

@@ -21,7 +21,7 @@ from datakit.pack.chat import ChatTokenizer
 from train import checkpoint, flags
 from train.device import allow_tf32, usable_device
 from train.model import CausalLM
-from train.serve.batching import SampleConfig, joined, prompt_ids, stream_text
+from train.serve.batching import SampleConfig, prompt_ids, stream_text
 from train.weights import base_of, read_model, saved_state
 
 
@@ -181,7 +181,9 @@ def answer_file(generator: Generator, config: GenerateConfig) -> None:
             out = stack.enter_context(Path(config.output).open("w", encoding="utf-8"))
         for at in range(0, len(rows), config.batch_rows):
             here = slice(at, at + config.batch_rows)
-            answers = joined(len(prompts[here]), generator.stream(prompts[here]))
+            answers = [""] * len(prompts[here])
+            for i, piece in generator.stream(prompts[here]):
+                answers[i] += piece
             for (_, row, _), answer in zip(rows[here], answers, strict=True):
                 print(json.dumps(row | {"completion": answer}, ensure_ascii=False), file=out, flush=True)
 

@@ -29,7 +29,7 @@ from train.data import Batch, StepStream
 from train.device import autocast, need_compiler, peak_mib, precision
 from train.log import Log, Record, mark, peak_flops
 from train.model import CausalLM
-from train.optim import LossScale, Optimizers, learning_rate
+from train.optim import LossScale, learning_rate
 from train.ranks import Ranks, own_part, whole_of
 
 if TYPE_CHECKING:
@@ -97,7 +97,7 @@ class Loop:
     """One run: model, data, optimizer and state."""
 
     model: CausalLM
-    optimizer: Optimizers
+    optimizer: torch.optim.Optimizer
     loss: Loss
     stream: StepStream
     config: "RunConfig"
@@ -200,7 +200,8 @@ class Loop:
         """One optimizer step. The host waits for the device once: for the sums of the step and the gradient's norm."""
         step, begin = self.state.step + 1, time.perf_counter()
         lr = learning_rate(self.config.optim, step, self.total_steps)
-        self.optimizer.set_rate(lr)
+        for group in self.optimizer.param_groups:
+            group["lr"] = lr
         with mark("data", self.device):
             batches = next(steps)
         data_seconds = time.perf_counter() - begin

@@ -1,14 +1,13 @@
 """Optimizers: their settings, learning rates, parameter groups and state; the scale of the loss in fp16."""
 
 import math
-from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, ClassVar, Literal
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from datakit.config import at_least, option
 from datakit.errors import ConfigError, MissingExtraError
@@ -79,32 +78,6 @@ def learning_rate(config: OptimConfig, step: int, total_steps: int) -> float:
     return config.lr * (low + (1 - low) * (1 + math.cos(math.pi * progress)) / 2)
 
 
-class Optimizers:
-    """Several optimizers as one, with shared `state`."""
-
-    def __init__(self, parts: Sequence[torch.optim.Optimizer]) -> None:
-        self.parts = parts
-        self.state: defaultdict[Tensor, dict[str, Any]] = defaultdict(dict)
-        for part in parts:
-            part.state = self.state
-        self.param_groups = [group for part in parts for group in part.param_groups]
-
-    def set_rate(self, lr: float) -> None:
-        """Set the learning rate of the next step."""
-        for group in self.param_groups:
-            group["lr"] = lr
-
-    def step(self) -> None:
-        """Update every parameter that has a gradient; with slices all ranks must call this."""
-        for part in self.parts:
-            part.step()
-
-    def zero_grad(self, set_to_none: bool = True) -> None:
-        """Clear the gradients."""
-        for part in self.parts:
-            part.zero_grad(set_to_none=set_to_none)
-
-
 @dataclass(slots=True)
 class LossScale:
     """Loss scaling for fp16, with a count of overflows.
@@ -134,8 +107,11 @@ class LossScale:
         return False
 
 
-def make_optimizer(model: nn.Module, config: OptimConfig) -> Optimizers:
-    """Make the optimizers of a model's trained parameters.
+def make_optimizer(model: nn.Module, config: OptimConfig) -> torch.optim.Optimizer:
+    """Make the optimizer of a model's trained parameters.
+
+    AdamW (Loshchilov and Hutter, 2019), with state in 8 bits (Dettmers et al., 2022); Muon (Jordan et al., 2024); Lion;
+    Adafactor (Shazeer and Stern, 2018).
 
     Raises:
         ConfigError: slices, which the 8-bit optimizer and Adafactor cannot update.
@@ -143,7 +119,26 @@ def make_optimizer(model: nn.Module, config: OptimConfig) -> Optimizers:
     """
     if config.optimizer in ("adamw8bit", "adafactor") and any(map(is_slice, model.parameters())):
         raise ConfigError(f"--optimizer {config.optimizer} cannot update slices: remove --fsdp, or use adamw")
-    return Optimizers(list(_parts(list(_groups(model, config)), config)))
+    groups = list(_groups(model, config))
+    adamw: dict[str, Any] = {"betas": (config.beta1, config.beta2 or 0.95), "eps": 1e-8}
+    if config.optimizer == "lion":
+        from train.updates import Lion
+
+        return Lion(groups, (config.beta1, config.beta2 or 0.99))
+    if config.optimizer == "muon":
+        from train.updates import Muon
+
+        return Muon(groups, config.momentum, **adamw, fused=True)
+    if config.optimizer == "adafactor":
+        return torch.optim.Adafactor(groups)
+    if config.optimizer == "adamw8bit":
+        try:
+            bitsandbytes: Any = import_module("bitsandbytes.optim")
+        except ImportError as e:
+            raise MissingExtraError(f"--optimizer adamw8bit: pip install bitsandbytes ({e})") from None
+        found: torch.optim.Optimizer = bitsandbytes.AdamW8bit(groups, **adamw)
+        return found
+    return torch.optim.AdamW(groups, **adamw, fused=True)
 
 
 def _groups(model: nn.Module, config: OptimConfig) -> Iterator[dict[str, Any]]:
@@ -158,30 +153,3 @@ def _groups(model: nn.Module, config: OptimConfig) -> Iterator[dict[str, Any]]:
         if params:
             decay = config.weight_decay if kind in ("matrix", "head") else 0.0
             yield {"params": params, "kind": kind, "lr": config.lr, "weight_decay": decay}
-
-
-def _parts(groups: list[dict[str, Any]], config: OptimConfig) -> Iterator[torch.optim.Optimizer]:
-    """AdamW (Loshchilov and Hutter, 2019), with state in 8 bits (Dettmers et al., 2022); Muon (Jordan et al., 2024);
-    Lion; Adafactor (Shazeer and Stern, 2018)."""
-    betas = (config.beta1, config.beta2 or (0.99 if config.optimizer == "lion" else 0.95))
-    if config.optimizer == "lion":
-        from train.updates import Lion
-
-        yield Lion(groups, betas)
-    elif config.optimizer == "adafactor":
-        yield torch.optim.Adafactor(groups)
-    elif config.optimizer == "adamw8bit":
-        try:
-            bitsandbytes: Any = import_module("bitsandbytes.optim")
-        except ImportError as e:
-            raise MissingExtraError(f"--optimizer adamw8bit: pip install bitsandbytes ({e})") from None
-        yield bitsandbytes.AdamW8bit(groups, betas=betas, eps=1e-8)
-    else:
-        by_muon = {"matrix"} if config.optimizer == "muon" else set()
-        muon, rest = ([g for g in groups if (g["kind"] in by_muon) == own] for own in (True, False))
-        if muon:
-            from train.updates import Muon
-
-            yield Muon(muon, config.momentum)
-        if rest:
-            yield torch.optim.AdamW(rest, betas=betas, eps=1e-8, fused=True)

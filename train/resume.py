@@ -17,7 +17,6 @@ from datakit.config import digest, sha256_file
 from datakit.errors import InputError, IntegrityError, ModelError, UsageError
 from train.checkpoint import FORMAT, FORMAT_VERSION, State, rng_file, steps, trained
 from train.model import CausalLM
-from train.optim import Optimizers
 from train.ranks import Ranks, like
 from train.weights import adapters, read_weights
 
@@ -27,20 +26,30 @@ if TYPE_CHECKING:
 LOG = logging.getLogger("train")
 
 
-def earlier_values(path: Path) -> dict[str, Any]:
-    """The configuration with which a run was started; empty if there was none."""
+def with_earlier(path: Path, values: dict[str, Any]) -> dict[str, Any]:
+    """The options that a run was started with, as its run.json at `path` has them, overridden by `values`.
+
+    Raises:
+        InputError: it is unreadable.
+    """
     try:
-        values: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))["config"]
-        values["loop"] = {k: v for k, v in values["loop"].items() if k not in ("resume", "stop_at")}
+        old: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))["config"]
+        old["loop"] = {k: v for k, v in old["loop"].items() if k not in ("resume", "stop_at")}
     except FileNotFoundError:
-        return {}
+        return values
     except (ValueError, KeyError, TypeError, AttributeError) as e:
         raise InputError(f"{path}: unreadable ({e!r}); delete it and give all options again") from None
-    return values
+    return _merged(old, values)
+
+
+def _merged(base: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:
+    """`base` overridden by `over`, section by section."""
+    both = base | over
+    return both | {k: _merged(base[k], v) for k, v in over.items() if isinstance(v, dict) and k in base}
 
 
 def resumed(
-    config: "RunConfig", ranks: Ranks, state: State, model: CausalLM, optimizer: Optimizers, steps: int
+    config: "RunConfig", ranks: Ranks, state: State, model: CausalLM, optimizer: torch.optim.Optimizer, steps: int
 ) -> State:
     """Load the newest checkpoint, if there is one; returns its state.
 
@@ -105,7 +114,7 @@ def newest(folder: Path, damaged: list[str]) -> tuple[Path, State] | None:
     return None
 
 
-def restore(path: Path, model: CausalLM, optimizer: Optimizers, rank: int = 0) -> None:
+def restore(path: Path, model: CausalLM, optimizer: torch.optim.Optimizer, rank: int = 0) -> None:
     """Load weights, optimizer state and generator states of a checked checkpoint.
 
     A rank that was not there when it was written keeps its own generator states.

@@ -25,7 +25,7 @@ import torch
 from datakit.config import UnknownKeyError, build, canonical, option, resolved, section
 from datakit.errors import ConfigError, InputError, MissingExtraError, UsageError
 from datakit.pack.chat import ChatTokenizer
-from datakit.storage import locked, write_whole
+from datakit.storage import locked, pull_result, write_whole
 from train import checkpoint, flags, hf
 from train.checkpoint import trained
 from train.config import (
@@ -39,7 +39,7 @@ from train.config import (
     more,
     placed,
 )
-from train.data import DataConfig, Mixture, PackedSet, StepStream, place_of
+from train.data import DataConfig, Mixture, PackedSet, StepStream
 from train.device import allow_tf32, limit_memory, precision, sum_in_one_order, usable_device
 from train.loop import Loop, Loss
 from train.loss import StatesConfig
@@ -137,7 +137,7 @@ def configured(config: type[C], prog: str, about: str | None, argv: Sequence[str
     if loop.get("resume"):
         from train import resume
 
-        values = flags.merged(resume.earlier_values(Path(loop.get("out", "out/run")) / "run.json"), values)
+        values = resume.with_earlier(Path(loop.get("out", "out/run")) / "run.json", values)
     try:
         return flags.built(config, values)
     except UnknownKeyError as e:  # flags are known, so it is in run.json
@@ -245,7 +245,7 @@ def open_data(config: RunConfig, ranks: Ranks) -> Mixture:
         DatakitError: not a packed set, or one for another kind of objective.
     """
     given = (config.manifest,) if isinstance(config.manifest, str) else config.manifest
-    manifests: Sequence[Path] = tuple(map(place_of, given))
+    manifests: Sequence[Path] = tuple(map(pull_result, given))
     if config.quick.data:
         manifests = [ranks.by_first(lambda: pack_files(config.quick, config.model, Path(config.loop.out)))]
     ranks.by_first(lambda: bool(Mixture.open(manifests, "packed", config.data.verify)))  # fetches and checks files

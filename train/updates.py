@@ -30,8 +30,10 @@ class Lion(torch.optim.Optimizer):
                 mean.lerp_(p.grad, 1 - beta2)
 
 
-class Muon(torch.optim.Optimizer):
+class Muon(torch.optim.AdamW):
     """Momentum, then the nearest orthogonal matrix of each update (Jordan et al., 2024), as torch.optim.Muon has it.
+
+    That is for the groups of the kind `matrix`; the others are AdamW's.
 
     Matrices of one shape are orthogonalized together, which a GPU does several times as fast as one after another. The
     step is scaled to the size of AdamW's (Liu et al., 2025). Momentum is kept in slices where ranks have slices; only
@@ -41,13 +43,18 @@ class Muon(torch.optim.Optimizer):
     together = 16
     """Most matrices in one product, which bounds the memory."""
 
-    def __init__(self, groups: list[dict[str, Any]], momentum: float) -> None:
-        super().__init__(groups, {"momentum": momentum})
+    def __init__(self, groups: list[dict[str, Any]], momentum: float, **adamw: Any) -> None:
+        super().__init__(groups, **adamw)
+        self.momentum = momentum
 
     @torch.no_grad()
     def step(self, closure: None = None) -> None:  # type: ignore[override]
-        """Move every matrix that has a gradient; with slices all ranks must call this."""
-        for group in self.param_groups:
+        """Move every parameter that has a gradient; with slices all ranks must call this."""
+        groups = self.param_groups
+        self.param_groups = [g for g in groups if g["kind"] != "matrix"]
+        super().step()
+        self.param_groups = groups
+        for group in (g for g in groups if g["kind"] == "matrix"):
             by_shape = defaultdict[torch.Size, list[Tensor]](list)
             for p in (p for p in group["params"] if p.grad is not None):
                 by_shape[p.shape].append(p)
@@ -57,8 +64,8 @@ class Muon(torch.optim.Optimizer):
                 for p in params:
                     assert p.grad is not None
                     mean = self.state[p].setdefault("momentum_buffer", torch.zeros_like(p))
-                    mean.lerp_(p.grad, 1 - group["momentum"])
-                    updates.append(whole_of(p.grad.lerp(mean, group["momentum"])))
+                    mean.lerp_(p.grad, 1 - self.momentum)
+                    updates.append(whole_of(p.grad.lerp(mean, self.momentum)))
                 scale = 0.2 * max(params[0].shape) ** 0.5
                 torch._foreach_mul_(params, 1 - group["lr"] * group["weight_decay"])
                 for p, update in zip(params, orthogonal(torch.stack(updates)).to(params[0].dtype), strict=True):

@@ -37,7 +37,7 @@ from datakit.text.ids import tokenizer_file
 from tests.cli.conftest import Said
 from tests.dedup.conftest import ThreadUnits, documents, sketch_file, write
 from tests.object_stores import Google, Hub, Server
-from train.data import PackedSet, place_of
+from train.data import PackedSet
 from train.generate import GenerateConfig
 
 boto3 = pytest.importorskip("boto3")
@@ -234,7 +234,7 @@ def test_a_whole_project_is_on_a_store_with_its_tokenizer_and_an_earlier_dataset
     assert not [k for k in keys(s3) if SECRET.encode() in body(s3, k) or b"someone" in body(s3, k)]
     assert not Path("s3:").exists()
     monkeypatch.setenv("DATAKIT_MIRROR", str(project / "a trainer's machine"))
-    rows = PackedSet.open_all(place_of(f"{manifests}/pack.json"))[0]
+    rows = PackedSet.open_all(storage.pull_result(f"{manifests}/pack.json"))[0]
     assert len(rows.lengths) and rows.tokenizer_files[0].is_file()
 
 

@@ -11,7 +11,7 @@ from tests.train.runs import fitted, label_sum, same_weights, trainer
 from train import checkpoint, resume
 from train.checkpoint import Snapshot, State
 from train.model import PRESETS, CausalLM
-from train.optim import OptimConfig, Optimizers, make_optimizer
+from train.optim import OptimConfig, make_optimizer
 
 SIZE = replace(PRESETS["tiny"], vocab_size=20, num_layers=1, hidden_size=16, head_dim=4, intermediate_size=24)
 
@@ -21,7 +21,7 @@ def state(step: int) -> State:
     return State(step=step, task="sft", manifest_version="0" * 12, tokenizer=facts, order={}, config={})
 
 
-def moved(seed: int) -> tuple[CausalLM, Optimizers]:
+def moved(seed: int) -> tuple[CausalLM, torch.optim.Optimizer]:
     """A model that has taken a step."""
     model = CausalLM(SIZE)
     model.init_weights(torch.Generator().manual_seed(seed))

@@ -60,7 +60,7 @@ def test_muon_of_many_matrices_is_torchs_of_each(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(Muon, "together", 2)
     for own in (True, False):
         params = [torch.nn.Parameter(p.clone()) for p in start]
-        group = {"params": params, "lr": 0.02, "weight_decay": 0.1}
+        group = {"params": params, "kind": "matrix", "lr": 0.02, "weight_decay": 0.1}
         theirs = {"momentum": 0.9, "adjust_lr_fn": "match_rms_adamw"}
         optimizer = Muon([group], 0.9) if own else torch.optim.Muon([group], **theirs)
         for step in grads:
@@ -74,23 +74,29 @@ def test_muon_of_many_matrices_is_torchs_of_each(monkeypatch: pytest.MonkeyPatch
     assert values.min() > 0.6 and values.max() < 1.3
 
 
-def small(**options: object) -> tuple[CausalLM, dict[int, str], list[set[str]]]:
-    """A model, the names of its parameters, and those of each optimizer and each group that decays."""
+def small(**options: object) -> tuple[CausalLM, torch.optim.Optimizer]:
+    """A model and its optimizer."""
     model = CausalLM(replace(SIZE, tied_embeddings=False))
-    names = {id(p): n for n, p in model.named_parameters()}
-    made = make_optimizer(model, OptimConfig(**options))
-    return model, made, [{names[id(p)] for g in part.param_groups for p in g["params"]} for part in made.parts]
+    return model, make_optimizer(model, OptimConfig(**options))
 
 
 def test_matrices_and_an_untied_head_have_weight_decay() -> None:
-    model, optimizer, _ = small(weight_decay=0.3)
+    model, optimizer = small(weight_decay=0.3)
     decayed = {id(p) for g in optimizer.param_groups for p in g["params"] if g["weight_decay"]}
     expected = {n for n, _ in model.named_parameters() if n.endswith("_proj.weight") or n == "lm_head.weight"}
     assert {n for n, p in model.named_parameters() if id(p) in decayed} == expected
 
 
 def test_muon_moves_the_layers_matrices_and_adamw_the_rest() -> None:
-    _, _, (muon, adamw) = small(optimizer="muon")
+    model, optimizer = small(optimizer="muon")
+    for p in model.parameters():
+        p.grad = torch.ones_like(p)
+    optimizer.step()
+    muon, adamw = (
+        {n for n, p in model.named_parameters() if state in optimizer.state[p]}
+        for state in ("momentum_buffer", "exp_avg_sq")
+    )
+    assert muon | adamw == {n for n, _ in model.named_parameters()}
     assert all(n.endswith("_proj.weight") for n in muon) and not any(n.endswith("_proj.weight") for n in adamw)
     assert adamw >= {"model.embed_tokens.weight", "lm_head.weight", "model.norm.weight"}
 

@@ -16,7 +16,7 @@ import math
 import threading
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from typing import Any, Literal
@@ -461,14 +461,6 @@ def stream_text(
         piece = "" if token.id < 0 or token.finish == "stop" else text.add(token.id)
         yield i, piece + (text.end() if token.finish else "")
         job.cancelled = text.ended
-
-
-def joined(count: int, pieces: Iterable[tuple[int, str]]) -> list[str]:
-    """The whole texts of the answers to `count` prompts, from the pieces of `stream_text`."""
-    found = [""] * count
-    for i, piece in pieces:
-        found[i] += piece
-    return found
 
 
 class QueueFullError(Exception):
