@@ -25,7 +25,7 @@ import pyarrow.compute as pc
 import datakit.own_code as own_code
 import datakit.storage as storage
 from datakit.config import build, instead_of, meant, options
-from datakit.data import RECORD_BITS, of_kind, read_rows
+from datakit.data import RECORD_BITS, first_rows, of_kind, read_rows
 from datakit.engine.executors import Local, Progress, all_cores
 from datakit.engine.plan import Flow
 from datakit.engine.recipe import FLOW, STAGES, Recipe, check_name, registered, result_path, stage_class
@@ -95,16 +95,6 @@ class _Described:
         for batch in self.to_table().to_batches(max_chunksize=1024):
             yield from batch.to_pylist()
 
-    def _repr_html_(self) -> str:
-        """For notebooks: what became of the rows, and three of the dropped ones."""
-        from datakit.report.page import render
-
-        gone = self.to_table("dropped").slice(0, 3).to_pylist() if self.ledger.rows.dropped else []
-        for row in gone:
-            own = {k: v for k, v in row.items() if v is not None and k not in ("id", _IN, *_DROP_COLUMNS)}
-            row["said"] = next((own[name] for name in _TEXT_COLUMNS if name in own), own)
-        return render("notebook.html", manifest=self.manifest, dropped=gone)
-
 
 def _library(name: str) -> Any:
     try:
@@ -169,6 +159,14 @@ class Dataset(_Described):
         first = next(batches)
         same = (b if b.schema == first.schema else b.cast(first.schema) for b in chain([first], batches))
         return pa.RecordBatchReader.from_batches(first.schema, same)
+
+    def _repr_html_(self) -> str:
+        """For notebooks: what became of the rows, and three of the dropped ones."""
+        from datakit.report.finder import body
+        from datakit.report.page import render
+
+        gone = [row | {"said": body(row)} for batch in first_rows(self.dropped(), 3) for row in batch.to_pylist()]
+        return render("notebook.html", manifest=self.manifest, dropped=gone)
 
     def explain(self, row_id: str) -> str:
         """What became of a row, stage by stage; for a duplicate, its text beside the survivor's.
@@ -284,6 +282,9 @@ class Result(_Described):
         if not self._in_memory or not found:
             return table
         return table.append_column("row", pc.subtract(table.column("line"), 1))
+
+    def _repr_html_(self) -> str:
+        return self.dataset._repr_html_()
 
     def export(self, output: str | os.PathLike[str], **values: Any) -> Path:
         """Write the kept rows into a folder for others; see `Dataset.export`."""

@@ -73,9 +73,12 @@ class Muon(torch.optim.AdamW):
 
 
 def orthogonal(matrices_NRC: Tensor) -> Tensor:
-    """Nearly the orthogonal factor of each matrix, in bf16: five steps of a quintic Newton-Schulz iteration."""
+    """Nearly the orthogonal factor of each matrix: five steps of a quintic Newton-Schulz iteration.
+
+    In bf16, as Jordan has it; on a CPU in fp32, whose products take a fifteenth of the time of emulated bf16.
+    """
     a, b, c = 3.4445, -4.775, 2.0315  # Jordan's coefficients: singular values end near 1
-    x = matrices_NRC.bfloat16()
+    x = matrices_NRC.float() if matrices_NRC.device.type == "cpu" else matrices_NRC.bfloat16()
     tall = x.shape[-2] > x.shape[-1]
     x = x.mT if tall else x
     x = x / x.norm(dim=(-2, -1), keepdim=True).clamp(min=1e-7)

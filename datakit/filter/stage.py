@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 import datakit.own_code as own_code
-from datakit.config import OF_TURNS, instead_of, option, section
+from datakit.config import OF_TURNS, instead_of, meant, option, section
 from datakit.data import Bools, On
 from datakit.errors import ConfigError, InputError
 from datakit.filter.own_rules import GROUP, own_rule
@@ -68,7 +68,7 @@ def rule_set_class(name: str) -> type[RuleSet]:
     if name not in RULE_SETS:
         if instead := instead_of("filter", name):
             raise ConfigError(f"the rule set {name!r} was removed. {instead}")
-        raise ConfigError(f"unknown rule set {name!r}; there are {', '.join(RULE_SETS)}")
+        raise ConfigError(f"unknown rule set {name!r}; {meant(name, RULE_SETS)}there are {', '.join(RULE_SETS)}")
     module, _, found = RULE_SETS[name].partition(":")
     return cast(type[RuleSet], vars(importlib.import_module(module))[found])
 

@@ -353,7 +353,7 @@ def _layout(file: SourceFile, head: list[Fields], config: IngestConfig) -> Layou
         if speakers := _without_role(head, found.required.get("messages", ""), options):
             raise LayoutError(
                 f"{file.path}: speakers have no role. Say which role each has (system, user, assistant or tool), in "
-                f"place of ROLE:\n{to_fill_in('roles', speakers[:8], 'ROLE')}"
+                f"place of ROLE:\n{to_fill_in('roles', speakers[:8], 'ROLE', mapping=config.map)}"
             )
         raise LayoutError(f"{file.path}: none of its first records makes a row: {failed[0].detail}")
     unread = [name for name, size in beside.items() if size > asked]

@@ -117,8 +117,9 @@ def funnel_lines(stages: Sequence[FunnelStage]) -> list[str]:
 def reasons(count: Count, unit: str = "") -> str:
     """The most frequent reasons in one phrase."""
     lost = losses(count)
-    named = [f"{n:,}{unit} {reason}" for reason, n in lost[:MOST_REASONS]]
-    if rest := lost[MOST_REASONS:]:
+    most = MOST_REASONS + (len(lost) == MOST_REASONS + 1)  # a single other one takes no more space than its number
+    named = [f"{n:,}{unit} {reason}" for reason, n in lost[:most]]
+    if rest := lost[most:]:
         named.append(f"{sum(n for _, n in rest):,}{unit} for {len(rest)} other reasons")
     return ", ".join(named)
 

@@ -188,6 +188,8 @@ def test_speakers_of_unknown_roles_are_refused_before_any_work_with_the_flag_to_
     assert read_records(record, roles={"doctor": "assistant", "patient 1": "user"}).bad == []
     asked = {"chat": [{"text": "hi", "is_human": True}, {"text": "yo", "is_human": False}]}
     mapping = {"messages": "chat", "role": "is_human", "content": "text"}
+    with pytest.raises(LayoutError, match=r"--map messages=chat --map role=is_human --map content=text --roles true="):
+        read_records(asked, map=mapping)
     assert said(read_records(asked, map=mapping, roles={"true": "user", "false": "assistant"}).rows[0]) == ASKED
 
 

@@ -69,7 +69,7 @@ def test_muon_of_many_matrices_is_torchs_of_each(monkeypatch: pytest.MonkeyPatch
             optimizer.step()
         kinds.append(params)
     for found, expected in zip(*kinds, strict=True):
-        torch.testing.assert_close(found, expected, atol=2e-3, rtol=0)  # products in bf16: sums in another order
+        torch.testing.assert_close(found, expected, atol=2e-3, rtol=0)  # torch's products are in bf16
     values = torch.linalg.svdvals(orthogonal(torch.stack([start[0], start[2]])).float())
     assert values.min() > 0.6 and values.max() < 1.3
 

@@ -14,6 +14,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cache, partial
 from importlib.resources import files
 from itertools import pairwise
+from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 from datakit.config import PRESET
@@ -348,9 +349,15 @@ def flat(fields: Fields, depth: int = 3) -> Fields:
     return found
 
 
-def to_fill_in(option: str, names: Sequence[str], blank: str, about: str = "") -> str:
-    """Lines for a user: flags of an option that give each name a value in place of `blank`, and those of a recipe."""
-    flags = " ".join(f"--{option} {shlex.quote(f'{name}={blank}')}" for name in names)
+def to_fill_in(
+    option: str, names: Sequence[str], blank: str, about: str = "", mapping: Mapping[str, str] = MappingProxyType({})
+) -> str:
+    """Lines for a user: flags of an option that give each name a value in place of `blank`, and those of a recipe.
+
+    The flags repeat the `mapping` that the user gave.
+    """
+    given = [("map", theirs if ours == PRESET else f"{ours}={theirs}") for ours, theirs in mapping.items()]
+    flags = " ".join(f"--{o} {shlex.quote(v)}" for o, v in [*given, *((option, f"{name}={blank}") for name in names)])
     keys = (name if name.isidentifier() and name.isascii() else f'"{name}"' for name in names)
     table = ", ".join(f'{key} = "{blank}"' for key in keys)
     return f"  datakit run --dataset NAME {flags}{about}\n  or in its recipe: [ingest] {option} = {{ {table} }}"
