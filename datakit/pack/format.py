@@ -36,6 +36,7 @@ the same column under the name that TRL's collator reads.
 """
 
 import json
+import re
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -81,6 +82,20 @@ IGNORED = -100
 """Label of a token that is not learnt; PyTorch's cross entropy ignores it."""
 TABLE_COLUMNS = ("input_ids", "labels", "position_ids", "seq_lens", "seq_lengths")
 """The columns of tables."""
+
+
+def headers(facts: dict[str, Any], split: str) -> list[dict[str, Any]]:
+    """The header of each part of a split (`packed` or `validation`), with its `prefix`, from the facts of a manifest.
+
+    In packs from before there were parts, a split is one header, or has `buckets` for several row lengths.
+    """
+    found = facts.get(split, [])
+    return found if isinstance(found, list) else found.get("buckets", [found])
+
+
+def set_of(name: str) -> str:
+    """The set of a part: `train-256` of `train-256-00003`, from the last part of its prefix."""
+    return re.sub(r"-\d{5}$", "", name)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -350,7 +365,7 @@ class Packed:
     sources: Records
     """SOURCE_DTYPE records, one per sequence, ordered by (row, segment)."""
     name: str = ""
-    """The last part of the set's prefix: `train`, `validation`, `train-256`."""
+    """The last part of the prefix: `train-00000`, `validation-00002`, `train-256-00000`."""
 
     @classmethod
     def open(cls, prefix: Path) -> Self:

@@ -90,11 +90,11 @@ def test_lint_passes_a_set_that_is_right_and_fails_on_labels_that_were_moved(dat
     assert "chats.jsonl" in said and "no errors found" in said
     found = json.loads(done("lint", "packed", "--json").out)["chats.jsonl"]
     assert found["sequences"] == 25 and 0 < found["label_share"] < 1
-    labels = np.fromfile(packed / "kept/train.lbl.bin", "<i4")
-    (labels + 128).tofile(packed / "kept/train.lbl.bin")
+    labels = np.fromfile(packed / "kept/train-00000.lbl.bin", "<i4")
+    (labels + 128).tofile(packed / "kept/train-00000.lbl.bin")
     said = datakit("lint", "packed")
-    assert said.code == 1 and "train.lbl.bin: expected sha256" in said.err.replace("\n", " "), said.err
-    make_the_manifest_agree(packed, "kept/train.lbl.bin")
+    assert said.code == 1 and "train-00000.lbl.bin: expected sha256" in said.err.replace("\n", " "), said.err
+    make_the_manifest_agree(packed, "kept/train-00000.lbl.bin")
     said = datakit("lint", "packed")
     assert said.code == 1 and "WRONG" in said.out
     assert f"{len(labels):,} labels_on_padding" in said.err and "rows_without_labels" in said.err
@@ -117,10 +117,10 @@ def test_a_round_trip_is_proved_token_by_token(datakit: Callable, packed: Path) 
     done("lint", "two")
     assert "validation-128: row 0" in datakit("peek", "two", "--set", "validation-128").out
     assert len(datakit("unpack", "two").out.splitlines()) == 25
-    ids = np.fromfile(packed / "kept/train.ids2d.bin", "<i4")
+    ids = np.fromfile(packed / "kept/train-00000.ids2d.bin", "<i4")
     ids[5] += 1
-    ids.tofile(packed / "kept/train.ids2d.bin")
-    make_the_manifest_agree(packed, "kept/train.ids2d.bin")
+    ids.tofile(packed / "kept/train-00000.ids2d.bin")
+    make_the_manifest_agree(packed, "kept/train-00000.ids2d.bin")
     said = datakit("verify", "packed", "--roundtrip")
     assert said.code == 1 and "token by token" in said.err and "with other ids" in said.err
 

@@ -76,15 +76,16 @@ def pack(tmp_path_factory: pytest.TempPathFactory, tokenizer_folder: Path) -> Pa
         )
         written = {}
         for name, part in (("train", rows), ("validation", validation)):
-            writer = PackedWriter(folder / "kept" / name, fields)
+            prefix = folder / "kept" / f"{name}-00000"
+            writer = PackedWriter(prefix, fields)
             for number, row in enumerate(part):
                 _append(writer, number, row)
             writer.close()
             if labelled:
-                _write_labels(folder / "kept" / name, part)
-            written[name] = json.loads((folder / "kept" / f"{name}.meta.json").read_text())
+                _write_labels(prefix, part)
+            written[name] = [json.loads(Path(f"{prefix}.meta.json").read_text()) | {"prefix": f"kept/{prefix.name}"}]
         facts = {
-            "packed": written["train"] | {"prefix": "kept/train"},
+            "packed": written["train"],
             "tokenizer": {
                 "sha256": hashlib.sha256((copies / "tokenizer.json").read_bytes()).hexdigest(),
                 "chat_template_sha256": hashlib.sha256(TEMPLATE.encode()).hexdigest(),
@@ -93,7 +94,7 @@ def pack(tmp_path_factory: pytest.TempPathFactory, tokenizer_folder: Path) -> Pa
             },
         }  # fmt: skip
         if validation:
-            facts["validation"] = written["validation"] | {"prefix": "kept/validation"}
+            facts["validation"] = written["validation"]
         key = hashlib.sha256(repr((rows, validation) if validation else rows).encode()).hexdigest()
         shards = tuple(
             Shard(str(f.relative_to(folder)), 0, f.stat().st_size, sha256_file(f))
