@@ -16,6 +16,7 @@ import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path
 from typing import Any, Literal
 
@@ -73,7 +74,8 @@ def evaluate(
     result. As in training, the logits of a chunk of labels are in memory at a time.
     """
     found, ranks = defaultdict[str, Score](Score), ranks or Ranks()
-    parts = [_of_set(model, data, batches, precision, max_rows, ranks, attention) for data in sets]
+    whole = [Mixture([*parts]) for _, parts in groupby(sets, lambda part: (part.manifest, part.header.seq_len))]
+    parts = [_of_set(model, data, batches, precision, max_rows, ranks, attention) for data in whole]
     for own in ranks.gathered(parts):
         for name, score in (pair for of_set in own for pair in of_set.items()):
             found[name] += score
@@ -82,14 +84,13 @@ def evaluate(
 
 @torch.no_grad()
 def _of_set(
-    model: CausalLM, data: PackedSet, batches: DataConfig, precision: str, max_rows: int, ranks: Ranks, attention: str
+    model: CausalLM, data: Mixture, batches: DataConfig, precision: str, max_rows: int, ranks: Ranks, attention: str
 ) -> dict[str, Score]:
     device = next(model.parameters()).device
     sizes = tuple(s for s in batches.bucket_sizes if s <= data.header.seq_len)
     sizes = sizes if sizes and sizes[-1] == data.header.seq_len else ()
     one = DataConfig(batch_rows=batches.batch_rows, bucket_sizes=sizes, shuffle_buffer=0, num_workers=0)
     stream = StepStream(data, one, seed=0)
-    files = data.packed.sources["row_key"] >> np.uint64(FILE_BITS)
     names, found, steps = (
         [entry["raw"] for entry in raw_files(data.manifest)],
         defaultdict[str, Score](Score),
@@ -107,7 +108,7 @@ def _of_set(
             losses_L = -logp_L.cpu().double().numpy()
         if i >= some:  # with a sharded model all ranks must run as often
             continue
-        file_L = files[_sequence_of_labels(data, batch)].astype(int)
+        file_L = _files_of_labels(data, batch)
         for file in np.unique(file_L).tolist():
             name = names[file] if file < len(names) else f"file {file}"
             losses = losses_L[file_L == file]
@@ -120,15 +121,15 @@ def total(scores: dict[str, Score]) -> Score:
     return sum(scores.values(), Score())
 
 
-def _sequence_of_labels(data: PackedSet, batch: Batch) -> Int64:
-    """The index of each label's sequence in the set's source records, (L,)."""
+def _files_of_labels(data: Mixture, batch: Batch) -> Int64:
+    """The number of the raw file that each label's sequence comes from, (L,)."""
     width, flat_L = batch.ids_BT.shape[1], batch.label_pos_L.numpy()
-    firsts = np.searchsorted(data.packed.sources["row"], batch.rows)
     found = np.empty(len(flat_L), np.int64)
-    for i, row in enumerate(batch.rows):
-        here = flat_L // width == i
-        bounds = data.packed.segments_of(int(row))
-        found[here] = firsts[i] + np.searchsorted(bounds, flat_L[here] % width, side="right") - 1
+    for i, (part, row) in enumerate(map(data.find, batch.rows.tolist())):
+        here, packed = flat_L // width == i, part.packed
+        first = int(packed.segment_index[row, 0]) - row  # each row has one boundary more than sequences
+        segment = np.searchsorted(packed.segments_of(row), flat_L[here] % width, side="right") - 1
+        found[here] = packed.sources["row_key"][first + segment] >> np.uint64(FILE_BITS)
     return found
 
 

@@ -3,6 +3,7 @@
 import hashlib
 import json
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -63,6 +64,7 @@ def pack(tmp_path_factory: pytest.TempPathFactory, tokenizer_folder: Path) -> Pa
         labelled: bool = True,
         vocab_size: int = 300,
         validation: Sequence[Row] = (),
+        parts: int = 1,
         **header: int | str,
     ) -> Path:
         folder = tmp_path_factory.mktemp("packed")
@@ -74,16 +76,17 @@ def pack(tmp_path_factory: pytest.TempPathFactory, tokenizer_folder: Path) -> Pa
         fields = Header(
             task=task, seq_len=seq_len, pad_id=PAD, eos_id=EOS, vocab_size=vocab_size, labelled=labelled, **header
         )
-        written = {}
-        for name, part in (("train", rows), ("validation", validation)):
-            prefix = folder / "kept" / f"{name}-00000"
+        written = {"train": [], "validation": []}
+        cuts = [len(rows) * n // parts for n in range(parts + 1)]
+        split = [("train", rows[a:b]) for a, b in pairwise(cuts)]
+        for name, part in (*split, ("validation", validation)):
+            prefix = folder / "kept" / f"{name}-{len(written[name]):05d}"
             writer = PackedWriter(prefix, fields)
             for number, row in enumerate(part):
                 _append(writer, number, row)
-            writer.close()
+            written[name].append(writer.close() | {"prefix": f"kept/{prefix.name}"})
             if labelled:
                 _write_labels(prefix, part)
-            written[name] = [json.loads(Path(f"{prefix}.meta.json").read_text()) | {"prefix": f"kept/{prefix.name}"}]
         facts = {
             "packed": written["train"],
             "tokenizer": {

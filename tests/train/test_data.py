@@ -175,6 +175,20 @@ def test_several_row_lengths_are_one_set_and_each_is_a_bucket(pack: Callable, ra
     assert [(part["seq_len"], part["packed_rows"]) for part in told] == [(24, [8]), (48, [0])]
 
 
+@pytest.mark.parametrize("seq_len", [24, 48])
+def test_rows_in_several_parts_are_trained_on_like_the_same_rows_in_one(
+    pack: Callable, random_rows: Callable, seq_len: int
+) -> None:
+    rows, other = random_rows(23, seq_len), pack(random_rows(9, 48, seed=5), seq_len=48)
+    one, many = (pack(rows, seq_len=seq_len, parts=parts) for parts in (1, 4))
+    assert len(PackedSet.open_all(many)) == 4
+    whole, parts = ([replace(s, version="1") for s in Mixture.open([m, other]).sets] for m in (one, many))
+    for config in ({}, {"shuffle_buffer": 5}, {"weights": (1.0, 2.0)}, {"batch_size_schedule": ("0:2", "3:4")}):
+        streams = [StepStream(Mixture(sets), DataConfig(batch_rows=4, **config), seed=1) for sets in (whole, parts)]
+        for step in (0, 1, 7, 11):
+            assert equal(*(stream.batches(step) for stream in streams))
+
+
 def test_several_manifests_are_one_epoch_or_a_weighted_mix(
     manifest: Path, pack: Callable, random_rows: Callable
 ) -> None:
