@@ -99,7 +99,7 @@ def make_data(folder: Path, small: bool) -> None:
         labelled = name == "chat"
         task = "sft" if labelled else "pretrain"
         header = Header(task=task, seq_len=seq_len, pad_id=0, eos_id=2, vocab_size=vocab, labelled=labelled)
-        writer = PackedWriter(place / "kept" / "train", header)
+        writer = PackedWriter(place / "kept" / "train-00000", header)
         for number in range(rows):
             sizes = np.maximum(2, rng.lognormal(5.5, 1.0, 64)).astype(int).cumsum()
             filled = seq_len + 1 - (number % 5) * 100 * labelled  # some rows have padding
@@ -114,11 +114,10 @@ def make_data(folder: Path, small: bool) -> None:
             sources["tokens"] = lengths
             ids = np.concatenate(ids).astype(np.int32)
             writer.append(Block(ids, learnt, lengths.astype(np.int64), np.array([len(lengths)]), sources))
-        writer.close()
-        meta = json.loads((place / "kept" / "train.meta.json").read_text()) | {"prefix": "kept/train"}
+        meta = writer.close() | {"prefix": "kept/train-00000"}
         files = sorted((place / "kept").iterdir())
         shards = tuple(Shard(f"kept/{f.name}", 0, f.stat().st_size, sha256_file(f)) for f in files)
-        facts = {"packed": meta, "tokenizer": {"vocab_size": vocab, "pad_id": 0, "eos_id": 2}}
+        facts = {"packed": [meta], "tokenizer": {"vocab_size": vocab, "pad_id": 0, "eos_id": 2}}
         manifest = Manifest(dataset=name, kind="tokens", stage="pack", key=name, parents=(), config={}, code="bench",
                             ledger=Ledger(Count()), shards=shards, facts=facts)  # fmt: skip
         save(place / "manifest.json", manifest, {})

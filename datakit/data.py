@@ -8,7 +8,7 @@ is composed when rows are read. So a shard stays as it is when files are added o
 
 import hashlib
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Literal
@@ -124,17 +124,19 @@ def quarantine() -> pa.Schema:
     )
 
 
-def read_rows(folder: Path, shard: Shard, columns: list[str] | None = None) -> Iterator[pa.RecordBatch]:
-    """The rows of a shard in a data folder, with `row_key`, one batch a row group; `columns` chooses some.
+def read_rows(
+    folder: Path, shard: Shard, columns: list[str] | None = None, groups: Sequence[int] | None = None
+) -> Iterator[pa.RecordBatch]:
+    """The rows of a shard in a data folder, with `row_key`, one batch a row group; `columns` and `groups` choose some.
 
     Raises:
         IntegrityError: it is missing, or its bytes are not those that were written.
     """
     first = shard.first_file
     if first is None:
-        return read_shard(folder, shard, columns)
+        return read_shard(folder, shard, columns, groups)
     own = columns and [RECORD.name if name == KEY.name else name for name in columns]
-    return (shifted(batch, RECORD, KEY, row_key(first, 0)) for batch in read_shard(folder, shard, own))
+    return (shifted(batch, RECORD, KEY, row_key(first, 0)) for batch in read_shard(folder, shard, own, groups))
 
 
 def splitmix64(values: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
@@ -163,7 +165,9 @@ def shifted(batch: pa.RecordBatch, old: pa.Field, new: pa.Field, by: int) -> pa.
     return batch.set_column(at, new, pa.array(batch.column(at).to_numpy() + np.uint64(by % (1 << 64))))
 
 
-def read_shard(folder: Path, shard: Shard, columns: list[str] | None = None) -> Iterator[pa.RecordBatch]:
+def read_shard(
+    folder: Path, shard: Shard, columns: list[str] | None = None, groups: Sequence[int] | None = None
+) -> Iterator[pa.RecordBatch]:
     """The columns of a shard as its file stores them, one batch a row group. `read_rows` has `row_key`, too.
 
     The file is read into memory once, and its SHA-256 is compared before any of it is used: values, page headers and
@@ -188,16 +192,37 @@ def read_shard(folder: Path, shard: Shard, columns: list[str] | None = None) -> 
         raise IntegrityError(damaged(path, f"expected {shard.bytes} bytes, found {data.size}"))
     if (found := hashlib.sha256(data).hexdigest()) != shard.sha256:
         raise IntegrityError(damaged(path, f"expected sha256 {shard.sha256}, found {found}"))
-    return _batches(data, columns)
+    return _batches(data, columns, groups)
 
 
-def _batches(data: pa.Buffer, columns: list[str] | None) -> Iterator[pa.RecordBatch]:
+def _batches(data: pa.Buffer, columns: list[str] | None, groups: Sequence[int] | None) -> Iterator[pa.RecordBatch]:
     with pq.ParquetFile(pa.BufferReader(data)) as file:
         schema = file.schema_arrow
         if file.num_row_groups == 0:
             yield pa.RecordBatch.from_pylist([], pa.schema([schema.field(c) for c in columns or schema.names]))
-        for group in range(file.num_row_groups):
+        for group in range(file.num_row_groups) if groups is None else groups:
             yield from file.read_row_group(group, columns=columns).combine_chunks().to_batches()
+
+
+def row_groups(folder: Path, shard: Shard, lists: Collection[str]) -> list[tuple[int, int]]:
+    """(rows, values in the columns `lists`) of each row group of a shard; a list without values counts as one value.
+
+    The footer of the file is read alone. Nothing is compared with a checksum: that is done when the rows are read.
+
+    Raises:
+        IntegrityError: the file is missing, or has no footer at its end.
+    """
+    file, size = folder / shard.path, 8
+    try:
+        for _ in range(0 if file.is_file() else 2):  # of an object, whose last eight bytes say how long the footer is
+            tail = storage.read_range(file, max(shard.bytes - size, 0), size)
+            size = int.from_bytes(tail[-8:-4], "little") + 8
+        found = pq.read_metadata(file if file.is_file() else pa.BufferReader(tail))
+    except (OSError, pa.ArrowException) as e:
+        raise IntegrityError(damaged(file, f"has no Parquet footer at its end ({e})")) from None
+    groups = [found.row_group(number) for number in range(found.num_row_groups)]
+    columns = [n for n in range(found.num_columns) if found.schema.column(n).path.split(".")[0] in lists]
+    return [(group.num_rows, sum(group.column(n).num_values for n in columns)) for group in groups]
 
 
 # The values of a table, whatever their encoding.

@@ -5,7 +5,8 @@ Three kinds of work go through one runner (`engine.runner`):
 - map: `decide` says of each row of a batch whether it stays, and why not.
 - map -> reduce -> map (`compares_rows`): `sketch` summarises rows, `reduce` compares the sketches of all rows and
   writes decisions, `bind` gives the stage its decisions, then `decide` applies them.
-- all rows at once (`work_unit = "all"`): `make` reads every row and writes files (pack, the training of a tokenizer).
+- all rows at once (`work_unit = "all"`): `make` reads every row and writes files (the training of a tokenizer). Or the
+  stage cuts the rows into `parts`, and each is made by itself (pack).
 
 A stage is a frozen dataclass, small and picklable. What is heavy is loaded by `open`, in each worker.
 """
@@ -24,7 +25,7 @@ import pyarrow.compute as pc
 
 from datakit.config import option, shares
 from datakit.data import read_rows
-from datakit.manifest import Count, Ledger, Manifest, data_dir, tables
+from datakit.manifest import Count, Ledger, Manifest, Shard, data_dir, tables
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +89,8 @@ class Parent:
 
     path: Path
     manifest: Manifest
+    pieces: "Pieces | None" = None
+    """The rows that come in; None: all."""
 
     def rows(self, columns: list[str] | None = None) -> Iterator[pa.RecordBatch]:
         """The rows that come in, in order; `columns` (default: all) chooses some.
@@ -95,13 +98,18 @@ class Parent:
         Raises:
             IntegrityError: a shard is missing, or its bytes are not those that were written.
         """
-        folder = data_dir(self.path, self.manifest)
-        return (batch for shard in tables(self.manifest, "kept") for batch in read_rows(folder, shard, columns))
+        folder, everything = data_dir(self.path, self.manifest), dict.fromkeys(tables(self.manifest, "kept"))
+        pieces = everything if self.pieces is None else self.pieces
+        return (batch for shard, some in pieces.items() for batch in read_rows(folder, shard, columns, some))
+
+
+Pieces = Mapping[Shard, Sequence[int] | None]
+"""Rows of a dataset, in order: some row groups of each shard, or None for all of them."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Made:
-    """What a stage with `work_unit = "all"` made of all rows."""
+    """What a stage with `work_unit = "all"` made of all rows, or of one part of them."""
 
     files: tuple[str, ...]
     """Paths relative to the folder that `make` was given; each begins with a role, as `kept/model.bin` does."""
@@ -397,11 +405,24 @@ class Stage:
         """Stores what later runs need to detect duplicates of kept rows; for stages with `saves_index`."""
         raise NotImplementedError(f"{type(self).__name__}.index")
 
-    # All rows at once.
+    # All rows at once, or in parts.
+
+    def parts(self, parents: Sequence[Parent]) -> Sequence[tuple[Self, Pieces | None]]:
+        """The parts that the rows of the first parent are made in, each with the stage that makes it.
+
+        The rows alone decide about them. Each is one unit of work. Default: all rows are one part.
+        """
+        return [(self, None)]
 
     def make(self, rows: Iterator[pa.RecordBatch], folder: Path, parents: Sequence[Parent]) -> Made:
-        """Read all rows and write files into `folder`, which is new and empty; for stages with `work_unit = "all"`."""
+        """Read all rows of a part, which are also those of the first parent, and write files into `folder`, which is
+        new and empty; for stages with `work_unit = "all"`."""
         raise NotImplementedError(f"{type(self).__name__}.make")
+
+    def joined(self, facts: Sequence[dict[str, Any]]) -> dict[str, Any]:
+        """The facts of the result from those of all parts (`Made.facts`), in order. Default: those of the only part."""
+        (found,) = facts
+        return found
 
 
 def split(batch: pa.RecordBatch, decision: Decision, stage: str) -> tuple[pa.RecordBatch, pa.RecordBatch]:

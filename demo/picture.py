@@ -34,7 +34,7 @@ def bars(manifests: list[Manifest], pack: Manifest) -> list[dict[str, Any]]:
         lost = [f"{n:,} {reason}" for reason, n in reasons.most_common() if n]
         made.append({"stage": manifest.stage, "kept": rows.kept, "lost": rows.into - rows.kept,
                      "inside": f"{rows.kept:,} kept", "behind": ", ".join(lost)})  # fmt: skip
-    facts, seq_len, tokens = pack.facts["packing"], pack.facts["packed"]["seq_len"], pack.ledger.tokens
+    facts, seq_len, tokens = pack.facts["packing"], pack.facts["packed"][0]["seq_len"], pack.ledger.tokens
     assert tokens is not None
     packed = f"{tokens.kept:,} tokens in {facts['packed_rows']:,} rows of {seq_len}"
     note = f"{facts['density']:.1%} real tokens, {facts['label_share']:.1%} of them labels"

@@ -55,7 +55,7 @@ def found_lines(found: Sequence[Found]) -> list[str]:
 
 def training_lines(pack: Manifest, training: Training) -> list[str]:
     """How full the packed rows are, and the figures of the training."""
-    facts, header = pack.facts["packing"], pack.facts["packed"]
+    facts, header = pack.facts["packing"], pack.facts["packed"][0]
     rows = f"{facts['packed_rows']:,} of {header['seq_len']:,} targets, {facts['sequences']:,} conversations"
     rate, labels = training.tokens / training.seconds, training.label_tokens / training.seconds
     told = {

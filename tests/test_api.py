@@ -130,9 +130,11 @@ def test_pack_before_and_after_its_package_is_imported(table: pa.Table, small_to
     before = datakit.pack(few, tokenizer=small_tokenizer, seq_len=32, output=tmp_path / "packed")
     importlib.import_module("datakit.pack.labels")
     after = datakit.pack(few, tokenizer=small_tokenizer, seq_len=32)
-    assert before.facts["packed"]["num_samples"] == after.facts["packed"]["num_samples"] > 0
+    assert before.facts["packed"][0]["num_samples"] == after.facts["packed"][0]["num_samples"] > 0
     assert before.kept.select(few.column_names) == few
-    assert (tmp_path / "packed/kept/train.ids2d.bin").stat().st_size == before.facts["packed"]["num_samples"] * 33 * 4
+    assert (tmp_path / "packed/kept/train-00000.ids2d.bin").stat().st_size == before.facts["packed"][0][
+        "num_samples"
+    ] * 33 * 4
     tokens = datakit.tokenize(table, tokenizer=small_tokenizer, limit=2)
     assert datakit.pack(tokens, seq_len=32).kept.num_rows == tokens.ledger.rows.kept == 2
     with pytest.raises(datakit.DatakitError, match="limit of ingest, which does not run"):

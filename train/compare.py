@@ -155,18 +155,19 @@ class Arm:
         return sum(map(len, self.docs.values()))
 
 
-def documents(data: PackedSet, names: Sequence[str]) -> dict[str, Int64]:
-    """The documents of packed rows: the sequences of each source row, in the order of the text.
+def documents(sets: Sequence[PackedSet], names: Sequence[str]) -> dict[str, Int64]:
+    """The documents of packed rows: the sequences of each source row, in the order of the text. A part has whole ones.
 
     An id is the name of the raw file and the number of the record in it.
     """
-    packed, found = data.packed, dict[str, list[Int64]]()
-    sources = packed.sources
-    for i in np.lexsort((sources["start"], sources["row_key"])):
-        key, row, segment = (int(sources[i][field]) for field in ("row_key", "row", "segment"))
-        a, b = packed.segments_of(row)[segment : segment + 2]
-        name = f"{names[key >> FILE_BITS]}:{key & ((1 << FILE_BITS) - 1)}"
-        found.setdefault(name, []).append(np.asarray(packed.ids_of(row)[a:b], np.int64))
+    found = dict[str, list[Int64]]()
+    for packed in (data.packed for data in sets):
+        sources = packed.sources
+        for i in np.lexsort((sources["start"], sources["row_key"])):
+            key, row, segment = (int(sources[i][field]) for field in ("row_key", "row", "segment"))
+            a, b = packed.segments_of(row)[segment : segment + 2]
+            name = f"{names[key >> FILE_BITS]}:{key & ((1 << FILE_BITS) - 1)}"
+            found.setdefault(name, []).append(np.asarray(packed.ids_of(row)[a:b], np.int64))
     return {name: np.concatenate(parts) for name, parts in found.items()}
 
 
@@ -181,7 +182,7 @@ def open_arms(config: CompareConfig) -> list[Arm]:
     for name, given in _named(config.arms, "arms").items():
         sets, raw = PackedSet.open_all(pull_result(given)), raw_files(pull_result(given))
         data = sets[0]
-        if len(sets) > 1 or data.packed.labels is not None or data.header.rows_per_unit > 1:
+        if len({s.header.seq_len for s in sets}) > 1 or data.packed.labels is not None or data.header.rows_per_unit > 1:
             raise ManifestError(f"{data.manifest}: an arm is plain text in rows of one length; pack it so")
         first = arms[0].data if arms else data
         for what, ours, theirs in (
@@ -192,9 +193,9 @@ def open_arms(config: CompareConfig) -> list[Arm]:
                 raise ManifestError(f"arms must have one {what}: {first.manifest} has {ours}, {data.manifest} {theirs}")
         if not raw and not config.unpaired:
             raise InputError(f"{data.manifest}: its parent manifests are missing, so its documents have no common ids")
-        files = int((data.packed.sources["row_key"] >> np.uint64(FILE_BITS)).max()) + 1
+        files = int(max(s.packed.sources["row_key"].max() for s in sets) >> np.uint64(FILE_BITS)) + 1
         alone = [f"{name}/{i}" for i in range(files)]
-        arms.append(Arm(name, data, documents(data, alone if config.unpaired else [r["sha256"] for r in raw])))
+        arms.append(Arm(name, data, documents(sets, alone if config.unpaired else [r["sha256"] for r in raw])))
         if not config.unpaired and not arms[0].docs.keys() & arms[-1].docs.keys():
             raise InputError(
                 f"{arms[0].name} and {name} have no document in common: they were not made from the same raw files. "

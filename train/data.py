@@ -1,8 +1,9 @@
 """Packed rows of manifests as batches: for our loop (`StepStream`) and for a loop of your own (`PackedDataset`).
 
-A `PackedSet` is one file with rows of one length, memory-mapped. A `Mixture` is the training data of a run: the sets of
-all row lengths and of all manifests, with rows numbered from 0 across sets. `stream.StepPlan` says which rows make
-which micro-batch; `collate` makes a `Batch` of them. A row costs about 20 microseconds, in threads beside training.
+A `PackedSet` is one part of a packed set: rows of one length, memory-mapped. A `Mixture` is the training data of a run:
+the parts of all row lengths and of all manifests, with rows numbered from 0 across them. `stream.StepPlan` says which
+rows make which micro-batch; `collate` makes a `Batch` of them. A row costs about 20 microseconds, in threads beside
+training.
 
 Shapes: B rows, T positions (the bucket of the rows), N = B*T flat positions, L labels, S sequences. A row of n tokens
 fills n positions, or T = n - 1 where its last token is only a target.
@@ -29,7 +30,7 @@ import datakit.storage as storage
 from datakit.config import at_least, file_mark, option
 from datakit.errors import ConfigError, InputError, IntegrityError, ManifestError
 from datakit.manifest import Manifest, check_shards, data_dir, load
-from datakit.pack.format import IGNORED, Header, Packed
+from datakit.pack.format import IGNORED, Header, Packed, headers
 from train.attention import Segments
 from train.config import more
 from train.stream import NO_ROWS, Int64, MicroBatch, StepPlan
@@ -62,7 +63,7 @@ def _verify(manifest: Path, marks: tuple[tuple[int, ...], ...]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class PackedSet:
-    """One file of packed rows, with the facts of its manifest."""
+    """One part of a packed set, with the facts of its manifest."""
 
     manifest: Path
     version: str
@@ -75,7 +76,7 @@ class PackedSet:
     def open_all(
         cls, manifest: Path, part: Part = "packed", verify: bool = True, in_memory: bool = False
     ) -> list["PackedSet"]:
-        """Map the rows of a pack manifest, one set per row length, shortest first; empty sets are skipped.
+        """Map the rows of a pack manifest, its parts in order, the shortest rows first; empty parts are skipped.
 
         `part` is the training data (`packed`) or the validation split, if there is one. With `in_memory` the files are
         read whole instead of mapped.
@@ -87,12 +88,12 @@ class PackedSet:
             MissingExtraError: the manifest is on an object store, and obstore is not installed.
         """
         found = _fetched(manifest)
-        packed = found.facts.get(part, {})
-        if part == "validation" and found.stage == "pack" and not packed:
+        parts = headers(found.facts, part)
+        if part == "validation" and found.stage == "pack" and not parts:
             raise ManifestError(f"{manifest}: has no validation rows; pack with, for example, --validation 0.01")
-        headers = packed.get("buckets", [packed])
-        if found.stage != "pack" or any(h.get("prefix") is None or h.get("format") not in FORMATS for h in headers):
-            found_format = f"found stage {found.stage!r} with format {packed.get('format')!r}"
+        formats = {h.get("format") for h in parts}
+        if found.stage != "pack" or not parts or not formats <= {*FORMATS}:
+            found_format = f"found stage {found.stage!r} with format {', '.join(map(repr, formats))}"
             raise ManifestError(f"{manifest}: expected a pack stage in format bin2d or bin, {found_format}; pack first")
         folder, tokenizer = data_dir(manifest, found), dict(found.facts.get("tokenizer", {}))
         if verify:  # not before the refusals above: other stages' files may be large
@@ -101,7 +102,7 @@ class PackedSet:
         copies = tuple(folder / f for f in tokenizer.pop("files", ()))
         # slices of np.memmap are ten times as slow as those of plain arrays over the same memory
         kind = np.array if in_memory else np.asarray
-        opened = [_as(kind, p) for h in headers if len(p := Packed.open(folder / h["prefix"]))]
+        opened = [_as(kind, p) for h in parts if len(p := Packed.open(folder / h["prefix"]))]
         if not opened:
             raise ManifestError(f"{manifest}: has no rows, so there is nothing to train on")
         if not any(p.labels is None or len(p.labels) for p in opened):

@@ -15,6 +15,7 @@ import math
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path
 from typing import Any, Literal
 
@@ -74,7 +75,8 @@ def evaluate(
     result. As in training, the logits of a chunk of labels are in memory at a time.
     """
     found, ranks = defaultdict[str, Score](Score), ranks or Ranks()
-    parts = [_of_set(model, data, batches, precision, max_rows, ranks, attention) for data in sets]
+    whole = [Mixture([*parts]) for _, parts in groupby(sets, lambda part: (part.manifest, part.header.seq_len))]
+    parts = [_of_set(model, data, batches, precision, max_rows, ranks, attention) for data in whole]
     for own in ranks.gathered(parts):
         for name, score in (pair for of_set in own for pair in of_set.items()):
             found[name] += score
@@ -83,14 +85,13 @@ def evaluate(
 
 @torch.no_grad()
 def _of_set(
-    model: CausalLM, data: PackedSet, batches: DataConfig, precision: str, max_rows: int, ranks: Ranks, attention: str
+    model: CausalLM, data: Mixture, batches: DataConfig, precision: str, max_rows: int, ranks: Ranks, attention: str
 ) -> dict[str, Score]:
     device = next(model.parameters()).device
     sizes = tuple(s for s in batches.bucket_sizes if s <= data.header.seq_len)
     sizes = sizes if sizes and sizes[-1] == data.header.seq_len else ()
     one = DataConfig(batch_rows=batches.batch_rows, bucket_sizes=sizes, shuffle_buffer=0, num_workers=0)
     stream = StepStream(data, one, seed=0)
-    files = data.packed.sources["row_key"] >> np.uint64(FILE_BITS)
     names, found = [entry["raw"] for entry in raw_files(data.manifest)], defaultdict[str, Score](Score)
     steps = stream.plan.steps_per_epoch
     some = min(steps, -(-max_rows // one.batch_rows)) if max_rows else steps
@@ -105,7 +106,7 @@ def _of_set(
             losses_L = -logp_L.cpu().double().numpy()
         if i >= some:  # with a sharded model all ranks must run as often
             continue
-        file_L = files[_sequence_of_labels(data, batch)].astype(int)
+        file_L = _files_of_labels(data, batch)
         for file in np.unique(file_L).tolist():
             name = names[file] if file < len(names) else f"file {file}"
             losses = losses_L[file_L == file]
@@ -118,11 +119,15 @@ def total(scores: dict[str, Score]) -> Score:
     return sum(scores.values(), Score())
 
 
-def _sequence_of_labels(data: PackedSet, batch: Batch) -> Int64:
-    """The index of each label's sequence in the set's source records, (L,)."""
-    at_L, firsts = batch.label_pos_L, np.searchsorted(data.packed.sources["row"], batch.rows)
-    number_L = batch.segments.sequence_BT.flatten()[at_L] - 1  # in its row
-    found: Int64 = firsts[at_L // batch.ids_BT.shape[1]] + number_L.numpy()
+def _files_of_labels(data: Mixture, batch: Batch) -> Int64:
+    """The number of the raw file that each label's sequence comes from, (L,)."""
+    at_L = batch.label_pos_L.numpy()
+    number_L = batch.segments.sequence_BT.flatten()[batch.label_pos_L].numpy() - 1  # in its row
+    found = np.empty(len(at_L), np.int64)
+    for i, (part, row) in enumerate(map(data.find, batch.rows.tolist())):
+        here = at_L // batch.ids_BT.shape[1] == i
+        first = int(part.packed.segment_index[row, 0]) - row  # each row has one boundary more than sequences
+        found[here] = part.packed.sources["row_key"][first + number_L[here]] >> np.uint64(FILE_BITS)
     return found
 
 

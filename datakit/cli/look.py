@@ -25,7 +25,7 @@ LISTED = 10
 """Inputs and files of a result that are listed, unless all are asked for."""
 NO_ROWS = ("classifier", "tokenizer", "perplexity_model")
 """Stages whose results are models."""
-_SET = "Which set, as `validation` or `train-256`"
+_SET = "Which set, as `validation` or `train-256`, or which part of it, as `train-00003`"
 
 
 def stale_line(manifest: Path) -> Iterator[str]:
@@ -289,9 +289,12 @@ def peek(
 
 
 def _chosen(sets: "list[Packed]", name: str | None) -> "list[Packed]":
-    found = [s for s in sets if name in (None, s.name)]
+    from datakit.pack.format import set_of
+
+    found = [s for s in sets if name in (None, s.name, set_of(s.name))]
     if not found:
-        raise UsageError(f"no set is called {name!r}; there are {', '.join(s.name for s in sets)}")
+        there = dict.fromkeys(set_of(s.name) for s in sets)
+        raise UsageError(f"no set is called {name!r}; there are {', '.join(there)}")
     return found
 
 

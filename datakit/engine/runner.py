@@ -14,7 +14,6 @@ on with the units that are missing.
 
 import hashlib
 import platform
-import shutil
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -275,29 +274,15 @@ def _reduce(job: Job, work: Work, stage: Stage, sketched: Sequence[Result]) -> t
 
 
 def _make(job: Job, work: Work) -> Result:
-    """Run a stage with `work_unit = "all"`: one unit, which writes files into the work folder and then moves them."""
-
-    def make(_: int, __: Any) -> Result:
-        folder = work.folder / "made"
-        shutil.rmtree(folder, ignore_errors=True)
-        folder.mkdir()
-        rows = job.parents[0].rows() if job.parents else iter(())
-        made = job.stage.make(rows, folder, job.parents)
-        for path in made.files:
-            storage.make_folder((job.data / path).parent)
-            with storage.whole_file(job.data / path) as temporary:
-                (folder / path).rename(temporary)
-        with store.UnitWriter(job.data, 0) as out:
-            for batch in made.dropped:
-                out.write("dropped", batch)
-            shards = [*(store.entry(job.data, path) for path in made.files), *out.close()]
-        files, size = [[s["path"], s["bytes"], s["sha256"]] for s in shards], sum(s["bytes"] for s in shards)
-        counts: dict[str, Any] = {"rows": made.rows.to_json(), "bytes": size}
-        counts |= {"tokens": made.tokens.to_json()} if made.tokens else {}
-        return store.unit_result(shards, files, counts, facts=made.facts, units={})
-
-    (result,) = work.units("make", make, [(0, None)], title=job.stage.name, here=True)
-    return result
+    """Run a stage with `work_unit = "all"`: a unit for each part of the rows; what takes all rows at once runs here."""
+    rows = job.parents[0].rows() if job.parents else iter(())
+    parts = job.stage.prepare(rows).parts(job.parents)
+    made = partial(store.make, job.data, tuple(job.parents))
+    here, processes = len(parts) == 1, job.stage.use_processes()
+    units = work.units("make", made, [*enumerate(parts)], title=job.stage.name, processes=processes, here=here)
+    facts = parts[0][0].joined([unit["facts"] for unit in units])
+    shards = [shard for unit in units for shard in unit["shards"]]
+    return {"shards": shards, "counts": store.counted(units), "facts": facts, "units": {}}
 
 
 # From a result to the manifest.
@@ -331,7 +316,7 @@ def _close(job: Job, made: Result) -> Manifest:
         config=job.config,
         code=job.code,
         ledger=ledger,
-        shards=tuple(Shard(**about) for about in (*shards, *(store.entry(job.data, path) for path in sorted(files)))),
+        shards=tuple(Shard(**about) for about in (*shards, *store.entries(job.data, sorted(files)))),
         facts=facts | ({"resources": job.resources} if job.resources else {}),
     )
     if job.is_local:

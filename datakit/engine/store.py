@@ -14,7 +14,7 @@ rows of that file are read, decided and written, and no others. `.units/` can be
 import contextlib
 import shutil
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from itertools import islice
@@ -32,7 +32,7 @@ from datakit.data import KEY, ShardWriter, content_of, read_rows, read_shard, ro
 from datakit.engine.executors import Result
 from datakit.errors import IntegrityError, UsageError
 from datakit.manifest import Shard, check_file, difference, is_manifest
-from datakit.stage import Losses, RawGroup, Stage, split
+from datakit.stage import Losses, Parent, Pieces, RawGroup, Stage, split
 
 
 def added(total: dict[str, Any], more: Mapping[str, Any]) -> dict[str, Any]:
@@ -132,10 +132,10 @@ class UnitWriter:
             self._stack.__exit__(kind, error, trace)
 
 
-def entry(folder: Path, path: str) -> dict[str, Any]:
-    """The entry of a file that is no table of rows."""
-    size, sha256 = (folder / path).stat().st_size, sha256_file(folder / path)
-    return {"path": path, "rows": 0, "bytes": size, "sha256": sha256, "content_sha256": None}
+def entries(folder: Path, paths: Iterable[str]) -> list[dict[str, Any]]:
+    """The entries of files that are no tables of rows."""
+    found = [(path, (folder / path).stat().st_size, sha256_file(folder / path)) for path in paths]
+    return [{"path": p, "rows": 0, "bytes": n, "sha256": sha256, "content_sha256": None} for p, n, sha256 in found]
 
 
 def link_or_copy(source: Path, target: Path) -> None:
@@ -427,6 +427,27 @@ class UnitWork:
             result["files"].append([shard.path, shard.bytes, shard.sha256])
             result["shards"].append(shard.to_json())
         return result
+
+
+def make(data: Path, parents: Sequence[Parent], index: int, part: tuple[Stage, Pieces | None]) -> Result:
+    """Make the files of one part of the rows (`Stage.make`): in the work folder first, then moved."""
+    (stage, pieces), folder = part, data / ".work" / "made" / f"{index:05d}"
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    parents = [replace(parent, pieces=pieces) for parent in parents[:1]] + [*parents[1:]]
+    made = stage.make(parents[0].rows() if parents else iter(()), folder, parents)
+    for path in made.files:
+        storage.make_folder((data / path).parent)
+        with storage.whole_file(data / path) as temporary:
+            (folder / path).rename(temporary)
+    with UnitWriter(data, index) as out:
+        for batch in made.dropped:
+            out.write("dropped", batch)
+        shards = [*entries(data, made.files), *out.close()]
+    files, size = [[s["path"], s["bytes"], s["sha256"]] for s in shards], sum(s["bytes"] for s in shards)
+    counts: dict[str, Any] = {"rows": made.rows.to_json(), "bytes": size}
+    counts |= {"tokens": made.tokens.to_json()} if made.tokens else {}
+    return unit_result(shards, files, counts, facts=made.facts)
 
 
 def _fate(

@@ -36,6 +36,7 @@ the same column under the name that TRL's collator reads.
 """
 
 import json
+import re
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -65,6 +66,8 @@ its head, which repeats earlier tokens of the row (a system prompt, see `fit`)."
 
 Task = Literal["pretrain", "sft", "dpo"]
 Packing = Literal["best_fit", "wrap", "pad"]
+Overflow = Literal["split_turns", "split", "truncate", "drop", "stream"]
+"""What becomes of sequences longer than a row; `stream`: they are cut when they are joined into rows."""
 Format = Literal["bin2d", "bin", "megatron"]
 IDS: dict[str, dict[str, str]] = {
     "bin2d": {"bin": "ids2d.bin"},
@@ -81,6 +84,20 @@ IGNORED = -100
 """Label of a token that is not learnt; PyTorch's cross entropy ignores it."""
 TABLE_COLUMNS = ("input_ids", "labels", "position_ids", "seq_lens", "seq_lengths")
 """The columns of tables."""
+
+
+def headers(facts: dict[str, Any], split: str) -> list[dict[str, Any]]:
+    """The header of each part of a split (`packed` or `validation`), with its `prefix`, from the facts of a manifest.
+
+    In packs from before there were parts, a split is one header, or has `buckets` for several row lengths.
+    """
+    found = facts.get(split, [])
+    return found if isinstance(found, list) else found.get("buckets", [found])
+
+
+def set_of(name: str) -> str:
+    """The set of a part: `train-256` of `train-256-00003`, from the last part of its prefix."""
+    return re.sub(r"-\d{5}$", "", name)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -274,16 +291,11 @@ class PackedWriter:
             raise InputError(f"pack: format megatron does not store {lost}; use bin2d or bin")
         prefix.parent.mkdir(parents=True, exist_ok=True)
         self.prefix, self.header = prefix, header
-        self.num_rows = self.num_tokens = self.num_labels = 0
+        self.num_rows = self.num_tokens = self.num_labels = self.num_sequences = self.num_chosen = 0
         self._sources = [np.empty(0, SOURCE_DTYPE)]
         self._ids = _Column(f"{prefix}.{IDS[header.format]['bin']}", header.dtype)
         self._segments = _Column(f"{prefix}.seg.bin", "<i4")
         self._labels = _Column(f"{prefix}.lbl.bin", "<i4") if header.labelled else None
-
-    @property
-    def sources(self) -> Records:
-        """The records of all sequences."""
-        return np.concatenate(self._sources)
 
     def append(self, block: Block) -> None:
         """Append rows."""
@@ -291,6 +303,8 @@ class PackedWriter:
         self.num_rows += len(block.counts)
         self.num_tokens += len(block.ids)
         self.num_labels += int(block.learnt.sum())
+        self.num_sequences += len(block.sources)
+        self.num_chosen += int((block.sources["row"] % 2 == 0).sum())  # of pairs, the even rows
         self._sources.append(block.sources)
         ids = block.padded(header.stride, header.pad_id) if header.padded else block.ids
         self._ids.append(ids, block.row_lengths)
@@ -307,7 +321,7 @@ class PackedWriter:
             self._labels.close(f"{self.prefix}.lbl.idx")
         if header.format == "megatron":
             self._write_megatron_index()
-        np.save(f"{self.prefix}.src.npy", self.sources)
+        np.save(f"{self.prefix}.src.npy", np.concatenate(self._sources))
         meta = header.to_json(self.prefix.name)
         text = json.dumps(meta, indent=1, sort_keys=True) + "\n"
         Path(f"{self.prefix}.meta.json").write_text(text, encoding="utf-8")
@@ -350,7 +364,7 @@ class Packed:
     sources: Records
     """SOURCE_DTYPE records, one per sequence, ordered by (row, segment)."""
     name: str = ""
-    """The last part of the set's prefix: `train`, `validation`, `train-256`."""
+    """The last part of the prefix: `train-00000`, `validation-00002`, `train-256-00000`."""
 
     @classmethod
     def open(cls, prefix: Path) -> Self:

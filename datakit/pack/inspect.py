@@ -19,7 +19,7 @@ from datakit.data import RECORD_BITS
 from datakit.errors import ManifestError
 from datakit.manifest import Count, Manifest, check_shards, data_dir, load
 from datakit.pack.chat import ChatTokenizer
-from datakit.pack.format import Bools, Int32, Int64, Packed, Records
+from datakit.pack.format import Bools, Int32, Int64, Packed, Records, headers
 
 MAX_PIECE = 8
 """Maximum of tokens in a piece; the bytes of one character (at most four) never need more."""
@@ -29,22 +29,19 @@ PIECE = [(name, "<u8") for name in ("key", "side", "start", "end", "number")]
 """A packed sequence: key and side of its row, its first and last token there, and its place among all sequences."""
 
 
-def headers(manifest: Manifest, where: str) -> Iterator[dict[str, Any]]:
-    """The header of each set in a pack manifest: training sets by row length, then validation sets by row length.
+def headers_of(manifest: Manifest, where: str) -> list[dict[str, Any]]:
+    """The header of each part of each set in a pack manifest: training sets by row length, then validation sets.
 
     Raises:
         ManifestError: it is not the manifest of a pack stage.
     """
     if manifest.stage != "pack" or "packed" not in manifest.facts:
         raise ManifestError(f"{where}: expected the manifest of a pack stage, found {manifest.stage!r}")
-    for name in ("packed", "validation"):
-        packed = manifest.facts.get(name)
-        if packed is not None:
-            yield from packed.get("buckets", [packed])
+    return [*headers(manifest.facts, "packed"), *headers(manifest.facts, "validation")]
 
 
 def open_all(path: Path) -> tuple[list[Packed], ChatTokenizer]:
-    """Every set in a pack manifest, and the tokenizer stored with them.
+    """Every part of every set in a pack manifest, and the tokenizer stored with them.
 
     Raises:
         ManifestError: it is not the manifest of a pack stage, or names no tokenizer.
@@ -53,7 +50,7 @@ def open_all(path: Path) -> tuple[list[Packed], ChatTokenizer]:
     """
     manifest = load(path)
     folder = data_dir(path, manifest)
-    named = list(headers(manifest, str(path)))
+    named = headers_of(manifest, str(path))
     with ThreadPoolExecutor() as pool:
         list(pool.map(lambda shard: check_shards(folder, [shard]), manifest.of_role("kept")))
     files = manifest.facts.get("tokenizer", {}).get("files")

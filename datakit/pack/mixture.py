@@ -87,17 +87,22 @@ class Mixture:
             details[left_out] = f"{share.kept_tokens:,} of the {share.tokens:,} tokens of {name!r} are taken"
         return Decision(pa.array(reasons, pa.string()), pa.array(details, pa.string()))
 
-    def left_out(self) -> tuple[Counter[str], Counter[str]]:
-        """Rows and tokens that are left out, by reason."""
-        rows, tokens = Counter[str](), Counter[str]()
-        for share in self.shares.values():
-            rows[share.reason] += share.rows - share.kept_rows
-            tokens[share.reason] += share.tokens - share.kept_tokens
-        return +rows, +tokens
+    @property
+    def tokens_left_out(self) -> int:
+        """Tokens of the rows that are left out."""
+        return sum(share.tokens - share.kept_tokens for share in self.shares.values())
 
-    def taken(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """The batches without the rows that are left out."""
-        return (batch.filter(pc.is_null(self.decide(batch).reasons)) for batch in batches)
+    def taken(
+        self, batches: Iterable[pa.RecordBatch], rows: Counter[str], tokens: Counter[str]
+    ) -> Iterator[pa.RecordBatch]:
+        """The batches without the rows that are left out, which are counted with their tokens, by reason."""
+        for batch in batches:
+            reasons, counts = self.decide(batch).reasons, token_counts(batch)
+            for reason in reasons.drop_null().unique().to_pylist():
+                left_out = pc.equal(reasons, reason).fill_null(False).to_numpy(zero_copy_only=False)
+                rows[reason] += int(left_out.sum())
+                tokens[reason] += int(counts[left_out].sum())
+            yield batch.filter(pc.is_null(reasons))
 
     def facts(self) -> dict[str, Any]:
         """For the manifest: rows and tokens by group, taken and in all, and each group's share of the taken tokens."""

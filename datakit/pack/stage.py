@@ -1,34 +1,36 @@
 """The pack stage: token rows -> packed rows. Cut sequences to length, fit them into rows, write windows of rows.
 
+The rows are packed in parts, each by itself: `parts` cuts them, `make` packs one part into files of its own, `joined`
+adds up. What concerns all rows is decided before: the task, and which rows a mixture takes.
+
 Functions import `fit`, which has kernels: loading `PackConfig` for `--help` must not load numba.
 """
 
 import shutil
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from itertools import chain
-from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from pathlib import Path
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from datakit.config import at_least, option
-from datakit.data import of_kind
+from datakit.data import of_kind, row_groups
 from datakit.errors import ConfigError, InputError
-from datakit.manifest import Count, check_shards, data_dir
-from datakit.pack.format import Format, Header, PackedWriter, Packing, Task
+from datakit.manifest import Count, Shard, check_shards, data_dir, tables
+from datakit.pack.format import Format, Header, Overflow, PackedWriter, Packing, Task
 from datakit.pack.mixture import COLUMNS, Mixture
-from datakit.stage import Made, Parent, Stage, split
-
-if TYPE_CHECKING:
-    from datakit.pack.fit import Cutter, Packer
+from datakit.stage import Made, Parent, Pieces, Stage, split
 
 MAX_LOSS = 0.05
 """A greater share of tokens that is lost because sequences are longer than a row is an alarm."""
 FOLDER = "kept"
+IDS_COLUMNS = ("input_ids", "rejected_ids")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -68,19 +70,23 @@ class PackConfig:
         {}, "SOURCE=WEIGHT: shares of the tokens, for every source; the largest set in which no row is used twice"
     )
     window_tokens: int = option(16_777_216, "tokens that are fitted into rows together; limits memory", advanced=True)
+    part_tokens: int = option(
+        67_108_864, "tokens of the rows that are packed into the same files, a unit of work", advanced=True
+    )
 
     def __post_init__(self) -> None:
         lengths = self.row_lengths
         if not lengths or list(lengths) != sorted(set(lengths)) or not 1 <= lengths[0] <= lengths[-1] < 1 << 24:
             raise ConfigError(f"seq_len: lengths are at least 1, below 2**24 and ascending, found {list(lengths)}")
         at_least(self, 0, "validation", "max_doc_tokens")
-        at_least(self, 1, "window_tokens")
+        at_least(self, 1, "window_tokens", "part_tokens")
         several, no_source = len(lengths) > 1, "must be above 0; leave a source out at ingest"
         wraps = self.packing == "wrap"
         for conflict, sentence in (
             (self.validation >= 1, f"validation must be below 1, found {self.validation}"),
             (min(self.max_tokens.values(), default=1) <= 0, f"max_tokens {no_source}"),
             (min(self.weights.values(), default=1) <= 0, f"weights {no_source}"),
+            (self.part_tokens > 1 << 28, "part_tokens must be at most 2**28: a file stays below 2 GiB"),
             (several and wraps, "packing wrap takes one seq_len"),
             (several and self.format == "megatron", "format megatron takes one seq_len"),
             (self.align_bos and self.overflow == "split", "overflow split starts rows inside sequences: not align_bos"),
@@ -103,6 +109,7 @@ class Pack(Stage):
     name: ClassVar[str] = "pack"
     Config: ClassVar[type] = PackConfig
     work_unit: ClassVar[Literal["shard", "raw", "all"]] = "all"
+    holds_gil: ClassVar[bool] = True
     guards_rows: ClassVar[bool] = True
     takes_tokens: ClassVar[bool] = True
     directly_after: ClassVar[str] = "tokenize"
@@ -110,65 +117,28 @@ class Pack(Stage):
     help: ClassVar[str] = "Rows have seq_len + 1 tokens. Raw files are tokenized first."
 
     config: PackConfig
+    task: Task = "pretrain"
+    overflow: Overflow = "split"
+    mixture: Mixture | None = None
+    part: int = 0
 
     @property
     def max_loss(self) -> float:
         """Half of the rows; with limits or weights for sources what is left out is no loss."""
         return 1.0 if self.config.max_tokens or self.config.weights else 0.5
 
-    def make(self, rows: Iterator[pa.RecordBatch], folder: Path, parents: Sequence[Parent]) -> Made:
-        """Write the packed sets and a copy of the tokenizer."""
-        source = parents[0]
-        tokenizer, origin = source.manifest.facts["tokenizer"], data_dir(source.path, source.manifest)
-        if self.config.max_tokens or self.config.weights:
-            made = self._mixed(rows, folder, tokenizer, source)
-        else:
-            made = self.run(rows, folder, tokenizer)
-        copied = []
-        for shard in source.manifest.of_role("kept"):
-            path = PurePosixPath(shard.path)
-            if path.parent.name == "tokenizer":
-                check_shards(origin, [shard])
-                copied.append(f"{FOLDER}/tokenizer/{path.name}")
-                target = folder / copied[-1]
-                target.parent.mkdir(parents=True, exist_ok=True)
-                shutil.copyfile(origin / shard.path, target)
-        facts = made.facts | {"tokenizer": tokenizer | {"files": sorted(copied)}}
-        return replace(made, files=(*made.files, *sorted(copied)), facts=facts)
-
-    def _mixed(self, rows: Iterator[pa.RecordBatch], folder: Path, tokenizer: dict[str, Any], source: Parent) -> Made:
-        """Pack the rows that a mixture chooses. The others are read once more: there may be too many for the memory."""
-        columns = [c for c in COLUMNS if c in of_kind(source.manifest.kind).names]
-        mixture = Mixture.of(source.rows(columns), self.config.max_tokens, self.config.weights)
-        made = self.run(mixture.taken(rows), folder, tokenizer)
-        rows_in, tokens_in = (
-            replace(count, into=count.into + gone.total(), dropped=count.dropped | gone)
-            for count, gone in zip((made.rows, made.tokens or Count()), mixture.left_out(), strict=True)
-        )
-        others = (split(batch, mixture.decide(batch), self.name)[1] for batch in source.rows())
-        facts = made.facts | ({"mixture": mixture.facts()} if mixture.shares else {})
-        if alarms := [*mixture.alarms(), *facts.get("alarms", ())]:
-            facts["alarms"] = alarms
-        dropped = chain(made.dropped, (batch for batch in others if batch.num_rows))
-        return replace(made, rows=rows_in, tokens=tokens_in, dropped=dropped, facts=facts)
-
-    def run(self, batches: Iterator[pa.RecordBatch], out: Path, tokenizer: dict[str, Any]) -> Made:
-        """Write `out/kept/train.*` (and `validation.*`) from token rows in order.
-
-        `tokenizer` has `vocab_size`, `pad_id` and `eos_id`. The first batch with rows decides the task: pretrain, sft
-        or dpo. The facts are the headers with prefixes (`packed`, and `validation` if there is one; several row lengths
-        make a list `buckets`), the counts (`packing`), and `alarms`.
+    def prepare(self, rows: Iterator[pa.RecordBatch]) -> Self:
+        """The stage for the task that the first rows are for: pretrain, sft or dpo; and what it does with long ones.
 
         Raises:
-            InputError: labelled rows follow a first batch of plain text, the format cannot store such rows, or
-                `wrap` with `align_bos` would cut labels off.
+            InputError: the settings are not for such rows, as `wrap` with `align_bos`, which would cut labels off.
         """
-        from datakit.pack.fit import Packer
-
-        config = self.config
-        source = (batch for batch in batches if batch.num_rows)
-        first = next(source, None)
-        task = _task(first)
+        first, config = next((batch for batch in rows if batch.num_rows), None), self.config
+        task: Task = "pretrain"
+        if first is not None and "rejected_ids" in first.schema.names:
+            task = "dpo"
+        elif first is not None and first.column("label_spans").null_count < first.num_rows:
+            task = "sft"
         for refused, why in (
             (config.align_bos and config.packing == "wrap" and task != "pretrain",
              "wrap with align_bos would cut answers off; pack conversations with best_fit"),
@@ -178,17 +148,107 @@ class Pack(Stage):
         ):  # fmt: skip
             if refused and first is not None:
                 raise InputError(f"pack: {why}")
+        overflow: Overflow = "split_turns" if config.overflow == "auto" else config.overflow
+        if task == "dpo":  # a pair can be truncated or dropped, but not split
+            overflow = "drop" if config.overflow == "drop" else "truncate"
+        elif config.packing == "wrap" or (config.format == "megatron" and config.overflow == "auto"):
+            overflow = "stream"
+        elif task == "pretrain" and config.overflow == "auto":
+            overflow = "truncate" if config.align_bos else "split"
+        return replace(self, task=task, overflow=overflow)
+
+    def parts(self, parents: Sequence[Parent]) -> Sequence[tuple[Self, Pieces | None]]:
+        """Consecutive row groups of about `part_tokens` tokens each; of those that a mixture takes.
+
+        Where each sequence has a row of its own, padding counts, so that files stay small.
+        """
+        source, config, mixture = parents[0], self.config, self.mixture
+        shards, folder = tables(source.manifest, "kept"), data_dir(source.path, source.manifest)
+        with ThreadPoolExecutor(16) as pool:  # on an object store each footer is two requests
+            sizes = list(pool.map(lambda shard: row_groups(folder, shard, IDS_COLUMNS), shards))
+        room, fill = float(config.part_tokens), 0
+        if config.format == "bin2d" and (config.packing == "pad" or self.task == "dpo"):
+            fill = (config.row_lengths[-1] + 1) * (2 if self.task == "dpo" else 1)
+        if config.max_tokens or config.weights:
+            columns = [c for c in COLUMNS if c in of_kind(source.manifest.kind).names]
+            mixture = Mixture.of(source.rows(columns), config.max_tokens, config.weights)
+            tokens = sum(tokens for groups in sizes for _, tokens in groups)
+            room *= tokens / max(tokens - mixture.tokens_left_out, 1)
+        found, full = [dict[Shard, list[int]]()], 0
+        for shard, groups in zip(shards, sizes, strict=True):
+            for number, (rows, tokens) in enumerate(groups):
+                size = tokens + rows * fill
+                if full and full + size > room:
+                    found, full = [*found, {}], 0
+                found[-1].setdefault(shard, []).append(number)
+                full += size
+        return [(replace(self, mixture=mixture, part=number), pieces) for number, pieces in enumerate(found)]
+
+    def make(self, rows: Iterator[pa.RecordBatch], folder: Path, parents: Sequence[Parent]) -> Made:
+        """Write the packed sets of a part, and with the first one a copy of the tokenizer."""
+        source = parents[0]
+        tokenizer, origin = source.manifest.facts["tokenizer"], data_dir(source.path, source.manifest)
+        if self.mixture is None:
+            made = self.run(rows, folder, tokenizer)
+        else:
+            made = self._mixed(self.mixture, rows, folder, tokenizer, source)
+        if self.part:
+            return made
+        kept = source.manifest.of_role("kept")
+        copies = {
+            f"{FOLDER}/tokenizer/{path.name}": s for s in kept if (path := Path(s.path)).parent.name == "tokenizer"
+        }
+        check_shards(origin, copies.values())
+        (folder / FOLDER / "tokenizer").mkdir()
+        for name, shard in copies.items():
+            shutil.copyfile(origin / shard.path, folder / name)
+        facts = made.facts | {"tokenizer": tokenizer | {"files": sorted(copies)}}
+        return replace(made, files=(*made.files, *sorted(copies)), facts=facts)
+
+    def _mixed(
+        self, mixture: Mixture, rows: Iterator[pa.RecordBatch], folder: Path, tokenizer: dict[str, Any], source: Parent
+    ) -> Made:
+        """Pack the rows that a mixture chooses. The others are read once more: there may be too many for the memory."""
+        gone = Counter[str](), Counter[str]()
+        made = self.run(mixture.taken(rows, *gone), folder, tokenizer)
+        rows_in, tokens_in = (
+            replace(count, into=count.into + left_out.total(), dropped=count.dropped | left_out)
+            for count, left_out in zip((made.rows, made.tokens or Count()), gone, strict=True)
+        )
+        others = (split(batch, mixture.decide(batch), self.name)[1] for batch in source.rows())
+        dropped = chain(made.dropped, (batch for batch in others if batch.num_rows))
+        return replace(made, rows=rows_in, tokens=tokens_in, dropped=dropped)
+
+    def run(self, batches: Iterator[pa.RecordBatch], out: Path, tokenizer: dict[str, Any]) -> Made:
+        """Write `out/kept/train-<part>.*` (and `validation-*`) from token rows in order; several row lengths make a set
+        each, `train-<length>-<part>`.
+
+        `tokenizer` has `vocab_size`, `pad_id` and `eos_id`. The facts are those of a part, for `joined`.
+
+        Raises:
+            InputError: there are labelled rows, and the first rows were plain text; or the format cannot store them.
+        """
+        from datakit.pack.fit import Cutter, Packer
+
+        config, packers, writers = self.config, dict[str, Packer](), dict[str, PackedWriter]()
+        cutter = Cutter(
+            labelled=self.task != "pretrain",
+            stride=config.row_lengths[-1] + 1,
+            overflow=self.overflow,
+            max_doc_tokens=config.max_doc_tokens,
+            drop_long=config.drop_long,
+        )
         packing = "pad" if config.format == "megatron" else config.packing  # Megatron's loader joins and cuts
-        cutter, packers = _cutter(config, task), dict[str, Packer]()
         for name in ("train", "validation") if config.validation else ("train",):
-            writers = _writers(config, task, out / FOLDER / name, tokenizer)
-            packers[name] = Packer(writers, packing, config.window_tokens, config.align_bos, cutter.lost)
+            own = self._writers(out / FOLDER / name, tokenizer)
+            packers[name] = Packer([*own.values()], packing, config.window_tokens, config.align_bos, cutter.lost)
+            writers |= own
         num_rows, gone = 0, list[pa.RecordBatch]()
         # Rows of equal content go to the same set, which does not depend on other rows. Strings of 16 hex digits have
         # the order of their numbers.
         limit = f"{int(config.validation * (1 << 64)):016x}"
-        for batch in () if first is None else chain([first], source):
-            if task == "pretrain" and batch.column("label_spans").null_count < batch.num_rows:
+        for batch in (batch for batch in batches if batch.num_rows):
+            if self.task == "pretrain" and batch.column("label_spans").null_count < batch.num_rows:
                 raise InputError("pack: labelled rows follow plain text; pack conversations and plain text separately")
             sequences, decision = cutter.cut(batch)
             gone += [dropped for dropped in split(batch, decision, self.name)[1:] if dropped.num_rows]
@@ -201,122 +261,99 @@ class Pack(Stage):
         for packer in packers.values():
             packer.flush(final=True)
 
-        facts: dict[str, Any] = {
-            ("packed" if name == "train" else name): _closed(packer.writers) for name, packer in packers.items()
-        }
-        facts["packing"] = _facts(list(packers.values()), config, cutter.repeated)
-        if cutter.beyond > MAX_LOSS * cutter.tokens:
-            facts["alarms"] = [_alarm(cutter)]
         reasons = Counter(reason for batch in gone for reason in batch.column("reason").to_pylist())
-        writers = [writer for packer in packers.values() for writer in packer.writers]
-        tokens = sum(w.num_tokens for w in writers)
-        slots = sum(w.num_rows * w.header.stride if w.header.padded else w.num_tokens for w in writers)
-        kept, own = num_rows - reasons.total(), tokens - cutter.repeated
+        sets = [(name, *_closed(writer)) for name, writer in writers.items()]
+        tokens, slots = (sum(count[name] for *_, count in sets) for name in ("tokens", "slots"))
         return Made(
             files=tuple(sorted(f"{FOLDER}/{file.name}" for file in (out / FOLDER).iterdir())),
-            rows=Count(into=num_rows, kept=kept, dropped=dict(reasons)),
-            tokens=Count(into=cutter.tokens, kept=own, dropped=dict(+cutter.lost), padding=slots - tokens),
+            rows=Count(into=num_rows, kept=num_rows - reasons.total(), dropped=dict(reasons)),
+            tokens=Count(
+                into=cutter.tokens,
+                kept=tokens - cutter.repeated,
+                dropped=dict(+cutter.lost),
+                padding=slots - tokens if config.format == "bin2d" else 0,
+            ),
             dropped=gone,
-            facts=facts,
+            facts={"tokenizer": tokenizer, "sets": sets, "cut": [cutter.tokens, cutter.repeated, cutter.beyond]},
         )
 
+    def joined(self, facts: Sequence[dict[str, Any]]) -> dict[str, Any]:
+        """The headers of all parts with their prefixes (`packed`, and `validation` if there is one), the shortest rows
+        first; the counts (`packing`), in all and by set; `tokenizer`, `mixture` and `alarms`."""
+        headers, counts = dict[str, list[Any]](), dict[str, Counter[str]]()
+        for name, header, count in (one for parts in zip(*(f["sets"] for f in facts), strict=True) for one in parts):
+            headers.setdefault("validation" if name.startswith("validation") else "packed", []).append(header)
+            for of in ("", name):  # all sets together, and each
+                counts.setdefault(of, Counter()).update(count)
+        sets = {name: _told(count) for name, count in counts.items()}
+        (tokens, repeated, beyond), config = map(sum, zip(*(f["cut"] for f in facts), strict=True)), self.config
+        packing = sets.pop("") | ({"repeated_tokens": repeated} if repeated else {})
+        if config.packing == "best_fit" and self.task != "dpo" and config.format != "megatron" and not config.align_bos:
+            stride = config.row_lengths[-1] + 1  # the density that `wrap` would have
+            split = [sum(counts[n]["tokens"] for n in sets if n.startswith(s)) for s in ("train", "validation")]
+            rows = sum(-(-n // stride) for n in split)
+            packing["density_wrap"] = round(sum(split) / (rows * stride), 4) if rows else 0.0
+        if len(sets) > 1:
+            packing["sets"] = sets
+        found = headers | {"packing": packing, "tokenizer": facts[0]["tokenizer"]}
+        alarms = self.mixture.alarms() if self.mixture else []
+        if self.mixture and self.mixture.shares:
+            found["mixture"] = self.mixture.facts()
+        if beyond > MAX_LOSS * tokens:
+            split_turns = ", or --overflow split_turns, which keeps questions with their answers"
+            advice = f"give a longer --seq-len{split_turns * (config.overflow == 'split')}"
+            lost = f"{beyond:,} of {tokens:,} tokens ({beyond / tokens:.1%}) are lost"
+            alarms.append(f"{lost} because they do not fit into rows of {config.row_lengths[-1]}: {advice}")
+        return found | ({"alarms": alarms} if alarms else {})
 
-def _task(first: pa.RecordBatch | None) -> Task:
-    """The training task, from the first batch with rows."""
-    if first is not None and "rejected_ids" in first.schema.names:
-        return "dpo"
-    return "sft" if first is not None and first.column("label_spans").null_count < first.num_rows else "pretrain"
+    def _writers(self, prefix: Path, tokenizer: dict[str, Any]) -> dict[str, PackedWriter]:
+        """A writer for each row length, by the name of its set: that of the prefix, or for several lengths `train-256`.
 
-
-def _writers(config: PackConfig, task: Task, prefix: Path, tokenizer: dict[str, Any]) -> list[PackedWriter]:
-    """A writer for each row length; the set of `train` is then called `train-256`, for example, if there are several.
-
-    A tokenizer without a token for padding pads with id 0; one without an end token ends with that for padding.
-    """
-    pad, several = tokenizer["pad_id"] or 0, len(config.row_lengths) > 1
-    headers = [
-        Header(
-            task=task,
-            seq_len=seq_len,
-            pad_id=pad,
-            eos_id=pad if tokenizer["eos_id"] is None else tokenizer["eos_id"],
-            vocab_size=tokenizer["vocab_size"],
-            labelled=task != "pretrain",
-            ids_dtype=config.ids_dtype,
-            rows_per_unit=2 if task == "dpo" else 1,
-            format=config.format,
-        )
-        for seq_len in config.row_lengths
-    ]
-    return [PackedWriter(prefix.with_name(f"{prefix.name}-{h.seq_len}") if several else prefix, h) for h in headers]
-
-
-def _cutter(config: PackConfig, task: Task) -> "Cutter":
-    from datakit.pack.fit import Cutter
-
-    overflow: Literal["split_turns", "split", "truncate", "drop", "stream"]
-    if task == "dpo":  # a pair can be truncated or dropped, but not split
-        overflow = "drop" if config.overflow == "drop" else "truncate"
-    elif config.packing == "wrap" or (config.format == "megatron" and config.overflow == "auto"):
-        overflow = "stream"
-    elif task == "pretrain" and config.overflow == "auto":
-        overflow = "truncate" if config.align_bos else "split"
-    else:
-        overflow = "split_turns" if config.overflow == "auto" else config.overflow
-    return Cutter(
-        labelled=task != "pretrain",
-        stride=config.row_lengths[-1] + 1,
-        overflow=overflow,
-        max_doc_tokens=config.max_doc_tokens,
-        drop_long=config.drop_long,
-    )
-
-
-def _closed(writers: Sequence[PackedWriter]) -> dict[str, Any]:
-    """Finish the sets of a split; returns their header for the manifest."""
-    headers = [writer.close() | {"prefix": f"{FOLDER}/{writer.prefix.name}"} for writer in writers]
-    if len(headers) == 1:
-        return headers[0]
-    return {"format": f"{headers[0]['format']} in {len(headers)} row lengths", "buckets": headers}
+        A tokenizer without a token for padding pads with id 0; one without an end token ends with that for padding.
+        """
+        config, pad, several = self.config, tokenizer["pad_id"] or 0, len(self.config.row_lengths) > 1
+        headers = [
+            Header(
+                task=self.task,
+                seq_len=seq_len,
+                pad_id=pad,
+                eos_id=pad if tokenizer["eos_id"] is None else tokenizer["eos_id"],
+                vocab_size=tokenizer["vocab_size"],
+                labelled=self.task != "pretrain",
+                ids_dtype=config.ids_dtype,
+                rows_per_unit=2 if self.task == "dpo" else 1,
+                format=config.format,
+            )
+            for seq_len in config.row_lengths
+        ]
+        sets = {f"{prefix.name}-{h.seq_len}" if several else prefix.name: h for h in headers}
+        return {name: PackedWriter(prefix.with_name(f"{name}-{self.part:05d}"), h) for name, h in sets.items()}
 
 
-def _facts(packers: "Sequence[Packer]", config: PackConfig, repeated: int) -> dict[str, Any]:
-    """Counts of packed rows, of all sets and by set, and the density that `wrap` would have instead of `best_fit`."""
-    writers = [writer for packer in packers for writer in packer.writers]
-    facts = _counts(writers)
-    if repeated:
-        facts["repeated_tokens"] = repeated
-    if packers[0].packing == "best_fit" and not config.align_bos:
-        stride = config.row_lengths[-1] + 1
-        tokens = [sum(w.num_tokens for w in packer.writers) for packer in packers]
-        rows = sum(-(-n // stride) for n in tokens)
-        facts["density_wrap"] = round(sum(tokens) / (rows * stride), 4) if rows else 0.0
-    if len(writers) > 1:
-        facts["sets"] = {writer.prefix.name: _counts([writer]) for writer in writers}
-    return facts
+def _closed(writer: PackedWriter) -> tuple[dict[str, Any], dict[str, int]]:
+    """Finish the files of a set; returns its header for the manifest, and counts."""
+    header = writer.close() | {"prefix": f"{FOLDER}/{writer.prefix.name}"}
+    counts = {
+        "packed_rows": writer.num_rows,
+        "sequences": writer.num_sequences,
+        "tokens": writer.num_tokens,
+        "slots": writer.num_tokens if header["format"] == "megatron" else writer.num_rows * (header["seq_len"] + 1),
+        "label_tokens": writer.num_labels,
+        "good_answers": writer.num_chosen,
+    }
+    return header, counts
 
 
-def _counts(writers: Sequence[PackedWriter]) -> dict[str, Any]:
-    rows, tokens, labels = (sum(getattr(w, f"num_{n}") for w in writers) for n in ("rows", "tokens", "labels"))
-    sources, header = np.concatenate([writer.sources for writer in writers]), writers[0].header
-    slots = tokens if header.format == "megatron" else sum(w.num_rows * w.header.stride for w in writers)
+def _told(count: Counter[str]) -> dict[str, Any]:
+    """What the manifest says of packed rows that were counted."""
+    rows, sequences, tokens, slots = (count[name] for name in ("packed_rows", "sequences", "tokens", "slots"))
     facts: dict[str, Any] = {
         "packed_rows": rows,
-        "sequences": len(sources),
+        "sequences": sequences,
         "density": round(tokens / slots, 4) if slots else 0.0,
-        "label_tokens": labels,
-        "label_share": round(labels / tokens, 4) if tokens else 0.0,
+        "label_tokens": count["label_tokens"],
+        "label_share": round(count["label_tokens"] / tokens, 4) if tokens else 0.0,
     }
-    if header.rows_per_unit == 2 and len(sources) < rows:  # judged answers, not pairs
-        good = int((sources["row"] % 2 == 0).sum())
-        facts |= {"good_answers": good, "bad_answers": len(sources) - good}
+    if sequences < rows:  # judged answers, not pairs: a row of a missing side has no sequence
+        facts |= {"good_answers": count["good_answers"], "bad_answers": sequences - count["good_answers"]}
     return facts
-
-
-def _alarm(cutter: "Cutter") -> str:
-    """What a user must know of the tokens that rows are too short for."""
-    advice = ", or --overflow split_turns, which keeps questions with their answers" * (cutter.overflow == "split")
-    return (
-        f"{cutter.beyond:,} of {cutter.tokens:,} tokens ({cutter.beyond / cutter.tokens:.1%}) are lost because they do "
-        f"not fit into rows of {cutter.stride - 1}: give a longer --seq-len{advice}"
-    )

@@ -212,12 +212,12 @@ def _find(link: Link, row_id: str) -> tuple[str, dict[str, Any]]:
 
 
 def _packed(link: Link, row_id: str, row_key: int) -> Iterator[str]:
-    """A line for the packed rows of each set that hold tokens of the row with a key; none for another stage."""
-    from datakit.pack.inspect import headers
+    """A line for the packed rows of each part that hold tokens of the row with a key; none for another stage."""
+    from datakit.pack.inspect import headers_of
 
     path, manifest = link
     folder, shards = data_dir(path, manifest), {s.path: s for s in manifest.shards}
-    for header in headers(manifest, str(path)) if manifest.stage == "pack" else ():
+    for header in headers_of(manifest, str(path)) if manifest.stage == "pack" else ():
         file = f"{header['prefix']}.src.npy"
         check_shards(folder, [shards[file]])
         found = np.load(folder / file, mmap_mode="r", allow_pickle=False)

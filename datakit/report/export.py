@@ -19,7 +19,7 @@ import shutil
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from itertools import cycle, islice
+from itertools import cycle, groupby, islice
 from pathlib import Path
 from typing import Any, Literal
 
@@ -298,7 +298,7 @@ def _field_of_text(ingest: Manifest) -> str:
 
 def _export_packed(link: Link, folder: Path, config: ExportConfig) -> Exported:
     """Packed rows as tables of ids, labels (-100 where nothing is learnt) and positions; each set is a split."""
-    from datakit.pack.format import Packed, training_schema
+    from datakit.pack.format import Packed, set_of, training_schema
     from datakit.pack.inspect import open_all, training_tables
 
     if config.add:
@@ -316,8 +316,9 @@ def _export_packed(link: Link, folder: Path, config: ExportConfig) -> Exported:
             yield from table.to_batches()
 
     made = Exported(folder, link[1], config.format, [], {f.name: str(f.type) for f in schema})
-    for rows in sets:
-        made.splits.append(_write_split(folder, rows.name.replace("-", "_"), schema, packed(rows), config))
+    for name, parts in groupby(sets, lambda rows: set_of(rows.name)):
+        batches = (batch for rows in parts for batch in packed(rows))
+        made.splits.append(_write_split(folder, name.replace("-", "_"), schema, batches, config))
     return made
 
 

@@ -203,7 +203,7 @@ def test_a_stage_given_raw_files_does_what_it_needs_first(datakit: Callable, pro
     assert said.code == 0, said.err
     said = datakit("pack", "chats.jsonl", "--tokenizer", "tok/kept/tokenizer", "--seq-len", "128", "--output", "packed")
     assert said.code == 0, said.err
-    assert (project / "packed/kept/train.ids2d.bin").is_file()
+    assert (project / "packed/kept/train-00000.ids2d.bin").is_file()
     assert datakit("verify", "packed").code == 0
 
 

@@ -35,10 +35,10 @@ def packed(made: Path, project: Path) -> Path:
 @pytest.mark.usefixtures("made")
 def test_peek_shows_the_rows_of_a_place_and_of_an_id_and_a_row_cannot_steer_the_terminal() -> None:
     said = done("peek", "packed").out
-    assert "train: row 0 of" in said and "padding" in said and "── 0  c0 (chats.jsonl)" in said
+    assert "train-00000: row 0 of" in said and "padding" in said and "── 0  c0 (chats.jsonl)" in said
     assert "⟦A shard is one file" in said and "<|im_end|>⟧" in said
     story = done("explain", "odd", "--manifest", "packed/manifest.json").out
-    told = r"(?m)^pack +kept +[1-9]\d* tokens in row \d+ of train; `datakit peek packed/manifest.json --id odd`"
+    told = r"(?m)^pack +kept +[1-9]\d* tokens in row \d+ of train-00000; `datakit peek packed/manifest.json --id odd`"
     assert re.search(told, story)
     said = done("peek", "packed/manifest.json", "--id", "odd").out
     assert "\\u001b[31mred <b>\\u202e" in said and "\u202e" not in said
@@ -90,11 +90,11 @@ def test_lint_passes_a_set_that_is_right_and_fails_on_labels_that_were_moved(dat
     assert "chats.jsonl" in said and "no errors found" in said
     found = json.loads(done("lint", "packed", "--json").out)["chats.jsonl"]
     assert found["sequences"] == 25 and 0 < found["label_share"] < 1
-    labels = np.fromfile(packed / "kept/train.lbl.bin", "<i4")
-    (labels + 128).tofile(packed / "kept/train.lbl.bin")
+    labels = np.fromfile(packed / "kept/train-00000.lbl.bin", "<i4")
+    (labels + 128).tofile(packed / "kept/train-00000.lbl.bin")
     said = datakit("lint", "packed")
-    assert said.code == 1 and "train.lbl.bin: expected sha256" in said.err.replace("\n", " "), said.err
-    make_the_manifest_agree(packed, "kept/train.lbl.bin")
+    assert said.code == 1 and "train-00000.lbl.bin: expected sha256" in said.err.replace("\n", " "), said.err
+    make_the_manifest_agree(packed, "kept/train-00000.lbl.bin")
     said = datakit("lint", "packed")
     assert said.code == 1 and "WRONG" in said.out
     assert f"{len(labels):,} labels_on_padding" in said.err and "rows_without_labels" in said.err
@@ -115,14 +115,37 @@ def test_a_round_trip_is_proved_token_by_token(datakit: Callable, packed: Path) 
          "--validation", "0.3", "--output", "two")  # fmt: skip
     done("verify", "two", "--roundtrip")
     done("lint", "two")
-    assert "validation-128: row 0" in datakit("peek", "two", "--set", "validation-128").out
+    assert "validation-128-00000: row 0" in datakit("peek", "two", "--set", "validation-128").out
     assert len(datakit("unpack", "two").out.splitlines()) == 25
-    ids = np.fromfile(packed / "kept/train.ids2d.bin", "<i4")
+    ids = np.fromfile(packed / "kept/train-00000.ids2d.bin", "<i4")
     ids[5] += 1
-    ids.tofile(packed / "kept/train.ids2d.bin")
-    make_the_manifest_agree(packed, "kept/train.ids2d.bin")
+    ids.tofile(packed / "kept/train-00000.ids2d.bin")
+    make_the_manifest_agree(packed, "kept/train-00000.ids2d.bin")
     said = datakit("verify", "packed", "--roundtrip")
     assert said.code == 1 and "token by token" in said.err and "with other ids" in said.err
+
+
+def test_a_set_of_many_parts_is_looked_at_as_one(datakit: Callable, project: Path) -> None:
+    for rows, name in enumerate(("one", "two", "three"), 20):
+        chats(project / f"{name}.jsonl", rows)
+    done("tokenizer", "train", "one.jsonl", "--vocab-size", "400", "--output", "tok")
+    flags = ("one.jsonl", "two.jsonl", "three.jsonl", "--tokenizer", "tok/kept/tokenizer", "--seq-len", "256")
+    for place, size in (("whole", 1 << 26), ("parts", 1)):
+        done("pack", *flags, "--validation", "0.2", "--part-tokens", str(size), "--output", place)
+    headers = load(project / "parts/manifest.json").facts["validation"]
+    assert [h["prefix"] for h in headers] == [f"kept/validation-0000{n}" for n in range(3)]
+    done("verify", "parts", "--roundtrip")
+    for command in ("unpack", "lint"):
+        assert datakit(command, "parts").out == datakit(command, "whole").out
+    assert "train-00000: row 0" in datakit("peek", "parts", "--set", "train").out
+    assert "train-00002: row 0" in datakit("peek", "parts", "--set", "train-00002").out
+    assert "no set is called 'train-00003'; there are train, validation" in datakit(
+        "peek", "parts", "--set", "train-00003"
+    ).err.replace("\n", " ")
+    done("export", "parts", "--output", "out", "--format", "jsonl")
+    rows = [p["packed_rows"] for p in load(project / "parts/manifest.json").facts["packing"]["sets"].values()]
+    splits = [[*(project / "out").rglob(f"{name}*.jsonl")] for name in ("train", "validation")]
+    assert [sum(file.read_bytes().count(b"\n") for file in files) for files in splits] == rows
 
 
 def make_the_manifest_agree(folder: Path, name: str) -> None:

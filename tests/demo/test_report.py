@@ -21,7 +21,7 @@ def manifest(stage, rows, tokens=None, facts=None):
 def manifests():
     facts = {
         "packing": {"packed_rows": 4, "sequences": 5, "density": 0.99, "label_share": 0.75},
-        "packed": {"seq_len": 64, "vocab_size": 300},
+        "packed": [{"seq_len": 64, "vocab_size": 300}],
     }
     return [
         manifest("ingest", Count(into=10, kept=9, quarantined=1)),

@@ -62,6 +62,7 @@ min_stop_words = 1
 vocab_size = 600
 [pack]
 seq_len = 256
+part_tokens = 60000
 """
 
 

@@ -72,6 +72,7 @@ def test_the_reference_has_work_for_many_and_balances(reference: Path) -> None:
     assert manifests["dedup"].ledger.rows.dropped["exact_duplicate"] > 20
     assert manifests["dedup"].ledger.rows.dropped["near_duplicate"] > 20
     assert manifests["pack"].ledger.tokens.kept > 100_000
+    assert len(manifests["pack"].facts["packed"]) >= 3
     assert [p for p in verify(reference / "manifests/d/pack.json", inspect) if p[1]] == []
 
 
@@ -89,6 +90,17 @@ def test_a_run_killed_again_and_again_ends_with_the_same_bytes(reference: Path, 
     while killed_at(root, str(rng.randint(8, 45)), rng.choice(["before", "after"])):
         killed += 1
     assert killed >= 3
+    assert results(root) == results(reference)
+
+
+def test_a_pack_that_was_killed_makes_the_missing_parts_alone(reference: Path, tmp_path: Path) -> None:
+    root = write_project(tmp_path, rows=ROWS)
+    assert killed_at(root, "kept/train-00002.seg.bin", "after")
+    parts = [sorted(root.glob(f"data/d/pack/*/kept/train-0000{n}.*")) for n in range(3)]
+    assert [len(files) for files in parts[:2]] == [5, 5] and 0 < len(parts[2]) < 5
+    before = {file: file.stat().st_ino for files in parts for file in files}
+    assert not killed_at(root, "none", "before")
+    assert {file for file, inode in before.items() if file.stat().st_ino == inode} == {*parts[0], *parts[1]}
     assert results(root) == results(reference)
 
 

@@ -88,9 +88,9 @@ def test_every_token_is_packed_once_or_counted(trained, conversations, tmp_path_
     given = conversations([head + joined_turns(turns[:k]) for k in (1, len(words))])
     batch, _ = split(given, stage.decide(given), "tokenize")
     out = tmp_path_factory.mktemp("out")
-    made = Pack(PackConfig(seq_len=seq_len)).run([batch], out, FACTS)
+    made = Pack(PackConfig(seq_len=seq_len)).prepare(iter([batch])).run([batch], out, FACTS)
     assert made.tokens.balance == 0 and made.rows.balance == 0
-    sets = [Packed.open(out / made.facts["packed"]["prefix"])]
+    sets = [Packed.open(out / made.facts["sets"][0][1]["prefix"])]
     assert list(prove(sets, [batch], made.rows, made.tokens)) == []
     for _, _, pieces in packed_rows(sets):
         for piece in pieces:

@@ -19,7 +19,7 @@ TWO = [(3, [1, 3]), (2, [1, 2])]
 
 
 def content(folder, name: str) -> bytes:
-    return (folder / "kept" / f"train.{name}").read_bytes()
+    return (folder / "kept" / f"train-00000.{name}").read_bytes()
 
 
 def read_bin(folder):
@@ -116,9 +116,9 @@ def test_a_format_that_would_lose_something_is_refused(tmp_path, rejected, words
 def test_a_file_that_is_cut_short_is_named(tmp_path, format, file):
     result, _ = pack_rows(tmp_path, [batch_of(TWO, labelled=False)], seq_len=6, format=format)
     whole = content(tmp_path, file)
-    (tmp_path / "kept" / f"train.{file}").write_bytes(whole[:-2])
+    (tmp_path / "kept" / f"train-00000.{file}").write_bytes(whole[:-2])
     with pytest.raises(InputError, match=file):
-        Packed.open(tmp_path / result.facts["packed"]["prefix"])
+        Packed.open(tmp_path / result.facts["packed"][0]["prefix"])
 
 
 def test_a_set_of_an_unknown_format_is_refused(tmp_path):

@@ -117,8 +117,8 @@ def packed(trained, small, tmp_path):
     def make(batch, add_bos=False, **config):
         stage = Tokenize(TokenizeConfig(tokenizer=str(trained), add_bos=add_bos))
         kept, _ = split(batch, stage.decide(batch), "tokenize")
-        facts = Pack(PackConfig(**config)).run(iter([kept]), tmp_path, small.facts()).facts["packed"]
-        return [Packed.open(tmp_path / header["prefix"]) for header in facts.get("buckets", [facts])]
+        facts = Pack(PackConfig(**config)).prepare(iter([kept])).run(iter([kept]), tmp_path, small.facts()).facts
+        return [Packed.open(tmp_path / header["prefix"]) for _, header, _ in facts["sets"]]
 
     return make
 

@@ -45,8 +45,11 @@ def test_a_source_has_at_most_its_tokens_and_a_larger_limit_keeps_what_a_smaller
     assert [row for row in rows if row[0] == "b"] == [row for row in kept if row[0] == "b"]
     more, _ = kept_of(rows, {"a/*": limit + 25})
     assert not Counter(kept) - Counter(more)
-    assert sum(mixture.left_out()[0].values()) == len(rows) - len(kept)
-    assert sum(mixture.left_out()[1].values()) == sum(n for _, _, n in rows) - sum(n for _, _, n in kept)
+    left_out = Counter(), Counter()
+    assert [batch.num_rows for batch in mixture.taken([batch_of(rows)], *left_out)] == [len(kept)]
+    assert left_out[0].total() == len(rows) - len(kept)
+    tokens = sum(n for _, _, n in rows) - sum(n for _, _, n in kept)
+    assert left_out[1].total() == mixture.tokens_left_out == tokens
 
 
 @given(ROWS, st.integers(1, 200), st.randoms())

@@ -138,32 +138,32 @@ def test_golden_bytes(tmp_path):
     result, _ = pack_rows(tmp_path, [rows], seq_len=6)
 
     def content(name: str) -> bytes:
-        return (tmp_path / "kept" / f"train.{name}").read_bytes()
+        return (tmp_path / "kept" / f"train-00000.{name}").read_bytes()
 
     assert content("ids2d.bin") == np.array([1, 2, 3, 42, 43, 0, 0], "<i4").tobytes()
     assert content("lbl.bin") == np.array([0, 1, 3], "<i4").tobytes()
     assert content("lbl.idx") == np.array([0, 3], "<u8").tobytes()
     assert content("seg.bin") == np.array([0, 3, 5], "<i4").tobytes()
     assert content("seg.idx") == np.array([0, 3], "<u8").tobytes()
-    sources = np.load(tmp_path / "kept" / "train.src.npy")
+    sources = np.load(tmp_path / "kept" / "train-00000.src.npy")
     assert sources.tolist() == [(0, 0, 0, 0, 3, 0), (1, 0, 0, 1, 2, 0)]
 
     def files(part: str) -> dict:
-        return {"bin": f"train.{part}.bin", "idx": f"train.{part}.idx", "dtype": "int32"}
+        return {"bin": f"train-00000.{part}.bin", "idx": f"train-00000.{part}.idx", "dtype": "int32"}
 
     assert json.loads(content("meta.json")) == {
         "version": 1, "format": "bin2d", "task": "sft", "num_samples": 1, "byteorder": "little", "seq_len": 6,
-        "stride": 7, "ids": {"bin": "train.ids2d.bin", "dtype": "int32"}, "labels": files("lbl"),
-        "segments": files("seg"), "sources": "train.src.npy", "pad_id": 0, "eos_id": 2, "vocab_size": 1000,
+        "stride": 7, "ids": {"bin": "train-00000.ids2d.bin", "dtype": "int32"}, "labels": files("lbl"),
+        "segments": files("seg"), "sources": "train-00000.src.npy", "pad_id": 0, "eos_id": 2, "vocab_size": 1000,
         "rows_per_unit": 1,
     }  # fmt: skip
     pack_rows(tmp_path / "half", [rows], seq_len=6, ids_dtype="uint16")
-    half = (tmp_path / "half/kept/train.ids2d.bin").read_bytes()
+    half = (tmp_path / "half/kept/train-00000.ids2d.bin").read_bytes()
     assert half == np.array([1, 2, 3, 42, 43, 0, 0], "<u2").tobytes()
     with pytest.raises(InputError, match="uint16"):
         Pack(PackConfig(ids_dtype="uint16")).run(iter(()), tmp_path, FACTS | {"vocab_size": 70_000})
     names = ("ids2d.bin", "lbl.bin", "lbl.idx", "meta.json", "seg.bin", "seg.idx", "src.npy")
-    assert result.files == tuple(f"kept/train.{n}" for n in names)
+    assert result.files == tuple(f"kept/train-00000.{n}" for n in names)
 
 
 @pytest.mark.parametrize(
@@ -227,8 +227,7 @@ def test_short_sequences_fill_the_gaps_of_longer_rows_and_the_manifest_names_eve
     assert packing["density"] > 0.97  # each length by itself, where no two of the longer ones share a row: 0.75
     assert list(packing["sets"]) == [f"{split}-{n}" for split in ("train", "validation") for n in (31, 63, 127)]
     assert all(found["packed_rows"] > 0 for found in packing["sets"].values())
-    assert [h["prefix"] for h in result.facts["packed"]["buckets"]] == [f"kept/train-{n}" for n in (31, 63, 127)]
-    assert "prefix" not in result.facts["packed"]  # a reader that knows one set alone must not take a part for all
+    assert [h["prefix"] for h in result.facts["packed"]] == [f"kept/train-{n}-00000" for n in (31, 63, 127)]
 
 
 @fast

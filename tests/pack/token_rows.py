@@ -1,6 +1,7 @@
 """Token rows made up for packing: the ids of a row tell the row and the place."""
 
 import hashlib
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -8,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from datakit.data import tokens
-from datakit.pack.format import Packed
+from datakit.pack.format import Packed, headers, set_of
 from datakit.pack.stage import Pack, PackConfig
 from datakit.stage import Made
 
@@ -48,13 +49,14 @@ def spans_of(length: int, edges: list[int]) -> list[dict]:
 
 
 def pack_rows(out: Path, batches, **config: Any) -> tuple[Made, dict[str, Packed]]:
-    """Pack; the ledger must balance. Returns the sets by name too."""
-    result = Pack(PackConfig(**config)).run(iter(batches), out, FACTS)
+    """Pack as one part; the ledger must balance. Returns the sets by name too."""
+    stage = Pack(PackConfig(**config)).prepare(iter(batches))
+    result = stage.run(iter(batches), out, FACTS)
+    result = replace(result, facts=stage.joined([result.facts]))
     assert result.rows.balance == 0
     assert result.tokens.balance == 0
-    splits = [result.facts[name] for name in ("packed", "validation") if name in result.facts]
-    headers = [header for split in splits for header in split.get("buckets", [split])]
-    return result, {rows.name: rows for rows in (Packed.open(out / h["prefix"]) for h in headers)}
+    found = [Packed.open(out / h["prefix"]) for name in ("packed", "validation") for h in headers(result.facts, name)]
+    return result, {set_of(rows.name): rows for rows in found}
 
 
 def found_tokens(rows: Packed) -> dict[tuple[int, int, int], tuple[int, bool, int]]:

@@ -3,6 +3,7 @@
 import hashlib
 import json
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -63,6 +64,7 @@ def pack(tmp_path_factory: pytest.TempPathFactory, tokenizer_folder: Path) -> Pa
         labelled: bool = True,
         vocab_size: int = 300,
         validation: Sequence[Row] = (),
+        parts: int = 1,
         **header: int | str,
     ) -> Path:
         folder = tmp_path_factory.mktemp("packed")
@@ -74,17 +76,19 @@ def pack(tmp_path_factory: pytest.TempPathFactory, tokenizer_folder: Path) -> Pa
         fields = Header(
             task=task, seq_len=seq_len, pad_id=PAD, eos_id=EOS, vocab_size=vocab_size, labelled=labelled, **header
         )
-        written = {}
-        for name, part in (("train", rows), ("validation", validation)):
-            writer = PackedWriter(folder / "kept" / name, fields)
+        written = {"train": [], "validation": []}
+        cuts = [len(rows) * n // parts for n in range(parts + 1)]
+        split = [("train", rows[a:b]) for a, b in pairwise(cuts)]
+        for name, part in (*split, ("validation", validation)):
+            prefix = folder / "kept" / f"{name}-{len(written[name]):05d}"
+            writer = PackedWriter(prefix, fields)
             for number, row in enumerate(part):
                 _append(writer, number, row)
-            writer.close()
+            written[name].append(writer.close() | {"prefix": f"kept/{prefix.name}"})
             if labelled:
-                _write_labels(folder / "kept" / name, part)
-            written[name] = json.loads((folder / "kept" / f"{name}.meta.json").read_text())
+                _write_labels(prefix, part)
         facts = {
-            "packed": written["train"] | {"prefix": "kept/train"},
+            "packed": written["train"],
             "tokenizer": {
                 "sha256": hashlib.sha256((copies / "tokenizer.json").read_bytes()).hexdigest(),
                 "chat_template_sha256": hashlib.sha256(TEMPLATE.encode()).hexdigest(),
@@ -93,7 +97,7 @@ def pack(tmp_path_factory: pytest.TempPathFactory, tokenizer_folder: Path) -> Pa
             },
         }  # fmt: skip
         if validation:
-            facts["validation"] = written["validation"] | {"prefix": "kept/validation"}
+            facts["validation"] = written["validation"]
         key = hashlib.sha256(repr((rows, validation) if validation else rows).encode()).hexdigest()
         shards = tuple(
             Shard(str(f.relative_to(folder)), 0, f.stat().st_size, sha256_file(f))

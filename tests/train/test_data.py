@@ -79,7 +79,7 @@ def test_what_is_no_training_set_is_refused_by_name(pack: Callable, manifest: Pa
             PackedSet.open_all(pack(rows, seq_len=16))
     for change, said in (
         ({"stage": "dedup"}, "'dedup'"),
-        ({"facts": {"packed": {"prefix": "kept/train", "format": "megatron"}}}, "'megatron'"),
+        ({"facts": {"packed": [{"prefix": "kept/train", "format": "megatron"}]}}, "'megatron'"),
     ):
         save(tmp_path / "manifest.json", replace(load(manifest), **change), {})
         with pytest.raises(ManifestError, match=said):
@@ -97,11 +97,11 @@ def test_damage_of_any_file_of_a_packed_set_is_refused(manifest: Path, tmp_path:
             PackedSet.open_all(copy)
         file.write_bytes(data)
     assert PackedSet.open_all(copy)[0].header == PackedSet.open_all(manifest)[0].header
-    ids = copy.parent / "kept" / "train.ids2d.bin"
+    ids = copy.parent / "kept" / "train-00000.ids2d.bin"
     ids.write_bytes(ids.read_bytes()[:-4])
-    with pytest.raises(IntegrityError, match=r"train\.ids2d\.bin: expected \d+ bytes, found \d+.*again"):
+    with pytest.raises(IntegrityError, match=r"train-00000\.ids2d\.bin: expected \d+ bytes, found \d+.*again"):
         PackedSet.open_all(copy)
-    with pytest.raises(InputError, match=r"train\.ids2d\.bin"):
+    with pytest.raises(InputError, match=r"train-00000\.ids2d\.bin"):
         PackedSet.open_all(copy, verify=False)
 
 
@@ -154,13 +154,12 @@ def lengths_of(pack: Callable, parts: list[tuple[list, int]]) -> Path:
     made = [pack(rows, seq_len=seq_len) for rows, seq_len in parts]
     found, headers = load(made[0]), []
     for path, (_, seq_len) in zip(made, parts, strict=True):
-        for file in (path.parent / "kept").glob("train.*"):
-            target = made[0].parent / "kept" / file.name.replace("train.", f"train-{seq_len}.")
+        for file in (path.parent / "kept").glob("train-*"):
+            target = made[0].parent / "kept" / file.name.replace("train-", f"train-{seq_len}-")
             text = file.read_bytes()
-            target.write_bytes(text.replace(b'"train.', f'"train-{seq_len}.'.encode()) if "meta" in file.name else text)
-        headers.append(load(path).facts["packed"] | {"prefix": f"kept/train-{seq_len}"})
-    facts = found.facts | {"packed": {"format": "bin2d in several row lengths", "buckets": headers}}
-    save(made[0], replace(found, facts=facts), {})
+            target.write_bytes(text.replace(b'"train-', f'"train-{seq_len}-'.encode()) if "meta" in file.name else text)
+        headers.append(load(path).facts["packed"][0] | {"prefix": f"kept/train-{seq_len}-00000"})
+    save(made[0], replace(found, facts=found.facts | {"packed": headers}), {})
     return made[0]
 
 
@@ -174,6 +173,20 @@ def test_several_row_lengths_are_one_set_and_each_is_a_bucket(pack: Callable, ra
         assert pairs(found) == labels_of([row for rows, _ in parts for row in rows])
     told = Mixture.open([manifest]).describe(np.array([8, 9]))
     assert [(part["seq_len"], part["packed_rows"]) for part in told] == [(24, [8]), (48, [0])]
+
+
+@pytest.mark.parametrize("seq_len", [24, 48])
+def test_rows_in_several_parts_are_trained_on_like_the_same_rows_in_one(
+    pack: Callable, random_rows: Callable, seq_len: int
+) -> None:
+    rows, other = random_rows(23, seq_len), pack(random_rows(9, 48, seed=5), seq_len=48)
+    one, many = (pack(rows, seq_len=seq_len, parts=parts) for parts in (1, 4))
+    assert len(PackedSet.open_all(many)) == 4
+    whole, parts = ([replace(s, version="1") for s in Mixture.open([m, other]).sets] for m in (one, many))
+    for config in ({}, {"shuffle_buffer": 5}, {"weights": (1.0, 2.0)}, {"batch_size_schedule": ("0:2", "3:4")}):
+        streams = [StepStream(Mixture(sets), DataConfig(batch_rows=4, **config), seed=1) for sets in (whole, parts)]
+        for step in (0, 1, 7, 11):
+            assert equal(*(stream.batches(step) for stream in streams))
 
 
 def test_several_manifests_are_one_epoch_or_a_weighted_mix(

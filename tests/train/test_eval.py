@@ -53,6 +53,16 @@ def test_a_source_has_the_loss_of_its_sequences_alone(
         assert score.loss == pytest.approx(expected.loss, abs=1e-5)
 
 
+def test_rows_in_several_parts_have_the_scores_of_the_same_rows_in_one(
+    base: Path, pack: Callable, random_rows: Callable
+) -> None:
+    rows, model = random_rows(11, 64), hf.read_model(base)
+    sets = [[of_two_files(s) for s in PackedSet.open_all(pack(rows, seq_len=64, parts=n))] for n in (1, 4)]
+    for most in (0, 4):
+        one, many = (evaluate(model, found, DataConfig(batch_rows=2), "fp32", most) for found in sets)
+        assert one == many and len(one) == 2
+
+
 def test_the_command_prints_a_table_or_json(short_run: Path, manifest: Path, capsys: pytest.CaptureFixture) -> None:
     asked = ["--model", str(short_run), "--manifest", str(manifest), "--threads", "1"]
     assert evaluation.main(asked) == 0

@@ -34,7 +34,7 @@ def test_files_are_packed_on_the_fly_and_trained_on(
     said = capsys.readouterr().out
     assert "step=2 " in said and "1 records could not be read" in said, "the line that is not JSON is told of"
     manifest = load(tmp_path / "run" / "data" / "manifest.json")
-    assert manifest.stage == "pack" and manifest.facts["packed"]["seq_len"] == 64
+    assert manifest.stage == "pack" and manifest.facts["packed"][0]["seq_len"] == 64
     state = json.loads((tmp_path / "run" / "checkpoints" / "step_00000002" / "state.json").read_text())
     assert state["manifest_version"] == manifest.version
 
