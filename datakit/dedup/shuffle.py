@@ -389,10 +389,9 @@ def most_of(survivors: Sequence[list[Any]]) -> list[tuple[str, int]]:
 
 @dataclass(frozen=True)
 class ShuffleStage(CompareStage):
-    """A stage that decides about rows by the keys that they share, and whose result can hold an index of its kept rows.
+    """A stage that decides about groups of linked rows, by default of those that share keys.
 
-    Its config has the fields of `IndexOptions`. `earlier` are the runs whose rows are compared with too, oldest first.
-    `duplicate_in` is then the version of the run that kept the other row, null for this run.
+    `earlier` are the runs whose rows are compared with too, oldest first.
     """
 
     earlier: tuple[EarlierRun, ...] = ()
@@ -429,26 +428,34 @@ class ShuffleStage(CompareStage):
 
     def compare(self, sketches: Sequence[SketchFile], work: CompareUnits) -> Self:
         """Compare the rows of the sketch files, with each other and with the rows of earlier runs, in work units."""
-        root, old = work.data, sum(e.rows for e in self.earlier)
+        root, old, memory = work.data, sum(e.rows for e in self.earlier), (self.config.memory_mb << 20) // work.share
         files = [
             (e.name, SketchFile(e.folder / s.path, s.rows, s.bytes, s.sha256)) for e in self.earlier for s in e.shards
         ]
         files += [("", file) for file in sketches]
         firsts = np.cumsum([0, *(file.rows for _, file in files)]).tolist()
         sources = [Source(file, first, name) for (name, file), first in zip(files, firsts, strict=False)]
-        memory, ranges = (self.config.memory_mb << 20) // work.share, 1
-        while ranges < 1 << 16 and firsts[-1] > ranges * RANGE_KEYS:
+        records, links = self.links(sources, memory, work)
+        (grouped,) = work.units("group", partial(group_unit, root, memory, sources, links), [(0, None)], here=True)
+        wanted = [(sources[number], part) for number, ((_, part),) in sorted(parts_by_number([grouped]).items())]
+        groups = gathered("gather", wanted, memory, work)
+        decides = work.units("decide", partial(decide_unit, self, root, memory, old), list(enumerate(groups)))
+        return replace(self, compared=Compared(root, records, decides))
+
+    def links(
+        self, sources: Sequence[Source], memory: int, work: CompareUnits
+    ) -> tuple[list[dict[str, Any]], list[Part]]:
+        """(the records of units that counted `totals` of all rows, parts with links as `joined` gives them).
+
+        Default: the rows that share a key, by `sort` and `join`. `memory` are bytes for a unit.
+        """
+        root, old, ranges, rows = work.data, sum(e.rows for e in self.earlier), 1, sum(s.file.rows for s in sources)
+        while ranges < 1 << 16 and rows > ranges * RANGE_KEYS:
             ranges *= 2
         sorts = work.units("sort", partial(sort_unit, self, root, ranges), list(enumerate(sources)))
         self.check_totals(Compared(root, sorts, []))
         joins = work.units("join", partial(join_unit, root, memory, old), list(enumerate(_join_tasks(sources, sorts))))
-        links = [part for _, part in parts_by_number(joins).get(0, [])]
-        (grouped,) = work.units("group", partial(group_unit, root, memory, sources, links), [(0, None)], here=True)
-        wanted = [(sources[number], part) for number, ((_, part),) in sorted(parts_by_number([grouped]).items())]
-        groups = parts_by_number(work.units("gather", partial(gather_unit, root, memory), list(enumerate(wanted))))
-        payloads = [[part for _, part in groups[number]] for number in sorted(groups)]
-        decides = work.units("decide", partial(decide_unit, self, root, memory, old), list(enumerate(payloads)))
-        return replace(self, compared=Compared(root, sorts, decides))
+        return sorts, [part for _, part in parts_by_number(joins).get(0, [])]
 
     def reduce(self, sketches: Sequence[Path], out: Path, *, workers: int) -> dict[str, Any]:
         """Write the decisions, by row_key, to `out`; returns the facts."""
@@ -456,7 +463,19 @@ class ShuffleStage(CompareStage):
         write_decisions(out, self.compared.decisions(Memory(self.config.memory_mb << 20, out.parent)))
         return self.summarize(self.compared)
 
-    # Earlier runs, and the index for later ones.
+    def counted(self, batch: pa.RecordBatch, sums: dict[str, Counter[str]]) -> None:
+        """Add the `totals` of a batch of sketches to the sums, and the number of its rows."""
+        for name, counts in (self.totals(batch) | {"rows": {"all": batch.num_rows}}).items():
+            sums[name].update(counts)
+
+
+@dataclass(frozen=True)
+class IndexedStage(ShuffleStage):
+    """A stage whose result can hold an index of its kept rows, which later runs compare with.
+
+    Its config has the fields of `IndexOptions`. With `earlier` runs `duplicate_in` is the version of the run that kept
+    the other row, null for this run.
+    """
 
     def compare_with(self, target: Path, kind: str) -> tuple[Self, tuple[Parent, ...]]:
         """The stage with the runs that `against` names, and the manifest of the newest."""
@@ -558,9 +577,7 @@ def sort_unit(stage: ShuffleStage, root: Path, ranges: int, index: int, source: 
         for band, hashes, rows in stage.keys(batch):
             keys[band].append((hashes, (begin + rows).astype(np.uint32)))
         if not source.of:
-            for name, counts in stage.totals(batch).items():
-                totals[name].update(counts)
-            totals["rows"]["all"] += batch.num_rows
+            stage.counted(batch, totals)
         begin += batch.num_rows
         memory.release()
     out = PartsWriter(root, f".work/compared/keys-{index:05d}.bin")
@@ -676,7 +693,13 @@ def group_unit(
 # 4. Gather: the rows of each group.
 
 
-def gather_unit(root: Path, memory_bytes: int, index: int, task: tuple[Source, Part]) -> dict[str, Any]:
+def gathered(name: str, wanted: Sequence[tuple[Source, Part]], memory: int, work: CompareUnits) -> list[list[Part]]:
+    """The parts with the rows of each group, from (sketch file, the part of a file that `group_unit` writes for it)."""
+    groups = parts_by_number(work.units(name, partial(gather_unit, work.data, memory, name), list(enumerate(wanted))))
+    return [[part for _, part in groups[number]] for number in sorted(groups)]
+
+
+def gather_unit(root: Path, memory_bytes: int, name: str, index: int, task: tuple[Source, Part]) -> dict[str, Any]:
     """Write the sketches of one file's rows in groups, with their number among all rows (`row`).
 
     Part `group` is an Arrow IPC stream; a large file has several for one group.
@@ -686,7 +709,7 @@ def gather_unit(root: Path, memory_bytes: int, index: int, task: tuple[Source, P
     (found,) = read_parts(root, [part], memory)
     numbers, groups = np.frombuffer(found, np.uint32).reshape(2, -1)
     storage.bring(source.file.path, source.file.bytes, source.file.sha256)
-    out, begin = PartsWriter(root, f".work/compared/rows-{index:05d}.bin"), 0
+    out, begin = PartsWriter(root, f".work/compared/{name}-{index:05d}.bin"), 0
     pieces, size = defaultdict[int, list[pa.RecordBatch]](list), 0
     for batch in batches_of(source.file.path, memory):
         low, high = np.searchsorted(numbers, [begin, begin + batch.num_rows])
@@ -710,6 +733,13 @@ def _write_groups(out: PartsWriter, pieces: dict[int, list[pa.RecordBatch]]) -> 
         out.add_rows(group, pieces.pop(group))
 
 
+def rows_in(root: Path, parts: Sequence[Part], memory: Memory, old: int = 0) -> Rows:
+    """The rows of one group."""
+    rows = rows_of(batch for part in read_parts(root, parts, memory) for batch in pa.ipc.open_stream(part))
+    numbers = np.concatenate([batch.column("row").to_numpy() for batch in rows.batches])
+    return replace(rows, numbers=numbers, old=int(np.searchsorted(numbers, old)))
+
+
 # 5. Decide.
 
 
@@ -720,9 +750,7 @@ def decide_unit(
     row_key; a group may have several."""
     stage.open()
     memory = Memory(memory_bytes, root)
-    rows = rows_of(batch for part in read_parts(root, parts, memory) for batch in pa.ipc.open_stream(part))
-    numbers = np.concatenate([batch.column("row").to_numpy() for batch in rows.batches])
-    rows = replace(rows, numbers=numbers, old=int(np.searchsorted(numbers, old)))
+    rows = rows_in(root, parts, memory, old)
     decided = stage.decide_rows(rows, memory)
     out = PartsWriter(root, f".work/compared/decisions-{index:05d}.bin")
     for batch in decided.decisions:

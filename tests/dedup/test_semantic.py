@@ -205,5 +205,5 @@ def test_values_are_checked_and_cells_follow_the_rows() -> None:
         SemanticConfig(probes=0)
     with pytest.raises(ConfigError, match="vectors come from one of them"):
         SemanticConfig(model="m", column="v")
-    assert [number_of_cells(n, 0) for n in (0, 8192, 100_000, 10_000_000)] == [1, 1, 97, 3162]
+    assert [number_of_cells(n, 0) for n in (0, 8192, 100_000, 10_000_000)] == [1, 1, 97, 1024]
     assert number_of_cells(10, 50) == 10
