@@ -6,13 +6,14 @@
 2. k-means on a sample makes cells. By the mean of its parts a row lies in its `probes` nearest ones.
 3. Two rows are duplicates if they have as many parts, and the cosine of every part with its counterpart, rounded to
    1e-3, reaches `threshold`: the least similar turn decides. What is no part (roles, system prompts, tool results and
-   calls) must be equal. In each cell a row is linked with the first row of the cell, in the policy's order, that is
-   such a duplicate and is linked with none before it (`star`).
-4. Rows that are linked, also through others, are decided about together, with what other cells say of them: a row is
-   dropped exactly if a row before it is a duplicate, and stays; the first such row is named.
+   calls) must be equal. A row is dropped exactly if a row before it in the policy's order is such a duplicate, and
+   stays; the first such row is named (`star`).
+4. Each cell is a unit of work. It decides as if there were no other rows, and links what it would drop with what stays
+   for it. Rows that are linked, also through others, are then decided about together, whatever their cells.
 
-So a pair is missed where its rows share no cell and no chain of links joins them. `star` compares a row with all rows
-that stay while these are few; more are put into cells of their own, with the same chance to miss a pair.
+So a pair is missed where its rows share no cell and no chain of links joins them; seldom where both have other rows in
+their cell, which are dropped in another. `star` compares a row with all rows that stay while these are few; more are
+put into cells of their own, where it can miss a pair, too.
 
 SemDeDup looks at one cell for each row, so it misses pairs that a border divides. It keeps the row that is farthest
 from the centroid, and drops rows that are similar to rows that are dropped too; here every dropped row is similar to
@@ -98,10 +99,12 @@ class SemanticConfig(CompareOptions):
     )
     policy: str = option("first", POLICY)
     cells: int = option(
-        0, "cells of k-means; 0: one for 8,192 rows, else at most one for 1,024 rows and their root", advanced=True
+        0,
+        "cells of k-means; 0: one for 8,192 rows, else at most one for 1,024 rows, their root, and 1,024",
+        advanced=True,
     )
     probes: int = option(
-        4, "cells that a row is compared in; more find more pairs across borders, and take longer", advanced=True
+        2, "cells that a row is compared in; more find more pairs across borders, and take longer", advanced=True
     )
 
     def __post_init__(self) -> None:
