@@ -4,7 +4,9 @@ Each row has keys: 64-bit hashes (a digest, LSH bands, hashes of lines). Rows th
 rows, cannot decide about each other. So every stage that compares rows takes these steps, and says only what the keys
 of a row are (`ShuffleStage.keys`) and what becomes of rows that are connected (`ShuffleStage.decide_rows`):
 
-1. `sort`, a unit for each sketch file: its keys with the numbers of their rows, cut into ranges of the keys.
+1. `sort`, a unit for each sketch file: its keys with the numbers of their rows, cut into ranges of the keys. Rows of
+   the file with an equal key are linked at once, and the first of them alone goes on: so a key that all rows have, as
+   boilerplate has, takes a place for each file, not for each row.
 2. `join`, a unit for some ranges: reads its ranges of all files by their offsets, and links rows with an equal key.
 3. The links are joined to components, in this process: memory for the rows that share a key with another one, not for
    all rows. Neighbouring components make groups of about `GROUP_ROWS` rows.
@@ -59,6 +61,7 @@ GROUP_ROWS = 1 << 15
 BEGINNING = 1 << 31
 """Added to the row of a key that joins its row only with rows that have the key without this bit."""
 _KEY_BYTES = 12  # a key and the number of its row in its file, below BEGINNING
+_OWN_LINKS = -1  # the number of the part with the links of one file
 _MERGED_ROWS = 1 << 15  # of a batch of decisions
 _GATHER_BYTES = 64 << 20  # of sketches that are copied before they are written
 _LINKS = 1 << 21  # links that are joined at one time
@@ -454,8 +457,10 @@ class ShuffleStage(CompareStage):
             ranges *= 2
         sorts = work.units("sort", partial(sort_unit, self, root, ranges), list(enumerate(sources)))
         self.check_totals(Compared(root, sorts, []))
-        joins = work.units("join", partial(join_unit, root, memory, old), list(enumerate(_join_tasks(sources, sorts))))
-        return sorts, [part for _, part in parts_by_number(joins).get(0, [])]
+        keys = parts_by_number(sorts)
+        links = [part for _, part in keys.pop(_OWN_LINKS, [])]
+        joins = work.units("join", partial(join_unit, root, memory, old), list(enumerate(_join_tasks(sources, keys))))
+        return sorts, links + [part for _, part in parts_by_number(joins).get(0, [])]
 
     def reduce(self, sketches: Sequence[Path], out: Path, *, workers: int) -> dict[str, Any]:
         """Write the decisions, by row_key, to `out`; returns the facts."""
@@ -569,10 +574,14 @@ def cluster_facts(compared: Compared, config: Any, large: str, others: str, chec
 
 
 def sort_unit(stage: ShuffleStage, root: Path, ranges: int, index: int, source: Source) -> dict[str, Any]:
-    """Write the keys of one sketch file: part `band * ranges + range` holds keys uint64, then row numbers uint32."""
+    """Write the keys of one sketch file: part `band * ranges + range` holds keys uint64, then row numbers uint32.
+
+    Each key is there once, for the first row that has it; the links between these and others, as `joined` gives them,
+    are part `_OWN_LINKS`. Of an earlier run all keys are there, since they do not join its rows.
+    """
     memory = Memory(stage.config.memory_mb << 20, root)
     keys = defaultdict[int, list[tuple[Any, Any]]](list)
-    totals, begin = defaultdict[str, Counter[str]](Counter), 0
+    totals, begin, links = defaultdict[str, Counter[str]](Counter), 0, [np.empty((0, 2), np.int64)]
     for batch in source.batches(memory):
         for band, hashes, rows in stage.keys(batch):
             keys[band].append((hashes, (begin + rows).astype(np.uint32)))
@@ -583,12 +592,19 @@ def sort_unit(stage: ShuffleStage, root: Path, ranges: int, index: int, source: 
     out = PartsWriter(root, f".work/compared/keys-{index:05d}.bin")
     for band in sorted(keys):
         hashes, rows = (np.concatenate(found) for found in zip(*keys.pop(band), strict=True))
+        if not source.of:
+            row, whole = (rows & np.uint32(BEGINNING - 1)).astype(np.int64), rows < BEGINNING
+            again, first = linked(hashes, row, whole, 0)
+            links.append(source.first + np.column_stack((row[again], row[first])))
+            rows[first] = row[first]  # a row that has the whole key is linked with it
+            hashes, rows = np.delete(hashes, again), np.delete(rows, again)
         part = ((hashes >> np.uint64(48)) * np.uint64(ranges) >> np.uint64(16)).astype(np.uint16)
         order = np.argsort(part, kind="stable")
         cuts, hashes, rows = np.searchsorted(part[order], np.arange(ranges + 1)), hashes[order], rows[order]
         for number, (low, high) in enumerate(pairwise(cuts.tolist())):
             own = (hashes[low:high], rows[low:high])
             out.add(band * ranges + number, np.concatenate([array.view(np.uint8) for array in own]))
+    out.add(_OWN_LINKS, joined(np.concatenate(links)).ravel().view(np.uint8))
     return out.close() | {"sums": totals}
 
 
@@ -596,12 +612,12 @@ def sort_unit(stage: ShuffleStage, root: Path, ranges: int, index: int, source: 
 
 
 def _join_tasks(
-    sources: Sequence[Source], sorts: Sequence[dict[str, Any]]
+    sources: Sequence[Source], keys: dict[int, list[tuple[int, Part]]]
 ) -> Iterator[list[tuple[list[int], list[Part]]]]:
     """Ranges of keys, together so many that reading them pays for a unit."""
     task: list[tuple[list[int], list[Part]]] = []
     size = 0
-    for _, found in sorted(parts_by_number(sorts).items()):
+    for _, found in sorted(keys.items()):
         task.append(([sources[place].first for place, _ in found], [part for _, part in found]))
         size += sum(part[2] for _, part in found)
         if size >= _KEY_BYTES * RANGE_KEYS:
@@ -622,31 +638,32 @@ def join_unit(
     memory, links = Memory(memory_bytes, root), [np.empty((0, 2), np.int64)]
     for firsts, parts in tasks:
         hashes, rows, whole = list[Hashes](), list[Numbers](), list[Flags]()
-        for first, part in zip(firsts, read_parts(root, parts, memory), strict=True):
+        for begin, part in zip(firsts, read_parts(root, parts, memory), strict=True):
             count = part.size // _KEY_BYTES
             numbers = np.frombuffer(part, np.uint32, count, 8 * count)
             hashes.append(np.frombuffer(part, np.uint64, count))
-            rows.append(first + (numbers & np.uint32(BEGINNING - 1)).astype(np.int64))
+            rows.append(begin + (numbers & np.uint32(BEGINNING - 1)).astype(np.int64))
             whole.append(numbers < BEGINNING)
-        links.append(linked(np.concatenate(hashes), np.concatenate(rows), np.concatenate(whole), old))
+        row = np.concatenate(rows)
+        again, first = linked(np.concatenate(hashes), row, np.concatenate(whole), old)
+        links.append(np.column_stack((row[again], row[first])))
         memory.release()
     out = PartsWriter(root, f".work/compared/links-{index:05d}.bin")
     out.add(0, joined(np.concatenate(links)).ravel().view(np.uint8))
     return out.close()
 
 
-def linked(hashes: Hashes, rows: Numbers, whole: Flags, old: int) -> Numbers:
-    """int64 (links, 2): each row that has a hash again, and the first row that has it."""
+def linked(hashes: Hashes, rows: Numbers, whole: Flags, old: int) -> tuple[Numbers, Numbers]:
+    """(the places of rows that have a hash again, for each of them the place of the first row that has it)."""
     order = np.argsort(hashes)
     again = hashes[order[1:]] == hashes[order[:-1]]
     order = order[np.append(again, False) | np.append(False, again)] if len(order) else order  # most have no other
     order = order[np.lexsort((rows[order], hashes[order]))]
     _, first, key, sizes = np.unique(hashes[order], return_index=True, return_inverse=True, return_counts=True)
-    rows = rows[order]
     joins = np.bincount(key, whole[order], len(first)) > 0
-    joins &= rows[first + sizes - 1] >= old
-    known = joins[key] & (first[key] != np.arange(len(rows)))
-    return np.column_stack((rows[known], rows[first][key[known]]))
+    joins &= rows[order][first + sizes - 1] >= old
+    known = joins[key] & (first[key] != np.arange(len(order)))
+    return order[known], order[first][key[known]]
 
 
 # 3. Components of rows that are linked, and groups of components.
