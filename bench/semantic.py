@@ -18,8 +18,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from datakit.config import sha256_file
 from datakit.dedup.embedding import load_model
 from datakit.dedup.semantic import DedupSemantic, SemanticConfig
+from datakit.engine.executors import Local, Progress, working
+from datakit.stage import SketchFile
 
 HERE = Path(__file__).resolve().parent
 
@@ -35,11 +38,12 @@ def table(texts: list[str]) -> pa.RecordBatch:
 
 def decide(stage: DedupSemantic, sketch: pa.RecordBatch) -> tuple[dict[int, int], dict[str, Any]]:
     """{dropped row: the row that stays} and the facts of the comparison."""
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as folder, working(Path(folder), "bench", Local(2), Progress()) as work:
         path, out = Path(folder) / "0.arrow", Path(folder) / "out"
         with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, sketch.schema) as writer:
             writer.write_batch(sketch)
-        facts = stage.reduce([path], out, workers=2)
+        compared = stage.compare([SketchFile(path, len(sketch), path.stat().st_size, sha256_file(path))], work)
+        facts = compared.reduce([path], out, workers=2)
         found = pa.ipc.open_file(pa.memory_map(str(out))).read_all()
         keys, others = found.column("row_key").to_pylist(), map(int, found.column("duplicate_of").to_pylist())
         return dict(zip(keys, others, strict=True)), facts

@@ -18,7 +18,7 @@ from datakit.manifest import AGAINST, COMPARED_WITH, Shard, ancestors, data_dir,
 from datakit.stage import Parent
 
 if TYPE_CHECKING:
-    from datakit.dedup.shuffle import ShuffleStage
+    from datakit.dedup.shuffle import IndexedStage
 
 INDEX_VERSION = 1
 """Grows when indexes hold other words, shingles, bands, digests or columns; a test has what some texts come to."""
@@ -62,7 +62,7 @@ def _lineage(path: Path) -> list[Parent]:
     return [Parent(p, m) for p, m in ancestors(storage.pull_result(path))]
 
 
-def earlier_runs(newest: Parent, stage: "ShuffleStage", kind: str) -> tuple[EarlierRun, ...]:
+def earlier_runs(newest: Parent, stage: "IndexedStage", kind: str) -> tuple[EarlierRun, ...]:
     """The run of a manifest and those that it was itself run against, oldest first.
 
     The result equals one run over all rows, the old rows before the new ones. So the settings must match.

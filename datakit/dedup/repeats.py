@@ -49,7 +49,7 @@ from datakit.config import OF_TURNS, at_least, option, shares
 from datakit.data import compared_fields, row_chunks, string_buffers
 from datakit.dedup.comparison import CompareOptions, Flags, Hashes, IndexOptions, Numbers, row_columns
 from datakit.dedup.cuts import Unit, bounds, comparable, decided_runs, edit, flags
-from datakit.dedup.shuffle import Compared, Decided, Memory, Rows, ShuffleStage, sums_of
+from datakit.dedup.shuffle import Compared, Decided, IndexedStage, Memory, Rows, sums_of
 from datakit.errors import ConfigError
 from datakit.stage import Decision, Losses
 from datakit.text.words import character_table, hash_words_in
@@ -336,7 +336,7 @@ def _first_of_texts(rows: Rows) -> Numbers:
 
 
 @dataclass(frozen=True)
-class DedupRepeats(ShuffleStage):
+class DedupRepeats(IndexedStage):
     """Cuts repeated passages, or drops rows that mostly consist of them; the reason is `duplicate_passages`.
 
     A kept row that loses a passage is edited: it gets a new `content_hash`, and its pieces are recorded in `cuts`.

@@ -3,12 +3,17 @@
 1. Every row is sketched by itself, as the vectors of its parts (`embedding`), or the one vector of a column of the
    user's. A document is one part. Of a conversation every turn of the user and of the assistant is one; of a preference
    pair prompt, chosen and rejected.
-2. k-means puts the rows, by the mean of their parts, into cells. A row is compared with the kept rows of its `probes`
-   nearest cells.
+2. k-means on a sample makes cells. By the mean of its parts a row lies in its `probes` nearest ones.
 3. Two rows are duplicates if they have as many parts, and the cosine of every part with its counterpart, rounded to
    1e-3, reaches `threshold`: the least similar turn decides. What is no part (roles, system prompts, tool results and
-   calls) must be equal. A row is dropped exactly if a row before it in the policy's order is such a duplicate, lies in
-   one of its cells, and stays; the first such row is named.
+   calls) must be equal. A row is dropped exactly if a row before it in the policy's order is such a duplicate, and
+   stays; the first such row is named (`star`).
+4. Each cell is a unit of work. It decides as if there were no other rows, and links what it would drop with what stays
+   for it. Rows that are linked, also through others, are then decided about together, whatever their cells.
+
+So a pair is missed where its rows share no cell and no chain of links joins them; seldom where both have other rows in
+their cell, which are dropped in another. `star` compares a row with all rows that stay while these are few; more are
+put into cells of their own, where it can miss a pair, too.
 
 SemDeDup looks at one cell for each row, so it misses pairs that a border divides. It keeps the row that is farthest
 from the centroid, and drops rows that are similar to rows that are dropped too; here every dropped row is similar to
@@ -18,10 +23,11 @@ the number of threads; a BLAS would not promise that.
 
 import hashlib
 import math
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import chain, islice, pairwise
 from pathlib import Path
 from typing import Any, ClassVar, Final, Literal, NamedTuple
@@ -37,30 +43,45 @@ from datakit.dedup.comparison import (
     MIN_ALARM_ROWS,
     POLICY,
     CompareOptions,
-    CompareStage,
     Hashes,
     Numbers,
     check_policy,
-    check_ranked,
     exact_ratio,
     policy_order,
     ranked,
     row_columns,
-    write_decisions,
 )
 from datakit.dedup.embedding import load_model, model_files, to_vectors
-from datakit.dedup.shuffle import Memory, Rows, batches_of, most_of, rows_of, survivors_of
+from datakit.dedup.shuffle import (
+    Compared,
+    Decided,
+    Memory,
+    Part,
+    PartsWriter,
+    Rows,
+    ShuffleStage,
+    Source,
+    gathered,
+    joined,
+    parts_by_number,
+    read_parts,
+    rows_in,
+    rows_of,
+    sums_of,
+)
 from datakit.errors import ConfigError, InputError
-from datakit.stage import Decision, Losses
+from datakit.stage import CompareUnits, Decision, Losses
 from datakit.text.words import UNICODE_VERSION, normalize
 
-_FEW_ROWS: Final = 8192  # so many are one cell: every row is compared with every other
+_FEW_ROWS: Final = 8192  # so many are one cell, and beside so many that stay a row is compared with all of them
 _CELL_ROWS: Final = 1024  # of more rows, cells have at least so many on average
+_MOST_CELLS: Final = 1024  # that are learned in the driver, whatever the number of rows
 _SAMPLE_ROWS: Final = 64  # for each cell, of which k-means learns
 _ROUNDS: Final = 10  # of k-means
 _SEED: Final = 1  # of the sample that k-means begins with
 _BLOCK_ROWS: Final = 1 << 14  # rows after which memory may be released
 _TASK_ROWS: Final = 256
+_SPREAD: Final = np.uint64(0x9E3779B97F4A7C15)  # odd
 _CONTEXT_ROLES: Final = ("system", "developer", "tool", "function")
 
 VECTORS = pa.large_list(pa.field("item", pa.int16(), nullable=False))
@@ -78,10 +99,12 @@ class SemanticConfig(CompareOptions):
     )
     policy: str = option("first", POLICY)
     cells: int = option(
-        0, "cells of k-means; 0: one for 8,192 rows, else at most one for 1,024 rows and their root", advanced=True
+        0,
+        "cells of k-means; 0: one for 8,192 rows, else at most one for 1,024 rows, their root, and 1,024",
+        advanced=True,
     )
     probes: int = option(
-        4, "cells that a row is compared in; more find more pairs across borders, and take longer", advanced=True
+        2, "cells that a row is compared in; more find more pairs across borders, and take longer", advanced=True
     )
 
     def __post_init__(self) -> None:
@@ -173,31 +196,37 @@ def number_of_cells(rows: int, asked: int) -> int:
     """How many cells so many rows are put into; `asked` is `SemanticConfig.cells`."""
     if asked:
         return max(min(asked, rows), 1)
-    return 1 if rows <= _FEW_ROWS else min(rows // _CELL_ROWS, math.isqrt(rows))
+    return 1 if rows <= _FEW_ROWS else min(rows // _CELL_ROWS, math.isqrt(rows), _MOST_CELLS)
 
 
-def star(
-    rows: SemanticRows, config: SemanticConfig, memory: Memory, workers: int
-) -> tuple[Numbers, Numbers, dict[str, int]]:
-    """Who stays: a row is dropped exactly if an earlier kept row of its cells is a duplicate.
+def star(rows: SemanticRows, probes: int, memory: Memory) -> tuple[Numbers, Numbers, int]:
+    """Who stays of rows in the policy's order: a row is dropped exactly if an earlier row that stays is a duplicate.
 
-    (int64 (rows,), the row that stays for each, -1 where it stays; int64 (rows,), the similarity in thousandths; facts)
+    Once more than `_FEW_ROWS` rows stay, these and the following ones are put into cells, and a row is compared with
+    those that stay in its `probes` nearest cells. It takes time for the rows times those that they are compared with.
+
+    (int64 (rows,), the row that stays for each, -1 where it stays; int64 (rows,), the similarity in thousandths; how
+    many comparisons that took)
     """
     from datakit.dedup import _kernels_semantic as kernels
 
-    count = len(rows.context)
+    count, compared = len(rows.context), 0
     survivor, shared = memory.full((count,), -1, np.int64), memory.full((count,), 0, np.int64)
-    with ThreadPoolExecutor(workers) as pool:
-        means = _means(rows, memory)
-        centroids = _centroids(means, number_of_cells(count, config.cells), memory, pool)
-        cells = _nearest(means, centroids, min(config.probes, len(centroids)), memory, pool)
-    sizes = np.bincount(cells[:, 0], minlength=len(centroids))
-    begins = np.cumsum(sizes) - sizes
-    ends, kept, compared = begins.copy(), memory.full((count,), 0, np.int32), 0
+    cells, kept = (memory.full(shape, 0, np.int32) for shape in ((count, 1), (count,)))
+    begins, ends = np.zeros(1, np.int64), np.zeros(1, np.int64)
     for begin, end in _ranges(0, count, _BLOCK_ROWS):
         compared += kernels.decide(rows, cells, begins, ends, kept, begin, end, survivor, shared)
         memory.release()
-    return survivor, shared, {"cells": len(centroids), "pairs_compared": compared}
+        if len(begins) == 1 and ends[0] > _FEW_ROWS and end < count:
+            stay, means = kept[: ends[0]].copy(), _means(rows, memory)
+            centroids = _centroids(memory.take(means, stay), number_of_cells(len(stay), 0), memory)
+            cells = _nearest(means, centroids, probes, memory)
+            sizes, home = np.bincount(cells[:, 0], minlength=len(centroids)), cells[stay, 0]
+            begins, filled = np.cumsum(sizes) - sizes, np.bincount(home, minlength=len(centroids))
+            ends = begins + filled
+            places = np.repeat(begins - (np.cumsum(filled) - filled), filled) + np.arange(len(stay))
+            kept[places] = stay[np.argsort(home, kind="stable")]
+    return survivor, shared, compared
 
 
 def _ranges(begin: int, end: int, size: int) -> list[tuple[int, int]]:
@@ -223,49 +252,99 @@ def _means(rows: SemanticRows, memory: Memory) -> npt.NDArray[np.int16]:
 
 
 def _nearest(
-    means: npt.NDArray[np.int16], centroids: npt.NDArray[np.int16], probes: int, memory: Memory, pool: Any
+    means: npt.NDArray[np.int16], centroids: npt.NDArray[np.int16], probes: int, memory: Memory, spread: Any = map
 ) -> npt.NDArray[np.int32]:
-    """The nearest cells of each row, the nearest first: int32 (rows, probes)."""
+    """The nearest cells of each row, the nearest first: int32 (rows, probes). `spread` is `map`, or a pool's."""
     from datakit.dedup import _kernels_semantic as kernels
 
-    found = memory.full((len(means), probes), 0, np.int32)
+    found = memory.full((len(means), min(probes, len(centroids))), 0, np.int32)
     if len(centroids) > 1:
         for block in _ranges(0, len(means), _BLOCK_ROWS):
             parts = _ranges(*block, _TASK_ROWS)
-            list(pool.map(lambda part: kernels.nearest_cells(means, centroids, *part, found), parts))
+            list(spread(lambda part: kernels.nearest_cells(means, centroids, *part, found), parts))
             memory.release()
     return found
 
 
-def _centroids(means: npt.NDArray[np.int16], cells: int, memory: Memory, pool: Any) -> npt.NDArray[np.int16]:
-    """Spherical k-means (Dhillon and Modha, 2001) on a sample: int16 (cells, width), of length 32767.
+def _centroids(means: npt.NDArray[np.int16], cells: int, memory: Memory, spread: Any = map) -> npt.NDArray[np.int16]:
+    """Spherical k-means (Dhillon and Modha, 2001) on a sample: int16 (cells, width), of length 32767; fewer where some
+    are equal.
 
     Assignments and sums are those of integers, so the order of the rows within a sum does not matter.
     """
     from datakit.dedup import _kernels_semantic as kernels
 
-    if cells <= 1:
-        return np.zeros((1, means.shape[1]), np.int16)
     rng = np.random.default_rng(_SEED)
     chosen = np.sort(rng.choice(len(means), min(len(means), _SAMPLE_ROWS * cells), replace=False))
     sample = memory.take(means, chosen)
-    centroids = sample[np.sort(rng.choice(len(sample), cells, replace=False))]
+    centroids = sample[np.sort(rng.choice(len(sample), min(cells, len(sample)), replace=False))]
     for _ in range(_ROUNDS):
-        home = _nearest(sample, centroids, 1, memory, pool)[:, 0].astype(np.int64)
+        home = _nearest(sample, centroids, 1, memory, spread)[:, 0].astype(np.int64)
         sums, fresh = np.zeros(centroids.shape), centroids.copy()  # an empty cell keeps its centroid
         kernels.sum_vectors(sample, home, sums)
         kernels.round_vectors(sums, fresh)
         if np.array_equal(fresh, centroids):
             break
         centroids = fresh
-    return centroids
+    return np.unique(centroids, axis=0)
+
+
+# Work units: a sample of the rows, the cells of each row, the links in each cell.
+
+
+def sample_unit(stage: "DedupSemantic", root: Path, memory_bytes: int, share: float, index: int, source: Source) -> Any:
+    """Write the sketches of a share of one file's rows: part 0 is an Arrow IPC stream. A hash of its key says whether a
+    row is one of them."""
+    memory, found = Memory(memory_bytes, root), list[pa.RecordBatch]()
+    for batch in source.batches(memory):
+        mixed = batch.column("row_key").to_numpy() * _SPREAD
+        mixed = (mixed ^ mixed >> np.uint64(32)) * _SPREAD
+        chosen = mixed >> np.uint64(11) < share * 2**53
+        found.append(batch.filter(pa.array(chosen)))
+        memory.release()
+    out = PartsWriter(root, f".work/compared/sample-{index:05d}.bin")
+    if found:
+        out.add_rows(0, found)
+    return out.close()
+
+
+def place_unit(stage: "DedupSemantic", root: Path, memory_bytes: int, index: int, source: Source) -> dict[str, Any]:
+    """Write the cells of one sketch file's rows: part 0 holds numbers of rows in the file, ascending, then the cells of
+    each, uint32. Rows without vectors have none."""
+    memory, begin, totals = Memory(memory_bytes, root), 0, defaultdict[str, Counter[str]](Counter)
+    numbers, cells = list[Any](), list[Any]()
+    for batch in source.batches(memory):
+        rows, order = stage.rows(rows_of([batch]), np.arange(batch.num_rows), memory)
+        nearest = _nearest(_means(rows, memory), stage.centroids, stage.config.probes, memory)
+        numbers.append(np.repeat(begin + order, nearest.shape[1]))
+        cells.append(nearest.ravel())
+        stage.counted(batch, totals)
+        begin += batch.num_rows
+        memory.release()
+    out = PartsWriter(root, f".work/compared/places-{index:05d}.bin")
+    out.add(0, np.concatenate([np.empty(0), *numbers, *cells]).astype(np.uint32).view(np.uint8))
+    return out.close() | {"sums": totals}
+
+
+def cell_unit(
+    stage: "DedupSemantic", root: Path, memory_bytes: int, index: int, parts: Sequence[Part]
+) -> dict[str, Any]:
+    """Write the links of one cell, as `joined` gives them."""
+    memory = Memory(memory_bytes, root)
+    rows = rows_in(root, parts, memory)
+    survivor, _, compared = stage.stars(rows, memory)
+    dropped = np.flatnonzero(survivor >= 0)
+    links = np.column_stack((rows.numbers[dropped], rows.numbers[survivor[dropped]]))
+    out = PartsWriter(root, f".work/compared/links-{index:05d}.bin")
+    out.add(0, joined(links).ravel().view(np.uint8))
+    return out.close() | {"sums": {"facts": {"cells": 1, "pairs_compared": compared}}}
 
 
 # The stage.
 
 
 @dataclass(frozen=True)
-class DedupSemantic(CompareStage):
+class DedupSemantic(ShuffleStage):
     """Drops every row that says in other words what a row before it in the policy's order says (`semantic_duplicate`).
 
     `duplicate_of` names the row that stays, `similarity` is the least cosine of the parts. Rows that the model cannot
@@ -273,6 +352,8 @@ class DedupSemantic(CompareStage):
     """
 
     config: SemanticConfig = field(default_factory=SemanticConfig)
+    centroids: Any = field(default=None, compare=False)
+    """int16 (cells, width): the middles of the cells, once rows are compared."""
 
     name: ClassVar[str] = "dedup_semantic"
     help: ClassVar[str] = (
@@ -322,41 +403,86 @@ class DedupSemantic(CompareStage):
             | {"context": pa.array(context), "parts": pa.array(counts * compared, pa.uint64()), "vectors": lists}
         )
 
-    def reduce(self, sketches: Sequence[Path], out: Path, *, workers: int) -> dict[str, Any]:
-        """Write the dropped rows to `out`; returns counts and alarms."""
-        memory = Memory(self.config.memory_mb << 20, out.parent)
-        found = rows_of(batch for path in sketches for batch in batches_of(path, memory))
-        check_ranked(self.config.policy, Counter(rows=sum(ranked(batch)["rows"] for batch in found.batches)))
+    def totals(self, batch: pa.RecordBatch) -> dict[str, dict[str, int]]:
+        """Rows by source, those with a number in the policy's column, and those that are not compared."""
+        unread = int((batch.column("parts").to_numpy() == 0).sum())
+        sources = sums_of(batch.column("source"), np.ones(batch.num_rows))
+        return {"source": sources, "ranked": ranked(batch), "unread": {"rows": unread}}
+
+    def links(
+        self, sources: Sequence[Source], memory: int, work: CompareUnits
+    ) -> tuple[list[dict[str, Any]], list[Part]]:
+        """The links of all cells, which are work units."""
+        root, count, middles = work.data, sum(s.file.rows for s in sources), np.zeros((1, 0), np.int16)
+        cells, files = number_of_cells(count, self.config.cells), list(enumerate(sources))
+        if cells > 1:
+            share = _SAMPLE_ROWS * cells / count
+            samples = work.units("sample", partial(sample_unit, self, root, memory, share), files)
+            own = Memory(memory, root)
+            parts = [part for _, part in parts_by_number(samples).get(0, [])]
+            found = rows_of(batch for part in read_parts(root, parts, own) for batch in pa.ipc.open_stream(part))
+            rows, read = self.rows(found, np.arange(len(found)), own)
+            if len(read):
+                with ThreadPoolExecutor(work.workers) as pool:
+                    middles = _centroids(_means(rows, own), cells, own, pool.map)
+        stage = replace(self, centroids=middles)
+        places = work.units("place", partial(place_unit, stage, root, memory), files)
+        self.check_totals(Compared(root, places, []))
+        wanted = [(sources[number], part) for number, part in parts_by_number(places).get(0, [])]
+        payloads = list(enumerate(gathered("collect", wanted, memory, work)))
+        linked = work.units("cell", partial(cell_unit, stage, root, memory), payloads)
+        return [*places, *linked], [part for _, part in parts_by_number(linked).get(0, [])]
+
+    def stars(self, found: Rows, memory: Memory) -> tuple[Numbers, Numbers, int]:
+        """For rows that are decided about together, what `star` says, by their numbers."""
         order = policy_order(found, found.column("row_key", memory), self.config.policy)
-        rows, order = self._rows(found, order, memory)
-        survivor, similarity, facts = star(rows, self.config, memory, workers)
+        rows, order = self.rows(found, order, memory)
+        survivor, similarity, compared = star(rows, self.config.probes, memory)
         first, near = np.full(len(found), -1), np.zeros(len(found), np.int64)
         dropped = survivor >= 0
         first[order[dropped]] = order[survivor[dropped]]
         near[order[dropped]] = similarity[dropped]
-        write_decisions(out, (_decisions(found, n, first, near) for n in range(len(found.batches))))
-        losses, unread = Losses("rows"), len(found) - len(order)
-        for batch, (begin, end) in zip(found.batches, pairwise(found.begins), strict=True):
-            losses.add(batch.column("source"), np.ones(end - begin), first[begin:end] >= 0)
-        stands_for = np.bincount(first[first >= 0], minlength=1)
-        most = most_of(survivors_of(found, stands_for))
-        alarms = losses.alarms(self.config.max_loss, MIN_ALARM_ROWS, _CHECK, most)
-        if len(found) >= MIN_ALARM_ROWS and unread > self.config.max_loss * len(found):
+        return first, near, compared
+
+    def decide_rows(self, rows: Rows, memory: Memory) -> Decided:
+        """The decisions about linked rows."""
+        first, near, _ = self.stars(rows, memory)
+        gone = np.flatnonzero(first >= 0)
+        decisions = {
+            "row_key": rows.column("row_key", memory)[gone],
+            "reason": pa.array(["semantic_duplicate"] * len(gone), pa.string()),
+            "duplicate_of": rows.ids(first[gone]),
+            "similarity": near[gone] / 1000,
+        }
+        counts = {"lost": sums_of(rows.new("source"), first >= 0)}
+        return Decided([pa.record_batch(decisions)], np.bincount(first[gone], minlength=len(rows)), counts)
+
+    def summarize(self, compared: Compared) -> dict[str, Any]:
+        """Counts and alarms."""
+        losses, survivors = Losses("rows", compared.count("source"), compared.count("lost")), compared.survivors()
+        alarms, unread = (
+            losses.alarms(self.config.max_loss, MIN_ALARM_ROWS, _CHECK, survivors),
+            compared.count("unread"),
+        )
+        if compared.rows >= MIN_ALARM_ROWS and unread["rows"] > self.config.max_loss * compared.rows:
             alarms.insert(0, (
-                f"{unread} of {len(found)} rows are not compared: they have no text, or the model does not know a "
-                "quarter of their tokens. Name a model for their languages (model)"
+                f"{unread['rows']} of {compared.rows} rows are not compared: they have no text, or the model does not "
+                "know a quarter of their tokens. Name a model for their languages (model)"
             ))  # fmt: skip
-        return facts | {
-            "rows_not_read": unread,
-            "largest_cluster_rows": int(stands_for.max()) + (len(found) > 0),
+        return {name: compared.count("facts")[name] for name in ("cells", "pairs_compared")} | {
+            "rows_not_read": unread["rows"],
+            "largest_cluster_rows": survivors[0][1] + 1 if survivors else int(compared.rows > 0),
             "alarms": alarms,
         }
 
-    def _rows(self, found: Rows, order: Numbers, memory: Memory) -> tuple[SemanticRows, Numbers]:
+    def rows(self, found: Rows, order: Numbers, memory: Memory) -> tuple[SemanticRows, Numbers]:
         """(the rows that have vectors, in an order; their numbers)."""
         parts = found.column("parts", memory).astype(np.int64)
         lengths = [pc.list_value_length(batch.column("vectors")).to_numpy() for batch in found.batches]
-        widths = np.unique(np.concatenate([[0], *lengths])[1:][parts > 0] // parts[parts > 0])
+        widths = np.concatenate([[0], *lengths])[1:][parts > 0] // parts[parts > 0]
+        if self.centroids is not None and len(self.centroids) > 1:
+            widths = np.append(widths, self.centroids.shape[1])
+        widths = np.unique(widths)
         if len(widths) > 1:
             raise InputError(f"dedup_semantic: vectors of the column {self.config.column!r} differ in their lengths")
         order = order[parts[order] > 0]
@@ -383,17 +509,3 @@ class DedupSemantic(CompareStage):
             ),
             drop_columns={"duplicate_of": duplicate_of, "similarity": similarity},
         )
-
-
-def _decisions(rows: Rows, number: int, first: Numbers, near: Numbers) -> pa.RecordBatch:
-    """The decisions about one batch of sketches; `first` is the row that stays for each, -1 where it stays itself."""
-    at = slice(rows.begins[number], rows.begins[number + 1])
-    gone = np.flatnonzero(first[at] >= 0)
-    return pa.record_batch(
-        {
-            "row_key": rows.batches[number].column("row_key").take(pa.array(gone)),
-            "reason": pa.array(["semantic_duplicate"] * len(gone), pa.string()),
-            "duplicate_of": rows.ids(first[at][gone]),
-            "similarity": near[at][gone] / 1000,
-        }
-    )

@@ -4,7 +4,9 @@ Each row has keys: 64-bit hashes (a digest, LSH bands, hashes of lines). Rows th
 rows, cannot decide about each other. So every stage that compares rows takes these steps, and says only what the keys
 of a row are (`ShuffleStage.keys`) and what becomes of rows that are connected (`ShuffleStage.decide_rows`):
 
-1. `sort`, a unit for each sketch file: its keys with the numbers of their rows, cut into ranges of the keys.
+1. `sort`, a unit for each sketch file: its keys with the numbers of their rows, cut into ranges of the keys. Rows of
+   the file with an equal key are linked at once, and the first of them alone goes on: so a key that all rows have, as
+   boilerplate has, takes a place for each file, not for each row.
 2. `join`, a unit for some ranges: reads its ranges of all files by their offsets, and links rows with an equal key.
 3. The links are joined to components, in this process: memory for the rows that share a key with another one, not for
    all rows. Neighbouring components make groups of about `GROUP_ROWS` rows.
@@ -59,6 +61,7 @@ GROUP_ROWS = 1 << 15
 BEGINNING = 1 << 31
 """Added to the row of a key that joins its row only with rows that have the key without this bit."""
 _KEY_BYTES = 12  # a key and the number of its row in its file, below BEGINNING
+_OWN_LINKS = -1  # the number of the part with the links of one file
 _MERGED_ROWS = 1 << 15  # of a batch of decisions
 _GATHER_BYTES = 64 << 20  # of sketches that are copied before they are written
 _LINKS = 1 << 21  # links that are joined at one time
@@ -389,10 +392,9 @@ def most_of(survivors: Sequence[list[Any]]) -> list[tuple[str, int]]:
 
 @dataclass(frozen=True)
 class ShuffleStage(CompareStage):
-    """A stage that decides about rows by the keys that they share, and whose result can hold an index of its kept rows.
+    """A stage that decides about groups of linked rows, by default of those that share keys.
 
-    Its config has the fields of `IndexOptions`. `earlier` are the runs whose rows are compared with too, oldest first.
-    `duplicate_in` is then the version of the run that kept the other row, null for this run.
+    `earlier` are the runs whose rows are compared with too, oldest first.
     """
 
     earlier: tuple[EarlierRun, ...] = ()
@@ -429,26 +431,36 @@ class ShuffleStage(CompareStage):
 
     def compare(self, sketches: Sequence[SketchFile], work: CompareUnits) -> Self:
         """Compare the rows of the sketch files, with each other and with the rows of earlier runs, in work units."""
-        root, old = work.data, sum(e.rows for e in self.earlier)
+        root, old, memory = work.data, sum(e.rows for e in self.earlier), (self.config.memory_mb << 20) // work.share
         files = [
             (e.name, SketchFile(e.folder / s.path, s.rows, s.bytes, s.sha256)) for e in self.earlier for s in e.shards
         ]
         files += [("", file) for file in sketches]
         firsts = np.cumsum([0, *(file.rows for _, file in files)]).tolist()
         sources = [Source(file, first, name) for (name, file), first in zip(files, firsts, strict=False)]
-        memory, ranges = (self.config.memory_mb << 20) // work.share, 1
-        while ranges < 1 << 16 and firsts[-1] > ranges * RANGE_KEYS:
+        records, links = self.links(sources, memory, work)
+        (grouped,) = work.units("group", partial(group_unit, root, memory, sources, links), [(0, None)], here=True)
+        wanted = [(sources[number], part) for number, ((_, part),) in sorted(parts_by_number([grouped]).items())]
+        groups = gathered("gather", wanted, memory, work)
+        decides = work.units("decide", partial(decide_unit, self, root, memory, old), list(enumerate(groups)))
+        return replace(self, compared=Compared(root, records, decides))
+
+    def links(
+        self, sources: Sequence[Source], memory: int, work: CompareUnits
+    ) -> tuple[list[dict[str, Any]], list[Part]]:
+        """(the records of units that counted `totals` of all rows, parts with links as `joined` gives them).
+
+        Default: the rows that share a key, by `sort` and `join`. `memory` are bytes for a unit.
+        """
+        root, old, ranges, rows = work.data, sum(e.rows for e in self.earlier), 1, sum(s.file.rows for s in sources)
+        while ranges < 1 << 16 and rows > ranges * RANGE_KEYS:
             ranges *= 2
         sorts = work.units("sort", partial(sort_unit, self, root, ranges), list(enumerate(sources)))
         self.check_totals(Compared(root, sorts, []))
-        joins = work.units("join", partial(join_unit, root, memory, old), list(enumerate(_join_tasks(sources, sorts))))
-        links = [part for _, part in parts_by_number(joins).get(0, [])]
-        (grouped,) = work.units("group", partial(group_unit, root, memory, sources, links), [(0, None)], here=True)
-        wanted = [(sources[number], part) for number, ((_, part),) in sorted(parts_by_number([grouped]).items())]
-        groups = parts_by_number(work.units("gather", partial(gather_unit, root, memory), list(enumerate(wanted))))
-        payloads = [[part for _, part in groups[number]] for number in sorted(groups)]
-        decides = work.units("decide", partial(decide_unit, self, root, memory, old), list(enumerate(payloads)))
-        return replace(self, compared=Compared(root, sorts, decides))
+        keys = parts_by_number(sorts)
+        links = [part for _, part in keys.pop(_OWN_LINKS, [])]
+        joins = work.units("join", partial(join_unit, root, memory, old), list(enumerate(_join_tasks(sources, keys))))
+        return sorts, links + [part for _, part in parts_by_number(joins).get(0, [])]
 
     def reduce(self, sketches: Sequence[Path], out: Path, *, workers: int) -> dict[str, Any]:
         """Write the decisions, by row_key, to `out`; returns the facts."""
@@ -456,7 +468,19 @@ class ShuffleStage(CompareStage):
         write_decisions(out, self.compared.decisions(Memory(self.config.memory_mb << 20, out.parent)))
         return self.summarize(self.compared)
 
-    # Earlier runs, and the index for later ones.
+    def counted(self, batch: pa.RecordBatch, sums: dict[str, Counter[str]]) -> None:
+        """Add the `totals` of a batch of sketches to the sums, and the number of its rows."""
+        for name, counts in (self.totals(batch) | {"rows": {"all": batch.num_rows}}).items():
+            sums[name].update(counts)
+
+
+@dataclass(frozen=True)
+class IndexedStage(ShuffleStage):
+    """A stage whose result can hold an index of its kept rows, which later runs compare with.
+
+    Its config has the fields of `IndexOptions`. With `earlier` runs `duplicate_in` is the version of the run that kept
+    the other row, null for this run.
+    """
 
     def compare_with(self, target: Path, kind: str) -> tuple[Self, tuple[Parent, ...]]:
         """The stage with the runs that `against` names, and the manifest of the newest."""
@@ -550,28 +574,37 @@ def cluster_facts(compared: Compared, config: Any, large: str, others: str, chec
 
 
 def sort_unit(stage: ShuffleStage, root: Path, ranges: int, index: int, source: Source) -> dict[str, Any]:
-    """Write the keys of one sketch file: part `band * ranges + range` holds keys uint64, then row numbers uint32."""
+    """Write the keys of one sketch file: part `band * ranges + range` holds keys uint64, then row numbers uint32.
+
+    Each key is there once, for the first row that has it; the links between these and others, as `joined` gives them,
+    are part `_OWN_LINKS`. Of an earlier run all keys are there, since they do not join its rows.
+    """
     memory = Memory(stage.config.memory_mb << 20, root)
     keys = defaultdict[int, list[tuple[Any, Any]]](list)
-    totals, begin = defaultdict[str, Counter[str]](Counter), 0
+    totals, begin, links = defaultdict[str, Counter[str]](Counter), 0, [np.empty((0, 2), np.int64)]
     for batch in source.batches(memory):
         for band, hashes, rows in stage.keys(batch):
             keys[band].append((hashes, (begin + rows).astype(np.uint32)))
         if not source.of:
-            for name, counts in stage.totals(batch).items():
-                totals[name].update(counts)
-            totals["rows"]["all"] += batch.num_rows
+            stage.counted(batch, totals)
         begin += batch.num_rows
         memory.release()
     out = PartsWriter(root, f".work/compared/keys-{index:05d}.bin")
     for band in sorted(keys):
         hashes, rows = (np.concatenate(found) for found in zip(*keys.pop(band), strict=True))
+        if not source.of:
+            row, whole = (rows & np.uint32(BEGINNING - 1)).astype(np.int64), rows < BEGINNING
+            again, first = linked(hashes, row, whole, 0)
+            links.append(source.first + np.column_stack((row[again], row[first])))
+            rows[first] = row[first]  # a row that has the whole key is linked with it
+            hashes, rows = np.delete(hashes, again), np.delete(rows, again)
         part = ((hashes >> np.uint64(48)) * np.uint64(ranges) >> np.uint64(16)).astype(np.uint16)
         order = np.argsort(part, kind="stable")
         cuts, hashes, rows = np.searchsorted(part[order], np.arange(ranges + 1)), hashes[order], rows[order]
         for number, (low, high) in enumerate(pairwise(cuts.tolist())):
             own = (hashes[low:high], rows[low:high])
             out.add(band * ranges + number, np.concatenate([array.view(np.uint8) for array in own]))
+    out.add(_OWN_LINKS, joined(np.concatenate(links)).ravel().view(np.uint8))
     return out.close() | {"sums": totals}
 
 
@@ -579,12 +612,12 @@ def sort_unit(stage: ShuffleStage, root: Path, ranges: int, index: int, source: 
 
 
 def _join_tasks(
-    sources: Sequence[Source], sorts: Sequence[dict[str, Any]]
+    sources: Sequence[Source], keys: dict[int, list[tuple[int, Part]]]
 ) -> Iterator[list[tuple[list[int], list[Part]]]]:
     """Ranges of keys, together so many that reading them pays for a unit."""
     task: list[tuple[list[int], list[Part]]] = []
     size = 0
-    for _, found in sorted(parts_by_number(sorts).items()):
+    for _, found in sorted(keys.items()):
         task.append(([sources[place].first for place, _ in found], [part for _, part in found]))
         size += sum(part[2] for _, part in found)
         if size >= _KEY_BYTES * RANGE_KEYS:
@@ -605,31 +638,32 @@ def join_unit(
     memory, links = Memory(memory_bytes, root), [np.empty((0, 2), np.int64)]
     for firsts, parts in tasks:
         hashes, rows, whole = list[Hashes](), list[Numbers](), list[Flags]()
-        for first, part in zip(firsts, read_parts(root, parts, memory), strict=True):
+        for begin, part in zip(firsts, read_parts(root, parts, memory), strict=True):
             count = part.size // _KEY_BYTES
             numbers = np.frombuffer(part, np.uint32, count, 8 * count)
             hashes.append(np.frombuffer(part, np.uint64, count))
-            rows.append(first + (numbers & np.uint32(BEGINNING - 1)).astype(np.int64))
+            rows.append(begin + (numbers & np.uint32(BEGINNING - 1)).astype(np.int64))
             whole.append(numbers < BEGINNING)
-        links.append(linked(np.concatenate(hashes), np.concatenate(rows), np.concatenate(whole), old))
+        row = np.concatenate(rows)
+        again, first = linked(np.concatenate(hashes), row, np.concatenate(whole), old)
+        links.append(np.column_stack((row[again], row[first])))
         memory.release()
     out = PartsWriter(root, f".work/compared/links-{index:05d}.bin")
     out.add(0, joined(np.concatenate(links)).ravel().view(np.uint8))
     return out.close()
 
 
-def linked(hashes: Hashes, rows: Numbers, whole: Flags, old: int) -> Numbers:
-    """int64 (links, 2): each row that has a hash again, and the first row that has it."""
+def linked(hashes: Hashes, rows: Numbers, whole: Flags, old: int) -> tuple[Numbers, Numbers]:
+    """(the places of rows that have a hash again, for each of them the place of the first row that has it)."""
     order = np.argsort(hashes)
     again = hashes[order[1:]] == hashes[order[:-1]]
     order = order[np.append(again, False) | np.append(False, again)] if len(order) else order  # most have no other
     order = order[np.lexsort((rows[order], hashes[order]))]
     _, first, key, sizes = np.unique(hashes[order], return_index=True, return_inverse=True, return_counts=True)
-    rows = rows[order]
     joins = np.bincount(key, whole[order], len(first)) > 0
-    joins &= rows[first + sizes - 1] >= old
-    known = joins[key] & (first[key] != np.arange(len(rows)))
-    return np.column_stack((rows[known], rows[first][key[known]]))
+    joins &= rows[order][first + sizes - 1] >= old
+    known = joins[key] & (first[key] != np.arange(len(order)))
+    return order[known], order[first][key[known]]
 
 
 # 3. Components of rows that are linked, and groups of components.
@@ -676,7 +710,13 @@ def group_unit(
 # 4. Gather: the rows of each group.
 
 
-def gather_unit(root: Path, memory_bytes: int, index: int, task: tuple[Source, Part]) -> dict[str, Any]:
+def gathered(name: str, wanted: Sequence[tuple[Source, Part]], memory: int, work: CompareUnits) -> list[list[Part]]:
+    """The parts with the rows of each group, from (sketch file, the part of a file that `group_unit` writes for it)."""
+    groups = parts_by_number(work.units(name, partial(gather_unit, work.data, memory, name), list(enumerate(wanted))))
+    return [[part for _, part in groups[number]] for number in sorted(groups)]
+
+
+def gather_unit(root: Path, memory_bytes: int, name: str, index: int, task: tuple[Source, Part]) -> dict[str, Any]:
     """Write the sketches of one file's rows in groups, with their number among all rows (`row`).
 
     Part `group` is an Arrow IPC stream; a large file has several for one group.
@@ -686,7 +726,7 @@ def gather_unit(root: Path, memory_bytes: int, index: int, task: tuple[Source, P
     (found,) = read_parts(root, [part], memory)
     numbers, groups = np.frombuffer(found, np.uint32).reshape(2, -1)
     storage.bring(source.file.path, source.file.bytes, source.file.sha256)
-    out, begin = PartsWriter(root, f".work/compared/rows-{index:05d}.bin"), 0
+    out, begin = PartsWriter(root, f".work/compared/{name}-{index:05d}.bin"), 0
     pieces, size = defaultdict[int, list[pa.RecordBatch]](list), 0
     for batch in batches_of(source.file.path, memory):
         low, high = np.searchsorted(numbers, [begin, begin + batch.num_rows])
@@ -710,6 +750,13 @@ def _write_groups(out: PartsWriter, pieces: dict[int, list[pa.RecordBatch]]) -> 
         out.add_rows(group, pieces.pop(group))
 
 
+def rows_in(root: Path, parts: Sequence[Part], memory: Memory, old: int = 0) -> Rows:
+    """The rows of one group."""
+    rows = rows_of(batch for part in read_parts(root, parts, memory) for batch in pa.ipc.open_stream(part))
+    numbers = np.concatenate([batch.column("row").to_numpy() for batch in rows.batches])
+    return replace(rows, numbers=numbers, old=int(np.searchsorted(numbers, old)))
+
+
 # 5. Decide.
 
 
@@ -720,9 +767,7 @@ def decide_unit(
     row_key; a group may have several."""
     stage.open()
     memory = Memory(memory_bytes, root)
-    rows = rows_of(batch for part in read_parts(root, parts, memory) for batch in pa.ipc.open_stream(part))
-    numbers = np.concatenate([batch.column("row").to_numpy() for batch in rows.batches])
-    rows = replace(rows, numbers=numbers, old=int(np.searchsorted(numbers, old)))
+    rows = rows_in(root, parts, memory, old)
     decided = stage.decide_rows(rows, memory)
     out = PartsWriter(root, f".work/compared/decisions-{index:05d}.bin")
     for batch in decided.decisions:

@@ -31,9 +31,9 @@ from datakit.dedup.shuffle import (
     BEGINNING,
     Compared,
     Decided,
+    IndexedStage,
     Memory,
     Rows,
-    ShuffleStage,
     cluster_facts,
     digest_halves,
     lost_rows,
@@ -174,7 +174,7 @@ _NOTES = {_LOOSER: 'more rows would be dropped with match = "loose": only letter
 
 
 @dataclass(frozen=True)
-class Dedup(ShuffleStage):
+class Dedup(IndexedStage):
     """Drops every row that is a duplicate, and names the row that stays (`duplicate_of`, `similarity`).
 
     Reasons of documents are `exact_duplicate` (the normalised text is equal) and `near_duplicate`. Conversations and

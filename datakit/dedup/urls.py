@@ -26,9 +26,9 @@ from datakit.dedup.comparison import (
 from datakit.dedup.shuffle import (
     Compared,
     Decided,
+    IndexedStage,
     Memory,
     Rows,
-    ShuffleStage,
     cluster_facts,
     digest_halves,
     first_of_equals,
@@ -70,7 +70,7 @@ _CHECK = (
 
 
 @dataclass(frozen=True)
-class DedupUrls(ShuffleStage):
+class DedupUrls(IndexedStage):
     """Drops every row whose URL another row has that comes before it in the policy's order.
 
     The reason is `duplicate_url`; `duplicate_of` names the row that stays.

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from datakit.config import sha256_file
 from datakit.dedup.index import EarlierRun
-from datakit.dedup.shuffle import ShuffleStage
+from datakit.dedup.shuffle import IndexedStage
 from datakit.dedup.stage import Dedup, DedupConfig
 from datakit.dedup.urls import DedupUrls
 from datakit.engine.store import EarlierUnits, UnitWork
@@ -33,7 +33,7 @@ class Runs:
     """Dedup runs one after another, each against all before it."""
 
     folder: Path
-    stage: ShuffleStage
+    stage: IndexedStage
     done: tuple[EarlierRun, ...] = ()
 
     def add(self, batch: pa.RecordBatch, cut: int = 7, workers: int = 2) -> dict[str, Fate]:
@@ -71,7 +71,7 @@ class Runs:
 
 
 def jointly_and_apart(
-    parts: Sequence[Sequence[str]], cut: int = 7, stage: ShuffleStage = DEDUP, workers: int = 2
+    parts: Sequence[Sequence[str]], cut: int = 7, stage: IndexedStage = DEDUP, workers: int = 2
 ) -> tuple[dict[str, Fate], dict[str, Fate]]:
     with tempfile.TemporaryDirectory() as folder:
         apart = dict[str, Fate]()

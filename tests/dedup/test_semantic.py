@@ -1,5 +1,6 @@
 """Dedup by meaning: vectors beside plain Python, cells beside all pairs, what must be equal."""
 
+import json
 import random
 import re
 from pathlib import Path
@@ -205,5 +206,39 @@ def test_values_are_checked_and_cells_follow_the_rows() -> None:
         SemanticConfig(probes=0)
     with pytest.raises(ConfigError, match="vectors come from one of them"):
         SemanticConfig(model="m", column="v")
-    assert [number_of_cells(n, 0) for n in (0, 8192, 100_000, 10_000_000)] == [1, 1, 97, 3162]
+    assert [number_of_cells(n, 0) for n in (0, 8192, 100_000, 10_000_000)] == [1, 1, 97, 1024]
     assert number_of_cells(10, 50) == 10
+
+
+def test_where_more_rows_stay_than_one_is_compared_with_they_are_divided(
+    static: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    texts = sentences(700)
+    everything = run(texts, static, threshold=0.95)
+    for name, value in {"_FEW_ROWS": 60, "_CELL_ROWS": 8, "_BLOCK_ROWS": 50}.items():
+        monkeypatch.setattr(f"datakit.dedup.semantic.{name}", value)
+    found = run(texts, static, threshold=0.95, cells=1)
+    assert found.facts["pairs_compared"] < everything.facts["pairs_compared"] / 2
+    assert 0.97 * len(everything.rows) <= len(found.rows) <= len(everything.rows)
+    assert set(found.dropped_for.values()) <= set(found.kept)
+
+
+def test_on_real_questions_cells_find_what_all_pairs_find(shared: Path) -> None:
+    pytest.importorskip("wordllama")
+    files = sorted((shared / "corpora/sft/gpteacher").glob("*.json"))
+    rows = [row for file in files for row in json.loads(file.read_text())[:1600]]
+    texts = [" ".join([text for text in row.values() if isinstance(text, str)][:2]) for row in rows]
+    vectors = load_model("").embed(texts)[0].astype(np.float64)
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    kept, dropped, stay = list[int](), dict[str, str](), np.empty_like(vectors)
+    for row, vector in enumerate(vectors):
+        alike = np.flatnonzero(stay[: len(kept)] @ vector >= 0.8995)
+        if len(alike):
+            dropped[str(row)] = str(kept[int(alike[0])])
+        else:
+            stay[len(kept)] = vector
+            kept.append(row)
+    found = run_stage(DedupSemantic(SemanticConfig(cells=12)), documents(texts))
+    same = sum(dropped.get(row) == of for row, of in found.dropped_for.items())
+    assert len(dropped) > 1000 and found.facts["cells"] == 12
+    assert same >= 0.995 * len(dropped) and len(found.rows) <= 1.005 * len(dropped)

@@ -15,12 +15,14 @@ from datakit.dedup.repeats import DedupRepeats, RepeatsConfig
 from datakit.dedup.shuffle import (
     Memory,
     PartsWriter,
+    Source,
     first_of_equals,
     groups_of,
     joined,
     linked,
     parts_by_number,
     read_parts,
+    sort_unit,
 )
 from datakit.dedup.stage import Dedup, DedupConfig
 from datakit.dedup.urls import DedupUrls
@@ -72,6 +74,17 @@ def test_neither_ranges_nor_groups_nor_shards_nor_memory_change_a_decision(
         for facts in (made.facts, whole.facts):  # lists of large buckets are walked in another order
             facts.get("candidates", {}).pop("entries_visited", None)
         assert made.facts == whole.facts
+
+
+def test_a_key_that_all_rows_have_goes_on_once_for_each_file(tmp_path: Path) -> None:
+    stage = DedupRepeats(RepeatsConfig(min_words_left=0))
+    batch = documents([f"the same words in every row here\nnumber {n} has some words of its own" for n in range(300)])
+    files = [write(stage.sketch(batch.slice(n, 100)), tmp_path / f"{n}.arrow") for n in (0, 100, 200)]
+    firsts = zip(map(sketch_file, files), (0, 100, 200), strict=True)
+    records = [sort_unit(stage, tmp_path, 1, n, Source(*of)) for n, of in enumerate(firsts)]
+    parts = parts_by_number(records)
+    sizes = [len(part) for part in read_parts(tmp_path, [p for _, p in parts[0]], Memory(1 << 20, tmp_path))]
+    assert sizes == [101 * 12] * 3
 
 
 def test_components_are_those_of_a_union_find() -> None:
@@ -145,7 +158,7 @@ def test_links_are_those_of_plain_python(keys: list[tuple[int, bool]], old: int)
     joins = {key for key, own in rows.items() if any(keys[row][1] for row in own) and own[-1] >= old}
     hashes = np.array([key * 0x1234567812345678 for key, _ in keys], np.uint64)
     found = linked(hashes, np.arange(len(keys)), np.array([whole for _, whole in keys], np.bool_), old)
-    assert sorted(found.tolist()) == sorted([row, rows[key][0]] for key in joins for row in rows[key][1:])
+    assert sorted(zip(*found, strict=True)) == sorted((row, rows[key][0]) for key in joins for row in rows[key][1:])
 
 
 @pytest.mark.skipif(not shuffle._resident_bytes(), reason="the system does not tell what lies in memory")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from datakit.engine.executors import Local, Progress
+from datakit.engine.executors import Local, Progress, UnitExecutor
 from datakit.engine.plan import Flow
 from datakit.engine.recipe import load_recipe
 from datakit.engine.runner import Run
@@ -51,7 +51,7 @@ def killed_at(root: Path, moment: str, side: str) -> bool:
     return done.returncode != 0
 
 
-def run_all(root: Path, executor: Local) -> None:
+def run_all(root: Path, executor: UnitExecutor) -> None:
     place = OutputLayout(root=root, dataset="d")
     Flow(run=Run(place, executor, Progress()), recipe=load_recipe(root, "d")).all()
 

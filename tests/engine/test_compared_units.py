@@ -1,0 +1,84 @@
+"""Repeated passages and meaning in work units: the same bytes with any workers, on Ray, and after kills."""
+
+import json
+import random
+from pathlib import Path
+
+import pytest
+
+from datakit.engine.executors import Local, Ray
+from datakit.manifest import load
+from tests.engine.corpus import Shuffled, results, write_corpus
+from tests.engine.test_bytes import killed_at, run_all
+
+RECIPE = """
+[dataset]
+kind = "text"
+inputs = ["raw/*.jsonl"]
+stages = ["ingest", "dedup_repeats", "dedup_semantic"]
+[ingest]
+shard_mb = 1
+[dedup_semantic]
+column = "vector"
+cells = 6
+"""
+
+
+def project(root: Path) -> Path:
+    """Rows with vectors, each near one of 40, and with a last line that many have."""
+    rng = random.Random(4)
+    middles = [[rng.gauss(0, 1) for _ in range(8)] for _ in range(40)]
+    paths = [Path(path) for path in write_corpus(root / "raw", rows=900)]
+    for path in paths:
+        lines = [line for line in path.read_text().splitlines() if line.endswith("}")]
+        rows = [json.loads(line) for line in lines]
+        for row in rows:
+            row["vector"] = [value + rng.gauss(0, 0.3) for value in rng.choice(middles)]
+            row["text"] += f"\nThe {rng.choice(['first', 'second', 'third'])} end of so many of these pages"
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    recipe = root / "manifests" / "d" / "recipe.toml"
+    recipe.parent.mkdir(parents=True)
+    recipe.write_text(RECIPE)
+    return root
+
+
+@pytest.fixture(scope="module")
+def reference(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = project(tmp_path_factory.mktemp("reference"))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(root)
+        run_all(root, Local(1))
+    repeats, meaning = (load(root / f"manifests/d/{stage}.json") for stage in ("dedup_repeats", "dedup_semantic"))
+    assert repeats.ledger.notes["lines_cut"] > 100
+    assert meaning.facts["cells"] == 6 and meaning.ledger.rows.dropped["semantic_duplicate"] > 100
+    return root
+
+
+def test_workers_and_order_do_not_change_a_byte(
+    reference: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = project(tmp_path)
+    monkeypatch.chdir(root)
+    run_all(root, Shuffled(2))
+    assert results(root) == results(reference)
+
+
+def test_a_run_killed_again_and_again_ends_with_the_same_bytes(reference: Path, tmp_path: Path) -> None:
+    root, rng, killed = project(tmp_path), random.Random(3), 0
+    while killed_at(root, str(rng.randint(12, 40)), rng.choice(["before", "after"])):
+        killed += 1
+    assert killed >= 3
+    assert results(root) == results(reference)
+
+
+@pytest.mark.campaign
+def test_ray_makes_the_same_bytes(reference: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ray = pytest.importorskip("ray")
+    monkeypatch.setenv("RAY_AUTH_MODE", "disabled")
+    root = project(tmp_path)
+    monkeypatch.chdir(root)
+    try:
+        run_all(root, Ray().connect())
+    finally:
+        ray.shutdown()
+    assert results(root) == results(reference)
