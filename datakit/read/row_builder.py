@@ -37,7 +37,7 @@ from datakit.read.record import (
 )
 from datakit.read.streams import RECORD_BYTES, Layout, RecordError
 from datakit.stage import RawBatch
-from datakit.text.words import digest, normalize
+from datakit.text.words import digest
 
 BATCH_BYTES: Final = 16 << 20
 """The size of a batch, which depends on the records only."""
@@ -199,7 +199,7 @@ def _columns(kind: str, contents: Sequence[Any]) -> dict[str, pa.Array]:
     """The columns that are made from the contents of rows of a kind."""
     if kind == "document":
         texts = pa.array(contents, pa.string())
-        return {"text": texts, "content_hash": digest(normalize(texts))}
+        return {"text": texts, "content_hash": digest(texts)}
     if kind.startswith("tokens"):
         made = {
             "turn_starts": pa.nulls(len(contents), pa.list_(pa.int32())),
@@ -217,7 +217,7 @@ def _columns(kind: str, contents: Sequence[Any]) -> dict[str, pa.Array]:
         names, views = ["prompt", "chosen", "rejected"], [preference_view(c[:3], c.tools) for c in contents]
     return {name: _messages_array([c[i] for c in contents]) for i, name in enumerate(names)} | {
         "tools": pa.array([c.tools for c in contents], pa.string()),
-        "content_hash": digest(normalize(pa.array(views, pa.string()))),
+        "content_hash": digest(pa.array(views, pa.string())),
     }
 
 

@@ -123,10 +123,12 @@ def test_large_strings_are_taken_and_other_types_refused() -> None:
         normalize(pa.array([1]))
 
 
-def test_digest_is_blake2b_of_the_bytes() -> None:
+def test_digest_is_blake2b_of_the_bytes_of_the_normal_form() -> None:
     rows = ["", "é", "x" * 5000, None]
     expected = [hashlib.blake2b((text or "").encode(), digest_size=16).hexdigest() for text in rows]
-    assert digest(pa.array(rows)).to_pylist() == expected
+    assert digest(pa.array(["\n ", " e\u0301 ", *rows[2:]])).to_pylist() == expected
+    large = [f"{n} " + "x\n" * 100_000 for n in range(12)]  # more than is hashed at one time
+    assert digest(pa.array(large)).to_pylist() == digest(normalize(pa.array(large))).to_pylist()
     assert [value.hex() for value in binary_digest(pa.array(rows)).to_pylist()] == expected
     assert stated_digest(digest(pa.array(rows)).slice(1)) == binary_digest(pa.array(rows)).slice(1)
 
