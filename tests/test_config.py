@@ -9,7 +9,18 @@ from typing import Literal
 import pytest
 
 from datakit.config import (
-    SUMS, assign, block_sums, build, canonical, digest, digest_of, option, options, parse, resolved, section,
+    SUMS,
+    assign,
+    block_sums,
+    build,
+    canonical,
+    digest,
+    digest_of,
+    option,
+    options,
+    parse,
+    resolved,
+    section,
 )  # fmt: skip
 from datakit.errors import ConfigError
 

@@ -21,7 +21,7 @@ from datakit.dedup.cuts import Runs, Unit, bounds, cut_runs, flags
 from datakit.dedup.repeats import DedupRepeats, RepeatsConfig, Units, anchors_of, hash_units
 from datakit.errors import ConfigError
 from datakit.text._kernels_text import NONE
-from datakit.text.words import TERMINALS, digest, hash_words, normalize, split_words
+from datakit.text.words import TERMINALS, digest, hash_words, split_words
 from tests.dedup.conftest import Outcome, conversations, documents, preferences, restored, run_stage, talk
 
 UNITS: tuple[Unit, ...] = ("line", "paragraph", "sentence")
