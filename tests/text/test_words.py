@@ -99,6 +99,13 @@ def test_normal_form_is_nfc_with_single_spaces(rows: list[str | None]) -> None:
     assert normalize(pa.array(rows, pa.string())).to_pylist() == [normal_form(text) for text in rows]
 
 
+def test_no_character_that_the_quick_check_passes_decides_about_nfc() -> None:
+    from datakit.text._kernels_text import _may_compose
+
+    decide = [c for c in EVERY if ENTRIES[c] & NOT_NFC or unicodedata.combining(c)]
+    assert [c for c in decide if not _may_compose.py_func(np.uint8(c.encode()[0]))] == []
+
+
 def test_every_character_normalises_as_in_python() -> None:
     rows = [f"a{c}b {c}" for c in EVERY]
     assert normalize(pa.array(rows)).to_pylist() == [normal_form(text) for text in rows]
