@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 import datakit.storage as storage
-from datakit.config import OF_TURNS, canonical, option
+from datakit.config import OF_TURNS, canonical, digest_of, option
 from datakit.errors import IntegrityError
 from datakit.manifest import Shard, damaged
 
@@ -190,7 +190,7 @@ def read_shard(
         raise IntegrityError(damaged(path, f"cannot be read: {os.strerror(e.errno) if e.errno else e}")) from None
     if data.size != shard.bytes:
         raise IntegrityError(damaged(path, f"expected {shard.bytes} bytes, found {data.size}"))
-    if (found := hashlib.sha256(data).hexdigest()) != shard.sha256:
+    if (found := digest_of(pa.BufferReader(data))) != shard.sha256:
         raise IntegrityError(damaged(path, f"expected sha256 {shard.sha256}, found {found}"))
     return _batches(data, columns, groups)
 

@@ -1,11 +1,27 @@
 """Configuration: recipe tables, flags and --set fill the same fields, and wrong values are refused by name."""
 
+import hashlib
+import io
+import random
 from dataclasses import dataclass
 from typing import Literal
 
 import pytest
 
-from datakit.config import assign, build, canonical, digest, option, options, parse, resolved, section
+from datakit.config import (
+    SUMS,
+    assign,
+    block_sums,
+    build,
+    canonical,
+    digest,
+    digest_of,
+    option,
+    options,
+    parse,
+    resolved,
+    section,
+)  # fmt: skip
 from datakit.errors import ConfigError
 
 
@@ -93,6 +109,19 @@ def test_canonical_json_is_the_same_for_equal_values_and_refuses_nan() -> None:
     assert digest({"a": 1, "b": 2}) == digest({"b": 2, "a": 1})
     with pytest.raises(ValueError, match="not JSON compliant"):
         canonical(float("nan"))
+
+
+@pytest.mark.parametrize("size", [0, 1, 4096, (1 << 20) - 1, 1 << 20, (3 << 20) + 5])
+def test_sums_tell_every_change_of_bytes_and_sha256_is_the_same_with_them(size: int) -> None:
+    data = random.Random(size).randbytes(size)
+    others = [data + b"\0", data[:-1] + bytes([data[-1] ^ 1])] if data else [b"\0"]
+    if size > 8192:  # a flipped bit, a block that was never written, two that are exchanged
+        others += [data[:5000] + bytes([data[5000] ^ 16]) + data[5001:], data[:4096] + bytes(4096) + data[8192:]]
+        others += [data[4096:8192] + data[:4096] + data[8192:]]
+    assert len({block_sums(io.BytesIO(each)) for each in (data, *others)}) == 1 + len(others)
+    for each in (data, *others, data):
+        assert digest_of(io.BytesIO(each)) == hashlib.sha256(each).hexdigest()
+        assert digest_of(io.BytesIO(each), SUMS) == block_sums(io.BytesIO(each))
 
 
 def test_a_value_that_shapes_no_result_enters_no_manifest() -> None:

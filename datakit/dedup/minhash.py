@@ -22,7 +22,7 @@ from datakit.dedup.shuffle import Memory, first_of_equals
 from datakit.dedup.stage import DedupConfig
 from datakit.kernels import kernel
 from datakit.text._kernels_text import BASE, NONE, finalize
-from datakit.text.words import binary_digest, compose, hash_words_in, normalize, stated_digest
+from datakit.text.words import compose, digest, hash_words_in, normalize, stated_digest
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _LARGEST = np.uint32(0xFFFFFFFF)
@@ -216,10 +216,9 @@ def sketch(batch: pa.RecordBatch, config: DedupConfig) -> pa.RecordBatch:
     where an earlier row of the batch has the same digest (equal text has equal shingles: one copy is enough).
     """
     texts = text_of(batch, config)
-    if "content_hash" in batch.schema.names and batch.column("content_hash").null_count == 0:
-        digests = stated_digest(batch.column("content_hash"))  # made from the same text
-    else:
-        digests = binary_digest(normalize(texts))
+    hashes = batch.column("content_hash") if "content_hash" in batch.schema.names else None
+    # of rows with a content hash it is the digest, made from the same text
+    digests = stated_digest(digest(texts) if hashes is None or hashes.null_count else hashes)
     fresh = first_of_equals(digests) == np.arange(len(digests))
     sets = shingle_sets(texts if fresh.all() else texts.filter(pa.array(fresh)), config.shingle_words)
     lengths, bands = np.zeros(len(batch), np.int64), np.zeros((config.num_bands, len(batch)), np.uint64)

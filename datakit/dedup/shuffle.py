@@ -18,7 +18,6 @@ each unit writes one file of numbered parts, its record says where they are, and
 files. Ranges and groups depend on the rows and on constants alone, so no result depends on where units run.
 """
 
-import hashlib
 import mmap
 import os
 import tempfile
@@ -50,7 +49,7 @@ from datakit.dedup.comparison import (
 )
 from datakit.dedup.index import INDEX_VERSION, EarlierRun, earlier_runs, run_of
 from datakit.errors import IntegrityError, UsageError
-from datakit.manifest import check_file, damaged
+from datakit.manifest import check_file, damaged, digest_of_work
 from datakit.stage import MAX_ALARMS, CompareUnits, Losses, Parent, SketchFile, worst_first
 from datakit.text.words import UNICODE_VERSION
 
@@ -158,9 +157,9 @@ class PartsWriter:
     def __init__(self, root: Path, path: str) -> None:
         (root / path).parent.mkdir(parents=True, exist_ok=True)
         self._open = ExitStack()
-        temporary = self._open.enter_context(storage.whole_file(root / path, flush=False))
-        self._file = self._open.enter_context(temporary.open("wb"))
-        self._path, self._hash, self._size = path, hashlib.sha256(), 0
+        self._temporary = self._open.enter_context(storage.whole_file(root / path, flush=False))
+        self._file = self._temporary.open("wb")
+        self._root, self._path, self._size = root, path, 0
         self._parts: list[tuple[int, int, int, int]] = []
 
     def add(self, number: int, data: Any) -> None:
@@ -169,7 +168,6 @@ class PartsWriter:
             self._parts.append((number, self._size, len(data), zlib.crc32(data)))
         for piece in (data, bytes(-len(data) % _ALIGNMENT)):
             self._file.write(piece)
-            self._hash.update(piece)
             self._size += len(piece)
 
     def add_rows(self, number: int, batches: Sequence[pa.RecordBatch]) -> None:
@@ -182,8 +180,10 @@ class PartsWriter:
 
     def close(self) -> dict[str, Any]:
         """Finish the file: its entry and its parts, as the record of a unit has them."""
+        self._file.close()
+        digest = digest_of_work(self._temporary, self._root)
         self._open.close()
-        return {"files": [[self._path, self._size, self._hash.hexdigest()]], "parts": self._parts}
+        return {"files": [[self._path, self._size, digest]], "parts": self._parts}
 
 
 def parts_by_number(records: Iterable[dict[str, Any]]) -> dict[int, list[tuple[int, Part]]]:

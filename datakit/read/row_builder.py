@@ -37,13 +37,14 @@ from datakit.read.record import (
 )
 from datakit.read.streams import RECORD_BYTES, Layout, RecordError
 from datakit.stage import RawBatch
-from datakit.text.words import digest, normalize
+from datakit.text.words import digest
 
 BATCH_BYTES: Final = 16 << 20
 """The size of a batch, which depends on the records only."""
 ROW_BYTES: Final = 256
 """What a row takes besides its record: so a batch has at most 65,536 of them."""
 ID: Final = "id"
+_PIECE: Final = 256  # texts
 
 
 class RowBuilder:
@@ -198,8 +199,8 @@ def _transposed(rows: Iterable[Sequence[Any]], width: int) -> list[Sequence[Any]
 def _columns(kind: str, contents: Sequence[Any]) -> dict[str, pa.Array]:
     """The columns that are made from the contents of rows of a kind."""
     if kind == "document":
-        texts = pa.array(contents, pa.string())
-        return {"text": texts, "content_hash": digest(normalize(texts))}
+        texts = _string_array(contents)
+        return {"text": texts, "content_hash": digest(texts)}
     if kind.startswith("tokens"):
         made = {
             "turn_starts": pa.nulls(len(contents), pa.list_(pa.int32())),
@@ -217,8 +218,15 @@ def _columns(kind: str, contents: Sequence[Any]) -> dict[str, pa.Array]:
         names, views = ["prompt", "chosen", "rejected"], [preference_view(c[:3], c.tools) for c in contents]
     return {name: _messages_array([c[i] for c in contents]) for i, name in enumerate(names)} | {
         "tools": pa.array([c.tools for c in contents], pa.string()),
-        "content_hash": digest(normalize(pa.array(views, pa.string()))),
+        "content_hash": digest(_string_array(views)),
     }
+
+
+def _string_array(values: Sequence[str]) -> pa.Array:
+    """Texts as an array, made of pieces: Arrow's builder, which doubles its memory again and again, takes four times as
+    long to grow to the size of a batch."""
+    pieces = [pa.array(values[begin : begin + _PIECE], pa.string()) for begin in range(0, len(values), _PIECE)]
+    return pa.concat_arrays([pa.array([], pa.string()), *pieces])
 
 
 def _messages_array(rows: list[list[Message]]) -> pa.Array:

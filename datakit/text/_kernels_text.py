@@ -26,14 +26,6 @@ _SPACED = np.arange(256, dtype=np.uint8)  # ASCII white space as a space
 _SPACED[[*range(0x09, 0x0E), *range(0x1C, 0x20)]] = 0x20
 
 
-@kernel(inline="always")
-def _is_ascii(block):
-    seen = np.uint8(0)
-    for k in range(_BLOCK):
-        seen |= block[k]
-    return seen < 0x80
-
-
 NONE = np.uint64(0xFFFFFFFFFFFFFFFF)  # no hash, or a free slot: no hash that `finalize` makes has this value
 BASE = np.uint64(0xA0761D6478BD642F)  # odd: in a hash of several values their order matters, and no bit is lost
 
@@ -73,41 +65,80 @@ def decode(data, i, end):
     return np.int64(0xFFFD), 1
 
 
+@kernel(inline="always")
+def _may_compose(byte):
+    """Whether a byte begins a character that NFC may change, or that has a combining class. ASCII, Latin and IPA, most
+    of Cyrillic, and Han from U+4000 on have none (a test asks all characters)."""
+    return (byte >= 0xCC) & (byte | 1 != 0xD1) & ((byte < 0xE4) | (byte > 0xE9))
+
+
+@kernel(inline="always")
+def _mark_composing(block, marks):
+    """Write `_may_compose` of 64 bytes; returns whether it holds for any. Branch-free."""
+    found = False
+    for k in range(_BLOCK):
+        marks[k] = _may_compose(block[k])
+        found |= marks[k] != 0
+    return found
+
+
 @kernel
 def may_not_be_nfc(data, offsets, pages, entries, suspect):
-    """Set `suspect` (bool per row, false) where NFC may change a row: the quick check of UAX #15, exact for "no"."""
+    """Set `suspect` (bool per row, false) where NFC may change a row: the quick check of UAX #15, exact for "no".
+
+    Characters that cannot decide, nearly all, are passed 64 bytes at a time and never decoded.
+    """
+    marks = np.zeros(_BLOCK, np.uint8)
+    eights = marks.view(np.uint64)
     for row in range(len(offsets) - 1):
         i, end = offsets[row], offsets[row + 1]
-        previous_class = np.uint32(0)
+        after, previous_class = i, np.uint32(0)  # where the character before ends, and its combining class
         while i < end and not suspect[row]:
-            if i + _BLOCK <= end and _is_ascii(data[i : i + _BLOCK]):
-                i += _BLOCK
-                previous_class = np.uint32(0)
-                continue
-            stop = min(i + _BLOCK, end)
-            while i < stop:
-                if data[i] < 0x80:
-                    previous_class = np.uint32(0)
-                    i += 1
+            if i + _BLOCK <= end:
+                some = _mark_composing(data[i : i + _BLOCK], marks)
+            else:
+                some = True
+                for k in range(_BLOCK):
+                    marks[k] = i + k < end and _may_compose(data[i + k])
+            for eight in range(8 if some else 0):
+                if eights[eight] == 0:
                     continue
-                code, size = decode(data, i, end)
-                i += size
-                entry = entries[np.int64(pages[code >> 8]) << 8 | code & 255]
-                combining = entry >> _CCC_SHIFT & 0xFF
-                if entry & _NOT_NFC or 0 < combining < previous_class:
-                    suspect[row] = True
-                    break
-                previous_class = combining
+                for k in range(8 * eight, 8 * eight + 8):
+                    if marks[k] == 0:
+                        continue
+                    code, size = decode(data, i + k, end)
+                    entry = entries[np.int64(pages[code >> 8]) << 8 | code & 255]
+                    combining = entry >> _CCC_SHIFT & 0xFF
+                    if i + k != after:  # another character, of class 0, is between
+                        previous_class = np.uint32(0)
+                    if entry & _NOT_NFC or 0 < combining < previous_class:
+                        suspect[row] = True
+                    after, previous_class = i + k + size, combining
+            i += _BLOCK
 
 
 @kernel(inline="always")
 def _is_simple(block):
     """Whether no byte of a block can begin a white space character beyond ASCII."""
-    found = False
+    found = np.uint8(0)  # a byte, as all values here: a flag would keep LLVM from vector instructions
     for k in range(_BLOCK):
         byte = block[k]
-        found |= (byte == 0xC2) | ((byte >= 0xE1) & (byte <= 0xE3))
-    return not found
+        found |= np.uint8((byte == np.uint8(0xC2)) | (np.uint8(byte - np.uint8(0xE1)) < np.uint8(3)))
+    return found == 0
+
+
+@kernel(inline="always")
+def _copy_clean(block, out):
+    """Copy a block with white space as spaces; False where two of these are neighbours, and one must go. Branch-free,
+    and without an index that depends on the bytes, so that LLVM makes vector instructions of it."""
+    twice = np.uint8(0)
+    for k in range(_BLOCK):
+        byte = block[k]
+        control = (np.uint8(byte - np.uint8(0x09)) < np.uint8(5)) | (np.uint8(byte - np.uint8(0x1C)) < np.uint8(4))
+        out[k] = np.uint8(0x20) if control else byte
+    for k in range(_BLOCK - 1):
+        twice |= np.uint8((out[k] == np.uint8(0x20)) & (out[k + 1] == np.uint8(0x20)))
+    return twice == 0
 
 
 @kernel(inline="always")
@@ -139,7 +170,12 @@ def collapse_spaces(data, offsets, pages, entries, out, out_offsets):
         i, end, after_space = offsets[row], offsets[row + 1], True
         while i < end:
             if i + _BLOCK <= end and _is_simple(data[i : i + _BLOCK]):
-                copied, after_space = _copy_simple(data[i : i + _BLOCK], out[at:], after_space)
+                # `out` has room for a whole block: a row never grows, and this block is not yet in it
+                block = data[i : i + _BLOCK]
+                if _copy_clean(block, out[at : at + _BLOCK]) and not (after_space and out[at] == 0x20):
+                    copied, after_space = _BLOCK, out[at + _BLOCK - 1] == 0x20
+                else:
+                    copied, after_space = _copy_simple(block, out[at:], after_space)
                 i += _BLOCK
                 at += copied
                 continue

@@ -22,7 +22,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from datakit.data import Bytes, Offsets, conversation_view, preference_view, string_array, string_buffers
+from datakit.data import Bytes, Offsets, conversation_view, preference_view, row_chunks, string_array, string_buffers
 
 # The properties of characters.
 
@@ -164,6 +164,7 @@ TERMINALS = _expand(_TERMINAL_RANGES)
 # The normal form and its digest.
 
 DIGEST_BYTES = 16
+_CHUNK_BYTES = 1 << 20
 
 
 def normalize(array: pa.Array) -> pa.Array:
@@ -184,8 +185,13 @@ def normalize(array: pa.Array) -> pa.Array:
 
 
 def digest(array: pa.Array) -> pa.Array:
-    """BLAKE2b-128 (RFC 7693) of each value's UTF-8 bytes as 32 hex digits (string array); null counts as ""."""
-    digits = np.frombuffer(_digests(array).hex().encode(), dtype=np.uint8)
+    """BLAKE2b-128 (RFC 7693) of each text's normal form as 32 hex digits (string array); null counts as "".
+
+    Normal forms are made and hashed a megabyte at a time, so that they never leave the cache.
+    """
+    chunks = row_chunks(string_buffers(array)[1], _CHUNK_BYTES)
+    found = b"".join(_digests(normalize(array.slice(begin, end - begin))) for begin, end in chunks)
+    digits = np.frombuffer(found.hex().encode(), dtype=np.uint8)
     return string_array(digits, np.arange(len(array) + 1, dtype=np.int64) * 2 * DIGEST_BYTES)
 
 
@@ -196,7 +202,7 @@ def with_hashes(batch: pa.RecordBatch, columns: dict[str, pa.Array], changed: pa
         return columns
     rows = pa.table({n: columns.get(n, batch.column(n)) for n in names}).filter(changed)
     texts = rows["text"].combine_chunks() if "text" in names else pa.array(map(_hashed_text, rows.to_pylist()))
-    hashes = digest(normalize(texts.cast(pa.string())))
+    hashes = digest(texts.cast(pa.string()))
     return columns | {"content_hash": pc.replace_with_mask(batch.column("content_hash"), changed, hashes)}
 
 
@@ -207,7 +213,7 @@ def _hashed_text(row: dict[str, Any]) -> str:
 
 
 def binary_digest(array: pa.Array) -> pa.Array:
-    """The same digests as 16 bytes each (fixed_size_binary array)."""
+    """BLAKE2b-128 of each value's UTF-8 bytes as 16 bytes each (fixed_size_binary array); null counts as ""."""
     buffers = [None, pa.py_buffer(_digests(array))]
     return pa.Array.from_buffers(pa.binary(DIGEST_BYTES), len(array), buffers)
 

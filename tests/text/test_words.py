@@ -99,6 +99,13 @@ def test_normal_form_is_nfc_with_single_spaces(rows: list[str | None]) -> None:
     assert normalize(pa.array(rows, pa.string())).to_pylist() == [normal_form(text) for text in rows]
 
 
+def test_no_character_that_the_quick_check_passes_decides_about_nfc() -> None:
+    from datakit.text._kernels_text import _may_compose
+
+    decide = [c for c in EVERY if ENTRIES[c] & NOT_NFC or unicodedata.combining(c)]
+    assert [c for c in decide if not _may_compose.py_func(np.uint8(c.encode()[0]))] == []
+
+
 def test_every_character_normalises_as_in_python() -> None:
     rows = [f"a{c}b {c}" for c in EVERY]
     assert normalize(pa.array(rows)).to_pylist() == [normal_form(text) for text in rows]
@@ -123,10 +130,12 @@ def test_large_strings_are_taken_and_other_types_refused() -> None:
         normalize(pa.array([1]))
 
 
-def test_digest_is_blake2b_of_the_bytes() -> None:
+def test_digest_is_blake2b_of_the_bytes_of_the_normal_form() -> None:
     rows = ["", "é", "x" * 5000, None]
     expected = [hashlib.blake2b((text or "").encode(), digest_size=16).hexdigest() for text in rows]
-    assert digest(pa.array(rows)).to_pylist() == expected
+    assert digest(pa.array(["\n ", " e\u0301 ", *rows[2:]])).to_pylist() == expected
+    large = [f"{n} " + "x\n" * 100_000 for n in range(12)]  # more than is hashed at one time
+    assert digest(pa.array(large)).to_pylist() == digest(normalize(pa.array(large))).to_pylist()
     assert [value.hex() for value in binary_digest(pa.array(rows)).to_pylist()] == expected
     assert stated_digest(digest(pa.array(rows)).slice(1)) == binary_digest(pa.array(rows)).slice(1)
 
