@@ -12,33 +12,17 @@ import datakit as python_api
 from datakit.errors import UsageError
 from datakit.manifest import load
 from tests.cli.conftest import Said, call, copy_of, done
+from tests.engine.corpus import WORDS
+from tests.files import write_recipe, write_rows
 from train.compare import CompareConfig, open_arms
 
 Datakit = Callable[..., Said]
 STAGES = ["ingest", "normalize", "dedup", "filter", "tokenizer", "tokenize", "pack"]
-WORDS = [
-    "the",
-    "of",
-    "and",
-    "to",
-    "in",
-    "that",
-    "with",
-    "for",
-    "data",
-    "model",
-    "train",
-    "token",
-    "shard",
-    "row",
-    "count",
-]
 
 
 def recipe(root: Path, dataset: str, stages: list[str], kind: str = "text", more: str = "") -> None:
     head = f'[dataset]\nkind = "{kind}"\ninputs = ["{dataset}.jsonl"]\nstages = {json.dumps(stages)}\n'
-    (root / "manifests" / dataset).mkdir(parents=True)
-    (root / "manifests" / dataset / "recipe.toml").write_text(head + more)
+    write_recipe(root, head + more, dataset)
 
 
 def texts() -> list[str]:
@@ -49,8 +33,7 @@ def texts() -> list[str]:
 
 @pytest.fixture(scope="module")
 def made(workshop: Path) -> Path:
-    lines = (json.dumps({"id": f"r{i}", "text": text}) for i, text in enumerate(texts()))
-    (workshop / "mydata.jsonl").write_text("\n".join(lines) + "\n")
+    write_rows(workshop / "mydata.jsonl", ({"id": f"r{i}", "text": text} for i, text in enumerate(texts())))
     values = "[filter.gopher_quality]\nmin_words = 10\nmin_stop_words = 0\n[tokenizer]\nvocab_size = 300\n"
     recipe(workshop, "mydata", STAGES, more=f"{values}[pack]\nseq_len = 64\n")
     (workshop / "said.txt").write_text(done("ablate", "--dataset", "mydata").out)
@@ -152,7 +135,7 @@ def test_recipes_that_have_no_arms_are_refused(
     project: Path, stages: list[str], kind: str, row: dict[str, object], said: str
 ) -> None:
     recipe(project, "d", stages, kind)
-    (project / "d.jsonl").write_text(json.dumps(row) + "\n")
+    write_rows(project / "d.jsonl", [row])
     with pytest.raises(UsageError, match=said):
         python_api.ablate("d")
 

@@ -6,12 +6,12 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
-import pyarrow.parquet as pq
 import pytest
 
-from datakit.manifest import data_dir, load
+from datakit.manifest import load
 from tests.cli.conftest import call, copy_of, done
 from tests.cli.test_pairs import text, write
+from tests.files import flip, rows_of, write_rows
 
 OLD = {"x": text(1), "x near": text(1, 1), "y": text(2), "s": "a short row"}
 NEXT = {"x": text(4), "again": text(1, 2), "y2": text(2), "s": "a short row", "z": text(3)}
@@ -20,9 +20,7 @@ LAST = {"of x": text(4, 1), "of y": text(2, 1), "of z": text(3), "of old x": tex
 
 def dropped(path: Path) -> dict[str, tuple[str, str, float]]:
     """Survivor, version of the run that kept it ("" for this one), and similarity, by id."""
-    manifest = load(path / "manifest.json")
-    tables = [pq.read_table(path / s.path) for s in manifest.of_role("dropped")]
-    found = [row for table in tables for row in table.to_pylist()]
+    found = rows_of(path / "manifest.json", "dropped")
     return {r["id"]: (r["duplicate_of"], r.get("duplicate_in") or "", r["similarity"]) for r in found}
 
 
@@ -65,10 +63,7 @@ def test_what_an_earlier_dataset_holds_is_dropped_and_its_place_named(datakit: C
 
 
 def test_the_chain_verifies_down_to_every_index(datakit: Callable, chain: Path) -> None:
-    index = chain / "old/index/part-00000.arrow"
-    data = bytearray(index.read_bytes())
-    data[len(data) // 2] ^= 1
-    index.write_bytes(data)
+    flip(chain / "old/index/part-00000.arrow")
     said = datakit("verify", "last")
     assert said.code == 1 and "1 of " in said.err and "old/index/part-00000.arrow: expected sha256" in said.err
     said = datakit("dedup", "last.jsonl", "--output", "more", "--against", "last")
@@ -183,11 +178,11 @@ def levels(project: Path) -> Path:
         "old": {"x": sentences(1), "y": sentences(2)},
         "next": {"again": sentences(1), "begins": f"{sentences(2)}\n\n{sentences(5)}", "x": sentences(3)},
     }
-    urls = {"x": "a", "again": "A", "y": "b", "begins": "b/#top"}
+    urls = {"x": "a", "again": "a", "y": "b", "begins": "b/#top"}
     for name, of in texts.items():
         rows = [{"id": n, "text": t, "url": f"http://e.org/{urls[n]}" if name == "old" or n != "x" else None}
                 for n, t in of.items()]  # fmt: skip
-        (project / f"{name}.jsonl").write_text("".join(json.dumps(row).replace("/A", "/a") + "\n" for row in rows))
+        write_rows(project / f"{name}.jsonl", rows)
     return project
 
 
@@ -199,9 +194,7 @@ def test_every_level_is_run_against_earlier_datasets(datakit: Callable, levels: 
     said = datakit(*command, "next.jsonl", "--dataset", "next", "--against", old, "--save-index")
     assert said.code == 0, said.err
     path = levels / f"manifests/next/{stage}.json"
-    made, folder = load(path), data_dir(path, load(path))
-    gone = {row["id"]: row for s in made.of_role("dropped") for row in pq.read_table(folder / s.path).to_pylist()}
-    cuts = [row for s in made.of_role("cuts") for row in pq.read_table(folder / s.path).to_pylist()]
+    gone, cuts = {row["id"]: row for row in rows_of(path, "dropped")}, rows_of(path, "cuts")
     version = load(levels / old).version
     assert (gone["again"]["duplicate_of"], gone["again"]["duplicate_in"]) == ("x", version)
     if level == "dedup-urls":

@@ -1,26 +1,21 @@
 """Inputs at the edge: floods of rows alike, one row longer than all others together, the same rows in many files."""
 
-import json
 import random
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from datakit.manifest import load
-
-
-def put(path: Path, texts: Iterable[str]) -> None:
-    with path.open("w") as file:
-        for number, text in enumerate(texts):
-            file.write(json.dumps({"id": str(number), "text": text}) + "\n")
+from tests.files import write_rows
 
 
 def test_a_row_longer_than_all_others_together(datakit: Callable, project: Path) -> None:
     rng = random.Random(3)
     long = " ".join(f"w{rng.randrange(50_000)}" for _ in range(200_000))
     small = "a few words that stay here for the test"
-    put(project / "in.jsonl", [small, long, long[:-30] + " changed at the end", small, long + "\n"])
+    texts = [small, long, long[:-30] + " changed at the end", small, long + "\n"]
+    write_rows(project / "in.jsonl", ({"text": text} for text in texts))
     assert datakit("dedup", "in.jsonl", "--output", "out", "--kind", "text", "--save-index").code == 0
     assert load(project / "out/manifest.json").ledger.rows.dropped == {"exact_duplicate": 2, "near_duplicate": 1}
     assert datakit("verify", "out").code == 0
@@ -39,7 +34,7 @@ def test_what_a_flood_of_rows_that_differ_in_one_word_costs_a_level_grows_with_t
 ) -> None:
     """Each unit is compared once, whatever the number of rows."""
     rows = 3_000
-    put(project / "in.jsonl", (lines_of([*BASE[:12], f"x{n}", *BASE[13:]]) for n in range(rows)))
+    write_rows(project / "in.jsonl", ({"text": lines_of([*BASE[:12], f"x{n}", *BASE[13:]])} for n in range(rows)))
     said = datakit("dedup-repeats", "in.jsonl", "--unit", level, "--output", "out", "--kind", "text")
     assert said.code == 0, said.err
     made = load(project / "out/manifest.json")

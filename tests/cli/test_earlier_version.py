@@ -10,6 +10,7 @@ from datakit.engine.maintenance import old_versions, unused_folders
 from datakit.errors import FormatVersionError
 from datakit.manifest import load
 from tests.cli.conftest import Said
+from tests.files import write_recipe, write_rows
 
 Datakit = Callable[..., Said]
 SENTENCE = "an earlier version of datakit wrote it (format version 1, expected 2)"
@@ -25,9 +26,8 @@ def by_an_earlier_version(path: Path) -> None:
 def old(datakit: Datakit, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A project of two stages, and a result in a folder, with manifests of version 1 and other values in their keys."""
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "manifests/d").mkdir(parents=True)
-    (tmp_path / "manifests/d/recipe.toml").write_text(RECIPE)
-    (tmp_path / "rows.jsonl").write_text("".join(json.dumps({"text": f"row {n % 7}"}) + "\n" for n in range(20)))
+    write_recipe(tmp_path, RECIPE)
+    write_rows(tmp_path / "rows.jsonl", ({"text": f"row {n % 7}"} for n in range(20)))
     assert datakit("run", "--dataset", "d", "--set", "dedup.max_loss=0.9").code == 0
     assert datakit("ingest", "rows.jsonl", "--output", "alone").code == 0
     for path in (*tmp_path.glob("manifests/d/**/*.json"), tmp_path / "alone/manifest.json"):

@@ -2,21 +2,18 @@
 
 import json
 import random
-import signal
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
-import pyarrow.parquet as pq
 import pytest
 
 from datakit.engine import executors as work
-from datakit.manifest import data_dir, load
+from datakit.manifest import load
 from datakit.report.compare import text_similarity
 from tests.cli.conftest import done
 from tests.engine.corpus import results
-from tests.engine.test_bytes import KILLED
+from tests.engine.test_bytes import killed_at
+from tests.files import flip, rows_of, write_recipe, write_rows
 
 LEVELS = ["dedup_urls", "dedup", "dedup_repeats"]
 RECIPE = f"""
@@ -42,7 +39,6 @@ def write_project(root: Path, rows: int = 600) -> Path:
     rng = random.Random(2)
     said = [f"{words(rng, 9)}. {words(rng, 8)}. {words(rng, 9)}." for _ in range(60)]
     quoted = [words(rng, 40) for _ in range(60)]
-    (root / "raw").mkdir(parents=True)
     for number in range(3):
         lines = []
         for n in range(number, rows, 3):
@@ -50,10 +46,9 @@ def write_project(root: Path, rows: int = 600) -> Path:
             parts.append(rng.choice(quoted) + " " + words(rng, 3))
             text = "\n".join([parts[0], *([BANNER] * (n % 5 == 0)), *parts[1:], words(rng, 100)])
             url = f"https://site.org/{n % 467}"
-            lines.append(json.dumps({"id": f"r{n}", "text": BANNER if n % 97 == 5 else text, "meta": {"url": url}}))
-        (root / f"raw/part-{number}.jsonl").write_text("\n".join(lines) + "\n")
-    (root / "manifests/d").mkdir(parents=True)
-    (root / "manifests/d/recipe.toml").write_text(RECIPE)
+            lines.append({"id": f"r{n}", "text": BANNER if n % 97 == 5 else text, "meta": {"url": url}})
+        write_rows(root / f"raw/part-{number}.jsonl", lines)
+    write_recipe(root, RECIPE)
     return root
 
 
@@ -65,9 +60,7 @@ def reference(workshop: Path) -> Path:
 
 
 def rows(root: Path, stage: str, role: str) -> list[dict]:
-    path = root / f"manifests/d/{stage}.json"
-    manifest = load(path)
-    return [row for s in manifest.of_role(role) for row in pq.read_table(data_dir(path, manifest) / s.path).to_pylist()]
+    return rows_of(root / f"manifests/d/{stage}.json", role)
 
 
 def test_every_level_has_work_and_every_ledger_balances(reference: Path) -> None:
@@ -82,13 +75,8 @@ def test_every_level_has_work_and_every_ledger_balances(reference: Path) -> None
 
 def test_a_killed_run_goes_on_with_one_worker_to_the_same_bytes(reference: Path, tmp_path: Path) -> None:
     root, rng, killed = write_project(tmp_path), random.Random(11), 0
-    for _ in range(60):
-        moment = str(rng.randint(40, 80)), rng.choice(["before", "after"])
-        run = subprocess.run([sys.executable, "-c", KILLED, *moment], cwd=root, capture_output=True, text=True)
-        assert run.returncode in (0, -signal.SIGKILL), run.stderr
-        killed += run.returncode != 0
-        if run.returncode == 0:
-            break
+    while killed_at(root, str(rng.randint(40, 80)), rng.choice(["before", "after"])):
+        killed += 1
     assert killed >= 2
     assert results(root) == results(reference)
 
@@ -141,8 +129,7 @@ def test_what_a_row_stood_for_is_counted_when_the_row_goes_later(datakit: Callab
     rng = random.Random(1)
     first = f"{BANNER} {words(rng, 12)}"
     texts = [first, words(rng, 60), f"{words(rng, 60)}\n{first}"]
-    lines = [json.dumps({"id": str(n), "text": t}) + "\n" for n, t in enumerate(texts)]
-    (project / "in.jsonl").write_text("".join(lines))
+    write_rows(project / "in.jsonl", ({"text": text} for text in texts))
     assert datakit("dedup-repeats", "in.jsonl", "--output", "lines").code == 0
     assert load(project / "lines/manifest.json").ledger.rows.edited == 1
     assert datakit("filter", "lines", "--output", "filtered", "--set", "gopher_quality.min_stop_words=0").code == 0
@@ -164,10 +151,7 @@ def test_a_bit_that_flips_between_two_phases_of_one_run_is_noticed_and_repaired_
     def corrupted(self: work.Work, name: str, *args: object, **more: object) -> list[work.Result]:
         made = units(self, name, *args, **more)  # type: ignore[arg-type]
         if name == after and self.data.parent.name == level:
-            file = self.data / made[0]["files"][0][0]
-            data = bytearray(file.read_bytes())
-            data[len(data) // 2] ^= 4
-            file.write_bytes(data)
+            flip(self.data / made[0]["files"][0][0], 4)
         return made
 
     with monkeypatch.context() as patch:

@@ -1,11 +1,12 @@
 """pairs, as a user meets it."""
 
-import json
 import random
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+
+from tests.files import write_rows
 
 WORDS = [f"word{n}" for n in range(500)]
 
@@ -19,7 +20,7 @@ def text(seed: int, changes: int = 0) -> str:
 
 
 def write(path: Path, rows: dict[str, str]) -> None:
-    path.write_text("".join(json.dumps({"id": name, "text": said}) + "\n" for name, said in rows.items()))
+    write_rows(path, ({"id": name, "text": said} for name, said in rows.items()))
 
 
 @pytest.fixture

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 
+from tests.files import write_recipe, write_rows
+
 MAIL, PHONE = "anna.smith@web.de", "+49 30 901820"
 PROSE = (
     "The harbour of the old town was built in the year of the great flood, and for a long time nobody thought that it "
@@ -54,8 +56,7 @@ def raw_rows() -> str:
 
 def test_no_file_page_or_line_after_the_rule_holds_a_value(datakit: Callable, project: Path) -> None:
     (project / "in.jsonl").write_text(raw_rows())
-    (project / "manifests/p").mkdir(parents=True)
-    (project / "manifests/p/recipe.toml").write_text(RECIPE)
+    write_recipe(project, RECIPE, "p")
     (project / "out").mkdir()
     said = ""
     for command in (
@@ -77,7 +78,7 @@ def test_no_file_page_or_line_after_the_rule_holds_a_value(datakit: Callable, pr
 
 
 def test_a_value_in_the_name_of_a_column_is_refused_without_it(datakit: Callable, project: Path) -> None:
-    (project / "in.jsonl").write_text(json.dumps({"text": PROSE, "who": {MAIL: 1}}) + "\n")
+    write_rows(project / "in.jsonl", [{"text": PROSE, "who": {MAIL: 1}}])
     command = ("filter", "in.jsonl", "--rules", "private", "--output", "out")
     refused, done = datakit(*command), datakit(*command, "--set", "ingest.columns=json")
     assert (refused.code, done.code) == (1, 0) and "holds a value (email)" in refused.err

@@ -6,18 +6,14 @@ from pathlib import Path
 import pytest
 
 from datakit.errors import UsageError
+from tests.files import write_recipe, write_rows
 from train.__main__ import run as train
 
 
-def many_files(folder: Path, count: int) -> None:
-    folder.mkdir()
-    for n in range(count):
-        (folder / f"f{n:02}.md").write_text(f"Text number {n} about harbours.\n")
-    (folder / "gone.md").symlink_to("nowhere")
-
-
 def test_many_files_are_one_line(datakit: Callable, project: Path) -> None:
-    many_files(project / "many", 30)
+    for n in range(30):
+        write_rows(project / f"many/f{n:02}.md", [f"Text number {n} about harbours."])
+    (project / "many/gone.md").symlink_to("nowhere")
     said = datakit("ingest", "many", "--dataset", "d")
     assert said.code == 0, said.err
     lines = said.err.splitlines()
@@ -40,8 +36,7 @@ def test_a_wrong_command_or_flag_is_answered_with_the_nearest(datakit: Callable)
 
 
 def test_a_value_of_an_unknown_key_or_dataset_is_answered_with_the_nearest(datakit: Callable, project: Path) -> None:
-    (project / "manifests/mine").mkdir(parents=True)
-    (project / "manifests/mine/recipe.toml").write_text('[dataset]\ninputs = ["a.txt"]\n')
+    write_recipe(project, '[dataset]\ninputs = ["a.txt"]\n', "mine")
     for line, words in (
         (["run", "--dataset", "mien"], "holds no dataset 'mien'. Did you mean 'mine'?"),
         (["status", "--dataset", "x"], "holds no dataset 'x'. It holds mine."),

@@ -1,6 +1,5 @@
 """The command line never loses a user's files, names a result that does not exist, or uses a stale result."""
 
-import json
 import os
 import threading
 from collections.abc import Callable
@@ -15,12 +14,11 @@ from datakit.engine.executors import Local, Progress, working
 from datakit.engine.lineage import file_hashes
 from datakit.manifest import load
 from tests.engine.corpus import results, write_project
+from tests.files import flip, write_rows
 
 
 def texts(path: Path, rows: int = 4) -> Path:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("".join(json.dumps({"text": f"text number {n}"}) + "\n" for n in range(rows)))
-    return path
+    return write_rows(path, ({"text": f"text number {n}"} for n in range(rows)))
 
 
 def test_gc_leaves_the_users_own_files_and_a_run_that_is_going_on_alone(datakit: Callable, project: Path) -> None:
@@ -54,11 +52,9 @@ def test_an_output_folder_is_named_by_no_manifest_and_may_be_a_link(datakit: Cal
     assert datakit("verify", "link").code == 0
     assert datakit("dedup", "one", "--output", "unique").code == 0
     assert load(project / "unique/manifest.json").parents[0]["manifest"] == "ingest"
-    (project / "site/kept").mkdir(parents=True)
-    (project / "site/manifest.json").write_text('{"name": "my web app"}')
-    (project / "site/kept/p.txt").write_text("mine")
-    assert datakit("ingest", "a.jsonl", "--output", "site").code == 2
-    assert (project / "site/kept/p.txt").read_text() == "mine"
+    write_rows(project / "site/manifest.json", [{"name": "my web app"}])
+    own = write_rows(project / "site/kept/p.txt", ["mine"])
+    assert datakit("ingest", "a.jsonl", "--output", "site").code == 2 and own.is_file()
 
 
 def test_a_run_that_another_one_overtook_deletes_nothing(tmp_path: Path) -> None:
@@ -75,8 +71,7 @@ def test_duplicates_of_dropped_rows_are_counted_once_whatever_the_paths_to_them(
     datakit: Callable, project: Path
 ) -> None:
     said = {"role": "assistant", "content": "the same answer, in words that say the same thing, given again and again"}
-    rows = [json.dumps({"messages": [{"role": "user", "content": "q?"}, said]}) for _ in range(8)]
-    (project / "in.jsonl").write_text("\n".join(rows) + "\n")
+    write_rows(project / "in.jsonl", [{"messages": [{"role": "user", "content": "q?"}, said]}] * 8)
     assert datakit("init", "x", "in.jsonl").code == 0
     sets = ["pack.seq_len=8", "pack.overflow=drop", "tokenizer.vocab_size=300"]
     made = datakit("run", "--dataset", "x", *(a for s in sets for a in ("--set", s)), "--allow-empty")
@@ -153,16 +148,6 @@ def test_files_that_are_gone_are_forgotten_where_there_are_too_many(
     assert lineage._query("SELECT count(*) FROM known") == [(2,)]
 
 
-def damage(file: Path, keep_mtime: bool = False) -> None:
-    """Flip a bit in the middle of a file."""
-    stat, data = file.stat(), bytearray(file.read_bytes())
-    data[len(data) // 2] ^= 8
-    with file.open("r+b") as f:  # not replaced: the inode and the size stay
-        f.write(data)
-    if keep_mtime:
-        os.utime(file, ns=(stat.st_atime_ns, stat.st_mtime_ns))
-
-
 def test_a_changed_file_is_made_again_and_damage_that_left_no_mark_is_found_when_it_is_read(
     datakit: Callable, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -171,12 +156,14 @@ def test_a_changed_file_is_made_again_and_damage_that_left_no_mark_is_found_when
     assert datakit("run", "--until", "dedup").code == 0
     whole = results(project)
     for file in sorted(project.glob("data/d/*/*/*/*.parquet")):
-        damage(file, keep_mtime=True)
+        before = file.stat()
+        flip(file)
+        os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns))
     said = datakit("run", "--until", "dedup")
     assert said.code == 0 and said.err.count("was changed after it was written") >= 3
     assert results(project) == whole
     (file,) = project.glob("data/d/dedup/*/kept/*.parquet")
-    damage(file)
+    flip(file)
     manifest = load(project / "manifests/d/dedup.json")  # as a bit that decays on the disk: size and times stay
     file_hashes({file.parents[1] / s.path: s.sha256 for s in manifest.shards})
     for command in ("show", "explain r0 --manifest"):

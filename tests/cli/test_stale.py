@@ -9,6 +9,7 @@ import pytest
 from datakit.manifest import load
 from tests.cli.conftest import copy_of, done
 from tests.engine.corpus import write_project
+from tests.files import write_rows
 
 
 @pytest.fixture(scope="module")
@@ -25,9 +26,7 @@ def made(original: Path, project: Path) -> Path:
 
 
 def add_file(root: Path) -> None:
-    (root / "raw/z.jsonl").write_text(
-        json.dumps({"text": "One more row of the text that was not there before."}) + "\n"
-    )
+    write_rows(root / "raw/z.jsonl", [{"text": "One more row of the text that was not there before."}])
 
 
 def test_a_stage_brings_up_to_date_what_it_needs_and_says_so(datakit: Callable, made: Path) -> None:

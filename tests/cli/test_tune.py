@@ -11,6 +11,7 @@ from datakit.config import build
 from datakit.filter.stage import Filter, FilterConfig
 from datakit.report.tuning import findings
 from tests.cli.conftest import call, copy_of, done
+from tests.files import write_rows
 
 SENTENCE = "The river had been rising since the morning, and nobody in the town knew how long it would last. "
 
@@ -22,7 +23,7 @@ def measured(workshop: Path) -> Path:
         {"id": f"r{n}", "text": " ".join([f"Row {n} begins here.", *(SENTENCE.split() * 6)[: 10 * n]]) + "."}
         for n in range(12)
     ]
-    (workshop / "corpus.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    write_rows(workshop / "corpus.jsonl", rows)
     done("filter", "corpus.jsonl", "--rules", "gopher_quality", "--dataset", "d")
     return workshop
 
@@ -30,10 +31,6 @@ def measured(workshop: Path) -> Path:
 @pytest.fixture
 def corpus(measured: Path, project: Path) -> Path:
     return copy_of(measured, project) / "corpus.jsonl"
-
-
-def ledger(said) -> dict:
-    return json.loads(said.out)["ledger"]["rows"]
 
 
 def test_tune_shows_what_each_threshold_drops_and_would_drop(datakit, corpus):
@@ -89,8 +86,8 @@ def test_every_limit_drops_the_share_that_it_says(threshold):
 
 def test_tune_shows_the_rules_of_conversations(datakit, project):
     rows = [[("user", "Why?"), ("assistant", answer)] for answer in ("  ", "Because.", "Since it rains.")]
-    lines = [json.dumps({"messages": [{"role": r, "content": c} for r, c in row]}) for row in rows]
-    (project / "chats.jsonl").write_text("\n".join(lines))
+    turns = [[{"role": r, "content": c} for r, c in row] for row in rows]
+    write_rows(project / "chats.jsonl", ({"messages": messages} for messages in turns))
     assert datakit("filter", "chats.jsonl", "--dataset", "chats").code == 0
     said = datakit("tune", "--dataset", "chats").out
     assert re.search(r"(?m)^empty_answer\.min_answer_chars +1 +1 +33\.3%", said)

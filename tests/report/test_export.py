@@ -16,6 +16,7 @@ import pytest
 import datakit as dk
 from datakit.errors import ConfigError, DatakitError, UsageError
 from tests.cli.conftest import done
+from tests.files import flip, write_rows
 
 TALK = [{"role": "user", "content": "Where is the harbour?"}, {"role": "assistant", "content": "Behind the old town."}]
 CALL = [
@@ -36,13 +37,8 @@ ROWS: dict[str, list[dict[str, Any]]] = {
 }
 
 
-def write(path: Path, rows: list[dict[str, Any]]) -> Path:
-    path.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), encoding="utf-8")
-    return path
-
-
 def made(tmp_path: Path, rows: list[dict[str, Any]], **values: Any) -> dk.Result:
-    return dk.ingest(write(tmp_path / "mine.jsonl", rows), output=tmp_path / "result", dataset="mine", **values)
+    return dk.ingest(write_rows(tmp_path / "mine.jsonl", rows), output=tmp_path / "result", dataset="mine", **values)
 
 
 @pytest.fixture(scope="module")
@@ -154,8 +150,7 @@ def test_files_are_cut_by_data_and_checksums_hold(tmp_path: Path, monkeypatch: p
 
 
 def test_the_card_says_what_was_done_and_data_cannot_write_into_it(tmp_path: Path) -> None:
-    (tmp_path / "raw").mkdir()
-    write(tmp_path / "raw/a`|<script>.jsonl", [{"text": "One two three."}, {"text": "One two three."}])
+    write_rows(tmp_path / "raw/a`|<script>.jsonl", [{"text": "One two three."}, {"text": "One two three."}])
     result = dk.dedup(str(tmp_path / "raw/*"), output=tmp_path / "result", dataset="A-title_b", shingle_words=3)
     result.export(tmp_path / "out", license="apache-2.0")
     card = (tmp_path / "out/README.md").read_text()
@@ -168,7 +163,7 @@ def test_no_folder_is_left_by_an_export_that_fails(tmp_path: Path) -> None:
     result = made(tmp_path, ROWS["document"])
     (shard,) = (tmp_path / "result/kept").iterdir()
     whole = shard.read_bytes()
-    shard.write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]))
+    flip(shard)
     with pytest.raises(DatakitError, match="sha256"):
         result.export(tmp_path / "out")
     assert not (tmp_path / "out").exists() and not (tmp_path / ".out.export").exists()
@@ -187,7 +182,7 @@ def test_no_folder_is_left_by_an_export_that_fails(tmp_path: Path) -> None:
 
 
 def test_no_rows_are_exported_as_no_rows(tmp_path: Path) -> None:
-    result = dk.filter(write(tmp_path / "a.jsonl", [{"text": "x"}]), output=tmp_path / "r", rules=["gopher_quality"])
+    result = dk.filter([{"text": "x"}], output=tmp_path / "r", rules=["gopher_quality"])
     assert result.ledger.rows.kept == 0
     result.export(tmp_path / "out")
     assert pq.read_table(tmp_path / "out/data").num_rows == 0
@@ -197,7 +192,7 @@ def test_the_command_exports_a_packed_set(
     project: Path, datakit: Callable, hugging_face: Callable, small_tokenizer: Path
 ) -> None:
     rows = [{"messages": [TALK[0], {"role": "assistant", "content": f"Answer {n}. " * 9}]} for n in range(30)]
-    write(project / "chats.jsonl", rows)
+    write_rows(project / "chats.jsonl", rows)
     flags = ("--seq-len", "128", "--validation", "0.2", "--output", "packed")
     assert datakit("pack", "chats.jsonl", "--tokenizer", small_tokenizer, *flags).code == 0
     said = datakit("export", "packed", "--output", "out", "--format", "jsonl")

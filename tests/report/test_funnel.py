@@ -1,15 +1,15 @@
 """The end of a command: the funnel, alarms, what comes next; and results without rows."""
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 
 from datakit.manifest import load
+from tests.files import write_recipe, write_rows
 
 
 def texts(path: Path, rows: int, bad: int = 0) -> None:
-    lines = [json.dumps({"id": f"r{n}", "text": f"The {n * 7919}th sentence is about harbours."}) for n in range(rows)]
-    path.write_text("\n".join(lines + ['{"text": '] * bad) + "\n")
+    good = [{"text": f"The {n * 7919}th sentence is about harbours."} for n in range(rows)]
+    write_rows(path, [*good, *["no record"] * bad])
 
 
 def test_a_stage_that_keeps_nothing_is_the_last_line_in_red(datakit: Callable, project: Path) -> None:
@@ -32,12 +32,11 @@ def test_records_that_cannot_be_read_are_a_loss_of_their_file(datakit: Callable,
 
 def test_no_rows_replace_no_pack_with_rows(datakit: Callable, project: Path, small_tokenizer: Path) -> None:
     texts(project / "a.jsonl", 40)
-    (project / "manifests/d").mkdir(parents=True)
     recipe = '[dataset]\nkind = "text"\ninputs = ["a.jsonl"]\nstages = ["ingest", "filter", "tokenize", "pack"]\n'
     recipe += (
         f'[filter]\nrules = ["gopher_quality"]\n[tokenize]\ntokenizer = "{small_tokenizer}"\n[pack]\nseq_len = 64\n'
     )
-    (project / "manifests/d/recipe.toml").write_text(recipe)
+    write_recipe(project, recipe)
     rules = ("run", "--dataset", "d", "--set", "filter.gopher_quality.min_stop_words=0", "--set")
     assert datakit(*rules, "filter.gopher_quality.min_words=1").code == 0
     first = load(project / "manifests/d/pack.json")

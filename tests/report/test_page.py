@@ -19,6 +19,7 @@ from datakit.report import survey
 from datakit.report.page import histogram, templates
 from tests.cli.conftest import Said, call, done
 from tests.engine.corpus import RECIPE, write_corpus
+from tests.files import write_recipe
 
 CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
 HOSTILE = (
@@ -34,8 +35,7 @@ def finished(workshop: Path) -> tuple[Path, Said]:
     write_corpus(workshop / "raw", rows=80, files=2)
     with (workshop / "raw/part-1.jsonl").open("a") as file:
         file.write(json.dumps({"id": HOSTILE, "text": HOSTILE}) + "\n")
-    (workshop / "manifests/d").mkdir(parents=True)
-    (workshop / "manifests/d/recipe.toml").write_text(RECIPE)
+    write_recipe(workshop, RECIPE)
     return workshop, done("run", "--dataset", "d")
 
 

@@ -56,7 +56,7 @@ def test_a_source_has_the_loss_of_its_sequences_alone(
 def test_rows_in_several_parts_have_the_scores_of_the_same_rows_in_one(
     base: Path, pack: Callable, random_rows: Callable
 ) -> None:
-    rows, model = random_rows(11, 64), hf.read_model(base)
+    rows, model = random_rows(11, 64), weights.read_model(base)
     sets = [[of_two_files(s) for s in PackedSet.open_all(pack(rows, seq_len=64, parts=n))] for n in (1, 4)]
     for most in (0, 4):
         one, many = (evaluate(model, found, DataConfig(batch_rows=2), "fp32", most) for found in sets)

@@ -1,0 +1,38 @@
+"""Files of tests: rows as JSON lines, recipes, the rows of a result, damage."""
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+
+from datakit.manifest import data_dir, load
+
+
+def write_rows(path: Path, rows: Iterable[Any]) -> Path:
+    """A row on each line."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), encoding="utf-8")
+    return path
+
+
+def write_recipe(root: Path, text: str, dataset: str = "d") -> Path:
+    path = root / "manifests" / dataset / "recipe.toml"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    return path
+
+
+def rows_of(manifest: Path, role: str) -> list[dict[str, Any]]:
+    """The rows of a role of a result, as its files have them."""
+    made = load(manifest)
+    folder = data_dir(manifest, made)
+    return [row for shard in made.of_role(role) for row in pq.read_table(folder / shard.path).to_pylist()]
+
+
+def flip(file: Path, bit: int = 8) -> None:
+    """Change one bit in the middle of a file."""
+    data = bytearray(file.read_bytes())
+    data[len(data) // 2] ^= bit
+    file.write_bytes(data)
