@@ -1,7 +1,11 @@
 """Repeated passages and meaning in work units: the same bytes with any workers, on Ray, and after kills."""
 
+import contextlib
 import json
+import os
 import random
+import signal
+import threading
 from pathlib import Path
 
 import pytest
@@ -71,14 +75,39 @@ def test_a_run_killed_again_and_again_ends_with_the_same_bytes(reference: Path, 
     assert results(root) == results(reference)
 
 
+def units_at_work() -> list[int]:
+    """The processes of this test's own Ray in which units run: children of its raylet, which is a child of this one."""
+    parents, named = dict[int, int](), list[int]()
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            name, _, rest = path.read_text().partition("(")[2].rpartition(")")
+            parents[int(path.parent.name)] = int(rest.split()[1])
+            named += [int(path.parent.name)] * name.startswith("ray::_unit")
+    return [pid for pid in named if parents.get(parents[pid]) == os.getpid()]
+
+
 @pytest.mark.campaign
-def test_ray_makes_the_same_bytes(reference: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ray_makes_the_same_bytes_though_its_workers_are_killed(
+    reference: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     ray = pytest.importorskip("ray")
     monkeypatch.setenv("RAY_AUTH_MODE", "disabled")
-    root = project(tmp_path)
+    root, killed, ended = project(tmp_path), list[int](), threading.Event()
     monkeypatch.chdir(root)
+
+    def kill() -> None:
+        while len(killed) < 3 and not ended.wait(0.05):
+            if found := [pid for pid in units_at_work() if pid not in killed]:
+                os.kill(found[0], signal.SIGKILL)
+                killed.append(found[0])
+
+    killer = threading.Thread(target=kill)
     try:
-        run_all(root, Ray().connect())
+        executor = Ray().connect()
+        killer.start()
+        run_all(root, executor)
     finally:
+        ended.set()
+        killer.join()
         ray.shutdown()
-    assert results(root) == results(reference)
+    assert killed and results(root) == results(reference)
