@@ -29,12 +29,13 @@ from train.data import Batch, StepStream
 from train.device import autocast, need_compiler, peak_mib, precision
 from train.log import Log, Record, mark, peak_flops
 from train.model import CausalLM
-from train.optim import LossScale, learning_rate
+from train.optim import learning_rate
 from train.ranks import Ranks, own_part, whole_of
 
 if TYPE_CHECKING:
     from train.lora import Adapters
     from train.start import RunConfig
+    from train.updates import LossScale
 
 LOG = logging.getLogger("train")
 
@@ -128,8 +129,11 @@ class Loop:
         shares = self.ranks.size > 1 and not self.config.ranks.fsdp
         self.parallel = self.ranks.data_parallel(self.objective) if shares else None
         self.precision = precision(self.loop.dtype, self.device)
-        scale = self.state.loop.get("loss_scale", {})
-        self.loss_scale = LossScale(**scale) if self.precision == "fp16" else None
+        self.loss_scale: LossScale | None = None
+        if self.precision == "fp16":
+            from train import updates
+
+            self.loss_scale = updates.LossScale(**self.state.loop.get("loss_scale", {}))
         self.empty_steps: int = self.state.loop.get("empty_steps", 0)
         """Steps without a label on any rank: their rows change nothing."""
 

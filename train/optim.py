@@ -1,10 +1,10 @@
-"""Optimizers: their settings, learning rates, parameter groups and state; the scale of the loss in fp16."""
+"""Optimizers: their settings, learning rates and parameter groups."""
 
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 import torch
 from torch import nn
@@ -76,35 +76,6 @@ def learning_rate(config: OptimConfig, step: int, total_steps: int) -> float:
         return config.lr * (low + (1 - low) * max(0.0, min(1.0, (total_steps - step) / decay)))
     progress = min(1.0, (step - warmup) / max(1, total_steps - warmup))
     return config.lr * (low + (1 - low) * (1 + math.cos(math.pi * progress)) / 2)
-
-
-@dataclass(slots=True)
-class LossScale:
-    """Loss scaling for fp16, with a count of overflows.
-
-    Small gradients vanish in fp16, so the loss is multiplied by a scale. An overflow halves the scale and skips the
-    step; 2,000 steps without one double it (Micikevicius et al., 2018). The scale multiplies the loss *sum* of a
-    micro-batch, so it starts thousands of times lower than is usual for means. The gradients' norm, which every step
-    computes, says whether one of them overflowed: torch's GradScaler would read all gradients once more, and wait.
-    """
-
-    scale: float = 16.0
-    steps_since: int = 0
-    """Steps since the last change of the scale."""
-    overflows: int = 0
-
-    smallest: ClassVar[float] = 2.0**-24
-    """Gradients that overflow even with this scale are not finite in themselves."""
-
-    def overflowed(self, finite: bool) -> bool:
-        """Whether to skip a step, by its gradients; chooses the scale of the next one."""
-        self.steps_since = self.steps_since + 1 if finite else 0
-        if finite and self.steps_since == 2000:
-            self.scale, self.steps_since = self.scale * 2, 0
-        elif not finite and self.scale > self.smallest:
-            self.scale, self.overflows = self.scale / 2, self.overflows + 1
-            return True
-        return False
 
 
 def make_optimizer(model: nn.Module, config: OptimConfig) -> torch.optim.Optimizer:

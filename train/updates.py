@@ -1,7 +1,11 @@
-"""Optimizers that torch lacks, or lacks as they are needed here: Lion, and Muon for batches of matrices and slices."""
+"""What few runs load: optimizers that torch lacks, or lacks as they are needed here, and the scale of the loss in fp16.
+
+Lion, and Muon for batches of matrices and slices.
+"""
 
 from collections import defaultdict
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
@@ -86,3 +90,32 @@ def orthogonal(matrices_NRC: Tensor) -> Tensor:
         gram = x @ x.mT
         x = torch.baddbmm(x, torch.baddbmm(gram, gram, gram, beta=b, alpha=c), x, beta=a)
     return x.mT if tall else x
+
+
+@dataclass(slots=True)
+class LossScale:
+    """Loss scaling for fp16, with a count of overflows.
+
+    Small gradients vanish in fp16, so the loss is multiplied by a scale. An overflow halves the scale and skips the
+    step; 2,000 steps without one double it (Micikevicius et al., 2018). The scale multiplies the loss *sum* of a
+    micro-batch, so it starts thousands of times lower than is usual for means. The gradients' norm, which every step
+    computes, says whether one of them overflowed: torch's GradScaler would read all gradients once more, and wait.
+    """
+
+    scale: float = 16.0
+    steps_since: int = 0
+    """Steps since the last change of the scale."""
+    overflows: int = 0
+
+    smallest: ClassVar[float] = 2.0**-24
+    """Gradients that overflow even with this scale are not finite in themselves."""
+
+    def overflowed(self, finite: bool) -> bool:
+        """Whether to skip a step, by its gradients; chooses the scale of the next one."""
+        self.steps_since = self.steps_since + 1 if finite else 0
+        if finite and self.steps_since == 2000:
+            self.scale, self.steps_since = self.scale * 2, 0
+        elif not finite and self.scale > self.smallest:
+            self.scale, self.overflows = self.scale / 2, self.overflows + 1
+            return True
+        return False

@@ -6,7 +6,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections import Counter
 from functools import partial
 from pathlib import Path
 
@@ -52,13 +51,6 @@ def test_imports_point_down_and_only_to_the_contract(path: Path) -> None:
         elif module.startswith("train.") and room in CORE and module in top:
             names = module.split(".")[1:]
             assert {*names[:2]} & {*CORE[: CORE.index(room) + 1]}, f"{path.name} imports {module}"
-
-
-def test_no_two_modules_and_no_two_classes_have_one_name() -> None:
-    names = Counter(p.stem for p in MODULES if p.stem not in ("__init__", "__main__"))
-    trees = [ast.parse(p.read_text(encoding="utf-8")) for p in MODULES]
-    classes = Counter(node.name for tree in trees for node in tree.body if isinstance(node, ast.ClassDef))
-    assert [name for name, count in (names + classes).items() if count > 1] == []
 
 
 def python(code: str, *options: str) -> subprocess.CompletedProcess[str]:

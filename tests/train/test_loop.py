@@ -10,7 +10,7 @@ import torch
 
 from datakit.errors import DatakitError
 from tests.train.runs import Spoiled, fitted, label_sum, losses, records, same_weights, trainer
-from train.optim import LossScale
+from train.updates import LossScale
 
 
 @pytest.mark.parametrize("moe", [{}, {"num_experts": 4, "expert_size": 32, "balance_weight": 1.0}])
