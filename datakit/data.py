@@ -170,7 +170,7 @@ def read_shard(
 ) -> Iterator[pa.RecordBatch]:
     """The columns of a shard as its file stores them, one batch a row group. `read_rows` has `row_key`, too.
 
-    The file is read into memory once, and its SHA-256 is compared before any of it is used: values, page headers and
+    The file is read into memory once, and its digest is compared before any of it is used: values, page headers and
     the footer, which the page checksums of Parquet leave out. The memory is Arrow's own: its threads may let go of it
     when Python has ended, and to free Python's `bytes` then would abort the process.
 

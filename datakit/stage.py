@@ -193,6 +193,7 @@ class SketchFile:
     """Rows in it, or more: rows are numbered through all files by these."""
     bytes: int
     sha256: str
+    """Or its `config.block_sums`, in a run that is under way."""
 
 
 class CompareUnits(Protocol):
@@ -213,7 +214,7 @@ class CompareUnits(Protocol):
     ) -> list[dict[str, Any]]:
         """The records of `work(number, payload)` for each task (number, payload), by number.
 
-        A record is JSON; its `files` lists [path relative to `data`, bytes, SHA-256]. `here`: in this process.
+        A record is JSON; its `files` lists [path relative to `data`, bytes, digest]. `here`: in this process.
         """
 
 

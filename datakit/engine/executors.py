@@ -311,7 +311,7 @@ class Progress:
 # Units of one run: done once, with a record of each.
 
 Result = dict[str, Any]
-"""What a unit reports, as JSON. `files` lists [path relative to the data folder, bytes, SHA-256] of the files that must
+"""What a unit reports, as JSON. `files` lists [path relative to the data folder, bytes, digest] of the files that must
 be intact for the unit to count as done; `shards` the entries of those that are tables; `rows` and `bytes` feed the
 progress report; `counts` is a tree of numbers: `bytes`, `rows` and `tokens` as in a ledger, `notes`, and by
 source the `whole` and the `lost` rows."""

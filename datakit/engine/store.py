@@ -79,7 +79,8 @@ class UnitWriter:
         self._rows = Counter[str]()
         self._stack = contextlib.ExitStack()
         self.files: list[list[Any]] = []
-        """After `close`: [path relative to the data folder, bytes, SHA-256] of each file."""
+        """After `close`: [path relative to the data folder, bytes, digest] of each file. That of sketches is
+        `digest_of_work`, of others SHA-256."""
 
     def write(self, role: str, batch: pa.RecordBatch) -> None:
         """Append rows to the file of a role."""
