@@ -9,12 +9,15 @@ import threading
 import time
 from collections.abc import Callable, Iterable
 from html import escape
+from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
+import pytest
 from werkzeug import Request, Response
 from werkzeug.serving import WSGIRequestHandler, make_server
 
+SECRET = "a-secret-that-nobody-may-read"
 Fault = Callable[[str, str], str]
 """(method, path) of a request -> "" to answer it, "503", "429", "403 SomeCode", "cut" (no answer), "late" (done, but
 the answer is lost), "half" (half of the body, then the end), "wrong" (a byte of the body changed), "sleep"."""
@@ -58,6 +61,18 @@ class Server:
         if fault in ("wrong", "half") and (body := answer.get_data()):  # Content-Length stays
             answer.response = [body[:-1] + bytes([body[-1] ^ 1]) if fault == "wrong" else body[: len(body) // 2]]
         return answer(environ, start)
+
+
+def use(monkeypatch: pytest.MonkeyPatch, url: str, mirror: Path) -> None:
+    """Let this process, and those that it starts, find an S3 server there, with credentials for it."""
+    values = {
+        "AWS_ACCESS_KEY_ID": "someone", "AWS_SECRET_ACCESS_KEY": SECRET, "AWS_REGION": "us-east-1",
+        "AWS_ENDPOINT_URL": url, "DATAKIT_MIRROR": str(mirror),
+    }  # fmt: skip
+    for name, value in values.items():
+        monkeypatch.setenv(name, value)
+    for name in ("AWS_PROFILE", "AWS_SESSION_TOKEN", "DATAKIT_PROJECT"):
+        monkeypatch.delenv(name, raising=False)
 
 
 def _sent(request: Request, data: bytes, headers: dict[str, str]) -> Response:

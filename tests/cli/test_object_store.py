@@ -37,7 +37,7 @@ from datakit.read.streams import open_binary
 from datakit.text.ids import tokenizer_file
 from tests.cli.conftest import Said
 from tests.dedup.conftest import ThreadUnits, documents, sketch_file, write
-from tests.object_stores import Google, Hub, Server
+from tests.object_stores import SECRET, Google, Hub, Server, use
 from train.data import PackedSet
 from train.generate import GenerateConfig
 
@@ -47,7 +47,6 @@ PermissionDeniedError = pytest.importorskip("obstore.exceptions").PermissionDeni
 
 Datakit = Callable[..., Said]
 BUCKET = "corpus"
-SECRET = "a-secret-that-nobody-may-read"
 
 
 @pytest.fixture(scope="module")
@@ -58,7 +57,7 @@ def server() -> Iterator[Server]:
 
 @pytest.fixture
 def s3(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator["boto3.Client"]:
-    use(monkeypatch, server, tmp_path / "mirror")
+    use(monkeypatch, server.url, tmp_path / "mirror")
     client = boto3.client("s3", endpoint_url=server.url)
     client.create_bucket(Bucket=BUCKET)
     yield client
@@ -66,17 +65,6 @@ def s3(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Itera
         for found in page.get("Contents", []):
             client.delete_object(Bucket=BUCKET, Key=found["Key"])
     client.delete_bucket(Bucket=BUCKET)
-
-
-def use(monkeypatch: pytest.MonkeyPatch, server: Server, mirror: Path) -> None:
-    values = {
-        "AWS_ACCESS_KEY_ID": "someone", "AWS_SECRET_ACCESS_KEY": SECRET, "AWS_REGION": "us-east-1",
-        "AWS_ENDPOINT_URL": server.url, "DATAKIT_MIRROR": str(mirror),
-    }  # fmt: skip
-    for name, value in values.items():
-        monkeypatch.setenv(name, value)
-    for name in ("AWS_PROFILE", "AWS_SESSION_TOKEN", "DATAKIT_PROJECT"):
-        monkeypatch.delenv(name, raising=False)
 
 
 def keys(client: "boto3.Client", prefix: str = "") -> list[str]:
@@ -258,7 +246,7 @@ def test_what_a_user_names_is_fetched_when_it_changed(
     for file in ("model.bin", "config.json", "parents/rows.parquet"):
         s3.put_object(Bucket=BUCKET, Key=f"models/{file}", Body=b"old")
     with Server(server.app) as broken:
-        use(monkeypatch, broken, project / "mirror")
+        use(monkeypatch, broken.url, project / "mirror")
         for content, fetched in ((b"old", 1 if "." in given else 2), (b"old", 0), (b"new", 1)):
             s3.put_object(Bucket=BUCKET, Key="models/model.bin", Body=content)
             storage._fetched.clear()  # as in another process
@@ -378,7 +366,7 @@ def test_requests_that_fail_are_sent_again(
         return faults[place] if asked[method, path] == 1 and (faults[place] != "half" or method == "GET") else ""
 
     with Server(server.app, fault) as broken:
-        use(monkeypatch, broken, project / "another machine")
+        use(monkeypatch, broken.url, project / "another machine")
         said = datakit("ingest", *inputs, "--output", f"s3://{BUCKET}/rough")
         assert said.code == 0, said.err
         assert {"503", "cut", "late"} <= {f for *_, f in broken.seen}
@@ -393,7 +381,7 @@ def test_an_answer_with_a_wrong_byte_is_asked_for_again_and_then_an_error_withou
     right = hashlib.sha256(b"whole").hexdigest()
     answers = iter(["wrong", "", "wrong", "wrong", "wrong", "wrong"])
     with Server(server.app, lambda method, _: next(answers) if method == "GET" else "") as broken:
-        use(monkeypatch, broken, project / "another machine")
+        use(monkeypatch, broken.url, project / "another machine")
         file = storage.local(f"s3://{BUCKET}/x/part.parquet")
         assert storage.bring(file, 5, right).read_bytes() == b"whole"
         file.unlink()
@@ -401,7 +389,7 @@ def test_an_answer_with_a_wrong_byte_is_asked_for_again_and_then_an_error_withou
             storage.bring(file, 5, right)
         assert not file.exists()
     with Server(server.app, lambda *_: "cut") as broken:
-        use(monkeypatch, broken, project / "a third machine")
+        use(monkeypatch, broken.url, project / "a third machine")
         with pytest.raises(InputError, match="run the same command again") as caught:
             storage.sizes(storage.local(f"s3://{BUCKET}/x"))
     assert SECRET not in str(caught.value)
@@ -446,13 +434,13 @@ def test_an_error_that_stays_is_told_at_once_and_with_what_to_do(
     }  # fmt: skip
     for number, (fault, advice) in enumerate(expected.items()):
         with Server(server.app, lambda *_, fault=fault: fault) as broken:
-            use(monkeypatch, broken, project / f"machine {number}")
+            use(monkeypatch, broken.url, project / f"machine {number}")
             with pytest.raises(InputError, match=advice) as caught:
                 storage.sizes(storage.local(f"s3://{BUCKET}/x"))
             assert len(broken.seen) == 1 and SECRET not in str(caught.value)
             assert not storage.is_result(f"s3://{BUCKET}/x") or fault[0] != "4"  # no right to list its folder
     with Server(server.app, lambda *_: "" if len(broken.seen) else "400 RequestTimeout") as broken:
-        use(monkeypatch, broken, project / "another machine")
+        use(monkeypatch, broken.url, project / "another machine")
         assert storage.sizes(storage.local(f"s3://{BUCKET}/x")) == {"part.parquet": 5}
 
 

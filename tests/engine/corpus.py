@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from datakit.engine.executors import Local
+from tests.files import write_recipe
 
 
 class Shuffled(Local):
@@ -69,9 +70,7 @@ part_tokens = 60000
 def write_project(root: Path, **corpus: int) -> Path:
     """A project with that corpus and a recipe for all stages."""
     write_corpus(root / "raw", **corpus)
-    recipe = root / "manifests" / "d" / "recipe.toml"
-    recipe.parent.mkdir(parents=True)
-    recipe.write_text(RECIPE)
+    write_recipe(root, RECIPE)
     return root
 
 

@@ -1,6 +1,5 @@
 """Work units on a Ray cluster: the same bytes as on one machine, through losses of machines, workers and the driver."""
 
-import json
 import os
 import random
 import re
@@ -17,6 +16,8 @@ import pytest
 from bench.cluster_faults import workers
 from datakit.engine.executors import Ray, _unit, code_stamp
 from datakit.errors import MissingExtraError, UsageError
+from tests.files import write_rows as write_lines
+from tests.object_stores import Server, use
 
 KILLS = 20
 ENGLISH = """
@@ -59,9 +60,8 @@ def write_rows(folder: Path) -> list[str]:
     rows[-1300:] = [text.replace("And so", "Yet so") for text in rows[:1300]]
     made = []
     for number in range(6):
-        made.append(str(folder / f"part-{number}.jsonl"))
-        lines = (json.dumps({"id": f"{number}-{i}", "text": t}) for i, t in enumerate(rows[number * 4000 :][:4000]))
-        Path(made[-1]).write_text("\n".join(lines) + "\n")
+        lines = ({"id": f"{number}-{i}", "text": t} for i, t in enumerate(rows[number * 4000 :][:4000]))
+        made.append(str(write_lines(folder / f"part-{number}.jsonl", lines)))
     return made
 
 
@@ -69,17 +69,10 @@ def write_rows(folder: Path) -> list[str]:
 def endpoint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     """An S3 server; what this test starts has the credentials for it in its environment."""
     pytest.importorskip("obstore")
-    server = pytest.importorskip("moto.server").ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
-    server.start()
-    host, port = server.get_host_and_port()
-    values = {
-        "AWS_ACCESS_KEY_ID": "someone", "AWS_SECRET_ACCESS_KEY": "secret", "AWS_REGION": "us-east-1",
-        "AWS_ENDPOINT_URL": f"http://{host}:{port}", "DATAKIT_MIRROR": str(tmp_path / "mirror"),
-    }  # fmt: skip
-    for name, value in values.items():
-        monkeypatch.setenv(name, value)
-    yield values["AWS_ENDPOINT_URL"]
-    server.stop()
+    moto = pytest.importorskip("moto.server")
+    with Server(moto.DomainDispatcherApplication(moto.create_backend_app)) as server:
+        use(monkeypatch, server.url, tmp_path / "mirror")
+        yield server.url
 
 
 @pytest.fixture

@@ -17,6 +17,8 @@ from datakit.engine.store import OutputLayout
 from datakit.manifest import data_dir, load, load_run, verify
 from datakit.read.planning import groups, plan
 from datakit.read.stage import IngestConfig
+from tests.engine.corpus import WORDS
+from tests.files import write_recipe
 
 STAGES = ("ingest", "language", "dedup", "filter")
 RECIPE = """
@@ -31,9 +33,6 @@ min_stop_words = 0
 save_index = SAVE_INDEX
 AGAINST
 """
-VOCABULARY = "the of and to in that with for data model train token shard row count hash word text near same other"
-WORDS = VOCABULARY.split()
-
 Files = dict[str, list[str]]
 
 
@@ -56,9 +55,8 @@ class Project:
     def __init__(self, root: Path, settings: str = "", save_index: bool = False) -> None:
         self.root = root
         (root / "raw").mkdir(parents=True)
-        (root / "manifests/d").mkdir(parents=True)
         recipe = RECIPE.replace("SAVE_INDEX", str(save_index).lower()).replace("AGAINST", settings)
-        (root / "manifests/d/recipe.toml").write_text(recipe)
+        write_recipe(root, recipe)
 
     def run(self, files: Files, workers: int = 1) -> None:
         """Put these files there and run all stages."""

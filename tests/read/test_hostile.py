@@ -1,15 +1,12 @@
-"""Files that are made to harm: too large, endless, no files at all, or with offsets that lead out of the file."""
+"""Files that are made to harm: too large, endless, or no files at all. For broken bytes see engine/test_campaign."""
 
 import bz2
 import gzip
 import json
 import lzma
 import os
-import subprocess
-import sys
 
 import pyarrow as pa
-import pyarrow.feather
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -91,52 +88,6 @@ def test_the_records_before_one_that_is_too_long_are_read(read, tmp_path, monkey
     (tmp_path / "z.jsonl").write_bytes(LINE)
     found = read(tmp_path, kind="text")
     assert found.texts == ([] if form == "text" else texts[:9]) + ["good"] and found.reasons == ["too_long"]
-
-
-TEXTS = [f"text {n} {'x' * (n % 50)}" for n in range(300)]
-TABLE = pa.table({"id": [str(n) for n in range(300)], "text": TEXTS, "n": range(300)})
-BROKEN = """
-import random, sys
-from pathlib import Path
-from datakit.errors import DatakitError
-from datakit.read.planning import plan, read_unit, units
-from datakit.read.stage import IngestConfig
-path = Path(sys.argv[1])
-whole, rng = path.read_bytes(), random.Random(0)
-for n in range(int(sys.argv[2])):
-    data = bytearray(whole)
-    at = rng.randrange(len(data) - 8)
-    if n % 2:
-        data[at] ^= 1 << rng.randrange(8)
-    else:
-        data[at:at + 4] = rng.choice((b"\\xff\\xff\\xff\\x7f", b"\\xff\\xff\\xff\\xff", b"\\x00\\x00\\x00\\x01"))
-    path.write_bytes(data)
-    try:
-        planned = plan([str(path)], IngestConfig(kind="text"))
-        for unit in units(planned):
-            for batch in read_unit(unit, planned):
-                batch.rows.validate(full=True)
-    except DatakitError as e:
-        assert path.name in str(e), e
-"""
-
-
-@pytest.mark.parametrize("name", ["plain.arrow", "coded.arrow", "plain.arrows", "zstd.feather", "zstd.parquet"])
-def test_a_changed_offset_ends_no_process(tmp_path, name):
-    kind, form = name.split(".")
-    path, table = tmp_path / name, TABLE
-    if kind == "coded":
-        table = TABLE.set_column(1, "text", TABLE["text"].dictionary_encode())
-    if form == "parquet":
-        pq.write_table(table, path, compression="zstd", row_group_size=100)
-    elif form == "feather":
-        pyarrow.feather.write_feather(table, str(path), compression="zstd")
-    else:
-        make = pa.ipc.new_file if form == "arrow" else pa.ipc.new_stream
-        with pa.OSFile(str(path), "wb") as file, make(file, table.schema) as writer:
-            writer.write_table(table, max_chunksize=100)
-    done = subprocess.run([sys.executable, "-c", BROKEN, path, "40"], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr[-2000:]
 
 
 def test_a_table_that_unpacks_to_far_more_is_not_read_to_its_end(read, tmp_path, monkeypatch):

@@ -11,13 +11,14 @@ import pyarrow.parquet as pq
 import pytest
 
 from datakit.errors import IntegrityError, UsageError
-from datakit.manifest import Manifest, data_dir, load, load_run
+from datakit.manifest import Manifest, load, load_run
 from datakit.read.removal import RemovalList, remove
 from tests.cli.conftest import Said, datakit, project
+from tests.engine.corpus import WORDS
+from tests.files import rows_of, write_recipe, write_rows
 
 __all__ = ["datakit", "project"]
 
-WORDS = "the of and to in that with for data model train token shard row count hash word text near same other"
 SECRET = "Jane Roe lives at 12 Elm Street and called about her invoice on Monday, which nobody else needs to know."
 RECIPE = """
 [dataset]
@@ -36,22 +37,17 @@ seq_len = 256
 def write(root: Path) -> None:
     """Three files; the secret stands in the first under an id of the user, in the last one as a line without an id."""
     rng = random.Random(3)
-    texts = [" ".join(rng.choices(WORDS.split(), k=30)) + f" in row {n} of this small file." for n in range(24)]
+    texts = [" ".join(rng.choices(WORDS, k=30)) + f" in row {n} of this small file." for n in range(24)]
     rows = [{"id": f"u{n}", "text": text} for n, text in enumerate(texts)]
     rows[5] = {"id": "jane", "text": SECRET, "phone": "555-0100"}
     rows[20] = {"text": SECRET + "  "}  # equal after normalisation
-    (root / "raw").mkdir(parents=True, exist_ok=True)
     for file in range(3):
-        lines = [json.dumps(row) for row in rows[file * 8 : file * 8 + 8]]
-        (root / f"raw/{file}.jsonl").write_text("\n".join(lines) + "\n")
-    recipe = root / "manifests/d/recipe.toml"
-    recipe.parent.mkdir(parents=True, exist_ok=True)
-    recipe.write_text(RECIPE)
+        write_rows(root / f"raw/{file}.jsonl", rows[file * 8 : file * 8 + 8])
+    write_recipe(root, RECIPE)
 
 
-def manifest(root: Path, stage: str) -> tuple[Manifest, Path]:
-    path = root / f"manifests/d/{stage}.json"
-    return load(path), data_dir(path, load(path))
+def ingested(root: Path) -> Manifest:
+    return load(root / "manifests/d/ingest.json")
 
 
 def holders(root: Path) -> list[str]:
@@ -79,9 +75,9 @@ def test_a_removed_row_is_gone_from_every_file_and_the_proof_says_so(
     listed = (project / "manifests/d/removed.jsonl").read_text()
     assert "jane" not in listed and "on the phone" in listed
     assert datakit("run", "--dataset", "d").code == 0
-    made, folder = manifest(project, "ingest")
+    made = ingested(project)
     assert made.ledger.rows.dropped == {"removed": 2} and made.ledger.rows.kept == 22
-    gone = [row for s in made.of_role("dropped") for row in pq.read_table(folder / s.path).to_pylist()]
+    gone = rows_of(project / "manifests/d/ingest.json", "dropped")
     assert all(row["reason"] == "removed" and row["id"].startswith("removed:") for row in gone)
     assert [row["text"] for row in gone] == ["", ""]
     assert datakit("verify", "manifests/d/pack.json").code == 0
@@ -101,16 +97,16 @@ def test_the_list_stays_in_force_and_the_reason_shapes_nothing(datakit: Callable
     assert datakit("ingest", "--dataset", "d").code == 0
     remove(project, "d", ["jane"], "one reason")
     assert datakit("ingest", "--dataset", "d").code == 0
-    version = manifest(project, "ingest")[0].version
+    version = ingested(project).version
     listed = project / "manifests/d/removed.jsonl"
     listed.write_text(listed.read_text().replace("one reason", "another one"))
     assert "up to date" in datakit("ingest", "--dataset", "d").err
     shutil.copy(project / "raw/0.jsonl", project / "raw/new.jsonl")  # the same content under another id
     assert datakit("ingest", "--dataset", "d").code == 0
-    assert manifest(project, "ingest")[0].ledger.rows.dropped == {"removed": 3}
+    assert ingested(project).ledger.rows.dropped == {"removed": 3}
     (project / "raw/new.jsonl").unlink()
     assert datakit("ingest", "--dataset", "d").code == 0
-    assert manifest(project, "ingest")[0].version == version
+    assert ingested(project).version == version
     found = remove(project, "d", ["jane", "u1", "nobody"], "again")
     assert (found.added, found.before, found.unknown) == (1, 1, ("nobody",))
     with pytest.raises(UsageError, match="nobody"):
