@@ -301,21 +301,17 @@ def _texts(path: Path) -> Iterator[str]:
 
 
 def draw(arm: Arm, clusters: Sequence[Sequence[str]], seed: int, rows: int, start_id: int) -> PackedSet:
-    """The documents that a seed draws for an arm, in `rows` full rows; a document begins with the start token.
+    """The arm's documents in the order of `seed`, in `rows` full rows; a document begins with the start token.
 
-    Clusters are drawn whole, in an order that is the same for all arms. Then the documents are shuffled, since copies
-    side by side would be learnt by heart and forgotten: each has its place among all documents of all arms.
+    The order is that of all clusters, so arms that have the same clusters get them in the same order.
     """
-    rng, firsts = np.random.default_rng(seed), np.cumsum([0, *map(len, clusters)])
-    order, place = rng.permutation(len(clusters)), rng.permutation(firsts[-1])
-    stride, drawn, size = arm.data.header.stride, list[tuple[int, Int64]](), 0
-    for i in order:
-        for at, name in enumerate(clusters[i], firsts[i]):
+    stride, parts, size = arm.data.header.stride, list[Int64](), 0
+    for i in np.random.default_rng(seed).permutation(len(clusters)):
+        for name in clusters[i]:
             if name in arm.docs and size < rows * stride:
                 ids = arm.docs[name]
-                drawn.append((place[at], ids if ids[0] == start_id else np.append(start_id, ids)))
-                size += len(drawn[-1][1])
-    parts = [ids for _, ids in sorted(drawn, key=lambda one: one[0])]
+                parts.append(ids if ids[0] == start_id else np.append(start_id, ids))
+                size += len(parts[-1])
     ids = np.concatenate(parts)[: rows * stride]
     starts = np.cumsum([0, *map(len, parts)])
     cuts = np.union1d(starts[starts < len(ids)], np.arange(0, len(ids) + 1, stride))
