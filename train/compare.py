@@ -303,7 +303,8 @@ def _texts(path: Path) -> Iterator[str]:
 def draw(arm: Arm, clusters: Sequence[Sequence[str]], seed: int, rows: int, start_id: int) -> PackedSet:
     """The arm's documents in the order of `seed`, in `rows` full rows; a document begins with the start token.
 
-    The order is that of all clusters, so arms that have the same clusters get them in the same order.
+    The order is that of all clusters, so arms that have the same clusters get them in the same rows. Training shuffles
+    the rows, alike in all arms: a document is longer than a step, and copies side by side would be learnt by heart.
     """
     stride, parts, size = arm.data.header.stride, list[Int64](), 0
     for i in np.random.default_rng(seed).permutation(len(clusters)):
@@ -327,7 +328,7 @@ def draw(arm: Arm, clusters: Sequence[Sequence[str]], seed: int, rows: int, star
         arm.data.packed, header=replace(arm.data.header, num_samples=rows, format="bin", labelled=False),
         ids=ids.astype(arm.data.header.dtype), segments=segments, segment_index=index_of(counts + 1).astype(np.uint64),
         labels=None, label_index=None, sources=sources)  # fmt: skip
-    return replace(arm.data, packed=packed, version="0")  # the version decides the order of rows, which is drawn
+    return replace(arm.data, packed=packed, version="0")  # the version decides how rows are shuffled: in all arms alike
 
 
 @dataclass(frozen=True, slots=True)
@@ -446,7 +447,7 @@ def plan(config: CompareConfig, arms: Sequence[Arm], clusters: Sequence[Sequence
     def run(arm: Arm, seed: int, kind: str = "main", moved: int = 0, ratio: float = 1.0) -> Run:
         data = draw(arm, clusters, seed + moved, rows, start_id)
         values = {"manifest": str(arm.data.manifest), "preset": config.preset, "optimizer": config.optimizer,
-                  "lr": rate * ratio, "seed": seed, "batch_rows": config.batch_rows, "shuffle_buffer": 0,
+                  "lr": rate * ratio, "seed": seed, "batch_rows": config.batch_rows, "shuffle_buffer": rows,
                   "num_workers": 0, "threads": 1, "save_every": 0, "report_to": ("none",)}  # fmt: skip
         own = replace(PretrainConfig.of(**values), sizes=config.sizes)
         return Run(arm.name, seed, kind, data, own, held, start_id, config.primary_pair[1])
