@@ -75,14 +75,15 @@ def brute(path: Path, model: str, cells: int, threshold: float) -> None:
     seconds = time.process_time() - begin
     vectors = load_model(model).embed(texts)[0].astype(np.float64)
     vectors /= np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1)
-    kept: list[int] = []
+    kept, stay = list[int](), np.empty_like(vectors)
     theirs = dict[int, int]()
     for row in range(len(texts)):
-        near = vectors[kept] @ vectors[row]
+        near = stay[: len(kept)] @ vectors[row]
         alike = np.flatnonzero(near >= threshold - 0.0005)
         if len(alike):
             theirs[row] = kept[int(alike[0])]
         else:
+            stay[len(kept)] = vectors[row]
             kept.append(row)
     same = sum(theirs.get(row) == other for row, other in ours.items())
     print(

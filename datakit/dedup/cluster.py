@@ -41,6 +41,7 @@ _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _TURN_SHIFT = np.uint64(48)  # turn_digests.TURN_SHIFT
 _COUNTERS, _CLASSES, _LEVELS = 1 << _COUNTER_BITS, 64 << _CLASS_BITS, 34  # sizes of tables by them; bits of a counter
 _MAX_SLOTS = 1 << 24
+_FEW_CANDIDATES = 64  # that are sorted by insertion, which takes time with their square
 _ROWS_AT_ONCE = 1 << 10  # before mapped memory is released: the system may map 2 MiB for each set
 
 INDEX_THRESHOLD = 64
@@ -399,10 +400,11 @@ def _insert(row, rows, index, scratch):  # type: ignore[no-untyped-def]
 
 @kernel
 def _share_bucket(of_row, row, other):  # type: ignore[no-untyped-def]
-    same = False
-    for band in range(of_row.shape[0]):
-        same |= of_row[band, row] >= 0 and of_row[band, row] == of_row[band, other]
-    return same
+    for band in range(of_row.shape[0]):  # near-equal rows mostly share the first ones
+        bucket = of_row[band, row]
+        if bucket >= 0 and bucket == of_row[band, other]:
+            return True
+    return False
 
 
 @kernel
@@ -461,7 +463,10 @@ def _walk(row, rows, lists, scratch):  # type: ignore[no-untyped-def]
 
 @kernel
 def _ascending(found):  # type: ignore[no-untyped-def]
-    """Sort in place by insertion: candidates are few, and come in runs that are sorted already."""
+    """Sort in place: by insertion where candidates are few, since they come in runs that are sorted already."""
+    if len(found) > _FEW_CANDIDATES:
+        found.sort()
+        return found
     for i in range(1, len(found)):
         row, j = found[i], i
         while j > 0 and found[j - 1] > row:
