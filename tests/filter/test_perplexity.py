@@ -1,6 +1,5 @@
 """The perplexity stage and the training of its models: texts, percentiles, settings, the models that it reads."""
 
-import json
 import math
 import re
 import unicodedata
@@ -25,6 +24,8 @@ from datakit.filter.perplexity import (
 )
 from datakit.manifest import load
 from datakit.text.ids import open_tokenizer
+from tests.dedup.conftest import write as write_batch
+from tests.files import write_rows
 
 ARPA = (
     "\\data\\\nngram 1=5\nngram 2=3\n\n\\1-grams:\n-2.0\t<unk>\t0\n0\t<s>\t-0.3\n-1.0\t</s>\n-0.5\tthe\t-0.2\n"
@@ -45,8 +46,8 @@ def arpa(tmp_path):
 def trained(tmp_path_factory):
     """The folder of a model of `TEXTS`."""
     folder = tmp_path_factory.mktemp("trained")
-    (folder / "rows.jsonl").write_text("".join(json.dumps({"text": text}) + "\n" for text in TEXTS))
-    datakit.perplexity_model(str(folder / "rows.jsonl"), order=3, output=folder / "model")
+    rows = write_rows(folder / "rows.jsonl", ({"text": text} for text in TEXTS))
+    datakit.perplexity_model(str(rows), order=3, output=folder / "model")
     return folder / "model"
 
 
@@ -60,12 +61,8 @@ def run(batch, folder, **config):
     (folder / "a").write_text(ARPA)
     named = dict.fromkeys(config.pop("models", ["en"]), str(folder / "a"))
     stage = Perplexity(config=build(PerplexityConfig, {"models": named} | config, "perplexity"))
-    files = []
-    for i in range(2):
-        sketch = stage.sketch(batch.slice(i * 5, 5 if i == 0 else None))
-        files.append(folder / f"{i}.arrow")
-        with pa.OSFile(str(files[-1]), "wb") as f, pa.ipc.new_file(f, sketch.schema) as writer:
-            writer.write_batch(sketch)
+    parts = batch.slice(0, 5), batch.slice(5)
+    files = [write_batch(stage.sketch(part), folder / f"{i}.arrow") for i, part in enumerate(parts)]
     facts = stage.reduce(files, folder / "out.arrow", workers=1)["perplexity"]
     return stage.bind(folder / "out.arrow").decide(batch), facts
 

@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 
 from datakit.config import build
 from datakit.data import MESSAGES
-from datakit.errors import ConfigError
 from datakit.filter.private import KINDS, NATIONAL_NUMBERS, SECRETS, cleaner
 from datakit.filter.stage import Filter, FilterConfig
 
@@ -189,17 +188,6 @@ def test_values_become_placeholders_and_are_counted():
     ]
     assert decision.edited.to_pylist() == [True, False, True]
     assert {k: v for k, v in decision.notes.items() if v} == {"private_email": 2, "private_phone": 1, "private_key": 1}
-
-
-@pytest.mark.parametrize(
-    ("values", "message"),
-    [({"types": ["name"]}, "types: unknown 'name'; expected some of card, email"), ({"types": []}, r"types = \[\]"),
-     ({"phone_regions": ["XX"]}, "phone_regions: unknown 'XX'"), ({"patterns": {"a": "("}}, "no regular expression"),
-     ({"patterns": {"a": "b*"}}, "needs a character"), ({"patterns": {"email": "b"}}, "a new name")],
-)  # fmt: skip
-def test_unusable_options_are_refused(values, message):
-    with pytest.raises(ConfigError, match=message):
-        stage(**values)
 
 
 def test_all_text_of_a_row_is_mended_and_what_is_counted_is_what_was_replaced():

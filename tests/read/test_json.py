@@ -107,15 +107,6 @@ def array(elements, indent=None, separator=", "):
     return ("[" + separator.join(parts) + "]").encode()
 
 
-@pytest.mark.parametrize("indent", [None, 0, 4])
-@pytest.mark.parametrize("name", ["data.json", "data.jsonl", "data"])
-def test_an_array_is_read_whatever_its_indentation_and_suffix(read_bytes, indent, name):
-    found = read_bytes(json.dumps(GOOD, indent=indent).encode(), name)
-    assert found.texts == [g["text"] for g in GOOD]
-    assert [r["row_key"] for r in found.rows] == list(range(6))
-    assert json.loads(found.rows[3]["extra"]) == {"n": {"i": 3}}
-
-
 BROKEN = {
     "bracket for brace": '{"text": "a", "n": {"i": 1]}',
     "colon forgotten": '{"text" "a"}',
@@ -191,17 +182,21 @@ def without_nan(value):
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     st.lists(st.tuples(st.text(max_size=10), json_values), max_size=8),
-    st.sampled_from([None, 0, "lines"]),
+    st.sampled_from([None, 0, 4, "lines"]),
     st.booleans(),
+    st.sampled_from(["data.json", "data.jsonl", "data"]),
 )
-def test_all_values_are_what_json_load_gives(read_bytes, elements, indent, ascii):
+def test_all_values_are_what_json_load_gives_whatever_the_indentation_and_suffix(
+    read_bytes, elements, indent, ascii, name
+):
     rows = [{"text": t, "value": v} for t, v in elements]
     form = {"ensure_ascii": ascii, "indent": None if indent == "lines" else indent}
     written = "\n".join(json.dumps(r, **form) for r in rows) if indent == "lines" else json.dumps(rows, **form)
-    found = read_bytes(written.encode(errors="replace"), "data.json", kind="text")
+    found = read_bytes(written.encode(errors="replace"), name if rows else "data.json", kind="text")
     again = json.loads(json.dumps(rows, ensure_ascii=ascii).encode(errors="replace"))
     assert not found.bad
     assert found.texts == [r["text"] for r in again]
+    assert [r["row_key"] for r in found.rows] == list(range(len(rows)))
     extras = [json.dumps(json.loads(r["extra"])["value"]) for r in found.rows]
     assert extras == [json.dumps(without_nan(r["value"])) for r in again]
 

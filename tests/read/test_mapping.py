@@ -13,6 +13,7 @@ import pytest
 from datakit.config import parse
 from datakit.errors import ConfigError, LayoutError, UsageError
 from datakit.read.layouts.table import presets
+from tests.files import write_rows
 from tests.read.test_layouts import ASKED, said
 
 
@@ -202,9 +203,7 @@ def folder(tmp_path):
 
     def making(*names):
         for name in names:
-            path = tmp_path / "set" / name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(json.dumps({"text": name}) + "\n")
+            write_rows(tmp_path / "set" / name, [{"text": name}])
         return tmp_path / "set"
 
     return making

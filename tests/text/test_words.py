@@ -11,12 +11,10 @@ from hypothesis import strategies as st
 
 from datakit.text.words import (
     CCC_SHIFT,
-    FOLD_SHIFT,
     LETTER,
     MARK,
     NOT_NFC,
     NUMBER,
-    SPACE,
     SPACELESS,
     WORD,
     binary_digest,
@@ -44,19 +42,6 @@ def test_words_are_letters_marks_and_numbers() -> None:
     flags = {"L": WORD | LETTER, "M": WORD | MARK, "N": WORD | NUMBER}
     expected = [flags.get(unicodedata.category(c)[0], 0) for c in EVERY]
     assert [ENTRIES[c] & (WORD | LETTER | MARK | NUMBER) for c in EVERY] == expected
-
-
-def test_white_space_is_pythons() -> None:
-    assert [c for c in EVERY if bool(ENTRIES[c] & SPACE) != c.isspace()] == []
-
-
-def test_case_folds_as_in_python_and_keeps_words_words() -> None:
-    folds = TABLE.folds.tolist()
-    for c in EVERY:
-        row = ENTRIES[c] >> FOLD_SHIFT
-        folded = "".join(chr(code) for code in folds[row] if code >= 0) if row else c
-        assert folded == c.casefold()
-        assert all(ENTRIES[f] & (WORD | SPACELESS) == ENTRIES[c] & (WORD | SPACELESS) for f in folded), hex(ord(c))
 
 
 def test_characters_of_scripts_without_spaces_stand_alone() -> None:
