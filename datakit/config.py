@@ -342,17 +342,19 @@ def sha256_file(path: Path) -> str:
 
 
 SUMS: Final = "sums:"
-"""What a digest by `block_sums` begins with."""
+"""What a digest by sums begins with."""
 _BLOCK: Final = 1 << 20
 _hashed: dict[str, str] = {}
-"""SHA-256 by `block_sums` of all that `digest_of` hashed in this process: 300 bytes a file."""
+"""SHA-256 by sums of all that `digest_of` hashed in this process: 300 bytes a file."""
 
 
-def block_sums(file: Any) -> str:
-    """A digest of an open file's bytes, at 10 GB/s and more, where SHA-256 makes 0.3 to 1.4.
+def digest_of(file: Any, like: str = "") -> str:
+    """SHA-256 of an open file's bytes, 64 hex digits; a digest by sums where `like` is one.
 
-    It is taken of the sums of each 4 KiB as 64-bit numbers, so it tells a flipped bit and a torn, lost or moved block.
-    It is no protection from somebody who means to deceive.
+    That one is taken of the sums of each 4 KiB as 64-bit numbers, at 10 GB/s and more, where SHA-256 makes 0.3 to 1.4.
+    It tells a flipped bit and a torn, lost or moved block, and is no protection from somebody who means to deceive. The
+    process that wrote a file reads it several times: bytes with the sums of what was hashed already are not hashed
+    again.
     """
     import numpy as np
 
@@ -363,16 +365,7 @@ def block_sums(file: Any) -> str:
         total.update(words.sum(axis=1, dtype=np.uint64))
         size += read
     total.update(size.to_bytes(8, "little"))
-    return SUMS + total.hexdigest()
-
-
-def digest_of(file: Any, like: str = "") -> str:
-    """SHA-256 of an open file's bytes, 64 hex digits; `block_sums` where `like` is such a digest.
-
-    The process that wrote a file reads it several times: bytes with the sums of what was hashed already are not hashed
-    again.
-    """
-    sums = block_sums(file)
+    sums = SUMS + total.hexdigest()
     if like.startswith(SUMS):
         return sums
     if sums not in _hashed:

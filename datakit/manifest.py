@@ -15,7 +15,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any, Self
 
 import datakit.storage as storage
-from datakit.config import SUMS, digest, digest_of, sha256_file
+from datakit.config import digest, digest_of, sha256_file
 from datakit.errors import FormatVersionError, IntegrityError, ManifestError, ModelError
 from datakit.storage import write_whole
 
@@ -361,13 +361,6 @@ def check_file(folder: Path, path: str, size: int, sha256: str) -> None:
     file = storage.bring(folder / path, size, sha256)
     if problem := difference(file, size, sha256):
         raise IntegrityError(damaged(file, problem))
-
-
-def digest_of_work(file: Path, folder: Path) -> str:
-    """The digest of a file that lies in a data folder while a run is under way: block sums, which cost little; of what
-    goes to an object store SHA-256, as the answers of the store are hashed."""
-    with file.open("rb") as opened:
-        return digest_of(opened, SUMS if storage.url_of(folder) is None else "")
 
 
 def difference(file: Path, size: int, sha256: str) -> str:

@@ -38,6 +38,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 import datakit.storage as storage
+from datakit.config import SUMS, digest_of
 from datakit.dedup.comparison import (
     MIN_ALARM_ROWS,
     CompareStage,
@@ -49,7 +50,7 @@ from datakit.dedup.comparison import (
 )
 from datakit.dedup.index import INDEX_VERSION, EarlierRun, earlier_runs, run_of
 from datakit.errors import IntegrityError, UsageError
-from datakit.manifest import check_file, damaged, digest_of_work
+from datakit.manifest import check_file, damaged
 from datakit.stage import MAX_ALARMS, CompareUnits, Losses, Parent, SketchFile, worst_first
 from datakit.text.words import UNICODE_VERSION
 
@@ -181,7 +182,8 @@ class PartsWriter:
     def close(self) -> dict[str, Any]:
         """Finish the file: its entry and its parts, as the record of a unit has them."""
         self._file.close()
-        digest = digest_of_work(self._temporary, self._root)
+        with self._temporary.open("rb") as file:
+            digest = digest_of(file, SUMS if storage.url_of(self._root) is None else "")
         self._open.close()
         return {"files": [[self._path, self._size, digest]], "parts": self._parts}
 

@@ -44,7 +44,6 @@ BATCH_BYTES: Final = 16 << 20
 ROW_BYTES: Final = 256
 """What a row takes besides its record: so a batch has at most 65,536 of them."""
 ID: Final = "id"
-_PIECE: Final = 256  # texts
 
 
 class RowBuilder:
@@ -199,7 +198,7 @@ def _transposed(rows: Iterable[Sequence[Any]], width: int) -> list[Sequence[Any]
 def _columns(kind: str, contents: Sequence[Any]) -> dict[str, pa.Array]:
     """The columns that are made from the contents of rows of a kind."""
     if kind == "document":
-        texts = _string_array(contents)
+        texts = pa.array(contents, pa.string())
         return {"text": texts, "content_hash": digest(texts)}
     if kind.startswith("tokens"):
         made = {
@@ -218,15 +217,8 @@ def _columns(kind: str, contents: Sequence[Any]) -> dict[str, pa.Array]:
         names, views = ["prompt", "chosen", "rejected"], [preference_view(c[:3], c.tools) for c in contents]
     return {name: _messages_array([c[i] for c in contents]) for i, name in enumerate(names)} | {
         "tools": pa.array([c.tools for c in contents], pa.string()),
-        "content_hash": digest(_string_array(views)),
+        "content_hash": digest(pa.array(views, pa.string())),
     }
-
-
-def _string_array(values: Sequence[str]) -> pa.Array:
-    """Texts as an array, made of pieces: Arrow's builder, which doubles its memory again and again, takes four times as
-    long to grow to the size of a batch."""
-    pieces = [pa.array(values[begin : begin + _PIECE], pa.string()) for begin in range(0, len(values), _PIECE)]
-    return pa.concat_arrays([pa.array([], pa.string()), *pieces])
 
 
 def _messages_array(rows: list[list[Message]]) -> pa.Array:

@@ -479,7 +479,9 @@ class StreamCutter:
             yield self._segment(end)
 
     def _segment(self, end: SegmentEnd) -> Segment:
-        lines = len(new_lines(self.buffer, end.stop))
+        array = np.frombuffer(self.buffer, np.uint8, end.stop)  # counts ten times as fast as the buffer itself
+        lines = sum(int(np.count_nonzero(array[at : at + PIECE] == 10)) for at in range(0, end.stop, PIECE))
+        del array  # the buffer is shortened
         records = lines + (self.buffer[end.stop - 1] != ord("\n")) if end.records is None else end.records
         lines = records if self.file.format == "warc" else lines  # the place in an archive is the record's number
         data = bytes(memoryview(self.buffer)[: end.stop]) if self.keep else None
@@ -507,13 +509,6 @@ class StreamCutter:
     def _drop(self, size: int) -> None:
         del self.buffer[:size]
         self.base += size
-
-
-def new_lines(data: bytes | bytearray, stop: int) -> Spans:
-    """Where the line ends among the first bytes are, int64. A block at a time, so that its flags stay in the cache."""
-    array = np.frombuffer(data, np.uint8, stop)
-    found = [begin + np.flatnonzero(array[begin : begin + PIECE] == ord("\n")) for begin in range(0, stop, PIECE)]
-    return np.concatenate([np.empty(0, np.int64), *found])
 
 
 def line_end(data: bytearray, wanted: int, at_end: bool) -> SegmentEnd | None:
