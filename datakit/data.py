@@ -214,10 +214,10 @@ def row_groups(folder: Path, shard: Shard, lists: Collection[str]) -> list[tuple
     """
     file, size = folder / shard.path, 8
     try:
-        for _ in range(2):  # the last eight bytes say how long the footer is
+        for _ in range(0 if file.is_file() else 2):  # of an object, whose last eight bytes say how long the footer is
             tail = storage.read_range(file, max(shard.bytes - size, 0), size)
             size = int.from_bytes(tail[-8:-4], "little") + 8
-        found = pq.read_metadata(pa.BufferReader(tail))
+        found = pq.read_metadata(file if file.is_file() else pa.BufferReader(tail))
     except (OSError, pa.ArrowException) as e:
         raise IntegrityError(damaged(file, f"has no Parquet footer at its end ({e})")) from None
     groups = [found.row_group(number) for number in range(found.num_row_groups)]

@@ -465,15 +465,11 @@ def bring(file: Path, size: int, sha256: str) -> Path:
 
 
 def read_range(file: Path, begin: int, size: int) -> bytes:
-    """Some bytes of a file; of an object that is not on this machine, no others are fetched.
+    """Some bytes of an object that is not on this machine.
 
     Raises:
         IntegrityError: there is no such object.
     """
-    if url_of(file) is None or file.is_file():
-        with file.open("rb") as f:
-            f.seek(begin)
-            return f.read(size)
     try:
         return _ask(file, lambda store, key: bytes(library().get_range(store, key, start=begin, length=size)))
     except FileNotFoundError:

@@ -316,7 +316,7 @@ def _close(job: Job, made: Result) -> Manifest:
         config=job.config,
         code=job.code,
         ledger=ledger,
-        shards=tuple(Shard(**about) for about in (*shards, *(store.entry(job.data, path) for path in sorted(files)))),
+        shards=tuple(Shard(**about) for about in (*shards, *store.entries(job.data, sorted(files)))),
         facts=facts | ({"resources": job.resources} if job.resources else {}),
     )
     if job.is_local:

@@ -14,7 +14,7 @@ rows of that file are read, decided and written, and no others. `.units/` can be
 import contextlib
 import shutil
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from itertools import islice
@@ -132,10 +132,10 @@ class UnitWriter:
             self._stack.__exit__(kind, error, trace)
 
 
-def entry(folder: Path, path: str) -> dict[str, Any]:
-    """The entry of a file that is no table of rows."""
-    size, sha256 = (folder / path).stat().st_size, sha256_file(folder / path)
-    return {"path": path, "rows": 0, "bytes": size, "sha256": sha256, "content_sha256": None}
+def entries(folder: Path, paths: Iterable[str]) -> list[dict[str, Any]]:
+    """The entries of files that are no tables of rows."""
+    found = [(path, (folder / path).stat().st_size, sha256_file(folder / path)) for path in paths]
+    return [{"path": p, "rows": 0, "bytes": n, "sha256": sha256, "content_sha256": None} for p, n, sha256 in found]
 
 
 def link_or_copy(source: Path, target: Path) -> None:
@@ -443,7 +443,7 @@ def make(data: Path, parents: Sequence[Parent], index: int, part: tuple[Stage, P
     with UnitWriter(data, index) as out:
         for batch in made.dropped:
             out.write("dropped", batch)
-        shards = [*(entry(data, path) for path in made.files), *out.close()]
+        shards = [*entries(data, made.files), *out.close()]
     files, size = [[s["path"], s["bytes"], s["sha256"]] for s in shards], sum(s["bytes"] for s in shards)
     counts: dict[str, Any] = {"rows": made.rows.to_json(), "bytes": size}
     counts |= {"tokens": made.tokens.to_json()} if made.tokens else {}

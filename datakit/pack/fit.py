@@ -28,7 +28,7 @@ ends after the sequence that fills it, so the result does not depend on the size
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, Self
+from typing import Self
 
 import numpy as np
 import numpy.typing as npt
@@ -42,6 +42,7 @@ from datakit.pack.format import (
     Block,
     Bools,
     Int32,
+    Overflow,
     PackedWriter,
     Packing,
     Records,
@@ -115,8 +116,7 @@ class Cutter:
     """False for plain text, whose tokens are all labels."""
     stride: int
     """Tokens in a row; with several row lengths, in the longest."""
-    overflow: Literal["split_turns", "split", "truncate", "drop", "stream"]
-    """`stream`: keep sequences of any length; they are cut when they are joined into rows."""
+    overflow: Overflow
     max_doc_tokens: int
     drop_long: bool
     lost: Counter[str] = field(default_factory=Counter)

@@ -66,6 +66,8 @@ its head, which repeats earlier tokens of the row (a system prompt, see `fit`)."
 
 Task = Literal["pretrain", "sft", "dpo"]
 Packing = Literal["best_fit", "wrap", "pad"]
+Overflow = Literal["split_turns", "split", "truncate", "drop", "stream"]
+"""What becomes of sequences longer than a row; `stream`: they are cut when they are joined into rows."""
 Format = Literal["bin2d", "bin", "megatron"]
 IDS: dict[str, dict[str, str]] = {
     "bin2d": {"bin": "ids2d.bin"},
@@ -289,16 +291,11 @@ class PackedWriter:
             raise InputError(f"pack: format megatron does not store {lost}; use bin2d or bin")
         prefix.parent.mkdir(parents=True, exist_ok=True)
         self.prefix, self.header = prefix, header
-        self.num_rows = self.num_tokens = self.num_labels = 0
+        self.num_rows = self.num_tokens = self.num_labels = self.num_sequences = self.num_chosen = 0
         self._sources = [np.empty(0, SOURCE_DTYPE)]
         self._ids = _Column(f"{prefix}.{IDS[header.format]['bin']}", header.dtype)
         self._segments = _Column(f"{prefix}.seg.bin", "<i4")
         self._labels = _Column(f"{prefix}.lbl.bin", "<i4") if header.labelled else None
-
-    @property
-    def sources(self) -> Records:
-        """The records of all sequences."""
-        return np.concatenate(self._sources)
 
     def append(self, block: Block) -> None:
         """Append rows."""
@@ -306,6 +303,8 @@ class PackedWriter:
         self.num_rows += len(block.counts)
         self.num_tokens += len(block.ids)
         self.num_labels += int(block.learnt.sum())
+        self.num_sequences += len(block.sources)
+        self.num_chosen += int((block.sources["row"] % 2 == 0).sum())  # of pairs, the even rows
         self._sources.append(block.sources)
         ids = block.padded(header.stride, header.pad_id) if header.padded else block.ids
         self._ids.append(ids, block.row_lengths)
@@ -322,7 +321,7 @@ class PackedWriter:
             self._labels.close(f"{self.prefix}.lbl.idx")
         if header.format == "megatron":
             self._write_megatron_index()
-        np.save(f"{self.prefix}.src.npy", self.sources)
+        np.save(f"{self.prefix}.src.npy", np.concatenate(self._sources))
         meta = header.to_json(self.prefix.name)
         text = json.dumps(meta, indent=1, sort_keys=True) + "\n"
         Path(f"{self.prefix}.meta.json").write_text(text, encoding="utf-8")

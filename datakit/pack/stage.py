@@ -8,12 +8,12 @@ Functions import `fit`, which has kernels: loading `PackConfig` for `--help` mus
 
 import shutil
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from itertools import chain
-from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+from pathlib import Path
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 import pyarrow as pa
@@ -23,12 +23,9 @@ from datakit.config import at_least, option
 from datakit.data import of_kind, row_groups
 from datakit.errors import ConfigError, InputError
 from datakit.manifest import Count, Shard, check_shards, data_dir, tables
-from datakit.pack.format import Format, Header, PackedWriter, Packing, Task, set_of
+from datakit.pack.format import Format, Header, Overflow, PackedWriter, Packing, Task
 from datakit.pack.mixture import COLUMNS, Mixture
 from datakit.stage import Made, Parent, Pieces, Stage, split
-
-if TYPE_CHECKING:
-    from datakit.pack.fit import Cutter
 
 MAX_LOSS = 0.05
 """A greater share of tokens that is lost because sequences are longer than a row is an alarm."""
@@ -121,6 +118,7 @@ class Pack(Stage):
 
     config: PackConfig
     task: Task = "pretrain"
+    overflow: Overflow = "split"
     mixture: Mixture | None = None
     part: int = 0
 
@@ -130,13 +128,17 @@ class Pack(Stage):
         return 1.0 if self.config.max_tokens or self.config.weights else 0.5
 
     def prepare(self, rows: Iterator[pa.RecordBatch]) -> Self:
-        """The stage for the task that the first rows are for: pretrain, sft or dpo.
+        """The stage for the task that the first rows are for: pretrain, sft or dpo; and what it does with long ones.
 
         Raises:
             InputError: the settings are not for such rows, as `wrap` with `align_bos`, which would cut labels off.
         """
         first, config = next((batch for batch in rows if batch.num_rows), None), self.config
-        task = _task(first)
+        task: Task = "pretrain"
+        if first is not None and "rejected_ids" in first.schema.names:
+            task = "dpo"
+        elif first is not None and first.column("label_spans").null_count < first.num_rows:
+            task = "sft"
         for refused, why in (
             (config.align_bos and config.packing == "wrap" and task != "pretrain",
              "wrap with align_bos would cut answers off; pack conversations with best_fit"),
@@ -146,7 +148,14 @@ class Pack(Stage):
         ):  # fmt: skip
             if refused and first is not None:
                 raise InputError(f"pack: {why}")
-        return replace(self, task=task)
+        overflow: Overflow = "split_turns" if config.overflow == "auto" else config.overflow
+        if task == "dpo":  # a pair can be truncated or dropped, but not split
+            overflow = "drop" if config.overflow == "drop" else "truncate"
+        elif config.packing == "wrap" or (config.format == "megatron" and config.overflow == "auto"):
+            overflow = "stream"
+        elif task == "pretrain" and config.overflow == "auto":
+            overflow = "truncate" if config.align_bos else "split"
+        return replace(self, task=task, overflow=overflow)
 
     def parts(self, parents: Sequence[Parent]) -> Sequence[tuple[Self, Pieces | None]]:
         """Consecutive row groups of about `part_tokens` tokens each; of those that a mixture takes.
@@ -158,7 +167,7 @@ class Pack(Stage):
         with ThreadPoolExecutor(16) as pool:  # on an object store each footer is two requests
             sizes = list(pool.map(lambda shard: row_groups(folder, shard, IDS_COLUMNS), shards))
         room, fill = float(config.part_tokens), 0
-        if config.format == "bin2d" and self.packing == "pad":
+        if config.format == "bin2d" and (config.packing == "pad" or self.task == "dpo"):
             fill = (config.row_lengths[-1] + 1) * (2 if self.task == "dpo" else 1)
         if config.max_tokens or config.weights:
             columns = [c for c in COLUMNS if c in of_kind(source.manifest.kind).names]
@@ -175,11 +184,6 @@ class Pack(Stage):
                 full += size
         return [(replace(self, mixture=mixture, part=number), pieces) for number, pieces in enumerate(found)]
 
-    @property
-    def packing(self) -> Packing:
-        """How sequences share rows: Megatron's loader joins and cuts, and both sides of a pair have a row each."""
-        return "pad" if self.config.format == "megatron" or self.task == "dpo" else self.config.packing
-
     def make(self, rows: Iterator[pa.RecordBatch], folder: Path, parents: Sequence[Parent]) -> Made:
         """Write the packed sets of a part, and with the first one a copy of the tokenizer."""
         source = parents[0]
@@ -188,17 +192,18 @@ class Pack(Stage):
             made = self.run(rows, folder, tokenizer)
         else:
             made = self._mixed(self.mixture, rows, folder, tokenizer, source)
-        copied = []
-        for shard in source.manifest.of_role("kept") if self.part == 0 else ():
-            path = PurePosixPath(shard.path)
-            if path.parent.name == "tokenizer":
-                check_shards(origin, [shard])
-                copied.append(f"{FOLDER}/tokenizer/{path.name}")
-                target = folder / copied[-1]
-                target.parent.mkdir(parents=True, exist_ok=True)
-                shutil.copyfile(origin / shard.path, target)
-        facts = made.facts | {"tokenizer": tokenizer | {"files": sorted(copied)}}
-        return replace(made, files=(*made.files, *sorted(copied)), facts=facts)
+        if self.part:
+            return made
+        kept = source.manifest.of_role("kept")
+        copies = {
+            f"{FOLDER}/tokenizer/{path.name}": s for s in kept if (path := Path(s.path)).parent.name == "tokenizer"
+        }
+        check_shards(origin, copies.values())
+        (folder / FOLDER / "tokenizer").mkdir()
+        for name, shard in copies.items():
+            shutil.copyfile(origin / shard.path, folder / name)
+        facts = made.facts | {"tokenizer": tokenizer | {"files": sorted(copies)}}
+        return replace(made, files=(*made.files, *sorted(copies)), facts=facts)
 
     def _mixed(
         self, mixture: Mixture, rows: Iterator[pa.RecordBatch], folder: Path, tokenizer: dict[str, Any], source: Parent
@@ -223,12 +228,21 @@ class Pack(Stage):
         Raises:
             InputError: there are labelled rows, and the first rows were plain text; or the format cannot store them.
         """
-        from datakit.pack.fit import Packer
+        from datakit.pack.fit import Cutter, Packer
 
-        config, cutter, packers = self.config, _cutter(self.config, self.task), dict[str, Packer]()
+        config, packers, writers = self.config, dict[str, Packer](), dict[str, PackedWriter]()
+        cutter = Cutter(
+            labelled=self.task != "pretrain",
+            stride=config.row_lengths[-1] + 1,
+            overflow=self.overflow,
+            max_doc_tokens=config.max_doc_tokens,
+            drop_long=config.drop_long,
+        )
+        packing = "pad" if config.format == "megatron" else config.packing  # Megatron's loader joins and cuts
         for name in ("train", "validation") if config.validation else ("train",):
-            writers = self._writers(out / FOLDER / name, tokenizer)
-            packers[name] = Packer(writers, self.packing, config.window_tokens, config.align_bos, cutter.lost)
+            own = self._writers(out / FOLDER / name, tokenizer)
+            packers[name] = Packer([*own.values()], packing, config.window_tokens, config.align_bos, cutter.lost)
+            writers |= own
         num_rows, gone = 0, list[pa.RecordBatch]()
         # Rows of equal content go to the same set, which does not depend on other rows. Strings of 16 hex digits have
         # the order of their numbers.
@@ -247,16 +261,18 @@ class Pack(Stage):
         for packer in packers.values():
             packer.flush(final=True)
 
-        writers = [writer for packer in packers.values() for writer in packer.writers]
         reasons = Counter(reason for batch in gone for reason in batch.column("reason").to_pylist())
-        tokens = sum(w.num_tokens for w in writers)
-        slots = sum(w.num_rows * w.header.stride if w.header.padded else w.num_tokens for w in writers)
-        kept, own = num_rows - reasons.total(), tokens - cutter.repeated
-        sets = [_closed(writer) for writer in writers]
+        sets = [(name, *_closed(writer)) for name, writer in writers.items()]
+        tokens, slots = (sum(count[name] for *_, count in sets) for name in ("tokens", "slots"))
         return Made(
             files=tuple(sorted(f"{FOLDER}/{file.name}" for file in (out / FOLDER).iterdir())),
-            rows=Count(into=num_rows, kept=kept, dropped=dict(reasons)),
-            tokens=Count(into=cutter.tokens, kept=own, dropped=dict(+cutter.lost), padding=slots - tokens),
+            rows=Count(into=num_rows, kept=num_rows - reasons.total(), dropped=dict(reasons)),
+            tokens=Count(
+                into=cutter.tokens,
+                kept=tokens - cutter.repeated,
+                dropped=dict(+cutter.lost),
+                padding=slots - tokens if config.format == "bin2d" else 0,
+            ),
             dropped=gone,
             facts={"tokenizer": tokenizer, "sets": sets, "cut": [cutter.tokens, cutter.repeated, cutter.beyond]},
         )
@@ -267,31 +283,31 @@ class Pack(Stage):
         headers, counts = dict[str, list[Any]](), dict[str, Counter[str]]()
         for name, header, count in (one for parts in zip(*(f["sets"] for f in facts), strict=True) for one in parts):
             headers.setdefault("validation" if name.startswith("validation") else "packed", []).append(header)
-            counts.setdefault(name, Counter()).update(count)
-        everything, (tokens, repeated, beyond) = Counter[str](), map(sum, zip(*(f["cut"] for f in facts), strict=True))
-        for count in counts.values():
-            everything.update(count)
-        packing = _told(everything) | ({"repeated_tokens": repeated} if repeated else {})
-        if self.packing == "best_fit" and not self.config.align_bos:  # the density that `wrap` would have
-            stride = self.config.row_lengths[-1] + 1
-            split = [sum(counts[n]["tokens"] for n in counts if n.startswith(s)) for s in ("train", "validation")]
+            for of in ("", name):  # all sets together, and each
+                counts.setdefault(of, Counter()).update(count)
+        sets = {name: _told(count) for name, count in counts.items()}
+        (tokens, repeated, beyond), config = map(sum, zip(*(f["cut"] for f in facts), strict=True)), self.config
+        packing = sets.pop("") | ({"repeated_tokens": repeated} if repeated else {})
+        if config.packing == "best_fit" and self.task != "dpo" and config.format != "megatron" and not config.align_bos:
+            stride = config.row_lengths[-1] + 1  # the density that `wrap` would have
+            split = [sum(counts[n]["tokens"] for n in sets if n.startswith(s)) for s in ("train", "validation")]
             rows = sum(-(-n // stride) for n in split)
-            packing["density_wrap"] = round(everything["tokens"] / (rows * stride), 4) if rows else 0.0
-        if len(counts) > 1:
-            packing["sets"] = {name: _told(count) for name, count in counts.items()}
+            packing["density_wrap"] = round(sum(split) / (rows * stride), 4) if rows else 0.0
+        if len(sets) > 1:
+            packing["sets"] = sets
         found = headers | {"packing": packing, "tokenizer": facts[0]["tokenizer"]}
         alarms = self.mixture.alarms() if self.mixture else []
         if self.mixture and self.mixture.shares:
             found["mixture"] = self.mixture.facts()
         if beyond > MAX_LOSS * tokens:
             split_turns = ", or --overflow split_turns, which keeps questions with their answers"
-            advice = f"give a longer --seq-len{split_turns * (self.config.overflow == 'split')}"
+            advice = f"give a longer --seq-len{split_turns * (config.overflow == 'split')}"
             lost = f"{beyond:,} of {tokens:,} tokens ({beyond / tokens:.1%}) are lost"
-            alarms.append(f"{lost} because they do not fit into rows of {self.config.row_lengths[-1]}: {advice}")
+            alarms.append(f"{lost} because they do not fit into rows of {config.row_lengths[-1]}: {advice}")
         return found | ({"alarms": alarms} if alarms else {})
 
-    def _writers(self, prefix: Path, tokenizer: dict[str, Any]) -> list[PackedWriter]:
-        """A writer for each row length; the sets of `train` are called `train-256`, for example, if there are several.
+    def _writers(self, prefix: Path, tokenizer: dict[str, Any]) -> dict[str, PackedWriter]:
+        """A writer for each row length, by the name of its set: that of the prefix, or for several lengths `train-256`.
 
         A tokenizer without a token for padding pads with id 0; one without an end token ends with that for padding.
         """
@@ -310,59 +326,26 @@ class Pack(Stage):
             )
             for seq_len in config.row_lengths
         ]
-        names = [f"{prefix.name}-{h.seq_len}" if several else prefix.name for h in headers]
-        return [PackedWriter(prefix.with_name(f"{n}-{self.part:05d}"), h) for n, h in zip(names, headers, strict=True)]
+        sets = {f"{prefix.name}-{h.seq_len}" if several else prefix.name: h for h in headers}
+        return {name: PackedWriter(prefix.with_name(f"{name}-{self.part:05d}"), h) for name, h in sets.items()}
 
 
-def _task(first: pa.RecordBatch | None) -> Task:
-    """The training task, from the first batch with rows."""
-    if first is not None and "rejected_ids" in first.schema.names:
-        return "dpo"
-    return "sft" if first is not None and first.column("label_spans").null_count < first.num_rows else "pretrain"
+def _closed(writer: PackedWriter) -> tuple[dict[str, Any], dict[str, int]]:
+    """Finish the files of a set; returns its header for the manifest, and counts."""
+    header = writer.close() | {"prefix": f"{FOLDER}/{writer.prefix.name}"}
+    counts = {
+        "packed_rows": writer.num_rows,
+        "sequences": writer.num_sequences,
+        "tokens": writer.num_tokens,
+        "slots": writer.num_tokens if header["format"] == "megatron" else writer.num_rows * (header["seq_len"] + 1),
+        "label_tokens": writer.num_labels,
+        "good_answers": writer.num_chosen,
+    }
+    return header, counts
 
 
-def _cutter(config: PackConfig, task: Task) -> "Cutter":
-    from datakit.pack.fit import Cutter
-
-    overflow: Literal["split_turns", "split", "truncate", "drop", "stream"]
-    if task == "dpo":  # a pair can be truncated or dropped, but not split
-        overflow = "drop" if config.overflow == "drop" else "truncate"
-    elif config.packing == "wrap" or (config.format == "megatron" and config.overflow == "auto"):
-        overflow = "stream"
-    elif task == "pretrain" and config.overflow == "auto":
-        overflow = "truncate" if config.align_bos else "split"
-    else:
-        overflow = "split_turns" if config.overflow == "auto" else config.overflow
-    return Cutter(
-        labelled=task != "pretrain",
-        stride=config.row_lengths[-1] + 1,
-        overflow=overflow,
-        max_doc_tokens=config.max_doc_tokens,
-        drop_long=config.drop_long,
-    )
-
-
-def _closed(writer: PackedWriter) -> tuple[str, dict[str, Any], dict[str, int]]:
-    """Finish a set's files of a part; returns the name of the set, the header for the manifest, and counts."""
-    header, sources = writer.close() | {"prefix": f"{FOLDER}/{writer.prefix.name}"}, writer.sources
-    return (
-        set_of(writer.prefix.name),
-        header,
-        {
-            "packed_rows": writer.num_rows,
-            "sequences": len(sources),
-            "tokens": writer.num_tokens,
-            "slots": writer.num_tokens
-            if writer.header.format == "megatron"
-            else writer.num_rows * writer.header.stride,
-            "label_tokens": writer.num_labels,
-            "good_answers": int((sources["row"] % 2 == 0).sum()),
-        },
-    )
-
-
-def _told(count: Mapping[str, int]) -> dict[str, Any]:
-    """What the manifest says of the packed rows that were counted."""
+def _told(count: Counter[str]) -> dict[str, Any]:
+    """What the manifest says of packed rows that were counted."""
     rows, sequences, tokens, slots = (count[name] for name in ("packed_rows", "sequences", "tokens", "slots"))
     facts: dict[str, Any] = {
         "packed_rows": rows,

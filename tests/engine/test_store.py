@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from datakit.data import KEY, ROW_GROUP_ROWS, ContentHash, content_of, read_rows, read_shard
-from datakit.engine.store import SKETCHES, UnitWriter, entry, inspect
+from datakit.engine.store import SKETCHES, UnitWriter, entries, inspect
 from datakit.errors import InputError, IntegrityError
 from datakit.manifest import Shard
 
@@ -82,7 +82,7 @@ def test_the_same_values_under_another_encoding_have_the_same_content_hash(tmp_p
     rows = batch_of([{"n": i, "s": str(i % 7), "f": 1.5, "b": None, "m": turn} for i in range(999)])
     shard, table = write(tmp_path, rows), pa.Table.from_batches([rows])
     pq.write_table(table, tmp_path / "kept/b.parquet", compression="gzip", use_dictionary=False, row_group_size=100)
-    other = replace(Shard(**entry(tmp_path, "kept/b.parquet")), rows=999, content_sha256=shard.content_sha256)
+    other = replace(Shard(**entries(tmp_path, ["kept/b.parquet"])[0]), rows=999, content_sha256=shard.content_sha256)
     assert content_of(read_shard(tmp_path, other)) == (999, shard.content_sha256)
     assert list(inspect(tmp_path, other)) == []
 
