@@ -49,16 +49,17 @@ def main() -> int:
             lengths = np.concatenate([b.column("input_ids").value_lengths().to_numpy() for b in batches])
             for seq_len in SEQ_LENS:
                 config = PackConfig(seq_len=seq_len, overflow="truncate")
-                packed = Pack(config).run(iter(batches), folder / f"once{seq_len}", facts)
-                density, cut = packed.facts["packing"]["density"], np.minimum(lengths, seq_len + 1).astype(np.int64)
+                packed = Pack(config).prepare(iter(batches)).run(iter(batches), folder / f"once{seq_len}", facts)
+                (_, _, counted), cut = packed.facts["sets"][0], np.minimum(lengths, seq_len + 1).astype(np.int64)
+                density = counted["tokens"] / counted["slots"]
                 rows = offline_rows(cut.tolist(), seq_len + 1), fewest_rows(cut, seq_len + 1)
                 offline, most = (cut.sum() / (n * (seq_len + 1)) for n in rows)
                 print(f"{corpus.stem:16} {seq_len:5}  density {density:.4f}  offline {offline:.4f}  at most {most:.4f}")
                 failed |= density < max(min(LEAST, most * (1 - BEHIND)), offline * (1 - BEHIND))
                 for packing in ("best_fit", "wrap"):
                     start = time.process_time()
-                    config = PackConfig(seq_len=seq_len, packing=packing)
-                    made = Pack(config).run(iter(batches * REPEAT), folder / f"{packing}{seq_len}", facts)
+                    stage = Pack(PackConfig(seq_len=seq_len, packing=packing)).prepare(iter(batches))
+                    made = stage.run(iter(batches * REPEAT), folder / f"{packing}{seq_len}", facts)
                     speed = made.tokens.into / (time.process_time() - start) / 1e6
                     print(f"{corpus.stem:16} {seq_len:5}  {packing} {speed:.0f} Mtok/s", flush=True)
     return int(failed)

@@ -25,6 +25,7 @@ import datakit.read.find as find_module
 import datakit.read.streams as streams
 import datakit.storage as storage
 import train.flags as flags
+from datakit.data import row_groups
 from datakit.dedup.embedding import model_files
 from datakit.dedup.stage import Dedup, DedupConfig
 from datakit.engine.maintenance import remove_data
@@ -236,6 +237,17 @@ def test_a_whole_project_is_on_a_store_with_its_tokenizer_and_an_earlier_dataset
     monkeypatch.setenv("DATAKIT_MIRROR", str(project / "a trainer's machine"))
     rows = PackedSet.open_all(place_of(f"{manifests}/pack.json"))[0]
     assert len(rows.lengths) and rows.tokenizer_files[0].is_file()
+
+
+def test_of_a_shard_on_a_store_the_footer_alone_is_read(
+    datakit: Datakit, project: Path, s3: "boto3.Client", monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert datakit("ingest", write_rows(project)[0], "--output", f"s3://{BUCKET}/rows").code == 0
+    monkeypatch.setenv("DATAKIT_MIRROR", str(project / "another machine"))
+    folder = storage.local(f"s3://{BUCKET}/rows")
+    (shard,) = load(folder / "manifest.json").of_role("kept")
+    assert row_groups(folder, shard, ["text"]) == [(shard.rows, shard.rows)]
+    assert not (folder / shard.path).exists()
 
 
 @pytest.mark.parametrize("given", ["models", "models/model.bin"])

@@ -1,7 +1,9 @@
 """Packed sets against a plain reference."""
 
 import json
+from dataclasses import replace
 from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -9,10 +11,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+import datakit
 from datakit.config import build, parse
+from datakit.engine.store import UnitWriter
 from datakit.errors import ConfigError, InputError
-from datakit.manifest import Count
+from datakit.manifest import Count, Ledger, Manifest, Shard, load
 from datakit.pack.stage import Pack, PackConfig
+from datakit.stage import Parent
 from tests.pack.token_rows import FACTS, batch_of, found_tokens, hash_of, ids_of, pack_rows, spans_of
 
 ROW = st.tuples(st.integers(1, 40), st.lists(st.integers(0, 40), max_size=6, unique=True).map(sorted))
@@ -240,6 +245,37 @@ def test_align_bos_cuts_and_counts(tmp_path_factory, rows, window, packing):
 def test_what_rows_of_a_kind_cannot_have_is_refused(tmp_path, rows, options, words):
     with pytest.raises(InputError, match=words):
         pack_rows(tmp_path, [batch_of([(30, [20, 30])], **rows)], **options)
+
+
+@pytest.mark.campaign
+def test_parts_are_within_a_tenth_of_a_percent_as_dense_as_one(shared: Path, tmp_path: Path) -> None:
+    rows, tokenizer = [*(shared / "corpora/sft/gpteacher").glob("*.json")], str(shared / "tokenizers/minimind")
+    datakit.tokenize([*map(str, rows)], tokenizer=tokenizer, output=tmp_path / "tokens")
+    found = []
+    for size in (1 << 26, 1 << 22):  # four windows a part, as by default
+        options = {"seq_len": 512, "window_tokens": 1 << 20, "part_tokens": size}
+        found.append(datakit.pack(str(tmp_path / "tokens"), **options, output=tmp_path / str(size)).ledger.tokens)
+    one, many = (tokens.kept / (tokens.kept + tokens.padding) for tokens in found)
+    assert many > one - 0.001 and len(load(tmp_path / str(1 << 22) / "manifest.json").facts["packed"]) > 1
+
+
+def test_a_part_ends_before_it_would_have_too_many_tokens_or_with_pad_too_much_padding(tmp_path: Path) -> None:
+    shards = []
+    for number, lengths in enumerate(([30] * 3, [5] * 4, [1] * 2, [1])):
+        with UnitWriter(tmp_path, number) as out:
+            out.write("kept", batch_of([(n, [1, n]) for n in lengths], first_key=10 * number))
+            shards += [Shard(**about) for about in out.close()]
+    manifest = Manifest(
+        dataset="d", kind="tokens", stage="tokenize", key="k", parents=(), config={}, code="",
+        ledger=Ledger(Count()), shards=(*shards,),
+    )  # fmt: skip
+    source = Parent(tmp_path / "manifest.json", manifest)
+    for options, expected in (({}, [[0], [1, 2, 3]]), ({"packing": "pad"}, [[0], [1], [2, 3]])):
+        stage = Pack(PackConfig(seq_len=9, part_tokens=60, **options)).prepare(source.rows())
+        pieces = [pieces for _, pieces in stage.parts([source])]
+        assert [[shards.index(shard) for shard in part] for part in pieces] == expected
+        keys = [b.column("row_key").to_pylist() for part in pieces for b in replace(source, pieces=part).rows()]
+        assert keys == [b.column("row_key").to_pylist() for b in source.rows()]
 
 
 def test_seq_len_is_one_length_or_a_list_wherever_it_is_given():
