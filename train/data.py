@@ -103,7 +103,7 @@ class PackedSet:
             raise ManifestError(f"{manifest}: has no validation rows; pack with, for example, --validation 0.01")
         formats = {h.get("format") for h in parts}
         if found.stage != "pack" or not parts or not formats <= {*FORMATS}:
-            found_format = f"found stage {found.stage!r} with format {', '.join(map(repr, formats))}"
+            found_format = f"found stage {found.stage!r} with format {', '.join(map(repr, formats)) or None}"
             raise ManifestError(f"{manifest}: expected a pack stage in format bin2d or bin, {found_format}; pack first")
         folder, tokenizer = data_dir(manifest, found), dict(found.facts.get("tokenizer", {}))
         if verify:  # not before the refusals above: other stages' files may be large

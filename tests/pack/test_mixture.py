@@ -108,5 +108,10 @@ def test_a_run_accounts_for_every_row_and_explains_those_left_out(tmp_path: Path
     dropped = result.dropped
     assert set(dropped["reason"].to_pylist()) == {"over_weight"} and set(dropped["source"].to_pylist()) == {"web.jsonl"}
     assert "over_weight" in str(datakit.open(tmp_path / "packed" / "manifest.json").explain(dropped["id"][0].as_py()))
-    done = CliRunner().invoke(command, ["verify", "--roundtrip", str(tmp_path / "packed" / "manifest.json")])
-    assert done.exit_code == 0, done.output
+    options = {"tokenizer": str(trained), "seq_len": 64, "weights": weights, "part_tokens": 1}
+    parts = datakit.pack(files, **options, output=tmp_path / "parts")
+    assert len(parts.manifest.facts["packed"]) == 2 and parts.manifest.facts["mixture"] == mixture
+    assert (parts.ledger.rows, parts.ledger.tokens.dropped) == (rows, result.ledger.tokens.dropped)
+    for name in ("packed", "parts"):
+        done = CliRunner().invoke(command, ["verify", "--roundtrip", str(tmp_path / name / "manifest.json")])
+        assert done.exit_code == 0, done.output
