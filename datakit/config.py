@@ -13,6 +13,7 @@ import re
 import tomllib
 import types
 import typing
+import zlib
 from collections.abc import Iterable, Mapping
 from dataclasses import MISSING, dataclass, field
 from functools import cache
@@ -341,37 +342,36 @@ def sha256_file(path: Path) -> str:
         return hashlib.file_digest(f, "sha256").hexdigest()
 
 
-SUMS: Final = "sums:"
-"""What a digest by sums begins with."""
+CRC: Final = "crc32:"
+"""What a checksum by CRC-32 begins with."""
 _BLOCK: Final = 1 << 20
 _hashed: dict[str, str] = {}
-"""SHA-256 by sums of all that `digest_of` hashed in this process: 300 bytes a file."""
+"""The CRC-32 of all that `digest_of` hashed in this process, by SHA-256: 200 bytes a file."""
 
 
 def digest_of(file: Any, like: str = "") -> str:
-    """SHA-256 of an open file's bytes, 64 hex digits; a digest by sums where `like` is one.
+    """SHA-256 of an open file's bytes, 64 hex digits; size and CRC-32 where `like` is a checksum of this kind.
 
-    That one is taken of the sums of each 4 KiB as 64-bit numbers, at 10 GB/s and more, where SHA-256 makes 0.3 to 1.4.
-    It tells a flipped bit and a torn, lost or moved block, and is no protection from somebody who means to deceive. The
-    process that wrote a file reads it several times: bytes with the sums of what was hashed already are not hashed
-    again.
+    CRC-32 takes less than half of the time. It tells a flipped bit and a torn, lost or moved block, and is no
+    protection from somebody who means to deceive. The process that wrote a file reads it several times: where `like`
+    is the SHA-256 of what it hashed, bytes of the same size and CRC-32 are not hashed again.
     """
-    import numpy as np
-
-    block, total, size = bytearray(_BLOCK), hashlib.blake2b(digest_size=16), 0
-    words = np.frombuffer(block, np.uint64).reshape(-1, 512)
+    known = like if like.startswith(CRC) else _hashed.get(like, "")
+    block, sha256, crc, size = memoryview(bytearray(_BLOCK)), hashlib.sha256(), 0, 0
     while read := file.readinto(block):
-        block[read:] = bytes(_BLOCK - read)  # the last one
-        total.update(words.sum(axis=1, dtype=np.uint64))
-        size += read
-    total.update(size.to_bytes(8, "little"))
-    sums = SUMS + total.hexdigest()
-    if like.startswith(SUMS):
-        return sums
-    if sums not in _hashed:
+        crc, size = zlib.crc32(block[:read], crc), size + read
+        if not known:
+            sha256.update(block[:read])
+    found = f"{CRC}{crc:08x}:{size}"
+    if like.startswith(CRC):
+        return found
+    if known:
+        if found == known:
+            return like
         file.seek(0)
-        _hashed[sums] = hashlib.file_digest(file, "sha256").hexdigest()
-    return _hashed[sums]
+        sha256 = hashlib.file_digest(file, "sha256")
+    _hashed[sha256.hexdigest()] = found
+    return sha256.hexdigest()
 
 
 def file_mark(path: Path) -> list[int]:

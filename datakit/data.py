@@ -190,7 +190,7 @@ def read_shard(
         raise IntegrityError(damaged(path, f"cannot be read: {os.strerror(e.errno) if e.errno else e}")) from None
     if data.size != shard.bytes:
         raise IntegrityError(damaged(path, f"expected {shard.bytes} bytes, found {data.size}"))
-    if (found := digest_of(pa.BufferReader(data))) != shard.sha256:
+    if (found := digest_of(pa.BufferReader(data), shard.sha256)) != shard.sha256:
         raise IntegrityError(damaged(path, f"expected sha256 {shard.sha256}, found {found}"))
     return _batches(data, columns, groups)
 

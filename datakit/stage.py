@@ -193,7 +193,7 @@ class SketchFile:
     """Rows in it, or more: rows are numbered through all files by these."""
     bytes: int
     sha256: str
-    """Or a digest by sums (`config.digest_of`)."""
+    """Or a checksum by CRC-32 (`config.digest_of`)."""
 
 
 class CompareUnits(Protocol):

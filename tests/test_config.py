@@ -9,7 +9,7 @@ from typing import Literal
 import pytest
 
 from datakit.config import (
-    SUMS,
+    CRC,
     assign,
     build,
     canonical,
@@ -111,15 +111,16 @@ def test_canonical_json_is_the_same_for_equal_values_and_refuses_nan() -> None:
 
 
 @pytest.mark.parametrize("size", [0, 1, 4096, (1 << 20) - 1, 1 << 20, (3 << 20) + 5])
-def test_sums_tell_every_change_of_bytes_and_sha256_is_the_same_with_them(size: int) -> None:
+def test_crc_tells_every_change_of_bytes_and_sha256_is_the_same_with_it(size: int) -> None:
     data = random.Random(size).randbytes(size)
     others = [data + b"\0", data[:-1] + bytes([data[-1] ^ 1])] if data else [b"\0"]
-    if size > 8192:  # a flipped bit, a block that was never written, two that are exchanged
+    if size > 8192:  # a flipped bit, a block that was never written, two that are exchanged, two numbers too
         others += [data[:5000] + bytes([data[5000] ^ 16]) + data[5001:], data[:4096] + bytes(4096) + data[8192:]]
-        others += [data[4096:8192] + data[:4096] + data[8192:]]
-    assert len({digest_of(io.BytesIO(each), SUMS) for each in (data, *others)}) == 1 + len(others)
+        others += [data[4096:8192] + data[:4096] + data[8192:], data[8:16] + data[:8] + data[16:]]
+    assert len({digest_of(io.BytesIO(each), CRC) for each in (data, *others)}) == 1 + len(others)
     for each in (data, *others, data):
         assert digest_of(io.BytesIO(each)) == hashlib.sha256(each).hexdigest()
+        assert digest_of(io.BytesIO(each), hashlib.sha256(data).hexdigest()) == hashlib.sha256(each).hexdigest()
 
 
 def test_a_value_that_shapes_no_result_enters_no_manifest() -> None:

@@ -38,7 +38,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 import datakit.storage as storage
-from datakit.config import SUMS, digest_of
+from datakit.config import CRC, digest_of
 from datakit.dedup.comparison import (
     MIN_ALARM_ROWS,
     CompareStage,
@@ -183,7 +183,7 @@ class PartsWriter:
         """Finish the file: its entry and its parts, as the record of a unit has them."""
         self._file.close()
         with self._temporary.open("rb") as file:
-            digest = digest_of(file, SUMS if storage.url_of(self._root) is None else "")
+            digest = digest_of(file, CRC if storage.url_of(self._root) is None else "")
         self._open.close()
         return {"files": [[self._path, self._size, digest]], "parts": self._parts}
 

@@ -27,7 +27,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 import datakit.storage as storage
-from datakit.config import SUMS, digest, digest_of, sha256_file
+from datakit.config import CRC, digest, digest_of, sha256_file
 from datakit.data import KEY, ShardWriter, content_of, read_rows, read_shard, row_key, shifted
 from datakit.engine.executors import Result
 from datakit.errors import IntegrityError, UsageError
@@ -78,10 +78,10 @@ class UnitWriter:
         self._writers: dict[str, tuple[Path, Any]] = {}
         self._rows = Counter[str]()
         self._stack = contextlib.ExitStack()
-        self._sketches_like = SUMS if storage.url_of(data) is None else ""  # a store's answers are hashed by SHA-256
+        self._sketches_like = CRC if storage.url_of(data) is None else ""  # a store's answers are hashed by SHA-256
         self.files: list[list[Any]] = []
         """After `close`: [path relative to the data folder, bytes, digest] of each file: SHA-256, of sketches on this
-        machine's disk by sums."""
+        machine's disk CRC-32."""
 
     def write(self, role: str, batch: pa.RecordBatch) -> None:
         """Append rows to the file of a role."""

@@ -170,6 +170,6 @@ def test_a_compiled_model_is_the_eager_one_and_is_compiled_once_for_all_label_co
     for batch in batches:
         agree(*(gradients(model, label_loss(LabelConfig()), [batch]) for model in (eager, compiled)))
         graphs.append(counters["stats"]["unique_graphs"])
-    assert len({len(b.label_pos_L) for b in batches}) > 2 and graphs[0] == graphs[-1]
+    assert len({len(b.label_pos_L) for b in batches}) > 1 and graphs[0] == graphs[-1]
     everywhere = label_loss(LabelConfig(label_only=False))
     agree(*(gradients(model, everywhere, batches[:1]) for model in (eager, compiled)))
