@@ -1,7 +1,7 @@
 """Configuration: frozen dataclasses that a recipe's TOML, command-line flags and `--set` fill from the same fields.
 
 A config class declares its fields with `option(default, help)`; checks live in its `__post_init__`.
-Standard library only; numpy is loaded when files are hashed.
+Standard library only.
 """
 
 import dataclasses

@@ -50,7 +50,7 @@ def chunked_loss(hidden_LD: Tensor, head: nn.Linear, targets_L: Tensor, chunk: i
 
 
 def _cross_entropy(logits_CV: Tensor, targets_C1: Tensor) -> tuple[Tensor, Tensor]:
-    """The summed loss and its gradient, softmax - one-hot. Compiled, nothing in fp32 leaves the chip's own memory."""
+    """The summed loss and its gradient, softmax - one-hot. Compiled, no (C, V) in fp32 is written to memory."""
     counts_C1, targets_C1 = (targets_C1 != IGNORED).float(), targets_C1.clamp(min=0)
     logp_CV = logits_CV.float()
     logp_CV = logp_CV - logp_CV.logsumexp(-1, keepdim=True)

@@ -459,11 +459,9 @@ class DedupSemantic(ShuffleStage):
 
     def summarize(self, compared: Compared) -> dict[str, Any]:
         """Counts and alarms."""
-        losses, survivors = Losses("rows", compared.count("source"), compared.count("lost")), compared.survivors()
-        alarms, unread = (
-            losses.alarms(self.config.max_loss, MIN_ALARM_ROWS, _CHECK, survivors),
-            compared.count("unread"),
-        )
+        unread, survivors = compared.count("unread"), compared.survivors()
+        losses = Losses("rows", compared.count("source"), compared.count("lost"))
+        alarms = losses.alarms(self.config.max_loss, MIN_ALARM_ROWS, _CHECK, survivors)
         if compared.rows >= MIN_ALARM_ROWS and unread["rows"] > self.config.max_loss * compared.rows:
             alarms.insert(0, (
                 f"{unread['rows']} of {compared.rows} rows are not compared: they have no text, or the model does not "

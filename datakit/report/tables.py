@@ -172,10 +172,8 @@ def densities(packing: dict[str, Any]) -> dict[str, float]:
 
 def about_files(manifest: Manifest, most: int | None) -> Iterator[str]:
     """What a result was made from, and its files; of each at most `most`."""
-    parents, files = (
-        list[tuple[object, ...]](),
-        [(s.path, *((s.rows, "rows") if s.content_sha256 else ("", "")), s.bytes, "bytes") for s in manifest.shards],
-    )
+    parents = list[tuple[object, ...]]()
+    files = [(s.path, *((s.rows, "rows") if s.content_sha256 else ("", "")), s.bytes, "bytes") for s in manifest.shards]
     for parent in manifest.parents:
         name, version = parent.get("raw") or parent["manifest"], parent.get("version", parent["sha256"][:12])
         parents.append((parent.get("use", "from"), name, version))
