@@ -15,7 +15,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any, Self
 
 import datakit.storage as storage
-from datakit.config import digest, digest_of, sha256_file
+from datakit.config import CRC, digest, digest_of, sha256_file
 from datakit.errors import FormatVersionError, IntegrityError, ManifestError, ModelError
 from datakit.storage import write_whole
 
@@ -375,6 +375,13 @@ def difference(file: Path, size: int, sha256: str) -> str:
     except OSError as e:
         return f"cannot be read: {e.strerror}"
     return "" if found_sha256 == sha256 else f"expected sha256 {sha256}, found {found_sha256}"
+
+
+def digest_of_work(file: Path, folder: Path) -> str:
+    """The digest of a work file, which no result keeps: CRC-32, or SHA-256 where `folder` lies on an object store,
+    whose answers are compared with it."""
+    with file.open("rb") as opened:
+        return digest_of(opened, CRC if storage.url_of(folder) is None else "")
 
 
 def tokenizer_file(given: str | os.PathLike[str]) -> Path:

@@ -38,7 +38,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 import datakit.storage as storage
-from datakit.config import CRC, digest_of
 from datakit.dedup.comparison import (
     MIN_ALARM_ROWS,
     CompareStage,
@@ -50,7 +49,7 @@ from datakit.dedup.comparison import (
 )
 from datakit.dedup.index import INDEX_VERSION, EarlierRun, earlier_runs, run_of
 from datakit.errors import IntegrityError, UsageError
-from datakit.manifest import check_file, damaged
+from datakit.manifest import check_file, damaged, digest_of_work
 from datakit.stage import MAX_ALARMS, CompareUnits, Losses, Parent, SketchFile, worst_first
 from datakit.text.words import UNICODE_VERSION
 
@@ -182,8 +181,7 @@ class PartsWriter:
     def close(self) -> dict[str, Any]:
         """Finish the file: its entry and its parts, as the record of a unit has them."""
         self._file.close()
-        with self._temporary.open("rb") as file:
-            digest = digest_of(file, CRC if storage.url_of(self._root) is None else "")
+        digest = digest_of_work(self._temporary, self._root)
         self._open.close()
         return {"files": [[self._path, self._size, digest]], "parts": self._parts}
 

@@ -27,11 +27,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 import datakit.storage as storage
-from datakit.config import CRC, digest, digest_of, sha256_file
+from datakit.config import digest, digest_of, sha256_file
 from datakit.data import KEY, ShardWriter, content_of, read_rows, read_shard, row_key, shifted
 from datakit.engine.executors import Result
 from datakit.errors import IntegrityError, UsageError
-from datakit.manifest import Shard, check_file, difference, is_manifest
+from datakit.manifest import Shard, check_file, difference, digest_of_work, is_manifest
 from datakit.stage import Losses, Parent, Pieces, RawGroup, Stage, split
 
 
@@ -78,7 +78,6 @@ class UnitWriter:
         self._writers: dict[str, tuple[Path, Any]] = {}
         self._rows = Counter[str]()
         self._stack = contextlib.ExitStack()
-        self._sketches_like = CRC if storage.url_of(data) is None else ""  # a store's answers are hashed by SHA-256
         self.files: list[list[Any]] = []
         """After `close`: [path relative to the data folder, bytes, digest] of each file: SHA-256, of sketches on this
         machine's disk CRC-32."""
@@ -107,9 +106,12 @@ class UnitWriter:
         shards = list[dict[str, Any]]()
         for role, (temporary, writer) in sorted(self._writers.items()):
             content = writer.close()  # the hash of a table's values
-            with temporary.open("rb") as file:
-                path, size = self._path(role), temporary.stat().st_size
-                sha256 = digest_of(file, self._sketches_like if role == SKETCHES else "")
+            path, size = self._path(role), temporary.stat().st_size
+            if role == SKETCHES:
+                sha256 = digest_of_work(temporary, self._data)
+            else:
+                with temporary.open("rb") as file:
+                    sha256 = digest_of(file)
             self.files.append([path, size, sha256])
             about = {"path": path.removeprefix(self._base), "rows": self._rows[role], "bytes": size, "sha256": sha256}
             if isinstance(writer, ShardWriter) and writer.first_file is not None:
