@@ -46,6 +46,8 @@ class Decision:
     """Counts for the ledger beside the balance."""
     edited: pa.Array | None = None
     """bool[rows]: the stage changed the row's text."""
+    kept_columns: Sequence[str] | None = None
+    """Columns that kept rows have, where they are there; None: all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,8 +70,7 @@ class RawGroup:
 
     first_file: int
     """The place of its first file in the sorted list of all."""
-    files: tuple[str, ...]
-    """The names of its files, as in `Stage.sources`."""
+    files: tuple[RawFile, ...]
     reading: Any
     """How the files are read, as JSON: all that shapes their rows besides their bytes, the config and the code."""
 
@@ -89,6 +90,8 @@ class Parent:
 
     path: Path
     manifest: Manifest
+    use: str = ""
+    """`AGAINST`: its rows do not come in, they are compared with."""
     pieces: "Pieces | None" = None
     """The rows that come in; None: all."""
 
@@ -118,6 +121,18 @@ class Made:
     dropped: Iterable[pa.RecordBatch] = ()
     """Dropped rows, with `stage`, `reason` and `detail`."""
     facts: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Extras:
+    """What a result has besides rows."""
+
+    facts: dict[str, Any] = field(default_factory=dict)
+    """What the manifest says, as JSON; `alarms`: a sentence for each thing that is wrong with the result as a whole."""
+    notes: dict[str, int] = field(default_factory=dict)
+    """Counts for the ledger that do not depend on rows (evaluation items that were read)."""
+    files: dict[str, bytes] = field(default_factory=dict)
+    """Files that travel with the result, by path below the data folder (a tokenizer)."""
 
 
 MAX_ALARMS = 10
@@ -227,8 +242,11 @@ class Stage:
     """The frozen dataclass with every value that shapes the result; flags and recipe sections are made from it."""
     work_unit: ClassVar[Literal["shard", "raw", "all"]] = "shard"
     """What one unit of work takes: a shard of the parent, a part of the raw files (ingest), or all rows at once."""
-    holds_gil: ClassVar[bool] = False
-    """True for a stage that keeps the interpreter lock while it works: it runs in processes, any other in threads."""
+    holds_gil: bool = False
+    """True for a stage that keeps the interpreter lock while it works: it runs in processes, any other in threads. A
+    field where that depends on the config or the rows: `for_kind` or `prepare` sets it then."""
+    output_kind: str = ""
+    """The kind of the kept rows; empty: that of the input rows."""
     compares_rows: ClassVar[bool] = False
     """True for map -> reduce -> map."""
     takes_tokens: ClassVar[bool] = False
@@ -258,17 +276,12 @@ class Stage:
         stage.resources()
         stage.open()
 
-    def use_earlier(self, made: Mapping[str, Parent]) -> tuple[Self, tuple[Parent, ...]]:
-        """The stage with what it takes from results of earlier stages besides the rows, and those results.
+    def use_results(self, earlier: Mapping[str, Parent], target: Path, kind: str) -> tuple[Self, tuple[Parent, ...]]:
+        """The stage with the results that it needs besides the rows, and those results: of earlier stages (a trained
+        tokenizer), or of datasets that its rows, which are of a kind, are compared with (`--against`).
 
-        `made` has the results of the recipe's earlier stages by name. Default: nothing is taken.
-        """
-        return self, ()
-
-    def compare_with(self, target: Path, kind: str) -> tuple[Self, tuple[Parent, ...]]:
-        """The stage with the earlier datasets that its rows are compared with, and their manifests (`--against`).
-
-        `target` is where the manifest of this run goes. Default: nothing is compared with.
+        `earlier` has the results of the recipe's earlier stages by name, `target` is where the manifest of this run
+        goes. Default: nothing is needed.
         """
         return self, ()
 
@@ -283,10 +296,6 @@ class Stage:
         """Lines for people on what the stage is about to do, printed when it begins. Default: none."""
         return ()
 
-    def sources(self) -> tuple[RawFile, ...]:
-        """Raw files that the stage reads by itself. Default: none."""
-        return ()
-
     def for_kind(self, kind: str) -> Self:
         """The stage with its defaults settled for rows of a kind ("document", "conversation", ...). Default: itself."""
         return self
@@ -295,20 +304,12 @@ class Stage:
         """Models and tokenizers that shape the result, by name and SHA-256, as JSON. Default: none."""
         return {}
 
-    def modules(self) -> tuple[str, ...]:
-        """Modules that the configuration chooses, as part of the stage's own code (rule sets). Default: none."""
-        return ()
-
     def open(self) -> None:
         """Load what the work needs. Called in each worker, more than once; raises a clear error before any work."""
 
     def prepare(self, rows: Iterator[pa.RecordBatch]) -> Self:
         """The stage for these rows, which are read only as far as it asks for them. Default: the stage itself."""
         return self
-
-    def use_processes(self) -> bool:
-        """Whether units run in processes. Default: as `holds_gil` says."""
-        return self.holds_gil
 
     @property
     def max_loss(self) -> float:
@@ -318,27 +319,9 @@ class Stage:
         """
         return self.config.max_loss if isinstance(self.config, LossOptions) else 0.5
 
-    # What the result has besides rows.
-
-    def output_kind(self, kind: str) -> str:
-        """The kind of the kept rows, from the kind of the input rows. Default: the same."""
-        return kind
-
-    def kept_columns(self, names: list[str]) -> list[str]:
-        """Which columns kept rows have. Default: all."""
-        return names
-
-    def files(self) -> dict[str, bytes]:
-        """Files that travel with the result, by path below the data folder (a tokenizer). Default: none."""
-        return {}
-
-    def ledger(self) -> dict[str, int]:
-        """Counts for the ledger that do not depend on rows (evaluation items that were read). Default: none."""
-        return {}
-
-    def facts(self) -> dict[str, Any]:
-        """What the manifest says besides, as JSON. Default: nothing."""
-        return {}
+    def extras(self, ledger: Ledger) -> Extras:
+        """What the result has besides rows; `ledger` is that of all rows. Default: nothing."""
+        return Extras()
 
     # Raw files: for `work_unit = "raw"`.
 
@@ -359,10 +342,6 @@ class Stage:
     def decide(self, batch: pa.RecordBatch) -> Decision:
         """Decide about each row of a batch; a pure function of the row, whatever the batch around it."""
         raise NotImplementedError(f"{type(self).__name__}.decide")
-
-    def alarms(self, ledger: Ledger) -> list[str]:
-        """What is wrong with the result as a whole, from the ledger of all rows, a sentence each. Default: nothing."""
-        return []
 
     # Map -> reduce -> map: compare all rows.
 
@@ -385,15 +364,11 @@ class Stage:
         """The same stage with the decisions of `out` behind its `decide`."""
         raise NotImplementedError(f"{type(self).__name__}.bind")
 
-    def unchanged(self, row_keys: Any) -> bool:
-        """Whether the rows with these keys (uint64, ascending) all stay as they are; their shard is then linked, not
-        written again. Asked of stages with `compares_rows` only. Default: no."""
-        return False
-
     def decided_about(self, row_keys: Any) -> pa.RecordBatch | None:
         """All that the comparison says about the rows with these keys (uint64, ascending), one row each, without keys.
 
-        Where it equals what was decided earlier about the same rows, they are not written again. Default: not known.
+        Where it says nothing (null) about any of them, their shard is linked, not written again; and where it equals
+        what was decided earlier about the same rows, they are not decided again. Default: not known.
         """
         return None
 
@@ -436,6 +411,8 @@ def split(batch: pa.RecordBatch, decision: Decision, stage: str) -> tuple[pa.Rec
     batch = with_columns(batch, decision.columns)
     everything_stays = reasons.null_count == len(reasons)
     kept = batch if everything_stays else batch.filter(pc.is_null(reasons))
+    if decision.kept_columns is not None:
+        kept = kept.select([name for name in decision.kept_columns if name in kept.schema.names])
     dropped = batch.slice(0, 0) if everything_stays else batch
     extra = {
         "stage": pa.repeat(pa.scalar(stage), batch.num_rows),

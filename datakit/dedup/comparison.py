@@ -125,14 +125,9 @@ class CompareStage(Stage):
         found = pa.RecordBatch.from_struct_array(table.combine_chunks())
         return found.take(pc.index_in(row_key, value_set=found.column("row_key")))
 
-    def decided_about(self, row_keys: Hashes) -> pa.RecordBatch | None:
+    def decided_about(self, row_keys: Hashes) -> pa.RecordBatch:
         """The decisions about the rows with these keys."""
         return self.look_up(pa.array(row_keys)).drop_columns(["row_key"])
-
-    def unchanged(self, row_keys: Hashes) -> bool:
-        """Whether the rows with these keys, ascending, all stay as they are: no decision is about them."""
-        found = self.look_up(pa.array(row_keys))
-        return bool(found.column("row_key").null_count == len(row_keys))
 
 
 def write_decisions(out: Path, batches: Iterable[pa.RecordBatch]) -> None:

@@ -24,7 +24,7 @@ import tempfile
 import weakref
 import zlib
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import partial
@@ -49,8 +49,8 @@ from datakit.dedup.comparison import (
 )
 from datakit.dedup.index import INDEX_VERSION, EarlierRun, earlier_runs, run_of
 from datakit.errors import IntegrityError, UsageError
-from datakit.manifest import check_file, damaged, digest_of_work
-from datakit.stage import MAX_ALARMS, CompareUnits, Losses, Parent, SketchFile, worst_first
+from datakit.manifest import AGAINST, Ledger, check_file, damaged, digest_of_work
+from datakit.stage import MAX_ALARMS, CompareUnits, Extras, Losses, Parent, SketchFile, worst_first
 from datakit.text.words import UNICODE_VERSION
 
 RANGE_KEYS = 1 << 22
@@ -482,7 +482,7 @@ class IndexedStage(ShuffleStage):
     the other row, null for this run.
     """
 
-    def compare_with(self, target: Path, kind: str) -> tuple[Self, tuple[Parent, ...]]:
+    def use_results(self, earlier: Mapping[str, Parent], target: Path, kind: str) -> tuple[Self, tuple[Parent, ...]]:
         """The stage with the runs that `against` names, and the manifest of the newest."""
         if not self.config.against:
             return self, ()
@@ -493,16 +493,16 @@ class IndexedStage(ShuffleStage):
                 f"--against {self.config.against}: is the result that this run writes, so every row would be a "
                 "duplicate of itself. Give this run another --dataset or --output"
             )
-        return replace(self, earlier=earlier_runs(parent, self.for_kind(kind), kind)), (parent,)
+        return replace(self, earlier=earlier_runs(parent, self.for_kind(kind), kind)), (replace(parent, use=AGAINST),)
 
     def resources(self) -> dict[str, Any]:
         """The Unicode version of words and normal forms, which is the interpreter's; the earlier runs."""
         against = [{"version": e.version, "rows": e.kept} for e in self.earlier]
         return {"unicode": UNICODE_VERSION} | ({"against": against} if against else {})
 
-    def facts(self) -> dict[str, Any]:
+    def extras(self, ledger: Ledger) -> Extras:
         """The version of the index, where one is written."""
-        return {"index": {"version": INDEX_VERSION}} if self.config.save_index else {}
+        return Extras({"index": {"version": INDEX_VERSION}} if self.config.save_index else {})
 
     def survivors_named(self, rows: Rows, at: Numbers) -> dict[str, pa.Array]:
         """The columns of decisions that name a row of a group as the one that stays; null for -1."""
@@ -522,10 +522,10 @@ class IndexedStage(ShuffleStage):
         words = pa.array(["", *(f" in {e.name}" for e in self.earlier)])
         return words.take(pc.add(pc.fill_null(pc.index_in(versions, known), -1), 1))
 
-    def decided_about(self, row_keys: Hashes) -> pa.RecordBatch | None:
+    def decided_about(self, row_keys: Hashes) -> pa.RecordBatch:
         """The decisions about the rows with these keys; without earlier runs dropped rows have no `duplicate_in`."""
         found = super().decided_about(row_keys)
-        return found if found is None or self.earlier else found.drop_columns(["duplicate_in", "kept_in_run"])
+        return found if self.earlier else found.drop_columns(["duplicate_in", "kept_in_run"])
 
     @property
     def saves_index(self) -> bool:

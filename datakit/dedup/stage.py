@@ -311,9 +311,11 @@ class Dedup(IndexedStage):
         found["alarms"] += worst_first(vanished, "languages vanish")
         return found
 
-    def unchanged(self, row_keys: Hashes) -> bool:
-        """No: kept rows get the size of their cluster."""
-        return False
+    def decided_about(self, row_keys: Hashes) -> pa.RecordBatch:
+        """The decisions about the rows with these keys: every row that stays gets the size of its cluster."""
+        found = super().decided_about(row_keys)
+        size = pc.fill_null(found.column("cluster_size"), 1)
+        return found.set_column(found.schema.get_field_index("cluster_size"), "cluster_size", size)
 
     def decide(self, batch: pa.RecordBatch) -> Decision:
         """Look the rows up by row_key."""

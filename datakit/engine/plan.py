@@ -127,16 +127,14 @@ class Flow:
                 found |= {stage: why} if why else {}
         return found
 
-    def ready(
-        self, name: str, done: dict[str, Parent], inputs: Sequence[Any]
-    ) -> tuple[Stage, Sequence[Parent], Sequence[Parent]]:
-        """(a stage that can run, its parents, what it is compared with), as `run_stage` takes them."""
+    def ready(self, name: str, done: dict[str, Parent], inputs: Sequence[Any]) -> tuple[Stage, Sequence[Parent]]:
+        """(a stage that can run, its parents), as `run_stage` takes them."""
         stage = self._made(name)
         if stage.work_unit == "raw":
             if not inputs:
                 raise UsageError(f"{self.recipe.dataset}: names no inputs: give files, or put them into its recipe")
             try:
-                return stage.read_from(inputs, self.run.layout.removed), (), ()
+                return stage.read_from(inputs, self.run.layout.removed), ()
             except LayoutError as e:
                 named = "" if self.recipe.inputs else f"datakit ingest {shlex.join(map(str, inputs))} --dataset NAME"
                 raise e.of_dataset(self.recipe.dataset, named) from None
@@ -150,9 +148,8 @@ class Flow:
                 f"{rows.path}: {name} works on the result of {stage.directly_after}, found that of {found}"
             )
         refuse_idle(stage.config, rows.manifest.kind, f"{name}.")
-        stage, taken = stage.use_earlier(done)
-        stage, against = stage.compare_with(self.run.layout.manifest(name), rows.manifest.kind)
-        return stage, [rows, *taken], against
+        stage, used = stage.use_results(done, self.run.layout.manifest(name), rows.manifest.kind)
+        return stage, (rows, *used)
 
 
 def stale_results(root: Path, dataset: str) -> dict[str, str]:

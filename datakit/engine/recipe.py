@@ -84,6 +84,9 @@ def registered(name: str) -> str:
     found = own_code.find(name, OWN)
     if not (isinstance(found, type) and issubclass(found, Stage)):
         raise ConfigError(f"{name}: expected a subclass of datakit.stage.Stage; found {found!r}")
+    for hook in vars(found):
+        if instead := instead_of("Stage", hook):
+            raise ConfigError(f"{name}: Stage.{hook} was removed. {instead}")
     if found.name in STAGES and STAGES[found.name].path.startswith("datakit."):
         raise ConfigError(f"{name}: its stage is called {found.name!r}, as one of datakit's is: rename it")
     STAGES[found.name] = Entry(name, (found.__doc__ or name).strip().splitlines()[0], False)

@@ -66,16 +66,16 @@ class Run:
     """Let a result without rows replace one that holds rows, where the stage guards them."""
 
 
-def run_stage(run: Run, stage: Stage, parents: Sequence[Parent] = (), against: Sequence[Parent] = ()) -> Parent:
+def run_stage(run: Run, stage: Stage, parents: Sequence[Parent] = ()) -> Parent:
     """Run a stage on the kept rows of its first parent, or on its raw files; returns the stage's result.
 
-    The result depends on all `parents` (a tokenizer's, too). Rows are compared with those of `against`.
+    The result depends on all `parents` (a tokenizer's, too; and those that rows are compared with).
 
     Raises:
         DatakitError: bad input or a missing model. Finished units are kept for the next run.
         AlarmError: with `strict`, after the manifest is written, for a result with alarms or quarantined records.
     """
-    job = Job(run, stage, parents, against)
+    job = Job(run, stage, parents)
     for line in job.stage.describe():
         run.progress.line(line)
     manifest, why = _intact(job)
@@ -93,7 +93,7 @@ def run_stage(run: Run, stage: Stage, parents: Sequence[Parent] = (), against: S
                 manifest = _close(job, _make(job, work) if job.stage.work_unit == "all" else _map(job, work))
                 work.finish()
         except IntegrityError:
-            for parent in (*parents, *against):  # the next run looks at all of them, and makes what is damaged again
+            for parent in parents:  # the next run looks at all of them, and makes what is damaged again
                 lineage.forget(data_dir(parent.path, parent.manifest))
             raise
     if run.strict:
@@ -101,9 +101,9 @@ def run_stage(run: Run, stage: Stage, parents: Sequence[Parent] = (), against: S
     return Parent(job.manifest, manifest)
 
 
-def why_stale(run: Run, stage: Stage, parents: Sequence[Parent] = (), against: Sequence[Parent] = ()) -> str:
+def why_stale(run: Run, stage: Stage, parents: Sequence[Parent] = ()) -> str:
     """Why a run of a stage would not end with the result that is there; empty if it would. Nothing is run."""
-    found, why = _intact(Job(run, stage, parents, against))
+    found, why = _intact(Job(run, stage, parents))
     return "; ".join(why) or ("" if found else "has not run")
 
 
@@ -113,20 +113,21 @@ def why_stale(run: Run, stage: Stage, parents: Sequence[Parent] = (), against: S
 class Job:
     """One run of one stage: its inputs, its key, and where the result goes."""
 
-    def __init__(self, run: Run, stage: Stage, parents: Sequence[Parent], against: Sequence[Parent]) -> None:
+    def __init__(self, run: Run, stage: Stage, parents: Sequence[Parent]) -> None:
         self.run, self.parents, self.started = run, parents, time.time()
         self.kind = parents[0].manifest.kind if parents else ""
         """The kind of the input rows; empty for raw files."""
         self.stage = stage.for_kind(self.kind)
         self.manifest = run.layout.manifest(stage.name)
         folder = self.manifest.parent
-        for parent in (*parents, *against):
+        for parent in parents:
             if run.layout.output and data_dir(parent.path, parent.manifest).resolve() == folder.resolve():
                 raise UsageError(f"--output {run.layout.output}: is the folder of the input; name another")
-        raw, raw_locations = _raw_entries(self.stage.sources(), folder)
-        self.entries = (*map(parent_entry, parents), *(parent_entry(p, AGAINST) for p in against), *raw)
+        self.groups = self.stage.raw_groups() if stage.work_unit == "raw" else ()
+        raw, raw_locations = _raw_entries([file for group in self.groups for file in group.files], folder)
+        self.entries = (*map(parent_entry, parents), *raw)
         """The parents and raw files as the manifest names them."""
-        near = {p.manifest.version: storage.relative_path(folder, p.path) for p in (*parents, *against)}
+        near = {p.manifest.version: storage.relative_path(folder, p.path) for p in parents}
         self.locations = {"parents": near} | ({"raw": raw_locations} if raw else {})
         """Where they are, for the run file: by version, and by name."""
         self.config, self.resources = resolved(self.stage.config), self.stage.resources()
@@ -201,7 +202,7 @@ def _map(job: Job, work: Work) -> Result:
     shaped_by = [name, job.kind, job.config, own, job.code]
     earlier = EarlierUnits.of(shaped_by, job.data) if job.grows else EarlierUnits()
     units, first = UnitWork(stage, source, job.data, earlier), list[Result]()
-    processes = stage.use_processes()
+    processes = stage.holds_gil
     if raw:
         first = work.units("read", units.read, enumerate(_raw_parts(job, earlier)), title=name, processes=processes)
         staged = ((unit["index"], [Shard(**s) for s in unit["shards"]]) for unit in first if unit["shards"])
@@ -234,8 +235,8 @@ def _map(job: Job, work: Work) -> Result:
 def _raw_parts(job: Job, earlier: EarlierUnits) -> Iterator[RawPart]:
     """The parts of all groups of raw files, in order. Files that an earlier run read are not opened."""
     hashes = {parent["raw"]: parent["sha256"] for parent in job.entries if "raw" in parent}
-    for group in job.stage.raw_groups():
-        named = [[name, hashes.get(name, "")] for name in group.files]
+    for group in job.groups:
+        named = [[file.name, hashes[file.name]] for file in group.files]
         key = earlier.key("read", named, group.reading) if named else ""
         if found := earlier.find("read", key):
             yield from (RawPart(group, number, key) for number in range(len(found[1])))
@@ -276,10 +277,11 @@ def _reduce(job: Job, work: Work, stage: Stage, sketched: Sequence[Result]) -> t
 def _make(job: Job, work: Work) -> Result:
     """Run a stage with `work_unit = "all"`: a unit for each part of the rows; what takes all rows at once runs here."""
     rows = job.parents[0].rows() if job.parents else iter(())
-    parts = job.stage.prepare(rows).parts(job.parents)
+    stage = job.stage.prepare(rows)
+    parts = stage.parts(job.parents)
     made = partial(store.make, job.data, tuple(job.parents))
-    here, processes = len(parts) == 1, job.stage.use_processes()
-    units = work.units("make", made, [*enumerate(parts)], title=job.stage.name, processes=processes, here=here)
+    here = len(parts) == 1
+    units = work.units("make", made, [*enumerate(parts)], title=stage.name, processes=stage.holds_gil, here=here)
     facts = parts[0][0].joined([unit["facts"] for unit in units])
     shards = [shard for unit in units for shard in unit["shards"]]
     return {"shards": shards, "counts": store.counted(units), "facts": facts, "units": {}}
@@ -293,30 +295,30 @@ def _close(job: Job, made: Result) -> Manifest:
     stage, run, counts = job.stage, job.run, made["counts"]
     shards = list[dict[str, Any]](made["shards"])
     notes = store.added(counts.get("notes", {}), _duplicate_of_dropped(job, shards))
-    notes = {name: n for name, n in sorted(store.added(notes, stage.ledger()).items()) if n}
     rows, tokens = {"in": 0} | counts.get("rows", {}), counts.get("tokens")
     ledger = Ledger.from_json({"rows": rows, "tokens": tokens, "notes": notes})
     assert not list(ledger.problems()), list(ledger.problems())
-    facts = made["facts"] | stage.facts()
-    known = facts.get("alarms", [])
+    extras = stage.extras(ledger)
+    notes = {name: n for name, n in sorted(store.added(notes, extras.notes).items()) if n}
+    ledger, facts = replace(ledger, notes=notes), made["facts"] | extras.facts
+    known = [alarm for found in (made["facts"], extras.facts) for alarm in found.get("alarms", [])]
     if alarms := [*known, *_result_alarms(stage, ledger, known)]:
         facts["alarms"] = alarms
     _refuse_empty(job.manifest, run.allow_empty, stage, ledger)
     for line in _lines(stage, ledger, alarms, job.data):
         run.progress.line(line)
-    files = stage.files()
-    for path, content in files.items():
+    for path, content in extras.files.items():
         storage.write_whole(job.data / path, content)
     manifest = Manifest(
         dataset=run.layout.dataset,
-        kind=stage.output_kind(job.kind),
+        kind=stage.output_kind or job.kind,
         stage=stage.name,
         key=job.key,
         parents=job.entries,
         config=job.config,
         code=job.code,
         ledger=ledger,
-        shards=tuple(Shard(**about) for about in (*shards, *store.entries(job.data, sorted(files)))),
+        shards=tuple(Shard(**about) for about in (*shards, *store.entries(job.data, sorted(extras.files)))),
         facts=facts | ({"resources": job.resources} if job.resources else {}),
     )
     if job.is_local:
@@ -365,7 +367,8 @@ def _duplicate_of_dropped(job: Job, made: Sequence[dict[str, Any]]) -> dict[str,
     if not ids:
         return {}
     gone, counts = pa.chunked_array(ids), Counter[str]()
-    for path, manifest in {m.version: (p, m) for parent in job.parents for p, m in ancestors(parent.path)}.values():
+    rows_of = [parent for parent in job.parents if not parent.use]
+    for path, manifest in {m.version: (p, m) for parent in rows_of for p, m in ancestors(parent.path)}.values():
         # survivors in another dataset do not count, which has ids of its own
         elsewhere = ["duplicate_in"] if any(p.get("use") == AGAINST for p in manifest.parents) else []
         rows = [("duplicate_of_dropped", s) for s in tables(manifest, "dropped") if manifest.stage.startswith("dedup")]
@@ -405,7 +408,6 @@ def _result_alarms(stage: Stage, ledger: Ledger, known: Sequence[str]) -> Iterat
         yield "found no rows in the input files"
     elif stage.work_unit == "all" and not known:  # others look at each source
         yield from _loss_alarms(stage, Counter({"": rows.into}), Counter({"": rows.into - rows.kept}))
-    yield from stage.alarms(ledger)
 
 
 def _stop_if_alarmed(path: Path, manifest: Manifest) -> None:

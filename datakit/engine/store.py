@@ -386,9 +386,9 @@ class UnitWork:
             keys = np.concatenate(
                 [b.column("row_key").to_numpy() for b in read_rows(self.source, piece.shard, ["row_key"])]
             )
-            if stage.unchanged(keys):
-                return self._link(index, piece)
             if (decided := stage.decided_about(keys)) is not None:
+                if len(keys) and all(column.null_count == len(keys) for column in decided.columns):
+                    return self._link(index, piece)
                 key = self.earlier.key("split", *parts, content_of([decided])[1])
         else:
             key = self.earlier.key("split", *parts)
@@ -400,8 +400,7 @@ class UnitWork:
             for batch in read_rows(self.source, piece.shard):
                 decision = stage.decide(batch)
                 kept, dropped = split(batch, decision, stage.name)
-                columns = stage.kept_columns(kept.schema.names)
-                out.write("kept", kept.select(columns))
+                out.write("kept", kept)
                 out.write("dropped", dropped)
                 for role, table in decision.side_tables.items():
                     out.write(role, table)
@@ -409,7 +408,7 @@ class UnitWork:
                 losses.add(batch.column("source"), np.ones(batch.num_rows), lost)
                 fate = _fate(batch, kept, dropped, decision.edited)
                 added(counts, {"bytes": batch.nbytes, "rows": fate, "notes": decision.notes})
-                if "input_ids" in columns:
+                if "input_ids" in kept.schema.names:
                     made, gone = tokens_in(kept), tokens_in(dropped)
                     reasons = {"row_dropped": gone} if gone else {}
                     added(counts, {"tokens": {"in": made + gone, "kept": made, "dropped": reasons}})

@@ -270,6 +270,7 @@ class TrainClassifier(Stage):
     Config: ClassVar[type] = TrainConfig
     work_unit: ClassVar[Literal["shard", "raw", "all"]] = "all"
     makes_rows: ClassVar[bool] = False
+    output_kind = "model"
 
     config: TrainConfig = field(default_factory=TrainConfig)
 
@@ -281,10 +282,6 @@ class TrainClassifier(Stage):
         """
         if bool(self.config.positive) == bool(self.config.score_field):
             raise ConfigError("positive, score_field: expected one of them, which says what rows are wanted")
-
-    def output_kind(self, kind: str) -> str:
-        """A model."""
-        return "model"
 
     def make(self, rows: Iterator[pa.RecordBatch], folder: Path, parents: Sequence[Parent]) -> Made:
         """Write the training examples, train, and measure on the rows that were held out.

@@ -65,7 +65,7 @@ class Normalize(Stage):
     name: ClassVar[str] = "normalize"
     help: ClassVar[str] = "Every row stays; rows whose text changes are counted as edited."
     Config: ClassVar[type] = NormalizeConfig
-    holds_gil: ClassVar[bool] = True
+    holds_gil = True
 
     config: NormalizeConfig = field(default_factory=NormalizeConfig)
 

@@ -9,8 +9,8 @@ go into `extra`. `id`, `source` and `row_key` stay what they are.
 
 from collections.abc import Iterator
 from copy import deepcopy
-from dataclasses import dataclass, field
-from typing import Any, ClassVar, Final
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar, Final, Self
 
 import orjson
 import pyarrow as pa
@@ -44,13 +44,13 @@ class Map(Stage):
     name: ClassVar[str] = "map"
     help: ClassVar[str] = "docs/extending.md has examples."
     Config: ClassVar[type] = MapConfig
-    holds_gil: ClassVar[bool] = True
 
     config: MapConfig = field(default_factory=MapConfig)
+    holds_gil: bool = True
 
-    def use_processes(self) -> bool:
-        """A function that only this process has stays in it."""
-        return not own_code.is_here_only(self.config.function)
+    def for_kind(self, kind: str) -> Self:
+        """The stage, which runs in threads for a function that only this process has."""
+        return replace(self, holds_gil=not own_code.is_here_only(self.config.function))
 
     def open(self) -> None:
         """Find the function.

@@ -88,7 +88,7 @@ class Perplexity(RankedStage):
         "perplexity train` makes a model of your own text."
     )
     Config: ClassVar[type] = PerplexityConfig
-    holds_gil: ClassVar[bool] = True
+    holds_gil = True
 
     config: PerplexityConfig = field(default_factory=PerplexityConfig)
 
@@ -216,6 +216,7 @@ class TrainNgramModel(Stage):
     Config: ClassVar[type] = NgramModelConfig
     work_unit: ClassVar[Literal["shard", "raw", "all"]] = "all"
     makes_rows: ClassVar[bool] = False
+    output_kind = "model"
 
     config: NgramModelConfig = field(default_factory=NgramModelConfig)
 
@@ -235,10 +236,6 @@ class TrainNgramModel(Stage):
             ModelError: the file is no tokenizer.
         """
         sentence_reader(self._tokenizer())
-
-    def output_kind(self, kind: str) -> str:
-        """A model."""
-        return "model"
 
     def make(self, rows: Iterator[pa.RecordBatch], folder: Path, parents: Sequence[Parent]) -> Made:
         """Write the model.

@@ -22,7 +22,8 @@ from datakit.data import Bools, On
 from datakit.errors import ConfigError, InputError
 from datakit.filter.own_rules import GROUP, own_rule
 from datakit.filter.rule_set import Edits, MeasuredRows, RuleSet
-from datakit.stage import Decision, LossOptions, Stage, with_columns
+from datakit.manifest import Ledger
+from datakit.stage import Decision, Extras, LossOptions, Stage, with_columns
 from datakit.text.words import UNICODE_VERSION, with_hashes
 
 RULE_SETS: Final = {
@@ -135,6 +136,8 @@ class Filter(Stage):
     Config: ClassVar[type] = FilterConfig
 
     config: FilterOptions = dataclasses.field(default_factory=FilterConfig)
+    holds_gil: bool = False
+    """Functions of the user hold the interpreter lock; those that only this process has must stay in it."""
 
     @property
     def rule_sets(self) -> list[RuleSet]:
@@ -152,16 +155,9 @@ class Filter(Stage):
         rules = config.rules or default + tuple(n for n in config.changed() if n not in default)
         on = DEFAULT_VIEW[kind] if config.on == "auto" else config.on
         sections = {name: config.rule_set(name) if name in rules else None for name in RULE_SETS}
-        return Filter(config=dataclasses.replace(config, rules=rules, on=on, **cast(Any, sections)))
-
-    def modules(self) -> tuple[str, ...]:
-        """The modules of the rule sets in use."""
-        return tuple(dict.fromkeys(RULE_SETS[n].partition(":")[0] for n in self.config.rules if n in RULE_SETS))
-
-    def use_processes(self) -> bool:
-        """Functions of the user hold the interpreter lock; those that only this process has must stay in it."""
-        own = [name for name in self.config.rules if name not in RULE_SETS]
-        return bool(own) and not any(own_code.is_here_only(name) for name in own)
+        own = [name for name in rules if name not in RULE_SETS]
+        holds_gil = bool(own) and not any(own_code.is_here_only(name) for name in own)
+        return Filter(dataclasses.replace(config, rules=rules, on=on, **cast(Any, sections)), holds_gil)
 
     def resources(self) -> dict[str, Any]:
         """The versions of Unicode and of the stop words, the files that the rule sets in use name, the user's code."""
@@ -179,16 +175,15 @@ class Filter(Stage):
         """What the rule sets in use say."""
         return tuple(line for r in self.rule_sets for line in r.resources().lines)
 
-    def ledger(self) -> dict[str, int]:
-        """The counts of the rule sets in use."""
-        return functools.reduce(operator.or_, (r.resources().counters for r in self.rule_sets), {})
-
-    def facts(self) -> dict[str, Any]:
-        """The alarms of the rule sets in use, and which signals are saved: `tune` reads them again."""
-        alarms = [alarm for r in self.rule_sets for alarm in r.resources().alarms]
-        counted = {r.name: r.settings() for r in self.rule_sets if r.counts}
-        saved = {"counted": counted, "shared": any(r.shared for r in self.rule_sets)}
-        return ({"alarms": alarms} if alarms else {}) | ({"saved": saved} if self.config.signals else {})
+    def extras(self, ledger: Ledger) -> Extras:
+        """The alarms and counts of the rule sets in use, and which signals are saved: `tune` reads them again."""
+        rule_sets, facts = self.rule_sets, dict[str, Any]()
+        if alarms := [alarm for r in rule_sets for alarm in r.resources().alarms]:
+            facts["alarms"] = alarms
+        if self.config.signals:
+            counted = {r.name: r.settings() for r in rule_sets if r.counts}
+            facts["saved"] = {"counted": counted, "shared": any(r.shared for r in rule_sets)}
+        return Extras(facts, functools.reduce(operator.or_, (r.resources().counters for r in rule_sets), {}))
 
     def decide(self, batch: pa.RecordBatch) -> Decision:
         """Compare every row with the rule sets in use.

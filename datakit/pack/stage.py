@@ -109,7 +109,7 @@ class Pack(Stage):
     name: ClassVar[str] = "pack"
     Config: ClassVar[type] = PackConfig
     work_unit: ClassVar[Literal["shard", "raw", "all"]] = "all"
-    holds_gil: ClassVar[bool] = True
+    holds_gil = True
     guards_rows: ClassVar[bool] = True
     takes_tokens: ClassVar[bool] = True
     directly_after: ClassVar[str] = "tokenize"

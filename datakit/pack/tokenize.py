@@ -57,7 +57,7 @@ from datakit.manifest import Ledger, tokenizer_file
 from datakit.pack.chat import ChatTokenizer
 from datakit.pack.labels import Labelled, LabelledBatch, Labeller, Shapes
 from datakit.pack.marks import FIRST_PRIVATE, PRIVATE, RESERVED, RESERVED_SPELLING, RenderError
-from datakit.stage import Decision, Parent, Stage
+from datakit.stage import Decision, Extras, Parent, Stage
 
 Int32 = npt.NDArray[np.int32]
 Int64 = npt.NDArray[np.int64]
@@ -365,7 +365,7 @@ class Tokenize(Stage):
     name: ClassVar[str] = "tokenize"
     help: ClassVar[str] = "Label spans cover exactly what the assistant says, with its end token."
     Config: ClassVar[type] = TokenizeConfig
-    holds_gil: ClassVar[bool] = True
+    output_kind = "tokens"
     takes_tokens: ClassVar[bool] = True
     note_lines: ClassVar[Mapping[str, str]] = MappingProxyType(
         {
@@ -383,6 +383,8 @@ class Tokenize(Stage):
     """Kind of the rows; empty if unknown."""
     little: bool = False
     """Whether the run has so little text that `tokenizers` encodes it."""
+    holds_gil: bool = True
+    """False if fastokens encodes documents (in its own threads); templates and `tokenizers` keep the lock."""
 
     def __reduce__(self) -> tuple[type["Tokenize"], tuple[TokenizeConfig, str, bool]]:
         return type(self), (self.config, self.kind, self.little)
@@ -404,24 +406,16 @@ class Tokenize(Stage):
         variables = template_variables(self.config.template_var)
         return encoder_of(self.config.tokenizer, self.config.chat_template, variables, self.config.train_on)
 
-    def use_processes(self) -> bool:
-        """False if fastokens encodes documents (in its own threads); templates and `tokenizers` keep the GIL."""
-        return self.kind != "document" or self.little or self.encoder.fast is None
-
-    def output_kind(self, kind: str) -> str:
-        """Always tokens."""
-        return "tokens"
-
     def check(self) -> None:
         """Load the tokenizer if the config names one; else the recipe trains one before this stage."""
         if self.config.tokenizer:
             self.open()
 
-    def use_earlier(self, made: Mapping[str, Parent]) -> tuple[Self, tuple[Parent, ...]]:
+    def use_results(self, earlier: Mapping[str, Parent], target: Path, kind: str) -> tuple[Self, tuple[Parent, ...]]:
         """The stage with the tokenizer that the recipe trained, unless the config names one."""
-        if self.config.tokenizer or "tokenizer" not in made:
+        if self.config.tokenizer or "tokenizer" not in earlier:
             return self, ()
-        trained = made["tokenizer"]
+        trained = earlier["tokenizer"]
         config = replace(self.config, tokenizer=str(tokenizer_file(trained.path).parent))
         return replace(self, config=config), (trained,)
 
@@ -430,23 +424,13 @@ class Tokenize(Stage):
         settings = self.tokenizer.files()["tokenizer_config.json"]
         return {"tokenizer": self.tokenizer.facts() | {"settings_sha256": hashlib.sha256(settings).hexdigest()}}
 
-    def facts(self) -> dict[str, Any]:
-        """The tokenizer's facts and files, for the manifest; the revision of one from the Hugging Face Hub."""
+    def extras(self, ledger: Ledger) -> Extras:
+        """The tokenizer's files, and facts about it; the revision of one from the Hugging Face Hub. Alarms if the
+        template leaves thoughts out of more than 1% of the rows, or text is lost in encoding."""
+        files = {f"kept/tokenizer/{name}": content for name, content in self.tokenizer.files().items()}
         folder = Path(self.tokenizer.where).parent
         hub = {"revision": folder.name} if folder.parent.name == "snapshots" else {}
-        return {"tokenizer": self.tokenizer.facts() | {"files": list(self.files())} | hub}
-
-    def files(self) -> dict[str, bytes]:
-        """The tokenizer's files, stored with the result."""
-        return {f"kept/tokenizer/{name}": content for name, content in self.tokenizer.files().items()}
-
-    def kept_columns(self, names: list[str]) -> list[str]:
-        """The columns of kept rows: the tokens schema, and where a row's sequences begin if it may have several."""
-        known = [*tokens(preference="rejected_ids" in names).names, STARTS]
-        return [name for name in known if name in names]
-
-    def alarms(self, ledger: Ledger) -> list[str]:
-        """Alarms if the template leaves thoughts out of more than 1% of the rows, or text is lost in encoding."""
+        facts: dict[str, Any] = {"tokenizer": self.tokenizer.facts() | {"files": list(files)} | hub}
         rows, made = ledger.rows.kept, ledger.tokens.kept if ledger.tokens else 0
         lost, unknown = (ledger.notes.get(name, 0) for name in (NOT_RENDERED, UNKNOWN))
         found = list[str]()
@@ -465,7 +449,7 @@ class Tokenize(Stage):
                 "the tokenizer has neither an unknown token nor bytes as tokens: characters that its vocabulary does "
                 "not have vanish, and nothing counts them"
             )
-        return found
+        return Extras(facts | ({"alarms": found} if found else {}), files=files)
 
     def for_kind(self, kind: str) -> Self:
         """The stage for rows of that kind."""
@@ -492,7 +476,8 @@ class Tokenize(Stage):
         if failed and not failed[""]:
             why = failed.most_common(1)[0][0]
             raise ModelError(f"{self.tokenizer.template_where} fails on every row: {why}")
-        return replace(self, little=size < SMALL_BYTES)
+        little = size < SMALL_BYTES
+        return replace(self, little=little, holds_gil=self.kind != "document" or little or self.encoder.fast is None)
 
     def open(self) -> None:
         """Load the tokenizer.
@@ -515,14 +500,17 @@ class Tokenize(Stage):
         self.open()
         names = batch.schema.names
         if "input_ids" in names:
-            return _checked(batch, self.tokenizer.vocab_size, self.config.min_label_tokens)
-        decision = self._documents(batch) if "text" in names else self._conversations(batch)
-        unknown = self.tokenizer.unknown_id
-        if unknown is None or unknown in (self.tokenizer.bos_id, self.tokenizer.eos_id):
-            return decision
-        ids = (decision.columns[name].flatten() for name, _ in SIDES if name in decision.columns)
-        found = sum(int(np.count_nonzero(own.to_numpy() == unknown)) for own in ids)
-        return replace(decision, notes=decision.notes | {UNKNOWN: found}) if found else decision
+            decision = _checked(batch, self.tokenizer.vocab_size, self.config.min_label_tokens)
+        else:
+            decision = self._documents(batch) if "text" in names else self._conversations(batch)
+        notes, unknown = dict(decision.notes), self.tokenizer.unknown_id
+        if unknown is not None and unknown not in (self.tokenizer.bos_id, self.tokenizer.eos_id):
+            ids = (decision.columns[name].flatten() for name, _ in SIDES if name in decision.columns)
+            if found := sum(int(np.count_nonzero(own.to_numpy() == unknown)) for own in ids):
+                notes[UNKNOWN] = found
+        # kept rows have the columns of tokens, and where a row's sequences begin if it may have several
+        columns = tokens(preference="rejected_ids" in {*names, *decision.columns}).names
+        return replace(decision, notes=notes, kept_columns=(*columns, STARTS))
 
     def _documents(self, batch: pa.RecordBatch) -> Decision:
         texts = batch.column("text").fill_null("").to_pylist()

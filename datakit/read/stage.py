@@ -16,7 +16,8 @@ import pyarrow.feather
 
 from datakit.config import file_mark, option
 from datakit.errors import ConfigError, InputError
-from datakit.stage import Decision, RawBatch, RawFile, RawGroup, Stage
+from datakit.manifest import Ledger
+from datakit.stage import Decision, Extras, RawBatch, RawFile, RawGroup, Stage
 from datakit.storage import is_url, tags_of, whole_file
 
 if TYPE_CHECKING:
@@ -95,6 +96,10 @@ class Ingest(Stage):
     """The file of new ids and removed rows, in the stage that `bind` returns."""
     removals: "RemovalList | None" = None
     """Rows that are dropped as `removed`."""
+    output_kind: str = ""
+    """The kind that all files have in common."""
+    holds_gil: bool = False
+    """Parsing holds the interpreter lock in part; only much input pays for the start of processes."""
 
     name: ClassVar[str] = "ingest"
     help: ClassVar[str] = "Inputs are files, folders, globs or URLs. Records that cannot be read are counted too."
@@ -116,9 +121,6 @@ class Ingest(Stage):
         }
     )
 
-    def check(self) -> None:
-        """Nothing: the files are planned when they are given."""
-
     def read_from(self, inputs: Sequence[Any], removed: Path | None = None) -> Self:
         """The stage with its inputs planned: files, folders and globs, or one table in memory.
 
@@ -133,7 +135,10 @@ class Ingest(Stage):
         removals = RemovalList.load(removed) if removed is not None and removed.is_file() else self.removals
         planned = plan(inputs, self.config)
         marks = _marks([f.path for f in planned.files if f.table is None])
-        return replace(self, plan=planned, marks=marks, removals=removals)
+        pages = any(f.format in ("warc", "html") for f in planned.files)
+        least = PROCESSES_FROM_BYTES_OF_PAGES if pages else PROCESSES_FROM_BYTES
+        much = planned.files[0].table is None and sum(f.text_bytes for f in planned.files) > least
+        return replace(self, plan=planned, marks=marks, removals=removals, output_kind=planned.kind, holds_gil=much)
 
     def describe(self) -> tuple[str, ...]:
         """What was found in the inputs, for people."""
@@ -144,20 +149,7 @@ class Ingest(Stage):
         assert self.plan is not None, "call read_from first"
         return self.plan
 
-    def sources(self) -> tuple[RawFile, ...]:
-        """The planned files, or the table by the hash of its values."""
-        return tuple(
-            RawFile(f.name, f.path, f.bytes, f.is_local)
-            if f.table is None
-            else RawFile(f.name, "", f.bytes, sha256=_table_hash(f.table))
-            for f in self._plan.files
-        )
-
-    def output_kind(self, kind: str) -> str:
-        """The kind that all files have in common."""
-        return self._plan.kind
-
-    def facts(self) -> dict[str, Any]:
+    def extras(self, ledger: Ledger) -> Extras:
         """The layout of each file; of documents also the field of their text where it is not `text`, and the types of
         the user's own columns."""
         from datakit.read.find import shortened
@@ -173,19 +165,11 @@ class Ingest(Stage):
             "text_fields": fields,
             "columns": columns,
         }
-        return {name: value for name, value in found.items() if value}
-
-    def use_processes(self) -> bool:
-        """Parsing holds the interpreter lock in part; only much input pays for the start of processes."""
-        plan = self._plan
-        if plan.files[0].table is not None:
-            return False
-        size = sum(f.text_bytes for f in plan.files)
-        pages = any(f.format in ("warc", "html") for f in plan.files)
-        return size > (PROCESSES_FROM_BYTES_OF_PAGES if pages else PROCESSES_FROM_BYTES)
+        return Extras({name: value for name, value in found.items() if value})
 
     def raw_groups(self) -> Sequence[RawGroup]:
-        """The groups of files that share shards, each with the formats and layouts of its files."""
+        """The groups of files that share shards, each with the formats and layouts of its files; a table has the hash
+        of its values."""
         from datakit.read.planning import groups
 
         plan, found = self._plan, []
@@ -194,7 +178,13 @@ class Ingest(Stage):
             columns = [[f.name, str(f.type)] for f in plan.columns]
             each = [[f.format, f.compression, f.header, f.delimiter, f.limit, _read_by(f.layout)] for f in files]
             reading = [plan.kind, plan.segment_source, columns, each]
-            found.append(RawGroup(group.start, tuple(f.name for f in files), reading))
+            raw = (
+                RawFile(f.name, f.path, f.bytes, f.is_local)
+                if f.table is None
+                else RawFile(f.name, "", f.bytes, sha256=_table_hash(f.table))
+                for f in files
+            )
+            found.append(RawGroup(group.start, tuple(raw), reading))
         return found
 
     def raw_units(self, group: RawGroup) -> Iterator[Any]:
@@ -239,12 +229,9 @@ class Ingest(Stage):
         """The stage that gives rows the new ids in `out`."""
         return replace(self, decisions=out)
 
-    def unchanged(self, row_keys: npt.NDArray[np.uint64]) -> bool:
-        """Whether no row with these keys gets a new id or is removed."""
-        return bool(self.decided_about(row_keys).column("removed").null_count == len(row_keys))
-
     def decided_about(self, row_keys: npt.NDArray[np.uint64]) -> pa.RecordBatch:
-        """The new ids of the rows with these keys, null where the id stays; and whether they are removed."""
+        """The new ids of the rows with these keys, null where the id stays; and whether they are removed, null for most
+        of them."""
         assert self.decisions is not None, "call bind first"
         with pa.memory_map(str(self.decisions)) as file:
             decisions = pa.ipc.open_file(file).read_all().combine_chunks()

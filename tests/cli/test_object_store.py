@@ -182,7 +182,7 @@ def test_a_worker_elsewhere_fetches_the_tokenizer_that_a_recipe_trained(
 ) -> None:
     trained = f"s3://{BUCKET}/trained"
     assert datakit("tokenizer", "train", *write_rows(project), "--vocab-size", "300", "--output", trained).code == 0
-    folder = tokenizer_file(trained).parent  # as `Tokenize.use_earlier` names it to its units
+    folder = tokenizer_file(trained).parent  # as `Tokenize.use_results` names it to its units
     files = {file.name: file.read_bytes() for file in folder.iterdir()}
     shutil.rmtree(folder)
     assert tokenizer_file(folder).parent == folder

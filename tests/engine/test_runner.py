@@ -16,8 +16,8 @@ from datakit.engine.executors import Local, Progress
 from datakit.engine.runner import Run, run_stage
 from datakit.engine.store import OutputLayout
 from datakit.errors import AlarmError, InputError, UsageError
-from datakit.manifest import Count, data_dir, load, tables
-from datakit.stage import Decision, Parent, RawBatch, RawGroup, Stage
+from datakit.manifest import Count, Ledger, data_dir, load, tables
+from datakit.stage import Decision, Extras, Parent, RawBatch, RawGroup, Stage
 from tests.engine.corpus import Shuffled
 
 UNITS = 5
@@ -38,6 +38,7 @@ class Numbers(Stage):
     name: ClassVar[str] = "ingest"
     Config: ClassVar[type] = Nothing
     work_unit: ClassVar[Literal["shard", "raw", "all"]] = "raw"
+    output_kind = "document"
 
     def raw_groups(self) -> Sequence[RawGroup]:
         return [RawGroup(0, (), None)]
@@ -57,9 +58,6 @@ class Numbers(Stage):
 
     def decide(self, batch: pa.RecordBatch) -> Decision:
         return Decision(reasons=pa.nulls(batch.num_rows, pa.string()))
-
-    def output_kind(self, kind: str) -> str:
-        return "document"
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,16 +94,11 @@ class Even(Stage):
             side_tables={"signals": pa.record_batch({"number": pa.array(numbers, pa.int64())})},
             notes={"seen": len(numbers), "none": 0},
             edited=pa.array([n % 4 == 0 for n in numbers]),
+            kept_columns=[*(n for n in batch.schema.names if n != "extra"), "number"],
         )
 
-    def kept_columns(self, names: list[str]) -> list[str]:
-        return [n for n in names if n != "extra"]
-
-    def files(self) -> dict[str, bytes]:
-        return {"kept/words/list.txt": b"one\n"}
-
-    def facts(self) -> dict[str, Any]:
-        return {"divisor": self.config.divisor}
+    def extras(self, ledger: Ledger) -> Extras:
+        return Extras({"divisor": self.config.divisor}, files={"kept/words/list.txt": b"one\n"})
 
     def resources(self) -> dict[str, Any]:
         return {"words": "1" * 64}
@@ -140,9 +133,9 @@ class Repeats(Stage):
     def bind(self, out: Path) -> "Repeats":
         return replace(self, dropped=frozenset(json.loads(out.read_text())))
 
-    def unchanged(self, row_keys: Any) -> bool:
+    def decided_about(self, row_keys: Any) -> pa.RecordBatch:
         assert self.dropped is not None
-        return not self.dropped & set(row_keys.tolist())
+        return pa.record_batch({"dropped": [True if key in self.dropped else None for key in row_keys.tolist()]})
 
     def decide(self, batch: pa.RecordBatch) -> Decision:
         assert self.dropped is not None

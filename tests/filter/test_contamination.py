@@ -16,6 +16,7 @@ from datakit.errors import ConfigError, InputError
 from datakit.filter import contamination
 from datakit.filter.rule_set import MeasuredRows
 from datakit.filter.stage import Filter, FilterConfig
+from datakit.manifest import Count, Ledger
 from datakit.text.words import split_words
 from tests.files import write_rows
 
@@ -149,11 +150,11 @@ def test_the_ledger_counts_the_items_and_an_item_that_cannot_be_searched_is_an_a
     path = tmp_path / "e.jsonl"
     path.write_text("\n".join(map(json.dumps, rows)) + "\n{broken\n")
     made = stage(str(path))
-    assert made.ledger() == {
+    assert made.extras(Ledger(Count())).notes == {
         "evaluation_items_read": 4, "evaluation_items_searched": 2, "evaluation_items_too_short": 1,
         "evaluation_items_without_text": 1, "evaluation_lines_unreadable": 1,
     }  # fmt: skip
-    alarms = " | ".join(made.facts()["alarms"])
+    alarms = " | ".join(made.extras(Ledger(Count())).facts["alarms"])
     for said in (
         "1 of 4 items of e.jsonl have no text of 5 words",
         "1 lines of e.jsonl are not JSON",

@@ -84,7 +84,7 @@ def test_functions_that_another_made_are_told_apart_and_their_constants_enter_th
     assert names[0] == names[2] != names[1] and reasons(*names[:2]) == [None, "one", None]
     assert reasons(names[1]) == [None, "two", None]
     stage = Filter(config=build(FilterConfig, {"rules": names[:1]}, "filter"))
-    assert stage.use_processes() is False, "no other process has them"
+    assert stage.for_kind("document").holds_gil is False, "no other process has them"
 
 
 def says_it_all(row: dict) -> str | None:

@@ -13,6 +13,7 @@ from datakit.config import build, resolved
 from datakit.errors import ConfigError, InputError
 from datakit.filter.rule_set import Signals, count_signals
 from datakit.filter.stage import RULE_SETS, Filter, FilterConfig, rule_set_class
+from datakit.manifest import Count, Ledger
 from datakit.text.words import split_words
 
 
@@ -65,7 +66,7 @@ def test_domains_cover_subdomains_paths_the_pages_below_and_rows_without_url_are
 
 def test_lists_count_by_content_and_lines_that_are_no_entry_are_an_alarm(lists: dict[str, str], tmp_path: Path) -> None:
     made = stage("urls", lists=lists)
-    (alarm,) = made.facts()["alarms"]
+    (alarm,) = made.extras(Ledger(Count())).facts["alarms"]
     assert alarm == "5 lines of the list ads are no entry, and match nothing ('0.0.0.0 a.net')"
     copy = tmp_path / "other" / "ads.gz"
     copy.parent.mkdir()
@@ -127,7 +128,7 @@ def test_listed_words_match_whole_words_of_the_rows_language(bad_words: dict[str
     assert found_all.detail[0].as_py() == "2 of the list all, the first is 'hot dog'"
     with pytest.raises(ConfigError, match="two lists are of one language"):
         stage("words", lists={"de": "x", "deu_Latn": "y"})
-    (alarm,) = made.facts()["alarms"]
+    (alarm,) = made.extras(Ledger(Count())).facts["alarms"]
     assert "1 lines of the list all are no entry, and match nothing ('a$$')" in alarm
 
 

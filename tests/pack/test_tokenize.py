@@ -34,8 +34,11 @@ def stage(request, trained) -> Tokenize:
 
 
 def kept_and_dropped(stage, batch):
-    kept, dropped = split(batch, stage.decide(batch), stage.name)
-    return kept.select(stage.kept_columns(kept.schema.names)), dropped
+    return split(batch, stage.decide(batch), stage.name)
+
+
+def alarms(stage, ledger):
+    return stage.extras(ledger).facts.get("alarms", [])
 
 
 def test_documents_end_with_eos_and_all_of_them_is_learnt(stage, small, documents):
@@ -128,7 +131,7 @@ def test_the_stage_pickles_small_and_its_files_give_the_same_tokenizer(stage, sm
     assert len(pickle.dumps(stage)) < 2000
     settings = hashlib.sha256(small.files()["tokenizer_config.json"]).hexdigest()
     assert copy.resources() == {"tokenizer": small.facts() | {"settings_sha256": settings}}
-    for name, content in stage.files().items():
+    for name, content in stage.extras(Ledger(Count())).files.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_bytes(content)
     assert ChatTokenizer.load(tmp_path / "kept/tokenizer").facts() == small.facts()
@@ -201,8 +204,11 @@ def test_the_stage_gives_the_same_with_both_libraries(request, trained, kind):
     assert found[0].reasons.null_count >= 5
 
 
-def test_documents_run_in_threads_where_fastokens_encodes(stage):
-    assert stage.for_kind("document").use_processes() == stage.little and stage.for_kind("conversation").use_processes()
+def test_documents_run_in_threads_where_fastokens_encodes(stage, documents, conversations, monkeypatch):
+    monkeypatch.setattr("datakit.pack.tokenize.SMALL_BYTES", 10**6 if stage.little else 10)
+    for kind, batch in (("document", documents(["the fox"])), ("conversation", conversations([[ASK, SAY]]))):
+        prepared = stage.for_kind(kind).prepare(iter([batch]))
+        assert prepared.holds_gil == (prepared.little or kind == "conversation") and prepared.little == stage.little
 
 
 def closed_vocabulary(folder: Path, model: dict) -> Path:
@@ -227,8 +233,8 @@ def test_text_that_the_vocabulary_does_not_have_is_counted(tmp_path, documents, 
     assert 1 in kept.column("input_ids")[0].as_py()
     assert kept_and_dropped(stage, conversations([[ASK, SAY]]))[1].num_rows == (model["type"] == "WordLevel")
     ledger = Ledger(Count(into=3, kept=3), Count(into=100, kept=100), decision.notes)
-    assert "of 100 tokens are unknown" in stage.alarms(ledger)[0]
-    assert not stage.alarms(Ledger(Count(into=3, kept=3), Count(into=1000, kept=1000), decision.notes))
+    assert "of 100 tokens are unknown" in alarms(stage, ledger)[0]
+    assert not alarms(stage, Ledger(Count(into=3, kept=3), Count(into=1000, kept=1000), decision.notes))
 
 
 def test_a_text_for_which_the_library_has_no_tokens_is_named(tmp_path, documents):
@@ -239,7 +245,7 @@ def test_a_text_for_which_the_library_has_no_tokens_is_named(tmp_path, documents
         stage.decide(documents(["the fox", "the 狐"]))
     folder = closed_vocabulary(tmp_path / "vanishing", {"type": "BPE", "merges": []})
     stage = Tokenize(TokenizeConfig(tokenizer=str(folder)))
-    assert "vanish" in stage.alarms(Ledger(Count(into=1, kept=1), Count(into=9, kept=9)))[0]
+    assert "vanish" in alarms(stage, Ledger(Count(into=1, kept=1), Count(into=9, kept=9)))[0]
 
 
 THINKS = "{%- for m in messages %}<|im_start|>{{ m.role }}\n{% if m.reasoning_content and loop.last %}{{ '[' + m.reasoning_content + ']' }}{% endif %}{{ m.content }}<|im_end|>\n{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"  # noqa: E501
@@ -259,8 +265,8 @@ def test_thoughts_that_a_template_strips_are_counted(with_added, tmp_path, conve
     decision = stage.decide(conversations([TWO_THOUGHTS, [ASK, SAY]]))
     assert decision.notes == {"reasoning_not_rendered": 1}
     ledger = Ledger(Count(into=2, kept=2), None, decision.notes)
-    assert "1 of 2 rows" in stage.alarms(ledger)[0]
-    assert not stage.alarms(Ledger(Count(into=200, kept=200), None, decision.notes))
+    assert "1 of 2 rows" in alarms(stage, ledger)[0]
+    assert not alarms(stage, Ledger(Count(into=200, kept=200), None, decision.notes))
 
 
 def test_every_turn_makes_a_sequence_of_each_answer_as_the_model_would_have_seen_it(

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pytest
 
 from datakit.errors import InputError, LayoutError
+from datakit.manifest import Count, Ledger
 from datakit.read.find import HIDDEN, OURS, TWICE, UNKNOWN, find, split_of
 from datakit.read.planning import plan, read_unit, units
 from datakit.read.stage import Ingest, IngestConfig
@@ -89,9 +90,9 @@ def test_an_unreadable_file_of_a_folder_is_one_quarantined_record_and_the_others
     found = read(tmp_path)
     assert len(found.rows) == 1 and found.reasons == ["unreadable_file"] * 4
     assert [f.name for f in found.plan.files if f.failure] == list(bad)
-    (alarm,) = Ingest(plan=found.plan).facts()["alarms"]
+    (alarm,) = Ingest(plan=found.plan).extras(Ledger(Count())).facts["alarms"]
     assert alarm.startswith("4 files cannot be read, and are quarantined whole: b.jsonl, c.parquet, d.json, e.txt")
-    assert list(Ingest(plan=found.plan).facts()["layouts"]) == ["a.jsonl"]
+    assert list(Ingest(plan=found.plan).extras(Ledger(Count())).facts["layouts"]) == ["a.jsonl"]
     for name in bad:
         with pytest.raises(InputError):
             read(tmp_path / name)
