@@ -79,7 +79,7 @@ class RowBuilder:
         """The next records come from file number `index`, which has this name and this layout."""
         self.name, self.layout = name, layout
         self.first_key = schema.row_key(index, 0)
-        self.convert, self.sources = converter(layout), layout.sources
+        self.convert, self.sources = converter(layout), {**layout.required, **layout.optional}
 
     def add(self, found: Record) -> None:
         """Add the row of a record, count it under its note, or quarantine it."""

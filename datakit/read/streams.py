@@ -118,11 +118,6 @@ class Layout:
         """The field of a document's text; "" for other layouts."""
         return self.required["text"] if self.name == DOCUMENT else ""
 
-    @property
-    def sources(self) -> dict[str, str]:
-        """The sources of all names."""
-        return {**self.required, **self.optional}
-
 
 @dataclass(frozen=True, slots=True)
 class SourceFile:
