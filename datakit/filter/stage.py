@@ -204,7 +204,8 @@ class Filter(Stage):
         reasons, details = np.full(batch.num_rows, None, object), np.full(batch.num_rows, None, object)
         for reason, limit, measure in (found for rule_set in rule_sets for found in rule_set.judged(rows)):
             failed = np.flatnonzero(measure.fails(limit) & (reasons == None))  # noqa: E711
-            reasons[failed], details[failed] = reason, measure.details(limit, failed)
+            if len(failed):
+                reasons[failed], details[failed] = reason, measure.details(limit, failed)
         stays, tables = np.asarray(reasons == None), dict[str, pa.RecordBatch]()  # noqa: E711
         if config.signals:
             shared = [rows.signals] if any(r.shared for r in rule_sets) else []

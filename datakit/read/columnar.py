@@ -20,6 +20,7 @@ from datakit.errors import InputError
 from datakit.read.record import Fields, Record
 from datakit.read.row_builder import column_type
 from datakit.read.streams import RecordError, Remaining, Segment, SourceFile, expands_too_far, open_binary, refuse_twice
+from datakit.storage import is_url
 
 ROWS: Final = 512
 """Rows that become Python objects at once."""
@@ -116,7 +117,7 @@ class _Opened:
 def _reader(file: SourceFile) -> Any:
     if file.table is not None:
         return file.table
-    source = pa.OSFile(file.path) if file.is_local else open_binary(file.path)
+    source = open_binary(file.path) if is_url(file.path) else pa.OSFile(file.path)
     return {"parquet": pq.ParquetFile, "arrow": pa.ipc.open_file}.get(file.format, pa.ipc.open_stream)(source)
 
 

@@ -6,7 +6,7 @@ import hashlib
 import os
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
@@ -105,84 +105,77 @@ def plan(inputs: Sequence[Any], config: IngestConfig) -> Plan:
         InputError: no input, a missing or unreadable file, a file of an unknown format.
         LayoutError: records that fit no layout, or files of different kinds.
     """
-    if len(inputs) == 1 and (given := _table(inputs[0])):
-        name, table = given
-        file = SourceFile(name, name, "table", "", table.nbytes, table=table)
-        return _plan(_with_layouts([(file, _first_records(file))], (), config), [], config)
-    found, skipped = find(inputs)
-    found, unread, splits = of_split(found, inputs, config.split)
-    named = set(absolute(inputs))
-    with ThreadPoolExecutor(REQUESTS if any(is_url(path) for path, _, _ in found) else 1) as pool:
-        inspected = list(pool.map(lambda file: _inspect_one(file, config.text_split, file[0] in named), found))
-    if inspected and all(file.failure for file, _ in inspected):
-        raise InputError(f"{inspected[0][0].path}: {inspected[0][0].failure}")
-    if pages := next((file.path for file, _ in inspected if file.format in web.FORMATS), ""):
+    skipped, splits, wanted = list[Skipped](), "", KINDS.get(config.kind, "")
+    if len(inputs) == 1 and (table := _table(inputs[0])):
+        heads = [_first_records(table)]
+        files = [replace(table, layout=_layout(table, heads[0], config))]
+    else:
+        found, skipped = find(inputs)
+        found, unread, splits = of_split(found, inputs, config.split)
+        named, skipped = set(absolute(inputs)), skipped + unread
+        with ThreadPoolExecutor(REQUESTS if any(is_url(path) for path, _, _ in found) else 1) as pool:
+            recognised = list(pool.map(lambda file: _recognised(file, config, file[0] in named), found))
+        files, heads = [file for file, _, _ in recognised], [head for _, head, _ in recognised]
+        errors = [error for _, _, error in recognised if error]
+        if errors and not any(file.layout.kind for file in files):
+            raise next((e for e in errors if isinstance(e, LayoutError)), errors[0])
+    if pages := next((file.path for file in files if file.format in web.FORMATS), ""):
         web.check(config.extractor, pages)
-    inspected = _with_layouts(inspected, {path for path, _, _ in found} - named, config)
-    return _plan(inspected, skipped + unread, config, splits)
+    _refuse_idle(files, config)
+    kind = _kind(files, config)
+    typed = config.columns == "typed" and not kind.startswith("tokens")
+    columns = unified(_types(files, heads) if typed else [])
+    if config.limit:
+        files = list(_limited(files, config.limit))
+    said = _summary(files, kind, skipped)
+    said += [f"only the first {config.limit} records"] * bool(config.limit) + [splits] * bool(splits)
+    source = "preference" if kind == "tokens_preference" else {"": "text", "document": "text"}.get(wanted, wanted)
+    return Plan(tuple(files), kind, source, columns, config, tuple(skipped), tuple(said))
 
 
-def _table(given: Any) -> tuple[str, pa.Table] | None:
-    """(name, table) of a table in memory, or of what a function of the user gives: `file.py:name`, or an entry point.
+def _table(given: Any) -> SourceFile | None:
+    """A table in memory, or what a function of the user gives (`file.py:name`, or an entry point), read as a file.
 
     Raises:
         ConfigError: there is no such function.
         InputError: it gives no table and no rows.
     """
-    if isinstance(given, pa.Table):
-        return "table", given
-    if is_url(given) or os.path.exists(given) or not own_code.is_own(given, READERS):
-        return None
-    reader = own_code.find(given, READERS)
-    try:
-        return PurePath(given).name, columnar.table_of(reader())
-    except DatakitError:
-        raise
-    except Exception as e:  # whatever the user's reader raises
-        raise InputError(f"{given}: {own_code.what_failed(e, reader)}") from e
+    name, table = "table", given
+    if not isinstance(given, pa.Table):
+        if is_url(given) or os.path.exists(given) or not own_code.is_own(given, READERS):
+            return None
+        reader = own_code.find(given, READERS)
+        try:
+            name, table = PurePath(given).name, columnar.table_of(reader())
+        except DatakitError:
+            raise
+        except Exception as e:  # whatever the user's reader raises
+            raise InputError(f"{given}: {own_code.what_failed(e, reader)}") from e
+    return SourceFile(name, name, "table", "", table.nbytes, table=table)
 
 
-def _with_layouts(
-    inspected: list[tuple[SourceFile, list[Fields]]], unnamed: Collection[str], config: IngestConfig
-) -> list[tuple[SourceFile, list[Fields]]]:
-    """The files with their layouts. A file of a folder (`unnamed`) that fits no layout, or holds rows of another kind
-    than the one that is asked for, is unreadable, as long as others are not.
+def _recognised(
+    found: tuple[str, str, int], config: IngestConfig, is_named: bool
+) -> tuple[SourceFile, list[Fields], InputError | None]:
+    """(a file with its format and layout, its first records, what is wrong). A file of a folder that cannot be read,
+    fits no layout, or holds rows of another kind than the one that is asked for, does not end the run.
 
     Raises:
-        LayoutError: records of a file that was named, or of all files, fit no layout.
+        InputError: a file that the user named is such a file.
     """
-    made, misfits, wanted = list[tuple[SourceFile, list[Fields]]](), list[LayoutError](), KINDS.get(config.kind, "")
-    for file, head in inspected:
-        try:
-            file = replace(file, layout=_layout(file, head, config))
-            if file.path in unnamed and wanted and file.layout.kind in KINDS.values() and file.layout.kind != wanted:
-                raise LayoutError(f"{file.path}: it holds {file.layout.kind} rows, and {wanted} rows are asked for")
-        except LayoutError as e:
-            if file.path not in unnamed:
-                raise
-            misfits.append(e)
-            failure = str(e).removeprefix(f"{file.path}: ").split(". ")[0]
-            file = replace(file, format="unreadable", layout=Layout(), failure=failure)
-        made.append((file, head))
-    if misfits and not any(file.layout.kind for file, _ in made):
-        raise misfits[0]
-    return made
-
-
-def _plan(
-    inspected: list[tuple[SourceFile, list[Fields]]], skipped: list[Skipped], config: IngestConfig, splits: str = ""
-) -> Plan:
-    files = [file for file, _ in inspected]
-    _refuse_idle(files, config)
-    kind = _kind(files, config)
-    types = _types(inspected) if config.columns == "typed" and not kind.startswith("tokens") else []
-    source = "preference" if kind == "tokens_preference" else KINDS.get(config.kind, "text")
-    if config.limit:
-        files = list(_limited(files, config.limit))
-    said = _summary(files, kind, skipped)
-    said += [f"only the first {config.limit} records"] * bool(config.limit) + [splits] * bool(splits)
-    source = source.replace("document", "text")
-    return Plan(tuple(files), kind, source, unified(types), config, tuple(skipped), tuple(said))
+    path, name, size = found
+    try:
+        file, head = _inspect(found, config.text_split)
+        layout, wanted = _layout(file, head, config), KINDS.get(config.kind, "")
+        if not is_named and wanted and layout.kind in KINDS.values() and layout.kind != wanted:
+            raise LayoutError(f"{path}: it holds {layout.kind} rows, and {wanted} rows are asked for")
+        return replace(file, layout=layout), head, None
+    except InputError as e:
+        if is_named or not size:
+            raise
+        why = str(e).removeprefix(f"{path}: ")
+        why = why.split(". ")[0] if isinstance(e, LayoutError) else why
+        return SourceFile(path, name, "unreadable", "", size, failure=why), [], e
 
 
 def _refuse_idle(files: list[SourceFile], config: IngestConfig) -> None:
@@ -204,10 +197,10 @@ def _refuse_idle(files: list[SourceFile], config: IngestConfig) -> None:
             )
 
 
-def _types(inspected: list[tuple[SourceFile, list[Fields]]]) -> Iterator[Mapping[str, pa.DataType | None]]:
+def _types(files: list[SourceFile], heads: list[list[Fields]]) -> Iterator[Mapping[str, pa.DataType | None]]:
     """The types of the fields that layouts do not read: of each columnar file, and of all other files together."""
     others = list[Fields]()
-    for file, head in inspected:
+    for file, head in zip(files, heads, strict=True):
         if file.format in columnar.FORMATS:
             types = columnar.types(file)
             yield {name: types[name] for name in file.layout.beside if name in types}
@@ -265,24 +258,14 @@ def _inspect(found: tuple[str, str, int], text_split: str) -> tuple[SourceFile, 
         header, delimiter = csv.header_of(head, name)
         file = replace(file, header=header, delimiter=delimiter)
         return file, _first_records(file, head) or [dict.fromkeys(header, "x")] * bool(header)
-    is_text = _is_text(head[: 1 << 16])
-    form = record.format_of(head, suffix) or ("jsonl" if suffix == "jsonl" and is_text else "")
-    if not form and (suffix or not is_text):
+    form = record.format_of(head, suffix)
+    if not form and suffix in ("", "jsonl") and _is_text(head[: 1 << 16]):
+        form = suffix or "text"
+    if not form:
         known = "JSON" if suffix else "any format that is read"
         raise InputError(f"{path}: it is not {known}: it begins with {head[:24]!r}")
-    file = replace(file, format=form or "text")
-    return file, _first_records(file, head) if form else []
-
-
-def _inspect_one(found: tuple[str, str, int], text_split: str, is_named: bool) -> tuple[SourceFile, list[Fields]]:
-    """`_inspect`; of a folder's file that cannot be read, what is wrong with it: it does not end the run."""
-    try:
-        return _inspect(found, text_split)
-    except InputError as e:
-        path, name, size = found
-        if is_named or not size:
-            raise
-        return SourceFile(path, name, "unreadable", "", size, failure=str(e).removeprefix(f"{path}: ")), []
+    file = replace(file, format=form)
+    return file, _first_records(file, head) if form != "text" else []
 
 
 def _head(file: SourceFile) -> bytes:
@@ -328,14 +311,13 @@ def _layout(file: SourceFile, head: list[Fields], config: IngestConfig) -> Layou
         LayoutError: they fit none, the mapping names fields that they do not have, or their speakers have no roles; or
             a field that it does not read holds more text than the questions: an answer may depend on it.
     """
-    if file.failure:
-        return Layout()
     mapping, options = user_mapping(config.map, config.roles)
-    _check_names(file, head, mapping, options)
-    kind = KINDS.get(config.kind, "auto")
-    found = mapped(mapping, head)
+    found, kind = None, KINDS.get(config.kind, "auto")
+    if mapping:
+        _check_names(file, head, mapping, options)
+        found = mapped(mapping, head)
     if found:
-        if kind == "preference" and found.kind == "conversation" and "label" in found.sources:
+        if kind == "preference" and found.kind == "conversation" and "label" in {**found.required, **found.optional}:
             found = replace(found, kind=kind)  # each answer is one side of a pair
     elif file.format in ("text", *web.FORMATS):
         found = Layout(DOCUMENT, "document", required={"text": FIELD})
@@ -462,7 +444,10 @@ def _summary(files: list[SourceFile], kind: str, skipped: list[Skipped]) -> list
     cli = next((name for name, ours in KINDS.items() if ours == kind), kind)
     said = [f"{len(files):,} file{'s'[: len(files) != 1]}, {cli} rows"]
     if len(files) <= LISTED_FILES:
-        said += map(_about, files)
+        for file in files:
+            beside = file.layout.beside
+            kept = f"; kept beside: {shortened(beside, LISTED_FIELDS)}" if beside else ""
+            said.append(f"{file.name}: {_read_as(file)}{kept}")
     else:  # by suffix and layout, the most frequent sort first: `9,998 x .md as document, text`
         suffixes = ("".join(PurePath(f.name).suffixes[-2 if f.compression else -1 :]) or "(no suffix)" for f in files)
         sorts = sorted(f"x {suffix} as {_read_as(f)}" for f, suffix in zip(files, suffixes, strict=True))
@@ -470,12 +455,6 @@ def _summary(files: list[SourceFile], kind: str, skipped: list[Skipped]) -> list
     for why in sorted({s.why for s in skipped}):
         said.append(f"not read ({why}): {shortened([PurePath(s.path).name for s in skipped if s.why == why], 5)}")
     return said
-
-
-def _about(file: SourceFile) -> str:
-    """A line about one file."""
-    beside = file.layout.beside
-    return f"{file.name}: {_read_as(file)}" + (f"; kept beside: {shortened(beside, LISTED_FIELDS)}" if beside else "")
 
 
 def _read_as(file: SourceFile) -> str:

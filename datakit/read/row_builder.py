@@ -79,7 +79,7 @@ class RowBuilder:
         """The next records come from file number `index`, which has this name and this layout."""
         self.name, self.layout = name, layout
         self.first_key = schema.row_key(index, 0)
-        self.convert, self.sources = converter(layout), layout.sources
+        self.convert, self.sources = converter(layout), {**layout.required, **layout.optional}
 
     def add(self, found: Record) -> None:
         """Add the row of a record, count it under its note, or quarantine it."""
@@ -106,21 +106,21 @@ class RowBuilder:
             raw = found.written()[:RECORD_BYTES]
             self.bad.append((self.name, found.line + 1, found.offset, e.reason, e.detail, raw))
 
-    def content(self, found: Record) -> tuple[Any, set[str], list[str]]:
+    def content(self, found: Record, exact: bool = False) -> tuple[Any, set[str], list[str]]:
         """(what a row says, the fields that it was made from, JSON members of what is left inside of these).
+
+        Numbers are parsed exactly only where one of them must be written again.
 
         Raises:
             RecordError: the record does not fit the layout.
         """
-        try:
-            return self._converted(found.fields)
-        except InexactNumbersError:
-            return self._converted(found.exact())
-
-    def _converted(self, fields: Fields) -> tuple[Any, set[str], list[str]]:
+        fields = found.exact() if exact else found.fields
         picked = Picked(fields, self.sources, self.layout.required)
         try:
             made = self.convert(picked, self.options)
+            left = [f"{to_json(k)}:{to_json(v)}" for k, v in picked.left.items() if v]
+        except InexactNumbersError:
+            return self.content(found, exact=True)
         except RecordError as e:  # in the words of the file
             ours = re.split(r"\W", e.detail, maxsplit=1)[0]
             raise RecordError(e.reason, self.sources.get(ours, ours) + e.detail[len(ours) :]) from None
@@ -128,7 +128,7 @@ class RowBuilder:
             refuse_media(fields, made[0])
         if isinstance(made, Conversation):
             made = self._judged(made)
-        return made, picked.used, [f"{to_json(k)}:{to_json(v)}" for k, v in picked.left.items() if v]
+        return made, picked.used, left
 
     def _judged(self, found: Conversation) -> Conversation | Preference:
         """A pair with one side where pairs are asked for; among conversations, a bad answer has weight 0."""

@@ -152,19 +152,16 @@ class Ingest(Stage):
     def extras(self, ledger: Ledger) -> Extras:
         """The layout of each file; of documents also the field of their text where it is not `text`, and the types of
         the user's own columns."""
-        from datakit.read.find import shortened
-
         files = self._plan.files
         fields = {f.name: f.layout.text_field for f in files if f.layout.text_field not in ("", "text")}
         columns = {f.name: str(f.type) for f in self._plan.columns}
-        failed = [f.name for f in files if f.failure]
-        said = f"{len(failed)} files cannot be read, and are quarantined whole: {shortened(failed, 5)}"
-        found: dict[str, Any] = {"alarms": [said]} if failed else {}
-        found |= {
-            "layouts": {f.name: f.layout.name for f in files if not f.failure},
-            "text_fields": fields,
-            "columns": columns,
-        }
+        layouts = {f.name: f.layout.name for f in files if not f.failure}
+        found: dict[str, Any] = {"layouts": layouts, "text_fields": fields, "columns": columns}
+        if failed := [f.name for f in files if f.failure]:
+            from datakit.read.find import shortened
+
+            said = f"{len(failed)} files cannot be read, and are quarantined whole: {shortened(failed, 5)}"
+            found = {"alarms": [said]} | found
         return Extras({name: value for name, value in found.items() if value})
 
     def raw_groups(self) -> Sequence[RawGroup]:
@@ -179,7 +176,7 @@ class Ingest(Stage):
             each = [[f.format, f.compression, f.header, f.delimiter, f.limit, _read_by(f.layout)] for f in files]
             reading = [plan.kind, plan.segment_source, columns, each]
             raw = (
-                RawFile(f.name, f.path, f.bytes, f.is_local)
+                RawFile(f.name, f.path, f.bytes, not is_url(f.path))
                 if f.table is None
                 else RawFile(f.name, "", f.bytes, sha256=_table_hash(f.table))
                 for f in files

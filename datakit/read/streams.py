@@ -118,11 +118,6 @@ class Layout:
         """The field of a document's text; "" for other layouts."""
         return self.required["text"] if self.name == DOCUMENT else ""
 
-    @property
-    def sources(self) -> dict[str, str]:
-        """The sources of all names."""
-        return {**self.required, **self.optional}
-
 
 @dataclass(frozen=True, slots=True)
 class SourceFile:
@@ -151,11 +146,6 @@ class SourceFile:
     """Records with this number and later ones are not read."""
     failure: str = ""
     """Why nothing of it can be read: the file is one record, which is quarantined."""
-
-    @property
-    def is_local(self) -> bool:
-        """Whether it lies on this machine's file system."""
-        return not is_url(self.path)
 
     @property
     def text_bytes(self) -> int:
@@ -426,7 +416,7 @@ class StreamCutter:
         self.file, self.index, self.remaining, self.find_end, self.begin = file, index, remaining, find_end, begin
         self.blocks = blocks(file) if head is None else iter([head])
         # workers read parts of plain files themselves: here, or on an object store
-        self.keep = bool(file.compression or head) or not (file.is_local or file.path.split("://")[0] in SCHEMES)
+        self.keep = bool(file.compression or head) or (is_url(file.path) and file.path.split("://")[0] not in SCHEMES)
         self.buffer, self.base, self.record, self.line = bytearray(), 0, 0, 0
         self.wait = 0
         """The end of a long record is searched again only when so many bytes are there: linear time in all."""
@@ -486,18 +476,14 @@ class StreamCutter:
         lines = records if self.file.format == "warc" else lines  # the place in an archive is the record's number
         data = bytes(memoryview(self.buffer)[: end.stop]) if self.keep else None
         made = Segment(self.index, self.record, records, self.line, self.base, self.base + end.stop, data, end.spans)
-        return self._passed(made, lines, end.stop)
+        self._drop(end.stop, records, lines)
+        return made
 
     def _lost(self, why: RecordError, raw: bytes) -> Segment:
         """The whole buffer as one record that is not read; `raw` is kept of it."""
         stop = self.base + len(raw)
         made = Segment(self.index, self.record, 1, self.line, self.base, stop, raw, failure=why)
-        return self._passed(made, 1, len(self.buffer))
-
-    def _passed(self, made: Segment, lines: int, size: int) -> Segment:
-        """A segment, behind which the buffer now begins."""
-        self._drop(size)
-        self.record, self.line, self.wait = self.record + made.records, self.line + lines, 0
+        self._drop(len(self.buffer), 1, 1)
         return made
 
     def _skip(self) -> None:
@@ -506,9 +492,10 @@ class StreamCutter:
         self.skipping = found is None
         self._drop(found.end() if found else max(len(self.buffer) - MARK_BYTES, 0))
 
-    def _drop(self, size: int) -> None:
+    def _drop(self, size: int, records: int = 0, lines: int = 0) -> None:
+        """Begin the buffer behind some of its bytes, which are so many records and lines."""
         del self.buffer[:size]
-        self.base += size
+        self.base, self.record, self.line, self.wait = self.base + size, self.record + records, self.line + lines, 0
 
 
 def line_end(data: bytearray, wanted: int, at_end: bool) -> SegmentEnd | None:
