@@ -671,11 +671,15 @@ def linked(hashes: Hashes, rows: Numbers, whole: Flags, old: int) -> tuple[Numbe
 
 def joined(links: Numbers) -> Numbers:
     """int64 (rows, 2): each row that a link names, ascending, and the first row of its component."""
-    from datakit.dedup._kernels_shuffle import join
-
     rows, place = np.unique(links, return_inverse=True)
-    first = np.arange(len(rows))
-    join(place.reshape(-1, 2), first)
+    place, first = place.reshape(-1, 2), np.arange(len(rows))
+    # Each first row that is linked with an earlier one goes to that. Of two such rounds every component that is not
+    # whole loses half of its first rows, so their number grows with the logarithm of the rows.
+    while len(place := place[place[:, 0] != place[:, 1]]):
+        np.minimum.at(first, place.max(axis=1), place.min(axis=1))
+        while (first[first] != first).any():
+            first = first[first]
+        place = first[place]
     return np.column_stack((rows, rows[first]))
 
 
