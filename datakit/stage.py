@@ -234,12 +234,42 @@ class CompareUnits(Protocol):
 
 
 class Stage:
-    """Base class of all stages. A subclass sets the class variables, declares `config`, and overrides what it needs."""
+    """Base class of all stages. A subclass sets the class variables, declares `config`, and overrides what it needs.
+
+    A stage that decides row by row has `name`, `Config`, `config` and `decide`; `open` and `resources` where it has a
+    model, and `for_kind` and `extras` seldom. All else is for stages that are special in some way.
+    """
 
     name: ClassVar[str]
     """What recipes, manifests and `--set` call the stage."""
     Config: ClassVar[type]
     """The frozen dataclass with every value that shapes the result; flags and recipe sections are made from it."""
+    help: ClassVar[str] = ""
+    """Further sentences for the stage's `--help`."""
+    config: Any
+    """An instance of `Config`."""
+
+    def for_kind(self, kind: str) -> Self:
+        """The stage with its defaults settled for rows of a kind ("document", "conversation", ...). Default: itself."""
+        return self
+
+    def resources(self) -> dict[str, Any]:
+        """Models and tokenizers that shape the result, by name and SHA-256, as JSON. Default: none."""
+        return {}
+
+    def open(self) -> None:
+        """Load what the work needs. Called in each worker, more than once; raises a clear error before any work."""
+
+    def decide(self, batch: pa.RecordBatch) -> Decision:
+        """Decide about each row of a batch; a pure function of the row, whatever the batch around it."""
+        raise NotImplementedError(f"{type(self).__name__}.decide")
+
+    def extras(self, ledger: Ledger) -> Extras:
+        """What the result has besides rows; `ledger` is that of all rows. Default: nothing."""
+        return Extras()
+
+    # What it is, where it is something else than a filter of rows.
+
     work_unit: ClassVar[Literal["shard", "raw", "all"]] = "shard"
     """What one unit of work takes: a shard of the parent, a part of the raw files (ingest), or all rows at once."""
     holds_gil: bool = False
@@ -251,8 +281,6 @@ class Stage:
     """True for map -> reduce -> map."""
     takes_tokens: ClassVar[bool] = False
     """True for a stage that also accepts rows which hold token ids and no text."""
-    help: ClassVar[str] = ""
-    """Further sentences for the stage's `--help`."""
     directly_after: ClassVar[str] = ""
     """The stage whose result this one needs as its input (pack: "tokenize"). Empty: any rows."""
     input_flags: ClassVar[tuple[str, ...]] = ()
@@ -265,10 +293,7 @@ class Stage:
     guards_rows: ClassVar[bool] = False
     """True for a stage whose result with rows is not to be replaced by one without any (pack)."""
 
-    config: Any
-    """An instance of `Config`."""
-
-    # What the stage is: called in the main process, before any work.
+    # In the main process, before any work.
 
     def check(self) -> None:
         """Raise a clear error, before any work of the command, for models and files that are missing or unusable."""
@@ -296,17 +321,6 @@ class Stage:
         """Lines for people on what the stage is about to do, printed when it begins. Default: none."""
         return ()
 
-    def for_kind(self, kind: str) -> Self:
-        """The stage with its defaults settled for rows of a kind ("document", "conversation", ...). Default: itself."""
-        return self
-
-    def resources(self) -> dict[str, Any]:
-        """Models and tokenizers that shape the result, by name and SHA-256, as JSON. Default: none."""
-        return {}
-
-    def open(self) -> None:
-        """Load what the work needs. Called in each worker, more than once; raises a clear error before any work."""
-
     def prepare(self, rows: Iterator[pa.RecordBatch]) -> Self:
         """The stage for these rows, which are read only as far as it asks for them. Default: the stage itself."""
         return self
@@ -318,10 +332,6 @@ class Stage:
         Stages with `compares_rows` raise their own alarms, in `reduce`.
         """
         return self.config.max_loss if isinstance(self.config, LossOptions) else 0.5
-
-    def extras(self, ledger: Ledger) -> Extras:
-        """What the result has besides rows; `ledger` is that of all rows. Default: nothing."""
-        return Extras()
 
     # Raw files: for `work_unit = "raw"`.
 
@@ -336,12 +346,6 @@ class Stage:
     def read(self, unit: Any) -> Iterator[RawBatch]:
         """The rows of one part, in order, and what could not be read."""
         raise NotImplementedError(f"{type(self).__name__}.read")
-
-    # Map: decide about each row.
-
-    def decide(self, batch: pa.RecordBatch) -> Decision:
-        """Decide about each row of a batch; a pure function of the row, whatever the batch around it."""
-        raise NotImplementedError(f"{type(self).__name__}.decide")
 
     # Map -> reduce -> map: compare all rows.
 

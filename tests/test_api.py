@@ -254,12 +254,6 @@ def test_each_split_of_a_dataset_dict_has_a_result_of_its_own(tmp_path: Path) ->
     assert [len(r) for r in datakit.ingest(data).values()] == [3, 1]
 
 
-def test_what_a_map_changes_comes_back_in_the_inputs_columns(table: pa.Table) -> None:
-    result = datakit.map(table.select(["text", "n"]).slice(5, 3), _next_number)
-    assert result.kept.column_names == ["text", "n", "extra"] and result.kept.column("n").to_pylist() == [6, 8]
-    assert result.kept.column("text").to_pylist() == table.column("text").take([5, 7]).to_pylist()
-
-
 def test_a_result_that_is_given_on_keeps_the_columns_of_its_input(table: pa.Table, small_tokenizer: Path) -> None:
     with datakit.dedup(table, threshold=0.8) as first:
         changed = datakit.map(first, _next_number)

@@ -267,14 +267,14 @@ class Progress:
         self.title, self.units, self.began = title, units, time.monotonic()
         self.said, self.done, self.again, self.rows, self.bytes = self.began, 0, 0, 0, 0
 
-    def advance(self, rows: int, bytes: int, *, again: bool) -> None:
+    def advance(self, unit: "Result", *, again: bool) -> None:
         """A unit is done; `again` if an earlier run already did it."""
         self.done += 1
         if again:
             self.again += 1
         else:
-            self.rows += rows
-            self.bytes += bytes
+            self.rows += unit.get("rows", 0)
+            self.bytes += unit.get("bytes", 0)
         if time.monotonic() - self.said > (0.1 if self.live else EVERY_S) and self.done != self.units:
             self._write(self._text()[: shutil.get_terminal_size().columns - 1] if self.live else f"{self._text()}\n")
 
@@ -382,17 +382,13 @@ class Work:
         results: dict[int, Result] = {}
         self._progress.start(title or f"{self.stage}: {name}", len(tasks) if isinstance(tasks, Sized) else None)
 
-        def take(index: int, result: Result, again: bool) -> None:
-            results[index] = result
-            self._progress.advance(result.get("rows", 0), result.get("bytes", 0), again=again)
-
         def to_do() -> Iterator[tuple[int, Any]]:
             for index, payload in tasks:
-                done = self.record(name, index)
-                if done is None:
+                if (done := self.record(name, index)) is None:
                     yield index, payload
                 else:
-                    take(index, done, again=True)
+                    results[index] = done
+                    self._progress.advance(done, again=True)
 
         records = self.folder / name
         records.mkdir(exist_ok=True)
@@ -400,7 +396,8 @@ class Work:
         executor = Local(1) if here else self._executor
         for index, result in executor.map(perform, to_do(), processes=processes):
             self._claim.check()
-            take(index, result, again=result.get("linked", False))  # the files of an earlier run were linked
+            results[index] = result
+            self._progress.advance(result, again=result.get("linked", False))  # from an earlier run
         self._claim.check(now=True)
         return [results[index] | {"index": index} for index in sorted(results)]
 

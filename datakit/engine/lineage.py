@@ -17,18 +17,17 @@ import sys
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import fields, is_dataclass
 from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import datakit.own_code as own_code
 import datakit.storage as storage
-from datakit.config import digest, file_mark, sha256_file
+from datakit.config import digest, file_mark, options, resolved, sha256_file
 from datakit.manifest import Manifest, data_dir
 
 if TYPE_CHECKING:
-    from datakit.stage import Parent, Stage
+    from datakit.stage import Stage
 
 # What commands remember of each other.
 
@@ -125,9 +124,9 @@ ROW_CODE = ("datakit.engine.runner", "datakit.engine.store", "datakit.data", "da
 
 def code_hash(stage: "Stage") -> str:
     """SHA-256 over the code that a stage runs, 64 hex digits."""
-    sections = (getattr(stage.config, f.name) for f in fields(stage.config))  # classes of rule sets in use, say
-    own = (type(part).__module__ for part in (stage, *filter(is_dataclass, sections)))
-    modules = {*import_closure(own), *ROW_CODE}
+    used = resolved(stage.config)  # without the sections that are not in use
+    sections = (o.nested for o in options(type(stage.config)) if o.nested and o.name in used)  # of rule sets, say
+    modules = {*import_closure(kind.__module__ for kind in (type(stage), *sections)), *ROW_CODE}
     lines = [f"{name}\0{module_hash(name)}\n" for name in sorted(modules)]
     if _source(type(stage).__module__) is None:  # a stage of the user's own
         lines.append(f"own\0{own_code.code_digest(type(stage))}\n")
@@ -213,13 +212,6 @@ def _code(nodes: list[Any]) -> Iterator[Any]:
 
 
 # What is up to date, and what differs between two results.
-
-
-def parent_entry(parent: "Parent") -> dict[str, Any]:
-    """A manifest as its child's manifest names it."""
-    manifest = parent.manifest
-    entry = {"manifest": manifest.stage, "version": manifest.version, "sha256": sha256_file(parent.path)}
-    return entry | ({"use": parent.use} if parent.use else {})
 
 
 def changed_shards(path: Path, manifest: Manifest) -> list[Path]:

@@ -33,7 +33,7 @@ from datakit import __version__
 from datakit.config import digest, resolved, sha256_file
 from datakit.data import read_rows
 from datakit.engine.executors import Progress, Result, UnitExecutor, Work, working
-from datakit.engine.lineage import changed_shards, file_hashes, parent_entry
+from datakit.engine.lineage import changed_shards, file_hashes
 from datakit.engine.store import SKETCHES, EarlierUnits, OutputLayout, RawPart, ShardRows, UnitWork
 from datakit.errors import AlarmError, DatakitError, IntegrityError, ManifestError, UsageError
 from datakit.manifest import (
@@ -89,7 +89,7 @@ def run_stage(run: Run, stage: Stage, parents: Sequence[Parent] = ()) -> Parent:
     else:
         job.stage.open()
         try:
-            with working(job.data, job.key, run.executor, run.progress, partial(_finished, job), stage.name) as work:
+            with working(job.data, job.key, run.executor, run.progress, lambda: _finished(job), stage.name) as work:
                 manifest = _close(job, _make(job, work) if job.stage.work_unit == "all" else _map(job, work))
                 work.finish()
         except IntegrityError:
@@ -125,7 +125,12 @@ class Job:
                 raise UsageError(f"--output {run.layout.output}: is the folder of the input; name another")
         self.groups = self.stage.raw_groups() if stage.work_unit == "raw" else ()
         raw, raw_locations = _raw_entries([file for group in self.groups for file in group.files], folder)
-        self.entries = (*map(parent_entry, parents), *raw)
+        made_from = [
+            {"manifest": p.manifest.stage, "version": p.manifest.version, "sha256": sha256_file(p.path)}
+            | ({"use": p.use} if p.use else {})
+            for p in parents
+        ]
+        self.entries = (*made_from, *raw)
         """The parents and raw files as the manifest names them."""
         near = {p.manifest.version: storage.relative_path(folder, p.path) for p in parents}
         self.locations = {"parents": near} | ({"raw": raw_locations} if raw else {})
@@ -199,8 +204,9 @@ def _map(job: Job, work: Work) -> Result:
     if not raw:
         stage = stage.prepare(batch for _, piece in pieces for batch in read_rows(source, piece.shard))
     own = {model: found for model, found in job.resources.items() if model not in COMPARED_WITH}
-    shaped_by = [name, job.kind, job.config, own, job.code]
-    earlier = EarlierUnits.of(shaped_by, job.data) if job.grows else EarlierUnits()
+    shaped_by = [name, job.kind, job.config, own, job.code, pa.__version__]
+    folders = [f for f in store.with_units(job.data.parent) if f != job.data] if job.grows else []
+    earlier = EarlierUnits(digest(shaped_by), folders)
     units, first = UnitWork(stage, source, job.data, earlier), list[Result]()
     processes = stage.holds_gil
     if raw:
@@ -225,8 +231,8 @@ def _map(job: Job, work: Work) -> Result:
         store.added(counts, {"notes": looked_at.get("notes", {}), "rows": {"in": bad, "quarantined": bad}})
         counts["bytes"] = looked_at.get("bytes", 0)
     if raw or not stage.compares_rows:
-        losses = Counter(looked_at.get("whole", {})), Counter(looked_at.get("lost", {}))
-        facts |= {"alarms": alarms} if (alarms := _loss_alarms(stage, *losses)) else {}
+        losses = looked_at.get("whole", {}), looked_at.get("lost", {})
+        facts |= {"alarms": alarms} if (alarms := _loss_alarms(stage, *map(Counter, losses))) else {}
     shards = [shard for unit in (*results, *index) for shard in unit["shards"]]
     done = {"read" if raw else "sketch": first, "split": results}
     return {"shards": shards, "counts": counts, "facts": facts, "units": done}

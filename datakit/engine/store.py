@@ -69,61 +69,53 @@ SKETCHES = ".work/sketches"
 class UnitWriter:
     """The files of one work unit: kept rows always, other roles where there are any rows for them.
 
-    `with UnitWriter(data, index) as out: ...; out.close()`. Files lie below `base` in the data folder, sketches in the
-    work folder. After an error nothing is left.
+    `with UnitWriter(data, index) as out: ...; out.close(counts)`. Files lie below `base` in the data folder, sketches
+    in the work folder. After an error nothing is left.
     """
 
     def __init__(self, data: Path, index: int, base: str = "", first_file: int = 0) -> None:
         self._data, self._index, self._base, self._first_file = data, index, base, first_file
-        self._writers: dict[str, tuple[Path, Any]] = {}
+        self._writers: dict[str, tuple[str, Path, Any]] = {}
+        """By role: path relative to the data folder, the temporary file, what writes it."""
         self._rows = Counter[str]()
         self._stack = contextlib.ExitStack()
-        self.files: list[list[Any]] = []
-        """After `close`: [path relative to the data folder, bytes, digest] of each file: SHA-256, of sketches on this
-        machine's disk CRC-32."""
 
     def write(self, role: str, batch: pa.RecordBatch) -> None:
         """Append rows to the file of a role."""
         if batch.num_rows == 0 and role not in ("kept", "index", SKETCHES):
             return
         if role not in self._writers:
-            file = self._data / self._path(role)
+            name = f"{role}/part-{self._index:05d}.{'arrow' if role in ('index', SKETCHES) else 'parquet'}"
+            path = name if role == SKETCHES else f"{self._base}{name}"
+            file = self._data / path
             storage.make_folder(file.parent)
             # sketches are not flushed: their checksum tells whether they reached the disk
             temporary = self._stack.enter_context(storage.whole_file(file, flush=role != SKETCHES))
             table = file.suffix == ".parquet"
             make = partial(ShardWriter, first_file=self._first_file) if table else pa.ipc.new_file
-            self._writers[role] = temporary, make(temporary, batch.schema)
-        self._writers[role][1].write(batch)
+            self._writers[role] = path, temporary, make(temporary, batch.schema)
+        self._writers[role][2].write(batch)
         self._rows[role] += batch.num_rows
 
-    def _path(self, role: str) -> str:
-        name = f"{role}/part-{self._index:05d}.{'arrow' if role in ('index', SKETCHES) else 'parquet'}"
-        return name if role == SKETCHES else f"{self._base}{name}"
-
-    def close(self) -> list[dict[str, Any]]:
-        """Finish all files; returns the entries of those with a role, with paths relative to `base`."""
-        shards = list[dict[str, Any]]()
-        for role, (temporary, writer) in sorted(self._writers.items()):
-            content = writer.close()  # the hash of a table's values
-            path, size = self._path(role), temporary.stat().st_size
+    def close(self, counts: dict[str, Any], key: str = "") -> Result:
+        """Finish all files; returns the result of the unit. Paths of shards are relative to `base`; the digest of
+        sketches on this machine's disk is a CRC-32."""
+        shards, files = list[dict[str, Any]](), list[list[Any]]()
+        for role, (path, temporary, writer) in sorted(self._writers.items()):
+            content, size = writer.close(), temporary.stat().st_size  # the hash of a table's values
             if role == SKETCHES:
                 sha256 = digest_of_work(temporary, self._data)
             else:
                 with temporary.open("rb") as file:
                     sha256 = digest_of(file)
-            self.files.append([path, size, sha256])
+            files.append([path, size, sha256])
             about = {"path": path.removeprefix(self._base), "rows": self._rows[role], "bytes": size, "sha256": sha256}
             if isinstance(writer, ShardWriter) and writer.first_file is not None:
                 about["first_file"] = writer.first_file
             if role != SKETCHES:
                 shards.append(about | {"content_sha256": content})
         self._stack.close()
-        return shards
-
-    def result(self, counts: dict[str, Any], key: str = "") -> Result:
-        """Finish all files; returns the result of the unit."""
-        return unit_result(self.close(), self.files, counts, key=key, first_file=self._first_file)
+        return unit_result(shards, files, counts, key=key, first_file=self._first_file)
 
     def __enter__(self) -> Self:
         return self
@@ -132,7 +124,7 @@ class UnitWriter:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if kind is not None:
-            for _, writer in self._writers.values():
+            for *_, writer in self._writers.values():
                 with contextlib.suppress(OSError, pa.ArrowException):  # a full disk: the first error is the one to tell
                     writer.close()
             self._stack.__exit__(kind, error, trace)
@@ -186,16 +178,10 @@ Their files lie where the records say, those in `.work` now in `.units`; they ma
 class EarlierUnits:
     """Where a run finds units of earlier runs. Small and picklable: the records are read where they are needed."""
 
-    base: str = ""
+    base: str
     """What the keys of all units of the stage have in common."""
-    folders: tuple[Path, ...] = ()
+    folders: Sequence[Path]
     """Data folders of earlier results, the newest first."""
-
-    @classmethod
-    def of(cls, shaped_by: Sequence[Any], data: Path) -> "EarlierUnits":
-        """The units of a stage that all these values shape, as JSON; `data` is the folder of its result."""
-        folders = tuple(folder for folder in _with_units(data.parent) if folder != data)
-        return cls(digest([*shaped_by, pa.__version__]), folders)
 
     def key(self, phase: str, *parts: Any) -> str:
         """The key of a unit from what it is made of, as JSON."""
@@ -236,7 +222,7 @@ class EarlierUnits:
         return record | own
 
 
-def _with_units(stage_folder: Path) -> list[Path]:
+def with_units(stage_folder: Path) -> list[Path]:
     """The data folders of a stage that have units to take, the newest first."""
     found = list(stage_folder.glob(f"*/{UNITS}/units.json"))
     return [p.parent.parent for p in sorted(found, key=lambda p: -p.stat().st_mtime_ns)]
@@ -288,7 +274,7 @@ def keep_units(data: Path, phases: Mapping[str, Sequence[Result]]) -> None:
         own_values = {k: v for k, v in unit.items() if k not in ("linked", "key", "index")}
         records[phase].setdefault(unit["key"], []).append(own_values)
     storage.write_sealed(units / "units.json", records)
-    for old in _with_units(data.parent)[_KEPT:]:
+    for old in with_units(data.parent)[_KEPT:]:
         shutil.rmtree(old / UNITS, ignore_errors=True)
 
 
@@ -302,10 +288,6 @@ class ShardRows:
     shard: Shard
     quarantined: Shard | None = None
     """Of raw files: the records of the same unit that could not be read."""
-
-    def parts(self) -> list[Any]:
-        """The part of a unit's key that stands for its input."""
-        return [self.shard.sha256, self.quarantined and self.quarantined.sha256]
 
 
 @dataclass(frozen=True, slots=True)
@@ -350,11 +332,11 @@ class UnitWork:
                 losses.add(batch.rows.column("source"), np.ones(rows), np.zeros(rows))
                 losses.add(batch.quarantined.column("file"), np.ones(bad), np.ones(bad))
             counts |= {"whole": losses.whole, "lost": losses.lost}
-            return out.result(counts, part.key)
+            return out.close(counts, part.key)
 
     def sketch(self, index: int, piece: ShardRows) -> Result:
         """Sketch the rows of one shard into an Arrow IPC file, or take the sketches of an earlier run."""
-        key, first_file = self.earlier.key("sketch", piece.parts()), piece.shard.first_file or 0
+        key, first_file = self.earlier.key("sketch", piece.shard.sha256), piece.shard.first_file or 0
         if taken := self.earlier.take("sketch", key, 0, self.data, index, first_file):
             return taken
         self.stage.open()
@@ -363,25 +345,26 @@ class UnitWork:
             for batch in read_rows(self.source, piece.shard):
                 out.write(SKETCHES, self.stage.sketch(batch))
                 added(counts, {"bytes": batch.nbytes, "rows": {"in": batch.num_rows}})
-            return out.result(counts, key)
+            return out.close(counts, key)
 
     def index(self, index: int, sketches: Sequence[Any]) -> Result:
         """Write what later runs need to detect duplicates of the kept rows of one shard, from their sketches."""
         check_file(self.data, *sketches)
         with UnitWriter(self.data, index) as out, pa.memory_map(str(self.data / sketches[0])) as source:
             reader = pa.ipc.open_file(source)
-            for number in range(reader.num_record_batches):
-                out.write("index", self.stage.index(reader.get_batch(number)))
-            (shard,) = out.close()
-            return unit_result([shard], out.files, {"bytes": shard["bytes"], "rows": {"in": shard["rows"]}})
+            counts: dict[str, Any] = {"bytes": sketches[1]}
+            for batch in map(reader.get_batch, range(reader.num_record_batches)):
+                out.write("index", self.stage.index(batch))
+                added(counts, {"rows": {"in": batch.num_rows}})
+            return out.close(counts)
 
     def split(self, index: int, piece: ShardRows) -> Result:
         """Decide about the rows of one shard and write kept rows, dropped rows and side tables.
 
         Rows that all stay as they are, or about which an earlier run decided the same, are linked.
         """
-        stage, parts, key = self.stage, piece.parts(), ""
-        first_file = piece.shard.first_file or 0
+        stage, key, first_file = self.stage, "", piece.shard.first_file or 0
+        parts = [piece.shard.sha256, piece.quarantined and piece.quarantined.sha256]
         if stage.compares_rows:
             keys = np.concatenate(
                 [b.column("row_key").to_numpy() for b in read_rows(self.source, piece.shard, ["row_key"])]
@@ -406,14 +389,10 @@ class UnitWork:
                     out.write(role, table)
                 lost = decision.reasons.is_valid().to_numpy(zero_copy_only=False)
                 losses.add(batch.column("source"), np.ones(batch.num_rows), lost)
-                fate = _fate(batch, kept, dropped, decision.edited)
-                added(counts, {"bytes": batch.nbytes, "rows": fate, "notes": decision.notes})
-                if "input_ids" in kept.schema.names:
-                    made, gone = tokens_in(kept), tokens_in(dropped)
-                    reasons = {"row_dropped": gone} if gone else {}
-                    added(counts, {"tokens": {"in": made + gone, "kept": made, "dropped": reasons}})
+                added(counts, _fate(batch, kept, dropped, decision.edited))
+                added(counts, {"bytes": batch.nbytes, "notes": decision.notes})
             counts |= {"whole": losses.whole, "lost": losses.lost}
-            result = out.result(counts, key)
+            result = out.close(counts, key)
         return self._with_quarantine(result, piece)
 
     def _link(self, index: int, piece: ShardRows) -> Result:
@@ -448,7 +427,7 @@ def make(data: Path, parents: Sequence[Parent], index: int, part: tuple[Stage, P
     with UnitWriter(data, index) as out:
         for batch in made.dropped:
             out.write("dropped", batch)
-        shards = [*entries(data, made.files), *out.close()]
+        shards = [*entries(data, made.files), *out.close({})["shards"]]
     files, size = [[s["path"], s["bytes"], s["sha256"]] for s in shards], sum(s["bytes"] for s in shards)
     counts: dict[str, Any] = {"rows": made.rows.to_json(), "bytes": size}
     counts |= {"tokens": made.tokens.to_json()} if made.tokens else {}
@@ -458,19 +437,20 @@ def make(data: Path, parents: Sequence[Parent], index: int, part: tuple[Stage, P
 def _fate(
     batch: pa.RecordBatch, kept: pa.RecordBatch, dropped: pa.RecordBatch, edited: pa.Array | None
 ) -> dict[str, Any]:
-    """What became of the rows of a batch."""
+    """What became of the rows of a batch, and of the tokens where there are ids, those of both sides of pairs."""
     changed = 0
     if edited is not None:
         ids = batch.column("row_key").filter(edited)
         changed = pc.sum(pc.is_in(kept.column("row_key"), ids)).as_py() or 0
     reasons = Counter(dropped.column("reason").to_pylist())
-    return {"in": batch.num_rows, "kept": kept.num_rows, "dropped": reasons, "edited": changed}
-
-
-def tokens_in(batch: pa.RecordBatch) -> int:
-    """Tokens in the rows of a batch, both sides of preference pairs; 0 where there are no ids."""
-    columns = [c for c in ("input_ids", "rejected_ids") if c in batch.schema.names]
-    return sum(pc.sum(pc.list_value_length(batch.column(c))).as_py() or 0 for c in columns)
+    fate = {"rows": {"in": batch.num_rows, "kept": kept.num_rows, "dropped": reasons, "edited": changed}}
+    ids = [name for name in ("input_ids", "rejected_ids") if name in kept.schema.names]
+    if not ids:
+        return fate
+    made, gone = (
+        sum(pc.sum(pc.list_value_length(rows.column(name))).as_py() or 0 for name in ids) for rows in (kept, dropped)
+    )
+    return fate | {"tokens": {"in": made + gone, "kept": made, "dropped": {"row_dropped": gone} if gone else {}}}
 
 
 # Where results go.

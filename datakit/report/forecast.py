@@ -201,7 +201,7 @@ def _head(sample: Parent, rows: int, layout: OutputLayout) -> Parent:
     with UnitWriter(data_dir(path, sample.manifest), 0) as out:
         for batch in first_rows(sample.rows(), rows):
             out.write("kept", batch)
-        shards = tuple(Shard(**about) for about in out.close())
+        shards = tuple(Shard(**about) for about in out.close({})["shards"])
     save(path, replace(sample.manifest, shards=shards), {})
     return Parent(path, load(path))
 

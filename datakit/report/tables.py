@@ -150,14 +150,12 @@ def about_lines(manifest: Manifest, rows: Iterable[tuple[object, ...]] = ()) -> 
     if "repeated_tokens" in packing:
         known.append(("repeated", packing["repeated_tokens"], "tokens of prompts, in more than one piece of their row"))
     name = f"{manifest.dataset} / {manifest.stage}  version {manifest.version}"
-    return [name, *lines_of(["", "", ""], known, indent=2), *_thresholds(manifest.facts.get("classifier", {}))]
+    dev = manifest.facts.get("classifier", {}).get("dev", {})
+    return [name, *lines_of(["", "", ""], known, indent=2), *(_thresholds(dev) if "best_f1" in dev else ())]
 
 
-def _thresholds(classifier: dict[str, Any]) -> list[str]:
+def _thresholds(dev: dict[str, Any]) -> list[str]:
     """What each threshold of a classifier keeps of the rows that its training held out, with the best F1."""
-    dev = classifier.get("dev", {})
-    if "best_f1" not in dev:
-        return []
     points = sorted([*dev["thresholds"], dev["best_f1"]], key=lambda p: float(p["min_score"]))
     names = ["min_score", "kept", "precision", "recall", "f1"]
     table = lines_of(names, [["-" if p[name] is None else f"{p[name]:g}" for name in names] for p in points])

@@ -12,7 +12,6 @@ from datakit.manifest import load
 from datakit.report.compare import text_similarity
 from tests.cli.conftest import done
 from tests.engine.corpus import results
-from tests.engine.test_bytes import killed_at
 from tests.files import flip, rows_of, write_recipe, write_rows
 
 LEVELS = ["dedup_urls", "dedup", "dedup_repeats"]
@@ -71,14 +70,6 @@ def test_every_level_has_work_and_every_ledger_balances(reference: Path) -> None
     assert ledgers["dedup_repeats"].notes["lines_cut"] > 60 and ledgers["dedup_repeats"].rows.edited > 60
     assert all(not list(ledger.problems()) for ledger in ledgers.values())
     done("verify", reference / "manifests/d/dedup_repeats.json")
-
-
-def test_a_killed_run_goes_on_with_one_worker_to_the_same_bytes(reference: Path, tmp_path: Path) -> None:
-    root, rng, killed = write_project(tmp_path), random.Random(11), 0
-    while killed_at(root, str(rng.randint(40, 80)), rng.choice(["before", "after"])):
-        killed += 1
-    assert killed >= 2
-    assert results(root) == results(reference)
 
 
 def test_explain_tells_what_was_cut_and_for_which_row_a_row_went(

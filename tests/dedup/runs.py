@@ -44,7 +44,7 @@ class Runs:
         shards = [batch.slice(begin, cut) for begin in range(0, max(batch.num_rows, 1), cut)]
         bound, _ = compare(stage, shards, data, workers)
         files = sorted(data.glob("?????.arrow"))
-        units = UnitWork(bound, data, data, EarlierUnits())
+        units = UnitWork(bound, data, data, EarlierUnits("", ()))
         index = tuple(
             Shard(**units.index(i, [f.name, f.stat().st_size, sha256_file(f)])["shards"][0])
             for i, f in enumerate(files)

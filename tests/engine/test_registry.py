@@ -12,6 +12,13 @@ from datakit.config import check, options, removed
 from datakit.engine.recipe import FLOW, STAGES, Recipe, load_recipe, recipe_path, stage_class, write_recipe
 from datakit.errors import ConfigError
 
+OWN_STAGE = """
+from datakit.stage import Stage
+class Mine(Stage):
+    name = "mine"
+    def use_processes(self): return True
+"""
+
 
 def test_every_line_of_a_fresh_recipe_can_be_uncommented_and_there_are_at_most_sixty(tmp_path: Path) -> None:
     default = tuple(name for name in FLOW if STAGES[name].default)
@@ -47,6 +54,10 @@ def test_what_was_removed_ends_with_what_to_use_instead(tmp_path: Path, monkeypa
         path.write_text(text)
         with pytest.raises(ConfigError, match=sentence):
             load_recipe(tmp_path, "mine")
+    (tmp_path / "hooks.py").write_text(OWN_STAGE)
+    monkeypatch.setitem(gone, "Stage.use_processes", "Set holds_gil.")
+    with pytest.raises(ConfigError, match=r"hooks.py:Mine: Stage.use_processes was removed. Set holds_gil."):
+        Recipe(dataset="d", stages=("ingest", f"{tmp_path}/hooks.py:Mine"))
     path.write_text("[dedup_tea]\n[filter]\n")  # as in a fresh recipe
     assert load_recipe(tmp_path, "mine").tables == {}
     for key, sentence in {"sugar": "honey", "c4.salt": "pepper"}.items():

@@ -33,7 +33,7 @@ def write(folder: Path, *batches: pa.RecordBatch, index: int = 0, first_file: in
     with UnitWriter(folder, index, first_file=first_file) as out:
         for batch in batches:
             out.write("kept", batch)
-        (shard,) = (Shard(**about) for about in out.close())
+        (shard,) = (Shard(**about) for about in out.close({})["shards"])
     return shard
 
 
@@ -103,7 +103,7 @@ def test_kept_is_written_for_no_rows_and_keeps_its_schema(tmp_path: Path) -> Non
     with UnitWriter(tmp_path, 3) as out:
         out.write("kept", batch_of([]))
         out.write("dropped", batch_of([]))
-        shards = [Shard(**about) for about in out.close()]
+        shards = [Shard(**about) for about in out.close({})["shards"]]
     assert [(s.path, s.rows) for s in shards] == [("kept/part-00003.parquet", 0)]
     (batch,) = read_shard(tmp_path, shards[0])
     assert batch.schema.names == SCHEMA.names and batch.num_rows == 0

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from datakit.engine.executors import Local, Progress, Result, Work, working
-from datakit.errors import DatakitError, UsageError
+from datakit.errors import UsageError
 
 
 def open_work(data: Path, key: str = "k") -> AbstractContextManager[Work]:
@@ -81,11 +81,3 @@ def test_what_a_run_killed_while_it_finished_left_is_swept_and_nothing_else(tmp_
 def test_two_runs_do_not_write_to_one_folder(tmp_path: Path) -> None:
     with open_work(tmp_path), pytest.raises(UsageError, match="another run is writing"), open_work(tmp_path):
         pass
-
-
-def test_a_full_disk_is_an_error_that_says_what_to_do(tmp_path: Path) -> None:
-    def work(index: int, _: None) -> Result:
-        raise OSError(28, "No space left on device", "shard")
-
-    with open_work(tmp_path) as w, pytest.raises(DatakitError, match=r"No space left on device.*make room"):
-        w.units("x", work, [(0, None)], title="x")

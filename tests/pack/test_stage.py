@@ -279,7 +279,7 @@ def test_a_part_ends_before_it_would_have_too_many_tokens_or_with_pad_too_much_p
     for number, lengths in enumerate(([30] * 3, [5] * 4, [1] * 2, [1])):
         with UnitWriter(tmp_path, number) as out:
             out.write("kept", batch_of([(n, [1, n]) for n in lengths], first_key=10 * number))
-            shards += [Shard(**about) for about in out.close()]
+            shards += [Shard(**about) for about in out.close({})["shards"]]
     manifest = Manifest(
         dataset="d", kind="tokens", stage="tokenize", key="k", parents=(), config={}, code="",
         ledger=Ledger(Count()), shards=(*shards,),
