@@ -117,8 +117,9 @@ def plan(inputs: Sequence[Any], config: IngestConfig) -> Plan:
             recognised = list(pool.map(lambda file: _recognised(file, config, file[0] in named), found))
         files, heads = [file for file, _, _ in recognised], [head for _, head, _ in recognised]
         errors = [error for _, _, error in recognised if error]
-        if errors and not any(file.layout.kind for file in files):
-            raise next((e for e in errors if isinstance(e, LayoutError)), errors[0])
+        misfits = [error for error in errors if isinstance(error, LayoutError)]
+        if (misfits or len(errors) == len(files)) and not any(file.layout.kind for file in files):
+            raise (misfits or errors)[0]
     if pages := next((file.path for file in files if file.format in web.FORMATS), ""):
         web.check(config.extractor, pages)
     _refuse_idle(files, config)

@@ -226,9 +226,6 @@ def test_rows_without_their_languages_stop_words_are_dropped_and_others_stay():
     assert decision.reasons.to_pylist() == [None, "gopher_quality.min_stop_words", None, None, None,
                                             "gopher_quality.min_stop_words"]  # fmt: skip
     assert decision.notes == {"min_stop_words_is_off_for_is": 1}
-
-
-def test_without_a_minimum_nothing_is_said():
     assert decide([LISTING] * 3, ["de", "is", "en"], min_stop_words=0).notes == {}
 
 

@@ -44,10 +44,6 @@ def test_bad_rows_are_quarantined_with_line_and_offset_and_a_quote_that_never_cl
     assert all(data[b["byte_offset"] :].startswith(b["raw"]) for b in found.bad)
 
 
-def test_a_header_alone_holds_no_rows(read_bytes):
-    assert read_bytes(b"text,n\n", "x.csv", kind="text").rows == []
-
-
 cells = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=12) | st.text(
     '",\n\r;a', max_size=6
 )

@@ -180,6 +180,8 @@ def test_a_judgement_written_as_text_counts_and_a_class_of_an_example_does_not(r
     classes = read_records({"prompt": "hi", "completion": "yo", "label": 0})
     assert classes.rows[0]["messages"][1]["weight"] is None
     assert classes.notes == {"labels_of_0": 1}
+    scored = {"messages": [USER, BOT | {"score": 0.1}], "label": True}  # a number that is parsed again, exactly
+    assert read_records(scored, kind="preference").notes == {"answers_judged_good": 1}
     options = read_records({"question": "hi", "answer": "yo", "correct": "B"})
     assert (options.rows[0]["messages"][1]["weight"], options.notes) == (None, {})
 

@@ -2,8 +2,6 @@
 
 import json
 import pickle
-import unicodedata
-from hashlib import blake2b
 
 import pytest
 
@@ -11,16 +9,6 @@ from datakit.read import planning
 from datakit.read.planning import plan, read_unit, units
 from datakit.read.stage import IngestConfig
 from tests.read.conftest import jsonl
-
-
-def test_the_content_hash_is_of_the_normalised_text(read_bytes):
-    texts = ["caf\u00e9  au\tlait\n", "cafe\u0301 au lait", "café au lait!"]
-    found = read_bytes(jsonl(*({"text": t} for t in texts)))
-    expected = [" ".join(unicodedata.normalize("NFC", t).split()) for t in texts]
-    assert [r["content_hash"] for r in found.rows] == [
-        blake2b(e.encode(), digest_size=16).hexdigest() for e in expected
-    ]
-    assert found.rows[0]["content_hash"] == found.rows[1]["content_hash"] != found.rows[2]["content_hash"]
 
 
 def test_the_content_hash_of_a_conversation_covers_all_that_is_said(read_bytes):
@@ -80,8 +68,3 @@ def test_batches_are_bounded_and_plans_and_units_travel(tmp_path, monkeypatch, n
         r["text"] for r in rows if type(r["text"]) is str
     ]
     assert sum(b.quarantined.num_rows for b in batches) == sum(type(r["text"]) is int for r in rows)
-
-
-def test_a_forced_layout_quarantines_what_does_not_fit(read_bytes):
-    found = read_bytes(jsonl({"question": "a", "answer": "b"}, {"text": "c"}), layout="question_answer")
-    assert (len(found.rows), found.reasons) == (1, ["missing_field"])

@@ -15,7 +15,6 @@ from datakit.text.words import (
     MARK,
     NOT_NFC,
     NUMBER,
-    SPACELESS,
     WORD,
     binary_digest,
     character_table,
@@ -34,8 +33,6 @@ ENTRIES = dict(
     zip(map(chr, range(0x110000)), TABLE.entries.reshape(-1, 256)[TABLE.pages].reshape(-1).tolist(), strict=True)
 )
 EVERY = [chr(code) for code in range(0x110000) if not 0xD800 <= code < 0xE000]
-SPACELESS_NAMES = ("CJK UNIFIED IDEOGRAPH", "CJK COMPATIBILITY IDEOGRAPH", "HIRAGANA", "KATAKANA", "HALFWIDTH KATAKANA")
-SPACELESS_NAMES += ("THAI", "LAO", "KHMER", "MYANMAR", "HENTAIGANA")
 
 
 def test_words_are_letters_marks_and_numbers() -> None:
@@ -44,18 +41,7 @@ def test_words_are_letters_marks_and_numbers() -> None:
     assert [ENTRIES[c] & (WORD | LETTER | MARK | NUMBER) for c in EVERY] == expected
 
 
-def test_characters_of_scripts_without_spaces_stand_alone() -> None:
-    named = [c for c in EVERY if ENTRIES[c] & WORD and unicodedata.name(c, "").startswith(SPACELESS_NAMES)]
-    assert len(named) > 90_000
-    assert [c for c in named if not ENTRIES[c] & SPACELESS] == []
-    others = {c for c in EVERY if ENTRIES[c] & SPACELESS}.difference(named)
-
-    assert len(others) < 60, "iteration marks, Hangzhou numerals and the like"
-
-
-def test_what_nfc_changes_is_marked() -> None:
-    changed = [c for c in EVERY if unicodedata.normalize("NFC", c) != c]
-    assert [c for c in changed if not ENTRIES[c] & NOT_NFC] == []
+def test_what_composes_with_the_character_before_is_marked() -> None:
     composing = ["\u0301", "\u1161", "\u11a8", "\u093c", "\u3099", "\U000110ba"]
     assert all(ENTRIES[c] & NOT_NFC for c in composing)
     assert not any(ENTRIES[c] & NOT_NFC for c in "aé中\u0e31\u0651")
