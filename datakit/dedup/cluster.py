@@ -89,7 +89,11 @@ def decide(rows: Rows, config: DedupConfig, memory: Memory) -> Verdict:
         order[rows.old :] = new[np.argsort(-turns[new], kind="stable")]
     # From here on, a row is given by its place in `order`: rows that are decided earlier have lower ones.
     places, row_of = np.arange(len(order)), np.argsort(order)
-    digests = {name: rows.digests(name).take(pa.array(order)) for name in ("digest", "loose", "whole") if name in names}
+    digests = {
+        name: rows.values(name).combine_chunks().take(pa.array(order))
+        for name in ("digest", "loose", "whole")
+        if name in names
+    }
     equal = digests["loose" if config.match == "loose" and "loose" in names else "digest"]
     exact, prompts = first_of_equals(digests["digest"]), first_of_equals(equal)
     first = first_of_equals(digests["whole"]) if "whole" in names else prompts
@@ -178,7 +182,7 @@ FACTS = ("buckets", "largest_bucket_rows", "pairs_in_buckets", "pairs_compared",
 
 def shingles_at(rows: Rows, memory: Memory) -> tuple[Hashes, Numbers]:
     """(address uint64, length int64) of the set of shingles of each row, in the memory of the batches."""
-    address, length = (memory.full((len(rows),), 0, dtype) for dtype in (np.uint64, np.int64))
+    address, length = (memory.full(rows.numbers.shape, 0, dtype) for dtype in (np.uint64, np.int64))
     for batch, begin in zip(rows.batches, rows.begins, strict=False):
         lists, at = batch.column("shingles"), slice(begin, begin + batch.num_rows)
         starts = np.frombuffer(lists.buffers()[1], dtype=np.int64)[lists.offset : lists.offset + len(lists) + 1]

@@ -1,13 +1,11 @@
-"""What the stages of this package share: options, sketches' first columns, the decisions file, policies."""
+"""What the stages of this package share: options, sketches' first columns, policies, what they say of lost rows."""
 
 import math
-from collections import Counter
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -15,14 +13,13 @@ import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 
-import datakit.storage as storage
 from datakit.config import at_least, option, shares
 from datakit.data import compared_fields
 from datakit.errors import ConfigError
-from datakit.stage import Stage
+from datakit.stage import Losses, worst_first
 
 if TYPE_CHECKING:
-    from datakit.dedup.shuffle import Rows
+    from datakit.dedup.shuffle import Compared, Rows
 
 Hashes = npt.NDArray[np.uint64]
 Numbers = npt.NDArray[np.int64]
@@ -75,75 +72,6 @@ def exact_ratio(threshold: float) -> Fraction:
     return Fraction(round(threshold * 1000), 1000)
 
 
-# The decisions file.
-
-DECISIONS = pa.schema(
-    [
-        pa.field("row_key", pa.uint64(), nullable=False),
-        pa.field("reason", pa.string()),  # null: the row stays
-        pa.field("detail", pa.string()),
-        pa.field("duplicate_of", pa.string()),  # the id of the row that a dropped row duplicates
-        pa.field("similarity", pa.float64()),
-        pa.field("duplicate_in", pa.string()),  # the version of the earlier run that kept that row; null: this run
-        pa.field("cut", pa.list_(pa.int32())),  # numbers of the units that are cut out of a row that stays
-        pa.field("cut_end", pa.list_(pa.int32())),  # for runs of units: where each ends
-        pa.field("kept_in", pa.list_(pa.string())),  # for each of them the id of a row that still has it, if known
-        pa.field("kept_in_run", pa.list_(pa.string())),  # and the version of the earlier run that kept that row
-        pa.field("cluster_size", pa.int64()),  # of a row that stays: how many rows it stands for; null: itself
-        pa.field("duplicates", pa.list_(pa.string())),  # and the ids of the others, where they are asked for
-        pa.field("looser", pa.bool_()),  # of a row that stays: another setting of dedup would drop it
-    ]
-)
-"""The decisions file: one row for each row that is dropped or changed, in the order of their keys."""
-
-
-@dataclass(frozen=True)
-class CompareStage(Stage):
-    """A map -> reduce -> map stage: `reduce` writes a decisions file, `bind` names it, `decide` looks rows up in it."""
-
-    config: Any
-    decisions: Path | None = None
-
-    compares_rows: ClassVar[bool] = True
-
-    def bind(self, out: Path) -> Self:
-        """The stage that applies the decisions in `out`."""
-        return replace(self, decisions=out)
-
-    def look_up(self, row_key: pa.Array) -> pa.RecordBatch:
-        """The decisions about rows; null in every column for a row that stays unchanged."""
-        assert self.decisions is not None, "bind comes before decide"
-        wanted = row_key.to_numpy()
-        low, high = wanted.min(initial=np.iinfo(np.uint64).max), wanted.max(initial=0)
-        near = list[pa.RecordBatch]()
-        reader = pa.ipc.open_file(pa.memory_map(str(self.decisions)))
-        for batch in map(reader.get_batch, range(reader.num_record_batches)):
-            keys = batch.column("row_key").to_numpy()  # in order, in the batch and from one to the next
-            if keys[0] <= high and keys[-1] >= low:
-                near.append(batch)
-        table = pa.Table.from_batches(near, DECISIONS).to_struct_array()
-        found = pa.RecordBatch.from_struct_array(table.combine_chunks())
-        return found.take(pc.index_in(row_key, value_set=found.column("row_key")))
-
-    def decided_about(self, row_keys: Hashes) -> pa.RecordBatch:
-        """The decisions about the rows with these keys."""
-        return self.look_up(pa.array(row_keys)).drop_columns(["row_key"])
-
-
-def write_decisions(out: Path, batches: Iterable[pa.RecordBatch]) -> None:
-    """Write a decisions file; columns that a batch does not have are null."""
-    with (
-        storage.whole_file(out, flush=False) as temporary,
-        pa.OSFile(str(temporary), "wb") as file,
-        pa.ipc.new_file(file, DECISIONS) as writer,
-    ):
-        for batch in batches:
-            columns = [batch.column(f.name).cast(f.type) if f.name in batch.schema.names
-                       else pa.nulls(batch.num_rows, f.type) for f in DECISIONS]  # fmt: skip
-            if batch.num_rows:
-                writer.write_batch(pa.record_batch(columns, schema=DECISIONS))
-
-
 # Policies: which of the rows that count as one stays.
 
 
@@ -162,17 +90,6 @@ def check_policy(config: Any) -> None:
 def score_column(policy: str) -> str:
     """The column of `highest:<column>`; "" for another policy."""
     return policy.removeprefix("highest:") if policy.startswith("highest:") else ""
-
-
-def check_ranked(policy: str, ranked: Counter[str]) -> None:
-    """Raise ConfigError where the policy's column holds no number in any row; they are counted as `ranked` does."""
-    if (column := score_column(policy)) and ranked and not ranked["rows"]:
-        raise ConfigError(f"policy {policy!r}: no row has a number in the column {column!r}")
-
-
-def ranked(batch: pa.RecordBatch) -> dict[str, int]:
-    """The rows of a batch of sketches that have a number in the policy's column."""
-    return {"rows": pc.sum(pc.is_finite(batch.column("rank"))).as_py() or 0}
 
 
 def row_columns(
@@ -204,8 +121,9 @@ def policy_rank(batch: pa.RecordBatch, policy: str, lengths: Callable[[], pa.Arr
         kind = batch.schema.field(column).type
         numeric = pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
         return batch.column(column).cast(pa.float64()) if numeric else pa.nulls(len(batch), pa.float64())
-    fields = batch.column("extra").to_pylist() if column and "extra" in batch.schema.names else [None] * len(batch)
-    return pa.array([_number(extra, column) for extra in fields], pa.float64())
+    if not column or "extra" not in batch.schema.names:
+        return pa.nulls(len(batch), pa.float64())
+    return pa.array([_number(extra, column) for extra in batch.column("extra").to_pylist()], pa.float64())
 
 
 def _number(extra: str | None, name: str) -> float | None:
@@ -227,3 +145,42 @@ def policy_order(rows: "Rows", row_key: Hashes, policy: str) -> Numbers:
 def string_column(batch: pa.RecordBatch, name: str) -> pa.Array:
     """A column of strings (source, lang) of each row; null where the rows have no such column."""
     return batch.column(name).cast(pa.string()) if name in batch.schema.names else pa.nulls(len(batch), pa.string())
+
+
+# Facts: how many rows are lost, and for which.
+
+
+def sums_of(column: pa.Array, amounts: npt.NDArray[Any]) -> dict[str, int]:
+    """The sums of an amount of each row, by a column of strings; null counts as "", as alarms about sources have it."""
+    table = pa.table({"value": pc.fill_null(column, ""), "amount": amounts.astype(np.int64)})
+    sums = table.group_by("value").aggregate([("amount", "sum")])
+    return dict(zip(sums.column("value").to_pylist(), sums.column("amount_sum").to_pylist(), strict=True))
+
+
+def lost_rows(rows: "Rows", survivor: Numbers, columns: Sequence[str], most: int) -> tuple[Numbers, dict[str, Any]]:
+    """What became of the rows of a group, from the row that stays for each (-1: it stays itself).
+
+    (how many rows each stands for besides itself; how many are lost, by each of some columns of sketches as
+    `lost_<column>`, and the rows that stand for at least `most` others)
+    """
+    dropped = survivor >= 0
+    stands_for = np.bincount(survivor[dropped], minlength=len(rows.numbers))
+    counts = {f"lost_{name}": sums_of(rows.values(name, rows.old), dropped[rows.old :]) for name in columns}
+    return stands_for, counts | {"large": {"rows": int((stands_for >= most).sum())}}
+
+
+def cluster_facts(compared: "Compared", config: Any, large: str, others: str, check: str) -> dict[str, Any]:
+    """The largest number of rows that count as one, and alarms about such rows and about sources that lose many.
+
+    `large` is the sentence about a row that stands for at least `max_cluster_rows` others: it has places for the rows
+    that count as one, the one that stays, and that number; `others` names those that have no sentence of their own.
+    """
+    most, survivors, sums = config.max_cluster_rows, compared.survivors, compared.sums
+    sentences = [large.format(count + 1, name, most) for name, count in survivors if count >= most]
+    sentences += [""] * (sums["large"]["rows"] - len(sentences))
+    losses = Losses("rows", sums["source"], sums["lost_source"])
+    alarms = losses.alarms(config.max_loss, MIN_ALARM_ROWS, check, survivors)
+    return {
+        "largest_cluster_rows": survivors[0][1] + 1 if survivors else int(sums["rows"]["all"] > 0),
+        "alarms": [*worst_first(sentences, others), *alarms],
+    }

@@ -135,7 +135,7 @@ def edit(
 
     The table has a row for each piece: `row_key`, `id`, `start` (the byte of the row's text where the piece was),
     `text` (the piece), `duplicate_of` (the id of the row that still has it) and `duplicate_in` (the version of that
-    row's run, null for this one). With the pieces put back, the text is as it was.
+    row's run, null for this one; only where there are earlier runs). With the pieces put back, the text is as it was.
     """
     texts, changed = batch.column("text").filter(edited), decided.filter(edited)
     units, runs = bounds(*string_buffers(texts), unit), decided_runs(changed)
@@ -146,5 +146,6 @@ def edit(
     survivors = {
         name: changed.column(column).flatten()
         for name, column in (("duplicate_of", "kept_in"), ("duplicate_in", "kept_in_run"))
+        if column in changed.schema.names
     }
     return columns, pa.record_batch(head | {"start": pa.array(places), "text": pieces} | survivors)

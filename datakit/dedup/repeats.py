@@ -47,9 +47,9 @@ import pyarrow.compute as pc
 
 from datakit.config import OF_TURNS, at_least, option, shares
 from datakit.data import compared_fields, row_chunks, string_buffers
-from datakit.dedup.comparison import CompareOptions, Flags, Hashes, IndexOptions, Numbers, row_columns
+from datakit.dedup.comparison import CompareOptions, Flags, Hashes, IndexOptions, Numbers, row_columns, sums_of
 from datakit.dedup.cuts import Unit, bounds, comparable, decided_runs, edit, flags
-from datakit.dedup.shuffle import Compared, Decided, IndexedStage, Memory, Rows, sums_of
+from datakit.dedup.shuffle import Compared, Decided, IndexedStage, Memory, Rows
 from datakit.errors import ConfigError
 from datakit.stage import Decision, Losses
 from datakit.text.words import character_table, hash_words_in
@@ -277,7 +277,7 @@ def find_repeats(rows: Rows, config: RepeatsConfig, memory: Memory) -> Repeats:
     size, units = config.window, [Units.of(batch) for batch in rows.batches]
     most, last = sum(len(one.hashes) for one in units), 0
     anchors, firsts, chosen = (memory.full((most,), 0, kind) for kind in (np.uint64, np.uint32, np.bool_))
-    anchor_counts = memory.full((len(rows),), 0, np.int64)
+    anchor_counts = memory.full(rows.numbers.shape, 0, np.int64)
     parts = list(zip(units, pairwise(rows.begins), strict=True))
     for one, (begin, end) in parts:
         hashes, windows, anchor_counts[begin:end] = anchors_of(one, config)
@@ -288,7 +288,7 @@ def find_repeats(rows: Rows, config: RepeatsConfig, memory: Memory) -> Repeats:
         np.greater_equal(_groups(anchors, anchors, memory)[0], 0, out=chosen)
     else:  # each is a window: those of too few words are left out
         np.not_equal(anchors, NONE, out=chosen)
-    counts, totals = (memory.full((len(rows),), 0, np.int64) for _ in range(2))
+    counts, totals = (memory.full(rows.numbers.shape, 0, np.int64) for _ in range(2))
     kinds = (np.int32, np.uint64, np.uint64, np.uint32)
     for one, (begin, end) in parts:
         totals[begin:end] = one.totals()
@@ -305,7 +305,7 @@ def find_repeats(rows: Rows, config: RepeatsConfig, memory: Memory) -> Repeats:
     known = np.flatnonzero(groups[: row_starts[rows.old]] >= 0)[::-1]
     owned_by = np.repeat(_first_of_texts(rows), counts[: rows.old])
     owner[groups[known]] = owned_by[known]  # in reverse, so that of rows of earlier runs the first one owns
-    dropped = np.zeros(len(rows), np.bool_)
+    dropped = np.zeros(len(rows.numbers), np.bool_)
     share = Fraction(config.max_repeated_share).limit_denominator(1000).as_integer_ratio()
     kernels.choose(
         row_starts, groups, weights, totals, size, config.min_words_left, share, rows.old, owner, owner_of, dropped
@@ -402,7 +402,7 @@ class DedupRepeats(IndexedStage):
 
     def decide_rows(self, rows: Rows, memory: Memory) -> Decided:
         """Decide about the rows of one group."""
-        repeats, passages = find_repeats(rows, self.config, memory), np.zeros(len(rows), np.int64)
+        repeats, passages = find_repeats(rows, self.config, memory), np.zeros(len(rows.numbers), np.int64)
         lost, decisions = Counter[str](), list[pa.RecordBatch]()
         for batch, (begin, end) in zip(rows.batches, pairwise(rows.begins), strict=True):
             if begin < rows.old:
@@ -435,15 +435,15 @@ class DedupRepeats(IndexedStage):
 
     def summarize(self, compared: Compared) -> dict[str, Any]:
         """Counts and alarms."""
-        losses = Losses("words", compared.count("words"), compared.count("lost"))
-        found, survivors = compared.count("facts"), compared.survivors()
+        sums = compared.sums
+        losses = Losses("words", sums["words"], sums["lost"])
         return {
-            "units": compared.count("units")["all"],
-            "windows_compared": found["windows_compared"],
-            "windows_repeated": found["windows_repeated"],
+            "units": sums["units"]["all"],
+            "windows_compared": sums["facts"]["windows_compared"],
+            "windows_repeated": sums["facts"]["windows_repeated"],
             "words": losses.whole.total(),
             "words_lost": losses.lost.total(),
-            "alarms": losses.alarms(self.config.max_loss, MIN_ALARM_WORDS, _CHECK, survivors, "passages"),
+            "alarms": losses.alarms(self.config.max_loss, MIN_ALARM_WORDS, _CHECK, compared.survivors, "passages"),
         }
 
     def decide(self, batch: pa.RecordBatch) -> Decision:
@@ -455,7 +455,7 @@ class DedupRepeats(IndexedStage):
         if len(runs.rows):
             columns, cuts = edit(batch, found, edited, unit)
             bytes_cut = int(pc.sum(pc.binary_length(cuts.column("text"))).as_py() or 0)
-            tables = {CUTS: cuts if self.earlier else cuts.drop_columns(["duplicate_in"])}
+            tables = {CUTS: cuts}
         return Decision(
             reasons=found.column("reason"),
             detail=found.column("detail"),

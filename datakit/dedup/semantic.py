@@ -29,7 +29,6 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain, islice, pairwise
-from pathlib import Path
 from typing import Any, ClassVar, Final, Literal, NamedTuple
 
 import numpy as np
@@ -48,8 +47,8 @@ from datakit.dedup.comparison import (
     check_policy,
     exact_ratio,
     policy_order,
-    ranked,
     row_columns,
+    sums_of,
 )
 from datakit.dedup.embedding import load_model, model_files, to_vectors
 from datakit.dedup.shuffle import (
@@ -57,17 +56,15 @@ from datakit.dedup.shuffle import (
     Decided,
     Memory,
     Part,
-    PartsWriter,
+    Parts,
     Rows,
     ShuffleStage,
     Source,
-    gathered,
     joined,
     parts_by_number,
-    read_parts,
     rows_in,
-    rows_of,
-    sums_of,
+    stream_of,
+    summed,
 )
 from datakit.errors import ConfigError, InputError
 from datakit.stage import CompareUnits, Decision, Losses
@@ -292,52 +289,47 @@ def _centroids(means: npt.NDArray[np.int16], cells: int, memory: Memory, spread:
 # Work units: a sample of the rows, the cells of each row, the links in each cell.
 
 
-def sample_unit(stage: "DedupSemantic", root: Path, memory_bytes: int, share: float, index: int, source: Source) -> Any:
-    """Write the sketches of a share of one file's rows: part 0 is an Arrow IPC stream. A hash of its key says whether a
-    row is one of them."""
-    memory, found = Memory(memory_bytes, root), list[pa.RecordBatch]()
+def sample_unit(share: float, source: Source, memory: Memory, _: dict[str, Any]) -> Parts:
+    """The sketches of a share of one file's rows: part 0 is an Arrow IPC stream, with the rows' numbers (`row`). A hash
+    of its key says whether a row is one of them."""
+    found, begin = list[pa.RecordBatch](), source.first
     for batch in source.batches(memory):
         mixed = batch.column("row_key").to_numpy() * _SPREAD
         mixed = (mixed ^ mixed >> np.uint64(32)) * _SPREAD
-        chosen = mixed >> np.uint64(11) < share * 2**53
-        found.append(batch.filter(pa.array(chosen)))
+        chosen = np.flatnonzero(mixed >> np.uint64(11) < share * 2**53)
+        found.append(batch.take(pa.array(chosen)).append_column("row", pa.array(begin + chosen)))
+        begin += batch.num_rows
         memory.release()
-    out = PartsWriter(root, f".work/compared/sample-{index:05d}.bin")
     if found:
-        out.add_rows(0, found)
-    return out.close()
+        yield 0, stream_of(found)
 
 
-def place_unit(stage: "DedupSemantic", root: Path, memory_bytes: int, index: int, source: Source) -> dict[str, Any]:
-    """Write the cells of one sketch file's rows: part 0 holds numbers of rows in the file, ascending, then the cells of
-    each, uint32. Rows without vectors have none."""
-    memory, begin, totals = Memory(memory_bytes, root), 0, defaultdict[str, Counter[str]](Counter)
+def place_unit(stage: "DedupSemantic", source: Source, memory: Memory, record: dict[str, Any]) -> Parts:
+    """The cells of one sketch file's rows: part 0 holds numbers of rows in the file, ascending, then the cells of each,
+    uint32. Rows without vectors have none."""
+    begin, totals = 0, defaultdict[str, Counter[str]](Counter)
     numbers, cells = list[Any](), list[Any]()
     for batch in source.batches(memory):
-        rows, order = stage.rows(rows_of([batch]), np.arange(batch.num_rows), memory)
+        every = np.arange(batch.num_rows)
+        rows, order = stage.rows(Rows([batch], np.array([0, batch.num_rows]), every), every, memory)
         nearest = _nearest(_means(rows, memory), stage.centroids, stage.config.probes, memory)
         numbers.append(np.repeat(begin + order, nearest.shape[1]))
         cells.append(nearest.ravel())
         stage.counted(batch, totals)
         begin += batch.num_rows
         memory.release()
-    out = PartsWriter(root, f".work/compared/places-{index:05d}.bin")
-    out.add(0, np.concatenate([np.empty(0), *numbers, *cells]).astype(np.uint32).view(np.uint8))
-    return out.close() | {"sums": totals}
+    yield 0, np.concatenate([np.empty(0), *numbers, *cells]).astype(np.uint32).view(np.uint8)
+    record["sums"] = totals
 
 
-def cell_unit(
-    stage: "DedupSemantic", root: Path, memory_bytes: int, index: int, parts: Sequence[Part]
-) -> dict[str, Any]:
-    """Write the links of one cell, as `joined` gives them."""
-    memory = Memory(memory_bytes, root)
-    rows = rows_in(root, parts, memory)
+def cell_unit(stage: "DedupSemantic", parts: Sequence[Part], memory: Memory, record: dict[str, Any]) -> Parts:
+    """The links of one cell, as `joined` gives them."""
+    rows = rows_in(parts, memory)
     survivor, _, compared = stage.stars(rows, memory)
     dropped = np.flatnonzero(survivor >= 0)
     links = np.column_stack((rows.numbers[dropped], rows.numbers[survivor[dropped]]))
-    out = PartsWriter(root, f".work/compared/links-{index:05d}.bin")
-    out.add(0, joined(links).ravel().view(np.uint8))
-    return out.close() | {"sums": {"facts": {"cells": 1, "pairs_compared": compared}}}
+    yield 0, joined(links).ravel().view(np.uint8)
+    record["sums"] = {"facts": {"cells": 1, "pairs_compared": compared}}
 
 
 # The stage.
@@ -404,33 +396,29 @@ class DedupSemantic(ShuffleStage):
         )
 
     def totals(self, batch: pa.RecordBatch) -> dict[str, dict[str, int]]:
-        """Rows by source, those with a number in the policy's column, and those that are not compared."""
+        """Rows by source, and those that are not compared."""
         unread = int((batch.column("parts").to_numpy() == 0).sum())
         sources = sums_of(batch.column("source"), np.ones(batch.num_rows))
-        return {"source": sources, "ranked": ranked(batch), "unread": {"rows": unread}}
+        return {"source": sources, "unread": {"rows": unread}}
 
-    def links(
-        self, sources: Sequence[Source], memory: int, work: CompareUnits
-    ) -> tuple[list[dict[str, Any]], list[Part]]:
+    def links(self, sources: Sequence[Source], work: CompareUnits) -> tuple[list[dict[str, Any]], list[Part]]:
         """The links of all cells, which are work units."""
-        root, count, middles = work.data, sum(s.file.rows for s in sources), np.zeros((1, 0), np.int16)
-        cells, files = number_of_cells(count, self.config.cells), list(enumerate(sources))
+        count, middles = sum(s.file.rows for s in sources), np.zeros((1, 0), np.int16)
+        cells = number_of_cells(count, self.config.cells)
         if cells > 1:
             share = _SAMPLE_ROWS * cells / count
-            samples = work.units("sample", partial(sample_unit, self, root, memory, share), files)
-            own = Memory(memory, root)
-            parts = [part for _, part in parts_by_number(samples).get(0, [])]
-            found = rows_of(batch for part in read_parts(root, parts, own) for batch in pa.ipc.open_stream(part))
-            rows, read = self.rows(found, np.arange(len(found)), own)
+            samples = self.units(work, "sample", partial(sample_unit, share), sources)
+            own = Memory((self.config.memory_mb << 20) // work.share, work.data)
+            found = rows_in([part for _, part in parts_by_number(samples).get(0, [])], own)
+            rows, read = self.rows(found, np.arange(len(found.numbers)), own)
             if len(read):
                 with ThreadPoolExecutor(work.workers) as pool:
                     middles = _centroids(_means(rows, own), cells, own, pool.map)
         stage = replace(self, centroids=middles)
-        places = work.units("place", partial(place_unit, stage, root, memory), files)
-        self.check_totals(Compared(root, places, []))
+        places = self.units(work, "place", partial(place_unit, stage), sources)
+        self.check_totals(summed(places))
         wanted = [(sources[number], part) for number, part in parts_by_number(places).get(0, [])]
-        payloads = list(enumerate(gathered("collect", wanted, memory, work)))
-        linked = work.units("cell", partial(cell_unit, stage, root, memory), payloads)
+        linked = self.units(work, "cell", partial(cell_unit, stage), self.gathered(work, "collect", wanted))
         return [*places, *linked], [part for _, part in parts_by_number(linked).get(0, [])]
 
     def stars(self, found: Rows, memory: Memory) -> tuple[Numbers, Numbers, int]:
@@ -438,7 +426,7 @@ class DedupSemantic(ShuffleStage):
         order = policy_order(found, found.column("row_key", memory), self.config.policy)
         rows, order = self.rows(found, order, memory)
         survivor, similarity, compared = star(rows, self.config.probes, memory)
-        first, near = np.full(len(found), -1), np.zeros(len(found), np.int64)
+        first, near = np.full(len(found.numbers), -1), np.zeros(len(found.numbers), np.int64)
         dropped = survivor >= 0
         first[order[dropped]] = order[survivor[dropped]]
         near[order[dropped]] = similarity[dropped]
@@ -454,22 +442,23 @@ class DedupSemantic(ShuffleStage):
             "duplicate_of": rows.ids(first[gone]),
             "similarity": near[gone] / 1000,
         }
-        counts = {"lost": sums_of(rows.new("source"), first >= 0)}
-        return Decided([pa.record_batch(decisions)], np.bincount(first[gone], minlength=len(rows)), counts)
+        counts = {"lost": sums_of(rows.values("source"), first >= 0)}
+        return Decided([pa.record_batch(decisions)], np.bincount(first[gone], minlength=len(rows.numbers)), counts)
 
     def summarize(self, compared: Compared) -> dict[str, Any]:
         """Counts and alarms."""
-        unread, survivors = compared.count("unread"), compared.survivors()
-        losses = Losses("rows", compared.count("source"), compared.count("lost"))
+        sums, survivors = compared.sums, compared.survivors
+        unread, rows = sums["unread"]["rows"], sums["rows"]["all"]
+        losses = Losses("rows", sums["source"], sums["lost"])
         alarms = losses.alarms(self.config.max_loss, MIN_ALARM_ROWS, _CHECK, survivors)
-        if compared.rows >= MIN_ALARM_ROWS and unread["rows"] > self.config.max_loss * compared.rows:
+        if rows >= MIN_ALARM_ROWS and unread > self.config.max_loss * rows:
             alarms.insert(0, (
-                f"{unread['rows']} of {compared.rows} rows are not compared: they have no text, or the model does not "
+                f"{unread} of {rows} rows are not compared: they have no text, or the model does not "
                 "know a quarter of their tokens. Name a model for their languages (model)"
             ))  # fmt: skip
-        return {name: compared.count("facts")[name] for name in ("cells", "pairs_compared")} | {
-            "rows_not_read": unread["rows"],
-            "largest_cluster_rows": survivors[0][1] + 1 if survivors else int(compared.rows > 0),
+        return {name: sums["facts"][name] for name in ("cells", "pairs_compared")} | {
+            "rows_not_read": unread,
+            "largest_cluster_rows": survivors[0][1] + 1 if survivors else int(rows > 0),
             "alarms": alarms,
         }
 
@@ -486,7 +475,7 @@ class DedupSemantic(ShuffleStage):
         order = order[parts[order] > 0]
         starts = memory.sums(parts[order])
         vectors = memory.full((int(starts[-1]), int(widths.max(initial=1))), 0, np.int16)
-        begin_of = np.zeros(len(found), np.int64)
+        begin_of = np.zeros(len(found.numbers), np.int64)
         begin_of[order] = starts[:-1]
         for batch, (begin, end) in zip(found.batches, pairwise(found.begins), strict=True):
             own = memory.sums(parts[begin:end])

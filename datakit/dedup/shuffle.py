@@ -24,13 +24,12 @@ import tempfile
 import weakref
 import zlib
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -38,19 +37,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 import datakit.storage as storage
-from datakit.dedup.comparison import (
-    MIN_ALARM_ROWS,
-    CompareStage,
-    Flags,
-    Hashes,
-    Numbers,
-    check_ranked,
-    write_decisions,
-)
+from datakit.dedup.comparison import Flags, Hashes, Numbers, score_column
 from datakit.dedup.index import INDEX_VERSION, EarlierRun, earlier_runs, run_of
-from datakit.errors import IntegrityError, UsageError
+from datakit.errors import ConfigError, IntegrityError, UsageError
 from datakit.manifest import AGAINST, Ledger, check_file, damaged, digest_of_work
-from datakit.stage import MAX_ALARMS, CompareUnits, Extras, Losses, Parent, SketchFile, worst_first
+from datakit.stage import MAX_ALARMS, CompareUnits, Extras, Parent, SketchFile, Stage
 from datakit.text.words import UNICODE_VERSION
 
 RANGE_KEYS = 1 << 22
@@ -151,39 +142,44 @@ Part = tuple[str, int, int, int]
 """A part of a file: (path relative to the data folder, first byte, bytes, CRC-32)."""
 
 
-class PartsWriter:
-    """Writes one file of numbered parts; each begins at a multiple of 64 bytes."""
+Parts = Iterator[tuple[int, Any]]
+"""What a unit of a comparison makes: numbered parts, each bytes or an array of bytes."""
 
-    def __init__(self, root: Path, path: str) -> None:
-        (root / path).parent.mkdir(parents=True, exist_ok=True)
-        self._open = ExitStack()
-        self._temporary = self._open.enter_context(storage.whole_file(root / path, flush=False))
-        self._file = self._temporary.open("wb")
-        self._root, self._path, self._size = root, path, 0
-        self._parts: list[tuple[int, int, int, int]] = []
 
-    def add(self, number: int, data: Any) -> None:
-        """Append a part: bytes, or an array of bytes."""
-        if len(data):
-            self._parts.append((number, self._size, len(data), zlib.crc32(data)))
-        for piece in (data, bytes(-len(data) % _ALIGNMENT)):
-            self._file.write(piece)
-            self._size += len(piece)
+def run_unit(
+    root: Path,
+    memory_bytes: int,
+    name: str,
+    make: Callable[[Any, Memory, dict[str, Any]], Parts],
+    index: int,
+    task: Any,
+) -> dict[str, Any]:
+    """Write the parts that `make(task, memory, record)` yields to one file, each at a multiple of 64 bytes.
 
-    def add_rows(self, number: int, batches: Sequence[pa.RecordBatch]) -> None:
-        """Append a part with rows, as an Arrow IPC stream."""
-        sink = pa.BufferOutputStream()
-        with pa.ipc.new_stream(sink, batches[0].schema) as writer:
-            for batch in batches:
-                writer.write_batch(batch)
-        self.add(number, sink.getvalue())
+    Returns the record of the unit: the entry of the file and its parts, and what `make` adds to it.
+    """
+    path, size = f".work/compared/{name}-{index:05d}.bin", 0
+    record = dict[str, Any](parts=[])
+    (root / path).parent.mkdir(parents=True, exist_ok=True)
+    with storage.whole_file(root / path, flush=False) as temporary:
+        with temporary.open("wb") as file:
+            for number, data in make(task, Memory(memory_bytes, root), record):
+                if len(data):
+                    record["parts"].append((number, size, len(data), zlib.crc32(data)))
+                for piece in (data, bytes(-len(data) % _ALIGNMENT)):
+                    file.write(piece)
+                    size += len(piece)
+        record["files"] = [[path, size, digest_of_work(temporary, root)]]
+    return record
 
-    def close(self) -> dict[str, Any]:
-        """Finish the file: its entry and its parts, as the record of a unit has them."""
-        self._file.close()
-        digest = digest_of_work(self._temporary, self._root)
-        self._open.close()
-        return {"files": [[self._path, self._size, digest]], "parts": self._parts}
+
+def stream_of(batches: Sequence[pa.RecordBatch]) -> pa.Buffer:
+    """Rows as the bytes of a part: an Arrow IPC stream."""
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, batches[0].schema) as writer:
+        for batch in batches:
+            writer.write_batch(batch)
+    return sink.getvalue()
 
 
 def parts_by_number(records: Iterable[dict[str, Any]]) -> dict[int, list[tuple[int, Part]]]:
@@ -195,13 +191,13 @@ def parts_by_number(records: Iterable[dict[str, Any]]) -> dict[int, list[tuple[i
     return found
 
 
-def read_parts(root: Path, parts: Sequence[Part], memory: Memory) -> Iterator[pa.Buffer]:
+def read_parts(parts: Sequence[Part], memory: Memory) -> Iterator[pa.Buffer]:
     """The bytes of parts: of files on this machine mapped, of others fetched from the store in ranges.
 
     Raises:
         IntegrityError: a part differs from what was written.
     """
-    mapped: dict[str, pa.Buffer] = {}
+    root, mapped = memory.folder, dict[str, pa.Buffer]()
     for path, begin, size, crc in parts:
         if (root / path).is_file():
             if path not in mapped:
@@ -232,9 +228,6 @@ class Rows:
     numbers: Numbers
     old: int = 0
 
-    def __len__(self) -> int:
-        return int(self.begins[-1])
-
     def ids(self, rows: Numbers) -> pa.Array:
         """The ids of the given rows, in that order; null for -1."""
         known = np.unique(rows[rows >= 0])
@@ -244,27 +237,17 @@ class Rows:
             found.append(batch.column("id").take(pa.array(known[low:high] - begin)))
         return pa.concat_arrays(found).take(pa.array(np.searchsorted(known, rows), mask=rows < 0))
 
-    def new(self, name: str) -> pa.ChunkedArray:
-        """A column of the rows of this run."""
-        return pa.chunked_array(self.batches[n].column(name) for n in np.flatnonzero(self.begins[:-1] >= self.old))
-
-    def digests(self, name: str = "digest") -> pa.Array:
-        """A column of 16 bytes of all rows."""
-        return pa.concat_arrays(batch.column(name) for batch in self.batches)
+    def values(self, name: str, begin: int = 0) -> pa.ChunkedArray:
+        """A column of the rows from `begin` on, with which a batch begins."""
+        batches = zip(self.batches, self.begins, strict=False)
+        return pa.chunked_array(batch.column(name) for batch, first in batches if first >= begin)
 
     def column(self, name: str, memory: Memory) -> Hashes:
         """A uint64 column of all rows."""
-        values = memory.full((len(self),), 0, np.uint64)
+        values = memory.full(self.numbers.shape, 0, np.uint64)
         for batch, begin in zip(self.batches, self.begins, strict=False):
             values[begin : begin + batch.num_rows] = batch.column(name).to_numpy()
         return values
-
-
-def rows_of(batches: Iterable[pa.RecordBatch]) -> Rows:
-    """Sketches of all rows, in order."""
-    found = [batch for batch in batches if batch.num_rows]
-    begins = np.cumsum([0, *(batch.num_rows for batch in found)], dtype=np.int64)
-    return Rows(found, begins, np.arange(begins[-1]))
 
 
 def digest_halves(column: pa.Array) -> Hashes:
@@ -278,13 +261,6 @@ def first_of_equals(values: pa.Array) -> Numbers:
     numbers = values.dictionary_encode().indices.to_numpy()
     first: Numbers = np.unique(numbers, return_index=True)[1][numbers]
     return first
-
-
-def sums_of(column: pa.Array, amounts: npt.NDArray[Any]) -> dict[str, int]:
-    """The sums of an amount of each row, by a column of strings; null counts as "", as alarms about sources have it."""
-    table = pa.table({"value": pc.fill_null(column, ""), "amount": amounts.astype(np.int64)})
-    sums = table.group_by("value").aggregate([("amount", "sum")])
-    return dict(zip(sums.column("value").to_pylist(), sums.column("amount_sum").to_pylist(), strict=True))
 
 
 @dataclass(frozen=True, slots=True)
@@ -334,71 +310,79 @@ class Decided(NamedTuple):
     counts: dict[str, dict[str, int]]
 
 
-@dataclass(frozen=True, slots=True)
-class Compared:
-    """The records of the units: of `sort`, and of `decide`."""
+class Compared(NamedTuple):
+    """What the units of a comparison came to. `root`: the folder of their files."""
 
     root: Path
-    sorts: list[dict[str, Any]]
-    decides: list[dict[str, Any]]
-
-    @property
-    def rows(self) -> int:
-        """Rows of this run."""
-        return self.count("rows")["all"]
-
-    def count(self, name: str) -> Counter[str]:
-        """A sum of `ShuffleStage.totals` over this run's rows, or of `Decided.counts` over all groups."""
-        total = Counter[str]()
-        for record in (*self.sorts, *self.decides):
-            total.update(record["sums"].get(name, {}))
-        return total
-
-    def survivors(self) -> list[tuple[str, int]]:
-        """(id, how many are lost for it) of the rows with the most, at most `MAX_ALARMS`."""
-        return most_of([survivor for record in self.decides for survivor in record["survivors"]])
-
-    def decisions(self, memory: Memory) -> Iterator[pa.RecordBatch]:
-        """The decisions of all groups in the order of row keys, in batches of about `_MERGED_ROWS` rows."""
-        parts = [part for _, part in parts_by_number(self.decides).get(0, [])]
-        opened = [pa.ipc.open_stream(part).read_next_batch() for part in read_parts(self.root, parts, memory)]
-        keys = [batch.column("row_key").to_numpy() for batch in opened]
-        sample = np.sort(np.concatenate([np.empty(0, np.uint64), *(k[::64] for k in keys)]))
-        begins = [0] * len(opened)
-        for high in [*sample[_MERGED_ROWS // 64 :: _MERGED_ROWS // 64], None]:
-            ends = [len(known) if high is None else int(np.searchsorted(known, high)) for known in keys]
-            slices = [b.slice(begin, end - begin) for b, begin, end in zip(opened, begins, ends, strict=True)]
-            tables = [pa.Table.from_batches([part]) for part in slices if part.num_rows]
-            if tables:
-                table = pa.concat_tables(tables, promote_options="default").sort_by("row_key").combine_chunks()
-                yield from table.to_batches(max_chunksize=table.num_rows)
-            begins = ends
-            memory.release()
+    sums: dict[str, Counter[str]]
+    """`ShuffleStage.counted` of this run's rows, and `Decided.counts` of all groups."""
+    survivors: list[tuple[str, int]]
+    """(id, how many are lost for it) of the rows with the most, at most `MAX_ALARMS`."""
+    decisions: list[Part]
 
 
-def survivors_of(rows: Rows, stands_for: Numbers) -> list[list[Any]]:
-    """[how many are lost for it, number, id] of the rows with the most, at most `MAX_ALARMS` + 1."""
-    most = np.flatnonzero(stands_for)
-    most = most[np.argsort(-stands_for[most], kind="stable")][: MAX_ALARMS + 1]
-    found = zip(stands_for[most].tolist(), rows.numbers[most].tolist(), rows.ids(most).to_pylist(), strict=True)
-    return [list(survivor) for survivor in found]
+def summed(records: Iterable[dict[str, Any]]) -> dict[str, Counter[str]]:
+    """What units counted, together."""
+    total = defaultdict[str, Counter[str]](Counter)
+    for record in records:
+        for name, counts in record.get("sums", {}).items():
+            total[name].update(counts)
+    return total
 
 
-def most_of(survivors: Sequence[list[Any]]) -> list[tuple[str, int]]:
-    """(id, how many are lost for it) of the `MAX_ALARMS` rows with the most, from results of `survivors_of`."""
-    most = sorted(survivors, key=lambda survivor: (-survivor[0], survivor[1]))[:MAX_ALARMS]
-    return [(name, count) for count, _, name in most]
+def merged(parts: Sequence[Part], memory: Memory) -> Iterator[pa.RecordBatch]:
+    """The decisions of all groups in the order of row keys, in batches of about `_MERGED_ROWS` rows."""
+    opened = [pa.ipc.open_stream(part).read_next_batch() for part in read_parts(parts, memory)]
+    keys = [batch.column("row_key").to_numpy() for batch in opened]
+    sample = np.sort(np.concatenate([np.empty(0, np.uint64), *(k[::64] for k in keys)]))
+    begins = [0] * len(opened)
+    for high in [*sample[_MERGED_ROWS // 64 :: _MERGED_ROWS // 64], None]:
+        ends = [len(known) if high is None else int(np.searchsorted(known, high)) for known in keys]
+        slices = [b.slice(begin, end - begin) for b, begin, end in zip(opened, begins, ends, strict=True)]
+        tables = [pa.Table.from_batches([part]) for part in slices if part.num_rows]
+        if tables:
+            table = pa.concat_tables(tables, promote_options="default").sort_by("row_key").combine_chunks()
+            yield from table.to_batches(max_chunksize=table.num_rows)
+        begins = ends
+        memory.release()
+
+
+# The decisions, and the stage that makes and applies them.
+
+DECISIONS = pa.schema(
+    [
+        pa.field("row_key", pa.uint64(), nullable=False),
+        pa.field("reason", pa.string()),  # null: the row stays
+        pa.field("detail", pa.string()),
+        pa.field("duplicate_of", pa.string()),  # the id of the row that a dropped row duplicates
+        pa.field("similarity", pa.float64()),
+        pa.field("duplicate_in", pa.string()),  # the version of the earlier run that kept that row; null: this run
+        pa.field("cut", pa.list_(pa.int32())),  # numbers of the units that are cut out of a row that stays
+        pa.field("cut_end", pa.list_(pa.int32())),  # for runs of units: where each ends
+        pa.field("kept_in", pa.list_(pa.string())),  # for each of them the id of a row that still has it, if known
+        pa.field("kept_in_run", pa.list_(pa.string())),  # and the version of the earlier run that kept that row
+        pa.field("cluster_size", pa.int64()),  # of a row that stays: how many rows it stands for; null: itself
+        pa.field("duplicates", pa.list_(pa.string())),  # and the ids of the others, where they are asked for
+        pa.field("looser", pa.bool_()),  # of a row that stays: another setting of dedup would drop it
+    ]
+)
+"""The decisions file: one row for each row that is dropped or changed, in the order of their keys."""
 
 
 @dataclass(frozen=True)
-class ShuffleStage(CompareStage):
+class ShuffleStage(Stage):
     """A stage that decides about groups of linked rows, by default of those that share keys.
 
-    `earlier` are the runs whose rows are compared with too, oldest first.
+    `earlier` are the runs whose rows are compared with too, oldest first. `reduce` writes a decisions file, `bind`
+    names it, `decide` looks rows up in it.
     """
 
+    config: Any
     earlier: tuple[EarlierRun, ...] = ()
     compared: Compared | None = None
+    decisions: Path | None = None
+
+    compares_rows: ClassVar[bool] = True
 
     # What a stage says.
 
@@ -414,10 +398,12 @@ class ShuffleStage(CompareStage):
         """What is counted of all rows: {name: {key: count}} of a batch of sketches. Default: nothing."""
         return {}
 
-    def check_totals(self, compared: Compared) -> None:
+    def check_totals(self, sums: dict[str, Counter[str]]) -> None:
         """Raise a clear error, before rows are compared, where the totals of all rows make no sense. Default: where no
         row has a number in the column of the policy."""
-        check_ranked(getattr(self.config, "policy", "first"), compared.count("ranked"))
+        policy = getattr(self.config, "policy", "first")
+        if (column := score_column(policy)) and sums["rows"]["all"] and not sums["rows"]["ranked"]:
+            raise ConfigError(f"policy {policy!r}: no row has a number in the column {column!r}")
 
     def decide_rows(self, rows: Rows, memory: Memory) -> Decided:
         """Decide about the rows of one group."""
@@ -431,47 +417,99 @@ class ShuffleStage(CompareStage):
 
     def compare(self, sketches: Sequence[SketchFile], work: CompareUnits) -> Self:
         """Compare the rows of the sketch files, with each other and with the rows of earlier runs, in work units."""
-        root, old, memory = work.data, sum(e.rows for e in self.earlier), (self.config.memory_mb << 20) // work.share
         files = [
             (e.name, SketchFile(e.folder / s.path, s.rows, s.bytes, s.sha256)) for e in self.earlier for s in e.shards
         ]
         files += [("", file) for file in sketches]
         firsts = np.cumsum([0, *(file.rows for _, file in files)]).tolist()
         sources = [Source(file, first, name) for (name, file), first in zip(files, firsts, strict=False)]
-        records, links = self.links(sources, memory, work)
-        (grouped,) = work.units("group", partial(group_unit, root, memory, sources, links), [(0, None)], here=True)
-        wanted = [(sources[number], part) for number, ((_, part),) in sorted(parts_by_number([grouped]).items())]
-        groups = gathered("gather", wanted, memory, work)
-        decides = work.units("decide", partial(decide_unit, self, root, memory, old), list(enumerate(groups)))
-        return replace(self, compared=Compared(root, records, decides))
+        counts, links = self.links(sources, work)
+        grouped = self.units(work, "group", partial(group_unit, sources), [links], here=True)
+        wanted = [(sources[number], part) for number, ((_, part),) in sorted(parts_by_number(grouped).items())]
+        old, groups = sum(e.rows for e in self.earlier), self.gathered(work, "gather", wanted)
+        decides = self.units(work, "decide", partial(decide_unit, self, old), groups)
+        survivors = sorted((s for record in decides for s in record["survivors"]), key=lambda s: (-s[0], s[1]))
+        most = [(name, count) for count, _, name in survivors[:MAX_ALARMS]]
+        decisions = [part for _, part in parts_by_number(decides).get(0, [])]
+        return replace(self, compared=Compared(work.data, summed([*counts, *decides]), most, decisions))
 
-    def links(
-        self, sources: Sequence[Source], memory: int, work: CompareUnits
-    ) -> tuple[list[dict[str, Any]], list[Part]]:
-        """(the records of units that counted `totals` of all rows, parts with links as `joined` gives them).
+    def links(self, sources: Sequence[Source], work: CompareUnits) -> tuple[list[dict[str, Any]], list[Part]]:
+        """(the records of units that counted all rows, parts with links as `joined` gives them).
 
-        Default: the rows that share a key, by `sort` and `join`. `memory` are bytes for a unit.
+        Default: the rows that share a key, by `sort` and `join`.
         """
-        root, old, ranges, rows = work.data, sum(e.rows for e in self.earlier), 1, sum(s.file.rows for s in sources)
+        old, ranges, rows = sum(e.rows for e in self.earlier), 1, sum(s.file.rows for s in sources)
         while ranges < 1 << 16 and rows > ranges * RANGE_KEYS:
             ranges *= 2
-        sorts = work.units("sort", partial(sort_unit, self, root, ranges), list(enumerate(sources)))
-        self.check_totals(Compared(root, sorts, []))
+        sorts = self.units(work, "sort", partial(sort_unit, self, ranges), sources)
+        self.check_totals(summed(sorts))
         keys = parts_by_number(sorts)
         links = [part for _, part in keys.pop(_OWN_LINKS, [])]
-        joins = work.units("join", partial(join_unit, root, memory, old), list(enumerate(_join_tasks(sources, keys))))
+        joins = self.units(work, "join", partial(join_unit, old), [*_join_tasks(sources, keys)])
         return sorts, links + [part for _, part in parts_by_number(joins).get(0, [])]
 
-    def reduce(self, sketches: Sequence[Path], out: Path, *, workers: int) -> dict[str, Any]:
-        """Write the decisions, by row_key, to `out`; returns the facts."""
-        assert self.compared is not None, "compare comes before reduce"
-        write_decisions(out, self.compared.decisions(Memory(self.config.memory_mb << 20, out.parent)))
-        return self.summarize(self.compared)
+    def units(
+        self, work: CompareUnits, name: str, make: Any, tasks: Sequence[Any], here: bool = False
+    ) -> list[dict[str, Any]]:
+        """The records of one unit for each task, as `run_unit` gives them."""
+        memory = (self.config.memory_mb << 20) // work.share
+        return work.units(name, partial(run_unit, work.data, memory, name, make), [*enumerate(tasks)], here=here)
+
+    def gathered(self, work: CompareUnits, name: str, wanted: Sequence[tuple[Source, Part]]) -> list[list[Part]]:
+        """The parts with the rows of each group, by `gather_unit`."""
+        groups = parts_by_number(self.units(work, name, gather_unit, wanted))
+        return [[part for _, part in groups[number]] for number in sorted(groups)]
 
     def counted(self, batch: pa.RecordBatch, sums: dict[str, Counter[str]]) -> None:
-        """Add the `totals` of a batch of sketches to the sums, and the number of its rows."""
-        for name, counts in (self.totals(batch) | {"rows": {"all": batch.num_rows}}).items():
+        """Add the `totals` of a batch of sketches, the number of its rows and of those with a number in the policy's
+        column."""
+        ranked = pc.sum(pc.is_finite(batch.column("rank"))).as_py() or 0
+        for name, counts in (self.totals(batch) | {"rows": {"all": batch.num_rows, "ranked": ranked}}).items():
             sums[name].update(counts)
+
+    def reduce(self, sketches: Sequence[Path], out: Path, *, workers: int) -> dict[str, Any]:
+        """Write the decisions, by row_key, to `out`; returns the facts. Columns that a stage does not say are null."""
+        assert self.compared is not None, "compare comes before reduce"
+        memory = Memory(self.config.memory_mb << 20, self.compared.root)
+        with (
+            storage.whole_file(out, flush=False) as temporary,
+            pa.OSFile(str(temporary), "wb") as file,
+            pa.ipc.new_file(file, DECISIONS) as writer,
+        ):
+            for batch in merged(self.compared.decisions, memory):
+                columns = [batch.column(f.name).cast(f.type) if f.name in batch.schema.names
+                           else pa.nulls(batch.num_rows, f.type) for f in DECISIONS]  # fmt: skip
+                writer.write_batch(pa.record_batch(columns, schema=DECISIONS))
+        return self.summarize(self.compared)
+
+    # What was decided.
+
+    def bind(self, out: Path) -> Self:
+        """The stage that applies the decisions in `out`."""
+        return replace(self, decisions=out)
+
+    def look_up(self, row_key: pa.Array) -> pa.RecordBatch:
+        """The decisions about rows; null in every column for a row that stays unchanged.
+
+        Without earlier runs there are no columns about them.
+        """
+        assert self.decisions is not None, "bind comes before decide"
+        wanted = row_key.to_numpy()
+        low, high = wanted.min(initial=np.iinfo(np.uint64).max), wanted.max(initial=0)
+        near = list[pa.RecordBatch]()
+        reader = pa.ipc.open_file(pa.memory_map(str(self.decisions)))
+        for batch in map(reader.get_batch, range(reader.num_record_batches)):
+            keys = batch.column("row_key").to_numpy()  # in order, in the batch and from one to the next
+            if keys[0] <= high and keys[-1] >= low:
+                near.append(batch)
+        table = pa.Table.from_batches(near, DECISIONS).to_struct_array()
+        found = pa.RecordBatch.from_struct_array(table.combine_chunks())
+        found = found if self.earlier else found.drop_columns(["duplicate_in", "kept_in_run"])
+        return found.take(pc.index_in(row_key, value_set=found.column("row_key")))
+
+    def decided_about(self, row_keys: Hashes) -> pa.RecordBatch:
+        """The decisions about the rows with these keys."""
+        return self.look_up(pa.array(row_keys)).drop_columns(["row_key"])
 
 
 @dataclass(frozen=True)
@@ -513,19 +551,15 @@ class IndexedStage(ShuffleStage):
 
     def survivor_columns(self, found: pa.RecordBatch) -> dict[str, pa.Array]:
         """From decisions: the columns of dropped rows that name the row that stays."""
-        names = ("duplicate_of", "duplicate_in") if self.earlier else ("duplicate_of",)
-        return {name: found.column(name) for name in names}
+        return {name: found.column(name) for name in ("duplicate_of", "duplicate_in") if name in found.schema.names}
 
-    def in_which(self, versions: pa.Array) -> pa.Array:
-        """The name of the run that kept the other row, where it is an earlier one."""
+    def in_which(self, found: pa.RecordBatch) -> pa.Array:
+        """From decisions: the name of the run that kept the other row, where it is an earlier one."""
+        if not self.earlier:
+            return pa.repeat("", found.num_rows)
         known = pa.array([e.version for e in self.earlier], pa.string())
         words = pa.array(["", *(f" in {e.name}" for e in self.earlier)])
-        return words.take(pc.add(pc.fill_null(pc.index_in(versions, known), -1), 1))
-
-    def decided_about(self, row_keys: Hashes) -> pa.RecordBatch:
-        """The decisions about the rows with these keys; without earlier runs dropped rows have no `duplicate_in`."""
-        found = super().decided_about(row_keys)
-        return found if self.earlier else found.drop_columns(["duplicate_in", "kept_in_run"])
+        return words.take(pc.add(pc.fill_null(pc.index_in(found.column("duplicate_in"), known), -1), 1))
 
     @property
     def saves_index(self) -> bool:
@@ -541,45 +575,15 @@ class IndexedStage(ShuffleStage):
         return sketches.drop_columns([n for n in _NOT_INDEXED if n in sketches.schema.names]).filter(kept)
 
 
-def lost_rows(rows: Rows, survivor: Numbers, columns: Sequence[str], most: int) -> tuple[Numbers, dict[str, Any]]:
-    """What became of the rows of a group, from the row that stays for each (-1: it stays itself).
-
-    (how many rows each stands for besides itself; how many are lost, by each of some columns of sketches as
-    `lost_<column>`, and the rows that stand for at least `most` others)
-    """
-    dropped = survivor >= 0
-    stands_for = np.bincount(survivor[dropped], minlength=len(rows))
-    counts = {f"lost_{name}": sums_of(rows.new(name), dropped[rows.old :]) for name in columns}
-    return stands_for, counts | {"large": {"rows": int((stands_for >= most).sum())}}
-
-
-def cluster_facts(compared: Compared, config: Any, large: str, others: str, check: str) -> dict[str, Any]:
-    """The largest number of rows that count as one, and alarms about such rows and about sources that lose many.
-
-    `large` is the sentence about a row that stands for at least `max_cluster_rows` others: it has places for the rows
-    that count as one, the one that stays, and that number; `others` names those that have no sentence of their own.
-    """
-    most, survivors = config.max_cluster_rows, compared.survivors()
-    sentences = [large.format(count + 1, name, most) for name, count in survivors if count >= most]
-    sentences += [""] * (compared.count("large")["rows"] - len(sentences))
-    losses = Losses("rows", compared.count("source"), compared.count("lost_source"))
-    alarms = losses.alarms(config.max_loss, MIN_ALARM_ROWS, check, survivors)
-    return {
-        "largest_cluster_rows": survivors[0][1] + 1 if survivors else int(compared.rows > 0),
-        "alarms": [*worst_first(sentences, others), *alarms],
-    }
-
-
 # 1. Sort: the keys of each sketch file, in ranges.
 
 
-def sort_unit(stage: ShuffleStage, root: Path, ranges: int, index: int, source: Source) -> dict[str, Any]:
-    """Write the keys of one sketch file: part `band * ranges + range` holds keys uint64, then row numbers uint32.
+def sort_unit(stage: ShuffleStage, ranges: int, source: Source, memory: Memory, record: dict[str, Any]) -> Parts:
+    """The keys of one sketch file: part `band * ranges + range` holds keys uint64, then row numbers uint32.
 
     Each key is there once, for the first row that has it; the links between these and others, as `joined` gives them,
     are part `_OWN_LINKS`. Of an earlier run all keys are there, since they do not join its rows.
     """
-    memory = Memory(stage.config.memory_mb << 20, root)
     keys = defaultdict[int, list[tuple[Any, Any]]](list)
     totals, begin, links = defaultdict[str, Counter[str]](Counter), 0, [np.empty((0, 2), np.int64)]
     for batch in source.batches(memory):
@@ -589,7 +593,6 @@ def sort_unit(stage: ShuffleStage, root: Path, ranges: int, index: int, source: 
             stage.counted(batch, totals)
         begin += batch.num_rows
         memory.release()
-    out = PartsWriter(root, f".work/compared/keys-{index:05d}.bin")
     for band in sorted(keys):
         hashes, rows = (np.concatenate(found) for found in zip(*keys.pop(band), strict=True))
         if not source.of:
@@ -603,9 +606,9 @@ def sort_unit(stage: ShuffleStage, root: Path, ranges: int, index: int, source: 
         cuts, hashes, rows = np.searchsorted(part[order], np.arange(ranges + 1)), hashes[order], rows[order]
         for number, (low, high) in enumerate(pairwise(cuts.tolist())):
             own = (hashes[low:high], rows[low:high])
-            out.add(band * ranges + number, np.concatenate([array.view(np.uint8) for array in own]))
-    out.add(_OWN_LINKS, joined(np.concatenate(links)).ravel().view(np.uint8))
-    return out.close() | {"sums": totals}
+            yield band * ranges + number, np.concatenate([array.view(np.uint8) for array in own])
+    yield _OWN_LINKS, joined(np.concatenate(links)).ravel().view(np.uint8)
+    record["sums"] = totals
 
 
 # 2. Join: rows with an equal key.
@@ -628,17 +631,17 @@ def _join_tasks(
 
 
 def join_unit(
-    root: Path, memory_bytes: int, old: int, index: int, tasks: Sequence[tuple[Sequence[int], Sequence[Part]]]
-) -> dict[str, Any]:
-    """Link the rows that share a key; a task is one range: (the number of each file's first row, the file's part).
+    old: int, ranges: Sequence[tuple[Sequence[int], Sequence[Part]]], memory: Memory, _: dict[str, Any]
+) -> Parts:
+    """Link the rows that share a key; a range is (the number of each file's first row, the file's part).
 
     Part 0 has int64 (rows, 2): each linked row, and the first row of those that it is joined with. Rows below `old` are
     of earlier runs. Keys of these alone join nothing: they are decided already.
     """
-    memory, links = Memory(memory_bytes, root), [np.empty((0, 2), np.int64)]
-    for firsts, parts in tasks:
+    links = [np.empty((0, 2), np.int64)]
+    for firsts, parts in ranges:
         hashes, rows, whole = list[Hashes](), list[Numbers](), list[Flags]()
-        for begin, part in zip(firsts, read_parts(root, parts, memory), strict=True):
+        for begin, part in zip(firsts, read_parts(parts, memory), strict=True):
             count = part.size // _KEY_BYTES
             numbers = np.frombuffer(part, np.uint32, count, 8 * count)
             hashes.append(np.frombuffer(part, np.uint64, count))
@@ -648,9 +651,7 @@ def join_unit(
         again, first = linked(np.concatenate(hashes), row, np.concatenate(whole), old)
         links.append(np.column_stack((row[again], row[first])))
         memory.release()
-    out = PartsWriter(root, f".work/compared/links-{index:05d}.bin")
-    out.add(0, joined(np.concatenate(links)).ravel().view(np.uint8))
-    return out.close()
+    yield 0, joined(np.concatenate(links)).ravel().view(np.uint8)
 
 
 def linked(hashes: Hashes, rows: Numbers, whole: Flags, old: int) -> tuple[Numbers, Numbers]:
@@ -697,83 +698,71 @@ def groups_of(forests: Iterable[Numbers]) -> tuple[Numbers, Numbers]:
     return rows, np.unique(before // GROUP_ROWS, return_inverse=True)[1][place]
 
 
-def group_unit(
-    root: Path, memory_bytes: int, sources: Sequence[Source], links: Sequence[Part], index: int, _: Any
-) -> dict[str, Any]:
-    """Write the rows in groups of each file: part `file` holds their numbers in the file, then their groups, uint32."""
-    found = read_parts(root, links, Memory(memory_bytes, root))
+def group_unit(sources: Sequence[Source], links: Sequence[Part], memory: Memory, _: dict[str, Any]) -> Parts:
+    """The rows in groups of each file: part `file` holds their numbers in the file, then their groups, uint32."""
+    found = read_parts(links, memory)
     rows, group = groups_of(np.frombuffer(part, np.int64).reshape(-1, 2) for part in found)
     cuts = np.searchsorted(rows, [*(source.first for source in sources), np.iinfo(np.int64).max])
-    out = PartsWriter(root, f".work/compared/groups-{index:05d}.bin")
     for number, (source, (low, high)) in enumerate(zip(sources, pairwise(cuts), strict=True)):
         both = np.concatenate([rows[low:high] - source.first, group[low:high]])
-        out.add(number, both.astype(np.uint32).view(np.uint8))
-    return out.close()
+        yield number, both.astype(np.uint32).view(np.uint8)
 
 
 # 4. Gather: the rows of each group.
 
 
-def gathered(name: str, wanted: Sequence[tuple[Source, Part]], memory: int, work: CompareUnits) -> list[list[Part]]:
-    """The parts with the rows of each group, from (sketch file, the part of a file that `group_unit` writes for it)."""
-    groups = parts_by_number(work.units(name, partial(gather_unit, work.data, memory, name), list(enumerate(wanted))))
-    return [[part for _, part in groups[number]] for number in sorted(groups)]
-
-
-def gather_unit(root: Path, memory_bytes: int, name: str, index: int, task: tuple[Source, Part]) -> dict[str, Any]:
-    """Write the sketches of one file's rows in groups, with their number among all rows (`row`).
+def gather_unit(task: tuple[Source, Part], memory: Memory, _: dict[str, Any]) -> Parts:
+    """The sketches of one file's rows in groups, with their number among all rows (`row`); which rows those are is a
+    part that `group_unit` writes for the file.
 
     Part `group` is an Arrow IPC stream; a large file has several for one group.
     """
     source, part = task
-    memory = Memory(memory_bytes, root)
-    (found,) = read_parts(root, [part], memory)
+    (found,) = read_parts([part], memory)
     numbers, groups = np.frombuffer(found, np.uint32).reshape(2, -1)
     storage.bring(source.file.path, source.file.bytes, source.file.sha256)
-    out, begin = PartsWriter(root, f".work/compared/{name}-{index:05d}.bin"), 0
-    pieces, size = defaultdict[int, list[pa.RecordBatch]](list), 0
-    for batch in batches_of(source.file.path, memory):
-        low, high = np.searchsorted(numbers, [begin, begin + batch.num_rows])
-        order = low + np.argsort(groups[low:high], kind="stable")
-        taken = batch.take(pa.array(numbers[order] - begin))
-        taken = taken.append_column("row", pa.array(source.first + numbers[order].astype(np.int64)))
-        kinds, starts = np.unique(groups[order], return_index=True)
-        for kind, (first, end) in zip(kinds.tolist(), pairwise([*starts, len(order)]), strict=True):
-            pieces[kind].append(taken.slice(first, end - first))
-        begin, size = begin + batch.num_rows, size + taken.nbytes
-        if size > _GATHER_BYTES:
-            _write_groups(out, pieces)
+    pieces, begin, size = defaultdict[int, list[pa.RecordBatch]](list), 0, 0
+    for batch in (*batches_of(source.file.path, memory), None):
+        if batch is None or size > _GATHER_BYTES:
+            yield from ((group, stream_of(pieces[group])) for group in sorted(pieces))
+            pieces.clear()
             size = 0
+        if batch is not None:
+            low, high = np.searchsorted(numbers, [begin, begin + batch.num_rows])
+            order = low + np.argsort(groups[low:high], kind="stable")
+            taken = batch.take(pa.array(numbers[order] - begin))
+            taken = taken.append_column("row", pa.array(source.first + numbers[order].astype(np.int64)))
+            kinds, starts = np.unique(groups[order], return_index=True)
+            for kind, (first, end) in zip(kinds.tolist(), pairwise([*starts, len(order)]), strict=True):
+                pieces[kind].append(taken.slice(first, end - first))
+            begin, size = begin + batch.num_rows, size + taken.nbytes
         memory.release()
-    _write_groups(out, pieces)
-    return out.close()
 
 
-def _write_groups(out: PartsWriter, pieces: dict[int, list[pa.RecordBatch]]) -> None:
-    for group in sorted(pieces):
-        out.add_rows(group, pieces.pop(group))
-
-
-def rows_in(root: Path, parts: Sequence[Part], memory: Memory, old: int = 0) -> Rows:
-    """The rows of one group."""
-    rows = rows_of(batch for part in read_parts(root, parts, memory) for batch in pa.ipc.open_stream(part))
-    numbers = np.concatenate([batch.column("row").to_numpy() for batch in rows.batches])
-    return replace(rows, numbers=numbers, old=int(np.searchsorted(numbers, old)))
+def rows_in(parts: Sequence[Part], memory: Memory, old: int = 0) -> Rows:
+    """The rows of parts with sketches, as a `gather` unit writes them; those below `old` are of earlier runs."""
+    streams = (pa.ipc.open_stream(part) for part in read_parts(parts, memory))
+    batches = [batch for stream in streams for batch in stream if batch.num_rows]
+    numbers = np.concatenate([np.empty(0, np.int64), *(batch.column("row").to_numpy() for batch in batches)])
+    begins = np.cumsum([0, *(batch.num_rows for batch in batches)], dtype=np.int64)
+    return Rows(batches, begins, numbers, int(np.searchsorted(numbers, old)))
 
 
 # 5. Decide.
 
 
-def decide_unit(
-    stage: ShuffleStage, root: Path, memory_bytes: int, old: int, index: int, parts: Sequence[Part]
-) -> dict[str, Any]:
-    """Decide about the rows of one group, and write the decisions: part 0 is an Arrow IPC stream of one batch, by
-    row_key; a group may have several."""
+def decide_unit(stage: ShuffleStage, old: int, parts: Sequence[Part], memory: Memory, record: dict[str, Any]) -> Parts:
+    """Decide about the rows of one group: part 0 is an Arrow IPC stream of one batch of decisions, by row_key; a group
+    may have several.
+
+    `survivors` of the record are [how many are lost for it, number, id] of the rows with the most.
+    """
     stage.open()
-    memory = Memory(memory_bytes, root)
-    rows = rows_in(root, parts, memory, old)
+    rows = rows_in(parts, memory, old)
     decided = stage.decide_rows(rows, memory)
-    out = PartsWriter(root, f".work/compared/decisions-{index:05d}.bin")
     for batch in decided.decisions:
-        out.add_rows(0, [batch.sort_by("row_key")])
-    return out.close() | {"sums": decided.counts, "survivors": survivors_of(rows, decided.stands_for)}
+        yield 0, stream_of([batch.sort_by("row_key")])
+    most = np.flatnonzero(decided.stands_for)
+    most = most[np.argsort(-decided.stands_for[most], kind="stable")][:MAX_ALARMS]
+    about = (decided.stands_for[most].tolist(), rows.numbers[most].tolist(), rows.ids(most).to_pylist())
+    record |= {"sums": decided.counts, "survivors": list(zip(*about, strict=True))}

@@ -24,8 +24,10 @@ from datakit.dedup.comparison import (
     IndexOptions,
     Numbers,
     check_policy,
+    cluster_facts,
     exact_ratio,
-    ranked,
+    lost_rows,
+    sums_of,
 )
 from datakit.dedup.shuffle import (
     BEGINNING,
@@ -34,10 +36,7 @@ from datakit.dedup.shuffle import (
     IndexedStage,
     Memory,
     Rows,
-    cluster_facts,
     digest_halves,
-    lost_rows,
-    sums_of,
 )
 from datakit.errors import ConfigError
 from datakit.stage import Decision, worst_first
@@ -236,9 +235,9 @@ class Dedup(IndexedStage):
                 yield 2 + band, batch.column(f"band{band}").to_numpy()[described], described
 
     def totals(self, batch: pa.RecordBatch) -> dict[str, dict[str, int]]:
-        """Rows by source and language, and rows with a number in the column of the policy."""
+        """Rows by source and language."""
         one = np.ones(batch.num_rows)
-        return {name: sums_of(batch.column(name), one) for name in ("source", "lang")} | {"ranked": ranked(batch)}
+        return {name: sums_of(batch.column(name), one) for name in ("source", "lang")}
 
     def decide_rows(self, rows: Rows, memory: Memory) -> Decided:
         """The decisions about one group, and what is known of the rows that others are dropped for."""
@@ -284,7 +283,7 @@ class Dedup(IndexedStage):
         """The LSH parameters, counts of pairs and clusters, and alarms, also about languages that are nearly lost."""
         from datakit.dedup.cluster import FACTS, size_histogram
 
-        config, found = self.config, dict[str, Any]()
+        config, sums, found = self.config, compared.sums, dict[str, Any]()
         if self.compares_shingles:
             bands = (config.num_bands, config.rows_per_band)
             found["lsh"] = {
@@ -295,18 +294,16 @@ class Dedup(IndexedStage):
                 "expected_recall": {f"{config.threshold:g}": candidate_probability(config.threshold, *bands)},
                 "candidate_probability": {f"{n / 20:.2f}": candidate_probability(n / 20, *bands) for n in range(21)},
             }
-        counts, sizes = compared.count("candidates"), compared.count("sizes")
-        counts["largest_bucket_rows"] = max(map(int, compared.count("largest_bucket")), default=0)
-        kept = compared.rows - compared.count("lost_source").total()
-        found["candidates"] = {name: counts[name] for name in FACTS}
-        found["cluster_sizes"] = size_histogram({int(size): rows for size, rows in sizes.items()}, kept)
+        largest = max(map(int, sums["largest_bucket"]), default=0)
+        kept = sums["rows"]["all"] - sums["lost_source"].total()
+        found["candidates"] = {name: sums["candidates"][name] for name in FACTS} | {"largest_bucket_rows": largest}
+        found["cluster_sizes"] = size_histogram({int(size): rows for size, rows in sums["sizes"].items()}, kept)
         found |= cluster_facts(compared, config, _LARGE, "rows stand for more rows than that", _CHECK)
-        lost, languages = compared.count("lost_lang"), compared.count("lang")
         vanished = [
             f"the language {name!r} vanishes: each of its {rows} rows is dropped as the duplicate of a row in another "
             "language"
-            for name, rows in sorted(languages.items(), key=lambda item: (-item[1], item[0]))
-            if name and lost[name] == rows >= MIN_ALARM_ROWS
+            for name, rows in sorted(sums["lang"].items(), key=lambda item: (-item[1], item[0]))
+            if name and sums["lost_lang"][name] == rows >= MIN_ALARM_ROWS
         ]
         found["alarms"] += worst_first(vanished, "languages vanish")
         return found
@@ -322,7 +319,7 @@ class Dedup(IndexedStage):
         found = self.look_up(batch.column("row_key"))
         similarity = found.column("similarity")
         detail = pc.binary_join_element_wise(
-            pa.scalar("duplicate of "), found.column("duplicate_of"), self.in_which(found.column("duplicate_in")),
+            pa.scalar("duplicate of "), found.column("duplicate_of"), self.in_which(found),
             pa.scalar(", similarity "), similarity.cast(pa.string()), pa.scalar(""),
         )  # fmt: skip
         stays, size = found.column("reason").is_null(), found.column("cluster_size")

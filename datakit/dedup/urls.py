@@ -3,6 +3,7 @@
 `text.page_urls` says when two URLs are the same.
 """
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
@@ -19,9 +20,11 @@ from datakit.dedup.comparison import (
     IndexOptions,
     Numbers,
     check_policy,
+    cluster_facts,
+    lost_rows,
     policy_order,
-    ranked,
     row_columns,
+    sums_of,
 )
 from datakit.dedup.shuffle import (
     Compared,
@@ -29,11 +32,8 @@ from datakit.dedup.shuffle import (
     IndexedStage,
     Memory,
     Rows,
-    cluster_facts,
     digest_halves,
     first_of_equals,
-    lost_rows,
-    sums_of,
 )
 from datakit.errors import ConfigError
 from datakit.stage import Decision
@@ -99,14 +99,15 @@ class DedupUrls(IndexedStage):
     def totals(self, batch: pa.RecordBatch) -> dict[str, dict[str, int]]:
         """The rows by source, and those that have a URL."""
         known, sources = len(batch) - batch.column("digest").null_count, batch.column("source")
-        return {"source": sums_of(sources, np.ones(len(batch))), "url": {"rows": known}, "ranked": ranked(batch)}
+        return {"source": sums_of(sources, np.ones(len(batch))), "url": {"rows": known}}
 
-    def check_totals(self, compared: Compared) -> None:
+    def check_totals(self, sums: dict[str, Counter[str]]) -> None:
         """Raise a ConfigError where no row has a URL, or a number in the policy's column."""
-        super().check_totals(compared)
-        if compared.rows and not compared.count("url")["rows"]:
+        super().check_totals(sums)
+        rows = sums["rows"]["all"]
+        if rows and not sums["url"]["rows"]:
             raise ConfigError(
-                f"dedup_urls: none of {compared.rows} rows has a URL in the field {self.config.field!r}; name the "
+                f"dedup_urls: none of {rows} rows has a URL in the field {self.config.field!r}; name the "
                 "field that has it (--field, or field in [dedup_urls]), or leave the stage out"
             )
 
@@ -115,8 +116,8 @@ class DedupUrls(IndexedStage):
         row_key = rows.column("row_key", memory)
         order = policy_order(rows, row_key, self.config.policy)
         survivor = np.empty_like(order)
-        survivor[order] = order[first_of_equals(rows.digests().take(pa.array(order)))]
-        survivor[(survivor == np.arange(len(rows))) | (np.arange(len(rows)) < rows.old)] = -1
+        survivor[order] = order[first_of_equals(rows.values("digest").combine_chunks().take(pa.array(order)))]
+        survivor[(survivor == np.arange(len(order))) | (np.arange(len(order)) < rows.old)] = -1
         stands_for, counts = lost_rows(rows, survivor, ("source",), self.config.max_cluster_rows)
         dropped = np.flatnonzero(survivor >= 0)
         decisions = {"row_key": row_key[dropped], "reason": pa.array(["duplicate_url"] * len(dropped), pa.string())}
@@ -126,12 +127,12 @@ class DedupUrls(IndexedStage):
     def summarize(self, compared: Compared) -> dict[str, Any]:
         """Counts and alarms."""
         facts = cluster_facts(compared, self.config, _LARGE, "URLs stand for more rows than that", _CHECK)
-        return {"rows_with_url": compared.count("url")["rows"]} | facts
+        return {"rows_with_url": compared.sums["url"]["rows"]} | facts
 
     def decide(self, batch: pa.RecordBatch) -> Decision:
         """Look the rows up by row_key."""
         found, urls = self.look_up(batch.column("row_key")), urls_at(batch, self.config.field)
-        of, where = found.column("duplicate_of"), self.in_which(found.column("duplicate_in"))
+        of, where = found.column("duplicate_of"), self.in_which(found)
         return Decision(
             reasons=found.column("reason"),
             detail=pc.binary_join_element_wise("has the URL of ", of, where, ": ", urls, ""),

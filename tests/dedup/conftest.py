@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from datakit.config import sha256_file
 from datakit.data import MESSAGES
-from datakit.dedup.comparison import CompareStage
+from datakit.dedup.shuffle import ShuffleStage
 from datakit.dedup.stage import Dedup, DedupConfig
 from datakit.stage import SketchFile
 
@@ -80,14 +80,14 @@ def run_stage(stage: Any, rows: pa.RecordBatch | Sequence[str], *, cut: int = 10
     with tempfile.TemporaryDirectory() as folder:
         stage, outcome.facts = compare(stage, shards, Path(folder), workers)
         outcome.decisions = stage.decisions.read_bytes()
-        outcome.groups = len(stage.compared.decides) if getattr(stage, "compared", None) else 0
+        outcome.groups = len(stage.compared.decisions) if getattr(stage, "compared", None) else 0
         for shard in shards:
             _take(outcome, shard, stage.decide(shard))
     return outcome
 
 
 def compare(
-    stage: CompareStage, shards: Sequence[pa.RecordBatch], folder: Path, workers: int
+    stage: ShuffleStage, shards: Sequence[pa.RecordBatch], folder: Path, workers: int
 ) -> tuple[Any, dict[str, Any]]:
     """(the stage with its decisions about some shards, the facts); their sketches are `folder`'s 00000.arrow, ..."""
     files = [write(stage.sketch(shard), folder / f"{i:05d}.arrow") for i, shard in enumerate(shards)]

@@ -2,6 +2,7 @@
 
 import random
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +15,6 @@ import datakit.dedup.shuffle as shuffle
 from datakit.dedup.repeats import DedupRepeats, RepeatsConfig
 from datakit.dedup.shuffle import (
     Memory,
-    PartsWriter,
     Source,
     first_of_equals,
     groups_of,
@@ -22,6 +22,7 @@ from datakit.dedup.shuffle import (
     linked,
     parts_by_number,
     read_parts,
+    run_unit,
     sort_unit,
 )
 from datakit.dedup.stage import Dedup, DedupConfig
@@ -81,9 +82,11 @@ def test_a_key_that_all_rows_have_goes_on_once_for_each_file(tmp_path: Path) -> 
     batch = documents([f"the same words in every row here\nnumber {n} has some words of its own" for n in range(300)])
     files = [write(stage.sketch(batch.slice(n, 100)), tmp_path / f"{n}.arrow") for n in (0, 100, 200)]
     firsts = zip(map(sketch_file, files), (0, 100, 200), strict=True)
-    records = [sort_unit(stage, tmp_path, 1, n, Source(*of)) for n, of in enumerate(firsts)]
+    records = [
+        run_unit(tmp_path, 1 << 20, "keys", partial(sort_unit, stage, 1), n, Source(*of)) for n, of in enumerate(firsts)
+    ]
     parts = parts_by_number(records)
-    sizes = [len(part) for part in read_parts(tmp_path, [p for _, p in parts[0]], Memory(1 << 20, tmp_path))]
+    sizes = [len(part) for part in read_parts([p for _, p in parts[0]], Memory(1 << 20, tmp_path))]
     assert sizes == [101 * 12] * 3
 
 
@@ -120,19 +123,18 @@ def test_groups_are_full_and_no_component_is_cut(monkeypatch: pytest.MonkeyPatch
 
 
 def test_a_damaged_part_is_an_error(tmp_path: Path) -> None:
-    writer = PartsWriter(tmp_path, "parts.bin")
-    for number, data in ((3, b"one and two"), (1, b""), (3, b"three" * 40)):
-        writer.add(number, data)
-    record = writer.close()
+    made = [(3, b"one and two"), (1, b""), (3, b"three" * 40)]
+    record = run_unit(tmp_path, 1 << 20, "parts", lambda *_: iter(made), 0, None)
     parts = [part for _, part in parts_by_number([record])[3]]
     memory = Memory(1 << 20, tmp_path)
-    assert [bytes(p) for p in read_parts(tmp_path, parts, memory)] == [b"one and two", b"three" * 40]
+    assert [bytes(p) for p in read_parts(parts, memory)] == [b"one and two", b"three" * 40]
     assert parts_by_number([record]).keys() == {3} and all(begin % 64 == 0 for _, begin, _, _ in record["parts"])
-    data = bytearray((tmp_path / "parts.bin").read_bytes())
+    file = tmp_path / record["files"][0][0]
+    data = bytearray(file.read_bytes())
     data[70] ^= 1
-    (tmp_path / "parts.bin").write_bytes(data)
-    with pytest.raises(IntegrityError, match=r"parts\.bin: was changed"):
-        list(read_parts(tmp_path, parts, memory))
+    file.write_bytes(data)
+    with pytest.raises(IntegrityError, match=r"parts-00000\.bin: was changed"):
+        list(read_parts(parts, memory))
 
 
 def test_a_policy_without_numbers_is_refused_only_where_no_row_has_one() -> None:
