@@ -373,8 +373,8 @@ CLOSE = 1.005
 QUARTERS, FIRST_ROUNDS, ROUNDS, PROMISING = (1, 2, 3, 4, 6, 8), 2, 12, 2
 """Else sequential value correction: start with length ** (1 + quarters / 4), `FIRST_ROUNDS` rounds for each number of
 quarters, then `ROUNDS` rounds for the `PROMISING` best."""
-BLOCK_TOKENS = 1 << 22
-"""Tokens that are laid out and written at once, at most."""
+BLOCK_TOKENS = 1 << 18
+"""Tokens that are laid out and written at once, at most: so few that their copies stay in the processor's cache."""
 
 PLACE = np.dtype([("sequence", "<i8"), ("offset", "<i8"), ("length", "<i8"), ("row", "<i8")])
 """A piece of a sequence in a row: the index of the sequence, the piece's first token in it, its tokens, and the row."""

@@ -217,7 +217,9 @@ class Block:
     def padded(self, stride: int, pad_id: int) -> Int32:
         """The ids in rows of `stride` tokens, filled up with `pad_id`."""
         ids_NS = np.full((len(self.counts), stride), pad_id, np.int32)
-        ids_NS[np.arange(stride) < self.row_lengths[:, None]] = self.ids
+        lengths = self.row_lengths
+        for row, start, length in zip(ids_NS, starts_of(lengths).tolist(), lengths.tolist(), strict=True):
+            row[:length] = self.ids[start : start + length]
         return ids_NS
 
     def table(self) -> "pa.Table":
@@ -266,7 +268,7 @@ class _Column:
         self.file, self.dtype, self.counts = Path(file).open("wb"), dtype, [np.empty(0, np.int64)]  # noqa: SIM115
 
     def append(self, values: npt.NDArray[Any], counts: Int64) -> None:
-        self.file.write(np.ascontiguousarray(values, self.dtype).tobytes())
+        self.file.write(np.ascontiguousarray(values, self.dtype))  # type: ignore[arg-type]  # a buffer, not copied
         self.counts.append(counts)
 
     def close(self, index: str = "") -> None:
