@@ -13,7 +13,7 @@ from train import dpo, weights
 from train.attention import masked_attention
 from train.data import DataConfig, Mixture, PackedSet, StepStream
 from train.dpo import DpoLoss, PairConfig, answer_losses
-from train.loss import ChunkedConfig, token_log_probs
+from train.loss import token_log_probs
 from train.model import CausalLM
 
 BETA = 0.3
