@@ -7,7 +7,7 @@
         --of each --steps 3 --warmup 1 --rounds 2
     python bench/train.py --manifest /tmp/gpteacher/manifest.json --of ours,compiled,packed,longest,fixed \\
         --trl PYTHON --peer ../shared/peers/trl_sft.py --rounds 2
-    python bench/train.py --manifest /tmp/gpteacher/manifest.json --of "ours,by hand" --rounds 5
+    python bench/train.py --manifest /tmp/gpteacher/manifest.json --of "ours,by hand,by hand in fp32" --rounds 5
 
 Contenders take turns, each in a process of its own, `--rounds` times; the table has the best round of each (what the
 machine can do), its steps' medians, and the peak of its resident memory. Rates count tokens three ways: all, real,
@@ -56,7 +56,7 @@ TRL: dict[str, list[str]] = {
 
 
 def ours(a: argparse.Namespace, values: dict[str, Any]) -> dict[str, Any]:
-    """Rates of `steps` optimizer steps after `warmup`, in this process."""
+    """Rates of `steps` optimizer steps after `warmup`, in this process, on the rows of the others: in their order."""
     sys.path[0] = str(Path(__file__).resolve().parents[1])  # not this folder, where `train` would be this very file
     from train.config import LoopConfig
     from train.data import DataConfig
@@ -70,7 +70,8 @@ def ours(a: argparse.Namespace, values: dict[str, Any]) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as out:
         config = SFTConfig(
             manifest=a.padded if values.get("padded") else a.manifest, preset=a.preset,
-            data=DataConfig(**{"batch_rows": 8} | given("data")), labels=LabelConfig(**given("labels")),
+            data=DataConfig(**{"batch_rows": 8, "shuffle_buffer": 0} | given("data")),
+            labels=LabelConfig(**given("labels")),
             loop=LoopConfig(out=out, steps=a.warmup + a.steps, threads=a.threads, **given("loop")),
             optim=OptimConfig(lr=5e-4, warmup_steps=0, min_lr_ratio=1.0, weight_decay=0.0),
         )  # fmt: skip
@@ -92,7 +93,7 @@ def ours(a: argparse.Namespace, values: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-HAND = {"by hand": ["--dtype", "bf16"], "by hand, compiled": ["--compile"], "by hand, fp32": ["--dtype", "fp32"]}
+HAND = {"by hand": ["--dtype", "bf16"], "by hand compiled": ["--compile"], "by hand in fp32": ["--dtype", "fp32"]}
 """A loop that a skilled user writes: a transformers model, dense block mask, bf16, label-only head, fused AdamW."""
 
 
