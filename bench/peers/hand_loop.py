@@ -3,7 +3,7 @@
     python bench/peers/hand_loop.py HF_FOLDER PACKED_PREFIX [--steps 12] [--rows 8] [--threads 2] [--dtype bf16] [--compile]
 
 Reads bin2d by its documented table (rows of `seq_len + 1` ids, segment boundaries, label positions) and prints a JSON
-line a step: loss, label tokens per second of the wall and of processor time. `bench/train.py --of "ours,by hand"` runs
+line a step: loss, label tokens per second of the wall and of processor time. `bench/train.py --of "ours,by hand in fp32"` runs
 it beside our own loop.
 """  # noqa: E501
 
