@@ -4,17 +4,16 @@
         --seq-len 512 --output /tmp/gpteacher
     datakit pack ... --packing pad --output /tmp/gpteacher_padded
     python bench/train.py --manifest /tmp/gpteacher/manifest.json --padded /tmp/gpteacher_padded/manifest.json \\
-        --of each --steps 3 --warmup 1 --rounds 2 --turns /tmp/turns.jsonl
+        --of each --steps 3 --warmup 1 --rounds 2
     python bench/train.py --manifest /tmp/gpteacher/manifest.json --of ours,compiled,packed,longest,fixed \\
         --trl PYTHON --peer ../shared/peers/trl_sft.py --rounds 2
-    python bench/train.py --manifest /tmp/gpteacher/manifest.json --of "ours,by hand" --rounds 5
+    python bench/train.py --manifest /tmp/gpteacher/manifest.json --of "ours,by hand,by hand in fp32" --rounds 5
 
 Contenders take turns, each in a process of its own, `--rounds` times; the table has the best round of each (what the
 machine can do), its steps' medians, and the peak of its resident memory. Rates count tokens three ways: all, real,
 label. A setting of ours is also compared with the first one of the same round, by the wall and by seconds of processor
 time. `PYTHON` is an interpreter of an environment with trl (bench/peers/requirements-trl.txt). `by hand` is
-hand_loop.py, beside the peer. `--turns FILE` keeps the
-turns of earlier parts for the table; `--part 1/3` is every third contender, beside the first.
+bench/peers/hand_loop.py.
 """
 
 import argparse
@@ -57,7 +56,7 @@ TRL: dict[str, list[str]] = {
 
 
 def ours(a: argparse.Namespace, values: dict[str, Any]) -> dict[str, Any]:
-    """Rates of `steps` optimizer steps after `warmup`, in this process."""
+    """Rates of `steps` optimizer steps after `warmup`, in this process, on the rows of the others: in their order."""
     sys.path[0] = str(Path(__file__).resolve().parents[1])  # not this folder, where `train` would be this very file
     from train.config import LoopConfig
     from train.data import DataConfig
@@ -71,7 +70,8 @@ def ours(a: argparse.Namespace, values: dict[str, Any]) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as out:
         config = SFTConfig(
             manifest=a.padded if values.get("padded") else a.manifest, preset=a.preset,
-            data=DataConfig(**{"batch_rows": 8} | given("data")), labels=LabelConfig(**given("labels")),
+            data=DataConfig(**{"batch_rows": 8, "shuffle_buffer": 0} | given("data")),
+            labels=LabelConfig(**given("labels")),
             loop=LoopConfig(out=out, steps=a.warmup + a.steps, threads=a.threads, **given("loop")),
             optim=OptimConfig(lr=5e-4, warmup_steps=0, min_lr_ratio=1.0, weight_decay=0.0),
         )  # fmt: skip
@@ -93,7 +93,7 @@ def ours(a: argparse.Namespace, values: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-HAND: dict[str, list[str]] = {"by hand": [], "by hand, compiled": ["--compile"], "by hand, fp32": ["--dtype", "fp32"]}
+HAND = {"by hand": ["--dtype", "bf16"], "by hand compiled": ["--compile"], "by hand in fp32": ["--dtype", "fp32"]}
 """A loop that a skilled user writes: a transformers model, dense block mask, bf16, label-only head, fused AdamW."""
 
 
@@ -136,7 +136,7 @@ def timed(command: list[str], threads: int) -> dict[str, Any]:
     if status:
         raise SystemExit(f"{' '.join(command)}: ended with status {status}")
     lines: list[dict[str, Any]] = [json.loads(line) for line in said.splitlines() if line.startswith("{")]
-    losses = {"losses": [line["loss"] for line in lines if "loss" in line]}
+    losses = {"losses": [line["loss"] for line in lines if "loss" in line], "lines": lines}
     return losses | lines[-1] | {"peak_mib": usage.ru_maxrss // 1024, "cpu_s": usage.ru_utime + usage.ru_stime}
 
 
@@ -147,11 +147,15 @@ def contender(a: argparse.Namespace, name: str, data: str) -> dict[str, Any]:
         given += ["--steps", str(a.steps), "--warmup", str(a.warmup), "--one", name]
         return timed([sys.executable, __file__, *given], a.threads)
     threads, steps = ["--threads", str(a.threads or os.cpu_count())], ["--steps", str(a.steps)]
-    if name in HAND:  # it leaves out its first three steps
-        prefix, script = Path(a.manifest).parent / "kept" / "train", Path(a.peer).with_name("hand_loop.py")
-        command = [a.trl or sys.executable, str(script), f"{data}.model", str(prefix), *threads, *HAND[name]]
-        found = timed([*command, "--steps", str(a.steps + 3)], 0)
-        return found | {"rates": [float("nan"), float("nan"), found["median"]]}
+    if name in HAND:
+        meta = min((Path(a.manifest).parent / "kept").glob("train*.meta.json"))
+        script, prefix = Path(__file__).parent / "peers" / "hand_loop.py", str(meta).removesuffix(".meta.json")
+        command = [a.trl or sys.executable, str(script), f"{data}.model", prefix, *threads, *HAND[name]]
+        found = timed([*command, "--steps", str(a.steps + a.warmup)], 0)
+        measured = found["lines"][a.warmup :]
+        rate = statistics.median(line["label_tok_s"] for line in measured)
+        per_cpu_s = sum(line["labels"] for line in measured) / sum(line["cpu_s"] for line in measured)
+        return found | {"rates": [float("nan"), float("nan"), rate], "label_per_cpu_s": per_cpu_s}
     given = ["--data", data, "--tokenizer", str(Path(a.manifest).parent / "kept" / "tokenizer"), "--seq-len", "512"]
     found = timed([a.trl, a.peer, *given, *steps, "--warmup", str(a.warmup), *threads, *TRL[name]], 0)
     return found | {"rates": found["tok_s_median_all_real_label"], "losses": [found["loss_first"], found["loss_last"]]}
@@ -171,10 +175,8 @@ def table(turns: list[dict[str, Any]]) -> str:
         cells = [f"{r:,.0f}" for r in best["rates"]] + [f"{wall:.2f}"]
         if "label_per_cpu_s" in best:
             each = [t["label_per_cpu_s"] / f["label_per_cpu_s"] for t, f in pairs]
-            cells += [
-                f"{max(t['label_per_cpu_s'] for t in mine):,.0f}",
-                f"{statistics.median(each):.2f}" if each else "",
-            ]
+            most = max(t["label_per_cpu_s"] for t in mine)
+            cells += [f"{most:,.0f}", f"{statistics.median(each):.2f}" if each else ""]
         else:
             cells += ["", ""]
         cells += [f"{min(t['peak_mib'] for t in mine):,}", f"{best['losses'][0]:.2f}, {best['losses'][-1]:.2f}"]
@@ -188,14 +190,12 @@ def parser() -> argparse.ArgumentParser:
     p.add_argument("--manifest", required=True)
     p.add_argument("--padded", default="", help="the same sequences packed with --packing pad")
     p.add_argument("--of", default="ours,compiled", help=f"`each`, or some of {', '.join([*OURS, *TRL, *HAND])}")
-    p.add_argument("--part", default="1/1", help="of the contenders, such as 2/3")
     p.add_argument("--one", choices=list(OURS), help=argparse.SUPPRESS)
     p.add_argument("--preset", default="26m")
     p.add_argument("--steps", type=int, default=8)
     p.add_argument("--warmup", type=int, default=3)
     p.add_argument("--rounds", type=int, default=1)
     p.add_argument("--threads", type=int, default=0)
-    p.add_argument("--turns", help="JSONL file of all turns, to which this command's are added")
     p.add_argument("--trl", help="interpreter of an environment with trl")
     p.add_argument("--peer", default="../shared/peers/trl_sft.py")
     return p
@@ -205,9 +205,7 @@ def chosen(a: argparse.Namespace) -> list[str]:
     """The contenders that take turns."""
     # names of settings hold commas, so they are found in what was asked for
     names = list(OURS) if a.of == "each" else [n for n in [*OURS, *TRL, *HAND] if n in a.of.split(",") or n == a.of]
-    names = [n for n in names if a.padded or not OURS.get(n, {}).get("padded")]
-    part, parts = map(int, a.part.split("/"))
-    return names if parts == 1 else [names[0], *names[1:][part - 1 :: parts]]
+    return [n for n in names if a.padded or not OURS.get(n, {}).get("padded")]
 
 
 def main() -> None:
@@ -215,9 +213,7 @@ def main() -> None:
     if a.one:
         print(json.dumps(ours(a, OURS[a.one])))
         return
-    names, kept = chosen(a), Path(a.turns or tempfile.mkstemp(suffix=".jsonl")[1])
-    turns = [json.loads(line) for line in kept.read_text().splitlines()] if kept.exists() else []
-    first = 1 + max((t["round"] for t in turns), default=0)
+    names, turns = chosen(a), list[dict[str, Any]]()
     with tempfile.NamedTemporaryFile("w", suffix=".jsonl") as file:
         if set(names) & set(TRL):
             command = [sys.executable, "-c", "import sys, runpy; runpy.run_path(sys.argv[1])['dump'](*sys.argv[2:])"]
@@ -225,12 +221,10 @@ def main() -> None:
         if set(names) & set(HAND):
             Path(f"{file.name}.model").mkdir()
             model_for_hand(a, f"{file.name}.model")
-        for number in range(first, first + a.rounds):
+        for number in range(a.rounds):
             for name in names:
                 turns.append({"name": name, "round": number} | contender(a, name, file.name))
                 print(json.dumps(turns[-1]), file=sys.stderr, flush=True)
-                with kept.open("a") as told:
-                    told.write(json.dumps(turns[-1]) + "\n")
     print(table(turns))
 
 

@@ -95,8 +95,10 @@ class Snapshot:
 
         Without `copied` they share the memory of the model, where that is on the CPU.
         """
-        ranks = ranks or Ranks()
-        found = cls(model.config, {}, {}, ranks.gathered(rng_tensors()))
+        ranks, states = ranks or Ranks(), {"cpu": torch.get_rng_state()}
+        if torch.cuda.is_available():
+            states["cuda"] = torch.cuda.get_rng_state()
+        found = cls(model.config, {}, {}, ranks.gathered(states))
         for name, p in trained(model).items():
             for key, value in {"": p, **optimizer.state[p]}.items():
                 whole = whole_of(torch.as_tensor(value).detach())
@@ -160,14 +162,6 @@ def _finished(file: Path) -> str:
     file.chmod(0o644)  # safetensors writes files that only the owner can read
     flush(file)
     return sha256_file(file)
-
-
-def rng_tensors() -> dict[str, Tensor]:
-    """The states of the random generators."""
-    states = {"cpu": torch.get_rng_state()}
-    if torch.cuda.is_available():
-        states["cuda"] = torch.cuda.get_rng_state()
-    return states
 
 
 def rng_file(rank: int) -> str:

@@ -12,7 +12,6 @@ with the reference point 0: no second pass over answers of other prompts.
 Shapes: B rows, P = B/2 pairs, L labels.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
@@ -52,10 +51,6 @@ class PairConfig:
         at_least(self, 0, "beta", "good_weight", "bad_weight")
 
 
-Reference = Callable[[CausalLM, Batch], Tensor]
-"""The reference's log-probability of the labels of each real row of a batch, (2P,); it gets the trained model, too."""
-
-
 def log_probs(model: CausalLM, batch: Batch, labels: ChunkedConfig) -> tuple[Tensor, Tensor]:
     """Summed log-probabilities of the labels of each packed row of `batch.rows` (fp32), and their number, both (2P,).
 
@@ -75,22 +70,15 @@ def packed_rows(batch: Batch) -> Tensor:
     return label_pos_L // width + batch.segments.sequence_BT.flatten()[label_pos_L] - 1
 
 
-def reference_of(config: RunConfig, folder: str, data: Mixture, labels: ChunkedConfig) -> Reference:
-    """The model in `folder`, by default that of --model; for adapters it is the trained model with its adapters off.
+def reference_of(config: RunConfig, folder: str, data: Mixture) -> CausalLM | None:
+    """The model in `folder`, by default that of --model; None for adapters: the trained model with its adapters off.
 
     Raises:
         ModelError: the model cannot be read, or does not fit the data.
     """
-    own = None
-    if folder or not config.lora.lora_rank:
-        own = read_fitting(folder or config.model, data).requires_grad_(False).eval()
-
-    def reference(policy: CausalLM, batch: Batch) -> Tensor:
-        model = policy if own is None else own.to(batch.ids_BT.device)
-        with torch.no_grad(), disabled(model):
-            return log_probs(model, batch, labels)[0]
-
-    return reference
+    if config.lora.lora_rank and not folder:
+        return None
+    return read_fitting(folder or config.model, data).requires_grad_(False).eval()
 
 
 def pair_losses(
@@ -122,13 +110,15 @@ class DpoLoss:
     """The objective: (loss_sum, pairs), or answers; logs rewards, their margin, and the share that is right."""
 
     config: PairConfig
-    reference: Reference
+    reference: CausalLM | None
     labels: ChunkedConfig = field(default_factory=ChunkedConfig)
 
     def __call__(self, model: CausalLM, batch: Batch) -> LossSum:
         """Sums over the pairs, or the answers, of the batch."""
         policy_2P, labels_2P = log_probs(model, batch, self.labels)
-        reference_2P = self.reference(model, batch)
+        reference = model if self.reference is None else self.reference.to(batch.ids_BT.device)
+        with torch.no_grad(), disabled(reference):
+            reference_2P = log_probs(reference, batch, self.labels)[0]
         if self.config.dpo_loss == "apo_zero":
             answered_R, good_R = labels_2P > 0, torch.from_numpy(batch.rows % 2 == 0).to(policy_2P.device)
             losses_R, signed_R = answer_losses(policy_2P, reference_2P, good_R, self.config)
@@ -174,7 +164,7 @@ class DPOConfig(RunConfig):
         elif alone := int((~answered_P2).any(1).sum()):
             pairs = f"{alone:,} of {len(answered_P2):,} pairs have one answer alone"
             raise InputError(f"{data.name}: {pairs}: --dpo-loss apo_zero trains on answers that are judged one by one")
-        return DpoLoss(self.pairs, reference_of(self, self.pairs.reference, data, self.labels), self.labels)
+        return DpoLoss(self.pairs, reference_of(self, self.pairs.reference, data), self.labels)
 
 
 main = command(DPOConfig, __name__, __doc__)

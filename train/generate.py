@@ -9,6 +9,7 @@ import json
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal, TextIO
 
@@ -21,7 +22,7 @@ from datakit.pack.chat import ChatTokenizer
 from train import checkpoint, flags
 from train.device import allow_tf32, usable_device
 from train.model import CausalLM
-from train.serve.batching import SampleConfig, prompt_ids, stream_text
+from train.serve.batching import SampleConfig, TextStream, jobs_of, prompt_ids, stop_ids_of, stream
 from train.weights import base_of, read_model, saved_state
 
 
@@ -120,9 +121,18 @@ class Generator:
         return prompt_ids(self.tokenizer, said, self.plain, self.model.config.max_positions, where)
 
     def stream(self, prompts: Sequence[Sequence[int]]) -> Iterator[tuple[int, str]]:
-        """Yield (number of the prompt, piece of its answer)."""
+        """Yield (number of the prompt, piece of its answer); an answer ends before the first stop string."""
         stops = [s.replace("\\n", "\n") for s in self.config.stop]
-        return stream_text(self.model, self.tokenizer, prompts, self.config.sample, stops)
+        jobs = jobs_of(prompts, stop_ids_of(self.model, self.tokenizer), self.config.sample)
+        decode = partial(self.tokenizer.decode, skip_special_tokens=True)
+        texts = {job: (i, TextStream(decode, stops)) for i, job in enumerate(jobs)}
+        for job, token in stream(self.model, jobs):
+            i, text = texts[job]
+            if text.ended:
+                continue
+            piece = "" if token.id < 0 or token.finish == "stop" else text.add(token.id)
+            yield i, piece + (text.end() if token.finish else "")
+            job.cancelled = text.ended
 
 
 def load(model: Path | str, tokenizer: str = "", base: str = "") -> tuple[CausalLM, ChatTokenizer, dict[str, Any]]:

@@ -47,11 +47,13 @@ class LoraLinear(nn.Linear):
 def attach(model: CausalLM, config: LoraConfig, generator: torch.Generator) -> None:
     """Freeze a model and add adapters to its targets, in place; outputs do not change before training."""
     model.requires_grad_(False)
-    for parent, name, layer in _projections(model):
-        if name in {f"{target}_proj" for target in config.lora_targets}:  # not `gate`, which is a router
-            adapted = LoraLinear(layer, config.lora_rank, config.scale, config.lora_dropout)
-            nn.init.kaiming_uniform_(adapted.lora_A, a=math.sqrt(5), generator=generator)
-            setattr(parent, name, adapted)
+    names = {f"{target}_proj" for target in config.lora_targets}  # not `gate`, which is a router
+    for parent in [*model.model.layers.modules()]:
+        for name, layer in [*parent.named_children()]:
+            if isinstance(layer, nn.Linear) and name in names:
+                adapted = LoraLinear(layer, config.lora_rank, config.scale, config.lora_dropout)
+                nn.init.kaiming_uniform_(adapted.lora_A, a=math.sqrt(5), generator=generator)
+                setattr(parent, name, adapted)
 
 
 @contextlib.contextmanager
@@ -65,11 +67,6 @@ def disabled(model: nn.Module) -> Iterator[None]:
     finally:
         for layer in layers:
             layer.enabled = True
-
-
-def _projections(model: CausalLM) -> list[tuple[nn.Module, str, nn.Linear]]:
-    found = ((parent, *child) for parent in model.model.layers.modules() for child in parent.named_children())
-    return [(parent, name, layer) for parent, name, layer in found if isinstance(layer, nn.Linear)]
 
 
 @dataclass(frozen=True, slots=True)

@@ -395,21 +395,16 @@ class CausalLM(nn.Module):
 
     def _embed(self, ids_BT: Tensor, positions_BT: Tensor) -> tuple[Tensor, Ropes]:
         """The embedded tokens (B, T, D), and the rotary tables."""
-        x_BTD = self.model.embed_tokens(ids_BT)
-        if self.config.embedding_scale != 1:
+        x_BTD, c = self.model.embed_tokens(ids_BT), self.config
+        if c.embedding_scale != 1:
             # rounded like the weights, as a number: a tensor would be copied to the device in each pass
-            x_BTD = x_BTD * torch.tensor(self.config.embedding_scale, dtype=x_BTD.dtype, device="cpu").item()
+            x_BTD = x_BTD * torch.tensor(c.embedding_scale, dtype=x_BTD.dtype, device="cpu").item()
         kind: Any = x_BTD.device.type
         if torch.is_autocast_enabled(kind):  # it leaves embeddings, and so the whole stream, in fp32
             x_BTD = x_BTD.to(torch.get_autocast_dtype(kind))
-        return x_BTD, self.ropes(positions_BT, x_BTD.dtype)
-
-    def ropes(self, positions_BT: Tensor, dtype: torch.dtype) -> Ropes:
-        """The rotary tables of these positions."""
-        c = self.config
-        whole = rotary_tables(positions_BT, c.rope, c.head_dim, dtype)
-        other = rotary_tables(positions_BT, c.window_rope, c.head_dim, dtype) if c.window_rope else whole
-        return {"whole": whole, "window": other}
+        whole = rotary_tables(positions_BT, c.rope, c.head_dim, x_BTD.dtype)
+        other = rotary_tables(positions_BT, c.window_rope, c.head_dim, x_BTD.dtype) if c.window_rope else whole
+        return x_BTD, {"whole": whole, "window": other}
 
     def compile_parts(self, static: bool = False) -> None:
         """Compile every layer at its first use; it takes seconds per bucket.

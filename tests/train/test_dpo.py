@@ -13,7 +13,7 @@ from train import dpo, weights
 from train.attention import masked_attention
 from train.data import DataConfig, Mixture, PackedSet, StepStream
 from train.dpo import DpoLoss, PairConfig, answer_losses
-from train.loss import ChunkedConfig, token_log_probs
+from train.loss import token_log_probs
 from train.model import CausalLM
 
 BETA = 0.3
@@ -75,8 +75,8 @@ def test_the_loss_is_the_formula_worked_out_by_hand(
     for p in new.parameters():
         p.add_(torch.randn(p.shape, generator=torch.Generator().manual_seed(p.numel())) * 0.01)
     data = PackedSet.open_all(pair_manifest)[0]
-    labels, run = ChunkedConfig(), dpo.DPOConfig(manifest="-", model=str(base))
-    objective = DpoLoss(PairConfig(beta=BETA, dpo_loss=kind), dpo.reference_of(run, "", Mixture((data,)), labels))
+    run = dpo.DPOConfig(manifest="-", model=str(base))
+    objective = DpoLoss(PairConfig(beta=BETA, dpo_loss=kind), dpo.reference_of(run, "", Mixture((data,))))
     config = DataConfig(batch_rows=8, grad_accum=9, bucket_sizes=(64,))
     batches = next(iter(StepStream(data, config, seed=0, flat=flat)))
     seen = []

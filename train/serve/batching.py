@@ -5,7 +5,7 @@ the answers under way, so a long prompt delays nobody for long. What a prompt sh
 copied from there, not computed again. A step has as many rows as there are answers under way: a lone answer costs one
 row. Sums of floats depend on the number of rows, so an answer may change in its last bits with what else is served.
 
-`Engine` does the work, `stream` and `answers` run it to the end, `Batcher` runs it in a thread with a queue.
+`Engine` does the work, `stream` runs it to the end, `Batcher` runs it in a thread with a queue.
 
 Shapes: S slots, C positions of a slot, T new positions, N rows (answers), H query heads, K key/value heads, R = H/K,
 E head width, D hidden, V vocabulary.
@@ -18,7 +18,6 @@ import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from functools import partial
 from typing import Any, Literal
 
 import torch
@@ -27,7 +26,7 @@ from torch import Tensor
 from datakit.config import option
 from datakit.errors import ConfigError, UsageError
 from datakit.pack.chat import ChatTokenizer
-from train.attention import Scores, attend_by_mask, sees
+from train.attention import Attend, Scores, attend_by_mask, sees
 from train.model import CausalLM
 from train.serve.answer_parts import start_of
 
@@ -35,8 +34,6 @@ PROMPT_TOKENS = 256
 """Tokens of prompts between two steps: more bring first tokens sooner, and let answers under way wait longer."""
 
 Finish = Literal["stop", "length", "timeout", "cancelled", "error"]
-Attend = Callable[[Tensor, Tensor, Tensor, Scores], Tensor]
-"""Queries, keys and values of a layer, (N, T, H or K, E) -> attended values (N, T, H, E)."""
 log = logging.getLogger(__name__)
 
 
@@ -444,23 +441,6 @@ def stream(model: CausalLM, jobs: Sequence[Job], slots: int = 0) -> Iterator[tup
     engine.waiting.extend(jobs)
     while engine.busy:
         yield from engine.turn()
-
-
-def stream_text(
-    model: CausalLM, tokenizer: ChatTokenizer, prompts: Sequence[Sequence[int]], config: SampleConfig,
-    stop: Sequence[str] = (),
-) -> Iterator[tuple[int, str]]:  # fmt: skip
-    """Yield (number of the prompt, piece of its answer); an answer ends before the first of the strings `stop`."""
-    jobs = jobs_of(prompts, stop_ids_of(model, tokenizer), config)
-    decode = partial(tokenizer.decode, skip_special_tokens=True)
-    texts = {job: (i, TextStream(decode, stop)) for i, job in enumerate(jobs)}
-    for job, token in stream(model, jobs):
-        i, text = texts[job]
-        if text.ended:
-            continue
-        piece = "" if token.id < 0 or token.finish == "stop" else text.add(token.id)
-        yield i, piece + (text.end() if token.finish else "")
-        job.cancelled = text.ended
 
 
 class QueueFullError(Exception):
