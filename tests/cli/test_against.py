@@ -158,6 +158,10 @@ def test_the_story_of_later_stages_counts_no_row_of_another_dataset(datakit: Cal
     assert said.code == 0, said.err
     assert load(chain / "later/manifest.json").ledger.rows.kept == 0
     assert "duplicate_of_dropped" not in load(chain / "later/manifest.json").ledger.notes
+    write(chain / "x.jsonl", {"x": text(1), "w": text(9)})  # its x goes for that of old, which stays
+    done("dedup", "x.jsonl", "--output", "x", "--against", "old")
+    made = load(chain / "x/manifest.json")
+    assert made.ledger.rows.kept == 1 and "duplicate_of_dropped" not in made.ledger.notes
     said = datakit("explain", "again", "--manifest", "later").out
     assert "x stayed in old" in said and "dropped later" not in said
 
