@@ -13,7 +13,7 @@ Blackwell: the same expectation, less variance). It needs no other seeds and no 
 
 import argparse
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import product
 from math import comb
@@ -24,7 +24,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from datakit.dedup.cluster import shared_values
-from datakit.dedup.minhash import band_hashes, shingle_sets, signatures
+from datakit.dedup.minhash import bands_of, shingle_sets, signatures
 from datakit.dedup.stage import DedupConfig
 from datakit.text.words import normalize
 
@@ -104,7 +104,7 @@ def measure(texts_path: Path, pairs_path: Path, seeds: int) -> Recall:
     chance = chance_of_a_band(config.num_bands, config.rows_per_band)
     for seed in range(seeds):
         values = signatures(sets, config.num_perm, seed + 1)
-        bands = band_hashes(values, config.num_bands, config.rows_per_band)
+        bands = bands_of(sets, replace(config, seed=seed + 1))
         found[seed] = (bands[first] == bands[second]).any(axis=1)
         regrouped[seed] = chance[(values[first] == values[second]).sum(axis=1)]
     stated = np.array([pair["jaccard_word5"] for pair in pairs])

@@ -193,16 +193,12 @@ def signatures(sets: ShingleSets, num_perm: int, seed: int) -> npt.NDArray[np.ui
     return values
 
 
-def band_hashes(values: npt.NDArray[np.uint32], num_bands: int, rows_per_band: int) -> Hashes:
-    """One 64-bit hash of the `rows_per_band` values of each band, uint64 (rows, num_bands)."""
-    bands = np.empty((len(values), num_bands), dtype=np.uint64)
-    _write_band_hashes(values, rows_per_band, bands)
-    return bands
-
-
 def bands_of(sets: ShingleSets, config: DedupConfig) -> Hashes:
-    """The bands of sets, uint64 (rows, num_bands)."""
-    return band_hashes(signatures(sets, config.num_perm, config.seed), config.num_bands, config.rows_per_band)
+    """One 64-bit hash of the `rows_per_band` MinHash values of each band, uint64 (rows, num_bands)."""
+    values = signatures(sets, config.num_perm, config.seed)
+    bands = np.empty((len(values), config.num_bands), dtype=np.uint64)
+    _write_band_hashes(values, config.rows_per_band, bands)
+    return bands
 
 
 # The sketch of a document.

@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 
 from datakit.data import string_buffers
 from datakit.dedup import _kernels_repeats as kernels
-from datakit.dedup import cuts
 from datakit.dedup.cuts import Runs, Unit, bounds, cut_runs, flags
 from datakit.dedup.repeats import DedupRepeats, RepeatsConfig, Units, anchors_of, hash_units
 from datakit.errors import ConfigError
@@ -141,10 +140,6 @@ def test_units_are_numbered_alike_before_and_after_nfc_and_for_any_digits() -> N
         kinds = {int(table[ord(c)]) for c in unicodedata.normalize("NFC", char)}
         assert kinds == {int(table[code])}, f"U+{code:04X}"
     assert not any(table[c] for c in range(0x110000) if unicodedata.category(chr(c)) == "Nd")
-
-
-def test_kernels_have_the_numbers_of_the_units() -> None:
-    assert [cuts._MODES[unit] for unit in UNITS] == [kernels.LINE, kernels.PARAGRAPH, kernels.SENTENCE]
 
 
 # Hashes.

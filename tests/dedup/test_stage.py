@@ -7,7 +7,6 @@ import orjson
 import pyarrow as pa
 import pytest
 
-from datakit.config import resolved
 from datakit.dedup.stage import Dedup, DedupConfig, chosen_bands
 from datakit.errors import ConfigError
 from datakit.report.compare import text_similarity
@@ -52,14 +51,6 @@ def test_every_drop_names_a_row_that_stays_and_is_similar_enough() -> None:
         assert of in outcome.kept
         assert reason == ("exact_duplicate" if texts[int(row)].split() == texts[int(of)].split() else "near_duplicate")
         assert similarity == text_similarity(texts[int(row)], texts[int(of)], 5) >= 0.75
-
-
-@pytest.mark.parametrize("policy", ["first", "longest"])
-def test_neither_shards_nor_workers_change_a_byte(policy: str) -> None:
-    texts = families(10, 100, seed=4)
-    whole = deduplicate(texts, policy=policy).decisions
-    for cut, workers in ((1, 1), (33, 5)):
-        assert deduplicate(texts, cut=cut, workers=workers, policy=policy).decisions == whole
 
 
 def test_rows_that_come_out_of_order_are_compared_in_the_order_of_their_keys() -> None:
@@ -114,12 +105,6 @@ def test_facts_hold_the_curve_and_are_json() -> None:
 def test_senseless_configuration_is_refused(values: dict[str, Any]) -> None:
     with pytest.raises(ConfigError, match=next(iter(values))):
         DedupConfig(**values)
-
-
-def test_defaults_are_the_fields_standard() -> None:
-    config = DedupConfig()
-    assert (config.num_perm, config.num_bands, config.rows_per_band, config.shingle_words) == (112, 14, 8, 5)
-    assert "num_perm" not in resolved(config), "derived from the bands"
 
 
 @pytest.mark.parametrize(
