@@ -3,7 +3,7 @@
     python bench/evidence.py prepare OUT BUNDLE              # OUT: what bench/curation.py made
     python bench/evidence.py attempt BUNDLE                  # twenty steps of each size: does the machine do it?
     python bench/evidence.py perform BUNDLE RUNS --jobs 15   # RUNS: a folder
-    python bench/evidence.py tell BUNDLE RUNS                # tables, pages, calibration and power, into RUNS
+    python bench/evidence.py tell BUNDLE RUNS                # tables, pages, pictures, calibration and power, into RUNS
 
 The second machine needs torch and this checkout, not the factory's other dependencies. `runs.jsonl` has a line
 for each finished run, so a time limit loses nothing: the most important runs come first, and `tell` takes the seeds
@@ -53,6 +53,7 @@ PARTS: dict[str, tuple[tuple[str, ...], Row]] = {
 """Arms and options of each part, the most important first; runs that an earlier part has are made once. The seeds from
 8 on of `again` are fresh: a change that the first ones suggest is measured on them."""
 VIEWS: dict[str, tuple[str, tuple[str, ...]]] = {
+    "evidence": ("main", ("raw", "all")),
     "defaults": ("main", ("raw", "language", "dedup", "filter", "english", "all")),
     "within-english": ("main", ("language", "english")),
     "peer": ("peer", ("raw", "language", "datatrove", "english")),
@@ -245,7 +246,11 @@ def tell(bundle: Bundle, folder: Path) -> None:
         run = next(bundle.runs(part))
         summary = compare.summary(config, arms, bundle.held, [run], [*own.values()])
         (folder / f"{view}.json").write_text(json.dumps(summary, indent=1) + "\n")
-        (folder / f"{view}.html").write_text(compare.page(summary))
+        page = compare.page(summary)
+        (folder / f"{view}.html").write_text(page)
+        drawing = page.split("<svg ")[2].partition("</svg>")[0]
+        whole = f'<svg xmlns="http://www.w3.org/2000/svg" style="background:#fff" {drawing}</svg>\n'
+        (folder / f"{view}.svg").write_text(whole)
         lines += [f"# {view}: {seeds} seeds", compare.table(summary), "", markdown(summary), ""]
     lines += calibration(bundle, results["calibration"])
     (folder / "told.txt").write_text("\n".join(lines) + "\n")

@@ -687,7 +687,10 @@ def page(found: Mapping[str, Any]) -> str:
     def at(x: float) -> float:
         return round(500 + 260 * x / reach, 1)
 
-    drawn = [f'<line x1="500" x2="500" y1="0" y2="{30 * len(rows)}" stroke="#888"/>']
+    height = 30 * len(rows) + 20
+    drawn = [f'<line x1="500" x2="500" y1="0" y2="{height - 20}" stroke="#888"/>']
+    for x in (-reach, 0, reach):
+        drawn.append(f'<text x="{at(x)}" y="{height - 4}" text-anchor="middle">{x:+.2f}</text>')
     for i, (label, one) in enumerate(rows):
         y = 15 + 30 * i
         drawn.append(f'<text x="4" y="{y + 4}">{html.escape(label)}</text>')
@@ -701,8 +704,8 @@ def page(found: Mapping[str, Any]) -> str:
         f'mean over seeds, its band all seeds.</p><svg width="800" height="320" font-size="13">'
         f"{''.join(curves(watched['arms']))}</svg>"
         "<h1>Differences to the first arm, in bits per byte</h1><p>Left is better. A point is a seed, a line the 95% "
-        f'interval over seeds; the picture is {2 * reach:.4f} wide between its ends.</p><svg width="800" '
-        f'height="{30 * len(rows)}" font-size="13">{"".join(drawn)}</svg><pre>{html.escape(table(found))}</pre>\n'
+        f'interval over seeds.</p><svg width="800" height="{height}" font-size="13">{"".join(drawn)}</svg>'
+        f"<pre>{html.escape(table(found))}</pre>\n"
     )
 
 
