@@ -6,6 +6,7 @@ adds up. What concerns all rows is decided before: the task, and which rows a mi
 Functions import `fit`, which has kernels: loading `PackConfig` for `--help` must not load numba.
 """
 
+import math
 import shutil
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -158,9 +159,11 @@ class Pack(Stage):
         return replace(self, task=task, overflow=overflow)
 
     def parts(self, parents: Sequence[Parent]) -> Sequence[tuple[Self, Pieces | None]]:
-        """Consecutive row groups of about `part_tokens` tokens each; of those that a mixture takes.
+        """Consecutive row groups in parts of about as many tokens each, `part_tokens` at most where no row group has
+        more; of those that a mixture takes.
 
-        Where each sequence has a row of its own, padding counts, so that files stay small.
+        Where each sequence has a row of its own, padding counts, so that files stay small. Parts are even, since the
+        slowest one decides how long they take side by side.
         """
         source, config, mixture = parents[0], self.config, self.mixture
         shards, folder = tables(source.manifest, "kept"), data_dir(source.path, source.manifest)
@@ -174,14 +177,17 @@ class Pack(Stage):
             mixture = Mixture.of(source.rows(columns), config.max_tokens, config.weights)
             tokens = sum(tokens for groups in sizes for _, tokens in groups)
             room *= tokens / max(tokens - mixture.tokens_left_out, 1)
-        found, full = [dict[Shard, list[int]]()], 0
+        whole = sum(tokens + rows * fill for groups in sizes for rows, tokens in groups)
+        even = max(whole / max(math.ceil(whole / room), 1), 1)
+        found, full, before, last = [dict[Shard, list[int]]()], 0, 0, 0
         for shard, groups in zip(shards, sizes, strict=True):
             for number, (rows, tokens) in enumerate(groups):
                 size = tokens + rows * fill
-                if full and full + size > room:
+                place = int((before + size / 2) / even)  # of the row group's middle
+                if full and (place != last or full + size > room):
                     found, full = [*found, {}], 0
                 found[-1].setdefault(shard, []).append(number)
-                full += size
+                full, before, last = full + size, before + size, place
         return [(replace(self, mixture=mixture, part=number), pieces) for number, pieces in enumerate(found)]
 
     def make(self, rows: Iterator[pa.RecordBatch], folder: Path, parents: Sequence[Parent]) -> Made:
