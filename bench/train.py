@@ -3,11 +3,11 @@
     datakit pack ../shared/corpora/sft/gpteacher/{codegen,roleplay}*.json --tokenizer ../shared/tokenizers/minimind \\
         --seq-len 512 --output /tmp/gpteacher
     datakit pack ... --packing pad --output /tmp/gpteacher_padded
-    python bench/train.py --manifest /tmp/gpteacher/manifest.json --padded /tmp/gpteacher_padded/manifest.json \\
+    python bench/train.py --manifest gpteacher/manifest.json --padded /tmp/gpteacher_padded/manifest.json \\
         --of each --steps 3 --warmup 1 --rounds 2
-    python bench/train.py --manifest /tmp/gpteacher/manifest.json --of ours,compiled,packed,longest,fixed \\
+    python bench/train.py --manifest gpteacher/manifest.json --of ours,compiled,packed,longest,fixed \\
         --trl PYTHON --peer ../shared/peers/trl_sft.py --rounds 2
-    python bench/train.py --manifest /tmp/gpteacher/manifest.json --of "ours,by hand,by hand in fp32" --rounds 5
+    python bench/train.py --manifest gpteacher/manifest.json --of "ours,by hand,by hand in fp32" --rounds 5
 
 Contenders take turns, each in a process of its own, `--rounds` times; the table has the best round of each (what the
 machine can do), its steps' medians, and the peak of its resident memory. Rates count tokens three ways: all, real,
