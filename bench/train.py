@@ -1,9 +1,9 @@
 """Training speed on packed conversations, alone or side by side with TRL's SFTTrainer on the same sequences.
 
     datakit pack ../shared/corpora/sft/gpteacher/{codegen,roleplay}*.json --tokenizer ../shared/tokenizers/minimind \\
-        --seq-len 512 --output /tmp/gpteacher
-    datakit pack ... --packing pad --output /tmp/gpteacher_padded
-    python bench/train.py --manifest gpteacher/manifest.json --padded /tmp/gpteacher_padded/manifest.json \\
+        --seq-len 512 --output gpteacher
+    datakit pack ... --packing pad --output gpteacher_padded
+    python bench/train.py --manifest gpteacher/manifest.json --padded gpteacher_padded/manifest.json \\
         --of each --steps 3 --warmup 1 --rounds 2
     python bench/train.py --manifest gpteacher/manifest.json --of ours,compiled,packed,longest,fixed \\
         --trl PYTHON --peer ../shared/peers/trl_sft.py --rounds 2
