@@ -274,7 +274,7 @@ def test_parts_are_within_a_tenth_of_a_percent_as_dense_as_one(shared: Path, tmp
     assert many > one - 0.001 and len(load(tmp_path / str(1 << 22) / "manifest.json").facts["packed"]) > 1
 
 
-def test_a_part_ends_before_it_would_have_too_many_tokens_or_with_pad_too_much_padding(tmp_path: Path) -> None:
+def test_parts_are_even_and_end_before_they_would_have_too_many_tokens_or_with_pad_too_much_padding(tmp_path: Path) -> None:
     shards = []
     for number, lengths in enumerate(([30] * 3, [5] * 4, [1] * 2, [1])):
         with UnitWriter(tmp_path, number) as out:
@@ -285,8 +285,9 @@ def test_a_part_ends_before_it_would_have_too_many_tokens_or_with_pad_too_much_p
         ledger=Ledger(Count()), shards=(*shards,),
     )  # fmt: skip
     source = Parent(tmp_path / "manifest.json", manifest)
-    for options, expected in (({}, [[0], [1, 2, 3]]), ({"packing": "pad"}, [[0], [1], [2, 3]])):
-        stage = Pack(PackConfig(seq_len=9, part_tokens=60, **options)).prepare(source.rows())
+    even = {"part_tokens": 112}, [[0], [1, 2, 3]]  # of 113 tokens, not 112 and 1
+    for options, expected in (({}, [[0], [1, 2, 3]]), even, ({"packing": "pad"}, [[0], [1], [2, 3]])):
+        stage = Pack(PackConfig(**{"seq_len": 9, "part_tokens": 60} | options)).prepare(source.rows())
         pieces = [pieces for _, pieces in stage.parts([source])]
         assert [[shards.index(shard) for shard in part] for part in pieces] == expected
         keys = [b.column("row_key").to_pylist() for part in pieces for b in replace(source, pieces=part).rows()]
