@@ -274,7 +274,7 @@ def test_parts_are_within_a_tenth_of_a_percent_as_dense_as_one(shared: Path, tmp
     assert many > one - 0.001 and len(load(tmp_path / str(1 << 22) / "manifest.json").facts["packed"]) > 1
 
 
-def test_parts_are_even_and_end_before_they_would_have_too_many_tokens_or_with_pad_too_much_padding(tmp_path: Path) -> None:
+def test_parts_are_even_and_end_before_they_would_have_too_many_tokens_or_too_much_padding(tmp_path: Path) -> None:
     shards = []
     for number, lengths in enumerate(([30] * 3, [5] * 4, [1] * 2, [1])):
         with UnitWriter(tmp_path, number) as out:
