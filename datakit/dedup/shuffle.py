@@ -722,21 +722,26 @@ def gather_unit(task: tuple[Source, Part], memory: Memory, _: dict[str, Any]) ->
     numbers, groups = np.frombuffer(found, np.uint32).reshape(2, -1)
     storage.bring(source.file.path, source.file.bytes, source.file.sha256)
     pieces, begin, size = defaultdict[int, list[pa.RecordBatch]](list), 0, 0
-    for batch in (*batches_of(source.file.path, memory), None):
-        if batch is None or size > _GATHER_BYTES:
-            yield from ((group, stream_of(pieces[group])) for group in sorted(pieces))
-            pieces.clear()
+    for batch in batches_of(source.file.path, memory):
+        low, high = np.searchsorted(numbers, [begin, begin + batch.num_rows])
+        order = low + np.argsort(groups[low:high], kind="stable")
+        taken = batch.take(pa.array(numbers[order] - begin))
+        taken = taken.append_column("row", pa.array(source.first + numbers[order].astype(np.int64)))
+        kinds, starts = np.unique(groups[order], return_index=True)
+        for kind, (first, end) in zip(kinds.tolist(), pairwise([*starts, len(order)]), strict=True):
+            pieces[kind].append(taken.slice(first, end - first))
+        begin, size = begin + batch.num_rows, size + taken.nbytes
+        if size > _GATHER_BYTES:
+            yield from _emptied(pieces)
             size = 0
-        if batch is not None:
-            low, high = np.searchsorted(numbers, [begin, begin + batch.num_rows])
-            order = low + np.argsort(groups[low:high], kind="stable")
-            taken = batch.take(pa.array(numbers[order] - begin))
-            taken = taken.append_column("row", pa.array(source.first + numbers[order].astype(np.int64)))
-            kinds, starts = np.unique(groups[order], return_index=True)
-            for kind, (first, end) in zip(kinds.tolist(), pairwise([*starts, len(order)]), strict=True):
-                pieces[kind].append(taken.slice(first, end - first))
-            begin, size = begin + batch.num_rows, size + taken.nbytes
         memory.release()
+    yield from _emptied(pieces)
+
+
+def _emptied(pieces: dict[int, list[pa.RecordBatch]]) -> Parts:
+    """The rows of each group as a part; nothing is left in `pieces`."""
+    for group in sorted(pieces):
+        yield group, stream_of(pieces.pop(group))
 
 
 def rows_in(parts: Sequence[Part], memory: Memory, old: int = 0) -> Rows:
