@@ -246,11 +246,8 @@ def tell(bundle: Bundle, folder: Path) -> None:
         run = next(bundle.runs(part))
         summary = compare.summary(config, arms, bundle.held, [run], [*own.values()])
         (folder / f"{view}.json").write_text(json.dumps(summary, indent=1) + "\n")
-        page = compare.page(summary)
-        (folder / f"{view}.html").write_text(page)
-        drawing = page.split("<svg ")[2].partition("</svg>")[0]
-        whole = f'<svg xmlns="http://www.w3.org/2000/svg" style="background:#fff" {drawing}</svg>\n'
-        (folder / f"{view}.svg").write_text(whole)
+        (folder / f"{view}.html").write_text(compare.page(summary))
+        (folder / f"{view}.svg").write_text(compare.differences(summary) + "\n")
         lines += [f"# {view}: {seeds} seeds", compare.table(summary), "", markdown(summary), ""]
     lines += calibration(bundle, results["calibration"])
     (folder / "told.txt").write_text("\n".join(lines) + "\n")

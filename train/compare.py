@@ -678,8 +678,8 @@ def curves(arms: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
         yield f'<text x="635" y="{30 + 18 * i}" fill="{color}">{html.escape(name)}</text>'
 
 
-def page(found: Mapping[str, Any]) -> str:
-    """One HTML page: bits per byte against tokens, the differences with their intervals, and the table."""
+def differences(found: Mapping[str, Any]) -> str:
+    """The differences to the first arm with their intervals, as an SVG picture."""
     rows = [(f"{name} on {s['name']}", row["difference"]) for s in found["sets"]
             for name, row in s["arms"].items() if "difference" in row]  # fmt: skip
     reach = max((abs(x) for _, one in rows for x in (*one["by_seed"], *(one["interval"] or ()))), default=0) or 1.0
@@ -697,6 +697,12 @@ def page(found: Mapping[str, Any]) -> str:
         for a, b in [one["interval"]] if one["interval"] else []:
             drawn.append(f'<line x1="{at(a)}" x2="{at(b)}" y1="{y}" y2="{y}" stroke="#06c" stroke-width="4"/>')
         drawn += [f'<circle cx="{at(x)}" cy="{y}" r="3" fill="#c60"/>' for x in one["by_seed"]]
+    head = '<svg xmlns="http://www.w3.org/2000/svg" style="background:#fff" width="800"'
+    return f'{head} height="{height}" font-size="13">{"".join(drawn)}</svg>'
+
+
+def page(found: Mapping[str, Any]) -> str:
+    """One HTML page: bits per byte against tokens, the differences with their intervals, and the table."""
     watched = next(s for s in found["sets"] if s["name"] == found["holds_for"]["primary"][1])
     return (
         "<!doctype html><meta charset=utf-8><title>Comparison</title>"
@@ -704,8 +710,7 @@ def page(found: Mapping[str, Any]) -> str:
         f'mean over seeds, its band all seeds.</p><svg width="800" height="320" font-size="13">'
         f"{''.join(curves(watched['arms']))}</svg>"
         "<h1>Differences to the first arm, in bits per byte</h1><p>Left is better. A point is a seed, a line the 95% "
-        f'interval over seeds.</p><svg width="800" height="{height}" font-size="13">{"".join(drawn)}</svg>'
-        f"<pre>{html.escape(table(found))}</pre>\n"
+        f"interval over seeds.</p>{differences(found)}<pre>{html.escape(table(found))}</pre>\n"
     )
 
 
