@@ -13,9 +13,10 @@ and Srikant, 2007): of two sets that must share k values, the rarest |A| - k + 1
 have one in common, whatever order "rarest" means. So the filter loses no pair, and rows that differ in a few rare
 shingles, but in too many to be duplicates, are never compared.
 
-A set of shingle hashes is sorted and distinct, uint64, given by its address and length: the sets of all rows stay in
-the memory-mapped files that they were written to. The caller keeps the mapping open. In the sets of conversations the
-number of the turn is in the high bits (`turn_digests.TURN_SHIFT`).
+A set of shingle hashes is sorted and distinct, given by its address and length: the sets of all rows stay in the
+memory-mapped files that they were written to. The caller keeps the mapping open. Those of documents are uint32, those
+of conversations uint64 with the number of the turn in the high bits (`turn_digests.TURN_SHIFT`). Kernels are compiled
+for each of the two.
 """
 
 from collections import namedtuple
@@ -157,7 +158,7 @@ def _drop_similar(
     The sketch of any of equal rows may hold their shingles.
     """
     names = rows.batches[0].schema.names
-    address, length = shingles_at(rows, memory)
+    address, length, like = shingles_at(rows, memory)
     described = np.flatnonzero((length[order] > 0) & (first >= 0))
     firsts, at = np.unique(first[described], return_index=True)
     copies = order[described[at]]
@@ -165,7 +166,7 @@ def _drop_similar(
     of_row, sizes = find_buckets(bands, len(copies), memory)
     least = exact_ratio(config.threshold)
     candidates = Candidates(
-        of_row, address[copies], length[copies], least.numerator, least.denominator, "turns" in names,
+        of_row, address[copies], length[copies], like, least.numerator, least.denominator, "turns" in names,
         config.keep_per_prompt, int(np.searchsorted(firsts, rows.old)), INDEX_THRESHOLD,
     )  # fmt: skip
     survivor, alike, counts = star(candidates, sizes, memory)
@@ -180,29 +181,33 @@ def _drop_similar(
 FACTS = ("buckets", "largest_bucket_rows", "pairs_in_buckets", "pairs_compared", "entries_visited", "pairs_similar")
 
 
-def shingles_at(rows: Rows, memory: Memory) -> tuple[Hashes, Numbers]:
-    """(address uint64, length int64) of the set of shingles of each row, in the memory of the batches."""
+def shingles_at(rows: Rows, memory: Memory) -> tuple[Hashes, Numbers, npt.NDArray[Any]]:
+    """(address uint64, length int64) of the set of shingles of each row, in the memory of the batches; an empty array
+    of the type that the sets have."""
     address, length = (memory.full(rows.numbers.shape, 0, dtype) for dtype in (np.uint64, np.int64))
+    like = np.empty(0, rows.batches[0].schema.field("shingles").type.value_type.to_pandas_dtype())
     for batch, begin in zip(rows.batches, rows.begins, strict=False):
         lists, at = batch.column("shingles"), slice(begin, begin + batch.num_rows)
         starts = np.frombuffer(lists.buffers()[1], dtype=np.int64)[lists.offset : lists.offset + len(lists) + 1]
         values = lists.values.buffers()[1]
-        address[at] = (values.address if values is not None else 0) + (lists.values.offset + starts[:-1]) * 8
+        begin_of_all = values.address if values is not None else 0
+        address[at] = begin_of_all + (lists.values.offset + starts[:-1]) * like.itemsize
         length[at] = np.diff(starts)
-    return address, length
+    return address, length, like
 
 
 # Stars: what the kernels work on.
 
 
 Candidates = namedtuple(
-    "Candidates", "of_row address length numerator denominator by_turn keep settled index_threshold"
+    "Candidates", "of_row address length like numerator denominator by_turn keep settled index_threshold"
 )
 """The rows to decide about, in the policy's order, and the similarity of duplicates as a ratio.
 
-of_row int32 (bands, rows): each row's buckets, -1 for none; address uint64 and length int64 (rows,): its set. by_turn:
-each turn must be similar enough. keep: how many rows that are similar stay. settled: how many of the first rows are
-kept without a comparison, since an earlier run compared them. index_threshold: as `INDEX_THRESHOLD`.
+of_row int32 (bands, rows): each row's buckets, -1 for none; address uint64 and length int64 (rows,): its set, with
+values of the type of `like` (an empty array). by_turn: each turn must be similar enough. keep: how many rows that are
+similar stay. settled: how many of the first rows are kept without a comparison, since an earlier run compared them.
+index_threshold: as `INDEX_THRESHOLD`.
 """
 
 BucketLists = namedtuple("BucketLists", "begins counts rows")
@@ -226,8 +231,8 @@ begins int64 (34,)."""
 
 
 @intrinsic
-def _pointer(context, address):  # type: ignore[no-untyped-def]
-    signature = types.CPointer(types.uint64)(types.uint64)  # type: ignore[no-untyped-call]
+def _pointer(context, address, like):  # type: ignore[no-untyped-def]
+    signature = types.CPointer(like.dtype)(types.uint64, like)  # type: ignore[no-untyped-call]
 
     def generate(target, builder, signature, args):  # type: ignore[no-untyped-def]
         return builder.inttoptr(args[0], target.get_value_type(signature.return_type))
@@ -236,9 +241,9 @@ def _pointer(context, address):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def set_at(address, length):  # type: ignore[no-untyped-def]
-    """The set as an array, without a copy."""
-    return carray(_pointer(np.uint64(address)), (np.int64(length),))  # type: ignore[call-arg]
+def set_at(rows, row):  # type: ignore[no-untyped-def]
+    """The set of a row as an array, without a copy."""
+    return carray(_pointer(rows.address[row], rows.like), (rows.length[row],))  # type: ignore[call-arg]
 
 
 # Two sets.
@@ -304,7 +309,7 @@ def _compare(row, other, rows):  # type: ignore[no-untyped-def]
     least = least_shared(size, length, rows.numerator, rows.denominator)
     if min(size, length) < least:
         return -1, 0
-    values, others = set_at(rows.address[row], size), set_at(rows.address[other], length)
+    values, others = set_at(rows, row), set_at(rows, other)
     shared = shared_values(values, others, least)
     if shared >= 0 and rows.by_turn:
         return least_similar_turn(values, others, rows.numerator, rows.denominator), 1
@@ -353,7 +358,7 @@ def _count_shingles(rows, bucket_sizes, counters):  # type: ignore[no-untyped-de
             large |= bucket >= 0 and bucket_sizes[bucket] > rows.index_threshold
         if large:
             nodes += rows.length[row] - _smallest(rows.length[row], rows) + 1
-            for value in set_at(rows.address[row], rows.length[row]):
+            for value in set_at(rows, row):
                 counters[_counter(value)] += np.uint32(1)
     return nodes
 
@@ -394,7 +399,7 @@ def _insert(row, rows, index, scratch):  # type: ignore[no-untyped-def]
     number = size_class(size)
     index.per_class[number] += 1
     prefix = size - _smallest(size, rows) + 1
-    for value in _rarest_first(set_at(rows.address[row], size), index.counters, scratch)[:prefix]:
+    for value in _rarest_first(set_at(rows, row), index.counters, scratch)[:prefix]:
         key, node = _key(value, number), index.used[0]
         slot = np.int64(key & np.uint64(len(index.heads) - 1))
         index.keys[node], index.owners[node], index.nexts[node] = key, row, index.heads[slot]
@@ -416,7 +421,7 @@ def _probe(row, rows, index, scratch, count):  # type: ignore[no-untyped-def]
     """Add to those found the indexed rows that share a bucket and may be similar enough: (how many are found, nodes
     visited)."""
     visited, size, smallest = 0, rows.length[row], _smallest(rows.length[row], rows)
-    ordered = _rarest_first(set_at(rows.address[row], size), index.counters, scratch)
+    ordered = _rarest_first(set_at(rows, row), index.counters, scratch)
     for number in range(size_class(smallest), size_class(rows.denominator * size // rows.numerator) + 1):
         if index.per_class[number] == 0:
             continue

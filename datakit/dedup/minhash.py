@@ -10,6 +10,7 @@ finalizer once, then each permutation takes the least `a * h + b` modulo 2**32. 
 
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -27,7 +28,6 @@ from datakit.text.words import compose, digest, hash_words_in, normalize, stated
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _LARGEST = np.uint32(0xFFFFFFFF)
 
-SHINGLES = pa.large_list(pa.field("item", pa.uint64(), nullable=False))
 
 _CHUNK_BYTES = 1 << 20  # of text: its words and shingles then fit into the second-level cache
 _BLOCK = 4096  # shingle hashes that stay in the first-level cache while all permutations pass over them
@@ -52,19 +52,20 @@ def _hash_shingles(words, size, out):  # type: ignore[no-untyped-def]
 
 @kernel
 def _sorted_set(hashes, count, table, out):  # type: ignore[no-untyped-def]
-    """The distinct values of `hashes[:count]`, ascending, to `out`; returns how many.
+    """The distinct values of `hashes[:count]`, or of their low halves for `out` uint32, ascending; returns how many.
 
     Ordered linear probing (Amble and Knuth, 1974): the slot grows with the hash, so the filled table is sorted.
-    It takes linear time for hashes that are spread evenly. `table` has at least 5 * count + 4 slots, `out` count + 1.
+    It takes linear time for hashes that are spread evenly. `table` (uint64) has at least 5 * count + 4 slots, `out`
+    count + 1.
     """
-    bits = 2
+    bits, width = 2, 8 * out.itemsize
     while 1 << bits < 2 * count:
         bits += 1
-    shift = np.uint64(64 - bits)
+    shift, low = np.uint64(width - bits), NONE >> np.uint64(64 - width)
     slots = (1 << bits) + count
     table[:slots] = NONE
     for j in range(count):
-        value = hashes[j]
+        value = hashes[j] & low
         at = np.int64(value >> shift)
         while table[at] < value:
             at += 1
@@ -82,7 +83,7 @@ def _sorted_set(hashes, count, table, out):  # type: ignore[no-untyped-def]
 
 @kernel
 def _write_shingle_sets(words, word_starts, size, scratch, out, out_starts):  # type: ignore[no-untyped-def]
-    """The sorted set of shingle hashes of each row, one after another in `out` (uint64, longer than `words` by one).
+    """The sorted set of shingle hashes of each row, one after another in `out`, which is longer than `words` by one.
 
     The words of row i are `words[word_starts[i]:word_starts[i + 1]]`. `out_starts` (rows + 1) gets the place in `out`
     where each row begins. `scratch` (uint64) holds 6 times the words of the longest row, and 4.
@@ -97,24 +98,30 @@ def _write_shingle_sets(words, word_starts, size, scratch, out, out_starts):  # 
 
 @dataclass(frozen=True, slots=True)
 class ShingleSets:
-    """The sets of several rows: row i has `hashes[starts[i]:starts[i + 1]]`, distinct 64-bit hashes, ascending."""
+    """The sets of several rows: row i has `hashes[starts[i]:starts[i + 1]]`, distinct hashes, ascending."""
 
-    hashes: Hashes
+    hashes: npt.NDArray[np.unsignedinteger[Any]]
     starts: Numbers
 
     def lists(self) -> pa.Array:
         """The sets as a column of lists, null where a set is empty."""
-        starts, empty = pa.array(self.starts), pa.array(np.diff(self.starts) == 0)
-        return pa.LargeListArray.from_arrays(starts, pa.array(self.hashes), type=SHINGLES, mask=empty)
+        starts, values = pa.array(self.starts), pa.array(self.hashes)
+        empty, kind = pa.array(np.diff(self.starts) == 0), pa.field("item", values.type, nullable=False)
+        return pa.LargeListArray.from_arrays(starts, values, type=pa.large_list(kind), mask=empty)
 
 
-def shingle_sets(texts: pa.Array, shingle_words: int) -> ShingleSets:
-    """The set of hashes of every `shingle_words` consecutive words of each text; empty where a text has fewer words."""
+def shingle_sets(texts: pa.Array, shingle_words: int, dtype: Any = np.uint32) -> ShingleSets:
+    """The set of hashes of every `shingle_words` consecutive words of each text; empty where a text has fewer words.
+
+    `dtype` uint32 takes the low half of 64-bit hashes, which is all that MinHash uses, and half the space. Two
+    different shingles are then equal with a probability of 2**-32: of pairs of texts with 10,000 words one in 40 seems
+    to share one shingle more than it does, which is 0.0001 of the similarity.
+    """
     data, offsets = string_buffers(texts)
-    sizes, found = [np.empty(0, np.int64)], [np.empty(0, np.uint64)]
+    sizes, found = [np.empty(0, np.int64)], [np.empty(0, dtype)]
     for begin, end in row_chunks(offsets, _CHUNK_BYTES):
         words, word_starts = hash_words_in(data, offsets[begin : end + 1])
-        hashes, starts = np.empty(len(words) + 1, dtype=np.uint64), np.empty_like(word_starts)
+        hashes, starts = np.empty(len(words) + 1, dtype), np.empty_like(word_starts)
         scratch = np.empty(6 * int(np.diff(word_starts).max(initial=0)) + 4, dtype=np.uint64)
         _write_shingle_sets(words, word_starts, shingle_words, scratch, hashes, starts)
         found.append(hashes[: starts[-1]])
@@ -208,7 +215,7 @@ def sketch(batch: pa.RecordBatch, config: DedupConfig) -> pa.RecordBatch:
     """For each document its `row_columns` and `lang`, the `digest` of its normalised text, its bands (`band0`, ...) and
     `shingles`.
 
-    `shingles` is the sorted set of 64-bit shingle hashes. It is null where the row has fewer words than a shingle, and
+    `shingles` is the sorted set of 32-bit shingle hashes. It is null where the row has fewer words than a shingle, and
     where an earlier row of the batch has the same digest (equal text has equal shingles: one copy is enough).
     """
     texts = text_of(batch, config)

@@ -332,7 +332,7 @@ def sets_of_turns(turns: RowTurns, shingle_words: int) -> ShingleSets:
     number = len(turns.content)
     place = np.arange(2 * number).reshape(2, number).T.ravel()  # reasoning and content of each turn side by side
     texts = pa.concat_arrays([turns.reasoning_content, turns.content]).take(pa.array(place))
-    found = shingle_sets(compose(texts), shingle_words)
+    found = shingle_sets(compose(texts), shingle_words, np.uint64)
     sizes = np.diff(found.starts)
     short = (sizes == 0) & ((place >= number) | (pc.binary_length(texts).to_numpy() > 0))
     starts = np.concatenate(([0], np.cumsum(sizes + short)))

@@ -95,7 +95,7 @@ def sample_keys(rows: pa.RecordBatch, seed: int) -> npt.NDArray[np.uint64]:
     if "input_ids" in rows.schema.names:
         return splitmix64(hash_values(rows.column("content_hash").cast(pa.string())) + np.uint64(seed))
     texts = compose(view(rows, "all", include_system=True, include_calls=True))
-    found, keys = shingle_sets(texts, SHINGLE_WORDS), hash_values(normalize(texts))
+    found, keys = shingle_sets(texts, SHINGLE_WORDS, np.uint64), hash_values(normalize(texts))
     some = np.flatnonzero(np.diff(found.starts))
     if len(some):
         keys[some] = np.minimum.reduceat(splitmix64(found.hashes + np.uint64(seed)), found.starts[some])

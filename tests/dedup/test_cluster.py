@@ -25,9 +25,9 @@ Row = tuple[frozenset[int], tuple[int, ...]]  # shingles, band hashes
 
 
 def laid_out(sets: list[frozenset[int]]) -> tuple[list[np.ndarray], np.ndarray, np.ndarray]:
-    """(the arrays, which must stay alive; address; length); small numbers are spread as 64-bit hashes."""
-    spread = [sorted(value * 0x9E3779B97F4A7C15 % 2**64 for value in values) for values in sets]
-    memory = [np.array(values, dtype=np.uint64) for values in spread]
+    """(the arrays, which must stay alive; address; length); small numbers are spread as 32-bit hashes."""
+    spread = [sorted(value * 0x9E3779B9 % 2**32 for value in values) for values in sets]
+    memory = [np.array(values, dtype=np.uint32) for values in spread]
     address = np.array([values.ctypes.data for values in memory], dtype=np.uint64)
     return memory, address, np.array([len(values) for values in memory], dtype=np.int64)
 
@@ -37,7 +37,8 @@ def find(rows: list[Row], least: Fraction, index_threshold: int, keep: int = 1) 
     bands = np.array([bands for _, bands in rows], dtype=np.uint64).reshape(len(rows), -1)
     of_row, sizes = find_buckets(list(bands.T), len(rows), MEMORY)
     ratio = least.as_integer_ratio()
-    found = star(Candidates(of_row, address, length, *ratio, False, keep, 0, index_threshold), sizes, MEMORY)
+    like = np.empty(0, np.uint32)
+    found = star(Candidates(of_row, address, length, like, *ratio, False, keep, 0, index_threshold), sizes, MEMORY)
     assert len(memory) == len(rows)
     return found
 

@@ -120,7 +120,7 @@ BATCHES = {
     "preference": preferences([(one[:1], one[1:], other[1:]) for one, other in zip(TALKS, TALKS[::-1], strict=True)]),
 }
 HELD = {
-    ("document", "documents"): "f89dbd34",
+    ("document", "documents"): "3a128f9e",
     ("document", "urls"): "8f23261a",
     ("document", "paragraphs"): "1c19f183",
     ("document", "tokens"): "b5de1133",
@@ -135,4 +135,4 @@ def test_an_index_holds_what_its_version_says(kind: str, level: str) -> None:
     """Where this fails, earlier indexes fit no more: raise INDEX_VERSION, and write here what they hold now."""
     stage = LEVELS.get(level, Dedup(DedupConfig(match="near"))).for_kind(kind)
     made = repr(stage.sketch(BATCHES[kind]).to_pydict())
-    assert hashlib.sha256(made.encode()).hexdigest()[:8] == HELD[kind, level] and INDEX_VERSION == 1
+    assert hashlib.sha256(made.encode()).hexdigest()[:8] == HELD[kind, level] and INDEX_VERSION == 2

@@ -56,11 +56,13 @@ def test_permutations_are_datasketchs(num_perm: int, seed: int) -> None:
 
 @given(st.lists(st.text(alphabet="ab c中文 ไ\n.", max_size=80), max_size=6), st.integers(1, 7))
 def test_sets_are_the_distinct_shingles(texts: list[str], size: int) -> None:
-    sets = shingle_sets(pa.array(texts, pa.string()), size)
+    sets, wide = (shingle_sets(pa.array(texts, pa.string()), size, dtype) for dtype in (np.uint32, np.uint64))
     expected = [reference_shingles(text, size) for text in texts]
     assert np.diff(sets.starts).tolist() == [len(shingles) for shingles in expected]
     for i in range(len(texts)):
-        assert (np.diff(row(sets, i).astype(object)) > 0).all(), "ascending and distinct"
+        for found in (sets, wide):
+            assert (np.diff(row(found, i).astype(object)) > 0).all(), "ascending and distinct"
+        assert {*row(sets, i).tolist()} == {value & 0xFFFFFFFF for value in row(wide, i).tolist()}
     assert len({*sets.hashes.tolist()}) == len({shingle for shingles in expected for shingle in shingles})
 
 
