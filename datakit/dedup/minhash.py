@@ -55,44 +55,45 @@ def _sorted_set(hashes, count, table, out):  # type: ignore[no-untyped-def]
     """The distinct values of `hashes[:count]`, or of their low halves for `out` uint32, ascending; returns how many.
 
     Ordered linear probing (Amble and Knuth, 1974): the slot grows with the hash, so the filled table is sorted.
-    It takes linear time for hashes that are spread evenly. `table` (uint64) has at least 5 * count + 4 slots, `out`
-    count + 1.
+    It takes linear time for hashes that are spread evenly. `table`, of the type of `out`, has at least 3 * count slots:
+    two for each hash, and as many as there are hashes behind the last one. An empty slot holds the largest value.
     """
-    bits, width = 2, 8 * out.itemsize
-    while 1 << bits < 2 * count:
-        bits += 1
-    shift, low = np.uint64(width - bits), NONE >> np.uint64(64 - width)
-    slots = (1 << bits) + count
-    table[:slots] = NONE
+    low = NONE >> np.uint64(64 - 8 * out.itemsize)
+    up, places, slots, largest = np.uint64(8 * out.itemsize - 32), np.uint64(2 * count), 3 * count, 0
+    table[:slots] = low
     for j in range(count):
         value = hashes[j] & low
-        at = np.int64(value >> shift)
+        if value == low:
+            largest = 1
+            continue
+        at = np.int64((value >> up) * places >> np.uint64(32))
         while table[at] < value:
             at += 1
         if table[at] == value:
             continue
-        while value != NONE:
-            value, table[at] = table[at], value
+        while value != low:
+            value, table[at] = np.uint64(table[at]), value
             at += 1
     size = 0
     for slot in range(slots):
         out[size] = table[slot]
-        size += table[slot] != NONE
-    return size
+        size += table[slot] != low
+    out[size] = low
+    return size + largest
 
 
 @kernel
-def _write_shingle_sets(words, word_starts, size, scratch, out, out_starts):  # type: ignore[no-untyped-def]
+def _write_shingle_sets(words, word_starts, size, scratch, table, out, out_starts):  # type: ignore[no-untyped-def]
     """The sorted set of shingle hashes of each row, one after another in `out`, which is longer than `words` by one.
 
     The words of row i are `words[word_starts[i]:word_starts[i + 1]]`. `out_starts` (rows + 1) gets the place in `out`
-    where each row begins. `scratch` (uint64) holds 6 times the words of the longest row, and 4.
+    where each row begins. `scratch` (uint64) is as long as the longest row, `table` (as `out`) three times as long.
     """
     rows, at = len(word_starts) - 1, 0
     for row in range(rows):
         out_starts[row] = at
         count = _hash_shingles(words[word_starts[row] : word_starts[row + 1]], size, scratch)
-        at += _sorted_set(scratch[:count], count, scratch[count:], out[at:])
+        at += _sorted_set(scratch, count, table, out[at:])
     out_starts[rows] = at
 
 
@@ -122,8 +123,9 @@ def shingle_sets(texts: pa.Array, shingle_words: int, dtype: Any = np.uint32) ->
     for begin, end in row_chunks(offsets, _CHUNK_BYTES):
         words, word_starts = hash_words_in(data, offsets[begin : end + 1])
         hashes, starts = np.empty(len(words) + 1, dtype), np.empty_like(word_starts)
-        scratch = np.empty(6 * int(np.diff(word_starts).max(initial=0)) + 4, dtype=np.uint64)
-        _write_shingle_sets(words, word_starts, shingle_words, scratch, hashes, starts)
+        longest = int(np.diff(word_starts).max(initial=0))
+        scratch, table = np.empty(longest, np.uint64), np.empty(3 * longest, dtype)
+        _write_shingle_sets(words, word_starts, shingle_words, scratch, table, hashes, starts)
         found.append(hashes[: starts[-1]])
         sizes.append(np.diff(starts))
     return ShingleSets(np.concatenate(found), np.concatenate(([0], np.cumsum(np.concatenate(sizes)))))
