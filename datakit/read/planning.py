@@ -373,7 +373,7 @@ def _beside(
             question = "\n".join(m.content for m in made.messages[:-answers]) if answers else ""
             asked += len(question)
             for name, value in fields.items():
-                if name not in used and name != builder.id_field:
+                if name not in used and name != builder.id_field and (value is not None or name not in layout.later):
                     # a text that holds the question repeats it, as rendered by a template; a URL or a label is no text
                     is_text = type(value) is str and (len(value.split()) > 1 or not value.isascii())
                     beside[name] += len(value) if answers and is_text and question not in value else 0
