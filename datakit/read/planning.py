@@ -259,12 +259,14 @@ def _inspect(found: tuple[str, str, int], text_split: str) -> tuple[SourceFile, 
         header, delimiter = csv.header_of(head, name)
         file = replace(file, header=header, delimiter=delimiter)
         return file, _first_records(file, head) or [dict.fromkeys(header, "x")] * bool(header)
-    form = record.format_of(head, suffix)
+    is_binary = not suffix and b"\0" in head[: 1 << 16]  # an archive may begin with the lines of a file in it
+    form = "" if is_binary else record.format_of(head, suffix)
     if not form and suffix in ("", "jsonl") and _is_text(head[: 1 << 16]):
         form = suffix or "text"
     if not form:
         known = "JSON" if suffix else "any format that is read"
-        raise InputError(f"{path}: it is not {known}: it begins with {head[:24]!r}")
+        unpack = "; unpack an archive of files first" * is_binary
+        raise InputError(f"{path}: it is not {known}: it begins with {head[:24]!r}{unpack}")
     file = replace(file, format=form)
     return file, _first_records(file, head) if form != "text" else []
 
