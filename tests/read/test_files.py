@@ -176,6 +176,12 @@ def test_files_of_different_kinds_are_refused_by_name(read, tmp_path):
     assert found.bad[0]["detail"] == "it holds document rows, and conversation rows are asked for"
 
 
+@pytest.mark.parametrize("code", ["int main()\n{\n  return 0;\n}\n", "[tool]\nname = 1\n", "x = (\n[1, 2],\n)\n"])
+def test_a_file_that_the_user_names_is_text_whatever_brackets_its_lines_begin_with(read_bytes, code):
+    assert read_bytes(code.encode(), "code.c").texts == [code]
+    assert read_bytes(b'{"text": "a"}\n{"text":\n{"text": "b"}\n', "rows.dump").texts == ["a", "b"]
+
+
 @pytest.mark.parametrize(("name", "data", "why"), [
     ("x.bin", bytes(range(256)), "not any format"), ("x.jsonl", b"PK\x03\x04\x00\x00\xff\xfe", "it is not JSON"),
     ("x.jsonl", b"\xff\xfe" + '{"text":"a"}\n'.encode("utf-16-le"), "UTF-16.*iconv"),
