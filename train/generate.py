@@ -217,10 +217,17 @@ def prompt_rows(path: Path) -> list[tuple[str, dict[str, Any], Any]]:
         if said is None:
             found = f"the fields {', '.join(fields)}" if fields else str(row)[:60]
             raise InputError(f"{path}:{number}: expected an object with `prompt` or `messages`, found {found}")
+        if not (isinstance(said, str) or (isinstance(said, list) and said and all(map(_is_turn, said)))):
+            expected = "`prompt` should be a text, or `messages` a list of objects whose `role` and `content` are texts"
+            raise InputError(f"{path}:{number}: {expected}, found {json.dumps(said, ensure_ascii=False)[:80]}")
         rows.append((f"{path}:{number}", row, said))
     if not rows:
         raise InputError(f"{path}: has no prompts")
     return rows
+
+
+def _is_turn(turn: object) -> bool:
+    return isinstance(turn, dict) and all(isinstance(turn.get(name), str) for name in ("role", "content"))
 
 
 def generate(config: GenerateConfig) -> None:

@@ -44,7 +44,7 @@ _RUN_FOLDER: Final = re.compile(r"/data/[^/]+/[^/]+/[0-9a-f]{16}$")
 UNKNOWN: Final = "unknown suffix, or a file like README"
 HIDDEN: Final = "name begins with . or _"
 OURS: Final = "written by datakit"
-TWICE: Final = "link to a folder that is already read"
+TWICE: Final = "link to what is already read"
 SPECIAL: Final = "no regular file but a FIFO, a socket or a device"
 DANGLING: Final = "link to a file that does not exist"
 
@@ -219,11 +219,11 @@ def _walk(
     """(path, bytes) of the files below a folder, each once: those that match the pattern, with any name, and the data
     files below folders that match it. `*` stays within a folder, `**` does not, as in Python's `glob`.
 
-    Links to folders are followed last, and only if the folder was not read under its own path. So a circle of links
-    ends.
+    Links are followed last, and only if what they lead to was not read under its own path. So a circle of links ends,
+    and no row is read twice.
     """
     entries, real = cache(listed), os.path.realpath if listed is _on_disk else str
-    waiting, links = [(base, pattern)], list[tuple[str, Pattern]]()
+    waiting, links, linked = [(base, pattern)], list[tuple[str, Pattern]](), list[_Entry]()
     folders, files = set[tuple[str, Pattern]](), set[str]()
     if pattern is None and _is_ours(base, entries):
         skipped.append(Skipped(base, OURS))
@@ -253,10 +253,18 @@ def _walk(
                 skipped.append(Skipped(entry.path, UNKNOWN))
             elif not rest and f"{own}/{entry.name}" not in files:
                 files.add(f"{own}/{entry.name}")
-                if entry.size >= 0:
+                if entry.size >= 0 and entry.is_link:
+                    linked.append(entry)
+                elif entry.size >= 0:
                     yield entry.path, entry.size
                 else:
                     skipped.append(Skipped(entry.path, SPECIAL if os.path.exists(entry.path) else DANGLING))
+    for entry in sorted(linked):
+        if (own := real(entry.path)) in files:
+            skipped.append(Skipped(entry.path, TWICE))
+        else:
+            files.add(own)
+            yield entry.path, entry.size
 
 
 def _fits(name: str, part: str) -> bool:

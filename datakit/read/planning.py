@@ -259,12 +259,14 @@ def _inspect(found: tuple[str, str, int], text_split: str) -> tuple[SourceFile, 
         header, delimiter = csv.header_of(head, name)
         file = replace(file, header=header, delimiter=delimiter)
         return file, _first_records(file, head) or [dict.fromkeys(header, "x")] * bool(header)
-    form = record.format_of(head, suffix)
+    is_binary = not suffix and b"\0" in head[: 1 << 16]  # an archive may begin with the lines of a file in it
+    form = "" if is_binary else record.format_of(head, suffix)
     if not form and suffix in ("", "jsonl") and _is_text(head[: 1 << 16]):
         form = suffix or "text"
     if not form:
         known = "JSON" if suffix else "any format that is read"
-        raise InputError(f"{path}: it is not {known}: it begins with {head[:24]!r}")
+        unpack = "; unpack an archive of files first" * is_binary
+        raise InputError(f"{path}: it is not {known}: it begins with {head[:24]!r}{unpack}")
     file = replace(file, format=form)
     return file, _first_records(file, head) if form != "text" else []
 
@@ -373,7 +375,7 @@ def _beside(
             question = "\n".join(m.content for m in made.messages[:-answers]) if answers else ""
             asked += len(question)
             for name, value in fields.items():
-                if name not in used and name != builder.id_field:
+                if name not in used and name != builder.id_field and (value is not None or name not in layout.later):
                     # a text that holds the question repeats it, as rendered by a template; a URL or a label is no text
                     is_text = type(value) is str and (len(value.split()) > 1 or not value.isascii())
                     beside[name] += len(value) if answers and is_text and question not in value else 0

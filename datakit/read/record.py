@@ -35,6 +35,7 @@ HEAD_BYTES: Final = 4 << 20
 BLOCK: Final = 1 << 20
 """Bytes of records of which the members are found at once."""
 _ARRAY = re.compile(rb"(\xef\xbb\xbf)?\s*\[")
+_OBJECT = re.compile(rb'\[?\s*\{\s*"')
 _SPACE = b" \t\r\n"
 
 
@@ -236,11 +237,14 @@ def name_of(value: Any) -> str:
 def format_of(head: bytes, suffix: str) -> str:
     """ "jsonl", "json" (an array) or "json_objects" (objects one after another); "" for what is none of them.
 
-    A first line that is a complete array by itself means "jsonl" if more values follow it.
+    A first line that is a complete array by itself means "jsonl" if more values follow it. Where no suffix says JSON,
+    the file begins with an object, or most of its first lines are objects: code has lines that begin with brackets.
     """
     body, rows = head.lstrip(), _first_lines(head)
     values = [_value(row) for row in rows]
     good = sum(type(value) is dict for value in values)
+    if not suffix and good <= len(rows) // 2 and not _OBJECT.match(body):
+        return ""
     if body.startswith(b"["):
         others = any(value is not None for value in values[1:])
         as_lines = others if values[0] is not None else suffix == "jsonl" and good > len(rows) // 2

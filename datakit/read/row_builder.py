@@ -80,6 +80,7 @@ class RowBuilder:
         self.name, self.layout = name, layout
         self.first_key = schema.row_key(index, 0)
         self.convert, self.sources = converter(layout), {**layout.required, **layout.optional}
+        self._later = frozenset(_outer(source) for source in layout.later)
 
     def add(self, found: Record) -> None:
         """Add the row of a record, count it under its note, or quarantine it."""
@@ -115,7 +116,8 @@ class RowBuilder:
             RecordError: the record does not fit the layout.
         """
         fields = found.exact() if exact else found.fields
-        picked = Picked(fields, self.sources, self.layout.required)
+        sources = self.sources if self._later.isdisjoint(fields) else self._sources(fields)
+        picked = Picked(fields, sources, self.layout.required)
         try:
             made = self.convert(picked, self.options)
             left = [f"{to_json(k)}:{to_json(v)}" for k, v in picked.left.items() if v]
@@ -123,12 +125,18 @@ class RowBuilder:
             return self.content(found, exact=True)
         except RecordError as e:  # in the words of the file
             ours = re.split(r"\W", e.detail, maxsplit=1)[0]
-            raise RecordError(e.reason, self.sources.get(ours, ours) + e.detail[len(ours) :]) from None
+            raise RecordError(e.reason, sources.get(ours, ours) + e.detail[len(ours) :]) from None
         if isinstance(made, Conversation | Preference) and self.layout.name != MAPPED:
             refuse_media(fields, made[0])
         if isinstance(made, Conversation):
             made = self._judged(made)
         return made, picked.used, left
+
+    def _sources(self, fields: Fields) -> dict[str, str]:
+        """The sources of a record that has a field of which the first records of its file had none."""
+        later, own = self.layout.later, self.sources
+        found = {ours: source for source, ours in reversed(list(later.items())) if _has(fields, source)}
+        return own | {ours: source for ours, source in found.items() if not _has(fields, own.get(ours, ""))}
 
     def _judged(self, found: Conversation) -> Conversation | Preference:
         """A pair with one side where pairs are asked for; among conversations, a bad answer has weight 0."""
@@ -185,6 +193,15 @@ class RowBuilder:
         batch = RawBatch(rows, pa.record_batch(columns, schema=schema.quarantine()), self.notes)
         self._begin_batch()
         return batch
+
+
+def _outer(source: str) -> str:
+    """The field that a source without alternatives begins with."""
+    return re.split(r"[.+]", source, maxsplit=1)[0]
+
+
+def _has(fields: Fields, source: str) -> bool:
+    return at(fields, source.partition("+")[0]) is not None
 
 
 def _transposed(rows: Iterable[Sequence[Any]], width: int) -> list[Sequence[Any]]:

@@ -258,7 +258,7 @@ def _marks(paths: Sequence[str]) -> tuple[tuple[str, tuple[Any, ...]], ...]:
 def _read_by(layout: "Layout") -> list[Any]:
     """What the rows of a file depend on, of its layout."""
     fields = (layout.name, layout.kind, dict(layout.required), dict(layout.optional))
-    return [*fields, layout.beside]
+    return [*fields, dict(layout.later), layout.beside]
 
 
 def _table_hash(table: pa.Table) -> str:

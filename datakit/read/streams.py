@@ -112,6 +112,8 @@ class Layout:
     """A record that has one of these fields is something else."""
     beside: tuple[str, ...] = ()
     """Fields of a file's first records that the layout does not read. They are kept beside the row."""
+    later: Mapping[str, str] = field(default_factory=dict)
+    """Source -> our name: what a record has of an optional name where it has nothing under the file's own source."""
 
     @property
     def text_field(self) -> str:

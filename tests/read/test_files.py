@@ -176,12 +176,19 @@ def test_files_of_different_kinds_are_refused_by_name(read, tmp_path):
     assert found.bad[0]["detail"] == "it holds document rows, and conversation rows are asked for"
 
 
+@pytest.mark.parametrize("code", ["int main()\n{\n  return 0;\n}\n", "[tool]\nname = 1\n", "x = (\n[1, 2],\n)\n"])
+def test_a_file_that_the_user_names_is_text_whatever_brackets_its_lines_begin_with(read_bytes, code):
+    assert read_bytes(code.encode(), "code.c").texts == [code]
+    assert read_bytes(b'{"text": "a"}\n{"text":\n{"text": "b"}\n', "rows.dump").texts == ["a", "b"]
+
+
 @pytest.mark.parametrize(("name", "data", "why"), [
     ("x.bin", bytes(range(256)), "not any format"), ("x.jsonl", b"PK\x03\x04\x00\x00\xff\xfe", "it is not JSON"),
     ("x.jsonl", b"\xff\xfe" + '{"text":"a"}\n'.encode("utf-16-le"), "UTF-16.*iconv"),
     ("x.jsonl", '\ufeff{"text":"a"}\n'.encode("utf-16-be"), "UTF-16.*iconv"),
     ("x.jsonl", b'{"text":"caf\xe9"}\n', "byte 12 of the record is 0xe9, which is not UTF-8 there.*iconv -f LATIN1"),
     ("x.jsonl", b"", "it is empty, so the kind"), ("x.parquet", b"PAR1 not at all", "not a readable parquet file"),
+    ("x.zip", b'PK\x03\x04\x14\0a.jsonl{"text":"a"}\n{"text":"b"}\nPK', "not any format.*unpack an archive"),
     ("x.csv", b"text,text\na,b\n", "names column 'text' twice"), ("x.warc", b"hello\n", "it is no web archive"),
 ])  # fmt: skip
 def test_bytes_that_are_not_what_their_name_says_are_refused_with_what_to_do(read_bytes, name, data, why):
@@ -242,15 +249,17 @@ def test_a_manifest_of_another_kind_keeps_its_folder(tmp_path, manifest):
     assert "data/set/part/0123456789abcdef/b.jsonl" in found(tmp_path / "**" / "*.jsonl")[0]
 
 
-def test_linked_folders_are_read_once_and_circles_end(tmp_path):
+def test_linked_folders_and_files_are_read_once_and_circles_end(tmp_path):
     put(tmp_path / "elsewhere" / "x.jsonl")
+    put(tmp_path / "apart" / "y.jsonl")
     put(tmp_path / "in" / "real" / "a.jsonl")
-    for name, to in (("linked", "elsewhere"), ("again", "in/real"), ("real/up", "in")):
+    for name, to in (("linked", "elsewhere"), ("again", "in/real"), ("real/up", "in"), ("a.jsonl", "in/real/a.jsonl"),
+                     ("b.jsonl", "apart/y.jsonl")):  # fmt: skip
         (tmp_path / "in" / name).symlink_to(tmp_path / to)
     for named in ("in", "in/*"):
         names, skipped, _ = found(tmp_path / named)
-        assert names == ["linked/x.jsonl", "real/a.jsonl"]
-        assert ("again", TWICE) in skipped
+        assert names == ["b.jsonl", "linked/x.jsonl", "real/a.jsonl"]
+        assert {("again", TWICE), ("a.jsonl", TWICE)} <= set(skipped)
 
 
 def compress(data: bytes, codec: str) -> bytes:

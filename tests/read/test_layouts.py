@@ -5,6 +5,7 @@ import json
 import pytest
 
 from datakit.errors import LayoutError
+from datakit.read import record
 from datakit.read.layouts.conversations import PLAIN, message, turns
 from datakit.read.layouts.table import choose, token_pairs, tokens
 from datakit.read.record import Picked
@@ -118,6 +119,20 @@ def test_a_question_beside_a_longer_text_that_would_stay_unread_is_refused(read_
     assert len(read_records(about, map={"prompt": "{support} {question}", "answer": "answer"}).rows) == 1
     for field, text in (("url", "https://a.org/b"), ("rendered", "Q: who?\nA: Ann"), ("topic", "a b!")):
         assert read_records(plain | {field: text}).plan.files[0].layout.beside == (field,)
+
+
+def test_a_field_around_a_conversation_counts_also_where_the_first_records_do_not_have_it(read_records):
+    plain = {"prompt": "hi", "completion": "yo"}
+    late = {"system_prompt": "be kind", "history": [["a", "b"]], "functions": [{"name": "f"}], "label": False}
+    found = read_records(
+        *[plain | {"system": None}] * record.HEAD_RECORDS, plain | late, plain | {"system": "be brief"}
+    )
+    row, last = found.rows[-2:]
+    assert said(row) == [("system", "be kind"), ("user", "a"), ("assistant", "b"), *ASKED]
+    assert (json.loads(row["tools"]), row["messages"][-1]["weight"]) == ([{"name": "f"}], 0.0)
+    assert (said(last)[0], found.plan.files[0].layout.beside) == (("system", "be brief"), ())
+    masked = [{"ids": [1, 2]}] * record.HEAD_RECORDS + [{"ids": [1, 2], "loss_mask": [0, 1]}]
+    assert read_records(*masked).rows[-1]["label_spans"] == [{"start": 1, "end": 2}]
 
 
 def test_a_file_has_the_layout_of_most_of_its_records():

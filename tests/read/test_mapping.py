@@ -52,6 +52,17 @@ def test_a_template_makes_the_prompt_and_empty_fields_leave_no_gap(read_records)
     assert read_records({"a": {"b": 3}, "t": "x"}, map={"text": "{t} {a.b}"}).texts == ["x 3"]
 
 
+@pytest.mark.parametrize(
+    "config", [{"prompt": "q", "answer": "all"}, {"prompt": "q", "chosen": "a", "rejected": "all"}]
+)
+def test_a_list_of_answers_is_refused_and_one_of_them_is_named_by_its_place(read_records, config):
+    record = {"q": "hi", "a": "yes", "all": ["yo", "no"]}
+    with pytest.raises(LayoutError, match=r"all is a list of texts: name the one that counts by its place"):
+        read_records(record, map=config)
+    first = {ours: "all.0" if theirs == "all" else theirs for ours, theirs in config.items()}
+    assert said(read_records(record, map=first).rows[0], list(first)[-1].replace("answer", "messages"))[-1][1] == "yo"
+
+
 def test_pairs_weights_and_labels_are_mapped(read_records):
     pair = read_records(
         {"q": "hi", "good": "yo", "bad": "no"}, map={"prompt": "q", "chosen": "good", "rejected": "bad"}

@@ -59,6 +59,10 @@ def test_lines_of_a_file_are_answered_in_order_and_a_bad_one_is_named(
     source.write_text('{"prompt": "x"}\n\n{"text": "y"}\n')
     with pytest.raises(InputError, match=r"in\.jsonl:3: expected an object .*, found the fields text$"):
         main([*options, "--input", str(source)])
+    for said in ("7", "[]", '["hi"]', '[{"role": "user", "content": [{"type": "text", "text": "hi"}]}]'):
+        source.write_text(f'{{"messages": {said}}}\n')
+        with pytest.raises(InputError, match=r"in\.jsonl:1: `prompt` should be a text, or `messages` a list"):
+            main([*options, "--input", str(source)])
     source.write_bytes(b'{"prompt": "caf\xe9"}\n')
     with pytest.raises(InputError, match=r"in\.jsonl:1: it is not JSON: 'utf-8' codec"):
         main([*options, "--input", str(source)])

@@ -141,6 +141,8 @@ def _said(value: Any, name: str, role: str, found: Picked, options: ParseOptions
         value = [value]
     if type(value) is not list:
         return Conversation([Message(role, text_of(value, name))])
+    if role == "assistant" and value and type(value[0]) is str:
+        raise RecordError("not_text", f"{name} is a list of texts: name the one that counts by its place, as FIELD.0")
     body = turns(value, name, options)
     found.keep(name, body.left)
     return body

@@ -1,6 +1,7 @@
 """The layouts of published records, a line each, and which one a file has.
 
-A line says which of the file's fields are ours. A source is a field, `a|b` (the first of these that the file has),
+A line says which of the file's fields are ours. A source is a field, `a|b` (the first of these that the file has; of
+what is optional, that the record has),
 `a+b` (both texts, a new line between), or a path into a field (`input.messages`). What a layout makes of these fields
 follows from our names: `text` is a document, `messages`, or `prompt` and `answer`, a conversation, `chosen` and
 `rejected` a pair, `ids` token ids. A record that fits no line is refused with `advice`.
@@ -268,7 +269,10 @@ def _in_file(line: Layout, head: Sequence[Fields], plain: Sequence[Fields], kind
         optional["label"] = given[judged]
     read_once = {ours: source for ours, source in optional.items() if source not in required.values()}
     pairs = kind == "preference" and line.kind == "conversation" and judged
-    return Layout(line.name, kind if pairs else line.kind, line.holds, required, read_once)
+    taken = {*required.values(), *read_once.values()}
+    others = ((named(one), ours) for ours, source in line.optional.items() for one in source.split("|"))
+    later = {source: ours for source, ours in others if source not in taken}
+    return Layout(line.name, kind if pairs else line.kind, line.holds, required, read_once, later=later)
 
 
 # The user's mapping: a source for each field of ours (see `record.Picked`). `--map NAME` is one of the presets in
@@ -330,8 +334,10 @@ def mapped(mapping: Mapping[str, str], head: Sequence[Fields]) -> Layout | None:
         return None
     in_turns = _IN_TURNS if "messages" in needed else ()
     named = {ours: theirs for ours, theirs in mapping.items() if ours != "id" and ours not in in_turns}
-    there = [name for name in ("system", "tools", "label") if any(name in fields for fields in head)]
-    return Layout(MAPPED, kind, bool, named, {name: name for name in there if name not in named})
+    around = [name for name in ("system", "tools", "label") if name not in named]
+    optional = {name: name for name in around if any(name in fields for fields in head)}
+    later = {name: name for name in around if name not in optional}
+    return Layout(MAPPED, kind, bool, named, optional, later=later)
 
 
 # Records that fit no layout.
