@@ -15,7 +15,6 @@ Shapes: P prompts, G answers of a prompt, A = P*G answers, L label tokens of a m
 """
 
 import contextlib
-import importlib.util
 import inspect
 import itertools
 import json
@@ -40,6 +39,7 @@ from torch import Tensor
 
 from datakit.config import at_least, option, section, sha256_file
 from datakit.errors import ConfigError, InputError, UsageError
+from datakit.own_code import find
 from datakit.pack.format import SOURCE_DTYPE, Header, Packed, index_of
 from train import checkpoint, hf, lora
 from train.data import Batch, Mixture, PackedSet, flat_batch
@@ -121,13 +121,12 @@ def reward_of(spec: str) -> Reward:
     Raises:
         ConfigError: none of these, or a file or function that cannot be used.
     """
-    kind, _, rest = spec.partition(":")
     if spec == "exact":
         return lambda text, row: float(is_answer(text, needed(row, "answer")))
     if spec == "tests":
         return lambda text, row: _solved(code_in(text), needed(row, "tests"))
-    if kind.endswith(".py") and rest:
-        return _function(Path(kind), rest)
+    if ".py:" in spec:
+        return _function(spec)
     raise ConfigError(f"--reward {spec}: expected exact, tests or FILE.py:NAME")
 
 
@@ -255,20 +254,14 @@ def _judge() -> None:
     os._exit(0)
 
 
-def _function(path: Path, name: str) -> Reward:
+def _function(spec: str) -> Reward:
     """A function of the user's file; an error in it ends the run, with its own traceback."""
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    if spec is None or spec.loader is None or not path.is_file():
-        raise ConfigError(f"--reward {path}:{name}: no such file")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules.setdefault(path.stem, module)  # dataclasses look there
-    spec.loader.exec_module(module)
-    if not callable(function := vars(module).get(name)):
-        raise ConfigError(f"--reward {path}:{name}: the file has no function {name}")
+    if not callable(function := find(spec, "")):
+        raise ConfigError(f"--reward {spec}: expected a function, found {function!r}")
 
     def reward(text: str, row: Mapping[str, Any]) -> float:
         if not math.isfinite(found := float(function(text, row))):
-            raise InputError(f"--reward {path}:{name}: returned {found} for the text {text[:200]!r}")
+            raise InputError(f"--reward {spec}: returned {found} for the text {text[:200]!r}")
         return found
 
     return reward

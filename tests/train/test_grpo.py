@@ -241,7 +241,7 @@ def test_functions_of_the_user_may_set_a_signal_and_their_errors_are_their_own(
     for name, error, said in (("fails", KeyError, "nope"), ("endless", InputError, "returned inf for the text 'text'")):
         with pytest.raises(error, match=said):
             reward_of(f"{file}:{name}")("text", {})
-    with pytest.raises(ConfigError, match="has no function absent"):
+    with pytest.raises(ConfigError, match=r"mine\.py has no 'absent'"):
         reward_of(f"{file}:absent")
     (record,) = run(start, prompts, tmp_path / "out", "--steps", "1", "--reward", f"{file}:alarm")
     assert 0 <= record["reward"] <= 1
