@@ -1,6 +1,6 @@
 """The options of a run that belong to no single technique; the fields become flags, and arguments in Python.
 
-Sections of a technique are beside it: `DataConfig` in the data, `OptimConfig` in optim.py, `StatesConfig` in loss.py.
+Sections of a technique are beside it: `DataConfig` in the data, `OptimConfig` in optim.py, `LossConfig` in loss.py.
 """
 
 from collections.abc import Iterator, Mapping

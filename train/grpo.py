@@ -48,7 +48,7 @@ from train.dpo import packed_rows
 from train.eval import untouched
 from train.generate import load, prompt_rows
 from train.loop import LossSum
-from train.loss import ChunkedConfig, label_log_probs
+from train.loss import LossConfig, label_log_probs
 from train.model import CausalLM
 from train.serve.batching import Job, Sampling, prompt_ids, stop_ids_of, stream
 from train.start import RunConfig, Trainer, command
@@ -88,7 +88,6 @@ class GrpoConfig(RunConfig):
     needs_data: ClassVar[bool] = False
     needs_model: ClassVar[str] = "GRPO needs answers that are sometimes right"
     rollout: RolloutConfig = section(RolloutConfig)
-    labels: ChunkedConfig = section(ChunkedConfig)
 
     def __post_init__(self) -> None:
         RunConfig.__post_init__(self)
@@ -302,7 +301,7 @@ class GrpoLoss:
     """The objective: (loss_sum, answers); logs rewards, lengths and the distance from the reference."""
 
     config: RolloutConfig
-    labels: ChunkedConfig
+    labels: LossConfig
     rollouts: dict[int, Rollout] = field(default_factory=dict)
     """Of each micro-batch of the step, by the number of its first answer."""
 

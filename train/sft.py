@@ -22,7 +22,7 @@ from train.config import more
 from train.data import Batch, Mixture
 from train.device import usable_device
 from train.loop import Loss
-from train.loss import DENSE_SHARE, ChunkedConfig, chunked_loss, label_states
+from train.loss import DENSE_SHARE, LossConfig, chunked_loss, label_states
 from train.model import CausalLM
 from train.start import RunConfig, command
 
@@ -30,13 +30,13 @@ LOG = logging.getLogger("train")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class LabelConfig(ChunkedConfig):
+class LabelConfig(LossConfig):
     """How the loss is computed; no value here changes the result."""
 
     head_loss: Literal["plain", "liger"] = more("plain", "liger: a fused kernel, where there is one; else plain")
 
     def __post_init__(self) -> None:
-        ChunkedConfig.__post_init__(self)
+        LossConfig.__post_init__(self)
         if self.loss_chunk and self.head_loss != "plain":
             raise ConfigError(f"loss_chunk is only for head_loss plain: {self.head_loss} stores no logits")
 

@@ -42,7 +42,7 @@ from train.config import (
 from train.data import DataConfig, Mixture, PackedSet, StepStream
 from train.device import allow_tf32, limit_memory, precision, sum_in_one_order, usable_device
 from train.loop import Loop, Loss
-from train.loss import StatesConfig
+from train.loss import LossConfig
 from train.model import PRESETS, CausalLM, ModelConfig
 from train.optim import OptimConfig, make_optimizer, peak_rate
 from train.ranks import Ranks
@@ -78,7 +78,7 @@ class RunConfig:
     loop: LoopConfig = section(LoopConfig)
     lora: LoraConfig = section(LoraConfig)
     evaluator: EvaluatorConfig = section(EvaluatorConfig)
-    labels: StatesConfig = section(StatesConfig)
+    labels: LossConfig = section(LossConfig)
     moe: MoeConfig = section(MoeConfig)
     ranks: RanksConfig = section(RanksConfig)
 

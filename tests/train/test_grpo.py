@@ -13,7 +13,7 @@ from train import grpo
 from train.data import Batch, flat_batch
 from train.grpo import GrpoLoss, RolloutConfig, advantages, is_answer, passes, reward_of, token_losses
 from train.hf import write_model
-from train.loss import ChunkedConfig
+from train.loss import LossConfig
 from train.model import PRESETS, CausalLM
 from train.serve.batching import SlotCache
 
@@ -54,7 +54,7 @@ def test_log_probabilities_of_tokens_are_those_of_the_sequence_alone_at_the_temp
     sequences, begins = [torch.randint(0, 50, (n,)) for n in (5, 9)], [2, 4]
     labels = [torch.arange(b - 1, len(s) - 1).numpy() for s, b in zip(sequences, begins, strict=True)]
     batch = flat_batch([s.numpy() for s in sequences], labels, torch.arange(2).numpy(), 0)
-    found = GrpoLoss(config, ChunkedConfig()).log_probs(model, batch)
+    found = GrpoLoss(config, LossConfig()).log_probs(model, batch)
     expected = []
     for ids, begin in zip(sequences, begins, strict=True):
         one = flat_batch([ids.numpy()], [torch.arange(len(ids) - 1).numpy()], torch.zeros(1).numpy(), 0, 1)
