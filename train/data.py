@@ -102,7 +102,8 @@ class PackedSet:
         copies = tuple(folder / f for f in tokenizer.pop("files", ()))
         # slices of np.memmap are ten times as slow as those of plain arrays over the same memory
         kind = np.array if in_memory else np.asarray
-        opened = [_as(kind, p) for h in parts if len(p := Packed.open(folder / h["prefix"]))]
+        rows = (Packed.open(folder / h["prefix"]) for h in parts)
+        opened = [with_each(p, np.ndarray, kind) for p in rows if len(p)]
         if not opened:
             raise ManifestError(f"{manifest}: has no rows, so there is nothing to train on")
         if not any(p.labels is None or len(p.labels) for p in opened):
@@ -147,10 +148,13 @@ class PackedSet:
         return Row(ids[: width + 1], bounds, labels)
 
 
-def _as(kind: Callable[[Any], Any], packed: Packed) -> Packed:
-    """The same rows, with each array made by `kind`."""
-    arrays: dict[str, Any] = {f.name: getattr(packed, f.name) for f in fields(packed)}
-    return replace(packed, **{name: kind(v) for name, v in arrays.items() if isinstance(v, np.ndarray)})
+M = TypeVar("M", Packed, "Batch", Segments)
+
+
+def with_each(found: M, kind: type, changed: Callable[[Any], Any]) -> M:
+    """The same, with every field of a kind changed."""
+    values: dict[str, Any] = {f.name: getattr(found, f.name) for f in fields(found)}
+    return replace(found, **{name: changed(v) for name, v in values.items() if isinstance(v, kind)})
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,8 +230,7 @@ class Mixture:
             owner, row = self.find(int(needed.argmax()))
             room = f"row {row} of {owner.manifest} needs {int(needed.max())} positions"
             raise ConfigError(f"bucket_sizes {tuple(map(int, sizes))}: {room}; add a bucket of at least that size")
-        widths: Int64 = sizes[np.searchsorted(sizes, needed)].astype(np.int64)
-        return widths
+        return sizes[np.searchsorted(sizes, needed)].astype(np.int64)
 
     def describe(self, rows: Int64) -> list[dict[str, Any]]:
         """Packed rows and their source rows, by manifest and row length, for messages."""
@@ -279,18 +282,11 @@ class Batch:
 
     def to(self, device: torch.device | str) -> "Batch":
         """The batch on another device; copies from pinned memory are asynchronous."""
-        return moved(self, lambda x: x.to(device, non_blocking=True))
+        return self.moved(lambda x: x.to(device, non_blocking=True))
 
-
-M = TypeVar("M", Batch, Segments)
-
-
-def moved(found: M, move: Callable[[Tensor], Tensor]) -> M:
-    """The same with every tensor moved, those of its segments too."""
-    values = {f.name: getattr(found, f.name) for f in fields(found)}
-    tensors: dict[str, Any] = {name: move(x) for name, x in values.items() if isinstance(x, Tensor)}
-    tensors |= {name: moved(x, move) for name, x in values.items() if isinstance(x, Segments)}
-    return replace(found, **tensors)
+    def moved(self, move: Callable[[Tensor], Tensor]) -> "Batch":
+        """The batch with every tensor moved."""
+        return with_each(replace(self, segments=with_each(self.segments, Tensor, move)), Tensor, move)
 
 
 LABEL_FILL = 16
@@ -463,7 +459,7 @@ class StepStream:
         micros, rows = self.plan.share(step, self.rank, self.ranks)
         sizes = self.config.label_bucket_sizes
         found = [collate(self.data, micro, rows, self.fill, sizes, self.flat) for micro in micros]
-        return [moved(batch, Tensor.pin_memory) for batch in found] if self.pin else found
+        return [batch.moved(Tensor.pin_memory) for batch in found] if self.pin else found
 
     def __iter__(self) -> Iterator[list[Batch]]:
         """Iterate without end from `first_step`; threads prepare steps ahead, an error is raised at its own step."""

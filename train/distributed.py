@@ -145,8 +145,7 @@ class Processes(Ranks):
 def _sum_bucket(_: None, bucket: dist.GradBucket) -> torch.futures.Future[Tensor]:  # type: ignore[name-defined]
     """A plain sum: torch's own hook takes the mean over ranks, and the loop divides by the labels of all."""
     sent = dist.all_reduce(bucket.buffer(), async_op=True)
-    found: torch.futures.Future[Tensor] = sent.get_future().then(lambda future: future.value()[0])
-    return found
+    return sent.get_future().then(lambda future: future.value()[0])
 
 
 def shard(ranks: Ranks, model: CausalLM, precision: str = "fp32") -> None:

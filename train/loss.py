@@ -38,8 +38,7 @@ def head_loss(hidden_LD: Tensor, head: nn.Module, targets_L: Tensor) -> Tensor:
 def chunked_loss(hidden_LD: Tensor, head: nn.Linear, targets_L: Tensor, chunk: int, how: str = "") -> Tensor:
     """`head_loss`, with the logits of at most `chunk` labels in memory at a time; `how`: see `compiled`."""
     if chunk >= len(targets_L):
-        whole: Tensor = compiled(head_loss, how)(hidden_LD, head, targets_L)
-        return whole
+        return compiled(head_loss, how)(hidden_LD, head, targets_L)
     one = compiled(_cross_entropy, how)
 
     def cross_entropy(logits_CV: Tensor, part: slice) -> tuple[Tensor, Tensor, Tensor]:
@@ -78,8 +77,7 @@ def chunked_sum(hidden_LD: Tensor, head: nn.Linear, chunk: int, slopes: Slopes) 
     twice (Liger: Hsu et al., 2024). The head has no bias; its logits may have a soft cap.
     """
     weight_VD, softcap = head.weight.to(hidden_LD.dtype), float(getattr(head, "softcap", 0.0))
-    found: tuple[Tensor, Tensor] = _Chunked.apply(hidden_LD, weight_VD, softcap, chunk, slopes)  # type: ignore[no-untyped-call]
-    return found
+    return _Chunked.apply(hidden_LD, weight_VD, softcap, chunk, slopes)  # type: ignore[no-untyped-call]
 
 
 class _Chunked(torch.autograd.Function):
@@ -179,7 +177,7 @@ def label_states(model: "CausalLM", batch: "Batch", config: LossConfig, attend: 
     where = batch.ids_BT, batch.segments.positions_BT
     few = batch.labels < DENSE_SHARE * batch.ids_BT.numel()
     if config.label_only and few and not model.config.moe.num_experts:  # routers see every position
-        hidden_LD: Tensor = model(*where, attend, batch.label_pos_L)
+        hidden_LD = model(*where, attend, batch.label_pos_L)
         return hidden_LD if filled else hidden_LD[: batch.labels]
     return taken(model(*where, attend), batch.label_pos_L if filled else batch.counted[0])
 

@@ -96,14 +96,12 @@ def is_slice(value: Tensor) -> bool:
 
 def whole_of(value: Any) -> Tensor:
     """The whole tensor; for a sliced one all ranks must call this."""
-    found: Tensor = value.full_tensor() if is_slice(value) else value
-    return found
+    return value.full_tensor() if is_slice(value) else value
 
 
 def own_part(value: Any) -> Tensor:
     """This rank's part of a sliced tensor."""
-    found: Tensor = value.to_local() if is_slice(value) else value
-    return found
+    return value.to_local() if is_slice(value) else value
 
 
 def like(other: Tensor, value: Tensor) -> Tensor:
@@ -113,5 +111,4 @@ def like(other: Tensor, value: Tensor) -> Tensor:
     from torch.distributed.tensor import DTensor, distribute_tensor
 
     assert isinstance(other, DTensor)
-    sliced: Tensor = distribute_tensor(value.to(other.device), other.device_mesh, other.placements, src_data_rank=None)
-    return sliced
+    return distribute_tensor(value.to(other.device), other.device_mesh, other.placements, src_data_rank=None)

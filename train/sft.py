@@ -68,8 +68,7 @@ def over_labels(kernel: Callable[..., Any]) -> FusedLoss:
             return hidden_LD.sum() * 0
         with torch.autocast(hidden_LD.device.type, enabled=False):
             fused = kernel(softcap=getattr(head, "softcap", None))
-            found: Tensor = fused(head.weight.to(hidden_LD.dtype), hidden_LD, targets_L)
-            return found.float()
+            return fused(head.weight.to(hidden_LD.dtype), hidden_LD, targets_L).float()
 
     return loss
 

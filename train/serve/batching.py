@@ -309,8 +309,7 @@ class Engine:
         hidden_NTD = self.model(ids_NT, at_NT, self.cache.attention(slots, ids_NT.shape[1]))
         for slot, ids in zip(slots, new, strict=True):
             slot.ids += ids
-        logits_NV: Tensor = self.model.lm_head(hidden_NTD[:, -1]).float()
-        return logits_NV
+        return self.model.lm_head(hidden_NTD[:, -1]).float()
 
     def _choose(self, jobs: Sequence[Job], logits_NV: Tensor) -> None:
         """Append a token to every answer, and end those that are complete."""
