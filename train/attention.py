@@ -17,14 +17,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import torch
 import torch.nn.functional as F  # noqa: N812
 from torch import Tensor
 
 from datakit.errors import ConfigError
 
-Int64 = npt.NDArray[np.int64]
 Groups = tuple[tuple[int, int], ...]
 GROUP_WIDTH = 32
 """Lengths are rounded up to a multiple of this, and equal ones make a group; the value was measured on CPU."""

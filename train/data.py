@@ -9,7 +9,6 @@ Shapes: B rows, T positions (the bucket of the rows), N = B*T flat positions, L 
 fills n positions, or T = n - 1 where its last token is only a target.
 """
 
-import logging
 import os
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
@@ -32,21 +31,20 @@ from datakit.errors import ConfigError, InputError, IntegrityError, ManifestErro
 from datakit.manifest import Manifest, check_shards, data_dir, load
 from datakit.pack.format import IGNORED, Header, Packed, headers
 from train.attention import Segments
-from train.config import more
+from train.config import LOG, more
 from train.stream import NO_ROWS, Int64, MicroBatch, StepPlan
 
 Part = Literal["packed", "validation"]
 FORMATS = ("bin2d", "bin")
 """Formats of packed sets that are trained on: rows with a stride, or without padding."""
 VERIFY_HELP = "check every byte of the data against its checksum before the first step, at 1 GB/s a core or more"
-_log = logging.getLogger("train")
 
 
 def _fetched(manifest: Path) -> Manifest:
     """The manifest, once its files are on this machine."""
     found = load(manifest)
     for shard in found.shards if storage.url_of(manifest) else ():
-        _log.info("data: %s: fetching %s, %.1f MB", manifest, shard.path, shard.bytes / 1e6)
+        LOG.info("data: %s: fetching %s, %.1f MB", manifest, shard.path, shard.bytes / 1e6)
         storage.bring(data_dir(manifest, found) / shard.path, shard.bytes, shard.sha256)
     return found
 
@@ -56,7 +54,7 @@ def _verify(manifest: Path, marks: tuple[tuple[int, ...], ...]) -> None:
     """Compare every byte with its checksum, in threads; not again while the `marks` of the files stay."""
     found = load(manifest)
     size = sum(shard.bytes for shard in found.shards) / 1e6
-    _log.info("data: %s (%s): checking %.1f MB", manifest, found.version, size)
+    LOG.info("data: %s (%s): checking %.1f MB", manifest, found.version, size)
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         list(pool.map(lambda shard: check_shards(data_dir(manifest, found), [shard]), found.shards))
 

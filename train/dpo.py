@@ -22,13 +22,13 @@ from torch import Tensor
 
 from datakit.config import at_least, option, section
 from datakit.errors import InputError
-from train.config import more
+from train.config import LOG, more
 from train.data import Batch, Mixture
 from train.loop import LossSum
 from train.lora import disabled
 from train.loss import LossConfig, label_log_probs
 from train.model import CausalLM
-from train.start import LOG, RunConfig, command
+from train.start import RunConfig, command
 from train.weights import read_fitting
 
 

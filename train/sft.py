@@ -5,7 +5,6 @@
 With plain text, every token after the first of its document is a label.
 """
 
-import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -18,15 +17,13 @@ from torch import Tensor, nn
 from datakit.config import section
 from datakit.errors import ConfigError
 from datakit.pack.format import IGNORED
-from train.config import more
+from train.config import LOG, more
 from train.data import Batch, Mixture
 from train.device import usable_device
 from train.loop import Loss
 from train.loss import DENSE_SHARE, LossConfig, chunked_loss, label_states
 from train.model import CausalLM
 from train.start import RunConfig, command
-
-LOG = logging.getLogger("train")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

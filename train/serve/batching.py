@@ -11,7 +11,6 @@ Shapes: S slots, C positions of a slot, T new positions, N rows (answers), H que
 E head width, D hidden, V vocabulary.
 """
 
-import logging
 import math
 import threading
 import time
@@ -28,6 +27,7 @@ from datakit.config import option
 from datakit.errors import ConfigError, UsageError
 from datakit.pack.chat import ChatTokenizer
 from train.attention import Attend, Scores, attend_by_mask, sees
+from train.config import LOG
 from train.model import CausalLM
 from train.serve.answer_parts import start_of
 
@@ -35,7 +35,6 @@ PROMPT_TOKENS = 256
 """Tokens of prompts between two steps: more bring first tokens sooner, and let answers under way wait longer."""
 
 Finish = Literal["stop", "length", "timeout", "cancelled", "error"]
-log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -490,6 +489,6 @@ class Batcher:
             try:
                 self.engine.turn()
             except Exception as e:  # a server goes on; the requests under way are told
-                log.exception("a step failed")
+                LOG.exception("a step failed")
                 self.engine.fail(f"{type(e).__name__}: {e}", waiting=False)
         self.engine.fail("the server stops", waiting=True)
