@@ -71,7 +71,7 @@ def evaluate(
 ) -> dict[str, Score]:  # fmt: skip
     """The score of every source file, by name; every row is predicted once, in file order.
 
-    `batches` gives the batch and bucket sizes, `how` is the precision, `attention` one of `ATTENTIONS`. With `max_rows`,
+    `batches` gives the batch and bucket sizes, `how` the precision, `attention` one of `ATTENTIONS`. With `max_rows`,
     evenly spaced batches with about that many rows of each set are predicted; 0: all rows. Ranks share the batches, and
     all get the whole result. As in training, the logits of a chunk of labels are in memory at a time.
     """
