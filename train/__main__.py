@@ -64,8 +64,7 @@ def run(argv: Sequence[str]) -> int:
     if argv and argv[0] in COMMANDS:
         name, *rest = argv
         check(name, rest, prog := f"datakit-train {name}")
-        code: int = import_module(f"train.{name}").main(rest, prog)
-        return code
+        return import_module(f"train.{name}").main(rest, prog)
     if argv and not argv[0].startswith("-"):
         instead = instead_of("train", argv[0]) or f"Expected one of {', '.join(COMMANDS)}."
         raise UsageError(f"there is no command {argv[0]!r}. {instead}")

@@ -17,14 +17,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import torch
 import torch.nn.functional as F  # noqa: N812
 from torch import Tensor
 
 from datakit.errors import ConfigError
 
-Int64 = npt.NDArray[np.int64]
 Groups = tuple[tuple[int, int], ...]
 GROUP_WIDTH = 32
 """Lengths are rounded up to a multiple of this, and equal ones make a group; the value was measured on CPU."""
@@ -181,7 +179,7 @@ def move_rows(x: Tensor, source: Tensor, target: Tensor, length: int) -> Tensor:
 
     The gradient is the copy back. The gradient of plain indexing would be a scatter-add, which is slower.
     """
-    return _Move.apply(x, source, target, length)  # type: ignore[no-untyped-call,no-any-return]
+    return _Move.apply(x, source, target, length)  # type: ignore[no-untyped-call]
 
 
 def taken(x_BTD: Tensor, at_L: Tensor) -> Tensor:
@@ -233,8 +231,7 @@ def varlen_attention(segments: Segments, other: Attend | None = None) -> Attend:
         window, grouped = (scores.window - 1, 0), q.shape[1] != k.shape[1]
         out: Any = varlen_attn(
             q, k, v, bounds, bounds, longest, longest, window_size=window, enable_gqa=grouped)  # fmt: skip
-        attended: Tensor = out.view_as(q_BTHE)
-        return attended
+        return out.view_as(q_BTHE)
 
     return attend
 

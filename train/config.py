@@ -1,8 +1,9 @@
 """The options of a run that belong to no single technique; the fields become flags, and arguments in Python.
 
-Sections of a technique are beside it: `DataConfig` in the data, `OptimConfig` in optim.py, `StatesConfig` in loss.py.
+Sections of a technique are beside it: `DataConfig` in the data, `OptimConfig` in optim.py, `LossConfig` in loss.py.
 """
 
+import logging
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -12,6 +13,8 @@ from typing import Any, Literal
 from datakit.config import Option, at_least, option, options
 from datakit.errors import ConfigError, UsageError
 
+LOG = logging.getLogger("train")
+"""What the package says; commands print it."""
 more = partial(option, advanced=True)
 """An option that only `--help-all` shows."""
 
@@ -180,15 +183,3 @@ class EvaluatorConfig:
         at_least(self, 0, "eval_every", "eval_rows")
         if self.eval_manifest and not self.eval_every:
             raise UsageError("--eval-manifest needs --eval-every: the steps between")
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class RanksConfig:
-    """Settings for several processes."""
-
-    fsdp: bool = option(False, "shard weights, gradients and optimizer state over the ranks of torchrun", result=False)
-    fsdp_keep_gradients: bool = more(False, "sum gradients once a step: each rank holds whole ones", result=False)
-    rank_timeout_s: int = more(600, "seconds that ranks wait for each other, also in the slowest step", result=False)
-
-    def __post_init__(self) -> None:
-        at_least(self, 1, "rank_timeout_s")

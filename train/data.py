@@ -9,7 +9,6 @@ Shapes: B rows, T positions (the bucket of the rows), N = B*T flat positions, L 
 fills n positions, or T = n - 1 where its last token is only a target.
 """
 
-import logging
 import os
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
@@ -32,21 +31,20 @@ from datakit.errors import ConfigError, InputError, IntegrityError, ManifestErro
 from datakit.manifest import Manifest, check_shards, data_dir, load
 from datakit.pack.format import IGNORED, Header, Packed, headers
 from train.attention import Segments
-from train.config import more
+from train.config import LOG, more
 from train.stream import NO_ROWS, Int64, MicroBatch, StepPlan
 
 Part = Literal["packed", "validation"]
 FORMATS = ("bin2d", "bin")
 """Formats of packed sets that are trained on: rows with a stride, or without padding."""
 VERIFY_HELP = "check every byte of the data against its checksum before the first step, at 1 GB/s a core or more"
-_log = logging.getLogger("train")
 
 
 def _fetched(manifest: Path) -> Manifest:
     """The manifest, once its files are on this machine."""
     found = load(manifest)
     for shard in found.shards if storage.url_of(manifest) else ():
-        _log.info("data: %s: fetching %s, %.1f MB", manifest, shard.path, shard.bytes / 1e6)
+        LOG.info("data: %s: fetching %s, %.1f MB", manifest, shard.path, shard.bytes / 1e6)
         storage.bring(data_dir(manifest, found) / shard.path, shard.bytes, shard.sha256)
     return found
 
@@ -56,7 +54,7 @@ def _verify(manifest: Path, marks: tuple[tuple[int, ...], ...]) -> None:
     """Compare every byte with its checksum, in threads; not again while the `marks` of the files stay."""
     found = load(manifest)
     size = sum(shard.bytes for shard in found.shards) / 1e6
-    _log.info("data: %s (%s): checking %.1f MB", manifest, found.version, size)
+    LOG.info("data: %s (%s): checking %.1f MB", manifest, found.version, size)
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         list(pool.map(lambda shard: check_shards(data_dir(manifest, found), [shard]), found.shards))
 
@@ -102,7 +100,8 @@ class PackedSet:
         copies = tuple(folder / f for f in tokenizer.pop("files", ()))
         # slices of np.memmap are ten times as slow as those of plain arrays over the same memory
         kind = np.array if in_memory else np.asarray
-        opened = [_as(kind, p) for h in parts if len(p := Packed.open(folder / h["prefix"]))]
+        rows = (Packed.open(folder / h["prefix"]) for h in parts)
+        opened = [with_each(p, np.ndarray, kind) for p in rows if len(p)]
         if not opened:
             raise ManifestError(f"{manifest}: has no rows, so there is nothing to train on")
         if not any(p.labels is None or len(p.labels) for p in opened):
@@ -147,10 +146,13 @@ class PackedSet:
         return Row(ids[: width + 1], bounds, labels)
 
 
-def _as(kind: Callable[[Any], Any], packed: Packed) -> Packed:
-    """The same rows, with each array made by `kind`."""
-    arrays: dict[str, Any] = {f.name: getattr(packed, f.name) for f in fields(packed)}
-    return replace(packed, **{name: kind(v) for name, v in arrays.items() if isinstance(v, np.ndarray)})
+M = TypeVar("M", Packed, "Batch", Segments)
+
+
+def with_each(found: M, kind: type, changed: Callable[[Any], Any]) -> M:
+    """The same, with every field of a kind changed."""
+    values: dict[str, Any] = {f.name: getattr(found, f.name) for f in fields(found)}
+    return replace(found, **{name: changed(v) for name, v in values.items() if isinstance(v, kind)})
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,8 +228,7 @@ class Mixture:
             owner, row = self.find(int(needed.argmax()))
             room = f"row {row} of {owner.manifest} needs {int(needed.max())} positions"
             raise ConfigError(f"bucket_sizes {tuple(map(int, sizes))}: {room}; add a bucket of at least that size")
-        widths: Int64 = sizes[np.searchsorted(sizes, needed)].astype(np.int64)
-        return widths
+        return sizes[np.searchsorted(sizes, needed)].astype(np.int64)
 
     def describe(self, rows: Int64) -> list[dict[str, Any]]:
         """Packed rows and their source rows, by manifest and row length, for messages."""
@@ -279,18 +280,11 @@ class Batch:
 
     def to(self, device: torch.device | str) -> "Batch":
         """The batch on another device; copies from pinned memory are asynchronous."""
-        return moved(self, lambda x: x.to(device, non_blocking=True))
+        return self.moved(lambda x: x.to(device, non_blocking=True))
 
-
-M = TypeVar("M", Batch, Segments)
-
-
-def moved(found: M, move: Callable[[Tensor], Tensor]) -> M:
-    """The same with every tensor moved, those of its segments too."""
-    values = {f.name: getattr(found, f.name) for f in fields(found)}
-    tensors: dict[str, Any] = {name: move(x) for name, x in values.items() if isinstance(x, Tensor)}
-    tensors |= {name: moved(x, move) for name, x in values.items() if isinstance(x, Segments)}
-    return replace(found, **tensors)
+    def moved(self, move: Callable[[Tensor], Tensor]) -> "Batch":
+        """The batch with every tensor moved."""
+        return with_each(replace(self, segments=with_each(self.segments, Tensor, move)), Tensor, move)
 
 
 LABEL_FILL = 16
@@ -463,7 +457,7 @@ class StepStream:
         micros, rows = self.plan.share(step, self.rank, self.ranks)
         sizes = self.config.label_bucket_sizes
         found = [collate(self.data, micro, rows, self.fill, sizes, self.flat) for micro in micros]
-        return [moved(batch, Tensor.pin_memory) for batch in found] if self.pin else found
+        return [batch.moved(Tensor.pin_memory) for batch in found] if self.pin else found
 
     def __iter__(self) -> Iterator[list[Batch]]:
         """Iterate without end from `first_step`; threads prepare steps ahead, an error is raised at its own step."""

@@ -22,10 +22,13 @@ from train.config import more
 from train.data import Batch, Mixture
 from train.device import usable_device
 from train.loop import LossSum
-from train.loss import StatesConfig, chunked_sum, label_states
+from train.loss import LossConfig, chunked_sum, label_states
 from train.model import CausalLM
 from train.start import RunConfig, command
 from train.weights import read_fitting
+
+CHUNK = 512
+"""Labels with logits of student and teacher in memory at once, where `loss_chunk` does not say it."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -35,13 +38,11 @@ class TeacherConfig:
     teacher: str = option("", "Hugging Face folder or checkpoint of the teacher; it must have the same tokenizer")
     alpha: float = option(0.5, "weight of the cross-entropy; the divergence from the teacher has weight 1 - alpha")
     temperature: float = option(1.5, "temperature of both distributions")
-    loss_chunk: int = more(512, "labels with student and teacher logits in memory at once")
     hidden_mse_weight: float = more(0.0, "weight of the mean squared difference of the last hidden states")
     hidden_cosine_weight: float = more(0.0, "weight of 1 - cosine of the last hidden states")
 
     def __post_init__(self) -> None:
         at_least(self, 0, "hidden_mse_weight", "hidden_cosine_weight", "alpha")
-        at_least(self, 1, "loss_chunk")
         if self.alpha > 1 or self.temperature <= 0:
             raise ConfigError("alpha must be in 0..1, temperature positive")
 
@@ -86,14 +87,14 @@ class DistillLoss:
 
     config: TeacherConfig
     teacher: CausalLM
-    states: StatesConfig = field(default_factory=StatesConfig)
+    labels: LossConfig = field(default_factory=LossConfig)
 
     def __call__(self, model: CausalLM, batch: Batch) -> LossSum:
         """Sums over the labels of the batch."""
-        attend = self.states.attend(batch)
+        attend = self.labels.attend(batch)
         with torch.no_grad():
-            teacher_LD = label_states(self.teacher, batch, self.states, attend)
-        hidden_LD = label_states(model, batch, self.states, attend)
+            teacher_LD = label_states(self.teacher, batch, self.labels, attend)
+        hidden_LD = label_states(model, batch, self.labels, attend)
         config, head, targets_L = self.config, self.teacher.lm_head, batch.counted[1]
 
         def both(logits_CV: Tensor, part: slice) -> tuple[Tensor, Tensor, Tensor]:
@@ -107,7 +108,7 @@ class DistillLoss:
             (slope_CV,) = torch.autograd.grad(loss, logits_CV)
             return loss.detach(), torch.stack((ce, kl)).detach(), slope_CV
 
-        loss_sum, sums = chunked_sum(hidden_LD, model.lm_head, config.loss_chunk, both)
+        loss_sum, sums = chunked_sum(hidden_LD, model.lm_head, self.labels.loss_chunk or CHUNK, both)
         logged = dict(zip(("ce", "kl"), sums.unbind(), strict=True))
         if config.compares_hidden:
             student_LD = hidden_LD if model.hidden_map is None else model.hidden_map(hidden_LD)
@@ -122,7 +123,6 @@ class DistillConfig(RunConfig):
     """Configuration of a training run with a teacher."""
 
     distill: TeacherConfig = section(TeacherConfig)
-    labels: StatesConfig = section(StatesConfig)
 
     def __post_init__(self) -> None:
         RunConfig.__post_init__(self)

@@ -13,7 +13,6 @@ Only rank 0 prints and writes.
 import atexit
 import contextlib
 import itertools
-import logging
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -26,9 +25,9 @@ from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
 from datakit.errors import ConfigError, DatakitError
-from train.config import RanksConfig
+from train.config import LOG
 from train.model import CausalLM
-from train.ranks import Ranks, is_slice
+from train.ranks import Ranks, RanksConfig, is_slice
 
 if TYPE_CHECKING:
     from torch.distributed.fsdp import FSDPModule
@@ -48,7 +47,7 @@ def joined(device: torch.device, config: RanksConfig) -> "Processes":
             dist.init_process_group("nccl" if own else "gloo", timeout=timeout, device_id=own)
         atexit.register(lambda: dist.is_initialized() and dist.destroy_process_group())
         if not found.first:
-            logging.getLogger("train").setLevel(logging.WARNING)
+            LOG.setLevel("WARNING")
     return found
 
 
@@ -145,8 +144,7 @@ class Processes(Ranks):
 def _sum_bucket(_: None, bucket: dist.GradBucket) -> torch.futures.Future[Tensor]:  # type: ignore[name-defined]
     """A plain sum: torch's own hook takes the mean over ranks, and the loop divides by the labels of all."""
     sent = dist.all_reduce(bucket.buffer(), async_op=True)
-    found: torch.futures.Future[Tensor] = sent.get_future().then(lambda future: future.value()[0])
-    return found
+    return sent.get_future().then(lambda future: future.value()[0])
 
 
 def shard(ranks: Ranks, model: CausalLM, precision: str = "fp32") -> None:

@@ -22,13 +22,13 @@ from torch import Tensor
 
 from datakit.config import at_least, option, section
 from datakit.errors import InputError
-from train.config import more
+from train.config import LOG, more
 from train.data import Batch, Mixture
 from train.loop import LossSum
 from train.lora import disabled
-from train.loss import ChunkedConfig, label_log_probs
+from train.loss import LossConfig, label_log_probs
 from train.model import CausalLM
-from train.start import LOG, RunConfig, command
+from train.start import RunConfig, command
 from train.weights import read_fitting
 
 
@@ -51,7 +51,7 @@ class PairConfig:
         at_least(self, 0, "beta", "good_weight", "bad_weight")
 
 
-def log_probs(model: CausalLM, batch: Batch, labels: ChunkedConfig) -> tuple[Tensor, Tensor]:
+def log_probs(model: CausalLM, batch: Batch, labels: LossConfig) -> tuple[Tensor, Tensor]:
     """Summed log-probabilities of the labels of each packed row of `batch.rows` (fp32), and their number, both (2P,).
 
     Both are zero for a row without labels.
@@ -111,7 +111,7 @@ class DpoLoss:
 
     config: PairConfig
     reference: CausalLM | None
-    labels: ChunkedConfig = field(default_factory=ChunkedConfig)
+    labels: LossConfig = field(default_factory=LossConfig)
 
     def __call__(self, model: CausalLM, batch: Batch) -> LossSum:
         """Sums over the pairs, or the answers, of the batch."""
@@ -141,7 +141,6 @@ class DPOConfig(RunConfig):
     trained_share: ClassVar[float] = 0.02
     """A tenth of fine-tuning: pairs are separated after few steps, and a higher rate damages the model."""
     needs_model: ClassVar[str] = "preference training on random weights is useless"
-    labels: ChunkedConfig = section(ChunkedConfig)
     pairs: PairConfig = section(PairConfig)
 
     def objective(self, data: Mixture, model: CausalLM) -> DpoLoss:

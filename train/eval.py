@@ -10,14 +10,13 @@ Shapes: L labels.
 
 import contextlib
 import json
-import logging
 import math
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import torch
@@ -28,17 +27,19 @@ from datakit.manifest import find_parent, load
 from datakit.storage import pull_result
 from train import checkpoint, flags
 from train.attention import ATTENTIONS
-from train.config import EvaluatorConfig
+from train.config import LOG, EvaluatorConfig
 from train.data import VERIFY_HELP, Batch, DataConfig, Mixture, PackedSet, StepStream
-from train.device import autocast
+from train.device import autocast, precision
 from train.generate import DeviceConfig
 from train.loss import chunk_of, token_log_probs
-from train.model import CausalLM, ModelConfig
+from train.model import CausalLM
 from train.ranks import Ranks
 from train.stream import Int64
 from train.weights import check_fits, read_model
 
-LOG = logging.getLogger("train")
+if TYPE_CHECKING:
+    from train.start import RunConfig
+
 FILE_BITS = 40
 """A row_key is (number of the raw file << FILE_BITS) + number of the record in the file."""
 
@@ -65,18 +66,18 @@ class Score:
 
 
 def evaluate(
-    model: CausalLM, sets: Sequence[PackedSet], batches: DataConfig, precision: str, max_rows: int = 0,
+    model: CausalLM, sets: Sequence[PackedSet], batches: DataConfig, how: str, max_rows: int = 0,
     ranks: Ranks | None = None, attention: str = "auto",
 ) -> dict[str, Score]:  # fmt: skip
     """The score of every source file, by name; every row is predicted once, in file order.
 
-    `batches` gives the batch and bucket sizes, `attention` one of `ATTENTIONS`. With `max_rows`, evenly spaced batches
-    with about that many rows of each set are predicted; 0: all rows. Ranks share the batches, and all get the whole
-    result. As in training, the logits of a chunk of labels are in memory at a time.
+    `batches` gives the batch and bucket sizes, `how` the precision, `attention` one of `ATTENTIONS`. With `max_rows`,
+    evenly spaced batches with about that many rows of each set are predicted; 0: all rows. Ranks share the batches, and
+    all get the whole result. As in training, the logits of a chunk of labels are in memory at a time.
     """
     found, ranks = defaultdict[str, Score](Score), ranks or Ranks()
     whole = [Mixture([*parts]) for _, parts in groupby(sets, lambda part: (part.manifest, part.header.seq_len))]
-    parts = [_of_set(model, data, batches, precision, max_rows, ranks, attention) for data in whole]
+    parts = [_of_set(model, data, batches, how, max_rows, ranks, attention) for data in whole]
     for own in ranks.gathered(parts):
         for name, score in (pair for of_set in own for pair in of_set.items()):
             found[name] += score
@@ -85,7 +86,7 @@ def evaluate(
 
 @torch.no_grad()
 def _of_set(
-    model: CausalLM, data: Mixture, batches: DataConfig, precision: str, max_rows: int, ranks: Ranks, attention: str
+    model: CausalLM, data: Mixture, batches: DataConfig, how: str, max_rows: int, ranks: Ranks, attention: str
 ) -> dict[str, Score]:
     device = next(model.parameters()).device
     sizes = tuple(s for s in batches.bucket_sizes if s <= data.header.seq_len)
@@ -98,7 +99,7 @@ def _of_set(
     for turn in range(-(-some // ranks.size)):
         i = turn * ranks.size + ranks.rank
         (batch,) = stream.batches(min(i, some - 1) * steps // some)
-        with autocast(device, precision):
+        with autocast(device, how):
             here = batch.to(device)
             attend = ATTENTIONS[attention](here.segments)
             hidden_LD = model(here.ids_BT, here.segments.positions_BT, attend, here.label_pos_L)
@@ -179,19 +180,19 @@ def held_out(manifest: Path, verify: bool, split: str = "auto") -> list[PackedSe
 
 
 def evaluator(
-    config: EvaluatorConfig, data: Mixture, batches: DataConfig, precision: str, model: ModelConfig, ranks: Ranks,
-    attention: str = "auto",
-) -> Callable[[CausalLM, int], dict[str, Any]]:  # fmt: skip
+    config: "RunConfig", data: Mixture, max_positions: int, ranks: Ranks
+) -> Callable[[CausalLM, int], dict[str, Any]]:
     """What evaluates a model of a run on `data` at a step: it logs the losses, and returns the record for eval.jsonl.
 
     Raises:
-        DatakitError: rows do not fit the model.
+        DatakitError: rows do not fit the model, which has `max_positions`.
     """
-    sets = validation_sets(config, data, model.max_positions, batches.verify)
+    sets = validation_sets(config.evaluator, data, max_positions, config.data.verify)
+    how, rows = precision(config.loop.dtype, ranks.device), config.evaluator.eval_rows
 
     def of_step(model: CausalLM, step: int) -> dict[str, Any]:
-        with untouched(model, precision):
-            found = evaluate(model, sets, batches, precision, config.eval_rows, ranks, attention)
+        with untouched(model, how):
+            found = evaluate(model, sets, config.data, how, rows, ranks, config.labels.attention)
         sources, everything = {name: score.record() for name, score in found.items()}, total(found).record()
         for name, score in ({"all": everything} | (sources if len(sources) > 1 else {})).items():
             numbers = f"loss={score['loss']:.4f} perplexity={score['perplexity']:.2f}"

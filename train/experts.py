@@ -52,8 +52,7 @@ class MoE(nn.Module):
         self.routed = probs_NX, chosen_NA
         weighted_NAD = self._apply_experts(x_ND, chosen_NA) * weights_NA[..., None].to(x_ND.dtype)
         out_ND = weighted_NAD.sum(1, dtype=x_ND.dtype)  # without a dtype, CUDA's autocast makes it fp32
-        out: Tensor = out_ND.view_as(x_BTD)
-        return out
+        return out_ND.view_as(x_BTD)
 
     def _apply_experts(self, x_ND: Tensor, chosen_NA: Tensor) -> Tensor:
         """The outputs of each token's experts, (N, A, D).

@@ -18,7 +18,7 @@ from datakit.command import Command, field_flag
 from datakit.config import build
 from datakit.errors import ConfigError, DatakitError, InputError, UsageError
 from datakit.terminal import guarded_output
-from train.config import every_option, placed
+from train.config import LOG, every_option, placed
 
 T = TypeVar("T")
 
@@ -87,12 +87,11 @@ def given(config: type, prog: str, about: str | None, argv: Sequence[str]) -> di
         sys.exit(e.exit_code)
     except click.UsageError as e:
         raise UsageError(f"{e.format_message()} ({prog} --help lists the options)") from None
-    log = logging.getLogger("train")
-    if not any(isinstance(handler, _Printed) for handler in log.handlers):
-        log.addHandler(_Printed())
-        log.setLevel(logging.INFO)
+    if not any(isinstance(handler, _Printed) for handler in LOG.handlers):
+        LOG.addHandler(_Printed())
+        LOG.setLevel(logging.INFO)
         for old in sorted({part.partition("=")[0] for part in argv} & {"--init", "--checkpoint"}):
-            log.info(f"note: {old} is called --model now")
+            LOG.info(f"note: {old} is called --model now")
     return placed(config, {name: value for name, value in values.items() if value is not None})
 
 

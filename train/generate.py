@@ -88,25 +88,17 @@ class GenerateConfig(LoadConfig):
             raise ConfigError("--output goes with --input")
 
 
-@dataclass(frozen=True, slots=True)
 class Generator:
     """A model with its tokenizer and chat template."""
 
-    model: CausalLM
-    tokenizer: ChatTokenizer
-    config: GenerateConfig
-    plain: bool
-    """Do not use the chat template."""
-
-    @classmethod
-    def of(cls, config: GenerateConfig) -> "Generator":
+    def __init__(self, config: GenerateConfig) -> None:
         """Load the model of a configuration.
 
         Raises:
             DatakitError: no model there.
         """
-        model, tokenizer, state = config.loaded()
-        return cls(model, tokenizer, config, config.plain or state.get("task") == "pretrain")
+        self.model, self.tokenizer, state = config.loaded()
+        self.config, self.plain = config, config.plain or state.get("task") == "pretrain"
 
     def prompt_of(self, said: str | Sequence[dict[str, Any]], where: str = "the prompt") -> list[int]:
         """The prompt ids for a text or a conversation, with the system message of the configuration if it has none.
@@ -176,12 +168,13 @@ def ready(model: CausalLM, device: torch.device, half: bool) -> CausalLM:
     return model
 
 
-def answer_file(generator: Generator, config: GenerateConfig) -> None:
+def answer_file(generator: Generator) -> None:
     """Answer every line of the file `input`, in order.
 
     Raises:
         InputError: a line is not a prompt; the message names it.
     """
+    config = generator.config
     rows = prompt_rows(Path(config.input))
     prompts = [generator.prompt_of(said, where) for where, _, said in rows]
     with contextlib.ExitStack() as stack:
@@ -232,9 +225,9 @@ def _is_turn(turn: object) -> bool:
 
 def generate(config: GenerateConfig) -> None:
     """Answer the prompt or the file of prompts."""
-    generator = Generator.of(config)
+    generator = Generator(config)
     if config.input:
-        return answer_file(generator, config)
+        return answer_file(generator)
     with contextlib.suppress(KeyboardInterrupt):  # Ctrl-C ends the answer early
         for _, piece in generator.stream([generator.prompt_of(config.prompt)]):
             print(piece, end="", flush=True)

@@ -15,7 +15,6 @@ Shapes: P prompts, G answers of a prompt, A = P*G answers, L label tokens of a m
 """
 
 import contextlib
-import importlib.util
 import inspect
 import itertools
 import json
@@ -40,6 +39,7 @@ from torch import Tensor
 
 from datakit.config import at_least, option, section, sha256_file
 from datakit.errors import ConfigError, InputError, UsageError
+from datakit.own_code import find
 from datakit.pack.format import SOURCE_DTYPE, Header, Packed, index_of
 from train import checkpoint, hf, lora
 from train.data import Batch, Mixture, PackedSet, flat_batch
@@ -48,7 +48,7 @@ from train.dpo import packed_rows
 from train.eval import untouched
 from train.generate import load, prompt_rows
 from train.loop import LossSum
-from train.loss import ChunkedConfig, label_log_probs
+from train.loss import label_log_probs
 from train.model import CausalLM
 from train.serve.batching import Job, Sampling, prompt_ids, stop_ids_of, stream
 from train.start import RunConfig, Trainer, command
@@ -88,7 +88,6 @@ class GrpoConfig(RunConfig):
     needs_data: ClassVar[bool] = False
     needs_model: ClassVar[str] = "GRPO needs answers that are sometimes right"
     rollout: RolloutConfig = section(RolloutConfig)
-    labels: ChunkedConfig = section(ChunkedConfig)
 
     def __post_init__(self) -> None:
         RunConfig.__post_init__(self)
@@ -121,13 +120,12 @@ def reward_of(spec: str) -> Reward:
     Raises:
         ConfigError: none of these, or a file or function that cannot be used.
     """
-    kind, _, rest = spec.partition(":")
     if spec == "exact":
         return lambda text, row: float(is_answer(text, needed(row, "answer")))
     if spec == "tests":
         return lambda text, row: _solved(code_in(text), needed(row, "tests"))
-    if kind.endswith(".py") and rest:
-        return _function(Path(kind), rest)
+    if ".py:" in spec:
+        return _function(spec)
     raise ConfigError(f"--reward {spec}: expected exact, tests or FILE.py:NAME")
 
 
@@ -255,20 +253,14 @@ def _judge() -> None:
     os._exit(0)
 
 
-def _function(path: Path, name: str) -> Reward:
+def _function(spec: str) -> Reward:
     """A function of the user's file; an error in it ends the run, with its own traceback."""
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    if spec is None or spec.loader is None or not path.is_file():
-        raise ConfigError(f"--reward {path}:{name}: no such file")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules.setdefault(path.stem, module)  # dataclasses look there
-    spec.loader.exec_module(module)
-    if not callable(function := vars(module).get(name)):
-        raise ConfigError(f"--reward {path}:{name}: the file has no function {name}")
+    if not callable(function := find(spec, "")):
+        raise ConfigError(f"--reward {spec}: expected a function, found {function!r}")
 
     def reward(text: str, row: Mapping[str, Any]) -> float:
         if not math.isfinite(found := float(function(text, row))):
-            raise InputError(f"--reward {path}:{name}: returned {found} for the text {text[:200]!r}")
+            raise InputError(f"--reward {spec}: returned {found} for the text {text[:200]!r}")
         return found
 
     return reward
@@ -304,29 +296,6 @@ def token_losses(
     return loss_L + kl_beta * distance_L, distance_L
 
 
-@dataclass(slots=True)
-class GrpoLoss:
-    """The objective: (loss_sum, answers); logs rewards, lengths and the distance from the reference."""
-
-    config: RolloutConfig
-    labels: ChunkedConfig
-    rollouts: dict[int, Rollout] = field(default_factory=dict)
-    """Of each micro-batch of the step, by the number of its first answer."""
-
-    def log_probs(self, model: CausalLM, batch: Batch) -> Tensor:
-        """Log-probability of each token of the answers at the sampling temperature, (L,)."""
-        return label_log_probs(model, batch, self.labels, self.config.temperature)
-
-    def __call__(self, model: CausalLM, batch: Batch) -> LossSum:
-        """Sums over the answers of the batch."""
-        rollout, row_L = self.rollouts[int(batch.rows[0])], packed_rows(batch)
-        logp_L = self.log_probs(model, batch)
-        advantage_L, weight = rollout.advantage_A[row_L], rollout.weight
-        loss_L, distance_L = token_losses(logp_L, advantage_L, rollout.reference_L, self.config.kl_beta)
-        logged = {"kl": distance_L.sum().detach() * weight}
-        return LossSum(loss_L.sum() * weight, len(batch.rows), {**rollout.logged, **logged})
-
-
 class GrpoTrainer(Trainer):
     """A run on prompts: the model answers those of each step, and learns from the rewards."""
 
@@ -341,10 +310,11 @@ class GrpoTrainer(Trainer):
         plain, self.settings = state.get("task") == "pretrain", config.rollout
         data = self._read(folder, model.config.max_positions, plain)
         config = replace(config, data=replace(config.data, bucket_sizes=(data.header.seq_len,)))
-        self.grpo = GrpoLoss(config.rollout, config.labels)
+        self.rollouts: dict[int, Rollout] = {}
+        """Of each micro-batch of the step, by the number of its first answer."""
         self.stops = stop_ids_of(model, self.tokenizer)
         self.rewards = [reward_of(spec) for spec in config.rollout.reward]
-        super().__init__(config, self.grpo, Mixture((data,)), model.train())
+        super().__init__(config, self.token_loss, Mixture((data,)), model.train())
         self.state = replace(self.state, stop_ids=() if plain else tuple(sorted(self.stops)))
         own = config.rollout.kl_beta and not config.lora.lora_rank  # adapters are trained over the reference
         self.reference = read_model(folder).requires_grad_(False).to(self.device) if own else self.model
@@ -372,6 +342,18 @@ class GrpoTrainer(Trainer):
             index_of(np.full(len(counts), 2)).astype(np.uint64), None, None, sources)  # fmt: skip
         return PackedSet(path, sha256_file(path)[:12], packed, facts, tuple(hf.tokenizer_files(folder)))
 
+    def token_loss(self, model: CausalLM, batch: Batch) -> LossSum:
+        """The objective: (loss_sum, answers); logs rewards, lengths and the distance from the reference."""
+        rollout, logp_L = self.rollouts[int(batch.rows[0])], self._log_probs(model, batch)
+        advantage_L, weight = rollout.advantage_A[packed_rows(batch)], rollout.weight
+        loss_L, distance_L = token_losses(logp_L, advantage_L, rollout.reference_L, self.settings.kl_beta)
+        logged = {"kl": distance_L.sum().detach() * weight}
+        return LossSum(loss_L.sum() * weight, len(batch.rows), {**rollout.logged, **logged})
+
+    def _log_probs(self, model: CausalLM, batch: Batch) -> Tensor:
+        """Log-probability of each token of the answers at the sampling temperature, (L,)."""
+        return label_log_probs(model, batch, self.config.labels, self.settings.temperature)
+
     def batches(self) -> Iterator[list[Batch]]:
         """Steps of answers, which are generated when the step is asked for."""
         stream = self.stream
@@ -393,14 +375,14 @@ class GrpoTrainer(Trainer):
         logged = {"reward": rewards_A, "reward_std": rewards_PG.std(1).repeat_interleave(size)}
         logged |= {"answer_tokens": counts_A.float(), "unended": unended_A.float()}
         weight = answers_all / tokens_all  # tokens of a step weigh alike (DAPO: Yu et al., 2025)
-        batches, self.grpo.rollouts = [], {}
+        batches, self.rollouts = [], {}
         whole = [np.array(self.prompts[row] + answer) for row, answer in zip(owners_A, answers, strict=True)]
         for part in by_size([len(ids) for ids in whole], config.micro_tokens):
             sequences = [whole[i] for i in part]
             labels = [np.arange(len(whole[i]) - len(answers[i]) - 1, len(whole[i]) - 1) for i in part]
             batch = flat_batch(sequences, labels, np.array(part), self.stream.data.header.pad_id).to(device)
             sums = {name: value_A[part].sum().to(device) for name, value_A in logged.items()}
-            self.grpo.rollouts[part[0]] = Rollout(advantage_A[part].to(device), weight, self._reference(batch), sums)
+            self.rollouts[part[0]] = Rollout(advantage_A[part].to(device), weight, self._reference(batch), sums)
             batches.append(batch)
         return batches
 
@@ -433,7 +415,7 @@ class GrpoTrainer(Trainer):
         if not self.settings.kl_beta:
             return None
         with autocast(self.device, self.precision), lora.disabled(self.reference):
-            return self.grpo.log_probs(self.reference, batch)
+            return self._log_probs(self.reference, batch)
 
 
 def by_size(sizes: Sequence[int], most: int) -> list[list[int]]:

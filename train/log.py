@@ -6,7 +6,6 @@ Chrome (chrome://tracing), Perfetto and TensorBoard read the trace; Nsight Syste
 
 import contextlib
 import json
-import logging
 import sys
 import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -19,9 +18,8 @@ import torch
 from torch.profiler import ProfilerActivity, profile, record_function, schedule
 
 from datakit.storage import write_whole
-from train.config import LoopConfig
+from train.config import LOG, LoopConfig
 
-LOG = logging.getLogger("train")
 PEAK_FLOPS = {"H200": 989e12, "H100": 989e12, "A100": 312e12, "L40S": 362e12, "RTX 4090": 165e12}
 """Dense bf16 operations per second from data sheets, by a part of the device name."""
 COLUMNS = 100

@@ -6,7 +6,6 @@ divided by the count of the whole optimizer step, so the result does not depend 
 
 import contextlib
 import json
-import logging
 import math
 import signal
 import threading
@@ -25,6 +24,7 @@ from torch import Tensor, nn
 from datakit.errors import DatakitError
 from datakit.storage import locked, write_whole
 from train import checkpoint
+from train.config import LOG
 from train.data import Batch, StepStream
 from train.device import autocast, need_compiler, peak_mib, precision
 from train.log import Log, Record, mark, peak_flops
@@ -36,8 +36,6 @@ if TYPE_CHECKING:
     from train.lora import Adapters
     from train.start import RunConfig
     from train.updates import LossScale
-
-LOG = logging.getLogger("train")
 
 
 class LossSum(NamedTuple):

@@ -38,8 +38,7 @@ def head_loss(hidden_LD: Tensor, head: nn.Module, targets_L: Tensor) -> Tensor:
 def chunked_loss(hidden_LD: Tensor, head: nn.Linear, targets_L: Tensor, chunk: int, how: str = "") -> Tensor:
     """`head_loss`, with the logits of at most `chunk` labels in memory at a time; `how`: see `compiled`."""
     if chunk >= len(targets_L):
-        whole: Tensor = compiled(head_loss, how)(hidden_LD, head, targets_L)
-        return whole
+        return compiled(head_loss, how)(hidden_LD, head, targets_L)
     one = compiled(_cross_entropy, how)
 
     def cross_entropy(logits_CV: Tensor, part: slice) -> tuple[Tensor, Tensor, Tensor]:
@@ -78,8 +77,7 @@ def chunked_sum(hidden_LD: Tensor, head: nn.Linear, chunk: int, slopes: Slopes) 
     twice (Liger: Hsu et al., 2024). The head has no bias; its logits may have a soft cap.
     """
     weight_VD, softcap = head.weight.to(hidden_LD.dtype), float(getattr(head, "softcap", 0.0))
-    found: tuple[Tensor, Tensor] = _Chunked.apply(hidden_LD, weight_VD, softcap, chunk, slopes)  # type: ignore[no-untyped-call]
-    return found
+    return _Chunked.apply(hidden_LD, weight_VD, softcap, chunk, slopes)  # type: ignore[no-untyped-call]
 
 
 class _Chunked(torch.autograd.Function):
@@ -136,13 +134,17 @@ def token_log_probs(
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class StatesConfig:
+class LossConfig:
     """How the loss is computed; no value here changes the result."""
 
     label_only: bool = more(True, "compute the last layer at label positions only; not with experts")
     attention: Literal["auto", "grouped", "masked", "varlen"] = more(
         "auto", "groups of like length, one mask, or FlashAttention; auto: varlen on CUDA in bf16, else grouped"
     )
+    loss_chunk: int = more(0, "labels with logits in memory at once; 0: for 128 MiB, on CUDA 256; in distillation 512")
+
+    def __post_init__(self) -> None:
+        at_least(self, 0, "loss_chunk")
 
     def attend(self, batch: "Batch") -> Attend:
         """Attention within the sequences of a batch."""
@@ -157,16 +159,6 @@ class StatesConfig:
         if self.attention == "varlen" and device.type != "cuda":
             raise ConfigError(f"--attention {self.attention} is a CUDA kernel; this run is on {device.type}")
 
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class ChunkedConfig(StatesConfig):
-    """How the loss is computed; no value here changes the result."""
-
-    loss_chunk: int = more(0, "labels with logits in memory at once; 0: as many as take 128 MiB, on CUDA 256")
-
-    def __post_init__(self) -> None:
-        at_least(self, 0, "loss_chunk")
-
     def chunk(self, head: nn.Linear) -> int:
         """`loss_chunk`, or its default for the vocabulary of a head."""
         return self.loss_chunk or chunk_of(head)
@@ -180,19 +172,17 @@ def chunk_of(head: nn.Linear) -> int:
     return max(256, (1 << (26 if head.weight.is_cuda else 25)) // head.weight.shape[0])
 
 
-def label_states(
-    model: "CausalLM", batch: "Batch", config: StatesConfig, attend: Attend, filled: bool = False
-) -> Tensor:
+def label_states(model: "CausalLM", batch: "Batch", config: LossConfig, attend: Attend, filled: bool = False) -> Tensor:
     """Hidden states at the labels, (L, D); with `filled`, L includes the padding of `label_pos_L`."""
     where = batch.ids_BT, batch.segments.positions_BT
     few = batch.labels < DENSE_SHARE * batch.ids_BT.numel()
     if config.label_only and few and not model.config.moe.num_experts:  # routers see every position
-        hidden_LD: Tensor = model(*where, attend, batch.label_pos_L)
+        hidden_LD = model(*where, attend, batch.label_pos_L)
         return hidden_LD if filled else hidden_LD[: batch.labels]
     return taken(model(*where, attend), batch.label_pos_L if filled else batch.counted[0])
 
 
-def label_log_probs(model: "CausalLM", batch: "Batch", config: ChunkedConfig, temperature: float = 1.0) -> Tensor:
+def label_log_probs(model: "CausalLM", batch: "Batch", config: LossConfig, temperature: float = 1.0) -> Tensor:
     """The log-probability of each label (fp32), (L,), where logits are divided by `temperature`."""
     hidden_LD, head = label_states(model, batch, config, config.attend(batch)), model.lm_head
     return token_log_probs(hidden_LD, head, batch.counted[1], config.chunk(head), temperature)

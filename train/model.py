@@ -117,8 +117,7 @@ class RMSNorm(nn.Module):
         if x.device.type != "cpu" or torch.compiler.is_compiling() or not torch.is_grad_enabled():
             with torch.autocast(x.device.type, enabled=False):  # autocast of CUDA would make it fp32, and all after it
                 return F.rms_norm(x, weight.shape, weight, self.eps)
-        normed: Tensor = _CpuRMSNorm.apply(x, weight, self.eps)  # type: ignore[no-untyped-call]
-        return normed
+        return _CpuRMSNorm.apply(x, weight, self.eps)  # type: ignore[no-untyped-call]
 
 
 class _CpuRMSNorm(torch.autograd.Function):
@@ -147,8 +146,7 @@ def gated(gate: Tensor, up: Tensor) -> Tensor:
     """silu(gate) * up."""
     if gate.device.type != "cpu" or torch.compiler.is_compiling() or not torch.is_grad_enabled():
         return F.silu(gate) * up
-    product: Tensor = _Gated.apply(gate, up)  # type: ignore[no-untyped-call]
-    return product
+    return _Gated.apply(gate, up)  # type: ignore[no-untyped-call]
 
 
 class _Gated(torch.autograd.Function):
@@ -293,8 +291,7 @@ class Block(nn.Module):
 
     def queries(self, x_LD: Tensor, rotary: Rotary) -> Tensor:
         """Queries of some positions, (L, H, E)."""
-        found: Tensor = self.self_attn(self._norm(0, x_LD), "q", rotary)
-        return found
+        return self.self_attn(self._norm(0, x_LD), "q", rotary)
 
     def keys_values(self, x_BTD: Tensor, rotary: Rotary) -> tuple[Tensor, Tensor]:
         """Keys and values of all positions."""
@@ -390,8 +387,7 @@ class CausalLM(nn.Module):
         """Run a layer, with activation checkpointing where it is on (Chen et al., 2016)."""
         assert isinstance(block, Block)
         again = self.checkpoint_every and torch.is_grad_enabled() and (block.layer + 1) % self.checkpoint_every == 0
-        found: Tensor = checkpoint(block, *given, use_reentrant=False) if again else block(*given)
-        return found
+        return checkpoint(block, *given, use_reentrant=False) if again else block(*given)
 
     def _embed(self, ids_BT: Tensor, positions_BT: Tensor) -> tuple[Tensor, Ropes]:
         """The embedded tokens (B, T, D), and the rotary tables."""

@@ -107,8 +107,7 @@ def make_optimizer(model: nn.Module, config: OptimConfig) -> torch.optim.Optimiz
             bitsandbytes: Any = import_module("bitsandbytes.optim")
         except ImportError as e:
             raise MissingExtraError(f"--optimizer adamw8bit: pip install bitsandbytes ({e})") from None
-        found: torch.optim.Optimizer = bitsandbytes.AdamW8bit(groups, **adamw)
-        return found
+        return bitsandbytes.AdamW8bit(groups, **adamw)
     return torch.optim.AdamW(groups, **adamw, fused=True)
 
 

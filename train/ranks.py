@@ -13,13 +13,26 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import torch
 from torch import Tensor, nn
 
+from datakit.config import at_least, option
 from datakit.errors import ConfigError
-from train.config import RanksConfig
+from train.config import more
 
 if TYPE_CHECKING:
     from torch.nn.parallel import DistributedDataParallel
 
 T = TypeVar("T")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RanksConfig:
+    """Settings for several processes."""
+
+    fsdp: bool = option(False, "shard weights, gradients and optimizer state over the ranks of torchrun", result=False)
+    fsdp_keep_gradients: bool = more(False, "sum gradients once a step: each rank holds whole ones", result=False)
+    rank_timeout_s: int = more(600, "seconds that ranks wait for each other, also in the slowest step", result=False)
+
+    def __post_init__(self) -> None:
+        at_least(self, 1, "rank_timeout_s")
 
 
 @dataclass(frozen=True)
@@ -96,14 +109,12 @@ def is_slice(value: Tensor) -> bool:
 
 def whole_of(value: Any) -> Tensor:
     """The whole tensor; for a sliced one all ranks must call this."""
-    found: Tensor = value.full_tensor() if is_slice(value) else value
-    return found
+    return value.full_tensor() if is_slice(value) else value
 
 
 def own_part(value: Any) -> Tensor:
     """This rank's part of a sliced tensor."""
-    found: Tensor = value.to_local() if is_slice(value) else value
-    return found
+    return value.to_local() if is_slice(value) else value
 
 
 def like(other: Tensor, value: Tensor) -> Tensor:
@@ -113,5 +124,4 @@ def like(other: Tensor, value: Tensor) -> Tensor:
     from torch.distributed.tensor import DTensor, distribute_tensor
 
     assert isinstance(other, DTensor)
-    sliced: Tensor = distribute_tensor(value.to(other.device), other.device_mesh, other.placements, src_data_rank=None)
-    return sliced
+    return distribute_tensor(value.to(other.device), other.device_mesh, other.placements, src_data_rank=None)

@@ -2,7 +2,6 @@
 
 import itertools
 import json
-import logging
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -16,14 +15,13 @@ from torch import Tensor
 from datakit.config import digest, sha256_file
 from datakit.errors import InputError, IntegrityError, ModelError, UsageError
 from train.checkpoint import FORMAT, FORMAT_VERSION, State, rng_file, steps, trained
+from train.config import LOG
 from train.model import CausalLM
 from train.ranks import Ranks, like
 from train.weights import adapters, read_weights
 
 if TYPE_CHECKING:
     from train.start import RunConfig
-
-LOG = logging.getLogger("train")
 
 
 def with_earlier(path: Path, values: dict[str, Any]) -> dict[str, Any]:

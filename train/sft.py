@@ -5,7 +5,6 @@
 With plain text, every token after the first of its document is a label.
 """
 
-import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -18,25 +17,23 @@ from torch import Tensor, nn
 from datakit.config import section
 from datakit.errors import ConfigError
 from datakit.pack.format import IGNORED
-from train.config import more
+from train.config import LOG, more
 from train.data import Batch, Mixture
 from train.device import usable_device
 from train.loop import Loss
-from train.loss import DENSE_SHARE, ChunkedConfig, chunked_loss, label_states
+from train.loss import DENSE_SHARE, LossConfig, chunked_loss, label_states
 from train.model import CausalLM
 from train.start import RunConfig, command
 
-LOG = logging.getLogger("train")
-
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class LabelConfig(ChunkedConfig):
+class LabelConfig(LossConfig):
     """How the loss is computed; no value here changes the result."""
 
     head_loss: Literal["plain", "liger"] = more("plain", "liger: a fused kernel, where there is one; else plain")
 
     def __post_init__(self) -> None:
-        ChunkedConfig.__post_init__(self)
+        LossConfig.__post_init__(self)
         if self.loss_chunk and self.head_loss != "plain":
             raise ConfigError(f"loss_chunk is only for head_loss plain: {self.head_loss} stores no logits")
 
@@ -68,8 +65,7 @@ def over_labels(kernel: Callable[..., Any]) -> FusedLoss:
             return hidden_LD.sum() * 0
         with torch.autocast(hidden_LD.device.type, enabled=False):
             fused = kernel(softcap=getattr(head, "softcap", None))
-            found: Tensor = fused(head.weight.to(hidden_LD.dtype), hidden_LD, targets_L)
-            return found.float()
+            return fused(head.weight.to(hidden_LD.dtype), hidden_LD, targets_L).float()
 
     return loss
 

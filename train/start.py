@@ -12,7 +12,6 @@ With --data, `datakit pack` packs files into the run's folder first, which needs
 
 import contextlib
 import importlib.util
-import logging
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
@@ -28,26 +27,14 @@ from datakit.pack.chat import ChatTokenizer
 from datakit.storage import locked, pull_result, write_whole
 from train import checkpoint, flags, hf
 from train.checkpoint import trained
-from train.config import (
-    EvaluatorConfig,
-    LoopConfig,
-    LoraConfig,
-    MoeConfig,
-    QuickConfig,
-    RanksConfig,
-    SizesConfig,
-    more,
-    placed,
-)
+from train.config import LOG, EvaluatorConfig, LoopConfig, LoraConfig, MoeConfig, QuickConfig, SizesConfig, more, placed
 from train.data import DataConfig, Mixture, PackedSet, StepStream
 from train.device import allow_tf32, limit_memory, precision, sum_in_one_order, usable_device
 from train.loop import Loop, Loss
-from train.loss import StatesConfig
+from train.loss import LossConfig
 from train.model import PRESETS, CausalLM, ModelConfig
 from train.optim import OptimConfig, make_optimizer, peak_rate
-from train.ranks import Ranks
-
-LOG = logging.getLogger("train")
+from train.ranks import Ranks, RanksConfig
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -78,7 +65,7 @@ class RunConfig:
     loop: LoopConfig = section(LoopConfig)
     lora: LoraConfig = section(LoraConfig)
     evaluator: EvaluatorConfig = section(EvaluatorConfig)
-    labels: StatesConfig = section(StatesConfig)
+    labels: LossConfig = section(LossConfig)
     moe: MoeConfig = section(MoeConfig)
     ranks: RanksConfig = section(RanksConfig)
 
@@ -210,8 +197,7 @@ class Trainer(Loop):
         if config.evaluator.eval_every:
             from train.eval import evaluator
 
-            how = precision(config.loop.dtype, device), model.config, ranks, config.labels.attention
-            evaluate = evaluator(config.evaluator, data, config.data, *how)
+            evaluate = evaluator(config, data, model.config.max_positions, ranks)
         steps = config.loop.steps or stream.plan.first_step(config.loop.epochs)
         stop_ids: tuple[int, ...] = ()
         if any(s.packed.labels is not None for s in data.sets) and data.tokenizer_files:

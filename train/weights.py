@@ -135,16 +135,22 @@ def read_config(folder: Path) -> ModelConfig:
     """
     if (base := base_of(folder)) != folder:
         return read_config(base)
-    path = folder / "config.json"
-    try:
-        config = dict(json.loads(path.read_text(encoding="utf-8")))
-    except (OSError, ValueError, TypeError) as e:
-        raise ModelError(f"{path}: cannot read it ({e}); expected a folder with a Hugging Face model") from None
-    try:
-        generation = dict(json.loads((folder / "generation_config.json").read_text(encoding="utf-8")))
-    except (OSError, ValueError, TypeError):
-        generation = {}
+    path, beside = folder / "config.json", folder / "generation_config.json"
+    config = _json(path, "a folder with a Hugging Face model")
+    generation = _json(beside, "settings of generation, or no such file") if beside.is_file() else {}
     return replace(config_from_hf(config, str(path)), generation=generation)
+
+
+def _json(path: Path, expected: str) -> dict[str, Any]:
+    """The object in a JSON file.
+
+    Raises:
+        ModelError: it cannot be read, or holds no object.
+    """
+    try:
+        return dict(json.loads(path.read_text(encoding="utf-8")))
+    except (OSError, ValueError, TypeError) as e:
+        raise ModelError(f"{path}: cannot read it ({e}); expected {expected}") from None
 
 
 @contextlib.contextmanager
@@ -191,11 +197,7 @@ def saved_state(folder: Path) -> dict[str, Any]:
         ModelError: it is damaged.
     """
     path = folder / "state.json"
-    try:
-        found = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
-    except ValueError as e:
-        raise ModelError(f"{path}: changed or damaged since it was saved ({e})") from None
-    return found if isinstance(found, dict) else {}
+    return _json(path, "the state of a checkpoint: it was changed or damaged since") if path.is_file() else {}
 
 
 def adapters(folder: Path) -> tuple[dict[str, Tensor], str]:
@@ -248,10 +250,7 @@ def base_of(folder: Path) -> Path:
 def settings_of(folder: Path) -> dict[str, Any]:
     """What adapter_config.json says, checked."""
     path, needed = folder / CONFIG, {"lora_alpha", "target_modules", "base_model_name_or_path"}
-    try:
-        settings = {"use_rslora": False} | dict(json.loads(path.read_text(encoding="utf-8")))
-    except (OSError, ValueError, TypeError) as e:
-        raise ModelError(f"{path}: cannot read it ({e!r}); expected the configuration of a LoRA adapter") from None
+    settings = {"use_rslora": False} | _json(path, "the configuration of a LoRA adapter")
     for key, value in sorted(settings.items(), key=lambda item: item[0] != "peft_type"):
         if value and not (NEUTRAL.fullmatch(key) or value in NO_CHANGE.get(key, ())):
             raise ModelError(f"{path}: {key} = {value!r} changes the result and is not implemented")

@@ -13,7 +13,7 @@ from train import distill
 from train.attention import masked_attention
 from train.data import Batch, DataConfig, PackedSet, StepStream
 from train.distill import DistillLoss, TeacherConfig
-from train.loss import StatesConfig
+from train.loss import LossConfig
 from train.model import PRESETS, CausalLM
 
 SMALL = replace(PRESETS["tiny"], vocab_size=300, hidden_size=32, num_layers=2, head_dim=8, intermediate_size=48)
@@ -52,13 +52,13 @@ def gradients(model: CausalLM, loss: torch.Tensor) -> dict[str, torch.Tensor]:
     return {n: p.grad.clone() for n, p in model.named_parameters()}
 
 
-@pytest.mark.parametrize("values", [{"loss_chunk": 7}, {"temperature": 3.0, "alpha": 0.2}, {"alpha": 0.0}])
-@pytest.mark.parametrize("states", [StatesConfig(), StatesConfig(label_only=False, attention="masked")])
-def test_the_loss_and_its_gradients_are_the_dense_ones(batch: Batch, values: dict, states: StatesConfig) -> None:
+@pytest.mark.parametrize("values", [{}, {"temperature": 3.0, "alpha": 0.2}, {"alpha": 0.0}])
+@pytest.mark.parametrize("labels", [LossConfig(loss_chunk=7), LossConfig(label_only=False, attention="masked")])
+def test_the_loss_and_its_gradients_are_the_dense_ones(batch: Batch, values: dict, labels: LossConfig) -> None:
     config = TeacherConfig(teacher="-", **values)
     student, teacher = made(0), made(1, hidden_size=48, head_dim=12, vocab_size=384).requires_grad_(False)
     expected = dense(student, teacher, batch, config)
-    objective = DistillLoss(config, teacher, states)
+    objective = DistillLoss(config, teacher, labels)
     found, count, logged = objective(student, batch)
     assert count == len(batch.targets_L)
     torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-4)
@@ -78,9 +78,9 @@ def test_in_bf16_the_loss_is_near_that_in_fp32(batch: Batch) -> None:
 
 
 def test_the_soft_cap_of_a_students_head_is_learnt_through(batch: Batch) -> None:
-    config = TeacherConfig(teacher="-", loss_chunk=16)
+    config = TeacherConfig(teacher="-")
     student, teacher = made(0, logit_softcap=2.0), made(1).requires_grad_(False)
-    ours = gradients(student, DistillLoss(config, teacher)(student, batch).loss_sum)
+    ours = gradients(student, DistillLoss(config, teacher, LossConfig(loss_chunk=16))(student, batch).loss_sum)
     for name, grad in gradients(student, dense(student, teacher, batch, config)).items():
         torch.testing.assert_close(ours[name], grad, rtol=1e-4, atol=1e-4, msg=name)
 
@@ -89,7 +89,7 @@ def test_never_more_than_a_chunk_of_logits_is_held(batch: Batch, monkeypatch: py
     seen: list[int] = []
     whole = distill.label_losses
     monkeypatch.setattr(distill, "label_losses", lambda s, t, y, c: seen.append(len(s)) or whole(s, t, y, c))
-    DistillLoss(TeacherConfig(teacher="-", loss_chunk=16), made(1))(made(0), batch)
+    DistillLoss(TeacherConfig(teacher="-"), made(1), LossConfig(loss_chunk=16))(made(0), batch)
     assert max(seen) == 16
     assert sum(seen) == len(batch.targets_L)
 

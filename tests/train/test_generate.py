@@ -107,7 +107,7 @@ def test_what_makes_no_sense_together_is_refused(short_run: Path) -> None:
 def test_a_model_of_plain_text_continues_text(pack: Callable, random_rows: Callable, tmp_path: Path) -> None:
     manifest, out = pack(random_rows(8, 64), seq_len=64, labelled=False), tmp_path / "run"
     assert sft(["--manifest", str(manifest), "--out", str(out), "--preset", "tiny", "--steps", "1"]) == 0
-    generator = Generator.of(GenerateConfig(model=str(out), prompt="-"))
+    generator = Generator(GenerateConfig(model=str(out), prompt="-"))
     assert generator.prompt_of("the cat") == generator.tokenizer.encode_text("the cat")
 
 
@@ -158,7 +158,7 @@ def test_a_turn_that_ends_otherwise_than_a_text_is_told_to_whoever_generates(
 
 
 def test_a_system_message_comes_first_unless_there_is_one(short_run: Path) -> None:
-    generator = Generator.of(GenerateConfig(model=str(short_run), prompt="-", system="be kind"))
+    generator = Generator(GenerateConfig(model=str(short_run), prompt="-", system="be kind"))
     turns = [{"role": "system", "content": "be kind"}, {"role": "user", "content": "hello"}]
     expected = generator.tokenizer.encode_prompt(turns)
     assert generator.prompt_of("hello") == generator.prompt_of(turns[1:]) == generator.prompt_of(turns) == expected

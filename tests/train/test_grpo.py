@@ -11,9 +11,9 @@ from datakit.errors import ConfigError, InputError, UsageError
 from tests.train.runs import records
 from train import grpo
 from train.data import Batch, flat_batch
-from train.grpo import GrpoLoss, RolloutConfig, advantages, is_answer, passes, reward_of, token_losses
+from train.grpo import RolloutConfig, advantages, is_answer, passes, reward_of, token_losses
 from train.hf import write_model
-from train.loss import ChunkedConfig
+from train.loss import LossConfig, label_log_probs
 from train.model import PRESETS, CausalLM
 from train.serve.batching import SlotCache
 
@@ -50,11 +50,10 @@ def test_the_loss_is_trls() -> None:
 
 def test_log_probabilities_of_tokens_are_those_of_the_sequence_alone_at_the_temperature() -> None:
     model = CausalLM(replace(PRESETS["tiny"], vocab_size=50))
-    config = RolloutConfig(temperature=0.7)
     sequences, begins = [torch.randint(0, 50, (n,)) for n in (5, 9)], [2, 4]
     labels = [torch.arange(b - 1, len(s) - 1).numpy() for s, b in zip(sequences, begins, strict=True)]
     batch = flat_batch([s.numpy() for s in sequences], labels, torch.arange(2).numpy(), 0)
-    found = GrpoLoss(config, ChunkedConfig()).log_probs(model, batch)
+    found = label_log_probs(model, batch, LossConfig(), temperature=0.7)
     expected = []
     for ids, begin in zip(sequences, begins, strict=True):
         one = flat_batch([ids.numpy()], [torch.arange(len(ids) - 1).numpy()], torch.zeros(1).numpy(), 0, 1)
@@ -139,17 +138,17 @@ def test_a_run_resumes_exactly_with_a_reference(start: Path, prompts: Path, tmp_
 def test_answers_are_drawn_and_scored_without_dropout_in_the_precision_of_training(
     start: Path, prompts: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    seen, caches, log_probs, cache = set(), set(), GrpoLoss.log_probs, SlotCache.__init__
+    seen, caches, cache = set(), set(), SlotCache.__init__
 
-    def watched(self: GrpoLoss, model: CausalLM, batch: Batch) -> torch.Tensor:
+    def watched(model: CausalLM, batch: Batch, *how: object) -> torch.Tensor:
         seen.add((torch.is_grad_enabled(), model.training))
-        return log_probs(self, model, batch)
+        return label_log_probs(model, batch, *how)
 
     def kept(self: SlotCache, *arguments: object) -> None:
         cache(self, *arguments)
         caches.add(self.kv.dtype)
 
-    monkeypatch.setattr(GrpoLoss, "log_probs", watched)
+    monkeypatch.setattr(grpo, "label_log_probs", watched)
     monkeypatch.setattr(SlotCache, "__init__", kept)
     lora = ["--lora-rank", "2", "--lora-dropout", "0.5", "--kl-beta", "0.1", "--dtype", "bf16"]
     assert run(start, prompts, tmp_path / "run", "--steps", "2", *lora)[-1]["loss"] != 0
@@ -241,7 +240,7 @@ def test_functions_of_the_user_may_set_a_signal_and_their_errors_are_their_own(
     for name, error, said in (("fails", KeyError, "nope"), ("endless", InputError, "returned inf for the text 'text'")):
         with pytest.raises(error, match=said):
             reward_of(f"{file}:{name}")("text", {})
-    with pytest.raises(ConfigError, match="has no function absent"):
+    with pytest.raises(ConfigError, match=r"mine\.py has no 'absent'"):
         reward_of(f"{file}:absent")
     (record,) = run(start, prompts, tmp_path / "out", "--steps", "1", "--reward", f"{file}:alarm")
     assert 0 <= record["reward"] <= 1

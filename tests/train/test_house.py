@@ -19,7 +19,7 @@ TRAIN = Path(__file__).resolve().parents[2] / "train"
 MODULES = sorted(TRAIN.rglob("*.py"))
 BLOCKED = ("pyarrow", "numba", "fasttext", "ray", "datasketch", "orjson", "stopwordsiso", "fsspec")
 ALLOWED = ("datakit.absent", "datakit.command", "datakit.manifest", "datakit.pack.format", "datakit.pack.chat",
-           "datakit.config", "datakit.errors", "datakit.terminal", "datakit.storage",
+           "datakit.config", "datakit.errors", "datakit.own_code", "datakit.terminal", "datakit.storage",
            "datakit.object_store")  # fmt: skip
 CORE = ("config", "stream", "attention", "loss", "rope", "model", "experts", "hf", "data", "device", "ranks",
         "distributed", "updates", "optim", "checkpoint", "lora", "weights", "resume")  # fmt: skip

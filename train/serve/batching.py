@@ -11,13 +11,13 @@ Shapes: S slots, C positions of a slot, T new positions, N rows (answers), H que
 E head width, D hidden, V vocabulary.
 """
 
-import logging
 import math
 import threading
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from typing import Any, Literal
 
 import torch
@@ -27,6 +27,7 @@ from datakit.config import option
 from datakit.errors import ConfigError, UsageError
 from datakit.pack.chat import ChatTokenizer
 from train.attention import Attend, Scores, attend_by_mask, sees
+from train.config import LOG
 from train.model import CausalLM
 from train.serve.answer_parts import start_of
 
@@ -34,7 +35,6 @@ PROMPT_TOKENS = 256
 """Tokens of prompts between two steps: more bring first tokens sooner, and let answers under way wait longer."""
 
 Finish = Literal["stop", "length", "timeout", "cancelled", "error"]
-log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -146,7 +146,7 @@ class Job:
     deadline: float = math.inf
     """Time of `time.monotonic()` at which the answer ends unfinished."""
     receive: Callable[[Token], None] = lambda token: None
-    """For a server: called with each token."""
+    """Called with each token, in the thread that makes it."""
     reused: int = 0
     """Positions of the prompt that were copied."""
     answer: list[int] = field(default_factory=list)
@@ -239,7 +239,6 @@ class Engine:
         self.running: list[Job] = []
         """Answers with a slot; the prompt of the last one may still be read."""
         self.prompt_tokens = self.reused_tokens = self.generated_tokens = self.steps = 0
-        self._events: list[tuple[Job, Token]] = []
 
     @property
     def busy(self) -> bool:
@@ -247,8 +246,8 @@ class Engine:
         return bool(self.waiting or self.running)
 
     @torch.inference_mode()
-    def turn(self) -> list[tuple[Job, Token]]:
-        """Read prompts, then add a token to each answer; returns the tokens, the last with its `finish`."""
+    def turn(self) -> None:
+        """Read prompts, then add a token to each answer; an answer receives them, the last with its `finish`."""
         now = time.monotonic()
         for job in (*self.waiting, *self.running):
             if job.cancelled or now >= job.deadline:
@@ -265,19 +264,13 @@ class Engine:
         if jobs := [job for job in self.running if job.answer]:
             self._choose(jobs, self._logits(jobs, [job.answer[-1:] for job in jobs]))
             self.steps += 1
-        return self._taken()
 
-    def fail(self, message: str, waiting: bool) -> list[tuple[Job, Token]]:
-        """End all answers after an error, or with `waiting` also those that have not begun; returns their ends."""
+    def fail(self, message: str, waiting: bool) -> None:
+        """End all answers after an error, or with `waiting` also those that have not begun."""
         for job in (*self.running, *(self.waiting if waiting else ())):
             self._end(job, Token(-1, finish="error", message=message))
         for slot in self.slots:
             slot.ids = []  # what they hold may be half written
-        return self._taken()
-
-    def _taken(self) -> list[tuple[Job, Token]]:
-        events, self._events = self._events, []
-        return events
 
     def _end(self, job: Job, last: Token) -> None:
         """Tell the end of an answer, and free its slot."""
@@ -288,7 +281,7 @@ class Engine:
             job.slot.last_used = time.monotonic()
             self.free.append(job.slot)
             job.slot = None
-        self._events.append((job, last))
+        job.receive(last)
 
     def _unread(self) -> Job | None:
         """The answer whose prompt is read next; only when it is read does the next one get a slot, and may copy it."""
@@ -315,8 +308,7 @@ class Engine:
         hidden_NTD = self.model(ids_NT, at_NT, self.cache.attention(slots, ids_NT.shape[1]))
         for slot, ids in zip(slots, new, strict=True):
             slot.ids += ids
-        logits_NV: Tensor = self.model.lm_head(hidden_NTD[:, -1]).float()
-        return logits_NV
+        return self.model.lm_head(hidden_NTD[:, -1]).float()
 
     def _choose(self, jobs: Sequence[Job], logits_NV: Tensor) -> None:
         """Append a token to every answer, and end those that are complete."""
@@ -340,7 +332,7 @@ class Engine:
             elif full or len(job.answer) >= job.sampling.max_new_tokens:
                 self._end(job, replace(token, finish="length"))
             else:
-                self._events.append((job, token))
+                job.receive(token)
 
 
 def _same(one: Sequence[int], other: Sequence[int]) -> int:
@@ -439,8 +431,13 @@ def stream(model: CausalLM, jobs: Sequence[Job], slots: int = 0) -> Iterator[tup
     longest = max(len(job.prompt) + job.sampling.max_new_tokens for job in jobs)
     engine = Engine(model, min(slots or len(jobs), len(jobs)), longest)
     engine.waiting.extend(jobs)
+    made = deque[tuple[Job, Token]]()
+    for job in jobs:
+        job.receive = partial(lambda job, token: made.append((job, token)), job)
     while engine.busy:
-        yield from engine.turn()
+        engine.turn()
+        while made:
+            yield made.popleft()
 
 
 class QueueFullError(Exception):
@@ -490,13 +487,8 @@ class Batcher:
             if self._closed:
                 break
             try:
-                events = self.engine.turn()
+                self.engine.turn()
             except Exception as e:  # a server goes on; the requests under way are told
-                log.exception("a step failed")
-                events = self.engine.fail(f"{type(e).__name__}: {e}", waiting=False)
-            self._deliver(events)
-        self._deliver(self.engine.fail("the server stops", waiting=True))
-
-    def _deliver(self, events: list[tuple[Job, Token]]) -> None:
-        for job, token in events:
-            job.receive(token)
+                LOG.exception("a step failed")
+                self.engine.fail(f"{type(e).__name__}: {e}", waiting=False)
+        self.engine.fail("the server stops", waiting=True)

@@ -22,7 +22,7 @@ from typing import Any
 import uvicorn
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import FileResponse, Response, StreamingResponse
+from fastapi.responses import FileResponse, JSONResponse, Response, StreamingResponse
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
 from starlette.middleware.cors import CORSMiddleware
@@ -271,7 +271,7 @@ class Service:
         if not self.batcher.thread.is_alive():
             raise ApiError(503, "the generating thread has died; start the server again")
         engine = self.batcher.engine
-        return _json({
+        return JSONResponse({
             "status": "ok", "slots_busy": len(engine.running), "requests_waiting": self.batcher.waiting,
             "steps": engine.steps, "prompt_tokens": engine.prompt_tokens,
             "prompt_tokens_reused": engine.reused_tokens, "generated_tokens": engine.generated_tokens,
@@ -279,12 +279,12 @@ class Service:
 
     async def models(self) -> Response:
         """The one model that is served."""
-        return _json({"object": "list", "data": [self.about]})
+        return JSONResponse({"object": "list", "data": [self.about]})
 
     async def model(self, name: str) -> Response:
         """The served model by its name."""
         self.check_model(name)
-        return _json(self.about)
+        return JSONResponse(self.about)
 
     async def chat(self, body: requests.ChatRequest, request: Request) -> Response:
         """The next turn of a conversation."""
@@ -326,7 +326,7 @@ class Service:
                 if await request.is_disconnected():
                     return Response(status_code=499)
         wholes = [shape(c, Delta(c.parts.text, c.parts.whole, c.tokens), True) for c in choices]
-        return _json(head | {"choices": wholes, "usage": _usage(choices)})
+        return JSONResponse(head | {"choices": wholes, "usage": _usage(choices)})
 
     def _chat(self, choice: Choice, delta: Delta, whole: bool) -> dict[str, Any]:
         """A chat answer, or what it gained."""
@@ -397,10 +397,6 @@ async def _events(
         except ApiError as e:
             yield event(e.body)
     yield b"data: [DONE]\n\n"
-
-
-def _json(value: dict[str, Any]) -> Response:
-    return Response(json.dumps(value, ensure_ascii=False).encode(), media_type="application/json")
 
 
 def _usage(choices: Sequence[Choice]) -> dict[str, Any]:
