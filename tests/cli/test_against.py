@@ -4,7 +4,6 @@ import json
 import random
 import re
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -57,7 +56,7 @@ def chain(made: Path, project: Path) -> Path:
     return copy_of(made, project)
 
 
-def test_what_an_earlier_dataset_holds_is_dropped_and_its_place_named(datakit: Callable, chain: Path) -> None:
+def test_what_an_earlier_dataset_holds_is_dropped_and_its_place_named(datakit, chain):
     old, second = version(chain / "old"), version(chain / "next")
     assert dropped(chain / "next") == {
         "again": ("x", old, 0.872), "y2": ("y", old, 1.0), "s": ("s", old, 1.0),
@@ -75,7 +74,7 @@ def test_what_an_earlier_dataset_holds_is_dropped_and_its_place_named(datakit: C
     assert f"duplicate of x in next {second}, similarity 0.934" in shown
 
 
-def test_the_chain_verifies_down_to_every_index(datakit: Callable, chain: Path) -> None:
+def test_the_chain_verifies_down_to_every_index(datakit, chain):
     flip(chain / "old/index/part-00000.arrow")
     said = datakit("verify", "last")
     assert said.code == 1 and "1 of " in said.err and "old/index/part-00000.arrow: expected sha256" in said.err
@@ -84,7 +83,7 @@ def test_the_chain_verifies_down_to_every_index(datakit: Callable, chain: Path) 
     assert not (chain / "more/manifest.json").exists() and not (chain / "more/kept").exists()
 
 
-def test_explain_and_pairs_know_the_row_of_the_other_dataset(datakit: Callable, chain: Path) -> None:
+def test_explain_and_pairs_know_the_row_of_the_other_dataset(datakit, chain):
     old = version(chain / "old")
     said = datakit("explain", "again", "--manifest", "next").out
     assert f"x stayed in old (dedup {old}); similarity 0.872\n" in said
@@ -120,16 +119,14 @@ def test_explain_and_pairs_know_the_row_of_the_other_dataset(datakit: Callable, 
         (["--against", "nowhere.json"], "nowhere.json: cannot read the manifest"),
     ],
 )
-def test_what_would_not_equal_a_joint_run_is_refused(made: Path, tmp_path: Path, flags: list[str], words: str) -> None:
+def test_what_would_not_equal_a_joint_run_is_refused(made, tmp_path, flags, words):
     said = call("dedup", "old.jsonl", "--output", tmp_path / "new", "--against", "old", *flags)
     code = 3 if not words else 1 if "--against" in flags else 2
     assert said.code == code and words in said.err
     assert (tmp_path / "new/kept").exists() != bool(words)
 
 
-def test_an_index_of_another_kind_or_other_code_or_of_the_run_itself_is_refused(
-    datakit: Callable, chain: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_index_of_another_kind_or_other_code_or_of_the_run_itself_is_refused(datakit, chain, monkeypatch):
     (chain / "talks.jsonl").write_text('{"messages": [{"role": "user", "content": "Hi"}]}\n')
     said = datakit("dedup", "talks.jsonl", "--output", "new", "--against", "old")
     assert said.code == 2 and "made with kind 'document', and this run has 'conversation'" in said.err
@@ -141,7 +138,7 @@ def test_an_index_of_another_kind_or_other_code_or_of_the_run_itself_is_refused(
     assert said.code == 2 and "(version 1000)" in said.err and "Run that dedup again" in said.err
 
 
-def test_an_empty_dataset_can_be_run_against_and_so_can_an_empty_input(datakit: Callable, project: Path) -> None:
+def test_an_empty_dataset_can_be_run_against_and_so_can_an_empty_input(datakit, project):
     write(project / "in.jsonl", OLD)
     (project / "bad.jsonl").write_text("{\n")
     done("dedup", "bad.jsonl", "--output", "none", "--kind", "text", "--save-index", "--allow-empty")
@@ -152,7 +149,7 @@ def test_an_empty_dataset_can_be_run_against_and_so_can_an_empty_input(datakit: 
     assert datakit("pairs", "none").out == "dedup dropped 0 rows\n"
 
 
-def test_the_story_of_later_stages_counts_no_row_of_another_dataset(datakit: Callable, chain: Path) -> None:
+def test_the_story_of_later_stages_counts_no_row_of_another_dataset(datakit, chain):
     """A filter drops the `x` of next: what was dropped for the `x` of old is no duplicate of that."""
     said = datakit("filter", "next", "--output", "later", "--set", "gopher_quality.min_words=100000", "--allow-empty")
     assert said.code == 0, said.err
@@ -166,7 +163,7 @@ def test_the_story_of_later_stages_counts_no_row_of_another_dataset(datakit: Cal
     assert "x stayed in old" in said and "dropped later" not in said
 
 
-def test_gc_keeps_what_a_run_was_made_against(datakit: Callable, project: Path) -> None:
+def test_gc_keeps_what_a_run_was_made_against(datakit, project):
     write(project / "old.jsonl", OLD)
     write(project / "next.jsonl", NEXT)
     assert datakit("dedup", "old.jsonl", "--dataset", "old", "--save-index").code == 0
@@ -200,7 +197,7 @@ def levels(project: Path) -> Path:
 
 
 @pytest.mark.parametrize("level", ["dedup-urls", "dedup-repeats"])
-def test_every_level_is_run_against_earlier_datasets(datakit: Callable, levels: Path, level: str) -> None:
+def test_every_level_is_run_against_earlier_datasets(datakit, levels, level):
     stage = level.replace("-", "_")
     assert datakit(level, "old.jsonl", "--dataset", "old", "--save-index").code == 0
     old = f"manifests/old/{stage}.json"

@@ -40,7 +40,7 @@ def chats(path: Path, rows: int = 24) -> Path:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="glibc's memory")
-def test_a_shard_gets_the_memory_of_the_one_before() -> None:
+def test_a_shard_gets_the_memory_of_the_one_before():
     """Without the command's setting, the arrays of the second round take 3,000 fresh pages."""
     code = """
 import datakit.__main__, resource
@@ -59,7 +59,7 @@ print(fresh_pages() - before)
     assert int(done.stdout) < 500
 
 
-def test_help_lists_every_command_and_loads_no_stage_and_nothing_heavy() -> None:
+def test_help_lists_every_command_and_loads_no_stage_and_nothing_heavy():
     code = """
 import sys, atexit
 atexit.register(lambda: print(*sys.modules))
@@ -75,7 +75,7 @@ main(["--help"])
     assert not loaded & (stages | heavy)
 
 
-def test_a_command_that_compiles_kernels_says_so_once_and_not_with_json(project: Path) -> None:
+def test_a_command_that_compiles_kernels_says_so_once_and_not_with_json(project):
     (project / "in.txt").write_text("a\n")  # few kernels are needed
 
     for flags, count in (([], 1), (["--json"], 0)):
@@ -85,9 +85,7 @@ def test_a_command_that_compiles_kernels_says_so_once_and_not_with_json(project:
         assert said.count("compiling kernels") == count and bool(said) == bool(count)
 
 
-def test_a_dataset_is_run_and_opened_by_its_name_and_new_files_of_its_pattern_are_read(
-    datakit: Callable, project: Path
-) -> None:
+def test_a_dataset_is_run_and_opened_by_its_name_and_new_files_of_its_pattern_are_read(datakit, project):
     for name in ("raw/a.jsonl", "raw/b.jsonl", "other/c.jsonl", "other/d.jsonl"):
         write_rows(project / name, [{"text": f"the text of {name}"}])
     said = datakit("init", "mine", "raw/a.jsonl", "other/c.jsonl", "raw/b.jsonl").out
@@ -104,13 +102,13 @@ def test_a_dataset_is_run_and_opened_by_its_name_and_new_files_of_its_pattern_ar
 
 
 @pytest.mark.parametrize("command", commands())
-def test_every_command_has_help(datakit: Callable, command: str) -> None:
+def test_every_command_has_help(datakit, command):
     said = datakit(command, "--help")
     assert said.code == 0 and "Usage: datakit" in said.out
 
 
 @pytest.mark.parametrize("stage", [s for s in FLOW if s != "tokenizer"])
-def test_help_shows_what_matters_and_help_all_every_field_of_a_recipe(datakit: Callable, stage: str) -> None:
+def test_help_shows_what_matters_and_help_all_every_field_of_a_recipe(datakit, stage):
     shown, every = (datakit(stage, flag).out for flag in ("--help", "--help-all"))
     assert re.search(r"\n--help-all shows \d+ more options\.\n$", shown) and "more options" not in every
     for o in options(stage_class(stage).Config):
@@ -122,9 +120,7 @@ def test_help_shows_what_matters_and_help_all_every_field_of_a_recipe(datakit: C
     assert "--executor" in every and "--executor" not in shown
 
 
-def test_an_option_or_a_stage_that_is_gone_says_what_to_use_instead(
-    datakit: Callable, project: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_option_or_a_stage_that_is_gone_says_what_to_use_instead(datakit, project, monkeypatch):
     gone = {"dedup.old_flag": "use --on.", "old_stage": "use `datakit dedup`."}
     monkeypatch.setattr(own_config, "removed", lambda: gone)
     for args in (["--old-flag", "1"], ["--no-old-flag"], ["--old_flag=x"]):
@@ -135,7 +131,7 @@ def test_an_option_or_a_stage_that_is_gone_says_what_to_use_instead(
         python_api.dedup(["in.jsonl"], old_flag=1)
 
 
-def test_a_file_that_is_not_what_a_stage_needs_is_refused_before_any_work(datakit: Callable, project: Path) -> None:
+def test_a_file_that_is_not_what_a_stage_needs_is_refused_before_any_work(datakit, project):
     chats(project / "chats.jsonl")
     (project / "bad.txt").write_text("hello")
     for file, said in (("bad.txt", "expected a fastText model"), ("nothing.txt", "nothing.txt")):
@@ -143,7 +139,7 @@ def test_a_file_that_is_not_what_a_stage_needs_is_refused_before_any_work(dataki
         assert done.code == 1 and said in done.err and not (project / "out").exists()
 
 
-def test_a_recipe_runs_every_stage_once_and_then_nothing(datakit: Callable, project: Path) -> None:
+def test_a_recipe_runs_every_stage_once_and_then_nothing(datakit, project):
     chats(project / "chats.jsonl")
     assert "wrote manifests/mine/recipe.toml" in datakit("init", "mine", "--kind", "sft", "chats.jsonl").out
     recipe = project / "manifests/mine/recipe.toml"
@@ -161,9 +157,7 @@ def test_a_recipe_runs_every_stage_once_and_then_nothing(datakit: Callable, proj
 @pytest.mark.parametrize(
     ("stage", "found"), [("ingest", "raw input: cannot be checked"), ("language", "parent manifest")]
 )
-def test_a_run_file_that_is_lost_or_damaged_is_named_and_written_again(
-    datakit: Callable, project: Path, stage: str, found: str
-) -> None:
+def test_a_run_file_that_is_lost_or_damaged_is_named_and_written_again(datakit, project, stage, found):
     write_project(project, rows=20, files=1)
     assert datakit("run", "--until", "language").code == 0
     file, result = project / f"manifests/d/{stage}.run.json", "manifests/d/language.json"
@@ -177,13 +171,13 @@ def test_a_run_file_that_is_lost_or_damaged_is_named_and_written_again(
     assert "written down" not in datakit("run", "--until", "language").err
 
 
-def test_a_flag_may_have_underscores_and_a_dataset_has_the_name_of_its_file(datakit: Callable, project: Path) -> None:
+def test_a_flag_may_have_underscores_and_a_dataset_has_the_name_of_its_file(datakit, project):
     chats(project / "chats.jsonl")
     assert datakit("ingest", "chats.jsonl", "--shard_mb", "2").code == 0
     assert load(project / "manifests/chats/ingest.json").config["shard_mb"] == 2
 
 
-def test_a_stage_without_inputs_goes_on_from_the_one_before(datakit: Callable, project: Path) -> None:
+def test_a_stage_without_inputs_goes_on_from_the_one_before(datakit, project):
     write_project(project, rows=80, files=2)
     assert datakit("dedup").code == 0  # ingest and language were missing and ran first
     assert sorted(p.stem for p in (project / "manifests/d").glob("*.json") if ".run" not in p.name) == [
@@ -196,7 +190,7 @@ def test_a_stage_without_inputs_goes_on_from_the_one_before(datakit: Callable, p
     assert "dedup runs again" in datakit("filter").err, "the recipe has another threshold than the command before"
 
 
-def test_a_shard_without_duplicates_is_taken_over(datakit: Callable, project: Path) -> None:
+def test_a_shard_without_duplicates_is_taken_over(datakit, project):
     for name, numbers in {"a": range(9000), "b": [1, *range(9000, 9020), 9001]}.items():
         texts = [" ".join(random.Random(n).choices(WORDS, k=20)) for n in numbers]
         write_rows(project / f"{name}.jsonl", ({"text": text, "url": text[:60]} for text in texts))
@@ -219,7 +213,7 @@ def two_versions(datakit: Callable, project: Path) -> Manifest:
     return old
 
 
-def test_gc_removes_only_what_no_manifest_names(datakit: Callable, project: Path) -> None:
+def test_gc_removes_only_what_no_manifest_names(datakit, project):
     old = two_versions(datakit, project)
     (project / "data/d/dedup/00ff00ff00ff00ff/kept").mkdir(parents=True)
     assert "would remove data/d/dedup/00ff00ff00ff00ff" in datakit("gc", "--dry-run").out
@@ -231,7 +225,7 @@ def test_gc_removes_only_what_no_manifest_names(datakit: Callable, project: Path
     assert datakit("verify", "manifests/d/dedup.json").code == 0
 
 
-def test_purged_versions_keep_their_manifests_and_verify_reports_them(datakit: Callable, project: Path) -> None:
+def test_purged_versions_keep_their_manifests_and_verify_reports_them(datakit, project):
     old = two_versions(datakit, project)
     assert datakit("ingest", "raw", "--dataset", "other").code == 0
     assert "would purge d / dedup" in datakit("gc", "--purge", "--dry-run").out
@@ -249,7 +243,7 @@ def test_purged_versions_keep_their_manifests_and_verify_reports_them(datakit: C
     assert datakit("verify", history).code == 1, "a folder without its shards is no purged one"
 
 
-def test_raw_private_values_of_earlier_stages_can_be_taken_from_the_disk(datakit: Callable, project: Path) -> None:
+def test_raw_private_values_of_earlier_stages_can_be_taken_from_the_disk(datakit, project):
     secret = "anna.keller@firma-keller.de"
     rows = [{"id": f"r{n}", "text": f"Row {n} says {n * 7919}. Write to {secret} by {n}."} for n in range(30)]
     (project / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in [*rows, rows[0]]) + "{broken\n")
@@ -281,9 +275,7 @@ def test_raw_private_values_of_earlier_stages_can_be_taken_from_the_disk(datakit
     assert datakit("gc", "--purge", "--output", "out").out == "0 bytes were freed\n"
 
 
-def test_a_hub_that_cannot_be_reached_is_no_error_of_ours(
-    datakit: Callable, monkeypatch: pytest.MonkeyPatch, project: Path
-) -> None:
+def test_a_hub_that_cannot_be_reached_is_no_error_of_ours(datakit, monkeypatch, project):
     pytest.importorskip("huggingface_hub")
     monkeypatch.setenv("HTTPS_PROXY", "http://127.0.0.1:9")  # the port that discards: nobody answers
     said = datakit("ingest", "hf://datasets/none/none")
@@ -317,9 +309,7 @@ def test_a_hub_that_cannot_be_reached_is_no_error_of_ours(
         (["run", "--dataset", "b"], 2, "recipe.toml"),
     ],
 )
-def test_what_is_wrong_is_one_clear_paragraph(
-    datakit: Callable, project: Path, args: list[str], code: int, words: str
-) -> None:
+def test_what_is_wrong_is_one_clear_paragraph(datakit, project, args, code, words):
     """Code 2: the command or the recipe is wrong. Code 1: what it names is missing, damaged or something else."""
     (project / "in.jsonl").write_text('{"text": "a"}\n')
     (project / "bad.jsonl").write_text('{"text": "a"}\n{"text": \n')
@@ -335,9 +325,7 @@ def test_what_is_wrong_is_one_clear_paragraph(
     assert words in said.err
 
 
-def test_clashing_ids_get_suffixes_that_are_free_and_explain_knows_quarantined_rows_too(
-    datakit: Callable, project: Path
-) -> None:
+def test_clashing_ids_get_suffixes_that_are_free_and_explain_knows_quarantined_rows_too(datakit, project):
     ids = ["a", "b", "a", "a#2", "a"]
     write_rows(project / "in.jsonl", ({"id": i, "text": f"t{n}"} for n, i in enumerate(ids)))
     said = datakit("ingest", "in.jsonl", "--output", "o", "--json")

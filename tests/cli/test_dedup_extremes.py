@@ -1,8 +1,6 @@
 """Inputs at the edge: floods of rows alike, one row longer than all others together, the same rows in many files."""
 
 import random
-from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
@@ -10,7 +8,7 @@ from datakit.manifest import load
 from tests.files import write_rows
 
 
-def test_a_row_longer_than_all_others_together(datakit: Callable, project: Path) -> None:
+def test_a_row_longer_than_all_others_together(datakit, project):
     rng = random.Random(3)
     long = " ".join(f"w{rng.randrange(50_000)}" for _ in range(200_000))
     small = "a few words that stay here for the test"
@@ -29,9 +27,7 @@ def lines_of(words: list[str]) -> str:
 
 
 @pytest.mark.parametrize("level", ["line", "sentence"])
-def test_what_a_flood_of_rows_that_differ_in_one_word_costs_a_level_grows_with_the_rows(
-    datakit: Callable, project: Path, level: str
-) -> None:
+def test_what_a_flood_of_rows_that_differ_in_one_word_costs_a_level_grows_with_the_rows(datakit, project, level):
     """Each unit is compared once, whatever the number of rows."""
     rows = 3_000
     write_rows(project / "in.jsonl", ({"text": lines_of([*BASE[:12], f"x{n}", *BASE[13:]])} for n in range(rows)))

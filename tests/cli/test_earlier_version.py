@@ -36,7 +36,7 @@ def old(datakit: Datakit, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pa
     return tmp_path
 
 
-def test_its_manifests_are_refused_in_one_sentence(datakit: Datakit, old: Path) -> None:
+def test_its_manifests_are_refused_in_one_sentence(datakit, old):
     with pytest.raises(FormatVersionError, match="run` does it for a whole dataset"):
         load(old / "manifests/d/dedup.json")
     for command in (["show", "manifests/d/dedup.json"], ["verify", "manifests/d/dedup.json"], ["filter", "alone"]):
@@ -46,7 +46,7 @@ def test_its_manifests_are_refused_in_one_sentence(datakit: Datakit, old: Path) 
     assert said.code == 0 and said.out.count(SENTENCE) == 2
 
 
-def test_its_stages_run_again_and_its_data_stay_until_they_are_forgotten(datakit: Datakit, old: Path) -> None:
+def test_its_stages_run_again_and_its_data_stay_until_they_are_forgotten(datakit, old):
     (before,) = (old / "data/d/dedup").iterdir()
     assert unused_folders(old, None) == [] and old_versions(old, None) == []
     said = datakit("run", "--dataset", "d")

@@ -2,7 +2,6 @@
 
 import json
 import re
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -33,7 +32,7 @@ def packed(made: Path, project: Path) -> Path:
 
 
 @pytest.mark.usefixtures("made")
-def test_peek_shows_the_rows_of_a_place_and_of_an_id_and_a_row_cannot_steer_the_terminal() -> None:
+def test_peek_shows_the_rows_of_a_place_and_of_an_id_and_a_row_cannot_steer_the_terminal():
     said = done("peek", "packed").out
     assert "train-00000: row 0 of" in said and "padding" in said and "── 0  c0 (chats.jsonl)" in said
     assert "⟦A shard is one file" in said and "<|im_end|>⟧" in said
@@ -45,7 +44,7 @@ def test_peek_shows_the_rows_of_a_place_and_of_an_id_and_a_row_cannot_steer_the_
 
 
 @pytest.mark.usefixtures("made")
-def test_peek_writes_a_page(tmp_path: Path) -> None:
+def test_peek_writes_a_page(tmp_path):
     done("peek", "packed", "--id", "odd", "--html", tmp_path / "row.html")
     page = (tmp_path / "row.html").read_text(encoding="utf-8")
     text = re.sub(r"<[^>]*>", "", page)
@@ -68,14 +67,12 @@ def test_peek_writes_a_page(tmp_path: Path) -> None:
     ],
 )
 @pytest.mark.usefixtures("made")
-def test_what_is_wrong_is_said(command: str, code: int, words: str) -> None:
+def test_what_is_wrong_is_said(command, code, words):
     said = call(*command.split())
     assert (said.code, words in said.err) == (code, True), said.err
 
 
-def test_without_the_tokenize_manifest_rows_are_named_by_place_and_no_round_trip_is_proved(
-    datakit: Callable, packed: Path
-) -> None:
+def test_without_the_tokenize_manifest_rows_are_named_by_place_and_no_round_trip_is_proved(datakit, packed):
     save(packed / "manifest.json", load(packed / "manifest.json"), {})  # forgets where its parents lay
     assert "── 0  file 0, record 0" in datakit("peek", "packed").out
     assert "use --row" in datakit("peek", "packed", "--id", "c0").err
@@ -85,7 +82,7 @@ def test_without_the_tokenize_manifest_rows_are_named_by_place_and_no_round_trip
     assert said.code == 1 and "nothing to compare" in said.err
 
 
-def test_lint_passes_a_set_that_is_right_and_fails_on_labels_that_were_moved(datakit: Callable, packed: Path) -> None:
+def test_lint_passes_a_set_that_is_right_and_fails_on_labels_that_were_moved(datakit, packed):
     said = done("lint", "packed").out
     assert "chats.jsonl" in said and "no errors found" in said
     found = json.loads(done("lint", "packed", "--json").out)["chats.jsonl"]
@@ -101,7 +98,7 @@ def test_lint_passes_a_set_that_is_right_and_fails_on_labels_that_were_moved(dat
 
 
 @pytest.mark.usefixtures("made")
-def test_unpack_gives_each_row_back_as_text(tmp_path: Path) -> None:
+def test_unpack_gives_each_row_back_as_text(tmp_path):
     done("unpack", "packed", "--output", tmp_path / "text.jsonl")
     rows = [json.loads(line) for line in (tmp_path / "text.jsonl").read_text(encoding="utf-8").splitlines()]
     assert [r["id"] for r in rows] == [*(f"c{i}" for i in range(24)), "odd"]
@@ -109,7 +106,7 @@ def test_unpack_gives_each_row_back_as_text(tmp_path: Path) -> None:
     assert len(done("unpack", "packed", "--limit", "2").out.splitlines()) == 2
 
 
-def test_a_round_trip_is_proved_token_by_token(datakit: Callable, packed: Path) -> None:
+def test_a_round_trip_is_proved_token_by_token(datakit, packed):
     done("verify", "packed", "--roundtrip")
     done("pack", "chats.jsonl", "--tokenizer", "tok/kept/tokenizer", "--seq-len", "64,128", "--format", "bin",
          "--validation", "0.3", "--output", "two")  # fmt: skip
@@ -125,7 +122,7 @@ def test_a_round_trip_is_proved_token_by_token(datakit: Callable, packed: Path) 
     assert said.code == 1 and "token by token" in said.err and "with other ids" in said.err
 
 
-def test_a_set_of_many_parts_is_looked_at_as_one(datakit: Callable, project: Path) -> None:
+def test_a_set_of_many_parts_is_looked_at_as_one(datakit, project):
     for rows, name in enumerate(("one", "two", "three"), 20):
         chats(project / f"{name}.jsonl", rows)
     done("tokenizer", "train", "one.jsonl", "--vocab-size", "400", "--output", "tok")

@@ -1,8 +1,5 @@
 """What commands say: little by default, all of it where it is asked for, and what was meant where a name is wrong."""
 
-from collections.abc import Callable
-from pathlib import Path
-
 import pytest
 
 from datakit.errors import UsageError
@@ -10,7 +7,7 @@ from tests.files import write_recipe, write_rows
 from train.__main__ import run as train
 
 
-def test_many_files_are_one_line(datakit: Callable, project: Path) -> None:
+def test_many_files_are_one_line(datakit, project):
     for n in range(30):
         write_rows(project / f"many/f{n:02}.md", [f"Text number {n} about harbours."])
     (project / "many/gone.md").symlink_to("nowhere")
@@ -25,7 +22,7 @@ def test_many_files_are_one_line(datakit: Callable, project: Path) -> None:
     assert "f29.md" in datakit("show", "manifests/d/ingest.json", "--rows", "0", "-v").out
 
 
-def test_a_wrong_command_or_flag_is_answered_with_the_nearest(datakit: Callable) -> None:
+def test_a_wrong_command_or_flag_is_answered_with_the_nearest(datakit):
     said = datakit("pakc")
     assert said.code == 2 and "Did you mean 'pack'?" in said.err
     assert "Did you mean" not in datakit("nonsense").err
@@ -35,7 +32,7 @@ def test_a_wrong_command_or_flag_is_answered_with_the_nearest(datakit: Callable)
         train(["sft", "--manifst", "x"])
 
 
-def test_a_value_of_an_unknown_key_or_dataset_is_answered_with_the_nearest(datakit: Callable, project: Path) -> None:
+def test_a_value_of_an_unknown_key_or_dataset_is_answered_with_the_nearest(datakit, project):
     write_recipe(project, '[dataset]\ninputs = ["a.txt"]\n', "mine")
     for line, words in (
         (["run", "--dataset", "mien"], "holds no dataset 'mien'. Did you mean 'mine'?"),

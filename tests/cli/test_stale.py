@@ -1,7 +1,6 @@
 """A single stage never works on stale data: it brings up to date what it needs."""
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -29,7 +28,7 @@ def add_file(root: Path) -> None:
     write_rows(root / "raw/z.jsonl", [{"text": "One more row of the text that was not there before."}])
 
 
-def test_a_stage_brings_up_to_date_what_it_needs_and_says_so(datakit: Callable, made: Path) -> None:
+def test_a_stage_brings_up_to_date_what_it_needs_and_says_so(datakit, made):
     add_file(made)
     said = datakit("filter", "--dataset", "d")
     assert said.code == 0
@@ -43,9 +42,7 @@ def test_a_stage_brings_up_to_date_what_it_needs_and_says_so(datakit: Callable, 
     assert "runs again" not in again.err and "filter: up to date" in again.err
 
 
-def test_another_value_in_the_recipe_is_seen_and_an_earlier_stage_alone_is_run_again(
-    datakit: Callable, made: Path
-) -> None:
+def test_another_value_in_the_recipe_is_seen_and_an_earlier_stage_alone_is_run_again(datakit, made):
     ingested = (made / "manifests/d/ingest.run.json").read_bytes()
     recipe = made / "manifests/d/recipe.toml"
     recipe.write_text(recipe.read_text() + "[dedup]\nthreshold = 0.9\n")
@@ -55,7 +52,7 @@ def test_another_value_in_the_recipe_is_seen_and_an_earlier_stage_alone_is_run_a
     assert (made / "manifests/d/ingest.run.json").read_bytes() == ingested
 
 
-def test_show_and_verify_of_a_stale_result_say_so(datakit: Callable, made: Path) -> None:
+def test_show_and_verify_of_a_stale_result_say_so(datakit, made):
     for command in ("show", "verify"):
         assert "STALE" not in datakit(command, "manifests/d/filter.json").out
     add_file(made)
@@ -65,7 +62,7 @@ def test_show_and_verify_of_a_stale_result_say_so(datakit: Callable, made: Path)
     assert "input files are new: z.jsonl" in datakit("show", "manifests/d/ingest.json").out
 
 
-def test_without_a_recipe_a_stage_needs_its_input(datakit: Callable, project: Path) -> None:
+def test_without_a_recipe_a_stage_needs_its_input(datakit, project):
     (project / "a.jsonl").write_text('{"text": "a text of some words"}\n')
     assert datakit("dedup", "a.jsonl", "--dataset", "x").code == 0
     said = datakit("language", "--dataset", "x")
@@ -73,7 +70,7 @@ def test_without_a_recipe_a_stage_needs_its_input(datakit: Callable, project: Pa
     assert datakit("language", "manifests/x/dedup.json").code == 0
 
 
-def test_status_and_history_tell_what_is_there_stale_and_what_changed(datakit: Callable, made: Path) -> None:
+def test_status_and_history_tell_what_is_there_stale_and_what_changed(datakit, made):
     first = load(made / "manifests/d/ingest.json")
     assert "STALE" not in datakit("status").out
     add_file(made)

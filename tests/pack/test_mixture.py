@@ -3,7 +3,6 @@
 import hashlib
 import json
 from collections import Counter
-from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -93,7 +92,7 @@ def test_a_source_of_which_nothing_fits_is_an_alarm():
     ]
 
 
-def test_a_run_accounts_for_every_row_and_explains_those_left_out(tmp_path: Path, trained: Path):
+def test_a_run_accounts_for_every_row_and_explains_those_left_out(tmp_path, trained):
     for name, many in (("books", 30), ("web", 90)):
         lines = [json.dumps({"text": f"{name} number {i} " + "word " * 20}) for i in range(many)]
         (tmp_path / f"{name}.jsonl").write_text("\n".join(lines) + "\n")

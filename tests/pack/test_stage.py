@@ -3,7 +3,6 @@
 import json
 from dataclasses import replace
 from itertools import pairwise
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -263,7 +262,7 @@ def test_what_rows_of_a_kind_cannot_have_is_refused(tmp_path, rows, options, wor
 
 
 @pytest.mark.campaign
-def test_parts_are_within_a_tenth_of_a_percent_as_dense_as_one(shared: Path, tmp_path: Path) -> None:
+def test_parts_are_within_a_tenth_of_a_percent_as_dense_as_one(shared, tmp_path):
     rows, tokenizer = [*(shared / "corpora/sft/gpteacher").glob("*.json")], str(shared / "tokenizers/minimind")
     datakit.tokenize([*map(str, rows)], tokenizer=tokenizer, output=tmp_path / "tokens")
     found = []
@@ -274,7 +273,7 @@ def test_parts_are_within_a_tenth_of_a_percent_as_dense_as_one(shared: Path, tmp
     assert many > one - 0.001 and len(load(tmp_path / str(1 << 22) / "manifest.json").facts["packed"]) > 1
 
 
-def test_parts_are_even_and_end_before_they_would_have_too_many_tokens_or_too_much_padding(tmp_path: Path) -> None:
+def test_parts_are_even_and_end_before_they_would_have_too_many_tokens_or_too_much_padding(tmp_path):
     shards = []
     for number, lengths in enumerate(([30] * 3, [5] * 4, [1] * 2, [1])):
         with UnitWriter(tmp_path, number) as out:

@@ -3,7 +3,6 @@
 import json
 import random
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow as pa
@@ -13,7 +12,7 @@ import pytest
 from datakit.errors import IntegrityError, UsageError
 from datakit.manifest import Manifest, load, load_run
 from datakit.read.removal import RemovalList, remove
-from tests.cli.conftest import Said, datakit, project
+from tests.cli.conftest import datakit, project
 from tests.engine.corpus import WORDS
 from tests.files import rows_of, write_recipe, write_rows
 
@@ -63,9 +62,7 @@ def holders(root: Path) -> list[str]:
     return found
 
 
-def test_a_removed_row_is_gone_from_every_file_and_the_proof_says_so(
-    datakit: Callable[..., Said], project: Path
-) -> None:
+def test_a_removed_row_is_gone_from_every_file_and_the_proof_says_so(datakit, project):
     write(project)
     (project / "ids").write_text("jane\n")
     assert datakit("run", "--dataset", "d").code == 0
@@ -92,7 +89,7 @@ def test_a_removed_row_is_gone_from_every_file_and_the_proof_says_so(
     assert "byte 3 is not UTF-8" in datakit("remove", "strange", "--dataset", "d", "--why", "x").err
 
 
-def test_the_list_stays_in_force_and_the_reason_shapes_nothing(datakit: Callable[..., Said], project: Path) -> None:
+def test_the_list_stays_in_force_and_the_reason_shapes_nothing(datakit, project):
     write(project)
     assert datakit("ingest", "--dataset", "d").code == 0
     remove(project, "d", ["jane"], "one reason")
@@ -113,9 +110,7 @@ def test_the_list_stays_in_force_and_the_reason_shapes_nothing(datakit: Callable
         remove(project, "d", ["nobody"], "x")
 
 
-def test_a_list_that_is_damaged_or_without_its_salt_is_refused_and_the_columns_of_pairs_are_blanked(
-    datakit: Callable[..., Said], project: Path
-) -> None:
+def test_a_list_that_is_damaged_or_without_its_salt_is_refused_and_the_columns_of_pairs_are_blanked(datakit, project):
     write(project)
     assert datakit("ingest", "--dataset", "d").code == 0
     remove(project, "d", ["jane"], "x")

@@ -1,6 +1,5 @@
 """Distillation: its loss is the dense one written here; a student learns and resumes."""
 
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -54,7 +53,7 @@ def gradients(model: CausalLM, loss: torch.Tensor) -> dict[str, torch.Tensor]:
 
 @pytest.mark.parametrize("values", [{"loss_chunk": 7}, {"temperature": 3.0, "alpha": 0.2}, {"alpha": 0.0}])
 @pytest.mark.parametrize("states", [StatesConfig(), StatesConfig(label_only=False, attention="masked")])
-def test_the_loss_and_its_gradients_are_the_dense_ones(batch: Batch, values: dict, states: StatesConfig) -> None:
+def test_the_loss_and_its_gradients_are_the_dense_ones(batch, values, states):
     config = TeacherConfig(teacher="-", **values)
     student, teacher = made(0), made(1, hidden_size=48, head_dim=12, vocab_size=384).requires_grad_(False)
     expected = dense(student, teacher, batch, config)
@@ -68,7 +67,7 @@ def test_the_loss_and_its_gradients_are_the_dense_ones(batch: Batch, values: dic
         torch.testing.assert_close(ours[name], grad, rtol=1e-4, atol=1e-6, msg=name)
 
 
-def test_in_bf16_the_loss_is_near_that_in_fp32(batch: Batch) -> None:
+def test_in_bf16_the_loss_is_near_that_in_fp32(batch):
     student, teacher = made(0), made(1).requires_grad_(False)
     objective = DistillLoss(TeacherConfig(teacher="-"), teacher)
     whole = objective(student, batch).loss_sum
@@ -77,7 +76,7 @@ def test_in_bf16_the_loss_is_near_that_in_fp32(batch: Batch) -> None:
     torch.testing.assert_close(half, whole, rtol=0.02, atol=0)
 
 
-def test_the_soft_cap_of_a_students_head_is_learnt_through(batch: Batch) -> None:
+def test_the_soft_cap_of_a_students_head_is_learnt_through(batch):
     config = TeacherConfig(teacher="-", loss_chunk=16)
     student, teacher = made(0, logit_softcap=2.0), made(1).requires_grad_(False)
     ours = gradients(student, DistillLoss(config, teacher)(student, batch).loss_sum)
@@ -85,7 +84,7 @@ def test_the_soft_cap_of_a_students_head_is_learnt_through(batch: Batch) -> None
         torch.testing.assert_close(ours[name], grad, rtol=1e-4, atol=1e-4, msg=name)
 
 
-def test_never_more_than_a_chunk_of_logits_is_held(batch: Batch, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_never_more_than_a_chunk_of_logits_is_held(batch, monkeypatch):
     seen: list[int] = []
     whole = distill.label_losses
     monkeypatch.setattr(distill, "label_losses", lambda s, t, y, c: seen.append(len(s)) or whole(s, t, y, c))
@@ -112,7 +111,7 @@ def narrow(manifest: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("width", [32, 48])
-def test_hidden_states_are_compared_as_the_formulas_say(batch: Batch, width: int) -> None:
+def test_hidden_states_are_compared_as_the_formulas_say(batch, width):
     """MSE and 1 - cosine over labels, through a map only where the widths differ; gradients reach the map."""
     config = TeacherConfig(teacher="-", hidden_mse_weight=0.5, hidden_cosine_weight=2.0)
     student, teacher = made(0), made(1, hidden_size=width, head_dim=width // 4).requires_grad_(False)
@@ -134,9 +133,7 @@ def test_hidden_states_are_compared_as_the_formulas_say(batch: Batch, width: int
         assert gradients(student, with_hidden.loss_sum)["hidden_map.weight"].abs().max() > 0
 
 
-def test_the_map_of_hidden_states_is_resumed_and_no_part_of_the_model(
-    manifest: Path, short_run: Path, narrow: Path, tmp_path: Path
-) -> None:
+def test_the_map_of_hidden_states_is_resumed_and_no_part_of_the_model(manifest, short_run, narrow, tmp_path):
     options = ["--teacher", str(short_run), "--lr", "1e-2", "--hidden-mse-weight", "1", "--hidden-cosine-weight", "1"]
     whole = student(manifest, narrow, tmp_path / "whole", *options)
     assert whole[-1]["hidden_cosine"] < whole[0]["hidden_cosine"] and whole[-1]["kl"] < whole[0]["kl"]
@@ -151,8 +148,8 @@ def test_the_map_of_hidden_states_is_resumed_and_no_part_of_the_model(
 
 
 def test_a_teacher_of_another_tokenizer_or_a_smaller_vocabulary_is_refused(
-    manifest: Path, pack: Callable, random_rows: Callable, narrow: Path, tmp_path: Path
-) -> None:
+    manifest, pack, random_rows, narrow, tmp_path
+):
     from train.hf import write_model
 
     data = PackedSet.open_all(manifest)[0]

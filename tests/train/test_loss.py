@@ -82,9 +82,7 @@ def stream(manifest: Path, steps: int = 1, fill: bool = False, **config: object)
 
 
 @pytest.mark.parametrize("labelled", [True, False])
-def test_packed_sequences_have_the_loss_and_gradients_they_have_alone(
-    model: CausalLM, pack: Callable, random_rows: Callable, labelled: bool
-) -> None:
+def test_packed_sequences_have_the_loss_and_gradients_they_have_alone(model, pack, random_rows, labelled):
     rows = random_rows(5, 64)
     assert max(map(len, rows)) >= 3
     alone = [[piece] for row in rows for piece in row]
@@ -97,9 +95,7 @@ def test_packed_sequences_have_the_loss_and_gradients_they_have_alone(
 @pytest.mark.parametrize("attention", ["grouped", "masked"])
 @pytest.mark.parametrize("chunk", [0, 1, 7])
 @pytest.mark.parametrize("label_only", [True, False])
-def test_every_saving_gives_the_plainest_loss_and_gradients(
-    model: CausalLM, manifest: Path, chunk: int, label_only: bool, attention: str
-) -> None:
+def test_every_saving_gives_the_plainest_loss_and_gradients(model, manifest, chunk, label_only, attention):
     objective = label_loss(LabelConfig(label_only=label_only, loss_chunk=chunk, attention=attention))
     batches = list(stream(manifest, grad_accum=2))
     expected = gradients(model, plainest, batches)
@@ -109,7 +105,7 @@ def test_every_saving_gives_the_plainest_loss_and_gradients(
     agree(gradients(model, objective, batches), expected)
 
 
-def test_short_rows_lose_nothing_in_a_small_bucket(pack: Callable, random_rows: Callable) -> None:
+def test_short_rows_lose_nothing_in_a_small_bucket(pack, random_rows):
     manifest = pack([[piece] for row in random_rows(3, 64) for piece in row], seq_len=64)
     small, large = (list(stream(manifest, 0, bucket_sizes=sizes)) for sizes in ((8, 16, 64), (64,)))
     assert {b.ids_BT.shape[1] for b in small} == {8, 16, 64}
@@ -117,7 +113,7 @@ def test_short_rows_lose_nothing_in_a_small_bucket(pack: Callable, random_rows: 
     agree(*(gradients(model, label_loss(LabelConfig()), batches) for batches in (small, large)))
 
 
-def test_the_last_layer_computes_labels_alone(manifest: Path) -> None:
+def test_the_last_layer_computes_labels_alone(manifest):
     (batch,), model = stream(manifest), made(SMALL)
     widths: list[list[int]] = []
     for layer in model.model.layers:
@@ -126,7 +122,7 @@ def test_the_last_layer_computes_labels_alone(manifest: Path) -> None:
     assert widths == [list(batch.ids_BT.shape), [len(batch.label_pos_L)]]
 
 
-def test_a_frozen_head_gets_no_gradient_from_the_chunks() -> None:
+def test_a_frozen_head_gets_no_gradient_from_the_chunks():
     hidden, targets = torch.randn(9, 8, requires_grad=True), torch.arange(9)
     head = torch.nn.Linear(8, 20, bias=False).requires_grad_(False)
     found = [torch.autograd.grad(3 * loss(hidden, head, targets, *chunk), hidden)[0]
@@ -135,7 +131,7 @@ def test_a_frozen_head_gets_no_gradient_from_the_chunks() -> None:
     assert head.weight.grad is None
 
 
-def test_half_precision_is_near_in_chunks_too(model: CausalLM, manifest: Path) -> None:
+def test_half_precision_is_near_in_chunks_too(model, manifest):
     (batch,) = stream(manifest)
     expected = plainest(model, batch)[0].item()
     with torch.autocast("cpu", torch.bfloat16), torch.no_grad():
@@ -149,7 +145,7 @@ def logits(model: CausalLM, ids: Tensor) -> Tensor:
         return model.lm_head(model(ids, segments.positions_BT, masked_attention(segments)))
 
 
-def test_generating_says_what_the_whole_text_says_and_no_token_sees_a_later_one(model: CausalLM) -> None:
+def test_generating_says_what_the_whole_text_says_and_no_token_sees_a_later_one(model):
     """Two prompts of different lengths, in one batch with a cache."""
     prompts = [[5, 9, 13, 4], [7, 8]]
     for prompt, answer in zip(prompts, generate(model, prompts, frozenset(), SampleConfig(max_new_tokens=6))):  # noqa: B905
@@ -162,7 +158,7 @@ def test_generating_says_what_the_whole_text_says_and_no_token_sees_a_later_one(
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # the compiler's own
 @pytest.mark.skipif(shutil.which("g++") is None, reason="no C++ compiler")
-def test_a_compiled_model_is_the_eager_one_and_is_compiled_once_for_all_label_counts(manifest: Path) -> None:
+def test_a_compiled_model_is_the_eager_one_and_is_compiled_once_for_all_label_counts(manifest):
     eager, compiled = made(SMALL), made(SMALL)
     compiled.compile_parts()
     batches = sorted(stream(manifest, 5, True, bucket_sizes=(64,)), key=lambda b: len(b.label_pos_L))

@@ -14,7 +14,7 @@ def run(model: CausalLM, ids: torch.Tensor) -> torch.Tensor:
     return model(ids, segments.positions_BT, grouped_attention(segments))
 
 
-def test_under_autocast_the_stream_is_bf16_and_close_to_fp32() -> None:
+def test_under_autocast_the_stream_is_bf16_and_close_to_fp32():
     model, ids = made(SMALL), torch.randint(0, 50, (2, 20))
     with torch.autocast("cpu", torch.bfloat16):
         low = run(model, ids)
@@ -23,12 +23,12 @@ def test_under_autocast_the_stream_is_bf16_and_close_to_fp32() -> None:
 
 
 @pytest.mark.parametrize("change", [{"num_kv_heads": 3}, {"head_dim": 7}, {"num_layers": 0}])
-def test_impossible_sizes_are_refused(change: dict) -> None:
+def test_impossible_sizes_are_refused(change):
     with pytest.raises(ConfigError):
         replace(SMALL, **change)
 
 
-def test_activations_of_every_second_layer_are_computed_again() -> None:
+def test_activations_of_every_second_layer_are_computed_again():
     model, ids, runs = made(SMALL), torch.randint(0, 50, (2, 20)), [0, 0]
     model.checkpoint_every = 2
     for i, layer in enumerate(model.model.layers):
@@ -44,7 +44,7 @@ def norm_of(width: int, dtype: torch.dtype) -> RMSNorm:
 
 
 @pytest.mark.parametrize("shape", [(1, 8), (2, 3, 4, 8)])
-def test_values_and_gradients_of_a_norm_are_those_of_the_formula(shape: tuple[int, ...]) -> None:
+def test_values_and_gradients_of_a_norm_are_those_of_the_formula(shape):
     norm, x = norm_of(8, torch.float64), torch.randn(shape, dtype=torch.float64, requires_grad=True)
     plain = x / (x.square().mean(-1, keepdim=True) + 1e-5).sqrt() * norm.weight
     slope = torch.randn_like(plain)
@@ -56,7 +56,7 @@ def test_values_and_gradients_of_a_norm_are_those_of_the_formula(shape: tuple[in
     assert torch.equal(x.detach(), before[0]) and torch.equal(slope, before[1]), "nothing is changed in place"
 
 
-def test_under_autocast_a_norm_keeps_nothing_wider_than_its_input() -> None:
+def test_under_autocast_a_norm_keeps_nothing_wider_than_its_input():
     norm, x = norm_of(64, torch.float32), torch.randn(32, 64).bfloat16().requires_grad_()
     kept: list[torch.Tensor] = []
     with (
