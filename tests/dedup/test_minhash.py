@@ -10,14 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from datakit.dedup.minhash import (
-    ShingleSets,
-    _write_band_hashes,
-    find_buckets,
-    permutations,
-    shingle_sets,
-    signatures,
-)
+from datakit.dedup.minhash import ShingleSets, _write_band_hashes, find_buckets, permutations, shingle_sets, signatures
 from datakit.dedup.shuffle import Memory
 from datakit.text.words import split_words
 

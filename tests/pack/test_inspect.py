@@ -9,16 +9,7 @@ from hypothesis import strategies as st
 
 from datakit.manifest import Count
 from datakit.pack.format import SOURCE_DTYPE, Header, Packed
-from datakit.pack.inspect import (
-    LintCounts,
-    lint_rows,
-    packed_rows,
-    peek,
-    pieces,
-    prove,
-    texts,
-    training_tables,
-)
+from datakit.pack.inspect import LintCounts, lint_rows, packed_rows, peek, pieces, prove, texts, training_tables
 from datakit.pack.stage import Pack, PackConfig
 from datakit.pack.tokenize import Tokenize, TokenizeConfig
 from datakit.stage import split

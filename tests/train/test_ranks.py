@@ -102,11 +102,7 @@ def whole(argv: list[str], tmp_path_factory: pytest.TempPathFactory) -> Callable
 
 @pytest.mark.parametrize(
     ("ranks", "accum", "more"),
-    [
-        (2, 1, []),
-        (4, 2, ["--num-workers", "2"]),
-        (2, 3, ["--fsdp", "--fsdp-keep-gradients", "--no-label-only"]),
-    ],
+    [(2, 1, []), (4, 2, ["--num-workers", "2"]), (2, 3, ["--fsdp", "--fsdp-keep-gradients", "--no-label-only"])],
 )
 def test_ranks_have_the_losses_of_one(argv, whole, tmp_path, ranks, accum, more):
     done = run(tmp_path / "run", ranks, [*argv, "--grad-accum", str(accum), *more])

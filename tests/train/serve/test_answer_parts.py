@@ -43,11 +43,7 @@ def test_a_thought_that_the_prompt_began_is_a_thought():
     assert parts_of("so so</think>\nfour", False, 2, thinking=True) == Answer("four", "so so")
 
 
-@given(
-    st.text(alphabet='<>/toolcath_{}" k\n', max_size=60),
-    st.booleans(),
-    st.integers(1, 9),
-)
+@given(st.text(alphabet='<>/toolcath_{}" k\n', max_size=60), st.booleans(), st.integers(1, 9))
 def test_no_text_without_a_call_is_lost(text, tools, size):
     found = parts_of(text, tools, size)
     assert found.reasoning or found.calls or found.content == text
