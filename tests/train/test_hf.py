@@ -9,7 +9,7 @@ from safetensors.torch import load_file, save_file
 
 from datakit.errors import ModelError
 from tests.train.generation import generate
-from tests.train.runs import random_model
+from tests.train.runs import logits, random_model
 from train import attention, checkpoint, hf, lora, weights
 from train.attention import Segments, grouped_attention, masked_attention
 from train.hf import config_from_hf, config_to_hf, write_model
@@ -54,12 +54,6 @@ KINDS = {
         "embedding_multiplier": 12.0, "residual_multiplier": 0.22, "attention_multiplier": 0.1, "logits_scaling": 4.0,
     },
 }  # fmt: skip
-
-
-def logits(model: CausalLM, ids: torch.Tensor) -> torch.Tensor:
-    segments = Segments.of([[0, ids.shape[1]]] * ids.shape[0], ids.shape[1])
-    with torch.no_grad():
-        return model.lm_head(model(ids, segments.positions_BT, grouped_attention(segments)))
 
 
 def made(name: str) -> Any:

@@ -4,6 +4,7 @@ import json
 import shutil
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,8 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from datakit.errors import ModelError
-from tests.train.runs import losses
+from tests.train.runs import as_flags, losses, small_model
+from tests.train.runs import logits as logits_of
 from train import checkpoint, hf, lora, merge, sft, weights
 from train.attention import Segments, grouped_attention
 from train.data import PackedSet
@@ -21,18 +23,13 @@ from train.lora import LoraConfig, LoraLinear
 from train.model import PRESETS, CausalLM
 from train.weights import check_fits
 
-
-def logits(model: CausalLM) -> torch.Tensor:
-    ids = torch.arange(3, 23)[None]
-    with torch.no_grad():
-        return model.lm_head(model(ids, torch.arange(20)[None], grouped_attention(Segments.of([[0, 20]], 20))))
+IDS = torch.arange(3, 23)[None]
+logits = partial(logits_of, ids_BT=IDS)
 
 
 @pytest.fixture
 def model() -> CausalLM:
-    made = CausalLM(replace(PRESETS["tiny"], vocab_size=300, num_layers=2, qkv_bias=True))
-    made.init_weights(torch.Generator().manual_seed(0))
-    return made
+    return small_model(qkv_bias=True)
 
 
 def spoiled(model: CausalLM) -> None:
@@ -47,15 +44,15 @@ def test_new_adapters_change_nothing_and_are_the_formula_on_their_targets_alone(
     torch.testing.assert_close(logits(model), before, atol=0, rtol=0)
     spoiled(model)
     assert (logits(model) - before).abs().max() > 1e-2
-    adapters, adapted, x = checkpoint.trained(model), model.model.layers[0].self_attn.q_proj, torch.randn(5, 128)
+    adapters, adapted, x = checkpoint.trained(model), model.model.layers[0].self_attn.q_proj, torch.randn(5, 32)
     assert len(adapters) == 2 * 2 * 2 and all(".q_proj.lora_" in n or ".down_proj.lora_" in n for n in adapters)
     expected = base(x) + 3.0 * x @ adapted.lora_A.T @ adapted.lora_B.T
     torch.testing.assert_close(adapted(x), expected, atol=1e-4, rtol=1e-4)
 
 
 def train(manifest: Path, base: Path, out: Path, *more: str, main: Callable = sft.main) -> Path:
-    options = ["--lora-rank", "4", "--lr", "1e-2", "--steps", "14", "--dtype", "fp32", "--threads", "1"]
-    assert main(["--manifest", str(manifest), "--init", str(base), "--out", str(out), *options, *more]) == 0
+    options = as_flags(manifest=manifest, init=base, out=out, lora_rank=4, lr=1e-2, steps=14, dtype="fp32", threads=1)
+    assert main([*options, *more]) == 0
     return out
 
 
@@ -99,7 +96,7 @@ def test_peft_computes_the_same(run, base):
     plain = transformers.AutoModelForCausalLM.from_pretrained(base)
     theirs = peft.PeftModel.from_pretrained(plain, run / "checkpoints" / "step_00000014")
     with torch.no_grad():
-        found = theirs(torch.arange(3, 23)[None]).logits
+        found = theirs(IDS).logits
     torch.testing.assert_close(logits(load(run)[0]), found, atol=1e-4, rtol=1e-4)
 
 
@@ -121,8 +118,7 @@ def test_layers_computed_again_drop_the_same_inputs(model):
     for every in (0, 1):
         model.checkpoint_every = every
         torch.manual_seed(1)
-        ids = torch.arange(3, 23)[None]
-        model(ids, torch.arange(20)[None], grouped_attention(Segments.of([[0, 20]], 20))).square().sum().backward()
+        model(IDS, torch.arange(20)[None], grouped_attention(Segments.of([[0, 20]], 20))).square().sum().backward()
         found.append([p.grad.clone() for p in checkpoint.trained(model).values()])
         model.zero_grad()
     for one, other in zip(*found, strict=True):

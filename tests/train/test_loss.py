@@ -2,7 +2,6 @@
 
 import shutil
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,40 +12,36 @@ from torch import Tensor
 from torch._dynamo.utils import counters
 
 from tests.train.generation import generate
-from train.attention import Segments, masked_attention
+from tests.train.runs import logits, small_model
+from train.attention import masked_attention
 from train.config import MoeConfig
 from train.data import Batch, DataConfig, Mixture, PackedSet, StepStream, collate
 from train.loss import chunked_loss, head_loss
-from train.model import PRESETS, CausalLM, ModelConfig
+from train.model import CausalLM
 from train.serve.batching import SampleConfig
 from train.sft import LabelConfig, label_loss
 from train.stream import MicroBatch
 
-SMALL = replace(
-    PRESETS["tiny"], vocab_size=300, num_layers=2, hidden_size=32, head_dim=8, num_heads=4, num_kv_heads=2,
-    intermediate_size=48,
-)  # fmt: skip
-CONFIGS = {
-    "plain": SMALL,
-    "norms and biases": replace(SMALL, qk_norm=True, qkv_bias=True, output_bias=True, activation="relu2"),
-    "soft cap": replace(SMALL, logit_softcap=2.0, tied_embeddings=False),
-    "experts": replace(SMALL, moe=MoeConfig(num_experts=4, experts_per_token=2, expert_size=16)),
+KINDS = {
+    "plain": {},
+    "norms and biases": {"qk_norm": True, "qkv_bias": True, "output_bias": True, "activation": "relu2"},
+    "soft cap": {"logit_softcap": 2.0, "tied_embeddings": False},
+    "experts": {"moe": MoeConfig(num_experts=4, experts_per_token=2, expert_size=16)},
 }
 
 
-def made(config: ModelConfig) -> CausalLM:
+def made(**kind: object) -> CausalLM:
     """A model whose scales and biases, which begin at one and zero, are all at work."""
-    model, generator = CausalLM(config), torch.Generator().manual_seed(0)
-    model.init_weights(generator)
+    model, generator = small_model(**kind), torch.Generator().manual_seed(1)
     with torch.no_grad():
         for p in model.parameters():
             p += 0.05 * torch.randn(p.shape, generator=generator)
     return model
 
 
-@pytest.fixture(params=CONFIGS)
+@pytest.fixture(params=KINDS)
 def model(request: pytest.FixtureRequest) -> CausalLM:
-    return made(CONFIGS[request.param])
+    return made(**KINDS[request.param])
 
 
 def plainest(model: CausalLM, batch: Batch) -> tuple[Tensor, int]:
@@ -109,12 +104,12 @@ def test_short_rows_lose_nothing_in_a_small_bucket(pack, random_rows):
     manifest = pack([[piece] for row in random_rows(3, 64) for piece in row], seq_len=64)
     small, large = (list(stream(manifest, 0, bucket_sizes=sizes)) for sizes in ((8, 16, 64), (64,)))
     assert {b.ids_BT.shape[1] for b in small} == {8, 16, 64}
-    model = made(SMALL)
+    model = made()
     agree(*(gradients(model, label_loss(LabelConfig()), batches) for batches in (small, large)))
 
 
 def test_the_last_layer_computes_labels_alone(manifest):
-    (batch,), model = stream(manifest), made(SMALL)
+    (batch,), model = stream(manifest), made()
     widths: list[list[int]] = []
     for layer in model.model.layers:
         layer.mlp.register_forward_hook(lambda m, x, y: widths.append(list(x[0].shape[:-1])))
@@ -139,19 +134,13 @@ def test_half_precision_is_near_in_chunks_too(model, manifest):
     assert low == pytest.approx(expected, rel=3e-2) and chunked == pytest.approx(low, rel=1e-3)
 
 
-def logits(model: CausalLM, ids: Tensor) -> Tensor:
-    segments = Segments.of([[0, ids.shape[1]]] * ids.shape[0], ids.shape[1])
-    with torch.no_grad():
-        return model.lm_head(model(ids, segments.positions_BT, masked_attention(segments)))
-
-
 def test_generating_says_what_the_whole_text_says_and_no_token_sees_a_later_one(model):
     """Two prompts of different lengths, in one batch with a cache."""
     prompts = [[5, 9, 13, 4], [7, 8]]
     for prompt, answer in zip(prompts, generate(model, prompts, frozenset(), SampleConfig(max_new_tokens=6))):  # noqa: B905
-        said = logits(model, torch.tensor([[*prompt, *answer]]))
+        said = logits(model, torch.tensor([[*prompt, *answer]]), masked_attention)
         assert said[0, len(prompt) - 1 : -1].argmax(-1).tolist() == answer
-        changed = logits(model, torch.tensor([[*prompt, *answer[:-1], 0]]))
+        changed = logits(model, torch.tensor([[*prompt, *answer[:-1], 0]]), masked_attention)
         torch.testing.assert_close(changed[:, :-1], said[:, :-1])
         assert not model.config.logit_softcap or 0 < said.abs().max() <= 2.0
 
@@ -159,7 +148,7 @@ def test_generating_says_what_the_whole_text_says_and_no_token_sees_a_later_one(
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # the compiler's own
 @pytest.mark.skipif(shutil.which("g++") is None, reason="no C++ compiler")
 def test_a_compiled_model_is_the_eager_one_and_is_compiled_once_for_all_label_counts(manifest):
-    eager, compiled = made(SMALL), made(SMALL)
+    eager, compiled = made(), made()
     compiled.compile_parts()
     batches = sorted(stream(manifest, 5, True, bucket_sizes=(64,)), key=lambda b: len(b.label_pos_L))
     graphs = []

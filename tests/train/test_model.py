@@ -4,7 +4,8 @@ import pytest
 import torch
 
 from datakit.errors import ConfigError
-from tests.train.test_loss import SMALL, made
+from tests.train.runs import SMALL
+from tests.train.test_loss import made
 from train.attention import Segments, grouped_attention
 from train.model import CausalLM, RMSNorm
 
@@ -15,11 +16,11 @@ def run(model: CausalLM, ids: torch.Tensor) -> torch.Tensor:
 
 
 def test_under_autocast_the_stream_is_bf16_and_close_to_fp32():
-    model, ids = made(SMALL), torch.randint(0, 50, (2, 20))
+    model, ids = made(), torch.randint(0, 50, (2, 20))
     with torch.autocast("cpu", torch.bfloat16):
         low = run(model, ids)
     assert low.dtype == torch.bfloat16
-    torch.testing.assert_close(low.float(), run(made(SMALL), ids), atol=0.1, rtol=0.1)  # of the same seed
+    torch.testing.assert_close(low.float(), run(made(), ids), atol=0.1, rtol=0.1)  # of the same seed
 
 
 @pytest.mark.parametrize("change", [{"num_kv_heads": 3}, {"head_dim": 7}, {"num_layers": 0}])
@@ -29,7 +30,7 @@ def test_impossible_sizes_are_refused(change):
 
 
 def test_activations_of_every_second_layer_are_computed_again():
-    model, ids, runs = made(SMALL), torch.randint(0, 50, (2, 20)), [0, 0]
+    model, ids, runs = made(), torch.randint(0, 50, (2, 20)), [0, 0]
     model.checkpoint_every = 2
     for i, layer in enumerate(model.model.layers):
         layer.mlp.register_forward_pre_hook(lambda m, x, i=i: runs.__setitem__(i, runs[i] + 1))
