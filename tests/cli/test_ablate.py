@@ -36,7 +36,7 @@ def made(workshop: Path) -> Path:
     write_rows(workshop / "mydata.jsonl", ({"id": f"r{i}", "text": text} for i, text in enumerate(texts())))
     values = "[filter.gopher_quality]\nmin_words = 10\nmin_stop_words = 0\n[tokenizer]\nvocab_size = 300\n"
     recipe(workshop, "mydata", STAGES, more=f"{values}[pack]\nseq_len = 64\n")
-    (workshop / "said.txt").write_text(done("ablate", "--dataset", "mydata").out)
+    (workshop / "said.txt").write_text(done("ablate --dataset mydata").out)
     return workshop
 
 
@@ -55,8 +55,8 @@ def test_an_arm_lacks_what_one_stage_does_and_nothing_else(made):
         kept = python_api.open(f"manifests/{arm}/tokenize.json").kept(["id"]).read_all()
         assert sorted(kept.column("id").to_pylist()) == sorted(rows)
         spaces = 5 * (arm in ("mydata-without-normalize", "mydata-raw"))
-        assert done("unpack", f"manifests/{arm}/pack.json").out.count("cafe \\n") == spaces
-        assert done("verify", f"manifests/{arm}/pack.json").code == 0
+        assert done(f"unpack manifests/{arm}/pack.json").out.count("cafe \\n") == spaces
+        assert done(f"verify manifests/{arm}/pack.json").code == 0
 
 
 def test_arms_share_the_tokenizer_and_the_stages_before_the_missing_one(made):
@@ -115,11 +115,11 @@ def test_an_arm_that_equals_an_earlier_one_is_said_and_left_out(made, project):
     recipe(project, "idle", stages, more='[tokenize]\ntokenizer = "given"\n')
     lines = [json.dumps({"text": text}) + "\n" for text in texts()[:60]]
     (project / "idle.jsonl").write_text("".join(lines))
-    said = done("ablate", "--dataset", "idle")
+    said = done("ablate --dataset idle")
     assert "without-normalize: holds the same bytes as all, and is left out" in said.err
     assert "raw: holds the same bytes as without-dedup" in said.err and "--arms all=" in said.out
     (project / "idle.jsonl").write_text("".join(lines[:50]))
-    assert "nothing to compare" in done("ablate", "--dataset", "idle").out
+    assert "nothing to compare" in done("ablate --dataset idle").out
 
 
 @pytest.mark.parametrize(
@@ -139,10 +139,8 @@ def test_recipes_that_have_no_arms_are_refused(project, stages, kind, row, said)
 
 
 def test_a_dataset_that_is_missing_or_in_the_way_is_named(datakit, project):
-    said = datakit("ablate", "--dataset", "absent")
-    assert said.code == 2 and "no dataset 'absent'" in said.err
+    datakit("ablate --dataset absent").fails(2, "no dataset 'absent'")
     for name in ("d", "d-raw"):
         recipe(project, name, STAGES)
-    said = datakit("ablate", "--dataset", "d")
-    assert said.code == 2 and "a dataset d-raw, which is no arm of d" in said.err
-    assert call("ablate", "--help").out.count("without") > 1
+    datakit("ablate --dataset d").fails(2, "a dataset d-raw, which is no arm of d")
+    assert call("ablate --help").out.count("without") > 1

@@ -35,7 +35,7 @@ from datakit.read.find import HIDDEN, OURS, find
 from datakit.read.stage import Ingest
 from datakit.read.streams import open_binary
 from datakit.text.ids import tokenizer_file
-from tests.cli.conftest import Said
+from tests.cli.conftest import Said, done
 from tests.dedup.conftest import ThreadUnits, documents, sketch_file, write
 from tests.object_stores import SECRET, Google, Hub, Server, use
 from train.data import PackedSet
@@ -96,8 +96,7 @@ def write_rows(folder: Path, files: int = 2) -> list[str]:
 def test_a_result_on_a_store_has_the_bytes_of_a_local_one(datakit, project, s3, monkeypatch):
     inputs = write_rows(project)
     assert datakit("dedup", *inputs, "--output", "here").code == 0
-    said = datakit("dedup", *inputs, "--output", f"s3://{BUCKET}/deep/there")
-    assert said.code == 0, said.err
+    said = done("dedup", *inputs, "--output", f"s3://{BUCKET}/deep/there")
     assert f"s3://{BUCKET}/deep/there/manifest.json" in said.out and "mirror" not in said.out + said.err
     local = load(project / "here" / "manifest.json")
     assert body(s3, "deep/there/manifest.json") == (project / "here" / "manifest.json").read_bytes()
@@ -109,7 +108,7 @@ def test_a_result_on_a_store_has_the_bytes_of_a_local_one(datakit, project, s3, 
     monkeypatch.setenv("DATAKIT_MIRROR", str(project / "another machine"))
     url = f"s3://{BUCKET}/deep/there"
     assert "exact_duplicate" in datakit("show", url).out
-    assert "are unchanged" in datakit("verify", f"{url}/manifest.json").out
+    assert "are unchanged" in datakit(f"verify {url}/manifest.json").out
     assert "dropped" in datakit("explain", "0-40", "--manifest", url).out
     again = datakit("dedup", *inputs, "--output", url)
     assert f"up to date ({local.version})" in again.err
@@ -121,11 +120,9 @@ def test_damage_on_the_store_is_found_by_verify_and_by_the_next_reader(datakit, 
     key = "out/kept/part-00000.parquet"
     whole = body(s3, key)
     s3.put_object(Bucket=BUCKET, Key=key, Body=whole[:-1] + bytes([whole[-1] ^ 1]))
-    found = datakit("verify", url)
-    assert found.code == 1 and key in found.err and "sha256" in found.err
+    datakit("verify", url).fails(1, key, "sha256")
     monkeypatch.setenv("DATAKIT_MIRROR", str(project / "another machine"))
-    read = datakit("dedup", url, "--output", "deduped")
-    assert read.code == 1 and key in read.err and "sha256" in read.err
+    datakit("dedup", url, "--output", "deduped").fails(1, key, "sha256")
 
 
 def test_a_mirror_without_room_is_named_and_nothing_is_sent_again(datakit, project, s3, monkeypatch):
@@ -133,7 +130,7 @@ def test_a_mirror_without_room_is_named_and_nothing_is_sent_again(datakit, proje
     full = project / "full"
     full.mkdir()
     (project / "long.jsonl").write_text(json.dumps({"text": os.urandom(400_000).hex()}))
-    assert datakit("ingest", "long.jsonl", "--output", f"s3://{BUCKET}/out").code == 0
+    assert datakit(f"ingest long.jsonl --output s3://{BUCKET}/out").code == 0
     monkeypatch.setenv("DATAKIT_MIRROR", str(full))
     script = f"mount -t tmpfs -o size=128k tmpfs {full} || exit 77; {sys.executable} -m datakit"
     for command in (f"verify s3://{BUCKET}/out", f"ingest {project}/long.jsonl --output s3://{BUCKET}/new"):
@@ -157,13 +154,11 @@ def test_what_cannot_be_written_to_is_refused_before_any_work(datakit, project, 
         assert said.code in (1, 2) and expected in said.err and "error in datakit" not in said.err, said.err
         assert SECRET not in said.out + said.err
     for command in ("report x.json --output", "peek x --html"):
-        said = datakit(*command.split(), "s3://bucket/page")
-        assert said.code == 2 and "is written to this machine's disk" in said.err
+        datakit(*command.split(), "s3://bucket/page").fails(2, "is written to this machine's disk")
     assert {p.name for p in project.iterdir()} - {"mirror"} == {"part-0.jsonl", "part-1.jsonl"}
     monkeypatch.setitem(sys.modules, "obstore.store", None)
     object_store.client.cache_clear()
-    said = datakit(*dedup, f"s3://{BUCKET}/out")
-    assert said.code == 1 and "datakit[remote]" in said.err
+    datakit(*dedup, f"s3://{BUCKET}/out").fails(1, "datakit[remote]")
 
 
 # A whole project.
@@ -186,8 +181,7 @@ def test_a_whole_project_is_on_a_store_with_its_tokenizer_and_an_earlier_dataset
     there, manifests = ["--project", f"s3://{BUCKET}/project"], f"s3://{BUCKET}/project/manifests/mine"
 
     def deduped() -> Manifest:
-        said = datakit("run", *there)
-        assert said.code == 0, said.err
+        done("run", *there)
         return load(storage.local(f"{manifests}/dedup.json"))
 
     assert datakit("dedup", first, "--save-index", "--output", f"s3://{BUCKET}/old").code == 0
@@ -209,7 +203,7 @@ def test_a_whole_project_is_on_a_store_with_its_tokenizer_and_an_earlier_dataset
     assert deduped().ledger.rows.kept == 41
     old = {k for k in keys(s3) if f"data/mine/dedup/{before.key[:16]}/" in k}
     assert old and "purged" in datakit("gc", "--purge", *there).out and not old & {*keys(s3)}
-    assert "are unchanged" in datakit("verify", f"{manifests}/pack.json").out
+    assert "are unchanged" in datakit(f"verify {manifests}/pack.json").out
     assert not [k for k in keys(s3) if SECRET.encode() in body(s3, k) or b"someone" in body(s3, k)]
     assert not Path("s3:").exists()
     monkeypatch.setenv("DATAKIT_MIRROR", str(project / "a trainer's machine"))
@@ -347,8 +341,7 @@ def test_requests_that_fail_are_sent_again(datakit, project, server, s3, monkeyp
 
     with Server(server.app, fault) as broken:
         use(monkeypatch, broken.url, project / "another machine")
-        said = datakit("ingest", *inputs, "--output", f"s3://{BUCKET}/rough")
-        assert said.code == 0, said.err
+        done("ingest", *inputs, "--output", f"s3://{BUCKET}/rough")
         assert {"503", "cut", "late"} <= {f for *_, f in broken.seen}
     assert body(s3, "rough/manifest.json") == body(s3, "calm/manifest.json")
 
@@ -550,7 +543,6 @@ def test_google_has_the_same_bytes(datakit, project, monkeypatch):
     with Server(Google()) as google:
         monkeypatch.setenv("STORAGE_EMULATOR_HOST", google.url)
         storage.write_whole(storage.local("gs://corpus/raw/part-0.jsonl"), Path(inputs[0]).read_bytes())
-        said = datakit("ingest", "gs://corpus/raw/*.jsonl", "--output", "gs://corpus/out")
-        assert said.code == 0, said.err
+        done("ingest", "gs://corpus/raw/*.jsonl", "--output", "gs://corpus/out")
         assert load(out / "manifest.json").shards == load(project / "here" / "manifest.json").shards
-        assert "are unchanged" in datakit("verify", "gs://corpus/out").out
+        assert "are unchanged" in datakit("verify gs://corpus/out").out

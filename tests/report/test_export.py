@@ -193,7 +193,7 @@ def test_the_command_exports_a_packed_set(project, datakit, hugging_face, small_
     write_rows(project / "chats.jsonl", rows)
     flags = ("--seq-len", "128", "--validation", "0.2", "--output", "packed")
     assert datakit("pack", "chats.jsonl", "--tokenizer", small_tokenizer, *flags).code == 0
-    said = datakit("export", "packed", "--output", "out", "--format", "jsonl")
+    said = datakit("export packed --output out --format jsonl")
     assert said.code == 0 and "states no license" in said.out, said.err
     (found,) = hugging_face(project / "out")
     assert set(found) == {"train", "validation"}
@@ -201,6 +201,5 @@ def test_the_command_exports_a_packed_set(project, datakit, hugging_face, small_
     assert len(row["labels"]) == len(row["input_ids"]) == sum(row["seq_lens"])
     assert all(label in (i, -100) for i, label in zip(row["input_ids"], row["labels"], strict=True))
     assert row["position_ids"][0] == 0 and -100 in row["labels"]
-    done("tokenizer", "train", "chats.jsonl", "--vocab-size", "300", "--output", "tokenizer")
-    said = datakit("export", "tokenizer", "--output", "no")
-    assert said.code == 1 and "has no rows to export" in said.err
+    done("tokenizer train chats.jsonl --vocab-size 300 --output tokenizer")
+    datakit("export tokenizer --output no").fails(1, "has no rows to export")
