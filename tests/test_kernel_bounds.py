@@ -61,9 +61,7 @@ def rows_of(kind: str, texts: list[str]) -> Iterator[dict[str, Any]]:
 @pytest.mark.parametrize("number", range(len(STEPS)), ids=[step["title"] for step in STEPS])
 @given(texts=st.lists(TEXT, min_size=1, max_size=12))
 @example(texts=ALONE)
-@settings(
-    max_examples=int(os.environ.get("DATAKIT_EXAMPLES", "4")), deadline=None, suppress_health_check=list(HealthCheck)
-)
+@settings(max_examples=int(os.environ.get("DATAKIT_EXAMPLES", "4")), suppress_health_check=list(HealthCheck))
 def test_every_stage_stays_within_its_arrays(number, texts, tmp_path_factory):
     root = tmp_path_factory.mktemp("step")
     for name, text in maintenance._made()["files"].items():
@@ -91,8 +89,8 @@ def test_rows_of_nothing_but_one_pattern_fill_each_buffer_as_far_as_any_text_can
         look(pa.array([pattern * 100]))
 
 
+@settings(suppress_health_check=list(HealthCheck))
 @given(texts=st.lists(TEXT, max_size=4), more=st.lists(st.binary(max_size=9), max_size=3))
-@settings(deadline=None, suppress_health_check=list(HealthCheck))
 def test_an_array_of_records_in_which_any_byte_may_be_wrong(texts, more, tmp_path_factory):
     path = tmp_path_factory.mktemp("array") / "rows.json"
     path.write_bytes(

@@ -284,7 +284,6 @@ def test_lines_and_paragraphs_are_cut_as_plain_python_cuts_them(rows, unit, min_
     check(texts, 2, unit, 1, min_words, min_left)
 
 
-@settings(max_examples=100)
 @given(few, st.integers(2, 6), st.sampled_from([0, 3]))
 @example([list("a" * 40)], 4, 0)
 @example([list("abab" * 10), list("baba" * 10)], 3, 0)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from datakit.data import KEY, ROW_GROUP_ROWS, ContentHash, content_of, read_rows, read_shard
@@ -110,7 +110,6 @@ def test_kept_is_written_for_no_rows_and_keeps_its_schema(tmp_path):
 
 
 @given(where=st.floats(0, 1, exclude_max=True), bit=st.integers(0, 7))
-@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_no_flipped_bit_of_a_shard_is_read(tmp_path, where, bit):
     shard = write(tmp_path, batch_of([dict.fromkeys(SCHEMA.names) | {"n": i} for i in range(50)]))
     data = bytearray((tmp_path / shard.path).read_bytes())

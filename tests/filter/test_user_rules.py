@@ -150,7 +150,7 @@ def test_listed_words_match_in_every_case_and_unicode_form(tmp_path, entry, lang
     assert found.detail.to_pylist() == [said, said, None, None]
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.lists(st.sampled_from(["a", "b", "ab", "傻", "瓜", " ", "-", "\n", "."]), max_size=14).map("".join))
 def test_listed_words_equal_a_search_in_plain_python(tmp_path_factory, text):
     path = tmp_path_factory.getbasetemp() / "list.txt"

@@ -75,7 +75,7 @@ def test_a_row_without_users_turns_is_truncated():
     assert (pieces, lost) == ([((0, 40),)], Counter(truncated=10))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(words=st.lists(st.integers(0, 30), min_size=1, max_size=7), seq_len=st.integers(20, 150), system=st.booleans())
 def test_every_token_is_packed_once_or_counted(trained, conversations, tmp_path_factory, words, seq_len, system):
     head = [{"role": "system", "content": "fox"}] if system else []

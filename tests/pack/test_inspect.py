@@ -4,7 +4,7 @@ from dataclasses import fields, replace
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from datakit.manifest import Count
@@ -13,12 +13,7 @@ from datakit.pack.inspect import LintCounts, lint_rows, packed_rows, peek, piece
 from datakit.pack.stage import Pack, PackConfig
 from datakit.pack.tokenize import Tokenize, TokenizeConfig
 from datakit.stage import split
-from tests.pack.token_rows import batch_of, pack_rows
-
-ROW = st.tuples(st.integers(1, 60), st.lists(st.integers(0, 60), max_size=6, unique=True).map(sorted))
-ROWS = st.lists(ROW, min_size=1, max_size=20)
-fast = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=30)
-
+from tests.pack.token_rows import ROW, ROWS, batch_of, fast, pack_rows
 
 LABELLED = [
     {}, {"packing": "wrap", "format": "bin"}, {"packing": "pad", "overflow": "truncate", "max_doc_tokens": 30},

@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from datakit.pack.chat import ChatTokenizer
@@ -162,7 +162,7 @@ TURNS = st.one_of(
 )
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=40)
 @given(rows=st.lists(st.lists(TURNS, max_size=6), min_size=1, max_size=8))
 @pytest.mark.parametrize("name", ["minimind", "qwen2"])
 def test_hostile_conversations_are_refused_or_hold_their_answers_and_no_special_token_of_a_text(

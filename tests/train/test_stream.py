@@ -9,7 +9,7 @@ from train.stream import MicroBatch, Mixed, StepPlan, micro_batches, windowed_pe
 
 
 @given(rows=st.integers(1, 300), window=st.integers(0, 400), seed=st.integers(0, 9))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_a_shuffle_buffer_is_a_permutation(rows, window, seed):
     order = windowed_permutation(rows, window, (1, seed))
     assert sorted(order.tolist()) == list(range(rows))
@@ -27,7 +27,7 @@ def test_a_shuffle_buffer_keeps_rows_in_windows_and_zero_keeps_the_order():
     widths=st.lists(st.sampled_from([16, 32, 64]), min_size=1, max_size=60), batch_rows=st.integers(1, 5),
     seed=st.integers(0, 9),
 )  # fmt: skip
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_a_micro_batch_comes_when_it_is_full_and_the_rest_at_the_end(widths, batch_rows, seed):
     order = np.random.default_rng(seed).permutation(len(widths))
     waiting: dict[int, list[int]] = {16: [], 32: [], 64: []}
@@ -61,7 +61,7 @@ def test_epochs_differ_and_the_files_order_does_not():
     sizes=st.lists(st.integers(1, 40), min_size=2, max_size=3), weights=st.lists(st.floats(0.05, 1), min_size=3),
     batch_rows=st.integers(1, 5), window=st.sampled_from([0, 9]), seed=st.integers(0, 9),
 )  # fmt: skip
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_a_mix_keeps_its_shares_and_gives_each_source_epochs_of_its_own(sizes, weights, batch_rows, window, seed):
     shares = np.array(weights[: len(sizes)]) / sum(weights[: len(sizes)])
     widths = np.random.default_rng(seed).choice([16, 32], sum(sizes))
@@ -94,7 +94,7 @@ def test_a_mix_keeps_its_shares_and_gives_each_source_epochs_of_its_own(sizes, w
     units=st.integers(1, 60), batch_units=st.integers(1, 8), grad_accum=st.integers(1, 4), ranks=st.integers(1, 5),
     unit=st.sampled_from([1, 2]), seed=st.integers(0, 9),
 )  # fmt: skip
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_ranks_share_a_step_whole_and_evenly(units, batch_units, grad_accum, ranks, unit, seed):
     widths = np.repeat(np.random.default_rng(seed).choice([16, 32], units), unit)
     plan = StepPlan(
@@ -121,7 +121,7 @@ def test_ranks_share_a_step_whole_and_evenly(units, batch_units, grad_accum, ran
     sizes=st.lists(st.tuples(st.integers(1, 9), st.integers(1, 5)), max_size=3), grad_accum=st.integers(1, 3),
     unit=st.sampled_from([1, 2]), seed=st.integers(0, 9),
 )  # fmt: skip
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_an_epoch_has_every_row_once_in_whole_units_and_batches_their_sizes_from_their_steps_on(
     units, first, window, sizes, grad_accum, unit, seed
 ):

@@ -292,7 +292,7 @@ def decode_bytes(ids: Sequence[int]) -> str:
     return bytes(ids).decode(errors="replace")
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(
     st.text(alphabet="abé語😀", max_size=30), st.lists(st.text(alphabet="abé語", min_size=1, max_size=3), max_size=3)
 )

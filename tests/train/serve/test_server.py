@@ -222,9 +222,7 @@ def test_the_api_is_as_it_describes_itself(server):
     from hypothesis import HealthCheck, Phase, given, settings
     from schemathesis.specs.openapi.checks import positive_data_acceptance as accepted
 
-    checked, few = [], settings(
-        max_examples=2, deadline=None, phases=[Phase.generate], suppress_health_check=list(HealthCheck),
-        derandomize=True)  # fmt: skip
+    checked, few = [], settings(max_examples=2, phases=[Phase.generate], suppress_health_check=list(HealthCheck))
     for result in schemathesis.openapi.from_url(f"{server.url}/openapi.json").get_all_operations():
 
         @few
