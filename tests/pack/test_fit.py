@@ -45,11 +45,8 @@ def test_best_fit_opens_as_many_bins_as_the_reference(lengths, capacity):
 def test_every_token_has_one_place_and_no_row_overflows(lengths, stride, packing):
     array = np.array(lengths, np.int64)
     found = fit(array, stride, packing)
-    tokens = [
-        (s, o + t)
-        for s, o, n in zip(found["sequence"], found["offset"], found["length"], strict=True)
-        for t in range(n)
-    ]
+    placed = zip(found["sequence"], found["offset"], found["length"], strict=True)
+    tokens = [(s, o + t) for s, o, n in placed for t in range(n)]
     assert sorted(tokens) == [(s, t) for s, n in enumerate(lengths) for t in range(n)]
     used = np.bincount(found["row"], found["length"], num_rows(found))
     assert (used > 0).all()

@@ -13,6 +13,7 @@ from datakit.pack.inspect import LintCounts, lint_rows, packed_rows, peek, piece
 from datakit.pack.stage import Pack, PackConfig
 from datakit.pack.tokenize import Tokenize, TokenizeConfig
 from datakit.stage import split
+from tests.files import says, user
 from tests.pack.token_rows import ROW, ROWS, batch_of, fast, pack_rows
 
 LABELLED = [
@@ -125,7 +126,7 @@ def test_documents_come_back_as_they_were(packed, small, documents, config, add_
 
 
 def test_conversations_come_back_with_what_is_learnt(packed, small, conversations):
-    (rows,) = packed(conversations([[*chat("q", "a"), *chat("r", "")]]), seq_len=100)
+    (rows,) = packed(conversations([[user("q"), says("a"), user("r"), says("")]]), seq_len=100)
     (row,) = texts([rows], small)
     assert row["text"].startswith("<|im_start|>user\nq<|im_end|>\n")
     assert row["learnt"] == ["a<|im_end|>", "<|im_end|>"]
@@ -248,12 +249,8 @@ def text_of(found) -> str:
     return "".join(piece.text for piece in found)
 
 
-def chat(question: str, answer: str) -> list[dict]:
-    return [{"role": "user", "content": question}, {"role": "assistant", "content": answer}]
-
-
 def test_a_packed_row_reads_as_its_conversations(packed, small, conversations):
-    (rows,) = packed(conversations([chat("hi", "yes"), chat("b", "")]), seq_len=100)
+    (rows,) = packed(conversations([[user("hi"), says("yes")], [user("b"), says("")]]), seq_len=100)
     look = peek(rows, small, 0)
     assert [(r.learnt, text_of(r.pieces)) for s in look.sequences for r in s.runs] == [
         (False, "<|im_start|>user\nhi<|im_end|>\n<|im_start|>assistant\n"),
