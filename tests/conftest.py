@@ -4,14 +4,15 @@ import os
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 ROOT = Path(__file__).resolve().parents[1]
 
-# No deadline: the first call of a kernel compiles it. `make test` has the same examples every time, `make campaign` new
-# ones.
-settings.register_profile("datakit", deadline=None, derandomize=True)
-settings.register_profile("campaign", deadline=None, max_examples=1000)
+# No deadline: the first call of a kernel compiles it. All examples of a test may use the same fixtures. `make test` has
+# the same examples every time, `make campaign` new ones.
+PLAIN = {"deadline": None, "suppress_health_check": [HealthCheck.function_scoped_fixture]}
+settings.register_profile("datakit", **PLAIN, derandomize=True)
+settings.register_profile("campaign", **PLAIN, max_examples=1000)
 settings.load_profile("datakit")
 
 

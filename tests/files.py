@@ -17,6 +17,26 @@ def write_rows(path: Path, rows: Iterable[Any]) -> Path:
     return path
 
 
+class Exporter:
+    """What polars, pandas and DuckDB have: the Arrow C stream interface, and nothing else that we know."""
+
+    def __init__(self, table: Any) -> None:
+        self.table = table
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        return self.table.__arrow_c_stream__(requested_schema)
+
+
+def user(text: str, **more: Any) -> dict[str, Any]:
+    """A turn of a user."""
+    return {"role": "user", "content": text} | more
+
+
+def says(text: str | None, **more: Any) -> dict[str, Any]:
+    """A turn of the assistant."""
+    return {"role": "assistant", "content": text} | more
+
+
 def write_recipe(root: Path, text: str, dataset: str = "d") -> Path:
     path = root / "manifests" / dataset / "recipe.toml"
     path.parent.mkdir(parents=True, exist_ok=True)

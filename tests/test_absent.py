@@ -1,6 +1,5 @@
 import sys
 from importlib import import_module
-from pathlib import Path
 
 import pytest
 
@@ -22,9 +21,7 @@ class Config:
 """
 
 
-def test_a_module_is_read_without_its_slow_library_and_then_forgotten(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_module_is_read_without_its_slow_library_and_then_forgotten(tmp_path, monkeypatch):
     (tmp_path / "owned").mkdir()
     (tmp_path / "owned" / "__init__.py").write_text("")
     (tmp_path / "owned" / "part.py").write_text(MODULE)

@@ -40,7 +40,7 @@ def table() -> pa.Table:
     return pa.table({"text": texts, "n": range(8), "tags": [[str(n)] for n in range(8)]})
 
 
-def test_a_table_comes_back_as_kept_dropped_and_quarantined_rows(table: pa.Table) -> None:
+def test_a_table_comes_back_as_kept_dropped_and_quarantined_rows(table):
     with datakit.dedup(table, threshold=0.8) as result:
         assert result.kept.drop_columns(["cluster_size"]) == table.take([0, 5, 7])
         assert result.kept.column("cluster_size").to_pylist() == [5, 1, 1]
@@ -56,9 +56,7 @@ def test_a_table_comes_back_as_kept_dropped_and_quarantined_rows(table: pa.Table
         assert {pair.dropped["id"] for pair in result.pairs()} == {f"table:{n}" for n in range(1, 5)}
 
 
-def test_every_form_of_data_gives_the_decisions_of_the_command(
-    table: pa.Table, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_every_form_of_data_gives_the_decisions_of_the_command(table, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     pq.write_table(table, "rows.parquet")
     Path("rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in table.to_pylist()))
@@ -74,7 +72,7 @@ def test_every_form_of_data_gives_the_decisions_of_the_command(
     assert datakit.dedup(named).dropped["duplicate_of"].to_pylist() == ["a"]
 
 
-def test_language_adds_its_columns_and_a_clash_of_names_is_an_error() -> None:
+def test_language_adds_its_columns_and_a_clash_of_names_is_an_error():
     result = datakit.language(pa.table({"text": [PROSE]}))
     assert result.kept.column_names == ["text", "lang", "lang_score", "lang_raw"]
     assert result.kept["lang"].to_pylist() == ["en"]
@@ -82,7 +80,7 @@ def test_language_adds_its_columns_and_a_clash_of_names_is_an_error() -> None:
         _ = datakit.language(pa.table({"text": [PROSE], "lang": ["xx"]})).kept
 
 
-def test_filter_takes_rules_and_thresholds() -> None:
+def test_filter_takes_rules_and_thresholds():
     table = pa.table({"text": [PROSE * 3, "Too short."]})
     result = datakit.filter(table, rules=["gopher_quality"], gopher_quality={"min_words": 30})
     assert result.kept == table.slice(0, 1)
@@ -93,7 +91,7 @@ def test_filter_takes_rules_and_thresholds() -> None:
         datakit.dedup(table, thresh0ld=0.8)
 
 
-def test_normalize_rewrites_the_text_in_its_own_column() -> None:
+def test_normalize_rewrites_the_text_in_its_own_column():
     table = pa.table({"n": [1, 2], "body": ["cafe\u0301  ", "plain"]})
     kept = datakit.normalize(table).kept
     assert kept.schema == table.schema
@@ -106,7 +104,7 @@ def test_normalize_rewrites_the_text_in_its_own_column() -> None:
     assert kept["messages"].to_pylist()[0][0] == {"role": "user", "content": "caf\u00e9"}
 
 
-def test_private_values_are_gone_from_all_columns_of_kept_and_dropped_rows() -> None:
+def test_private_values_are_gone_from_all_columns_of_kept_and_dropped_rows():
     columns = {
         "id": ["ann@corp.com", "r2", "r3"], "body": ["Write to bob@corp.com.", "nothing here", "x"], "n": [1, 2, 3],
         "who": ["eve@corp.com", None, "joe@corp.com"], "tags": [["q", "tom@corp.com"], [], None],
@@ -124,7 +122,7 @@ def test_private_values_are_gone_from_all_columns_of_kept_and_dropped_rows() -> 
     assert "@" not in str([*result.kept.to_pylist(), dropped]), "where ever ingest puts a field"
 
 
-def test_pack_before_and_after_its_package_is_imported(table: pa.Table, small_tokenizer: Path, tmp_path: Path) -> None:
+def test_pack_before_and_after_its_package_is_imported(table, small_tokenizer, tmp_path):
     """The packages `dedup`, `filter` and `pack` are functions, too, whatever was imported of them."""
     few = table.slice(0, 2)
     before = datakit.pack(few, tokenizer=small_tokenizer, seq_len=32, output=tmp_path / "packed")
@@ -144,7 +142,7 @@ def test_pack_before_and_after_its_package_is_imported(table: pa.Table, small_to
     assert len(ids["input_ids"][0]) > 100
 
 
-def test_a_pipeline_runs_in_a_project_and_its_results_open(small_tokenizer: Path, tmp_path: Path) -> None:
+def test_a_pipeline_runs_in_a_project_and_its_results_open(small_tokenizer, tmp_path):
     rows = [{"text": PROSE * 3 + f"Number {n}: {'abc ' * n}", "id": f"r{n}"} for n in range(3)] + [
         {"text": PROSE * 3 + "Number 0: "}
     ]
@@ -170,7 +168,7 @@ def test_a_pipeline_runs_in_a_project_and_its_results_open(small_tokenizer: Path
         datakit.Pipeline([datakit.Ingest("x"), datakit.Dedup(thresh=1)], dataset="mine")
 
 
-def test_temporary_folders_go_with_close_and_exit(tmp_path: Path) -> None:
+def test_temporary_folders_go_with_close_and_exit(tmp_path):
     script = textwrap.dedent("""
         import sys
         import pyarrow as pa
@@ -190,7 +188,7 @@ def test_temporary_folders_go_with_close_and_exit(tmp_path: Path) -> None:
     assert not Path(done.stdout.strip()).exists()
 
 
-def test_importing_datakit_loads_the_standard_library_only_and_offers_all() -> None:
+def test_importing_datakit_loads_the_standard_library_only_and_offers_all():
     code = (
         "import sys; old = {*sys.modules}; import datakit; print(*{m.split('.')[0] for m in {*sys.modules} - old}); "
         "assert all(callable(getattr(datakit, name)) for name in datakit.__all__); "
@@ -207,13 +205,13 @@ def test_importing_datakit_loads_the_standard_library_only_and_offers_all() -> N
     assert threshold.default == 0.65 and threshold.annotation is float and "min_score" in datakit.language.__doc__
 
 
-def test_what_is_no_data_is_refused_by_type() -> None:
+def test_what_is_no_data_is_refused_by_type():
     assert issubclass(InputError, datakit.DatakitError)
     with pytest.raises(datakit.DatakitError, match="int cannot be read"):
         datakit.dedup(3)
 
 
-def test_views_of_strings_as_polars_exports_them_are_read() -> None:
+def test_views_of_strings_as_polars_exports_them_are_read():
     views = pa.table(
         {
             "text": pa.array([PROSE, PROSE, "Snow."], pa.string_view()),
@@ -225,7 +223,7 @@ def test_views_of_strings_as_polars_exports_them_are_read() -> None:
     assert kept["tags"].to_pylist() == [["a"], None]
 
 
-def test_results_go_back_to_other_libraries_and_show_themselves_in_a_notebook(table: pa.Table, tmp_path: Path) -> None:
+def test_results_go_back_to_other_libraries_and_show_themselves_in_a_notebook(table, tmp_path):
     rows = [
         {"id": "<b>", "text": "<i>same</i> " * 9},
         {"id": "x", "text": "<i>same</i> " * 9},
@@ -244,7 +242,7 @@ def test_results_go_back_to_other_libraries_and_show_themselves_in_a_notebook(ta
         assert list(made[0]["id"]) == ["<b>", "y"] and list(made[2]["reason"]) == ["exact_duplicate"]
 
 
-def test_each_split_of_a_dataset_dict_has_a_result_of_its_own(tmp_path: Path) -> None:
+def test_each_split_of_a_dataset_dict_has_a_result_of_its_own(tmp_path):
     datasets = pytest.importorskip("datasets")
     splits = {"train": ["a b", "a b", "c"], "test": ["d"]}
     data = datasets.DatasetDict({name: datasets.Dataset.from_dict({"text": texts}) for name, texts in splits.items()})
@@ -254,7 +252,7 @@ def test_each_split_of_a_dataset_dict_has_a_result_of_its_own(tmp_path: Path) ->
     assert [len(r) for r in datakit.ingest(data).values()] == [3, 1]
 
 
-def test_a_result_that_is_given_on_keeps_the_columns_of_its_input(table: pa.Table, small_tokenizer: Path) -> None:
+def test_a_result_that_is_given_on_keeps_the_columns_of_its_input(table, small_tokenizer):
     with datakit.dedup(table, threshold=0.8) as first:
         changed = datakit.map(first, _next_number)
         judged = datakit.filter(changed, rules=["lengths"], lengths={"min_chars": 1})
@@ -271,7 +269,7 @@ def _next_number(row: dict) -> dict:
 
 
 @pytest.mark.parametrize("stage", ["dedup", "filter", "pack", "language"])
-def test_help_and_signature_of_a_stages_function_have_its_options(stage: str) -> None:
+def test_help_and_signature_of_a_stages_function_have_its_options(stage):
     function = getattr(datakit, stage)
     known = inspect.signature(function).parameters
     option = {"dedup": "threshold", "filter": "rules", "pack": "seq_len", "language": "languages"}[stage]
@@ -280,7 +278,7 @@ def test_help_and_signature_of_a_stages_function_have_its_options(stage: str) ->
     assert f"    {option}: " in shown and "Returns a `Result`" in shown and "--" not in function.__doc__
 
 
-def test_every_stage_reads_rows_by_a_mapping_and_its_error_speaks_of_arguments() -> None:
+def test_every_stage_reads_rows_by_a_mapping_and_its_error_speaks_of_arguments():
     rows = [{"q": "what is it?", "a": "a thing"}] * 2
     assert len(datakit.dedup(rows, map={"prompt": "q", "answer": "a"})) == 1
     with pytest.raises(LayoutError) as refused:

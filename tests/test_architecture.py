@@ -70,13 +70,13 @@ def level(part: str) -> int:
     return found
 
 
-def test_every_part_has_a_level() -> None:
+def test_every_part_has_a_level():
     parts = {path.relative_to(ROOT / "datakit").parts[0].removesuffix(".py") for path in DATAKIT}
     assert parts - {"__init__"} <= set().union(*LEVELS)
 
 
 @pytest.mark.parametrize("path", [p for p in DATAKIT if p != ROOT / "datakit/__init__.py"], ids=relative)
-def test_imports_point_down_and_to_what_the_file_may_know(path: Path) -> None:
+def test_imports_point_down_and_to_what_the_file_may_know(path):
     own, found = path.relative_to(ROOT / "datakit").parts[0].removesuffix(".py"), {*imports(path)}
     for module in found:
         if module.split(".")[0] != "datakit" or module in ("datakit.__version__", "datakit.StagePackage"):
@@ -94,7 +94,7 @@ def test_imports_point_down_and_to_what_the_file_may_know(path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", sorted(KERNELS), ids=relative)
-def test_a_kernel_uses_names_of_kernel_files_alone(path: Path) -> None:
+def test_a_kernel_uses_names_of_kernel_files_alone(path):
     """So the stamp over these files says whether a compiled kernel is still right."""
     defined, foreign, waiting = dict[str, ast.stmt](), set[str](), list[ast.stmt]()
     for node in ast.parse(path.read_text(encoding="utf-8")).body:
@@ -116,7 +116,7 @@ def test_a_kernel_uses_names_of_kernel_files_alone(path: Path) -> None:
     assert used & foreign - {"kernel"} == set()
 
 
-def test_the_package_itself_imports_the_standard_library_only() -> None:
+def test_the_package_itself_imports_the_standard_library_only():
     tree = ast.parse((ROOT / "datakit/__init__.py").read_text(encoding="utf-8"))
     for node in tree.body:
         names = [a.name for a in node.names] if isinstance(node, ast.Import) else []
@@ -125,7 +125,7 @@ def test_the_package_itself_imports_the_standard_library_only() -> None:
 
 
 @pytest.mark.parametrize("package", ["datakit", "train"])
-def test_a_name_stands_for_one_module_and_one_class(package: str) -> None:
+def test_a_name_stands_for_one_module_and_one_class(package):
     """A rule for modules and classes alone: `text` is a package, and a module of `read`."""
     names = [path.stem for path in sources(package)]
     assert not set(names) & (DRAWERS | GONE)
@@ -135,7 +135,7 @@ def test_a_name_stands_for_one_module_and_one_class(package: str) -> None:
     assert [name for name, count in counts.items() if count > 1] == []
 
 
-def test_the_engine_and_the_filter_find_nothing_by_name() -> None:
+def test_the_engine_and_the_filter_find_nothing_by_name():
     """Stages and rule sets have base classes: every hook is there, with a default."""
     found = {}
     for path in [*sources("datakit/engine"), *sources("datakit/filter"), ROOT / "datakit/stage.py"]:
@@ -146,7 +146,7 @@ def test_the_engine_and_the_filter_find_nothing_by_name() -> None:
 
 
 @pytest.mark.parametrize("name", STAGES)
-def test_a_stage_is_what_the_registry_says(name: str) -> None:
+def test_a_stage_is_what_the_registry_says(name):
     kind = stage_class(name)
     assert issubclass(kind, Stage) and kind is not Stage
     assert kind.name == name
@@ -155,7 +155,7 @@ def test_a_stage_is_what_the_registry_says(name: str) -> None:
     assert isinstance(stage, kind) and stage.config == kind.Config()
 
 
-def test_a_config_needs_no_numba() -> None:
+def test_a_config_needs_no_numba():
     """`datakit run` with everything up to date, and every `--help`, start without the half second of numba."""
     code = (
         "import sys\n"

@@ -44,7 +44,7 @@ class Example:
     rule: Rule = section(Rule, "a rule")
 
 
-def test_values_of_a_recipe_reach_their_fields() -> None:
+def test_values_of_a_recipe_reach_their_fields():
     made = build(Example, {"threshold": 1, "languages": ["en", "zh"], "rule": {"min-words": 3}}, "recipe [x]")
     assert made == Example(threshold=1.0, languages=("en", "zh"), rule=Rule(min_words=3))
 
@@ -62,12 +62,12 @@ def test_values_of_a_recipe_reach_their_fields() -> None:
         ({"rule": {"min_words": -1}}, r"recipe\.rule: min_words: expected 0 or more, found -1"),
     ],
 )
-def test_a_wrong_value_is_refused_with_its_place(values: dict, message: str) -> None:
+def test_a_wrong_value_is_refused_with_its_place(values, message):
     with pytest.raises(ConfigError, match=message):
         build(Example, values, "recipe")
 
 
-def test_set_reaches_nested_fields_and_parses_by_type() -> None:
+def test_set_reaches_nested_fields_and_parses_by_type():
     values: dict = {}
     for key, text in {"rule.min_words": "30", "languages": "en, zh", "strict": "true", "threshold": "0.5"}.items():
         assign(values, Example, key, text)
@@ -75,35 +75,35 @@ def test_set_reaches_nested_fields_and_parses_by_type() -> None:
 
 
 @pytest.mark.parametrize(("key", "text"), [("nope", "1"), ("rule", "1"), ("threshold.x", "1"), ("strict", "yes")])
-def test_set_refuses_what_is_no_field_or_no_value(key: str, text: str) -> None:
+def test_set_refuses_what_is_no_field_or_no_value(key, text):
     with pytest.raises(ConfigError, match="--set"):
         assign({}, Example, key, text)
 
 
-def test_an_empty_value_of_an_optional_field_is_none() -> None:
+def test_an_empty_value_of_an_optional_field_is_none():
     assert build(Example, {"on": ""}, "recipe").on is None
     assert parse("", {o.name: o.type for o in options(Example)}["on"], "--on") is None
 
 
-def test_commas_in_brackets_separate_nothing() -> None:
+def test_commas_in_brackets_separate_nothing():
     texts = r"exact, regex:^\d{1,3}$,regex:[,;](a,b),tests"
     assert parse(texts, tuple[str, ...], "--reward") == ("exact", r"regex:^\d{1,3}$", "regex:[,;](a,b)", "tests")
     assert parse("0.7,0.3", tuple[float, ...], "--weights") == (0.7, 0.3)
 
 
 @pytest.mark.parametrize("text", ["nan", "inf", "-Infinity"])
-def test_a_number_that_is_not_finite_is_refused(text: str) -> None:
+def test_a_number_that_is_not_finite_is_refused(text):
     with pytest.raises(ConfigError, match="--threshold: expected a finite number, found"):
         parse(text, float, "--threshold")
     with pytest.raises(ConfigError, match="threshold: expected a finite number, found"):
         build(Example, {"threshold": float(text)}, "recipe")
 
 
-def test_a_path_enters_the_resolved_config_by_its_name_alone() -> None:
+def test_a_path_enters_the_resolved_config_by_its_name_alone():
     assert resolved(Example(model="/somewhere/deep/lid.176.ftz"))["model"] == "lid.176.ftz"
 
 
-def test_canonical_json_is_the_same_for_equal_values_and_refuses_nan() -> None:
+def test_canonical_json_is_the_same_for_equal_values_and_refuses_nan():
     assert canonical({"b": 1, "a": "é"}) == '{"a":"é","b":1}'.encode()
     assert digest({"a": 1, "b": 2}) == digest({"b": 2, "a": 1})
     with pytest.raises(ValueError, match="not JSON compliant"):
@@ -111,7 +111,7 @@ def test_canonical_json_is_the_same_for_equal_values_and_refuses_nan() -> None:
 
 
 @pytest.mark.parametrize("size", [0, 1, 4096, (1 << 20) - 1, 1 << 20, (3 << 20) + 5])
-def test_crc_tells_every_change_of_bytes_and_sha256_is_the_same_with_it(size: int) -> None:
+def test_crc_tells_every_change_of_bytes_and_sha256_is_the_same_with_it(size):
     data = random.Random(size).randbytes(size)
     others = [data + b"\0", data[:-1] + bytes([data[-1] ^ 1])] if data else [b"\0"]
     if size > 8192:  # a flipped bit, a block that was never written, two that are exchanged, two numbers too
@@ -123,7 +123,7 @@ def test_crc_tells_every_change_of_bytes_and_sha256_is_the_same_with_it(size: in
         assert digest_of(io.BytesIO(each), hashlib.sha256(data).hexdigest()) == hashlib.sha256(each).hexdigest()
 
 
-def test_a_value_that_shapes_no_result_enters_no_manifest() -> None:
+def test_a_value_that_shapes_no_result_enters_no_manifest():
     @dataclass(frozen=True, kw_only=True, slots=True)
     class Costs:
         memory_mb: int = option(1, "memory", result=False)
@@ -132,7 +132,7 @@ def test_a_value_that_shapes_no_result_enters_no_manifest() -> None:
     assert resolved(Costs(memory_mb=9)) == {"threshold": 0.5}
 
 
-def test_options_of_its_own_come_before_those_that_a_config_inherits() -> None:
+def test_options_of_its_own_come_before_those_that_a_config_inherits():
     @dataclass(frozen=True, kw_only=True, slots=True)
     class Stricter(Rule):
         max_words: int = option(90, "words at most")

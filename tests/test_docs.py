@@ -21,13 +21,13 @@ IMAGINED = {"datakit/filter/min_chars.py"}
 NO_PATH = {"PYTHONPATH": ""}
 
 
-def test_the_python_page_says_what_happens() -> None:
+def test_the_python_page_says_what_happens():
     done = doctest.testfile(str(DOCS / "python.md"), module_relative=False, optionflags=doctest.ELLIPSIS)
     assert done.attempted > 15
     assert done.failed == 0
 
 
-def test_the_notebook_runs_from_top_to_bottom_in_a_script_without_a_main_guard(tmp_path: Path) -> None:
+def test_the_notebook_runs_from_top_to_bottom_in_a_script_without_a_main_guard(tmp_path):
     cells = json.loads((DOCS / "notebook.ipynb").read_text(encoding="utf-8"))["cells"]
     code = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
     assert len(code) > 4
@@ -36,7 +36,7 @@ def test_the_notebook_runs_from_top_to_bottom_in_a_script_without_a_main_guard(t
     assert done.returncode == 0, done.stderr
 
 
-def test_the_notebook_shows_what_its_cells_give_today() -> None:
+def test_the_notebook_shows_what_its_cells_give_today():
     code = "import json; from demo.notebook import *; print(json.dumps(ran(json.loads(NOTEBOOK.read_text('utf-8')))))"
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
     stored = json.loads((DOCS / "notebook.ipynb").read_text(encoding="utf-8"))
@@ -45,13 +45,13 @@ def test_the_notebook_shows_what_its_cells_give_today() -> None:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
-def test_links_between_pages_lead_somewhere(page: Path) -> None:
+def test_links_between_pages_lead_somewhere(page):
     for target in re.findall(r"\]\(([^)#:]+)\)", page.read_text(encoding="utf-8")):
         assert (page.parent / target).exists(), f"{page.name} links to {target}"
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
-def test_files_and_commands_that_a_page_names_exist(page: Path) -> None:
+def test_files_and_commands_that_a_page_names_exist(page):
     text = page.read_text(encoding="utf-8")
     for path in re.findall(r"`((?:datakit|train|tests|bench|demo|requirements)/[\w./]*)`", text):
         assert path in IMAGINED or (ROOT / path).exists(), f"{page.name} names {path}"
@@ -61,16 +61,16 @@ def test_files_and_commands_that_a_page_names_exist(page: Path) -> None:
     assert {name.replace("_", "-") for name in named} - {name.split()[0] for name in commands()} == set()
 
 
-def test_every_page_is_in_the_index() -> None:
+def test_every_page_is_in_the_index():
     linked = set(re.findall(r"\]\(([^)#:]+)\)", (DOCS / "README.md").read_text(encoding="utf-8")))
     assert linked == {p.name for p in DOCS.glob("*.*") if p.suffix in (".md", ".ipynb")} - {"README.md"}
 
 
-def test_the_readme_is_short() -> None:
+def test_the_readme_is_short():
     assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) <= 120
 
 
-def test_a_stage_is_one_file_and_one_line_as_contributing_says(tmp_path: Path) -> None:
+def test_a_stage_is_one_file_and_one_line_as_contributing_says(tmp_path):
     file, line = re.findall(r"```python\n(.*?)```", (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8"), re.S)
     shutil.copytree(ROOT / "datakit", tmp_path / "datakit")
     (tmp_path / "datakit/filter/min_chars.py").write_text(file, encoding="utf-8")

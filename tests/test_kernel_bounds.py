@@ -61,12 +61,8 @@ def rows_of(kind: str, texts: list[str]) -> Iterator[dict[str, Any]]:
 @pytest.mark.parametrize("number", range(len(STEPS)), ids=[step["title"] for step in STEPS])
 @given(texts=st.lists(TEXT, min_size=1, max_size=12))
 @example(texts=ALONE)
-@settings(
-    max_examples=int(os.environ.get("DATAKIT_EXAMPLES", "4")), deadline=None, suppress_health_check=list(HealthCheck)
-)
-def test_every_stage_stays_within_its_arrays(
-    number: int, texts: list[str], tmp_path_factory: pytest.TempPathFactory
-) -> None:
+@settings(max_examples=int(os.environ.get("DATAKIT_EXAMPLES", "4")), suppress_health_check=list(HealthCheck))
+def test_every_stage_stays_within_its_arrays(number, texts, tmp_path_factory):
     root = tmp_path_factory.mktemp("step")
     for name, text in maintenance._made()["files"].items():
         Path(root, name).write_text(text, encoding="utf-8")
@@ -84,7 +80,7 @@ ALIKE = [
 @pytest.mark.parametrize(
     "pattern", [*PIECES[1:], "a ", "a-", "aB", "1a", "A1 ", "é", "a\n", "a. ", "a\u0301", "港 ", "\t"]
 )
-def test_rows_of_nothing_but_one_pattern_fill_each_buffer_as_far_as_any_text_can(pattern: str) -> None:
+def test_rows_of_nothing_but_one_pattern_fill_each_buffer_as_far_as_any_text_can(pattern):
     rows = pa.table({"text": [pattern * times for times in (1, 7, 64, 333)]})
     for stage, values in ALIKE:
         with suppress(DatakitError):
@@ -93,11 +89,9 @@ def test_rows_of_nothing_but_one_pattern_fill_each_buffer_as_far_as_any_text_can
         look(pa.array([pattern * 100]))
 
 
+@settings(suppress_health_check=list(HealthCheck))
 @given(texts=st.lists(TEXT, max_size=4), more=st.lists(st.binary(max_size=9), max_size=3))
-@settings(deadline=None, suppress_health_check=list(HealthCheck))
-def test_an_array_of_records_in_which_any_byte_may_be_wrong(
-    texts: list[str], more: list[bytes], tmp_path_factory: pytest.TempPathFactory
-) -> None:
+def test_an_array_of_records_in_which_any_byte_may_be_wrong(texts, more, tmp_path_factory):
     path = tmp_path_factory.mktemp("array") / "rows.json"
     path.write_bytes(
         json.dumps([{"text": "a text"}, *({"text": t} for t in texts)]).encode()[:-1] + b",".join(more) + b"]"
@@ -106,7 +100,7 @@ def test_an_array_of_records_in_which_any_byte_may_be_wrong(
         datakit.ingest(path)
 
 
-def test_a_flood_of_rows_that_differ_in_a_word() -> None:
+def test_a_flood_of_rows_that_differ_in_a_word():
     texts = [PLAIN * 3 + f"row {n}" for n in range(600)]
     assert datakit.dedup(pa.table({"text": texts}), threshold=0.99, workers=1).kept.num_rows > 64
 
@@ -120,7 +114,7 @@ def kernels() -> Iterator[tuple[str, Any]]:
                 yield f"{module}.{name}", value
 
 
-def test_every_kernel_was_reached() -> None:
+def test_every_kernel_was_reached():
     """After the tests above, in the same process: a kernel that never ran was not checked."""
     there = dict(kernels())
     reached, waiting = set[str](), [name for name, kernel in there.items() if kernel.signatures]
@@ -153,20 +147,20 @@ def far(texts: list[str]) -> pa.Array:
 
 
 @pytest.mark.parametrize("look", LOOKS)
-def test_offsets_of_two_gigabytes_give_what_small_ones_give(look: Callable[[pa.Array], Any]) -> None:
+def test_offsets_of_two_gigabytes_give_what_small_ones_give(look):
     texts = ["The harbour of the old town", "e\u0301 \ufdfa 港口", "", "1" + '"' * 60]
     near, away = look(pa.array(texts)), look(far(texts))
     assert near == away if isinstance(near, pa.Array) else np.array_equal(near, away)
 
 
-def test_a_filter_looks_at_texts_behind_two_gigabytes() -> None:
+def test_a_filter_looks_at_texts_behind_two_gigabytes():
     texts = ["The harbour of the old town " * 4, "e\u0301 \ufdfa 港口 " * 6]
     rules = {"rules": ["gopher_quality", "gopher_repetition", "c4", "fineweb"]}
     one, other = (datakit.filter(pa.table({"text": t}), **rules) for t in (pa.array(texts), far(texts)))
     assert one.dropped["reason"] == other.dropped["reason"]
 
 
-def test_a_kernel_with_an_index_too_large_is_told() -> None:
+def test_a_kernel_with_an_index_too_large_is_told():
     """The checks are on."""
 
     @numba.njit

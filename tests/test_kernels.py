@@ -134,7 +134,7 @@ def entries(package: Path) -> list[Path]:
         ("scaling.py", "value * factor()", "value + factor()", 25),
     ],
 )
-def test_an_edit_is_seen_wherever_it_is(compiled: Path, file: str, old: str, new: str, value: int) -> None:
+def test_an_edit_is_seen_wherever_it_is(compiled, file, old, new, value):
     path, before = compiled / "made" / file, set(entries(compiled))
     path.write_text("# a line above moves every function to another line\n" + path.read_text().replace(old, new))
     assert call(compiled) == ([value, float("inf")], COMPILED)
@@ -144,7 +144,7 @@ def test_an_edit_is_seen_wherever_it_is(compiled: Path, file: str, old: str, new
     assert {entry: entry.read_bytes() for entry in entries(compiled)} == made
 
 
-def test_a_damaged_stamp_is_written_again(compiled: Path) -> None:
+def test_a_damaged_stamp_is_written_again(compiled):
     stamp = compiled / "made/__pycache__/datakit-kernels.stamp"
     whole = stamp.read_bytes()
     stamp.write_bytes(b"\xff\xfe")
@@ -152,7 +152,7 @@ def test_a_damaged_stamp_is_written_again(compiled: Path) -> None:
     assert stamp.read_bytes() == whole
 
 
-def test_without_a_folder_to_write_to_kernels_are_compiled_in_memory(package: Path, tmp_path: Path) -> None:
+def test_without_a_folder_to_write_to_kernels_are_compiled_in_memory(package, tmp_path):
     """Files stand where the cache folders should be."""
     file = tmp_path / "file"
     file.touch()
@@ -162,7 +162,7 @@ def test_without_a_folder_to_write_to_kernels_are_compiled_in_memory(package: Pa
     assert (package / "made/__pycache__").is_file()
 
 
-def test_the_users_cache_serves_a_read_only_install(package: Path, tmp_path: Path) -> None:
+def test_the_users_cache_serves_a_read_only_install(package, tmp_path):
     (package / "made/__pycache__").write_text("a file")
     home = {"HOME": str(tmp_path / "home"), "XDG_CACHE_HOME": str(tmp_path / "home/cache")}
     assert call(package, **home) == (RIGHT, COMPILED)
@@ -172,7 +172,7 @@ def test_the_users_cache_serves_a_read_only_install(package: Path, tmp_path: Pat
     assert call(package, **home) == ([40, float("inf")], COMPILED)
 
 
-def test_kernels_run_as_python_where_numba_is_switched_off(package: Path) -> None:
+def test_kernels_run_as_python_where_numba_is_switched_off(package):
     done = run(package, "-c", CALL.replace("0.0", "2.0"), NUMBA_DISABLE_JIT="1")
     assert json.loads(done.stdout) == [30, 15.0, 0, 0]
     locks = f"{CALL}\nprint([f.targetoptions['nogil'] for f in (sums.total, sums.scale)])"
@@ -225,7 +225,7 @@ def write_data(folder: Path) -> None:
         (folder / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
 
 
-def test_after_datakit_compile_no_run_compiles(tmp_path: Path) -> None:
+def test_after_datakit_compile_no_run_compiles(tmp_path):
     """What is called for the same types needs no second compile, whatever the cache held before this test."""
     write_data(tmp_path)
     lines = ["dedup documents.jsonl --set save_index=true --output documents"]

@@ -51,7 +51,7 @@ def problems(path: Path) -> list[str]:
     return [f"{name}: {problem}" for name, problem in verify(path) if problem]
 
 
-def test_a_manifest_survives_a_round_trip_byte_for_byte(tmp_path: Path) -> None:
+def test_a_manifest_survives_a_round_trip_byte_for_byte(tmp_path):
     ingest, _ = make(tmp_path)
     assert load(ingest).to_bytes() == ingest.read_bytes()
     body = json.loads(ingest.read_bytes())
@@ -61,7 +61,7 @@ def test_a_manifest_survives_a_round_trip_byte_for_byte(tmp_path: Path) -> None:
     assert version == _sha(text.encode())[:12]
 
 
-def test_an_untouched_chain_has_no_problems_and_is_checked_to_the_raw_input(tmp_path: Path) -> None:
+def test_an_untouched_chain_has_no_problems_and_is_checked_to_the_raw_input(tmp_path):
     _, child = make(tmp_path)
     checked = list(verify(child))
     assert [p for _, p in checked if p] == []
@@ -69,7 +69,7 @@ def test_an_untouched_chain_has_no_problems_and_is_checked_to_the_raw_input(tmp_
     assert len(checked) == 8
 
 
-def test_one_byte_changed_anywhere_is_named(tmp_path: Path) -> None:
+def test_one_byte_changed_anywhere_is_named(tmp_path):
     ingest, child = make(tmp_path)
     files = [ingest, child, tmp_path / "raw.jsonl", *tmp_path.glob("data/d/*/*/*/part.parquet")]
     files += [p for p in tmp_path.glob("manifests/d/history/*.json") if not p.name.endswith(".run.json")]
@@ -87,7 +87,7 @@ def test_one_byte_changed_anywhere_is_named(tmp_path: Path) -> None:
     assert sorted(p.split(": ")[1] for p in problems(child)) == ["missing", "raw input"]
 
 
-def test_a_parent_that_was_run_again_is_found_in_history(tmp_path: Path) -> None:
+def test_a_parent_that_was_run_again_is_found_in_history(tmp_path):
     ingest, child = make(tmp_path)
     other = load(ingest)
     save(ingest, replace(other, config={"a": 2}), {})
@@ -97,25 +97,25 @@ def test_a_parent_that_was_run_again_is_found_in_history(tmp_path: Path) -> None
     assert "run again since" in problems(child)[0]
 
 
-def test_a_ledger_that_does_not_add_up_is_a_problem() -> None:
+def test_a_ledger_that_does_not_add_up_is_a_problem():
     (said,) = Ledger(Count(into=5, kept=2, dropped={"x": 2})).problems()
     assert said == "ledger: 5 rows in, but 4 accounted for"
     assert list(Ledger(Count(into=5, kept=2, dropped={"x": 2}, quarantined=1, padding=9)).problems()) == []
 
 
 @pytest.mark.parametrize("path", ["../x", "kept/../../x", "/etc/passwd", "other/x", "", "kept\\x"])
-def test_a_shard_may_not_leave_its_data_folder(path: str) -> None:
+def test_a_shard_may_not_leave_its_data_folder(path):
     with pytest.raises(ManifestError, match="leaves the data folder"):
         Shard(path, 1, 1, "0")
 
 
-def test_a_manifest_of_an_earlier_version_is_refused_with_what_to_do() -> None:
+def test_a_manifest_of_an_earlier_version_is_refused_with_what_to_do():
     with pytest.raises(ManifestError, match=r"m.json: an earlier version .*format version 1.* Run its stage again"):
         Manifest.from_bytes(b'{"format": "datakit.manifest", "format_version": 1}', "m.json")
 
 
 @pytest.mark.parametrize("data", [b"", b"[]", b"{}", b"\xff", b'{"format": "other", "format_version": 1}'])
-def test_what_is_no_manifest_is_refused(data: bytes, tmp_path: Path) -> None:
+def test_what_is_no_manifest_is_refused(data, tmp_path):
     (tmp_path / "m.json").write_bytes(data)
     with pytest.raises(ManifestError, match=r"m\.json"):
         load(tmp_path / "m.json")
@@ -131,7 +131,7 @@ def _with_tokenizer(path: Path, data: Path, stage: str) -> Path:
     return file
 
 
-def test_a_tokenizer_is_named_by_its_file_its_folder_or_a_result_that_has_one(tmp_path: Path) -> None:
+def test_a_tokenizer_is_named_by_its_file_its_folder_or_a_result_that_has_one(tmp_path):
     alone = _with_tokenizer(tmp_path / "out/manifest.json", tmp_path / "out", "pack")
     for given in (alone, alone.parent, tmp_path / "out", tmp_path / "out/manifest.json", str(tmp_path / "out")):
         assert tokenizer_file(given) == alone

@@ -4,7 +4,6 @@ import io
 import json
 import sys
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -23,30 +22,30 @@ BAD = [
 
 
 @given(st.text())
-def test_no_control_character_is_left(text: str) -> None:
+def test_no_control_character_is_left(text):
     shown = printable(text)
     assert not {chr(c) for c in BAD} & set(shown)
     assert shown.encode().decode() == shown
 
 
-def test_every_control_character_is_spelled_out_and_no_other() -> None:
+def test_every_control_character_is_spelled_out_and_no_other():
     for code in BAD:
         assert printable(f"a{chr(code)}b") == f"a\\u{code:04x}b"
     assert printable("a\tb\nc \u00e9\u4e2d\U0001f600\u00a0") == "a\tb\nc \u00e9\u4e2d\U0001f600\u00a0"
 
 
-def test_json_with_control_characters_has_the_same_values() -> None:
+def test_json_with_control_characters_has_the_same_values():
     value = {"a\u202e": "\x1b[2J \x9b31m \u2066"}
     assert json.loads(printable(json.dumps(value, ensure_ascii=False))) == value
 
 
-def test_only_plain_colours_pass_a_stream() -> None:
+def test_only_plain_colours_pass_a_stream():
     stream = io.StringIO()
     PrintableStream(stream).write("\x1b[31mred\x1b[0m \x1b[2J\x1b[8m\x1b]0;title\x07")
     assert stream.getvalue() == "\x1b[31mred\x1b[0m \\u001b[2J\\u001b[8m\\u001b]0;title\\u0007"
 
 
-def test_everything_that_is_printed_passes(capsys: pytest.CaptureFixture[str]) -> None:
+def test_everything_that_is_printed_passes(capsys):
     before = sys.stdout
     with guarded_output():
         print("\x1b[2J\u202e", file=sys.stdout)

@@ -32,11 +32,11 @@ def conversations(*rows: list[dict[str, str | None]] | None) -> pa.RecordBatch:
         ({"include_calls": True}, 'Weather?\n\n[{"name": "weather"}]\n\n12 is low.\n\nCold.'),
     ],
 )
-def test_a_conversation_is_what_its_sides_say_and_the_rest_only_when_asked(asked: dict, expected: str) -> None:
+def test_a_conversation_is_what_its_sides_say_and_the_rest_only_when_asked(asked, expected):
     assert view(conversations(TALK), **asked).to_pylist() == [expected]
 
 
-def test_rows_without_turns_are_empty_and_stay_in_place() -> None:
+def test_rows_without_turns_are_empty_and_stay_in_place():
     batch = conversations([], TALK, None, [message("user", ""), message("user", "Hi")], [])
     expected = ["", "Weather?", "", "Hi", ""]
     assert view(batch, "prompt").to_pylist() == expected
@@ -44,7 +44,7 @@ def test_rows_without_turns_are_empty_and_stay_in_place() -> None:
     assert view(batch.slice(0, 0), "prompt").to_pylist() == []
 
 
-def test_a_preference_pair_is_one_row_with_both_answers() -> None:
+def test_a_preference_pair_is_one_row_with_both_answers():
     sides = {"prompt": "Q", "chosen": "good", "rejected": "bad"}
     batch = pa.record_batch({k: pa.array([[message("user", v)], []], MESSAGES) for k, v in sides.items()})
     assert view(batch).to_pylist() == ["Q\n\ngood\n\nbad", ""]
@@ -52,11 +52,11 @@ def test_a_preference_pair_is_one_row_with_both_answers() -> None:
     assert view(batch, "answer").to_pylist() == ["good\n\nbad", ""]
 
 
-def test_a_document_is_its_text_whatever_is_asked() -> None:
+def test_a_document_is_its_text_whatever_is_asked():
     batch = pa.record_batch({"text": pa.array(["a\n", None])})
     assert view(batch, "answer", include_system=True).to_pylist() == ["a\n", ""]
 
 
-def test_rows_without_text_are_refused_by_their_columns() -> None:
+def test_rows_without_text_are_refused_by_their_columns():
     with pytest.raises(KeyError, match="input_ids"):
         view(pa.record_batch({"input_ids": pa.array([[1]])}))

@@ -8,12 +8,7 @@ from pathlib import Path
 
 from datatrove.executor import LocalPipelineExecutor
 from datatrove.pipeline.base import PipelineStep
-from datatrove.pipeline.dedup import (
-    MinhashDedupBuckets,
-    MinhashDedupCluster,
-    MinhashDedupFilter,
-    MinhashDedupSignature,
-)
+from datatrove.pipeline.dedup import MinhashDedupBuckets, MinhashDedupCluster, MinhashDedupFilter, MinhashDedupSignature
 from datatrove.pipeline.dedup.minhash import MinhashConfig
 from datatrove.pipeline.writers import JsonlWriter
 from datatrove.utils.hashing import HashConfig

@@ -18,13 +18,19 @@ class Said:
     out: str
     err: str
 
+    def fails(self, code: int, *words: str) -> "Said":
+        """The command ended with this code, and its error has these words."""
+        assert self.code == code and all(word in self.err for word in words), self.err
+        return self
+
 
 def call(*args: object) -> Said:
-    """What the command says; pytest's own capture would end with each test."""
+    """What the command says, of which a text alone is the words; pytest's own capture would end with each test."""
     code, out, err = 0, io.StringIO(), io.StringIO()
+    words = [str(a) for a in args] if len(args) > 1 else str(args[0]).split()
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
         try:
-            main([str(a) for a in args])
+            main(words)
         except SystemExit as e:
             code = int(e.code or 0)
     return Said(code, out.getvalue(), err.getvalue())

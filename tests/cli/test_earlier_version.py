@@ -28,15 +28,15 @@ def old(datakit: Datakit, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pa
     monkeypatch.chdir(tmp_path)
     write_recipe(tmp_path, RECIPE)
     write_rows(tmp_path / "rows.jsonl", ({"text": f"row {n % 7}"} for n in range(20)))
-    assert datakit("run", "--dataset", "d", "--set", "dedup.max_loss=0.9").code == 0
-    assert datakit("ingest", "rows.jsonl", "--output", "alone").code == 0
+    assert datakit("run --dataset d --set dedup.max_loss=0.9").code == 0
+    assert datakit("ingest rows.jsonl --output alone").code == 0
     for path in (*tmp_path.glob("manifests/d/**/*.json"), tmp_path / "alone/manifest.json"):
         if ".run." not in path.name:
             by_an_earlier_version(path)
     return tmp_path
 
 
-def test_its_manifests_are_refused_in_one_sentence(datakit: Datakit, old: Path) -> None:
+def test_its_manifests_are_refused_in_one_sentence(datakit, old):
     with pytest.raises(FormatVersionError, match="run` does it for a whole dataset"):
         load(old / "manifests/d/dedup.json")
     for command in (["show", "manifests/d/dedup.json"], ["verify", "manifests/d/dedup.json"], ["filter", "alone"]):
@@ -46,17 +46,17 @@ def test_its_manifests_are_refused_in_one_sentence(datakit: Datakit, old: Path) 
     assert said.code == 0 and said.out.count(SENTENCE) == 2
 
 
-def test_its_stages_run_again_and_its_data_stay_until_they_are_forgotten(datakit: Datakit, old: Path) -> None:
+def test_its_stages_run_again_and_its_data_stay_until_they_are_forgotten(datakit, old):
     (before,) = (old / "data/d/dedup").iterdir()
     assert unused_folders(old, None) == [] and old_versions(old, None) == []
-    said = datakit("run", "--dataset", "d")
+    said = datakit("run --dataset d")
     assert said.code == 0 and "up to date" not in said.err
     assert load(old / "manifests/d/dedup.json").ledger.rows.kept == 7
-    assert "ledgers balance" in datakit("verify", "manifests/d/dedup.json").out
-    assert datakit("run", "--dataset", "d").err.count("up to date") == 2
-    assert datakit("ingest", "rows.jsonl", "--output", "alone").code == 0
+    assert "ledgers balance" in datakit("verify manifests/d/dedup.json").out
+    assert datakit("run --dataset d").err.count("up to date") == 2
+    assert datakit("ingest rows.jsonl --output alone").code == 0
     assert load(old / "alone/manifest.json").ledger.rows.kept == 20
-    assert datakit("history", "--dataset", "d").out.count("first version") == 2
+    assert datakit("history --dataset d").out.count("first version") == 2
     assert unused_folders(old, None) == [] and old_versions(old, None) == []
     for file in (old / "manifests/d/history").glob("dedup-*.json"):
         if b'"format_version": 1' in file.read_bytes():

@@ -1,7 +1,6 @@
 """Private values leave the filter stage by no door: values in every place of a row, all that is written after."""
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -54,7 +53,7 @@ def raw_rows() -> str:
     return "\n".join([*map(json.dumps, rows), '{"text": broken ' + MAIL]) + "\n"
 
 
-def test_no_file_page_or_line_after_the_rule_holds_a_value(datakit: Callable, project: Path) -> None:
+def test_no_file_page_or_line_after_the_rule_holds_a_value(datakit, project):
     (project / "in.jsonl").write_text(raw_rows())
     write_recipe(project, RECIPE, "p")
     (project / "out").mkdir()
@@ -77,7 +76,7 @@ def test_no_file_page_or_line_after_the_rule_holds_a_value(datakit: Callable, pr
     assert MAIL in written(project / "data/p/ingest"), "the parents hold the rows as they were"
 
 
-def test_a_value_in_the_name_of_a_column_is_refused_without_it(datakit: Callable, project: Path) -> None:
+def test_a_value_in_the_name_of_a_column_is_refused_without_it(datakit, project):
     write_rows(project / "in.jsonl", [{"text": PROSE, "who": {MAIL: 1}}])
     command = ("filter", "in.jsonl", "--rules", "private", "--output", "out")
     refused, done = datakit(*command), datakit(*command, "--set", "ingest.columns=json")

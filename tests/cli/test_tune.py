@@ -24,7 +24,7 @@ def measured(workshop: Path) -> Path:
         for n in range(12)
     ]
     write_rows(workshop / "corpus.jsonl", rows)
-    done("filter", "corpus.jsonl", "--rules", "gopher_quality", "--dataset", "d")
+    done("filter corpus.jsonl --rules gopher_quality --dataset d")
     return workshop
 
 
@@ -34,13 +34,13 @@ def corpus(measured: Path, project: Path) -> Path:
 
 
 def test_tune_shows_what_each_threshold_drops_and_would_drop(datakit, corpus):
-    (said,) = json.loads(datakit("tune", "gopher_quality.min_words", "--dataset", "d", "--json").out)
+    (said,) = json.loads(datakit("tune gopher_quality.min_words --dataset d --json").out)
     words = [4 + 10 * n for n in range(12)]
     assert said["drops"] == sum(w < 50 for w in words)
     assert said["limits"]["64"] == 0.5
     assert said["inside"] == [["r5", 54], ["r6", 64]]
     assert said["outside"] == [["r4", 44], ["r3", 34]]
-    shown = datakit("tune", "gopher-quality", "--dataset", "d", "--set", "gopher_quality.min_words=60").out
+    shown = datakit("tune gopher-quality --dataset d --set gopher_quality.min_words=60").out
     assert "gopher_quality.min_words = 60" in shown
     assert "r6: Row 6 begins here." in shown
     head, *table = shown.partition("\n\n")[0].splitlines()
@@ -58,16 +58,15 @@ def test_tune_shows_what_each_threshold_drops_and_would_drop(datakit, corpus):
     ],
 )
 def test_a_misspelt_threshold_is_an_error_with_the_nearest_name(measured, asked, meant):
-    said = call("tune", asked, "--dataset", "d")
-    assert said.code == 2 and meant in said.err
+    call("tune", asked, "--dataset", "d").fails(2, meant)
 
 
 def test_tune_without_a_run_or_without_signals_says_what_to_do(datakit, corpus):
-    assert "holds no dataset 'x'" in datakit("tune", "--dataset", "x").err
+    assert "holds no dataset 'x'" in datakit("tune --dataset x").err
     datakit("ingest", corpus, "--dataset", "x")
-    assert "datakit filter" in datakit("tune", "--dataset", "x").err
+    assert "datakit filter" in datakit("tune --dataset x").err
     datakit("filter", corpus, "--no-signals", "--dataset", "x")
-    assert "holds no signals" in datakit("tune", "--dataset", "x").err
+    assert "holds no signals" in datakit("tune --dataset x").err
 
 
 @pytest.mark.parametrize("threshold", ["min_words", "max_words"])
@@ -88,7 +87,7 @@ def test_tune_shows_the_rules_of_conversations(datakit, project):
     rows = [[("user", "Why?"), ("assistant", answer)] for answer in ("  ", "Because.", "Since it rains.")]
     turns = [[{"role": r, "content": c} for r, c in row] for row in rows]
     write_rows(project / "chats.jsonl", ({"messages": messages} for messages in turns))
-    assert datakit("filter", "chats.jsonl", "--dataset", "chats").code == 0
-    said = datakit("tune", "--dataset", "chats").out
+    assert datakit("filter chats.jsonl --dataset chats").code == 0
+    said = datakit("tune --dataset chats").out
     assert re.search(r"(?m)^empty_answer\.min_answer_chars +1 +1 +33\.3%", said)
     assert "a limit of 8 drops 33.3%" in said

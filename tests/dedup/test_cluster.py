@@ -66,15 +66,13 @@ thresholds = st.sampled_from([Fraction(1, 5), Fraction(1, 2), Fraction(3, 4), Fr
 @given(some_rows, thresholds, st.sampled_from([0, 1, 3, 64]), st.integers(1, 3))
 @example([(frozenset({1}), (0, 0)), (frozenset({1, 2}), (0, 1)), (frozenset({1}), (1, 0))], Fraction(1, 2), 0, 1)
 @settings(max_examples=200)
-def test_star_follows_its_definition_walked_or_indexed(
-    rows: list[Row], least: Fraction, index_threshold: int, keep: int
-) -> None:
+def test_star_follows_its_definition_walked_or_indexed(rows, least, index_threshold, keep):
     survivor, similarity, _ = find(rows, least, index_threshold, keep)
     assert (survivor.tolist(), similarity.tolist()) == reference(rows, least, keep)
 
 
 @pytest.mark.parametrize("index_threshold", [0, 8])
-def test_star_follows_its_definition_on_sets_of_many_sizes(index_threshold: int) -> None:
+def test_star_follows_its_definition_on_sets_of_many_sizes(index_threshold):
     rng = np.random.default_rng(5)
     rows: list[Row] = []
     for _ in range(300):
@@ -88,13 +86,13 @@ def test_star_follows_its_definition_on_sets_of_many_sizes(index_threshold: int)
         assert 0 < (survivor < 0).sum() < 300
 
 
-def test_equal_rows_need_one_comparison_each() -> None:
+def test_equal_rows_need_one_comparison_each():
     survivor, _, counts = find([(frozenset(range(20)), (7, 8))] * 5000, Fraction(3, 4), 64)
     assert counts == [4999, 2 * 4999] and (survivor[1:] == 0).all()
 
 
 @pytest.mark.parametrize("common", [95, 40, 25, 22, 1])
-def test_a_flood_of_rows_that_differ_in_one_word_is_not_quadratic(common: int) -> None:
+def test_a_flood_of_rows_that_differ_in_one_word_is_not_quadratic(common):
     """Changing one word changes five shingles; all rows share a band that a common shingle decides."""
     count, own = 10_000, [frozenset(range(1000 + 5 * i, 1005 + 5 * i)) for i in range(10_000)]
     survivor, _, (compared, visited) = find(
@@ -106,12 +104,12 @@ def test_a_flood_of_rows_that_differ_in_one_word_is_not_quadratic(common: int) -
 
 
 @given(st.frozensets(st.integers(0, 50)), st.frozensets(st.integers(0, 50)), st.integers(0, 60))
-def test_shared_values_are_counted_or_given_up_rightly(a: frozenset[int], b: frozenset[int], least: int) -> None:
+def test_shared_values_are_counted_or_given_up_rightly(a, b, least):
     memory, _, _ = laid_out([a, b])
     assert shared_values(*memory, least) == (len(a & b) if len(a & b) >= least else -1)
 
 
-def test_shared_values_of_large_sets() -> None:
+def test_shared_values_of_large_sets():
     rng = np.random.default_rng(0)
     a, b = (np.unique(rng.integers(0, 20_000, 9_000, dtype=np.uint64)) for _ in range(2))
     assert shared_values(a, b, 0) == len(np.intersect1d(a, b))
@@ -119,17 +117,17 @@ def test_shared_values_of_large_sets() -> None:
 
 
 @given(st.integers(1, 400), st.integers(1, 400), st.sampled_from([Fraction(3, 4), Fraction(1, 3), Fraction(999, 1000)]))
-def test_least_shared_is_where_the_threshold_is_reached(a: int, b: int, least: Fraction) -> None:
+def test_least_shared_is_where_the_threshold_is_reached(a, b, least):
     shared = least_shared(a, b, least.numerator, least.denominator)
     assert Fraction(shared, a + b - shared) >= least
     assert Fraction(shared - 1, a + b - shared + 1) < least
 
 
-def test_size_classes_grow_and_begin_at_their_least_size() -> None:
+def test_size_classes_grow_and_begin_at_their_least_size():
     classes = [size_class(n) for n in range(1, 5000)]
     assert classes == sorted(classes) and len({*classes}) == classes[-1]
     assert all(least_of_class(c) <= n < least_of_class(c + 1) <= n * 1.02 + 2 for n, c in enumerate(classes, 1))
 
 
-def test_cluster_sizes_are_counted_in_ranges() -> None:
+def test_cluster_sizes_are_counted_in_ranges():
     assert size_histogram({1: 5, 2: 1, 3: 2, 6: 1, 7: 3}, 20) == {"1": 8, "2": 5, "3": 1, "4-7": 3, "8-15": 3}

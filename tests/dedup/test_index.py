@@ -3,7 +3,6 @@
 import hashlib
 import random
 from dataclasses import replace
-from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -35,7 +34,7 @@ def in_paragraphs(text: str) -> str:
 
 
 @pytest.mark.parametrize("level", LEVELS)
-def test_many_rows_cut_anywhere_end_like_one_run(level: str) -> None:
+def test_many_rows_cut_anywhere_end_like_one_run(level):
     texts = [in_paragraphs(text) for text in families(25, 500, seed=1)]
     cuts = sorted(random.Random(1).sample(range(len(texts)), 2))
     parts = [texts[: cuts[0]], texts[cuts[0] : cuts[1]], texts[cuts[1] :]]
@@ -44,7 +43,7 @@ def test_many_rows_cut_anywhere_end_like_one_run(level: str) -> None:
     assert any(name.startswith("2:") and any(str(v).startswith("0:") for v in fate) for name, fate in apart.items())
 
 
-def test_crowded_buckets_of_old_rows_end_like_one_run() -> None:
+def test_crowded_buckets_of_old_rows_end_like_one_run():
     """Hundreds of kept rows share a band, so that their duplicates are looked up in the index of rare shingles."""
     base, rng = prose(5, 30), random.Random(5)
     flood = [" ".join([*base[:15], f"x{i}", *base[16:]]) for i in range(500)]
@@ -56,7 +55,7 @@ def test_crowded_buckets_of_old_rows_end_like_one_run() -> None:
 
 
 @pytest.mark.parametrize("damage", ["changed", "cut", "gone"])
-def test_a_damaged_index_is_refused_before_it_is_used(tmp_path: Path, damage: str) -> None:
+def test_a_damaged_index_is_refused_before_it_is_used(tmp_path, damage):
     runs = Runs(tmp_path, DEDUP)
     runs.add(rows(families(3, 30), "old"))
     file = runs.done[0].folder / runs.done[0].shards[1].path
@@ -69,7 +68,7 @@ def test_a_damaged_index_is_refused_before_it_is_used(tmp_path: Path, damage: st
         runs.add(rows(["new"], "new"))
 
 
-def test_alarms_of_a_run_against_another_count_its_own_rows(tmp_path: Path) -> None:
+def test_alarms_of_a_run_against_another_count_its_own_rows(tmp_path):
     texts = [" ".join(prose(seed)) for seed in range(50)]
     runs = Runs(tmp_path, DEDUP)
     runs.add(rows(texts[:30], "0:"))
@@ -80,7 +79,7 @@ def test_alarms_of_a_run_against_another_count_its_own_rows(tmp_path: Path) -> N
     assert source.startswith("the source 'a' loses 20 of its 20 rows") and facts["largest_cluster_rows"] == 2
 
 
-def test_old_rows_are_not_compared_with_each_other(tmp_path: Path) -> None:
+def test_old_rows_are_not_compared_with_each_other(tmp_path):
     words = prose(1, 300)
     old = [" ".join([*words[:30], f"n{i}", *words[30:]]) for i in range(50)]
     runs = Runs(tmp_path, Dedup(DedupConfig(threshold=1.0)))
@@ -90,7 +89,7 @@ def test_old_rows_are_not_compared_with_each_other(tmp_path: Path) -> None:
     assert facts["candidates"]["pairs_compared"] == facts["candidates"]["entries_visited"] == 0
 
 
-def test_neither_an_index_nor_a_run_against_one_goes_with_another_rule() -> None:
+def test_neither_an_index_nor_a_run_against_one_goes_with_another_rule():
     for name, value in (("save_index", True), ("against", "m.json")):
         for config, policy in ((DedupConfig, "longest"), (UrlsConfig, "highest:score")):
             with pytest.raises(ConfigError, match=f"{name}.*{policy}"):
@@ -131,7 +130,7 @@ HELD = {
 
 
 @pytest.mark.parametrize(("kind", "level"), HELD)
-def test_an_index_holds_what_its_version_says(kind: str, level: str) -> None:
+def test_an_index_holds_what_its_version_says(kind, level):
     """Where this fails, earlier indexes fit no more: raise INDEX_VERSION, and write here what they hold now."""
     stage = LEVELS.get(level, Dedup(DedupConfig(match="near"))).for_kind(kind)
     made = repr(stage.sketch(BATCHES[kind]).to_pydict())

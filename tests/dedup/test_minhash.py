@@ -10,14 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from datakit.dedup.minhash import (
-    ShingleSets,
-    _write_band_hashes,
-    find_buckets,
-    permutations,
-    shingle_sets,
-    signatures,
-)
+from datakit.dedup.minhash import ShingleSets, _write_band_hashes, find_buckets, permutations, shingle_sets, signatures
 from datakit.dedup.shuffle import Memory
 from datakit.text.words import split_words
 
@@ -49,13 +42,13 @@ def check_signatures(texts: list[str], num_perm: int = 112, seed: int = 1) -> No
 
 
 @pytest.mark.parametrize(("num_perm", "seed"), [(112, 1), (1, 0), (256, 2**32 - 1)])
-def test_permutations_are_datasketchs(num_perm: int, seed: int) -> None:
+def test_permutations_are_datasketchs(num_perm, seed):
     expected = datasketch.MinHash(num_perm, seed=seed, scheme="affine32").permutations
     assert np.array_equal(np.array(permutations(num_perm, seed)), expected)
 
 
 @given(st.lists(st.text(alphabet="ab c中文 ไ\n.", max_size=80), max_size=6), st.integers(1, 7))
-def test_sets_are_the_distinct_shingles(texts: list[str], size: int) -> None:
+def test_sets_are_the_distinct_shingles(texts, size):
     sets, wide = (shingle_sets(pa.array(texts, pa.string()), size, dtype) for dtype in (np.uint32, np.uint64))
     expected = [reference_shingles(text, size) for text in texts]
     assert np.diff(sets.starts).tolist() == [len(shingles) for shingles in expected]
@@ -66,18 +59,18 @@ def test_sets_are_the_distinct_shingles(texts: list[str], size: int) -> None:
     assert len({*sets.hashes.tolist()}) == len({shingle for shingles in expected for shingle in shingles})
 
 
-def test_signatures_are_datasketchs_on_sets_of_every_size() -> None:
+def test_signatures_are_datasketchs_on_sets_of_every_size():
     rng = random.Random(0)
     lengths = [0, 3, 5, 6, 20, 35, 36, 37, 100, 4099, 4100, 4101, 9000]
     check_signatures([" ".join(f"w{rng.randrange(10**6)}" for _ in range(n)) for n in lengths], num_perm=113)
 
 
 @given(st.lists(st.text(alphabet="abc 中文ไéß\n", max_size=60), max_size=4), st.integers(0, 2**32 - 1))
-def test_signatures_are_datasketchs_in_any_language(texts: list[str], seed: int) -> None:
+def test_signatures_are_datasketchs_in_any_language(texts, seed):
     check_signatures(texts, num_perm=16, seed=seed)
 
 
-def test_bands_are_equal_exactly_where_their_values_are() -> None:
+def test_bands_are_equal_exactly_where_their_values_are():
     values = np.arange(48, dtype=np.uint32).reshape(2, 24)
     values[1, 8:16] = values[0, 8:16]
     values[1, :8] = values[0, :8][::-1]
@@ -87,7 +80,7 @@ def test_bands_are_equal_exactly_where_their_values_are() -> None:
 
 
 @given(small_bands)
-def test_rows_share_a_bucket_exactly_where_they_share_a_band(bands: np.ndarray) -> None:
+def test_rows_share_a_bucket_exactly_where_they_share_a_band(bands):
     of_row, sizes = find_buckets(list(bands.T), len(bands), MEMORY)
     for row in range(len(bands)):
         for band in range(bands.shape[1]):

@@ -85,7 +85,7 @@ def all_pairs(texts: list[str], model: str, threshold: float) -> dict[str, tuple
     return found
 
 
-def test_decisions_are_those_of_all_pairs_in_double_precision(static: str) -> None:
+def test_decisions_are_those_of_all_pairs_in_double_precision(static):
     texts = sentences(700)
     outcome = run(texts, static, threshold=0.95)
     expected = all_pairs(texts, static, 0.95)
@@ -94,7 +94,7 @@ def test_decisions_are_those_of_all_pairs_in_double_precision(static: str) -> No
     assert all(abs(1000 * outcome.rows[row][2] - expected[row][1]) < 1.5 for row in expected)
 
 
-def test_cells_find_nearly_all_and_more_with_more_probes(static: str) -> None:
+def test_cells_find_nearly_all_and_more_with_more_probes(static):
     texts = sentences(700)
     everything = run(texts, static, threshold=0.95).rows
     found = [run(texts, static, threshold=0.95, cells=20, probes=probes) for probes in (1, 4, 20)]
@@ -103,7 +103,7 @@ def test_cells_find_nearly_all_and_more_with_more_probes(static: str) -> None:
     assert found[2].rows == everything
 
 
-def test_bytes_are_equal_for_any_workers_shards_and_blocks(static: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bytes_are_equal_for_any_workers_shards_and_blocks(static, monkeypatch):
     texts = sentences(400)
     one = run(texts, static, threshold=0.95, cells=8, workers=1, cut=100)
     assert one.rows
@@ -118,7 +118,7 @@ def conversations(rows: list[list[tuple[str, str]]]) -> pa.RecordBatch:
     return talks(*([{"role": role, "content": spelled(text)} for role, text in row] for row in rows))
 
 
-def test_question_and_answer_and_every_turn_must_be_alike(static: str) -> None:
+def test_question_and_answer_and_every_turn_must_be_alike(static):
     def talk(asked: str, said: str, *more: str, system: str = "") -> list[tuple[str, str]]:
         turns = [("user", asked), ("assistant", said)]
         turns += [(("user", "assistant")[n % 2], text) for n, text in enumerate(more)]
@@ -142,7 +142,7 @@ def test_question_and_answer_and_every_turn_must_be_alike(static: str) -> None:
     assert run(conversations(two), static).kept == ["0", "1"], "two system prompts are not one that says the same"
 
 
-def test_a_column_of_vectors_stands_in_for_a_model() -> None:
+def test_a_column_of_vectors_stands_in_for_a_model():
     vectors = [[1.0, 0.0, 0.0], [0.99, 0.1, 0.0], [0.0, 1.0, 0.0], None, [0.0, 0.0, 0.0], [2.0, 0.02, 0.0]]
     rows = documents([str(n) for n in range(6)], v=pa.array(vectors, pa.list_(pa.float32())))
     found = run(rows, "", column="v", threshold=0.95, cut=2)
@@ -156,14 +156,14 @@ def test_a_column_of_vectors_stands_in_for_a_model() -> None:
         run(short, "", column="v")
 
 
-def test_a_text_that_the_model_cannot_read_stays_and_is_counted(static: str) -> None:
+def test_a_text_that_the_model_cannot_read_stays_and_is_counted(static):
     outcome = run(["unknown words only", "unknown words only", "w1 w2", "w0 w3", "", "  "], static, threshold=0.9)
     assert outcome.rows.keys() == {"3"}
     assert outcome.facts["rows_not_read"] == 4
     assert run([], static).kept == [] and run(["w1"], static).kept == ["0"]
 
 
-def test_an_alarm_says_that_the_model_does_not_fit(static: str) -> None:
+def test_an_alarm_says_that_the_model_does_not_fit(static):
     facts = run(["其他 语言"] * 30, static).facts
     assert facts["alarms"] == [
         "30 of 30 rows are not compared: they have no text, or the model does not know a quarter of their tokens. "
@@ -171,7 +171,7 @@ def test_an_alarm_says_that_the_model_does_not_fit(static: str) -> None:
     ]
 
 
-def test_model2vec_weights_and_mapping_count(tmp_path: Path) -> None:
+def test_model2vec_weights_and_mapping_count(tmp_path):
     table = np.random.default_rng(1).normal(size=(4, 8)).astype(np.float32)
     weights, mapping = np.linspace(0.5, 2, 61).astype(np.float32), (np.arange(61) % 4).astype(np.int64)
     save_file({"embeddings": table, "weights": weights, "mapping": mapping}, tmp_path / "model.safetensors")
@@ -182,7 +182,7 @@ def test_model2vec_weights_and_mapping_count(tmp_path: Path) -> None:
     assert not found[8:].any()
 
 
-def test_missing_and_unknown_models_are_clear_errors(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_and_unknown_models_are_clear_errors(tmp_path, monkeypatch):
     with pytest.raises(ModelError, match="expected a folder with a static model"):
         DedupSemantic(SemanticConfig(model=str(tmp_path / "none"))).check()
     with pytest.raises(ModelError, match=r"found no model\.safetensors"):
@@ -199,7 +199,7 @@ def test_missing_and_unknown_models_are_clear_errors(tmp_path: Path, monkeypatch
         DedupSemantic().check()
 
 
-def test_values_are_checked_and_cells_follow_the_rows() -> None:
+def test_values_are_checked_and_cells_follow_the_rows():
     with pytest.raises(ConfigError, match="threshold"):
         SemanticConfig(threshold=1.2)
     with pytest.raises(ConfigError, match="probes"):
@@ -210,9 +210,7 @@ def test_values_are_checked_and_cells_follow_the_rows() -> None:
     assert number_of_cells(10, 50) == 10
 
 
-def test_where_more_rows_stay_than_one_is_compared_with_they_are_divided(
-    static: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_where_more_rows_stay_than_one_is_compared_with_they_are_divided(static, monkeypatch):
     texts = sentences(700)
     everything = run(texts, static, threshold=0.95)
     for name, value in {"_FEW_ROWS": 60, "_CELL_ROWS": 8, "_BLOCK_ROWS": 50}.items():
@@ -223,7 +221,7 @@ def test_where_more_rows_stay_than_one_is_compared_with_they_are_divided(
     assert set(found.dropped_for.values()) <= set(found.kept)
 
 
-def test_on_real_questions_cells_find_what_all_pairs_find(shared: Path) -> None:
+def test_on_real_questions_cells_find_what_all_pairs_find(shared):
     pytest.importorskip("wordllama")
     files = sorted((shared / "corpora/sft/gpteacher").glob("*.json"))
     rows = [row for file in files for row in json.loads(file.read_text())[:1600]]

@@ -3,7 +3,6 @@
 import random
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -57,9 +56,7 @@ STAGES = {
 
 
 @pytest.mark.parametrize("name", STAGES)
-def test_neither_ranges_nor_groups_nor_shards_nor_memory_change_a_decision(
-    name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_neither_ranges_nor_groups_nor_shards_nor_memory_change_a_decision(name, monkeypatch):
     picks, stage = random.Random(2), STAGES[name]
     urls = [picks.choice([None, f"https://example.org/{picks.randrange(200)}"]) for _ in range(360)]
     batch = documents([text.replace("river", "\n") for text in edited(360, 1)], url=pa.array(urls, pa.string()))
@@ -77,7 +74,7 @@ def test_neither_ranges_nor_groups_nor_shards_nor_memory_change_a_decision(
         assert made.facts == whole.facts
 
 
-def test_a_key_that_all_rows_have_goes_on_once_for_each_file(tmp_path: Path) -> None:
+def test_a_key_that_all_rows_have_goes_on_once_for_each_file(tmp_path):
     stage = DedupRepeats(RepeatsConfig(min_words_left=0))
     batch = documents([f"the same words in every row here\nnumber {n} has some words of its own" for n in range(300)])
     files = [write(stage.sketch(batch.slice(n, 100)), tmp_path / f"{n}.arrow") for n in (0, 100, 200)]
@@ -90,7 +87,7 @@ def test_a_key_that_all_rows_have_goes_on_once_for_each_file(tmp_path: Path) -> 
     assert sizes == [101 * 12] * 3
 
 
-def test_components_are_those_of_a_union_find() -> None:
+def test_components_are_those_of_a_union_find():
     picks = random.Random(4)
     links = np.array([[picks.randrange(3000), picks.randrange(3000)] for _ in range(1600)])
     links = np.sort(links, axis=1)[:, ::-1]
@@ -114,7 +111,7 @@ def test_components_are_those_of_a_union_find() -> None:
     assert len({found[row] for row in range(5000, 6000)}) == 1
 
 
-def test_groups_are_full_and_no_component_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_groups_are_full_and_no_component_is_cut(monkeypatch):
     monkeypatch.setattr(shuffle, "GROUP_ROWS", 10)
     pairs = np.array([[2 * n + 1, 2 * n] for n in range(100)])
     rows, groups = groups_of([joined(pairs)])
@@ -122,7 +119,7 @@ def test_groups_are_full_and_no_component_is_cut(monkeypatch: pytest.MonkeyPatch
     assert np.bincount(groups).tolist() == [10] * 20
 
 
-def test_a_damaged_part_is_an_error(tmp_path: Path) -> None:
+def test_a_damaged_part_is_an_error(tmp_path):
     made = [(3, b"one and two"), (1, b""), (3, b"three" * 40)]
     record = run_unit(tmp_path, 1 << 20, "parts", lambda *_: iter(made), 0, None)
     parts = [part for _, part in parts_by_number([record])[3]]
@@ -137,7 +134,7 @@ def test_a_damaged_part_is_an_error(tmp_path: Path) -> None:
         list(read_parts(parts, memory))
 
 
-def test_a_policy_without_numbers_is_refused_only_where_no_row_has_one() -> None:
+def test_a_policy_without_numbers_is_refused_only_where_no_row_has_one():
     texts = [f"one two three four five six seven eight {n // 2}" for n in range(8)]
     scores = pa.array([None, 1.0, *[None] * 6])
     batch = documents(texts).append_column("score", scores)
@@ -147,7 +144,7 @@ def test_a_policy_without_numbers_is_refused_only_where_no_row_has_one() -> None
         deduplicate(nothing, cut=2, policy="highest:score")
 
 
-def test_a_sketch_file_that_changed_is_found(tmp_path: Path) -> None:
+def test_a_sketch_file_that_changed_is_found(tmp_path):
     stage = Dedup(DedupConfig()).for_kind("conversation")
     file = sketch_file(write(stage.sketch(conversations(talk("a", "b"))), tmp_path / "0.arrow"))
     with pytest.raises(IntegrityError, match=r"0\.arrow"):
@@ -155,7 +152,7 @@ def test_a_sketch_file_that_changed_is_found(tmp_path: Path) -> None:
 
 
 @given(st.lists(st.tuples(st.integers(0, 9), st.booleans()), max_size=40), st.integers(0, 40))
-def test_links_are_those_of_plain_python(keys: list[tuple[int, bool]], old: int) -> None:
+def test_links_are_those_of_plain_python(keys, old):
     rows = {key: [row for row, (other, _) in enumerate(keys) if other == key] for key, _ in keys}
     joins = {key for key, own in rows.items() if any(keys[row][1] for row in own) and own[-1] >= old}
     hashes = np.array([key * 0x1234567812345678 for key, _ in keys], np.uint64)
@@ -165,7 +162,7 @@ def test_links_are_those_of_plain_python(keys: list[tuple[int, bool]], old: int)
 
 @pytest.mark.skipif(not shuffle._resident_bytes(), reason="the system does not tell what lies in memory")
 @pytest.mark.parametrize(("room", "released"), [(128 << 20, 160), (0, 176)])
-def test_files_read_are_given_back_before_arrays(tmp_path: Path, room: int, released: int) -> None:
+def test_files_read_are_given_back_before_arrays(tmp_path, room, released):
     # Libraries are mapped files too: what other tests have loaded must not decide.
     budget = shuffle._resident_bytes() + room if room else 1 << 20
     memory, path = Memory(budget, tmp_path), tmp_path / "sketch"
@@ -179,7 +176,7 @@ def test_files_read_are_given_back_before_arrays(tmp_path: Path, room: int, rele
     assert array.min() == 7
 
 
-def test_a_large_array_takes_its_room_on_the_disk_at_once_and_leaves_no_file(tmp_path: Path) -> None:
+def test_a_large_array_takes_its_room_on_the_disk_at_once_and_leaves_no_file(tmp_path):
     array = Memory(800, tmp_path).full((10, 20), -1, np.int32)
     assert array.shape == (10, 20) and (array == -1).all() and array.dtype == np.int32
     array[3, 4] = 7
@@ -190,6 +187,6 @@ def test_a_large_array_takes_its_room_on_the_disk_at_once_and_leaves_no_file(tmp
 
 
 @given(st.lists(st.sampled_from([b"a" * 16, b"a" * 8 + b"b" * 8, b"b" * 8 + b"a" * 8]), max_size=20), st.integers(0, 5))
-def test_the_first_of_equals_is_found(digests: list[bytes], begin: int) -> None:
+def test_the_first_of_equals_is_found(digests, begin):
     found = first_of_equals(pa.array(digests, pa.binary(16)).slice(begin))
     assert found.tolist() == [digests[begin:].index(digest) for digest in digests[begin:]]

@@ -1,7 +1,5 @@
 import random
 from dataclasses import replace
-from pathlib import Path
-from typing import Any
 
 import orjson
 import pyarrow as pa
@@ -35,7 +33,7 @@ def families(count: int, rows: int, seed: int = 0) -> list[str]:
     return made + [rng.choice(made).replace(" ", "\n  ", 3) for _ in range(rows // 5)]
 
 
-def test_equal_and_near_texts_are_dropped_for_the_first_that_stays() -> None:
+def test_equal_and_near_texts_are_dropped_for_the_first_that_stays():
     text, near = " ".join(prose(1)), edited(prose(1), 1, seed=3)
     outcome = deduplicate([text, "other", f"  {text}\n", text.replace(" ", "\u3000"), near, near], cut=1)
     equal, similar = ("exact_duplicate", "0", 1.0), ("near_duplicate", "0", 0.917)
@@ -43,7 +41,7 @@ def test_equal_and_near_texts_are_dropped_for_the_first_that_stays() -> None:
     assert outcome.kept == ["0", "1"]
 
 
-def test_every_drop_names_a_row_that_stays_and_is_similar_enough() -> None:
+def test_every_drop_names_a_row_that_stays_and_is_similar_enough():
     texts = families(12, 400)
     outcome = deduplicate(texts)
     assert len(outcome.rows) > 200
@@ -53,14 +51,14 @@ def test_every_drop_names_a_row_that_stays_and_is_similar_enough() -> None:
         assert similarity == text_similarity(texts[int(row)], texts[int(of)], 5) >= 0.75
 
 
-def test_rows_that_come_out_of_order_are_compared_in_the_order_of_their_keys() -> None:
+def test_rows_that_come_out_of_order_are_compared_in_the_order_of_their_keys():
     texts = families(10, 100, seed=5)
     rows = documents(texts)
     mixed = rows.take(pa.array(random.Random(1).sample(range(len(texts)), len(texts))))
     assert deduplicate(mixed, cut=50).decisions == deduplicate(rows).decisions
 
 
-def test_the_policy_says_which_row_stays() -> None:
+def test_the_policy_says_which_row_stays():
     words = prose(1)
     outcome = deduplicate([" ".join(words[:-2]), " ".join(words), " ".join(words[1:])], policy="longest")
     assert outcome.kept == ["1"] and set(outcome.dropped_for.values()) == {"1"}
@@ -73,7 +71,7 @@ def test_the_policy_says_which_row_stays() -> None:
         assert deduplicate(rows.slice(0, 2), policy=policy).rows == {"0": ("exact_duplicate", "1", 1.0)}
 
 
-def test_rows_with_fewer_words_than_a_shingle_are_duplicates_only_of_equal_ones() -> None:
+def test_rows_with_fewer_words_than_a_shingle_are_duplicates_only_of_equal_ones():
     rows = ["Yes.", "yes", "Yes. ", "", "  ", "...", "No.", "Increase the pressure", "Decrease the pressure"]
     rows += ["Increase\n the pressure"]
     assert deduplicate(rows).rows == {
@@ -85,7 +83,7 @@ def test_rows_with_fewer_words_than_a_shingle_are_duplicates_only_of_equal_ones(
     }
 
 
-def test_facts_hold_the_curve_and_are_json() -> None:
+def test_facts_hold_the_curve_and_are_json():
     facts = deduplicate(["a b c d e f"]).facts
     assert facts["lsh"]["candidate_probability"]["0.80"] == 0.924
     assert facts["lsh"]["expected_recall"] == {"0.75": 0.772}
@@ -102,7 +100,7 @@ def test_facts_hold_the_curve_and_are_json() -> None:
         {"max_loss": 1.1}, {"memory_mb": 0},
     ],
 )  # fmt: skip
-def test_senseless_configuration_is_refused(values: dict[str, Any]) -> None:
+def test_senseless_configuration_is_refused(values):
     with pytest.raises(ConfigError, match=next(iter(values))):
         DedupConfig(**values)
 
@@ -116,14 +114,14 @@ def test_senseless_configuration_is_refused(values: dict[str, Any]) -> None:
         ({"threshold": 0.6, "num_bands": 3, "rows_per_band": 2}, (3, 2)),
     ],
 )  # fmt: skip
-def test_bands_follow_the_threshold(given: dict[str, Any], bands: tuple[int, int]) -> None:
+def test_bands_follow_the_threshold(given, bands):
     config = DedupConfig(**given)
     assert (config.num_bands, config.rows_per_band) == bands
     assert replace(config) == config
 
 
 @pytest.mark.parametrize("thousandths", [*range(10, 750, 111), *range(755, 1001, 98)])
-def test_chosen_bands_find_what_they_promise_with_few_values(thousandths: int) -> None:
+def test_chosen_bands_find_what_they_promise_with_few_values(thousandths):
     threshold = thousandths / 1000
     bands, rows = chosen_bands(threshold)
     assert 1 - (1 - threshold**rows) ** bands >= 0.95 - 1e-9
@@ -132,7 +130,7 @@ def test_chosen_bands_find_what_they_promise_with_few_values(thousandths: int) -
     assert DedupConfig(threshold=threshold).expected_recall().startswith(f"{bands} bands of {rows} MinHash values: ")
 
 
-def test_bands_that_cannot_serve_the_threshold_are_warned_of() -> None:
+def test_bands_that_cannot_serve_the_threshold_are_warned_of():
     (line,) = Dedup(DedupConfig(threshold=0.5, num_bands=14, rows_per_band=8)).describe()
     assert "WARNING: 14 bands of 8 MinHash values find too few pairs for the threshold 0.5" in line
     assert "expected recall 0.053 at similarity 0.5, 0.111 at similarity 0.55" in line and "(47 and 4 are" in line
@@ -143,7 +141,7 @@ def test_bands_that_cannot_serve_the_threshold_are_warned_of() -> None:
     )
 
 
-def test_kept_rows_know_what_they_stand_for(tmp_path: Path) -> None:
+def test_kept_rows_know_what_they_stand_for(tmp_path):
     texts = [numbered(n) for n in (3, 4, 3, 5, 3, 5)]
     assert deduplicate(texts, cut=4).facts["cluster_sizes"] == {"1": 1, "2": 1, "3": 1}
     rows, stage = documents(texts), Dedup(DedupConfig(save_duplicates=True))
@@ -161,7 +159,7 @@ def numbered(seed: int) -> str:
     return " ".join(f"w{seed}x{n}" for n in range(30))
 
 
-def test_sources_and_languages_that_are_lost_are_told() -> None:
+def test_sources_and_languages_that_are_lost_are_told():
     texts = [numbered(n % 40) for n in range(120)]
     langs = ["en"] * 40 + ["de"] * 60 + ["fr"] * 19 + [None]
     batch = documents(texts, source=pa.array(["a"] * 40 + ["b"] * 80), lang=pa.array(langs, pa.string()))
@@ -178,7 +176,7 @@ def test_sources_and_languages_that_are_lost_are_told() -> None:
     assert deduplicate(batch.slice(0, 80), max_loss=1.0).facts["alarms"] == [language.replace("60", "40")]
 
 
-def test_the_worst_of_many_are_told_and_the_others_counted() -> None:
+def test_the_worst_of_many_are_told_and_the_others_counted():
     texts = [numbered(n // 3) for n in range(3 * (MAX_ALARMS + 4))]
     alarms = deduplicate(texts, max_cluster_rows=2, max_loss=1.0).facts["alarms"]
     assert len(alarms) == MAX_ALARMS + 1

@@ -2,7 +2,6 @@
 
 import unicodedata
 from fractions import Fraction
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -85,7 +84,7 @@ alphabet = st.sampled_from([*"aB7- \t\n.,!?;\"')(=ß中，。！７’\u00e9\u03
 
 @given(st.lists(st.text(alphabet, max_size=30), max_size=5))
 @example(["a\n\tb", "5!", "Ab!", "a?!", "f(x", "f (x", 'Ab."', "中，中", "中，7", "\n a", "a\n \n b"])
-def test_texts_are_equal_by_the_form_that_plain_python_makes(texts: list[str]) -> None:
+def test_texts_are_equal_by_the_form_that_plain_python_makes(texts):
     array = pa.array(texts, pa.string())
     assert plain(array, False).to_pylist() == [exact_form(text) for text in texts]
     assert plain(array, True).to_pylist() == [loose_form(text) for text in texts]
@@ -102,7 +101,7 @@ def test_texts_are_equal_by_the_form_that_plain_python_makes(texts: list[str]) -
         ("one two", "one too", ""),
     ],
 )  # fmt: skip
-def test_what_counts_between_two_turns(one: str, other: str, match: str) -> None:
+def test_what_counts_between_two_turns(one, other, match):
     rows = conversations(talk(one, "Yes"), talk(other, "Yes"))
     dropped = {how for how in ("exact", "loose") if deduplicate(rows, match=how).rows}
     assert dropped == {"exact": {"exact", "loose"}, "loose": {"loose"}, "": set()}[match]
@@ -130,7 +129,7 @@ def digests(batch: pa.RecordBatch, **config: Any) -> list[bytes]:
 
 
 @given(st.lists(st.lists(talks, min_size=3, max_size=3), min_size=2, max_size=6))
-def test_rows_share_a_digest_exactly_if_they_have_one_structure(rows: list[list[Messages]]) -> None:
+def test_rows_share_a_digest_exactly_if_they_have_one_structure(rows):
     for batch, sides in ((preferences(rows), 3), (conversations(*(row[0] for row in rows)), 1)):
         found = digests(batch)
         made = [[structure(side) for side in row[:sides]] for row in rows]
@@ -138,7 +137,7 @@ def test_rows_share_a_digest_exactly_if_they_have_one_structure(rows: list[list[
 
 
 @given(talks, talks)
-def test_the_state_after_a_turn_is_the_digest_of_the_row_up_to_there(one: Messages, other: Messages) -> None:
+def test_the_state_after_a_turn_is_the_digest_of_the_row_up_to_there(one, other):
     _, every = digests_of(turns_of(conversations(one, other), DedupConfig()), False)
     beginnings = [row[: end + 1] for row in (one, other) for end in range(len(row))]
     assert [state.tobytes() for state in every] == digests(conversations(*beginnings))
@@ -147,7 +146,7 @@ def test_the_state_after_a_turn_is_the_digest_of_the_row_up_to_there(one: Messag
 # What is compared of a row.
 
 
-def test_rows_that_share_a_context_and_differ_in_question_or_answer_all_stay() -> None:
+def test_rows_that_share_a_context_and_differ_in_question_or_answer_all_stay():
     context = " ".join(f"word{n}" for n in range(400))
     rows = conversations(
         talk(f"{context} What is the capital of France?", "Paris."),
@@ -161,7 +160,7 @@ def test_rows_that_share_a_context_and_differ_in_question_or_answer_all_stay() -
     assert deduplicate(rows, match="near").kept == ["0", "2", "3", "4"], "one word of 400 is above any threshold"
 
 
-def test_system_prompts_tools_and_calls_count() -> None:
+def test_system_prompts_tools_and_calls_count():
     call = {"role": "assistant", "content": "", "tool_calls": '[{"name": "up"}]'}
     other = call | {"tool_calls": '[{"name": "down"}]'}
     result = [{"role": "tool", "name": "up", "content": "1"}, {"role": "tool", "name": "down", "content": "1"}]
@@ -177,7 +176,7 @@ def test_system_prompts_tools_and_calls_count() -> None:
     assert deduplicate(rows, on="answer").kept == ["0", "1", "4"]
 
 
-def test_a_conversation_that_another_begins_with_is_dropped_for_the_longest() -> None:
+def test_a_conversation_that_another_begins_with_is_dropped_for_the_longest():
     turns = ["What?", "That.", "And?", "Nothing.", "Bye", "Bye"]
     rows = conversations(*(talk(*turns[:n]) for n in (2, 2, 6, 4, 1)), talk(*turns[:3], "Else"), talk("Hm", "That."))
     expected = dict.fromkeys("0134", ("prefix", "2", 1.0))
@@ -190,14 +189,14 @@ def test_a_conversation_that_another_begins_with_is_dropped_for_the_longest() ->
     assert deduplicate(cased, match="loose").rows == {"0": ("prefix", "1", 1.0)}
 
 
-def test_rows_that_share_a_beginning_only_are_not_even_compared() -> None:
+def test_rows_that_share_a_beginning_only_are_not_even_compared():
     rows = [talk(f"Question {n}", "Answer", system="The same for all") for n in range(50)]
     outcome = deduplicate(conversations(*rows))
     assert outcome.rows == {} and outcome.groups == 0
     assert deduplicate(conversations(*rows, rows[3][:2])).rows == {"50": ("prefix", "3", 1.0)}
 
 
-def test_so_many_answers_of_a_prompt_stay() -> None:
+def test_so_many_answers_of_a_prompt_stay():
     rows = [talk("Why?", answer) for answer in ("A", "B", "B", "C", "D")] + [talk("Who?", "A"), talk("why", "E")]
     scores = pa.array([1.0, 2.0, 2.0, 5.0, 4.0, 0.0, 3.0])
     batch = conversations(*rows).append_column("score", scores)
@@ -211,7 +210,7 @@ def test_so_many_answers_of_a_prompt_stay() -> None:
         build(DedupConfig, {"keep_per_prompt": 2}, "dedup")
 
 
-def test_of_equal_rows_the_policy_chooses() -> None:
+def test_of_equal_rows_the_policy_chooses():
     batch = conversations(*[talk("Why?", "So.")] * 3, talk("why", "So")).append_column("score", pa.array([1, 3, 2, 9]))
     assert deduplicate(batch, policy="highest:score").rows == dict.fromkeys("02", ("exact_duplicate", "1", 1.0))
     loose = deduplicate(batch, match="loose", policy="highest:score")
@@ -220,7 +219,7 @@ def test_of_equal_rows_the_policy_chooses() -> None:
     assert deduplicate(batch, match="loose").rows["3"] == ("loose_duplicate", "0", 1.0)
 
 
-def test_a_pair_is_one_row_and_its_answers_may_not_change_places() -> None:
+def test_a_pair_is_one_row_and_its_answers_may_not_change_places():
     rows = [
         ("Why?", "So.", "No."),
         ("Why?", "So. ", "No."),
@@ -253,7 +252,7 @@ pool += [" ".join(f"v{n}" for n in range(30)), "Yes.", "yes", "Yes. ", "no one a
 
 @given(st.lists(st.tuples(st.sampled_from(pool), st.sampled_from(pool)), min_size=1, max_size=8))
 @settings(max_examples=30)
-def test_the_least_similar_turn_decides(rows: list[tuple[str, str]]) -> None:
+def test_the_least_similar_turn_decides(rows):
     """Every band is one value, so that nearly all similar rows are candidates."""
     batch = conversations(*(talk(*row) for row in rows))
     outcome = deduplicate(batch, match="near", num_bands=100, rows_per_band=1, prefix=False)
@@ -272,7 +271,7 @@ def test_the_least_similar_turn_decides(rows: list[tuple[str, str]]) -> None:
             assert outcome.rows[str(n)] == ("near_duplicate", str(k), int(similarity * 1000 + Fraction(1, 2)) / 1000)
 
 
-def test_near_duplicates_have_equal_roles_calls_and_numbers_of_turns() -> None:
+def test_near_duplicates_have_equal_roles_calls_and_numbers_of_turns():
     long = pool[0]
     near = pool[3]
     other_role = [{"role": "user", "content": long}, {"role": "user", "content": near}]
@@ -288,7 +287,7 @@ def test_near_duplicates_have_equal_roles_calls_and_numbers_of_turns() -> None:
     assert set(deduplicate(pairs, match="near", num_bands=100, rows_per_band=1).rows) == {"1"}
 
 
-def test_a_prefix_of_a_row_that_is_dropped_goes_to_the_row_that_stays() -> None:
+def test_a_prefix_of_a_row_that_is_dropped_goes_to_the_row_that_stays():
     rows = conversations(talk(pool[0], "Yes", "Go on", "No"), talk(pool[3], "Yes", "Go on", "No"), talk(pool[3], "Yes"))
     found = deduplicate(rows, match="near", num_bands=100, rows_per_band=1).rows
     assert {name: fate[:2] for name, fate in found.items()} == {"1": ("near_duplicate", "0"), "2": ("prefix", "0")}
@@ -299,9 +298,7 @@ some_sets = st.lists(st.frozensets(st.integers(0, 6), max_size=5), min_size=1, m
 
 
 @given(some_sets, some_sets, st.sampled_from([Fraction(1, 2), Fraction(3, 4), Fraction(1)]))
-def test_the_kernel_finds_the_least_similar_turn(
-    one: list[frozenset[int]], other: list[frozenset[int]], least: Fraction
-) -> None:
+def test_the_kernel_finds_the_least_similar_turn(one, other, least):
     def laid_out(turns: list[frozenset[int]]) -> np.ndarray:
         return np.array([t << TURN_SHIFT | v for t, turn in enumerate(turns) for v in sorted(turn)], np.uint64)
 
@@ -320,9 +317,7 @@ def test_the_kernel_finds_the_least_similar_turn(
 @given(st.lists(st.lists(st.lists(st.sampled_from(["Yes.", "yes", "No", pool[0], pool[3]]), max_size=3), max_size=6),
                 min_size=2, max_size=3))  # fmt: skip
 @settings(max_examples=12)
-def test_runs_against_each_other_end_like_one_over_all_rows(
-    tmp_path_factory: Any, config: dict[str, Any], parts: list[list[list[str]]]
-) -> None:
+def test_runs_against_each_other_end_like_one_over_all_rows(tmp_path_factory, config, parts):
     """Without prefixes: a row of an earlier run stays, even where a longer one comes later."""
     stage = Dedup(DedupConfig(prefix=False, **config)).for_kind("conversation")
     names = [[f"{n}:{i}" for i in range(len(part))] for n, part in enumerate(parts)]
@@ -333,14 +328,14 @@ def test_runs_against_each_other_end_like_one_over_all_rows(
     assert apart == Runs(tmp_path_factory.mktemp("joint"), stage).add(joint, 4)
 
 
-def test_a_row_of_an_earlier_run_stays_though_a_new_one_begins_with_it(tmp_path: Path) -> None:
+def test_a_row_of_an_earlier_run_stays_though_a_new_one_begins_with_it(tmp_path):
     runs = Runs(tmp_path, Dedup(DedupConfig()).for_kind("conversation"))
     assert runs.add(conversations(talk("Why?", "So."), ids=["0:0"])) == {}
     new = conversations(talk("Why?", "So."), talk("Why?", "So.", "And?", "No."), ids=["1:0", "1:1"])
     assert runs.add(new) == {"1:0": ("exact_duplicate", "0:0", 1.0)}
 
 
-def test_the_table_has_the_flags_that_the_kernel_repeats() -> None:
+def test_the_table_has_the_flags_that_the_kernel_repeats():
     from datakit.dedup import turn_digests as kernels
     from datakit.text import words
 

@@ -38,11 +38,11 @@ def urls(found: list[Any], cut: int = 1000, workers: int = 2, **config: Any) -> 
         ["https://bücher.example/x", "https://xn--bcher-kva.example/x"],
     ],
 )  # fmt: skip
-def test_urls_of_one_page_are_the_same(same: list[str]) -> None:
+def test_urls_of_one_page_are_the_same(same):
     assert len({form(url) for url in same}) == 1
 
 
-def test_urls_of_other_pages_are_not() -> None:
+def test_urls_of_other_pages_are_not():
     others = [
         "https://a.b/x", "https://a.b/X", "https://www.a.b/x", "https://a.b/x/index.html", "https://a.b/x?page=2",
         "https://a.b/x?page=3", "https://a.b/x?tag=1&tag=2", "https://a.b/x?tag=2&tag=1", "ftp://a.b/x", "https://a.b:8080/x",
@@ -52,31 +52,31 @@ def test_urls_of_other_pages_are_not() -> None:
 
 
 @given(st.text(alphabet="aB/.%2F?&=;~ü \n\x00#!", max_size=30))
-def test_the_form_of_a_form_is_itself(rest: str) -> None:
+def test_the_form_of_a_form_is_itself(rest):
     once = form(f"https://a.b/{rest}")
     assert form(f"https://{once}") == once
 
 
-def test_the_first_row_of_a_page_stays_and_is_named() -> None:
+def test_the_first_row_of_a_page_stays_and_is_named():
     outcome = urls(["https://a.b/x", None, "http://a.b/x/", "", "https://a.b/y", "https://a.b/x#2", 7], cut=2)
     assert outcome.rows == dict.fromkeys("25", ("duplicate_url", "0"))
     assert outcome.details == {"2": "has the URL of 0: http://a.b/x/", "5": "has the URL of 0: https://a.b/x#2"}
     assert outcome.notes["no_url"] == 3 and outcome.facts["rows_with_url"] == 4
 
 
-def test_exact_urls_differ_in_every_byte() -> None:
+def test_exact_urls_differ_in_every_byte():
     assert set(urls(["https://a.b/x", "http://a.b/x", "https://a.b/x"], same="exact").rows) == {"2"}
 
 
 @pytest.mark.parametrize(("field", "extra"), [("meta.url", {"meta": {"url": "a.b"}}), ("link", {"link": "a.b"})])
-def test_a_url_is_found_where_the_field_says(field: str, extra: dict[str, Any]) -> None:
+def test_a_url_is_found_where_the_field_says(field, extra):
     rows = documents(["x", "y"], extra=pa.array([json.dumps(extra)] * 2))
     assert set(run_stage(DedupUrls(UrlsConfig(field=field)), rows).rows) == {"1"}
     column = documents(["x", "y"], **{field: pa.array(["a.b/1", "a.b/1"])})
     assert "." in field or set(run_stage(DedupUrls(UrlsConfig(field=field)), column).rows) == {"1"}
 
 
-def test_a_field_that_no_row_has_is_refused() -> None:
+def test_a_field_that_no_row_has_is_refused():
     with pytest.raises(ConfigError, match="none of 2 rows has a URL in the field 'uri'"):
         run_stage(DedupUrls(UrlsConfig(field="uri")), documents(["x", "y"]))
     assert run_stage(DedupUrls(), documents([])).kept == []
@@ -84,7 +84,7 @@ def test_a_field_that_no_row_has_is_refused() -> None:
         UrlsConfig(field="meta..url")
 
 
-def test_each_url_goes_to_the_first_row_that_has_it() -> None:
+def test_each_url_goes_to_the_first_row_that_has_it():
     rng = random.Random(1)
     found = [f"https://site{rng.randrange(40)}.org/{rng.randrange(90)}" for _ in range(3000)]
     first = {url: str(row) for row, url in reversed(list(enumerate(found)))}
@@ -92,7 +92,7 @@ def test_each_url_goes_to_the_first_row_that_has_it() -> None:
     assert urls(found, 777, 3, memory_mb=1).dropped_for == expected
 
 
-def test_many_rows_of_one_url_raise_an_alarm() -> None:
+def test_many_rows_of_one_url_raise_an_alarm():
     alarms = urls(["https://a.b/"] * 5, max_cluster_rows=4).facts["alarms"]
     assert "5 rows have the URL of '0' and all but it are dropped (max_cluster_rows is 4)" in alarms[0]
     assert len(alarms) == 1, "too few rows for an alarm about their share"
@@ -102,7 +102,7 @@ def test_many_rows_of_one_url_raise_an_alarm() -> None:
     )
 
 
-def test_the_policy_says_which_row_of_a_url_stays() -> None:
+def test_the_policy_says_which_row_of_a_url_stays():
     extra = [json.dumps({"url": "a.b", "score": score}) for score in (1, 3, None, 3)]
     rows = documents(["x", "yy", "zzzz", "w"], extra=pa.array(extra))
     for policy, stays in (("first", "0"), ("longest", "2"), ("highest:score", "1")):

@@ -8,7 +8,7 @@ from demo import picture
 SVG = "{http://www.w3.org/2000/svg}"
 
 
-def test_bars_are_to_scale_and_say_what_was_dropped() -> None:
+def test_bars_are_to_scale_and_say_what_was_dropped():
     bars = [
         {"stage": "ingest", "kept": 900, "lost": 100, "inside": "900 kept", "behind": "100 quarantined"},
         {"stage": "pack", "kept": 900, "lost": 0, "inside": "1 < 2 tokens", "behind": "99.0% real tokens"},
@@ -22,7 +22,7 @@ def test_bars_are_to_scale_and_say_what_was_dropped() -> None:
                      "100 quarantined", "pack", "1 < 2 tokens", "99.0% real tokens"]  # fmt: skip
 
 
-def test_what_is_learned_is_marked_where_its_text_stands() -> None:
+def test_what_is_learned_is_marked_where_its_text_stands():
     def run(learnt: bool, text: str) -> LabelRun:
         return LabelRun(learnt, (TextPiece(text, (1,), False, learnt),))
 

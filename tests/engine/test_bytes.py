@@ -65,7 +65,7 @@ def reference(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
-def test_the_reference_has_work_for_many_and_balances(reference: Path) -> None:
+def test_the_reference_has_work_for_many_and_balances(reference):
     manifests = {s: load(reference / f"manifests/d/{s}.json") for s in STAGES}
     assert len(manifests["ingest"].of_role("kept")) >= 3
     assert manifests["ingest"].ledger.rows.quarantined == 3
@@ -76,16 +76,14 @@ def test_the_reference_has_work_for_many_and_balances(reference: Path) -> None:
     assert [p for p in verify(reference / "manifests/d/pack.json", inspect) if p[1]] == []
 
 
-def test_workers_and_order_do_not_change_a_byte(
-    reference: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_workers_and_order_do_not_change_a_byte(reference, tmp_path, monkeypatch):
     root = write_project(tmp_path, rows=ROWS)
     monkeypatch.chdir(root)
     run_all(root, Shuffled(3))
     assert results(root) == results(reference)
 
 
-def test_a_run_killed_again_and_again_ends_with_the_same_bytes(reference: Path, tmp_path: Path) -> None:
+def test_a_run_killed_again_and_again_ends_with_the_same_bytes(reference, tmp_path):
     root, rng, killed = write_project(tmp_path, rows=ROWS), random.Random(3), 0
     while killed_at(root, str(rng.randint(8, 45)), rng.choice(["before", "after"])):
         killed += 1
@@ -93,7 +91,7 @@ def test_a_run_killed_again_and_again_ends_with_the_same_bytes(reference: Path, 
     assert results(root) == results(reference)
 
 
-def test_a_pack_that_was_killed_makes_the_missing_parts_alone(reference: Path, tmp_path: Path) -> None:
+def test_a_pack_that_was_killed_makes_the_missing_parts_alone(reference, tmp_path):
     root = write_project(tmp_path, rows=ROWS)
     assert killed_at(root, "kept/train-00002.seg.bin", "after")
     parts = [sorted(root.glob(f"data/d/pack/*/kept/train-0000{n}.*")) for n in range(3)]
@@ -105,7 +103,7 @@ def test_a_pack_that_was_killed_makes_the_missing_parts_alone(reference: Path, t
 
 
 @pytest.mark.campaign
-def test_a_run_killed_on_either_side_of_every_manifest_ends_with_the_same_bytes(tmp_path: Path) -> None:
+def test_a_run_killed_on_either_side_of_every_manifest_ends_with_the_same_bytes(tmp_path):
     whole = write_project(tmp_path / "whole", rows=120, files=2)
     root = write_project(tmp_path / "killed", rows=120, files=2)
     for stage in STAGES:

@@ -58,16 +58,14 @@ def reference(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
-def test_workers_and_order_do_not_change_a_byte(
-    reference: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_workers_and_order_do_not_change_a_byte(reference, tmp_path, monkeypatch):
     root = project(tmp_path)
     monkeypatch.chdir(root)
     run_all(root, Shuffled(2))
     assert results(root) == results(reference)
 
 
-def test_a_run_killed_again_and_again_ends_with_the_same_bytes(reference: Path, tmp_path: Path) -> None:
+def test_a_run_killed_again_and_again_ends_with_the_same_bytes(reference, tmp_path):
     root, rng, killed = project(tmp_path), random.Random(3), 0
     while killed_at(root, str(rng.randint(12, 40)), rng.choice(["before", "after"])):
         killed += 1
@@ -87,9 +85,7 @@ def units_at_work() -> list[int]:
 
 
 @pytest.mark.campaign
-def test_ray_makes_the_same_bytes_though_its_workers_are_killed(
-    reference: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_ray_makes_the_same_bytes_though_its_workers_are_killed(reference, tmp_path, monkeypatch):
     ray = pytest.importorskip("ray")
     monkeypatch.setenv("RAY_AUTH_MODE", "disabled")
     root, killed, ended = project(tmp_path), list[int](), threading.Event()

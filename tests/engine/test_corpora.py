@@ -1,7 +1,5 @@
 """On real corpora: every ledger balances to the row, and everything verifies."""
 
-from pathlib import Path
-
 import pytest
 
 from datakit.engine.executors import Local, Progress
@@ -22,9 +20,7 @@ FORCED = {"kind": "sft", "split": "all"}
         ("preference", {"kind": "preference"}, 3722),
     ],
 )
-def test_a_corpus_goes_through_with_nothing_lost(
-    shared: Path, tmp_path: Path, folder: str, ingest: dict, records: int
-) -> None:
+def test_a_corpus_goes_through_with_nothing_lost(shared, tmp_path, folder, ingest, records):
     # the language stage reads 190 MB of web pages for half a minute: it is left to the other two
     stages = ("ingest", "dedup", "filter") if folder == "web" else ("ingest", "language", "dedup", "filter")
     inputs = (str(shared / "corpora" / folder),)

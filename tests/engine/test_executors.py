@@ -32,12 +32,12 @@ def die_at(bad: int, n: int) -> int:
 
 @pytest.mark.parametrize("processes", [False, True])
 @pytest.mark.parametrize(("workers", "tasks"), [(1, 20), (2, 20), (3, 20), (4, 0), (4, 1)])
-def test_every_task_is_done_once(workers: int, tasks: int, processes: bool) -> None:
+def test_every_task_is_done_once(workers, tasks, processes):
     found = Local(workers).map(square, range(1, tasks + 1), processes=processes)
     assert sorted(found) == [n * n for n in range(1, tasks + 1)]
 
 
-def test_tasks_are_drawn_as_workers_become_free() -> None:
+def test_tasks_are_drawn_as_workers_become_free():
     drawn = 0
 
     def feed():
@@ -53,17 +53,17 @@ def test_tasks_are_drawn_as_workers_become_free() -> None:
 
 
 @pytest.mark.parametrize("processes", [False, True])
-def test_an_error_in_a_worker_is_raised_as_it_was(processes: bool) -> None:
+def test_an_error_in_a_worker_is_raised_as_it_was(processes):
     with pytest.raises(InputError, match="row 5 is bad"):
         list(Local(2).map(partial(fail_at, 5), range(50), processes=processes))
 
 
-def test_a_killed_worker_is_an_error_that_says_how_to_go_on() -> None:
+def test_a_killed_worker_is_an_error_that_says_how_to_go_on():
     with pytest.raises(DatakitError, match="run the same command again"):
         list(Local(2).map(partial(die_at, 2), range(6), processes=True))
 
 
-def test_workers_end_when_their_parent_is_killed() -> None:
+def test_workers_end_when_their_parent_is_killed():
     read, write = os.pipe()
     child = os.fork()
     if child == 0:  # a command that is killed while its workers wait
@@ -96,7 +96,7 @@ def _group_alive(group: int) -> bool:
 
 
 @pytest.mark.parametrize("command", [["script.py"], ["-m", "package"]], ids=" ".join)
-def test_no_worker_runs_the_callers_script_again(tmp_path: Path, command: list[str]) -> None:
+def test_no_worker_runs_the_callers_script_again(tmp_path, command):
     """A script without `if __name__ == "__main__"` would start itself over and over."""
     script = (
         "print('begins')\n"
@@ -115,6 +115,6 @@ def test_no_worker_runs_the_callers_script_again(tmp_path: Path, command: list[s
     assert done.stdout.count("begins") == 1
 
 
-def test_the_cores_are_counted_where_a_process_cannot_ask_for_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_cores_are_counted_where_a_process_cannot_ask_for_its_own(monkeypatch):
     monkeypatch.delattr(os, "sched_getaffinity")  # as on macOS
     assert all_cores() == os.cpu_count()

@@ -74,9 +74,7 @@ def driven(folder: Path, *args: object, prefix: tuple[str, ...] = ()) -> list[st
         ("dedup-repeats", (600, 900, 1200, 1500), {"sketch", "sort", "out"}),
     ],
 )
-def test_a_full_disk_is_a_clear_error_at_every_phase_and_the_run_goes_on_after(
-    tmp_path: Path, command: str, sizes: tuple[int, ...], phases: set[str]
-) -> None:
+def test_a_full_disk_is_a_clear_error_at_every_phase_and_the_run_goes_on_after(tmp_path, command, sizes, phases):
     own = ("unshare", "--map-root-user", "--mount")
     tried = subprocess.run([*own, "mount", "-t", "tmpfs", "tmpfs", tmp_path], capture_output=True)
     if tried.returncode:

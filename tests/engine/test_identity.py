@@ -53,14 +53,14 @@ def changed_by(*paths: Path) -> set[str]:
     return {name for name, value in hashes().items() if value != before[name]}
 
 
-def test_reports_the_command_line_and_the_flow_do_not_count(package: Path) -> None:
+def test_reports_the_command_line_and_the_flow_do_not_count(package):
     engine = [package / "engine" / f"{name}.py" for name in ("plan", "recipe", "maintenance", "executors")]
     above = [*package.glob("cli/*.py"), *package.glob("report/*.py"), package / "__init__.py", package / "__main__.py"]
     assert changed_by(*above, *engine) == set()
 
 
 @pytest.mark.parametrize("path", ["engine/store.py", "engine/runner.py", "data.py", "stage.py", "config.py"])
-def test_what_cuts_reads_and_writes_rows_is_code_of_all_stages(package: Path, path: str) -> None:
+def test_what_cuts_reads_and_writes_rows_is_code_of_all_stages(package, path):
     assert changed_by(package / path) == {*STAGES}
 
 
@@ -78,11 +78,11 @@ def test_what_cuts_reads_and_writes_rows_is_code_of_all_stages(package: Path, pa
         ("text/_kernels_text.py", {"ingest", "filter", "map", "normalize", "classify", "classifier", *DEDUP}),
     ],
 )
-def test_a_kernel_is_code_of_the_stages_that_use_it(package: Path, path: str, names: set[str]) -> None:
+def test_a_kernel_is_code_of_the_stages_that_use_it(package, path, names):
     assert changed_by(package / path) == names
 
 
-def test_a_rule_set_counts_where_the_config_chooses_it(package: Path) -> None:
+def test_a_rule_set_counts_where_the_config_chooses_it(package):
     def with_rules(*rules: str) -> str:
         stage = stage_class("filter")(config=build(stage_class("filter").Config, {"rules": list(rules)}, "filter"))
         return identity.code_hash(stage.for_kind("document"))
@@ -97,12 +97,12 @@ def test_a_rule_set_counts_where_the_config_chooses_it(package: Path) -> None:
 
 
 @pytest.mark.parametrize("name", STAGES)
-def test_the_code_that_reads_raw_files_is_that_of_ingest_alone(name: str) -> None:
+def test_the_code_that_reads_raw_files_is_that_of_ingest_alone(name):
     found = {module.split(".")[1] for module in identity.import_closure([stage_class(name).__module__])}
     assert ("read" in found) == (name == "ingest")
 
 
-def test_imports_count_wherever_they_stand(made: Path) -> None:
+def test_imports_count_wherever_they_stand(made):
     (made / "pack").mkdir()
     (made / "pack/__init__.py").write_text("import datakit.once")
     names = ("inside", "above", "method", "checked", "other", "once", "twice", "name", "unused")
@@ -141,14 +141,14 @@ def test_imports_count_wherever_they_stand(made: Path) -> None:
         ("async def f(): pass", "def f(): pass"),
     ],
 )
-def test_other_code_has_another_hash(made: Path, one: str, other: str) -> None:
+def test_other_code_has_another_hash(made, one, other):
     for name, text in (("one", one), ("other", other), ("same", f"# words\n{one}  # more words\n\n'''Text.'''\n")):
         (made / f"{name}.py").write_text(text)
     assert identity.module_hash("datakit.one") == identity.module_hash("datakit.same")
     assert identity.module_hash("datakit.one") != identity.module_hash("datakit.other")
 
 
-def test_docstrings_do_not_count_wherever_they_stand(made: Path) -> None:
+def test_docstrings_do_not_count_wherever_they_stand(made):
     text = '"""Of the module."""\nx = 1\n"""Of a field."""\nclass C:\n    """Of a class."""\n'
     text += '    def f(self):\n        """Of a function."""\n        return "no docstring"\n'
     (made / "one.py").write_text(text)
@@ -188,7 +188,7 @@ print(lambda *a, k=1: (yield), {**{}}, {1, 2}, number[1:2, ..., ::3], not number
 '''
 
 
-def test_the_hash_is_the_same_on_every_python(made: Path) -> None:
+def test_the_hash_is_the_same_on_every_python(made):
     """It was taken on Python 3.11: this test is the proof on each version that it runs on."""
     (made / "syntax.py").write_text(SYNTAX)
     assert identity.module_hash("datakit.syntax") == "ac3c561b1ab810092da28f887a169927bbea9ab3be96eeb73fe8af5c13d9c52e"

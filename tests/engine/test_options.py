@@ -47,7 +47,7 @@ def other_value(o: Option) -> Any:
 @pytest.mark.parametrize(
     ("stage", "section", "o"), ALL, ids=[f"{s}.{n}.{o.name}".replace("..", ".") for s, n, o in ALL]
 )
-def test_another_value_changes_the_key_or_is_refused(stage: str, section: str, o: Option) -> None:
+def test_another_value_changes_the_key_or_is_refused(stage, section, o):
     values, refused = {o.name: other_value(o)}, ""
     try:
         changed = build(stage_class(stage).Config, {section: values} if section else values, stage)
@@ -65,7 +65,7 @@ def test_another_value_changes_the_key_or_is_refused(stage: str, section: str, o
 
 
 @pytest.mark.parametrize("kind", ["document", "conversation", "preference"])
-def test_what_an_option_acts_with_are_options_and_values_that_there_are(kind: str) -> None:
+def test_what_an_option_acts_with_are_options_and_values_that_there_are(kind):
     for stage, section, o in ALL:
         beside = stage_class(stage).Config
         beside = next(top.nested for top in options(beside) if top.name == section) if section else beside
@@ -101,12 +101,12 @@ TALKS = pa.table({"messages": [[{"role": "user", "content": "Tell me."}, {"role"
         ("ingest", TALKS, {"text_split": "line"}, "text_split"),
     ],
 )
-def test_an_option_that_would_do_nothing_is_refused(stage: str, rows: pa.Table, values: Any, words: str) -> None:
+def test_an_option_that_would_do_nothing_is_refused(stage, rows, values, words):
     with pytest.raises(DatakitError, match=words):
         getattr(datakit, stage)(rows, **values)
 
 
-def test_the_same_options_act_where_they_have_what_they_need() -> None:
+def test_the_same_options_act_where_they_have_what_they_need():
     result = datakit.dedup(TALKS, match="near", threshold=0.9)
     assert result.kept.num_rows == 1
     assert datakit.language(TEXTS, languages=["en"], min_score=0.1).kept.num_rows == 2

@@ -29,13 +29,13 @@ money letters summer winter night morning church market garden kitchen
 """The language stage drops made-up words."""
 
 
-def test_without_ray_the_error_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_ray_the_error_names_the_extra(monkeypatch):
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(MissingExtraError, match=r"datakit\[cluster\]"):
         Ray().connect()
 
 
-def test_a_worker_with_other_code_refuses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_worker_with_other_code_refuses(tmp_path, monkeypatch):
     monkeypatch.setenv("DATAKIT_MIRROR", "before")
     with pytest.raises(UsageError, match="another version"):
         _unit(len, (str(tmp_path), "/m", "0" * 64), "row")
@@ -47,7 +47,7 @@ def test_a_worker_with_other_code_refuses(tmp_path: Path, monkeypatch: pytest.Mo
         os.chdir(before)
 
 
-def test_an_address_without_the_executor_is_refused(tmp_path: Path) -> None:
+def test_an_address_without_the_executor_is_refused(tmp_path):
     command = [sys.executable, "-m", "datakit", "dedup", "x.jsonl", "--ray-address", "auto", "--output", "out"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 2 and "--executor ray" in done.stderr
@@ -92,8 +92,8 @@ def cluster(endpoint: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
 
 @pytest.mark.campaign
 def test_a_project_on_a_store_survives_losses_of_machines_workers_and_drivers(
-    cluster: Any, endpoint: str, tmp_path: Path, small_tokenizer: Path
-) -> None:
+    cluster, endpoint, tmp_path, small_tokenizer
+):
     boto3 = pytest.importorskip("boto3")
     inputs = write_rows(tmp_path)
     store = boto3.client("s3", endpoint_url=endpoint)

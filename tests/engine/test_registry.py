@@ -2,7 +2,6 @@
 
 import subprocess
 import sys
-from pathlib import Path
 from typing import Literal
 
 import pytest
@@ -20,7 +19,7 @@ class Mine(Stage):
 """
 
 
-def test_every_line_of_a_fresh_recipe_can_be_uncommented_and_there_are_at_most_sixty(tmp_path: Path) -> None:
+def test_every_line_of_a_fresh_recipe_can_be_uncommented_and_there_are_at_most_sixty(tmp_path):
     default = tuple(name for name in FLOW if STAGES[name].default)
     for number, stages in enumerate((default, ("ingest", "dedup", "tokenizer", "tokenize", "pack"))):
         values = {"tokenize": {"tokenizer": "models/a b"}}
@@ -40,7 +39,7 @@ def test_every_line_of_a_fresh_recipe_can_be_uncommented_and_there_are_at_most_s
             assert all(shown[name].help in text for name in table if name not in values.get(stage, {}))
 
 
-def test_what_was_removed_ends_with_what_to_use_instead(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_was_removed_ends_with_what_to_use_instead(tmp_path, monkeypatch):
     gone = {"dedup_tea": "Use dedup with milk = true.", "filter.sugar": "Use honey.", "filter.c4.salt": "Use pepper."}
     monkeypatch.setattr(own_config, "removed", lambda: gone)
     path = tmp_path / "manifests/mine/recipe.toml"
@@ -65,7 +64,7 @@ def test_what_was_removed_ends_with_what_to_use_instead(tmp_path: Path, monkeypa
             load_recipe(tmp_path, "mine").config("filter", {key: "1"})
 
 
-def test_a_value_of_a_command_is_not_blamed_on_the_recipe_and_a_removed_value_has_its_sentence(tmp_path: Path) -> None:
+def test_a_value_of_a_command_is_not_blamed_on_the_recipe_and_a_removed_value_has_its_sentence(tmp_path):
     path = recipe_path(tmp_path, "mine")
     path.parent.mkdir(parents=True)
     path.write_text("[dedup]\nthreshold = 0.8\n")
@@ -76,7 +75,7 @@ def test_a_value_of_a_command_is_not_blamed_on_the_recipe_and_a_removed_value_ha
         check("ipo", Literal["a", "b"], "--dpo-loss")
 
 
-def test_what_is_on_the_list_of_removed_options_is_there_no_more() -> None:
+def test_what_is_on_the_list_of_removed_options_is_there_no_more():
     assert all(text.endswith(".") for text in removed().values())
     for stage, *path in (name.split(".") for name in removed() if not name.startswith("train.")):
         config = getattr(stage_class(stage), "Config", None) if path else None
@@ -91,12 +90,12 @@ def test_what_is_on_the_list_of_removed_options_is_there_no_more() -> None:
     [("dedup", "ingest"), ("ingest", "dedup", "dedup"), ("ingest", "pack"), ("ingest", "tokenize", "filter"),
      ("ingest", "tokenize", "tokenizer", "pack"), ("ingest", "pack", "tokenize")],
 )  # fmt: skip
-def test_an_impossible_order_of_stages_is_refused(stages: tuple[str, ...]) -> None:
+def test_an_impossible_order_of_stages_is_refused(stages):
     with pytest.raises(ConfigError, match="each once, ingest first, tokenize and then pack last"):
         Recipe(dataset="d", stages=stages)
 
 
-def test_a_fresh_recipe_loads_the_code_of_no_stage(tmp_path: Path) -> None:
+def test_a_fresh_recipe_loads_the_code_of_no_stage(tmp_path):
     write_recipe(tmp_path, "mine", "text", ["a.jsonl"], ("ingest", "filter"))
     code = (
         "import sys; from pathlib import Path; from datakit.engine.recipe import load_recipe; "

@@ -123,9 +123,7 @@ def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("change", changes())
-def test_only_the_files_that_changed_are_read_and_the_result_is_that_of_a_fresh_run(
-    change: str, original: Path, tmp_path: Path, fresh: Callable[..., dict[str, bytes]]
-) -> None:
+def test_only_the_files_that_changed_are_read_and_the_result_is_that_of_a_fresh_run(change, original, tmp_path, fresh):
     alter, units = changes()[change]
     project, files = Project(tmp_path / "grown"), corpus(rows=6)
     shutil.copytree(original, project.root, dirs_exist_ok=True)
@@ -143,7 +141,7 @@ def test_only_the_files_that_changed_are_read_and_the_result_is_that_of_a_fresh_
     assert max(done["dedup split"], done["filter split"]) < 5, "the decisions about the other files are the same"
 
 
-def test_files_whose_ids_clash_are_read_once(tmp_path: Path, fresh: Callable[..., dict[str, bytes]]) -> None:
+def test_files_whose_ids_clash_are_read_once(tmp_path, fresh):
     """Every file numbers its rows from 0, so that most get another id, and another one when a file comes before."""
     files = {
         name: [json.dumps({"id": n} | json.loads(line)) for n, line in enumerate(lines)]
@@ -161,9 +159,7 @@ def test_files_whose_ids_clash_are_read_once(tmp_path: Path, fresh: Callable[...
 
 
 @pytest.mark.campaign
-def test_growing_against_an_earlier_dataset_is_a_fresh_run_against_it(
-    tmp_path: Path, fresh: Callable[..., dict[str, bytes]]
-) -> None:
+def test_growing_against_an_earlier_dataset_is_a_fresh_run_against_it(tmp_path, fresh):
     old = Project(tmp_path / "old", save_index=True)
     old.run(corpus(2, first=6))
     against = {"settings": f'against = "{old.manifest("dedup")}"', "save_index": True}
@@ -179,7 +175,7 @@ def test_growing_against_an_earlier_dataset_is_a_fresh_run_against_it(
     assert project.results() == fresh(more, **against)
 
 
-def test_what_is_damaged_or_gone_is_made_again(tmp_path: Path) -> None:
+def test_what_is_damaged_or_gone_is_made_again(tmp_path):
     project, files = Project(tmp_path / "grown"), corpus()
     project.run(files)
     whole = project.results()
@@ -203,7 +199,7 @@ def test_what_is_damaged_or_gone_is_made_again(tmp_path: Path) -> None:
     assert project.results() == whole
 
 
-def test_many_small_files_share_shards_and_a_new_one_concerns_its_neighbours_only(tmp_path: Path) -> None:
+def test_many_small_files_share_shards_and_a_new_one_concerns_its_neighbours_only(tmp_path):
     for n in range(700):
         (tmp_path / f"{n:04d}.txt").write_text("x")
 

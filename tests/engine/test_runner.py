@@ -190,7 +190,7 @@ def ledger(path: Path) -> Count:
     return load(path).ledger.rows
 
 
-def test_raw_files_become_rows_and_what_cannot_be_read_is_counted(go: Go, numbers: Path) -> None:
+def test_raw_files_become_rows_and_what_cannot_be_read_is_counted(go, numbers):
     assert ledger(numbers) == Count(into=100, kept=90, quarantined=10)
     assert [r["row_key"] for r in rows(numbers, "kept")] == [n for n in range(100) if n % 10 != 9]
     assert [r["line"] for r in rows(numbers, "quarantine")] == list(range(10, 101, 10))
@@ -200,7 +200,7 @@ def test_raw_files_become_rows_and_what_cannot_be_read_is_counted(go: Go, number
     assert len(tables(manifest, "kept")) == UNITS
 
 
-def test_a_stage_decides_about_each_row(go: Go, numbers: Path) -> None:
+def test_a_stage_decides_about_each_row(go, numbers):
     path = go(Even(), numbers)
     kept, dropped = rows(path, "kept"), rows(path, "dropped")
     assert [r["number"] for r in kept] == [n for n in range(100) if n % 10 != 9 and n % 2 == 0]
@@ -218,7 +218,7 @@ def test_a_stage_decides_about_each_row(go: Go, numbers: Path) -> None:
     assert "even: 90 rows were seen" in go.lines  # type: ignore[attr-defined]
 
 
-def test_what_is_there_is_not_made_again(go: Go, numbers: Path) -> None:
+def test_what_is_there_is_not_made_again(go, numbers):
     first = go(Even(), numbers)
     made = load(first).version
     Even.calls.clear()
@@ -234,7 +234,7 @@ def test_what_is_there_is_not_made_again(go: Go, numbers: Path) -> None:
     assert load(go(Even(), numbers)).version == made and shard.is_file()
 
 
-def test_a_run_that_stopped_goes_on_with_the_units_that_are_missing(go: Go, numbers: Path, tmp_path: Path) -> None:
+def test_a_run_that_stopped_goes_on_with_the_units_that_are_missing(go, numbers, tmp_path):
     with pytest.raises(AssertionError, match="decisions"):
         go(Even(loses_rows=True), numbers, root=tmp_path / "other")
     Even.calls.clear()
@@ -247,7 +247,7 @@ def test_a_run_that_stopped_goes_on_with_the_units_that_are_missing(go: Go, numb
     assert ledger(path).kept == 50
 
 
-def test_the_reduce_phase_compares_all_rows(go: Go, numbers: Path) -> None:
+def test_the_reduce_phase_compares_all_rows(go, numbers):
     path = go(Repeats(), numbers)
     assert Counter(r["text"] for r in rows(path, "kept")) == {f"text {n}": 1 for n in range(30) if n % 10 != 9}
     assert ledger(path) == Count(into=90, kept=27, dropped={"repeat": 63})
@@ -257,7 +257,7 @@ def test_the_reduce_phase_compares_all_rows(go: Go, numbers: Path) -> None:
     assert before[0].samefile(after[0]) and not before[1].samefile(after[1])
 
 
-def test_alarms_are_printed_and_with_strict_the_command_ends_there(go: Go, numbers: Path, tmp_path: Path) -> None:
+def test_alarms_are_printed_and_with_strict_the_command_ends_there(go, numbers, tmp_path):
     with pytest.raises(AlarmError, match="f, line 10, byte 0: bad_row") as stopped:
         go(Numbers(), root=tmp_path / "other", strict=True)
     assert load(stopped.value.manifest).ledger.rows.quarantined == 10 and stopped.value.exit_code == 3
@@ -272,7 +272,7 @@ def test_alarms_are_printed_and_with_strict_the_command_ends_there(go: Go, numbe
         go(Repeats(), numbers, strict=True)
 
 
-def test_the_folder_of_the_input_is_refused_as_output(go: Go, numbers: Path) -> None:
+def test_the_folder_of_the_input_is_refused_as_output(go, numbers):
     manifest = load(numbers)
     folder = data_dir(numbers, manifest)
     layout = OutputLayout(root=folder, dataset="d", output=folder, final="even")

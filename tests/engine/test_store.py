@@ -6,7 +6,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from datakit.data import KEY, ROW_GROUP_ROWS, ContentHash, content_of, read_rows, read_shard
@@ -45,20 +45,20 @@ def digest(*batches: pa.RecordBatch) -> str:
 
 
 @given(st.lists(row, max_size=8), st.integers(0, 8))
-def test_the_content_hash_ignores_how_rows_are_chunked(rows: list[dict], cut: int) -> None:
+def test_the_content_hash_ignores_how_rows_are_chunked(rows, cut):
     whole = batch_of(rows)
     assert digest(whole) == digest(whole.slice(0, cut), whole.slice(cut))
     assert digest(whole) == digest(batch_of(rows[:cut]), batch_of(rows[cut:]))
 
 
-def test_the_content_hash_tells_null_from_empty_and_from_zero() -> None:
+def test_the_content_hash_tells_null_from_empty_and_from_zero():
     none = dict.fromkeys(SCHEMA.names)
     changes = [{}, {"n": 0}, {"n": 1}, {"s": ""}, {"f": 0.0}, {"f": -0.0}, {"b": False}, {"m": []}, {"m": [None]}]
     variants = [none | change for change in changes]
     assert len({digest(batch_of([v])) for v in variants}) == len(variants)
 
 
-def test_garbage_under_a_null_does_not_reach_the_hash() -> None:
+def test_garbage_under_a_null_does_not_reach_the_hash():
     clean = pa.array(["a", None, "b"])
     validity, offsets, data = pa.array(["a", "xx", "b"]).buffers()
     dirty = pa.Array.from_buffers(pa.string(), 3, [pa.array([True, False, True]).buffers()[1], offsets, data])
@@ -67,7 +67,7 @@ def test_garbage_under_a_null_does_not_reach_the_hash() -> None:
     assert content_of([pa.record_batch([clean], schema)]) == content_of([pa.record_batch([dirty], schema)])
 
 
-def test_the_same_batches_give_the_same_bytes_in_row_groups_of_bounded_size(tmp_path: Path) -> None:
+def test_the_same_batches_give_the_same_bytes_in_row_groups_of_bounded_size(tmp_path):
     rows = batch_of([{"n": i, "s": "x" * 50, "f": 0.5, "b": True, "m": []} for i in range(ROW_GROUP_ROWS + 1000)])
     shards = [write(tmp_path, *(rows.slice(at, 1000) for at in range(0, rows.num_rows, 1000)), index=n) for n in (0, 1)]
     assert shards[0].rows == rows.num_rows
@@ -77,7 +77,7 @@ def test_the_same_batches_give_the_same_bytes_in_row_groups_of_bounded_size(tmp_
     assert list(inspect(tmp_path, shards[0])) == []
 
 
-def test_the_same_values_under_another_encoding_have_the_same_content_hash(tmp_path: Path) -> None:
+def test_the_same_values_under_another_encoding_have_the_same_content_hash(tmp_path):
     turn = [{"role": "user", "weight": None}]
     rows = batch_of([{"n": i, "s": str(i % 7), "f": 1.5, "b": None, "m": turn} for i in range(999)])
     shard, table = write(tmp_path, rows), pa.Table.from_batches([rows])
@@ -87,7 +87,7 @@ def test_the_same_values_under_another_encoding_have_the_same_content_hash(tmp_p
     assert list(inspect(tmp_path, other)) == []
 
 
-def test_an_abandoned_unit_leaves_nothing_that_looks_whole(tmp_path: Path) -> None:
+def test_an_abandoned_unit_leaves_nothing_that_looks_whole(tmp_path):
     def fail() -> None:
         with UnitWriter(tmp_path, 0) as out:
             out.write("kept", batch_of([dict.fromkeys(SCHEMA.names)]))
@@ -99,7 +99,7 @@ def test_an_abandoned_unit_leaves_nothing_that_looks_whole(tmp_path: Path) -> No
     assert [p for p in tmp_path.rglob("*") if p.is_file()] == []
 
 
-def test_kept_is_written_for_no_rows_and_keeps_its_schema(tmp_path: Path) -> None:
+def test_kept_is_written_for_no_rows_and_keeps_its_schema(tmp_path):
     with UnitWriter(tmp_path, 3) as out:
         out.write("kept", batch_of([]))
         out.write("dropped", batch_of([]))
@@ -110,8 +110,7 @@ def test_kept_is_written_for_no_rows_and_keeps_its_schema(tmp_path: Path) -> Non
 
 
 @given(where=st.floats(0, 1, exclude_max=True), bit=st.integers(0, 7))
-@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_no_flipped_bit_of_a_shard_is_read(tmp_path: Path, where: float, bit: int) -> None:
+def test_no_flipped_bit_of_a_shard_is_read(tmp_path, where, bit):
     shard = write(tmp_path, batch_of([dict.fromkeys(SCHEMA.names) | {"n": i} for i in range(50)]))
     data = bytearray((tmp_path / shard.path).read_bytes())
     data[int(where * len(data))] ^= 1 << bit
@@ -122,7 +121,7 @@ def test_no_flipped_bit_of_a_shard_is_read(tmp_path: Path, where: float, bit: in
 
 
 @pytest.mark.parametrize("damage", ["cut", "longer", "gone"])
-def test_a_shard_of_another_size_is_not_read(tmp_path: Path, damage: str) -> None:
+def test_a_shard_of_another_size_is_not_read(tmp_path, damage):
     shard = write(tmp_path, batch_of([dict.fromkeys(SCHEMA.names)]))
     file = tmp_path / shard.path
     data = file.read_bytes()
@@ -134,7 +133,7 @@ def test_a_shard_of_another_size_is_not_read(tmp_path: Path, damage: str) -> Non
         read_shard(tmp_path, shard)
 
 
-def test_a_shard_stores_places_within_files_and_gives_row_keys_again(tmp_path: Path) -> None:
+def test_a_shard_stores_places_within_files_and_gives_row_keys_again(tmp_path):
     rows = pa.record_batch({"row_key": pa.array([0, 0], pa.uint64()), "id": pa.array(["a", "b"])})
     moved = [rows.set_column(0, KEY, pa.array([(n << 40) + 1, (n + 2 << 40) + 7], pa.uint64())) for n in (0, 5)]
     shards = [write(tmp_path / str(n), moved[n], first_file=(0, 5)[n]) for n in (0, 1)]

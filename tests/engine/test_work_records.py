@@ -14,7 +14,7 @@ def open_work(data: Path, key: str = "k") -> AbstractContextManager[Work]:
     return working(data, key, Local(1), Progress())
 
 
-def test_units_that_are_done_are_not_done_again_but_for_those_that_were_changed(tmp_path: Path) -> None:
+def test_units_that_are_done_are_not_done_again_but_for_those_that_were_changed(tmp_path):
     calls: list[int] = []
 
     def work(index: int, payload: str) -> Result:
@@ -40,7 +40,7 @@ def test_units_that_are_done_are_not_done_again_but_for_those_that_were_changed(
 
 
 @pytest.mark.parametrize("key", [b"two", b"\xff\x00", b""])
-def test_another_key_discards_what_lies_there(tmp_path: Path, key: bytes) -> None:
+def test_another_key_discards_what_lies_there(tmp_path, key):
     def work(index: int, _: None) -> Result:
         return {"rows": index}
 
@@ -57,14 +57,14 @@ def test_another_key_discards_what_lies_there(tmp_path: Path, key: bytes) -> Non
         assert not (tmp_path / ".work/x").exists()
 
 
-def test_files_that_an_interrupted_write_left_are_removed(tmp_path: Path) -> None:
+def test_files_that_an_interrupted_write_left_are_removed(tmp_path):
     (tmp_path / "kept").mkdir()
     (tmp_path / "kept/.part-00000.parquet.123.tmp").write_text("half")
     with open_work(tmp_path):
         assert list(tmp_path.rglob(".*.tmp")) == []
 
 
-def test_what_a_run_killed_while_it_finished_left_is_swept_and_nothing_else(tmp_path: Path) -> None:
+def test_what_a_run_killed_while_it_finished_left_is_swept_and_nothing_else(tmp_path):
     with open_work(tmp_path) as work:
         (tmp_path / "kept").mkdir()
         (tmp_path / "kept/part").write_text("whole")
@@ -78,6 +78,6 @@ def test_what_a_run_killed_while_it_finished_left_is_swept_and_nothing_else(tmp_
     assert (tmp_path / "kept/part").read_text() == "whole"
 
 
-def test_two_runs_do_not_write_to_one_folder(tmp_path: Path) -> None:
+def test_two_runs_do_not_write_to_one_folder(tmp_path):
     with open_work(tmp_path), pytest.raises(UsageError, match="another run is writing"), open_work(tmp_path):
         pass

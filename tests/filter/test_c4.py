@@ -143,13 +143,12 @@ CONFIGS = st.builds(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(st.lists(PIECES, max_size=25).map("".join) | st.text(max_size=60), CONFIGS)
 def test_any_text_counts_as_the_plain_definition_says(text, config):
     assert counted(text, config) == reference(text, config)
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.lists(PIECES, max_size=25).map("".join), CONFIGS)
 def test_a_cut_text_has_exactly_the_lines_that_stay(text, config):
     counts = reference(text, config)

@@ -18,16 +18,7 @@ import datakit
 from datakit.cli.main import main
 from datakit.config import build
 from datakit.errors import ConfigError, InputError, ManifestError, ModelError
-from datakit.filter.classifier import (
-    Classify,
-    ClassifyConfig,
-    TrainConfig,
-    auc,
-    best_f1,
-    held_out,
-    pieces,
-    point,
-)
+from datakit.filter.classifier import Classify, ClassifyConfig, TrainConfig, auc, best_f1, held_out, pieces, point
 from datakit.filter.fasttext_model import load as load_model
 from datakit.manifest import data_dir, load, verify
 from tests.dedup.conftest import write as write_batch

@@ -147,7 +147,7 @@ def lid():
     return path, fasttext.load_model(str(path))
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(texts=st.lists(st.text(max_size=60) | st.sampled_from(TEXTS[:40]), min_size=1, max_size=5))
 def test_any_text_gives_the_modules_answer(lid, texts):
     assert_same(*lid, texts)

@@ -107,7 +107,7 @@ def test_the_model_is_that_of_plain_python(tmp_path, order, pruned):
     assert facts["discounts"][1] != FALLBACK
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(st.lists(st.lists(st.sampled_from("abcü木"), min_size=1, max_size=6), min_size=1, max_size=8), st.integers(2, 5))
 def test_small_texts_are_those_of_plain_python(tmp_path_factory, sentences, order):
     lines = [" ".join(words) for words in sentences]
@@ -131,7 +131,7 @@ def test_a_text_without_words_or_larger_than_the_memory_is_refused(tmp_path):
             estimate(["\n".join(lines_of(0, 2000, 500))], tmp_path / "m", order=5, memory_bytes=memory)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(texts=st.lists(st.lists(st.lists(WORDS, max_size=8), max_size=4), max_size=5))
 @pytest.mark.parametrize("order", [2, 3, 5])
 def test_scores_are_those_of_the_file_by_hand(order, texts, tmp_path_factory):

@@ -64,7 +64,7 @@ def long_enough(rows: pa.RecordBatch) -> pa.Array:
     return pc.greater(pc.utf8_length(rows["text"]), LEAST)
 
 
-def test_a_row_is_kept_or_dropped_with_the_text_or_the_name_of_the_function() -> None:
+def test_a_row_is_kept_or_dropped_with_the_text_or_the_name_of_the_function():
     table = [{"id": i, "text": t, "stars": s} for i, t, s in zip("abc", TEXTS, (1, 4, 5), strict=True)]
     result = datakit.filter(table, rules=[few_stars, long_enough, lambda_free("todo")], workers=2)
     assert result.dropped.select(["id", "reason"]).to_pylist() == [
@@ -79,7 +79,7 @@ def lambda_free(reason: str) -> Callable:
     return rule
 
 
-def test_functions_that_another_made_are_told_apart_and_their_constants_enter_the_key() -> None:
+def test_functions_that_another_made_are_told_apart_and_their_constants_enter_the_key():
     names = [own_code.name_of(lambda_free(reason)) for reason in ("one", "two", "one")]
     assert names[0] == names[2] != names[1] and reasons(*names[:2]) == [None, "one", None]
     assert reasons(names[1]) == [None, "two", None]
@@ -91,14 +91,14 @@ def says_it_all(row: dict) -> str | None:
     return row["text"] if "@" in row["text"] else None
 
 
-def test_a_reason_of_the_users_function_holds_no_private_value() -> None:
+def test_a_reason_of_the_users_function_holds_no_private_value():
     rows = [{"text": "write to anna@webmail.de please"}, {"text": "nothing here"}]
     result = datakit.filter(rows, rules=[says_it_all, "private"])
     assert result.dropped.column("reason").to_pylist() == ["write to <EMAIL> please"]
     assert result.ledger.rows.dropped == {"write to <EMAIL> please": 1}
 
 
-def test_what_a_function_must_not_give_ends_with_its_row(module: Callable[[str], str]) -> None:
+def test_what_a_function_must_not_give_ends_with_its_row(module):
     name = module("def number(row): return 5\ndef fails(row):\n    return 1 / (len(row['text']) - 5)\n")
     with pytest.raises(InputError, match=r"number: the row 'r0': expected True or None .* found '5'"):
         reasons(f"{name}:number")
@@ -117,7 +117,7 @@ def test_what_a_function_must_not_give_ends_with_its_row(module: Callable[[str],
         (("datakit.config:PRESET",), "expected a function or a subclass"),
     ],
 )  # fmt: skip
-def test_what_is_no_rule_is_refused_before_any_work(rules: tuple, message: str) -> None:
+def test_what_is_no_rule_is_refused_before_any_work(rules, message):
     with pytest.raises(ConfigError, match=message):
         datakit.filter([{"text": "a"}], rules=[*rules])
 
@@ -126,9 +126,7 @@ def digests(name: str) -> dict:
     return Filter(config=build(FilterConfig, {"rules": [name]}, "filter")).resources()
 
 
-def test_an_edit_of_the_module_or_of_one_that_it_imports_changes_the_key_and_nothing_else(
-    module: Callable[[str], str],
-) -> None:
+def test_an_edit_of_the_module_or_of_one_that_it_imports_changes_the_key_and_nothing_else(module):
     source = "import json, pyarrow\nfrom own_words_of_a_test import WORDS\ndef rule(row): return not WORDS\n"
     found = list[dict]()
     for words, edited in (("()", ""), ("()", ""), ("('a',)", ""), ("('a',)", "rule.version = '2'\n")):
@@ -138,7 +136,7 @@ def test_an_edit_of_the_module_or_of_one_that_it_imports_changes_the_key_and_not
     assert found[0].keys() - digests("c4").keys() == {"code of own_rules_of_a_test.py:rule"}
 
 
-def test_a_function_without_a_file_is_known_by_its_source_and_what_it_names(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_function_without_a_file_is_known_by_its_source_and_what_it_names(monkeypatch):
     monkeypatch.delattr(sys.modules[__name__], "__file__")
     first = own_code.code_digest(few_stars)
     monkeypatch.setattr(sys.modules[__name__], "LEAST", 9)
@@ -148,7 +146,7 @@ def test_a_function_without_a_file_is_known_by_its_source_and_what_it_names(monk
         own_code.code_digest(few_stars)
 
 
-def test_the_pages_examples_run_and_tune_shows_their_thresholds(module: Callable[[str], str], capsys) -> None:
+def test_the_pages_examples_run_and_tune_shows_their_thresholds(module, capsys):
     blocks = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.S)
     rules, batches, mine, maps, reader = blocks
     assert all(len([line for line in block.splitlines() if line.strip()]) <= 15 for block in blocks)
@@ -188,7 +186,7 @@ def edit(row: dict) -> dict | None:
     return row | {"text": row["text"].upper(), "stars": row["stars"] + 1, "seen": [1]}
 
 
-def test_a_map_changes_columns_and_extra_and_says_what_it_dropped() -> None:
+def test_a_map_changes_columns_and_extra_and_says_what_it_dropped():
     rows = [
         {"id": "a", "text": "x", "stars": 1},
         {"id": "b", "text": "gone", "stars": 2},
@@ -203,7 +201,7 @@ def test_a_map_changes_columns_and_extra_and_says_what_it_dropped() -> None:
     assert made.column("content_hash")[0] == again.dataset.to_table().column("content_hash")[0]
 
 
-def test_a_value_that_its_column_cannot_hold_reaches_a_map_and_stays(tmp_path: Path) -> None:
+def test_a_value_that_its_column_cannot_hold_reaches_a_map_and_stays(tmp_path):
     """The column is one of whole numbers, by the first rows; a later 1.5 is in `extra`, and the column null."""
     rows = [{"id": str(i), "text": "x", "stars": i if i < 399 else 1.5} for i in range(400)]
     (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
@@ -221,7 +219,7 @@ def test_a_value_that_its_column_cannot_hold_reaches_a_map_and_stays(tmp_path: P
     assert made.column("stars").to_pylist()[398] == 7
 
 
-def test_a_map_may_edit_inside_of_a_row() -> None:
+def test_a_map_may_edit_inside_of_a_row():
     def shout(row: dict[str, Any]) -> dict[str, Any]:
         row["messages"][1]["content"] = row["messages"][1]["content"].upper()
         row["meta"]["seen"] = 2
@@ -245,16 +243,14 @@ def test_a_map_may_edit_inside_of_a_row() -> None:
         ("row['absent']", r"the row 'table:0': KeyError: 'absent' \\(.*, line 1\\)"),
     ],
 )  # fmt: skip
-def test_a_map_that_gives_no_row_ends_with_the_row(module: Callable[[str], str], change: str, message: str) -> None:
+def test_a_map_that_gives_no_row_ends_with_the_row(module, change, message):
     name = module(f"def change(row): return {change}")
     talk = [{"messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}]}]
     with pytest.raises(InputError, match=message.replace("\\\\", "\\")):
         datakit.map(talk, function=f"{name}:change")
 
 
-def test_a_stage_of_the_users_own_runs_in_recipes_and_pipelines_and_an_edit_makes_it_stale(
-    module: Callable[[str], str], tmp_path: Path
-) -> None:
+def test_a_stage_of_the_users_own_runs_in_recipes_and_pipelines_and_an_edit_makes_it_stale(module, tmp_path):
     page = (PAGE.parents[1] / "CONTRIBUTING.md").read_text()
     (source,) = (b for b in re.findall(r"```python\n(.*?)```", page, re.S) if "class MinChars(" in b)
     Path("in.jsonl").write_text('{"text": "short"}\n{"text": "a longer text"}\n')

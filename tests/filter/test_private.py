@@ -8,7 +8,7 @@ from itertools import pairwise
 import phonenumbers
 import pyarrow as pa
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from datakit.config import build
@@ -138,7 +138,6 @@ _TEXTS = (
 )
 
 
-@settings(max_examples=100)
 @given(
     st.lists(
         _TEXTS

@@ -175,7 +175,7 @@ REPETITIVE = st.builds(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @example(["-\r\n", "-\u3000", " *\u00a0\n"])
 @given(st.lists(st.lists(PIECES, max_size=60).map("".join) | st.text(max_size=80), max_size=4) | st.tuples(REPETITIVE))
 def test_any_text_measures_as_the_plain_definition_says(texts):

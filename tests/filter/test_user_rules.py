@@ -53,7 +53,7 @@ URLS = {
 }  # fmt: skip
 
 
-def test_domains_cover_subdomains_paths_the_pages_below_and_rows_without_url_are_counted(lists: dict[str, str]) -> None:
+def test_domains_cover_subdomains_paths_the_pages_below_and_rows_without_url_are_counted(lists):
     urls = [url.replace("xn--mnchen-bad-eeb", "münchen-bad".encode("idna").decode()) for url in URLS]
     made = stage("urls", lists=lists)
     expected = [name and f"urls.{name}" for name in URLS.values()]
@@ -64,7 +64,7 @@ def test_domains_cover_subdomains_paths_the_pages_below_and_rows_without_url_are
     assert found.detail[0].as_py() == "on the list adult: bad.example" and found.notes["urls_rows_without_url"] == 1
 
 
-def test_lists_count_by_content_and_lines_that_are_no_entry_are_an_alarm(lists: dict[str, str], tmp_path: Path) -> None:
+def test_lists_count_by_content_and_lines_that_are_no_entry_are_an_alarm(lists, tmp_path):
     made = stage("urls", lists=lists)
     (alarm,) = made.extras(Ledger(Count())).facts["alarms"]
     assert alarm == "5 lines of the list ads are no entry, and match nothing ('0.0.0.0 a.net')"
@@ -85,9 +85,7 @@ def test_lists_count_by_content_and_lines_that_are_no_entry_are_an_alarm(lists: 
         ("words", "caf\xe9", "holds no entry; expected a word or phrase on each line, in UTF-8"),
     ],
 )  # fmt: skip
-def test_lists_that_are_missing_or_hold_no_entry_are_named(
-    name: str, content: str | None, message: str, tmp_path: Path
-) -> None:
+def test_lists_that_are_missing_or_hold_no_entry_are_named(name, content, message, tmp_path):
     with pytest.raises(ConfigError, match="no list"):
         stage(name).open()
     if content:
@@ -117,7 +115,7 @@ WORDS = [
 # fmt: on
 
 
-def test_listed_words_match_whole_words_of_the_rows_language(bad_words: dict[str, str]) -> None:
+def test_listed_words_match_whole_words_of_the_rows_language(bad_words):
     texts, languages, expected = zip(*WORDS, strict=True)
     found = reasons(stage("words", lists=bad_words), text=pa.array(texts), lang=pa.array(languages, pa.string()))
     assert found == [name and f"words.{name}" for name in expected]
@@ -143,9 +141,7 @@ SPELLINGS = [
 
 
 @pytest.mark.parametrize(("entry", "language", "text", "listed"), SPELLINGS)
-def test_listed_words_match_in_every_case_and_unicode_form(
-    tmp_path: Path, entry: str, language: str, text: str, listed: bool
-) -> None:
+def test_listed_words_match_in_every_case_and_unicode_form(tmp_path, entry, language, text, listed):
     (tmp_path / "list").write_text(f"unseen\n{entry}\n", encoding="utf-8")
     texts, languages = [text, text, "nothing else", None], [language, None, language, None]
     batch = pa.record_batch({"text": pa.array(texts), "lang": pa.array(languages, pa.string())})
@@ -154,9 +150,9 @@ def test_listed_words_match_in_every_case_and_unicode_form(
     assert found.detail.to_pylist() == [said, said, None, None]
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.lists(st.sampled_from(["a", "b", "ab", "傻", "瓜", " ", "-", "\n", "."]), max_size=14).map("".join))
-def test_listed_words_equal_a_search_in_plain_python(tmp_path_factory: pytest.TempPathFactory, text: str) -> None:
+def test_listed_words_equal_a_search_in_plain_python(tmp_path_factory, text):
     path = tmp_path_factory.getbasetemp() / "list.txt"
     entries = ["a b", "ab", "傻瓜", "瓜 a b"]
     if not path.exists():
@@ -171,7 +167,7 @@ def test_listed_words_equal_a_search_in_plain_python(tmp_path_factory: pytest.Te
 # lengths
 
 
-def test_rows_outside_the_limits_are_dropped(small_tokenizer: Path) -> None:
+def test_rows_outside_the_limits_are_dropped(small_tokenizer):
     texts = ["", "one", "one two three", "x" * 50, "你好吗"]
     assert reasons(stage("lengths", min_chars=1, max_chars=40), text=texts) == [
         "lengths.min_chars", None, None, "lengths.max_chars", None]  # fmt: skip
@@ -187,9 +183,7 @@ def test_rows_outside_the_limits_are_dropped(small_tokenizer: Path) -> None:
 
 
 @pytest.mark.parametrize("saved", [True, False])
-def test_shared_signals_are_counted_only_for_rule_sets_that_need_them(
-    bad_words: dict[str, str], lists: dict[str, str], saved: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_shared_signals_are_counted_only_for_rule_sets_that_need_them(bad_words, lists, saved, monkeypatch):
     values: dict[str, dict[str, Any]] = {
         "words": {"lists": bad_words}, "urls": {"lists": lists}, "lengths": {"max_chars": 3},
     }  # fmt: skip

@@ -10,6 +10,7 @@ from tokenizers import Tokenizer
 
 from datakit.pack.chat import FLAGS, ChatTokenizer
 from datakit.pack.labels import Labelled, Labeller, Shapes
+from datakit.pack.marks import RenderError
 
 
 @functools.cache
@@ -86,6 +87,14 @@ def label(tokenizer: ChatTokenizer, messages, tools=None, **options) -> Labelled
     return labeller(tokenizer).label(messages, tools, **options)
 
 
+def outcome(labeller: Labeller, messages, tools=None, **options) -> Labelled | str:
+    """A row, or why it is refused."""
+    try:
+        return labeller.label(messages, tools, **options)
+    except RenderError as e:
+        return str(e)
+
+
 def labelled_rows(shapes: Shapes, column, tools, variables) -> list[Labelled | str]:
     """The rows of a batch, or why they are refused."""
     made = shapes.label(column, tools, variables)
@@ -112,14 +121,6 @@ def ours(tokenizer: ChatTokenizer, messages, tools=None, **options) -> tuple[lis
     for start, end in spans:
         learnt[start:end] = [True] * (end - start)
     return ids, learnt
-
-
-def user(text: str) -> dict:
-    return {"role": "user", "content": text}
-
-
-def says(text: str, **more) -> dict:
-    return {"role": "assistant", "content": text} | more
 
 
 SYSTEM = {"role": "system", "content": "Be kind."}

@@ -58,9 +58,6 @@ def with_added(trained: Path, tmp_path: Path) -> Callable[..., ChatTokenizer]:
     return make
 
 
-FIELDS = ("role", "content", "name", "reasoning_content", "tool_calls", "tool_call_id", "weight")
-
-
 def common(rows: int) -> dict[str, pa.Array]:
     return {
         "row_key": pa.array(range(rows), pa.uint64()),
@@ -73,14 +70,10 @@ def common(rows: int) -> dict[str, pa.Array]:
     }
 
 
-def messages_column(rows: list[list[dict[str, Any]]]) -> pa.Array:
-    return pa.array([[{f: m.get(f) for f in FIELDS} for m in row] for row in rows], MESSAGES)
-
-
 @pytest.fixture(scope="session")
 def conversations() -> Callable[..., pa.RecordBatch]:
     def make(rows: list[list[dict[str, Any]]], tools: list[str | None] | None = None) -> pa.RecordBatch:
-        columns = {"messages": messages_column(rows), "tools": pa.array(tools or [None] * len(rows), pa.string())}
+        columns = {"messages": pa.array(rows, MESSAGES), "tools": pa.array(tools or [None] * len(rows), pa.string())}
         return pa.record_batch(common(len(rows)) | columns)
 
     return make
@@ -94,7 +87,8 @@ def documents() -> Callable[..., pa.RecordBatch]:
 @pytest.fixture(scope="session")
 def pairs() -> Callable[..., pa.RecordBatch]:
     def make(rows: list[tuple[Any, Any, Any]]) -> pa.RecordBatch:
-        sides = {name: messages_column([r[i] for r in rows]) for i, name in enumerate(("prompt", "chosen", "rejected"))}
+        names = ("prompt", "chosen", "rejected")
+        sides = {name: pa.array([r[i] for r in rows], MESSAGES) for i, name in enumerate(names)}
         return pa.record_batch(common(len(rows)) | sides | {"tools": pa.nulls(len(rows), pa.string())})
 
     return make

@@ -13,15 +13,13 @@ from datakit.pack.inspect import packed_rows, prove
 from datakit.pack.stage import Pack, PackConfig
 from datakit.pack.tokenize import Tokenize, TokenizeConfig
 from datakit.stage import split
+from tests.files import says, user
 from tests.pack.by_hand import label, labelled_ids
 from tests.pack.token_rows import FACTS, batch_of, pack_rows
 
 
 def exchange(i, words=3):
-    return [
-        {"role": "user", "content": f"question {i} " + "why " * words},
-        {"role": "assistant", "content": f"answer {i} " + "because " * words},
-    ]
+    return [user(f"question {i} " + "why " * words), says(f"answer {i} " + "because " * words)]
 
 
 def joined_turns(exchanges):
@@ -53,8 +51,8 @@ def test_pieces_are_what_the_template_writes_for_the_same_turns(small):
 
 
 def test_a_long_answer_is_split_with_its_prompt(small):
-    ids, learnt, spans, starts = tokens_of(small, [*exchange(0), {"role": "user", "content": "hi"},
-                                           {"role": "assistant", "content": "fox " * 400}, *exchange(2)])  # fmt: skip
+    row = [*exchange(0), user("hi"), says("fox " * 400), *exchange(2)]
+    ids, learnt, spans, starts = tokens_of(small, row)
     pieces, lost = split_turns(learnt, starts, 400)
     assert not lost
     own = [piece[-1] for piece in pieces]
@@ -75,12 +73,8 @@ def test_a_row_without_users_turns_is_truncated():
     assert (pieces, lost) == ([((0, 40),)], Counter(truncated=10))
 
 
-@settings(max_examples=40, deadline=None)
-@given(
-    words=st.lists(st.integers(0, 30), min_size=1, max_size=7),
-    seq_len=st.integers(20, 150),
-    system=st.booleans(),
-)
+@settings(max_examples=40)
+@given(words=st.lists(st.integers(0, 30), min_size=1, max_size=7), seq_len=st.integers(20, 150), system=st.booleans())
 def test_every_token_is_packed_once_or_counted(trained, conversations, tmp_path_factory, words, seq_len, system):
     head = [{"role": "system", "content": "fox"}] if system else []
     turns = [exchange(i, n) for i, n in enumerate(words)]
@@ -92,9 +86,7 @@ def test_every_token_is_packed_once_or_counted(trained, conversations, tmp_path_
     assert made.tokens.balance == 0 and made.rows.balance == 0
     sets = [Packed.open(out / made.facts["sets"][0][1]["prefix"])]
     assert list(prove(sets, [batch], made.rows, made.tokens)) == []
-    for _, _, pieces in packed_rows(sets):
-        for piece in pieces:
-            assert piece.learnt.any()
+    assert all(piece.learnt.any() for _, _, pieces in packed_rows(sets) for piece in pieces)
 
 
 LENGTHS = (20, 30, 40, 150, 200, 400, 700)

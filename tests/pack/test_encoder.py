@@ -149,10 +149,7 @@ def with_added(spec, *tokens):
 @pytest.mark.parametrize(
     ("tokens", "is_fast"),
     [
-        (
-            [{"content": "<tool>"}, {"content": "\n"}, {"content": "\n\n"}, {"content": "  ", "normalized": True}],
-            True,
-        ),
+        ([{"content": "<tool>"}, {"content": "\n"}, {"content": "\n\n"}, {"content": "  ", "normalized": True}], True),
         ([{"content": "call"}, {"content": "quokka", "single_word": True, "normalized": True}], False),
     ],
 )

@@ -4,7 +4,7 @@ import bisect
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from datakit.pack.fit import best_fit, fewest_rows, fit, paired_fit, valued_fit
@@ -33,7 +33,6 @@ def num_rows(found) -> int:
     return int(found["row"].max(initial=-1)) + 1
 
 
-@settings(deadline=None)  # the first call compiles
 @given(lengths=LENGTHS, capacity=st.integers(200, 300))
 def test_best_fit_opens_as_many_bins_as_the_reference(lengths, capacity):
     array = np.array(lengths, np.int64)
@@ -42,16 +41,12 @@ def test_best_fit_opens_as_many_bins_as_the_reference(lengths, capacity):
     assert np.bincount(bins, array).max(initial=0) <= capacity
 
 
-@settings(deadline=None)  # the first call compiles
 @given(lengths=LENGTHS, stride=st.integers(200, 260), packing=st.sampled_from(["best_fit", "wrap", "pad"]))
 def test_every_token_has_one_place_and_no_row_overflows(lengths, stride, packing):
     array = np.array(lengths, np.int64)
     found = fit(array, stride, packing)
-    tokens = [
-        (s, o + t)
-        for s, o, n in zip(found["sequence"], found["offset"], found["length"], strict=True)
-        for t in range(n)
-    ]
+    placed = zip(found["sequence"], found["offset"], found["length"], strict=True)
+    tokens = [(s, o + t) for s, o, n in placed for t in range(n)]
     assert sorted(tokens) == [(s, t) for s, n in enumerate(lengths) for t in range(n)]
     used = np.bincount(found["row"], found["length"], num_rows(found))
     assert (used > 0).all()
@@ -61,7 +56,6 @@ def test_every_token_has_one_place_and_no_row_overflows(lengths, stride, packing
         assert all(used[:-1] == stride)
 
 
-@settings(deadline=None)  # the first call compiles
 @given(LENGTHS)
 def test_rows_follow_the_order_of_the_data(lengths):
     found = fit(np.array(lengths, np.int64), 256, "best_fit")
@@ -91,7 +85,6 @@ def test_rows_are_denser_than_those_of_best_fit_decreasing(name):
     assert lengths.sum() / (num_rows(fit(lengths, 513, "best_fit")) * 513) > least
 
 
-@settings(deadline=None)
 @given(lengths=LENGTHS, capacity=st.integers(200, 400), rounds=st.integers(0, 4), quarters=st.integers(0, 8))
 def test_filling_row_by_row_places_every_sequence_once(lengths, capacity, rounds, quarters):
     array = np.array(lengths, np.int64)
@@ -102,7 +95,6 @@ def test_filling_row_by_row_places_every_sequence_once(lengths, capacity, rounds
     assert (used > 0).all()
 
 
-@settings(deadline=None)
 @given(lengths=st.lists(st.integers(1, 12), max_size=9), stride=st.integers(12, 16))
 def test_the_lower_bound_is_never_above_what_is_needed(lengths, stride):
     def needed(rest: list[int], spaces: tuple[int, ...]) -> int:

@@ -4,17 +4,14 @@ import json
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from datakit.errors import InputError
 from datakit.pack.format import Header, Packed
 from datakit.pack.inspect import training_tables
-from tests.pack.token_rows import batch_of, found_tokens, ids_of, pack_rows
+from tests.pack.token_rows import ROWS, batch_of, fast, found_tokens, ids_of, pack_rows
 
-ROW = st.tuples(st.integers(1, 40), st.lists(st.integers(0, 40), max_size=6, unique=True).map(sorted))
-ROWS = st.lists(ROW, min_size=1, max_size=20)
-fast = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=20)
 TWO = [(3, [1, 3]), (2, [1, 2])]
 
 

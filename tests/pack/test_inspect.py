@@ -4,30 +4,17 @@ from dataclasses import fields, replace
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from datakit.manifest import Count
 from datakit.pack.format import SOURCE_DTYPE, Header, Packed
-from datakit.pack.inspect import (
-    LintCounts,
-    lint_rows,
-    packed_rows,
-    peek,
-    pieces,
-    prove,
-    texts,
-    training_tables,
-)
+from datakit.pack.inspect import LintCounts, lint_rows, packed_rows, peek, pieces, prove, texts, training_tables
 from datakit.pack.stage import Pack, PackConfig
 from datakit.pack.tokenize import Tokenize, TokenizeConfig
 from datakit.stage import split
-from tests.pack.token_rows import batch_of, pack_rows
-
-ROW = st.tuples(st.integers(1, 60), st.lists(st.integers(0, 60), max_size=6, unique=True).map(sorted))
-ROWS = st.lists(ROW, min_size=1, max_size=20)
-fast = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=30)
-
+from tests.files import says, user
+from tests.pack.token_rows import ROW, ROWS, batch_of, fast, pack_rows
 
 LABELLED = [
     {}, {"packing": "wrap", "format": "bin"}, {"packing": "pad", "overflow": "truncate", "max_doc_tokens": 30},
@@ -139,7 +126,7 @@ def test_documents_come_back_as_they_were(packed, small, documents, config, add_
 
 
 def test_conversations_come_back_with_what_is_learnt(packed, small, conversations):
-    (rows,) = packed(conversations([[*chat("q", "a"), *chat("r", "")]]), seq_len=100)
+    (rows,) = packed(conversations([[user("q"), says("a"), user("r"), says("")]]), seq_len=100)
     (row,) = texts([rows], small)
     assert row["text"].startswith("<|im_start|>user\nq<|im_end|>\n")
     assert row["learnt"] == ["a<|im_end|>", "<|im_end|>"]
@@ -262,12 +249,8 @@ def text_of(found) -> str:
     return "".join(piece.text for piece in found)
 
 
-def chat(question: str, answer: str) -> list[dict]:
-    return [{"role": "user", "content": question}, {"role": "assistant", "content": answer}]
-
-
 def test_a_packed_row_reads_as_its_conversations(packed, small, conversations):
-    (rows,) = packed(conversations([chat("hi", "yes"), chat("b", "")]), seq_len=100)
+    (rows,) = packed(conversations([[user("hi"), says("yes")], [user("b"), says("")]]), seq_len=100)
     look = peek(rows, small, 0)
     assert [(r.learnt, text_of(r.pieces)) for s in look.sequences for r in s.runs] == [
         (False, "<|im_start|>user\nhi<|im_end|>\n<|im_start|>assistant\n"),

@@ -6,7 +6,8 @@ import pytest
 
 from datakit.pack.chat import ChatTokenizer
 from datakit.pack.marks import RenderError
-from tests.pack.by_hand import ANSWERS, SYSTEM, ByHand, added, label, ours, saved, says, user
+from tests.files import says, user
+from tests.pack.by_hand import ANSWERS, SYSTEM, ByHand, added, label, ours, saved
 
 # Mistral 7B Instruct v0.3: the system prompt stands before the last question; calls have ids of nine characters.
 MISTRAL = """\

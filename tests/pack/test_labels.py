@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from datakit.pack.chat import ChatTokenizer
 from datakit.pack.labels import Labeller
 from datakit.pack.marks import RenderError
-from tests.pack.by_hand import ANSWERS, MARKERS, SYSTEM, ByHand, label, ours, says, user
+from tests.files import says, user
+from tests.pack.by_hand import ANSWERS, MARKERS, SYSTEM, ByHand, label, ours, outcome
 
 # ChatML: the trained tokenizer and SmolLM, whose template is the built-in one.
 
@@ -267,13 +268,6 @@ class Forgets(dict):
 
     def __contains__(self, key):
         return False
-
-
-def outcome(labeller, row):
-    try:
-        return labeller.label(row)
-    except RenderError as e:
-        return e.reason
 
 
 @settings(max_examples=25)

@@ -1,32 +1,28 @@
 """Limits and weights of sources: shares, nested choices, any order; and a whole run that accounts for every row."""
 
 import hashlib
-import json
 from collections import Counter
-from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
 import datakit
-from datakit.cli.main import datakit as command
 from datakit.errors import ConfigError
 from datakit.pack.mixture import Mixture
+from tests.cli.conftest import done
+from tests.files import write_rows
 
 ROWS = st.lists(st.tuples(st.sampled_from(["a/x", "a/y", "b"]), st.integers(0, 9), st.integers(0, 30)), min_size=1)
 
 
 def batch_of(rows) -> pa.RecordBatch:
     """(source, content, tokens) of each row; the content decides the hash."""
+    hashes = [hashlib.blake2b(str(text).encode(), digest_size=16).hexdigest() for _, text, _ in rows]
+    sources, ids = pa.array([source for source, _, _ in rows], pa.string()), [[1] * n for _, _, n in rows]
     return pa.record_batch(
-        {
-            "source": pa.array([source for source, _, _ in rows], pa.string()),
-            "content_hash": [hashlib.blake2b(str(text).encode(), digest_size=16).hexdigest() for _, text, _ in rows],
-            "input_ids": pa.array([[1] * n for _, _, n in rows], pa.list_(pa.int32())),
-        }
+        {"source": sources, "content_hash": hashes, "input_ids": pa.array(ids, pa.list_(pa.int32()))}
     )
 
 
@@ -93,11 +89,9 @@ def test_a_source_of_which_nothing_fits_is_an_alarm():
     ]
 
 
-def test_a_run_accounts_for_every_row_and_explains_those_left_out(tmp_path: Path, trained: Path):
+def test_a_run_accounts_for_every_row_and_explains_those_left_out(tmp_path, trained):
     for name, many in (("books", 30), ("web", 90)):
-        lines = [json.dumps({"text": f"{name} number {i} " + "word " * 20}) for i in range(many)]
-        (tmp_path / f"{name}.jsonl").write_text("\n".join(lines) + "\n")
-
+        write_rows(tmp_path / f"{name}.jsonl", ({"text": f"{name} number {i} " + "word " * 20} for i in range(many)))
     files = [str(tmp_path / f"{name}.jsonl") for name in ("books", "web")]
     weights = {"books*": 1.0, "web*": 1.0}
     result = datakit.pack(files, tokenizer=str(trained), seq_len=64, weights=weights, output=tmp_path / "packed")
@@ -113,5 +107,4 @@ def test_a_run_accounts_for_every_row_and_explains_those_left_out(tmp_path: Path
     assert len(parts.manifest.facts["packed"]) == 2 and parts.manifest.facts["mixture"] == mixture
     assert (parts.ledger.rows, parts.ledger.tokens.dropped) == (rows, result.ledger.tokens.dropped)
     for name in ("packed", "parts"):
-        done = CliRunner().invoke(command, ["verify", "--roundtrip", str(tmp_path / name / "manifest.json")])
-        assert done.exit_code == 0, done.output
+        done("verify", "--roundtrip", tmp_path / name)

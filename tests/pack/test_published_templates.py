@@ -17,7 +17,8 @@ import pytest
 from datakit.pack.chat import ChatTokenizer
 from datakit.pack.labels import Shapes
 from datakit.pack.marks import RenderError, plain_messages, plain_tools
-from tests.pack.by_hand import SYSTEM, added, label, labelled_ids, labelled_rows, labeller, saved, says, user
+from tests.files import says, user
+from tests.pack.by_hand import SYSTEM, added, label, labelled_ids, labelled_rows, labeller, outcome, saved
 
 
 def published() -> dict[str, Path]:
@@ -29,28 +30,23 @@ def published() -> dict[str, Path]:
 TEMPLATES = published()
 pytestmark = pytest.mark.skipif(not TEMPLATES, reason="the package trl, which carries the templates, is not installed")
 
+NAMES = {"weather": {"city": "Köln"}, "time": {"zone": "CET"}}
 CALLS = [
-    {"id": f"abcdefgh{i}", "type": "function", "function": {"name": name, "arguments": {key: value}}}
-    for i, (name, key, value) in enumerate((("weather", "city", "Köln"), ("time", "zone", "CET")), start=1)
+    {"id": f"abcdefgh{i}", "type": "function", "function": {"name": name, "arguments": given}}
+    for i, (name, given) in enumerate(NAMES.items(), start=1)
 ]
-TOOLS = [
-    {
-        "type": "function",
-        "function": {
-            "name": call["function"]["name"],
-            "description": "Looks it up",
-            "parameters": {"type": "object", "properties": {k: {"type": "string", "description": "what"}}},
-        },
-    }
-    for call in CALLS
-    for k in call["function"]["arguments"]
-]
+
+
+def tool(name: str, given: dict) -> dict:
+    values = {"type": "object", "properties": {key: {"type": "string", "description": "what"} for key in given}}
+    return {"type": "function", "function": {"name": name, "description": "Looks it up", "parameters": values}}
+
+
+TOOLS = [tool(*named) for named in NAMES.items()]
 
 
 def result(i: int, text: str) -> dict:
-    return {
-        "role": "tool", "content": text, "tool_call_id": CALLS[i]["id"], "name": CALLS[i]["function"]["name"]
-    }  # fmt: skip
+    return {"role": "tool", "content": text, "tool_call_id": CALLS[i]["id"], "name": CALLS[i]["function"]["name"]}
 
 
 def thought(text: str) -> str:
@@ -116,10 +112,8 @@ def with_template(trained, tmp_path_factory):
         tags = [t for t in ("<think>", "</think>", "<tool_call>", "</tool_call>") if t in source]
         more = [*added(*special, special=True), *added(*tags, special=False, first=320 + len(special))]
         eos = next((end for end in ENDS if end in source), "<eos>")
-        folder = saved(
-            tmp_path_factory.mktemp("published"), spec, more, chat_template=source, bos_token="<bos>", eos_token=eos
-        )
-        return ChatTokenizer.load(folder)
+        named = {"chat_template": source, "bos_token": "<bos>", "eos_token": eos}
+        return ChatTokenizer.load(saved(tmp_path_factory.mktemp("published"), spec, more, **named))
 
     return make
 
@@ -243,15 +237,8 @@ def test_conversations_of_one_shape_are_joined_to_what_the_template_renders(with
     shapes = Shapes(labeller(tokenizer))
     made = labelled_rows(shapes, column, [None] * len(given), [{}] * len(given))
     for row, found in zip(given, made, strict=True):
-        assert found == outcome(tokenizer, row), row
+        assert found == outcome(labeller(tokenizer), row), row
     assert shapes.joined >= 9 or name.startswith(UNPLANNED)
-
-
-def outcome(tokenizer: ChatTokenizer, row):
-    try:
-        return label(tokenizer, row)
-    except RenderError as e:
-        return str(e)
 
 
 def test_a_default_system_prompt_is_never_a_label(with_template):

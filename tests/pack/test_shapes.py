@@ -3,13 +3,14 @@
 import json
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from datakit.pack.chat import ChatTokenizer
 from datakit.pack.labels import Shapes
 from datakit.pack.marks import RESERVED_SPELLING, RenderError
-from tests.pack.by_hand import label, labelled_rows, labeller, says, user
+from tests.files import says, user
+from tests.pack.by_hand import label, labelled_rows, labeller, outcome
 
 BODY = """\
 {%- for message in messages -%}
@@ -31,13 +32,6 @@ def with_body(trained, tmp_path):
     return make
 
 
-def alone(tokenizer, row, tools, variables):
-    try:
-        return label(tokenizer, row, tools, variables=variables) if row else "empty: no messages"
-    except RenderError as e:
-        return str(e)
-
-
 def joined(tokenizer, conversations, rows, tools=None, variables=None) -> int:
     """How many of the rows are joined; all of them must be what they are one by one."""
     tools, variables = tools or [None] * len(rows), variables or [{}] * len(rows)
@@ -45,8 +39,9 @@ def joined(tokenizer, conversations, rows, tools=None, variables=None) -> int:
     column = conversations(rows).column("messages")
     for _ in range(2):
         found = labelled_rows(shapes, column, tools, variables)
-        for row, one, *more in zip(rows, found, tools, variables, strict=True):
-            assert one == alone(tokenizer, row, *more), row
+        for row, one, own, values in zip(rows, found, tools, variables, strict=True):
+            alone = outcome(labeller(tokenizer), row, own, variables=values) if row else "empty: no messages"
+            assert one == alone, row
     return shapes.joined
 
 
@@ -162,7 +157,7 @@ TURNS = st.one_of(
 )
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=40)
 @given(rows=st.lists(st.lists(TURNS, max_size=6), min_size=1, max_size=8))
 @pytest.mark.parametrize("name", ["minimind", "qwen2"])
 def test_hostile_conversations_are_refused_or_hold_their_answers_and_no_special_token_of_a_text(

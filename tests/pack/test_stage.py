@@ -3,12 +3,11 @@
 import json
 from dataclasses import replace
 from itertools import pairwise
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import datakit
@@ -18,13 +17,7 @@ from datakit.errors import ConfigError, InputError
 from datakit.manifest import Count, Ledger, Manifest, Shard, load
 from datakit.pack.stage import Pack, PackConfig
 from datakit.stage import Parent
-from tests.pack.token_rows import FACTS, batch_of, found_tokens, hash_of, ids_of, pack_rows, spans_of
-
-ROW = st.tuples(st.integers(1, 40), st.lists(st.integers(0, 40), max_size=6, unique=True).map(sorted))
-ROWS = st.lists(ROW, min_size=1, max_size=25)
-
-
-fast = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=25)
+from tests.pack.token_rows import FACTS, ROW, ROWS, batch_of, fast, found_tokens, hash_of, ids_of, pack_rows, spans_of
 
 
 @fast
@@ -189,12 +182,8 @@ def test_senseless_values_are_refused(bad, words):
         PackConfig(**bad)
 
 
-LONGER_ROW = st.tuples(st.integers(1, 60), st.lists(st.integers(0, 60), max_size=6, unique=True).map(sorted))
-LONGER_ROWS = st.lists(LONGER_ROW, min_size=1, max_size=30)
-
-
 @fast
-@given(rows=LONGER_ROWS, packing=st.sampled_from(["best_fit", "pad"]), window=st.integers(1, 300),
+@given(rows=ROWS, packing=st.sampled_from(["best_fit", "pad"]), window=st.integers(1, 300),
        overflow=st.sampled_from(["auto", "split", "drop"]))  # fmt: skip
 def test_each_length_makes_a_set_and_every_token_has_one_place(tmp_path_factory, rows, packing, window, overflow):
     lengths = (9, 19, 39)
@@ -214,7 +203,7 @@ def test_each_length_makes_a_set_and_every_token_has_one_place(tmp_path_factory,
 
 
 @fast
-@given(pairs=st.lists(st.tuples(LONGER_ROW, LONGER_ROW), min_size=1, max_size=12))
+@given(pairs=st.lists(st.tuples(ROW, ROW), min_size=1, max_size=12))
 def test_both_sides_of_a_pair_go_to_the_set_that_holds_the_longer_one(tmp_path_factory, pairs):
     chosen, rejected = [list(side) for side in zip(*pairs, strict=True)]
     batch = batch_of(chosen, rejected=rejected)
@@ -236,7 +225,7 @@ def test_short_sequences_fill_the_gaps_of_longer_rows_and_the_manifest_names_eve
 
 
 @fast
-@given(rows=LONGER_ROWS, window=st.integers(1, 200), packing=st.sampled_from(["wrap", "best_fit", "pad"]))
+@given(rows=ROWS, window=st.integers(1, 200), packing=st.sampled_from(["wrap", "best_fit", "pad"]))
 def test_align_bos_cuts_and_counts(tmp_path_factory, rows, window, packing):
     options = {"seq_len": 24, "window_tokens": window, "packing": packing, "align_bos": True}
     result, sets = pack_rows(tmp_path_factory.mktemp("packed"), [batch_of(rows, labelled=False)], **options)
@@ -263,7 +252,7 @@ def test_what_rows_of_a_kind_cannot_have_is_refused(tmp_path, rows, options, wor
 
 
 @pytest.mark.campaign
-def test_parts_are_within_a_tenth_of_a_percent_as_dense_as_one(shared: Path, tmp_path: Path) -> None:
+def test_parts_are_within_a_tenth_of_a_percent_as_dense_as_one(shared, tmp_path):
     rows, tokenizer = [*(shared / "corpora/sft/gpteacher").glob("*.json")], str(shared / "tokenizers/minimind")
     datakit.tokenize([*map(str, rows)], tokenizer=tokenizer, output=tmp_path / "tokens")
     found = []
@@ -274,7 +263,7 @@ def test_parts_are_within_a_tenth_of_a_percent_as_dense_as_one(shared: Path, tmp
     assert many > one - 0.001 and len(load(tmp_path / str(1 << 22) / "manifest.json").facts["packed"]) > 1
 
 
-def test_parts_are_even_and_end_before_they_would_have_too_many_tokens_or_too_much_padding(tmp_path: Path) -> None:
+def test_parts_are_even_and_end_before_they_would_have_too_many_tokens_or_too_much_padding(tmp_path):
     shards = []
     for number, lengths in enumerate(([30] * 3, [5] * 4, [1] * 2, [1])):
         with UnitWriter(tmp_path, number) as out:

@@ -21,11 +21,11 @@ from datakit.pack.chat import ChatTokenizer, built_in
 from datakit.pack.marks import FIRST_PRIVATE, RESERVED
 from datakit.pack.tokenize import Tokenize, TokenizeConfig
 from datakit.stage import split, with_columns
+from tests.files import says, user
 from tests.object_stores import Hub, Server
 from tests.pack.by_hand import added, saved
 
-SAY = {"role": "assistant", "content": "fine"}
-ASK = {"role": "user", "content": "how are you"}
+SAY, ASK = says("fine"), user("how are you")
 
 
 @pytest.fixture(params=[False, True], ids=["fastokens", "tokenizers"])
@@ -91,14 +91,12 @@ def test_a_template_that_hides_who_speaks_is_refused_before_any_row(trained, con
 
 
 def test_pairs_are_labelled_on_the_answers_only_and_kept_or_dropped_whole(stage, small, pairs):
-    prompt, no = [ASK, SAY, ASK], [{"role": "assistant", "content": "no"}]
+    prompt, no = [ASK, SAY, ASK], [says("no")]
     rows = [(prompt, [SAY], no), (prompt, [SAY], [ASK]), ([ASK], [SAY], []), ([ASK], [], no), ([ASK], [], [])]
     kept, dropped = kept_and_dropped(stage, pairs(rows))
     assert kept.schema.names == tokens(preference=True).names
-    assert (kept.column("id").to_pylist(), dropped.column("reason").to_pylist()) == (
-        ["r0", "r2", "r3"],
-        ["no_labels", "empty"],
-    )
+    assert kept.column("id").to_pylist() == ["r0", "r2", "r3"]
+    assert dropped.column("reason").to_pylist() == ["no_labels", "empty"]
     found = []
     for name, spans in (("input_ids", "label_spans"), ("rejected_ids", "rejected_label_spans")):
         both = zip(kept.column(name).to_pylist(), kept.column(spans).to_pylist(), strict=True)
@@ -106,22 +104,15 @@ def test_pairs_are_labelled_on_the_answers_only_and_kept_or_dropped_whole(stage,
     assert found == [["fine<|im_end|>", "fine<|im_end|>", ""], ["no<|im_end|>", "", "no<|im_end|>"]]
 
 
-def token_rows(rows, spans) -> pa.RecordBatch:
-    columns = {"row_key": pa.array(range(len(rows)), pa.uint64()), "input_ids": pa.array(rows, pa.list_(pa.int32()))}
-    made = [None if s is None else [{"start": a, "end": b} for a, b in s] for s in spans]
-    more = {"label_spans": pa.array(made, SPANS), "segment_source": pa.array(["text"] * len(rows))}
-    return pa.record_batch(columns | more)
-
-
 def test_rows_with_ids_are_checked_and_stay_as_they_are(stage, small):
     top = small.vocab_size
     rows = [[1, 2], [1, top], [-1], [], [5, 6, 7], [5, 6], [5, 6]]
-    spans = [None, None, None, None, [(1, 2)], [(1, 3)], [(0, 1)]]
-    batch = token_rows(rows, spans)
-    decision = stage.decide(batch)
+    spans = [None] * 4 + [[{"start": a, "end": b}] for a, b in ((1, 2), (1, 3), (0, 1))]
+    columns = {"row_key": pa.array(range(7), pa.uint64()), "input_ids": pa.array(rows, pa.list_(pa.int32()))}
+    batch = pa.record_batch(columns | {"label_spans": pa.array(spans, SPANS), "segment_source": ["text"] * 7})
     outside = "id_out_of_vocabulary"
     expected = [None, outside, outside, "empty", None, "bad_label_spans", "no_labels"]
-    assert decision.reasons.to_pylist() == expected
+    assert stage.decide(batch).reasons.to_pylist() == expected
     assert stage.decide(batch.slice(1, 3)).reasons.to_pylist() == expected[1:4]
 
 
@@ -160,13 +151,7 @@ def test_ids_equal_the_librarys_on_plain_text(request, real, documents, name):
     library = Tokenizer.from_file(str(folder / "tokenizer.json"))
     library.no_truncation()
     library.no_padding()
-    texts = [
-        "the lazy dog\n\n 12 345",
-        "Ünïcödé 🦊 e\u0301",
-        "\t \u3000tabs\r\n",
-        "\ufdd0 alone is text",
-        "word " * 1000,
-    ]
+    texts = ["the lazy dog\n\n 12 345", "Ünïcödé 🦊 e\u0301", "\t \u3000tabs\r\n", "\ufdd0 is text", "word " * 1000]
     for little in (False, True):
         stage = Tokenize(TokenizeConfig(tokenizer=str(folder)), little=little)
         kept, _ = kept_and_dropped(stage, documents(texts))
@@ -189,19 +174,14 @@ def test_settings_may_hold_tokens_as_objects_and_templates_by_name(trained, tmp_
 CHATML = built_in("chatml")
 
 
-QUESTION, ANSWER = {"role": "user", "content": "?"}, {"role": "assistant"}
-
-
 @pytest.mark.parametrize("kind", ["documents", "conversations"])
 def test_the_stage_gives_the_same_with_both_libraries(request, trained, kind):
     texts = ["1 pieces, we'LL say; 東京は\r\n" * 4, "", "a\ufdd0\ue001", "<|im_end|>", "e\u0301", "\ufdd0", "東京" * 40]
-    rows = texts if kind == "documents" else [[QUESTION, ANSWER | {"content": text}] for text in texts]
-    batch, found = request.getfixturevalue(kind)(rows), []
-    for little in (False, True):
-        found.append(Tokenize(TokenizeConfig(tokenizer=str(trained)), kind[:-1], little).decide(batch))
-    assert found[0].reasons.equals(found[1].reasons) and found[0].detail.equals(found[1].detail)
-    assert found[0].columns == found[1].columns
-    assert found[0].reasons.null_count >= 5
+    rows = texts if kind == "documents" else [[user("?"), says(text)] for text in texts]
+    batch, config = request.getfixturevalue(kind)(rows), TokenizeConfig(tokenizer=str(trained))
+    one, other = (Tokenize(config, kind[:-1], little).decide(batch) for little in (False, True))
+    assert one.reasons.equals(other.reasons) and one.detail.equals(other.detail) and one.columns == other.columns
+    assert one.reasons.null_count >= 5
 
 
 def test_documents_run_in_threads_where_fastokens_encodes(stage, documents, conversations, monkeypatch):
@@ -311,9 +291,8 @@ def test_rows_whose_answers_have_other_weights_than_0_and_1_are_counted(with_add
 
 
 def test_variables_of_the_template_and_of_the_row(with_added, tmp_path, conversations):
-    with_added(
-        "{% if loud %}<|im_start|>system\n{{ loud }} {{ strftime_now('%d.%m.%Y') }}<|im_end|>\n{% endif %}" + CHATML
-    )
+    loud = "{% if loud %}<|im_start|>system\n{{ loud }} {{ strftime_now('%d.%m.%Y') }}<|im_end|>\n{% endif %}"
+    with_added(loud + CHATML)
     stage = Tokenize(TokenizeConfig(tokenizer=str(tmp_path), template_var={"loud": "yes", "today": "2025-12-31"}))
     batch = conversations([[ASK, SAY], [ASK, SAY], [ASK, SAY]])
     extra = [None, '{"chat_template_kwargs": {"loud": false}}', '{"chat_template_kwargs": {"loud": "VERY"}}']
@@ -375,11 +354,9 @@ TALK = st.lists(TURN, max_size=4)
 
 @pytest.fixture(scope="module", params=["chatml", "plain", "a generation block without an end"])
 def hostile(request, trained, tmp_path_factory) -> str:
-    if request.param in ("chatml", "plain"):
-        return request.param
     path = tmp_path_factory.mktemp("template") / "without_ends.jinja"
     path.write_text(WITHOUT_ENDS)
-    return str(path)
+    return request.param if request.param in ("chatml", "plain") else str(path)
 
 
 @given(
@@ -394,10 +371,8 @@ def hostile(request, trained, tmp_path_factory) -> str:
 def test_whatever_a_row_holds_it_is_kept_or_dropped_with_a_reason(
     trained, hostile, conversations, pairs, documents, talks, sides, tools, texts, train_on, thinking
 ):
-    config = TokenizeConfig(
-        tokenizer=str(trained), chat_template=hostile, train_on=train_on, thinking=thinking, min_label_tokens=0
-    )
-    stage = Tokenize(config, little=True)
+    options = {"train_on": train_on, "thinking": thinking, "min_label_tokens": 0}
+    stage = Tokenize(TokenizeConfig(tokenizer=str(trained), chat_template=hostile, **options), little=True)
     for batch in (conversations(talks, [tools] * len(talks)), pairs([sides]), documents(texts)):
         kept, dropped = kept_and_dropped(stage, batch)
         assert kept.num_rows + dropped.num_rows >= batch.num_rows and dropped.column("reason").null_count == 0

@@ -7,12 +7,18 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+from hypothesis import settings
+from hypothesis import strategies as st
 
 from datakit.data import tokens
 from datakit.pack.format import Packed, headers, set_of
 from datakit.pack.stage import Pack, PackConfig
 from datakit.stage import Made
 
+ROW = st.tuples(st.integers(1, 60), st.lists(st.integers(0, 60), max_size=6, unique=True).map(sorted))
+"""(length, edges of label spans)"""
+ROWS = st.lists(ROW, min_size=1, max_size=25)
+fast = settings(max_examples=25)
 FACTS = {"vocab_size": 1000, "pad_id": 0, "eos_id": 2}
 
 

@@ -64,7 +64,7 @@ def test_a_key_that_is_always_null_does_not_keep_an_object_from_being_a_column(t
         assert found.notes["fields_of_other_type"] == 1
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 @given(row=ROWS, records=st.lists(RECORD, min_size=1, max_size=8))
 def test_every_field_is_in_its_column_or_in_extra_with_its_value(tmp_path_factory, row, records):
     path = tmp_path_factory.mktemp("in") / "x.jsonl"

@@ -5,7 +5,7 @@ import csv
 import io
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 
@@ -49,7 +49,7 @@ cells = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"
 )
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=150)
 @given(st.lists(st.tuples(cells, cells), max_size=6), st.sampled_from(["\n", "\r\n"]))
 def test_what_the_csv_module_writes_is_read_back(read_bytes, rows, end):
     data = table([["text", "n"], *rows], lineterminator=end, quoting=csv.QUOTE_ALL)

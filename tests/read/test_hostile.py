@@ -9,7 +9,7 @@ import os
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from datakit.errors import InputError
@@ -133,7 +133,7 @@ GOOD = {
 
 @pytest.mark.parametrize("layout", GOOD)
 @given(data=st.data())
-@settings(max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=12)
 def test_each_record_is_a_row_or_is_quarantined_whatever_it_holds(read, tmp_path, layout, data):
     good, hostile = GOOD[layout]
     records = [good] * 130 + data.draw(st.lists(hostile | VALUE, min_size=1, max_size=4))

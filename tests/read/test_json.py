@@ -4,7 +4,7 @@ import json
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from datakit.read import record
@@ -136,7 +136,7 @@ def test_a_broken_element_costs_itself_or_the_rest_where_its_end_is_unknown(read
     assert bad["raw"] == (data[begin:] if broken in ENDLESS else broken.encode())
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=150)
 @given(st.data())
 def test_no_damage_crashes_or_loses_an_element_without_a_word(read_bytes, data):
     whole = bytearray(array(GOOD, indent=data.draw(st.sampled_from([None, 2]))))
@@ -179,7 +179,7 @@ def without_nan(value):
     return [without_nan(v) for v in value] if isinstance(value, list) else value
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=150)
 @given(
     st.lists(st.tuples(st.text(max_size=10), json_values), max_size=8),
     st.sampled_from([None, 0, 4, "lines"]),

@@ -65,7 +65,7 @@ for folder in sys.argv[1:]:
     return load
 
 
-def test_datasets_reads_every_kind_of_rows_in_every_format(tmp_path: Path, hugging_face: Callable) -> None:
+def test_datasets_reads_every_kind_of_rows_in_every_format(tmp_path, hugging_face):
     folders = []
     for kind, rows in ROWS.items():
         (tmp_path / kind).mkdir()
@@ -87,7 +87,7 @@ def test_datasets_reads_every_kind_of_rows_in_every_format(tmp_path: Path, huggi
     assert [row["input_ids"] for row in tokens] == [[5, 6, 7], [8, 9]]
 
 
-def test_json_lines_are_the_lines_that_came_in(tmp_path: Path) -> None:
+def test_json_lines_are_the_lines_that_came_in(tmp_path):
     rows = [{"id": "x", **row} for row in ROWS["conversation"]]
     result = made(tmp_path, [*rows, {"id": "y", "messages": TALK, "long": 3.14159265358979323846, "score": None}])
     result.export(tmp_path / "out", format="jsonl.zst")
@@ -97,7 +97,7 @@ def test_json_lines_are_the_lines_that_came_in(tmp_path: Path) -> None:
     assert json.loads(lines[1])["tools"] == ROWS["conversation"][1]["tools"]
 
 
-def test_numbers_texts_and_names_that_clash_keep_every_character(tmp_path: Path) -> None:
+def test_numbers_texts_and_names_that_clash_keep_every_character(tmp_path):
     given = (
         '{"id":"a","text":"t","big":12345678901234567890123,"x":0.10000000000000000001,"extra":{"id":[1]},"source":5}'
     )
@@ -115,7 +115,7 @@ def test_numbers_texts_and_names_that_clash_keep_every_character(tmp_path: Path)
     assert left["big"] == 12345678901234567890123 and "lang" not in table.column_names
 
 
-def test_fields_of_several_types_stay_json_in_parquet(tmp_path: Path) -> None:
+def test_fields_of_several_types_stay_json_in_parquet(tmp_path):
     made(tmp_path, ROWS["document"]).export(tmp_path / "out")
     table = pq.read_table(tmp_path / "out/data")
     assert [json.loads(e or "{}").get("mixed") for e in table["extra"].to_pylist()] == [None, 1, "one"]
@@ -123,14 +123,14 @@ def test_fields_of_several_types_stay_json_in_parquet(tmp_path: Path) -> None:
     assert json.loads(table["extra"][2].as_py())["lang"] == "mine", "a name of ours"
 
 
-def test_the_text_has_the_name_of_its_field_again(tmp_path: Path) -> None:
+def test_the_text_has_the_name_of_its_field_again(tmp_path):
     rows = [{"content": "Ein Satz.", "url": "u"}, {"content": "Noch einer.", "url": "v"}]
     made(tmp_path, rows).export(tmp_path / "out", format="jsonl")
     lines = (tmp_path / "out/data/train-00000-of-00001.jsonl").read_text().splitlines()
     assert [json.loads(line) for line in lines] == [{"id": f"mine.jsonl:{n}", **row} for n, row in enumerate(rows)]
 
 
-def test_files_are_cut_by_data_and_checksums_hold(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_files_are_cut_by_data_and_checksums_hold(tmp_path, monkeypatch):
     monkeypatch.setattr("datakit.report.export.FILE_BYTES", 1_000_000)
     rows = [{"id": f"r{n}", "text": f"{n} " + "word " * 60_000} for n in range(6)]
     result = made(tmp_path, rows, shard_mb=1)
@@ -149,7 +149,7 @@ def test_files_are_cut_by_data_and_checksums_hold(tmp_path: Path, monkeypatch: p
     assert files[0] == files[1]
 
 
-def test_the_card_says_what_was_done_and_data_cannot_write_into_it(tmp_path: Path) -> None:
+def test_the_card_says_what_was_done_and_data_cannot_write_into_it(tmp_path):
     write_rows(tmp_path / "raw/a`|<script>.jsonl", [{"text": "One two three."}, {"text": "One two three."}])
     result = dk.dedup(str(tmp_path / "raw/*"), output=tmp_path / "result", dataset="A-title_b", shingle_words=3)
     result.export(tmp_path / "out", license="apache-2.0")
@@ -159,7 +159,7 @@ def test_the_card_says_what_was_done_and_data_cannot_write_into_it(tmp_path: Pat
     assert "# A-title\\_b" in card and "`a'\\|<script>.jsonl`" in card
 
 
-def test_no_folder_is_left_by_an_export_that_fails(tmp_path: Path) -> None:
+def test_no_folder_is_left_by_an_export_that_fails(tmp_path):
     result = made(tmp_path, ROWS["document"])
     (shard,) = (tmp_path / "result/kept").iterdir()
     whole = shard.read_bytes()
@@ -181,21 +181,19 @@ def test_no_folder_is_left_by_an_export_that_fails(tmp_path: Path) -> None:
         result.export(tmp_path / "new", add=["speed"])
 
 
-def test_no_rows_are_exported_as_no_rows(tmp_path: Path) -> None:
+def test_no_rows_are_exported_as_no_rows(tmp_path):
     result = dk.filter([{"text": "x"}], output=tmp_path / "r", rules=["gopher_quality"])
     assert result.ledger.rows.kept == 0
     result.export(tmp_path / "out")
     assert pq.read_table(tmp_path / "out/data").num_rows == 0
 
 
-def test_the_command_exports_a_packed_set(
-    project: Path, datakit: Callable, hugging_face: Callable, small_tokenizer: Path
-) -> None:
+def test_the_command_exports_a_packed_set(project, datakit, hugging_face, small_tokenizer):
     rows = [{"messages": [TALK[0], {"role": "assistant", "content": f"Answer {n}. " * 9}]} for n in range(30)]
     write_rows(project / "chats.jsonl", rows)
     flags = ("--seq-len", "128", "--validation", "0.2", "--output", "packed")
     assert datakit("pack", "chats.jsonl", "--tokenizer", small_tokenizer, *flags).code == 0
-    said = datakit("export", "packed", "--output", "out", "--format", "jsonl")
+    said = datakit("export packed --output out --format jsonl")
     assert said.code == 0 and "states no license" in said.out, said.err
     (found,) = hugging_face(project / "out")
     assert set(found) == {"train", "validation"}
@@ -203,6 +201,5 @@ def test_the_command_exports_a_packed_set(
     assert len(row["labels"]) == len(row["input_ids"]) == sum(row["seq_lens"])
     assert all(label in (i, -100) for i, label in zip(row["input_ids"], row["labels"], strict=True))
     assert row["position_ids"][0] == 0 and -100 in row["labels"]
-    done("tokenizer", "train", "chats.jsonl", "--vocab-size", "300", "--output", "tokenizer")
-    said = datakit("export", "tokenizer", "--output", "no")
-    assert said.code == 1 and "has no rows to export" in said.err
+    done("tokenizer train chats.jsonl --vocab-size 300 --output tokenizer")
+    datakit("export tokenizer --output no").fails(1, "has no rows to export")

@@ -33,7 +33,7 @@ def rows(texts: list[str]) -> pa.RecordBatch:
     return pa.record_batch({"text": pa.array(texts)})
 
 
-def test_equal_texts_have_one_key_and_similar_ones_have_it_as_often_as_they_are_similar() -> None:
+def test_equal_texts_have_one_key_and_similar_ones_have_it_as_often_as_they_are_similar():
     rng = random.Random(1)
     texts, similarities, changed = documents(1000, rng), [], []
     for text in texts:
@@ -50,7 +50,7 @@ def test_equal_texts_have_one_key_and_similar_ones_have_it_as_often_as_they_are_
     assert not np.array_equal(keys, sample_keys(rows(texts), 2))
 
 
-def test_an_interval_holds_the_share_of_the_whole_in_nearly_every_sample() -> None:
+def test_an_interval_holds_the_share_of_the_whole_in_nearly_every_sample():
     rng, inside, widths = np.random.default_rng(3), 0, []
     for share in (0.003, 0.05, 0.6):
         for _ in range(40):
@@ -69,7 +69,7 @@ def test_an_interval_holds_the_share_of_the_whole_in_nearly_every_sample() -> No
     assert Estimate.of(bootstrap(np.zeros(BLOCKS), np.ones(BLOCKS)), UNSEEN / BLOCKS).high == pytest.approx(7.6 / 256)
 
 
-def test_a_line_keeps_the_costs_of_a_start_apart_and_no_cost_is_negative() -> None:
+def test_a_line_keeps_the_costs_of_a_start_apart_and_no_cost_is_negative():
     assert line_through((1, 3), (8, 10), 100) == pytest.approx(102)
     assert line_through((1, 1), (8, 16), 80) == pytest.approx(160)  # the start would cost less than nothing
     assert line_through((4, 2), (4, 2), 40) == pytest.approx(20)
@@ -93,7 +93,7 @@ def project(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_a_forecast_of_a_quarter_holds_what_the_run_does(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_forecast_of_a_quarter_holds_what_the_run_does(project, monkeypatch):
     monkeypatch.setattr("datakit.report.forecast.LEAST_BYTES", 0)
     steps = [datakit.Ingest(str(project / "*.jsonl")), datakit.Dedup(), datakit.Filter(rules=["gopher_quality"])]
     pipeline = datakit.Pipeline(steps, dataset="d", project=project, workers=2)
@@ -115,7 +115,7 @@ def test_a_forecast_of_a_quarter_holds_what_the_run_does(project: Path, monkeypa
     assert 0.5 < said.disk / used < 1.6
 
 
-def test_wrong_values_and_a_recipe_without_inputs_are_refused(tmp_path: Path) -> None:
+def test_wrong_values_and_a_recipe_without_inputs_are_refused(tmp_path):
     with pytest.raises(ConfigError, match="share is a share"):
         ForecastConfig(share=2)
     with pytest.raises(UsageError, match="names no inputs"):

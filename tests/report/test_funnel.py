@@ -1,6 +1,5 @@
 """The end of a command: the funnel, alarms, what comes next; and results without rows."""
 
-from collections.abc import Callable
 from pathlib import Path
 
 from datakit.manifest import load
@@ -12,17 +11,17 @@ def texts(path: Path, rows: int, bad: int = 0) -> None:
     write_rows(path, [*good, *["no record"] * bad])
 
 
-def test_a_stage_that_keeps_nothing_is_the_last_line_in_red(datakit: Callable, project: Path) -> None:
+def test_a_stage_that_keeps_nothing_is_the_last_line_in_red(datakit, project):
     texts(project / "a.jsonl", 3)
     said = datakit("filter", "a.jsonl", "--rules", "gopher_quality", "--dataset", "d")
-    assert said.code == 3 and "the result is written, and holds no rows" in said.err
+    said.fails(3, "the result is written, and holds no rows")
     assert said.out.splitlines()[-1] == "ALARM filter: keeps none of its 3 rows"
     accepted = datakit("filter", "a.jsonl", "--rules", "gopher_quality", "--dataset", "d", "--allow-empty")
     assert accepted.code == 0
     assert load(project / "manifests/d/filter.json").facts["alarms"] == ["keeps none of its 3 rows"]
 
 
-def test_records_that_cannot_be_read_are_a_loss_of_their_file(datakit: Callable, project: Path) -> None:
+def test_records_that_cannot_be_read_are_a_loss_of_their_file(datakit, project):
     texts(project / "good.jsonl", 300)
     texts(project / "bad.jsonl", 10, bad=30)
     said = datakit("ingest", "good.jsonl", "bad.jsonl", "--dataset", "d")
@@ -30,7 +29,7 @@ def test_records_that_cannot_be_read_are_a_loss_of_their_file(datakit: Callable,
     assert "of all" not in said.out
 
 
-def test_no_rows_replace_no_pack_with_rows(datakit: Callable, project: Path, small_tokenizer: Path) -> None:
+def test_no_rows_replace_no_pack_with_rows(datakit, project, small_tokenizer):
     texts(project / "a.jsonl", 40)
     recipe = '[dataset]\nkind = "text"\ninputs = ["a.jsonl"]\nstages = ["ingest", "filter", "tokenize", "pack"]\n'
     recipe += (

@@ -35,19 +35,19 @@ ENTRIES = dict(
 EVERY = [chr(code) for code in range(0x110000) if not 0xD800 <= code < 0xE000]
 
 
-def test_words_are_letters_marks_and_numbers() -> None:
+def test_words_are_letters_marks_and_numbers():
     flags = {"L": WORD | LETTER, "M": WORD | MARK, "N": WORD | NUMBER}
     expected = [flags.get(unicodedata.category(c)[0], 0) for c in EVERY]
     assert [ENTRIES[c] & (WORD | LETTER | MARK | NUMBER) for c in EVERY] == expected
 
 
-def test_what_composes_with_the_character_before_is_marked() -> None:
+def test_what_composes_with_the_character_before_is_marked():
     composing = ["\u0301", "\u1161", "\u11a8", "\u093c", "\u3099", "\U000110ba"]
     assert all(ENTRIES[c] & NOT_NFC for c in composing)
     assert not any(ENTRIES[c] & NOT_NFC for c in "aé中\u0e31\u0651")
 
 
-def test_combining_classes_are_pythons() -> None:
+def test_combining_classes_are_pythons():
     assert [c for c in EVERY if ENTRIES[c] >> CCC_SHIFT & 0xFF != unicodedata.combining(c)] == []
 
 
@@ -66,42 +66,42 @@ def normal_form(text: str | None) -> str:
 
 @given(texts)
 @example(["x" * 63 + "\u0301", "\u0316\u0327\u0301" * 40, "é" * 64 + "  " + "e\u0301"])
-def test_normal_form_is_nfc_with_single_spaces(rows: list[str | None]) -> None:
+def test_normal_form_is_nfc_with_single_spaces(rows):
     assert normalize(pa.array(rows, pa.string())).to_pylist() == [normal_form(text) for text in rows]
 
 
-def test_no_character_that_the_quick_check_passes_decides_about_nfc() -> None:
+def test_no_character_that_the_quick_check_passes_decides_about_nfc():
     from datakit.text._kernels_text import _may_compose
 
     decide = [c for c in EVERY if ENTRIES[c] & NOT_NFC or unicodedata.combining(c)]
     assert [c for c in decide if not _may_compose.py_func(np.uint8(c.encode()[0]))] == []
 
 
-def test_every_character_normalises_as_in_python() -> None:
+def test_every_character_normalises_as_in_python():
     rows = [f"a{c}b {c}" for c in EVERY]
     assert normalize(pa.array(rows)).to_pylist() == [normal_form(text) for text in rows]
 
 
-def test_characters_across_the_blocks_of_the_kernel_stay_whole() -> None:
+def test_characters_across_the_blocks_of_the_kernel_stay_whole():
     """The byte that ends one character and the one that begins the next look like a white space character together."""
     rows = ["x" * pad + "ЂE" * 40 + "\u3000\u2003y" + "ЂE。 " * 30 for pad in range(130)]
     assert normalize(pa.array(rows)).to_pylist() == [normal_form(text) for text in rows]
 
 
 @given(texts, st.integers(0, 3))
-def test_a_slice_normalises_as_its_rows(rows: list[str | None], start: int) -> None:
+def test_a_slice_normalises_as_its_rows(rows, start):
     part = pa.array(rows, pa.string()).slice(start)
     assert normalize(part).to_pylist() == [normal_form(text) for text in rows[start:]]
     assert digest(part).to_pylist() == digest(pa.array(rows[start:], pa.string())).to_pylist()
 
 
-def test_large_strings_are_taken_and_other_types_refused() -> None:
+def test_large_strings_are_taken_and_other_types_refused():
     assert normalize(pa.array([" a\n", None], pa.large_string())).to_pylist() == ["a", ""]
     with pytest.raises(TypeError, match="int64"):
         normalize(pa.array([1]))
 
 
-def test_digest_is_blake2b_of_the_bytes_of_the_normal_form() -> None:
+def test_digest_is_blake2b_of_the_bytes_of_the_normal_form():
     rows = ["", "é", "x" * 5000, None]
     expected = [hashlib.blake2b((text or "").encode(), digest_size=16).hexdigest() for text in rows]
     assert digest(pa.array(["\n ", " e\u0301 ", *rows[2:]])).to_pylist() == expected
@@ -150,25 +150,25 @@ def check_hashes(rows: list[str]) -> None:
 
 
 @given(st.lists(st.text(alphabet=ALPHABET) | st.text(), max_size=6))
-def test_kernel_splits_and_folds_like_the_definition(rows: list[str]) -> None:
+def test_kernel_splits_and_folds_like_the_definition(rows):
     assert [split_words(text) for text in rows] == [reference_words(text) for text in rows]
     check_hashes(rows)
 
 
-def test_every_character_of_unicode() -> None:
+def test_every_character_of_unicode():
     """All that are assigned, and every 61st of the others, which are all alike."""
     every = (chr(code) for code in range(0x110000) if not 0xD800 <= code < 0xE000)
     check_hashes([f"x{c}y {c}" for c in every if unicodedata.category(c) not in ("Cn", "Co") or ord(c) % 61 == 0])
 
 
-def test_long_words_order_and_accents_matter_and_case_does_not() -> None:
+def test_long_words_order_and_accents_matter_and_case_does_not():
     check_hashes(["abcdefgh abcdefghi abcdefg h", "abcdefghabcdefgh abcdefgh", "a" * 10_000, "a" * 9_999 + "b"])
     hashes, _ = hash_words(pa.array(["STRASSE Straße strasse", "cafe café CAFÉ"]))
     assert hashes[0] == hashes[1] == hashes[2]
     assert hashes[3] != hashes[4] == hashes[5]
 
 
-def test_slices_and_nulls() -> None:
+def test_slices_and_nulls():
     rows = pa.array(["one two", None, "", "three"])
     assert hash_words(rows)[1].tolist() == [0, 2, 2, 2, 3]
     assert hash_words(rows.slice(3))[0].tolist() == hash_words(rows)[0].tolist()[2:]

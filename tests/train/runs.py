@@ -6,15 +6,24 @@ import os
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import torch
 
 from train import SFTConfig, Trainer
+from train.attention import Segments, grouped_attention
+from train.model import PRESETS, CausalLM
 from train.sft import LabelConfig, label_loss
 
 label_sum = label_loss(LabelConfig())
+SMALL = replace(PRESETS["tiny"], vocab_size=300, num_layers=2, hidden_size=32, head_dim=8, intermediate_size=48)
+
+
+def as_flags(**options: Any) -> list[str]:
+    """Options of a command by name; a switch is True."""
+    return [f"--{name}" if value is True else f"--{name}={value}" for name, value in options.items()]
 
 
 def trainer(manifest: Path, out: Path, loss: Callable | None = None, **options: Any) -> Trainer:
@@ -29,12 +38,26 @@ def fitted(manifest: Path, out: Path, loss: Callable | None = None, **options: A
     return run
 
 
-def records(out: Path) -> list[dict]:
-    return [json.loads(line) for line in (out / "metrics.jsonl").read_text().splitlines()]
+def records(out: Path, name: str = "metrics") -> list[dict]:
+    return [json.loads(line) for line in (out / f"{name}.jsonl").read_text().splitlines()]
 
 
 def losses(out: Path) -> list[float]:
     return [record["loss"] for record in records(out)]
+
+
+def small_model(seed: int = 0, **size: Any) -> CausalLM:
+    """Our own model with its start values."""
+    model = CausalLM(replace(SMALL, **size))
+    model.init_weights(torch.Generator().manual_seed(seed))
+    return model
+
+
+def logits(model: CausalLM, ids_BT: torch.Tensor, attention: Callable = grouped_attention) -> torch.Tensor:
+    """Of whole sequences, one a row."""
+    segments = Segments.of([[0, ids_BT.shape[1]]] * len(ids_BT), ids_BT.shape[1])
+    with torch.no_grad():
+        return model.lm_head(model(ids_BT, segments.positions_BT, attention(segments)))
 
 
 def random_model(config: Any, **options: Any) -> torch.nn.Module:

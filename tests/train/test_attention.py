@@ -33,9 +33,7 @@ def plain(q: Tensor, k: Tensor, v: Tensor, bounds: list[np.ndarray], how: Scores
 
 @pytest.mark.parametrize("product_width", [0, 64, 1000])  # SDPA for all groups, for some, for none
 @pytest.mark.parametrize("scores", [Scores(), Scores(0, 7), Scores(0, 33)])
-def test_windows_are_the_definition_with_its_gradients(
-    scores: Scores, product_width: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_windows_are_the_definition_with_its_gradients(scores, product_width, monkeypatch):
     monkeypatch.setattr(attention, "PRODUCT_WIDTH", product_width)
     monkeypatch.setattr(attention, "HALF_PRODUCT_WIDTH", product_width)  # of all dtypes but fp32
     bounds = [np.array([0, 5, 6, 47, 90]), np.array([0, 33]), np.array([0, 1, 2, 3, 80])]
@@ -52,7 +50,7 @@ def test_windows_are_the_definition_with_its_gradients(
             torch.testing.assert_close(mine, expected)
 
 
-def test_a_long_sequence_leaves_no_score_matrix_for_the_backward_pass() -> None:
+def test_a_long_sequence_leaves_no_score_matrix_for_the_backward_pass():
     """The bytes that autograd keeps for a row of 2,048 tokens, beside those of SDPA itself."""
     width, saved = 2048, []
     for attend in (grouped_attention(Segments.of([[0, width]], width)), sdpa):
@@ -74,20 +72,20 @@ def sdpa(q: Tensor, k: Tensor, v: Tensor, scores: Scores) -> Tensor:
     return torch.nn.functional.scaled_dot_product_attention(*moved, is_causal=True, enable_gqa=True).transpose(1, 2)
 
 
-def test_positions_restart_with_each_sequence_and_padding_has_none() -> None:
+def test_positions_restart_with_each_sequence_and_padding_has_none():
     segments = Segments.of([np.array([0, 2, 5]), np.array([0, 3]), [0, 0]], 6)
     assert segments.positions_BT.tolist() == [[0, 1, 0, 1, 2, 0], [0, 1, 2, 0, 0, 0], [0] * 6]
     assert segments.sequence_BT.tolist() == [[1, 1, 2, 2, 2, 0], [1, 1, 1, 0, 0, 0], [0] * 6]
     assert segments.groups == ((3, 32),), "a sequence without an input position is in no group"
 
 
-def test_a_batch_of_nothing_but_padding_is_finite() -> None:
+def test_a_batch_of_nothing_but_padding_is_finite():
     segments = Segments.of([[0, 0], [0, 0]], 8)
     for attend in (grouped_attention(segments), masked_attention(segments)):
         assert attend(*qkv(2, 8), Scores()).isfinite().all()
 
 
-def test_moving_rows_has_the_gradient_of_indexing() -> None:
+def test_moving_rows_has_the_gradient_of_indexing():
     x = torch.randn(7, 3, dtype=torch.float64, requires_grad=True)
     source, target = torch.tensor([5, 0, 2]), torch.tensor([1, 3, 0])
     assert torch.autograd.gradcheck(lambda t: move_rows(t, source, target, 4), (x,))
@@ -97,7 +95,7 @@ def test_moving_rows_has_the_gradient_of_indexing() -> None:
 
 
 @pytest.mark.parametrize("cuts", [[1] * 12, [5, 4, 3], [12]])
-def test_cached_attention_in_pieces_is_causal_attention_at_once(cuts: list[int]) -> None:
+def test_cached_attention_in_pieces_is_causal_attention_at_once(cuts):
     q, k, v = qkv(1, 12)
     expected = masked_attention(Segments.of([np.array([0, 12])], 12))(q, k, v, Scores())
     config = ModelConfig(

@@ -120,7 +120,7 @@ def traced(c: ModelConfig) -> tuple[Trace, torch.Tensor]:
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_bf16_stays_bf16_along_the_whole_path_and_the_host_does_not_wait_for_the_device(name: str) -> None:
+def test_bf16_stays_bf16_along_the_whole_path_and_the_host_does_not_wait_for_the_device(name):
     c = replace(MODELS[name], vocab_size=400)
     trace, hidden = traced(c)
     assert trace.products > 4 * c.num_layers and trace.wide == [] and trace.waits == []

@@ -41,7 +41,7 @@ def full(*args: object) -> None:
     raise OSError(28, "No space left on device")
 
 
-def test_weights_optimizer_and_generators_come_back_as_they_were(tmp_path: Path) -> None:
+def test_weights_optimizer_and_generators_come_back_as_they_were(tmp_path):
     (model, optimizer), (other, other_optimizer) = moved(0), moved(1)
     place = checkpoint.save(tmp_path, state(7), Snapshot.of(model, optimizer), ())
     drawn = torch.rand(3)
@@ -59,7 +59,7 @@ def test_weights_optimizer_and_generators_come_back_as_they_were(tmp_path: Path)
 
 
 @pytest.mark.parametrize("name", ["model.safetensors", "optimizer.safetensors", "config.json", "state.json"])
-def test_one_changed_byte_is_found_and_the_file_named(tmp_path: Path, name: str) -> None:
+def test_one_changed_byte_is_found_and_the_file_named(tmp_path, name):
     place = saved(tmp_path, 7)
     data = (place / name).read_bytes()
     at = data.rindex(b"7") if name == "state.json" else len(data) // 2
@@ -68,7 +68,7 @@ def test_one_changed_byte_is_found_and_the_file_named(tmp_path: Path, name: str)
         resume.check(place)
 
 
-def test_the_newest_whole_checkpoint_is_found_and_damaged_ones_are_set_aside(tmp_path: Path) -> None:
+def test_the_newest_whole_checkpoint_is_found_and_damaged_ones_are_set_aside(tmp_path):
     damaged: list[str] = []
     assert resume.newest(tmp_path, damaged) is None
     (saved(tmp_path, 10, 15) / "rng.safetensors").unlink()
@@ -82,7 +82,7 @@ def test_the_newest_whole_checkpoint_is_found_and_damaged_ones_are_set_aside(tmp
 
 
 @pytest.mark.parametrize("failing", ["save_file", "flush"])
-def test_a_full_disk_costs_no_earlier_checkpoint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failing: str) -> None:
+def test_a_full_disk_costs_no_earlier_checkpoint(tmp_path, monkeypatch, failing):
     saved(tmp_path, 5)
     with monkeypatch.context() as patch:
         patch.setattr(checkpoint, failing, full)
@@ -92,7 +92,7 @@ def test_a_full_disk_costs_no_earlier_checkpoint(tmp_path: Path, monkeypatch: py
     resume.check(tmp_path / "step_00000005")
 
 
-def test_a_step_saved_again_replaces_the_old_one_only_the_newest_are_kept_and_left_overs_go(tmp_path: Path) -> None:
+def test_a_step_saved_again_replaces_the_old_one_only_the_newest_are_kept_and_left_overs_go(tmp_path):
     saved(tmp_path, 5, 10, 15)
     again = checkpoint.save(tmp_path, replace(state(15), task="pretrain"), Snapshot.of(*moved(1)), ())
     assert resume.check(again).task == "pretrain"
@@ -104,8 +104,8 @@ def test_a_step_saved_again_replaces_the_old_one_only_the_newest_are_kept_and_le
 
 
 def test_a_checkpoint_that_is_written_while_training_goes_on_has_the_values_of_its_step(
-    manifest: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    manifest, tmp_path, monkeypatch
+):
     """The writer waits until two more steps are done; each file is that of a run that waits for its checkpoints."""
     written, steps = checkpoint.save, threading.Semaphore(0)
 
@@ -130,9 +130,7 @@ def test_a_checkpoint_that_is_written_while_training_goes_on_has_the_values_of_i
             assert file.read_bytes() == (folders[1] / file.name).read_bytes(), file.name
 
 
-def test_a_checkpoint_that_could_not_be_written_in_the_background_ends_the_run(
-    manifest: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_checkpoint_that_could_not_be_written_in_the_background_ends_the_run(manifest, tmp_path, monkeypatch):
     monkeypatch.setattr(checkpoint, "write_model", full)
     with pytest.raises(InputError, match="No space left"):
         fitted(manifest, tmp_path, save_every=1, async_save=True)

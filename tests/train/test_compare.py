@@ -117,7 +117,7 @@ def config_of(place: Path, arms: dict[str, Path], *names: str, **options: Any) -
 # ---------------------------------------------------------------------- documents and draws
 
 
-def test_a_document_is_whole_again_whatever_the_packing(place: Path, arms: dict[str, Path]) -> None:
+def test_a_document_is_whole_again_whatever_the_packing(place, arms):
     clean, rows = open_arms(config_of(place, arms, "clean", "rows"))
     assert len(clean.docs) == DOCS
     assert {k: v.tolist() for k, v in clean.docs.items()} == {k: v.tolist() for k, v in rows.docs.items()}
@@ -125,7 +125,7 @@ def test_a_document_is_whole_again_whatever_the_packing(place: Path, arms: dict[
     assert sorted(tokenizer.encoder.decode(v.tolist()) for v in clean.docs.values()) == sorted(map(text, range(DOCS)))
 
 
-def test_a_cluster_is_drawn_whole_and_in_the_order_of_all_arms(place: Path, arms: dict[str, Path]) -> None:
+def test_a_cluster_is_drawn_whole_and_in_the_order_of_all_arms(place, arms):
     clean, rows = open_arms(config_of(place, arms, "clean", "rows"))
     names = sorted(clean.docs)
     clusters = [names[:3], *([name] for name in names[3:])]
@@ -146,7 +146,7 @@ def test_a_cluster_is_drawn_whole_and_in_the_order_of_all_arms(place: Path, arms
             assert all(drawn.packed.ids_of(row)[b] == start for b in bounds[1:-1])
 
 
-def test_overlap_with_an_arm_leaves_the_held_out_set_and_is_counted(place: Path, arms: dict[str, Path]) -> None:
+def test_overlap_with_an_arm_leaves_the_held_out_set_and_is_counted(place, arms):
     config = config_of(place, arms, "clean", "rows")
     opened = open_arms(config)
     tokenizer = ChatTokenizer.load(opened[0].data.tokenizer_files[0].parent)
@@ -160,14 +160,14 @@ def test_overlap_with_an_arm_leaves_the_held_out_set_and_is_counted(place: Path,
 
 
 @pytest.mark.parametrize("length", [0, 1, 63, 64, 65, 96, 97, 300])
-def test_windows_score_every_token_once_with_half_a_window_before_it(length: int) -> None:
+def test_windows_score_every_token_once_with_half_a_window_before_it(length):
     found = windows(length, 64)
     assert [i for _, stop, done in found for i in range(done, stop)] == list(range(length))
     assert all(stop - first <= 64 for first, stop, _ in found)
     assert all(done - first >= 31 for first, _, done in found[1:])
 
 
-def test_bits_equal_a_plain_computation(place: Path, arms: dict[str, Path]) -> None:
+def test_bits_equal_a_plain_computation(place, arms):
     header = open_arms(config_of(place, arms, "clean", "rows"))[0].data.header
     sizes = {k: v for k, v in TINY.items() if k != "num_heads"}
     tiny = replace(PRESETS["tiny"], **sizes, num_heads=2, num_kv_heads=2, head_dim=16, vocab_size=320)
@@ -191,7 +191,7 @@ def test_bits_equal_a_plain_computation(place: Path, arms: dict[str, Path]) -> N
 
 
 @pytest.mark.parametrize("df", [1, 2, 3, 4, 7, 30, 99])
-def test_student_s_t_is_scipy_s(df: int) -> None:
+def test_student_s_t_is_scipy_s(df):
     stats = pytest.importorskip("scipy.stats")
     for t in (0.0, 0.3, 1.0, 2.5, 20.0):
         assert t_within(t, df) == pytest.approx(1 - 2 * stats.t.sf(t, df), abs=1e-12)
@@ -199,12 +199,12 @@ def test_student_s_t_is_scipy_s(df: int) -> None:
         assert t_quantile(within, df) == pytest.approx(stats.t.ppf((1 + within) / 2, df))
 
 
-def test_holm_multiplies_by_the_number_that_is_left_and_keeps_the_order() -> None:
+def test_holm_multiplies_by_the_number_that_is_left_and_keeps_the_order():
     assert holm([0.01, 0.04, 0.03, 0.5]) == pytest.approx([0.04, 0.09, 0.09, 0.5])
     assert holm([]) == []
 
 
-def test_below_five_seeds_there_is_no_interval_and_from_five_on_one_of_t() -> None:
+def test_below_five_seeds_there_is_no_interval_and_from_five_on_one_of_t():
     assert paired([0.1, 0.2, 0.1, 0.2])["interval"] is None
     found = paired([1.0, 2.0, 3.0, 4.0, 5.0])
     assert found["interval"] == pytest.approx([3 - 1.963243, 3 + 1.963243])
@@ -212,12 +212,12 @@ def test_below_five_seeds_there_is_no_interval_and_from_five_on_one_of_t() -> No
     assert found["smallest_effect"] > 1.963243
 
 
-def test_the_interval_over_documents_weighs_by_bytes() -> None:
+def test_the_interval_over_documents_weighs_by_bytes():
     low, high = over_documents(np.array([2.0, 4.0, 6.0]), np.array([1, 2, 3]))
     assert low == high == pytest.approx(2)
 
 
-def test_arms_that_are_not_past_local_statistics_are_not_ranked() -> None:
+def test_arms_that_are_not_past_local_statistics_are_not_ranked():
     found = paired([-1.0, -1.1, -1.0, -0.9, -1.0])
     assert verdict(found, True, True).startswith("better")
     assert "not ranked" in verdict(found, False, True)
@@ -228,9 +228,7 @@ def test_arms_that_are_not_past_local_statistics_are_not_ranked() -> None:
 # ---------------------------------------------------------------------- whole comparisons
 
 
-def test_the_figures_name_a_sign_that_turns_and_correct_all_but_the_primary_comparison(
-    place: Path, arms: dict[str, Path]
-) -> None:
+def test_the_figures_name_a_sign_that_turns_and_correct_all_but_the_primary_comparison(place, arms):
     config = config_of(place, arms, "clean", "rows", "noise", unpaired=True, tokens="3k", aa=1, rates=True)
     config = replace(config, primary="rows:own")
     opened = open_arms(config)
@@ -263,7 +261,7 @@ def test_the_figures_name_a_sign_that_turns_and_correct_all_but_the_primary_comp
 
 
 @pytest.mark.campaign
-def test_shuffled_words_are_found_and_permuted_rows_are_not(place: Path, arms: dict[str, Path]) -> None:
+def test_shuffled_words_are_found_and_permuted_rows_are_not(place, arms):
     """The words of every document are shuffled, behind the same ids, as in an arm that a recipe made from the pool."""
     config = config_of(place, arms, "clean", "rows", tokens="24k", batch_rows=4)
     config = replace(config, sizes=SizesConfig(hidden_size=64, num_layers=2, num_heads=2, intermediate_size=128))
@@ -298,9 +296,7 @@ def gone(pid: int) -> bool:
     return not Path(f"/proc/{pid}").exists()
 
 
-def test_a_killed_comparison_goes_on_and_the_same_command_gives_the_same_bytes(
-    place: Path, arms: dict[str, Path]
-) -> None:
+def test_a_killed_comparison_goes_on_and_the_same_command_gives_the_same_bytes(place, arms):
     sizes = [part for k, v in TINY.items() for part in (f"--{k.replace('_', '-')}", str(v))]
     command = [sys.executable, "-m", "train.compare", "--arms", f"a={arms['clean']}", f"b={arms['rows']}", "--no-rates",
                "--heldout", f"own={place / 'held.jsonl'}", "--seeds", "2", "--aa", "1", "--tokens", "3k", "--jobs", "1",
@@ -335,9 +331,7 @@ def test_a_killed_comparison_goes_on_and_the_same_command_gives_the_same_bytes(
     assert len(found["sets"][0]["aa"]) == 1
 
 
-def test_a_run_that_a_signal_stopped_has_no_result(
-    place: Path, arms: dict[str, Path], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_run_that_a_signal_stopped_has_no_result(place, arms, monkeypatch):
     config = config_of(place, arms, "clean", "rows", tokens="3k")
     opened = open_arms(config)
     held = HeldOut("own", [np.arange(3)] * 60, np.full(60, 10), 0)
@@ -350,7 +344,7 @@ def test_a_run_that_a_signal_stopped_has_no_result(
 # ---------------------------------------------------------------------- refusals
 
 
-def test_arms_without_common_ids_are_refused_with_the_way_out(place: Path, arms: dict[str, Path]) -> None:
+def test_arms_without_common_ids_are_refused_with_the_way_out(place, arms):
     with pytest.raises(InputError, match=r"no document in common.*--unpaired"):
         open_arms(config_of(place, arms, "clean", "noise"))
     clean, noise = open_arms(config_of(place, arms, "clean", "noise", unpaired=True))
@@ -358,9 +352,7 @@ def test_arms_without_common_ids_are_refused_with_the_way_out(place: Path, arms:
     assert not clean.docs.keys() & noise.docs.keys()
 
 
-def test_another_tokenizer_is_refused(
-    place: Path, arms: dict[str, Path], packed: Callable[..., Path], tokenizer_folder: Path
-) -> None:
+def test_another_tokenizer_is_refused(place, arms, packed, tokenizer_folder):
     other = place / "tokenizer"
     shutil.copytree(tokenizer_folder, other)
     spec = json.loads((other / "tokenizer.json").read_bytes())
@@ -371,7 +363,7 @@ def test_another_tokenizer_is_refused(
         open_arms(config_of(place, given, "clean", "other"))
 
 
-def test_a_small_held_out_set_is_refused_before_anything_trains(place: Path, arms: dict[str, Path]) -> None:
+def test_a_small_held_out_set_is_refused_before_anything_trains(place, arms):
     few = written(place / "few.jsonl", [text(i) for i in range(2000, 2059)])
     given = {"clean": arms["clean"], "rows": arms["rows"]}
     with pytest.raises(InputError, match=r"has 59 documents"):
@@ -388,7 +380,7 @@ def test_a_small_held_out_set_is_refused_before_anything_trains(place: Path, arm
         ({"arms": ("a=x", "b=y"), "heldout": ("h=y",), "tokens": "many"}, ConfigError),
     ],
 )
-def test_options_that_do_not_fit_are_refused(options: dict[str, Any], error: type[Exception]) -> None:
+def test_options_that_do_not_fit_are_refused(options, error):
     with pytest.raises(error):
         CompareConfig(**options)
 
@@ -402,11 +394,11 @@ def test_options_that_do_not_fit_are_refused(options: dict[str, Any], error: typ
         "--arms a=x --seeds 3 --arms b=y",
     ],
 )
-def test_values_of_a_list_stand_behind_one_option_or_more(given: str) -> None:
+def test_values_of_a_list_stand_behind_one_option_or_more(given):
     assert flags.given(CompareConfig, "compare", None, given.split()) == {"arms": ("a=x", "b=y"), "seeds": 3}
     with pytest.raises(UsageError, match="unexpected extra argument"):
         flags.given(CompareConfig, "compare", None, [*given.split(), "--no-rates", "4"])
 
 
-def test_a_budget_may_have_a_unit() -> None:
+def test_a_budget_may_have_a_unit():
     assert [budget_of(t) for t in ("3M", "1.5m", "500k", "200", "")] == [3_000_000, 1_500_000, 500_000, 200, 0]

@@ -1,7 +1,6 @@
 """Kernels for CUDA: here their refusals, what of them runs without, and, where there is CUDA, their equality."""
 
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 import torch
@@ -17,7 +16,7 @@ from train.sft import main as sft
 SEGMENTS = Segments.of([[0, 5, 20], [0, 17], [0, 0]], 32)
 
 
-def test_bounds_of_sequences_cover_every_position_once() -> None:
+def test_bounds_of_sequences_cover_every_position_once():
     bounds, longest = sequence_bounds(SEGMENTS)
     # rows of 32: two sequences and padding, one and padding, padding alone; one sequence without a position is left
     assert bounds.tolist() == [0, 5, 20, 32, 49, 64, 96]
@@ -25,7 +24,7 @@ def test_bounds_of_sequences_cover_every_position_once() -> None:
     assert sequence_bounds(Segments.of([[0, 5]], 64))[1] == 59, "the padding is longer than the sequence"
 
 
-def test_what_surrounds_a_kernel_gives_it_the_softcap_and_keeps_empty_batches_from_it() -> None:
+def test_what_surrounds_a_kernel_gives_it_the_softcap_and_keeps_empty_batches_from_it():
     def kernel(softcap: float | None) -> Callable[..., torch.Tensor]:
         def loss(weight: torch.Tensor, hidden: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
             logits = hidden @ weight.T
@@ -44,9 +43,7 @@ def test_what_surrounds_a_kernel_gives_it_the_softcap_and_keeps_empty_batches_fr
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="has CUDA")
-def test_without_cuda_its_attention_is_refused_and_ligers_loss_falls_back_with_a_line(
-    manifest: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_without_cuda_its_attention_is_refused_and_ligers_loss_falls_back_with_a_line(manifest, tmp_path, caplog):
     options = ["--manifest", str(manifest), "--preset", "tiny", "--out", str(tmp_path / "run")]
     with pytest.raises(ConfigError, match="--attention varlen is a CUDA kernel"):
         sft([*options, "--attention", "varlen"])

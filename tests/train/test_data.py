@@ -47,7 +47,7 @@ def equal(one: list[Batch], other: list[Batch]) -> bool:
     ]  # fmt: skip
 
 
-def test_an_epoch_trains_on_exactly_the_labels_that_were_packed(pack: Callable, random_rows: Callable) -> None:
+def test_an_epoch_trains_on_exactly_the_labels_that_were_packed(pack, random_rows):
     rows = random_rows(23, 48)
     for config in ({}, {"batch_rows": 3, "grad_accum": 2}, {"shuffle_buffer": 5}):
         assert pairs(epoch(pack(rows, seq_len=48), **config)) == labels_of(rows)
@@ -55,7 +55,7 @@ def test_an_epoch_trains_on_exactly_the_labels_that_were_packed(pack: Callable, 
     assert pairs(epoch(pack(rows, seq_len=48, labelled=False))) == every
 
 
-def test_a_bucket_has_one_shape_and_padding_is_not_counted(manifest: Path) -> None:
+def test_a_bucket_has_one_shape_and_padding_is_not_counted(manifest):
     batches = epoch(manifest, batch_rows=4)
     assert {tuple(b.ids_BT.shape) for b in batches} == {(4, 16), (4, 64)}
     lengths = PackedSet.open_all(manifest)[0].lengths
@@ -64,7 +64,7 @@ def test_a_bucket_has_one_shape_and_padding_is_not_counted(manifest: Path) -> No
         epoch(manifest, bucket_sizes=(16, 32))
 
 
-def test_seed_and_manifest_decide_the_order(manifest: Path, pack: Callable, random_rows: Callable) -> None:
+def test_seed_and_manifest_decide_the_order(manifest, pack, random_rows):
     other = pack(random_rows(50, 64, seed=9), seq_len=64)
     first = [
         next(iter(StepStream(PackedSet.open_all(path)[0], DataConfig(), seed)))[0].rows.tolist()
@@ -73,7 +73,7 @@ def test_seed_and_manifest_decide_the_order(manifest: Path, pack: Callable, rand
     assert first[0] != first[1] and first[0] != first[2]
 
 
-def test_what_is_no_training_set_is_refused_by_name(pack: Callable, manifest: Path, tmp_path: Path) -> None:
+def test_what_is_no_training_set_is_refused_by_name(pack, manifest, tmp_path):
     for rows, said in (([[([5, 6, 7], [])]], "no token is a label"), ([], "has no rows")):
         with pytest.raises(ManifestError, match=said):
             PackedSet.open_all(pack(rows, seq_len=16))
@@ -86,7 +86,7 @@ def test_what_is_no_training_set_is_refused_by_name(pack: Callable, manifest: Pa
             PackedSet.open_all(tmp_path / "manifest.json")
 
 
-def test_damage_of_any_file_of_a_packed_set_is_refused(manifest: Path, tmp_path: Path) -> None:
+def test_damage_of_any_file_of_a_packed_set_is_refused(manifest, tmp_path):
     copy = shutil.copytree(manifest.parent, tmp_path / "copy") / "manifest.json"
     PackedSet.open_all(copy)  # what was intact before is no excuse
     for shard in (s for s in load(copy).shards if s.bytes):
@@ -112,7 +112,7 @@ def test_damage_of_any_file_of_a_packed_set_is_refused(manifest: Path, tmp_path:
         ({"batch_size_schedule": ("4",)}, "expected STEP:ROWS"), ({"batch_size_schedule": ("9:2", "3:4")}, "ascend"),
     ],
 )  # fmt: skip
-def test_senseless_values_are_refused(values: dict, said: str) -> None:
+def test_senseless_values_are_refused(values, said):
     with pytest.raises(DatakitError, match=said):
         DataConfig(**values)
 
@@ -134,9 +134,7 @@ def plainly(data: PackedSet, rows: list[int], width: int) -> tuple[list, list, l
 
 
 @pytest.mark.parametrize("labelled", [True, False])
-def test_a_batch_is_what_its_rows_say_token_by_token_in_both_formats(
-    pack: Callable, random_rows: Callable, labelled: bool
-) -> None:
+def test_a_batch_is_what_its_rows_say_token_by_token_in_both_formats(pack, random_rows, labelled):
     packed = [pack(random_rows(12, 48), 48, labelled=labelled, format=name) for name in ("bin2d", "bin")]
     strided, ragged = (PackedSet.open_all(manifest)[0] for manifest in packed)
     rows = [7, 2, 11, 6]
@@ -163,7 +161,7 @@ def lengths_of(pack: Callable, parts: list[tuple[list, int]]) -> Path:
     return made[0]
 
 
-def test_several_row_lengths_are_one_set_and_each_is_a_bucket(pack: Callable, random_rows: Callable) -> None:
+def test_several_row_lengths_are_one_set_and_each_is_a_bucket(pack, random_rows):
     parts = [(random_rows(9, 24, seed=3), 24), (random_rows(7, 48, seed=4), 48)]
     manifest = lengths_of(pack, parts)
     batches = epoch(manifest, batch_rows=4)
@@ -176,9 +174,7 @@ def test_several_row_lengths_are_one_set_and_each_is_a_bucket(pack: Callable, ra
 
 
 @pytest.mark.parametrize("seq_len", [24, 48])
-def test_rows_in_several_parts_are_trained_on_like_the_same_rows_in_one(
-    pack: Callable, random_rows: Callable, seq_len: int
-) -> None:
+def test_rows_in_several_parts_are_trained_on_like_the_same_rows_in_one(pack, random_rows, seq_len):
     rows, other = random_rows(23, seq_len), pack(random_rows(9, 48, seed=5), seq_len=48)
     one, many = (pack(rows, seq_len=seq_len, parts=parts) for parts in (1, 4))
     assert len(PackedSet.open_all(many)) == 4
@@ -189,9 +185,7 @@ def test_rows_in_several_parts_are_trained_on_like_the_same_rows_in_one(
             assert equal(*(stream.batches(step) for stream in streams))
 
 
-def test_several_manifests_are_one_epoch_or_a_weighted_mix(
-    manifest: Path, pack: Callable, random_rows: Callable
-) -> None:
+def test_several_manifests_are_one_epoch_or_a_weighted_mix(manifest, pack, random_rows):
     other = pack(random_rows(20, 64, seed=5), seq_len=64)
     assert sorted(rows_of(epoch(manifest, other))) == list(range(70))
     data = Mixture.open([manifest, other])
@@ -203,9 +197,7 @@ def test_several_manifests_are_one_epoch_or_a_weighted_mix(
         StepStream(data, DataConfig(weights=(1.0,)), seed=1)
 
 
-def test_manifests_that_mean_different_things_are_refused_with_both_values(
-    manifest: Path, pack: Callable, random_rows: Callable
-) -> None:
+def test_manifests_that_mean_different_things_are_refused_with_both_values(manifest, pack, random_rows):
     for options, said in (
         ({"vocab_size": 310}, r"vocab_size 300, but .* has 310"),
         ({"rows_per_unit": 2}, r"rows_per_unit 1, but .* has 2"),
@@ -220,7 +212,7 @@ def test_manifests_that_mean_different_things_are_refused_with_both_values(
         Mixture((one, other))
 
 
-def test_labels_are_padded_to_a_bucket_and_beyond_the_largest_to_a_sixteenth(manifest: Path) -> None:
+def test_labels_are_padded_to_a_bucket_and_beyond_the_largest_to_a_sixteenth(manifest):
     data, sizes = Mixture.open([manifest]), set()
     plain = StepStream(data, DataConfig(batch_rows=4), seed=1)
     steps = range(plain.plan.steps_per_epoch)
@@ -243,7 +235,7 @@ def test_labels_are_padded_to_a_bucket_and_beyond_the_largest_to_a_sixteenth(man
     assert {*exact} <= sizes
 
 
-def test_files_in_memory_and_workers_give_the_same_batches(manifest: Path, pack: Callable) -> None:
+def test_files_in_memory_and_workers_give_the_same_batches(manifest, pack):
     mapped, read = (Mixture.open([manifest], in_memory=memory) for memory in (False, True))
     assert not mapped.sets[0].packed.ids.flags.owndata and read.sets[0].packed.ids.flags.owndata
     expected = epoch(manifest, num_workers=0, grad_accum=2)
@@ -257,14 +249,14 @@ def test_files_in_memory_and_workers_give_the_same_batches(manifest: Path, pack:
     "pieces",
     [*([([5, 6, 7, 8], learnt)] for learnt in ([2, 1], [1, 1], [-2, 1], [3], [4])), [([5, 6], [1]), ([8, 9], [0])]],
 )
-def test_labels_that_cannot_be_are_refused_by_row(pack: Callable, pieces: list) -> None:
+def test_labels_that_cannot_be_are_refused_by_row(pack, pieces):
     good = [([5, 6, 7, 8], [1, 2])]
     with pytest.raises(IntegrityError, match="packed row 1 has a label twice, out of order, on padding or across two"):
         epoch(pack([good, pieces, good], seq_len=16))
 
 
 @pytest.mark.parametrize("workers", [0, 2])
-def test_the_error_of_a_row_comes_with_its_step(pack: Callable, workers: int) -> None:
+def test_the_error_of_a_row_comes_with_its_step(pack, workers):
     rows = [[([5, 6, 400 if i == 4 else 7], [0])] for i in range(6)]
     config = DataConfig(batch_rows=1, shuffle_buffer=0, num_workers=workers)
     steps = iter(StepStream(PackedSet.open_all(pack(rows, seq_len=16))[0], config, seed=0))

@@ -1,27 +1,24 @@
 """Distillation: its loss is the dense one written here; a student learns and resumes."""
 
-from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import torch
 
 from datakit.errors import ConfigError, ModelError, UsageError
-from tests.train.runs import losses, records
+from tests.train.runs import as_flags, losses, records, small_model
 from train import distill
 from train.attention import masked_attention
 from train.data import Batch, DataConfig, PackedSet, StepStream
 from train.distill import DistillLoss, TeacherConfig
+from train.hf import write_model
 from train.loss import LossConfig
-from train.model import PRESETS, CausalLM
-
-SMALL = replace(PRESETS["tiny"], vocab_size=300, hidden_size=32, num_layers=2, head_dim=8, intermediate_size=48)
+from train.model import CausalLM
+from train.weights import read_model
 
 
 def made(seed: int, **size: float) -> CausalLM:
-    model = CausalLM(replace(SMALL, **size))
-    model.init_weights(torch.Generator().manual_seed(seed))
+    model = small_model(seed, **size)
     with torch.no_grad():
         model.lm_head.weight *= 20  # so that the two are sure of different tokens
     return model
@@ -32,18 +29,19 @@ def batch(manifest: Path) -> Batch:
     return next(iter(StepStream(PackedSet.open_all(manifest)[0], DataConfig(batch_rows=5), seed=0)))[0]
 
 
+def hidden_of(model: CausalLM, batch: Batch) -> torch.Tensor:
+    """The states of the labels."""
+    states = model(batch.ids_BT, batch.segments.positions_BT, masked_attention(batch.segments))
+    return states.flatten(0, 1)[batch.label_pos_L]
+
+
 def dense(student: CausalLM, teacher: CausalLM, batch: Batch, config: TeacherConfig) -> torch.Tensor:
     """The whole loss from all logits of all positions, by the formulas."""
-    hidden = [
-        m(batch.ids_BT, batch.segments.positions_BT, masked_attention(batch.segments)) for m in (student, teacher)
-    ]
-    flat = [h.flatten(0, 1) for h in hidden]
-    s, t = (m.lm_head(h)[batch.label_pos_L] for m, h in zip((student, teacher), flat, strict=True))
+    s, t = (m.lm_head(hidden_of(m, batch)) for m in (student, teacher))
     ce = -s.softmax(-1).gather(1, batch.targets_L[:, None]).log().sum()
     s, t = (x[:, : min(s.shape[1], t.shape[1])] for x in (s, t))
     p, q = (t / config.temperature).softmax(-1), (s / config.temperature).softmax(-1)
-    loss = config.alpha * ce + (1 - config.alpha) * config.temperature**2 * (p * (p / q).log()).sum()
-    return loss
+    return config.alpha * ce + (1 - config.alpha) * config.temperature**2 * (p * (p / q).log()).sum()
 
 
 def gradients(model: CausalLM, loss: torch.Tensor) -> dict[str, torch.Tensor]:
@@ -54,7 +52,7 @@ def gradients(model: CausalLM, loss: torch.Tensor) -> dict[str, torch.Tensor]:
 
 @pytest.mark.parametrize("values", [{}, {"temperature": 3.0, "alpha": 0.2}, {"alpha": 0.0}])
 @pytest.mark.parametrize("labels", [LossConfig(loss_chunk=7), LossConfig(label_only=False, attention="masked")])
-def test_the_loss_and_its_gradients_are_the_dense_ones(batch: Batch, values: dict, labels: LossConfig) -> None:
+def test_the_loss_and_its_gradients_are_the_dense_ones(batch, values, labels):
     config = TeacherConfig(teacher="-", **values)
     student, teacher = made(0), made(1, hidden_size=48, head_dim=12, vocab_size=384).requires_grad_(False)
     expected = dense(student, teacher, batch, config)
@@ -68,7 +66,7 @@ def test_the_loss_and_its_gradients_are_the_dense_ones(batch: Batch, values: dic
         torch.testing.assert_close(ours[name], grad, rtol=1e-4, atol=1e-6, msg=name)
 
 
-def test_in_bf16_the_loss_is_near_that_in_fp32(batch: Batch) -> None:
+def test_in_bf16_the_loss_is_near_that_in_fp32(batch):
     student, teacher = made(0), made(1).requires_grad_(False)
     objective = DistillLoss(TeacherConfig(teacher="-"), teacher)
     whole = objective(student, batch).loss_sum
@@ -77,7 +75,7 @@ def test_in_bf16_the_loss_is_near_that_in_fp32(batch: Batch) -> None:
     torch.testing.assert_close(half, whole, rtol=0.02, atol=0)
 
 
-def test_the_soft_cap_of_a_students_head_is_learnt_through(batch: Batch) -> None:
+def test_the_soft_cap_of_a_students_head_is_learnt_through(batch):
     config = TeacherConfig(teacher="-")
     student, teacher = made(0, logit_softcap=2.0), made(1).requires_grad_(False)
     ours = gradients(student, DistillLoss(config, teacher, LossConfig(loss_chunk=16))(student, batch).loss_sum)
@@ -85,7 +83,7 @@ def test_the_soft_cap_of_a_students_head_is_learnt_through(batch: Batch) -> None
         torch.testing.assert_close(ours[name], grad, rtol=1e-4, atol=1e-4, msg=name)
 
 
-def test_never_more_than_a_chunk_of_logits_is_held(batch: Batch, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_never_more_than_a_chunk_of_logits_is_held(batch, monkeypatch):
     seen: list[int] = []
     whole = distill.label_losses
     monkeypatch.setattr(distill, "label_losses", lambda s, t, y, c: seen.append(len(s)) or whole(s, t, y, c))
@@ -95,24 +93,21 @@ def test_never_more_than_a_chunk_of_logits_is_held(batch: Batch, monkeypatch: py
 
 
 def student(manifest: Path, init: Path, out: Path, *more: str) -> list[dict]:
-    plain = ["--manifest", str(manifest), "--out", str(out), "--init", str(init), "--steps", "6", "--dtype", "fp32"]
-    assert distill.main([*plain, "--batch-rows", "4", "--lr", "1e-3", *more]) == 0
+    options = as_flags(manifest=manifest, out=out, init=init, steps=6, dtype="fp32", batch_rows=4, lr=1e-3)
+    assert distill.main([*options, *more]) == 0
     return records(out)
 
 
 @pytest.fixture(scope="module")
 def narrow(manifest: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A student of another width, as a folder."""
-    from train.hf import write_model
-
     folder = tmp_path_factory.mktemp("narrow")
-    data = PackedSet.open_all(manifest)[0]
-    write_model(folder, made(3), data.tokenizer_files, {})
+    write_model(folder, made(3), PackedSet.open_all(manifest)[0].tokenizer_files, {})
     return folder
 
 
 @pytest.mark.parametrize("width", [32, 48])
-def test_hidden_states_are_compared_as_the_formulas_say(batch: Batch, width: int) -> None:
+def test_hidden_states_are_compared_as_the_formulas_say(batch, width):
     """MSE and 1 - cosine over labels, through a map only where the widths differ; gradients reach the map."""
     config = TeacherConfig(teacher="-", hidden_mse_weight=0.5, hidden_cosine_weight=2.0)
     student, teacher = made(0), made(1, hidden_size=width, head_dim=width // 4).requires_grad_(False)
@@ -120,11 +115,7 @@ def test_hidden_states_are_compared_as_the_formulas_say(batch: Batch, width: int
     assert (student.hidden_map is None) == (width == student.config.hidden_size)
     with_hidden = DistillLoss(config, teacher)(student, batch)
     plain = DistillLoss(TeacherConfig(teacher="-"), teacher)(student, batch)
-    attend = masked_attention(batch.segments)
-    s, t = (
-        m(batch.ids_BT, batch.segments.positions_BT, attend).flatten(0, 1)[batch.label_pos_L]
-        for m in (student, teacher)
-    )
+    s, t = hidden_of(student, batch), hidden_of(teacher, batch)
     s = s if student.hidden_map is None else s @ student.hidden_map.weight.T
     mse = ((s - t) ** 2).sum() / width
     cosine = (1 - (s * t).sum(1) / (s.norm(dim=1) * t.norm(dim=1))).sum()
@@ -134,41 +125,33 @@ def test_hidden_states_are_compared_as_the_formulas_say(batch: Batch, width: int
         assert gradients(student, with_hidden.loss_sum)["hidden_map.weight"].abs().max() > 0
 
 
-def test_the_map_of_hidden_states_is_resumed_and_no_part_of_the_model(
-    manifest: Path, short_run: Path, narrow: Path, tmp_path: Path
-) -> None:
+def test_the_map_of_hidden_states_is_resumed_and_no_part_of_the_model(manifest, short_run, narrow, tmp_path):
     options = ["--teacher", str(short_run), "--lr", "1e-2", "--hidden-mse-weight", "1", "--hidden-cosine-weight", "1"]
     whole = student(manifest, narrow, tmp_path / "whole", *options)
     assert whole[-1]["hidden_cosine"] < whole[0]["hidden_cosine"] and whole[-1]["kl"] < whole[0]["kl"]
     student(manifest, narrow, tmp_path / "parts", *options, "--stop-at", "3")
     place = tmp_path / "parts" / "checkpoints" / "step_00000003"
     assert (place / "beside.safetensors").is_file()
-    from train.weights import read_model
-
     assert read_model(place).hidden_map is None
     assert distill.main(["--resume", "--out", str(tmp_path / "parts")]) == 0
     assert losses(tmp_path / "parts") == [r["loss"] for r in whole]
 
 
 def test_a_teacher_of_another_tokenizer_or_a_smaller_vocabulary_is_refused(
-    manifest: Path, pack: Callable, random_rows: Callable, narrow: Path, tmp_path: Path
-) -> None:
-    from train.hf import write_model
-
+    manifest, pack, random_rows, narrow, tmp_path
+):
     data = PackedSet.open_all(manifest)[0]
-    other = tmp_path / "other"
+    other, out = tmp_path / "other", tmp_path / "out"
     other.mkdir()
     write_model(other, made(1, vocab_size=280), data.tokenizer_files, {})
-    options = ["--manifest", str(manifest), "--init", str(narrow), "--out", str(tmp_path / "out"), "--steps", "1"]
+    options = as_flags(manifest=manifest, init=narrow, out=out, steps=1)
     with pytest.raises(ModelError, match=r"vocabulary of 300, but the model in .* has 280"):
         distill.main([*options, "--teacher", str(other)])
     (other / "tokenizer.json").write_text((other / "tokenizer.json").read_text() + " ")
-    with pytest.raises(
-        ModelError, match=r"pack with the model's own tokenizer .*`datakit pack ROWS --tokenizer .*other`"
-    ):
+    with pytest.raises(ModelError, match=r"model's own tokenizer .*`datakit pack ROWS --tokenizer .*other`"):
         distill.main([*options, "--teacher", str(other)])
     with pytest.raises(UsageError, match="--teacher"):
         distill.main(options)
-    plain = [*options[:2], "--out", str(tmp_path / "out"), "--preset", "tiny", "--teacher", str(narrow)]
+    plain = as_flags(manifest=manifest, out=out, preset="tiny", teacher=narrow, attention="varlen")
     with pytest.raises(ConfigError, match="--attention varlen is a CUDA kernel"):
-        distill.main([*plain, "--attention", "varlen"])
+        distill.main(plain)

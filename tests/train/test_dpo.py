@@ -42,7 +42,7 @@ def pair_manifest(pack: Callable, pair_rows: list) -> Path:
     return pack(pair_rows, seq_len=64, rows_per_unit=2)
 
 
-def test_judged_answers_without_their_other_side_are_refused(pack: Callable, pair_rows: list, base: Path) -> None:
+def test_judged_answers_without_their_other_side_are_refused(pack, pair_rows, base):
     alone = pack([*pair_rows[:4], pair_rows[4], []], seq_len=64, rows_per_unit=2)
     with pytest.raises(InputError, match=r"1 of 3 pairs have one answer alone.*--dpo-loss apo_zero"):
         dpo.main(["--manifest", str(alone), "--init", str(base), "--out", str(alone.parent / "never")])
@@ -67,9 +67,7 @@ def by_hand(model: CausalLM, ids: list[int], places: list[int]) -> float:
 @pytest.mark.parametrize("kind", ["sigmoid", "sigmoid_norm"])
 @pytest.mark.parametrize("flat", [False, True])
 @torch.no_grad()
-def test_the_loss_is_the_formula_worked_out_by_hand(
-    pair_manifest: Path, pair_rows: list, base: Path, kind: str, flat: bool
-) -> None:
+def test_the_loss_is_the_formula_worked_out_by_hand(pair_manifest, pair_rows, base, kind, flat):
     """`-logsigmoid(beta * delta)`, as DPOTrainer has it in `sigmoid`, and over averages in `sigmoid_norm`."""
     old, new = weights.read_model(base), weights.read_model(base)
     for p in new.parameters():
@@ -99,7 +97,7 @@ def test_the_loss_is_the_formula_worked_out_by_hand(
     assert sorted(seen) == list(range(len(pair_rows)))
 
 
-def test_flat_batches_have_the_sequences_alone_and_hardly_any_padding(pair_manifest: Path, pair_rows: list) -> None:
+def test_flat_batches_have_the_sequences_alone_and_hardly_any_padding(pair_manifest, pair_rows):
     data = PackedSet.open_all(pair_manifest)[0]
     config = DataConfig(batch_rows=8, grad_accum=9, bucket_sizes=(64,))
     rows, flat = (next(iter(StepStream(data, config, seed=0, flat=f))) for f in (False, True))
@@ -114,9 +112,7 @@ def test_flat_batches_have_the_sequences_alone_and_hardly_any_padding(pair_manif
     assert sum(b.ids_BT.numel() for b in flat) < 0.8 * sum(b.ids_BT.numel() for b in rows)
 
 
-def test_training_prefers_the_chosen_side_and_says_so(
-    pair_manifest: Path, base: Path, tmp_path: Path, capsys: pytest.CaptureFixture
-) -> None:
+def test_training_prefers_the_chosen_side_and_says_so(pair_manifest, base, tmp_path, capsys):
     records = run(pair_manifest, base, tmp_path / "run", "--epochs", "3", "--lr", "3e-4")
     assert records[0]["loss"] == pytest.approx(np.log(2), abs=1e-6) and records[0]["reward_margin"] == 0.0
     first, last = (
@@ -126,9 +122,7 @@ def test_training_prefers_the_chosen_side_and_says_so(
     assert "reward_margin=" in capsys.readouterr().out
 
 
-def test_adapters_off_are_the_reference_in_place_of_a_second_model(
-    pair_manifest: Path, base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_adapters_off_are_the_reference_in_place_of_a_second_model(pair_manifest, base, tmp_path, monkeypatch):
     adapters = ["--lora-rank", "4", "--lr", "1e-3", "--steps", "6"]
     two = run(pair_manifest, base, tmp_path / "two", "--reference", str(base), *adapters)
     monkeypatch.setattr(dpo, "read_fitting", lambda *a: pytest.fail("a second model was read"))
@@ -138,9 +132,7 @@ def test_adapters_off_are_the_reference_in_place_of_a_second_model(
     assert max(abs(r["reward_margin"]) for r in one) > 0.001, "the adapters are trained, so policy and reference differ"
 
 
-def test_a_run_resumes_exactly_and_its_split_and_the_way_of_its_logits_change_nothing(
-    pair_manifest: Path, base: Path, tmp_path: Path
-) -> None:
+def test_a_run_resumes_exactly_and_its_split_and_the_way_of_its_logits_change_nothing(pair_manifest, base, tmp_path):
     size = ["--steps", "4", "--bucket-sizes", "64", "--reference", str(base)]
     whole = run(pair_manifest, base, tmp_path / "whole", *size, "--batch-rows", "8")
     run(pair_manifest, base, tmp_path / "cut", *size, "--batch-rows", "8", "--stop-at", "2")
@@ -152,7 +144,7 @@ def test_a_run_resumes_exactly_and_its_split_and_the_way_of_its_logits_change_no
         assert a["reward_margin"] == pytest.approx(b["reward_margin"], abs=1e-4)
 
 
-def test_the_logits_of_a_chunk_alone_are_there_at_a_time() -> None:
+def test_the_logits_of_a_chunk_alone_are_there_at_a_time():
     head, weights = torch.nn.Linear(8, 20, bias=False), torch.tensor([1.0, 1, 1, -2, -2, 0.5, 0.5])
     hidden, targets, seen = torch.randn(7, 8, requires_grad=True), torch.arange(7), []
     head.register_forward_hook(lambda m, x, y: seen.append(len(y)))
@@ -167,7 +159,7 @@ def test_the_logits_of_a_chunk_alone_are_there_at_a_time() -> None:
     assert seen[0] == 7 and max(seen[1:]) == 3
 
 
-def test_what_does_not_fit_is_refused(pair_manifest: Path, manifest: Path, base: Path, tmp_path: Path) -> None:
+def test_what_does_not_fit_is_refused(pair_manifest, manifest, base, tmp_path):
     init = ("--init", str(base))
     for data, more, said in (
         (pair_manifest, (), "--model"), (manifest, init, r"train\.pretrain"),
@@ -179,7 +171,7 @@ def test_what_does_not_fit_is_refused(pair_manifest: Path, manifest: Path, base:
             dpo.main(["--manifest", str(data), "--out", str(tmp_path / "run"), *more])
 
 
-def test_the_loss_of_judged_answers_is_trls() -> None:
+def test_the_loss_of_judged_answers_is_trls():
     """`apo_zero_unpaired` of KTOTrainer."""
     g = torch.Generator().manual_seed(0)
     policy, ref = torch.randn(9, generator=g) * 5, torch.randn(9, generator=g) * 5
@@ -191,9 +183,7 @@ def test_the_loss_of_judged_answers_is_trls() -> None:
     torch.testing.assert_close(signed, BETA * (policy - ref) * torch.where(good, 1, -1))
 
 
-def test_judged_answers_train_alone_and_splitting_a_step_changes_nothing(
-    pack: Callable, base: Path, tmp_path: Path
-) -> None:
+def test_judged_answers_train_alone_and_splitting_a_step_changes_nothing(pack, base, tmp_path):
     """Every third pair has both sides, the others one answer; a missing side has its prompt alone, or nothing."""
     rows = pairs(12, 48)
     for i in range(12):

@@ -2,9 +2,7 @@
 
 import json
 import math
-from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -25,7 +23,7 @@ def of_two_files(data: PackedSet) -> PackedSet:
     return replace(data, packed=replace(data.packed, sources=sources))
 
 
-def test_the_total_is_the_training_loss(base: Path, manifest: Path) -> None:
+def test_the_total_is_the_training_loss(base, manifest):
     model, data = weights.read_model(base), PackedSet.open_all(manifest)[0]
     found = total(evaluate(model, [data], DataConfig(), "fp32"))
     steps, loss = iter(stream := StepStream(data, DataConfig(), seed=0)), sft.label_loss(sft.LabelConfig())
@@ -35,9 +33,7 @@ def test_the_total_is_the_training_loss(base: Path, manifest: Path) -> None:
 
 
 @pytest.mark.parametrize("labelled", [True, False])
-def test_a_source_has_the_loss_of_its_sequences_alone(
-    base: Path, pack: Callable, random_rows: Callable, labelled: bool
-) -> None:
+def test_a_source_has_the_loss_of_its_sequences_alone(base, pack, random_rows, labelled):
     rows = random_rows(9, 64)
     model = weights.read_model(base)
     batches = DataConfig(batch_rows=4)
@@ -53,9 +49,7 @@ def test_a_source_has_the_loss_of_its_sequences_alone(
         assert score.loss == pytest.approx(expected.loss, abs=1e-5)
 
 
-def test_rows_in_several_parts_have_the_scores_of_the_same_rows_in_one(
-    base: Path, pack: Callable, random_rows: Callable
-) -> None:
+def test_rows_in_several_parts_have_the_scores_of_the_same_rows_in_one(base, pack, random_rows):
     rows, model = random_rows(11, 64), weights.read_model(base)
     sets = [[of_two_files(s) for s in PackedSet.open_all(pack(rows, seq_len=64, parts=n))] for n in (1, 4)]
     for most in (0, 4):
@@ -63,7 +57,7 @@ def test_rows_in_several_parts_have_the_scores_of_the_same_rows_in_one(
         assert one == many and len(one) == 2
 
 
-def test_the_command_prints_a_table_or_json(short_run: Path, manifest: Path, capsys: pytest.CaptureFixture) -> None:
+def test_the_command_prints_a_table_or_json(short_run, manifest, capsys):
     asked = ["--model", str(short_run), "--manifest", str(manifest), "--threads", "1"]
     assert evaluation.main(asked) == 0
     lines = capsys.readouterr().out.splitlines()
@@ -74,7 +68,7 @@ def test_the_command_prints_a_table_or_json(short_run: Path, manifest: Path, cap
     assert lines[-1].split()[2] == f"{found['all']['loss']:.4f}"
 
 
-def test_names_come_from_the_raw_files_at_the_end_of_the_chain(base: Path, manifest: Path, tmp_path: Path) -> None:
+def test_names_come_from_the_raw_files_at_the_end_of_the_chain(base, manifest, tmp_path):
     raw = tuple({"raw": f"{name}.jsonl", "bytes": 1, "sha256": "0" * 64} for name in "ab")
     first = replace(load(manifest), stage="ingest", parents=raw, facts={})
     save(tmp_path / "ingest.json", first, {})
@@ -86,7 +80,7 @@ def test_names_come_from_the_raw_files_at_the_end_of_the_chain(base: Path, manif
     assert sorted(found) == ["a.jsonl", "b.jsonl"]
 
 
-def test_what_cannot_be_scored_is_refused(short_run: Path, pack: Callable, random_rows: Callable) -> None:
+def test_what_cannot_be_scored_is_refused(short_run, pack, random_rows):
     pairs = pack([[row[0]] for row in random_rows(4, 64)], seq_len=64, rows_per_unit=2)
     with pytest.raises(InputError, match="preference pairs"):
         evaluation.main(["--model", str(short_run), "--manifest", str(pairs)])
@@ -96,6 +90,6 @@ def test_what_cannot_be_scored_is_refused(short_run: Path, pack: Callable, rando
         evaluation.main([])
 
 
-def test_a_hopeless_model_has_an_infinite_perplexity_and_no_labels_no_loss() -> None:
+def test_a_hopeless_model_has_an_infinite_perplexity_and_no_labels_no_loss():
     assert Score(1, 1e6).record()["perplexity"] == math.inf
     assert math.isnan(Score(0, 0.0).loss)

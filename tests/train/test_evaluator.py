@@ -36,7 +36,7 @@ def watched(split: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("options", [[], ["--num-experts", "4"]])
-def test_looking_changes_nothing_of_the_training(split: Path, tmp_path: Path, options: list) -> None:
+def test_looking_changes_nothing_of_the_training(split, tmp_path, options):
     assert train(split, tmp_path / "blind", *options) == train(
         split, tmp_path / "seeing", *options, "--eval-every", "2"
     )
@@ -45,7 +45,7 @@ def test_looking_changes_nothing_of_the_training(split: Path, tmp_path: Path, op
         assert (states[0] / name).read_bytes() == (states[1] / name).read_bytes()
 
 
-def test_the_loss_is_that_of_train_eval_on_the_checkpoint(watched: Path, split: Path) -> None:
+def test_the_loss_is_that_of_train_eval_on_the_checkpoint(watched, split):
     assert [r["step"] for r in looks(watched)] == [4, 6]  # every fourth step, and the last
     for record in looks(watched):
         folder = watched / "checkpoints" / f"step_{record['step']:08d}"
@@ -55,7 +55,7 @@ def test_the_loss_is_that_of_train_eval_on_the_checkpoint(watched: Path, split: 
         assert record["sources"] == {"file 0": score.record()}
 
 
-def test_a_resumed_run_keeps_its_habits_and_repeats_no_record(split: Path, tmp_path: Path) -> None:
+def test_a_resumed_run_keeps_its_habits_and_repeats_no_record(split, tmp_path):
     out = tmp_path / "run"
     train(split, out, "--eval-every", "2", "--stop-at", "3")
     assert [r["step"] for r in looks(out)] == [2, 3]
@@ -64,9 +64,7 @@ def test_a_resumed_run_keeps_its_habits_and_repeats_no_record(split: Path, tmp_p
     assert [r["step"] for r in looks(out)] == [2, 4, 6]
 
 
-def test_rows_that_do_not_fit_are_refused(
-    watched: Path, manifest: Path, split: Path, pack: Callable, random_rows: Callable, tmp_path: Path
-) -> None:
+def test_rows_that_do_not_fit_are_refused(watched, manifest, split, pack, random_rows, tmp_path):
     def refused(error: type, words: str, *more: str, on: Path = split) -> None:
         with pytest.raises(error, match=words):
             train(on, tmp_path / "run", *more)

@@ -1,24 +1,18 @@
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 import torch
 
 from datakit.errors import ConfigError
+from tests.train.runs import SMALL, small_model
 from train.attention import grouped_attention
 from train.config import MoeConfig
-from train.data import Batch, DataConfig, PackedSet, StepStream
+from train.data import DataConfig, PackedSet, StepStream
 from train.experts import Balance, MoE
 from train.lora import LoraConfig, attach
-from train.model import MLP, PRESETS, CausalLM
-
-SMALL = replace(PRESETS["tiny"], vocab_size=300, num_layers=2, hidden_size=32, head_dim=8, intermediate_size=48)
-
-
-def first_batch(manifest: Path) -> Batch:
-    return next(iter(StepStream(PackedSet.open_all(manifest)[0], DataConfig(bucket_sizes=(80,)), seed=0)))[0]
+from train.model import MLP, CausalLM
 
 
 def experts(inner_size: int, moe: MoeConfig, **differences: object) -> MoE:
@@ -41,9 +35,7 @@ def one_by_one(layer: MoE, x_ND: torch.Tensor) -> torch.Tensor:
 @pytest.mark.parametrize("kind", [{}, {"activation": "gelu_tanh"}])
 @pytest.mark.parametrize("norm_topk", [True, False])
 @pytest.mark.parametrize("tokens", [1, 50])  # with one token most experts have none
-def test_segments_and_one_product_for_all_experts_give_what_one_by_one_does(
-    kind: dict, tokens: int, norm_topk: bool
-) -> None:
+def test_segments_and_one_product_for_all_experts_give_what_one_by_one_does(kind, tokens, norm_topk):
     """Value and all gradients; the product for all is what CUDA takes."""
     layer = experts(24, MoeConfig(num_experts=5, experts_per_token=2, norm_topk=norm_topk), **kind)
     found = []
@@ -59,8 +51,8 @@ def test_segments_and_one_product_for_all_experts_give_what_one_by_one_does(
             torch.testing.assert_close(mine, expected, atol=1e-5, rtol=1e-5)
 
 
-def test_adapters_of_experts_are_not_passed_by(monkeypatch: pytest.MonkeyPatch) -> None:
-    model = CausalLM(replace(SMALL, moe=MoeConfig(num_experts=4, expert_size=16)))
+def test_adapters_of_experts_are_not_passed_by(monkeypatch):
+    model = small_model(moe=MoeConfig(num_experts=4, expert_size=16))
     layer = model.model.layers[0].mlp
     monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device: (8, 0))
     on_gpu = SimpleNamespace(is_cuda=True, dtype=torch.bfloat16, device=torch.device("cpu"))
@@ -70,13 +62,12 @@ def test_adapters_of_experts_are_not_passed_by(monkeypatch: pytest.MonkeyPatch) 
     assert type(layer.gate) is torch.nn.Linear, "the router has none, as PEFT understands `gate_proj`"
 
 
-def test_the_balance_loss_is_transformers_when_the_step_before_was_like_this_one(manifest: Path) -> None:
+def test_the_balance_loss_is_transformers_when_the_step_before_was_like_this_one(manifest):
     pytest.importorskip("transformers")
     from transformers.models.qwen3_moe.modeling_qwen3_moe import load_balancing_loss_func
 
-    batch = first_batch(manifest)
-    model = CausalLM(replace(SMALL, num_layers=1, moe=MoeConfig(num_experts=4, experts_per_token=2, expert_size=16)))
-    model.init_weights(torch.Generator().manual_seed(0))
+    (batch,) = next(iter(StepStream(PackedSet.open_all(manifest)[0], DataConfig(bucket_sizes=(80,)), seed=0)))
+    model = small_model(num_layers=1, moe=MoeConfig(num_experts=4, experts_per_token=2, expert_size=16))
     balance = Balance(model, 1.0)
     for _ in range(2):
         model(batch.ids_BT, batch.segments.positions_BT, grouped_attention(batch.segments))
@@ -91,7 +82,7 @@ def test_the_balance_loss_is_transformers_when_the_step_before_was_like_this_one
     assert model.model.layers[0].mlp.gate.weight.grad.abs().max() > 0 and balance.busiest() > 1
 
 
-def test_a_token_costs_the_operations_of_its_experts_alone() -> None:
+def test_a_token_costs_the_operations_of_its_experts_alone():
     def flops(**moe: int) -> float:
         with torch.device("meta"):
             return CausalLM(replace(SMALL, moe=MoeConfig(**moe))).flops_per_token(10)
@@ -101,6 +92,6 @@ def test_a_token_costs_the_operations_of_its_experts_alone() -> None:
 
 
 @pytest.mark.parametrize("values", [{"experts_per_token": 5}, {"experts_per_token": 0}, {"expert_size": -1}])
-def test_impossible_mixtures_are_refused(values: dict) -> None:
+def test_impossible_mixtures_are_refused(values):
     with pytest.raises(ConfigError):
         MoeConfig(**{"num_experts": 4} | values)

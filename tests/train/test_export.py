@@ -32,7 +32,7 @@ def model_folder(tmp_path: Path, tokenizer_folder: Path) -> Path:
     return folder
 
 
-def test_the_folder_holds_the_same_weights_and_nothing_is_overwritten(model_folder: Path, tmp_path: Path) -> None:
+def test_the_folder_holds_the_same_weights_and_nothing_is_overwritten(model_folder, tmp_path):
     out = export(ExportConfig(model=str(model_folder), output=str(tmp_path / "out")))
     before, after = (dict(weights.read_model(f).named_parameters()) for f in (model_folder, out))
     assert all(torch.equal(before[name], after[name]) for name in before)
@@ -43,7 +43,7 @@ def test_the_folder_holds_the_same_weights_and_nothing_is_overwritten(model_fold
         export(ExportConfig(model=str(model_folder), output=str(out)))
 
 
-def test_a_published_folder_keeps_all_its_stop_tokens(model_folder: Path, tmp_path: Path) -> None:
+def test_a_published_folder_keeps_all_its_stop_tokens(model_folder, tmp_path):
     (model_folder / "generation_config.json").write_text(json.dumps({"eos_token_id": [2, 7], "top_p": 0.9}))
     stops = set(ChatTokenizer.load(model_folder).stop_ids()) | {2, 7}
     export(ExportConfig(model=str(model_folder), output=str(tmp_path / "out")))
@@ -56,9 +56,7 @@ def test_a_published_folder_keeps_all_its_stop_tokens(model_folder: Path, tmp_pa
 @pytest.mark.parametrize(
     ("asked", "expected"), [("base", torch.bfloat16), ("fp32", torch.float32), ("fp16", torch.float16)]
 )
-def test_weights_get_the_dtype_of_the_base_unless_another_is_asked_for(
-    model_folder: Path, tmp_path: Path, asked: str, expected: torch.dtype
-) -> None:
+def test_weights_get_the_dtype_of_the_base_unless_another_is_asked_for(model_folder, tmp_path, asked, expected):
     file = model_folder / "config.json"
     file.write_text(json.dumps(json.loads(file.read_text()) | {"torch_dtype": "bfloat16"}))
     out = export(ExportConfig(model=str(model_folder), output=str(tmp_path / "out"), export_dtype=asked))

@@ -69,9 +69,7 @@ def killed_at(module: ModuleType, function: str, call: int, argv: list[str]) -> 
         ("save_file", 4, ["--async-save", "--step-sleep-ms", "200"]),  # the training goes on meanwhile
     ],
 )
-def test_killed_while_saving_the_checkpoint_before_is_used(
-    whole: Path, manifest: Path, tmp_path: Path, forked: Callable, function: str, call: int, more: list[str]
-) -> None:
+def test_killed_while_saving_the_checkpoint_before_is_used(whole, manifest, tmp_path, forked, function, call, more):
     out = tmp_path / "run"
     if "fp16" in more:  # more to save: the scale of the loss
         whole = tmp_path / "whole"
@@ -88,9 +86,7 @@ def test_killed_while_saving_the_checkpoint_before_is_used(
 
 @pytest.mark.skipif(sys.platform != "linux", reason="limits the process on Linux only")
 @pytest.mark.parametrize(("preset", "limit", "code"), [("26m", "0.001", 1), ("tiny", "0.9", 0)])
-def test_past_a_memory_limit_the_run_ends_with_one_clear_error(
-    manifest: Path, tmp_path: Path, forked: Callable, preset: str, limit: str, code: int
-) -> None:
+def test_past_a_memory_limit_the_run_ends_with_one_clear_error(manifest, tmp_path, forked, preset, limit, code):
     """The system refuses what the process asks for beyond the limit."""
     out = tmp_path / "run"
 
@@ -105,8 +101,8 @@ def test_past_a_memory_limit_the_run_ends_with_one_clear_error(
 
 
 def test_nothing_starts_from_a_damaged_model_and_a_run_goes_on_from_the_checkpoint_before(
-    whole: Path, manifest: Path, tmp_path: Path, capsys: pytest.CaptureFixture
-) -> None:
+    whole, manifest, tmp_path, capsys
+):
     out = Path(shutil.copytree(whole, tmp_path / "run"))
     folder, fresh = out / "checkpoints" / "step_00000006", ["--manifest", str(manifest), "--out", str(tmp_path / "out")]
     data = bytearray((folder / "model.safetensors").read_bytes())
@@ -128,7 +124,7 @@ def test_nothing_starts_from_a_damaged_model_and_a_run_goes_on_from_the_checkpoi
     assert losses(out) == losses(whole)
 
 
-def test_weights_that_are_no_numbers_are_refused_by_tensor(whole: Path, manifest: Path, tmp_path: Path) -> None:
+def test_weights_that_are_no_numbers_are_refused_by_tensor(whole, manifest, tmp_path):
     folder = Path(shutil.copytree(whole / "checkpoints" / "step_00000006", tmp_path / "model"))
     (folder / "state.json").unlink()  # so that only the weights themselves can tell
     weights = load_file(folder / "model.safetensors")
@@ -139,8 +135,8 @@ def test_weights_that_are_no_numbers_are_refused_by_tensor(whole: Path, manifest
 
 
 def test_of_two_runs_in_one_folder_the_second_is_refused_and_the_first_goes_on(
-    whole: Path, manifest: Path, tmp_path: Path, forked: Callable, capsys: pytest.CaptureFixture
-) -> None:
+    whole, manifest, tmp_path, forked, capsys
+):
     out = tmp_path / "run"
     first = forked(lambda: sft.main([*options(manifest, out), "--step-sleep-ms", "200"]))
     first.until("step=1 ")  # before its first checkpoint

@@ -2,7 +2,6 @@
 
 import json
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -20,9 +19,7 @@ def one(model: CausalLM, prompt: list[int], stop: frozenset[int] = frozenset(), 
     return generate(model, [prompt], stop, SampleConfig(**({"max_new_tokens": 16} | values)))[0]
 
 
-def test_it_answers_through_the_template_of_the_training(
-    short_run: Path, base: Path, capsys: pytest.CaptureFixture
-) -> None:
+def test_it_answers_through_the_template_of_the_training(short_run, base, capsys):
     assert main(["--model", str(short_run), "--prompt", "the cat", "--max_new_tokens", "4"]) == 0
     model, tokenizer, _ = load(base)
     prompt = tokenizer.encode_prompt([{"role": "user", "content": "the cat"}])
@@ -31,7 +28,7 @@ def test_it_answers_through_the_template_of_the_training(
     assert capsys.readouterr().out == tokenizer.decode(said, skip_special_tokens=True) + "\n"
 
 
-def test_a_stop_string_ends_the_answer(short_run: Path, capsys: pytest.CaptureFixture) -> None:
+def test_a_stop_string_ends_the_answer(short_run, capsys):
     plain = ["--model", str(short_run), "--prompt", "hello", "--max-new-tokens", "30", "--temperature", "1.2"]
     assert main(plain) == 0
     whole = capsys.readouterr().out[:-1]
@@ -40,9 +37,7 @@ def test_a_stop_string_ends_the_answer(short_run: Path, capsys: pytest.CaptureFi
     assert capsys.readouterr().out[:-1] == whole[:at]
 
 
-def test_lines_of_a_file_are_answered_in_order_and_a_bad_one_is_named(
-    short_run: Path, tmp_path: Path, capsys: pytest.CaptureFixture
-) -> None:
+def test_lines_of_a_file_are_answered_in_order_and_a_bad_one_is_named(short_run, tmp_path, capsys):
     rows = [{"prompt": "hello", "id": 7}, {"messages": [{"role": "user", "content": "the mat sat on"}]}]
     rows += [{"prompt": "on the mat " * i} for i in range(1, 4)]
     source, target = tmp_path / "in.jsonl", tmp_path / "deep" / "out.jsonl"
@@ -73,9 +68,7 @@ def test_lines_of_a_file_are_answered_in_order_and_a_bad_one_is_named(
         main([*options, "--input", str(source)])
 
 
-def test_a_tokenizer_elsewhere_is_named_and_a_folder_that_is_not_there_too(
-    short_run: Path, base: Path, tmp_path: Path, capsys: pytest.CaptureFixture
-) -> None:
+def test_a_tokenizer_elsewhere_is_named_and_a_folder_that_is_not_there_too(short_run, base, tmp_path, capsys):
     bare = Path(shutil.copytree(base, tmp_path / "bare"))
     for name in ("tokenizer.json", "tokenizer_config.json"):
         (bare / name).unlink()
@@ -92,7 +85,7 @@ def test_a_tokenizer_elsewhere_is_named_and_a_folder_that_is_not_there_too(
     assert answers[0] == answers[1]
 
 
-def test_what_makes_no_sense_together_is_refused(short_run: Path) -> None:
+def test_what_makes_no_sense_together_is_refused(short_run):
     for options in ([], ["--prompt", "x", "--input", "x"]):
         with pytest.raises(UsageError, match="either --prompt or --input"):
             main(["--model", str(short_run), *options])
@@ -104,7 +97,7 @@ def test_what_makes_no_sense_together_is_refused(short_run: Path) -> None:
         main(["--model", str(short_run), "--prompt", "the cat sat on the mat " * 400])
 
 
-def test_a_model_of_plain_text_continues_text(pack: Callable, random_rows: Callable, tmp_path: Path) -> None:
+def test_a_model_of_plain_text_continues_text(pack, random_rows, tmp_path):
     manifest, out = pack(random_rows(8, 64), seq_len=64, labelled=False), tmp_path / "run"
     assert sft(["--manifest", str(manifest), "--out", str(out), "--preset", "tiny", "--steps", "1"]) == 0
     generator = Generator(GenerateConfig(model=str(out), prompt="-"))
@@ -112,7 +105,7 @@ def test_a_model_of_plain_text_continues_text(pack: Callable, random_rows: Calla
 
 
 @pytest.mark.parametrize("name", ["sha256", "chat_template_sha256"])
-def test_tokenizer_files_other_than_those_of_the_training_are_refused(base: Path, tmp_path: Path, name: str) -> None:
+def test_tokenizer_files_other_than_those_of_the_training_are_refused(base, tmp_path, name):
     copy = Path(shutil.copytree(base, tmp_path / "copy"))
     if name == "sha256":
         (copy / "tokenizer.json").write_text((copy / "tokenizer.json").read_text() + "\n")
@@ -124,7 +117,7 @@ def test_tokenizer_files_other_than_those_of_the_training_are_refused(base: Path
         load(copy)
 
 
-def test_transformers_loads_a_checkpoint_as_it_is_and_says_the_same(base: Path) -> None:
+def test_transformers_loads_a_checkpoint_as_it_is_and_says_the_same(base):
     transformers = pytest.importorskip("transformers")
     theirs, (ours, mine, _) = transformers.AutoModelForCausalLM.from_pretrained(base), load(base)
     tokenizer = transformers.AutoTokenizer.from_pretrained(base)
@@ -141,9 +134,7 @@ def test_transformers_loads_a_checkpoint_as_it_is_and_says_the_same(base: Path) 
         assert found == [i for i in expected if i not in mine.stop_ids()]
 
 
-def test_a_turn_that_ends_otherwise_than_a_text_is_told_to_whoever_generates(
-    pack: Callable, tokenizer_folder: Path, tmp_path: Path
-) -> None:
+def test_a_turn_that_ends_otherwise_than_a_text_is_told_to_whoever_generates(pack, tokenizer_folder, tmp_path):
     """The end of a turn and the end of a text both end an answer, so transformers must be told of both."""
     transformers = pytest.importorskip("transformers")
     manifest = pack([[([5, 6, 7, 8], [1, 2])]] * 4, seq_len=16)
@@ -157,7 +148,7 @@ def test_a_turn_that_ends_otherwise_than_a_text_is_told_to_whoever_generates(
     assert load(folder)[1].stop_ids() == [0, 2]
 
 
-def test_a_system_message_comes_first_unless_there_is_one(short_run: Path) -> None:
+def test_a_system_message_comes_first_unless_there_is_one(short_run):
     generator = Generator(GenerateConfig(model=str(short_run), prompt="-", system="be kind"))
     turns = [{"role": "system", "content": "be kind"}, {"role": "user", "content": "hello"}]
     expected = generator.tokenizer.encode_prompt(turns)

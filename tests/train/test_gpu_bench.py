@@ -38,12 +38,12 @@ def data(gpu: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("name", ["fp32", "bf16, attention varlen"])
-def test_checks_hold_on_the_cpu(gpu: ModuleType, data: Path, name: str) -> None:
+def test_checks_hold_on_the_cpu(gpu, data, name):
     row = gpu.check(name, data, CPU)
     assert row["ok"] is (None if "varlen" in name else True), row
 
 
-def test_a_difference_is_a_line_of_the_table(gpu: ModuleType) -> None:
+def test_a_difference_is_a_line_of_the_table(gpu):
     near, far = (gpu.compared(n, [1.0, x], [1.0, 1.0], 0.1) for n, x in (("near", 1.05), ("far", 2.0)))
     assert near["ok"] and not far["ok"] and far["difference"] == pytest.approx(1.0)
     assert not gpu.compared("nan", [float("nan")], [1.0], 0.1)["ok"]
@@ -53,7 +53,7 @@ def test_a_difference_is_a_line_of_the_table(gpu: ModuleType) -> None:
     assert "1 checks hold, 1 do not" in text and "| 26m, default | no memory |" in text and "**NOT EQUAL**" in text
 
 
-def test_operations_count_the_causal_half_what_a_window_shows_and_no_look_ups(gpu: ModuleType) -> None:
+def test_operations_count_the_causal_half_what_a_window_shows_and_no_look_ups(gpu):
     c = gpu.SIZES["104m"]
     with torch.device("meta"):
         model, windows = gpu.CausalLM(c), gpu.CausalLM(replace(c, window=128, windowed_layers=(0, 2, 4)))
@@ -69,9 +69,7 @@ def test_operations_count_the_causal_half_what_a_window_shows_and_no_look_ups(gp
     assert less == pytest.approx(12 * 3 * c.num_heads * c.head_dim * 400)
 
 
-def test_the_command_reports_a_part_that_dies_and_goes_on(
-    gpu: ModuleType, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_command_reports_a_part_that_dies_and_goes_on(gpu, data, tmp_path, monkeypatch):
     broken = tmp_path / "data"
     shutil.copytree(data, broken)
     (broken / "chat" / "manifest.json").unlink()

@@ -32,7 +32,7 @@ def trls(logp: list, ref: list, adv: torch.Tensor) -> torch.Tensor:
     return (loss * mask).sum() / mask.sum()
 
 
-def test_the_loss_is_trls() -> None:
+def test_the_loss_is_trls():
     """GRPOTrainer's `dapo`."""
     g = torch.Generator().manual_seed(0)
     counts = [3, 7, 1, 5]
@@ -48,7 +48,7 @@ def test_the_loss_is_trls() -> None:
         torch.testing.assert_close(a, b)
 
 
-def test_log_probabilities_of_tokens_are_those_of_the_sequence_alone_at_the_temperature() -> None:
+def test_log_probabilities_of_tokens_are_those_of_the_sequence_alone_at_the_temperature():
     model = CausalLM(replace(PRESETS["tiny"], vocab_size=50))
     sequences, begins = [torch.randint(0, 50, (n,)) for n in (5, 9)], [2, 4]
     labels = [torch.arange(b - 1, len(s) - 1).numpy() for s, b in zip(sequences, begins, strict=True)]
@@ -75,7 +75,7 @@ def test_log_probabilities_of_tokens_are_those_of_the_sequence_alone_at_the_temp
         ("\\boxed{1} or rather \\boxed{2}", "2"), ("it costs $18", "18"),
     ],
 )  # fmt: skip
-def test_an_answer_is_right_in_the_forms_that_people_write(text: str, wanted: str) -> None:
+def test_an_answer_is_right_in_the_forms_that_people_write(text, wanted):
     assert is_answer(text, wanted)
 
 
@@ -88,11 +88,11 @@ def test_an_answer_is_right_in_the_forms_that_people_write(text: str, wanted: st
         ("I have no answer to 5", "Monday"), ("The answer is not Monday", "Monday"), ("12 and then 1,5", "5"),
     ],
 )  # fmt: skip
-def test_a_number_that_is_a_part_of_an_answer_is_not_the_answer(text: str, wanted: str) -> None:
+def test_a_number_that_is_a_part_of_an_answer_is_not_the_answer(text, wanted):
     assert not is_answer(text, wanted)
 
 
-def test_the_last_block_of_code_is_judged_by_its_tests() -> None:
+def test_the_last_block_of_code_is_judged_by_its_tests():
     said, row = f"Here:\n```python\n{GOOD}```\ndone", {"tests": TEST}
     assert [reward_of("tests")(text, row) for text in (said, said.replace("+", "-"))] == [1.0, 0.0]
 
@@ -123,7 +123,7 @@ def run(start: Path, prompts: Path, out: Path, *more: str) -> list[dict]:
     return records(out)
 
 
-def test_a_run_resumes_exactly_with_a_reference(start: Path, prompts: Path, tmp_path: Path) -> None:
+def test_a_run_resumes_exactly_with_a_reference(start, prompts, tmp_path):
     options = ["--steps", "4", "--save-every", "2", "--kl-beta", "0.1"]
     whole = run(start, prompts, tmp_path / "whole", *options)
     run(start, prompts, tmp_path / "cut", *options, "--stop-at", "2")
@@ -136,8 +136,8 @@ def test_a_run_resumes_exactly_with_a_reference(start: Path, prompts: Path, tmp_
 
 
 def test_answers_are_drawn_and_scored_without_dropout_in_the_precision_of_training(
-    start: Path, prompts: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    start, prompts, tmp_path, monkeypatch
+):
     seen, caches, cache = set(), set(), SlotCache.__init__
 
     def watched(model: CausalLM, batch: Batch, *how: object) -> torch.Tensor:
@@ -155,7 +155,7 @@ def test_answers_are_drawn_and_scored_without_dropout_in_the_precision_of_traini
     assert seen == {(False, True), (True, True)} and caches == {torch.bfloat16}
 
 
-def test_micro_batches_change_nothing(start: Path, prompts: Path, tmp_path: Path) -> None:
+def test_micro_batches_change_nothing(start, prompts, tmp_path):
     one = run(start, prompts, tmp_path / "one", "--steps", "2")
     many = run(start, prompts, tmp_path / "many", "--steps", "2", "--micro-tokens", "40")
     for a, b in zip(one, many, strict=True):
@@ -168,7 +168,7 @@ GOOD = "def add(a, b):\n    return a + b\n"
 TEST = "assert add(2, 3) == 5"
 
 
-def test_the_process_has_limits_no_environment_and_no_way_around_its_tests(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_process_has_limits_no_environment_and_no_way_around_its_tests(monkeypatch):
     monkeypatch.setenv("SECRET", "x")
     limits = {"AS": 1 << 30, "FSIZE": 1 << 20, "NPROC": 0, "CPU": 5, "CORE": 0}
     asked = "import os, resource\n"
@@ -188,7 +188,7 @@ def test_the_process_has_limits_no_environment_and_no_way_around_its_tests(monke
         RolloutConfig(prompts="p", reward=("exact", "tests"))
 
 
-def test_asserts_and_test_functions_are_run_and_tests_that_test_nothing_are_refused() -> None:
+def test_asserts_and_test_functions_are_run_and_tests_that_test_nothing_are_refused():
     reward = reward_of("tests")
     lines = ["assert add(2, 3) == 5", "assert add(0, 1) == 1"]
     for tests in (lines, "def test_sum():\n    assert add(2, 3) == 5"):
@@ -198,9 +198,7 @@ def test_asserts_and_test_functions_are_run_and_tests_that_test_nothing_are_refu
 
 
 @pytest.mark.parametrize(("reward", "row"), [("tests", {"tests": None}), ("exact", {"answer": ""}), ("exact", {})])
-def test_a_prompt_without_what_its_reward_needs_is_refused_by_line(
-    start: Path, tmp_path: Path, reward: str, row: dict
-) -> None:
+def test_a_prompt_without_what_its_reward_needs_is_refused_by_line(start, tmp_path, reward, row):
     prompts = tmp_path / "prompts.jsonl"
     whole = {"answer": "1", "tests": TEST}
     prompts.write_text("".join(json.dumps({"prompt": "the cat"} | more) + "\n" for more in (whole, row)))
@@ -232,9 +230,7 @@ def alarm(text, row):
 """
 
 
-def test_functions_of_the_user_may_set_a_signal_and_their_errors_are_their_own(
-    start: Path, prompts: Path, tmp_path: Path
-) -> None:
+def test_functions_of_the_user_may_set_a_signal_and_their_errors_are_their_own(start, prompts, tmp_path):
     file = tmp_path / "mine.py"
     file.write_text(FUNCTIONS)
     for name, error, said in (("fails", KeyError, "nope"), ("endless", InputError, "returned inf for the text 'text'")):

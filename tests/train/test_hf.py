@@ -1,7 +1,6 @@
 import json
 import re
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,7 +9,7 @@ from safetensors.torch import load_file, save_file
 
 from datakit.errors import ModelError
 from tests.train.generation import generate
-from tests.train.runs import random_model
+from tests.train.runs import logits, random_model
 from train import attention, checkpoint, hf, lora, weights
 from train.attention import Segments, grouped_attention, masked_attention
 from train.hf import config_from_hf, config_to_hf, write_model
@@ -57,12 +56,6 @@ KINDS = {
 }  # fmt: skip
 
 
-def logits(model: CausalLM, ids: torch.Tensor) -> torch.Tensor:
-    segments = Segments.of([[0, ids.shape[1]]] * ids.shape[0], ids.shape[1])
-    with torch.no_grad():
-        return model.lm_head(model(ids, segments.positions_BT, grouped_attention(segments)))
-
-
 def made(name: str) -> Any:
     """A random model of transformers', with norms and biases that are not at their start values."""
     transformers = pytest.importorskip("transformers")
@@ -72,7 +65,7 @@ def made(name: str) -> Any:
 
 @pytest.mark.parametrize("name", KINDS)
 @torch.no_grad()
-def test_logits_equal_those_of_transformers_read_and_written(name: str, tmp_path: Path) -> None:
+def test_logits_equal_those_of_transformers_read_and_written(name, tmp_path):
     reference, ids = made(name), torch.randint(0, 97, (3, 40))
     reference.save_pretrained(tmp_path / "theirs")
     ours, expected = read_model(tmp_path / "theirs"), reference(ids).logits
@@ -85,7 +78,7 @@ def test_logits_equal_those_of_transformers_read_and_written(name: str, tmp_path
 
 
 @pytest.mark.parametrize("name", PRESETS)
-def test_a_preset_survives_config_json(name: str) -> None:
+def test_a_preset_survives_config_json(name):
     assert config_from_hf(config_to_hf(PRESETS[name], {}), "here") == PRESETS[name]
 
 
@@ -101,7 +94,7 @@ def test_a_preset_survives_config_json(name: str) -> None:
         {"model_type": "gemma"},
     ],
 )  # fmt: skip
-def test_a_key_that_changes_the_mathematics_is_refused_by_name(change: dict) -> None:
+def test_a_key_that_changes_the_mathematics_is_refused_by_name(change):
     config = config_to_hf(PRESETS["tiny"], {}) | change
     with pytest.raises(ModelError, match=r"spiral|low_freq_factor|twist|" + next(iter(change))):
         config_from_hf(config, "here")
@@ -115,7 +108,7 @@ def test_a_key_that_changes_the_mathematics_is_refused_by_name(change: dict) -> 
         ("olmo2", {"rope_parameters": {"full_attention": {"rope_type": "linear", "factor": 2.0}}}),
     ],
 )
-def test_rotary_positions_in_the_form_of_another_family_are_refused(kind: str, change: dict) -> None:
+def test_rotary_positions_in_the_form_of_another_family_are_refused(kind, change):
     """transformers reads over them without a word."""
     with pytest.raises(ModelError, match=r"rope_parameters = .* is not implemented; this family has one"):
         config_from_hf(SMALL | {"model_type": kind} | change, "here")
@@ -131,7 +124,7 @@ def test_rotary_positions_in_the_form_of_another_family_are_refused(kind: str, c
         ("llama", {"max_sequence_length": 2048, "rope_scaling": {"type": "linear", "factor": 2, "finetuned": True}}),
     ],
 )
-def test_keys_of_published_folders_that_change_nothing_are_read_over(kind: str, more: dict) -> None:
+def test_keys_of_published_folders_that_change_nothing_are_read_over(kind, more):
     plain = SMALL | {"model_type": kind}
     plain |= {"rope_scaling": {"type": "linear", "factor": 2}} if more.get("rope_scaling") else {}
     assert config_from_hf(plain | more, "here") == config_from_hf(plain, "here")
@@ -147,7 +140,7 @@ def test_keys_of_published_folders_that_change_nothing_are_read_over(kind: str, 
         {"hidden_act": ["silu"]}, {"max_position_embeddings": {}}, {"model_type": ["llama"]}, {"layer_types": 3},
     ],
 )  # fmt: skip
-def test_a_value_of_another_type_is_refused_by_its_file(change: dict, tmp_path: Path) -> None:
+def test_a_value_of_another_type_is_refused_by_its_file(change, tmp_path):
     (tmp_path / "config.json").write_text(json.dumps(SMALL | {"model_type": "llama"} | change))
     with pytest.raises(ModelError, match=r"config\.json: "):
         weights.read_config(tmp_path)
@@ -157,7 +150,7 @@ def test_a_value_of_another_type_is_refused_by_its_file(change: dict, tmp_path: 
 
 
 @pytest.mark.parametrize("kind", [kind for kind in hf.FAMILIES if kind != hf.OWN])
-def test_a_missing_key_has_the_value_of_transformers(kind: str) -> None:
+def test_a_missing_key_has_the_value_of_transformers(kind):
     transformers = pytest.importorskip("transformers")
     whole = json.loads(transformers.AutoConfig.for_model(kind).to_json_string(use_diff=False))
     expected = config_from_hf(whole, "here")
@@ -168,9 +161,7 @@ def test_a_missing_key_has_the_value_of_transformers(kind: str) -> None:
 
 @pytest.mark.parametrize("name", [n for n in KINDS if n not in ("MistralConfig", "Qwen3MoeConfig of some layers")])
 @torch.no_grad()
-def test_every_family_packs_generates_serves_and_takes_adapters(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_every_family_packs_generates_serves_and_takes_adapters(name, tmp_path, monkeypatch):
     """Rows of several sequences as each alone; greedy ids of transformers; adapters that merge."""
     theirs = made(name)
     theirs.save_pretrained(tmp_path)
@@ -203,7 +194,7 @@ def test_every_family_packs_generates_serves_and_takes_adapters(
     torch.testing.assert_close(logits(weights.read_model(tmp_path / "adapters"), ids), adapted, atol=1e-4, rtol=1e-4)
 
 
-def test_the_text_part_of_a_model_that_reads_images_is_taken(tmp_path: Path) -> None:
+def test_the_text_part_of_a_model_that_reads_images_is_taken(tmp_path):
     """In both layouts of names, that of the hub and that which transformers writes now."""
     transformers = pytest.importorskip("transformers")
     text = SMALL | GEMMA | {"num_hidden_layers": 6}
@@ -234,7 +225,7 @@ def test_the_text_part_of_a_model_that_reads_images_is_taken(tmp_path: Path) -> 
         config_from_hf(body, "here")
 
 
-def test_weights_in_shards_are_read(tmp_path: Path) -> None:
+def test_weights_in_shards_are_read(tmp_path):
     transformers = pytest.importorskip("transformers")
     theirs = random_model(transformers.LlamaConfig(**SMALL))
     theirs.save_pretrained(tmp_path, max_shard_size="20KB")
@@ -244,7 +235,7 @@ def test_weights_in_shards_are_read(tmp_path: Path) -> None:
         torch.testing.assert_close(logits(read_model(tmp_path), ids), theirs(ids).logits, atol=1e-4, rtol=1e-4)
 
 
-def test_missing_and_misshapen_tensors_are_refused_by_name(tmp_path: Path) -> None:
+def test_missing_and_misshapen_tensors_are_refused_by_name(tmp_path):
     write_model(tmp_path, CausalLM(config_from_hf(SMALL | {"model_type": "llama"}, "here")), (), {})
     weights = load_file(tmp_path / "model.safetensors")
     norm = weights.pop("model.norm.weight")

@@ -41,7 +41,7 @@ def imported(tree: ast.AST) -> set[str]:
 
 
 @pytest.mark.parametrize("path", MODULES, ids=lambda p: str(p.relative_to(TRAIN)))
-def test_imports_point_down_and_only_to_the_contract(path: Path) -> None:
+def test_imports_point_down_and_only_to_the_contract(path):
     room = path.relative_to(TRAIN).parts[0].removesuffix(".py")
     tree = ast.parse(path.read_text(encoding="utf-8"))
     top = {name for node in tree.body if isinstance(node, ast.ImportFrom) for name in imported(ast.Module([node], []))}
@@ -57,7 +57,7 @@ def python(code: str, *options: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([sys.executable, *options, "-c", code], capture_output=True, text=True, timeout=300)
 
 
-def test_everything_starts_and_trains_without_the_factorys_libraries(manifest: Path, tmp_path: Path) -> None:
+def test_everything_starts_and_trains_without_the_factorys_libraries(manifest, tmp_path):
     extra = {TRAIN / "serve" / f"{name}.py" for name in ("requests", "server")}  # need `serve`
     modules = [p for p in MODULES if p not in extra]
     names = [".".join(("train", *p.relative_to(TRAIN).with_suffix("").parts)) for p in modules]
@@ -85,7 +85,7 @@ assert used <= allowed, used - allowed
     assert done.returncode == 0, done.stderr
 
 
-def test_without_torch_a_command_says_what_to_install() -> None:
+def test_without_torch_a_command_says_what_to_install():
     done = python("""
 import importlib.util, runpy, sys
 found = importlib.util.find_spec
@@ -97,14 +97,12 @@ runpy.run_module("train.sft", run_name="__main__", alter_sys=True)
     assert done.stderr.startswith("error: training needs torch") and done.stderr.count("\n") == 1
 
 
-def test_the_list_of_commands_needs_no_torch() -> None:
+def test_the_list_of_commands_needs_no_torch():
     done = python("import sys, train.__main__ as m; m.run(['--help']); assert 'torch' not in sys.modules")
     assert done.returncode == 0, done.stderr
 
 
-def test_the_command_lists_what_there_is_refuses_the_rest_and_returns_a_commands_exit_code(
-    capsys: pytest.CaptureFixture, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_command_lists_what_there_is_refuses_the_rest_and_returns_a_commands_exit_code(capsys, monkeypatch):
     assert (run(["--help"]), run([])) == (0, 2)
     listed = capsys.readouterr().out
     assert all(listed.count(f"\n  {name} ") == 2 for name in COMMANDS)
@@ -127,20 +125,20 @@ def test_the_command_lists_what_there_is_refuses_the_rest_and_returns_a_commands
         ("serve", "--help", 0, "Usage: python -m train.serve"),
     ],
 )
-def test_help_and_wrong_options_need_no_torch(name: str, option: str, code: int, said: str) -> None:
+def test_help_and_wrong_options_need_no_torch(name, option, code, said):
     command = [sys.executable, "-X", "importtime", "-m", f"train.{name}", option]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300)
     assert done.returncode == code and said in done.stdout + done.stderr
     assert "torch._C" not in done.stderr and "numpy" in done.stderr
 
 
-def test_a_removed_module_says_what_to_use_instead() -> None:
+def test_a_removed_module_says_what_to_use_instead():
     done = subprocess.run([sys.executable, "-m", "train.memory"], capture_output=True, text=True, timeout=300)
     assert done.returncode == 1 and done.stderr.startswith("error: train.memory is gone. The run prints")
 
 
 @pytest.mark.parametrize("command", [["-m", "train.sft"], ["-m", "train", "sft"]])
-def test_an_interrupt_while_torch_is_imported_ends_quietly(command: list[str]) -> None:
+def test_an_interrupt_while_torch_is_imported_ends_quietly(command):
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
     heard = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)  # a shell's background jobs ignore it
     process = subprocess.Popen([sys.executable, *command, "--manifest", "none"], **pipes, preexec_fn=heard)
@@ -161,7 +159,7 @@ def shown(capsys: pytest.CaptureFixture, *argv: str) -> str:
     return capsys.readouterr().out
 
 
-def test_help_has_a_short_page_and_one_with_everything(capsys: pytest.CaptureFixture) -> None:
+def test_help_has_a_short_page_and_one_with_everything(capsys):
     first = shown(capsys, "sft", "--help")
     assert 10 <= first.count("\n  --") <= 30 and "--batch-rows" in first and "--help-all shows " in first
     assert "--shuffle-buffer" not in first and "--rank-timeout-s" not in first
@@ -172,7 +170,7 @@ def test_help_has_a_short_page_and_one_with_everything(capsys: pytest.CaptureFix
         assert shown(capsys, name, "--help").startswith(f"Usage: datakit-train {name} ")
 
 
-def test_options_have_other_names(capsys: pytest.CaptureFixture) -> None:
+def test_options_have_other_names(capsys):
     """`--learning-rate` is `--lr`, and earlier names of `--model` still work."""
     argv = ["--learning_rate", "0.5", "--init", "here", "--manifest", "a", "--manifest", "b,c", "--no-label-only"]
     logging.getLogger("train").handlers.clear()  # as in a fresh process

@@ -34,7 +34,7 @@ def flat(sequences: list[list[int]]) -> tuple[np.ndarray, np.ndarray]:
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_bits_equal_a_plain_computation(seed: int) -> None:
+def test_bits_equal_a_plain_computation(seed):
     rng = random.Random(seed)
     train, held = (
         [rng.choices(range(VOCAB), range(1, VOCAB + 1), k=rng.randint(1, 9)) for _ in range(rng.randint(1, 12))]

@@ -16,9 +16,7 @@ def train(manifest: Path, out: Path, *more: str) -> None:
     assert main([*plain, "--batch-rows", "4", *more]) == 0
 
 
-def test_a_tracker_that_is_not_installed_is_refused_by_name(
-    monkeypatch: pytest.MonkeyPatch, manifest: Path, tmp_path: Path
-) -> None:
+def test_a_tracker_that_is_not_installed_is_refused_by_name(monkeypatch, manifest, tmp_path):
     monkeypatch.setattr("train.log.find_spec", lambda name: None)
     monkeypatch.setattr("train.config.find_spec", lambda name: None)
     with pytest.raises(ConfigError, match="--report-to tensorboard: it is not installed; pip install tensorboard"):
@@ -29,9 +27,7 @@ def test_a_tracker_that_is_not_installed_is_refused_by_name(
     assert not (tmp_path / "run" / "tensorboard").exists()
 
 
-def test_tensorboard_has_the_steps_and_a_resumed_run_replaces_those_after_its_checkpoint(
-    manifest: Path, tmp_path: Path
-) -> None:
+def test_tensorboard_has_the_steps_and_a_resumed_run_replaces_those_after_its_checkpoint(manifest, tmp_path):
     pytest.importorskip("tensorboard")
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
@@ -44,9 +40,7 @@ def test_tensorboard_has_the_steps_and_a_resumed_run_replaces_those_after_its_ch
     assert [e.step for e in found.Scalars("eval/loss")] == [2, 4]
 
 
-def test_a_profile_has_its_steps_and_the_parts_of_each(
-    manifest: Path, tmp_path: Path, capsys: pytest.CaptureFixture
-) -> None:
+def test_a_profile_has_its_steps_and_the_parts_of_each(manifest, tmp_path, capsys):
     train(manifest, tmp_path / "run", "--profile", "2")
     place = tmp_path / "run" / "profile.json"
     assert f"profile: {place}" in capsys.readouterr().out

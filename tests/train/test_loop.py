@@ -1,9 +1,7 @@
 """One step and many: sums, clipping, schedules, precision, steps without labels, runs for timing."""
 
 import json
-from collections.abc import Callable
 from dataclasses import asdict
-from pathlib import Path
 
 import pytest
 import torch
@@ -14,7 +12,7 @@ from train.updates import LossScale
 
 
 @pytest.mark.parametrize("moe", [{}, {"num_experts": 4, "expert_size": 32, "balance_weight": 1.0}])
-def test_accumulation_changes_nothing(pack: Callable, random_rows: Callable, tmp_path: Path, moe: dict) -> None:
+def test_accumulation_changes_nothing(pack, random_rows, tmp_path, moe):
     """Micro-batches have very different numbers of labels, so a mean of means would differ."""
     manifest, found = pack(random_rows(21, 64), seq_len=64), []  # a step of 7 rows; every seventh row is short
     for rows, accum in ((7, 1), (1, 7)):
@@ -30,7 +28,7 @@ def test_accumulation_changes_nothing(pack: Callable, random_rows: Callable, tmp
         assert found[0][0].objective.balance.shares == found[1][0].objective.balance.shares
 
 
-def test_a_loss_that_is_not_finite_stops_the_run_and_names_the_rows(manifest: Path, tmp_path: Path) -> None:
+def test_a_loss_that_is_not_finite_stops_the_run_and_names_the_rows(manifest, tmp_path):
     calls = []
 
     def spoiled(*args):
@@ -49,7 +47,7 @@ def test_a_loss_that_is_not_finite_stops_the_run_and_names_the_rows(manifest: Pa
     assert all(p.isfinite().all() for p in run.model.parameters())
 
 
-def test_gradients_are_clipped_to_the_norm(manifest: Path, tmp_path: Path) -> None:
+def test_gradients_are_clipped_to_the_norm(manifest, tmp_path):
     run = trainer(manifest, tmp_path / "run")
     (count, *_), _ = run._backward(next(iter(run.stream)))
     assert run._scale_gradients(torch.tensor(float(count))).item() > 1.0
@@ -57,7 +55,7 @@ def test_gradients_are_clipped_to_the_norm(manifest: Path, tmp_path: Path) -> No
     assert after == pytest.approx(1.0, rel=1e-4)
 
 
-def test_a_step_without_labels_is_counted_and_changes_nothing(pack: Callable, tmp_path: Path) -> None:
+def test_a_step_without_labels_is_counted_and_changes_nothing(pack, tmp_path):
     rows = [[(list(range(5, 15)), list(range(9)) if i % 2 else [])] for i in range(4)]
     options = {"batch_rows": 1, "shuffle_buffer": 0, "bucket_sizes": (), "warmup_steps": 0}
     fitted(pack(rows, seq_len=16), tmp_path, **options)
@@ -68,9 +66,7 @@ def test_a_step_without_labels_is_counted_and_changes_nothing(pack: Callable, tm
     assert found[3]["loss"] < found[1]["loss"]
 
 
-def test_a_run_for_timing_saves_nothing_and_pauses_as_often_as_asked(
-    manifest: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_run_for_timing_saves_nothing_and_pauses_as_often_as_asked(manifest, tmp_path, monkeypatch, caplog):
     pauses: list[float] = []
     caplog.set_level("INFO", "train")
     monkeypatch.setattr("train.loop.time.sleep", pauses.append)
@@ -80,7 +76,7 @@ def test_a_run_for_timing_saves_nothing_and_pauses_as_often_as_asked(
     assert "peak memory of the first step: " in caplog.text
 
 
-def test_a_growing_batch_resumes_exactly_and_its_sums_are_right(manifest: Path, tmp_path: Path) -> None:
+def test_a_growing_batch_resumes_exactly_and_its_sums_are_right(manifest, tmp_path):
     growing = {"batch_rows": 8, "batch_size_schedule": ("0:2", "3:4"), "steps": 6}
     fitted(manifest, tmp_path / "whole", **growing)
     fitted(manifest, tmp_path / "parts", **growing, stop_at=2)
@@ -93,7 +89,7 @@ def test_a_growing_batch_resumes_exactly_and_its_sums_are_right(manifest: Path, 
     assert whole[3]["loss"] != whole[2]["loss"]
 
 
-def test_the_scale_halves_at_an_overflow_and_doubles_after_2000_steps() -> None:
+def test_the_scale_halves_at_an_overflow_and_doubles_after_2000_steps():
     scale, expected, since = LossScale(1024.0), 1024.0, 0
     for step in range(4500):
         finite = step not in (3, 4, 2600)
@@ -108,7 +104,7 @@ def test_the_scale_halves_at_an_overflow_and_doubles_after_2000_steps() -> None:
     assert scale.overflows == 3
 
 
-def test_fp16_follows_fp32(manifest: Path, tmp_path: Path) -> None:
+def test_fp16_follows_fp32(manifest, tmp_path):
     for dtype in ("fp16", "fp32"):
         fitted(manifest, tmp_path / dtype, dtype=dtype)
     low, full = records(tmp_path / "fp16"), records(tmp_path / "fp32")
@@ -117,7 +113,7 @@ def test_fp16_follows_fp32(manifest: Path, tmp_path: Path) -> None:
     assert low[0]["loss_scale"] == 16 and low[-1]["overflows"] == 0 and "loss_scale" not in full[0]
 
 
-def test_an_overflow_skips_the_step_halves_the_scale_and_is_resumed(manifest: Path, tmp_path: Path) -> None:
+def test_an_overflow_skips_the_step_halves_the_scale_and_is_resumed(manifest, tmp_path):
     run = trainer(manifest, tmp_path, dtype="fp16", stop_at=2)
     run.loss_scale = LossScale(2.0**40)  # fp16 ends at 65,504
     before = [p.detach().clone() for p in run.model.parameters()]
@@ -127,7 +123,7 @@ def test_an_overflow_skips_the_step_halves_the_scale_and_is_resumed(manifest: Pa
     assert again.loss_scale == LossScale(2.0**38, steps_since=0, overflows=2)
 
 
-def test_gradients_that_no_scale_mends_stop_the_run(manifest: Path, tmp_path: Path) -> None:
+def test_gradients_that_no_scale_mends_stop_the_run(manifest, tmp_path):
     def broken(*args: object) -> tuple:
         total, count = label_sum(*args)
         return Spoiled.apply(total, float("nan")), count

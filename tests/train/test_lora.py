@@ -4,6 +4,7 @@ import json
 import shutil
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,8 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from datakit.errors import ModelError
-from tests.train.runs import losses
+from tests.train.runs import as_flags, losses, small_model
+from tests.train.runs import logits as logits_of
 from train import checkpoint, hf, lora, merge, sft, weights
 from train.attention import Segments, grouped_attention
 from train.data import PackedSet
@@ -21,18 +23,13 @@ from train.lora import LoraConfig, LoraLinear
 from train.model import PRESETS, CausalLM
 from train.weights import check_fits
 
-
-def logits(model: CausalLM) -> torch.Tensor:
-    ids = torch.arange(3, 23)[None]
-    with torch.no_grad():
-        return model.lm_head(model(ids, torch.arange(20)[None], grouped_attention(Segments.of([[0, 20]], 20))))
+IDS = torch.arange(3, 23)[None]
+logits = partial(logits_of, ids_BT=IDS)
 
 
 @pytest.fixture
 def model() -> CausalLM:
-    made = CausalLM(replace(PRESETS["tiny"], vocab_size=300, num_layers=2, qkv_bias=True))
-    made.init_weights(torch.Generator().manual_seed(0))
-    return made
+    return small_model(qkv_bias=True)
 
 
 def spoiled(model: CausalLM) -> None:
@@ -41,21 +38,21 @@ def spoiled(model: CausalLM) -> None:
             p.add_(torch.randn(p.shape, generator=torch.Generator().manual_seed(p.numel())) * 0.1)
 
 
-def test_new_adapters_change_nothing_and_are_the_formula_on_their_targets_alone(model: CausalLM) -> None:
+def test_new_adapters_change_nothing_and_are_the_formula_on_their_targets_alone(model):
     before, base = logits(model), model.model.layers[0].self_attn.q_proj
     lora.attach(model, LoraConfig(lora_rank=4, lora_alpha=12.0, lora_targets=("q", "down")), torch.Generator())
     torch.testing.assert_close(logits(model), before, atol=0, rtol=0)
     spoiled(model)
     assert (logits(model) - before).abs().max() > 1e-2
-    adapters, adapted, x = checkpoint.trained(model), model.model.layers[0].self_attn.q_proj, torch.randn(5, 128)
+    adapters, adapted, x = checkpoint.trained(model), model.model.layers[0].self_attn.q_proj, torch.randn(5, 32)
     assert len(adapters) == 2 * 2 * 2 and all(".q_proj.lora_" in n or ".down_proj.lora_" in n for n in adapters)
     expected = base(x) + 3.0 * x @ adapted.lora_A.T @ adapted.lora_B.T
     torch.testing.assert_close(adapted(x), expected, atol=1e-4, rtol=1e-4)
 
 
 def train(manifest: Path, base: Path, out: Path, *more: str, main: Callable = sft.main) -> Path:
-    options = ["--lora-rank", "4", "--lr", "1e-2", "--steps", "14", "--dtype", "fp32", "--threads", "1"]
-    assert main(["--manifest", str(manifest), "--init", str(base), "--out", str(out), *options, *more]) == 0
+    options = as_flags(manifest=manifest, init=base, out=out, lora_rank=4, lr=1e-2, steps=14, dtype="fp32", threads=1)
+    assert main([*options, *more]) == 0
     return out
 
 
@@ -64,7 +61,7 @@ def run(manifest: Path, base: Path, tmp_path_factory: pytest.TempPathFactory) ->
     return train(manifest, base, tmp_path_factory.mktemp("lora") / "run")
 
 
-def test_a_run_saves_adapters_alone_and_leaves_the_base_as_it_was(run: Path, base: Path) -> None:
+def test_a_run_saves_adapters_alone_and_leaves_the_base_as_it_was(run, base):
     place = run / "checkpoints" / "step_00000014"
     names = {p.name for p in place.iterdir()}
     assert {"adapter_config.json", "adapter_model.safetensors", "tokenizer.json", "state.json"} <= names
@@ -75,7 +72,7 @@ def test_a_run_saves_adapters_alone_and_leaves_the_base_as_it_was(run: Path, bas
     assert json.loads((place / "state.json").read_text())["config"]["lora"]["lora_rank"] == 4
 
 
-def test_a_merged_folder_is_the_adapted_model_for_every_reader(run: Path, base: Path, tmp_path: Path, capsys) -> None:
+def test_a_merged_folder_is_the_adapted_model_for_every_reader(run, base, tmp_path, capsys):
     out = tmp_path / "merged"
     assert merge.main(["--model", str(run), "--output", str(out)]) == 0
     model, _, _ = load(run)  # the adapters over their base
@@ -93,17 +90,17 @@ def test_a_merged_folder_is_the_adapted_model_for_every_reader(run: Path, base: 
     assert said[0] == said[1]
 
 
-def test_peft_computes_the_same(run: Path, base: Path) -> None:
+def test_peft_computes_the_same(run, base):
     peft = pytest.importorskip("peft", reason="peft is not installed")
     transformers = pytest.importorskip("transformers", reason="transformers is not installed")
     plain = transformers.AutoModelForCausalLM.from_pretrained(base)
     theirs = peft.PeftModel.from_pretrained(plain, run / "checkpoints" / "step_00000014")
     with torch.no_grad():
-        found = theirs(torch.arange(3, 23)[None]).logits
+        found = theirs(IDS).logits
     torch.testing.assert_close(logits(load(run)[0]), found, atol=1e-4, rtol=1e-4)
 
 
-def test_dropout_acts_in_training_alone_and_resumes_exactly(manifest: Path, base: Path, tmp_path: Path) -> None:
+def test_dropout_acts_in_training_alone_and_resumes_exactly(manifest, base, tmp_path):
     more = ["--lora-dropout", "0.3", "--steps", "4", "--checkpoint-every", "1"]
     whole = train(manifest, base, tmp_path / "whole", *more)
     plain = train(manifest, base, tmp_path / "plain", *more[2:])
@@ -114,22 +111,21 @@ def test_dropout_acts_in_training_alone_and_resumes_exactly(manifest: Path, base
     assert settings["lora_dropout"] == 0.3
 
 
-def test_layers_computed_again_drop_the_same_inputs(model: CausalLM) -> None:
+def test_layers_computed_again_drop_the_same_inputs(model):
     lora.attach(model, LoraConfig(lora_rank=4, lora_dropout=0.5), torch.Generator().manual_seed(0))
     spoiled(model)
     found = []
     for every in (0, 1):
         model.checkpoint_every = every
         torch.manual_seed(1)
-        ids = torch.arange(3, 23)[None]
-        model(ids, torch.arange(20)[None], grouped_attention(Segments.of([[0, 20]], 20))).square().sum().backward()
+        model(IDS, torch.arange(20)[None], grouped_attention(Segments.of([[0, 20]], 20))).square().sum().backward()
         found.append([p.grad.clone() for p in checkpoint.trained(model).values()])
         model.zero_grad()
     for one, other in zip(*found, strict=True):
         torch.testing.assert_close(one, other)
 
 
-def test_adapters_are_read_by_the_root_of_the_rank_and_by_a_pattern_of_modules(base: Path, tmp_path: Path) -> None:
+def test_adapters_are_read_by_the_root_of_the_rank_and_by_a_pattern_of_modules(base, tmp_path):
     config = LoraConfig(lora_rank=16, lora_alpha=8.0, rslora=True, lora_targets=("q", "down"))
     assert (config.scale, LoraConfig(lora_rank=16, lora_alpha=8.0).scale) == (2.0, 0.5)
     model, file = weights.read_model(base), tmp_path / lora.CONFIG
@@ -149,7 +145,7 @@ def test_adapters_are_read_by_the_root_of_the_rank_and_by_a_pattern_of_modules(b
         weights.read_model(tmp_path)
 
 
-def test_adapters_of_some_layers_with_ranks_of_their_own_are_read(base: Path, tmp_path: Path) -> None:
+def test_adapters_of_some_layers_with_ranks_of_their_own_are_read(base, tmp_path):
     model = weights.read_model(base)
     layers = [layer.self_attn for layer in model.model.layers]
     layers[1].q_proj = LoraLinear(layers[1].q_proj, 4, scale=8 / 4)
@@ -178,7 +174,7 @@ def test_adapters_of_some_layers_with_ranks_of_their_own_are_read(base: Path, tm
         weights.read_model(tmp_path)
 
 
-def test_another_base_is_refused_with_both_hashes(run: Path, base: Path, manifest: Path, tmp_path: Path) -> None:
+def test_another_base_is_refused_with_both_hashes(run, base, manifest, tmp_path):
     other = Path(shutil.copytree(base, tmp_path / "other"))
     model = weights.read_model(other)
     with torch.no_grad():
@@ -195,13 +191,13 @@ def test_another_base_is_refused_with_both_hashes(run: Path, base: Path, manifes
         assert all(h in str(stopped.value) for h in hashes)
 
 
-def test_a_folder_that_describes_no_adapters_is_refused(tmp_path: Path) -> None:
+def test_a_folder_that_describes_no_adapters_is_refused(tmp_path):
     (tmp_path / "adapter_config.json").write_text('{"r": 4}')
     with pytest.raises(ModelError, match="expected the configuration of a LoRA adapter"):
         merge.main(["--model", str(tmp_path), "--output", str(tmp_path / "merged")])
 
 
-def test_adapters_without_a_tokenizer_have_that_of_their_base(manifest: Path, base: Path, tmp_path: Path) -> None:
+def test_adapters_without_a_tokenizer_have_that_of_their_base(manifest, base, tmp_path):
     """The model may then have more embeddings than the tokenizer has tokens, as Qwen's have."""
     data = PackedSet.open_all(manifest, "packed", False)[0]
     large = CausalLM(replace(PRESETS["tiny"], vocab_size=data.header.vocab_size + 20, num_layers=2))

@@ -2,7 +2,6 @@
 
 import shutil
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,40 +12,36 @@ from torch import Tensor
 from torch._dynamo.utils import counters
 
 from tests.train.generation import generate
-from train.attention import Segments, masked_attention
+from tests.train.runs import logits, small_model
+from train.attention import masked_attention
 from train.config import MoeConfig
 from train.data import Batch, DataConfig, Mixture, PackedSet, StepStream, collate
 from train.loss import chunked_loss, head_loss
-from train.model import PRESETS, CausalLM, ModelConfig
+from train.model import CausalLM
 from train.serve.batching import SampleConfig
 from train.sft import LabelConfig, label_loss
 from train.stream import MicroBatch
 
-SMALL = replace(
-    PRESETS["tiny"], vocab_size=300, num_layers=2, hidden_size=32, head_dim=8, num_heads=4, num_kv_heads=2,
-    intermediate_size=48,
-)  # fmt: skip
-CONFIGS = {
-    "plain": SMALL,
-    "norms and biases": replace(SMALL, qk_norm=True, qkv_bias=True, output_bias=True, activation="relu2"),
-    "soft cap": replace(SMALL, logit_softcap=2.0, tied_embeddings=False),
-    "experts": replace(SMALL, moe=MoeConfig(num_experts=4, experts_per_token=2, expert_size=16)),
+KINDS = {
+    "plain": {},
+    "norms and biases": {"qk_norm": True, "qkv_bias": True, "output_bias": True, "activation": "relu2"},
+    "soft cap": {"logit_softcap": 2.0, "tied_embeddings": False},
+    "experts": {"moe": MoeConfig(num_experts=4, experts_per_token=2, expert_size=16)},
 }
 
 
-def made(config: ModelConfig) -> CausalLM:
+def made(**kind: object) -> CausalLM:
     """A model whose scales and biases, which begin at one and zero, are all at work."""
-    model, generator = CausalLM(config), torch.Generator().manual_seed(0)
-    model.init_weights(generator)
+    model, generator = small_model(**kind), torch.Generator().manual_seed(1)
     with torch.no_grad():
         for p in model.parameters():
             p += 0.05 * torch.randn(p.shape, generator=generator)
     return model
 
 
-@pytest.fixture(params=CONFIGS)
+@pytest.fixture(params=KINDS)
 def model(request: pytest.FixtureRequest) -> CausalLM:
-    return made(CONFIGS[request.param])
+    return made(**KINDS[request.param])
 
 
 def plainest(model: CausalLM, batch: Batch) -> tuple[Tensor, int]:
@@ -82,9 +77,7 @@ def stream(manifest: Path, steps: int = 1, fill: bool = False, **config: object)
 
 
 @pytest.mark.parametrize("labelled", [True, False])
-def test_packed_sequences_have_the_loss_and_gradients_they_have_alone(
-    model: CausalLM, pack: Callable, random_rows: Callable, labelled: bool
-) -> None:
+def test_packed_sequences_have_the_loss_and_gradients_they_have_alone(model, pack, random_rows, labelled):
     rows = random_rows(5, 64)
     assert max(map(len, rows)) >= 3
     alone = [[piece] for row in rows for piece in row]
@@ -97,9 +90,7 @@ def test_packed_sequences_have_the_loss_and_gradients_they_have_alone(
 @pytest.mark.parametrize("attention", ["grouped", "masked"])
 @pytest.mark.parametrize("chunk", [0, 1, 7])
 @pytest.mark.parametrize("label_only", [True, False])
-def test_every_saving_gives_the_plainest_loss_and_gradients(
-    model: CausalLM, manifest: Path, chunk: int, label_only: bool, attention: str
-) -> None:
+def test_every_saving_gives_the_plainest_loss_and_gradients(model, manifest, chunk, label_only, attention):
     objective = label_loss(LabelConfig(label_only=label_only, loss_chunk=chunk, attention=attention))
     batches = list(stream(manifest, grad_accum=2))
     expected = gradients(model, plainest, batches)
@@ -109,16 +100,16 @@ def test_every_saving_gives_the_plainest_loss_and_gradients(
     agree(gradients(model, objective, batches), expected)
 
 
-def test_short_rows_lose_nothing_in_a_small_bucket(pack: Callable, random_rows: Callable) -> None:
+def test_short_rows_lose_nothing_in_a_small_bucket(pack, random_rows):
     manifest = pack([[piece] for row in random_rows(3, 64) for piece in row], seq_len=64)
     small, large = (list(stream(manifest, 0, bucket_sizes=sizes)) for sizes in ((8, 16, 64), (64,)))
     assert {b.ids_BT.shape[1] for b in small} == {8, 16, 64}
-    model = made(SMALL)
+    model = made()
     agree(*(gradients(model, label_loss(LabelConfig()), batches) for batches in (small, large)))
 
 
-def test_the_last_layer_computes_labels_alone(manifest: Path) -> None:
-    (batch,), model = stream(manifest), made(SMALL)
+def test_the_last_layer_computes_labels_alone(manifest):
+    (batch,), model = stream(manifest), made()
     widths: list[list[int]] = []
     for layer in model.model.layers:
         layer.mlp.register_forward_hook(lambda m, x, y: widths.append(list(x[0].shape[:-1])))
@@ -126,7 +117,7 @@ def test_the_last_layer_computes_labels_alone(manifest: Path) -> None:
     assert widths == [list(batch.ids_BT.shape), [len(batch.label_pos_L)]]
 
 
-def test_a_frozen_head_gets_no_gradient_from_the_chunks() -> None:
+def test_a_frozen_head_gets_no_gradient_from_the_chunks():
     hidden, targets = torch.randn(9, 8, requires_grad=True), torch.arange(9)
     head = torch.nn.Linear(8, 20, bias=False).requires_grad_(False)
     found = [torch.autograd.grad(3 * loss(hidden, head, targets, *chunk), hidden)[0]
@@ -135,7 +126,7 @@ def test_a_frozen_head_gets_no_gradient_from_the_chunks() -> None:
     assert head.weight.grad is None
 
 
-def test_half_precision_is_near_in_chunks_too(model: CausalLM, manifest: Path) -> None:
+def test_half_precision_is_near_in_chunks_too(model, manifest):
     (batch,) = stream(manifest)
     expected = plainest(model, batch)[0].item()
     with torch.autocast("cpu", torch.bfloat16), torch.no_grad():
@@ -143,27 +134,21 @@ def test_half_precision_is_near_in_chunks_too(model: CausalLM, manifest: Path) -
     assert low == pytest.approx(expected, rel=3e-2) and chunked == pytest.approx(low, rel=1e-3)
 
 
-def logits(model: CausalLM, ids: Tensor) -> Tensor:
-    segments = Segments.of([[0, ids.shape[1]]] * ids.shape[0], ids.shape[1])
-    with torch.no_grad():
-        return model.lm_head(model(ids, segments.positions_BT, masked_attention(segments)))
-
-
-def test_generating_says_what_the_whole_text_says_and_no_token_sees_a_later_one(model: CausalLM) -> None:
+def test_generating_says_what_the_whole_text_says_and_no_token_sees_a_later_one(model):
     """Two prompts of different lengths, in one batch with a cache."""
     prompts = [[5, 9, 13, 4], [7, 8]]
     for prompt, answer in zip(prompts, generate(model, prompts, frozenset(), SampleConfig(max_new_tokens=6))):  # noqa: B905
-        said = logits(model, torch.tensor([[*prompt, *answer]]))
+        said = logits(model, torch.tensor([[*prompt, *answer]]), masked_attention)
         assert said[0, len(prompt) - 1 : -1].argmax(-1).tolist() == answer
-        changed = logits(model, torch.tensor([[*prompt, *answer[:-1], 0]]))
+        changed = logits(model, torch.tensor([[*prompt, *answer[:-1], 0]]), masked_attention)
         torch.testing.assert_close(changed[:, :-1], said[:, :-1])
         assert not model.config.logit_softcap or 0 < said.abs().max() <= 2.0
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # the compiler's own
 @pytest.mark.skipif(shutil.which("g++") is None, reason="no C++ compiler")
-def test_a_compiled_model_is_the_eager_one_and_is_compiled_once_for_all_label_counts(manifest: Path) -> None:
-    eager, compiled = made(SMALL), made(SMALL)
+def test_a_compiled_model_is_the_eager_one_and_is_compiled_once_for_all_label_counts(manifest):
+    eager, compiled = made(), made()
     compiled.compile_parts()
     batches = sorted(stream(manifest, 5, True, bucket_sizes=(64,)), key=lambda b: len(b.label_pos_L))
     graphs = []

@@ -4,7 +4,8 @@ import pytest
 import torch
 
 from datakit.errors import ConfigError
-from tests.train.test_loss import SMALL, made
+from tests.train.runs import SMALL
+from tests.train.test_loss import made
 from train.attention import Segments, grouped_attention
 from train.model import CausalLM, RMSNorm
 
@@ -14,22 +15,22 @@ def run(model: CausalLM, ids: torch.Tensor) -> torch.Tensor:
     return model(ids, segments.positions_BT, grouped_attention(segments))
 
 
-def test_under_autocast_the_stream_is_bf16_and_close_to_fp32() -> None:
-    model, ids = made(SMALL), torch.randint(0, 50, (2, 20))
+def test_under_autocast_the_stream_is_bf16_and_close_to_fp32():
+    model, ids = made(), torch.randint(0, 50, (2, 20))
     with torch.autocast("cpu", torch.bfloat16):
         low = run(model, ids)
     assert low.dtype == torch.bfloat16
-    torch.testing.assert_close(low.float(), run(made(SMALL), ids), atol=0.1, rtol=0.1)  # of the same seed
+    torch.testing.assert_close(low.float(), run(made(), ids), atol=0.1, rtol=0.1)  # of the same seed
 
 
 @pytest.mark.parametrize("change", [{"num_kv_heads": 3}, {"head_dim": 7}, {"num_layers": 0}])
-def test_impossible_sizes_are_refused(change: dict) -> None:
+def test_impossible_sizes_are_refused(change):
     with pytest.raises(ConfigError):
         replace(SMALL, **change)
 
 
-def test_activations_of_every_second_layer_are_computed_again() -> None:
-    model, ids, runs = made(SMALL), torch.randint(0, 50, (2, 20)), [0, 0]
+def test_activations_of_every_second_layer_are_computed_again():
+    model, ids, runs = made(), torch.randint(0, 50, (2, 20)), [0, 0]
     model.checkpoint_every = 2
     for i, layer in enumerate(model.model.layers):
         layer.mlp.register_forward_pre_hook(lambda m, x, i=i: runs.__setitem__(i, runs[i] + 1))
@@ -44,7 +45,7 @@ def norm_of(width: int, dtype: torch.dtype) -> RMSNorm:
 
 
 @pytest.mark.parametrize("shape", [(1, 8), (2, 3, 4, 8)])
-def test_values_and_gradients_of_a_norm_are_those_of_the_formula(shape: tuple[int, ...]) -> None:
+def test_values_and_gradients_of_a_norm_are_those_of_the_formula(shape):
     norm, x = norm_of(8, torch.float64), torch.randn(shape, dtype=torch.float64, requires_grad=True)
     plain = x / (x.square().mean(-1, keepdim=True) + 1e-5).sqrt() * norm.weight
     slope = torch.randn_like(plain)
@@ -56,7 +57,7 @@ def test_values_and_gradients_of_a_norm_are_those_of_the_formula(shape: tuple[in
     assert torch.equal(x.detach(), before[0]) and torch.equal(slope, before[1]), "nothing is changed in place"
 
 
-def test_under_autocast_a_norm_keeps_nothing_wider_than_its_input() -> None:
+def test_under_autocast_a_norm_keeps_nothing_wider_than_its_input():
     norm, x = norm_of(64, torch.float32), torch.randn(32, 64).bfloat16().requires_grad_()
     kept: list[torch.Tensor] = []
     with (

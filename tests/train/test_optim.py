@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 from importlib.util import find_spec
-from pathlib import Path
 
 import pytest
 import torch
@@ -19,9 +18,7 @@ SIZE = replace(PRESETS["tiny"], vocab_size=20, num_layers=1, hidden_size=16, hea
 
 
 @pytest.mark.parametrize("name", OPTIMIZERS)
-def test_every_optimizer_learns_with_its_default_rate_and_resumes_exactly(
-    manifest: Path, tmp_path: Path, name: str
-) -> None:
+def test_every_optimizer_learns_with_its_default_rate_and_resumes_exactly(manifest, tmp_path, name):
     options = {"optimizer": name, "warmup_steps": 2, "steps": 16, "lr": 0.0}
     whole = fitted(manifest, tmp_path / "whole", **options)
     found = losses(tmp_path / "whole")
@@ -32,13 +29,13 @@ def test_every_optimizer_learns_with_its_default_rate_and_resumes_exactly(
     same_weights(whole.model, parts.model)
 
 
-def test_another_optimizer_is_refused(manifest: Path, tmp_path: Path) -> None:
+def test_another_optimizer_is_refused(manifest, tmp_path):
     fitted(manifest, tmp_path, optimizer="muon", stop_at=1)
     with pytest.raises(ModelError, match="the optimizer 'muon', and this run has 'adamw'"):
         fitted(manifest, tmp_path, resume=True)
 
 
-def test_lion_steps_by_the_sign_of_its_mean() -> None:
+def test_lion_steps_by_the_sign_of_its_mean():
     """The formulas of the paper, step by step in fp64."""
     generator = torch.Generator().manual_seed(1)
     p = torch.nn.Parameter(torch.randn(5, 3, generator=generator, dtype=torch.float64))
@@ -52,7 +49,7 @@ def test_lion_steps_by_the_sign_of_its_mean() -> None:
         torch.testing.assert_close(p.detach(), expected)
 
 
-def test_muon_of_many_matrices_is_torchs_of_each(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_muon_of_many_matrices_is_torchs_of_each(monkeypatch):
     g = torch.Generator().manual_seed(0)
     shapes, kinds = [(12, 8), (8, 12), (12, 8), (8, 8), (12, 8)], []
     start = [torch.randn(shape, generator=g) for shape in shapes]
@@ -80,14 +77,14 @@ def small(**options: object) -> tuple[CausalLM, torch.optim.Optimizer]:
     return model, make_optimizer(model, OptimConfig(**options))
 
 
-def test_matrices_and_an_untied_head_have_weight_decay() -> None:
+def test_matrices_and_an_untied_head_have_weight_decay():
     model, optimizer = small(weight_decay=0.3)
     decayed = {id(p) for g in optimizer.param_groups for p in g["params"] if g["weight_decay"]}
     expected = {n for n, _ in model.named_parameters() if n.endswith("_proj.weight") or n == "lm_head.weight"}
     assert {n for n, p in model.named_parameters() if id(p) in decayed} == expected
 
 
-def test_muon_moves_the_layers_matrices_and_adamw_the_rest() -> None:
+def test_muon_moves_the_layers_matrices_and_adamw_the_rest():
     model, optimizer = small(optimizer="muon")
     for p in model.parameters():
         p.grad = torch.ones_like(p)
@@ -102,7 +99,7 @@ def test_muon_moves_the_layers_matrices_and_adamw_the_rest() -> None:
 
 
 @WITH_PACKAGE
-def test_state_in_8_bits_takes_a_quarter_and_nearly_the_same_course(manifest: Path, tmp_path: Path) -> None:
+def test_state_in_8_bits_takes_a_quarter_and_nearly_the_same_course(manifest, tmp_path):
     found = {}
     for name in ("adamw", "adamw8bit"):
         state = fitted(manifest, tmp_path / name, optimizer=name, steps=8).optimizer.state
@@ -114,7 +111,7 @@ def test_state_in_8_bits_takes_a_quarter_and_nearly_the_same_course(manifest: Pa
 
 
 @pytest.mark.parametrize("values", [{"beta1": 1.0}, {"decay_ratio": 0.0}, {"weight_decay": -1.0}])
-def test_impossible_settings_are_refused(values: dict) -> None:
+def test_impossible_settings_are_refused(values):
     with pytest.raises(ConfigError, match=next(iter(values))):
         OptimConfig(**values)
 
@@ -124,7 +121,7 @@ def rates(steps: int, **options: object) -> list[float]:
     return [learning_rate(config, step, steps) for step in range(1, steps + 1)]
 
 
-def test_schedules_warm_up_linearly_and_end_at_their_minimum() -> None:
+def test_schedules_warm_up_linearly_and_end_at_their_minimum():
     cosine = rates(20, min_lr_ratio=0.1, warmup_steps=4)
     assert cosine[:4] == [0.25, 0.5, 0.75, 1.0] and cosine[3:] == sorted(cosine[3:], reverse=True)
     assert cosine[11] == pytest.approx(0.55) and cosine[-1] == pytest.approx(0.1)  # half way down the cosine
@@ -137,7 +134,7 @@ def test_schedules_warm_up_linearly_and_end_at_their_minimum() -> None:
     assert rates(5)[0] > 0
 
 
-def test_the_rate_where_none_is_named_follows_the_width_and_the_optimizer() -> None:
+def test_the_rate_where_none_is_named_follows_the_width_and_the_optimizer():
     assert (peak_rate(OptimConfig(), 512, 1.0), peak_rate(OptimConfig(), 128, 1.0)) == (5e-4, 2e-3)
     assert peak_rate(OptimConfig(optimizer="muon"), 512, 0.2) == pytest.approx(1e-4)
     assert peak_rate(OptimConfig(optimizer="lion"), 512, 1.0) == pytest.approx(1e-4)

@@ -49,7 +49,7 @@ def our_losses(model: CausalLM, manifest: Path, config: DataConfig, count: int) 
     return found
 
 
-def test_an_item_says_what_its_rows_say(pack: Callable, random_rows: Callable) -> None:
+def test_an_item_says_what_its_rows_say(pack, random_rows):
     """In the form of FlashAttention; masks have our losses, below."""
     rows, config = random_rows(9, 48), DataConfig(batch_rows=4, shuffle_buffer=0, bucket_sizes=(48,))
     for number, item in enumerate(PackedDataset(pack(rows, seq_len=48), config=config, boundaries="flash")):
@@ -65,9 +65,7 @@ def test_an_item_says_what_its_rows_say(pack: Callable, random_rows: Callable) -
 
 
 @pytest.mark.parametrize(("attention", "boundaries"), [("sdpa", "mask"), ("sdpa", "additive"), ("eager", "additive")])
-def test_a_plain_loop_with_a_model_of_transformers_has_our_losses(
-    models: tuple[CausalLM, Path], manifest: Path, attention: str, boundaries: Any
-) -> None:
+def test_a_plain_loop_with_a_model_of_transformers_has_our_losses(models, manifest, attention, boundaries):
     ours, folder = models
     theirs = transformers.AutoModelForCausalLM.from_pretrained(folder, attn_implementation=attention)
     config = DataConfig(batch_rows=4)
@@ -81,9 +79,7 @@ def test_a_plain_loop_with_a_model_of_transformers_has_our_losses(
 
 
 @pytest.mark.parametrize("library", ["transformers", "trl"])
-def test_trainers_of_others_have_our_losses(
-    models: tuple[CausalLM, Path], manifest: Path, tmp_path: Path, library: str
-) -> None:
+def test_trainers_of_others_have_our_losses(models, manifest, tmp_path, library):
     pytest.importorskip("accelerate")
     (ours, folder), config = models, DataConfig(batch_rows=4)
     theirs = transformers.AutoModelForCausalLM.from_pretrained(folder)
@@ -117,7 +113,7 @@ def ids_of(items: Any) -> list[list]:
     return [item["input_ids"].tolist() for item in items]
 
 
-def test_epochs_ranks_workers_and_states(manifest: Path) -> None:
+def test_epochs_ranks_workers_and_states(manifest):
     config = DataConfig(batch_rows=4)
     dataset = PackedDataset(manifest, config=config)
     whole = ids_of(dataset)
@@ -138,7 +134,7 @@ def test_epochs_ranks_workers_and_states(manifest: Path) -> None:
     assert sorted(r for i in second for r in i if set(r) != {0}) == sorted(r for i in whole for r in i if set(r) != {0})
 
 
-def test_a_mix_and_the_validation_split_are_read_too(pack: Callable, random_rows: Callable) -> None:
+def test_a_mix_and_the_validation_split_are_read_too(pack, random_rows):
     one = pack(random_rows(8, 32), seq_len=32, validation=random_rows(3, 32, seed=4))
     two = pack(random_rows(8, 32, seed=7), seq_len=32)
     mixed = PackedDataset(one, two, config=DataConfig(batch_rows=2, weights=(1.0, 1.0)))

@@ -102,30 +102,22 @@ def whole(argv: list[str], tmp_path_factory: pytest.TempPathFactory) -> Callable
 
 @pytest.mark.parametrize(
     ("ranks", "accum", "more"),
-    [
-        (2, 1, []),
-        (4, 2, ["--num-workers", "2"]),
-        (2, 3, ["--fsdp", "--fsdp-keep-gradients", "--no-label-only"]),
-    ],
+    [(2, 1, []), (4, 2, ["--num-workers", "2"]), (2, 3, ["--fsdp", "--fsdp-keep-gradients", "--no-label-only"])],
 )
-def test_ranks_have_the_losses_of_one(
-    argv: list[str], whole: Callable, tmp_path: Path, ranks: int, accum: int, more: list[str]
-) -> None:
+def test_ranks_have_the_losses_of_one(argv, whole, tmp_path, ranks, accum, more):
     done = run(tmp_path / "run", ranks, [*argv, "--grad-accum", str(accum), *more])
     assert by_step(tmp_path / "run") == pytest.approx(whole(accum), abs=1e-5)
     assert done.said(1) == "" and done.said(0).count("step=3 ") == 1, "other ranks are silent"
 
 
-def test_weights_in_bf16_are_sliced_as_they_are(argv: list[str], tmp_path: Path) -> None:
+def test_weights_in_bf16_are_sliced_as_they_are(argv, tmp_path):
     argv = [*argv, "--weights-dtype", "bf16", "--dtype", "bf16", "--steps", "4"]
     for ranks, more in ((1, []), (2, ["--fsdp"])):
         run(tmp_path / str(ranks), ranks, [*argv, *more])
     assert by_step(tmp_path / "2") == pytest.approx(by_step(tmp_path / "1"), rel=1e-2)
 
 
-def test_a_run_goes_on_with_other_ranks_and_workers_in_the_same_steps(
-    argv: list[str], whole: Callable, tmp_path: Path
-) -> None:
+def test_a_run_goes_on_with_other_ranks_and_workers_in_the_same_steps(argv, whole, tmp_path):
     """1 -> 4 ranks, then two of them sharded, then one; 0 -> 3 workers; stopped in the middle of an epoch."""
     out, parts = tmp_path / "run", [(1, 3, []), (4, 8, []), (2, 11, ["--fsdp"]), (1, 13, [])]
     for number, (ranks, stop, more) in enumerate(parts):
@@ -146,9 +138,7 @@ def spoil(monkeypatch: pytest.MonkeyPatch, call: int, change: Callable[[torch.Te
     monkeypatch.setattr(losses_of, "head_loss", spoiled)
 
 
-def test_a_loss_that_is_not_finite_on_one_rank_stops_all_and_names_the_rows(
-    argv: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_loss_that_is_not_finite_on_one_rank_stops_all_and_names_the_rows(argv, tmp_path, monkeypatch):
     spoil(monkeypatch, 3, lambda loss: loss * float("nan"))
     started = Run(tmp_path / "run", 2, [*argv, "--save-every", "1"])
     assert started.wait() == [1, 1]
@@ -158,9 +148,7 @@ def test_a_loss_that_is_not_finite_on_one_rank_stops_all_and_names_the_rows(
 
 
 @pytest.mark.parametrize("more", [[], ["--fsdp"]])
-def test_an_fp16_overflow_on_one_rank_skips_the_step_on_all(
-    argv: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, more: list[str]
-) -> None:
+def test_an_fp16_overflow_on_one_rank_skips_the_step_on_all(argv, tmp_path, monkeypatch, more):
     spoil(monkeypatch, 2, lambda loss: Spoiled.apply(loss, float("inf")))
     started = Run(tmp_path / "run", 2, [*argv, "--dtype", "fp16", "--stop-at", "4", *more])
     assert started.wait() == [0, 0], started.said()
@@ -171,7 +159,7 @@ def test_an_fp16_overflow_on_one_rank_skips_the_step_on_all(
     assert state["loop"]["loss_scale"] == {"scale": 8, "steps_since": 2, "overflows": 1}
 
 
-def test_a_signal_to_one_rank_stops_all_after_the_same_step(argv: list[str], whole: Callable, tmp_path: Path) -> None:
+def test_a_signal_to_one_rank_stops_all_after_the_same_step(argv, whole, tmp_path):
     out = tmp_path / "run"
     started = Run(out, 2, [*argv, "--step-sleep-ms", "50"])
     started.ranks[0].until("step=3 ")
@@ -185,9 +173,7 @@ def test_a_signal_to_one_rank_stops_all_after_the_same_step(argv: list[str], who
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP])
-def test_the_others_end_with_a_message_when_a_rank_is_killed_or_hangs(
-    argv: list[str], tmp_path: Path, number: signal.Signals
-) -> None:
+def test_the_others_end_with_a_message_when_a_rank_is_killed_or_hangs(argv, tmp_path, number):
     started = Run(tmp_path / "run", 2, [*argv, "--step-sleep-ms", "50", "--rank-timeout-s", "3"])
     started.ranks[0].until("step=2 ")
     os.kill(started.ranks[1].pid, number)
@@ -197,9 +183,7 @@ def test_the_others_end_with_a_message_when_a_rank_is_killed_or_hangs(
     os.kill(started.ranks[1].pid, signal.SIGKILL)
 
 
-def test_ranks_with_other_data_or_options_are_refused_with_both_values(
-    argv: list[str], pack: Callable, random_rows: Callable, tmp_path: Path
-) -> None:
+def test_ranks_with_other_data_or_options_are_refused_with_both_values(argv, pack, random_rows, tmp_path):
     other = pack(random_rows(20, 32, seed=8), seq_len=32)
     for theirs in (["--manifest", str(other)], [*argv[:2], "--seed", "5"]):
         started = Run(tmp_path / "run", 2, argv[2:], lambda rank, theirs=theirs: theirs if rank else argv[:2])
@@ -208,7 +192,7 @@ def test_ranks_with_other_data_or_options_are_refused_with_both_values(
         assert not (tmp_path / "run").exists()
 
 
-def test_torchrun_starts_it(argv: list[str], whole: Callable, tmp_path: Path) -> None:
+def test_torchrun_starts_it(argv, whole, tmp_path):
     command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", "--master-port"]
     command += [str(free_port()), "-m", "train.sft", *argv, "--stop-at", "3", "--out", str(tmp_path / "run")]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
@@ -231,9 +215,7 @@ ONE, TWO, SLICES = (1, []), (2, []), (2, ["--fsdp", "--async-save"])
 
 
 @pytest.mark.parametrize("name", list(SLICED))
-def test_what_is_sliced_goes_on_whole_and_sliced_again_as_if_it_never_had_been(
-    argv: list[str], tmp_path: Path, name: str
-) -> None:
+def test_what_is_sliced_goes_on_whole_and_sliced_again_as_if_it_never_had_been(argv, tmp_path, name):
     """Slices, then one process or two whole ranks, then slices: losses, evaluations, and all that is saved."""
     argv = [*argv, "--steps", "6", "--grad-accum", "2", *SLICED[name]]
     argv += ["--eval-manifest", argv[1]] if "--eval-every" in argv else []
@@ -269,9 +251,7 @@ def assert_same_end(out: Path, whole: Path) -> None:
             torch.testing.assert_close(found[key], value, atol=1e-4, rtol=1e-2, msg=f"{name} {key}")
 
 
-def test_a_kill_while_slices_are_saved_and_a_damaged_checkpoint_cost_no_earlier_one(
-    argv: list[str], whole: Callable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_kill_while_slices_are_saved_and_a_damaged_checkpoint_cost_no_earlier_one(argv, whole, tmp_path, monkeypatch):
     finished = checkpoint._finished
 
     def killing(file: Path) -> str:
@@ -297,7 +277,7 @@ def test_a_kill_while_slices_are_saved_and_a_damaged_checkpoint_cost_no_earlier_
     assert (out / "checkpoints" / "damaged.step_00000006").is_dir()
 
 
-def test_every_rank_looks_at_what_one_would_and_rank_0_tells_it(argv: list[str], tmp_path: Path) -> None:
+def test_every_rank_looks_at_what_one_would_and_rank_0_tells_it(argv, tmp_path):
     argv = [*argv, "--steps", "3", "--grad-accum", "2", "--eval-every", "2", "--eval-manifest", argv[1]]
     argv += ["--eval-rows", "12"]
     told = []
@@ -312,7 +292,7 @@ def test_every_rank_looks_at_what_one_would_and_rank_0_tells_it(argv: list[str],
             assert mine["loss"] == pytest.approx(expected["loss"], abs=1e-5)
 
 
-def test_a_checkpoint_that_cannot_be_written_stops_every_rank_with_the_reason(argv: list[str], tmp_path: Path) -> None:
+def test_a_checkpoint_that_cannot_be_written_stops_every_rank_with_the_reason(argv, tmp_path):
     started = Run(tmp_path / "run", 2, [*argv, "--fsdp", "--save-every", "2", "--step-sleep-ms", "50"])
     started.ranks[0].until("saved")
     resource.prlimit(started.ranks[0].pid, resource.RLIMIT_FSIZE, (200_000, 200_000))  # its disk is full from now on
@@ -322,6 +302,6 @@ def test_a_checkpoint_that_cannot_be_written_stops_every_rank_with_the_reason(ar
     run(tmp_path / "run", 1, [*argv, "--resume"])
 
 
-def test_slices_need_ranks(argv: list[str], tmp_path: Path) -> None:
+def test_slices_need_ranks(argv, tmp_path):
     with pytest.raises(ConfigError, match="--fsdp needs several ranks"):
         sft.main([*argv, "--out", str(tmp_path / "run"), "--fsdp"])

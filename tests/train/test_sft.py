@@ -29,7 +29,7 @@ def whole(manifest: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return out
 
 
-def test_training_lowers_the_loss_and_leaves_checkpoints(whole: Path) -> None:
+def test_training_lowers_the_loss_and_leaves_checkpoints(whole):
     assert [r["step"] for r in records(whole)] == list(range(1, 13))
     assert losses(whole)[-1] < losses(whole)[0] - 0.5
     steps = sorted(p.name for p in (whole / "checkpoints").iterdir())
@@ -39,9 +39,7 @@ def test_training_lowers_the_loss_and_leaves_checkpoints(whole: Path) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
-def test_a_run_that_a_signal_ended_resumes_with_the_losses_of_a_whole_one(
-    whole: Path, manifest: Path, tmp_path: Path, forked: Callable, number: signal.Signals
-) -> None:
+def test_a_run_that_a_signal_ended_resumes_with_the_losses_of_a_whole_one(whole, manifest, tmp_path, forked, number):
     out, sleep = tmp_path / "run", "--step-sleep-ms=50" if number == signal.SIGTERM else "--save-every=1"
 
     def body() -> int:
@@ -81,8 +79,8 @@ def run(capsys: pytest.CaptureFixture, monkeypatch: pytest.MonkeyPatch) -> Run:
 
 
 def test_a_resumed_run_refuses_other_data_and_another_order_with_both_values(
-    whole: Path, manifest: Path, pack: Callable, random_rows: Callable, tmp_path: Path, run: Run
-) -> None:
+    whole, manifest, pack, random_rows, tmp_path, run
+):
     code, said = run("--manifest", str(manifest), "--out", str(whole))
     assert code == 2 and "holds a run, up to step_00000012: add --resume" in said
     out, other = Path(shutil.copytree(whole, tmp_path / "run")), pack(random_rows(9, 64), seq_len=64)
@@ -96,8 +94,8 @@ def test_a_resumed_run_refuses_other_data_and_another_order_with_both_values(
 
 
 def test_an_init_folder_of_another_tokenizer_vocabulary_or_length_is_refused_with_both_values(
-    whole: Path, pack: Callable, random_rows: Callable, tmp_path: Path, run: Run
-) -> None:
+    whole, pack, random_rows, tmp_path, run
+):
     folder, rows = (
         Path(shutil.copytree(whole / "checkpoints" / "step_00000012", tmp_path / "model")),
         random_rows(9, 64),
@@ -117,7 +115,7 @@ def test_an_init_folder_of_another_tokenizer_vocabulary_or_length_is_refused_wit
     assert code == 1 and len(re.findall(r"[0-9a-f]{64}", said)) == 2
 
 
-def test_preference_pairs_are_refused(pack: Callable, random_rows: Callable, run: Run, tmp_path: Path) -> None:
+def test_preference_pairs_are_refused(pack, random_rows, run, tmp_path):
     pairs = pack(random_rows(4, 64), seq_len=64, rows_per_unit=2)
     code, said = run("--manifest", str(pairs), "--out", str(tmp_path / "run"))
     assert code == 1 and "2 rows per unit" in said
@@ -139,15 +137,13 @@ def test_preference_pairs_are_refused(pack: Callable, random_rows: Callable, run
         (["--manifest", "m", "--qlora"], 2, "--qlora is gone: Use"),
     ],
 )
-def test_errors_are_one_paragraph_and_an_exit_code(argv: list[str], code: int, text: str, run: Run) -> None:
+def test_errors_are_one_paragraph_and_an_exit_code(argv, code, text, run):
     found, said = run(*argv)
     assert found == code
     assert said.startswith("error: ") and said.count("\n") == 1 and text in said
 
 
-def test_pretraining_counts_every_token_and_is_sft_on_plain_text(
-    pack: Callable, random_rows: Callable, tmp_path: Path
-) -> None:
+def test_pretraining_counts_every_token_and_is_sft_on_plain_text(pack, random_rows, tmp_path):
     rows = random_rows(8, 64)
     labelled, plain = (pack(rows, seq_len=64, labelled=given) for given in (True, False))
     for train, manifest, name in ((pretrain.main, labelled, "a"), (pretrain.main, plain, "b"), (main, plain, "c")):

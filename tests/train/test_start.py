@@ -25,9 +25,7 @@ def chats(tmp_path: Path) -> Path:
     return tmp_path / "chats.jsonl"
 
 
-def test_files_are_packed_on_the_fly_and_trained_on(
-    chats: Path, tokenizer_folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture
-) -> None:
+def test_files_are_packed_on_the_fly_and_trained_on(chats, tokenizer_folder, tmp_path, capsys):
     options = ["--data", str(chats), "--tokenizer", str(tokenizer_folder), "--seq-len", "64", "--preset", "tiny"]
     options += ["--batch-rows", "2", "--threads", "1", "--steps", "2", "--out", str(tmp_path / "run")]
     assert sft.main(options) == 0
@@ -39,7 +37,7 @@ def test_files_are_packed_on_the_fly_and_trained_on(
     assert state["manifest_version"] == manifest.version
 
 
-def test_files_that_cannot_be_packed_are_refused_in_the_packers_words(tmp_path: Path, tokenizer_folder: Path) -> None:
+def test_files_that_cannot_be_packed_are_refused_in_the_packers_words(tmp_path, tokenizer_folder):
     (tmp_path / "odd.jsonl").write_text('{"nonsense": 1}\n')
     with pytest.raises(InputError, match="fit no known layout"):
         pack_files(
@@ -47,7 +45,7 @@ def test_files_that_cannot_be_packed_are_refused_in_the_packers_words(tmp_path: 
         )
 
 
-def test_what_is_missing_is_named(chats: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_missing_is_named(chats, tmp_path, monkeypatch):
     with pytest.raises(UsageError, match="--tokenizer"):
         pack_files(QuickConfig(data=(str(chats),)), "", tmp_path)
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "pyarrow" else name)
@@ -57,7 +55,7 @@ def test_what_is_missing_is_named(chats: Path, tmp_path: Path, monkeypatch: pyte
         sft.main(["--out", str(tmp_path)])
 
 
-def test_a_run_ends_with_the_next_command(manifest: Path, tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
+def test_a_run_ends_with_the_next_command(manifest, tmp_path, capsys):
     options = ["--manifest", str(manifest), "--preset", "tiny", "--steps", "2", "--out", str(tmp_path / "run")]
     for more, said in (
         (["--stop-at", "1"], f"datakit-train sft --out {tmp_path / 'run'} --resume"),
@@ -67,7 +65,7 @@ def test_a_run_ends_with_the_next_command(manifest: Path, tmp_path: Path, capsys
         assert capsys.readouterr().out.splitlines()[-1] == f"[train] next: {said}"
 
 
-def test_a_folder_without_a_run_is_not_resumed(tmp_path: Path) -> None:
+def test_a_folder_without_a_run_is_not_resumed(tmp_path):
     with pytest.raises(UsageError, match="typo: holds no run to resume"):
         sft.main(["--out", str(tmp_path / "typo"), "--resume"])
     (tmp_path / "run.json").write_text('{"config": {}}')
@@ -75,7 +73,7 @@ def test_a_folder_without_a_run_is_not_resumed(tmp_path: Path) -> None:
         sft.main(["--out", str(tmp_path), "--resume"])
 
 
-def test_a_run_beyond_its_last_step_is_not_resumed(manifest: Path, tmp_path: Path) -> None:
+def test_a_run_beyond_its_last_step_is_not_resumed(manifest, tmp_path):
     options = ["--manifest", str(manifest), "--preset", "tiny", "--out", str(tmp_path / "run")]
     assert sft.main([*options, "--steps", "3"]) == 0
     with pytest.raises(UsageError, match=r"is at step 3, and is now to end at step 2: train on with --steps above 3"):
@@ -89,7 +87,7 @@ def test_a_run_beyond_its_last_step_is_not_resumed(manifest: Path, tmp_path: Pat
         distill.main([*options, "--steps", "4", "--resume", "--teacher", str(tmp_path / "run")])
 
 
-def test_weights_in_bf16_take_half_and_resume_exactly(manifest: Path, tmp_path: Path) -> None:
+def test_weights_in_bf16_take_half_and_resume_exactly(manifest, tmp_path):
     common = ["--manifest", str(manifest), "--preset", "tiny", "--steps", "4", "--weights-dtype", "bf16"]
     assert sft.main([*common, "--out", str(tmp_path / "whole")]) == 0
     assert sft.main([*common, "--out", str(tmp_path / "parts"), "--stop-at", "2"]) == 0
@@ -108,7 +106,7 @@ def test_weights_in_bf16_take_half_and_resume_exactly(manifest: Path, tmp_path: 
         sft.main([*common, "--dtype", "fp32", "--out", str(tmp_path / "no")])
 
 
-def test_what_a_base_says_about_generation_is_carried_over(manifest: Path, tmp_path: Path) -> None:
+def test_what_a_base_says_about_generation_is_carried_over(manifest, tmp_path):
     plain = ["--manifest", str(manifest), "--steps", "1", "--out"]
     assert sft.main([*plain, str(tmp_path / "base"), "--preset", "tiny"]) == 0
     base = tmp_path / "base" / "checkpoints" / "step_00000001"

@@ -9,14 +9,14 @@ from train.stream import MicroBatch, Mixed, StepPlan, micro_batches, windowed_pe
 
 
 @given(rows=st.integers(1, 300), window=st.integers(0, 400), seed=st.integers(0, 9))
-@settings(max_examples=60, deadline=None)
-def test_a_shuffle_buffer_is_a_permutation(rows: int, window: int, seed: int) -> None:
+@settings(max_examples=60)
+def test_a_shuffle_buffer_is_a_permutation(rows, window, seed):
     order = windowed_permutation(rows, window, (1, seed))
     assert sorted(order.tolist()) == list(range(rows))
     assert order.tolist() == windowed_permutation(rows, window, (1, seed)).tolist()
 
 
-def test_a_shuffle_buffer_keeps_rows_in_windows_and_zero_keeps_the_order() -> None:
+def test_a_shuffle_buffer_keeps_rows_in_windows_and_zero_keeps_the_order():
     order = windowed_permutation(1000, 50, (3,))
     assert max(np.ptp(order[i : i + 10]) for i in range(0, 1000, 10)) >= 10
     assert windowed_permutation(1000, 0, (3,)).tolist() == list(range(1000))
@@ -27,10 +27,8 @@ def test_a_shuffle_buffer_keeps_rows_in_windows_and_zero_keeps_the_order() -> No
     widths=st.lists(st.sampled_from([16, 32, 64]), min_size=1, max_size=60), batch_rows=st.integers(1, 5),
     seed=st.integers(0, 9),
 )  # fmt: skip
-@settings(max_examples=60, deadline=None)
-def test_a_micro_batch_comes_when_it_is_full_and_the_rest_at_the_end(
-    widths: list[int], batch_rows: int, seed: int
-) -> None:
+@settings(max_examples=60)
+def test_a_micro_batch_comes_when_it_is_full_and_the_rest_at_the_end(widths, batch_rows, seed):
     order = np.random.default_rng(seed).permutation(len(widths))
     waiting: dict[int, list[int]] = {16: [], 32: [], 64: []}
     expected = []
@@ -49,7 +47,7 @@ def rows_of(batches: list[MicroBatch]) -> list[int]:
     return [int(r) for b in batches for r in b.rows]
 
 
-def test_epochs_differ_and_the_files_order_does_not() -> None:
+def test_epochs_differ_and_the_files_order_does_not():
     for window in (100, 0):
         plan = StepPlan(np.full(40, 16), sizes=[(0, 4)], grad_accum=1, shuffle_buffer=window, seed=(5,))
         one, two = (plan.step(s)[0].rows.tolist() for s in (0, plan.steps_per_epoch))
@@ -63,10 +61,8 @@ def test_epochs_differ_and_the_files_order_does_not() -> None:
     sizes=st.lists(st.integers(1, 40), min_size=2, max_size=3), weights=st.lists(st.floats(0.05, 1), min_size=3),
     batch_rows=st.integers(1, 5), window=st.sampled_from([0, 9]), seed=st.integers(0, 9),
 )  # fmt: skip
-@settings(max_examples=60, deadline=None)
-def test_a_mix_keeps_its_shares_and_gives_each_source_epochs_of_its_own(
-    sizes: list[int], weights: list[float], batch_rows: int, window: int, seed: int
-) -> None:
+@settings(max_examples=60)
+def test_a_mix_keeps_its_shares_and_gives_each_source_epochs_of_its_own(sizes, weights, batch_rows, window, seed):
     shares = np.array(weights[: len(sizes)]) / sum(weights[: len(sizes)])
     widths = np.random.default_rng(seed).choice([16, 32], sum(sizes))
 
@@ -98,10 +94,8 @@ def test_a_mix_keeps_its_shares_and_gives_each_source_epochs_of_its_own(
     units=st.integers(1, 60), batch_units=st.integers(1, 8), grad_accum=st.integers(1, 4), ranks=st.integers(1, 5),
     unit=st.sampled_from([1, 2]), seed=st.integers(0, 9),
 )  # fmt: skip
-@settings(max_examples=150, deadline=None)
-def test_ranks_share_a_step_whole_and_evenly(
-    units: int, batch_units: int, grad_accum: int, ranks: int, unit: int, seed: int
-) -> None:
+@settings(max_examples=150)
+def test_ranks_share_a_step_whole_and_evenly(units, batch_units, grad_accum, ranks, unit, seed):
     widths = np.repeat(np.random.default_rng(seed).choice([16, 32], units), unit)
     plan = StepPlan(
         widths, sizes=[(0, batch_units * unit)], grad_accum=grad_accum, seed=(seed,), rows_per_unit=unit,
@@ -127,10 +121,10 @@ def test_ranks_share_a_step_whole_and_evenly(
     sizes=st.lists(st.tuples(st.integers(1, 9), st.integers(1, 5)), max_size=3), grad_accum=st.integers(1, 3),
     unit=st.sampled_from([1, 2]), seed=st.integers(0, 9),
 )  # fmt: skip
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_an_epoch_has_every_row_once_in_whole_units_and_batches_their_sizes_from_their_steps_on(
-    units: int, first: int, window: int, sizes: list[tuple[int, int]], grad_accum: int, unit: int, seed: int
-) -> None:
+    units, first, window, sizes, grad_accum, unit, seed
+):
     widths = np.random.default_rng(seed).choice([16, 32], units * unit)
     starts = np.cumsum([step for step, _ in sizes]).tolist()
     schedule = [(0, first * unit), *((start, many * unit) for start, (_, many) in zip(starts, sizes, strict=True))]

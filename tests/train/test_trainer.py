@@ -2,7 +2,6 @@
 
 import logging
 import re
-from pathlib import Path
 
 import pytest
 
@@ -13,9 +12,7 @@ from train.checkpoint import find_model
 from train.log import COLUMNS, Record, curve, line
 
 
-def test_a_run_from_python_returns_its_losses_and_prints_nothing(
-    manifest: Path, tmp_path: Path, capfd: pytest.CaptureFixture
-) -> None:
+def test_a_run_from_python_returns_its_losses_and_prints_nothing(manifest, tmp_path, capfd):
     logging.getLogger("train").handlers.clear()  # as where no command ran before
     config = SFTConfig.of(manifest=str(manifest), preset="tiny", steps=3, batch_rows=4, out=str(tmp_path))
     found = Trainer(config).fit()
@@ -26,7 +23,7 @@ def test_a_run_from_python_returns_its_losses_and_prints_nothing(
     assert page.count("<path") == 2 and "step 1 to 3" in page
 
 
-def test_options_are_named_flat_and_wrong_ones_are_refused(manifest: Path, tmp_path: Path) -> None:
+def test_options_are_named_flat_and_wrong_ones_are_refused(manifest, tmp_path):
     assert SFTConfig.of(manifest="m", lr=0.5, steps=7).loop.steps == 7
     with pytest.raises(UsageError, match="has no option 'stepz'"):
         SFTConfig.of(manifest="m", stepz=7)
@@ -38,7 +35,7 @@ def test_options_are_named_flat_and_wrong_ones_are_refused(manifest: Path, tmp_p
         Trainer(config)
 
 
-def test_a_model_is_found_by_folder_run_or_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_model_is_found_by_folder_run_or_name(tmp_path, monkeypatch):
     for step in (3, 12):
         (tmp_path / "run" / "checkpoints" / f"step_{step:08d}").mkdir(parents=True)
     assert find_model(str(tmp_path / "run")).name == "step_00000012"
@@ -65,14 +62,14 @@ LINE = re.compile(
 """The beginning is that of MiniLLM."""
 
 
-def test_lines_are_at_most_a_hundred_characters_and_keep_what_an_objective_logs() -> None:
+def test_lines_are_at_most_a_hundred_characters_and_keep_what_an_objective_logs():
     shown = line(record(12345, 10.0, reward_margin=0.123456, reward_accuracy=0.75, mfu=0.4), 12, 400_000)
     assert "reward_margin=0.1235" in shown and "reward_accuracy=0.75" in shown and "mfu=40.0%" in shown
     assert LINE.match(line(record(1, 2.5), 12, 20))
     assert max(map(len, shown.splitlines())) <= COLUMNS and "eta=4days,15:06:40" in shown
 
 
-def test_the_curve_leaves_out_steps_without_labels_and_has_a_dot_for_each_evaluation() -> None:
+def test_the_curve_leaves_out_steps_without_labels_and_has_a_dot_for_each_evaluation():
     records = [record(1, 4.0), record(2, 0.0, label_tokens=0), record(3, 2.0)]
     found = curve(records, [{"step": 3, "loss": 3.0, "label_tokens": 9}])
     assert 'd="M1,4 3,2"' in found and 'd="M1,4 3,3"' in found and 'd="M3,3h0"' in found and "loss 4 to 2" in found

@@ -35,20 +35,16 @@ def parts_of(text: str, tools: bool, size: int, thinking: bool = False) -> Answe
         (" <tool_call>no</tool_call>", True, Answer(" <tool_call>no</tool_call>")),
     ],
 )
-def test_an_answer_is_taken_apart(text: str, tools: bool, expected: Answer, size: int) -> None:
+def test_an_answer_is_taken_apart(text, tools, expected, size):
     assert parts_of(text, tools, size) == expected
 
 
-def test_a_thought_that_the_prompt_began_is_a_thought() -> None:
+def test_a_thought_that_the_prompt_began_is_a_thought():
     assert parts_of("so so</think>\nfour", False, 2, thinking=True) == Answer("four", "so so")
 
 
-@given(
-    st.text(alphabet='<>/toolcath_{}" k\n', max_size=60),
-    st.booleans(),
-    st.integers(1, 9),
-)
-def test_no_text_without_a_call_is_lost(text: str, tools: bool, size: int) -> None:
+@given(st.text(alphabet='<>/toolcath_{}" k\n', max_size=60), st.booleans(), st.integers(1, 9))
+def test_no_text_without_a_call_is_lost(text, tools, size):
     found = parts_of(text, tools, size)
     assert found.reasoning or found.calls or found.content == text
     assert found == parts_of(text, tools, 1000)
@@ -57,10 +53,10 @@ def test_no_text_without_a_call_is_lost(text: str, tools: bool, size: int) -> No
 @pytest.mark.parametrize(
     "form", [f"[TOOL_CALLS][{JSON}]", f"<|python_tag|>{JSON}", "<tool_call>\n<function=f>\n</tool_call>"]
 )
-def test_calls_in_other_forms_are_text(form: str) -> None:
+def test_calls_in_other_forms_are_text(form):
     assert parts_of(form, True, 3) == Answer(form)
 
 
-def test_arguments_may_be_json_text_already() -> None:
+def test_arguments_may_be_json_text_already():
     assert read_call('{"name": "f", "arguments": "{}"}') == ("f", "{}")
     assert read_call('{"name": 1}') is None

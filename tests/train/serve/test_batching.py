@@ -82,9 +82,7 @@ def same(found: list[Token], expected: list[Token]) -> None:
 
 
 @pytest.mark.parametrize("temperature", [0.0, 1.0])
-def test_an_answer_is_the_same_whatever_else_is_served(
-    model: CausalLM, temperature: float, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_answer_is_the_same_whatever_else_is_served(model, temperature, monkeypatch):
     """With prompts below, at and above the tokens that are read between two steps."""
     monkeypatch.setattr(batching, "PROMPT_TOKENS", 64)
     prompts = prompts_of(1, 2, 63, 64, 65, 128, 137, 7, 30, 31, 5, 6, 8, 9, 10, 11, 12, 40)
@@ -97,7 +95,7 @@ def test_an_answer_is_the_same_whatever_else_is_served(
         same(together.results[i], run.results[0])
 
 
-def test_a_lone_answer_costs_one_row_and_others_add_theirs(model: CausalLM, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_lone_answer_costs_one_row_and_others_add_theirs(model, monkeypatch):
     """A step has the rows of the answers under way, whatever the number of slots."""
     rows, forward = list[int](), model.forward
     monkeypatch.setattr(model, "forward", lambda ids, *more: rows.append(len(ids)) or forward(ids, *more))
@@ -109,7 +107,7 @@ def test_a_lone_answer_costs_one_row_and_others_add_theirs(model: CausalLM, monk
     assert rows == [1, 1, 2, 2, 1, 1, 1]
 
 
-def test_matrices_laid_out_for_few_rows_give_the_same_answers(model: CausalLM) -> None:
+def test_matrices_laid_out_for_few_rows_give_the_same_answers(model):
     laid, prompts = ready(copy.deepcopy(model), torch.device("cpu"), half=False), prompts_of(5, 30)
     high = [m.weight for m in laid.modules() if isinstance(m, torch.nn.Linear) and m.out_features > m.in_features]
     assert len(high) == 2 * 2 + 1 and all(w.stride(0) == 1 for w in high), "gate, up, and the head"
@@ -119,7 +117,7 @@ def test_matrices_laid_out_for_few_rows_give_the_same_answers(model: CausalLM) -
     assert ready(laid, torch.device("cpu"), half=True).lm_head.weight.dtype == torch.bfloat16
 
 
-def test_what_prompts_share_is_computed_once_and_changes_nothing(model: CausalLM) -> None:
+def test_what_prompts_share_is_computed_once_and_changes_nothing(model):
     shared, *ends = prompts_of(128, 5, 6, 7)
     prompts = [shared + end for end in ends]
     run = Run(model, slots=2)
@@ -134,7 +132,7 @@ def test_what_prompts_share_is_computed_once_and_changes_nothing(model: CausalLM
         same(run.results[10 + i], fresh.results[0])
 
 
-def test_a_conversation_goes_on_from_what_its_slot_holds(model: CausalLM) -> None:
+def test_a_conversation_goes_on_from_what_its_slot_holds(model):
     """The answer's keys and values are kept too, all but those of its last token."""
     (prompt, more) = prompts_of(20, 5)
     run = Run(model, slots=1)
@@ -147,7 +145,7 @@ def test_a_conversation_goes_on_from_what_its_slot_holds(model: CausalLM) -> Non
     assert run.answer(again) == [answer] and again.reused == 19, "the last token of a prompt is read: it has the logits"
 
 
-def test_attention_of_all_slots_at_once_gives_the_same(model: CausalLM, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_attention_of_all_slots_at_once_gives_the_same(model, monkeypatch):
     """The way that a GPU takes, on CPU."""
     prompts = prompts_of(3, 69, 30)
     expected = generate(model, prompts, frozenset(), SampleConfig(max_new_tokens=30))
@@ -160,7 +158,7 @@ def test_attention_of_all_slots_at_once_gives_the_same(model: CausalLM, monkeypa
     assert generate(model, prompts, frozenset(), SampleConfig(max_new_tokens=30)) == expected
 
 
-def test_an_answer_ends_at_a_stop_id_at_its_length_and_at_the_end_of_the_context(model: CausalLM) -> None:
+def test_an_answer_ends_at_a_stop_id_at_its_length_and_at_the_end_of_the_context(model):
     (prompt,) = prompts_of(10)
     run = Run(model, slots=2, context=32)
     long, short = run.answer(run.job(0, prompt, **sampled(100)), run.job(1, prompt, **sampled(4)))
@@ -171,7 +169,7 @@ def test_an_answer_ends_at_a_stop_id_at_its_length_and_at_the_end_of_the_context
     assert run.results[2][-1].finish == "stop"
 
 
-def test_penalties_and_biases_change_the_answer_as_they_say(model: CausalLM) -> None:
+def test_penalties_and_biases_change_the_answer_as_they_say(model):
     (prompt,) = prompts_of(10)
     run = Run(model, slots=4)
     biased, alternating, different, plain, _ = run.answer(
@@ -213,7 +211,7 @@ class Served:
         return [[t.id for t in self.results[n] if t.id >= 0] for n in names]
 
 
-def test_places_become_free_when_answers_are_cancelled_or_take_too_long(model: CausalLM) -> None:
+def test_places_become_free_when_answers_are_cancelled_or_take_too_long(model):
     prompts = prompts_of(50, 51, 52, 53)
     run = Served(model, slots=2, queue=2)
     jobs = [run.job(i, p, 400) for i, p in enumerate(prompts[:2])]
@@ -232,9 +230,7 @@ def test_places_become_free_when_answers_are_cancelled_or_take_too_long(model: C
 
 
 @pytest.mark.parametrize("part", ["forward", "copy"])
-def test_a_step_that_fails_ends_its_requests_and_the_next_ones_are_served(
-    model: CausalLM, monkeypatch: pytest.MonkeyPatch, part: str
-) -> None:
+def test_a_step_that_fails_ends_its_requests_and_the_next_ones_are_served(model, monkeypatch, part):
     (prompt,) = prompts_of(10)
     run = Served(model, slots=1)
     with monkeypatch.context() as patch:
@@ -257,7 +253,7 @@ def reference(logits_BV: torch.Tensor, c: SampleConfig) -> torch.Tensor:
     return logits_BV.softmax(-1)
 
 
-def test_what_is_left_out_is_what_transformers_leaves_out() -> None:
+def test_what_is_left_out_is_what_transformers_leaves_out():
     """Each row by its own settings, all rows together."""
     values = [{"top_k": 5}, {"top_p": 0.7}, {"min_p": 0.1}, {"top_k": 40, "top_p": 0.9, "min_p": 0.02}, {}]
     configs = [SampleConfig(**v) for v in (*values, {"top_p": 1e-6}, {"top_k": 1}, {"top_k": 500})]
@@ -266,7 +262,7 @@ def test_what_is_left_out_is_what_transformers_leaves_out() -> None:
     torch.testing.assert_close(filtered(logits_NV, configs).softmax(-1), torch.stack(expected))
 
 
-def test_repetition_counts_as_transformers_has_it() -> None:
+def test_repetition_counts_as_transformers_has_it():
     transformers = pytest.importorskip("transformers")
     logits_BV = torch.randn(4, 20, generator=torch.Generator().manual_seed(1))
     ids_BT = logits_BV.topk(2).indices
@@ -277,7 +273,7 @@ def test_repetition_counts_as_transformers_has_it() -> None:
     torch.testing.assert_close(logits_BV, expected)
 
 
-def test_draws_follow_the_probabilities() -> None:
+def test_draws_follow_the_probabilities():
     logits_BV = torch.tensor([[0.5, 0.3, 0.15, 0.05]]).log().expand(4000, 4)
     found = drawn(logits_BV, [torch.Generator().manual_seed(i) for i in range(4000)])
     np.testing.assert_allclose(np.bincount(found, minlength=4) / 4000, [0.5, 0.3, 0.15, 0.05], atol=0.03)
@@ -286,7 +282,7 @@ def test_draws_follow_the_probabilities() -> None:
 @pytest.mark.parametrize(
     "values", [{"temperature": -1}, {"top_p": 0.0}, {"min_p": 1.1}, {"repetition_penalty": 0.0}, {"top_k": -1}]
 )
-def test_values_without_a_meaning_are_refused(values: dict) -> None:
+def test_values_without_a_meaning_are_refused(values):
     with pytest.raises(ConfigError):
         SampleConfig(**values)
 
@@ -295,11 +291,11 @@ def decode_bytes(ids: Sequence[int]) -> str:
     return bytes(ids).decode(errors="replace")
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(
     st.text(alphabet="abé語😀", max_size=30), st.lists(st.text(alphabet="abé語", min_size=1, max_size=3), max_size=3)
 )
-def test_a_stream_gives_the_text_up_to_the_first_stop_string(text: str, stop: list[str]) -> None:
+def test_a_stream_gives_the_text_up_to_the_first_stop_string(text, stop):
     """Bytes one by one, so that most tokens end within a character."""
     stream, said = TextStream(decode_bytes, stop), ""
     for byte in text.encode():
@@ -313,7 +309,7 @@ def test_a_stream_gives_the_text_up_to_the_first_stop_string(text: str, stop: li
     assert said == (text[: min(ends)[1]] if ends else text)
 
 
-def test_a_character_that_never_ends_is_given_at_the_end() -> None:
+def test_a_character_that_never_ends_is_given_at_the_end():
     stream = TextStream(decode_bytes)
     assert [stream.add(b) for b in b"a" + "語".encode()[:2]] == ["a", "", ""]
     assert stream.end() == "\ufffd"

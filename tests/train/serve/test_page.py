@@ -64,7 +64,7 @@ def settings(page: Any, **values: str) -> None:
     })""")
 
 
-def test_an_answer_streams_in_and_the_chat_is_kept(page: Any) -> None:
+def test_an_answer_streams_in_and_the_chat_is_kept(page):
     settings(page, temperature="0")
     answer = ask(page, "hello")
     assert answer.locator(".said").inner_text() == ANSWERS["hello"]
@@ -77,7 +77,7 @@ def test_an_answer_streams_in_and_the_chat_is_kept(page: Any) -> None:
     assert page.locator("dialog [name=temperature]").input_value() in ("", "0")
 
 
-def test_an_answer_is_stopped_and_tried_again(page: Any) -> None:
+def test_an_answer_is_stopped_and_tried_again(page):
     settings(page, temperature="0")
     page.fill("#entry", "sing")
     page.keyboard.press("Enter")
@@ -98,7 +98,7 @@ def test_an_answer_is_stopped_and_tried_again(page: Any) -> None:
     assert page.locator(".turn").count() == 2
 
 
-def test_thoughts_are_folded_and_calls_are_shown(page: Any) -> None:
+def test_thoughts_are_folded_and_calls_are_shown(page):
     import json
 
     settings(page, temperature="0", tools=json.dumps([TOOL]))
@@ -114,7 +114,7 @@ def test_thoughts_are_folded_and_calls_are_shown(page: Any) -> None:
 
 
 @pytest.mark.parametrize("page", [{}, {"width": 390, "dark": True}], indirect=True)
-def test_tokens_show_what_else_was_likely(page: Any) -> None:
+def test_tokens_show_what_else_was_likely(page):
     settings(page, temperature="0")
     page.locator(".switch").click()
     answer = ask(page, "hello")
@@ -149,7 +149,7 @@ print("<i>x</i>")  # **not bold**
 
 
 @pytest.mark.parametrize("page", [{"dark": True}, {"width": 390}], indirect=True)
-def test_markdown_is_shown_and_no_html_of_the_model_is_run(page: Any) -> None:
+def test_markdown_is_shown_and_no_html_of_the_model_is_run(page):
     """The text is put where answers lie: this model cannot write it."""
     turns = [
         {"role": "user", "content": "<b>show</b> all 中文"},
@@ -180,7 +180,7 @@ def test_markdown_is_shown_and_no_html_of_the_model_is_run(page: Any) -> None:
 
 
 @pytest.mark.parametrize("page", [{"locale": "zh-CN", "width": 390}], indirect=True)
-def test_the_page_speaks_chinese_and_everything_has_a_name_for_the_keyboard(page: Any) -> None:
+def test_the_page_speaks_chinese_and_everything_has_a_name_for_the_keyboard(page):
     assert page.locator("#send").inner_text() == "发送"
     assert page.evaluate("document.documentElement.lang") == "zh-CN"
     settings(page, temperature="0")
@@ -193,7 +193,7 @@ def test_the_page_speaks_chinese_and_everything_has_a_name_for_the_keyboard(page
     assert page.evaluate("document.activeElement !== document.body")
 
 
-def test_an_error_is_shown_and_a_late_answer_about_the_model_leaves_it(page: Any) -> None:
+def test_an_error_is_shown_and_a_late_answer_about_the_model_leaves_it(page):
     late: list[Any] = []
     page.route("**/v1/models", lambda route: late.append(route))
     settings(page, tools="{not json")
