@@ -5,7 +5,7 @@ Sections of a technique are beside it: `DataConfig` in the data, `OptimConfig` i
 
 import logging
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import partial
 from importlib.util import find_spec
 from typing import Any, Literal
@@ -76,11 +76,9 @@ class SizesConfig:
     zero_init: bool = more(False, "begin with zeros in the matrices that write to the residual stream")
 
     def __post_init__(self) -> None:
-        at_least(self, 0, "logit_softcap", *self.sizes())
-
-    def sizes(self) -> dict[str, int]:
-        """The sizes by the names of ModelConfig."""
-        return {k: v for k, v in asdict(self).items() if k.startswith("num_") or k.endswith("_size")}
+        at_least(
+            self, 0, "hidden_size", "num_layers", "num_heads", "num_kv_heads", "intermediate_size", "logit_softcap"
+        )
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

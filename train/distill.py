@@ -60,10 +60,8 @@ def label_losses(
     Vocabularies may be padded differently: the divergence is over the ids that both have.
     """
     shared = min(logits_CV.shape[-1], teacher_CV.shape[-1])
-    student_logp_CV, teacher_logp_CV = (
-        (x[:, :shared] / config.temperature).log_softmax(-1) for x in (logits_CV, teacher_CV)
-    )
-    divergence = F.kl_div(student_logp_CV, teacher_logp_CV, reduction="sum", log_target=True)
+    logp_CV, wanted_CV = ((x[:, :shared] / config.temperature).log_softmax(-1) for x in (logits_CV, teacher_CV))
+    divergence = F.kl_div(logp_CV, wanted_CV, reduction="sum", log_target=True)
     return F.cross_entropy(logits_CV, targets_C, reduction="sum"), divergence * config.temperature**2
 
 

@@ -41,9 +41,7 @@ class PairConfig:
         "sigmoid: DPO; sigmoid_norm: per label token, so that long answers weigh no more; apo_zero: answers one by one",
     )
     beta: float = option(0.1, "strength of the link to the reference; larger values keep the model closer")
-    good_weight: float = more(
-        1.0, "apo_zero: weight of good answers; with few of them, raise it until both weigh alike"
-    )
+    good_weight: float = more(1.0, "apo_zero: weight of good answers; if they are few, raise it until both weigh alike")
     bad_weight: float = more(1.0, "apo_zero: weight of bad answers")
     reference: str = more("", "folder of the reference model; default: the model of --model")
 
@@ -81,9 +79,7 @@ def reference_of(config: RunConfig, folder: str, data: Mixture) -> CausalLM | No
     return read_fitting(folder or config.model, data).requires_grad_(False).eval()
 
 
-def pair_losses(
-    policy_2P: Tensor, reference_2P: Tensor, labels_2P: Tensor, config: PairConfig
-) -> tuple[Tensor, Tensor]:
+def pair_losses(policy_2P: Tensor, reference_2P: Tensor, count_2P: Tensor, config: PairConfig) -> tuple[Tensor, Tensor]:
     """Losses (P,) and rewards (P, 2) of chosen and rejected, from log-probabilities and label counts of rows.
 
     The loss is -log sigmoid(chosen reward - rejected reward); a reward is beta times the log-ratio to the reference
@@ -91,7 +87,7 @@ def pair_losses(
     """
     ratios_2P = policy_2P - reference_2P
     if config.dpo_loss == "sigmoid_norm":
-        ratios_2P = ratios_2P / labels_2P.clamp(min=1)
+        ratios_2P = ratios_2P / count_2P.clamp(min=1)
     rewards_P2 = config.beta * ratios_2P.view(-1, 2)
     return -F.logsigmoid(rewards_P2[:, 0] - rewards_P2[:, 1]), rewards_P2.detach()
 

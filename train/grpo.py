@@ -284,16 +284,14 @@ class Rollout:
     """Sums of rewards and the like over the answers."""
 
 
-def token_losses(
-    logp_L: Tensor, advantage_L: Tensor, reference_L: Tensor | None, kl_beta: float
-) -> tuple[Tensor, Tensor]:
+def token_losses(logp_L: Tensor, advantage_L: Tensor, reference_L: Tensor | None, beta: float) -> tuple[Tensor, Tensor]:
     """Loss of each token, and its distance from the reference (Schulman, 2020), both (L,)."""
     loss_L = -(logp_L - logp_L.detach()).exp() * advantage_L  # the ratio is 1, its gradient is that of logp
     if reference_L is None:
         return loss_L, torch.zeros_like(loss_L)
     behind_L = reference_L - logp_L
     distance_L = behind_L.exp() - behind_L - 1
-    return loss_L + kl_beta * distance_L, distance_L
+    return loss_L + beta * distance_L, distance_L
 
 
 class GrpoTrainer(Trainer):
@@ -389,8 +387,7 @@ class GrpoTrainer(Trainer):
     def _generated(self, owners_A: list[int], number: int) -> list[list[int]]:
         """An answer to the prompt in each row, with its stop token if it is not cut at its maximum length."""
         config, jobs = self.settings, list[Job]()
-        plain = Sampling(
-            max_new_tokens=config.max_new_tokens, temperature=config.temperature, stop_ids=self.stops)  # fmt: skip
+        plain = Sampling(max_new_tokens=config.max_new_tokens, temperature=config.temperature, stop_ids=self.stops)
         for i, row in enumerate(owners_A):
             seed = np.random.SeedSequence([self.loop.seed, number, row, i % config.group_size])
             one = int(seed.generate_state(1, np.uint64)[0] >> np.uint64(1))

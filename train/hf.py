@@ -25,8 +25,7 @@ from train.rope import Rope, read_rope, scaling_of
 if TYPE_CHECKING:
     from train.checkpoint import Snapshot
 
-ACTIVATIONS = {"silu": "silu", "swish": "silu", "gelu_pytorch_tanh": "gelu_tanh",
-               "relu2": "relu2"}  # fmt: skip
+ACTIVATIONS = {"silu": "silu", "swish": "silu", "gelu_pytorch_tanh": "gelu_tanh", "relu2": "relu2"}
 """`hidden_act` of config.json -> `ModelConfig.activation`."""
 
 
