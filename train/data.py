@@ -35,8 +35,6 @@ from train.config import LOG, more
 from train.stream import NO_ROWS, Int64, MicroBatch, StepPlan
 
 Part = Literal["packed", "validation"]
-FORMATS = ("bin2d", "bin")
-"""Formats of packed sets that are trained on: rows with a stride, or without padding."""
 VERIFY_HELP = "check every byte of the data against its checksum before the first step, at 1 GB/s a core or more"
 
 
@@ -88,7 +86,7 @@ class PackedSet:
         if part == "validation" and found.stage == "pack" and not parts:
             raise ManifestError(f"{manifest}: has no validation rows; pack with, for example, --validation 0.01")
         formats = {h.get("format") for h in parts}
-        if found.stage != "pack" or not parts or not formats <= {*FORMATS}:
+        if found.stage != "pack" or not parts or not formats <= {"bin2d", "bin"}:
             found_format = f"found stage {found.stage!r} with format {', '.join(map(repr, formats)) or None}"
             raise ManifestError(f"{manifest}: expected a pack stage in format bin2d or bin, {found_format}; pack first")
         folder, tokenizer = data_dir(manifest, found), dict(found.facts.get("tokenizer", {}))

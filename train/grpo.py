@@ -331,13 +331,10 @@ class GrpoTrainer(Trainer):
             task="pretrain" if plain else "sft", format="bin", num_samples=len(counts), labelled=False,
             seq_len=max(1, int(counts.max()) - 1), pad_id=facts["pad_id"] or 0, eos_id=facts["eos_id"] or 0,
             vocab_size=facts["vocab_size"])  # fmt: skip
-        sources = np.zeros(len(counts), SOURCE_DTYPE)
-        sources["row_key"] = sources["row"] = np.arange(len(counts))
-        sources["tokens"] = counts
         packed = Packed(
             header, np.concatenate(self.prompts).astype(header.dtype),
             np.stack([np.zeros_like(counts), counts], 1).astype(np.int32).ravel(),
-            index_of(np.full(len(counts), 2)).astype(np.uint64), None, None, sources)  # fmt: skip
+            index_of(np.full(len(counts), 2)).astype(np.uint64), None, None, np.empty(0, SOURCE_DTYPE))  # fmt: skip
         return PackedSet(path, sha256_file(path)[:12], packed, facts, tuple(hf.tokenizer_files(folder)))
 
     def token_loss(self, model: CausalLM, batch: Batch) -> LossSum:
