@@ -229,8 +229,7 @@ def varlen_attention(segments: Segments, other: Attend | None = None) -> Attend:
             raise ConfigError(f"--attention varlen needs bf16 or fp16, found {q_BTHE.dtype}: use --dtype bf16")
         q, k, v = (x.flatten(0, 1) for x in (q_BTHE, k_BTKE, v_BTKE))
         window, grouped = (scores.window - 1, 0), q.shape[1] != k.shape[1]
-        out: Any = varlen_attn(
-            q, k, v, bounds, bounds, longest, longest, window_size=window, enable_gqa=grouped)  # fmt: skip
+        out: Any = varlen_attn(q, k, v, bounds, bounds, longest, longest, window_size=window, enable_gqa=grouped)
         return out.view_as(q_BTHE)
 
     return attend

@@ -5,7 +5,7 @@ Sections of a technique are beside it: `DataConfig` in the data, `OptimConfig` i
 
 import logging
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import partial
 from importlib.util import find_spec
 from typing import Any, Literal
@@ -76,11 +76,8 @@ class SizesConfig:
     zero_init: bool = more(False, "begin with zeros in the matrices that write to the residual stream")
 
     def __post_init__(self) -> None:
-        at_least(self, 0, "logit_softcap", *self.sizes())
-
-    def sizes(self) -> dict[str, int]:
-        """The sizes by the names of ModelConfig."""
-        return {k: v for k, v in asdict(self).items() if k.startswith("num_") or k.endswith("_size")}
+        at_least(self, 0, "hidden_size", "num_layers", "num_heads", "num_kv_heads", "intermediate_size")
+        at_least(self, 0, "logit_softcap")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -137,10 +134,6 @@ class MoeConfig:
         at_least(self, 0, "num_experts", "expert_size", "balance_weight")
         if self.num_experts and not 1 <= self.experts_per_token <= self.num_experts:
             raise ConfigError(f"experts_per_token must lie in 1..{self.num_experts}, found {self.experts_per_token}")
-
-    def inner_size(self, mlp_size: int) -> int:
-        """Inner width of an expert, for a model with MLPs of width `mlp_size`."""
-        return self.expert_size or mlp_size // self.experts_per_token
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

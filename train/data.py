@@ -17,7 +17,7 @@ from dataclasses import dataclass, fields, replace
 from functools import lru_cache
 from itertools import count, pairwise
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, Self, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -35,8 +35,6 @@ from train.config import LOG, more
 from train.stream import NO_ROWS, Int64, MicroBatch, StepPlan
 
 Part = Literal["packed", "validation"]
-FORMATS = ("bin2d", "bin")
-"""Formats of packed sets that are trained on: rows with a stride, or without padding."""
 VERIFY_HELP = "check every byte of the data against its checksum before the first step, at 1 GB/s a core or more"
 
 
@@ -71,12 +69,10 @@ class PackedSet:
     tokenizer_files: tuple[Path, ...]
 
     @classmethod
-    def open_all(
-        cls, manifest: Path, part: Part = "packed", verify: bool = True, in_memory: bool = False
-    ) -> list["PackedSet"]:
+    def open_all(cls, manifest: Path, part: Part = "packed", verify: bool = True, memory: bool = False) -> list[Self]:
         """Map the rows of a pack manifest, its parts in order, the shortest rows first; empty parts are skipped.
 
-        `part` is the training data (`packed`) or the validation split, if there is one. With `in_memory` the files are
+        `part` is the training data (`packed`) or the validation split, if there is one. With `memory` the files are
         read whole instead of mapped.
 
         Raises:
@@ -90,7 +86,7 @@ class PackedSet:
         if part == "validation" and found.stage == "pack" and not parts:
             raise ManifestError(f"{manifest}: has no validation rows; pack with, for example, --validation 0.01")
         formats = {h.get("format") for h in parts}
-        if found.stage != "pack" or not parts or not formats <= {*FORMATS}:
+        if found.stage != "pack" or not parts or not formats <= {"bin2d", "bin"}:
             found_format = f"found stage {found.stage!r} with format {', '.join(map(repr, formats)) or None}"
             raise ManifestError(f"{manifest}: expected a pack stage in format bin2d or bin, {found_format}; pack first")
         folder, tokenizer = data_dir(manifest, found), dict(found.facts.get("tokenizer", {}))
@@ -99,7 +95,7 @@ class PackedSet:
             _verify(manifest, tuple(tuple(file_mark(f)) if f.is_file() else () for f in files))
         copies = tuple(folder / f for f in tokenizer.pop("files", ()))
         # slices of np.memmap are ten times as slow as those of plain arrays over the same memory
-        kind = np.array if in_memory else np.asarray
+        kind = np.array if memory else np.asarray
         rows = (Packed.open(folder / h["prefix"]) for h in parts)
         opened = [with_each(p, np.ndarray, kind) for p in rows if len(p)]
         if not opened:
@@ -188,9 +184,7 @@ class Mixture:
             _check_alike(self.sets[0], other)
 
     @classmethod
-    def open(
-        cls, manifests: Sequence[Path], part: Part = "packed", verify: bool = True, in_memory: bool = False
-    ) -> "Mixture":
+    def open(cls, manifests: Sequence[Path], part: Part = "packed", verify: bool = True, memory: bool = False) -> Self:
         """Map the rows of several pack manifests.
 
         Raises:
@@ -200,7 +194,7 @@ class Mixture:
         """
         if len(set(manifests)) != len(manifests):
             raise ConfigError(f"--manifest has one manifest twice: {', '.join(map(str, manifests))}")
-        return cls([s for m in manifests for s in PackedSet.open_all(m, part, verify, in_memory)])
+        return cls([s for m in manifests for s in PackedSet.open_all(m, part, verify, memory)])
 
     def unlabelled(self) -> "Mixture":
         """The same rows, with every target as label."""
@@ -251,9 +245,7 @@ def _check_alike(a: PackedSet, b: PackedSet) -> None:
         facts.append(("chat_template_sha256", templates[0], templates[1]))
     for name, one, two in facts:
         if one != two:
-            raise ManifestError(
-                f"{a.manifest} has {name} {one!r}, but {b.manifest} has {two!r}, so they cannot be mixed"
-            )
+            raise ManifestError(f"{a.manifest} has {name} {one!r}, but {b.manifest} has {two!r}: they cannot be mixed")
 
 
 @dataclass(frozen=True, slots=True)
@@ -509,9 +501,8 @@ class PackedDataset(IterableDataset[dict[str, Any]]):
         """
         config = replace(config or DataConfig(), grad_accum=ranks)
         part: Part = "packed" if split == "train" else "validation"
-        self.data = Mixture.open(
-            [*map(storage.pull_result, manifests)], part, config.verify, config.bin_cache == "memory"
-        )
+        paths, memory = [*map(storage.pull_result, manifests)], config.bin_cache == "memory"
+        self.data = Mixture.open(paths, part, config.verify, memory)
         self.plan, self.boundaries, self.rank, self.ranks = config.plan(self.data, seed), boundaries, rank, ranks
         self.set_epoch(0)
 
@@ -557,5 +548,4 @@ class PackedDataset(IterableDataset[dict[str, Any]]):
             return item | {"attention_mask": mask if self.boundaries == "mask" else torch.where(mask, 0.0, hidden)}
         ends = np.union1d(rows[0].bounds, shape[1]).astype(np.int32)
         cuts, longest = torch.from_numpy(ends), int(np.diff(ends).max())
-        return item | {
-            "cu_seq_lens_q": cuts, "cu_seq_lens_k": cuts, "max_length_q": longest, "max_length_k": longest}  # fmt: skip
+        return item | {"cu_seq_lens_q": cuts, "cu_seq_lens_k": cuts, "max_length_q": longest, "max_length_k": longest}

@@ -10,7 +10,7 @@ Romero et al., 2015). The map is trained and saved beside the student, and is no
 Shapes: L labels, C labels of a chunk, D hidden, V vocabulary.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import torch
 import torch.nn.functional as F  # noqa: N812
@@ -21,7 +21,7 @@ from datakit.errors import ConfigError, UsageError
 from train.config import more
 from train.data import Batch, Mixture
 from train.device import usable_device
-from train.loop import LossSum
+from train.loop import Loss, LossSum
 from train.loss import LossConfig, chunked_sum, label_states
 from train.model import CausalLM
 from train.start import RunConfig, command
@@ -60,10 +60,8 @@ def label_losses(
     Vocabularies may be padded differently: the divergence is over the ids that both have.
     """
     shared = min(logits_CV.shape[-1], teacher_CV.shape[-1])
-    student_logp_CV, teacher_logp_CV = (
-        (x[:, :shared] / config.temperature).log_softmax(-1) for x in (logits_CV, teacher_CV)
-    )
-    divergence = F.kl_div(student_logp_CV, teacher_logp_CV, reduction="sum", log_target=True)
+    logp_CV, wanted_CV = ((x[:, :shared] / config.temperature).log_softmax(-1) for x in (logits_CV, teacher_CV))
+    divergence = F.kl_div(logp_CV, wanted_CV, reduction="sum", log_target=True)
     return F.cross_entropy(logits_CV, targets_C, reduction="sum"), divergence * config.temperature**2
 
 
@@ -81,21 +79,15 @@ def with_hidden_map(student: CausalLM, teacher: CausalLM, seed: int) -> None:
         nn.init.normal_(student.hidden_map.weight, std=width**-0.5, generator=torch.Generator().manual_seed(seed))
 
 
-@dataclass(frozen=True, slots=True)
-class DistillLoss:
+def distill_loss(config: TeacherConfig, teacher: CausalLM, labels: LossConfig) -> Loss:
     """The objective: (loss_sum, label tokens); logs cross-entropy and divergence per label token."""
 
-    config: TeacherConfig
-    teacher: CausalLM
-    labels: LossConfig = field(default_factory=LossConfig)
-
-    def __call__(self, model: CausalLM, batch: Batch) -> LossSum:
-        """Sums over the labels of the batch."""
-        attend = self.labels.attend(batch)
+    def batch_loss(model: CausalLM, batch: Batch) -> LossSum:
+        attend = labels.attend(batch)
         with torch.no_grad():
-            teacher_LD = label_states(self.teacher, batch, self.labels, attend)
-        hidden_LD = label_states(model, batch, self.labels, attend)
-        config, head, targets_L = self.config, self.teacher.lm_head, batch.counted[1]
+            teacher_LD = label_states(teacher, batch, labels, attend)
+        hidden_LD = label_states(model, batch, labels, attend)
+        head, targets_L = teacher.lm_head, batch.counted[1]
 
         def both(logits_CV: Tensor, part: slice) -> tuple[Tensor, Tensor, Tensor]:
             half = teacher_LD.dtype != head.weight.dtype  # the sum over labels runs without autocast
@@ -108,7 +100,7 @@ class DistillLoss:
             (slope_CV,) = torch.autograd.grad(loss, logits_CV)
             return loss.detach(), torch.stack((ce, kl)).detach(), slope_CV
 
-        loss_sum, sums = chunked_sum(hidden_LD, model.lm_head, self.labels.loss_chunk or CHUNK, both)
+        loss_sum, sums = chunked_sum(hidden_LD, model.lm_head, labels.loss_chunk or CHUNK, both)
         logged = dict(zip(("ce", "kl"), sums.unbind(), strict=True))
         if config.compares_hidden:
             student_LD = hidden_LD if model.hidden_map is None else model.hidden_map(hidden_LD)
@@ -116,6 +108,8 @@ class DistillLoss:
             loss_sum = loss_sum + config.hidden_mse_weight * mse + config.hidden_cosine_weight * cosine
             logged |= {"hidden_mse": mse.detach(), "hidden_cosine": cosine.detach()}
         return LossSum(loss_sum, batch.labels, logged)
+
+    return batch_loss
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -131,13 +125,13 @@ class DistillConfig(RunConfig):
         if self.distill.compares_hidden and (self.lora.lora_rank or self.ranks.fsdp):
             raise UsageError("--hidden-mse-weight and --hidden-cosine-weight do not go with --lora-rank or --fsdp")
 
-    def objective(self, data: Mixture, model: CausalLM) -> DistillLoss:
+    def objective(self, data: Mixture, model: CausalLM) -> Loss:
         """The loss beside the teacher; a student of another width gets a map of its hidden states."""
         teacher = read_fitting(self.distill.teacher, data).requires_grad_(False).eval()
         teacher = teacher.to(usable_device(self.loop.device))
         if self.distill.compares_hidden:
             with_hidden_map(model, teacher, self.loop.seed)
-        return DistillLoss(self.distill, teacher, self.labels)
+        return distill_loss(self.distill, teacher, self.labels)
 
 
 main = command(DistillConfig, __name__, __doc__)

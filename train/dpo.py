@@ -12,7 +12,7 @@ with the reference point 0: no second pass over answers of other prompts.
 Shapes: B rows, P = B/2 pairs, L labels.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -24,7 +24,7 @@ from datakit.config import at_least, option, section
 from datakit.errors import InputError
 from train.config import LOG, more
 from train.data import Batch, Mixture
-from train.loop import LossSum
+from train.loop import Loss, LossSum
 from train.lora import disabled
 from train.loss import LossConfig, label_log_probs
 from train.model import CausalLM
@@ -41,9 +41,7 @@ class PairConfig:
         "sigmoid: DPO; sigmoid_norm: per label token, so that long answers weigh no more; apo_zero: answers one by one",
     )
     beta: float = option(0.1, "strength of the link to the reference; larger values keep the model closer")
-    good_weight: float = more(
-        1.0, "apo_zero: weight of good answers; with few of them, raise it until both weigh alike"
-    )
+    good_weight: float = more(1.0, "apo_zero: weight of good answers; if they are few, raise it until both weigh alike")
     bad_weight: float = more(1.0, "apo_zero: weight of bad answers")
     reference: str = more("", "folder of the reference model; default: the model of --model")
 
@@ -81,9 +79,7 @@ def reference_of(config: RunConfig, folder: str, data: Mixture) -> CausalLM | No
     return read_fitting(folder or config.model, data).requires_grad_(False).eval()
 
 
-def pair_losses(
-    policy_2P: Tensor, reference_2P: Tensor, labels_2P: Tensor, config: PairConfig
-) -> tuple[Tensor, Tensor]:
+def pair_losses(policy_2P: Tensor, reference_2P: Tensor, count_2P: Tensor, config: PairConfig) -> tuple[Tensor, Tensor]:
     """Losses (P,) and rewards (P, 2) of chosen and rejected, from log-probabilities and label counts of rows.
 
     The loss is -log sigmoid(chosen reward - rejected reward); a reward is beta times the log-ratio to the reference
@@ -91,7 +87,7 @@ def pair_losses(
     """
     ratios_2P = policy_2P - reference_2P
     if config.dpo_loss == "sigmoid_norm":
-        ratios_2P = ratios_2P / labels_2P.clamp(min=1)
+        ratios_2P = ratios_2P / count_2P.clamp(min=1)
     rewards_P2 = config.beta * ratios_2P.view(-1, 2)
     return -F.logsigmoid(rewards_P2[:, 0] - rewards_P2[:, 1]), rewards_P2.detach()
 
@@ -105,31 +101,27 @@ def answer_losses(policy_R: Tensor, reference_R: Tensor, good_R: Tensor, config:
     return torch.where(good_R, config.good_weight, config.bad_weight) * (1 - signed_R.sigmoid()), signed_R.detach()
 
 
-@dataclass(frozen=True, slots=True)
-class DpoLoss:
+def preference_loss(config: PairConfig, reference: CausalLM | None, labels: LossConfig) -> Loss:
     """The objective: (loss_sum, pairs), or answers; logs rewards, their margin, and the share that is right."""
 
-    config: PairConfig
-    reference: CausalLM | None
-    labels: LossConfig = field(default_factory=LossConfig)
-
-    def __call__(self, model: CausalLM, batch: Batch) -> LossSum:
-        """Sums over the pairs, or the answers, of the batch."""
-        policy_2P, labels_2P = log_probs(model, batch, self.labels)
-        reference = model if self.reference is None else self.reference.to(batch.ids_BT.device)
-        with torch.no_grad(), disabled(reference):
-            reference_2P = log_probs(reference, batch, self.labels)[0]
-        if self.config.dpo_loss == "apo_zero":
-            answered_R, good_R = labels_2P > 0, torch.from_numpy(batch.rows % 2 == 0).to(policy_2P.device)
-            losses_R, signed_R = answer_losses(policy_2P, reference_2P, good_R, self.config)
+    def batch_loss(model: CausalLM, batch: Batch) -> LossSum:
+        policy_2P, count_2P = log_probs(model, batch, labels)
+        base = model if reference is None else reference.to(batch.ids_BT.device)
+        with torch.no_grad(), disabled(base):
+            base_2P = log_probs(base, batch, labels)[0]
+        if config.dpo_loss == "apo_zero":
+            answered_R, good_R = count_2P > 0, torch.from_numpy(batch.rows % 2 == 0).to(policy_2P.device)
+            losses_R, signed_R = answer_losses(policy_2P, base_2P, good_R, config)
             right = {"reward_margin": signed_R, "reward_accuracy": (signed_R > 0).float()}
             sums = {name: (value_R * answered_R).sum() for name, value_R in right.items()}
             return LossSum((losses_R * answered_R).sum(), int(answered_R.sum()), sums)
-        losses_P, rewards_P2 = pair_losses(policy_2P, reference_2P, labels_2P, self.config)
+        losses_P, rewards_P2 = pair_losses(policy_2P, base_2P, count_2P, config)
         chosen_P, rejected_P = rewards_P2.unbind(1)
         logged = {"reward_margin": chosen_P - rejected_P, "reward_accuracy": (chosen_P > rejected_P).float(),
                   "reward_chosen": chosen_P, "reward_rejected": rejected_P}  # fmt: skip
         return LossSum(losses_P.sum(), len(losses_P), {name: value.sum() for name, value in logged.items()})
+
+    return batch_loss
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -143,7 +135,7 @@ class DPOConfig(RunConfig):
     needs_model: ClassVar[str] = "preference training on random weights is useless"
     pairs: PairConfig = section(PairConfig)
 
-    def objective(self, data: Mixture, model: CausalLM) -> DpoLoss:
+    def objective(self, data: Mixture, model: CausalLM) -> Loss:
         """The loss of pairs, with its reference; for APO-zero it logs how many answers are good and bad.
 
         Ethayarajh et al. want weight x number of the good answers at 1 to 4/3 times that of the bad ones.
@@ -156,14 +148,12 @@ class DPOConfig(RunConfig):
         answered_P2 = index[:, 1].reshape(-1, 2) > 0
         if self.pairs.dpo_loss == "apo_zero":
             good, bad = answered_P2.sum(0).tolist()
-            LOG.info(
-                f"apo_zero: {good:,} good and {bad:,} bad answers; "
-                f"--good-weight {bad / max(1, good):.2g} weighs them alike"
-            )
+            alike = f"--good-weight {bad / max(1, good):.2g} weighs them alike"
+            LOG.info(f"apo_zero: {good:,} good and {bad:,} bad answers; {alike}")
         elif alone := int((~answered_P2).any(1).sum()):
             pairs = f"{alone:,} of {len(answered_P2):,} pairs have one answer alone"
             raise InputError(f"{data.name}: {pairs}: --dpo-loss apo_zero trains on answers that are judged one by one")
-        return DpoLoss(self.pairs, reference_of(self, self.pairs.reference, data), self.labels)
+        return preference_loss(self.pairs, reference_of(self, self.pairs.reference, data), self.labels)
 
 
 main = command(DPOConfig, __name__, __doc__)

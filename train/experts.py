@@ -36,9 +36,9 @@ class MoE(nn.Module):
     def __init__(self, c: "ModelConfig", mlp: "Callable[[int], MLP]") -> None:
         """`mlp` makes an expert of an inner width."""
         super().__init__()
-        self.config, inner_size = c.moe, c.moe.inner_size(c.intermediate_size)
+        self.config = c.moe
         self.gate = nn.Linear(c.hidden_size, c.moe.num_experts, bias=False)
-        self.experts = nn.ModuleList(mlp(inner_size) for _ in range(c.moe.num_experts))
+        self.experts = nn.ModuleList(mlp(c.moe.expert_size) for _ in range(c.moe.num_experts))
         self.routed: tuple[Tensor, Tensor] | None = None
         """Router probabilities (N, X) and chosen experts (N, A) of the last forward pass."""
 

@@ -27,7 +27,7 @@ class ExportConfig:
     base: str = option("", "folder of the base model of adapters, if it has moved")
     tokenizer: str = option("", "tokenizer.json or its folder, if it is not in the folder of the model")
     export_dtype: Literal["base", "fp32", "bf16", "fp16"] = option(
-        "base", "dtype of the weights; base: the one that config.json of the model named at the start of its training"
+        "base", "dtype to write; base: that of the base model"
     )
 
     def __post_init__(self) -> None:

@@ -22,7 +22,6 @@ from train.config import LOG, every_option, placed
 
 T = TypeVar("T")
 
-URLS = tuple(f"{scheme}://" for scheme in storage.SCHEMES)
 AS_GIVEN = ("manifest", "eval_manifest", "data", "prompt")
 """Options whose URLs are read by others: packed files, raw files for `datakit pack`. A prompt may be any text."""
 WRITTEN = ("out", "output")
@@ -121,7 +120,7 @@ def _here(name: str, value: Any) -> Any:
         return {key: _here(key, inner) for key, inner in value.items()}
     if isinstance(value, list | tuple):
         return type(value)(_here(name, inner) for inner in value)
-    if not isinstance(value, str) or name in AS_GIVEN or not value.startswith(URLS):
+    if not isinstance(value, str) or name in AS_GIVEN or storage.scheme_of(value) not in storage.SCHEMES:
         return value
     if name in WRITTEN:
         raise ConfigError(f"--{name} {value}: is written to this machine's disk; copy it to the store from there")

@@ -106,11 +106,8 @@ class Generator:
         Raises:
             UsageError: an empty prompt, or no room for an answer.
         """
-        if not self.plain:
-            said = [{"role": "user", "content": said}] if isinstance(said, str) else said
-            if self.config.system and not (said and said[0].get("role") == "system"):
-                said = [{"role": "system", "content": self.config.system}, *said]
-        return prompt_ids(self.tokenizer, said, self.plain, self.model.config.max_positions, where)
+        context, system = self.model.config.max_positions, self.config.system
+        return prompt_ids(self.tokenizer, said, self.plain, context, where, system)
 
     def stream(self, prompts: Sequence[Sequence[int]]) -> Iterator[tuple[int, str]]:
         """Yield (number of the prompt, piece of its answer); an answer ends before the first stop string."""

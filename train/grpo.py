@@ -284,16 +284,14 @@ class Rollout:
     """Sums of rewards and the like over the answers."""
 
 
-def token_losses(
-    logp_L: Tensor, advantage_L: Tensor, reference_L: Tensor | None, kl_beta: float
-) -> tuple[Tensor, Tensor]:
+def token_losses(logp_L: Tensor, advantage_L: Tensor, reference_L: Tensor | None, beta: float) -> tuple[Tensor, Tensor]:
     """Loss of each token, and its distance from the reference (Schulman, 2020), both (L,)."""
     loss_L = -(logp_L - logp_L.detach()).exp() * advantage_L  # the ratio is 1, its gradient is that of logp
     if reference_L is None:
         return loss_L, torch.zeros_like(loss_L)
     behind_L = reference_L - logp_L
     distance_L = behind_L.exp() - behind_L - 1
-    return loss_L + kl_beta * distance_L, distance_L
+    return loss_L + beta * distance_L, distance_L
 
 
 class GrpoTrainer(Trainer):
@@ -333,13 +331,10 @@ class GrpoTrainer(Trainer):
             task="pretrain" if plain else "sft", format="bin", num_samples=len(counts), labelled=False,
             seq_len=max(1, int(counts.max()) - 1), pad_id=facts["pad_id"] or 0, eos_id=facts["eos_id"] or 0,
             vocab_size=facts["vocab_size"])  # fmt: skip
-        sources = np.zeros(len(counts), SOURCE_DTYPE)
-        sources["row_key"] = sources["row"] = np.arange(len(counts))
-        sources["tokens"] = counts
         packed = Packed(
             header, np.concatenate(self.prompts).astype(header.dtype),
             np.stack([np.zeros_like(counts), counts], 1).astype(np.int32).ravel(),
-            index_of(np.full(len(counts), 2)).astype(np.uint64), None, None, sources)  # fmt: skip
+            index_of(np.full(len(counts), 2)).astype(np.uint64), None, None, np.empty(0, SOURCE_DTYPE))  # fmt: skip
         return PackedSet(path, sha256_file(path)[:12], packed, facts, tuple(hf.tokenizer_files(folder)))
 
     def token_loss(self, model: CausalLM, batch: Batch) -> LossSum:
@@ -389,8 +384,7 @@ class GrpoTrainer(Trainer):
     def _generated(self, owners_A: list[int], number: int) -> list[list[int]]:
         """An answer to the prompt in each row, with its stop token if it is not cut at its maximum length."""
         config, jobs = self.settings, list[Job]()
-        plain = Sampling(
-            max_new_tokens=config.max_new_tokens, temperature=config.temperature, stop_ids=self.stops)  # fmt: skip
+        plain = Sampling(max_new_tokens=config.max_new_tokens, temperature=config.temperature, stop_ids=self.stops)
         for i, row in enumerate(owners_A):
             seed = np.random.SeedSequence([self.loop.seed, number, row, i % config.group_size])
             one = int(seed.generate_state(1, np.uint64)[0] >> np.uint64(1))

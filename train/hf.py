@@ -25,8 +25,7 @@ from train.rope import Rope, read_rope, scaling_of
 if TYPE_CHECKING:
     from train.checkpoint import Snapshot
 
-ACTIVATIONS = {"silu": "silu", "swish": "silu", "gelu_pytorch_tanh": "gelu_tanh",
-               "relu2": "relu2"}  # fmt: skip
+ACTIVATIONS = {"silu": "silu", "swish": "silu", "gelu_pytorch_tanh": "gelu_tanh", "relu2": "relu2"}
 """`hidden_act` of config.json -> `ModelConfig.activation`."""
 
 
@@ -252,13 +251,10 @@ def family_of(c: ModelConfig) -> str:
     Raises:
         ModelError: there is none.
     """
-    plain = c
-    if c.moe.num_experts:  # a family stores the width that an expert has
-        plain = replace(c, moe=replace(c.moe, expert_size=c.moe.inner_size(c.intermediate_size)))
     for kind in dict.fromkeys((c.family, "llama", "qwen2", "qwen3", "qwen3_moe", OWN)):
         with contextlib.suppress(ModelError):
             again = config_from_hf(_written(c, kind), kind)
-            if replace(again, moe=again.moe if c.moe.num_experts else plain.moe) == plain:
+            if replace(again, moe=again.moe if c.moe.num_experts else c.moe) == c:
                 return kind
     raise ModelError(f"no Hugging Face architecture has these options together: {c}")
 
@@ -282,9 +278,8 @@ def _written(c: ModelConfig, kind: str) -> dict[str, Any]:
     if kind == "smollm3":
         plain["no_rope_layers"] = [int(i not in c.plain_layers) for i in range(c.num_layers)]
     if family.experts:
-        moe = replace(c.moe, expert_size=c.moe.inner_size(c.intermediate_size))
-        plain |= {name: getattr(moe, key.field) for name, key in EXPERTS.items()}
-        plain |= {"decoder_sparse_step": 1, "mlp_only_layers": list(moe.dense_layers)}
+        plain |= {name: getattr(c.moe, key.field) for name, key in EXPERTS.items()}
+        plain |= {"decoder_sparse_step": 1, "mlp_only_layers": list(c.moe.dense_layers)}
     names = {common: theirs for theirs, common in family.renamed.items() if kind != "qwen3_moe"}
     return {names.get(name, name): value for name, value in plain.items()}
 

@@ -75,6 +75,7 @@ class ModelConfig:
     tied_embeddings: bool = True
     """The output head is the embedding matrix."""
     moe: MoeConfig = field(default_factory=MoeConfig)
+    """With the width of an expert, where the options leave it open."""
 
     def __post_init__(self) -> None:
         sizes = self.vocab_size, self.hidden_size, self.num_layers, self.num_heads, self.num_kv_heads, self.head_dim
@@ -86,6 +87,9 @@ class ModelConfig:
             raise ConfigError(f"model: rotary positions need an even head_dim, found {self.head_dim}")
         if self.windowed_layers and self.window < 1:
             raise ConfigError(f"model: layers {self.windowed_layers} need a window, found {self.window}")
+        if self.moe.num_experts and not self.moe.expert_size:
+            width = self.intermediate_size // self.moe.experts_per_token
+            object.__setattr__(self, "moe", replace(self.moe, expert_size=width))
 
 
 _26M = ModelConfig(

@@ -99,10 +99,8 @@ def frequencies(rope: Rope, head_dim: int, device: torch.device) -> Tensor:
         keep_P = ((turns_P - low) / (high - low)).clamp(0, 1)
         return plain_P * (keep_P + (1 - keep_P) / rope.factor)
     if rope.rope_type == "yarn":
-        longest, spread = rope.original_max_position_embeddings, 2 * math.log(rope.rope_theta)  # pairs by their turns
-        low, high = (
-            head_dim * math.log(longest / (t * 2 * math.pi)) / spread for t in (rope.beta_fast, rope.beta_slow)
-        )
+        longest, scale = rope.original_max_position_embeddings, 2 * math.log(rope.rope_theta)  # pairs by their turns
+        low, high = (head_dim * math.log(longest / (t * 2 * math.pi)) / scale for t in (rope.beta_fast, rope.beta_slow))
         low, high = (math.floor(low), math.ceil(high)) if rope.truncate else (low, high)
         low, high = max(low, 0), min(high, head_dim - 1)
         steps_P = torch.arange(head_dim // 2, device=device, dtype=torch.float32)

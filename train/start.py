@@ -140,13 +140,11 @@ def finish(trainer: "Trainer", prog: str) -> int:
     """
     result, out = trainer.fit(), trainer.loop.out
     code = 128 + result.stopped_by if result.stopped_by else 0
-    name, separator, _ = prog.rpartition("." if prog.startswith("python") else " ")
-    ended = result.step == trainer.total_steps
-    if trainer.loop.save_every:
-        following = (
-            f"{name}{separator}generate --model {out} --prompt Hello" if ended else f"{prog} --out {out} --resume"
-        )
-        LOG.info(f"next: {following}")
+    if trainer.loop.save_every and result.step == trainer.total_steps:
+        name, joint, _ = prog.rpartition("." if prog.startswith("python") else " ")
+        LOG.info(f"next: {name}{joint}generate --model {out} --prompt Hello")
+    elif trainer.loop.save_every:
+        LOG.info(f"next: {prog} --out {out} --resume")
     return code
 
 
@@ -338,7 +336,7 @@ def sized(sizes: SizesConfig, plain: ModelConfig) -> ModelConfig:
     Raises:
         ConfigError: sizes that no model can have together.
     """
-    given: dict[str, Any] = {k: v for k, v in sizes.sizes().items() if v}
+    given = {k: v for k, v in asdict(sizes).items() if v != getattr(SizesConfig(), k) and k != "zero_init"}
     if "num_heads" in given:
         given.setdefault("num_kv_heads", given["num_heads"])
     if given.keys() & {"hidden_size", "num_heads"}:
@@ -346,8 +344,6 @@ def sized(sizes: SizesConfig, plain: ModelConfig) -> ModelConfig:
         if width % heads:
             raise ConfigError(f"--hidden-size {width} is not a multiple of --num-heads {heads}")
         given["head_dim"] = width // heads
-    given |= {"activation": sizes.activation} if sizes.activation != "silu" else {}
-    given |= {name: value for name in ("qk_norm", "logit_softcap") if (value := getattr(sizes, name))}
     return replace(plain, **given)
 
 

@@ -236,7 +236,7 @@ def test_labels_are_padded_to_a_bucket_and_beyond_the_largest_to_a_sixteenth(man
 
 
 def test_files_in_memory_and_workers_give_the_same_batches(manifest, pack):
-    mapped, read = (Mixture.open([manifest], in_memory=memory) for memory in (False, True))
+    mapped, read = (Mixture.open([manifest], memory=memory) for memory in (False, True))
     assert not mapped.sets[0].packed.ids.flags.owndata and read.sets[0].packed.ids.flags.owndata
     expected = epoch(manifest, num_workers=0, grad_accum=2)
     plain = StepStream(read, DataConfig(grad_accum=2), seed=1)

@@ -10,7 +10,7 @@ from tests.train.runs import as_flags, losses, records, small_model
 from train import distill
 from train.attention import masked_attention
 from train.data import Batch, DataConfig, PackedSet, StepStream
-from train.distill import DistillLoss, TeacherConfig
+from train.distill import TeacherConfig, distill_loss
 from train.hf import write_model
 from train.loss import LossConfig
 from train.model import CausalLM
@@ -56,7 +56,7 @@ def test_the_loss_and_its_gradients_are_the_dense_ones(batch, values, labels):
     config = TeacherConfig(teacher="-", **values)
     student, teacher = made(0), made(1, hidden_size=48, head_dim=12, vocab_size=384).requires_grad_(False)
     expected = dense(student, teacher, batch, config)
-    objective = DistillLoss(config, teacher, labels)
+    objective = distill_loss(config, teacher, labels)
     found, count, logged = objective(student, batch)
     assert count == len(batch.targets_L)
     torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-4)
@@ -68,7 +68,7 @@ def test_the_loss_and_its_gradients_are_the_dense_ones(batch, values, labels):
 
 def test_in_bf16_the_loss_is_near_that_in_fp32(batch):
     student, teacher = made(0), made(1).requires_grad_(False)
-    objective = DistillLoss(TeacherConfig(teacher="-"), teacher)
+    objective = distill_loss(TeacherConfig(teacher="-"), teacher, LossConfig())
     whole = objective(student, batch).loss_sum
     with torch.autocast("cpu", torch.bfloat16):
         half = objective(student, batch).loss_sum
@@ -78,7 +78,7 @@ def test_in_bf16_the_loss_is_near_that_in_fp32(batch):
 def test_the_soft_cap_of_a_students_head_is_learnt_through(batch):
     config = TeacherConfig(teacher="-")
     student, teacher = made(0, logit_softcap=2.0), made(1).requires_grad_(False)
-    ours = gradients(student, DistillLoss(config, teacher, LossConfig(loss_chunk=16))(student, batch).loss_sum)
+    ours = gradients(student, distill_loss(config, teacher, LossConfig(loss_chunk=16))(student, batch).loss_sum)
     for name, grad in gradients(student, dense(student, teacher, batch, config)).items():
         torch.testing.assert_close(ours[name], grad, rtol=1e-4, atol=1e-4, msg=name)
 
@@ -87,7 +87,7 @@ def test_never_more_than_a_chunk_of_logits_is_held(batch, monkeypatch):
     seen: list[int] = []
     whole = distill.label_losses
     monkeypatch.setattr(distill, "label_losses", lambda s, t, y, c: seen.append(len(s)) or whole(s, t, y, c))
-    DistillLoss(TeacherConfig(teacher="-"), made(1), LossConfig(loss_chunk=16))(made(0), batch)
+    distill_loss(TeacherConfig(teacher="-"), made(1), LossConfig(loss_chunk=16))(made(0), batch)
     assert max(seen) == 16
     assert sum(seen) == len(batch.targets_L)
 
@@ -113,8 +113,8 @@ def test_hidden_states_are_compared_as_the_formulas_say(batch, width):
     student, teacher = made(0), made(1, hidden_size=width, head_dim=width // 4).requires_grad_(False)
     distill.with_hidden_map(student, teacher, seed=3)
     assert (student.hidden_map is None) == (width == student.config.hidden_size)
-    with_hidden = DistillLoss(config, teacher)(student, batch)
-    plain = DistillLoss(TeacherConfig(teacher="-"), teacher)(student, batch)
+    with_hidden = distill_loss(config, teacher, LossConfig())(student, batch)
+    plain = distill_loss(TeacherConfig(teacher="-"), teacher, LossConfig())(student, batch)
     s, t = hidden_of(student, batch), hidden_of(teacher, batch)
     s = s if student.hidden_map is None else s @ student.hidden_map.weight.T
     mse = ((s - t) ** 2).sum() / width

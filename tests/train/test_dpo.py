@@ -12,8 +12,8 @@ from tests.train.runs import losses, records
 from train import dpo, weights
 from train.attention import masked_attention
 from train.data import DataConfig, Mixture, PackedSet, StepStream
-from train.dpo import DpoLoss, PairConfig, answer_losses
-from train.loss import token_log_probs
+from train.dpo import PairConfig, answer_losses, preference_loss
+from train.loss import LossConfig, token_log_probs
 from train.model import CausalLM
 
 BETA = 0.3
@@ -74,7 +74,8 @@ def test_the_loss_is_the_formula_worked_out_by_hand(pair_manifest, pair_rows, ba
         p.add_(torch.randn(p.shape, generator=torch.Generator().manual_seed(p.numel())) * 0.01)
     data = PackedSet.open_all(pair_manifest)[0]
     run = dpo.DPOConfig(manifest="-", model=str(base))
-    objective = DpoLoss(PairConfig(beta=BETA, dpo_loss=kind), dpo.reference_of(run, "", Mixture((data,))))
+    reference = dpo.reference_of(run, "", Mixture((data,)))
+    objective = preference_loss(PairConfig(beta=BETA, dpo_loss=kind), reference, LossConfig())
     config = DataConfig(batch_rows=8, grad_accum=9, bucket_sizes=(64,))
     batches = next(iter(StepStream(data, config, seed=0, flat=flat)))
     seen = []
