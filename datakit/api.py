@@ -153,7 +153,9 @@ class Dataset(_Described):
     def _reader(self, role: str, columns: Sequence[str] | None) -> pa.RecordBatchReader:
         shards = tables(self.manifest, role)
         if not shards:
-            return pa.RecordBatchReader.from_batches(pa.schema([]), iter(()))
+            fields = of_kind(self.manifest.kind) if role == "kept" else ()
+            none = [field for field in fields if columns is None or field.name in columns]
+            return pa.RecordBatchReader.from_batches(pa.schema(none), iter(()))
         wanted = list(columns) if columns is not None else None
         batches = (batch for shard in shards for batch in read_rows(self.folder, shard, wanted))
         first = next(batches)

@@ -72,6 +72,11 @@ def test_every_form_of_data_gives_the_decisions_of_the_command(table, tmp_path, 
     assert datakit.dedup(named).dropped["duplicate_of"].to_pylist() == ["a"]
 
 
+def test_a_table_without_rows_comes_back_with_its_columns(table):
+    for stage in (datakit.filter, datakit.dedup):
+        assert stage(table.slice(0, 0)).kept == table.slice(0, 0)
+
+
 def test_language_adds_its_columns_and_a_clash_of_names_is_an_error():
     result = datakit.language(pa.table({"text": [PROSE]}))
     assert result.kept.column_names == ["text", "lang", "lang_score", "lang_raw"]
