@@ -145,7 +145,7 @@ def about_lines(manifest: Manifest, rows: Iterable[tuple[object, ...]] = ()) -> 
         others = [f"; {other} would be {density:.1%}" for other, density in densities(packing).items()]
         known.append(("density", f"{packing['density']:.1%}", manifest.config["packing"] + "".join(others)))
     if "good_answers" in packing:
-        bad = f"good, {packing['bad_answers']:,} bad; pairs with one side are for train.dpo --dpo-loss kto"
+        bad = f"good, {packing['bad_answers']:,} bad; pairs with one side are for train.dpo --dpo-loss apo_zero"
         known.append(("answers", packing["good_answers"], bad))
     if "repeated_tokens" in packing:
         known.append(("repeated", packing["repeated_tokens"], "tokens of prompts, in more than one piece of their row"))
