@@ -23,7 +23,6 @@ from torch import Tensor
 
 from datakit.errors import ConfigError
 
-Groups = tuple[tuple[int, int], ...]
 GROUP_WIDTH = 32
 """Lengths are rounded up to a multiple of this, and equal ones make a group; the value was measured on CPU."""
 PRODUCT_WIDTH, HALF_PRODUCT_WIDTH = 64, 512
@@ -55,7 +54,7 @@ class Segments:
     """Flat positions of the real tokens, group by group."""
     slots_N: Tensor
     """The place of each in the concatenated groups."""
-    groups: Groups
+    groups: tuple[tuple[int, int], ...]
     """(S, W) of each group."""
 
     @classmethod

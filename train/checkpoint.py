@@ -152,8 +152,7 @@ def save(
         shutil.rmtree(old, ignore_errors=True)
     except (OSError, SafetensorError) as e:
         shutil.rmtree(temporary, ignore_errors=True)
-        advice = "free some space and continue with --resume"
-        raise InputError(f"{path}: cannot write the checkpoint ({e}); {advice}") from None
+        raise InputError(f"{path}: cannot write the checkpoint ({e}); free some space, then use --resume") from None
     return path
 
 

@@ -96,9 +96,7 @@ class LoopConfig:
     report_to: tuple[str, ...] = more(("auto",), "tensorboard or none; auto: tensorboard, if installed")
     log_every: int = more(10, "steps between log lines; metrics.jsonl has every step")
     seed: int = more(0, "random seed of the first weights and of the order of rows")
-    dtype: Literal["auto", "bf16", "fp16", "fp32"] = option(
-        "auto", "precision of the arithmetic; weights stay fp32; auto: bf16 where it is fast; fp16 scales the loss"
-    )
+    dtype: Literal["auto", "bf16", "fp16", "fp32"] = option("auto", "arithmetic; weights stay fp32; auto: bf16 if fast")
     tf32: bool = more(False, "on CUDA, compute fp32 products in TF32: faster, less precise")
     deterministic: bool = more(False, "on CUDA, the same bits in each run, a resumed one too: slower; on CPU always so")
     checkpoint_every: int = more(0, "recompute activations of every N-th layer; 0: none, 1: all")

@@ -238,11 +238,11 @@ class Mixture:
 
 def _check_alike(a: PackedSet, b: PackedSet) -> None:
     """Refuse sets with different tokenizers, vocabularies or kinds of rows."""
-    facts = [(f"tokenizer {k}", a.tokenizer.get(k), b.tokenizer.get(k)) for k in ("sha256", "pad_id", "eos_id")]
-    facts += [(k, getattr(a.header, k), getattr(b.header, k)) for k in ("vocab_size", "rows_per_unit")]
+    names = ["sha256", "pad_id", "eos_id"]
     if a.packed.labels is not None and b.packed.labels is not None:
-        templates = [s.tokenizer.get("chat_template_sha256") for s in (a, b)]
-        facts.append(("chat_template_sha256", templates[0], templates[1]))
+        names.append("chat_template_sha256")
+    facts = [(f"tokenizer {k}", a.tokenizer.get(k), b.tokenizer.get(k)) for k in names]
+    facts += [(k, getattr(a.header, k), getattr(b.header, k)) for k in ("vocab_size", "rows_per_unit")]
     for name, one, two in facts:
         if one != two:
             raise ManifestError(f"{a.manifest} has {name} {one!r}, but {b.manifest} has {two!r}: they cannot be mixed")

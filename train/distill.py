@@ -127,8 +127,8 @@ class DistillConfig(RunConfig):
 
     def objective(self, data: Mixture, model: CausalLM) -> Loss:
         """The loss beside the teacher; a student of another width gets a map of its hidden states."""
-        teacher = read_fitting(self.distill.teacher, data).requires_grad_(False).eval()
-        teacher = teacher.to(usable_device(self.loop.device))
+        device = usable_device(self.loop.device)
+        teacher = read_fitting(self.distill.teacher, data).requires_grad_(False).eval().to(device)
         if self.distill.compares_hidden:
             with_hidden_map(model, teacher, self.loop.seed)
         return distill_loss(self.distill, teacher, self.labels)

@@ -90,12 +90,10 @@ class Processes(Ranks):
             ConfigError: they differ; the message has both values.
         """
         everyone = self.gathered(dict(values))
-        for rank, theirs in enumerate(everyone):
-            for name in (name for name, value in everyone[0].items() if theirs.get(name) != value):
-                raise ConfigError(
-                    f"rank 0 has {name} {everyone[0][name]!r}, but rank {rank} has {theirs.get(name)!r}: start every "
-                    f"rank with the same options and files"
-                )
+        for name, (rank, theirs) in itertools.product(values, enumerate(everyone)):
+            if theirs[name] != (first := everyone[0][name]):
+                differ = f"rank 0 has {name} {first!r}, but rank {rank} has {theirs[name]!r}"
+                raise ConfigError(f"{differ}: start every rank with the same options and files")
 
     def by_first(self, does: Callable[[], T]) -> T:
         """Call `does` on rank 0; returns its result, or raises its error, on every rank.

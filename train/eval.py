@@ -16,29 +16,26 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 import torch
 
-from datakit.config import at_least, option
+from datakit.config import at_least, option, section
 from datakit.errors import InputError, ManifestError, UsageError
 from datakit.manifest import find_parent, load
 from datakit.storage import pull_result
 from train import checkpoint, flags
-from train.attention import ATTENTIONS
 from train.config import LOG, EvaluatorConfig
 from train.data import VERIFY_HELP, Batch, DataConfig, Mixture, PackedSet, StepStream
 from train.device import autocast, precision
 from train.generate import DeviceConfig
-from train.loss import chunk_of, token_log_probs
+from train.loss import LossConfig, label_log_probs
 from train.model import CausalLM
 from train.ranks import Ranks
+from train.start import RunConfig
 from train.stream import Int64
 from train.weights import check_fits, read_model
-
-if TYPE_CHECKING:
-    from train.start import RunConfig
 
 FILE_BITS = 40
 """A row_key is (number of the raw file << FILE_BITS) + number of the record in the file."""
@@ -67,17 +64,17 @@ class Score:
 
 def evaluate(
     model: CausalLM, sets: Sequence[PackedSet], batches: DataConfig, how: str, max_rows: int = 0,
-    ranks: Ranks | None = None, attention: str = "auto",
+    ranks: Ranks | None = None, labels: LossConfig | None = None,
 ) -> dict[str, Score]:  # fmt: skip
     """The score of every source file, by name; every row is predicted once, in file order.
 
-    `batches` gives the batch and bucket sizes, `how` the precision, `attention` one of `ATTENTIONS`. With `max_rows`,
+    `batches` gives the batch and bucket sizes, `how` the precision, `labels` how losses are computed. With `max_rows`,
     evenly spaced batches with about that many rows of each set are predicted; 0: all rows. Ranks share the batches, and
     all get the whole result. As in training, the logits of a chunk of labels are in memory at a time.
     """
-    found, ranks = defaultdict[str, Score](Score), ranks or Ranks()
+    found, ranks, labels = defaultdict[str, Score](Score), ranks or Ranks(), labels or LossConfig()
     whole = [Mixture([*parts]) for _, parts in groupby(sets, lambda part: (part.manifest, part.header.seq_len))]
-    parts = [_of_set(model, data, batches, how, max_rows, ranks, attention) for data in whole]
+    parts = [_of_set(model, data, batches, how, max_rows, ranks, labels) for data in whole]
     for own in ranks.gathered(parts):
         for name, score in (pair for of_set in own for pair in of_set.items()):
             found[name] += score
@@ -86,7 +83,7 @@ def evaluate(
 
 @torch.no_grad()
 def _of_set(
-    model: CausalLM, data: Mixture, batches: DataConfig, how: str, max_rows: int, ranks: Ranks, attention: str
+    model: CausalLM, data: Mixture, batches: DataConfig, how: str, max_rows: int, ranks: Ranks, labels: LossConfig
 ) -> dict[str, Score]:
     device = next(model.parameters()).device
     sizes = tuple(s for s in batches.bucket_sizes if s <= data.header.seq_len)
@@ -100,11 +97,7 @@ def _of_set(
         i = turn * ranks.size + ranks.rank
         (batch,) = stream.batches(min(i, some - 1) * steps // some)
         with autocast(device, how):
-            here = batch.to(device)
-            attend = ATTENTIONS[attention](here.segments)
-            hidden_LD = model(here.ids_BT, here.segments.positions_BT, attend, here.label_pos_L)
-            logp_L = token_log_probs(hidden_LD, model.lm_head, here.targets_L, chunk_of(model.lm_head))
-            losses_L = -logp_L.cpu().double().numpy()
+            losses_L = -label_log_probs(model, batch.to(device), labels).cpu().double().numpy()
         if i >= some:  # with a sharded model all ranks must run as often
             continue
         file_L = _files_of_labels(data, batch)
@@ -180,7 +173,7 @@ def held_out(manifest: Path, verify: bool, split: str = "auto") -> list[PackedSe
 
 
 def evaluator(
-    config: "RunConfig", data: Mixture, max_positions: int, ranks: Ranks
+    config: RunConfig, data: Mixture, max_positions: int, ranks: Ranks
 ) -> Callable[[CausalLM, int], dict[str, Any]]:
     """What evaluates a model of a run on `data` at a step: it logs the losses, and returns the record for eval.jsonl.
 
@@ -192,7 +185,7 @@ def evaluator(
 
     def of_step(model: CausalLM, step: int) -> dict[str, Any]:
         with untouched(model, how):
-            found = evaluate(model, sets, config.data, how, rows, ranks, config.labels.attention)
+            found = evaluate(model, sets, config.data, how, rows, ranks, config.labels)
         sources, everything = {name: score.record() for name, score in found.items()}, total(found).record()
         for name, score in ({"all": everything} | (sources if len(sources) > 1 else {})).items():
             numbers = f"loss={score['loss']:.4f} perplexity={score['perplexity']:.2f}"
@@ -224,7 +217,7 @@ class EvalConfig(DeviceConfig):
     split: Literal["auto", "train", "validation"] = option("auto", "part of the manifest; auto: validation, if any")
     max_rows: int = option(0, "rows per row length to evaluate on, evenly spaced; 0: all")
     batch_rows: int = option(8, "packed rows per batch")
-    attention: Literal["auto", "grouped", "masked", "varlen"] = option("auto", "as in training", advanced=True)
+    labels: LossConfig = section(LossConfig)
     verify: bool = option(True, VERIFY_HELP)
     json: bool = option(False, "print the scores as one JSON object")
 
@@ -248,7 +241,7 @@ def scores(config: EvalConfig) -> dict[str, Score]:
     for data in sets:
         check_fits(folder, model, data)
     how = "bf16" if config.half(device) else "fp32"
-    return evaluate(model, sets, DataConfig(batch_rows=config.batch_rows), how, config.max_rows, None, config.attention)
+    return evaluate(model, sets, DataConfig(batch_rows=config.batch_rows), how, config.max_rows, None, config.labels)
 
 
 def table(found: dict[str, dict[str, Any]]) -> str:

@@ -26,9 +26,6 @@ if TYPE_CHECKING:
     from train.data import Batch
     from train.model import MLP, ModelConfig
 
-Project = Callable[[Tensor], Tensor]
-"""(..., I) -> (..., O)."""
-
 
 class MoE(nn.Module):
     """A router and its experts."""
@@ -79,7 +76,8 @@ class MoE(nn.Module):
         """Run all experts with one grouped product per matrix, without a wait for the token counts."""
         ends_X = counts_X.cumsum(0).to(torch.int32)
 
-        def product(name: str) -> Project:
+        def product(name: str) -> Callable[[Tensor], Tensor]:
+            """(..., I) -> (..., O)."""
             matrices = [expert.get_parameter(f"{name}.weight").to(x_MD.dtype) for expert in self.experts]
             weight_XOI = torch.stack(matrices)
             return partial(F.grouped_mm, mat_b=weight_XOI.transpose(1, 2), offs=ends_X)

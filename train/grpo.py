@@ -29,7 +29,7 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -193,11 +193,6 @@ def _solved(code: str, tests: str) -> float:
     return float(solved)
 
 
-@cache
-def _passed_by_nothing(tests: str) -> bool:
-    return passes("", tests)
-
-
 def passes(code: str, tests: str, timeout_s: float = 5.0) -> bool:
     """Whether `tests` end without an error after `code`, both Python, in a process of their own.
 
@@ -223,6 +218,10 @@ def passes(code: str, tests: str, timeout_s: float = 5.0) -> bool:
             process.wait()
         said.seek(0)
         return process.returncode == 0 and said.read(len(token) + 1) == token.encode()
+
+
+_passed_by_nothing = cache(partial(passes, ""))
+"""Whether tests end without an error when there is no code."""
 
 
 def _judge() -> None:

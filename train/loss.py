@@ -159,10 +159,6 @@ class LossConfig:
         if self.attention == "varlen" and device.type != "cuda":
             raise ConfigError(f"--attention {self.attention} is a CUDA kernel; this run is on {device.type}")
 
-    def chunk(self, head: nn.Linear) -> int:
-        """`loss_chunk`, or its default for the vocabulary of a head."""
-        return self.loss_chunk or chunk_of(head)
-
 
 def chunk_of(head: nn.Linear) -> int:
     """How many labels take 128 MiB of logits in fp32, on CUDA 256 MiB: each chunk passes once over the head's gradient.
@@ -185,4 +181,4 @@ def label_states(model: "CausalLM", batch: "Batch", config: LossConfig, attend: 
 def label_log_probs(model: "CausalLM", batch: "Batch", config: LossConfig, temperature: float = 1.0) -> Tensor:
     """The log-probability of each label (fp32), (L,), where logits are divided by `temperature`."""
     hidden_LD, head = label_states(model, batch, config, config.attend(batch)), model.lm_head
-    return token_log_probs(hidden_LD, head, batch.counted[1], config.chunk(head), temperature)
+    return token_log_probs(hidden_LD, head, batch.counted[1], config.loss_chunk or chunk_of(head), temperature)

@@ -188,10 +188,8 @@ class MLP(nn.Module):
 
     def through(self, x: Tensor, *projections: Callable[[Tensor], Tensor]) -> Tensor:
         """Apply the projections, which may be layers or grouped products, to x."""
-        gate, up, down = projections
-        return down(
-            gated(gate(x), up(x)) if self.activation == "silu" else ACTIVATIONS[self.activation](gate(x)) * up(x)
-        )
+        (gate, up, down), activation = projections, ACTIVATIONS[self.activation]
+        return down(gated(gate(x), up(x)) if self.activation == "silu" else activation(gate(x)) * up(x))
 
     def forward(self, x_BTD: Tensor) -> Tensor:
         """The layer's addition to the residual stream, (B, T, D)."""
@@ -387,9 +385,8 @@ class CausalLM(nn.Module):
         hidden: Tensor = self.model.norm(self._run(last, x_BTD, ropes, attend, at_L))
         return hidden if self.config.logit_divisor == 1 else hidden / self.config.logit_divisor
 
-    def _run(self, block: nn.Module, *given: Any) -> Tensor:
+    def _run(self, block: Any, *given: Any) -> Tensor:
         """Run a layer, with activation checkpointing where it is on (Chen et al., 2016)."""
-        assert isinstance(block, Block)
         again = self.checkpoint_every and torch.is_grad_enabled() and (block.layer + 1) % self.checkpoint_every == 0
         return checkpoint(block, *given, use_reentrant=False) if again else block(*given)
 
@@ -412,8 +409,8 @@ class CausalLM(nn.Module):
         `static`: compile once for each number of labels, which is right where there are few numbers (label buckets).
         """
         self.compiled = "static" if static else "dynamic"
-        for block in self.model.layers:
-            assert isinstance(block, Block)
+        blocks: Any = self.model.layers
+        for block in blocks:
             block.compile_parts(static)
 
     @torch.no_grad()

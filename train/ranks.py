@@ -117,11 +117,10 @@ def own_part(value: Any) -> Tensor:
     return value.to_local() if is_slice(value) else value
 
 
-def like(other: Tensor, value: Tensor) -> Tensor:
+def like(other: Any, value: Tensor) -> Tensor:
     """`value`, sliced like `other` if that is sliced and has the same shape."""
     if not is_slice(other) or value.shape != other.shape:
         return value
-    from torch.distributed.tensor import DTensor, distribute_tensor
+    from torch.distributed.tensor import distribute_tensor
 
-    assert isinstance(other, DTensor)
     return distribute_tensor(value.to(other.device), other.device_mesh, other.placements, src_data_rank=None)

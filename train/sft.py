@@ -21,7 +21,7 @@ from train.config import LOG, more
 from train.data import Batch, Mixture
 from train.device import usable_device
 from train.loop import Loss
-from train.loss import DENSE_SHARE, LossConfig, chunked_loss, label_states
+from train.loss import DENSE_SHARE, LossConfig, chunk_of, chunked_loss, label_states
 from train.model import CausalLM
 from train.start import RunConfig, command
 
@@ -86,7 +86,9 @@ def label_loss(config: LabelConfig, fused: FusedLoss | None = None) -> Loss:
             hidden_LD, targets_L = label_states(model, batch, config, attend, filled=True), batch.targets_L
         if fused:
             return fused(hidden_LD, head, targets_L), batch.labels
-        return chunked_loss(hidden_LD, head, targets_L, config.chunk(head), model.compiled), batch.labels
+        return chunked_loss(
+            hidden_LD, head, targets_L, config.loss_chunk or chunk_of(head), model.compiled
+        ), batch.labels
 
     return batch_loss
 

@@ -101,17 +101,6 @@ class RunConfig:
 C = TypeVar("C", bound=RunConfig)
 
 
-def command(
-    config: type[C], name: str, about: str | None, trainer: "Callable[[C], Trainer] | None" = None
-) -> Callable[..., int]:
-    """The `main(argv, prog)` of the objective in the module `name`, see `flags.command`: it trains to the end."""
-
-    def main(argv: Sequence[str], prog: str = f"python -m {name}") -> int:
-        return finish((trainer or Trainer)(configured(config, prog, about, argv)), prog)
-
-    return flags.started(main, name)
-
-
 def configured(config: type[C], prog: str, about: str | None, argv: Sequence[str]) -> C:
     """The configuration from the command line; for a resumed run the defaults are its own earlier values.
 
@@ -133,7 +122,7 @@ def configured(config: type[C], prog: str, about: str | None, argv: Sequence[str
         raise UsageError(f"{loop['out']}: holds a run of {which}: {advice} ({e})") from None
 
 
-def finish(trainer: "Trainer", prog: str) -> int:
+def finish(trainer: Loop, prog: str) -> int:
     """Run a trainer to its end; prints the next command to type, and returns the exit code.
 
     The code is 0, or 128 + the signal that stopped the run.
@@ -220,6 +209,17 @@ class Trainer(Loop):
             model=model, optimizer=optimizer, loss=loss, stream=stream, config=config, state=state, total_steps=steps,
             device=device, adapters=adapters, ranks=ranks, evaluate=evaluate)  # fmt: skip
         LOG.info(_summary(config, self))
+
+
+def command(
+    config: type[C], name: str, about: str | None, trainer: Callable[[C], Loop] = Trainer
+) -> Callable[..., int]:
+    """The `main(argv, prog)` of the objective in the module `name`, see `flags.command`: it trains to the end."""
+
+    def main(argv: Sequence[str], prog: str = f"python -m {name}") -> int:
+        return finish(trainer(configured(config, prog, about, argv)), prog)
+
+    return flags.started(main, name)
 
 
 def open_data(config: RunConfig, ranks: Ranks) -> Mixture:

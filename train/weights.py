@@ -3,7 +3,6 @@
 The layouts are those of transformers, which hf.py knows, and of the PEFT library, which lora.py writes.
 """
 
-import contextlib
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -115,16 +114,16 @@ def read_weights(folder: Path) -> Iterator[tuple[str, Tensor]]:
     config = read_config(folder)
     with torch.device("meta"):
         shapes = {name: tuple(p.shape) for name, p in CausalLM(config).named_parameters()}
-    with _open_weights(folder) as files:
-        for name, shape in shapes.items():
-            file, key = files.get(name, (None, name))
-            found = file.get_tensor(key) if file else None
-            if found is None or tuple(found.shape) != shape:
-                what = "no such tensor" if found is None else tuple(found.shape)
-                raise ModelError(f"{folder}: tensor {name!r}: expected {shape} by config.json, found {what}")
-            yield name, found
-        if wrong := sorted(key for key in files.keys() - shapes.keys() if not UNUSED.fullmatch(key)):
-            raise ModelError(f"{folder}: tensor {wrong[0]!r}: expected no such tensor by config.json")
+    files = _open_weights(folder)
+    for name, shape in shapes.items():
+        file, key = files.get(name, (None, name))
+        found = file.get_tensor(key) if file else None
+        if found is None or tuple(found.shape) != shape:
+            what = "no such tensor" if found is None else tuple(found.shape)
+            raise ModelError(f"{folder}: tensor {name!r}: expected {shape} by config.json, found {what}")
+        yield name, found
+    if wrong := sorted(key for key in files.keys() - shapes.keys() if not UNUSED.fullmatch(key)):
+        raise ModelError(f"{folder}: tensor {wrong[0]!r}: expected no such tensor by config.json")
 
 
 def read_config(folder: Path) -> ModelConfig:
@@ -153,20 +152,16 @@ def _json(path: Path, expected: str) -> dict[str, Any]:
         raise ModelError(f"{path}: cannot read it ({e}); expected {expected}") from None
 
 
-@contextlib.contextmanager
-def _open_weights(folder: Path) -> Iterator[dict[str, tuple[Any, str]]]:
+def _open_weights(folder: Path) -> dict[str, tuple[Any, str]]:
     """The open file of every tensor, and its name there; of model.safetensors, or of the shards in its index."""
-    index = folder / "model.safetensors.index.json"
-    with contextlib.ExitStack() as stack:
-        try:
-            names = {"model.safetensors"}
-            if index.is_file():
-                names = set(json.loads(index.read_bytes())["weight_map"].values())
-            opened = [stack.enter_context(safe_open(folder / Path(name).name, "pt")) for name in sorted(names)]
-            files = {_text_name(key): (f, key) for f in opened for key in f.keys()}  # noqa: SIM118
-        except (OSError, ValueError, KeyError, TypeError, AttributeError, SafetensorError) as e:
-            raise ModelError(f"{folder}: cannot read the weights ({e}); expected model.safetensors") from None
-        yield files
+    index, names = folder / "model.safetensors.index.json", {"model.safetensors"}
+    try:
+        if index.is_file():
+            names = set(json.loads(index.read_bytes())["weight_map"].values())
+        opened: list[Any] = [safe_open(folder / Path(name).name, "pt") for name in sorted(names)]
+        return {_text_name(key): (f, key) for f in opened for key in f.keys()}  # noqa: SIM118
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, SafetensorError) as e:
+        raise ModelError(f"{folder}: cannot read the weights ({e}); expected model.safetensors") from None
 
 
 def check_sound(folder: Path, names: Sequence[str], tensors: Mapping[str, Tensor]) -> None:

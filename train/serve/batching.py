@@ -34,8 +34,6 @@ from train.serve.answer_parts import start_of
 PROMPT_TOKENS = 256
 """Tokens of prompts between two steps: more bring first tokens sooner, and let answers under way wait longer."""
 
-Finish = Literal["stop", "length", "timeout", "cancelled", "error"]
-
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SampleConfig:
@@ -122,7 +120,7 @@ class Token:
     logprob: float = 0.0
     top: tuple[tuple[int, float], ...] = ()
     """The most likely tokens with their log-probabilities, before temperature and penalties."""
-    finish: Finish | None = None
+    finish: Literal["stop", "length", "timeout", "cancelled", "error"] | None = None
     message: str = ""
     """What went wrong, with `finish` error."""
 

@@ -206,14 +206,9 @@ class Service:
         most = self.config.max_tokens or context
         wished = given.get("max_completion_tokens", given.get("max_tokens", most))
         chosen |= {"top_k": max(chosen["top_k"], 0), "max_new_tokens": min(wished, most, context - len(prompt))}
-        return Sampling(
-            **chosen,
-            presence_penalty=body.presence_penalty or 0.0,
-            frequency_penalty=body.frequency_penalty or 0.0,
-            logit_bias=bias,
-            logprobs=logprobs,
-            stop_ids=frozenset(body.stop_token_ids or ()) | (frozenset() if body.ignore_eos else self.stop_ids),
-        )
+        penalties = {name: given.get(name, 0.0) for name in ("presence_penalty", "frequency_penalty")}
+        stop_ids = frozenset(body.stop_token_ids or ()) | (frozenset() if body.ignore_eos else self.stop_ids)
+        return Sampling(**chosen, **penalties, logit_bias=bias, logprobs=logprobs, stop_ids=stop_ids)
 
     def _decode(self, ids: Sequence[int]) -> str:
         return self.tokenizer.decode([i for i in ids if i not in self.hidden])
