@@ -135,6 +135,14 @@ def test_a_field_around_a_conversation_counts_also_where_the_first_records_do_no
     assert read_records(*masked).rows[-1]["label_spans"] == [{"start": 1, "end": 2}]
 
 
+def test_a_pair_whose_prompt_would_hold_the_answer_is_refused(read_records):
+    pair = {"prompt": "hi", "messages": [USER, BOT], "chosen": "yo", "rejected": "no"}
+    with pytest.raises(LayoutError, match="messages ends with an answer: name the field of the question"):
+        read_records(pair)
+    (row,) = read_records(pair, map={name: name for name in ("prompt", "chosen", "rejected")}).rows
+    assert said(row, "prompt") == ASKED[:1]
+
+
 def test_a_file_has_the_layout_of_most_of_its_records():
     head = [{"text": "t"}, {"messages": [USER, BOT]}, {"messages": [USER, BOT]}, {"unknown": 1}]
     assert choose(head).name == "messages"
