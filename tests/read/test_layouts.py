@@ -135,6 +135,20 @@ def test_a_field_around_a_conversation_counts_also_where_the_first_records_do_no
     assert read_records(*masked).rows[-1]["label_spans"] == [{"start": 1, "end": 2}]
 
 
+def test_a_pair_whose_prompt_would_hold_the_answer_is_refused(read_records):
+    pair = {"prompt": "hi", "messages": [USER, BOT], "chosen": "yo", "rejected": "no"}
+    with pytest.raises(LayoutError, match="messages ends with an answer: name the field of the question"):
+        read_records(pair)
+    (row,) = read_records(pair, map={name: name for name in ("prompt", "chosen", "rejected")}).rows
+    assert said(row, "prompt") == ASKED[:1]
+
+
+def test_token_ids_with_padding_are_refused_so_that_padding_is_not_learned(read_records):
+    found = read_records(*({"input_ids": [5, 6, 0], "attention_mask": mask} for mask in ([1, 1, 1], [1, 1, 0])))
+    assert (len(found.rows), found.reasons) == (1, ["padded"])
+    assert "attention_mask holds 0" in found.bad[0]["detail"]
+
+
 def test_a_file_has_the_layout_of_most_of_its_records():
     head = [{"text": "t"}, {"messages": [USER, BOT]}, {"messages": [USER, BOT]}, {"unknown": 1}]
     assert choose(head).name == "messages"

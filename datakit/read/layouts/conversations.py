@@ -215,6 +215,10 @@ def preference(found: Picked, options: ParseOptions) -> Preference:
         (prompt,) = (prompt,) if type(given[0]) is str else _parsed_turns(prompt)
         asked = _asked(prompt, found, options)
         before, tools = asked.messages, asked.tools or tools
+        if before[-1].role == "assistant":  # a whole dialogue, whose answer would be said twice
+            raise RecordError(
+                "bad_prompt", "prompt ends with an answer: name the field of the question (--map prompt=)"
+            )
     elif all(m.role == "assistant" for m in rejected):
         begin = next((i + 1 for i in reversed(range(len(chosen))) if chosen[i].role != "assistant"), 0)
         if begin == len(chosen):

@@ -86,7 +86,9 @@ def document(found: Picked, _: ParseOptions) -> str:
 
 def tokens(found: Picked, _: ParseOptions) -> Tokens:
     """`ids`, with a `mask` of 0 and 1 for each id, or with `labels`: -100 for ids that are not learned."""
-    ids = _ids(found.take("ids"), "ids")
+    ids, attended = _ids(found.take("ids"), "ids"), found.get("attended")
+    if type(attended) is list and 0 in attended:
+        raise RecordError("padded", "attended holds 0 at tokens that are padding: give the ids without them")
     name = next((n for n in ("mask", "labels") if found.get(n) is not None), "")
     return Tokens(ids, _spans(found.take(name), name, ids) if name else None)
 
@@ -139,7 +141,7 @@ LABELS: Final = "label|kto_tag|is_correct|correct|is_safe"
 AROUND: Final = {"system": "system|system_prompt", "tools": "tools|functions", "label": LABELS}
 _ASKED: Final = AROUND | {"history": "history", "reasoning_content": "reasoning_content"}
 _PROMPT: Final = "messages|conversations|prompt|question|instruction+input|query|input.messages|input"
-_MASKS: Final = {"mask": "loss_mask|assistant_masks|completion_mask", "labels": "labels"}
+_MASKS: Final = {"mask": "loss_mask|assistant_masks|completion_mask", "labels": "labels", "attended": "attention_mask"}
 _PAIRS: Final = (
     ("chosen", "rejected"),
     ("preferred", "other"),
