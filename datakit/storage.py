@@ -126,9 +126,13 @@ def locked(folder: Path, *, required: bool = True) -> Iterator["Claim"]:
     `required`, a file system without locks keeps nobody away, as Windows does.
 
     Raises:
+        InputError: it cannot be made, or is no folder.
         UsageError: another one holds it; or the file system has no locks, and `DATAKIT_NO_LOCKS` is not set.
     """
-    make_folder(folder)
+    try:
+        make_folder(folder)
+    except OSError as e:
+        raise InputError(f"{folder}: cannot make this folder ({e.strerror}); name another one") from None
     held = os.open(folder if os.name != "nt" else os.devnull, os.O_RDONLY)
     _held.add(held)
     try:

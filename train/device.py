@@ -20,11 +20,11 @@ def usable_device(name: str, threads: int = 0) -> torch.device:
         torch.set_num_threads(threads)
     try:
         device = torch.device(("cuda" if torch.cuda.is_available() else "cpu") if name == "auto" else name)
+        if device.type == "cuda" and device.index is None:  # each process on a machine has its own GPU
+            device = torch.device("cuda", int(os.environ.get("LOCAL_RANK", 0)))
+        torch.empty(1, device=device)  # first: a build of torch without CUDA says so here
         if device.type == "cuda":
-            if device.index is None:  # each process on a machine has its own GPU
-                device = torch.device("cuda", int(os.environ.get("LOCAL_RANK", 0)))
             torch.cuda.set_device(device)  # kernels and streams that name no device are on this one
-        torch.empty(1, device=device)
     except (RuntimeError, AssertionError) as e:
         raise ConfigError(f"--device {name}: cannot be used here ({str(e).splitlines()[0]})") from None
     return device

@@ -87,6 +87,8 @@ class ModelConfig:
             raise ConfigError(f"model: rotary positions need an even head_dim, found {self.head_dim}")
         if self.windowed_layers and self.window < 1:
             raise ConfigError(f"model: layers {self.windowed_layers} need a window, found {self.window}")
+        if set(self.moe.dense_layers) - set(range(self.num_layers)):
+            raise ConfigError(f"model: dense_layers {self.moe.dense_layers}: expected of 0..{self.num_layers - 1}")
         if self.moe.num_experts and not self.moe.expert_size:
             width = self.intermediate_size // self.moe.experts_per_token
             object.__setattr__(self, "moe", replace(self.moe, expert_size=width))

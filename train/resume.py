@@ -3,7 +3,7 @@
 import itertools
 import json
 import shutil
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,9 +16,10 @@ from datakit.config import digest, sha256_file
 from datakit.errors import InputError, IntegrityError, ModelError, UsageError
 from train.checkpoint import FORMAT, FORMAT_VERSION, State, rng_file, steps, trained
 from train.config import LOG
-from train.model import CausalLM
+from train.hf import config_from_hf, config_to_hf
+from train.model import CausalLM, ModelConfig
 from train.ranks import Ranks, like
-from train.weights import adapters, read_weights
+from train.weights import adapters, read_config, read_weights
 
 if TYPE_CHECKING:
     from train.start import RunConfig
@@ -63,7 +64,7 @@ def resumed(
         LOG.info(f"nothing to resume in {config.loop.out}: starting from the first step")
         return state
     path, old = found
-    _check_same(path, old, state)
+    _check_same(path, old, state, model.config)
     if config.needs_data and bool(old.stop_ids) != bool(state.stop_ids):
         learnt = "labels" if old.stop_ids else "every token"
         raise UsageError(f"{path} was trained on {learnt}: resume it with the command that began the run")
@@ -79,13 +80,18 @@ def resumed(
     return replace(state, step=old.step, loop=old.loop)
 
 
-def _check_same(path: Path, old: State, new: State) -> None:
-    """Refuse to resume with another order of rows, tokenizer, base model or optimizer."""
+def _check_same(path: Path, old: State, new: State, model: ModelConfig) -> None:
+    """Refuse to resume with another order of rows, tokenizer, model, base model or optimizer."""
     pairs: list[tuple[str, Any, Any]] = [("manifest version", old.manifest_version, new.manifest_version)]
     pairs += [(f"tokenizer {k}", old.tokenizer.get(k), v) for k, v in new.tokenizer.items()]
     pairs += [(k, old.order.get(k), v) for k, v in new.order.items()]
     pairs += [("a LoRA base of sha256", old.base_sha256, new.base_sha256)]
     pairs += [("the optimizer", *(s.config["optim"]["optimizer"] for s in (old, new)))]
+    pairs += [("weights in", *(s.config["weights_dtype"] for s in (old, new)))]
+    if (path / "config.json").is_file():  # of adapters the base decides
+        then, now = read_config(path), config_from_hf(config_to_hf(model, {}), str(path))
+        now = replace(now, moe=replace(now.moe, balance_weight=then.moe.balance_weight))  # may change, as rates may
+        pairs += [(f.name, getattr(then, f.name), getattr(now, f.name)) for f in fields(then) if f.compare]
     for name, was, now in pairs:
         if was != now:
             advice = f"resume with the same value, or start another run with --model {path} and another --out"

@@ -6,13 +6,13 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from datakit.errors import ConfigError, InputError, MissingExtraError, UsageError
+from datakit.errors import ConfigError, InputError, MissingExtraError, ModelError, UsageError
 from datakit.manifest import load
 from tests.train.runs import losses
 from train import distill, pretrain, sft
 from train.config import QuickConfig
 from train.export import ExportConfig, export
-from train.start import pack_files
+from train.start import Trainer, pack_files
 
 
 @pytest.fixture
@@ -85,6 +85,34 @@ def test_a_run_beyond_its_last_step_is_not_resumed(manifest, tmp_path):
         UsageError, match="run: holds a run of another command, or of an earlier version with another option"
     ):
         distill.main([*options, "--steps", "4", "--resume", "--teacher", str(tmp_path / "run")])
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"logit_softcap": 3.0}, r"logit_softcap 0\.0, and this run has 3\.0"),
+        ({"activation": "relu2"}, "activation 'silu', and this run has 'relu2'"),
+        ({"hidden_size": 64}, "hidden_size 128, and this run has 64"),
+        ({"weights_dtype": "bf16"}, "weights in 'fp32', and this run has 'bf16'"),
+    ],
+)
+def test_a_run_is_not_resumed_as_another_model(manifest, tmp_path, changed, said):
+    common = {"manifest": str(manifest), "preset": "tiny", "steps": 2, "out": str(tmp_path)}
+    Trainer(sft.SFTConfig.of(**common, stop_at=1)).fit()
+    with pytest.raises(ModelError, match=f"was trained with {said}"):
+        Trainer(sft.SFTConfig.of(**common, **changed, resume=True))
+
+
+def test_what_no_run_can_have_is_refused_before_it_starts(manifest, tmp_path):
+    common = {"manifest": str(manifest), "preset": "tiny", "steps": 1, "out": str(tmp_path)}
+    (tmp_path / "file").touch()
+    for error, match, more in (
+        (ConfigError, r"dense_layers \(-1,\): expected of 0\.\.3", {"num_experts": 2, "dense_layers": (-1,)}),
+        (InputError, "file: cannot make this folder", {"out": str(tmp_path / "file")}),
+        (ConfigError, "--device cuda:9: cannot be used here", {"device": "cuda:9"}),
+    ):
+        with pytest.raises(error, match=match):
+            Trainer(sft.SFTConfig.of(**common | more))
 
 
 def test_weights_in_bf16_take_half_and_resume_exactly(manifest, tmp_path):
