@@ -46,7 +46,8 @@ from pathlib import Path
 from typing import Any
 
 import datakit
-from tests.engine.corpus import RECIPE, WORDS, write_corpus
+from tests.engine.corpus import RECIPE, WORDS, results, write_corpus
+from tests.files import write_recipe
 
 COUNTS = {"kills": 1000, "faults": 500, "flips": 1000, "inputs": 10_000}
 SHORT = {"kills": 100, "faults": 30, "flips": 100, "inputs": 1_000}
@@ -156,7 +157,7 @@ def session(pid: int) -> list[int]:
 def text_project(root: Path) -> None:
     """Documents, some of them duplicates: most stages run in threads."""
     write_corpus(root / "raw", rows=100, files=2)
-    recipe(root, RECIPE.replace("[filter.gopher_quality]", "[dedup]\nsave_index = true\n[filter.gopher_quality]"))
+    write_recipe(root, RECIPE.replace("[filter.gopher_quality]", "[dedup]\nsave_index = true\n[filter.gopher_quality]"))
 
 
 def chat_project(root: Path) -> None:
@@ -172,27 +173,10 @@ def chat_project(root: Path) -> None:
                 file.write(json.dumps({"id": f"{name}{n}", "messages": turns}) + "\n")
     stages = 'stages = ["ingest", "dedup", "tokenizer", "tokenize", "pack"]'
     text = RECIPE.replace('kind = "text"', 'kind = "sft"').split("stages =")[0] + stages
-    recipe(root, f"{text}\n[ingest]\nshard_mb = 1\n[tokenizer]\nvocab_size = 600\n[pack]\nseq_len = 512\n")
-
-
-def recipe(root: Path, text: str) -> None:
-    """Write the recipe of the dataset `d`."""
-    path = root / "manifests/d/recipe.toml"
-    path.parent.mkdir(parents=True)
-    path.write_text(text)
+    write_recipe(root, f"{text}\n[ingest]\nshard_mb = 1\n[tokenizer]\nvocab_size = 600\n[pack]\nseq_len = 512\n")
 
 
 PROJECTS = {"text": text_project, "chat": chat_project}
-
-
-def files(root: Path) -> dict[str, bytes]:
-    """Every file of a project that a run made, but for those that tell when and where it ran, or only save work."""
-    return {
-        str(p.relative_to(root)): p.read_bytes()
-        for top in ("manifests", "data")
-        for p in sorted((root / top).rglob("*"))
-        if p.is_file() and not p.name.endswith(".run.json") and ".units" not in p.parts
-    }
 
 
 def differences(found: dict[str, bytes], whole: dict[str, bytes]) -> str:
@@ -219,7 +203,14 @@ class Whole:
             done = call(root, "run", "--dataset", "d", "--workers", "2")
             if done.code:
                 sys.exit(f"{root}: an undisturbed run fails:\n{done.out}")
-        return cls(root, files(root), done.seconds)
+        return cls(root, results(root), done.seconds)
+
+
+def fresh(root: Path, whole: Whole) -> None:
+    """Make a project with the same inputs and recipe that never ran."""
+    shutil.rmtree(root, ignore_errors=True)
+    shutil.copytree(whole.root / "raw", root / "raw")
+    write_recipe(root, (whole.root / "manifests/d/recipe.toml").read_text())
 
 
 # What was found.
@@ -275,9 +266,7 @@ def kills(folder: Path, trials: Trials, count: int, seed: int) -> None:
         rng = random.Random(f"kills {seed} {number}")
         name = rng.choice(list(PROJECTS))
         whole, root = wholes[name], folder / "killed"
-        shutil.rmtree(root, ignore_errors=True)
-        shutil.copytree(whole.root / "raw", root / "raw")
-        recipe(root, (whole.root / "manifests/d/recipe.toml").read_text())
+        fresh(root, whole)
         for _ in range(IN_A_ROW):
             how, delay = rng.choice(KILLS), rng.uniform(0, 0.9) * whole.seconds
             run, struck = kill_once(root, how, delay)
@@ -290,7 +279,7 @@ def kills(folder: Path, trials: Trials, count: int, seed: int) -> None:
             number += 1
         run = call(root, "run", "--dataset", "d", "--workers", "2")
         fault = run.riddle or (f"ended with {run.code}: {run.out[-800:]}" if run.code else "")
-        fault = fault or differences(files(root), whole.files)
+        fault = fault or differences(results(root), whole.files)
         if fault:
             shutil.copytree(root, folder / f"fault-kills-{number}", dirs_exist_ok=True)
         trials.add("kills", number, "the run after them", "the same bytes" if not fault else "differs", fault)
@@ -347,18 +336,16 @@ def faults(folder: Path, trials: Trials, count: int, seed: int) -> None:
         code, onward = rng.choice((28, 5)), rng.random() < 0.4  # ENOSPC, EIO
         nth = int(2 ** rng.uniform(0, {"write": 11, "link": 2}.get(operation, 7)))
         root = folder / "faulty"
-        shutil.rmtree(root, ignore_errors=True)
-        shutil.copytree(whole.root / "raw", root / "raw")
-        recipe(root, (whole.root / "manifests/d/recipe.toml").read_text())
+        fresh(root, whole)
         run = faulty_run(root, f"{operation} {nth} {code} {int(onward)} {root}/")  # the log lies beside it
         fault = run.riddle
-        if not fault and run.code == 0 and (wrong := differences(files(root), whole.files)):
+        if not fault and run.code == 0 and (wrong := differences(results(root), whole.files)):
             fault = f"exit code 0, but {wrong} differ"
         if not fault and run.code and not any(s in run.out for s in ("No space left", "Input/output error")):
             fault = f"the message does not say what failed: {run.out[-600:]}"
         again = call(root, "run", "--dataset", "d", "--workers", "2")
         fault = fault or again.riddle or (f"then {again.code}: {again.out[-600:]}" if again.code else "")
-        fault = fault or differences(files(root), whole.files)
+        fault = fault or differences(results(root), whole.files)
         said = {28: "ENOSPC", 5: "EIO"}[code]
         what = f"{operation} {said}{' from then on' if onward else ''}:{nth}"
         trials.add("faults", number, what, "not needed" if run.code == 0 else "clear error, then whole", fault)
@@ -426,9 +413,7 @@ def interrupted(folder: Path, whole: Whole) -> Path:
     """A project whose run was killed in a phase of dedup, with work records, sketches and staged shards."""
     root = folder / "interrupted"
     for delay in (0.3 + 0.02 * n for n in range(200)):
-        shutil.rmtree(root, ignore_errors=True)
-        shutil.copytree(whole.root / "raw", root / "raw")
-        recipe(root, (whole.root / "manifests/d/recipe.toml").read_text())
+        fresh(root, whole)
         kill_once(root, "kill -9 group", delay * whole.seconds / 4)
         if len(list(root.glob("data/d/*/*/.work/*/*"))) > 2:
             return root
@@ -471,7 +456,7 @@ def judge(root: Path, run: Ended, expected: Ended, use: str, whole: Whole, name:
     if run.code:
         return ("" if len(run.out.strip()) > 20 else "no message"), "refused"
     if use in ("run", "later stages"):
-        found = files(root)
+        found = results(root)
         copies = [n for n in whole.files if "/history/" in n or n.endswith("recipe.toml")]
         wrong = differences({n: d for n, d in found.items() if n not in copies and "/history/" not in n},
                             {n: d for n, d in whole.files.items() if n not in copies})  # fmt: skip
@@ -652,9 +637,7 @@ def planned_as_lines(file: Path) -> bool:
 # The command.
 
 
-PARTS: dict[str, Callable[[Path, Trials, int, int], None]] = {
-    "inputs": inputs, "flips": flips, "faults": faults, "kills": kills,
-}  # fmt: skip
+PARTS = {"inputs": inputs, "flips": flips, "faults": faults, "kills": kills}
 
 
 def main() -> int:

@@ -127,9 +127,8 @@ def main() -> int:
     megabytes = sum(Path(path).stat().st_size for path in inputs) / 1e6
     print(f"{asked.rows:,} rows, {megabytes:.0f} MB, in {folder}", flush=True)
     port = free_port()
-    server = subprocess.Popen(
-        [sys.executable, "-m", "moto.server", "-p", str(port)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-    )
+    serve = [sys.executable, "-m", "moto.server", "-p", str(port)]
+    server = subprocess.Popen(serve, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     os.environ |= {
         "AWS_ACCESS_KEY_ID": "someone", "AWS_SECRET_ACCESS_KEY": "secret", "AWS_REGION": "us-east-1",
         "AWS_ENDPOINT_URL": f"http://127.0.0.1:{port}", "DATAKIT_MIRROR": str(folder / "mirror"),
@@ -141,10 +140,8 @@ def main() -> int:
             cluster.add_node(num_cpus=1)
         store = boto3.client("s3", endpoint_url=os.environ["AWS_ENDPOINT_URL"])
         store.create_bucket(Bucket="corpus")
-        places = {
-            str(folder / "here"): [],
-            "s3://corpus/project": ["--executor", "ray", "--ray-address", cluster.address],
-        }
+        spread = ["--executor", "ray", "--ray-address", cluster.address]
+        places = {str(folder / "here"): [], "s3://corpus/project": spread}
         datakit = [sys.executable, "-m", "datakit"]
         log = folder / "log.txt"
         for place, how in places.items():
@@ -158,9 +155,8 @@ def main() -> int:
             else:
                 store.put_object(Bucket="corpus", Key="project/manifests/d/recipe.toml", Body=longer.encode())
             began = time.perf_counter()
-            kills = survive(
-                cluster, [*datakit, "run", "--project", place, *how], asked.kills if how else 0, asked.seconds, log
-            )
+            command = [*datakit, "run", "--project", place, *how]
+            kills = survive(cluster, command, asked.kills if how else 0, asked.seconds, log)
             print(f"{place}: {time.perf_counter() - began:.0f} s; {kills}", flush=True)
         differ = []
         for stage in STAGES:

@@ -30,6 +30,8 @@ sys.path[0] = str(HERE.parent)  # not this folder, where `train` would be anothe
 
 MEGABYTES = {"html": 10.0, "reference": 8, "handbook": 10, "manual": 7, "changelog": 3, "licence": 1, "readme": 1}
 """Of the pool, by kind of document: 40 together. Other kinds stay out of it."""
+NAMES = {"changelog": r"change|news|history", "licence": r"copyright|licen[cs]e|copying", "readme": r"readme|.*\.md$"}
+"""What a document of a kind is called."""
 NEUTRAL_MEGABYTES = 4.0
 MAX_CHARS = 10_000
 """A longer document is cut there, so that no single one is a large part of a run's text."""
@@ -92,12 +94,7 @@ def kind_of(path: str) -> str:
         return "manual"
     if name.endswith((".html", ".htm", ".xhtml")):
         return "html"
-    rules = {
-        "changelog": r"change|news|history",
-        "licence": r"copyright|licen[cs]e|copying",
-        "readme": r"readme|.*\.md$",
-    }
-    by_name = (kind for kind, rule in rules.items() if re.match(rule, name))
+    by_name = (kind for kind, rule in NAMES.items() if re.match(rule, name))
     return "code" if name.endswith((".c", ".cpp")) else next(by_name, "")
 
 
@@ -174,9 +171,8 @@ def documents(out: Path) -> dict[str, dict[str, list[tuple[str, bytes]]]]:
 def write(path: Path, rows: Sequence[dict[str, str]]) -> None:
     path.parent.mkdir(exist_ok=True)
     path.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), encoding="utf-8")
-    print(
-        f"{path.name}: {len(rows):,} documents, {sum(len(r['text'].encode()) for r in rows) / 1e6:.2f} MB", flush=True
-    )
+    size = sum(len(r["text"].encode()) for r in rows) / 1e6
+    print(f"{path.name}: {len(rows):,} documents, {size:.2f} MB", flush=True)
 
 
 def taken(some: list[tuple[str, bytes]], kind: str, megabytes: float) -> Iterator[dict[str, str]]:
@@ -209,9 +205,8 @@ def build(out: Path, share: float) -> None:
         rows = [r for some in kinds.values() for r in passages(some, PASSAGES / len(kinds), name != "reference")]
         write(out / "held" / f"{name}.jsonl", rows)
     whole = sum(MEGABYTES.values())
-    wild = [
-        row for kind, mb in MEGABYTES.items() for row in passages(found["wild"][kind], PASSAGES * mb // whole, False)
-    ]
+    shares = {kind: PASSAGES * mb // whole for kind, mb in MEGABYTES.items()}
+    wild = [row for kind, count in shares.items() for row in passages(found["wild"][kind], count, False)]
     write(out / "held" / "wild.jsonl", wild)
     kinds = found["tokenizer"]
     write(out / "neutral.jsonl", [r for k in kinds for r in taken(kinds[k], k, NEUTRAL_MEGABYTES / len(kinds))])
@@ -246,9 +241,8 @@ def arms_of(out: Path, peer: str) -> dict[str, Path]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False
-    )
+    text = argparse.RawDescriptionHelpFormatter
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=text, allow_abbrev=False)
     parser.add_argument("out", type=Path)
     parser.add_argument("--tokens", default="3M")
     parser.add_argument("--seeds", type=int, default=5)

@@ -10,8 +10,6 @@ JSONL (compressed or not) or Parquet. All commands read the same uncompressed JS
 import argparse
 import gzip
 import json
-import resource
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -20,7 +18,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow as pa
-import pyarrow.parquet as pq
+from measure import lines_of, texts_of, timed
 
 from datakit.data import row_chunks, string_buffers
 from datakit.dedup.minhash import shingle_sets, signatures
@@ -29,17 +27,6 @@ from datakit.text.words import binary_digest, hash_words, normalize
 
 HERE = Path(__file__).resolve().parent
 Commands = dict[str, list[str]]
-
-
-def lines_of(path: Path) -> list[bytes]:
-    with pa.input_stream(str(path)) as stream:
-        return list(stream.read().splitlines())
-
-
-def texts_of(path: Path) -> list[str]:
-    if path.suffix == ".parquet":
-        return list(pq.read_table(path, columns=["text"]).column("text").to_pylist())
-    return [json.loads(line)["text"] for line in lines_of(path)]
 
 
 def cpu_seconds(work: Callable[[], object], repeats: int) -> float:
@@ -56,9 +43,8 @@ def cpu_seconds(work: Callable[[], object], repeats: int) -> float:
 def kernel(inputs: list[Path], repeats: int, memory_peer: Path | None) -> None:
     texts = pa.array([t for path in inputs for t in texts_of(path)], pa.string())
     config, size, offsets = DedupConfig(), texts.nbytes / 1e6, string_buffers(texts)[1]
-    batches = [
-        texts.slice(begin, end - begin) for begin, end in row_chunks(offsets, 16 << 20)
-    ]  # as the stage gets them
+    # as the stage gets them
+    batches = [texts.slice(begin, end - begin) for begin, end in row_chunks(offsets, 16 << 20)]
     sets = [shingle_sets(batch, config.shingle_words) for batch in batches]
     values = f"{config.num_perm} values"
     works: dict[str, Callable[[], object]] = {
@@ -80,18 +66,6 @@ def kernel(inputs: list[Path], repeats: int, memory_peer: Path | None) -> None:
         said = json.loads(subprocess.run(line, capture_output=True, text=True, check=True).stdout)
         speed = said["bytes"] / 1e6 / said["cpu"]
         print(f"  {name:<24} {speed:8.1f} MB per CPU second: ours is {size / whole / speed:.1f} times as fast")
-
-
-def timed(command: list[str], output: Path | None = None, cwd: Path | None = None) -> tuple[float, float, str]:
-    """(wall, processor) seconds of a command with all its processes, and what it printed."""
-    if output is not None:
-        shutil.rmtree(output, ignore_errors=True)
-    before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
-    done = subprocess.run(command, cwd=cwd, capture_output=True, text=True, check=False)
-    wall, after = time.perf_counter() - start, resource.getrusage(resource.RUSAGE_CHILDREN)
-    if done.returncode:
-        sys.exit(f"{' '.join(command)}\n{done.stderr}")
-    return wall, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime, done.stdout
 
 
 def write_documents(paths: list[Path], cut: int, first: int, folder: Path) -> list[Path]:
@@ -137,7 +111,7 @@ def command(inputs: list[Path], args: argparse.Namespace, folder: Path) -> None:
     best: dict[str, tuple[float, float]] = {}
     for turn in range(args.repeats):
         for name, line in commands(inputs, folder, args).items():
-            wall, cpu, said = timed(line, folder / name)
+            wall, cpu, said, _ = timed(line, folder / name)
             inner = f", of which its search {json.loads(said)['seconds']:.2f} s" if said.startswith("{") else ""
             kept = kept_rows(name, folder / name, said, rows)
             print(f"run {turn + 1} {name}: {wall:.2f} s, {cpu:.2f} CPU s{inner}, kept {kept} of {rows}", flush=True)

@@ -14,7 +14,7 @@ import tempfile
 from pathlib import Path
 
 import pyarrow.parquet as pq
-from dedup import texts_of, timed
+from measure import texts_of, timed
 
 HERE = Path(__file__).resolve().parent
 
@@ -47,14 +47,11 @@ def command(unit: str, paths: list[Path], peer: Path | None, repeats: int, worke
     best = {name: (float("inf"), float("inf")) for name in commands}
     for turn in range(repeats):
         for name, line in commands.items():
-            wall, cpu, _ = timed(line, folder / name)
+            wall, cpu, *_ = timed(line, folder / name)
             best[name] = (min(best[name][0], wall), min(best[name][1], cpu))
             left, characters = kept(name, folder / name)
-            print(
-                f"run {turn + 1} {name}: {wall:.2f} s, {cpu:.2f} CPU s, kept {left} of {len(rows)} rows, "
-                f"{characters / 1e6:.2f} M characters",
-                flush=True,
-            )
+            found = f"kept {left} of {len(rows)} rows, {characters / 1e6:.2f} M characters"
+            print(f"run {turn + 1} {name}: {wall:.2f} s, {cpu:.2f} CPU s, {found}", flush=True)
     for name, (wall, cpu) in best.items():
         print(f"{name:<10} {size / wall:8.2f} MB/s {size / cpu:8.2f} MB per CPU s")
     if peer:

@@ -22,6 +22,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+from measure import lines_of
 
 from datakit.dedup.cluster import shared_values
 from datakit.dedup.minhash import bands_of, shingle_sets, signatures
@@ -84,11 +85,6 @@ def chance_of_a_band(num_bands: int, rows_per_band: int) -> npt.NDArray[np.float
     return np.array([float(found) for found in sums])
 
 
-def lines_of(path: Path) -> list[bytes]:
-    with pa.input_stream(str(path)) as stream:
-        return stream.read().splitlines()
-
-
 def measure(texts_path: Path, pairs_path: Path, seeds: int) -> Recall:
     """Sign the documents with seeds 1, 2, ... and look which pairs share a band."""
     texts = {row["id"]: row["text"] for row in map(json.loads, lines_of(texts_path))}
@@ -119,21 +115,15 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=1000)
     args = parser.parse_args()
     recall = measure(args.texts, args.pairs, args.seeds)
-    print(
-        f"{len(recall.stated)} pairs; our exact similarity differs from the stated by "
-        f"{abs(recall.similarity - recall.stated).max():.5f}"
-    )
-    print(
-        f"similarity  pairs documents  theory | {args.seeds} seeds   off      se | 20 seeds   off      se |"
-        " regrouped   off      se"
-    )
+    off = abs(recall.similarity - recall.stated).max()
+    print(f"{len(recall.stated)} pairs; our exact similarity differs from the stated by {off:.5f}")
+    columns = (f" {name}   off      se" for name in (f"{args.seeds} seeds", "20 seeds", "regrouped"))
+    print("similarity  pairs documents  theory |" + " |".join(columns))
     for whole, twenty, smooth in zip(recall.bins(), recall.bins(20), recall.bins(20, regrouped=True), strict=True):
-        print(
-            f"{whole.low:.2f}-{whole.low + 0.05:.2f} {whole.pairs:7} {whole.documents:9} {whole.expected:7.3f} |"
-            f" {whole.share:10.3f} {whole.share - whole.expected:+.4f} {whole.standard_error:.4f} |"
-            f" {twenty.share:8.3f} {twenty.share - twenty.expected:+.4f} {twenty.standard_error:.4f} |"
-            f" {smooth.share:9.3f} {smooth.share - smooth.expected:+.4f} {smooth.standard_error:.4f}"
-        )
+        found = ((whole, 10), (twenty, 8), (smooth, 9))
+        cells = (f" {b.share:{w}.3f} {b.share - b.expected:+.4f} {b.standard_error:.4f}" for b, w in found)
+        bounds = f"{whole.low:.2f}-{whole.low + 0.05:.2f}"
+        print(f"{bounds} {whole.pairs:7} {whole.documents:9} {whole.expected:7.3f} |" + " |".join(cells))
     for regrouped, seeds in product((False, True), (20, 50, 100, 200)):
         worst = [
             max(abs(b.share - b.expected) for b in recall.bins(seeds, begin, regrouped=regrouped))
@@ -141,10 +131,9 @@ def main() -> None:
         ]
         if worst:
             within = sum(w <= 0.01 for w in worst)
-            print(
-                f"groups of {seeds} seeds{', regrouped' * regrouped}: {within} of {len(worst)} within 0.01 in every "
-                f"bin; worst bin {np.median(worst):.4f} in the median group, {max(worst):.4f} in the worst"
-            )
+            groups = f"groups of {seeds} seeds{', regrouped' * regrouped}"
+            bins = f"worst bin {np.median(worst):.4f} in the median group, {max(worst):.4f} in the worst"
+            print(f"{groups}: {within} of {len(worst)} within 0.01 in every bin; {bins}")
 
 
 if __name__ == "__main__":

@@ -11,13 +11,8 @@ the system cannot take back. --limit-mb is RLIMIT_DATA, a hard limit on that par
 """
 
 import argparse
-import contextlib
 import hashlib
 import json
-import re
-import resource
-import shutil
-import subprocess
 import sys
 import tempfile
 import time
@@ -28,6 +23,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+from measure import memory_of, size_of, timed
 
 PIECES, PIECE_WORDS = 10, 9
 BLOCK = 100_000
@@ -69,66 +65,23 @@ def make(texts: Path, rows: int, out: Path) -> None:
     print(f"{rows:,} rows, {out.stat().st_size / 1e6:,.0f} MB: {dict(counts)}")
 
 
-def tree(pid: int) -> list[int]:
-    """A process and its descendants."""
-    found = [pid]
-    for task in Path(f"/proc/{pid}/task").glob("*/children"):
-        with contextlib.suppress(OSError):
-            for child in task.read_text().split():
-                found += tree(int(child))
-    return found
-
-
-def memory_of(pid: int) -> tuple[float, float]:
-    """(all, without mapped files) MB of a process tree, shared pages counted once; only processes that still run."""
-    sums = [0.0, 0.0]
-    for process in tree(pid):
-        with contextlib.suppress(OSError):
-            said = Path(f"/proc/{process}/smaps_rollup").read_text()
-            for at, name in enumerate(("Pss", "Pss_Anon")):
-                found = re.search(rf"^{name}:\s+(\d+)", said, re.MULTILINE)
-                sums[at] += int(found[1]) / 1000 if found else 0
-    return sums[0], sums[1]
-
-
-def size_of(folder: Path) -> float:
-    """MB of all files in a folder; a file with several links is counted once."""
-    sizes = {}
-    for path in folder.rglob("*"):
-        with contextlib.suppress(FileNotFoundError):
-            stat = path.stat()
-            sizes[stat.st_ino] = stat.st_blocks * 512 / 1e6
-    return sum(sizes.values())
-
-
 def run(source: Path, output: Path, memory_mb: int, workers: int, limit_mb: int) -> None:
     """Run the command once; print its time, memory and disk, and what it found."""
-    shutil.rmtree(output, ignore_errors=True)
     line = [sys.executable, "-m", "datakit", "dedup", str(source), "--output", str(output), "--kind", "text"]
     line += ["--memory-mb", str(memory_mb), "--workers", str(workers)]
     line = ["prlimit", f"--data={limit_mb << 20}", *line] if limit_mb else line
-    before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
-    peak, disk, turn = [0.0, 0.0], 0.0, 0
-    with (
-        tempfile.TemporaryFile("w+") as said,
-        subprocess.Popen(line, stderr=said, stdout=said, cwd=source.parent) as process,
-    ):
-        while process.poll() is None:
-            peak = [max(a, b) for a, b in zip(peak, memory_of(process.pid), strict=True)]
-            disk = max(disk, size_of(output)) if turn % 20 == 0 else disk
-            turn += 1
-            time.sleep(0.25)
-        wall = time.perf_counter() - start
-        said.seek(0)
-        text = said.read()
-    if process.returncode:
-        sys.exit(text)
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    peak, disk = [0.0, 0.0], [0.0]
+
+    def look(pid: int) -> None:
+        peak[:] = map(max, peak, memory_of(pid, "Pss", "Pss_Anon"))
+        disk.append(size_of(output))
+        time.sleep(0.25)
+
+    wall, cpu, _, told = timed(line, output, source.parent, look)
     rows = json.loads(source.with_suffix(".truth.json").read_text())["rows"]
     print(f"{rows:,} rows: {wall:.1f} s, {cpu:.1f} CPU s ({cpu / rows * 1e6:.1f} us a row), {rows / wall:,.0f} rows/s")
-    print(f"  peak of the tree: {peak[0]:.0f} MB, {peak[1]:.0f} without mapped files; disk {disk:,.0f} MB")
-    print("  " + "\n  ".join(part for part in text.splitlines() if "of disk" in part or " s" in part[-4:]))
+    print(f"  peak of the tree: {peak[0]:.0f} MB, {peak[1]:.0f} without mapped files; disk {max(disk):,.0f} MB")
+    print("  " + "\n  ".join(part for part in told.splitlines() if part.endswith(" s")))
     judge(source, output)
 
 
@@ -146,10 +99,8 @@ def judge(source: Path, output: Path) -> None:
     share = {kind: round(found[kind] / truth[kind], 5) for kind in KINDS}
     print(f"  dropped of each kind: {share}, originals {found['o0']}; for a row of another family: {wrong}")
     total = hashlib.sha256("\n".join(map(str, dropped.to_pylist())).encode()).hexdigest()[:12]
-    print(
-        f"  drops {total}; least similarity {pc.min(dropped['similarity']).as_py()}; version {manifest['version']}",
-        flush=True,
-    )
+    least = pc.min(dropped["similarity"]).as_py()
+    print(f"  drops {total}; least similarity {least}; version {manifest['version']}", flush=True)
 
 
 def main() -> None:

@@ -161,9 +161,8 @@ def prepare(out: Path, target: Path) -> None:
     ids = [np.array(tokenizer.encode_text(text), np.int64) for text in texts]
     held.append(HeldOut("copies", ids, np.array([len(t.encode()) for t in texts], np.int64), 0))
     shared = {name: ids.astype(np.uint16) for name, ids in raw.docs.items()}
-    empty = {
-        name: getattr(raw.data.packed, name)[:0].copy() for name in ("ids", "segments", "segment_index", "sources")
-    }
+    arrays = ("ids", "segments", "segment_index", "sources")
+    empty = {name: getattr(raw.data.packed, name)[:0].copy() for name in arrays}
     nothing = replace(raw.data.packed, **empty)
     for name, arm in arms.items():
         docs = {names[n]: shared[n] if np.array_equal(ids, shared[n]) else ids.astype(np.uint16)
@@ -233,9 +232,8 @@ def tell(bundle: Bundle, folder: Path) -> None:
     results, lines = results_of(folder), list[str]()
     for view, (part, names) in VIEWS.items():
         first = 8 if view.endswith("-again") else 0
-        own = {
-            (arm, seed - first, kind): row | {"seed": seed - first} for (arm, seed, kind), row in results[part].items()
-        }
+        rows = results[part].items()
+        own = {(arm, seed - first, kind): row | {"seed": seed - first} for (arm, seed, kind), row in rows}
         arms = [replace(bundle.arms[name], name=name) for name in names if (name, 0, "main") in own]
         if len(arms) < 2 or not (seeds := seeds_of(own, [arm.name for arm in arms])):
             continue
@@ -282,9 +280,8 @@ def calibration(bundle: Bundle, found: dict[tuple[str, int, str], Row]) -> Itera
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False
-    )
+    text = argparse.RawDescriptionHelpFormatter
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=text, allow_abbrev=False)
     parser.add_argument("what", choices=("prepare", "attempt", "perform", "tell"))
     parser.add_argument("paths", type=Path, nargs="+")
     parser.add_argument("--jobs", type=int, default=0)

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from dedup import texts_of
+from measure import texts_of
 
 from datakit.config import build
 from datakit.filter.language import Language
@@ -25,30 +25,19 @@ from datakit.filter.stage import Filter, FilterConfig
 
 RULES = {"quality": "gopher_quality", "repetition": "gopher_repetition", "c4": "c4", "fineweb": "fineweb"}
 REASONS = {
-    "gopher_short_doc": "min_words",
-    "gopher_long_doc": "max_words",
-    "gopher_below_avg_threshold": "min_mean_word_chars",
-    "gopher_above_avg_threshold": "max_mean_word_chars",
-    "gopher_too_many_hashes": "max_hash_word_ratio",
-    "gopher_too_many_ellipsis": "max_ellipsis_word_ratio",
-    "gopher_too_many_bullets": "max_bullet_line_ratio",
-    "gopher_too_many_end_ellipsis": "max_ellipsis_line_ratio",
-    "gopher_below_alpha_threshold": "min_alpha_word_ratio",
-    "gopher_enough_stop_words": "min_stop_words",
-    "dup_line_frac": "max_dup_line_ratio",
-    "dup_para_frac": "max_dup_paragraph_ratio",
-    "dup_line_char_frac": "max_dup_line_char_ratio",
-    "dup_para_char_frac": "max_dup_paragraph_char_ratio",
-    "lorem_ipsum": "max_lorem_ipsum",
-    "curly_bracket": "max_curly_brackets",
-    "too_few_sentences": "min_sentences",
-    "line_punct_ratio": "min_terminal_line_ratio",
-    "short_line_ratio": "max_short_line_ratio",
-    "char_dup_ratio": "max_dup_line_char_ratio",
-    "list_ratio": "max_line_breaks_per_word",
+    "gopher_short_doc": "min_words", "gopher_long_doc": "max_words", "gopher_enough_stop_words": "min_stop_words",
+    "gopher_below_avg_threshold": "min_mean_word_chars", "gopher_above_avg_threshold": "max_mean_word_chars",
+    "gopher_too_many_hashes": "max_hash_word_ratio", "gopher_too_many_ellipsis": "max_ellipsis_word_ratio",
+    "gopher_too_many_bullets": "max_bullet_line_ratio", "gopher_too_many_end_ellipsis": "max_ellipsis_line_ratio",
+    "gopher_below_alpha_threshold": "min_alpha_word_ratio", "lorem_ipsum": "max_lorem_ipsum",
+    "dup_line_frac": "max_dup_line_ratio", "dup_line_char_frac": "max_dup_line_char_ratio",
+    "dup_para_frac": "max_dup_paragraph_ratio", "dup_para_char_frac": "max_dup_paragraph_char_ratio",
+    "curly_bracket": "max_curly_brackets", "too_few_sentences": "min_sentences",
+    "line_punct_ratio": "min_terminal_line_ratio", "short_line_ratio": "max_short_line_ratio",
+    "char_dup_ratio": "max_dup_line_char_ratio", "list_ratio": "max_line_breaks_per_word",
     **{f"top_{n}_gram": f"max_top_{n}gram_char_ratio" for n in range(2, 5)},
     **{f"duplicated_{n}_n_grams": f"max_dup_{n}gram_char_ratio" for n in range(5, 11)},
-}
+}  # fmt: skip
 
 
 def english(texts: pa.Array) -> pa.Array:

@@ -13,12 +13,7 @@ import time
 import warnings
 
 from datatrove.data import Document
-from datatrove.pipeline.filters import (
-    C4QualityFilter,
-    FineWebQualityFilter,
-    GopherQualityFilter,
-    GopherRepetitionFilter,
-)
+from datatrove.pipeline import filters
 from datatrove.utils.text import TERMINAL_PUNCTUATION
 from datatrove.utils.typeshelper import Languages
 from datatrove.utils.word_tokenizers import WordTokenizer
@@ -77,33 +72,22 @@ def main() -> None:
     words = SameWords() if "words" in sys.argv else Languages.english
     up = 0.0005 if "rounding" in sys.argv else 0.0
     rules = {
-        "quality": GopherQualityFilter(
-            language=words,
-            min_avg_word_length=3 - up,
-            max_avg_word_length=10 + up,
-            max_symbol_word_ratio=0.1 + up,
-            max_bullet_lines_ratio=0.9 + up,
-            max_ellipsis_lines_ratio=0.3 + up,
-            max_non_alpha_words_ratio=0.8 - up,
+        "quality": filters.GopherQualityFilter(
+            min_avg_word_length=3 - up, max_avg_word_length=10 + up, max_symbol_word_ratio=0.1 + up, language=words,
+            max_bullet_lines_ratio=0.9 + up, max_ellipsis_lines_ratio=0.3 + up, max_non_alpha_words_ratio=0.8 - up,
         ),
-        "repetition": GopherRepetitionFilter(
+        "repetition": filters.GopherRepetitionFilter(
+            dup_line_frac=0.3 + up, dup_para_frac=0.3 + up, dup_line_char_frac=0.2 + up, dup_para_char_frac=0.2 + up,
             language=words,
-            dup_line_frac=0.3 + up,
-            dup_para_frac=0.3 + up,
-            dup_line_char_frac=0.2 + up,
-            dup_para_char_frac=0.2 + up,
             top_n_grams=[(n, limit + up) for n, limit in ((2, 0.2), (3, 0.18), (4, 0.16))],
             dup_n_grams=[(n, 0.2 - n / 100 + up) for n in range(5, 11)],
         ),
-        "c4": C4QualityFilter(language=words),
-        "fineweb": FineWebQualityFilter(
-            language=words,
-            line_punct_thr=0.12 - up,
-            short_line_thr=0.67 + up,
-            char_duplicates_ratio=0.01 + up,
+        "c4": filters.C4QualityFilter(language=words),
+        "fineweb": filters.FineWebQualityFilter(
+            line_punct_thr=0.12 - up, short_line_thr=0.67 + up, char_duplicates_ratio=0.01 + up, language=words,
             new_line_ratio=0.3 + up,
         ),
-    }
+    }  # fmt: skip
     verdicts, seconds = {}, {}
     for name, rule in rules.items():
         start = time.process_time()

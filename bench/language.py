@@ -82,9 +82,8 @@ def parity(args, module, ours) -> None:
         print(f"{path.name}: {len(texts)} rows, {wrong} labels differ, scores by at most {apart:.1e}", flush=True)
         rows, different, largest = rows + len(texts), different + wrong, max(largest, apart)
         exact += int((found_scores == scores).sum())
-    print(
-        f"all: {rows} rows, {different} labels differ, scores by at most {largest:.1e}, {exact} equal to the last bit"
-    )
+    scores = f"scores by at most {largest:.1e}, {exact} equal to the last bit"
+    print(f"all: {rows} rows, {different} labels differ, {scores}")
 
 
 def speed(args, module, ours) -> None:

@@ -13,9 +13,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-import pyarrow as pa
 import pyarrow.parquet as pq
-from dedup import timed
+from measure import lines_of, timed
 
 from datakit.filter.language import find
 
@@ -25,17 +24,16 @@ STAGES = ("ingest", "language", "dedup", "filter", "tokenize", "pack")
 RULES = ("gopher_repetition", "gopher_quality", "c4", "fineweb")
 
 
-def lines_of(path: Path) -> list[bytes]:
+def records_of(path: Path) -> list[bytes]:
     if path.suffix == ".parquet":
         texts = pq.read_table(path, columns=["text"])["text"].to_pylist()
         return [json.dumps({"id": f"{path.stem}-{i}", "text": t}).encode() for i, t in enumerate(texts)]
-    with pa.input_stream(str(path)) as stream:
-        return stream.read().splitlines()
+    return lines_of(path)
 
 
 def deal(corpora: list[Path], megabytes: float, into: Path) -> float:
     """Write the rows, or about so many megabytes of them from all over; returns how many megabytes."""
-    lines = [line for path in corpora for line in lines_of(path)]
+    lines = [line for path in corpora for line in records_of(path)]
     size = sum(map(len, lines)) / 1e6
     lines = lines[:: max(1, round(size / megabytes)) if megabytes else 1]
     into.mkdir()
@@ -46,9 +44,8 @@ def deal(corpora: list[Path], megabytes: float, into: Path) -> float:
 
 def report(name: str, size: float, wall: float, cpu: float, seconds: dict[str, float]) -> None:
     stages = "  ".join(f"{stage} {size / s:.2f}" for stage, s in seconds.items())
-    print(
-        f"{name:<10} {size:.1f} MB  total {size / wall:.2f} MB/s ({wall:.1f} s, {cpu:.1f} CPU s)  {stages}", flush=True
-    )
+    total = f"total {size / wall:.2f} MB/s ({wall:.1f} s, {cpu:.1f} CPU s)"
+    print(f"{name:<10} {size:.1f} MB  {total}  {stages}", flush=True)
 
 
 def ours(folder: Path, source: Path, tokenizer: Path, workers: int) -> tuple[float, float, dict[str, float]]:
@@ -56,7 +53,7 @@ def ours(folder: Path, source: Path, tokenizer: Path, workers: int) -> tuple[flo
     inputs = sorted(map(str, source.glob("*.jsonl")))
     timed([*datakit, "init", "line", *inputs, "--kind", "text", "--tokenizer", str(tokenizer)], cwd=folder)
     command = [*datakit, "run", "--dataset", "line", "--workers", str(workers)]
-    wall, cpu, _ = timed([*command, "--set", f"filter.rules={','.join(RULES)}"], cwd=folder)
+    wall, cpu, *_ = timed([*command, "--set", f"filter.rules={','.join(RULES)}"], cwd=folder)
     runs = {s: json.loads((folder / f"manifests/line/{s}.run.json").read_text()) for s in STAGES}
     return wall, cpu, {stage: run["seconds"] for stage, run in runs.items()}
 
@@ -77,7 +74,7 @@ def main() -> None:
         if args.peer:
             script = [str(args.peer.absolute()), str(HERE / "peers" / "line_datatrove.py")]
             given = [str(folder / "raw"), str(folder / "peer"), str(args.workers), str(tokenizer / "tokenizer.json")]
-            their_wall, their_cpu, said = timed([*script, *given, str(find("lid.176"))], cwd=folder)
+            their_wall, their_cpu, said, _ = timed([*script, *given, str(find("lid.176"))], cwd=folder)
             report("datatrove", size, their_wall, their_cpu, json.loads(said.splitlines()[-1]))
             print(f"datakit is {their_wall / wall:.0f} times as fast, with {their_cpu / cpu:.0f} times less CPU time")
 

@@ -71,9 +71,8 @@ def main() -> None:
                     place = str(data.packed.ids.base.filename)
                     call = [a.peer, str(script), name, place, *map(str, (data.header.stride, batch_rows, workers))]
                     done = subprocess.run([*call, str(a.seconds), out], capture_output=True, text=True, check=False)
-                    print(
-                        done.stdout.strip().splitlines()[-1] if not done.returncode else done.stderr[-500:], flush=True
-                    )
+                    said = done.stderr[-500:] if done.returncode else done.stdout.strip().splitlines()[-1]
+                    print(said, flush=True)
 
 
 if __name__ == "__main__":

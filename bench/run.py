@@ -20,12 +20,7 @@ BOOKS = "web/classic_books_en.parquet"
 ENGLISH = ["web/rust_book_en.jsonl.zst", "web/electron_8_langs.jsonl.zst"]
 DEDUP_PEERS = {"--peer": "datatrove", "--memory-peer": "inmemory", "--daft": "daft"}
 COMPARISONS: dict[str, tuple[str, list[str], list[str], dict[str, str]]] = {
-    "dedup": (
-        "dedup.py",
-        ["command", *CUT],
-        [*NODEJS, BOOKS],
-        {"--peer": "datatrove", "--memory-peer": "inmemory", "--daft": "daft"},
-    ),
+    "dedup": ("dedup.py", ["command", *CUT], [*NODEJS, BOOKS], DEDUP_PEERS),
     "recall": ("dedup_recall.py", [], [NODEJS[1], "neardup/nodejs_versions_pairs.jsonl.zst"], {}),
     "kernel": ("dedup.py", ["kernel", *CUT], [*NODEJS, BOOKS], {"--memory-peer": "inmemory"}),
     "filters": ("filters.py", [], ENGLISH, {"--peer": "datatrove"}),

@@ -58,11 +58,9 @@ def pairs(model: str, thresholds: list[float]) -> None:
         stage = DedupSemantic(SemanticConfig(model=model, max_loss=1.0, threshold=threshold))
         found = [label for (label, *_), sketch in zip(rows, sketches, strict=True) if decide(stage, sketch)[0]]
         right = found.count("same")
-        print(
-            f"threshold {threshold:.2f}: precision {right / max(len(found), 1):.3f} recall {right / wanted:.3f} "
-            f"({right} of {wanted} same, {len(found) - right} of {len(rows) - wanted} other)",
-            flush=True,
-        )
+        rates = f"precision {right / max(len(found), 1):.3f} recall {right / wanted:.3f}"
+        counts = f"{right} of {wanted} same, {len(found) - right} of {len(rows) - wanted} other"
+        print(f"threshold {threshold:.2f}: {rates} ({counts})", flush=True)
 
 
 def brute(path: Path, model: str, cells: int, threshold: float) -> None:
@@ -86,10 +84,9 @@ def brute(path: Path, model: str, cells: int, threshold: float) -> None:
             stay[len(kept)] = vectors[row]
             kept.append(row)
     same = sum(theirs.get(row) == other for row, other in ours.items())
-    print(
-        f"{len(texts)} rows, {facts['cells']} cells, {facts['pairs_compared']} comparisons, {seconds:.2f} CPU s: "
-        f"{len(ours)} dropped, all pairs: {len(theirs)}, the same row for the same row: {same}"
-    )
+    work = f"{facts['cells']} cells, {facts['pairs_compared']} comparisons, {seconds:.2f} CPU s"
+    found = f"{len(ours)} dropped, all pairs: {len(theirs)}, the same row for the same row: {same}"
+    print(f"{len(texts)} rows, {work}: {found}")
 
 
 def main() -> None:

@@ -13,15 +13,13 @@ import argparse
 import gzip
 import io
 import json
-import os
-import shutil
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow.parquet as pq
 from fastwarc.warc import WarcRecord, WarcRecordType
+from measure import timed
 
 HERE = Path(__file__).parent
 
@@ -44,14 +42,6 @@ def make(folder: Path, archive: Path, pages: int) -> None:
             record.write(plain)
             out.write(gzip.compress(plain.getvalue(), mtime=0))
     print(f"{len(paths)} pages, {sum(p.stat().st_size for p in paths) / 1e6:.1f} MB")
-
-
-def cpu_s(command: list[str]) -> float:
-    """Processor seconds of a command and its children."""
-    before = os.times()
-    subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    after = os.times()
-    return after.children_user + after.children_system - before.children_user - before.children_system
 
 
 def texts_of(output: Path) -> Iterator[tuple[str, str]]:
@@ -81,13 +71,14 @@ def main() -> None:
     for _ in range(args.rounds):
         for name in ("resiliparse", "trafilatura"):
             output = args.scratch / name
-            shutil.rmtree(output, ignore_errors=True)
             command = [sys.executable, "-m", "datakit", "ingest", str(args.archive), "--output", str(output)]
-            seconds = cpu_s([*command, "--columns", "typed", "--extractor", name, "--workers", "1"])
+            command += ["--columns", "typed", "--extractor", name, "--workers", "1"]
+            _, seconds, *_ = timed(command, output)
             found[name] = dict(texts_of(output))
             print(f"datakit, {name}: {len(found[name])} pages, {len(found[name]) / seconds:.0f} a CPU second")
         output = args.scratch / "peer.jsonl"
-        seconds = cpu_s([args.peer, str(HERE / "peers" / "web_datatrove.py"), str(args.archive), str(output)])
+        command = [args.peer, str(HERE / "peers" / "web_datatrove.py"), str(args.archive), str(output)]
+        _, seconds, *_ = timed(command)
         rows = map(json.loads, output.read_text(encoding="utf-8").splitlines())
         found["peer"] = {row["url"]: row["text"] for row in rows}
         print(f"datatrove, trafilatura: {len(found['peer'])} pages, {len(found['peer']) / seconds:.0f} a CPU second")

@@ -41,11 +41,7 @@ def run(stages: Iterable[Stage], logs: str, workers: int) -> float:
     logger.add(sys.stderr, level=logging.WARNING)
     start = time.perf_counter()
     for number, (pipeline, tasks) in enumerate(stages):
-        LocalPipelineExecutor(
-            pipeline=pipeline,
-            tasks=tasks,
-            workers=min(workers, tasks),
-            logging_dir=f"{logs}/{number}",
-            start_method="fork",  # children that are waited for, so that their processor time counts
-        ).run()
+        place = {"workers": min(workers, tasks), "logging_dir": f"{logs}/{number}"}
+        # forked children are waited for, so that their processor time counts
+        LocalPipelineExecutor(pipeline=pipeline, tasks=tasks, start_method="fork", **place).run()
     return time.perf_counter() - start

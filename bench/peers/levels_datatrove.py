@@ -18,13 +18,10 @@ from datatrove_stages import Stage, files_of, run
 
 def sentences(unit: str, read: JsonlReader, output: str, files: int) -> list[Stage]:
     config = SentDedupConfig(
-        n_sentences=1 if unit == "line" else 3,
-        split_sentences=unit == "sentence",
-        only_dedup_in_index=False,
-        min_num_sentences=0,
-        min_words_to_remove_span=5 if unit == "line" else 10,
+        n_sentences=1 if unit == "line" else 3, split_sentences=unit == "sentence", only_dedup_in_index=False,
+        min_num_sentences=0, min_words_to_remove_span=5 if unit == "line" else 10,
         hash_config=HashConfig(precision=64),
-    )
+    )  # fmt: skip
     signatures, found = f"{output}/signatures", f"{output}/found"
     return [
         ([read, SentenceDedupSignature(output_folder=signatures, config=config)], files),

@@ -11,13 +11,7 @@ form of packing is the one long row of ids that the tokenizer stage writes.
 import json
 import sys
 
-from datatrove.pipeline.filters import (
-    C4QualityFilter,
-    FineWebQualityFilter,
-    GopherQualityFilter,
-    GopherRepetitionFilter,
-    LanguageFilter,
-)
+from datatrove.pipeline import filters
 from datatrove.pipeline.readers import JsonlReader
 from datatrove.pipeline.tokens import DocumentTokenizer
 from datatrove.pipeline.writers import JsonlWriter
@@ -43,11 +37,12 @@ class LocalModel(FT176LID):
 
 def main(folder: str, output: str, workers: int, tokenizer: str, lid_model: str) -> None:
     files = files_of(folder)
-    language = LanguageFilter(language_threshold=0.65)
+    language = filters.LanguageFilter(language_threshold=0.65)
     language.model = LocalModel(lid_model)
     at = {name: f"{output}/{name}" for name in ("language", "dedup", "filter")}
     read = JsonlReader(folder, glob_pattern="*.jsonl")
-    rules = [GopherRepetitionFilter(), GopherQualityFilter(), C4QualityFilter(), FineWebQualityFilter()]
+    gopher = [filters.GopherRepetitionFilter(), filters.GopherQualityFilter()]
+    rules = [*gopher, filters.C4QualityFilter(), filters.FineWebQualityFilter()]
     stages: dict[str, list[Stage]] = {
         "language": [([read, language, JsonlWriter(at["language"])], files)],
         "dedup": minhash(JsonlReader(at["language"]), at["dedup"], output, files),

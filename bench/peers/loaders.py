@@ -85,12 +85,9 @@ def main() -> None:
     cpu = cpu_seconds() - cpu
     label = {"streaming": "mosaicml-streaming", "litdata": "litdata"}[name]
     gb = rows * int(stride) * 4 / 1e9
-    print(
-        json.dumps(
-            {"loader": f"{label} {version(label)}", "batch_rows": int(batch_rows), "workers": int(workers),
-             "rows": rows, "passes": passes, "gb_s": round(gb / wall, 4), "gb_cpu_s": round(gb / cpu, 4)}
-        )
-    )  # fmt: skip
+    rates = {"gb_s": round(gb / wall, 4), "gb_cpu_s": round(gb / cpu, 4)}
+    read = {"batch_rows": int(batch_rows), "workers": int(workers), "rows": rows, "passes": passes}
+    print(json.dumps({"loader": f"{label} {version(label)}", **read, **rates}))
 
 
 if __name__ == "__main__":

@@ -31,11 +31,9 @@ MARKERS = re.compile(
 )
 NOT_SPECIAL = re.compile(r"</?(think|tool_)")
 ENDS = {
-    "deepseek": "<｜end▁of▁sentence｜>",
-    "llama3": "<|eot_id|>",
-    "phi3": "<|endoftext|>",
+    "deepseek": "<｜end▁of▁sentence｜>", "llama3": "<|eot_id|>", "phi3": "<|endoftext|>",
     "cohere": "<|END_OF_TURN_TOKEN|>",
-}
+}  # fmt: skip
 IMAGES = ("vl", "idefics", "llava", "smolvlm", "diffusion", "muse")
 """Templates of models that see pictures want contents in parts, which our rows do not have."""
 
@@ -121,15 +119,13 @@ def verdict(expected: tuple[list, list], tokenizer, messages: list[dict], tools:
     asked = [tokenizer.probe.answer_header]
     learnt = [k for k in range(1, len(mask)) if mask[k] and k - 1 in less]
     runs = [[*takewhile(less.__contains__, range(k - 1, 0, -1))][::-1] for k in learnt]
-    header = {
-        k for run in runs if any(tokenizer.decode([ids[k] for k in run]) in prompt for prompt in asked) for k in run
-    }
+    said = (run for run in runs if any(tokenizer.decode([ids[k] for k in run]) in prompt for prompt in asked))
+    header = {k for run in said for k in run}
     if mask == [b and k not in less for k, b in enumerate(expected[1])] and less <= behind | header:
         return "equal but for " + " and ".join(["header"] * bool(header) + ["what follows the end"] * bool(behind))
     more = [tokenizer.token(i) for i, a, b in zip(ids, mask, expected[1], strict=True) if a > b]
-    return (
-        f"DIFFERENT: ours learns also {more}, not {[tokenizer.token(ids[k]) for k in sorted(less - behind - header)]}"
-    )
+    fewer = [tokenizer.token(ids[k]) for k in sorted(less - behind - header)]
+    return f"DIFFERENT: ours learns also {more}, not {fewer}"
 
 
 def masks(base: Path) -> int:

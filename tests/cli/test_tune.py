@@ -7,11 +7,10 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from datakit.config import build
-from datakit.filter.stage import Filter, FilterConfig
 from datakit.report.tuning import findings
 from tests.cli.conftest import call, copy_of, done
 from tests.files import write_rows
+from tests.filter.rows import documents, filter_of
 
 SENTENCE = "The river had been rising since the morning, and nobody in the town knew how long it would last. "
 
@@ -72,9 +71,8 @@ def test_tune_without_a_run_or_without_signals_says_what_to_do(datakit, corpus):
 @pytest.mark.parametrize("threshold", ["min_words", "max_words"])
 def test_every_limit_drops_the_share_that_it_says(threshold):
     texts = ["the of " * n for n in (1, 1, 2, 3, 5, 8, 8, 8, 13, 30)]
-    stage = Filter(config=build(FilterConfig, {"rules": ["gopher_quality"]}, "filter")).for_kind("document")
-    batch = pa.record_batch({"text": texts, "id": [str(i) for i in range(10)]})
-    table = pa.Table.from_batches([stage.decide(batch).side_tables["signals"]])
+    stage = filter_of("gopher_quality").for_kind("document")
+    table = pa.Table.from_batches([stage.decide(documents(*texts)).side_tables["signals"]])
     config = stage.config.gopher_quality
     (found,) = [f for f in findings(table, [config], 1) if f.name.endswith(threshold)]
     words = [len(t.split()) for t in texts]

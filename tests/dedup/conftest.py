@@ -15,6 +15,7 @@ from datakit.data import MESSAGES
 from datakit.dedup.shuffle import ShuffleStage
 from datakit.dedup.stage import Dedup, DedupConfig
 from datakit.stage import SketchFile
+from tests.files import says, user
 
 Messages = list[dict[str, Any]]
 
@@ -25,14 +26,7 @@ class ThreadUnits:
     def __init__(self, data: Path, workers: int) -> None:
         self.data, self.workers, self.share = data, workers, workers
 
-    def units(
-        self,
-        name: str,
-        work: Callable[[int, Any], dict[str, Any]],
-        tasks: Sequence[tuple[int, Any]],
-        *,
-        here: bool = False,
-    ) -> list[dict[str, Any]]:
+    def units(self, name: str, work: Callable, tasks: Sequence[Any], *, here: bool = False) -> list[dict[str, Any]]:
         with ThreadPoolExecutor(self.workers) as pool:
             return list(pool.map(lambda task: work(*task), tasks))
 
@@ -48,11 +42,12 @@ def sketch_file(path: Path) -> SketchFile:
 @dataclass
 class Outcome:
     """What a stage decided, by id: the texts of the rows that stay; of those that do not (reason, *drop columns) in
-    `rows` and their detail; what was cut. `groups`: how many groups of rows were decided about."""
+    `rows` and their detail; new content hashes; what was cut. `groups`: how many groups of rows were decided about."""
 
     texts: dict[str, Any] = field(default_factory=dict)
     rows: dict[str, tuple[Any, ...]] = field(default_factory=dict)
     details: dict[str, str] = field(default_factory=dict)
+    hashes: dict[str, str] = field(default_factory=dict)
     cuts: list[dict[str, Any]] = field(default_factory=list)
     edited: set[str] = field(default_factory=set)
     notes: Counter[str] = field(default_factory=Counter)
@@ -86,9 +81,7 @@ def run_stage(stage: Any, rows: pa.RecordBatch | Sequence[str], *, cut: int = 10
     return outcome
 
 
-def compare(
-    stage: ShuffleStage, shards: Sequence[pa.RecordBatch], folder: Path, workers: int
-) -> tuple[Any, dict[str, Any]]:
+def compare(stage: ShuffleStage, shards: Sequence[pa.RecordBatch], folder: Path, workers: int) -> tuple[Any, dict]:
     """(the stage with its decisions about some shards, the facts); their sketches are `folder`'s 00000.arrow, ..."""
     files = [write(stage.sketch(shard), folder / f"{i:05d}.arrow") for i, shard in enumerate(shards)]
     compared = stage.compare([sketch_file(file) for file in files], ThreadUnits(folder, workers))
@@ -108,6 +101,8 @@ def _take(outcome: Outcome, shard: pa.RecordBatch, decision: Any) -> None:
             outcome.rows[name], outcome.details[name] = tuple(found), detail
     if decision.edited is not None:
         outcome.edited |= set(shard.column("id").filter(decision.edited).to_pylist())
+    if "content_hash" in decision.columns:
+        outcome.hashes |= dict(zip(ids, decision.columns["content_hash"].to_pylist(), strict=True))
     for table in decision.side_tables.values():
         outcome.cuts += table.to_pylist()
     outcome.notes.update(decision.notes)
@@ -137,7 +132,12 @@ def _rows(count: int, columns: dict[str, Any], ids: Sequence[str] = ()) -> pa.Re
 def talk(*turns: str, system: str = "") -> Messages:
     """Turns of a user and an assistant, in turn, after a system prompt if there is one."""
     made: Messages = [{"role": "system", "content": system}] if system else []
-    return made + [{"role": ("user", "assistant")[n % 2], "content": t} for n, t in enumerate(turns)]
+    return made + [(user, says)[n % 2](text) for n, text in enumerate(turns)]
+
+
+def pair(prompt: str, chosen: str, rejected: str) -> tuple[Messages, Messages, Messages]:
+    """The sides of a preference pair."""
+    return [user(prompt)], [says(chosen)], [says(rejected)]
 
 
 def conversations(*rows: Messages, ids: Sequence[str] = (), **columns: Any) -> pa.RecordBatch:

@@ -45,10 +45,8 @@ class Runs:
         bound, _ = compare(stage, shards, data, workers)
         files = sorted(data.glob("?????.arrow"))
         units = UnitWork(bound, data, data, EarlierUnits("", ()))
-        index = tuple(
-            Shard(**units.index(i, [f.name, f.stat().st_size, sha256_file(f)])["shards"][0])
-            for i, f in enumerate(files)
-        )
+        records = [units.index(i, [f.name, f.stat().st_size, sha256_file(f)]) for i, f in enumerate(files)]
+        index = tuple(Shard(**record["shards"][0]) for record in records)
         self.done += (EarlierRun(f"run {len(self.done)}", f"v{len(self.done)}", data, index, 0),)
         found = dict[str, Fate]()
         for shard in shards:
@@ -56,8 +54,9 @@ class Runs:
             columns = {"reason": decision.reasons, "detail": decision.detail} | decision.drop_columns
             if isinstance(stage, Dedup | DedupUrls):  # it names the other run
                 del columns["detail"]
-            names = {"id": shard.column("id")}
-            gone = pa.table(names | columns).filter(pa.compute.field("reason").is_valid()).to_pylist()
+            gone = (
+                pa.table({"id": shard.column("id")} | columns).filter(pa.compute.field("reason").is_valid()).to_pylist()
+            )
             for row in [*gone, *(row for table in decision.side_tables.values() for row in table.to_pylist())]:
                 name, known, where = row.pop("id"), row.get("duplicate_of"), row.pop("duplicate_in", None)
                 assert where == self.version_of(known) or not (known and ":" in known)

@@ -8,15 +8,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from datakit.dedup.cluster import (
-    Candidates,
-    least_of_class,
-    least_shared,
-    shared_values,
-    size_class,
-    size_histogram,
-    star,
-)
+from datakit.dedup import cluster
+from datakit.dedup.cluster import Candidates, least_of_class, shared_values
 from datakit.dedup.minhash import find_buckets
 from datakit.dedup.shuffle import Memory
 
@@ -38,7 +31,9 @@ def find(rows: list[Row], least: Fraction, index_threshold: int, keep: int = 1) 
     of_row, sizes = find_buckets(list(bands.T), len(rows), MEMORY)
     ratio = least.as_integer_ratio()
     like = np.empty(0, np.uint32)
-    found = star(Candidates(of_row, address, length, like, *ratio, False, keep, 0, index_threshold), sizes, MEMORY)
+    found = cluster.star(
+        Candidates(of_row, address, length, like, *ratio, False, keep, 0, index_threshold), sizes, MEMORY
+    )
     assert len(memory) == len(rows)
     return found
 
@@ -118,16 +113,16 @@ def test_shared_values_of_large_sets():
 
 @given(st.integers(1, 400), st.integers(1, 400), st.sampled_from([Fraction(3, 4), Fraction(1, 3), Fraction(999, 1000)]))
 def test_least_shared_is_where_the_threshold_is_reached(a, b, least):
-    shared = least_shared(a, b, least.numerator, least.denominator)
+    shared = cluster.least_shared(a, b, least.numerator, least.denominator)
     assert Fraction(shared, a + b - shared) >= least
     assert Fraction(shared - 1, a + b - shared + 1) < least
 
 
 def test_size_classes_grow_and_begin_at_their_least_size():
-    classes = [size_class(n) for n in range(1, 5000)]
+    classes = [cluster.size_class(n) for n in range(1, 5000)]
     assert classes == sorted(classes) and len({*classes}) == classes[-1]
     assert all(least_of_class(c) <= n < least_of_class(c + 1) <= n * 1.02 + 2 for n, c in enumerate(classes, 1))
 
 
 def test_cluster_sizes_are_counted_in_ranges():
-    assert size_histogram({1: 5, 2: 1, 3: 2, 6: 1, 7: 3}, 20) == {"1": 8, "2": 5, "3": 1, "4-7": 3, "8-15": 3}
+    assert cluster.size_histogram({1: 5, 2: 1, 3: 2, 6: 1, 7: 3}, 20) == {"1": 8, "2": 5, "3": 1, "4-7": 3, "8-15": 3}

@@ -10,13 +10,14 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from safetensors.numpy import load_file, save_file
+from tokenizers import Tokenizer, models, normalizers, pre_tokenizers
 
 from datakit.dedup import embedding
 from datakit.dedup.embedding import load_model
 from datakit.dedup.semantic import DedupSemantic, SemanticConfig, number_of_cells
 from datakit.errors import ConfigError, InputError, MissingExtraError, ModelError
-from tests.dedup.conftest import Outcome, documents, run_stage
-from tests.dedup.conftest import conversations as talks
+from tests.dedup.conftest import Messages, Outcome, conversations, documents, run_stage, talk
+from tests.files import says, user
 
 WORDS = [f"w{chr(97 + n // 26)}{chr(97 + n % 26)}" for n in range(60)]
 
@@ -27,13 +28,9 @@ def spelled(text: str) -> str:
 
 
 def tokenizer_json(words: list[str]) -> str:
-    from tokenizers import Tokenizer
-    from tokenizers.models import WordLevel
-    from tokenizers.normalizers import Lowercase
-    from tokenizers.pre_tokenizers import Whitespace
-
-    made = Tokenizer(WordLevel({w: n for n, w in enumerate(["[UNK]", *words])}, unk_token="[UNK]"))
-    made.normalizer, made.pre_tokenizer = Lowercase(), Whitespace()
+    vocab = {w: n for n, w in enumerate(["[UNK]", *words])}
+    made = Tokenizer(models.WordLevel(vocab, unk_token="[UNK]"))
+    made.normalizer, made.pre_tokenizer = normalizers.Lowercase(), pre_tokenizers.Whitespace()
     return made.to_str()
 
 
@@ -114,16 +111,11 @@ def test_bytes_are_equal_for_any_workers_shards_and_blocks(static, monkeypatch):
     assert run(texts, static, threshold=0.95, cells=8, cut=37, memory_mb=1).rows == one.rows
 
 
-def conversations(rows: list[list[tuple[str, str]]]) -> pa.RecordBatch:
-    return talks(*([{"role": role, "content": spelled(text)} for role, text in row] for row in rows))
+def spelled_out(rows: list[Messages]) -> pa.RecordBatch:
+    return conversations(*([turn | {"content": spelled(turn["content"])} for turn in row] for row in rows))
 
 
 def test_question_and_answer_and_every_turn_must_be_alike(static):
-    def talk(asked: str, said: str, *more: str, system: str = "") -> list[tuple[str, str]]:
-        turns = [("user", asked), ("assistant", said)]
-        turns += [(("user", "assistant")[n % 2], text) for n, text in enumerate(more)]
-        return [("system", system), *turns] if system else turns
-
     rows = [
         talk("w1 w7 w9", "w20 w30 w40"),
         talk("w0 w6 w8", "w21 w31 w41"),  # the same in other words
@@ -134,12 +126,13 @@ def test_question_and_answer_and_every_turn_must_be_alike(static):
         talk("w1 w7 w9", "w20 w30 w40", "w2 w11", "w3 w13"),
         talk("w0 w6 w8", "w21 w31 w41", "w3 w10", "w2 w12"),
         talk("w1 w7 w9", "w3 w13", "w2 w11", "w20 w30 w40"),  # the answers of two turns changed places
-        [("assistant", "w1 w7 w9"), ("user", "w20 w30 w40")],
+        [says("w1 w7 w9"), user("w20 w30 w40")],
     ]
-    found = run(conversations(rows), static, threshold=0.95)
+    found = run(spelled_out(rows), static, threshold=0.95)
     assert found.dropped_for == {"1": "0", "7": "6"}
-    two = [[("system", "w5"), ("system", "w6"), *rows[0]], [("system", "w5 system w6"), *rows[0]]]
-    assert run(conversations(two), static).kept == ["0", "1"], "two system prompts are not one that says the same"
+    one, other, both = (talk(system=text) for text in ("w5", "w6", "w5 system w6"))
+    two = [[*one, *other, *rows[0]], [*both, *rows[0]]]
+    assert run(spelled_out(two), static).kept == ["0", "1"], "two system prompts are not one that says the same"
 
 
 def test_a_column_of_vectors_stands_in_for_a_model():

@@ -12,22 +12,12 @@ from hypothesis import strategies as st
 
 import datakit.dedup.shuffle as shuffle
 from datakit.dedup.repeats import DedupRepeats, RepeatsConfig
-from datakit.dedup.shuffle import (
-    Memory,
-    Source,
-    first_of_equals,
-    groups_of,
-    joined,
-    linked,
-    parts_by_number,
-    read_parts,
-    run_unit,
-    sort_unit,
-)
+from datakit.dedup.shuffle import Memory, groups_of, joined, parts_by_number, read_parts, run_unit
 from datakit.dedup.stage import Dedup, DedupConfig
 from datakit.dedup.urls import DedupUrls
 from datakit.errors import ConfigError, IntegrityError
 from tests.dedup.conftest import ThreadUnits, conversations, deduplicate, documents, run_stage, sketch_file, talk, write
+from tests.files import flip
 
 
 def edited(rows: int, seed: int) -> list[str]:
@@ -79,9 +69,8 @@ def test_a_key_that_all_rows_have_goes_on_once_for_each_file(tmp_path):
     batch = documents([f"the same words in every row here\nnumber {n} has some words of its own" for n in range(300)])
     files = [write(stage.sketch(batch.slice(n, 100)), tmp_path / f"{n}.arrow") for n in (0, 100, 200)]
     firsts = zip(map(sketch_file, files), (0, 100, 200), strict=True)
-    records = [
-        run_unit(tmp_path, 1 << 20, "keys", partial(sort_unit, stage, 1), n, Source(*of)) for n, of in enumerate(firsts)
-    ]
+    sort = partial(shuffle.sort_unit, stage, 1)
+    records = [run_unit(tmp_path, 1 << 20, "keys", sort, n, shuffle.Source(*of)) for n, of in enumerate(firsts)]
     parts = parts_by_number(records)
     sizes = [len(part) for part in read_parts([p for _, p in parts[0]], Memory(1 << 20, tmp_path))]
     assert sizes == [101 * 12] * 3
@@ -127,9 +116,7 @@ def test_a_damaged_part_is_an_error(tmp_path):
     assert [bytes(p) for p in read_parts(parts, memory)] == [b"one and two", b"three" * 40]
     assert parts_by_number([record]).keys() == {3} and all(begin % 64 == 0 for _, begin, _, _ in record["parts"])
     file = tmp_path / record["files"][0][0]
-    data = bytearray(file.read_bytes())
-    data[70] ^= 1
-    file.write_bytes(data)
+    flip(file)
     with pytest.raises(IntegrityError, match=r"parts-00000\.bin: was changed"):
         list(read_parts(parts, memory))
 
@@ -156,7 +143,7 @@ def test_links_are_those_of_plain_python(keys, old):
     rows = {key: [row for row, (other, _) in enumerate(keys) if other == key] for key, _ in keys}
     joins = {key for key, own in rows.items() if any(keys[row][1] for row in own) and own[-1] >= old}
     hashes = np.array([key * 0x1234567812345678 for key, _ in keys], np.uint64)
-    found = linked(hashes, np.arange(len(keys)), np.array([whole for _, whole in keys], np.bool_), old)
+    found = shuffle.linked(hashes, np.arange(len(keys)), np.array([whole for _, whole in keys], np.bool_), old)
     assert sorted(zip(*found, strict=True)) == sorted((row, rows[key][0]) for key in joins for row in rows[key][1:])
 
 
@@ -188,5 +175,5 @@ def test_a_large_array_takes_its_room_on_the_disk_at_once_and_leaves_no_file(tmp
 
 @given(st.lists(st.sampled_from([b"a" * 16, b"a" * 8 + b"b" * 8, b"b" * 8 + b"a" * 8]), max_size=20), st.integers(0, 5))
 def test_the_first_of_equals_is_found(digests, begin):
-    found = first_of_equals(pa.array(digests, pa.binary(16)).slice(begin))
+    found = shuffle.first_of_equals(pa.array(digests, pa.binary(16)).slice(begin))
     assert found.tolist() == [digests[begin:].index(digest) for digest in digests[begin:]]

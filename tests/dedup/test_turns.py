@@ -11,13 +11,16 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from datakit.config import build
+from datakit.dedup import turn_digests as kernels
 from datakit.dedup.cluster import least_similar_turn
 from datakit.dedup.stage import Dedup, DedupConfig
 from datakit.dedup.turn_digests import TURN_SHIFT, digests_of, plain, turns_of
 from datakit.errors import ConfigError
+from datakit.text import words
 from datakit.text.words import character_table, entry, hash_values, split_words
-from tests.dedup.conftest import Messages, conversations, deduplicate, preferences, talk
+from tests.dedup.conftest import Messages, conversations, deduplicate, pair, preferences, talk
 from tests.dedup.runs import Runs
+from tests.files import says, user
 
 BREAKS, MARKS, CLOSING = "\n\v\f\r\x85\u2028\u2029", ".,!?;。．，！？；", "\"')’”」』）"
 SIGNS = "#$%&*+/<=>@[\\]^_`{|}~"
@@ -49,16 +52,13 @@ def is_kind(char: str, kinds: str) -> bool:
 
 
 def has_code(text: str) -> bool:
-    joined = zip(text, text[1:], text[2:], strict=False)
     lines = "".join("\n" if char in BREAKS else char for char in text).split("\n")[1:]
-    return (
-        any(char in SIGNS for char in text)
-        or any(
-            a.isspace() and b == "-" and is_kind(c, "LMN") for a, b, c in zip(" " + text, text, text[1:], strict=False)
-        )
-        or any(is_kind(a, "L") and b in ".(" and is_kind(c, "LMN") for a, b, c in joined)
-        or any(line.strip() and line[0].isspace() for line in lines)
-    )
+    if any(char in SIGNS for char in text) or any(line.strip() and line[0].isspace() for line in lines):
+        return True
+    for a, b, c in zip(" " + text, text, text[1:], strict=False):
+        if is_kind(c, "LMN") and ((a.isspace() and b == "-") or (is_kind(a, "L") and b in ".(")):
+            return True
+    return False
 
 
 def loose_form(text: str) -> str:
@@ -161,12 +161,11 @@ def test_rows_that_share_a_context_and_differ_in_question_or_answer_all_stay():
 
 
 def test_system_prompts_tools_and_calls_count():
-    call = {"role": "assistant", "content": "", "tool_calls": '[{"name": "up"}]'}
-    other = call | {"tool_calls": '[{"name": "down"}]'}
-    result = [{"role": "tool", "name": "up", "content": "1"}, {"role": "tool", "name": "down", "content": "1"}]
-    user = {"role": "user", "content": "Go"}
+    call, other = (says("", tool_calls=f'[{{"name": "{name}"}}]') for name in ("up", "down"))
+    result = [{"role": "tool", "name": name, "content": "1"} for name in ("up", "down")]
+    go = user("Go")
     rows = conversations(
-        [user, call], [user, other], [user, call, result[0]], [user, call, result[1]], talk("Go", "A", system="1"),
+        [go, call], [go, other], [go, call, result[0]], [go, call, result[1]], talk("Go", "A", system="1"),
         talk("Go", "A", system="2"), talk("Go", "A"), talk("Go", "A"), tools=["", "", "", "", "", "", "x", "y"],
     )  # fmt: skip
     assert deduplicate(rows, prefix=False).rows == {}
@@ -220,14 +219,8 @@ def test_of_equal_rows_the_policy_chooses():
 
 
 def test_a_pair_is_one_row_and_its_answers_may_not_change_places():
-    rows = [
-        ("Why?", "So.", "No."),
-        ("Why?", "So. ", "No."),
-        ("Why?", "No.", "So."),
-        ("Who?", "So.", "No."),
-        ("", "", ""),
-    ]
-    batch = preferences([[talk(t)[:1] if n == 0 else talk("", t)[1:] for n, t in enumerate(row)] for row in rows])
+    first, spaced = pair("Why?", "So.", "No."), pair("Why?", "So. ", "No.")
+    batch = preferences([first, spaced, pair("Why?", "No.", "So."), pair("Who?", "So.", "No."), pair("", "", "")])
     assert deduplicate(batch).rows == {"1": ("exact_duplicate", "0", 1.0)}
     assert deduplicate(batch, on="prompt").kept == ["0", "3", "4"]
     assert deduplicate(batch, on="answer").kept == ["0", "2", "4"]
@@ -272,18 +265,12 @@ def test_the_least_similar_turn_decides(rows):
 
 
 def test_near_duplicates_have_equal_roles_calls_and_numbers_of_turns():
-    long = pool[0]
-    near = pool[3]
-    other_role = [{"role": "user", "content": long}, {"role": "user", "content": near}]
-    called = [{"role": "user", "content": long}, {"role": "assistant", "content": near, "tool_calls": "[1]"}]
-    thought = [{"role": "user", "content": long}, {"role": "assistant", "content": near, "reasoning_content": long}]
-    rows = conversations(
-        talk(long, long), talk(near, near), talk(long, near, ""), other_role, called, thought,
-        tools=[""] * 6,
-    )  # fmt: skip
+    long, near = pool[0], pool[3]
+    answers = user(near), says(near, tool_calls="[1]"), says(near, reasoning_content=long)
+    others = [[user(long), answer] for answer in answers]
+    rows = conversations(talk(long, long), talk(near, near), talk(long, near, ""), *others, tools=[""] * 6)
     assert set(deduplicate(rows, match="near", num_bands=100, rows_per_band=1).rows) == {"1"}
-    pairs = preferences([[talk(long)[:1], talk("", a)[1:], talk("", b)[1:]] for a, b in
-                         ((long, pool[4]), (near, pool[4]), (pool[4], long))])  # fmt: skip
+    pairs = preferences([pair(long, *sides) for sides in ((long, pool[4]), (near, pool[4]), (pool[4], long))])
     assert set(deduplicate(pairs, match="near", num_bands=100, rows_per_band=1).rows) == {"1"}
 
 
@@ -336,9 +323,6 @@ def test_a_row_of_an_earlier_run_stays_though_a_new_one_begins_with_it(tmp_path)
 
 
 def test_the_table_has_the_flags_that_the_kernel_repeats():
-    from datakit.dedup import turn_digests as kernels
-    from datakit.text import words
-
     assert (kernels._WORD, kernels._SPACE, kernels._LETTER, kernels._NUMBER, kernels._FOLD_SHIFT) == (
         words.WORD, words.SPACE, words.LETTER, words.NUMBER, words.FOLD_SHIFT,
     )  # fmt: skip

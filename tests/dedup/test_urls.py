@@ -16,8 +16,7 @@ from tests.dedup.conftest import Outcome, documents, run_stage
 
 
 def form(url: str | None) -> str | None:
-    found: str | None = page_form(pa.array([url], pa.string()))[0].as_py()
-    return found
+    return page_form(pa.array([url], pa.string()))[0].as_py()
 
 
 def urls(found: list[Any], cut: int = 1000, workers: int = 2, **config: Any) -> Outcome:
@@ -97,9 +96,8 @@ def test_many_rows_of_one_url_raise_an_alarm():
     assert "5 rows have the URL of '0' and all but it are dropped (max_cluster_rows is 4)" in alarms[0]
     assert len(alarms) == 1, "too few rows for an alarm about their share"
     (alarm,) = urls(["https://a.b/", "https://a.b/c"] * 10).facts["alarms"]
-    assert alarm.startswith(
-        "18 of all 20 rows are lost (90.0%; max_loss is 30.0%). Most rows are lost for: '0' 9, '1' 9"
-    )
+    said = "18 of all 20 rows are lost (90.0%; max_loss is 30.0%). Most rows are lost for: '0' 9, '1' 9"
+    assert alarm.startswith(said)
 
 
 def test_the_policy_says_which_row_of_a_url_stays():

@@ -5,16 +5,15 @@ import itertools
 import re
 
 import numpy as np
-import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from datakit.config import build
-from datakit.data import MESSAGES
 from datakit.filter import _kernels_c4, rule_set
-from datakit.filter.stage import Filter, FilterConfig
 from datakit.filter.web_rules import C4
+from tests.files import says, user
+from tests.filter.rows import conversations, documents, filter_of
+from tests.filter.test_rule_set import flagged, spaceless
 
 CITATION = re.compile(r"\[\d*]|\[edit]|\[citation needed]", re.IGNORECASE)
 POLICIES = ("terms of use", "privacy policy", "cookie policy", "uses cookies", "use of cookies", "use cookies")
@@ -22,16 +21,8 @@ QUOTES = "\"'”’»›」』｣“‘"
 CLOSING = QUOTES + ")]"
 
 
-def flagged(c: str, flag: int) -> bool:
-    return bool(rule_set.character_classes()[ord(c)] & flag)
-
-
 def lower(text: str) -> str:
     return "".join(c.lower() if c.isascii() else c for c in text)
-
-
-def spaceless(c: str) -> bool:
-    return flagged(c, rule_set.UNSEGMENTED)
 
 
 def words_of(line: str) -> list[str]:
@@ -99,16 +90,16 @@ def reference(text: str, config: C4) -> dict[str, int]:
     return counts
 
 
+def signals(texts: list[str], config: C4) -> rule_set.Signals:
+    return config.signals(rule_set.MeasuredRows(documents(*texts)))
+
+
 def counted(text: str, config: C4) -> dict[str, int]:
     return {name: int(values[0]) for name, values in signals([text], config).items()}
 
 
-def signals(texts: list[str | None], config: C4) -> rule_set.Signals:
-    return config.signals(rule_set.MeasuredRows(pa.record_batch({"text": pa.array(texts, pa.string())})))
-
-
 def edited(text: str, **values) -> str:
-    edits = C4(**values).edit(pa.record_batch({"text": [text]}), np.ones(1, np.bool_))
+    edits = C4(**values).edit(documents(text), np.ones(1, np.bool_))
     return edits.columns["text"][0].as_py() if edits else text
 
 
@@ -195,24 +186,21 @@ def test_what_stays_of_a_text(text, made):
 
 def test_a_page_goes_for_a_bracket_anywhere_and_with_lines_only_where_text_may_stay():
     """Thai needs no sentences; conversations are judged and never cut."""
-    turns = [{"role": "user", "content": "q"}, {"role": "assistant", "content": "Sentences are here. " * 5 + "\nmenu"}]
-    said = pa.record_batch({"messages": pa.array([turns, turns[:1]], MESSAGES)})
-    stage = Filter(config=build(FilterConfig, {"rules": ["c4"]}, "filter"))
+    turns = [user("q"), says("Sentences are here. " * 5 + "\nmenu")]
+    said = conversations(turns, turns[:1])
+    stage = filter_of("c4")
     decision = stage.decide(said)
     assert decision.reasons.to_pylist() == [None, "c4.min_sentences"] and "messages" not in decision.columns
-    assert stage.decide(pa.record_batch({"text": [THAI]})).reasons.to_pylist() == [None]
+    assert stage.decide(documents(THAI)).reasons.to_pylist() == [None]
     prose = "This is a sentence of a page. " * 5
-    page = pa.record_batch({"text": [prose + "\nfunction f() {"], "id": ["a"]})
-    reasons = {}
-    for where in ("page", "lines"):
-        stage = Filter(config=build(FilterConfig, {"rules": ["c4"], "c4": {"where": where}}, "filter"))
-        (reasons[where],) = stage.decide(page).reasons.to_pylist()
-    assert reasons == {"page": "c4.max_curly_brackets", "lines": None}
+    for where, reason in (("page", "c4.max_curly_brackets"), ("lines", None)):
+        decision = filter_of("c4", c4={"where": where}).decide(documents(prose + "\nfunction f() {"))
+        assert decision.reasons.to_pylist() == [reason]
 
 
 def test_rows_that_stay_are_cut_and_counted_as_edited_and_dropped_ones_stay_whole():
     prose = "This is a sentence of a page. " * 5
     texts = [prose + "\nmenu", prose, "menu\nonly"]
-    decision = Filter(config=build(FilterConfig, {"rules": ["c4"]}, "filter")).decide(pa.record_batch({"text": texts}))
+    decision = filter_of("c4").decide(documents(*texts))
     assert decision.edited.to_pylist() == [True, False, False]
     assert decision.columns["text"].to_pylist() == [prose.rstrip(), prose, texts[2]]

@@ -10,15 +10,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from datakit.config import build
 from datakit.data import MESSAGES
 from datakit.errors import ConfigError, InputError
 from datakit.filter import contamination
 from datakit.filter.rule_set import MeasuredRows
-from datakit.filter.stage import Filter, FilterConfig
+from datakit.filter.stage import Filter
 from datakit.manifest import Count, Ledger
 from datakit.text.words import split_words
-from tests.files import write_rows
+from tests.files import says, user, write_rows
+from tests.filter.rows import documents, filter_of
 
 QUESTION = "A farmer has seventeen sheep and buys four more at the market, then sells half of them. How many are left?"
 ANSWER = "He has 17 + 4 = 21 sheep, sells half of them, and so about ten of the sheep are left on the farm."
@@ -37,12 +37,7 @@ def items(tmp_path: Path) -> str:
 
 def stage(items: str | list[str], **values) -> Filter:
     files = [items] if isinstance(items, str) else items
-    made = build(FilterConfig, {"rules": ["contamination"], "contamination": {"eval": files} | values}, "filter")
-    return Filter(config=made)
-
-
-def documents(*texts: str) -> pa.RecordBatch:
-    return pa.record_batch({"text": pa.array(texts, pa.string()), "id": [f"r{i}" for i in range(len(texts))]})
+    return filter_of("contamination", contamination={"eval": files} | values)
 
 
 def test_every_row_that_holds_an_item_is_listed_under_it_with_the_passage(items):
@@ -66,8 +61,7 @@ def test_weighted_shares_are_those_of_the_plain_definition(tmp_path):
     vocabulary = ["the", "of", "7", "sheep", "market", "river", "lantern", "字", "牛"]
     made = [{"question": " ".join(rng.choices(vocabulary, k=rng.randint(6, 30)))} for _ in range(30)]
     made.append(made[0])  # of equals the first item counts
-    path = write_rows(tmp_path / "e.jsonl", made)
-    least = 1.5
+    path, least = write_rows(tmp_path / "e.jsonl", made), 1.5
     config = contamination.Contamination(eval=(str(path),), min_rare_words=least)
     texts = [" ".join(rng.choices(vocabulary, k=rng.randint(0, 400))) for _ in range(40)]
     texts += [f"{PROSE} {item['question']} {PROSE}" for item in made]
@@ -127,14 +121,14 @@ def test_all_of_a_row_is_searched(items):
     words = QUESTION.split()
     reworded = " ".join("perhaps" if i % 12 == 6 else word for i, word in enumerate(words))
     hidden = [
-        [{"role": "user", "content": f"{PROSE} {reworded} {PROSE}"}],
-        [{"role": "user", "content": f"{' '.join(words[:10])}\n\n{PROSE}\n\n{' '.join(words[10:])}"}],
+        [user(f"{PROSE} {reworded} {PROSE}")],
+        [user(f"{' '.join(words[:10])}\n\n{PROSE}\n\n{' '.join(words[10:])}")],
         [{"role": "system", "content": QUESTION}],
         [{"role": "tool", "content": json.dumps({"result": QUESTION})}],
         [{"role": "assistant", "tool_calls": call}],
-        [{"role": "assistant", "reasoning_content": QUESTION, "content": "Ten."}],
-        [{"role": "user", "content": QUESTION[:60]}, {"role": "user", "content": QUESTION[60:]}],
-        *[[{"role": "user", "content": PROSE}]] * 3,
+        [says("Ten.", reasoning_content=QUESTION)],
+        [user(QUESTION[:60]), user(QUESTION[60:])],
+        *[[user(PROSE)]] * 3,
     ]
     columns = {"messages": pa.array(hidden, MESSAGES), "id": list("abcdefghij")}
     columns["extra"] = pa.array([None] * 7 + [json.dumps({"notes": {"seen": [1, QUESTION]}}), "{}", None])
@@ -144,9 +138,7 @@ def test_all_of_a_row_is_searched(items):
 
 
 def test_the_ledger_counts_the_items_and_an_item_that_cannot_be_searched_is_an_alarm(tmp_path):
-    rows = [
-        {"question": QUESTION}, {"question": "为什么天是蓝的"}, {"question": "Why?", "id": 3}, {"question": QUESTION},
-    ]  # fmt: skip
+    rows = [{"question": QUESTION}, {"question": "为什么天是蓝的"}, {"question": "Why?"}, {"question": QUESTION}]
     path = tmp_path / "e.jsonl"
     path.write_text("\n".join(map(json.dumps, rows)) + "\n{broken\n")
     made = stage(str(path))
@@ -155,13 +147,8 @@ def test_the_ledger_counts_the_items_and_an_item_that_cannot_be_searched_is_an_a
         "evaluation_items_without_text": 1, "evaluation_lines_unreadable": 1,
     }  # fmt: skip
     alarms = " | ".join(made.extras(Ledger(Count())).facts["alarms"])
-    for said in (
-        "1 of 4 items of e.jsonl have no text of 5 words",
-        "1 lines of e.jsonl are not JSON",
-        "too short",
-        "e.jsonl:1",
-    ):
-        assert said in alarms
+    assert "1 of 4 items of e.jsonl have no text of 5 words" in alarms and "1 lines of e.jsonl are not JSON" in alarms
+    assert "too short" in alarms and "e.jsonl:1" in alarms
 
 
 def test_a_changed_evaluation_file_is_read_again(tmp_path):
@@ -218,10 +205,9 @@ def test_every_text_of_five_words_is_a_part_under_the_name_of_its_field(tmp_path
     record, expected = LAYOUTS[name]
     (tmp_path / "e.jsonl").write_text(f"{json.dumps(record)}\n{json.dumps({'n': Q[::-1]})}")
     (tmp_path / "e.json").write_text(json.dumps([record, record]))
-    for file, items in (("e.jsonl", 2), ("e.json", 2)):
+    for file in ("e.jsonl", "e.json"):
         found = read(tmp_path / file)
-        assert parts_of(found) == expected
-        assert len(found.items) == items and found.items[0][0] == f"{file}:0"
+        assert parts_of(found) == expected and len(found.items) == 2 and found.items[0][0] == f"{file}:0"
 
 
 def test_json_in_a_text_file_is_read_as_json_and_prose_is_not(tmp_path):

@@ -72,12 +72,10 @@ KINDS = {
     "many_labels": {"loss": "softmax", "minn": 2, "maxn": 3, "bucket": 3000, "epoch": 2},
     "many_labels_hs": {"loss": "hs", "minn": 2, "maxn": 3, "bucket": 3000, "epoch": 2},
 }
-QUANTIZED = {
-    "plain": {},
-    "qnorm": {"qnorm": True},
-    "pruned": {"cutoff": 400},
-    "pruned_qnorm": {"cutoff": 400, "qnorm": True},
-}
+QUANTIZED = [
+    ("softmax_words", {}), ("softmax_chars", {"qnorm": True}), ("hs_chars_words", {"cutoff": 400}),
+    ("many_labels_hs", {"cutoff": 400, "qnorm": True}),
+]  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -88,9 +86,8 @@ def trained(tmp_path_factory):
     many = [f"__label__l{i} w{i} w{i % 50} the{i % 7}\n" for i in range(300) for _ in range(2 + i % 3)]
     (folder / "many.txt").write_text("".join(many))
     defaults = {"dim": 16, "epoch": 8, "minn": 0, "maxn": 0}
-    train(
-        folder, {k: ("many.txt" if k.startswith("many") else "few.txt", defaults | kind) for k, kind in KINDS.items()}
-    )
+    lines = {kind: "many.txt" if kind.startswith("many") else "few.txt" for kind in KINDS}
+    train(folder, {kind: (lines[kind], defaults | options) for kind, options in KINDS.items()})
     return folder
 
 
@@ -114,17 +111,9 @@ def test_a_bin_file_gives_the_modules_answers(kind, trained):
     assert_same(path, module_model(path), TEXTS)
 
 
-CASES = [
-    ("softmax_chars", "qnorm"),
-    ("hs_chars_words", "pruned"),
-    ("softmax_words", "plain"),
-    ("many_labels_hs", "pruned_qnorm"),
-]
-
-
-@pytest.mark.parametrize(("kind", "how"), CASES)
+@pytest.mark.parametrize(("kind", "how"), QUANTIZED, ids=[kind for kind, _ in QUANTIZED])
 def test_an_ftz_file_gives_the_modules_answers(kind, how, trained, tmp_path):
-    model = quantized(trained, kind, tmp_path / "m.ftz", **QUANTIZED[how])
+    model = quantized(trained, kind, tmp_path / "m.ftz", **how)
     assert_same(tmp_path / "m.ftz", model, [*TEXTS, "w1 w2 the3", "w299 w49 the5 unseen w"])
 
 
@@ -159,11 +148,8 @@ WORD_SIZES = [1, 7, 8, 9, 15, 16, 17, 63, 64, 65, 511, 1023, 1024, 1025, 4000, 4
 def test_words_of_any_size_at_any_place_give_the_modules_answer(lid):
     """Around the size of a piece of text, too, which ends with a word."""
     letters = "abcdefghijklmnopqrstuvwxyz" * 400
-    words = (
-        [letters[i : i + n] for i, n in enumerate(WORD_SIZES)]
-        + ["слово" * n for n in (1, 2, 3, 4, 7, 60, 102, 103, 900)]
-        + ["x" * 1030 + "é"]
-    )
+    words = [letters[i : i + n] for i, n in enumerate(WORD_SIZES)]
+    words += ["слово" * n for n in (1, 2, 3, 4, 7, 60, 102, 103, 900)] + ["x" * 1030 + "é"]
     gaps = [" ", "  ", "\x85", "\u2028", "</s>", "\t\n", "\x01", "<", "</s", "â", "\u2027", "\0"]
     texts = ["".join(w + gaps[(i + k) % len(gaps)] for i, w in enumerate(words)) for k in range(len(gaps))]
     texts += [w + gap for w in words for gap in gaps] + [gap + w for w in words[:9] for gap in gaps]

@@ -6,13 +6,13 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from datakit.config import build
 from datakit.data import string_array
 from datakit.filter import _kernels_c4, _kernels_lookup, _kernels_signals, fasttext_model
 from datakit.filter.language import Language
-from datakit.filter.stage import Filter, FilterConfig
+from datakit.filter.stage import Filter
 from datakit.text import _kernels_text
 from datakit.text.words import hash_values, normalize
+from tests.filter.rows import filter_of
 
 TEXT = "Zwölf Boxkämpfer jagen Viktor. Sie laufen quer über den Deich!\nEnd of the first line {and} [12] a sheep."
 ARRAYS = {
@@ -34,8 +34,7 @@ CALLED = [
 def stage(tmp_path_factory) -> Filter:
     items = tmp_path_factory.mktemp("items") / "items.jsonl"
     items.write_text(json.dumps({"question": TEXT}) + "\n")
-    values = {"rules": ["gopher_quality", "contamination", "c4"], "contamination": {"eval": [str(items)]}}
-    return Filter(config=build(FilterConfig, values, "filter"))
+    return filter_of("gopher_quality", "contamination", "c4", contamination={"eval": [str(items)]})
 
 
 @pytest.mark.parametrize("name", ARRAYS)

@@ -19,6 +19,7 @@ from datakit.errors import ConfigError, ModelError, UsageError
 from datakit.filter import language as module
 from datakit.filter.language import Language, LanguageConfig
 from tests.fasttext_models import train
+from tests.filter.rows import documents
 
 SENTENCES = {
     "en": "The quick brown fox jumps over the lazy dog while the children are watching from the window.",
@@ -33,10 +34,6 @@ SENTENCES = {
 
 
 NO_LETTERS = ["", " \n\r\n ", "12345 67", "😀🎉", "--- *** ===", "\u0301", "①②"]
-
-
-def documents(*texts: str) -> pa.RecordBatch:
-    return pa.record_batch({"text": pa.array(texts, pa.string())})
 
 
 @pytest.fixture(scope="module")
@@ -77,11 +74,8 @@ def test_listed_languages_stay_and_the_others_say_why_they_go():
     stage.open()
     decision = stage.decide(documents(SENTENCES["de"], SENTENCES["fr"], "", "ok", SENTENCES["en"]))
     reasons, detail = decision.reasons.to_pylist(), decision.detail.to_pylist()
-    assert reasons[:3] == [None, "language", "language"]
-    assert reasons[4] is None
-    assert detail[0] is None
-    assert detail[1].startswith("fr 0.9")
-    assert detail[2].startswith("und 0 not in ")
+    assert reasons[:3] == [None, "language", "language"] and reasons[4] is None
+    assert detail[0] is None and detail[1].startswith("fr 0.9") and detail[2].startswith("und 0 not in ")
     undetermined = Language(config=LanguageConfig(languages=("und",), min_score=1.0))
     assert undetermined.decide(documents("1234", SENTENCES["de"])).reasons.to_pylist() == [None, "language"]
 

@@ -180,7 +180,6 @@ GOOD = "\\data\\\nngram 1=3\n\n\\1-grams:\n-1\t<s>\n-1\t</s>\n-1\ta\n\n\\end\\\n
 )  # fmt: skip
 def test_a_damaged_file_is_refused(tmp_path, old, new, message):
     (tmp_path / "m.arpa").write_text(GOOD.replace(old, new), errors="surrogateescape")
-    with pytest.raises(
-        ModelError, match=rf"(?s)m\.arpa: expected an n-gram model in the ARPA format, found: .*{message}"
-    ):
+    said = rf"(?s)m\.arpa: expected an n-gram model in the ARPA format, found: .*{message}"
+    with pytest.raises(ModelError, match=said):
         read_arpa(tmp_path / "m.arpa")

@@ -14,11 +14,12 @@ import pytest
 
 import datakit
 from datakit import own_code
-from datakit.config import build
 from datakit.engine.lineage import code_hash
 from datakit.engine.recipe import FLOW, STAGES, Recipe
 from datakit.errors import ConfigError, InputError
-from datakit.filter.stage import Filter, FilterConfig
+from datakit.report.tuning import tune
+from tests.files import says, user, write_rows
+from tests.filter.rows import filter_of
 
 TEXTS = ["short", "TODO: write the rest of this text", "a fine text that is long enough"]
 PAGE = Path(__file__).parents[2] / "docs" / "extending.md"
@@ -51,8 +52,7 @@ def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], s
 
 
 def reasons(*rules: str, rows: pa.RecordBatch | None = None, **own: dict) -> list[str | None]:
-    config = build(FilterConfig, {"rules": [*rules], "own": own}, "filter")
-    return Filter(config=config).decide(rows or batch()).reasons.to_pylist()
+    return filter_of(*rules, own=own).decide(rows or batch()).reasons.to_pylist()
 
 
 def few_stars(row: dict) -> bool | None:
@@ -83,8 +83,7 @@ def test_functions_that_another_made_are_told_apart_and_their_constants_enter_th
     names = [own_code.name_of(lambda_free(reason)) for reason in ("one", "two", "one")]
     assert names[0] == names[2] != names[1] and reasons(*names[:2]) == [None, "one", None]
     assert reasons(names[1]) == [None, "two", None]
-    stage = Filter(config=build(FilterConfig, {"rules": names[:1]}, "filter"))
-    assert stage.for_kind("document").holds_gil is False, "no other process has them"
+    assert filter_of(names[0]).for_kind("document").holds_gil is False, "no other process has them"
 
 
 def says_it_all(row: dict) -> str | None:
@@ -122,18 +121,14 @@ def test_what_is_no_rule_is_refused_before_any_work(rules, message):
         datakit.filter([{"text": "a"}], rules=[*rules])
 
 
-def digests(name: str) -> dict:
-    return Filter(config=build(FilterConfig, {"rules": [name]}, "filter")).resources()
-
-
 def test_an_edit_of_the_module_or_of_one_that_it_imports_changes_the_key_and_nothing_else(module):
     source = "import json, pyarrow\nfrom own_words_of_a_test import WORDS\ndef rule(row): return not WORDS\n"
     found = list[dict]()
     for words, edited in (("()", ""), ("()", ""), ("('a',)", ""), ("('a',)", "rule.version = '2'\n")):
         module(f"WORDS = {words}\n", "own_words_of_a_test.py")
-        found.append(digests(f"{module(source + edited)}:rule"))
+        found.append(filter_of(f"{module(source + edited)}:rule").resources())
     assert found[0] == found[1] and len({str(one) for one in found}) == 3
-    assert found[0].keys() - digests("c4").keys() == {"code of own_rules_of_a_test.py:rule"}
+    assert found[0].keys() - filter_of("c4").resources().keys() == {"code of own_rules_of_a_test.py:rule"}
 
 
 def test_a_function_without_a_file_is_known_by_its_source_and_what_it_names(monkeypatch):
@@ -162,8 +157,6 @@ def test_the_pages_examples_run_and_tune_shows_their_thresholds(module, capsys):
     result = datakit.filter(table, **given, output="out")
     assert result.ledger.rows.dropped == {"digits.max_digits": 1}
     assert result.dropped.column("detail").to_pylist() == ["digits 7 > 6"]
-    from datakit.report.tuning import tune
-
     tuned = tune(Path("out/manifest.json"), (), (), 1)
     assert [(f.name, f.limit, f.drops) for f in tuned.found] == [("digits.max_digits", 6, 1)]
     assert tuned.untold == ["rules.py:no_todo"]
@@ -187,11 +180,8 @@ def edit(row: dict) -> dict | None:
 
 
 def test_a_map_changes_columns_and_extra_and_says_what_it_dropped():
-    rows = [
-        {"id": "a", "text": "x", "stars": 1},
-        {"id": "b", "text": "gone", "stars": 2},
-        {"id": "c", "text": "Y", "stars": 3},
-    ]
+    texts = [("a", "x", 1), ("b", "gone", 2), ("c", "Y", 3)]
+    rows = [{"id": name, "text": text, "stars": stars} for name, text, stars in texts]
     result = datakit.map(rows, edit, workers=2)
     assert result.dropped.select(["id", "reason"]).to_pylist() == [{"id": "b", "reason": "edit"}]
     assert result.kept.column("text").to_pylist() == ["X", "Y"] and result.ledger.rows.edited == 2
@@ -204,14 +194,13 @@ def test_a_map_changes_columns_and_extra_and_says_what_it_dropped():
 def test_a_value_that_its_column_cannot_hold_reaches_a_map_and_stays(tmp_path):
     """The column is one of whole numbers, by the first rows; a later 1.5 is in `extra`, and the column null."""
     rows = [{"id": str(i), "text": "x", "stars": i if i < 399 else 1.5} for i in range(400)]
-    (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     seen = list[Any]()
 
     def change(row: dict[str, Any]) -> dict[str, Any]:
         seen.append(row["stars"])
         return row | {"text": "y", "new": row["stars"]} | ({"stars": 7} if row["id"] == "398" else {})
 
-    result = datakit.map(str(tmp_path / "rows.jsonl"), change, workers=1)
+    result = datakit.map(str(write_rows(tmp_path / "rows.jsonl", rows)), change, workers=1)
     made = result.dataset.to_table()
     assert sorted(seen) == sorted(row["stars"] for row in rows)
     last = made.filter(pc.equal(made.column("id"), "399")).to_pylist()[0]
@@ -225,8 +214,7 @@ def test_a_map_may_edit_inside_of_a_row():
         row["meta"]["seen"] = 2
         return row
 
-    said = [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}]
-    result = datakit.map([{"messages": said, "meta": {"seen": 1}}], shout)
+    result = datakit.map([{"messages": [user("a"), says("b")], "meta": {"seen": 1}}], shout)
     made = result.dataset.to_table().to_pylist()[0]
     assert result.ledger.rows.edited == 1 and [m["content"] for m in made["messages"]] == ["a", "B"]
     assert made["meta"] == {"seen": 2}
@@ -245,9 +233,8 @@ def test_a_map_may_edit_inside_of_a_row():
 )  # fmt: skip
 def test_a_map_that_gives_no_row_ends_with_the_row(module, change, message):
     name = module(f"def change(row): return {change}")
-    talk = [{"messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}]}]
     with pytest.raises(InputError, match=message.replace("\\\\", "\\")):
-        datakit.map(talk, function=f"{name}:change")
+        datakit.map([{"messages": [user("a"), says("b")]}], function=f"{name}:change")
 
 
 def test_a_stage_of_the_users_own_runs_in_recipes_and_pipelines_and_an_edit_makes_it_stale(module, tmp_path):

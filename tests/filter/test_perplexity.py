@@ -14,14 +14,7 @@ from datakit.config import build
 from datakit.errors import ConfigError, ModelError
 from datakit.filter import perplexity as module
 from datakit.filter.ngram_model import read_arpa
-from datakit.filter.perplexity import (
-    ModelFiles,
-    NgramModelConfig,
-    Perplexity,
-    PerplexityConfig,
-    perplexities,
-    plain_text,
-)
+from datakit.filter.perplexity import Perplexity, PerplexityConfig, perplexities, plain_text
 from datakit.manifest import load
 from datakit.text.ids import open_tokenizer
 from tests.dedup.conftest import write as write_batch
@@ -115,22 +108,18 @@ def test_a_model_without_a_language_serves_the_others_each_by_its_own_percentile
 
 
 def test_values_that_make_no_sense_are_refused():
-    for values, message in (
-        ({"keep": ["best"]}, "expected one of head, middle, tail, found 'best'"),
-        ({"keep": []}, "no bucket would stay"),
-        ({"head_percentile": 70}, "head_percentile = 70, middle_percentile = 60"),
-        ({"models": "a.arpa"}, "expected LANGUAGE=MODEL or all=MODEL"),
+    for config, values, message in (
+        (PerplexityConfig, {"keep": ["best"]}, "expected one of head, middle, tail, found 'best'"),
+        (PerplexityConfig, {"keep": []}, "no bucket would stay"),
+        (PerplexityConfig, {"head_percentile": 70}, "head_percentile = 70, middle_percentile = 60"),
+        (PerplexityConfig, {"models": "a.arpa"}, "expected LANGUAGE=MODEL or all=MODEL"),
+        (module.NgramModelConfig, {"order": 6}, "order = 6: expected 2 to 5"),
+        (module.NgramModelConfig, {"prune": [1]}, "words are never dropped"),
+        (module.NgramModelConfig, {"prune": [0, 2, 1]}, "none lower than the one before"),
+        (module.NgramModelConfig, {"memory_mb": 0}, "memory_mb = 0"),
     ):
         with pytest.raises(ConfigError, match=message):
-            build(PerplexityConfig, values, "perplexity")
-    for values, message in (
-        ({"order": 6}, "order = 6: expected 2 to 5"),
-        ({"prune": [1]}, "words are never dropped"),
-        ({"prune": [0, 2, 1]}, "none lower than the one before"),
-        ({"memory_mb": 0}, "memory_mb = 0"),
-    ):
-        with pytest.raises(ConfigError, match=message):
-            build(NgramModelConfig, values, "perplexity_model")
+            build(config, values, "a section")
     with pytest.raises(ConfigError, match="needs n-gram models"):
         Perplexity().resources()
 
@@ -165,15 +154,13 @@ def test_a_model_is_trained_on_the_lines_as_they_are_scored(trained):
 
 
 def test_the_perplexity_stage_takes_the_folder_and_reads_as_the_model_was_trained(trained, small_tokenizer, tmp_path):
-    ids = tmp_path / "ids"
-    source = str(trained.parent / "rows.jsonl")
+    ids, source = tmp_path / "ids", str(trained.parent / "rows.jsonl")
     datakit.perplexity_model(source, order=2, tokenizer=str(small_tokenizer), output=ids)
     stage = Perplexity(config=PerplexityConfig(models={"en": str(ids), "de": f"{trained}/manifest.json"}))
     model, read = stage._model("en")
     tokenizer = open_tokenizer(str(small_tokenizer))
-    assert read("The cat\n\nsat") == "\n".join(
-        " ".join(map(str, tokenizer.encode(line, add_special_tokens=False).ids)) for line in ("the cat", "sat")
-    )
+    lines = [tokenizer.encode(line, add_special_tokens=False).ids for line in ("the cat", "sat")]
+    assert read("The cat\n\nsat") == "\n".join(" ".join(map(str, ids)) for ids in lines)
     assert model.vocabulary.keys() >= set(read(TEXTS[0]).split())
     assert stage._model("de")[1]("Élan 5") == "elan 0"
     assert stage.resources()["models"]["en"].keys() == {"name", "sha256", "tokenizer"}
@@ -181,7 +168,7 @@ def test_the_perplexity_stage_takes_the_folder_and_reads_as_the_model_was_traine
 
 def test_what_is_no_model_is_refused(trained, tmp_path):
     with pytest.raises(ModelError, match=r"expected a model of `perplexity train`, found the stage ingest"):
-        ModelFiles.of(str(trained / "parents/ingest"), "en")
+        module.ModelFiles.of(str(trained / "parents/ingest"), "en")
     source = str(trained.parent / "rows.jsonl")
     with pytest.raises(ModelError, match="nothing: expected a tokenizer"):
         datakit.perplexity_model(source, tokenizer="nothing", output=tmp_path / "x")

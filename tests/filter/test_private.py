@@ -11,10 +11,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from datakit.config import build
 from datakit.data import MESSAGES
 from datakit.filter.private import KINDS, NATIONAL_NUMBERS, SECRETS, cleaner
-from datakit.filter.stage import Filter, FilterConfig
+from tests.filter.rows import documents, filter_of
 
 KEY = "sk-" + "aB3dE5gH7jK9mN1pQ2rS4tU6vW8xY0zC"
 VALUES = [
@@ -62,13 +61,9 @@ def found_in(line: str, *types: str, **options) -> list[tuple[str, str]]:
     return [(kind, line[a:b]) for a, b, kind in made.find(line, options.get("context", ""))]
 
 
-def stage(**values) -> Filter:
-    return Filter(config=build(FilterConfig, {"rules": ["private"], "private": values}, "filter"))
-
-
 def cleaned(*texts: str | None, **values) -> list[str | None]:
-    batch = pa.record_batch({"text": pa.array(texts, pa.string())})
-    return stage(**values).decide(batch).columns.get("text", batch.column("text")).to_pylist()
+    batch = documents(*texts)
+    return filter_of("private", private=values).decide(batch).columns.get("text", batch.column("text")).to_pylist()
 
 
 @pytest.mark.parametrize(("kind", "value"), VALUES)
@@ -121,8 +116,7 @@ def test_passwords_are_found_in_urls_keys_behind_their_names_and_numbers_by_word
     line = "01 44 27 13 55 and 0144 27 1355 and 212-736-5000"
     assert found_in(line, regions=("FR",)) == [("phone", "01 44 27 13 55")]
     assert found_in(line, regions=("FR", "US")) == [("phone", "01 44 27 13 55"), ("phone", "212-736-5000")]
-    assert found_in("postgres://joe:hunter2x@db.firma.de/x") == [("password", "hunter2x"),
-                                                                ("email", "hunter2x@db.firma.de")][:1]  # fmt: skip
+    assert found_in("postgres://joe:hunter2x@db.firma.de/x") == [("password", "hunter2x")]
     for line in ('api_key = "A1b2C3d4E5f6G7h8I9j0"', "Token: A1b2C3d4E5f6G7h8I9j0", "secret=>A1b2C3d4E5f6G7h8I9j0"):
         assert found_in(line) == [("key", "A1b2C3d4E5f6G7h8I9j0")], line
     assert found_in("A1b2C3d4E5f6G7h8I9j0") == []
@@ -135,16 +129,11 @@ _TEXTS = (
     | st.sampled_from(
         [" tel ", "SSN: ", "api_key=", "ip ", "://a:", "@", " ", "token: ", "BSN ", "phone", ".", "ſ", "İ"]
     )
+    | st.sampled_from(SECRETS).flatmap(lambda s: st.from_regex(re.compile("".join(s), re.ASCII), fullmatch=True))
 )
 
 
-@given(
-    st.lists(
-        _TEXTS
-        | st.sampled_from(SECRETS).flatmap(lambda s: st.from_regex(re.compile("".join(s), re.ASCII), fullmatch=True)),
-        max_size=6,
-    )
-)
+@given(st.lists(_TEXTS, max_size=6))
 @example(["hf_", "QwErTyUiOpAsDfGhJkLzXcVbNmQwErTyUiOp"])
 @example(["tel (12) (34) (56) 7"])
 def test_found_values_are_in_order_and_apart_each_hint_matches_and_cutting_leaves_the_rest(pieces):
@@ -178,13 +167,10 @@ def test_values_become_placeholders_and_are_counted():
     assert made == ["staff <STAFF_ID>, <EMAIL>"]
     pem = f"-----BEGIN RSA PRIVATE KEY-----\n{'MIIE' * 30}\n-----END RSA PRIVATE KEY-----"
     texts = ["Write to a@firma.de or b@firma.de.\nOr call +44 20 7946 0958.", "nothing", f"key:\n{pem}\nend"]
-    decision = stage().decide(pa.record_batch({"text": texts}))
+    decision = filter_of("private").decide(documents(*texts))
     assert decision.reasons.to_pylist() == [None] * 3
-    assert decision.columns["text"].to_pylist() == [
-        "Write to <EMAIL> or <EMAIL>.\nOr call <PHONE>.",
-        "nothing",
-        "key:\n<KEY>\nend",
-    ]
+    mended = ["Write to <EMAIL> or <EMAIL>.\nOr call <PHONE>.", "nothing", "key:\n<KEY>\nend"]
+    assert decision.columns["text"].to_pylist() == mended
     assert decision.edited.to_pylist() == [True, False, True]
     assert {k: v for k, v in decision.notes.items() if v} == {"private_email": 2, "private_phone": 1, "private_key": 1}
 
@@ -207,7 +193,7 @@ def test_all_text_of_a_row_is_mended_and_what_is_counted_is_what_was_replaced():
         "content_hash": ["h"], "id": [f"{mail}#2"], "source": ["rows.jsonl"],
         "row_key": pa.array([(3 << 40) | 7], pa.uint64()),
     }  # fmt: skip
-    decision = stage(exclude=["bio"]).decide(pa.record_batch(columns))
+    decision = filter_of("private", private={"exclude": ["bio"]}).decide(pa.record_batch(columns))
     made = {n: c.to_pylist()[0] for n, c in decision.columns.items()}
     assert made["messages"][4] == pa.array([turns], MESSAGES)[0][4].as_py()
     assert "web.de" not in json.dumps(made) and "9876543210" not in json.dumps(made) and "bio" not in made
@@ -215,10 +201,8 @@ def test_all_text_of_a_row_is_mended_and_what_is_counted_is_what_was_replaced():
         '{"a": 1.50, "big": 123456789012345678901234, "by": {"mail": "<EMAIL>"}, "card": "<CARD>", '
         '"<EMAIL>": "admin", "<EMAIL>#2": 1, "phone": ["<PHONE>"]}'
     )
-    assert json.loads(json.loads(made["messages"][2]["tool_calls"])[0]["arguments"]) == {
-        "to": "<EMAIL>",
-        "n": 12345678901234567890,
-    }
+    (call,) = json.loads(made["messages"][2]["tool_calls"])
+    assert json.loads(call["arguments"]) == {"to": "<EMAIL>", "n": 12345678901234567890}
     assert made["author"] == {"id": "<EMAIL>", "name": "Bo"} and made["id"] == "rows.jsonl:7"
     assert {k: v for k, v in decision.notes.items() if v} == {
         "private_email": 12, "private_phone": 3, "private_card": 1,
@@ -230,12 +214,10 @@ def test_passages_and_details_beside_the_rows_are_mended(tmp_path):
     item = "Please write to bo.li@web.de about the old stone bridge"
     (tmp_path / "e.jsonl").write_text(json.dumps({"q": item}))
     (tmp_path / "words").write_text("212-736-5000\n")
-    rules = {
-        "rules": ["words", "contamination", "private"],
+    about = {
         "contamination": {"eval": [str(tmp_path / "e.jsonl")]},
         "words": {"lists": {"all": str(tmp_path / "words")}},
     }
-    batch = pa.record_batch({"text": [item, "call 212-736-5000"], "id": ["1", "2"]})
-    made = Filter(config=build(FilterConfig, rules, "filter")).decide(batch)
+    made = filter_of("words", "contamination", "private", **about).decide(documents(item, "call 212-736-5000"))
     assert made.side_tables["matches"].column("passage").to_pylist() == [item.replace("bo.li@web.de", "<EMAIL>")]
     assert "<PHONE>" in made.detail[1].as_py() and "5000" not in str(made.detail.to_pylist())

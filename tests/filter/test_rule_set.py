@@ -11,22 +11,30 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from datakit.config import build
 from datakit.filter import rule_set
 from datakit.filter.rule_set import Signals, count_signals
-from datakit.filter.stage import Filter, FilterConfig
 from datakit.text.words import split_words
+from tests.filter.rows import documents, filter_of
 
 STOP_WORDS = {"the", "be", "to", "of", "and", "that", "have", "with"}
 WORD_CHARACTERS = "LMN"
+BREAKS = "\n\r\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029"
 
 
 def kind(c: str) -> str:
     return unicodedata.category(c)[0]
 
 
+def flagged(c: str, flag: int) -> bool:
+    return bool(rule_set.character_classes()[ord(c)] & flag)
+
+
 def spaceless(c: str) -> bool:
-    return bool(rule_set.character_classes()[ord(c)] & rule_set.UNSEGMENTED)
+    return flagged(c, rule_set.UNSEGMENTED)
+
+
+def is_wide(c: str) -> bool:
+    return spaceless(c) and ord(c) >= 0x2E80
 
 
 def words_of(text: str) -> list[str]:
@@ -120,13 +128,9 @@ def reference(text: str) -> dict[str, int]:
         "lines": len(lines),
         "bullet_lines": sum(a in "•‣◦●▪" or (a in "-*" and b in ("", " ", "\t")) for a, b in starts),
         "ellipsis_lines": sum(line.endswith(("...", "…")) for line in lines),
-        "terminal_lines": sum(bool(rule_set.character_classes()[ord(line[-1])] & rule_set.TERMINAL) for line in lines),
-        "short_lines": sum(
-            len(line) + 2 * sum(spaceless(c) and ord(c) >= 0x2E80 for c in line) <= 30 for line in lines
-        ),
-        "line_breaks": sum(
-            line != line.rstrip("\n\r\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029") for line in text.splitlines(True)
-        ),
+        "terminal_lines": sum(flagged(line[-1], rule_set.TERMINAL) for line in lines),
+        "short_lines": sum(len(line) + 2 * sum(map(is_wide, line)) <= 30 for line in lines),
+        "line_breaks": sum(line != line.rstrip(BREAKS) for line in text.splitlines(True)),
         "paragraphs": len(paragraphs),
     }
     expected["dup_lines"], expected["dup_line_chars"] = duplicates(lines)
@@ -201,8 +205,7 @@ LISTING = "Katze Dach Hund Haus Regen Baum Wolke Fenster Garten Straße Stadt Fl
 
 
 def decide(texts, langs, **options):
-    config = build(FilterConfig, {"rules": ["gopher_quality"], "gopher_quality": options}, "filter")
-    return Filter(config=config).decide(pa.record_batch({"text": texts, "lang": pa.array(langs, pa.string())}))
+    return filter_of("gopher_quality", gopher_quality=options).decide(documents(*texts, lang=langs))
 
 
 def test_the_count_is_that_of_different_words_of_the_rows_own_list():

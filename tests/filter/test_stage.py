@@ -12,8 +12,10 @@ from datakit.data import MESSAGES
 from datakit.errors import ConfigError, InputError
 from datakit.filter import web_rules
 from datakit.filter.rule_set import count_signals
-from datakit.filter.stage import Filter, FilterConfig
+from datakit.filter.stage import FilterConfig
 from datakit.stage import split
+from tests.files import says, user
+from tests.filter.rows import conversations, documents, filter_of
 
 PROSE = (
     "The river had been rising since the morning, and the people of the lower town were carrying what they could up to "
@@ -22,42 +24,25 @@ PROSE = (
 )
 
 
-def documents(*texts: str, lang: list | None = None) -> pa.RecordBatch:
-    columns = {"text": pa.array(texts, pa.string())}
-    return pa.record_batch(columns | ({"lang": pa.array(lang, pa.string())} if lang else {}))
-
-
-def turn(role: str, content: str | None, **more) -> dict:
-    return {"role": role, "content": content, **more}
-
-
-def conversations(*rows: list[dict]) -> pa.RecordBatch:
-    return pa.record_batch({"messages": pa.array(rows, MESSAGES), "tools": pa.nulls(len(rows), pa.string())})
-
-
-def preferences(*rows: tuple[str, str, str]) -> pa.RecordBatch:
-    roles = {"prompt": "user", "chosen": "assistant", "rejected": "assistant"}
-    columns = zip(roles.items(), zip(*rows, strict=True), strict=True)
-    return pa.record_batch({n: pa.array([[turn(role, c)] for c in texts], MESSAGES) for (n, role), texts in columns})
-
-
-def stage(**values) -> Filter:
-    return Filter(config=build(FilterConfig, values, "filter"))
+def preferences(*rows: tuple[list, list, list]) -> pa.RecordBatch:
+    columns = zip(("prompt", "chosen", "rejected"), zip(*rows, strict=True), strict=True)
+    return pa.record_batch({name: pa.array(sides, MESSAGES) for name, sides in columns})
 
 
 def verdicts(batch: pa.RecordBatch, **values) -> list[tuple]:
-    decision = stage(**values).decide(batch)
+    decision = filter_of(**values).decide(batch)
     return list(zip(decision.reasons.to_pylist(), decision.detail.to_pylist(), strict=True))
 
 
 def test_symbols_count_as_words_unless_told_otherwise():
     text = "the of garden " * 17 + "| " * 10
-    ignore = {"symbol_words": "ignore", "min_words": 55}
-    quality = ["gopher_quality"]
-    assert verdicts(documents(text), rules=quality, gopher_quality={"min_words": 55}) == [(None, None)]
-    assert verdicts(documents(text), rules=quality, gopher_quality=ignore) == [
-        ("gopher_quality.min_words", "words 51 < 55")
-    ]
+    for more, expected in (
+        ({}, (None, None)),
+        ({"symbol_words": "ignore"}, ("gopher_quality.min_words", "words 51 < 55")),
+    ):
+        assert verdicts(documents(text), rules=["gopher_quality"], gopher_quality={"min_words": 55} | more) == [
+            expected
+        ]
 
 
 REPETITION = {
@@ -82,33 +67,24 @@ MEASURED = {
     "gopher_quality.min_words": ("Too short to say much.", "words 5 < 50"),
     "gopher_quality.min_mean_word_chars": ("to be of it a " * 20, "mean_word_chars 1.8 < 3.0"),
     "gopher_quality.max_mean_word_chars": (
-        "antidisestablishment and " * 30 + "internationalisation " * 30,
-        "mean_word_chars 14.333 > 10.0",
-    ),
+        "antidisestablishment and " * 30 + "internationalisation " * 30, "mean_word_chars 14.333 > 10.0"),
     "gopher_quality.max_hash_word_ratio": (PROSE + " #tag" * 10, "hash_word_ratio 0.13 > 0.1"),
     "gopher_quality.max_ellipsis_word_ratio": (PROSE.replace(" ", "... ", 9), "ellipsis_word_ratio 0.134 > 0.1"),
     "gopher_quality.max_bullet_line_ratio": (
-        "\n".join(f"- {w} followed and the others" for w in PROSE.split()),
-        "bullet_line_ratio 1.0 > 0.9",
-    ),
+        "\n".join(f"- {w} followed and the others" for w in PROSE.split()), "bullet_line_ratio 1.0 > 0.9"),
     "gopher_quality.max_ellipsis_line_ratio": (
-        f"{PROSE}\nand then...\n{PROSE[::-1]}",
-        "ellipsis_line_ratio 0.333 > 0.3",
-    ),
+        f"{PROSE}\nand then...\n{PROSE[::-1]}", "ellipsis_line_ratio 0.333 > 0.3"),
     "gopher_quality.min_alpha_word_ratio": (PROSE + " 1923" * 30, "alpha_word_ratio 0.691 < 0.8"),
     "gopher_quality.min_stop_words": ("Fresh summer market salad recipe. " * 12, "stop_words 0 < 2"),
     "fineweb.min_lines": (" \n\n", "lines 0 < 1"),
     "fineweb.min_terminal_line_ratio": (
-        "no line of this\nends as a sentence does\n" + PROSE[:-1],
-        "terminal_line_ratio 0.0 < 0.12",
-    ),
+        "no line of this\nends as a sentence does\n" + PROSE[:-1], "terminal_line_ratio 0.0 < 0.12"),
     "fineweb.max_short_line_ratio": ("Home.\nAbout.\nNews.\n" + PROSE, "short_line_ratio 0.75 > 0.67"),
     "fineweb.max_dup_line_char_ratio": (f"{PROSE}\n{PROSE}", "dup_line_char_ratio 0.5 > 0.01"),
     "fineweb.max_line_breaks_per_word": (
         "\n".join(f"{i} and the unmistakeable rest of it." for i in range(20)) + "\n" * 50,
-        "line_breaks_per_word 0.493 > 0.3",
-    ),
-}
+        "line_breaks_per_word 0.493 > 0.3"),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("threshold", MEASURED)
@@ -120,15 +96,15 @@ def test_a_rule_drops_its_row_and_says_what_it_measured(threshold):
 
 
 def test_the_rules_that_decide_are_written_into_the_config():
-    config = stage().for_kind("conversation").config
+    config = filter_of().for_kind("conversation").config
     assert (config.rules, config.on) == (("empty_answer", "loops"), "answer")
-    config = stage(c4={"min_sentences": 2}).for_kind("document").config
+    config = filter_of(c4={"min_sentences": 2}).for_kind("document").config
     assert config.rules == ("gopher_quality", "gopher_repetition", "c4")
     assert {"c4", "gopher_quality", "gopher_repetition", "fineweb"} & set(resolved(config)) == set(config.rules)
-    batch = conversations([turn("user", "Hi"), turn("assistant", "Hi!")])
+    batch = conversations([user("Hi"), says("Hi!")])
     assert verdicts(batch, gopher_quality={"min_words": 5}) == [("gopher_quality.min_words", "words 1 < 5")]
     again = build(FilterConfig, resolved(config), "filter")
-    assert again == config and stage(rules=["c4"]).config.c4 is None
+    assert again == config and filter_of("c4").config.c4 is None
 
 
 LANGUAGES = {
@@ -160,11 +136,9 @@ def test_the_first_rule_in_the_recipes_order_is_the_reason():
 
 
 def test_the_missing_side_of_a_judged_answer_is_no_empty_answer():
-    whole, blank = [[turn("assistant", text)] for text in ("a", "")]
+    whole, blank = [says("a")], [says("")]
     sides = [(whole, []), ([], whole), (whole, blank), ([], blank), ([], [])]
-    batch = preferences(*[("q", "", "")] * len(sides))
-    for name, values in zip(("chosen", "rejected"), zip(*sides, strict=True), strict=True):
-        batch = batch.set_column(batch.schema.get_field_index(name), name, pa.array(values, MESSAGES))
+    batch = preferences(*(([user("q")], *both) for both in sides))
     stays = [reason is None for reason, _ in verdicts(batch, rules=["empty_answer"])]
     assert stays == [True, True, False, False, False]
 
@@ -172,25 +146,21 @@ def test_the_missing_side_of_a_judged_answer_is_no_empty_answer():
 def test_conversations_without_an_answer_go():
     call = '[{"name": "clock", "arguments": {}}]'
     rows = [
-        [turn("user", "Hello?")],
-        [turn("user", "Hello?"), turn("assistant", "  \n")],
-        [turn("user", "Hello?"), turn("assistant", None)],
-        [turn("user", "a"), turn("assistant", "b"), turn("user", "c"), turn("assistant", "")],
+        [user("Hello?")],
+        [user("Hello?"), says("  \n")],
+        [user("Hello?"), says(None)],
+        [user("a"), says("b"), user("c"), says("")],
         [],
-        [
-            turn("user", "Time?"),
-            turn("assistant", "", tool_calls=call),
-            turn("tool", "9:00"),
-            turn("assistant", "Nine."),
-        ],
-        [turn("user", "Time?"), turn("assistant", "", tool_calls=call)],
+        [user("Time?"), says("", tool_calls=call), {"role": "tool", "content": "9:00"}, says("Nine.")],
+        [user("Time?"), says("", tool_calls=call)],
     ]
     empty = ("empty_answer.min_answer_chars", "answer_chars 0 < 1")
     assert verdicts(conversations(*rows)) == [empty] * 5 + [(None, None)] * 2
     assert verdicts(conversations(*rows).slice(3), rules=["empty_answer"]) == [empty] * 2 + [(None, None)] * 2
-    none = [[turn("user", "?"), turn("assistant", "", tool_calls=calls)] for calls in ("", "[]", " [ ] ", "null")]
+    none = [[user("?"), says("", tool_calls=calls)] for calls in ("", "[]", " [ ] ", "null")]
     assert verdicts(conversations(*none)) == [empty] * 4
-    pairs = preferences(("q", "The answer is 4.", "The answer is 5."), ("q", "yes", ""), ("q", " ", "no"))
+    answers = ("The answer is 4.", "The answer is 5."), ("yes", ""), (" ", "no")
+    pairs = preferences(*(([user("q")], [says(one)], [says(other)]) for one, other in answers))
     assert [bool(reason) for reason, _ in verdicts(pairs)] == [False, True, True]
 
 
@@ -205,7 +175,7 @@ def test_conversations_without_an_answer_go():
      ("\u200b<think>a</think>\u200b", False)],
 )  # fmt: skip
 def test_reasoning_alone_and_invisible_characters_are_no_answer(answer, stays):
-    rows = conversations([turn("user", "2 + 2?"), turn("assistant", answer)])
+    rows = conversations([user("2 + 2?"), says(answer)])
     assert verdicts(rows, rules=["empty_answer"])[0][0] == (None if stays else "empty_answer.min_answer_chars")
 
 
@@ -222,7 +192,7 @@ TABLE = "\n".join("| " + " | ".join(str((n * 7 + k) % 3) for k in range(8)) + " 
      ("A line.\n" + "=" * 250 + "\n" + " ".join(f"word{n}" for n in range(200)), True)],
 )  # fmt: skip
 def test_loops_of_a_few_characters_go(answer, stays):
-    rows = conversations([turn("user", "Say it."), turn("assistant", answer)])
+    rows = conversations([user("Say it."), says(answer)])
     reasons = [reason for reason, _ in verdicts(rows, rules=["loops"])]
     assert (reasons == [None]) == stays
     if answer.isascii() and not stays:
@@ -231,24 +201,21 @@ def test_loops_of_a_few_characters_go(answer, stays):
 
 def test_an_assistant_that_says_the_same_turn_again_and_again_is_a_loop():
     def said(*answers):
-        return conversations([m for a in answers for m in (turn("user", "And now?"), turn("assistant", a))])
+        return conversations([m for a in answers for m in (user("And now?"), says(a))])
 
     again = "I do not know what you mean."
     for rows, stays in [
         (said(again, again, again), True),
         (said(again, "First, open it.", again, again.replace(" ", "  "), again), False),
         (said(*["Yes."] * 8), True),
-        (conversations([turn("user", again)] * 8 + [turn("assistant", "Then ask in other words.")]), True),
+        (conversations([user(again)] * 8 + [says("Then ask in other words.")]), True),
     ]:
         assert verdicts(rows, rules=["loops"])[0][0] == (None if stays else "loops.max_equal_turns")
 
 
 def test_answers_that_repeat_themselves_go_and_questions_may():
     same = "Here we go again my friend. " * 20
-    rows = (
-        [turn("user", "Go on"), turn("assistant", same)],
-        [turn("user", same), turn("assistant", "A poem about a train.")],
-    )
+    rows = [user("Go on"), says(same)], [user(same), says("A poem about a train.")]
     assert [bool(reason) for reason, _ in verdicts(conversations(*rows))] == [True, False]
     assert [bool(reason) for reason, _ in verdicts(conversations(*rows), on="prompt")] == [False, True]
 
@@ -273,29 +240,29 @@ def test_answers_that_repeat_themselves_go_and_questions_may():
 )
 def test_senseless_values_are_refused(values, message):
     with pytest.raises(ConfigError, match=message):
-        stage(**values)
+        filter_of(**values)
 
 
 def test_rows_without_text_are_refused_and_no_rows_are_no_trouble():
     with pytest.raises(InputError, match="before the tokenize stage"):
-        stage().decide(pa.record_batch({"input_ids": pa.array([[1]])}))
+        filter_of().decide(pa.record_batch({"input_ids": pa.array([[1]])}))
     assert verdicts(documents()) == verdicts(conversations()) == []
 
 
 def test_saved_signals_are_those_that_decided():
     batch = documents(PROSE, "short", "")
-    decision = stage().decide(batch)
+    decision = filter_of().decide(batch)
     kept, dropped = split(batch, decision, "filter")
     assert kept.num_rows + dropped.num_rows == 3
     assert kept.schema == batch.schema
     words = decision.side_tables["signals"].column("words").to_pylist()
     assert words == count_signals(batch["text"])["words"].tolist() == [67, 1, 0]
-    assert stage(signals=False).decide(batch).side_tables == {}
-    assert pickle.loads(pickle.dumps(stage())) == stage()
+    assert filter_of(signals=False).decide(batch).side_tables == {}
+    assert pickle.loads(pickle.dumps(filter_of())) == filter_of()
 
 
 def test_an_edited_row_has_the_hash_that_ingest_would_give_it(tmp_path):
-    said = {"messages": [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Please write to {}."}]}
+    said = {"messages": [user("Hi"), says("Please write to {}.")]}
     for name, who in (("raw", "joe@firma.de"), ("fresh", "<EMAIL>")):
         (tmp_path / f"{name}.jsonl").write_text("\n".join(json.dumps(said).replace("{}", w) for w in (who, "nobody")))
     edited = datakit.filter(datakit.ingest(str(tmp_path / "raw.jsonl")), rules=["private"]).kept
@@ -312,11 +279,9 @@ AWKWARD = ["", " ", "\n" * 5000, "\r\n" * 50, "a", "😀", "😀" * 5000, "\u200
 def test_awkward_rows_are_no_trouble_to_any_rule(tmp_path):
     (tmp_path / "items.jsonl").write_text(json.dumps({"question": "a " * 20}))
     names = ["gopher_quality", "gopher_repetition", "c4", "fineweb", "loops", "empty_answer", "contamination"]
-    about = {
-        "gopher_quality": {"min_words": 0, "max_words": 10**9},
-        "contamination": {"eval": [str(tmp_path / "items.jsonl")]},
-    }
+    about = {"contamination": {"eval": [str(tmp_path / "items.jsonl")]}}
+    about["gopher_quality"] = {"min_words": 0, "max_words": 10**9}
     for rules in [*([name] for name in names), ["private"], [*names, "private"]]:
-        made = stage(rules=rules, **{name: about[name] for name in rules if name in about})
+        made = filter_of(rules=rules, **{name: about[name] for name in rules if name in about})
         assert len(made.decide(documents(*AWKWARD)).reasons) == len(AWKWARD)
         assert made.decide(documents(None, "")).reasons is not None

@@ -9,23 +9,23 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from datakit.config import build, resolved
+from datakit.config import resolved
 from datakit.errors import ConfigError, InputError
-from datakit.filter.rule_set import Signals, count_signals
-from datakit.filter.stage import RULE_SETS, Filter, FilterConfig, rule_set_class
+from datakit.filter.rule_set import count_signals
+from datakit.filter.stage import RULE_SETS, Filter, rule_set_class
 from datakit.manifest import Count, Ledger
 from datakit.text.words import split_words
+from tests.filter.rows import documents, filter_of
 
 
 def stage(name: str, **values: Any) -> Filter:
-    return Filter(config=build(FilterConfig, {"rules": [name], name: values}, "filter"))
+    return filter_of(name, **{name: values})
 
 
 def reasons(made: Filter, **columns: Any) -> list[str | None]:
     rows = len(next(iter(columns.values())))
     given = {"id": [str(i) for i in range(rows)], "text": ["some text"] * rows, "source": ["s"] * rows} | columns
-    found: list[str | None] = made.decide(pa.record_batch(given)).reasons.to_pylist()
-    return found
+    return made.decide(pa.record_batch(given)).reasons.to_pylist()
 
 
 # urls
@@ -120,8 +120,7 @@ def test_listed_words_match_whole_words_of_the_rows_language(bad_words):
     found = reasons(stage("words", lists=bad_words), text=pa.array(texts), lang=pa.array(languages, pa.string()))
     assert found == [name and f"words.{name}" for name in expected]
     made = stage("words", lists={"all": bad_words["en"]}, max_entries=1)
-    batch = pa.record_batch({"id": ["1", "2"], "text": ["a hot dog and an ass", "ass"], "lang": ["de", "xx"]})
-    found_all = made.decide(batch)
+    found_all = made.decide(documents("a hot dog and an ass", "ass", lang=["de", "xx"]))
     assert found_all.reasons.to_pylist() == ["words.all", None]
     assert found_all.detail[0].as_py() == "2 of the list all, the first is 'hot dog'"
     with pytest.raises(ConfigError, match="two lists are of one language"):
@@ -144,8 +143,7 @@ SPELLINGS = [
 def test_listed_words_match_in_every_case_and_unicode_form(tmp_path, entry, language, text, listed):
     (tmp_path / "list").write_text(f"unseen\n{entry}\n", encoding="utf-8")
     texts, languages = [text, text, "nothing else", None], [language, None, language, None]
-    batch = pa.record_batch({"text": pa.array(texts), "lang": pa.array(languages, pa.string())})
-    found = stage("words", lists={language: str(tmp_path / "list")}).decide(batch)
+    found = stage("words", lists={language: str(tmp_path / "list")}).decide(documents(*texts, lang=languages))
     said = f"1 of the list {language}, the first is {entry!r}" if listed else None
     assert found.detail.to_pylist() == [said, said, None, None]
 
@@ -160,7 +158,7 @@ def test_listed_words_equal_a_search_in_plain_python(tmp_path_factory, text):
     words, expected = split_words(text), 0
     for entry in map(split_words, entries):
         expected += sum(words[i : i + len(entry)] == entry for i in range(len(words)))
-    counted = stage("words", lists={"all": str(path)}).decide(pa.record_batch({"id": ["1"], "text": [text]}))
+    counted = stage("words", lists={"all": str(path)}).decide(documents(text))
     assert counted.side_tables["signals"].column("words_all")[0].as_py() == expected
 
 
@@ -171,11 +169,8 @@ def test_rows_outside_the_limits_are_dropped(small_tokenizer):
     texts = ["", "one", "one two three", "x" * 50, "你好吗"]
     assert reasons(stage("lengths", min_chars=1, max_chars=40), text=texts) == [
         "lengths.min_chars", None, None, "lengths.max_chars", None]  # fmt: skip
-    assert reasons(stage("lengths", min_words=2), text=texts) == ["lengths.min_words"] * 2 + [
-        None,
-        "lengths.min_words",
-        None,
-    ]
+    few = "lengths.min_words"
+    assert reasons(stage("lengths", min_words=2), text=texts) == [few, few, None, few, None]
     counted = reasons(stage("lengths", max_tokens=20, tokenizer=str(small_tokenizer)), text=texts)
     assert counted == [None, None, None, "lengths.max_tokens", None]
     with pytest.raises(ConfigError, match="need a tokenizer"):
@@ -184,20 +179,11 @@ def test_rows_outside_the_limits_are_dropped(small_tokenizer):
 
 @pytest.mark.parametrize("saved", [True, False])
 def test_shared_signals_are_counted_only_for_rule_sets_that_need_them(bad_words, lists, saved, monkeypatch):
-    values: dict[str, dict[str, Any]] = {
-        "words": {"lists": bad_words}, "urls": {"lists": lists}, "lengths": {"max_chars": 3},
-    }  # fmt: skip
-    counted: list[int] = []
-
-    def count(texts: pa.Array) -> Signals:
-        counted.append(len(texts))
-        return count_signals(texts)
-
-    monkeypatch.setattr("datakit.filter.rule_set.count_signals", count)
-    batch = pa.record_batch({"id": ["1"], "text": ["hot dog"], "url": ["a.org"], "source": ["s"]})
+    values = {"words": {"lists": bad_words}, "urls": {"lists": lists}, "lengths": {"max_chars": 3}}
+    counted, batch = [], documents("hot dog", url=["a.org"], source=["s"])
+    monkeypatch.setattr("datakit.filter.rule_set.count_signals", lambda t: counted.append(t) or count_signals(t))
     for name in RULE_SETS.keys() - {"contamination"}:
-        made = build(FilterConfig, {"rules": [name], name: values.get(name, {}), "signals": saved}, "filter")
-        found = Filter(config=made).decide(batch)
+        found = filter_of(name, **{name: values.get(name, {})}, signals=saved).decide(batch)
         needed = rule_set_class(name).shared
         assert bool(counted) == needed, name
         if saved:

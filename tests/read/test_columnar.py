@@ -10,6 +10,7 @@ import pytest
 
 from datakit.errors import InputError
 from datakit.read.columnar import table_of
+from tests.files import Exporter, says, user
 
 TABLE = pa.table({"id": [f"d{i}" for i in range(1000)], "text": [f"text {i}" for i in range(1000)], "n": range(1000)})
 
@@ -71,32 +72,22 @@ def test_a_damaged_page_costs_its_row_group_row_by_row(read, tmp_path):
 
 
 def test_a_bad_cell_costs_its_row_alone(read, tmp_path):
-    broken = pa.Array.from_buffers(
-        pa.string(), 3, [None, pa.py_buffer(np.array([0, 1, 2, 3], "<i4")), pa.py_buffer(b"a\xffc")]
-    )
+    offsets = pa.py_buffer(np.array([0, 1, 2, 3], "<i4"))
+    broken = pa.Array.from_buffers(pa.string(), 3, [None, offsets, pa.py_buffer(b"a\xffc")])
     far = pa.array([0, 0, 400_000_000_000], pa.int64()).cast(pa.timestamp("s"))
     table = pa.table({"text": ["one", "two", "three"], "name": broken, "when": far})
     pq.write_table(table, tmp_path / "x.parquet")
     found = read(tmp_path / "x.parquet")
-    quarantined = found.bad
+    first, second = found.bad
     assert found.texts == ["one"]
-    assert [(q["line"], q["reason"]) for q in quarantined] == [(2, "bad_cell"), (3, "bad_cell")]
-    assert "column 'name'" in quarantined[0]["detail"] and "column 'when'" in quarantined[1]["detail"]
-    assert b'"text":"two"' in quarantined[0]["raw"]
-
-
-class Exporter:
-    """What polars, pandas and DuckDB have: the Arrow C stream interface, and nothing else that we know."""
-
-    def __init__(self, table):
-        self.table = table
-
-    def __arrow_c_stream__(self, requested_schema=None):
-        return self.table.__arrow_c_stream__(requested_schema)
+    assert [(bad["line"], bad["reason"]) for bad in found.bad] == [(2, "bad_cell"), (3, "bad_cell")]
+    assert (
+        "column 'name'" in first["detail"] and "column 'when'" in second["detail"] and b'"text":"two"' in first["raw"]
+    )
 
 
 def test_a_table_gives_the_rows_and_the_quarantine_of_its_parquet_file(read, read_table, tmp_path):
-    turns = [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "yo"}]
+    turns = [user("hi"), says("yo")]
     far = pa.array([i if i != 297 else 400_000_000_000_000 for i in range(1000)]).cast(pa.timestamp("ms"))
     for table in (TABLE.append_column("when", far), pa.table({"messages": [turns, None, turns]}),
                   pa.table({"input_ids": [[1, 2, 3]], "loss_mask": [[0, 1, 1]]})):  # fmt: skip
@@ -190,11 +181,8 @@ def test_a_broken_stream_or_a_column_named_twice_is_refused(read, tmp_path):
 
 def test_the_units_of_a_table_do_not_depend_on_its_chunks(read_table):
     rows = 3000
-    columns = {
-        "text": [f"{i} " + "z" * (i % 2000) for i in range(rows)],
-        "note": [None if i == 1234 else "n" for i in range(rows)],
-        "l": [[{"a": i}] for i in range(rows)],
-    }
+    columns = {"text": [f"{i} " + "z" * (i % 2000) for i in range(rows)], "l": [[{"a": i}] for i in range(rows)]}
+    columns["note"] = [None if i == 1234 else "n" for i in range(rows)]
     table = pa.table(columns)
     chunked = pa.concat_tables(pa.table({k: v[a : a + 700] for k, v in columns.items()}) for a in range(0, rows, 700))
     whole = read_table(table, shard_mb=1)

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 import datakit
 from datakit.read.row_builder import RESERVED
+from tests.files import says, user, write_rows
 from tests.read.conftest import read_all
 
 SCALARS = st.none() | st.booleans() | st.integers(-(2**70), 2**70) | st.floats(allow_nan=False, allow_infinity=False)
@@ -38,13 +39,8 @@ def own_fields(row):
     return columns | json.loads(row["extra"] or "{}")
 
 
-ROWS = st.sampled_from(
-    [
-        {"text": "t"},
-        {"messages": [{"role": "user", "content": "t"}, {"role": "assistant", "content": "u"}]},
-        {"prompt": "t", "chosen": "u", "rejected": "v"},
-    ]
-)
+MADE = {"text": "t"}, {"messages": [user("t"), says("u")]}, {"prompt": "t", "chosen": "u", "rejected": "v"}
+ROWS = st.sampled_from(MADE)
 """What makes a document, a conversation, a pair."""
 
 
@@ -56,7 +52,7 @@ def test_a_key_that_is_always_null_does_not_keep_an_object_from_being_a_column(t
         pq.write_table(pa.Table.from_pylist(rows), path)
     else:
         rows[-1]["meta"] = {"a": 1, "b": "late"}  # behind the records that tell the types
-        path.write_text("".join(json.dumps(r) + "\n" for r in rows), encoding="utf-8")
+        write_rows(path, rows)
     found = read_all(path, columns="typed")
     assert found.rows[0]["meta"] == {"a": 0} and found.rows[0]["extra"] is None
     if suffix == "jsonl":
@@ -67,8 +63,7 @@ def test_a_key_that_is_always_null_does_not_keep_an_object_from_being_a_column(t
 @settings(max_examples=80)
 @given(row=ROWS, records=st.lists(RECORD, min_size=1, max_size=8))
 def test_every_field_is_in_its_column_or_in_extra_with_its_value(tmp_path_factory, row, records):
-    path = tmp_path_factory.mktemp("in") / "x.jsonl"
-    path.write_text("".join(json.dumps({**row, **r}) + "\n" for r in records), encoding="utf-8")
+    path = write_rows(tmp_path_factory.mktemp("in") / "x.jsonl", (row | record for record in records))
     found = read_all(path, columns="typed")
     assert not found.bad
     for row, record in zip(found.rows, records, strict=True):

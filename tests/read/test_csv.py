@@ -16,9 +16,8 @@ def table(rows, **options):
 
 
 def test_cells_become_fields_and_the_rest_goes_to_extra(read_bytes):
-    found = read_bytes(
-        table([["id", "text", "n"], ["a", "hello, world", "01.0"], ["", 'say "hi"\nthere', ""]]), "x.csv"
-    )
+    data = table([["id", "text", "n"], ["a", "hello, world", "01.0"], ["", 'say "hi"\nthere', ""]])
+    found = read_bytes(data, "x.csv")
     assert found.texts == ["hello, world", 'say "hi"\nthere']
     assert [r["id"] for r in found.rows] == ["a", "x.csv:1"]
     assert [r["extra"] for r in found.rows] == ['{"n":"01.0"}', '{"id":"","n":""}']
@@ -44,9 +43,8 @@ def test_bad_rows_are_quarantined_with_line_and_offset_and_a_quote_that_never_cl
     assert all(data[b["byte_offset"] :].startswith(b["raw"]) for b in found.bad)
 
 
-cells = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=12) | st.text(
-    '",\n\r;a', max_size=6
-)
+cells = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=12)
+cells |= st.text('",\n\r;a', max_size=6)
 
 
 @settings(max_examples=150)
@@ -99,10 +97,8 @@ def test_what_is_no_text_is_quarantined(read_bytes):
     data = b"good\nb\xe4d\nn\x00l\nfine\n"
     found = read_bytes(data, "x.txt", text_split="line")
     assert found.texts == ["good", "fine"]
-    assert [(b["line"], b["reason"], b["raw"]) for b in found.bad] == [
-        (2, "invalid_utf8", b"b\xe4d"),
-        (3, "nul_bytes", b"n\x00l"),
-    ]
+    bad = [(2, "invalid_utf8", b"b\xe4d"), (3, "nul_bytes", b"n\x00l")]
+    assert [(b["line"], b["reason"], b["raw"]) for b in found.bad] == bad
     assert all(data[b["byte_offset"] :].startswith(b["raw"]) for b in found.bad)
     assert read_bytes(data, "x.txt").reasons == ["nul_bytes"]
 

@@ -17,6 +17,8 @@ from datakit.manifest import Count, Ledger
 from datakit.read.find import HIDDEN, OURS, TWICE, UNKNOWN, find, split_of
 from datakit.read.planning import plan, read_unit, units
 from datakit.read.stage import Ingest, IngestConfig
+from tests.files import says, user
+from tests.read.conftest import jsonl
 
 ROW = b'{"text":"t"}\n'
 
@@ -107,12 +109,9 @@ def test_a_file_without_a_suffix_is_what_its_bytes_are(read, tmp_path):
     put(tmp_path / "NOTES", b"another text")
     put(tmp_path / "image", bytes(range(256)))
     found = read(tmp_path)
-    assert (found.texts, found.reasons, found.bad[0]["file"]) == (
-        ["another text", "a text"],
-        ["unreadable_file"],
-        "image",
-    )
-    chat = b'{"messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}]}\n'
+    assert found.texts == ["another text", "a text"]
+    assert (found.reasons, found.bad[0]["file"]) == (["unreadable_file"], "image")
+    chat = jsonl({"messages": [user("a"), says("b")]})
     put(tmp_path / "chats" / "SUMS", b"6dd2  a.jsonl\n")
     put(tmp_path / "chats" / "more", chat)
     found = read(tmp_path / "chats", kind="sft")
@@ -164,8 +163,7 @@ def test_patterns_and_folders_find_the_same_files_on_a_store_as_on_a_disk(tmp_pa
 
 
 def test_files_of_different_kinds_are_refused_by_name(read, tmp_path):
-    turns = {"messages": [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "yo"}]}
-    (tmp_path / "chat.jsonl").write_text(json.dumps(turns) + "\n")
+    (tmp_path / "chat.jsonl").write_bytes(jsonl({"messages": [user("hi"), says("yo")]}))
     (tmp_path / "prose.txt").write_text("Prose.\n")
     with pytest.raises(LayoutError, match=r"chat\.jsonl.*prose\.txt.*--kind"):
         read(tmp_path)
@@ -282,14 +280,14 @@ def records(count: int, seed: int = 0) -> list[str]:
     return ["".join(rng.choices("abcdefgh ", k=rng.randrange(10, 400))) for _ in range(count)]
 
 
-def jsonl(texts: list[str]) -> bytes:
-    return b"".join(json.dumps({"text": t}).encode() + b"\n" for t in texts)
+def lines_of(texts: list[str]) -> bytes:
+    return jsonl(*({"text": text} for text in texts))
 
 
 @CODECS
 def test_several_members_are_one_stream_cut_like_the_plain_file(read_bytes, codec):
     texts = records(7000)
-    whole = jsonl(texts)
+    whole = lines_of(texts)
     cuts = [0, 7, 1000, len(whole) // 2 + 3, len(whole)]
     data = b"".join(compress(whole[a:b], codec) for a, b in pairwise(cuts))
     plain = read_bytes(whole, "data.jsonl", shard_mb=1)
@@ -302,7 +300,7 @@ def test_several_members_are_one_stream_cut_like_the_plain_file(read_bytes, code
 @CODECS
 def test_a_stream_truncated_at_any_byte_keeps_the_rows_before_the_cut(read_bytes, codec):
     texts = records(1500)
-    whole = jsonl(texts)
+    whole = lines_of(texts)
     data = compress(whole, codec)
     for cut in range(8, len(data), max(len(data) // 12, 1)):
         found = read_bytes(data[:cut], f"data.jsonl.{SUFFIX[codec]}", kind="text")
@@ -326,7 +324,7 @@ def test_zeros_between_members_are_padding_and_rubbish_is_told(read_bytes, data,
 @pytest.mark.parametrize("what", ["flipped", "zeros", "cut", "no header"])
 def test_a_damaged_member_costs_itself_and_reading_goes_on_at_the_next_one(read_bytes, codec, what):
     parts = [records(60, seed) for seed in range(5)]
-    packed = [compress(jsonl(texts), codec) for texts in parts]
+    packed = [compress(lines_of(texts), codec) for texts in parts]
     bad, middle = bytearray(packed[2]), len(packed[2]) // 2
     if what == "flipped":
         bad[middle] ^= 16
@@ -347,7 +345,7 @@ def test_a_damaged_member_costs_itself_and_reading_goes_on_at_the_next_one(read_
 
 def test_a_record_that_begins_in_a_damaged_member_is_quarantined_with_its_bytes(read_bytes):
     texts = records(3000)
-    whole = jsonl(texts)
+    whole = lines_of(texts)
     packed = [gzip.compress(whole[a:b]) for a, b in pairwise([0, 300_001, 320_001, 500_001, len(whole)])]
     packed[1] = packed[1][:-8] + bytes(8)
     found = read_bytes(b"".join(packed), "data.jsonl.gz")

@@ -141,7 +141,6 @@ def test_each_record_is_a_row_or_is_quarantined_whatever_it_holds(read, tmp_path
     found = read(tmp_path / "a.jsonl", columns=data.draw(st.sampled_from(["json", "typed"])))
     assert len(found.rows) + len(found.bad) == len(records) and len(found.rows) >= 130
     turns = [m for r in found.rows for name in ("messages", "prompt", "chosen", "rejected") for m in r.get(name) or []]
-    for text in [r[name] for r in found.rows for name in ("extra", "tools") if r.get(name)] + [
-        m["tool_calls"] for m in turns if m["tool_calls"]
-    ]:
+    texts = [r[name] for r in found.rows for name in ("extra", "tools") if r.get(name)]
+    for text in [*texts, *(m["tool_calls"] for m in turns if m["tool_calls"])]:
         json.loads(text.encode())

@@ -108,18 +108,11 @@ def array(elements, indent=None, separator=", "):
 
 
 BROKEN = {
-    "bracket for brace": '{"text": "a", "n": {"i": 1]}',
-    "colon forgotten": '{"text" "a"}',
-    "single quotes": "{'text': 'a'}",
-    "trailing comma": '{"text": "a",}',
-    "python literal": '{"text": "a", "n": None}',
-    "not text": '{"text": 5}',
-    "no object": "17",
-    "a string": '"text"',
-    "raw new line in a string": '{"text": "a\nb"}',
-    "rubbish": "rubbish",
-    "brace too many": "}",
-}
+    "bracket for brace": '{"text": "a", "n": {"i": 1]}', "colon forgotten": '{"text" "a"}',
+    "single quotes": "{'text': 'a'}", "trailing comma": '{"text": "a",}', "python literal": '{"text": "a", "n": None}',
+    "not text": '{"text": 5}', "no object": "17", "a string": '"text"', "raw new line in a string": '{"text": "a\nb"}',
+    "rubbish": "rubbish", "brace too many": "}",
+}  # fmt: skip
 ENDLESS = ['{"text": "no end, "n": 1}', '{"text": "no end}', '{"text": "a", "n": {"i": 1}', "{"]
 
 
@@ -180,12 +173,8 @@ def without_nan(value):
 
 
 @settings(max_examples=150)
-@given(
-    st.lists(st.tuples(st.text(max_size=10), json_values), max_size=8),
-    st.sampled_from([None, 0, 4, "lines"]),
-    st.booleans(),
-    st.sampled_from(["data.json", "data.jsonl", "data"]),
-)
+@given(st.lists(st.tuples(st.text(max_size=10), json_values), max_size=8), st.sampled_from([None, 0, 4, "lines"]),
+       st.booleans(), st.sampled_from(["data.json", "data.jsonl", "data"]))  # fmt: skip
 def test_all_values_are_what_json_load_gives_whatever_the_indentation_and_suffix(
     read_bytes, elements, indent, ascii, name
 ):

@@ -13,16 +13,14 @@ import pytest
 from datakit.config import parse
 from datakit.errors import ConfigError, LayoutError, UsageError
 from datakit.read.layouts.table import presets
-from tests.files import write_rows
+from tests.files import says, user, write_rows
 from tests.read.test_layouts import ASKED, said
 
 
 def test_turns_speakers_and_texts_of_any_name_are_mapped(read_records):
     record = {"turns": [{"speaker": "SYSTEM", "utterance": "yo", "at": 3}, {"speaker": "Kundin", "utterance": "hi"}]}
-    found = read_records(
-        record, map={"messages": "turns", "role": "speaker", "content": "utterance"},
-        roles={"SYSTEM": "assistant", "kundin": "user"},
-    )  # fmt: skip
+    mapping = {"messages": "turns", "role": "speaker", "content": "utterance"}
+    found = read_records(record, map=mapping, roles={"SYSTEM": "assistant", "kundin": "user"})
     assert said(found.rows[0]) == [("assistant", "yo"), ("user", "hi")]
     assert json.loads(found.rows[0]["extra"]) == {"turns": [{"at": 3}, {}]}
 
@@ -33,20 +31,16 @@ def test_a_path_leads_into_nested_fields_and_leaves_the_rest_beside_the_row(read
     assert (found.texts, found.rows[0]["id"]) == (["long text"], "k1")
     assert json.loads(found.rows[0]["extra"]) == {"meta": {"n": 1, "doc": {"lang": "sv"}}, "key": {"id": "k1"}}
     chat = {"data": {"log": [{"who": "a", "what": {"said": "hi"}}, {"who": "b", "what": {"said": "yo"}}]}}
-    mapped = read_records(
-        chat, map={"messages": "data.log", "role": "who", "content": "what.said"}, roles={"a": "user", "b": "assistant"}
-    )
+    mapping = {"messages": "data.log", "role": "who", "content": "what.said"}
+    mapped = read_records(chat, map=mapping, roles={"a": "user", "b": "assistant"})
     assert said(mapped.rows[0]) == ASKED
 
 
 def test_a_template_makes_the_prompt_and_empty_fields_leave_no_gap(read_records):
     mapping = {"prompt": "{instruction}\n\n{context}", "answer": "response"}
-    found = read_records(
-        {"instruction": "who?", "context": "Ann, 1.", "response": "Ann"},
-        {"instruction": "hi", "context": None, "response": "yo"},
-        {"response": "yo"},
-        map=mapping,
-    )
+    whole = {"instruction": "who?", "context": "Ann, 1.", "response": "Ann"}
+    none = {"instruction": "hi", "context": None, "response": "yo"}
+    found = read_records(whole, none, {"response": "yo"}, map=mapping)
     assert [said(r) for r in found.rows] == [[("user", "who?\n\nAnn, 1."), ("assistant", "Ann")], ASKED]
     assert found.reasons == ["missing_field"]
     assert read_records({"a": {"b": 3}, "t": "x"}, map={"text": "{t} {a.b}"}).texts == ["x 3"]
@@ -64,11 +58,10 @@ def test_a_list_of_answers_is_refused_and_one_of_them_is_named_by_its_place(read
 
 
 def test_pairs_weights_and_labels_are_mapped(read_records):
-    pair = read_records(
-        {"q": "hi", "good": "yo", "bad": "no"}, map={"prompt": "q", "chosen": "good", "rejected": "bad"}
-    )
+    sides = {"prompt": "q", "chosen": "good", "rejected": "bad"}
+    pair = read_records({"q": "hi", "good": "yo", "bad": "no"}, map=sides)
     assert (pair.plan.kind, said(pair.rows[0], "rejected")) == ("preference", [("assistant", "no")])
-    turns = [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "yo", "learn": 0.25}]
+    turns = [user("hi"), says("yo", learn=0.25)]
     assert read_records({"messages": turns}, map={"weight": "learn"}).rows[0]["messages"][1]["weight"] == 0.25
     judged = read_records({"q": "hi", "a": "no", "ok": False}, map={"prompt": "q", "answer": "a", "label": "ok"})
     assert judged.rows[0]["messages"][1]["weight"] == 0.0

@@ -8,19 +8,17 @@ import pytest
 from datakit.read import planning
 from datakit.read.planning import plan, read_unit, units
 from datakit.read.stage import IngestConfig
+from tests.files import says, user
 from tests.read.conftest import jsonl
 
 
 def test_the_content_hash_of_a_conversation_covers_all_that_is_said(read_bytes):
-    user, bot = {"role": "user", "content": "hi"}, {"role": "assistant", "content": "yo"}
-    same = [{"messages": [user, bot]}, {"messages": [user | {"content": " hi "}, bot], "id": "other", "note": 1},
-            {"messages": [user, bot | {"loss_weight": 0.5}]}]  # fmt: skip
-    different = [
-        {"messages": [user]}, {"messages": [bot, user]}, {"messages": [user | {"role": "system"}, bot]},
-        {"messages": [user, bot | {"reasoning_content": "hm"}]}, {"messages": [user, bot], "tools": [{"name": "f"}]},
-        {"messages": [user, bot | {"tool_calls": [{"name": "f"}]}]},
-        {"messages": [user | {"content": "hi assistant yo"}]},
-    ]  # fmt: skip
+    hi, yo = user("hi"), says("yo")
+    same = [{"messages": [hi, yo]}, {"messages": [user(" hi "), yo], "id": "other", "note": 1},
+            {"messages": [hi, says("yo", loss_weight=0.5)]}]  # fmt: skip
+    others = [[hi], [yo, hi], [hi | {"role": "system"}, yo], [hi, says("yo", reasoning_content="hm")]]
+    others += [[hi, says("yo", tool_calls=[{"name": "f"}])], [user("hi assistant yo")]]
+    different = [{"messages": [hi, yo], "tools": [{"name": "f"}]}, *({"messages": row} for row in others)]
     hashes = [r["content_hash"] for r in read_bytes(jsonl(*same, *different)).rows]
     assert len(set(hashes[:3])) == 1
     assert len(set(hashes)) == 1 + len(different)
@@ -64,7 +62,6 @@ def test_batches_are_bounded_and_plans_and_units_travel(tmp_path, monkeypatch, n
     planned, cut = pickle.loads(pickle.dumps((planned, list(units(planned)))))
     again = [b for u in cut for b in read_unit(u, planned)]
     assert [b.rows for b in batches] == [b.rows for b in again] and len(batches) > 5
-    assert [t for b in batches for t in b.rows["text"].to_pylist()] == [
-        r["text"] for r in rows if type(r["text"]) is str
-    ]
+    texts = [r["text"] for r in rows if type(r["text"]) is str]
+    assert [t for b in batches for t in b.rows["text"].to_pylist()] == texts
     assert sum(b.quarantined.num_rows for b in batches) == sum(type(r["text"]) is int for r in rows)
