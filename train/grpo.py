@@ -267,9 +267,12 @@ def _function(path: Path, name: str) -> Reward:
         raise ConfigError(f"--reward {path}:{name}: the file has no function {name}")
 
     def reward(text: str, row: Mapping[str, Any]) -> float:
-        if not math.isfinite(found := float(function(text, row))):
-            raise InputError(f"--reward {path}:{name}: returned {found} for the text {text[:200]!r}")
-        return found
+        found = function(text, row)
+        with contextlib.suppress(TypeError, ValueError):
+            if math.isfinite(value := float(found)):
+                return value
+        returned = f"returned {found!r} for the text {text[:200]!r}"
+        raise InputError(f"--reward {path}:{name}: {returned}; expected a finite number")
 
     return reward
 
