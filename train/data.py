@@ -26,7 +26,7 @@ from torch import Tensor
 from torch.utils.data import IterableDataset, get_worker_info
 
 import datakit.storage as storage
-from datakit.config import at_least, file_mark, option
+from datakit.config import at_least, digest, file_mark, option, resolved
 from datakit.errors import ConfigError, InputError, IntegrityError, ManifestError
 from datakit.manifest import Manifest, check_shards, data_dir, load
 from datakit.pack.format import IGNORED, Header, Packed, headers
@@ -497,13 +497,19 @@ class PackedDataset(IterableDataset[dict[str, Any]]):
         """`manifests` are pack manifests or their folders; `config` gives rows, buckets, shuffling and weights.
 
         Raises:
+            ConfigError: a value that is none of those above.
             ManifestError, IntegrityError, ConfigError: see `Mixture.open` and `DataConfig.plan`.
         """
+        known = {"split": ("train", "validation"), "boundaries": ("mask", "additive", "flash"), "rank": range(ranks)}
+        for name, found in {"split": split, "boundaries": boundaries, "rank": rank}.items():
+            if found not in known[name]:
+                raise ConfigError(f"{name}: expected one of {[*known[name]]}, found {found!r}")
         config = replace(config or DataConfig(), grad_accum=ranks)
         part: Part = "packed" if split == "train" else "validation"
         paths, memory = [*map(storage.pull_result, manifests)], config.bin_cache == "memory"
         self.data = Mixture.open(paths, part, config.verify, memory)
         self.plan, self.boundaries, self.rank, self.ranks = config.plan(self.data, seed), boundaries, rank, ranks
+        self._order = digest([self.data.version, resolved(config), seed])
         self.set_epoch(0)
 
     def __len__(self) -> int:
@@ -514,12 +520,18 @@ class PackedDataset(IterableDataset[dict[str, Any]]):
         """Begin with this epoch (from 0) at the next iteration; each has its own order."""
         self.epoch, self._begin, self._next = epoch, 0, 0
 
-    def state_dict(self) -> dict[str, int]:
-        """Where to go on: the epoch, and the next micro-batch of this rank (and worker) in it."""
-        return {"epoch": self.epoch, "next": self._next}
+    def state_dict(self) -> dict[str, Any]:
+        """Where to go on: the epoch, the next micro-batch of this rank (and worker) in it, a digest of the order."""
+        return {"epoch": self.epoch, "next": self._next, "order": self._order}
 
-    def load_state_dict(self, state: dict[str, int]) -> None:
-        """Let the next iteration go on where `state_dict` was called; the one after it is a whole epoch again."""
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Let the next iteration go on where `state_dict` was called; the one after it is a whole epoch again.
+
+        Raises:
+            ConfigError: the state is of another order of rows.
+        """
+        if state.get("order", self._order) != self._order:
+            raise ConfigError("the state is of other manifests, or of another config, seed or number of ranks")
         self.epoch, self._begin, self._next = state["epoch"], state["next"], state["next"]
 
     def __iter__(self) -> Iterator[dict[str, Any]]:

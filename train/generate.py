@@ -21,6 +21,7 @@ from datakit.errors import ConfigError, InputError, ModelError, UsageError
 from datakit.pack.chat import ChatTokenizer
 from train import checkpoint, flags
 from train.device import allow_tf32, usable_device
+from train.lora import CONFIG
 from train.model import CausalLM
 from train.serve.batching import SampleConfig, TextStream, jobs_of, prompt_ids, stop_ids_of, stream
 from train.weights import base_of, read_model, saved_state
@@ -134,8 +135,10 @@ def load(model: Path | str, tokenizer: str = "", base: str = "") -> tuple[Causal
         ModelError: no model there, or other tokenizer files than in training.
     """
     folder = checkpoint.find_model(str(model))
-    if not folder.is_dir():
-        raise ModelError(f"{model}: no such folder; expected a checkpoint, a run or a Hugging Face folder")
+    if not any((folder / name).is_file() for name in ("config.json", CONFIG)):
+        raise ModelError(
+            f"{model}: no model there; expected a checkpoint, a run that wrote one or a Hugging Face folder"
+        )
     place = checkpoint.find_model(tokenizer) if tokenizer else folder
     if not tokenizer and not (folder / "tokenizer.json").is_file():
         place = Path(base) if base else base_of(folder)

@@ -258,9 +258,12 @@ def _function(spec: str) -> Reward:
         raise ConfigError(f"--reward {spec}: expected a function, found {function!r}")
 
     def reward(text: str, row: Mapping[str, Any]) -> float:
-        if not math.isfinite(found := float(function(text, row))):
-            raise InputError(f"--reward {spec}: returned {found} for the text {text[:200]!r}")
-        return found
+        found = function(text, row)
+        with contextlib.suppress(TypeError, ValueError):
+            if math.isfinite(value := float(found)):
+                return value
+        returned = f"returned {found!r} for the text {text[:200]!r}"
+        raise InputError(f"--reward {spec}: {returned}; expected a finite number")
 
     return reward
 

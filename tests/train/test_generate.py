@@ -75,7 +75,7 @@ def test_a_tokenizer_elsewhere_is_named_and_a_folder_that_is_not_there_too(short
     said = ["--prompt", "hello", "--max-new-tokens", "4"]
     with pytest.raises(ModelError, match="Give --tokenizer"):
         main(["--model", str(bare), *said])
-    with pytest.raises(ModelError, match="no such folder"):
+    with pytest.raises(ModelError, match="no model there"):
         main(["--model", str(tmp_path / "nowhere"), *said])
     capsys.readouterr()
     answers = []

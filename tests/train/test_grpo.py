@@ -223,6 +223,9 @@ def fails(text, row):
 def endless(text, row):
     return float("inf")
 
+def silent(text, row):
+    pass
+
 def alarm(text, row):
     signal.setitimer(signal.ITIMER_REAL, 0)
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
@@ -233,7 +236,11 @@ def alarm(text, row):
 def test_functions_of_the_user_may_set_a_signal_and_their_errors_are_their_own(start, prompts, tmp_path):
     file = tmp_path / "mine.py"
     file.write_text(FUNCTIONS)
-    for name, error, said in (("fails", KeyError, "nope"), ("endless", InputError, "returned inf for the text 'text'")):
+    for name, error, said in (
+        ("fails", KeyError, "nope"),
+        ("endless", InputError, "returned inf for the text 'text'"),
+        ("silent", InputError, "returned None"),
+    ):
         with pytest.raises(error, match=said):
             reward_of(f"{file}:{name}")("text", {})
     with pytest.raises(ConfigError, match=r"mine\.py has no 'absent'"):

@@ -14,6 +14,7 @@ import torch
 import transformers
 from torch.utils.data import DataLoader
 
+from datakit.errors import ConfigError
 from train import hf, weights
 from train.attention import masked_attention
 from train.data import DataConfig, PackedDataset, PackedSet, StepStream
@@ -132,6 +133,18 @@ def test_epochs_ranks_workers_and_states(manifest):
     second = ids_of(other)
     assert second != whole
     assert sorted(r for i in second for r in i if set(r) != {0}) == sorted(r for i in whole for r in i if set(r) != {0})
+
+
+def test_what_it_does_not_know_and_states_of_another_order_are_refused(manifest):
+    unknown = [{"split": "test"}, {"boundaries": "masks"}, {"rank": 2, "ranks": 2}]
+    for values in unknown:
+        with pytest.raises(ConfigError, match=f"{next(iter(values))}: expected one of"):
+            PackedDataset(manifest, **values)
+    state = PackedDataset(manifest).state_dict()
+    others = [{"seed": 1}, {"ranks": 2}, {"config": DataConfig(batch_rows=4)}]
+    for values in others:
+        with pytest.raises(ConfigError, match="of another config, seed or number of ranks"):
+            PackedDataset(manifest, **values).load_state_dict(state)
 
 
 def test_a_mix_and_the_validation_split_are_read_too(pack, random_rows):

@@ -266,7 +266,7 @@ def test_a_key_is_needed_where_one_is_set_and_a_slow_body_is_cut_off(model_folde
     ("flags", "words"),
     [
         (["--host", "0.0.0.0"], "--api-key"),
-        (["--model", "/nowhere"], "no such folder"),
+        (["--model", "/nowhere"], "no model there"),
         (["--slots", "0"], "expected 1 or more"),
     ],
 )
