@@ -2,7 +2,6 @@
 
 import importlib
 import inspect
-import json
 import os
 import pydoc
 import subprocess
@@ -15,23 +14,14 @@ import pyarrow.parquet as pq
 import pytest
 
 import datakit
-from datakit.cli.main import main as command
 from datakit.errors import ConfigError, InputError, LayoutError, UsageError
+from tests.cli.conftest import done as command
+from tests.files import Exporter, says, user, write_rows
 
 PROSE = (
     "The harbour of the old town was built in the year of the great flood, and for a long time nobody thought that it "
     "would be needed again. Then the railway came, and with it the merchants, who wanted to ship their grain. "
 )
-
-
-class Stream:
-    """What polars, pandas and DuckDB offer: an Arrow stream, and nothing else that we know."""
-
-    def __init__(self, table: pa.Table) -> None:
-        self._table = table
-
-    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        return self._table.__arrow_c_stream__(requested_schema)
 
 
 @pytest.fixture(scope="module")
@@ -59,13 +49,11 @@ def test_a_table_comes_back_as_kept_dropped_and_quarantined_rows(table):
 def test_every_form_of_data_gives_the_decisions_of_the_command(table, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     pq.write_table(table, "rows.parquet")
-    Path("rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in table.to_pylist()))
-    with pytest.raises(SystemExit) as done:
-        command(["dedup", "rows.jsonl", "--output", "out", "--threshold", "0.8"])
-    assert done.value.code == 0
+    write_rows(Path("rows.jsonl"), table.to_pylist())
+    command("dedup rows.jsonl --output out --threshold 0.8")
     wanted = datakit.open("out").to_table("dropped").select(["reason", "similarity"])
     few = table.combine_chunks().to_batches()[0]
-    for given in (table, few, table.to_reader(max_chunksize=3), Stream(table), "rows.parquet", [Path("rows.jsonl")]):
+    for given in (table, few, table.to_reader(max_chunksize=3), Exporter(table), "rows.parquet", [Path("rows.jsonl")]):
         with datakit.dedup(given, threshold=0.8) as result:
             assert result.dropped.select(["reason", "similarity"]) == wanted
     named = pa.table({"id": ["a", "b"], "text": [PROSE, PROSE]})
@@ -101,12 +89,10 @@ def test_normalize_rewrites_the_text_in_its_own_column():
     kept = datakit.normalize(table).kept
     assert kept.schema == table.schema
     assert kept["body"].to_pylist()[0].startswith("caf\u00e9")
-    chats = pa.table(
-        {"messages": [[{"role": "user", "content": "cafe\u0301"}, {"role": "assistant", "content": "Yes."}]]}
-    )
+    chats = pa.table({"messages": [[user("cafe\u0301"), says("Yes.")]]})
     kept = datakit.normalize(chats).kept
     assert kept.schema == chats.schema
-    assert kept["messages"].to_pylist()[0][0] == {"role": "user", "content": "caf\u00e9"}
+    assert kept["messages"].to_pylist()[0][0] == user("caf\u00e9")
 
 
 def test_private_values_are_gone_from_all_columns_of_kept_and_dropped_rows():
@@ -133,11 +119,9 @@ def test_pack_before_and_after_its_package_is_imported(table, small_tokenizer, t
     before = datakit.pack(few, tokenizer=small_tokenizer, seq_len=32, output=tmp_path / "packed")
     importlib.import_module("datakit.pack.labels")
     after = datakit.pack(few, tokenizer=small_tokenizer, seq_len=32)
-    assert before.facts["packed"][0]["num_samples"] == after.facts["packed"][0]["num_samples"] > 0
-    assert before.kept.select(few.column_names) == few
-    assert (tmp_path / "packed/kept/train-00000.ids2d.bin").stat().st_size == before.facts["packed"][0][
-        "num_samples"
-    ] * 33 * 4
+    samples = before.facts["packed"][0]["num_samples"]
+    assert samples == after.facts["packed"][0]["num_samples"] > 0 and before.kept.select(few.column_names) == few
+    assert (tmp_path / "packed/kept/train-00000.ids2d.bin").stat().st_size == samples * 33 * 4
     tokens = datakit.tokenize(table, tokenizer=small_tokenizer, limit=2)
     assert datakit.pack(tokens, seq_len=32).kept.num_rows == tokens.ledger.rows.kept == 2
     with pytest.raises(datakit.DatakitError, match="limit of ingest, which does not run"):
@@ -148,10 +132,8 @@ def test_pack_before_and_after_its_package_is_imported(table, small_tokenizer, t
 
 
 def test_a_pipeline_runs_in_a_project_and_its_results_open(small_tokenizer, tmp_path):
-    rows = [{"text": PROSE * 3 + f"Number {n}: {'abc ' * n}", "id": f"r{n}"} for n in range(3)] + [
-        {"text": PROSE * 3 + "Number 0: "}
-    ]
-    (tmp_path / "raw.jsonl").write_text("".join(json.dumps(r) + "\n" for r in rows))
+    rows = [{"text": PROSE * 3 + f"Number {n}: {'abc ' * n}", "id": f"r{n}"} for n in range(3)]
+    write_rows(tmp_path / "raw.jsonl", [*rows, {"text": PROSE * 3 + "Number 0: "}])
     steps = [
         datakit.Ingest("raw.jsonl"), datakit.Dedup(threshold=0.9), datakit.Filter(rules=["gopher_quality"]),
         datakit.Tokenize(small_tokenizer), datakit.Pack(seq_len=32),
@@ -185,12 +167,10 @@ def test_temporary_folders_go_with_close_and_exit(tmp_path):
             assert not result.dataset.path.exists()
     """)
     (tmp_path / "script.py").write_text(script)
-    env = os.environ | {"TMPDIR": str(tmp_path)}
-    start = [sys.executable, str(tmp_path / "script.py")]
-    done = subprocess.run([*start, "close"], env=env, check=True, capture_output=True, text=True)
-    assert not Path(done.stdout.strip()).exists()
-    done = subprocess.run([*start, "exit"], env=env, check=True, capture_output=True, text=True)
-    assert not Path(done.stdout.strip()).exists()
+    for way in ("close", "exit"):
+        command, env = [sys.executable, str(tmp_path / "script.py"), way], os.environ | {"TMPDIR": str(tmp_path)}
+        done = subprocess.run(command, env=env, check=True, capture_output=True, text=True)
+        assert not Path(done.stdout.strip()).exists()
 
 
 def test_importing_datakit_loads_the_standard_library_only_and_offers_all():
@@ -217,23 +197,16 @@ def test_what_is_no_data_is_refused_by_type():
 
 
 def test_views_of_strings_as_polars_exports_them_are_read():
-    views = pa.table(
-        {
-            "text": pa.array([PROSE, PROSE, "Snow."], pa.string_view()),
-            "tags": pa.array([["a"], [], None], pa.large_list(pa.string_view())),
-        }
-    )
-    kept = datakit.dedup(Stream(views)).kept.drop_columns(["cluster_size"])
+    texts, tags = pa.array([PROSE, PROSE, "Snow."], pa.string_view()), pa.large_list(pa.string_view())
+    views = pa.table({"text": texts, "tags": pa.array([["a"], [], None], tags)})
+    kept = datakit.dedup(Exporter(views)).kept.drop_columns(["cluster_size"])
     assert kept.schema == pa.schema({"text": pa.large_string(), "tags": pa.large_list(pa.large_string())})
     assert kept["tags"].to_pylist() == [["a"], None]
 
 
 def test_results_go_back_to_other_libraries_and_show_themselves_in_a_notebook(table, tmp_path):
-    rows = [
-        {"id": "<b>", "text": "<i>same</i> " * 9},
-        {"id": "x", "text": "<i>same</i> " * 9},
-        {"id": "y", "text": "z"},
-    ]
+    same = "<i>same</i> " * 9
+    rows = [{"id": name, "text": text} for name, text in (("<b>", same), ("x", same), ("y", "z"))]
     result = datakit.dedup(rows, output=tmp_path / "there")
     assert len(result) == 2 and [row["id"] for row in result] == ["<b>", "y"]
     html = result._repr_html_()

@@ -8,19 +8,8 @@ from typing import Literal
 
 import pytest
 
-from datakit.config import (
-    CRC,
-    assign,
-    build,
-    canonical,
-    digest,
-    digest_of,
-    option,
-    options,
-    parse,
-    resolved,
-    section,
-)  # fmt: skip
+import datakit.config as module
+from datakit.config import build, digest_of, option, parse
 from datakit.errors import ConfigError
 
 
@@ -41,7 +30,7 @@ class Example:
     strict: bool = option(False, "stop at the first problem")
     model: str = option("", "a model's file", path=True)
     on: Literal["all", "prompt"] | None = option(None, "the part to look at")
-    rule: Rule = section(Rule, "a rule")
+    rule: Rule = module.section(Rule, "a rule")
 
 
 def test_values_of_a_recipe_reach_their_fields():
@@ -70,19 +59,19 @@ def test_a_wrong_value_is_refused_with_its_place(values, message):
 def test_set_reaches_nested_fields_and_parses_by_type():
     values: dict = {}
     for key, text in {"rule.min_words": "30", "languages": "en, zh", "strict": "true", "threshold": "0.5"}.items():
-        assign(values, Example, key, text)
+        module.assign(values, Example, key, text)
     assert values == {"rule": {"min_words": 30}, "languages": ("en", "zh"), "strict": True, "threshold": 0.5}
 
 
 @pytest.mark.parametrize(("key", "text"), [("nope", "1"), ("rule", "1"), ("threshold.x", "1"), ("strict", "yes")])
 def test_set_refuses_what_is_no_field_or_no_value(key, text):
     with pytest.raises(ConfigError, match="--set"):
-        assign({}, Example, key, text)
+        module.assign({}, Example, key, text)
 
 
 def test_an_empty_value_of_an_optional_field_is_none():
     assert build(Example, {"on": ""}, "recipe").on is None
-    assert parse("", {o.name: o.type for o in options(Example)}["on"], "--on") is None
+    assert parse("", {o.name: o.type for o in module.options(Example)}["on"], "--on") is None
 
 
 def test_commas_in_brackets_separate_nothing():
@@ -100,14 +89,14 @@ def test_a_number_that_is_not_finite_is_refused(text):
 
 
 def test_a_path_enters_the_resolved_config_by_its_name_alone():
-    assert resolved(Example(model="/somewhere/deep/lid.176.ftz"))["model"] == "lid.176.ftz"
+    assert module.resolved(Example(model="/somewhere/deep/lid.176.ftz"))["model"] == "lid.176.ftz"
 
 
 def test_canonical_json_is_the_same_for_equal_values_and_refuses_nan():
-    assert canonical({"b": 1, "a": "é"}) == '{"a":"é","b":1}'.encode()
-    assert digest({"a": 1, "b": 2}) == digest({"b": 2, "a": 1})
+    assert module.canonical({"b": 1, "a": "é"}) == '{"a":"é","b":1}'.encode()
+    assert module.digest({"a": 1, "b": 2}) == module.digest({"b": 2, "a": 1})
     with pytest.raises(ValueError, match="not JSON compliant"):
-        canonical(float("nan"))
+        module.canonical(float("nan"))
 
 
 @pytest.mark.parametrize("size", [0, 1, 4096, (1 << 20) - 1, 1 << 20, (3 << 20) + 5])
@@ -117,7 +106,7 @@ def test_crc_tells_every_change_of_bytes_and_sha256_is_the_same_with_it(size):
     if size > 8192:  # a flipped bit, a block that was never written, two that are exchanged, two numbers too
         others += [data[:5000] + bytes([data[5000] ^ 16]) + data[5001:], data[:4096] + bytes(4096) + data[8192:]]
         others += [data[4096:8192] + data[:4096] + data[8192:], data[8:16] + data[:8] + data[16:]]
-    assert len({digest_of(io.BytesIO(each), CRC) for each in (data, *others)}) == 1 + len(others)
+    assert len({digest_of(io.BytesIO(each), module.CRC) for each in (data, *others)}) == 1 + len(others)
     for each in (data, *others, data):
         assert digest_of(io.BytesIO(each)) == hashlib.sha256(each).hexdigest()
         assert digest_of(io.BytesIO(each), hashlib.sha256(data).hexdigest()) == hashlib.sha256(each).hexdigest()
@@ -129,7 +118,7 @@ def test_a_value_that_shapes_no_result_enters_no_manifest():
         memory_mb: int = option(1, "memory", result=False)
         threshold: float = option(0.5, "threshold")
 
-    assert resolved(Costs(memory_mb=9)) == {"threshold": 0.5}
+    assert module.resolved(Costs(memory_mb=9)) == {"threshold": 0.5}
 
 
 def test_options_of_its_own_come_before_those_that_a_config_inherits():
@@ -137,4 +126,4 @@ def test_options_of_its_own_come_before_those_that_a_config_inherits():
     class Stricter(Rule):
         max_words: int = option(90, "words at most")
 
-    assert [o.name for o in options(Stricter)] == ["max_words", "min_words"]
+    assert [o.name for o in module.options(Stricter)] == ["max_words", "min_words"]

@@ -53,17 +53,15 @@ def text_of_hash(text: str) -> str | None:
 
 @given(TURNS, PART, TURNS, PART)
 def test_conversations_have_one_text_for_their_hash_exactly_if_they_have_one_structure(one, tools, other, tools_too):
-    same = text_of_hash(schema.conversation_view(one, tools)) == text_of_hash(
-        schema.conversation_view(other, tools_too)
-    )
+    mine, theirs = schema.conversation_view(one, tools), schema.conversation_view(other, tools_too)
+    same = text_of_hash(mine) == text_of_hash(theirs)
     assert same == (plain([one, tools]) == plain([other, tools_too]))
 
 
 @given(st.lists(TURNS, min_size=3, max_size=3), PART, st.permutations(range(3)), st.data())
 def test_pairs_have_one_text_for_their_hash_exactly_if_they_have_one_structure(sides, tools, order, data):
     other = [sides[i] for i in order]
-    changed = data.draw(
-        st.sampled_from([other, [*other[:2], [*other[2], ("",) * 6]], [other[0] + other[1], [], other[2]]])
-    )
+    others = [other, [*other[:2], [*other[2], ("",) * 6]], [other[0] + other[1], [], other[2]]]
+    changed = data.draw(st.sampled_from(others))
     same = text_of_hash(schema.preference_view(sides, tools)) == text_of_hash(schema.preference_view(changed, tools))
     assert same == (plain([sides, tools]) == plain([changed, tools]))

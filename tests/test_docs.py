@@ -80,11 +80,9 @@ def test_a_stage_is_one_file_and_one_line_as_contributing_says(tmp_path):
     (tmp_path / "rows.txt").write_text("short\n" + "long " * 40, encoding="utf-8")
     flags = ["--min-chars", "50", "--set", "ingest.text_split=line", "--output", "out", "--json"]
     call = [sys.executable, "-m", "datakit", "min-chars", "rows.txt", *flags]
-    done = subprocess.run(call, cwd=tmp_path, capture_output=True, text=True, timeout=300, env=os.environ | NO_PATH)
+    options = {"cwd": tmp_path, "env": os.environ | NO_PATH, "capture_output": True, "text": True, "timeout": 300}
+    done = subprocess.run(call, **options)
     assert done.returncode == 0, done.stderr
     rows = json.loads(done.stdout)["ledger"]["rows"]
     assert (rows["kept"], rows["dropped"]) == (1, {"min_chars": 1})
-    shown = subprocess.run(
-        [*call[:4], "--help"], cwd=tmp_path, capture_output=True, text=True, env=os.environ | NO_PATH
-    )
-    assert "--min-chars" in shown.stdout
+    assert "--min-chars" in subprocess.run([*call[:4], "--help"], **options).stdout

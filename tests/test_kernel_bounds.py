@@ -93,9 +93,8 @@ def test_rows_of_nothing_but_one_pattern_fill_each_buffer_as_far_as_any_text_can
 @given(texts=st.lists(TEXT, max_size=4), more=st.lists(st.binary(max_size=9), max_size=3))
 def test_an_array_of_records_in_which_any_byte_may_be_wrong(texts, more, tmp_path_factory):
     path = tmp_path_factory.mktemp("array") / "rows.json"
-    path.write_bytes(
-        json.dumps([{"text": "a text"}, *({"text": t} for t in texts)]).encode()[:-1] + b",".join(more) + b"]"
-    )
+    rows = json.dumps([{"text": text} for text in ("a text", *texts)]).encode()
+    path.write_bytes(rows[:-1] + b",".join(more) + b"]")
     with suppress(DatakitError):
         datakit.ingest(path)
 
@@ -122,9 +121,8 @@ def test_every_kernel_was_reached():
         reached.add(name := waiting.pop())
         function = there[name].py_func
         called = [function.__globals__.get(used) for used in function.__code__.co_names]
-        waiting += [
-            other for other, kernel in there.items() if other not in reached and any(kernel is c for c in called)
-        ]
+        found = {other for other, kernel in there.items() if any(kernel is c for c in called)}
+        waiting += found - reached
     assert sorted(there.keys() - reached) == []
 
 

@@ -6,8 +6,11 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from subprocess import CompletedProcess
 
 import pytest
+
+from tests.files import says, user, write_rows
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -83,16 +86,13 @@ def write_package(folder: Path) -> Path:
     return made
 
 
-def run(package: Path, *command: str, cwd: Path | None = None, **environment: str) -> subprocess.CompletedProcess[str]:
+def run(
+    package: Path, *command: str, cwd: Path | None = None, given: str = "", **environment: str
+) -> CompletedProcess[str]:
     """Run Python on a copy of the package; the output of a run that fails is in the error."""
-    done = subprocess.run(
-        [sys.executable, *command],
-        cwd=cwd or package.parent,
-        env=os.environ | {"PYTHONPATH": str(package.parent)} | environment,
-        capture_output=True,
-        text=True,
-        timeout=580,
-    )
+    env = os.environ | {"PYTHONPATH": str(package.parent)} | environment
+    options = {"cwd": cwd or package.parent, "env": env, "input": given, "timeout": 580}
+    done = subprocess.run([sys.executable, *command], **options, capture_output=True, text=True)
     assert done.returncode == 0, f"{done.stdout[-3000:]}\n{done.stderr[-3000:]}"
     return done
 
@@ -216,13 +216,13 @@ def write_data(folder: Path) -> None:
     texts = [" ".join(f"{TEXTS[n % 3]}{n * k} {'é' * k}." for k in range(1 + n % 7)) for n in range(90)]
     texts += [*texts[7:30:2], "", " ", "a", "\x00 ok"]
     documents = [{"id": f"d{n}", "text": t, "url": f"http://h/{n // 2}"} for n, t in enumerate(texts)]
-    turns = [{"role": "user", "content": TEXTS[2]}, {"role": "assistant", "content": TEXTS[1]}]
-    talks = [{"messages": [*turns, {"role": "user", "content": f"{n}?"}, turns[1]]} for n in range(40)]
+    turns = [user(TEXTS[2]), says(TEXTS[1])]
+    talks = [{"messages": [*turns, user(f"{n}?"), turns[1]]} for n in range(40)]
     pairs = [{"prompt": f"{n}", "chosen": TEXTS[n % 3], "rejected": TEXTS[n % 2] + "."} for n in range(40)]
     items = [{"question": TEXTS[2], "answer": "Yes."}, {"question": TEXTS[1], "answer": "42"}]
     named = {"documents": documents, "later": documents[::-2], "talks": talks, "pairs": pairs, "items": items}
     for name, rows in named.items():
-        (folder / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+        write_rows(folder / f"{name}.jsonl", rows)
 
 
 def test_after_datakit_compile_no_run_compiles(tmp_path):
@@ -236,21 +236,11 @@ def test_after_datakit_compile_no_run_compiles(tmp_path):
     lines += [f"filter documents.jsonl --eval items.jsonl --rules {RULES} --output filter"]
     lines += ["language documents.jsonl --workers 1 --output language"]
     for name in ("documents", "talks", "pairs"):
-        lines += [
-            f"dedup {name}.jsonl --workers 1 --output dedup-{name}",
-            f"filter {name}.jsonl --output filter-{name}",
-        ]
+        lines += [f"dedup {name}.jsonl --workers 1 --output dedup-{name}"]
+        lines += [f"filter {name}.jsonl --output filter-{name}"]
         lines += [f"tokenizer train {name}.jsonl --vocab-size 400 --output tokenizer-{name}"]
         lines += [f"tokenize {name}.jsonl --tokenizer tokenizer-{name}/kept/tokenizer --output tokens-{name}"]
         lines += [f"pack tokens-{name} --seq-len {n} --output packed-{name}-{n}" for n in (33, 128)]
-    done = subprocess.run(
-        [sys.executable, "-c", RUN],
-        input="\n".join(lines),
-        cwd=tmp_path,
-        env=os.environ | {"PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 0, done.stderr
+    done = run(ROOT / "datakit", "-c", RUN, cwd=tmp_path, given="\n".join(lines))
     count, new = json.loads(done.stdout.splitlines()[-1])
     assert count > 30 and new == []

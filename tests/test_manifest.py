@@ -39,11 +39,8 @@ def _save(root: Path, stage: str, parents: tuple, *, into: int, kept: int, q: in
         dataset="d", kind="document", stage=stage, key="k" * 64, parents=parents, config={"a": 1}, code="c",
         ledger=Ledger(Count(into=into, kept=kept, quarantined=q)), shards=tuple(shards), facts={"x": "é"},
     )  # fmt: skip
-    lay = {
-        "parents": {p["version"]: "ingest.json" for p in parents if "version" in p},
-        "raw": {"raw.jsonl": "../../raw.jsonl"},
-    }
-    save(path, manifest, lay)
+    above = {p["version"]: "ingest.json" for p in parents if "version" in p}
+    save(path, manifest, {"parents": above, "raw": {"raw.jsonl": "../../raw.jsonl"}})
     return path
 
 

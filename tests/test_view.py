@@ -2,19 +2,10 @@ import pyarrow as pa
 import pytest
 
 from datakit.data import MESSAGES, view
+from tests.files import says, user
 
-
-def message(role: str, content: str | None, **fields: str) -> dict[str, str | None]:
-    return {"role": role, "content": content, **fields}
-
-
-TALK = [
-    message("system", "Be brief."),
-    message("user", "Weather?"),
-    message("assistant", None, tool_calls='[{"name": "weather"}]'),
-    message("tool", "12 degrees"),
-    message("assistant", "Cold.", reasoning_content="12 is low."),
-]
+TALK = [{"role": "system", "content": "Be brief."}, user("Weather?"), says(None, tool_calls='[{"name": "weather"}]')]
+TALK += [{"role": "tool", "content": "12 degrees"}, says("Cold.", reasoning_content="12 is low.")]
 
 
 def conversations(*rows: list[dict[str, str | None]] | None) -> pa.RecordBatch:
@@ -37,7 +28,7 @@ def test_a_conversation_is_what_its_sides_say_and_the_rest_only_when_asked(asked
 
 
 def test_rows_without_turns_are_empty_and_stay_in_place():
-    batch = conversations([], TALK, None, [message("user", ""), message("user", "Hi")], [])
+    batch = conversations([], TALK, None, [user(""), user("Hi")], [])
     expected = ["", "Weather?", "", "Hi", ""]
     assert view(batch, "prompt").to_pylist() == expected
     assert view(batch.slice(1, 3), "prompt").to_pylist() == expected[1:4]
@@ -46,7 +37,7 @@ def test_rows_without_turns_are_empty_and_stay_in_place():
 
 def test_a_preference_pair_is_one_row_with_both_answers():
     sides = {"prompt": "Q", "chosen": "good", "rejected": "bad"}
-    batch = pa.record_batch({k: pa.array([[message("user", v)], []], MESSAGES) for k, v in sides.items()})
+    batch = pa.record_batch({k: pa.array([[user(v)], []], MESSAGES) for k, v in sides.items()})
     assert view(batch).to_pylist() == ["Q\n\ngood\n\nbad", ""]
     assert view(batch, "prompt").to_pylist() == ["Q", ""]
     assert view(batch, "answer").to_pylist() == ["good\n\nbad", ""]

@@ -37,6 +37,7 @@ from datakit.read.streams import open_binary
 from datakit.text.ids import tokenizer_file
 from tests.cli.conftest import Said, done
 from tests.dedup.conftest import ThreadUnits, documents, sketch_file, write
+from tests.files import write_rows as write_lines
 from tests.object_stores import SECRET, Google, Hub, Server, use
 from train.data import PackedSet
 from train.generate import GenerateConfig
@@ -81,12 +82,10 @@ def write_rows(folder: Path, files: int = 2) -> list[str]:
     made = []
     for number in range(files):
         path = folder / f"part-{number}.jsonl"
-        texts = [
-            f"Строка {i} of file {number}: the lamp of ward {i * 7 % 13} went out at {i} o'clock." for i in range(40)
-        ]
-        lines = [json.dumps({"id": f"{number}-{i}", "text": t}) for i, t in enumerate([*texts, *texts[::5]])]
-        path.write_text("\n".join(lines) + "\n")
-        made.append(str(path))
+        said = "the lamp of ward {} went out at {} o'clock."
+        texts = [f"Строка {i} of file {number}: {said.format(i * 7 % 13, i)}" for i in range(40)]
+        rows = ({"id": f"{number}-{i}", "text": text} for i, text in enumerate([*texts, *texts[::5]]))
+        made.append(str(write_lines(path, rows)))
     return made
 
 
@@ -493,10 +492,8 @@ def test_units_of_a_comparison_fetch_what_other_machines_wrote(project, s3, monk
     made = []
     for root, units in ((project / "here", ThreadUnits), (storage.local(f"s3://{BUCKET}/there"), Elsewhere)):
         root.mkdir(parents=True)
-        files = [
-            sketch_file(write(stage.sketch(documents(texts).slice(begin, 20)), root / f"{begin}.arrow"))
-            for begin in range(0, len(texts), 20)
-        ]
+        shards = {f"{begin}.arrow": documents(texts).slice(begin, 20) for begin in range(0, len(texts), 20)}
+        files = [sketch_file(write(stage.sketch(shard), root / name)) for name, shard in shards.items()]
         for file in files if units is Elsewhere else ():
             storage.publish(root, [[file.path.name, file.bytes, file.sha256]])
             file.path.unlink()

@@ -28,13 +28,8 @@ seq_len = 64
 
 def row(number: int, **more: object) -> dict[str, object]:
     text = f"{PROSE} Row {number}. Write to {MAIL} or call {PHONE} about {'the wall ' * number}."
-    places = {
-        "bio": MAIL,
-        "author": {"id": MAIL, "phones": [PHONE]},
-        "tags": [MAIL, "x"],
-        "url": f"https://a.org/{MAIL}",
-    }
-    return {"text": text, "id": f"r{number}", **places, **more}
+    places = {"bio": MAIL, "author": {"id": MAIL, "phones": [PHONE]}, "tags": [MAIL, "x"]}
+    return {"text": text, "id": f"r{number}", "url": f"https://a.org/{MAIL}", **places, **more}
 
 
 def written(folder: Path) -> str:

@@ -36,10 +36,7 @@ def test_a_value_of_an_unknown_key_or_dataset_is_answered_with_the_nearest(datak
     for line, words in (
         (["run", "--dataset", "mien"], "holds no dataset 'mien'. Did you mean 'mine'?"),
         (["status", "--dataset", "x"], "holds no dataset 'x'. It holds mine."),
-        (
-            ["run", "--set", "dedup.treshold=0.8"],
-            "--set dedup.treshold: unknown key 'treshold'; did you mean 'threshold'?",
-        ),
+        (["run", "--set", "dedup.treshold=0.8"], "dedup.treshold: unknown key 'treshold'; did you mean 'threshold'?"),
         (["run", "--set", "filter.min_stop_words=1"], "it belongs to [filter.gopher_quality]"),
         (["explain", "none.jsonl:7"], "run it first, with `datakit run --dataset mine`"),
     ):

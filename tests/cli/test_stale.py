@@ -33,10 +33,8 @@ def test_a_stage_brings_up_to_date_what_it_needs_and_says_so(datakit, made):
     said = datakit("filter --dataset d")
     assert said.code == 0
     assert "ingest runs again: input files are new: z.jsonl" in said.err
-    assert (
-        load(made / "manifests/d/filter.json").ledger.rows.into
-        == load(made / "manifests/d/dedup.json").ledger.rows.kept
-    )
+    after, before = (load(made / f"manifests/d/{stage}.json").ledger.rows for stage in ("filter", "dedup"))
+    assert after.into == before.kept
     assert datakit("verify manifests/d/filter.json").code == 0
     again = datakit("filter --dataset d")
     assert "runs again" not in again.err and "filter: up to date" in again.err
@@ -75,9 +73,8 @@ def test_status_and_history_tell_what_is_there_stale_and_what_changed(datakit, m
     assert "STALE" not in datakit("status").out
     add_file(made)
     (state,) = json.loads(datakit("status --json").out)
-    assert [(s["stage"], bool(s["stale"])) for s in state["stages"]] == [
-        (stage, True) for stage in ("ingest", "language", "dedup", "filter")
-    ]
+    assert [s["stage"] for s in state["stages"]] == ["ingest", "language", "dedup", "filter"]
+    assert all(s["stale"] for s in state["stages"])
     assert "input files are new: z.jsonl" in datakit("status").out and "not run yet: tokenizer" in datakit("status").out
     assert datakit("ingest --dataset d").code == 0
     found = json.loads(datakit("history --dataset d --stage ingest --json").out)

@@ -1,4 +1,3 @@
-import json
 from dataclasses import replace
 
 import pytest
@@ -7,6 +6,7 @@ from datakit.manifest import Count, Ledger, Manifest
 from demo import report
 from demo.found import Found
 from demo.report import Training
+from tests.files import write_rows
 
 GOOD_RUN = Training(steps=2, first_loss=8.0, last_loss=2.0, tokens=1000.0, label_tokens=500, seconds=10.0)
 ALL_FOUND = [Found("exact duplicates", "dedup", planted=3, found=3, besides=2)]
@@ -58,8 +58,7 @@ def test_the_tables_name_what_was_missed_and_count_real_tokens(manifests):
 
 def test_a_run_is_read_from_its_metrics(tmp_path):
     steps = [{"loss": 8.0 - i / 10, "real_tok_s": 2000.0, "step_ms": 500.0, "label_tokens": 7} for i in range(20)]
-    (tmp_path / "metrics.jsonl").write_text("".join(json.dumps(s) + "\n" for s in steps))
-    run = Training.read(tmp_path / "metrics.jsonl")
+    run = Training.read(write_rows(tmp_path / "metrics.jsonl", steps))
     assert (run.steps, run.first_loss, run.tokens, run.label_tokens) == (20, 8.0, 20_000.0, 140)
     assert run.seconds == 10.0
     assert run.last_loss == pytest.approx(6.55)  # the mean of the last ten steps

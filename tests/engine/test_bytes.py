@@ -1,5 +1,6 @@
 """Same input, same bytes: whatever the workers, the order of work, and the moments at which the run was killed."""
 
+import contextlib
 import random
 import signal
 import subprocess
@@ -53,15 +54,14 @@ def killed_at(root: Path, moment: str, side: str) -> bool:
 
 def run_all(root: Path, executor: UnitExecutor) -> None:
     place = OutputLayout(root=root, dataset="d")
-    Flow(run=Run(place, executor, Progress()), recipe=load_recipe(root, "d")).all()
+    with contextlib.chdir(root):
+        Flow(run=Run(place, executor, Progress()), recipe=load_recipe(root, "d")).all()
 
 
 @pytest.fixture(scope="module")
 def reference(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = write_project(tmp_path_factory.mktemp("reference"), rows=ROWS)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.chdir(root)
-        run_all(root, Local(1))
+    run_all(root, Local(1))
     return root
 
 
@@ -76,9 +76,8 @@ def test_the_reference_has_work_for_many_and_balances(reference):
     assert [p for p in verify(reference / "manifests/d/pack.json", inspect) if p[1]] == []
 
 
-def test_workers_and_order_do_not_change_a_byte(reference, tmp_path, monkeypatch):
+def test_workers_and_order_do_not_change_a_byte(reference, tmp_path):
     root = write_project(tmp_path, rows=ROWS)
-    monkeypatch.chdir(root)
     run_all(root, Shuffled(3))
     assert results(root) == results(reference)
 

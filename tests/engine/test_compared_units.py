@@ -14,6 +14,7 @@ from datakit.engine.executors import Local, Ray
 from datakit.manifest import load
 from tests.engine.corpus import Shuffled, results, write_corpus
 from tests.engine.test_bytes import killed_at, run_all
+from tests.files import write_recipe, write_rows
 
 RECIPE = """
 [dataset]
@@ -34,33 +35,27 @@ def project(root: Path) -> Path:
     middles = [[rng.gauss(0, 1) for _ in range(8)] for _ in range(40)]
     paths = [Path(path) for path in write_corpus(root / "raw", rows=900)]
     for path in paths:
-        lines = [line for line in path.read_text().splitlines() if line.endswith("}")]
-        rows = [json.loads(line) for line in lines]
+        rows = [json.loads(line) for line in path.read_text().splitlines() if line.endswith("}")]
         for row in rows:
             row["vector"] = [value + rng.gauss(0, 0.3) for value in rng.choice(middles)]
             row["text"] += f"\nThe {rng.choice(['first', 'second', 'third'])} end of so many of these pages"
-        path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    recipe = root / "manifests" / "d" / "recipe.toml"
-    recipe.parent.mkdir(parents=True)
-    recipe.write_text(RECIPE)
+        write_rows(path, rows)
+    write_recipe(root, RECIPE)
     return root
 
 
 @pytest.fixture(scope="module")
 def reference(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = project(tmp_path_factory.mktemp("reference"))
-    with pytest.MonkeyPatch.context() as patch:
-        patch.chdir(root)
-        run_all(root, Local(1))
+    run_all(root, Local(1))
     repeats, meaning = (load(root / f"manifests/d/{stage}.json") for stage in ("dedup_repeats", "dedup_semantic"))
     assert repeats.ledger.notes["lines_cut"] > 100
     assert meaning.facts["cells"] == 6 and meaning.ledger.rows.dropped["semantic_duplicate"] > 100
     return root
 
 
-def test_workers_and_order_do_not_change_a_byte(reference, tmp_path, monkeypatch):
+def test_workers_and_order_do_not_change_a_byte(reference, tmp_path):
     root = project(tmp_path)
-    monkeypatch.chdir(root)
     run_all(root, Shuffled(2))
     assert results(root) == results(reference)
 
@@ -89,7 +84,6 @@ def test_ray_makes_the_same_bytes_though_its_workers_are_killed(reference, tmp_p
     ray = pytest.importorskip("ray")
     monkeypatch.setenv("RAY_AUTH_MODE", "disabled")
     root, killed, ended = project(tmp_path), list[int](), threading.Event()
-    monkeypatch.chdir(root)
 
     def kill() -> None:
         while len(killed) < 3 and not ended.wait(0.05):

@@ -127,20 +127,13 @@ def test_imports_count_wherever_they_stand(made):
 @pytest.mark.parametrize(
     ("one", "other"),
     [
-        ("x = 1", "x = 2"),
-        ("x = 1", "x = 1.0"),
-        ("x = 1", "x = '1'"),
-        ("x = True", "x = 'True'"),
-        ("x = None", "x = ..."),
-        ("x = b'a'", "x = 'a'"),
-        ("x = ['a', 'b']", "x = ['a'], 'b'"),
-        ("def f(a, b=1): pass", "def f(a=1, b=1): pass"),
-        ("def f(): return 'text'", "def f(): return None"),
-        ("import a.b", "from a import b"),
+        ("x = 1", "x = 2"), ("x = 1", "x = 1.0"), ("x = 1", "x = '1'"), ("x = True", "x = 'True'"),
+        ("x = None", "x = ..."), ("x = b'a'", "x = 'a'"), ("x = ['a', 'b']", "x = ['a'], 'b'"),
+        ("def f(a, b=1): pass", "def f(a=1, b=1): pass"), ("def f(): return 'text'", "def f(): return None"),
+        ("import a.b", "from a import b"), ("async def f(): pass", "def f(): pass"),
         ("if TYPE_CHECKING:\n    import a\nelse:\n    b = 1", "if TYPE_CHECKING:\n    import a\nelse:\n    b = 2"),
-        ("async def f(): pass", "def f(): pass"),
     ],
-)
+)  # fmt: skip
 def test_other_code_has_another_hash(made, one, other):
     for name, text in (("one", one), ("other", other), ("same", f"# words\n{one}  # more words\n\n'''Text.'''\n")):
         (made / f"{name}.py").write_text(text)

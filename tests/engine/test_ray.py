@@ -104,16 +104,8 @@ def test_a_project_on_a_store_survives_losses_of_machines_workers_and_drivers(
         return subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True)
 
     places = {"here": [], "s3://corpus/project": ["--executor", "ray", "--ray-address", cluster.address]}
-    small = [
-        "--set",
-        "ingest.shard_mb=1",
-        "--set",
-        "filter.rules=",
-        "--set",
-        "pack.seq_len=256",
-        "--set",
-        "pack.part_tokens=99999",
-    ]
+    values = ("ingest.shard_mb=1", "filter.rules=", "pack.seq_len=256", "pack.part_tokens=99999")
+    small = [word for value in values for word in ("--set", value)]
     for place in places:
         assert datakit("init", "d", *inputs, "--project", place, "--tokenizer", str(small_tokenizer)).wait() == 0
     assert datakit("run", "--project", "here", *small).wait() == 0

@@ -43,10 +43,8 @@ def text_of(number: int) -> str:
 def corpus(files: int = 5, rows: int = 12, first: int = 0) -> Files:
     """Files of lines without ids; the last line of each repeats a line of the first file."""
     numbers = [first + n for n in range(files * rows)]
-    return {
-        f"f{f}.jsonl": [json.dumps({"text": text_of(n)}) for n in [*numbers[f * rows : (f + 1) * rows], first + f + 1]]
-        for f in range(files)
-    }
+    of_file = [[*numbers[f * rows : (f + 1) * rows], first + f + 1] for f in range(files)]
+    return {f"f{f}.jsonl": [json.dumps({"text": text_of(n)}) for n in own] for f, own in enumerate(of_file)}
 
 
 class Project:
@@ -143,10 +141,11 @@ def test_only_the_files_that_changed_are_read_and_the_result_is_that_of_a_fresh_
 
 def test_files_whose_ids_clash_are_read_once(tmp_path, fresh):
     """Every file numbers its rows from 0, so that most get another id, and another one when a file comes before."""
-    files = {
-        name: [json.dumps({"id": n} | json.loads(line)) for n, line in enumerate(lines)]
-        for name, lines in corpus().items()
-    }
+
+    def numbered(lines: list[str]) -> list[str]:
+        return [json.dumps({"id": n} | json.loads(line)) for n, line in enumerate(lines)]
+
+    files = {name: numbered(lines) for name, lines in corpus().items()}
     project, more = Project(tmp_path / "grown"), files | {"a.jsonl": files["f0.jsonl"][:3]}
     project.run(files)
     whole = project.results()
@@ -180,11 +179,8 @@ def test_what_is_damaged_or_gone_is_made_again(tmp_path):
     project.run(files)
     whole = project.results()
     folder = data_dir(project.manifest("language"), load(project.manifest("language")))
-    shard, sketch = (
-        folder / "kept/part-00001.parquet",
-        next(folder.parents[1].glob("dedup/*/.units/sketches/part-00002.arrow")),
-    )
-    for file in (shard, sketch):
+    (sketch,) = folder.parents[1].glob("dedup/*/.units/sketches/part-00002.arrow")
+    for file in (folder / "kept/part-00001.parquet", sketch):
         data = bytearray(file.read_bytes())
         data[len(data) // 2] ^= 8
         file.unlink()

@@ -40,7 +40,7 @@ LOOKALIKES = [
     "555-0123 (212) 555-0123 1-2-3 2020-2021 100 200 300 13800138000 phone 5 +1 +12 3",
     "+999 123 456 789",
     "AKIAIOSFODNN7EXAMPLE sk-xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx sk-learn ghp_short sk-1234567890",
-    "api_key = os.environ.get_the_key_of_the_service, token: aaaaaaaaaaaaaaaaaaaa11, sk-fading-circle-in-the-page",
+    "api_key = os.environ.get_the_key_of_the_service, token: aB1c2aB1c2aB1c2aB1c2, sk-fading-circle-in-the-page",
     "http://user:${PASSWORD}@host.de/ and http://host:8080/a@b and ://:@",
 ]
 NATIONAL = {

@@ -8,8 +8,9 @@ import pytest
 from datakit.errors import ConfigError, ModelError
 from datakit.pack.chat import ChatTokenizer
 from datakit.pack.marks import RenderError
+from tests.files import says, user
 
-ASK = [{"role": "user", "content": "hi <|im_end|>"}]
+ASK = [user("hi <|im_end|>")]
 
 
 def test_a_prompt_ends_where_the_assistant_speaks(small):
@@ -20,9 +21,7 @@ def test_a_prompt_ends_where_the_assistant_speaks(small):
 
 def test_a_variable_that_the_template_never_reads_is_refused_with_those_that_it_reads(trained, tmp_path):
     template = tmp_path / "own.jinja"
-    turns = (
-        "{% for m in messages %}{% set text = m.content %}<|im_start|>{{ m.role }}\n{{ text }}<|im_end|>{% endfor %}"
-    )
+    turns = "{% for m in messages %}{% set t = m.content %}<|im_start|>{{ m.role }}\n{{ t }}<|im_end|>{% endfor %}"
     template.write_text("{% if mood is not defined %}{% set mood = 'calm' %}{% endif %}{{ mood }}" + turns)
     with pytest.raises(ConfigError, match=r"has no variable moood .*; it reads mood$"):
         ChatTokenizer.load(trained, str(template), {"moood": "glad"})
@@ -65,7 +64,7 @@ def test_chat_is_light():
 @pytest.mark.parametrize("name", ["chatml", "llama3", "plain"])
 def test_built_in_templates_ask_as_they_answer(trained, name):
     tokenizer = ChatTokenizer.load(trained, name)
-    row = [{"role": "system", "content": "S"}, {"role": "user", "content": "q"}, {"role": "assistant", "content": "a"}]
+    row = [{"role": "system", "content": "S"}, user("q"), says("a")]
     asked = tokenizer.render(row[:2], add_generation_prompt=True).text
     whole = tokenizer.render(row)
     ((start, end),) = whole.generated

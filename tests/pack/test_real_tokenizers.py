@@ -39,11 +39,9 @@ def test_ids_are_those_of_transformers(model):
     from transformers import PreTrainedTokenizerFast
 
     name, tokenizer = model
-    kept = {k: v for k, v in tokenizer.settings.items() if k in ("added_tokens_decoder",) or k.endswith("_token")}
-    kept["added_tokens_decoder"] = {
-        int(k): AddedToken(**v) for k, v in (kept.get("added_tokens_decoder") or {}).items()
-    }
-    kept = {k: v for k, v in kept.items() if not isinstance(v, dict) or k == "added_tokens_decoder"}
+    kept = {k: v for k, v in tokenizer.settings.items() if k.endswith("_token") and not isinstance(v, dict)}
+    added = tokenizer.settings.get("added_tokens_decoder") or {}
+    kept["added_tokens_decoder"] = {int(k): AddedToken(**v) for k, v in added.items()}
     theirs = PreTrainedTokenizerFast(tokenizer_file=tokenizer.where, split_special_tokens=True, **kept)
     for text in texts(tokenizer):
         assert tokenizer.encode_text(text) == theirs(text, add_special_tokens=False)["input_ids"], (name, text)

@@ -16,15 +16,11 @@ import pytest
 import datakit as dk
 from datakit.errors import ConfigError, DatakitError, UsageError
 from tests.cli.conftest import done
-from tests.files import flip, write_rows
+from tests.files import flip, says, user, write_rows
 
-TALK = [{"role": "user", "content": "Where is the harbour?"}, {"role": "assistant", "content": "Behind the old town."}]
-CALL = [
-    {"role": "user", "content": "Wie wird das Wetter?"},
-    {"role": "assistant", "content": "", "tool_calls": [{"type": "function", "function": {"name": "weather"}}]},
-    {"role": "tool", "content": "rain", "tool_call_id": "c1"},
-    {"role": "assistant", "content": "Es regnet."},
-]
+TALK = [user("Where is the harbour?"), says("Behind the old town.")]
+CALL = [user("Wie wird das Wetter?"), says("", tool_calls=[{"type": "function", "function": {"name": "weather"}}])]
+CALL += [{"role": "tool", "content": "rain", "tool_call_id": "c1"}, says("Es regnet.")]
 ROWS: dict[str, list[dict[str, Any]]] = {
     "document": [
         {"id": "a", "text": "Das Tor war offen.", "n": 1, "tags": ["x", "y"], "big": 12345678901234567890123},
@@ -55,10 +51,9 @@ for folder in sys.argv[1:]:
 """
 
     def load(*folders: Path) -> list[dict[str, list[dict[str, Any]]]]:
-        environment = os.environ | {"HF_HOME": str(home), "HF_HUB_OFFLINE": "1"}
-        done = subprocess.run(
-            [sys.executable, "-c", code, *folders], capture_output=True, text=True, env=environment, cwd=home
-        )
+        command = [sys.executable, "-c", code, *folders]
+        env = os.environ | {"HF_HOME": str(home), "HF_HUB_OFFLINE": "1"}
+        done = subprocess.run(command, capture_output=True, text=True, env=env, cwd=home)
         assert done.returncode == 0, done.stderr[-2000:]
         return [json.loads(line) for line in done.stdout.splitlines()]
 
@@ -83,7 +78,7 @@ def test_datasets_reads_every_kind_of_rows_in_every_format(tmp_path, hugging_fac
     assert [row["score"] for row in talks] == [0.5, 1.0]
     assert talks[0]["messages"][0]["content"] == TALK[0]["content"]
     assert set(talks[0]["messages"][0]) == {"role", "content", "tool_calls", "tool_call_id"}  # what any message has
-    assert pairs[0]["chosen"] == [{"role": "assistant", "content": "Hello there."}] and pairs[0]["judge"] == "j1"
+    assert pairs[0]["chosen"] == [says("Hello there.")] and pairs[0]["judge"] == "j1"
     assert [row["input_ids"] for row in tokens] == [[5, 6, 7], [8, 9]]
 
 
@@ -140,9 +135,8 @@ def test_files_are_cut_by_data_and_checksums_hold(tmp_path, monkeypatch):
     for line in (tmp_path / "out/SHA256SUMS").read_text().splitlines():
         digest, name = line.split("  ")
         assert hashlib.sha256((tmp_path / "out" / name).read_bytes()).hexdigest() == digest
-    assert pa.concat_tables(pq.read_table(tmp_path / "out/data" / n) for n in names)["id"].to_pylist() == [
-        row["id"] for row in rows
-    ]
+    found = pa.concat_tables(pq.read_table(tmp_path / "out/data" / n) for n in names)
+    assert found["id"].to_pylist() == [row["id"] for row in rows]
     result.export(tmp_path / "again", license="cc-by-4.0")
     files = [{p.relative_to(f): p.read_bytes() for p in f.rglob("*") if p.is_file()} for f in
              (tmp_path / "out", tmp_path / "again")]  # fmt: skip
@@ -189,7 +183,7 @@ def test_no_rows_are_exported_as_no_rows(tmp_path):
 
 
 def test_the_command_exports_a_packed_set(project, datakit, hugging_face, small_tokenizer):
-    rows = [{"messages": [TALK[0], {"role": "assistant", "content": f"Answer {n}. " * 9}]} for n in range(30)]
+    rows = [{"messages": [TALK[0], says(f"Answer {n}. " * 9)]} for n in range(30)]
     write_rows(project / "chats.jsonl", rows)
     flags = ("--seq-len", "128", "--validation", "0.2", "--output", "packed")
     assert datakit("pack", "chats.jsonl", "--tokenizer", small_tokenizer, *flags).code == 0

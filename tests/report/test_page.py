@@ -21,9 +21,8 @@ from tests.engine.corpus import RECIPE, write_corpus
 from tests.files import write_recipe
 
 CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
-HOSTILE = (
-    "<script>document.title='taken'</script> <img src=x onerror=\"document.title='taken'\"> \u202e\u0007 </p></section>"
-)
+TAKEN = "document.title='taken'"
+HOSTILE = f'<script>{TAKEN}</script> <img src=x onerror="{TAKEN}"> \u202e\u0007 </p></section>'
 PICTURES = os.environ.get("DATAKIT_PICTURES", "")
 """A folder for pictures of the page, for people to look at."""
 
@@ -110,8 +109,7 @@ def test_the_page_opens_without_errors_wide_and_narrow_light_and_dark(page):
 
 
 def _look(browser: Any, page: Path, width: int, scheme: str) -> None:
-    said: list[str] = []
-    asked: list[str] = []
+    said, asked = list[str](), list[str]()
     shown = browser.new_page(viewport={"width": width, "height": 900}, color_scheme=scheme)
     shown.set_default_timeout(60_000)
     shown.on("console", lambda message: said.append(message.text))

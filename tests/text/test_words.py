@@ -9,26 +9,12 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from datakit.text.words import (
-    CCC_SHIFT,
-    LETTER,
-    MARK,
-    NOT_NFC,
-    NUMBER,
-    WORD,
-    binary_digest,
-    character_table,
-    digest,
-    hash_values,
-    hash_words,
-    normalize,
-    split_words,
-    stated_digest,
-)
+import datakit.text.words as module
+from datakit.text.words import digest, hash_words, normalize
 
 # The properties of characters.
 
-TABLE = character_table()
+TABLE = module.character_table()
 ENTRIES = dict(
     zip(map(chr, range(0x110000)), TABLE.entries.reshape(-1, 256)[TABLE.pages].reshape(-1).tolist(), strict=True)
 )
@@ -36,19 +22,19 @@ EVERY = [chr(code) for code in range(0x110000) if not 0xD800 <= code < 0xE000]
 
 
 def test_words_are_letters_marks_and_numbers():
-    flags = {"L": WORD | LETTER, "M": WORD | MARK, "N": WORD | NUMBER}
+    flags = {"L": module.WORD | module.LETTER, "M": module.WORD | module.MARK, "N": module.WORD | module.NUMBER}
     expected = [flags.get(unicodedata.category(c)[0], 0) for c in EVERY]
-    assert [ENTRIES[c] & (WORD | LETTER | MARK | NUMBER) for c in EVERY] == expected
+    assert [ENTRIES[c] & (module.WORD | module.LETTER | module.MARK | module.NUMBER) for c in EVERY] == expected
 
 
 def test_what_composes_with_the_character_before_is_marked():
     composing = ["\u0301", "\u1161", "\u11a8", "\u093c", "\u3099", "\U000110ba"]
-    assert all(ENTRIES[c] & NOT_NFC for c in composing)
-    assert not any(ENTRIES[c] & NOT_NFC for c in "aé中\u0e31\u0651")
+    assert all(ENTRIES[c] & module.NOT_NFC for c in composing)
+    assert not any(ENTRIES[c] & module.NOT_NFC for c in "aé中\u0e31\u0651")
 
 
 def test_combining_classes_are_pythons():
-    assert [c for c in EVERY if ENTRIES[c] >> CCC_SHIFT & 0xFF != unicodedata.combining(c)] == []
+    assert [c for c in EVERY if ENTRIES[c] >> module.CCC_SHIFT & 0xFF != unicodedata.combining(c)] == []
 
 
 # The normal form and its digest.
@@ -73,7 +59,7 @@ def test_normal_form_is_nfc_with_single_spaces(rows):
 def test_no_character_that_the_quick_check_passes_decides_about_nfc():
     from datakit.text._kernels_text import _may_compose
 
-    decide = [c for c in EVERY if ENTRIES[c] & NOT_NFC or unicodedata.combining(c)]
+    decide = [c for c in EVERY if ENTRIES[c] & module.NOT_NFC or unicodedata.combining(c)]
     assert [c for c in decide if not _may_compose.py_func(np.uint8(c.encode()[0]))] == []
 
 
@@ -107,16 +93,16 @@ def test_digest_is_blake2b_of_the_bytes_of_the_normal_form():
     assert digest(pa.array(["\n ", " e\u0301 ", *rows[2:]])).to_pylist() == expected
     large = [f"{n} " + "x\n" * 100_000 for n in range(12)]  # more than is hashed at one time
     assert digest(pa.array(large)).to_pylist() == digest(normalize(pa.array(large))).to_pylist()
-    assert [value.hex() for value in binary_digest(pa.array(rows)).to_pylist()] == expected
-    assert stated_digest(digest(pa.array(rows)).slice(1)) == binary_digest(pa.array(rows)).slice(1)
+    assert [value.hex() for value in module.binary_digest(pa.array(rows)).to_pylist()] == expected
+    assert module.stated_digest(digest(pa.array(rows)).slice(1)) == module.binary_digest(pa.array(rows)).slice(1)
 
 
 def test_equal_values_hash_equally_and_others_otherwise():
     values = pa.array(["", "a", "b", "ab", "ba", "a" * 100, "a"])
-    hashes = hash_values(values).tolist()
+    hashes = module.hash_values(values).tolist()
     assert hashes[1] == hashes[6]
     assert len(set(hashes)) == 6
-    assert hash_values(values.slice(3, 2)).tolist() == hashes[3:5]
+    assert module.hash_values(values.slice(3, 2)).tolist() == hashes[3:5]
 
 
 # Words.
@@ -151,7 +137,7 @@ def check_hashes(rows: list[str]) -> None:
 
 @given(st.lists(st.text(alphabet=ALPHABET) | st.text(), max_size=6))
 def test_kernel_splits_and_folds_like_the_definition(rows):
-    assert [split_words(text) for text in rows] == [reference_words(text) for text in rows]
+    assert [module.split_words(text) for text in rows] == [reference_words(text) for text in rows]
     check_hashes(rows)
 
 

@@ -21,30 +21,10 @@ import torch
 
 from datakit.errors import ConfigError, InputError, ManifestError, UsageError
 from datakit.pack.chat import ChatTokenizer
-from train import flags
+from tests.files import write_rows
+from train import compare, flags
 from train.attention import ATTENTIONS, Segments
-from train.compare import (
-    CompareConfig,
-    HeldOut,
-    Run,
-    bits_of,
-    budget_of,
-    compare_arms,
-    draw,
-    holm,
-    open_arms,
-    over_documents,
-    page,
-    paired,
-    plan,
-    prepare,
-    summary,
-    t_quantile,
-    t_within,
-    table,
-    verdict,
-    windows,
-)
+from train.compare import CompareConfig, HeldOut, open_arms, paired, plan, prepare
 from train.config import SizesConfig
 from train.loop import Fit
 from train.model import PRESETS, CausalLM
@@ -73,8 +53,7 @@ def shuffled(said: str, seed: int) -> str:
 
 
 def written(path: Path, texts: list[str]) -> Path:
-    path.write_text("".join(json.dumps({"text": one}) + "\n" for one in texts))
-    return path
+    return write_rows(path, ({"text": one} for one in texts))
 
 
 @pytest.fixture(scope="module")
@@ -131,13 +110,13 @@ def test_a_cluster_is_drawn_whole_and_in_the_order_of_all_arms(place, arms):
     clusters = [names[:3], *([name] for name in names[3:])]
     few = replace(rows, docs={name: ids for name, ids in rows.docs.items() if name not in names[10:20]})
     start, count = 2, 4
-    one, same, other = (draw(clean, clusters, seed, count, start) for seed in (0, 0, 1))
+    one, same, other = (compare.draw(clean, clusters, seed, count, start) for seed in (0, 0, 1))
     assert one.packed.ids.tolist() == same.packed.ids.tolist() != other.packed.ids.tolist()
     order = np.random.default_rng(0).permutation(len(clusters))
     for arm in (clean, few):
         docs = [name for i in order for name in clusters[i] if name in arm.docs]
         expected = np.concatenate([np.append(start, arm.docs[name]) for name in docs])[: count * 65]
-        drawn = draw(arm, clusters, 0, count, start)
+        drawn = compare.draw(arm, clusters, 0, count, start)
         assert np.concatenate([drawn.packed.ids_of(i) for i in range(count)]).tolist() == expected.tolist()
         for row in range(count):
             bounds = drawn.packed.segments_of(row)
@@ -161,7 +140,7 @@ def test_overlap_with_an_arm_leaves_the_held_out_set_and_is_counted(place, arms)
 
 @pytest.mark.parametrize("length", [0, 1, 63, 64, 65, 96, 97, 300])
 def test_windows_score_every_token_once_with_half_a_window_before_it(length):
-    found = windows(length, 64)
+    found = compare.windows(length, 64)
     assert [i for _, stop, done in found for i in range(done, stop)] == list(range(length))
     assert all(stop - first <= 64 for first, stop, _ in found)
     assert all(done - first >= 31 for first, _, done in found[1:])
@@ -177,14 +156,14 @@ def test_bits_equal_a_plain_computation(place, arms):
     ids, start = np.random.default_rng(0).integers(3, 300, 150), 2
     expected, whole = [], [start, *ids.tolist()]
     for i in range(len(ids)):
-        first = next(f for f, stop, done in windows(len(ids), header.seq_len) if done <= i < stop)
+        first = next(f for f, stop, done in compare.windows(len(ids), header.seq_len) if done <= i < stop)
         inputs = torch.tensor([whole[first : i + 1]])
         segments = Segments.of([[0, inputs.shape[1]]], inputs.shape[1])
         with torch.no_grad():
             hidden = model(inputs, segments.positions_BT, ATTENTIONS["auto"](segments))
             logp = torch.log_softmax(model.lm_head(hidden[0, -1]).float(), -1)
         expected.append(-float(logp[whole[i + 1]]) / math.log(2))
-    assert bits_of(model, ids, start, header).tolist() == pytest.approx(expected, rel=0.02)
+    assert compare.bits_of(model, ids, start, header).tolist() == pytest.approx(expected, rel=0.02)
 
 
 # ---------------------------------------------------------------------- statistics
@@ -194,14 +173,14 @@ def test_bits_equal_a_plain_computation(place, arms):
 def test_student_s_t_is_scipy_s(df):
     stats = pytest.importorskip("scipy.stats")
     for t in (0.0, 0.3, 1.0, 2.5, 20.0):
-        assert t_within(t, df) == pytest.approx(1 - 2 * stats.t.sf(t, df), abs=1e-12)
+        assert compare.t_within(t, df) == pytest.approx(1 - 2 * stats.t.sf(t, df), abs=1e-12)
     for within in (0.6, 0.95, 0.99):
-        assert t_quantile(within, df) == pytest.approx(stats.t.ppf((1 + within) / 2, df))
+        assert compare.t_quantile(within, df) == pytest.approx(stats.t.ppf((1 + within) / 2, df))
 
 
 def test_holm_multiplies_by_the_number_that_is_left_and_keeps_the_order():
-    assert holm([0.01, 0.04, 0.03, 0.5]) == pytest.approx([0.04, 0.09, 0.09, 0.5])
-    assert holm([]) == []
+    assert compare.holm([0.01, 0.04, 0.03, 0.5]) == pytest.approx([0.04, 0.09, 0.09, 0.5])
+    assert compare.holm([]) == []
 
 
 def test_below_five_seeds_there_is_no_interval_and_from_five_on_one_of_t():
@@ -213,16 +192,16 @@ def test_below_five_seeds_there_is_no_interval_and_from_five_on_one_of_t():
 
 
 def test_the_interval_over_documents_weighs_by_bytes():
-    low, high = over_documents(np.array([2.0, 4.0, 6.0]), np.array([1, 2, 3]))
+    low, high = compare.over_documents(np.array([2.0, 4.0, 6.0]), np.array([1, 2, 3]))
     assert low == high == pytest.approx(2)
 
 
 def test_arms_that_are_not_past_local_statistics_are_not_ranked():
     found = paired([-1.0, -1.1, -1.0, -0.9, -1.0])
-    assert verdict(found, True, True).startswith("better")
-    assert "not ranked" in verdict(found, False, True)
+    assert compare.verdict(found, True, True).startswith("better")
+    assert "not ranked" in compare.verdict(found, False, True)
     same = paired([-1.0, 1.0, 0.5, -0.5, 0.1])
-    assert verdict(same, True, True).startswith("no difference seen; likely to be seen from")
+    assert compare.verdict(same, True, True).startswith("no difference seen; likely to be seen from")
 
 
 # ---------------------------------------------------------------------- whole comparisons
@@ -236,7 +215,7 @@ def test_the_figures_name_a_sign_that_turns_and_correct_all_but_the_primary_comp
     runs = list(plan(config, opened, [[name] for arm in opened for name in arm.docs], [held], 2))
     assert Counter(run.kind for run in runs) == {"main": 15, "aa": 1, "x0.333": 4, "x3": 4}
 
-    def result(run: Run) -> dict[str, Any]:
+    def result(run: compare.Run) -> dict[str, Any]:
         """Ten bytes a document: `noise` costs a bit a byte more, less at the high rate."""
         more = {"clean": 0.0, "rows": 0.01 * (-1) ** run.seed, "noise": 1 + 0.01 * run.seed}[run.arm]
         bits = 20 + 10 * (-more if run.kind == "x3" else more)
@@ -244,15 +223,15 @@ def test_the_figures_name_a_sign_that_turns_and_correct_all_but_the_primary_comp
         return {"arm": run.arm, "seed": run.seed, "kind": run.kind, "bits": {"own": [bits] * 60},
                 "local_bits": {"own": local}, "curve": [[1000, 700], [3000, bits * 60]]}  # fmt: skip
 
-    found = summary(config, opened, [held], runs, list(map(result, runs)))
+    found = compare.summary(config, opened, [held], runs, list(map(result, runs)))
     (own,) = found["sets"]
     rows, noise = (own["arms"][name]["difference"] for name in ("rows", "noise"))
     assert own["sign_turns"] and own["not_past_local"] == ["noise"]
     assert noise["mean"] == pytest.approx(1.02)
     assert noise["p_holm"] == noise["p"] and "p_holm" not in rows
-    said = table(found)
+    said = compare.table(found)
     assert "no difference seen" in said and "not past local statistics: not ranked" in said
-    shown = html.unescape(page(found))
+    shown = html.unescape(compare.page(found))
     assert "the sign turns" in said and said in shown
     assert shown.count("<polyline") == shown.count("<polygon") == 3 and "3,000 tokens" in shown
     (begin, at_first), (end, at_last) = own["arms"]["noise"]["curve"]
@@ -367,7 +346,7 @@ def test_a_small_held_out_set_is_refused_before_anything_trains(place, arms):
     few = written(place / "few.jsonl", [text(i) for i in range(2000, 2059)])
     given = {"clean": arms["clean"], "rows": arms["rows"]}
     with pytest.raises(InputError, match=r"has 59 documents"):
-        compare_arms(given, {"own": few}, out=str(place / "refused"))
+        compare.compare_arms(given, {"own": few}, out=str(place / "refused"))
     assert not (place / "refused" / "runs.jsonl").exists()
 
 
@@ -386,14 +365,9 @@ def test_options_that_do_not_fit_are_refused(options, error):
 
 
 @pytest.mark.parametrize(
-    "given",
-    [
-        "--arms a=x b=y --seeds 3",
-        "--arms a=x,b=y --seeds 3",
-        "--seeds=3 --arms=a=x b=y",
-        "--arms a=x --seeds 3 --arms b=y",
-    ],
-)
+    "given", ["--arms a=x b=y --seeds 3", "--arms a=x,b=y --seeds 3", "--seeds=3 --arms=a=x b=y",
+              "--arms a=x --seeds 3 --arms b=y"],
+)  # fmt: skip
 def test_values_of_a_list_stand_behind_one_option_or_more(given):
     assert flags.given(CompareConfig, "compare", None, given.split()) == {"arms": ("a=x", "b=y"), "seeds": 3}
     with pytest.raises(UsageError, match="unexpected extra argument"):
@@ -401,4 +375,4 @@ def test_values_of_a_list_stand_behind_one_option_or_more(given):
 
 
 def test_a_budget_may_have_a_unit():
-    assert [budget_of(t) for t in ("3M", "1.5m", "500k", "200", "")] == [3_000_000, 1_500_000, 500_000, 200, 0]
+    assert [compare.budget_of(t) for t in ("3M", "1.5m", "500k", "200", "")] == [3_000_000, 1_500_000, 500_000, 200, 0]

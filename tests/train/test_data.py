@@ -12,6 +12,7 @@ import torch
 
 from datakit.errors import ConfigError, DatakitError, InputError, IntegrityError, ManifestError
 from datakit.manifest import load, save
+from tests.files import flip
 from train.data import Batch, DataConfig, Mixture, PackedSet, StepStream, collate
 from train.stream import MicroBatch
 
@@ -42,9 +43,8 @@ def equal(one: list[Batch], other: list[Batch]) -> bool:
     tensors = [[(b.ids_BT, b.label_pos_L, b.targets_L, *(getattr(b.segments, n) for n in b.segments.__slots__[:-1]))
                 for b in batches] for batches in (one, other)]  # fmt: skip
     same = all(torch.equal(x, y) for a, b in zip(*tensors, strict=True) for x, y in zip(a, b, strict=True))
-    return same and rows_of(one) == rows_of(other) and [a.segments.groups for a in one] == [
-        b.segments.groups for b in other
-    ]  # fmt: skip
+    groups = [[b.segments.groups for b in batches] for batches in (one, other)]
+    return same and rows_of(one) == rows_of(other) and groups[0] == groups[1]
 
 
 def test_an_epoch_trains_on_exactly_the_labels_that_were_packed(pack, random_rows):
@@ -91,11 +91,10 @@ def test_damage_of_any_file_of_a_packed_set_is_refused(manifest, tmp_path):
     PackedSet.open_all(copy)  # what was intact before is no excuse
     for shard in (s for s in load(copy).shards if s.bytes):
         file = copy.parent / shard.path
-        data = file.read_bytes()
-        file.write_bytes(data[:-1] + bytes([data[-1] ^ 1]))
+        flip(file)
         with pytest.raises(IntegrityError, match=f"{shard.path}: expected sha256 {shard.sha256}"):
             PackedSet.open_all(copy)
-        file.write_bytes(data)
+        flip(file)
     assert PackedSet.open_all(copy)[0].header == PackedSet.open_all(manifest)[0].header
     ids = copy.parent / "kept" / "train-00000.ids2d.bin"
     ids.write_bytes(ids.read_bytes()[:-4])

@@ -84,12 +84,10 @@ def test_the_soft_cap_of_a_students_head_is_learnt_through(batch):
 
 
 def test_never_more_than_a_chunk_of_logits_is_held(batch, monkeypatch):
-    seen: list[int] = []
-    whole = distill.label_losses
+    seen, whole = list[int](), distill.label_losses
     monkeypatch.setattr(distill, "label_losses", lambda s, t, y, c: seen.append(len(s)) or whole(s, t, y, c))
     distill_loss(TeacherConfig(teacher="-"), made(1), LossConfig(loss_chunk=16))(made(0), batch)
-    assert max(seen) == 16
-    assert sum(seen) == len(batch.targets_L)
+    assert max(seen) == 16 and sum(seen) == len(batch.targets_L)
 
 
 def student(manifest: Path, init: Path, out: Path, *more: str) -> list[dict]:

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from datakit.errors import DatakitError, InputError
-from tests.train.runs import losses, records
+from tests.train.runs import as_flags, logits, losses, records
 from train import dpo, weights
 from train.attention import masked_attention
 from train.data import DataConfig, Mixture, PackedSet, StepStream
@@ -49,19 +49,15 @@ def test_judged_answers_without_their_other_side_are_refused(pack, pair_rows, ba
 
 
 def run(manifest: Path, base: Path, out: Path, *more: str) -> list[dict]:
-    options = ["--dtype", "fp32", "--batch-rows", "4", "--lr", "1e-4", "--warmup-steps", "0", "--threads", "1"]
-    assert dpo.main(["--manifest", str(manifest), "--init", str(base), "--out", str(out), *options, *more]) == 0
+    options = as_flags(manifest=manifest, init=base, out=out, dtype="fp32", batch_rows=4, lr=1e-4, threads=1)
+    assert dpo.main([*options, "--warmup-steps=0", *more]) == 0
     return records(out)
 
 
 def by_hand(model: CausalLM, ids: list[int], places: list[int]) -> float:
     """The log-probability of one sequence's labels, from the logits of that sequence alone."""
-    bounds, positions = torch.tensor([[0, len(ids)]]), torch.arange(len(ids))[None]
-    from train.attention import Segments
-
-    attend = masked_attention(Segments.of(bounds.numpy(), len(ids)))
-    logits = model.lm_head(model(torch.tensor([ids]), positions, attend))[0].log_softmax(-1)
-    return sum(logits[p, ids[p + 1]].item() for p in places)
+    log_probs = logits(model, torch.tensor([ids]), masked_attention)[0].log_softmax(-1)
+    return sum(log_probs[p, ids[p + 1]].item() for p in places)
 
 
 @pytest.mark.parametrize("kind", ["sigmoid", "sigmoid_norm"])
@@ -116,9 +112,8 @@ def test_flat_batches_have_the_sequences_alone_and_hardly_any_padding(pair_manif
 def test_training_prefers_the_chosen_side_and_says_so(pair_manifest, base, tmp_path, capsys):
     records = run(pair_manifest, base, tmp_path / "run", "--epochs", "3", "--lr", "3e-4")
     assert records[0]["loss"] == pytest.approx(np.log(2), abs=1e-6) and records[0]["reward_margin"] == 0.0
-    first, last = (
-        np.mean([r["reward_accuracy"] for r in part]) for part in (records[:7], records[-7:])
-    )  # an epoch each
+    epochs = records[:7], records[-7:]
+    first, last = (np.mean([r["reward_accuracy"] for r in epoch]) for epoch in epochs)
     assert last > max(first, 0.8) and records[-1]["loss"] < records[0]["loss"]
     assert "reward_margin=" in capsys.readouterr().out
 
@@ -191,11 +186,10 @@ def test_judged_answers_train_alone_and_splitting_a_step_changes_nothing(pack, b
         if i % 3 < 2:
             ids, places = rows[2 * i + i % 3][0]
             rows[2 * i + i % 3] = [(ids[: places[0] + 1], [])] if i % 4 == 0 else []
-    judged, size = pack(rows, seq_len=48, rows_per_unit=2), ["--steps", "4", "--bucket-sizes", "48", "--lr", "1e-3"]
-    whole = run(judged, base, tmp_path / "whole", *size, "--dpo-loss", "apo_zero", "--batch-rows", "24")
-    split = run(
-        judged, base, tmp_path / "split", *size, "--dpo-loss", "apo_zero", "--batch-rows", "8", "--grad-accum", "3"
-    )
+    judged = pack(rows, seq_len=48, rows_per_unit=2)
+    options = as_flags(steps=4, bucket_sizes=48, lr=1e-3, dpo_loss="apo_zero")
+    whole = run(judged, base, tmp_path / "whole", *options, "--batch-rows", "24")
+    split = run(judged, base, tmp_path / "split", *options, "--batch-rows", "8", "--grad-accum", "3")
     assert whole[0]["loss"] == pytest.approx(0.5)
     for one, other in zip(whole, split, strict=True):
         for name in ("loss", "reward_margin", "reward_accuracy"):

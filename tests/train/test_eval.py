@@ -34,12 +34,9 @@ def test_the_total_is_the_training_loss(base, manifest):
 
 @pytest.mark.parametrize("labelled", [True, False])
 def test_a_source_has_the_loss_of_its_sequences_alone(base, pack, random_rows, labelled):
-    rows = random_rows(9, 64)
-    model = weights.read_model(base)
-    batches = DataConfig(batch_rows=4)
-    found = evaluate(
-        model, [of_two_files(PackedSet.open_all(pack(rows, seq_len=64, labelled=labelled))[0])], batches, "fp32"
-    )
+    rows, model, batches = random_rows(9, 64), weights.read_model(base), DataConfig(batch_rows=4)
+    data = PackedSet.open_all(pack(rows, seq_len=64, labelled=labelled))[0]
+    found = evaluate(model, [of_two_files(data)], batches, "fp32")
     assert sorted(found) == ["file 0", "file 1"]
     for which, score in enumerate(found.values()):
         alone = [[piece] for row in rows for i, piece in enumerate(row) if i % 2 == which]

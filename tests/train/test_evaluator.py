@@ -1,13 +1,13 @@
 """Looking at a run while it trains: true numbers, and no trace of it in what is trained."""
 
-import json
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from datakit.errors import InputError, ManifestError, UsageError
-from tests.train.runs import losses
+from tests.train.runs import as_flags, losses, records
 from train import eval as evaluation
 from train import sft
 
@@ -18,14 +18,12 @@ def split(pack: Callable, random_rows: Callable) -> Path:
 
 
 def train(manifest: Path, out: Path, *more: str) -> list[float]:
-    plain = ["--manifest", str(manifest), "--out", str(out), "--preset", "tiny", "--steps", "6", "--threads", "1"]
-    plain += ["--dtype", "fp32", "--batch-rows", "4", "--save-every", "2", "--keep-checkpoints", "0"]
-    assert sft.main([*plain, *more]) == 0
+    plain = {"preset": "tiny", "steps": 6, "threads": 1, "dtype": "fp32", "batch_rows": 4, "save_every": 2}
+    assert sft.main([*as_flags(manifest=manifest, out=out, **plain, keep_checkpoints=0), *more]) == 0
     return losses(out)
 
 
-def looks(out: Path) -> list[dict]:
-    return [json.loads(line) for line in (out / "eval.jsonl").read_text().splitlines()]
+looks = partial(records, name="eval")
 
 
 @pytest.fixture(scope="module")
@@ -37,9 +35,8 @@ def watched(split: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("options", [[], ["--num-experts", "4"]])
 def test_looking_changes_nothing_of_the_training(split, tmp_path, options):
-    assert train(split, tmp_path / "blind", *options) == train(
-        split, tmp_path / "seeing", *options, "--eval-every", "2"
-    )
+    blind = train(split, tmp_path / "blind", *options)
+    assert blind == train(split, tmp_path / "seeing", *options, "--eval-every", "2")
     states = [tmp_path / name / "checkpoints" / "step_00000006" for name in ("blind", "seeing")]
     for name in ("model.safetensors", "optimizer.safetensors", "rng.safetensors"):
         assert (states[0] / name).read_bytes() == (states[1] / name).read_bytes()

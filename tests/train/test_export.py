@@ -9,26 +9,18 @@ from safetensors.torch import load_file
 
 from datakit.errors import InputError
 from datakit.pack.chat import ChatTokenizer
+from tests.train.runs import small_model
 from train import hf, weights
 from train.export import ExportConfig, export
 from train.generate import load
-from train.model import CausalLM, ModelConfig
 from train.serve.batching import stop_ids_of
-
-SMALL = ModelConfig(
-    vocab_size=320, hidden_size=16, num_layers=1, num_heads=2, num_kv_heads=1, head_dim=8, intermediate_size=16,
-    max_positions=64,
-)  # fmt: skip
 
 
 @pytest.fixture
 def model_folder(tmp_path: Path, tokenizer_folder: Path) -> Path:
-    folder, model = tmp_path / "model", CausalLM(SMALL)
+    folder = tmp_path / "model"
     folder.mkdir()
-    model.init_weights(torch.Generator().manual_seed(0))
-    hf.write_model(
-        folder, model, [tokenizer_folder / n for n in ("tokenizer.json", "tokenizer_config.json")], {"eos_token_id": 2}
-    )
+    hf.write_model(folder, small_model(vocab_size=320), [*tokenizer_folder.iterdir()], {"eos_token_id": 2})
     return folder
 
 
@@ -36,9 +28,8 @@ def test_the_folder_holds_the_same_weights_and_nothing_is_overwritten(model_fold
     out = export(ExportConfig(model=str(model_folder), output=str(tmp_path / "out")))
     before, after = (dict(weights.read_model(f).named_parameters()) for f in (model_folder, out))
     assert all(torch.equal(before[name], after[name]) for name in before)
-    assert {"config.json", "generation_config.json", "model.safetensors", "tokenizer.json"} <= {
-        f.name for f in out.iterdir()
-    }
+    files = {"config.json", "generation_config.json", "model.safetensors", "tokenizer.json"}
+    assert files <= {f.name for f in out.iterdir()}
     with pytest.raises(InputError, match="not empty"):
         export(ExportConfig(model=str(model_folder), output=str(out)))
 

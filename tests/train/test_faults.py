@@ -14,7 +14,8 @@ import pytest
 from safetensors.torch import load_file, save_file
 
 from datakit.errors import ModelError, UsageError
-from tests.train.runs import losses
+from tests.files import flip
+from tests.train.runs import as_flags, losses
 from train import checkpoint, distill, flags, generate, sft
 from train import eval as evaluation
 
@@ -22,8 +23,8 @@ STEPS = 6
 
 
 def options(manifest: Path, out: Path) -> list[str]:
-    plain = ["--manifest", str(manifest), "--out", str(out), "--preset", "tiny", "--steps", str(STEPS)]
-    return [*plain, "--batch-rows", "4", "--threads", "1", "--dtype", "fp32", "--save-every", "2"]
+    plain = {"preset": "tiny", "steps": STEPS, "batch_rows": 4, "threads": 1, "dtype": "fp32", "save_every": 2}
+    return as_flags(manifest=manifest, out=out, **plain)
 
 
 @pytest.fixture(scope="module")
@@ -39,9 +40,8 @@ def assert_same(out: Path, expected: Path) -> None:
     mine, theirs = (o / "checkpoints" / f"step_{STEPS:08d}" for o in (out, expected))
     assert sorted(f.name for f in mine.iterdir()) == sorted(f.name for f in theirs.iterdir())
     assert all((mine / f.name).read_bytes() == f.read_bytes() for f in theirs.glob("*.safetensors"))
-    assert (
-        json.loads((mine / "state.json").read_text())["loop"] == json.loads((theirs / "state.json").read_text())["loop"]
-    )
+    one, other = (json.loads((end / "state.json").read_text()) for end in (mine, theirs))
+    assert one["loop"] == other["loop"]
 
 
 def killed_at(module: ModuleType, function: str, call: int, argv: list[str]) -> Callable[[], int]:
@@ -105,9 +105,7 @@ def test_nothing_starts_from_a_damaged_model_and_a_run_goes_on_from_the_checkpoi
 ):
     out = Path(shutil.copytree(whole, tmp_path / "run"))
     folder, fresh = out / "checkpoints" / "step_00000006", ["--manifest", str(manifest), "--out", str(tmp_path / "out")]
-    data = bytearray((folder / "model.safetensors").read_bytes())
-    data[-5] ^= 64
-    (folder / "model.safetensors").write_bytes(data)
+    flip(folder / "model.safetensors")
     for main, argv in (
         (sft.main, [*fresh, "--init", str(folder)]),
         (distill.main, [*fresh, "--preset", "tiny", "--teacher", str(folder)]),

@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from datakit.errors import ConfigError, InputError, ModelError, UsageError
+from tests.files import says, user, write_rows
 from tests.train.generation import generate
 from train.generate import GenerateConfig, Generator, load, main, prompt_rows
 from train.model import CausalLM
@@ -22,7 +23,7 @@ def one(model: CausalLM, prompt: list[int], stop: frozenset[int] = frozenset(), 
 def test_it_answers_through_the_template_of_the_training(short_run, base, capsys):
     assert main(["--model", str(short_run), "--prompt", "the cat", "--max_new_tokens", "4"]) == 0
     model, tokenizer, _ = load(base)
-    prompt = tokenizer.encode_prompt([{"role": "user", "content": "the cat"}])
+    prompt = tokenizer.encode_prompt([user("the cat")])
     assert tokenizer.decode(prompt) == "<|im_start|>user\nthe cat<|im_end|>\n<|im_start|>assistant\n"
     said = one(model, prompt, frozenset({2}), max_new_tokens=4)
     assert capsys.readouterr().out == tokenizer.decode(said, skip_special_tokens=True) + "\n"
@@ -38,10 +39,10 @@ def test_a_stop_string_ends_the_answer(short_run, capsys):
 
 
 def test_lines_of_a_file_are_answered_in_order_and_a_bad_one_is_named(short_run, tmp_path, capsys):
-    rows = [{"prompt": "hello", "id": 7}, {"messages": [{"role": "user", "content": "the mat sat on"}]}]
+    rows = [{"prompt": "hello", "id": 7}, {"messages": [user("the mat sat on")]}]
     rows += [{"prompt": "on the mat " * i} for i in range(1, 4)]
     source, target = tmp_path / "in.jsonl", tmp_path / "deep" / "out.jsonl"
-    source.write_text("".join(json.dumps(r) + "\n" for r in rows))
+    write_rows(source, rows)
     options = ["--model", str(short_run), "--max-new-tokens", "8"]
     assert main([*options, "--input", str(source), "--output", str(target), "--batch-rows", "2"]) == 0
     found = [json.loads(line) for line in target.read_text().splitlines()]
@@ -122,8 +123,7 @@ def test_transformers_loads_a_checkpoint_as_it_is_and_says_the_same(base):
     theirs, (ours, mine, _) = transformers.AutoModelForCausalLM.from_pretrained(base), load(base)
     tokenizer = transformers.AutoTokenizer.from_pretrained(base)
     assert (tokenizer.eos_token_id, tokenizer.pad_token_id) == (2, 0)
-    messages = [{"role": "user", "content": "hello"}, {"role": "assistant", "content": "cat"}]
-    messages += [{"role": "user", "content": "the mat"}]
+    messages = [user("hello"), says("cat"), user("the mat")]
     ids = tokenizer.apply_chat_template(messages, add_generation_prompt=True)
     ids = ids["input_ids"] if not isinstance(ids, list) else ids
     assert ids == mine.encode_prompt(messages)

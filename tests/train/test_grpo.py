@@ -1,20 +1,20 @@
 """GRPO: the field's loss on the same rollouts, rewards, resumed runs, steps that do not depend on their split."""
 
-import json
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import torch
 
 from datakit.errors import ConfigError, InputError, UsageError
-from tests.train.runs import records
+from tests.files import write_rows
+from tests.train.runs import as_flags, records, small_model
 from train import grpo
+from train.attention import masked_attention
 from train.data import Batch, flat_batch
 from train.grpo import RolloutConfig, advantages, is_answer, passes, reward_of, token_losses
 from train.hf import write_model
 from train.loss import LossConfig, label_log_probs
-from train.model import PRESETS, CausalLM
+from train.model import CausalLM
 from train.serve.batching import SlotCache
 
 BETA = 0.04
@@ -49,7 +49,7 @@ def test_the_loss_is_trls():
 
 
 def test_log_probabilities_of_tokens_are_those_of_the_sequence_alone_at_the_temperature():
-    model = CausalLM(replace(PRESETS["tiny"], vocab_size=50))
+    model = small_model(vocab_size=50)
     sequences, begins = [torch.randint(0, 50, (n,)) for n in (5, 9)], [2, 4]
     labels = [torch.arange(b - 1, len(s) - 1).numpy() for s, b in zip(sequences, begins, strict=True)]
     batch = flat_batch([s.numpy() for s in sequences], labels, torch.arange(2).numpy(), 0)
@@ -57,8 +57,6 @@ def test_log_probabilities_of_tokens_are_those_of_the_sequence_alone_at_the_temp
     expected = []
     for ids, begin in zip(sequences, begins, strict=True):
         one = flat_batch([ids.numpy()], [torch.arange(len(ids) - 1).numpy()], torch.zeros(1).numpy(), 0, 1)
-        from train.attention import masked_attention
-
         logits = model.lm_head(model(one.ids_BT, one.segments.positions_BT, masked_attention(one.segments)))[0]
         expected.append((logits / 0.7).log_softmax(-1)[torch.arange(begin - 1, len(ids) - 1), ids[begin:]])
     torch.testing.assert_close(found, torch.cat(expected), atol=1e-5, rtol=1e-4)
@@ -100,26 +98,22 @@ def test_the_last_block_of_code_is_judged_by_its_tests():
 @pytest.fixture(scope="module")
 def start(tokenizer_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("start")
-    model = CausalLM(replace(PRESETS["tiny"], vocab_size=300, num_layers=2))
-    model.init_weights(torch.Generator().manual_seed(0))
-    write_model(folder, model, tuple(tokenizer_folder.iterdir()), {})
+    write_model(folder, small_model(), tuple(tokenizer_folder.iterdir()), {})
     return folder
 
 
 @pytest.fixture(scope="module")
 def prompts(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("prompts") / "prompts.jsonl"
-    path.write_text("".join(json.dumps({"prompt": f"the {w}"}) + "\n" for w in ("cat", "mat", "hello cat", "sat")))
-    return path
+    said = ("cat", "mat", "hello cat", "sat")
+    return write_rows(tmp_path_factory.mktemp("prompts") / "prompts.jsonl", ({"prompt": f"the {w}"} for w in said))
 
 
 def run(start: Path, prompts: Path, out: Path, *more: str) -> list[dict]:
     reward = prompts.with_name("first_half.py")
     reward.write_text("import re\n\ndef found(text, row):\n    return float(bool(re.search('[a-m]', text)))\n")
-    options = ["--init", str(start), "--prompts", str(prompts), "--out", str(out), "--reward", f"{reward}:found"]
-    options += ["--max-new-tokens", "6", "--group-size", "4", "--batch-rows", "2", "--lr", "3e-3"]
-    options += ["--warmup-steps", "0", "--dtype", "fp32"]
-    assert grpo.main([*options, *more]) == 0
+    options = {"max_new_tokens": 6, "group_size": 4, "batch_rows": 2, "lr": 3e-3, "warmup_steps": 0, "dtype": "fp32"}
+    named = as_flags(init=start, prompts=prompts, out=out, reward=f"{reward}:found", **options)
+    assert grpo.main([*named, *more]) == 0
     return records(out)
 
 
@@ -177,12 +171,8 @@ def test_the_process_has_limits_no_environment_and_no_way_around_its_tests(monke
     assert passes(asked + own + GOOD, TEST)
     assert not passes("x = bytearray(1 << 30)\n" + GOOD, TEST)
     assert not passes("import os\nwhile True: os.write(2, b'x' * (1 << 20))", TEST, 0.3)
-    for cheat in [
-        "for fd in (1, 2, 3): os.write(fd, sys.orig_argv[-1].encode())",
-        "sys.exit(0)",
-        "os._exit(0)",
-        "input()",
-    ]:
+    writes = "for fd in (1, 2, 3): os.write(fd, sys.orig_argv[-1].encode())"
+    for cheat in (writes, "sys.exit(0)", "os._exit(0)", "input()"):
         assert not passes(f"import os, sys\n{cheat}", TEST), cheat
     with pytest.raises(UsageError, match="add --allow-code-execution"):
         RolloutConfig(prompts="p", reward=("exact", "tests"))
@@ -199,9 +189,8 @@ def test_asserts_and_test_functions_are_run_and_tests_that_test_nothing_are_refu
 
 @pytest.mark.parametrize(("reward", "row"), [("tests", {"tests": None}), ("exact", {"answer": ""}), ("exact", {})])
 def test_a_prompt_without_what_its_reward_needs_is_refused_by_line(start, tmp_path, reward, row):
-    prompts = tmp_path / "prompts.jsonl"
     whole = {"answer": "1", "tests": TEST}
-    prompts.write_text("".join(json.dumps({"prompt": "the cat"} | more) + "\n" for more in (whole, row)))
+    prompts = write_rows(tmp_path / "prompts.jsonl", ({"prompt": "the cat"} | more for more in (whole, row)))
     options = ["--prompts", str(prompts), "--init", str(start), "--out", str(tmp_path / "out"), "--reward", reward]
     options += ["--allow-code-execution"] if reward == "tests" else []
     with pytest.raises(InputError, match=r"prompts.jsonl:2: its reward needs a text in the field"):

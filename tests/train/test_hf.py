@@ -177,8 +177,7 @@ def test_every_family_packs_generates_serves_and_takes_adapters(name, tmp_path, 
     expected = theirs.generate(ids[:, :20], max_new_tokens=24, do_sample=False, eos_token_id=96, pad_token_id=0)
     config = SampleConfig(max_new_tokens=24)
     said = generate(model, [prompt[:7], prompt], frozenset({96}), config)[1]
-    greedy = [token for token in expected[0, 20:].tolist() if token != 96]
-    assert said == greedy
+    assert said == [token for token in expected[0, 20:].tolist() if token != 96]
     lora.attach(model, lora.LoraConfig(lora_rank=2), torch.Generator().manual_seed(0))
     with torch.enable_grad():
         logits_of = model.lm_head(model(ids, segments.positions_BT, grouped_attention(segments)))
@@ -188,9 +187,8 @@ def test_every_family_packs_generates_serves_and_takes_adapters(name, tmp_path, 
         parameter -= 1e-3 * parameter.grad / (parameter.grad.norm() + 1e-9)
     adapted = logits(model, ids)
     (tmp_path / "adapters").mkdir()
-    lora.Adapters(lora.LoraConfig(lora_rank=2), tmp_path, fingerprint(tmp_path)).write(
-        tmp_path / "adapters", checkpoint.trained(model)
-    )
+    adapters = lora.Adapters(lora.LoraConfig(lora_rank=2), tmp_path, fingerprint(tmp_path))
+    adapters.write(tmp_path / "adapters", checkpoint.trained(model))
     torch.testing.assert_close(logits(weights.read_model(tmp_path / "adapters"), ids), adapted, atol=1e-4, rtol=1e-4)
 
 

@@ -6,14 +6,14 @@ from pathlib import Path
 import pytest
 
 from datakit.errors import ConfigError
-from tests.train.runs import records
+from tests.train.runs import as_flags, records
 from train.config import LoopConfig
 from train.sft import main
 
 
 def train(manifest: Path, out: Path, *more: str) -> None:
-    plain = ["--manifest", str(manifest), "--out", str(out), "--preset", "tiny", "--steps", "4", "--threads", "1"]
-    assert main([*plain, "--batch-rows", "4", *more]) == 0
+    plain = as_flags(manifest=manifest, out=out, preset="tiny", steps=4, threads=1, batch_rows=4)
+    assert main([*plain, *more]) == 0
 
 
 def test_a_tracker_that_is_not_installed_is_refused_by_name(monkeypatch, manifest, tmp_path):

@@ -3,8 +3,6 @@
 import itertools
 import re
 import shutil
-from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,19 +13,18 @@ import transformers
 from torch.utils.data import DataLoader
 
 from datakit.errors import ConfigError
+from tests.train.runs import small_model
 from train import hf, weights
 from train.attention import masked_attention
 from train.data import DataConfig, PackedDataset, PackedSet, StepStream
 from train.eval import evaluate, total
 from train.loss import chunked_loss
-from train.model import PRESETS, CausalLM
+from train.model import CausalLM
 
 
 @pytest.fixture(scope="module")
 def models(tmp_path_factory: pytest.TempPathFactory) -> tuple[CausalLM, Path]:
-    made = CausalLM(replace(PRESETS["tiny"], vocab_size=300, num_layers=2))
-    made.init_weights(torch.Generator().manual_seed(0))
-    folder = tmp_path_factory.mktemp("model")
+    made, folder = small_model(), tmp_path_factory.mktemp("model")
     hf.write_model(folder, made, (), {"eos_token_id": 2, "pad_token_id": 0, "bos_token_id": None})
     return made, folder
 
@@ -42,9 +39,8 @@ def our_losses(model: CausalLM, manifest: Path, config: DataConfig, count: int) 
     found = []
     for (batch,) in itertools.islice(StepStream(PackedDataset(manifest).data, config, seed=0), count):
         with torch.no_grad():
-            hidden = model(
-                batch.ids_BT, batch.segments.positions_BT, masked_attention(batch.segments), batch.label_pos_L
-            )
+            attend, positions = masked_attention(batch.segments), batch.segments.positions_BT
+            hidden = model(batch.ids_BT, positions, attend, batch.label_pos_L)
             loss_sum = chunked_loss(hidden, model.lm_head, batch.targets_L, 64)
         found.append(float(loss_sum) / batch.labels)
     return found
@@ -161,9 +157,8 @@ EXAMPLES = [block for block in re.findall(r"```python\n(.*?)```", DOCS.read_text
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=["loop", "transformers", "trl"])
 def test_the_examples_of_the_docs_run(
-    example: str, models: tuple[CausalLM, Path], pack: Callable, random_rows: Callable, tokenizer_folder: Path,
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
-) -> None:  # fmt: skip
+    example, models, pack, random_rows, tokenizer_folder, tmp_path, monkeypatch, capsys
+):
     pytest.importorskip("accelerate")
     folder = shutil.copytree(models[1], tmp_path / "model")
     shutil.copytree(tokenizer_folder, folder, dirs_exist_ok=True)

@@ -21,7 +21,8 @@ import torch.distributed.fsdp  # likewise
 from safetensors.torch import load_file
 
 from datakit.errors import ConfigError, ModelError
-from tests.train.runs import Forked, Spoiled
+from tests.files import flip
+from tests.train.runs import Forked, Spoiled, as_flags, records
 from train import checkpoint, flags, sft
 from train import loss as losses_of
 from train.weights import read_model
@@ -42,10 +43,8 @@ class Run:
     def __init__(self, out: Path, ranks: int, argv: list[str], each: Callable[[int], list[str]] = lambda r: []) -> None:
         port, log = free_port(), f"{out.name}.{time.monotonic_ns()}"
         argv = [*argv, "--out", str(out)]
-        self.ranks = [
-            Forked(partial(_rank, r, ranks, port, [*argv, *each(r)]), out.parent / f"{log}.{r}.log")
-            for r in range(ranks)
-        ]
+        bodies = [partial(_rank, r, ranks, port, [*argv, *each(r)]) for r in range(ranks)]
+        self.ranks = [Forked(body, out.parent / f"{log}.{r}.log") for r, body in enumerate(bodies)]
 
     def wait(self) -> list[int]:
         """The exit codes; a rank that hangs fails the test."""
@@ -74,17 +73,14 @@ def run(out: Path, ranks: int, argv: list[str]) -> Run:
 
 @pytest.fixture(scope="module")
 def argv(pack: Callable, random_rows: Callable) -> list[str]:
-    options = {
-        "--manifest": pack(random_rows(50, 32), seq_len=32), "--preset": "tiny", "--dtype": "fp32", "--threads": 1,
-        "--batch-rows": 4, "--steps": STEPS, "--warmup-steps": 0, "--lr": 1e-3, "--rank-timeout-s": 60,
-        "--log-every": 1,
-    }  # fmt: skip
-    return [*(str(part) for pair in options.items() for part in pair), *SIZES]
+    options = {"preset": "tiny", "dtype": "fp32", "threads": 1, "batch_rows": 4, "steps": STEPS, "warmup_steps": 0}
+    options |= {"lr": 1e-3, "rank_timeout_s": 60, "log_every": 1}
+    return ["--manifest", str(pack(random_rows(50, 32), seq_len=32)), *as_flags(**options), *SIZES]
 
 
 def by_step(out: Path, name: str = "metrics") -> dict[int, float]:
     """The loss of each step, of the training or of its evaluations."""
-    return {r["step"]: r["loss"] for r in map(json.loads, (out / f"{name}.jsonl").read_text().splitlines())}
+    return {r["step"]: r["loss"] for r in records(out, name)}
 
 
 @pytest.fixture(scope="module")
@@ -152,9 +148,9 @@ def test_an_fp16_overflow_on_one_rank_skips_the_step_on_all(argv, tmp_path, monk
     spoil(monkeypatch, 2, lambda loss: Spoiled.apply(loss, float("inf")))
     started = Run(tmp_path / "run", 2, [*argv, "--dtype", "fp16", "--stop-at", "4", *more])
     assert started.wait() == [0, 0], started.said()
-    records = [json.loads(line) for line in (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()]
-    assert [(r["loss_scale"], r["overflows"]) for r in records] == [(16, 0), (8, 1), (8, 1), (8, 1)]
-    assert not math.isfinite(records[1]["grad_norm"]) and math.isfinite(records[3]["grad_norm"])
+    found = records(tmp_path / "run")
+    assert [(r["loss_scale"], r["overflows"]) for r in found] == [(16, 0), (8, 1), (8, 1), (8, 1)]
+    assert not math.isfinite(found[1]["grad_norm"]) and math.isfinite(found[3]["grad_norm"])
     state = json.loads((tmp_path / "run" / "checkpoints" / "step_00000004" / "state.json").read_text())
     assert state["loop"]["loss_scale"] == {"scale": 8, "steps_since": 2, "overflows": 1}
 
@@ -212,6 +208,7 @@ SLICED = {
     "muon": ["--optimizer", "muon"],
 }  # fmt: skip
 ONE, TWO, SLICES = (1, []), (2, []), (2, ["--fsdp", "--async-save"])
+WAYS = {"adapters": [SLICES, ONE, TWO, SLICES], "experts": [SLICES, TWO, SLICES], "muon": [SLICES, ONE, SLICES]}
 
 
 @pytest.mark.parametrize("name", list(SLICED))
@@ -226,18 +223,13 @@ def test_what_is_sliced_goes_on_whole_and_sliced_again_as_if_it_never_had_been(a
         argv += ["--init", str(tmp_path / "base" / "checkpoints" / "step_00000001")]
     whole, out = tmp_path / "whole", tmp_path / "run"
     run(whole, 1, argv)
-    way = {"adapters": [SLICES, ONE, TWO, SLICES], "experts": [SLICES, TWO, SLICES], "muon": [SLICES, ONE, SLICES]}[
-        name
-    ]
-    for number, (ranks, more) in enumerate(way):
-        stop = [] if number + 1 == len(way) else ["--stop-at", str(2 + number)]
+    for number, (ranks, more) in enumerate(WAYS[name]):
+        stop = [] if number + 1 == len(WAYS[name]) else ["--stop-at", str(2 + number)]
         run(out, ranks, [*argv, *more, *stop, *(["--resume"] if number else [])])
     assert by_step(out) == pytest.approx(by_step(whole), abs=1e-5)
     if "--eval-every" in argv:
-        assert list(by_step(whole, "eval")) == [2, 4, 6]
-        assert {s: loss for s, loss in by_step(out, "eval").items() if s != 3} == pytest.approx(
-            by_step(whole, "eval"), abs=1e-5
-        )
+        found = {step: loss for step, loss in by_step(out, "eval").items() if step != 3}
+        assert found == pytest.approx(by_step(whole, "eval"), abs=1e-5) and list(found) == [2, 4, 6]
     assert_same_end(out, whole)
 
 
@@ -267,9 +259,7 @@ def test_a_kill_while_slices_are_saved_and_a_damaged_checkpoint_cost_no_earlier_
     assert "error: rank 1 of 2 cannot continue without the other ranks" in started.said(1)
     newer = out / "checkpoints" / "step_00000006"
     assert not newer.with_name("step_00000009").exists() and newer.with_name(".step_00000009.tmp").exists()
-    weights = newer / "model.safetensors"
-    data = weights.read_bytes()
-    weights.write_bytes(data[:-9] + bytes([data[-9] ^ 1]) + data[-8:])
+    flip(newer / "model.safetensors")
     with pytest.raises(ModelError, match=r"model\.safetensors: changed or damaged"):
         read_model(newer)
     assert sft.main([*argv, "--out", str(out), "--resume"]) == 0
@@ -285,7 +275,7 @@ def test_every_rank_looks_at_what_one_would_and_rank_0_tells_it(argv, tmp_path):
         out = tmp_path / f"{ranks}{''.join(more)}"
         done = run(out, ranks, [*argv, *more])
         assert done.said().count("[eval] step=3 source=all") == 1
-        told.append([json.loads(line) for line in (out / "eval.jsonl").read_text().splitlines()])
+        told.append(records(out, "eval"))
     for found in told[1:]:
         for mine, expected in zip(found, told[0], strict=True):
             assert mine["label_tokens"] == expected["label_tokens"]

@@ -96,10 +96,8 @@ def test_a_resumed_run_refuses_other_data_and_another_order_with_both_values(
 def test_an_init_folder_of_another_tokenizer_vocabulary_or_length_is_refused_with_both_values(
     whole, pack, random_rows, tmp_path, run
 ):
-    folder, rows = (
-        Path(shutil.copytree(whole / "checkpoints" / "step_00000012", tmp_path / "model")),
-        random_rows(9, 64),
-    )
+    folder, rows = tmp_path / "model", random_rows(9, 64)
+    shutil.copytree(whole / "checkpoints" / "step_00000012", folder)
 
     def start(**packed: int) -> tuple[int, str]:
         manifest = pack(rows, **{"seq_len": 64} | packed)

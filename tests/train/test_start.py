@@ -8,7 +8,8 @@ from safetensors.torch import load_file
 
 from datakit.errors import ConfigError, InputError, MissingExtraError, ModelError, UsageError
 from datakit.manifest import load
-from tests.train.runs import losses
+from tests.files import says, user
+from tests.train.runs import as_flags, losses
 from train import distill, pretrain, sft
 from train.config import QuickConfig
 from train.export import ExportConfig, export
@@ -17,18 +18,14 @@ from train.start import Trainer, pack_files
 
 @pytest.fixture
 def chats(tmp_path: Path) -> Path:
-    rows = [
-        {"messages": [{"role": "user", "content": f"hello {i}"}, {"role": "assistant", "content": "the cat sat"}]}
-        for i in range(20)
-    ]
-    (tmp_path / "chats.jsonl").write_text("".join(json.dumps(r) + "\n" for r in rows) + "not json\n")
+    rows = [json.dumps({"messages": [user(f"hello {i}"), says("the cat sat")]}) for i in range(20)]
+    (tmp_path / "chats.jsonl").write_text("\n".join([*rows, "not json"]) + "\n")
     return tmp_path / "chats.jsonl"
 
 
 def test_files_are_packed_on_the_fly_and_trained_on(chats, tokenizer_folder, tmp_path, capsys):
-    options = ["--data", str(chats), "--tokenizer", str(tokenizer_folder), "--seq-len", "64", "--preset", "tiny"]
-    options += ["--batch-rows", "2", "--threads", "1", "--steps", "2", "--out", str(tmp_path / "run")]
-    assert sft.main(options) == 0
+    options = {"seq_len": 64, "preset": "tiny", "batch_rows": 2, "threads": 1, "steps": 2, "out": tmp_path / "run"}
+    assert sft.main(as_flags(data=chats, tokenizer=tokenizer_folder, **options)) == 0
     said = capsys.readouterr().out
     assert "step=2 " in said and "1 records could not be read" in said, "the line that is not JSON is told of"
     manifest = load(tmp_path / "run" / "data" / "manifest.json")
@@ -39,10 +36,9 @@ def test_files_are_packed_on_the_fly_and_trained_on(chats, tokenizer_folder, tmp
 
 def test_files_that_cannot_be_packed_are_refused_in_the_packers_words(tmp_path, tokenizer_folder):
     (tmp_path / "odd.jsonl").write_text('{"nonsense": 1}\n')
+    config = QuickConfig(data=(str(tmp_path / "odd.jsonl"),), tokenizer=str(tokenizer_folder))
     with pytest.raises(InputError, match="fit no known layout"):
-        pack_files(
-            QuickConfig(data=(str(tmp_path / "odd.jsonl"),), tokenizer=str(tokenizer_folder)), "", tmp_path / "run"
-        )
+        pack_files(config, "", tmp_path / "run")
 
 
 def test_what_is_missing_is_named(chats, tmp_path, monkeypatch):
@@ -81,9 +77,7 @@ def test_a_run_beyond_its_last_step_is_not_resumed(manifest, tmp_path):
     assert sft.main([*options, "--steps", "3", "--resume"]) == 0
     with pytest.raises(UsageError, match="was trained on labels: resume it with the command that began the run"):
         pretrain.main([*options, "--steps", "4", "--resume"])
-    with pytest.raises(
-        UsageError, match="run: holds a run of another command, or of an earlier version with another option"
-    ):
+    with pytest.raises(UsageError, match="run: holds a run of another command, or of an earlier version with another"):
         distill.main([*options, "--steps", "4", "--resume", "--teacher", str(tmp_path / "run")])
 
 

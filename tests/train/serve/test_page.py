@@ -1,5 +1,6 @@
 """The page in a real browser."""
 
+import json
 import os
 import re
 import shutil
@@ -9,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from tests.files import says, user
 from tests.train.serve.conftest import ANSWERS, TOOL, Server
 
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed: make setup-browser")
@@ -99,8 +101,6 @@ def test_an_answer_is_stopped_and_tried_again(page):
 
 
 def test_thoughts_are_folded_and_calls_are_shown(page):
-    import json
-
     settings(page, temperature="0", tools=json.dumps([TOOL]))
     answer = ask(page, "weather")
     assert [b.inner_text() for b in answer.locator(".call b").all()] == ["calls weather", "calls weather"]
@@ -151,10 +151,7 @@ print("<i>x</i>")  # **not bold**
 @pytest.mark.parametrize("page", [{"dark": True}, {"width": 390}], indirect=True)
 def test_markdown_is_shown_and_no_html_of_the_model_is_run(page):
     """The text is put where answers lie: this model cannot write it."""
-    turns = [
-        {"role": "user", "content": "<b>show</b> all 中文"},
-        {"role": "assistant", "content": MARKUP, "reasoning": "<i>hm</i>", "done": True},
-    ]
+    turns = [user("<b>show</b> all 中文"), says(MARKUP, reasoning="<i>hm</i>", done=True)]
     page.evaluate("turns => localStorage.setItem('datakit.chats', JSON.stringify([{id: '1', turns}]))", turns)
     page.reload()
     page.locator("h1", has_text="parrot").wait_for()
@@ -165,10 +162,8 @@ def test_markdown_is_shown_and_no_html_of_the_model_is_run(page):
     for selector in ("h3", "strong", "em", "p code", "ol li ul li", "td", "blockquote", ".fence pre", "details"):
         assert said.locator(selector).count(), selector
     assert said.locator("img, script, svg, td b, i").count() == 0
-    assert [a.get_attribute("href") for a in said.locator("a").all()] == [
-        "https://example.org",
-        "https://example.org/a_b",
-    ]
+    links = [a.get_attribute("href") for a in said.locator("a").all()]
+    assert links == ["https://example.org", "https://example.org/a_b"]
     assert "<img src=x onerror" in said.inner_text()
     assert page.locator(".turn.user .said").inner_text() == "<b>show</b> all 中文"
     assert page.title() == "parrot"

@@ -88,13 +88,7 @@ def test_stop_strings_and_lengths_end_an_answer(client):
 
 def test_the_same_seed_gives_the_same_answers_while_others_are_served(client):
     def ask(seed: int) -> list[str]:
-        body: dict[str, Any] = {
-            "messages": user("something"),
-            "temperature": 1.5,
-            "max_tokens": 30,
-            "model": "",
-            "n": 2,
-        }
+        body = {"messages": user("something"), "temperature": 1.5, "max_tokens": 30, "model": "", "n": 2}
         found = client.chat.completions.create(seed=seed, extra_body={"ignore_eos": True}, **body)
         return [c.message.content for c in found.choices]
 
@@ -149,10 +143,8 @@ def test_completions_take_texts_and_ids_and_give_text_as_it_is(client, model_fol
     ],
 )
 def test_a_request_that_makes_no_sense_is_refused(server, body, status, words):
-    content = json.dumps(body)
-    found = httpx.post(
-        f"{server.url}/v1/chat/completions", content=content, headers={"content-type": "application/json"}
-    )
+    head = {"content-type": "application/json"}
+    found = httpx.post(f"{server.url}/v1/chat/completions", content=json.dumps(body), headers=head)
     error = found.json()["error"]
     assert (found.status_code, set(error)) == (status, {"message", "type", "param", "code"})
     assert words in error["message"]
