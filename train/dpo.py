@@ -42,9 +42,11 @@ class PairConfig:
     )
     beta: float = option(0.1, "strength of the link to the reference; larger values keep the model closer")
     good_weight: float = more(
-        1.0, "apo_zero: weight of good answers; with few of them, raise it until both weigh alike"
+        1.0,
+        "apo_zero: weight of good answers; with few of them, raise it until both weigh alike",
+        acts_with={"dpo_loss": ("apo_zero",)},
     )
-    bad_weight: float = more(1.0, "apo_zero: weight of bad answers")
+    bad_weight: float = more(1.0, "apo_zero: weight of bad answers", acts_with={"dpo_loss": ("apo_zero",)})
     reference: str = more("", "folder of the reference model; default: the model of --model")
 
     def __post_init__(self) -> None:
