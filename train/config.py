@@ -18,6 +18,9 @@ LOG = logging.getLogger("train")
 more = partial(option, advanced=True)
 """An option that only `--help-all` shows."""
 
+_FILES, _EXPERTS, _ADAPTERS, _EVALUATION = ({name: ()} for name in ("data", "num_experts", "lora_rank", "eval_every"))
+"""Options without which others do nothing: there these are refused."""
+
 TARGETS = ("q", "k", "v", "o", "gate", "up", "down")
 """Projections that can have an adapter; their modules are named `<target>_proj`."""
 
@@ -54,8 +57,8 @@ class QuickConfig:
     """Files to train on, instead of a manifest."""
 
     data: tuple[str, ...] = option((), "files with `messages`, `text`, pairs or `ids`, in any format datakit reads")
-    tokenizer: str = option("", "tokenizer folder for --data; default: the tokenizer of --model")
-    seq_len: int = option(512, "tokens to predict per packed row of --data")
+    tokenizer: str = option("", "tokenizer folder for --data; default: the tokenizer of --model", acts_with=_FILES)
+    seq_len: int = option(512, "tokens to predict per packed row of --data", acts_with=_FILES)
 
     def __post_init__(self) -> None:
         at_least(self, 1, "seq_len")
@@ -104,7 +107,7 @@ class LoopConfig:
     device: str = more("auto", "cpu, cuda, ...; auto: cuda where there is one")
     threads: int = more(0, "CPU threads; 0: one for each 64 of the hidden size, as far as there are")
     step_sleep_ms: float = more(0.0, "pause after a step, to leave time for other work")
-    step_sleep_every: int = more(1, "steps between such pauses")
+    step_sleep_every: int = more(1, "steps between such pauses", acts_with={"step_sleep_ms": ()})
     memory_limit: float = more(0.0, "most memory: up to 1 a share of what is free, above 1 GiB; 0: all")
 
     def __post_init__(self) -> None:
@@ -122,11 +125,15 @@ class MoeConfig:
     """A mixture of experts in place of every layer's MLP (Shazeer et al., 2017)."""
 
     num_experts: int = more(0, "experts per layer; a router picks a few for each token; 0: one MLP for all tokens")
-    experts_per_token: int = more(1, "experts that a token passes through")
-    expert_size: int = more(0, "inner width of an expert; 0: the MLP's, divided by experts_per_token")
-    norm_topk: bool = more(True, "divide the weights of a token's experts by their sum")
-    balance_weight: float = more(0.01, "weight of the loss that makes the router use experts equally (Switch, 2021)")
-    dense_layers: tuple[int, ...] = more((), "layers without experts, counted from 0")
+    experts_per_token: int = more(1, "experts that a token passes through", acts_with=_EXPERTS)
+    expert_size: int = more(
+        0, "inner width of an expert; 0: the MLP's, divided by experts_per_token", acts_with=_EXPERTS
+    )
+    norm_topk: bool = more(True, "divide the weights of a token's experts by their sum", acts_with=_EXPERTS)
+    balance_weight: float = more(
+        0.01, "weight of the loss that makes the router use experts equally (Switch, 2021)", acts_with=_EXPERTS
+    )
+    dense_layers: tuple[int, ...] = more((), "layers without experts, counted from 0", acts_with=_EXPERTS)
 
     def __post_init__(self) -> None:
         at_least(self, 0, "num_experts", "expert_size", "balance_weight")
@@ -139,10 +146,16 @@ class LoraConfig:
     """Which weights get adapters, and their size."""
 
     lora_rank: int = option(0, "rank of the adapters to train instead of the weights; 0: train the weights")
-    lora_alpha: float = more(0.0, "adapter outputs are multiplied by lora_alpha / lora_rank; 0: twice the rank")
-    lora_targets: tuple[str, ...] = more(TARGETS, "projections with an adapter")
-    rslora: bool = more(False, "divide by the root of the rank: large ranks learn (rsLoRA: Kalajdzievski, 2023)")
-    lora_dropout: float = more(0.0, "share of an adapter's inputs that are set to zero in training")
+    lora_alpha: float = more(
+        0.0, "adapter outputs are multiplied by lora_alpha / lora_rank; 0: twice the rank", acts_with=_ADAPTERS
+    )
+    lora_targets: tuple[str, ...] = more(TARGETS, "projections with an adapter", acts_with=_ADAPTERS)
+    rslora: bool = more(
+        False, "divide by the root of the rank: large ranks learn (rsLoRA: Kalajdzievski, 2023)", acts_with=_ADAPTERS
+    )
+    lora_dropout: float = more(
+        0.0, "share of an adapter's inputs that are set to zero in training", acts_with=_ADAPTERS
+    )
 
     def __post_init__(self) -> None:
         at_least(self, 0, "lora_rank", "lora_alpha", "lora_dropout")
@@ -167,10 +180,10 @@ class EvaluatorConfig:
     """When to evaluate, and on what."""
 
     eval_every: int = option(0, "steps between evaluations; the last step always gets one; 0: never")
-    eval_manifest: str = option("", "manifest to evaluate on: its validation split, else its rows; default: --manifest")
-    eval_rows: int = more(0, "rows to evaluate on, evenly spaced; 0: all")
+    eval_manifest: str = option(
+        "", "manifest to evaluate on: its validation split, else its rows; default: --manifest", acts_with=_EVALUATION
+    )
+    eval_rows: int = more(0, "rows to evaluate on, evenly spaced; 0: all", acts_with=_EVALUATION)
 
     def __post_init__(self) -> None:
         at_least(self, 0, "eval_every", "eval_rows")
-        if self.eval_manifest and not self.eval_every:
-            raise UsageError("--eval-manifest needs --eval-every: the steps between")

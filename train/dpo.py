@@ -41,8 +41,12 @@ class PairConfig:
         "sigmoid: DPO; sigmoid_norm: per label token, so that long answers weigh no more; apo_zero: answers one by one",
     )
     beta: float = option(0.1, "strength of the link to the reference; larger values keep the model closer")
-    good_weight: float = more(1.0, "apo_zero: weight of good answers; if they are few, raise it until both weigh alike")
-    bad_weight: float = more(1.0, "apo_zero: weight of bad answers")
+    good_weight: float = more(
+        1.0,
+        "apo_zero: weight of good answers; with few of them, raise it until both weigh alike",
+        acts_with={"dpo_loss": ("apo_zero",)},
+    )
+    bad_weight: float = more(1.0, "apo_zero: weight of bad answers", acts_with={"dpo_loss": ("apo_zero",)})
     reference: str = more("", "folder of the reference model; default: the model of --model")
 
     def __post_init__(self) -> None:

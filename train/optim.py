@@ -26,13 +26,13 @@ class OptimConfig:
     )
     lr: float = option(0.0, "peak learning rate; 0: 0.256 / hidden size, for trained weights a share by objective")
     schedule: Literal["cosine", "wsd", "constant"] = more("cosine", "after warmup; wsd: constant, then linear decay")
-    decay_ratio: float = more(0.2, "share of all steps in which wsd decays")
+    decay_ratio: float = more(0.2, "share of all steps in which wsd decays", acts_with={"schedule": ("wsd",)})
     min_lr_ratio: float = more(0.1, "learning rate at the end, as a share of the peak")
     warmup_steps: int = more(-1, "steps of linear warmup; -1: a tenth of all steps, 100 at most")
     weight_decay: float = more(0.01, "weight decay of matrices; norms, biases, embeddings have none")
     beta1: float = more(0.9, "decay of the mean gradient (AdamW, Lion)")
     beta2: float = more(0.0, "decay of the squared gradient (0: 0.95), of Lion's mean (0: 0.99)")
-    momentum: float = more(0.95, "Muon's decay of the mean gradient")
+    momentum: float = more(0.95, "Muon's decay of the mean gradient", acts_with={"optimizer": ("muon",)})
     max_grad_norm: float = more(1.0, "clip gradients to this norm; 0: no clipping")
 
     def __post_init__(self) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from datakit.errors import InputError, ManifestError, UsageError
+from datakit.errors import ConfigError, InputError, ManifestError
 from tests.train.runs import as_flags, losses, records
 from train import eval as evaluation
 from train import sft
@@ -68,7 +68,7 @@ def test_rows_that_do_not_fit_are_refused(watched, manifest, split, pack, random
         assert not (tmp_path / "run").exists()
 
     refused(InputError, "no validation split", "--eval-every", "2", on=manifest)
-    refused(UsageError, "--eval-every", "--eval-manifest", str(split))
+    refused(ConfigError, "it acts only with eval_every", "--eval-manifest", str(split))
     pairs = pack(random_rows(4, 64), seq_len=64, rows_per_unit=2)
     refused(InputError, "preference pairs", "--eval-every", "2", "--eval-manifest", str(pairs))
     other = pack(random_rows(4, 64), seq_len=64, vocab_size=301)

@@ -109,6 +109,21 @@ def test_what_no_run_can_have_is_refused_before_it_starts(manifest, tmp_path):
             Trainer(sft.SFTConfig.of(**common | more))
 
 
+@pytest.mark.parametrize(
+    ("idle", "needed"),
+    [
+        ({"seq_len": 64}, "data"),
+        ({"lora_alpha": 4.0}, "lora_rank"),
+        ({"experts_per_token": 2}, "num_experts"),
+        ({"eval_rows": 9}, "eval_every"),
+        ({"decay_ratio": 0.5}, "schedule = wsd"),
+    ],
+)
+def test_an_option_that_would_do_nothing_is_refused(idle, needed):
+    with pytest.raises(ConfigError, match=f"{next(iter(idle))} = .* would do nothing: it acts only with {needed}"):
+        sft.SFTConfig.of(manifest="pack.json", **idle)
+
+
 def test_weights_in_bf16_take_half_and_resume_exactly(manifest, tmp_path):
     common = ["--manifest", str(manifest), "--preset", "tiny", "--steps", "4", "--weights-dtype", "bf16"]
     assert sft.main([*common, "--out", str(tmp_path / "whole")]) == 0
