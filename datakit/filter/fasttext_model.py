@@ -8,24 +8,31 @@ reference in the tests. To use a model, only this file is needed: it releases th
 
 A row is one line. White space of ASCII separates words, new lines too, and so does the word `</s>`, at which fastText
 would stop. A row is read in pieces of `PIECE_BYTES` and the rest of the last word, so that buffers stay in the
-processor's cache. A piece becomes an array of characters: each is the bytes of its UTF-8 in a uint32, the first byte
-lowest, and a separator is 0. There is a 0 before the first word and one after the last:
+processor's cache.
+
+Most words of a text came before. Each thread has a cache of words with the rows of the input matrix that they have;
+only the rows, since the sum of a word's rows cannot be added without another rounding. A word is known again by all of
+its bytes. Of a piece, all words are looked up first; then the words that the cache misses are read together; then rows
+are put in the order of the text.
+
+The missing words of a piece become an array of characters: each is the bytes of its UTF-8 in a uint32, the first byte
+lowest. There is a 0 before the first word and one after each:
 
     0 t h e 0 c a t 0
 
 The n-grams of a word are those of `<word>`. The 0 before a word stands for its `<`, the 0 after it for its `>`. So an
 n-gram is a run of characters, and its hash (32-bit FNV-1a of its bytes) needs no knowledge of words: the hashes at all
 places are made together, size after size, in loops without branches that LLVM turns into vector instructions. Runs that
-go on after the end of a word get a hash, too, which nobody reads.
+go on after the end of a word get a hash, too, and are left out like the n-grams that the model does not know.
 
 A feature is a number: that of a word in the dictionary, or `num_words` plus a hashed n-gram. It is the row of the input
 matrix, but not in a pruned model, where most n-grams have no row. There `row_of` has the rows, and `known` one bit for
 each feature: the bits of all fit into the processor's cache, where the rows do not.
 
 What bounds the indices: `predict` makes buffers for the longest row, a piece is never longer than its row, and a piece
-of b bytes has at most b characters, (b + 1) / 2 words, and one n-gram of each size at each place. A feature is below
-`num_words + bucket`, for which `read` checked the matrices. Invalid UTF-8 changes none of this: a byte that
-continues no character is a character of its own.
+of b bytes has at most b characters, (b + 1) / 2 words, and at b + 1 places one feature more than sizes of n-grams; the
+rows that the cache has of a word are some of these. A feature is below `num_words + bucket`, for which `read` checked
+the matrices. Invalid UTF-8 changes none of this: a byte that continues no character is a character of its own.
 """
 
 # mypy: disallow-untyped-defs=False, check-untyped-defs=False
@@ -33,8 +40,9 @@ continues no character is a character of its own.
 import difflib
 import functools
 import struct
+import threading
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -45,27 +53,38 @@ from numpy.typing import NDArray
 from datakit.config import file_mark
 from datakit.data import Floats, Integers, Numbers, string_buffers
 from datakit.errors import ConfigError, ModelError
+from datakit.filter._kernels_bytes import load as eight
 from datakit.kernels import kernel
 
 HIERARCHICAL, SOFTMAX = 1, 3
 """Losses by their numbers in files; the others (2: negative sampling, 4: one against all) are refused."""
 
 PIECE_BYTES = 1 << 12
-"""Rows of 3 MB in pieces of 4 KB run at 57 MB/s, in one piece at 34."""
+"""The buffers of a piece fit into the processor's cache. Rows of 3 MB took 1.7 times as long in one piece,
+before words had a cache."""
 
 _BASIS, _PRIME, _WORD_NGRAM_PRIME = np.uint32(2166136261), np.uint32(16777619), np.uint64(116049371)
 _LESS, _GREATER = np.uint32(0x3C), np.uint32(0x3E)
-_LABEL = np.array(list(b"__label__"), np.uint32)
+_LABEL = np.uint64(0x5F6C6562616C5F5F)  # `__label_`, and one more underscore follows
 _END_OF_LINE = np.int32(-677604519)  # the hash of `</s>`
-_CHARACTER = np.array([0 if byte in b"\0\t\n\v\f\r " else byte for byte in range(256)], np.uint32)
+_INSIDE = np.array([byte not in b"\0\t\n\v\f\r " for byte in range(256)], np.uint8)
+_KEEP = np.array([255] * 24 + [0] * 24, np.uint8)  # masks of the first bytes of a word: see `_key`
+_MIX = np.uint64(0x9E3779B97F4A7C15)
+
+CACHE_BITS = 16
+"""Log2 of the words in a thread's cache, each a line of 64 bytes: of English, 11% miss it, 21% one of a quarter."""
+_KEY, _ROWS = 24, 8
+"""What the cache has of a word: all bytes, no more than 24 (the others are never in it), and at most 8 rows."""
+_HASH, _IS_WORD, _COUNT = np.uint64(32), np.uint64(16), np.uint64(15)
+"""Its fourth number: how many rows, a bit that is set unless it is a label or `</s>`, and 32 bits of FNV-1a."""
 
 
 class Arrays(NamedTuple):
     """A model as the kernels read it: V words and labels, F features, R rows of the input matrix, D dimensions, L
     labels."""
 
-    chars: np.ndarray  # uint32: the characters of all words, then of all labels, with a 0 before and after each
-    begins: np.ndarray  # int64[V]: where each begins in `chars`
+    text: np.ndarray  # uint8: the bytes of all words, then of all labels, and 24 more
+    offsets: np.ndarray  # int64[V + 1]: where each begins in `text`
     slots: np.ndarray  # int32[power of two > 2 V]: words and labels by hash, -1 free; open addressing
     num_words: int  # words come before labels
     end_of_line: int  # the number of the word `</s>`; -2: there is none
@@ -96,70 +115,114 @@ def _step(h, byte):
     return np.uint32((h ^ np.uint32(np.int8(byte))) * _PRIME)
 
 
-@kernel
-def _word(chars, at):
-    """(hash, place of the 0 behind it) of the word that begins at `at`; `chars` has a 0 behind every word."""
-    h = _BASIS
-    while chars[at] != 0:
-        c = chars[at]
-        while c != 0:
-            h = _step(h, c)
-            c >>= np.uint32(8)
-        at += 1
-    return h, at
+@kernel(forceinline=True)
+def _key(text, begin, size):
+    """The bytes of a word as three numbers, with zeros behind, and a hash, of which the upper 32 bits are good.
+
+    Of more than 24 bytes, the numbers are the first 16 and the last 8. The text goes on for 24 bytes after its words.
+    """
+    mask = _KEY - min(size, _KEY)
+    a, b = eight(text, begin) & eight(_KEEP, mask), eight(text, begin + 8) & eight(_KEEP, mask + 8)
+    c = eight(text, begin + max(size - 8, 16)) & eight(_KEEP, mask + 16)
+    mixed = (a ^ (b ^ c * _MIX) * _MIX) * _MIX
+    return a, b, c, (mixed ^ mixed >> np.uint64(32)) * _MIX
 
 
 @kernel
-def enter_words(chars, begins, slots):
+def enter_words(text, offsets, slots):
     """Enter the words of a dictionary into `slots`, which has more than twice as many places, all -1."""
-    for word in range(len(begins)):
-        slot = np.int64(_word(chars, begins[word])[0]) & len(slots) - 1
+    for word in range(len(offsets) - 1):
+        key = _key(text, offsets[word], offsets[word + 1] - offsets[word])[3]
+        slot = np.int64(key >> np.uint64(32)) & len(slots) - 1
         while slots[slot] >= 0:
             slot = slot + 1 & len(slots) - 1
         slots[slot] = word
 
 
 @kernel
-def _find(m, h, chars, start):
-    """The number of the word that begins at `start` and has the hash h; -1: it is unknown.
+def _split(piece, text, edges):
+    """Copy a piece of text to `text`, with a 0 before it and 25 behind; returns how many words it has.
 
-    The search ends, since half of the slots are free. Both words end with a 0, so neither is left.
+    `edges` gets where each word begins and where it ends, in turn.
     """
-    slot = np.int64(h) & len(m.slots) - 1
-    while m.slots[slot] >= 0:
-        word, k = np.int64(m.slots[slot]), 0
-        while m.chars[m.begins[word] + k] == chars[start + k]:
-            if chars[start + k] == 0:
-                return word
-            k += 1
-        slot = slot + 1 & len(m.slots) - 1
+    size = len(piece)
+    text[0] = 0
+    for i in range(size):
+        text[i + 1] = piece[i]
+    text[size + 1 : size + 26] = 0
+    found, before = 0, np.uint8(0)
+    for i in range(1, size + 2):
+        edges[found] = i
+        inside = _INSIDE[text[i]]
+        found += inside ^ before
+        before = inside
+    return found >> 1
+
+
+@kernel(forceinline=True)
+def _copy_rows(source, at, target, to):
+    """Copy `_ROWS` numbers: all are loaded before one is stored, so that LLVM makes one instruction of the eight."""
+    a, b, c, d = source[np.uintp(at)], source[np.uintp(at + 1)], source[np.uintp(at + 2)], source[np.uintp(at + 3)]
+    e, f, g, h = source[np.uintp(at + 4)], source[np.uintp(at + 5)], source[np.uintp(at + 6)], source[np.uintp(at + 7)]
+    target[np.uintp(to)], target[np.uintp(to + 1)], target[np.uintp(to + 2)], target[np.uintp(to + 3)] = a, b, c, d
+    target[np.uintp(to + 4)], target[np.uintp(to + 5)], target[np.uintp(to + 6)], target[np.uintp(to + 7)] = e, f, g, h
+
+
+WORD, BEFORE, SLOT, FEATURE, PLACE = range(5)
+"""Of each word that the cache misses: its number in the piece, how many rows of words in the cache come before it, its
+place in the cache (-1: too long), its feature (-1: none), the place of the 0 before it."""
+
+
+@kernel
+def _look_up(cache, text, edges, words, found, infos, missing):
+    """Look up the words of a piece in the cache: (how many rows they have, how many words are missing).
+
+    `found` gets the rows of those that are there, `infos` their fourth number, `missing` `WORD` and `BEFORE` of the
+    others. There is no branch, which a processor would guess wrong at every missing word: what does not count is
+    overwritten by the next word.
+    """
+    keys, flat, filled, count = cache.view(np.uint64), cache.reshape(cache.size), 0, 0
+    for w in range(words):
+        begin = np.int64(edges[2 * w])
+        size = np.int64(edges[2 * w + 1]) - begin
+        a, b, c, key = _key(text, begin, size)
+        slot = np.uintp(key >> np.uint64(64 - CACHE_BITS))
+        apart = (keys[slot, np.uintp(0)] ^ a) | (keys[slot, np.uintp(1)] ^ b) | (keys[slot, np.uintp(2)] ^ c)
+        hit = np.int64((apart == 0) & (size <= _KEY))
+        infos[w] = keys[slot, np.uintp(3)]
+        missing[WORD, np.uintp(count)], missing[BEFORE, np.uintp(count)] = w, filled
+        count += 1 - hit
+        _copy_rows(flat, np.int64(slot) * 16 + 8, found, filled)
+        filled += np.int64(infos[w] & _COUNT) & -hit
+    return filled, count
+
+
+@kernel(forceinline=True)
+def _find(dictionary, offsets, slots, key, text, begin, size):
+    """The number of the word of `size` bytes that begins at `begin`; -1: it is unknown. Half of the slots are free."""
+    slot = np.int64(key >> np.uint64(32)) & len(slots) - 1
+    while slots[slot] >= 0:
+        word = np.int64(slots[slot])
+        k = 0 if offsets[word + 1] - offsets[word] == size else -1
+        while 0 <= k < size:
+            k = k + 1 if dictionary[offsets[word] + k] == text[begin + k] else -1
+        if k == size:
+            return word
+        slot = slot + 1 & len(slots) - 1
     return np.int64(-1)
 
 
 @kernel
-def _is_label(chars, at):
-    """Whether the word that begins at `at` begins with `__label__`; a shorter one differs at its end, which is 0."""
-    k = 0
-    while k < len(_LABEL) and chars[at + k] == _LABEL[k]:
-        k += 1
-    return k == len(_LABEL)
-
-
-# Features of a piece of text.
-
-
-@kernel
-def read_characters(data, begin, end, chars):
-    """Write the characters of a piece of text to `chars` (end - begin + 2 places); returns how many, with the 0 at both
-    ends."""
-    chars[0], n, shift = 0, 1, np.uint32(32)
+def read_characters(text, begin, end, chars, n):
+    """Write the characters of a word and a 0 to `chars`, behind n others; returns how many there are then."""
+    shift = np.uint32(32)
     for i in range(begin, end):
-        byte = np.uint32(data[i])
+        byte = np.uint32(text[i])
         if byte & 0xC0 == 0x80 and shift < 32:  # a byte of the character before, of which four fit into 32 bits
             chars[n - 1] |= byte << shift
             shift = np.uint32(shift + 8)
         else:
-            chars[n] = _CHARACTER[byte]
+            chars[n] = byte
             shift = np.uint32(8 if byte >= 0xC0 else 32)
             n += 1
     chars[n] = 0
@@ -167,20 +230,51 @@ def read_characters(data, begin, end, chars):
 
 
 @kernel
-def _hash_ngrams(m, chars, n, hashes, begins, ngrams):
-    """Fill `ngrams` (uint32[sizes, places]): the feature of the n-gram of each size that begins at each of n places.
+def _read_missing(m, cache, text, edges, missing, count, infos, chars):
+    """Write the characters of the words that the cache misses to `chars`; returns how many they are.
 
-    `begins` gets the places where at least one of them is known, in order, and then n: in a pruned model they are few.
+    `missing` gets the rest of its numbers, `infos` the fourth number without rows, the cache the bytes of the words.
+    A label, which the model may know or not, and `</s>` have no characters: so they have no n-grams either.
+    """
+    chars[0], n, keys = 0, 1, cache.view(np.uint64)
+    for i in range(count):
+        w = missing[WORD, i]
+        begin, end = np.int64(edges[2 * w]), np.int64(edges[2 * w + 1])
+        a, b, c, key = _key(text, begin, end - begin)
+        word = _find(m.text, m.offsets, m.slots, key, text, begin, end - begin)
+        is_label = word >= m.num_words or (word < 0 and a == _LABEL and text[begin + 8] == 0x5F)
+        missing[SLOT, i], missing[FEATURE, i], missing[PLACE, i], infos[w] = -1, -1, n - 1, 0
+        if not is_label and word != m.end_of_line:
+            missing[FEATURE, i], infos[w] = word, _IS_WORD
+            n = read_characters(text, begin, end, chars, n)
+        if m.word_ngrams > 1:
+            h = _BASIS
+            for k in range(begin, end):
+                h = _step(h, text[k])
+            infos[w] |= np.uint64(h) << _HASH
+        if end - begin <= _KEY:
+            slot = np.int64(key >> np.uint64(64 - CACHE_BITS))
+            missing[SLOT, i], keys[slot, 0], keys[slot, 1], keys[slot, 2] = slot, a, b, c
+    return n
+
+
+# Features of missing words.
+
+
+@kernel
+def _hash_ngrams(m, chars, n, hashes, inside, grams, kept):
+    """Fill `grams` (uint32[1 + sizes, places]), behind its first line: the feature of the n-gram of each size that
+    begins at each of n places; and `kept` (uint8, the same shape): 1 where it is an n-gram, and known.
 
     The last runs read up to `max_chars - 1` places behind the n characters: the buffer has them, and what they hold
-    does not matter. h % bucket comes from h * (1 / bucket) in float64, without a division. That is exact: h + 0.5 is at
-    least 0.5 / bucket away from a multiple of the bucket, and rounding moves the quotient by less than 2**-20 / bucket.
+    does not matter, as `inside` is 0 for runs that go on after a 0. h % bucket comes without a division: 2**32 / bucket
+    is rounded down to `inverse`, so h * inverse >> 32 is the quotient or one less, and the rest is below 2 * bucket.
     """
-    inverse, bucket, first = 1.0 / max(m.bucket, 1), np.uint32(m.bucket), np.uint32(m.num_words)
+    inverse, bucket, first = np.uint32(0xFFFFFFFF // max(m.bucket, 1)), np.uint32(m.bucket), np.uint32(m.num_words)
     widest = np.uint32(0)  # of ASCII alone, three of the four rounds are left out
     for k in range(n):
         widest |= chars[k]
-        hashes[k], begins[k] = _BASIS, 0
+        hashes[k], inside[k] = _BASIS, 1
     for size in range(1, m.max_chars + 1):
         last, bracket = chars[size - 1 :], _LESS if size == 1 else _GREATER
         for shift in range(0, 32, 8):
@@ -190,104 +284,96 @@ def _hash_ngrams(m, chars, n, hashes, begins, ngrams):
                     c = np.uint32((last[k] if last[k] > 0 else bracket) >> np.uint32(shift))
                     hashes[k] = _step(hashes[k], c) if c > 0 else hashes[k]
         if size >= m.min_chars:
-            of_size = ngrams[size - m.min_chars]
+            of_size, of_size_kept = grams[size - m.min_chars + 1], kept[size - m.min_chars + 1]
             for k in range(n):
-                of_size[k] = first + hashes[k] - np.uint32((hashes[k] + 0.5) * inverse) * bucket
+                rest = np.uint32(hashes[k] - np.uint32(hashes[k] * inverse >> np.uint64(32)) * bucket)
+                of_size[k] = first + min(rest, np.uint32(rest - bucket))
             for k in range(n):
-                begins[k] |= m.known[of_size[k] >> 3] >> (of_size[k] & 7) & 1
-    found = 0
-    for k in range(n):  # flags become places, in the same array: `found` is never above k
-        flag, begins[found] = begins[k], k
-        found += flag
-    begins[found] = n
+                of_size_kept[k] = m.known[of_size[k] >> 3] >> (of_size[k] & 7) & inside[k]
+        for k in range(n):  # a run ends with the 0 behind its word, and neither `<` nor `>` alone is an n-gram
+            if size > 1:
+                inside[k] &= last[k] > 0
+            elif m.min_chars == 1:
+                kept[1, k] &= last[k] > 0
 
 
 @kernel
-def _find_features(m, chars, n, begins, ngrams, features, hashes, words):
-    """Write the features of a piece to `features`, in fastText's order; returns (how many, words of the line so far).
+def _find_rows(row_of, n, grams, kept, missing, count, before, features):
+    """Write the rows of missing words to `features`, in fastText's order; `before` gets how many are before each place.
 
-    A word comes first, then its n-grams by the place where they begin and by size; neither `<` nor `>` alone is one.
-    Hashes of words go to `hashes`, behind those of the `words` in earlier pieces of the line.
+    A word comes first, at the 0 before it, then its n-grams by the place where they begin and by size.
     """
-    filled, stop, sizes, i = 0, 0, len(ngrams), 0
-    while stop < n - 1:
-        start = stop  # the 0 before the word; `stop` becomes the 0 behind it
-        h, stop = _word(chars, start + 1)
-        word = _find(m, h, chars, start + 1) if stop > start + 1 else m.end_of_line
-        # nothing between two separators, the end of a line, or a label, which the model may know or not
-        no_word = word == m.end_of_line or word >= m.num_words or (word < 0 and _is_label(chars, start + 1))
-        if m.word_ngrams > 1 and not no_word:
-            hashes[words] = np.int32(h)
-            words += 1
-        features[filled] = word
-        filled += word >= 0 and not no_word
-        while begins[i] < stop:  # the n behind the last place ends it
-            k, i = np.int64(begins[i]), i + 1
-            # a run from k on may end at `stop`, which stands for `>`
-            most = 0 if no_word else min(sizes, stop + 2 - k - m.min_chars)
-            for size in range(k == start and m.min_chars == 1, most):
-                feature = ngrams[size, k]
-                features[filled] = feature  # always written, and kept if it is known: a branch would cost more
-                filled += m.known[feature >> 3] >> (feature & 7) & 1
-    return filled, words
+    filled, grams[0, :n], kept[0, :n] = 0, 0, 0
+    for i in range(count):
+        grams[0, missing[PLACE, i]], kept[0, missing[PLACE, i]] = missing[FEATURE, i], missing[FEATURE, i] >= 0
+    for k in range(n - 1):
+        before[k] = filled
+        for line in range(len(grams)):
+            features[filled] = grams[line, k]  # always written, and kept or not: a branch would cost more
+            filled += kept[line, k]
+    before[n - 1] = filled
+    if len(row_of) > 0:
+        for i in range(filled):
+            features[i] = row_of[features[i]]
+
+
+@kernel
+def _merge(cache, missing, count, n, before, features, found, filled, infos, rows):
+    """Write the rows of all words to `rows`, in order; returns how many. The cache gets those of the missing words."""
+    keys, end = cache.view(np.uint64), missing[BEFORE, 0]
+    missing[BEFORE, count], missing[PLACE, count] = filled, n - 1
+    for k in range(end):
+        rows[k] = found[k]
+    for i in range(count):
+        begin, slot = np.int64(before[missing[PLACE, i]]), missing[SLOT, i]
+        size = np.int64(before[missing[PLACE, i + 1]]) - begin
+        for k in range(size):
+            rows[end + k] = features[begin + k]
+        if slot >= 0 and size <= _ROWS:
+            keys[slot, 3] = infos[missing[WORD, i]] | np.uint64(size)
+            for k in range(size):
+                cache[slot, 8 + k] = features[begin + k]
+        elif slot >= 0:
+            keys[slot, 0] = 0  # a word has no byte 0: this place is free
+        end += size
+        begin = missing[BEFORE, i]
+        for k in range(missing[BEFORE, i + 1] - begin):
+            rows[end + k] = found[begin + k]
+        end += missing[BEFORE, i + 1] - begin
+    return end
 
 
 # The hidden vector.
 
 
 @kernel
-def _add_rows(m, features, n, hidden_D):
-    """Add the rows of n features to `hidden_D`, in order; returns n. The features become rows."""
-    if len(m.row_of) > 0:
-        for i in range(n):
-            features[i] = m.row_of[features[i]]
-    for i in range(n):
-        row = features[i]  # looked up outside of the inner loop, which would not become vector instructions else
-        for d in range(len(hidden_D)):
-            hidden_D[d] += m.input_RD[row, d]
+def _add_rows(input_RD, rows, n, hidden_D):
+    """Add n rows of the input matrix to `hidden_D`, in order; returns n. Most are added by four, with fewer stores."""
+    for i in range(0, n - 3, 4):
+        a, b, c, d = np.uintp(rows[i]), np.uintp(rows[i + 1]), np.uintp(rows[i + 2]), np.uintp(rows[i + 3])
+        for k in range(len(hidden_D)):
+            hidden_D[k] = hidden_D[k] + input_RD[a, k] + input_RD[b, k] + input_RD[c, k] + input_RD[d, k]
+    for i in range(n & ~3, n):
+        row = rows[i]  # looked up outside of the inner loop, which would not become vector instructions else
+        for k in range(len(hidden_D)):
+            hidden_D[k] += input_RD[row, k]
     return n
 
 
 @kernel
-def _add_word_ngrams(m, hashes, words, features, hidden_D):
-    """Add the rows of the n-grams of two words and more of a line; returns how many. Their features come in batches."""
+def _add_word_ngrams(m, hashes, words, rows, hidden_D):
+    """Add the rows of the n-grams of two words and more of a line; returns how many. They come in batches."""
     total, filled = np.int64(0), np.int64(0)
     for i in range(words):
         h = np.uint64(np.int64(hashes[i]))
-        if filled + m.word_ngrams > len(features):
-            total, filled = total + _add_rows(m, features, filled, hidden_D), np.int64(0)
+        if filled + m.word_ngrams > len(rows):
+            total, filled = total + _add_rows(m.input_RD, rows, filled, hidden_D), np.int64(0)
         for j in range(i + 1, min(words, i + m.word_ngrams)):
             h = np.uint64(h * _WORD_NGRAM_PRIME + np.uint64(np.int64(hashes[j])))
             feature = m.num_words + np.int64(h % np.uint64(m.bucket))
-            features[filled] = feature
+            rows[filled] = m.row_of[feature] if len(m.row_of) > 0 else feature
             filled += m.known[feature >> 3] >> (feature & 7) & 1
-    return total + _add_rows(m, features, filled, hidden_D)
-
-
-@kernel
-def _fill_hidden(m, data, at, end, places, features, hashes, hidden_D):
-    """Fill `hidden_D` with the mean of the vectors of the row data[at:end]; returns how many there were."""
-    for d in range(len(hidden_D)):
-        hidden_D[d] = 0
-    total, words = 0, np.int64(0)  # numba compiles functions once more for the literal 0
-    while at < end:
-        until = min(at + PIECE_BYTES, end)
-        while until < end and _CHARACTER[data[until]] > 0:  # to the end of the last word
-            until += 1
-        n = read_characters(data, at, until, places[0])
-        _hash_ngrams(m, places[0], n, places[1], places[2], places[3:])
-        filled, words = _find_features(m, places[0], n, places[2], places[3:], features, hashes, words)
-        total += _add_rows(m, features, filled, hidden_D)
-        at = until
-    features[0] = m.end_of_line
-    total += _add_rows(m, features, np.int64(m.end_of_line >= 0), hidden_D)
-    if m.word_ngrams > 1:
-        hashes[words] = _END_OF_LINE
-        total += _add_word_ngrams(m, hashes, words + 1, features, hidden_D)
-    scale = np.float32(1.0 / max(total, 1))
-    for d in range(len(hidden_D)):
-        hidden_D[d] *= scale
-    return total
+    return total + _add_rows(m.input_RD, rows, filled, hidden_D)
 
 
 # The output layer.
@@ -353,22 +439,52 @@ def _best_flat(m, allowed, score, hidden_D, p):
 
 
 @kernel
-def predict(m, data, offsets, longest, allowed, floor, labels, scores):
+def predict(m, cache, data, offsets, longest, allowed, floor, labels, scores):
     """Write the best allowed label of each row (int32; -1: none has `floor` or more) and its probability (float32).
 
+    A row's hidden vector is the mean of its rows of the input matrix. `cache` is that of this thread, all 0 at first.
     `longest` is the number of bytes of the longest row. Buffers are made for it, but no more of their memory is touched
     than the longest piece takes.
     """
     sizes = max(m.max_chars - m.min_chars + 1, 0)
-    # characters, hashes, places where known n-grams begin, n-grams by size
-    places = np.empty((3 + sizes, longest + 2 + m.max_chars), np.uint32)
-    features = np.empty((longest + 2) * (sizes + 1) + m.word_ngrams, np.int32)
-    hashes = np.empty(longest // 2 + 8, np.int32)  # of words
+    room, most = longest + 26 + m.max_chars, (longest + 2) * (sizes + 1) + m.word_ngrams + _ROWS
+    text, edges = np.empty(room, np.uint8), np.empty(room, np.uint32)
+    missing, infos = np.empty((5, room // 2), np.int64), np.empty(room // 2, np.uint64)
+    chars, hashes, inside = np.empty(room, np.uint32), np.empty(room, np.uint32), np.empty(room, np.uint8)
+    grams, kept = np.empty((1 + sizes, room), np.uint32), np.empty((1 + sizes, room), np.uint8)
+    before, line = np.empty(room, np.uint32), np.empty(longest // 2 + 8, np.int32)  # `line`: hashes of a row's words
+    features, found, rows = np.empty(most, np.int32), np.empty(most, np.int32), np.empty(most, np.int32)
     hidden_D, values = np.empty(m.input_RD.shape[1], np.float32), np.empty(len(m.left) + 1, np.float32)
     stack = np.empty(len(m.left) + 1, np.int32)
     for row in range(len(labels)):
+        at, end, total, words = offsets[row], offsets[row + 1], 0, 0
+        hidden_D[:] = 0
+        while at < end:
+            until = min(at + PIECE_BYTES, end)
+            while until < end and _INSIDE[data[until]] > 0:  # to the end of the last word
+                until += 1
+            in_piece = _split(data[at:until], text, edges)
+            filled, count = _look_up(cache, text, edges, in_piece, found, infos, missing)
+            if count > 0:
+                n = _read_missing(m, cache, text, edges, missing, count, infos, chars)
+                _hash_ngrams(m, chars, n, hashes, inside, grams, kept)
+                _find_rows(m.row_of, n, grams, kept, missing, count, before, features)
+                filled = _merge(cache, missing, count, n, before, features, found, filled, infos, rows)
+            total += _add_rows(m.input_RD, rows if count > 0 else found, filled, hidden_D)
+            if m.word_ngrams > 1:
+                for w in range(in_piece):
+                    line[words] = np.int32(infos[w] >> _HASH)
+                    words += infos[w] & _IS_WORD > 0
+            at = until
+        rows[0] = m.end_of_line
+        total += _add_rows(m.input_RD, rows, np.int64(m.end_of_line >= 0), hidden_D)
+        if m.word_ngrams > 1:
+            line[words] = _END_OF_LINE
+            total += _add_word_ngrams(m, line, words + 1, rows, hidden_D)
         labels[row], scores[row] = -1, 0
-        if _fill_hidden(m, data, offsets[row], offsets[row + 1], places, features, hashes, hidden_D) > 0:
+        if total > 0:
+            for d in range(len(hidden_D)):
+                hidden_D[d] *= np.float32(1.0 / total)
             if m.loss == HIERARCHICAL:
                 label, score = _best_leaf(m, allowed, floor, hidden_D, stack, values)
             else:
@@ -383,6 +499,14 @@ LABEL: Final = "__label__"
 """The prefix of labels in fastText's files, which distinguishes them from words."""
 
 
+class _Cache(threading.local):
+    """The cache of words of one model, which each thread has for itself."""
+
+    def __init__(self) -> None:
+        """int32[words, 16]: 24 bytes of a word, its fourth number (uint64), its rows."""
+        self.words: Numbers = np.zeros((1 << CACHE_BITS, 16), np.int32)
+
+
 @dataclass(frozen=True, slots=True)
 class FastTextModel:
     """A model that classifies lines of text; its methods release the interpreter lock."""
@@ -390,6 +514,7 @@ class FastTextModel:
     labels: tuple[str, ...]
     """In the order of the file, without `__label__`."""
     arrays: Arrays
+    _cache: _Cache = field(default_factory=_Cache, repr=False, compare=False)
 
     def predict(self, texts: pa.Array, label: str = "", without: str = "") -> tuple[pa.Array, NDArray[np.float32]]:
         """(string[N]: the best label of each text, float32[N]: its probability, which may exceed 1 by 1e-5).
@@ -407,7 +532,7 @@ class FastTextModel:
         best, scores = np.empty(len(texts), np.int32), np.empty(len(texts), np.float32)
         data, offsets = string_buffers(texts)
         longest = int(np.diff(offsets).max(initial=0))
-        predict(self.arrays, data, offsets, longest, allowed, np.float32(floor), best, scores)
+        predict(self.arrays, self._cache.words, data, offsets, longest, allowed, np.float32(floor), best, scores)
         return pa.array(self.labels, pa.string()).take(pa.array(best, mask=best < 0)), scores
 
     def check_labels(self, wanted: Iterable[str], known: Collection[str], what: str) -> None:
@@ -590,15 +715,13 @@ def _features(bucket: int, num_words: int, rows: int, kept: Numbers | None) -> t
     return row_of, np.packbits(row_of >= 0, bitorder="little")
 
 
-def _dictionary(words: tuple[bytes, ...]) -> tuple[NDArray[np.uint32], Integers, Numbers]:
-    """The characters of words, where each word begins, and the hash table: see `Arrays`."""
-    text = np.frombuffer(b"\0".join(words), np.uint8)
-    chars = np.empty(len(text) + 2, np.uint32)
-    chars = chars[: read_characters(text, 0, len(text), chars)]
-    begins, slots = np.flatnonzero(chars[:-1] == 0) + 1, np.full(1 << (4 * len(words)).bit_length(), -1, np.int32)
-    _expect(len(begins) == len(words), "a dictionary with white space inside of words")
-    enter_words(chars, begins, slots)
-    return chars, begins, slots
+def _dictionary(words: tuple[bytes, ...]) -> tuple[NDArray[np.uint8], Integers, Numbers]:
+    """The bytes of words, where each word begins, and the hash table: see `Arrays`."""
+    text, offsets = np.frombuffer(b"".join([*words, b"\0" * 24]), np.uint8), np.cumsum([0, *map(len, words)])
+    slots = np.full(1 << (4 * len(words)).bit_length(), -1, np.int32)
+    _expect(bool(_INSIDE[text[:-24]].all()), "a dictionary with white space inside of words")
+    enter_words(text, offsets, slots)
+    return text, offsets, slots
 
 
 def _tree(counts: tuple[int, ...]) -> tuple[Numbers, Numbers]:
