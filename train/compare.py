@@ -15,7 +15,6 @@ import logging
 import math
 import multiprocessing
 import os
-import subprocess
 import sys
 import tempfile
 import threading
@@ -45,7 +44,7 @@ from train.loss import chunk_of, token_log_probs
 from train.model import PRESETS, CausalLM
 from train.optim import OptimConfig, peak_rate
 from train.pretrain import PretrainConfig
-from train.start import Trainer, sized
+from train.start import Trainer, run_factory, sized
 from train.stream import Int64
 
 LOG = logging.getLogger("train")
@@ -204,28 +203,17 @@ def open_arms(config: CompareConfig) -> list[Arm]:
     return arms
 
 
-def _datakit(*args: str) -> None:
-    """Run a command of the factory, which the trainer does not import.
-
-    Raises:
-        InputError: it failed; the message is its own.
-    """
-    done = subprocess.run([sys.executable, "-m", "datakit", *args], capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise InputError(f"datakit {args[0]}: {(done.stderr or done.stdout).strip().removeprefix('datakit: ')}")
-
-
 def _deduped(rows: Sequence[tuple[str, str]], folder: Path, *options: str) -> list[dict[str, Any]]:
     """The rows (id, text) that `datakit dedup` keeps, with the ids of the `duplicates` that each stands for."""
     folder.mkdir()
     lines = (json.dumps({"id": name, "text": text}) + "\n" for name, text in rows)
     (folder / "rows.jsonl").write_text("".join(lines), encoding="utf-8")
     result = folder / "result"
-    _datakit("dedup", str(folder / "rows.jsonl"), "--output", str(result), "--max-loss", "1", "--workers", "1",
+    run_factory("dedup", str(folder / "rows.jsonl"), "--output", str(result), "--max-loss", "1", "--workers", "1",
              "--save-duplicates", *options)  # fmt: skip
     if not json.loads((result / "manifest.json").read_bytes())["ledger"]["rows"]["kept"]:
         return []
-    _datakit("export", str(result / "manifest.json"), "--output", str(folder / "export"), "--format", "jsonl",
+    run_factory("export", str(result / "manifest.json"), "--output", str(folder / "export"), "--format", "jsonl",
              "--add", "duplicates")  # fmt: skip
     files = sorted((folder / "export" / "data").glob("*.jsonl"))
     return [json.loads(line) for file in files for line in file.read_text(encoding="utf-8").split("\n") if line]

@@ -18,8 +18,9 @@ LOG = logging.getLogger("train")
 more = partial(option, advanced=True)
 """An option that only `--help-all` shows."""
 
-_FILES, _EXPERTS, _ADAPTERS, _EVALUATION = ({name: ()} for name in ("data", "num_experts", "lora_rank", "eval_every"))
-"""Options without which others do nothing: there these are refused."""
+_of_files, _in_evaluation = (partial(option, acts_with={name: ()}) for name in ("data", "eval_every"))
+_of_experts, _of_adapters = (partial(more, acts_with={name: ()}) for name in ("num_experts", "lora_rank"))
+"""Options that do nothing without another one: they are refused without it."""
 
 TARGETS = ("q", "k", "v", "o", "gate", "up", "down")
 """Projections that can have an adapter; their modules are named `<target>_proj`."""
@@ -57,8 +58,8 @@ class QuickConfig:
     """Files to train on, instead of a manifest."""
 
     data: tuple[str, ...] = option((), "files with `messages`, `text`, pairs or `ids`, in any format datakit reads")
-    tokenizer: str = option("", "tokenizer folder for --data; default: the tokenizer of --model", acts_with=_FILES)
-    seq_len: int = option(512, "tokens to predict per packed row of --data", acts_with=_FILES)
+    tokenizer: str = _of_files("", "tokenizer folder for --data; default: the tokenizer of --model")
+    seq_len: int = _of_files(512, "tokens to predict per packed row of --data")
 
     def __post_init__(self) -> None:
         at_least(self, 1, "seq_len")
@@ -125,15 +126,11 @@ class MoeConfig:
     """A mixture of experts in place of every layer's MLP (Shazeer et al., 2017)."""
 
     num_experts: int = more(0, "experts per layer; a router picks a few for each token; 0: one MLP for all tokens")
-    experts_per_token: int = more(1, "experts that a token passes through", acts_with=_EXPERTS)
-    expert_size: int = more(
-        0, "inner width of an expert; 0: the MLP's, divided by experts_per_token", acts_with=_EXPERTS
-    )
-    norm_topk: bool = more(True, "divide the weights of a token's experts by their sum", acts_with=_EXPERTS)
-    balance_weight: float = more(
-        0.01, "weight of the loss that makes the router use experts equally (Switch, 2021)", acts_with=_EXPERTS
-    )
-    dense_layers: tuple[int, ...] = more((), "layers without experts, counted from 0", acts_with=_EXPERTS)
+    experts_per_token: int = _of_experts(1, "experts that a token passes through")
+    expert_size: int = _of_experts(0, "inner width of an expert; 0: the MLP's, divided by experts_per_token")
+    norm_topk: bool = _of_experts(True, "divide the weights of a token's experts by their sum")
+    balance_weight: float = _of_experts(0.01, "weight of the loss for an equal use of experts (Switch, 2021)")
+    dense_layers: tuple[int, ...] = _of_experts((), "layers without experts, counted from 0")
 
     def __post_init__(self) -> None:
         at_least(self, 0, "num_experts", "expert_size", "balance_weight")
@@ -146,16 +143,10 @@ class LoraConfig:
     """Which weights get adapters, and their size."""
 
     lora_rank: int = option(0, "rank of the adapters to train instead of the weights; 0: train the weights")
-    lora_alpha: float = more(
-        0.0, "adapter outputs are multiplied by lora_alpha / lora_rank; 0: twice the rank", acts_with=_ADAPTERS
-    )
-    lora_targets: tuple[str, ...] = more(TARGETS, "projections with an adapter", acts_with=_ADAPTERS)
-    rslora: bool = more(
-        False, "divide by the root of the rank: large ranks learn (rsLoRA: Kalajdzievski, 2023)", acts_with=_ADAPTERS
-    )
-    lora_dropout: float = more(
-        0.0, "share of an adapter's inputs that are set to zero in training", acts_with=_ADAPTERS
-    )
+    lora_alpha: float = _of_adapters(0.0, "adapter outputs are multiplied by lora_alpha / lora_rank; 0: twice the rank")
+    lora_targets: tuple[str, ...] = _of_adapters(TARGETS, "projections with an adapter")
+    rslora: bool = _of_adapters(False, "divide by the root of the rank instead (rsLoRA: Kalajdzievski, 2023)")
+    lora_dropout: float = _of_adapters(0.0, "share of an adapter's inputs that are set to zero in training")
 
     def __post_init__(self) -> None:
         at_least(self, 0, "lora_rank", "lora_alpha", "lora_dropout")
@@ -180,10 +171,10 @@ class EvaluatorConfig:
     """When to evaluate, and on what."""
 
     eval_every: int = option(0, "steps between evaluations; the last step always gets one; 0: never")
-    eval_manifest: str = option(
-        "", "manifest to evaluate on: its validation split, else its rows; default: --manifest", acts_with=_EVALUATION
+    eval_manifest: str = _in_evaluation(
+        "", "manifest to evaluate on: its validation split, else its rows; default: --manifest"
     )
-    eval_rows: int = more(0, "rows to evaluate on, evenly spaced; 0: all", acts_with=_EVALUATION)
+    eval_rows: int = _in_evaluation(0, "rows to evaluate on, evenly spaced; 0: all", advanced=True)
 
     def __post_init__(self) -> None:
         at_least(self, 0, "eval_every", "eval_rows")

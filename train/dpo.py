@@ -13,6 +13,7 @@ Shapes: B rows, P = B/2 pairs, L labels.
 """
 
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -31,6 +32,8 @@ from train.model import CausalLM
 from train.start import RunConfig, command
 from train.weights import read_fitting
 
+_judged = partial(more, acts_with={"dpo_loss": ("apo_zero",)})
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PairConfig:
@@ -41,12 +44,8 @@ class PairConfig:
         "sigmoid: DPO; sigmoid_norm: per label token, so that long answers weigh no more; apo_zero: answers one by one",
     )
     beta: float = option(0.1, "strength of the link to the reference; larger values keep the model closer")
-    good_weight: float = more(
-        1.0,
-        "apo_zero: weight of good answers; with few of them, raise it until both weigh alike",
-        acts_with={"dpo_loss": ("apo_zero",)},
-    )
-    bad_weight: float = more(1.0, "apo_zero: weight of bad answers", acts_with={"dpo_loss": ("apo_zero",)})
+    good_weight: float = _judged(1.0, "apo_zero: weight of good answers; if they are few, raise it")
+    bad_weight: float = _judged(1.0, "apo_zero: weight of bad answers")
     reference: str = more("", "folder of the reference model; default: the model of --model")
 
     def __post_init__(self) -> None:

@@ -240,6 +240,19 @@ def open_data(config: RunConfig, ranks: Ranks) -> Mixture:
     return data.unlabelled() if config.every_token else data
 
 
+def run_factory(*command: str) -> str:
+    """Run a command of the factory, which the trainer does not import; returns what it says.
+
+    Raises:
+        InputError: it failed; the message is its own.
+    """
+    done = subprocess.run([sys.executable, "-m", "datakit", *command], capture_output=True, text=True, check=False)
+    if done.returncode:
+        said = (done.stderr or done.stdout).strip().removeprefix("datakit: ")
+        raise InputError(f"datakit {command[0]}: {said}")
+    return done.stderr + done.stdout
+
+
 def pack_files(config: QuickConfig, model: str, out: Path) -> Path:
     """Pack the files with `datakit pack`, and return the manifest under `out/data`.
 
@@ -256,13 +269,9 @@ def pack_files(config: QuickConfig, model: str, out: Path) -> Path:
     if missing := [name for name in ("pyarrow", "numba", "tokenizers") if importlib.util.find_spec(name) is None]:
         raise MissingExtraError(f"--data needs {', '.join(missing)}: install datakit's dependencies, or use --manifest")
     folder = out / "data"
-    command = [sys.executable, "-m", "datakit", "pack", *config.data, "--tokenizer", tokenizer]
-    command += ["--seq-len", str(config.seq_len), "--output", str(folder)]
+    how = ("--tokenizer", tokenizer, "--seq-len", str(config.seq_len), "--output", str(folder))
     LOG.info(f"packing {', '.join(config.data)} into {folder}")
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise InputError(f"--data {','.join(config.data)}: {done.stderr.strip().removeprefix('datakit: ')}")
-    for said in (done.stderr + done.stdout).splitlines():  # rows kept, rows dropped, reasons
+    for said in run_factory("pack", *config.data, *how).splitlines():  # rows kept, rows dropped, reasons
         LOG.info(said)
     return folder / "manifest.json"
 
