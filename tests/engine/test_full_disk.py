@@ -70,7 +70,7 @@ def driven(folder: Path, *args: object, prefix: tuple[str, ...] = ()) -> list[st
 @pytest.mark.parametrize(
     ("command", "sizes", "phases"),
     [
-        ("dedup --save-index", (200, 900, 2450, 3500), {"read", "sketch", "index"}),
+        ("dedup --save-index", (200, 900, 1500, 2000), {"read", "sketch", "index"}),
         ("dedup-repeats", (600, 900, 1200, 1500), {"sketch", "sort", "out"}),
     ],
 )

@@ -87,7 +87,7 @@ def test_a_resumed_run_refuses_other_data_and_another_order_with_both_values(
     for more, expected in (
         (["--manifest", str(other)], [load(m).version for m in (manifest, other)]),
         (["--batch-rows", "5"], ["batch_rows 4, and this run has 5"]),
-        (["--preset", "26m"], ["in the checkpoint and"]),
+        (["--preset", "26m"], ["hidden_size 128, and this run has"]),
     ):
         code, said = run("--resume", "--out", str(out), *more)
         assert code == 1 and all(text in said for text in expected)
