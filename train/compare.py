@@ -11,7 +11,6 @@ arms have less noise than the arms. The metric is bits per byte of whole held-ou
 import hashlib
 import html
 import json
-import logging
 import math
 import multiprocessing
 import os
@@ -35,7 +34,7 @@ from datakit.pack.format import SOURCE_DTYPE, index_of
 from datakit.storage import locked, pull_result, write_whole
 from train import flags
 from train.attention import ATTENTIONS
-from train.config import SizesConfig, more, placed
+from train.config import LOG, SizesConfig, more, placed
 from train.data import Mixture, PackedSet, flat_batch
 from train.device import precision
 from train.eval import FILE_BITS, raw_files, untouched
@@ -47,7 +46,6 @@ from train.pretrain import PretrainConfig
 from train.start import Trainer, run_factory, sized
 from train.stream import Int64
 
-LOG = logging.getLogger("train")
 Float64 = npt.NDArray[np.float64]
 
 MAX_HELD_TOKENS, MIN_HELD_DOCS = 75_000, 60

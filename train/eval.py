@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import torch
@@ -33,9 +33,11 @@ from train.generate import DeviceConfig
 from train.loss import LossConfig, label_log_probs
 from train.model import CausalLM
 from train.ranks import Ranks
-from train.start import RunConfig
 from train.stream import Int64
 from train.weights import check_fits, read_model
+
+if TYPE_CHECKING:
+    from train.start import RunConfig
 
 FILE_BITS = 40
 """A row_key is (number of the raw file << FILE_BITS) + number of the record in the file."""
@@ -173,7 +175,7 @@ def held_out(manifest: Path, verify: bool, split: str = "auto") -> list[PackedSe
 
 
 def evaluator(
-    config: RunConfig, data: Mixture, max_positions: int, ranks: Ranks
+    config: "RunConfig", data: Mixture, max_positions: int, ranks: Ranks
 ) -> Callable[[CausalLM, int], dict[str, Any]]:
     """What evaluates a model of a run on `data` at a step: it logs the losses, and returns the record for eval.jsonl.
 

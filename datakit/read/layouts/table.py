@@ -1,10 +1,9 @@
 """The layouts of published records, a line each, and which one a file has.
 
-A line says which of the file's fields are ours. A source is a field, `a|b` (the first of these that the file has; of
-what is optional, that the record has),
-`a+b` (both texts, a new line between), or a path into a field (`input.messages`). What a layout makes of these fields
-follows from our names: `text` is a document, `messages`, or `prompt` and `answer`, a conversation, `chosen` and
-`rejected` a pair, `ids` token ids. A record that fits no line is refused with `advice`.
+A line says which of the file's fields are ours. A source is a field, `a|b` (the first of these that the file has; where
+it is optional, that the record has), `a+b` (both texts, a new line between), or a path into a field (`input.messages`).
+What a layout makes of these fields follows from our names: `text` is a document, `messages`, or `prompt` and `answer`,
+a conversation, `chosen` and `rejected` a pair, `ids` token ids. A record that fits no line is refused with `advice`.
 `--map` says the same for records of other names.
 """
 
