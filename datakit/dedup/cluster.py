@@ -8,10 +8,11 @@ named as `duplicate_of` stays.
 
 Rows are numbered in the policy's order and decided one after another (`decide`). While few rows of a bucket are kept,
 they are compared one by one. Above `index_threshold` kept rows that would take time with the square of the bucket; then
-its kept rows are found through an index of prefixes (prefix filtering: Chaudhuri, Ganti and Kaushik, 2006; Bayardo, Ma
-and Srikant, 2007): of two sets that must share k values, the rarest |A| - k + 1 of one and |B| - k + 1 of the other
-have one in common, whatever order "rarest" means. So the filter loses no pair, and rows that differ in a few rare
-shingles, but in too many to be duplicates, are never compared.
+a row is compared with the first of them, which drop most rows of a flood, and if it stays, with others that are found
+through an index of prefixes (prefix filtering: Chaudhuri, Ganti and Kaushik, 2006; Bayardo, Ma and Srikant, 2007): of
+two sets that must share k values, the rarest |A| - k + 1 of one and |B| - k + 1 of the other have one in common,
+whatever order "rarest" means. So the filter loses no pair, and rows that differ in a few rare shingles, but in too many
+to be duplicates, are never compared.
 
 A set of shingle hashes is sorted and distinct, given by its address and length: the sets of all rows stay in the
 memory-mapped files that they were written to. The caller keeps the mapping open. Those of documents are uint32, those
@@ -42,6 +43,7 @@ _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _TURN_SHIFT = np.uint64(48)  # turn_digests.TURN_SHIFT
 _COUNTERS, _CLASSES, _LEVELS = 1 << _COUNTER_BITS, 64 << _CLASS_BITS, 34  # sizes of tables by them; bits of a counter
 _MAX_SLOTS = 1 << 24
+_FIRST = 4  # kept rows of a large bucket that are compared before the others are looked for
 _FEW_CANDIDATES = 64  # that are sorted by insertion, which takes time with their square
 _ROWS_AT_ONCE = 1 << 10  # before mapped memory is released: the system may map 2 MiB for each set
 
@@ -96,7 +98,8 @@ def decide(rows: Rows, config: DedupConfig, memory: Memory) -> Verdict:
         if name in names
     }
     equal = digests["loose" if config.match == "loose" and "loose" in names else "digest"]
-    exact, prompts = first_of_equals(digests["digest"]), first_of_equals(equal)
+    exact = first_of_equals(digests["digest"])
+    prompts = exact if equal is digests["digest"] else first_of_equals(equal)
     first = first_of_equals(digests["whole"]) if "whole" in names else prompts
     fate = Fate(places.copy(), np.ones(len(order)), np.full(len(order), LOOSE))
     target, similarity = fate.target, fate.similarity
@@ -447,27 +450,27 @@ def _probe(row, rows, index, scratch, count):  # type: ignore[no-untyped-def]
 
 @kernel
 def _walk(row, rows, lists, scratch):  # type: ignore[no-untyped-def]
-    """Write the kept rows of the row's small buckets to `scratch.found`: (how many, entries visited, a bucket is
-    large).
+    """Write the kept rows of the row's small buckets, and the first ones of its large buckets, to `scratch.found`:
+    (how many, the last row up to which none is missing, which is `row` itself where no bucket is large).
 
     `scratch.mark[other]` is the last row that met `other`, so that each is found once.
     """
-    count, visited, large = 0, 0, False
+    count, complete, first = 0, row, min(_FIRST, rows.index_threshold)
     for band in range(rows.of_row.shape[0]):
         bucket = rows.of_row[band, row]
         if bucket < 0:
             continue
-        if lists.counts[bucket] > rows.index_threshold:
-            large = True
-            continue
-        for at in range(lists.begins[bucket], lists.begins[bucket] + lists.counts[bucket]):
-            visited += 1
+        begin, kept = lists.begins[bucket], lists.counts[bucket]
+        if kept > rows.index_threshold:
+            kept = first
+            complete = min(complete, lists.rows[begin + first] - 1)
+        for at in range(begin, begin + kept):
             other = lists.rows[at]
             if scratch.mark[other] != row:
                 scratch.mark[other] = row
                 scratch.found[count] = other
                 count += 1
-    return count, visited, large
+    return count, complete
 
 
 @kernel
@@ -515,29 +518,39 @@ def _enter(row, rows, lists, index, scratch):  # type: ignore[no-untyped-def]
 def _decide_rows(rows, lists, index, survivor, shared, begin, end, scratch, counts):  # type: ignore[no-untyped-def]
     """Decide about the rows from `begin` to `end`; those before `begin` are decided.
 
+    A row is compared with the rows that `_walk` finds, as far as none before them is missing; if that does not decide,
+    with all that `_probe` finds besides.
+
     The first `rows.settled` rows are kept without a comparison. `survivor` int64 (rows,) becomes the first kept row
     that shares a bucket with the row and is similar enough, and stays -1 where there are fewer than `rows.keep` such
     rows; `shared` int64 (rows,) is what `_compare` gives for it. `counts` int64 (2,) grows by the sets compared, and by
-    the list entries and nodes visited.
+    the rows and nodes visited.
     """
     for row in range(begin, end):
         if row >= rows.settled:
-            found, visited, large = _walk(row, rows, lists, scratch)
-            if large:
-                found, steps = _probe(row, rows, index, scratch, found)
-                visited += steps
-            counts[1] += visited
-            similar, best = 0, -1
-            for other in _ascending(scratch.found[:found]):
-                same, tried = _compare(row, other, rows)
-                counts[0] += tried
-                if same >= 0:
-                    if similar == 0:
-                        best, shared[row] = other, same
-                    similar += 1
-                    if similar == rows.keep:
-                        survivor[row] = best
+            found, complete = _walk(row, rows, lists, scratch)
+            counts[1] += found
+            compared, similar, best = -1, 0, -1
+            while True:
+                for other in _ascending(scratch.found[:found]):
+                    if other <= compared:
+                        continue
+                    if other > complete:
                         break
+                    same, tried = _compare(row, other, rows)
+                    counts[0] += tried
+                    if same >= 0:
+                        if similar == 0:
+                            best, shared[row] = other, same
+                        similar += 1
+                        if similar == rows.keep:
+                            survivor[row] = best
+                            break
+                if similar == rows.keep or complete == row:
+                    break
+                found, visited = _probe(row, rows, index, scratch, found)
+                counts[1] += visited
+                compared, complete = complete, row
         if survivor[row] < 0:
             _enter(row, rows, lists, index, scratch)
 
@@ -553,7 +566,7 @@ def star(rows: Any, sizes: Numbers, memory: Memory) -> tuple[Numbers, npt.NDArra
 
     Returns int64 (rows,), the row that stays for each, -1 where it stays itself; float64 (rows,), the exact Jaccard
     similarity with it (of conversations that of the least similar turn), rounded to 1e-3, 1 where the row stays; and
-    how many pairs were compared and entries of lists visited.
+    how many pairs were compared, and rows and nodes of the index visited.
     """
     length = rows.length
     space = np.minimum(sizes, rows.index_threshold + 1)

@@ -258,8 +258,8 @@ def digest_halves(column: pa.Array) -> Hashes:
 
 def first_of_equals(values: pa.Array) -> Numbers:
     """For each value the number of the first that is equal to it (itself where it is the first)."""
-    numbers = values.dictionary_encode().indices.to_numpy()
-    first: Numbers = np.unique(numbers, return_index=True)[1][numbers]
+    numbers = values.dictionary_encode().indices.to_numpy()  # in the order in which values come first
+    first: Numbers = np.flatnonzero(np.diff(np.maximum.accumulate(numbers), prepend=-1))[numbers]
     return first
 
 
