@@ -101,20 +101,25 @@ def _check_same(path: Path, old: State, new: State, model: ModelConfig) -> None:
 def newest(folder: Path, damaged: list[str]) -> tuple[Path, State] | None:
     """The newest intact checkpoint; None if there are no checkpoints.
 
-    Newer damaged ones are renamed to `damaged.step_...`, and the reasons are added to `damaged`.
+    Newer damaged ones are renamed to `damaged.step_...`, and the reasons are added to `damaged`. Without an intact one
+    all stay where they are, so that the next `--resume` does not take the run for one that has yet to begin.
 
     Raises:
         IntegrityError: there are checkpoints, but all are damaged.
     """
-    for path in steps(folder):
+    for path in (found := steps(folder)):
         try:
-            return path, check(path)
+            state = check(path)
         except IntegrityError as e:
             damaged.append(str(e))
-            shutil.rmtree(folder / f"damaged.{path.name}", ignore_errors=True)
-            path.rename(folder / f"damaged.{path.name}")
+            continue
+        for newer in found[: len(damaged)]:
+            shutil.rmtree(folder / f"damaged.{newer.name}", ignore_errors=True)
+            newer.rename(folder / f"damaged.{newer.name}")
+        return path, state
     if damaged:
-        raise IntegrityError(f"{folder}: every checkpoint is damaged: {'; '.join(damaged)}")
+        advice = "restore these files, or begin again with another --out"
+        raise IntegrityError(f"{folder}: every checkpoint is damaged: {'; '.join(damaged)}; {advice}")
     return None
 
 

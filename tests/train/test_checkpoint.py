@@ -77,8 +77,9 @@ def test_the_newest_whole_checkpoint_is_found_and_damaged_ones_are_set_aside(tmp
     assert "step_00000015/rng.safetensors" in damaged[0]
     assert (tmp_path / "damaged.step_00000015").is_dir()
     (place / "state.json").write_text("{}")
-    with pytest.raises(IntegrityError, match="every checkpoint is damaged"):
-        resume.newest(tmp_path, [])
+    for _ in range(2):  # a second attempt does not begin at the first step
+        with pytest.raises(IntegrityError, match="every checkpoint is damaged"):
+            resume.newest(tmp_path, [])
 
 
 @pytest.mark.parametrize("failing", ["save_file", "flush"])
