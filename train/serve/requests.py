@@ -46,7 +46,7 @@ class ChatMessage(BaseModel):
     def plain(self) -> dict[str, Any]:
         """The message as chat templates read it."""
         content = self.content or ""
-        text = content if isinstance(content, str) else "\n".join(part.text for part in content)
+        text = content if isinstance(content, str) else "".join(part.text for part in content)  # as in ingest
         given = self.model_dump(exclude_none=True, exclude={"role", "content"})
         return {"role": "system" if self.role == "developer" else self.role, "content": text} | given
 
