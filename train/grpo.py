@@ -95,8 +95,6 @@ class GrpoConfig(RunConfig):
             raise UsageError("name a file of prompts with --prompts and a reward with --reward, such as --reward exact")
         if self.ranks.fsdp:
             raise UsageError("--fsdp: the ranks generate different answers, so each needs the whole model: remove it")
-        if self.evaluator.eval_every and not self.evaluator.eval_manifest:
-            raise UsageError("--eval-every: name packed rows to evaluate on with --eval-manifest")
         if self.manifest or self.quick.data:
             raise UsageError("GRPO trains on the prompts of --prompts: remove --manifest and --data")
 

@@ -80,6 +80,9 @@ class RunConfig:
             if self.loop.resume and not self.manifest:
                 raise UsageError(f"{self.loop.out}: holds no run to resume; name the --out of the run that was begun")
             raise UsageError("name a pack manifest with --manifest (manifests/my/pack.json), or files with --data")
+        if self.evaluator.eval_every and not (self.manifest or self.evaluator.eval_manifest):
+            advice = "name packed rows with --eval-manifest (`datakit pack --validation 0.01` splits some off)"
+            raise UsageError(f"--eval-every without --manifest has no validation split: {advice}")
         if self.needs_model and not self.model:
             raise UsageError(f"name a trained model with --model: {self.needs_model}")
 
