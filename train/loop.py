@@ -125,6 +125,8 @@ class Loop:
     ranks: Ranks = field(default_factory=Ranks)
     evaluate: Callable[[CausalLM, int], Record] | None = None
     """Evaluates on all ranks and logs; returns the record of a step for eval.jsonl."""
+    at_end: Callable[[], object] = lambda: None
+    """Called when `fit` ends, also by an error."""
 
     def __post_init__(self) -> None:
         self.loop, self.out = self.config.loop, Path(self.config.loop.out)
@@ -159,6 +161,7 @@ class Loop:
         """
         log: Log | None = None
         with self._heeding(), self.ranks.network_errors(), contextlib.ExitStack() as closing:
+            closing.callback(self.at_end)
             self.ranks.by_first(lambda: closing.enter_context(locked(self.out, required=False)))
             steps = self.batches()
             if self.ranks.first:

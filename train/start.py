@@ -14,6 +14,7 @@ import contextlib
 import importlib.util
 import subprocess
 import sys
+import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -157,7 +158,7 @@ class Trainer(Loop):
         allow_tf32(config.loop.tf32)
         if config.loop.deterministic:
             sum_in_one_order(device)
-        limit_memory(device, config.loop.memory_limit)
+        unlimit = weakref.finalize(self, limit_memory(device, config.loop.memory_limit))  # also without a `fit`
         if config.model:
             config = replace(config, model=str(checkpoint.find_model(config.model)))
         data = data or open_data(config, ranks)
@@ -210,7 +211,7 @@ class Trainer(Loop):
                 write_whole(out / "run.json", canonical(run) + b"\n")
         super().__init__(
             model=model, optimizer=optimizer, loss=loss, stream=stream, config=config, state=state, total_steps=steps,
-            device=device, adapters=adapters, ranks=ranks, evaluate=evaluate)  # fmt: skip
+            device=device, adapters=adapters, ranks=ranks, evaluate=evaluate, at_end=unlimit)  # fmt: skip
         LOG.info(_summary(config, self))
 
 
