@@ -41,6 +41,7 @@ from datakit.config import at_least, option, section, sha256_file
 from datakit.errors import ConfigError, InputError, UsageError
 from datakit.own_code import find
 from datakit.pack.format import SOURCE_DTYPE, Header, Packed, index_of
+from datakit.storage import here
 from train import checkpoint, hf, lora
 from train.data import Batch, Mixture, PackedSet, Row, flat_batch
 from train.device import autocast
@@ -319,7 +320,7 @@ class GrpoTrainer(Trainer):
 
     def _read(self, folder: Path, room: int, plain: bool) -> PackedSet:
         """The prompts as rows, for the tokenizer in `folder`; each leaves at least one of `room` positions."""
-        path, facts = Path(self.settings.prompts), self.tokenizer.facts()
+        path, facts = here(self.settings.prompts), self.tokenizer.facts()
         lines = prompt_rows(path)
         for where, row, _ in lines:
             for name in FIELDS.keys() & {*self.settings.reward}:

@@ -18,6 +18,7 @@ import torch
 from safetensors.torch import save_file
 
 from datakit.errors import ConfigError, ModelError
+from datakit.manifest import TOKENIZER_FILES
 from train.config import MoeConfig
 from train.model import CausalLM, ModelConfig
 from train.rope import Rope, read_rope, scaling_of
@@ -325,14 +326,10 @@ def write_model(
     copy_files(tokenizer_files, folder)
 
 
-TOKENIZER_FILES = (
-    "tokenizer.json", "tokenizer_config.json", "chat_template.jinja", "special_tokens_map.json", "tokenizer.model",
-)  # fmt: skip
-
-
 def tokenizer_files(*folders: Path) -> list[Path]:
-    """The files of a tokenizer, each in the first folder that has it."""
-    places = (next((f / name for f in folders if (f / name).is_file()), None) for name in TOKENIZER_FILES)
+    """The files of a tokenizer, each in the first folder that has it; with those that only other programs read."""
+    names = (*TOKENIZER_FILES, "tokenizer.model")
+    places = (next((f / name for f in folders if (f / name).is_file()), None) for name in names)
     return [place for place in places if place]
 
 

@@ -144,16 +144,15 @@ def restore(path: Path, model: CausalLM, optimizer: torch.optim.Optimizer, rank:
     for name in parameters.keys() - found:
         _check_shape(path, name, None, parameters[name])
     fused = {p for group in optimizer.param_groups if group.get("fused") for p in group["params"]}
-    for file in path.glob("optimizer*.safetensors"):
-        with safe_open(file, "pt") as values:
-            for key in values.keys():  # noqa: SIM118
-                name, _, part = key.rpartition("/")
-                value, parameter = values.get_tensor(key), parameters[name]
-                if value.ndim == 0:  # the step; bitsandbytes counts it as an int, a fused kernel on the device
-                    counted = value.to(parameter.device) if parameter in fused else value
-                    optimizer.state[parameter][part] = counted if value.is_floating_point() else value.item()
-                else:
-                    optimizer.state[parameter][part] = like(parameter, value.to(parameter.device))
+    with safe_open(path / "optimizer.safetensors", "pt") as values:
+        for key in values.keys():  # noqa: SIM118
+            name, _, part = key.rpartition("/")
+            value, parameter = values.get_tensor(key), parameters[name]
+            if value.ndim == 0:  # the step; bitsandbytes counts it as an int, a fused kernel on the device
+                counted = value.to(parameter.device) if parameter in fused else value
+                optimizer.state[parameter][part] = counted if value.is_floating_point() else value.item()
+            else:
+                optimizer.state[parameter][part] = like(parameter, value.to(parameter.device))
     if not (path / rng_file(rank)).is_file():
         return
     rng = load_file(path / rng_file(rank))

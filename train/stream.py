@@ -10,6 +10,7 @@ stable sort of its rows, and 32 bytes a micro-batch.
 
 import math
 import threading
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -194,11 +195,8 @@ class StepPlan:
 
     def first_step(self, epoch: int) -> int:
         """The first step of an epoch (from 0)."""
-        low, high = 0, epoch * self.epochs.batches  # an epoch has no more steps than pieces
-        while low < high:
-            middle = (low + high) // 2
-            low, high = (low, middle) if self._place(middle)[0] >= epoch else (middle + 1, high)
-        return low
+        most = range(epoch * self.epochs.batches)  # an epoch has no more steps than pieces
+        return bisect_left(most, epoch, key=self.epoch_of)
 
     def _place(self, step: int) -> tuple[int, int, int]:
         """The epoch of a step, its first piece within the epoch, and the pieces of a micro-batch."""

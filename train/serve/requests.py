@@ -19,13 +19,6 @@ Bias = dict[Annotated[str, Field(pattern="^[0-9]{1,9}$")], Annotated[Number, Fie
 Name = Annotated[StrictStr, Field(pattern="^[a-zA-Z0-9_.-]{1,64}$")]
 
 
-class Body(BaseModel):
-    """The base of all bodies."""
-
-    model_config = ConfigDict(extra="ignore", hide_input_in_errors=True)
-    model: StrictStr = Field("", description="name of the served model; empty: the one that there is")
-
-
 class TextPart(BaseModel):
     """A part of a message; this server reads text alone."""
 
@@ -67,9 +60,11 @@ class Tool(BaseModel):
     function: Function
 
 
-class Generation(Body):
-    """Sampling and length."""
+class Generation(BaseModel):
+    """What all requests have: model, sampling and length."""
 
+    model_config = ConfigDict(extra="ignore", hide_input_in_errors=True)
+    model: StrictStr = Field("", description="name of the served model; empty: the one that there is")
     max_tokens: Count | None = None
     temperature: Annotated[Number, Field(ge=0, le=10)] | None = None
     top_p: Annotated[Number, Field(gt=0, le=1)] | None = None
