@@ -130,7 +130,8 @@ def command(config: type[T], name: str, about: str | None, run: Callable[[T], in
 def started(main: Callable[..., int], name: str) -> Callable[..., int]:
     """`main` as it is; but in a module that `python -m` runs, it runs at once and ends the process."""
     if name == "__main__":
-        sys.exit(guarded(partial(main, prog=f"python -m {vars(sys.modules[name])['__spec__'].name}")))
+        module = vars(sys.modules[name])["__spec__"].name.removesuffix(".__main__")
+        sys.exit(guarded(partial(main, prog=f"python -m {module}")))
     return main
 
 

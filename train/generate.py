@@ -137,9 +137,7 @@ def load(model: Path | str, tokenizer: str = "", base: str = "") -> tuple[Causal
     """
     folder = checkpoint.find_model(str(model))
     if not any((folder / name).is_file() for name in ("config.json", CONFIG)):
-        raise ModelError(
-            f"{model}: no model there; expected a checkpoint, a run that wrote one or a Hugging Face folder"
-        )
+        raise ModelError(f"{model}: no model there; expected a checkpoint, a run with one or a Hugging Face folder")
     place = checkpoint.find_model(tokenizer) if tokenizer else folder
     if not tokenizer and not (folder / "tokenizer.json").is_file():
         place = checkpoint.find_model(base) if base else base_of(folder)
@@ -206,14 +204,11 @@ def prompt_rows(path: Path) -> list[tuple[str, dict[str, Any], Any]]:
             row = json.loads(line)
         except ValueError as e:
             raise InputError(f"{path}:{number}: it is not JSON: {e}") from None
-        fields = row if isinstance(row, dict) else {}
-        said = fields.get("messages", fields.get("prompt"))
-        if said is None:
-            found = f"the fields {', '.join(fields)}" if fields else str(row)[:60]
-            raise InputError(f"{path}:{number}: expected an object with `prompt` or `messages`, found {found}")
+        said = row.get("messages", row.get("prompt")) if isinstance(row, dict) else None
         if not (isinstance(said, str) or (isinstance(said, list) and said and all(map(_is_turn, said)))):
-            expected = "`prompt` should be a text, or `messages` a list of objects whose `role` and `content` are texts"
-            raise InputError(f"{path}:{number}: {expected}, found {json.dumps(said, ensure_ascii=False)[:80]}")
+            expected = "`prompt`, a text, or `messages`, a list of objects whose `role` and `content` are texts"
+            found = json.dumps(row, ensure_ascii=False)[:80]
+            raise InputError(f"{path}:{number}: expected an object with {expected}; found {found}")
         rows.append((f"{path}:{number}", row, said))
     if not rows:
         raise InputError(f"{path}: has no prompts")

@@ -139,8 +139,6 @@ NEUTRAL = re.compile(
 )
 """Keys that do not change the logits: those of the base class of transformers' configurations, which no family's
 mathematics reads, and notes of other programs in published folders. What is neither read nor here is refused."""
-REQUIRED: dict[str, Any] = {"partial_rotary_factor": 1}
-"""Keys that change the logits, with the only implemented value; that of others is none, or false."""
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 """Dtypes of stored weights by their names in config.json."""
 
@@ -200,7 +198,8 @@ def _config(left: dict[str, Any], kind: str, family: Family) -> ModelConfig:
         every, plain = left.pop("decoder_sparse_step", 1), left.pop("mlp_only_layers", None) or ()
         found["dense_layers"] = tuple(sorted({i for i in range(layers) if (i + 1) % every} | set(plain)))
         values["moe"] = MoeConfig(**found)
-    required = REQUIRED | {"model_type": kind, "use_qk_norm": bool(family.same.get("qk_norm"))}
+    # the only implemented values of keys that change the logits; that of others is none, or false
+    required = {"model_type": kind, "partial_rotary_factor": 1, "use_qk_norm": bool(family.same.get("qk_norm"))}
     for name, value in left.items():
         if value != required[name] if name in required else value and not NEUTRAL.fullmatch(name):
             raise _unknown(name, value)

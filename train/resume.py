@@ -56,10 +56,7 @@ def resumed(
         ModelError: it does not fit the run.
         UsageError: it is beyond the last of the run's `steps`.
     """
-    damaged: list[str] = []
-    found = ranks.by_first(lambda: newest(Path(config.loop.out) / "checkpoints", damaged))
-    for problem in damaged:
-        LOG.info(f"skipped a damaged checkpoint: {problem}")
+    found = ranks.by_first(lambda: newest(Path(config.loop.out) / "checkpoints"))
     if found is None:
         LOG.info(f"nothing to resume in {config.loop.out}: starting from the first step")
         return state
@@ -98,28 +95,30 @@ def _check_same(path: Path, old: State, new: State, model: ModelConfig) -> None:
             raise ModelError(f"{path} was trained with {name} {was!r}, and this run has {now!r}: {advice}")
 
 
-def newest(folder: Path, damaged: list[str]) -> tuple[Path, State] | None:
+def newest(folder: Path) -> tuple[Path, State] | None:
     """The newest intact checkpoint; None if there are no checkpoints.
 
-    Newer damaged ones are renamed to `damaged.step_...`, and the reasons are added to `damaged`. Without an intact one
-    all stay where they are, so that the next `--resume` does not take the run for one that has yet to begin.
+    Newer damaged ones are renamed to `damaged.step_...`, and the reasons are logged. Without an intact one all stay
+    where they are, so that the next `--resume` does not take the run for one that has yet to begin.
 
     Raises:
         IntegrityError: there are checkpoints, but all are damaged.
     """
-    for path in (found := steps(folder)):
+    damaged = dict[Path, str]()
+    for path in steps(folder):
         try:
             state = check(path)
         except IntegrityError as e:
-            damaged.append(str(e))
+            damaged[path] = str(e)
             continue
-        for newer in found[: len(damaged)]:
+        for newer, problem in damaged.items():
+            LOG.info(f"skipped a damaged checkpoint: {problem}")
             shutil.rmtree(folder / f"damaged.{newer.name}", ignore_errors=True)
             newer.rename(folder / f"damaged.{newer.name}")
         return path, state
     if damaged:
         advice = "restore these files, or begin again with another --out"
-        raise IntegrityError(f"{folder}: every checkpoint is damaged: {'; '.join(damaged)}; {advice}")
+        raise IntegrityError(f"{folder}: every checkpoint is damaged: {'; '.join(damaged.values())}; {advice}")
     return None
 
 
