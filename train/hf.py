@@ -41,11 +41,6 @@ class Key:
     write: Callable[[Any], Any] = lambda value: value
 
 
-def _optional(field: str, default: float) -> Key:
-    """A number that may be null; 0 in ModelConfig."""
-    return Key(field, default, lambda v: float(v or 0), lambda v: v or None)
-
-
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Family:
     """How the models of one `model_type` differ from Llama."""
@@ -79,6 +74,7 @@ COMMON = {
 """Keys of every family."""
 _BIASES = {"attention_bias": Key("qkv_bias", False, bool), "mlp_bias": Key("mlp_bias", False, bool)}
 _ATTENTION_BIAS = {"attention_bias": _BIASES["attention_bias"]}
+_SOFTCAP = {"final_logit_softcapping": Key("logit_softcap", 0.0, lambda v: float(v or 0), lambda v: v or None)}
 _QUERY_SCALAR = Key("attention_scale", 256, lambda v: float(v) ** -0.5, lambda v: round(v**-2))
 _OLMO = {"norm_at": "after", "qk_norm": True, "qk_norm_whole": True}
 _EPS_1E5 = {"rms_norm_eps": 1e-5}
@@ -98,8 +94,7 @@ FAMILIES = {
                   "tie_word_embeddings": True, "rms_norm_eps": 1e-6, "rope_theta": 1e6, "vocab_size": 262208,
                   "num_attention_heads": 8, "num_key_value_heads": 4, "max_position_embeddings": 131072},
         renamed={"hidden_activation": "hidden_act"},
-        keys=_ATTENTION_BIAS | {
-            "query_pre_attn_scalar": _QUERY_SCALAR, "final_logit_softcapping": _optional("logit_softcap", 0.0)}),
+        keys=_ATTENTION_BIAS | {"query_pre_attn_scalar": _QUERY_SCALAR} | _SOFTCAP),
     "olmo2": Family(architecture="Olmo2ForCausalLM", same=_OLMO, keys=_ATTENTION_BIAS, defaults=_EPS_1E5),
     "olmo3": Family(
         architecture="Olmo3ForCausalLM", same=_OLMO, keys=_ATTENTION_BIAS, windows=4, local_theta=5e5,
@@ -114,9 +109,7 @@ FAMILIES = {
             "attention_multiplier": Key("attention_scale", 1.0, float),
             "logits_scaling": Key("logit_divisor", 1.0, float)}),
     OWN: Family(
-        architecture="DatakitForCausalLM",
-        keys=_BIASES | {
-            "use_qk_norm": Key("qk_norm", False, bool), "final_logit_softcapping": _optional("logit_softcap", 0.0)}),
+        architecture="DatakitForCausalLM", keys=_BIASES | {"use_qk_norm": Key("qk_norm", False, bool)} | _SOFTCAP),
 }  # fmt: skip
 TEXT_KEYS = ("dtype", "torch_dtype", "tie_word_embeddings", "quantization_config")
 """Keys of a model that reads images, too, which concern its text part."""
