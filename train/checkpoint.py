@@ -28,6 +28,7 @@ from datakit.config import digest, sha256_file
 from datakit.errors import InputError
 from datakit.manifest import hub_folder
 from datakit.storage import flush_folder as flush  # files, too
+from datakit.storage import here
 from train import hf
 from train.hf import copy_files, write_model
 from train.model import CausalLM, ModelConfig
@@ -171,10 +172,12 @@ def rng_file(rank: int) -> str:
 def find_model(name: str) -> Path:
     """The folder of a model: a folder as it is, the newest checkpoint of a run, or a model of the Hugging Face cache.
 
+    A folder or run on an object store (`s3://...`) is fetched to the mirror.
+
     Raises:
         ModelError: there is no such folder, and the cache does not have the model; with the line that fetches it.
     """
-    folder = Path(name)
+    folder = here(name)
     if not folder.exists() and "/" in name and (found := hub_folder(name, "config.json")):
         return found
     return next(iter(steps(folder / "checkpoints")), folder)

@@ -35,7 +35,7 @@ from datakit.storage import locked, pull_result, write_whole
 from train import flags
 from train.attention import ATTENTIONS
 from train.config import LOG, SizesConfig, more, placed
-from train.data import Mixture, PackedSet, flat_batch
+from train.data import Mixture, PackedSet, Row, flat_batch
 from train.device import precision
 from train.eval import FILE_BITS, raw_files, untouched
 from train.local_model import LocalModel
@@ -402,9 +402,11 @@ def bits_of(model: CausalLM, ids: Int64, start_id: int, header: Any) -> Float64:
     with untouched(model, precision("auto", device)):
         for i in range(0, len(cut), SCORED):
             some = cut[i : i + SCORED]
-            sequences = [whole[first : stop + 1] for first, stop, _ in some]
-            labels = [np.arange(done - first, stop - first) for first, stop, done in some]
-            batch = flat_batch(sequences, labels, np.arange(len(some)), header.pad_id).to(device)
+            rows = [
+                Row(whole[first : stop + 1], np.array([0, stop + 1 - first]), np.arange(done - first, stop - first))
+                for first, stop, done in some
+            ]
+            batch = flat_batch(rows, np.arange(len(some)), header.pad_id).to(device)
             attend = ATTENTIONS["auto"](batch.segments)
             hidden_LD = model(batch.ids_BT, batch.segments.positions_BT, attend, batch.label_pos_L)
             logp_L = token_log_probs(hidden_LD, model.lm_head, batch.targets_L, chunk_of(model.lm_head))

@@ -172,7 +172,7 @@ class EvaluatorConfig:
 
     eval_every: int = option(0, "steps between evaluations; the last step always gets one; 0: never")
     eval_manifest: str = _in_evaluation(
-        "", "manifest to evaluate on: its validation split, else its rows; default: --manifest"
+        "", "evaluate on this: its validation split, else its rows; default: --manifest"
     )
     eval_rows: int = _in_evaluation(0, "rows to evaluate on, evenly spaced; 0: all", advanced=True)
 

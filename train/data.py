@@ -2,8 +2,8 @@
 
 A `PackedSet` is one part of a packed set: rows of one length, memory-mapped. A `Mixture` is the training data of a run:
 the parts of all row lengths and of all manifests, with rows numbered from 0 across them. `stream.StepPlan` says which
-rows make which micro-batch; `collate` makes a `Batch` of them. A row costs about 20 microseconds, in threads beside
-training.
+rows make which micro-batch; `StepStream.batch` makes a `Batch` of them. A row costs about 20 microseconds, in threads
+beside training.
 
 Shapes: B rows, T positions (the bucket of the rows), N = B*T flat positions, L labels, S sequences. A row of n tokens
 fills n positions, or T = n - 1 where its last token is only a target.
@@ -205,6 +205,14 @@ class Mixture:
         i = int(np.searchsorted(self.first_rows, row, side="right")) - 1
         return self.sets[i], row - int(self.first_rows[i])
 
+    def rows(self, micro: MicroBatch) -> list[Row]:
+        """The rows of a micro-batch.
+
+        Raises:
+            IntegrityError: see `PackedSet.row`.
+        """
+        return [owner.row(row, micro.width) for owner, row in map(self.find, micro.rows.tolist())]
+
     def widths(self, bucket_sizes: tuple[int, ...]) -> Int64:
         """The bucket of each row: the smallest one with room for its input positions.
 
@@ -285,50 +293,25 @@ FLAT_UNIT = 128
 """A flat row is padded to a multiple of this, or of a sixteenth of the positions, so that shapes repeat."""
 
 
-def collate(
-    data: Mixture, micro: MicroBatch, batch_rows: int, fill: bool = False, label_sizes: Sequence[int] = (),
-    flat: bool = False,
-) -> Batch:  # fmt: skip
-    """A micro-batch of `batch_rows` rows; missing rows are padding, so a bucket has one shape.
+def flat_batch(rows: Sequence[Row], numbers: Int64, pad_id: int, unit: int = FLAT_UNIT) -> Batch:
+    """A micro-batch of one row: rows one after another, and padding up to a multiple of `unit` positions.
 
-    Labels are padded to the smallest of `label_sizes` that has room for them; beyond these, with `fill`, to the next
-    sixteenth of the positions. With `flat`, rows of one sequence each become one row without their padding
-    (`flat_batch`).
-
-    Raises:
-        IntegrityError: see `PackedSet.row`.
+    Every row keeps its last token as an input, so that the targets of the one before are its own. Where each row is one
+    sequence, or none, that of row i is number i + 1 in `Segments`; `numbers` name the packed rows.
     """
-    rows = _rows(data, micro)
-    if flat:
-        unit = max(FLAT_UNIT, -(-batch_rows * micro.width // LABEL_FILL))
-        return flat_batch([r.ids for r in rows], [r.labels for r in rows], micro.rows, data.header.pad_id, unit)
-    return _batch(rows, (batch_rows, micro.width), micro.rows, data.header.pad_id, fill, label_sizes)
+    joined = _joined(rows)
+    return _batch([joined], (1, max(1, -(-len(joined.ids) // unit)) * unit), numbers, pad_id, fill=True)
 
 
-def _rows(data: Mixture, micro: MicroBatch) -> list[Row]:
-    return [owner.row(own, micro.width) for owner, own in map(data.find, micro.rows.tolist())]
-
-
-def flat_batch(
-    sequences: Sequence[npt.NDArray[Any]], labels: Sequence[npt.NDArray[Any]], rows: Int64, pad_id: int,
-    unit: int = FLAT_UNIT,
-) -> Batch:  # fmt: skip
-    """A micro-batch of one row: sequences one after another, and padding up to a multiple of `unit` positions.
-
-    `labels` are the label positions in each sequence, `rows` their numbers. Every sequence keeps its last token as an
-    input, so that the targets of the one before are its own. Sequence i is number i + 1 in `Segments`; it may be empty.
-    """
-    bounds = np.cumsum([0, *map(len, sequences)])
-    joined = _joined(sequences, bounds, labels, bounds)
-    return _batch([joined], (1, max(1, -(-int(bounds[-1]) // unit)) * unit), rows, pad_id, fill=True)
-
-
-def _joined(
-    ids: Sequence[npt.NDArray[Any]], bounds: npt.NDArray[Any], labels: Sequence[npt.NDArray[Any]], starts: Int64
-) -> Row:
-    """Parts of one row; `starts` are their first positions, and the end."""
-    moved_labels = [own + start for own, start in zip(labels, starts, strict=False)]
-    return Row(np.concatenate([NO_ROWS, *ids]), bounds, np.concatenate([NO_ROWS, *moved_labels]))
+def _joined(rows: Sequence[Row]) -> Row:
+    """Rows one after another as one; a row without a sequence is an empty one."""
+    starts = np.cumsum([0, *(len(row.ids) for row in rows)])
+    ids, bounds, labels = [NO_ROWS], [starts[:1]], [NO_ROWS]
+    for row, start in zip(rows, starts, strict=False):
+        ids.append(row.ids)
+        bounds.append(start + (row.bounds[1:] if len(row.bounds) > 1 else row.bounds))
+        labels.append(start + row.labels)
+    return Row(np.concatenate(ids), np.concatenate(bounds), np.concatenate(labels))
 
 
 def _batch(
@@ -434,7 +417,7 @@ class StepStream:
         self, data: PackedSet | Mixture, config: DataConfig, seed: int, first_step: int = 0, *, rank: int = 0,
         ranks: int = 1, pin: bool = False, fill: bool = False, flat: bool = False,
     ) -> None:  # fmt: skip
-        """`fill` and `flat`: see `collate`. With `pin`, batches are in pinned memory.
+        """`fill` and `flat`: see `batch`. With `pin`, batches are in pinned memory.
 
         Raises:
             ConfigError: see `DataConfig.plan`.
@@ -447,9 +430,23 @@ class StepStream:
     def batches(self, step: int) -> list[Batch]:
         """This rank's micro-batches of a step."""
         micros, rows = self.plan.share(step, self.rank, self.ranks)
-        sizes = self.config.label_bucket_sizes
-        found = [collate(self.data, micro, rows, self.fill, sizes, self.flat) for micro in micros]
+        found = [self.batch(micro, rows) for micro in micros]
         return [batch.moved(Tensor.pin_memory) for batch in found] if self.pin else found
+
+    def batch(self, micro: MicroBatch, batch_rows: int) -> Batch:
+        """A micro-batch of `batch_rows` rows; missing rows are padding, so a bucket has one shape.
+
+        Labels are padded to the smallest label bucket that has room for them; beyond these, with `fill`, to the next
+        sixteenth of the positions. With `flat`, rows of one sequence each become one row without their padding.
+
+        Raises:
+            IntegrityError: see `PackedSet.row`.
+        """
+        rows, pad_id = self.data.rows(micro), self.data.header.pad_id
+        if self.flat:
+            return flat_batch(rows, micro.rows, pad_id, max(FLAT_UNIT, -(-batch_rows * micro.width // LABEL_FILL)))
+        sizes = self.config.label_bucket_sizes
+        return _batch(rows, (batch_rows, micro.width), micro.rows, pad_id, self.fill, sizes)
 
     def __iter__(self) -> Iterator[list[Batch]]:
         """Iterate without end from `first_step`; threads prepare steps ahead, an error is raised at its own step."""
@@ -544,11 +541,9 @@ class PackedDataset(IterableDataset[dict[str, Any]]):
                 yield self._item(micros[0], rows)
 
     def _item(self, micro: MicroBatch, batch_rows: int) -> dict[str, Any]:
-        rows, shape = _rows(self.data, micro), (batch_rows, micro.width + 1)
+        rows, shape = self.data.rows(micro), (batch_rows, micro.width + 1)
         if self.boundaries == "flash":
-            starts = np.cumsum([0, *(len(row.ids) for row in rows)])
-            bounds = np.concatenate([[0], *(row.bounds + start for row, start in zip(rows, starts, strict=False))])
-            rows = [_joined([row.ids for row in rows], bounds, [row.labels for row in rows], starts)]
+            rows = [_joined(rows)]
             shape = 1, max(1, len(rows[0].ids))  # in the last round a rank may have no row
         batch = _batch(rows, shape, micro.rows, self.data.header.pad_id, fill=False)
         labels = torch.full_like(batch.ids_BT, IGNORED)

@@ -3,6 +3,8 @@
 import os
 import shutil
 import sys
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -46,19 +48,19 @@ def sum_in_one_order(device: torch.device) -> None:
         torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]
 
 
-def limit_memory(device: torch.device, limit: float) -> None:
+def limit_memory(device: torch.device, limit: float) -> Callable[[], None]:
     """Let this process take no more memory: up to 1 a share of what is free now, above 1 so many GiB; 0: no limit.
 
     On CUDA it bounds the allocator's memory on the device, else what the process may write to (RLIMIT_DATA). Past it an
-    allocation fails, which ends the command with one clear error.
+    allocation fails, which ends the command with one clear error. Returns what sets the limit of before again.
     """
     if not limit:
-        return
+        return lambda: None
     if device.type == "cuda":
-        free, total = torch.cuda.mem_get_info(device)
+        (free, total), before = torch.cuda.mem_get_info(device), torch.cuda.get_per_process_memory_fraction(device)
         wanted = limit * free if limit <= 1 else limit * 2**30
         torch.cuda.set_per_process_memory_fraction(min(1.0, wanted / total), device)
-        return
+        return partial(torch.cuda.set_per_process_memory_fraction, before, device)
     if not Path("/proc/self/status").is_file():
         raise ConfigError("--memory-limit on CPU needs Linux: remove it, or limit the process from outside")
     import resource
@@ -68,8 +70,9 @@ def limit_memory(device: torch.device, limit: float) -> None:
 
     taken = kib("/proc/self/status", "VmData")
     wanted = taken + limit * kib("/proc/meminfo", "MemAvailable") if limit <= 1 else limit * 2**20
-    _, hard = resource.getrlimit(resource.RLIMIT_DATA)
+    soft, hard = resource.getrlimit(resource.RLIMIT_DATA)
     resource.setrlimit(resource.RLIMIT_DATA, (int(wanted) << 10, hard))
+    return partial(resource.setrlimit, resource.RLIMIT_DATA, (soft, hard))
 
 
 def peak_mib(device: torch.device) -> float:

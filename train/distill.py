@@ -20,7 +20,6 @@ from datakit.config import at_least, option, section
 from datakit.errors import ConfigError, UsageError
 from train.config import more
 from train.data import Batch, Mixture
-from train.device import usable_device
 from train.loop import Loss, LossSum
 from train.loss import LossConfig, chunked_sum, label_states
 from train.model import CausalLM
@@ -125,9 +124,8 @@ class DistillConfig(RunConfig):
         if self.distill.compares_hidden and (self.lora.lora_rank or self.ranks.fsdp):
             raise UsageError("--hidden-mse-weight and --hidden-cosine-weight do not go with --lora-rank or --fsdp")
 
-    def objective(self, data: Mixture, model: CausalLM) -> Loss:
+    def objective(self, data: Mixture, model: CausalLM, device: torch.device) -> Loss:
         """The loss beside the teacher; a student of another width gets a map of its hidden states."""
-        device = usable_device(self.loop.device)
         teacher = read_fitting(self.distill.teacher, data).requires_grad_(False).eval().to(device)
         if self.distill.compares_hidden:
             with_hidden_map(model, teacher, self.loop.seed)

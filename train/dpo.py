@@ -138,7 +138,7 @@ class DPOConfig(RunConfig):
     needs_model: ClassVar[str] = "preference training on random weights is useless"
     pairs: PairConfig = section(PairConfig)
 
-    def objective(self, data: Mixture, model: CausalLM) -> Loss:
+    def objective(self, data: Mixture, model: CausalLM, device: torch.device) -> Loss:
         """The loss of pairs, with its reference; for APO-zero it logs how many answers are good and bad.
 
         Ethayarajh et al. want weight x number of the good answers at 1 to 4/3 times that of the bad ones.

@@ -26,9 +26,7 @@ class ExportConfig:
     output: str = option("", "folder to write")
     base: str = option("", "folder of the base model of adapters, if it has moved")
     tokenizer: str = option("", "tokenizer.json or its folder, if it is not in the folder of the model")
-    export_dtype: Literal["base", "fp32", "bf16", "fp16"] = option(
-        "base", "dtype to write; base: that of the base model"
-    )
+    export_dtype: Literal["base", "fp32", "bf16", "fp16"] = option("base", "dtype of the files; base: the base model's")
 
     def __post_init__(self) -> None:
         if not self.output:

@@ -16,15 +16,14 @@ import click
 import datakit.storage as storage
 from datakit.command import Command, field_flag
 from datakit.config import build
-from datakit.errors import ConfigError, DatakitError, InputError, UsageError
+from datakit.errors import DatakitError, UsageError
 from datakit.terminal import guarded_output
 from train.config import LOG, every_option, placed
 
 T = TypeVar("T")
 
-AS_GIVEN = ("manifest", "eval_manifest", "data", "prompt")
-"""Options whose URLs are read by others: packed files, raw files for `datakit pack`. A prompt may be any text."""
 WRITTEN = ("out", "output")
+"""Options whose files are written to this machine's disk."""
 OTHER_NAMES = {"learning-rate": "lr", "init": "model", "checkpoint": "model"}
 """Other names of options, the last two from earlier versions."""
 
@@ -77,7 +76,7 @@ def given(config: type, prog: str, about: str | None, argv: Sequence[str]) -> di
     Exits with 0 after `--help` and `--help-all`.
 
     Raises:
-        UsageError: an unknown option.
+        UsageError: an unknown option, or an object store as the place of what is written.
         ConfigError: a value of the wrong type.
     """
     try:
@@ -86,6 +85,9 @@ def given(config: type, prog: str, about: str | None, argv: Sequence[str]) -> di
         sys.exit(e.exit_code)
     except click.UsageError as e:
         raise UsageError(f"{e.format_message()} ({prog} --help lists the options)") from None
+    for name in WRITTEN:
+        if storage.is_url(url := values.get(name) or ""):
+            raise UsageError(f"--{name} {url}: is written to this machine's disk; copy it to the store from there")
     if not any(isinstance(handler, _Printed) for handler in LOG.handlers):
         LOG.addHandler(_Printed())
         LOG.setLevel(logging.INFO)
@@ -103,31 +105,14 @@ class _Printed(logging.Handler):
 
 
 def built(config: type[T], values: dict[str, Any]) -> T:
-    """Build the config from nested values; models and files that they name on an object store are fetched.
+    """Build the config from nested values.
 
     Raises:
         ConfigError: an invalid value.
-        InputError: there is nothing in the store under such a name.
     """
     if getattr(signal.getsignal(signal.SIGINT), "__module__", "") == "train":  # imports are over: see its __init__
         signal.signal(signal.SIGINT, signal.default_int_handler)
-    return build(config, _here("", values), "options")
-
-
-def _here(name: str, value: Any) -> Any:
-    """A value with local paths instead of URLs of object stores."""
-    if isinstance(value, dict):
-        return {key: _here(key, inner) for key, inner in value.items()}
-    if isinstance(value, list | tuple):
-        return type(value)(_here(name, inner) for inner in value)
-    if not isinstance(value, str) or name in AS_GIVEN or storage.scheme_of(value) not in storage.SCHEMES:
-        return value
-    if name in WRITTEN:
-        raise ConfigError(f"--{name} {value}: is written to this machine's disk; copy it to the store from there")
-    found = storage.here(value)
-    if not found.exists():
-        raise InputError(f"--{name.replace('_', '-')} {value}: there is nothing in the store under this name")
-    return str(found)
+    return build(config, values, "options")
 
 
 def command(config: type[T], name: str, about: str | None, run: Callable[[T], int | None]) -> Callable[..., int]:
@@ -145,7 +130,8 @@ def command(config: type[T], name: str, about: str | None, run: Callable[[T], in
 def started(main: Callable[..., int], name: str) -> Callable[..., int]:
     """`main` as it is; but in a module that `python -m` runs, it runs at once and ends the process."""
     if name == "__main__":
-        sys.exit(guarded(partial(main, prog=f"python -m {vars(sys.modules[name])['__spec__'].name}")))
+        module = vars(sys.modules[name])["__spec__"].name.removesuffix(".__main__")
+        sys.exit(guarded(partial(main, prog=f"python -m {module}")))
     return main
 
 

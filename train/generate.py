@@ -19,6 +19,7 @@ from torch import nn
 from datakit.config import at_least, option, section
 from datakit.errors import ConfigError, InputError, ModelError, UsageError
 from datakit.pack.chat import ChatTokenizer
+from datakit.storage import here
 from train import checkpoint, flags
 from train.device import allow_tf32, usable_device
 from train.lora import CONFIG
@@ -136,12 +137,10 @@ def load(model: Path | str, tokenizer: str = "", base: str = "") -> tuple[Causal
     """
     folder = checkpoint.find_model(str(model))
     if not any((folder / name).is_file() for name in ("config.json", CONFIG)):
-        raise ModelError(
-            f"{model}: no model there; expected a checkpoint, a run that wrote one or a Hugging Face folder"
-        )
+        raise ModelError(f"{model}: no model there; expected a checkpoint, a run with one or a Hugging Face folder")
     place = checkpoint.find_model(tokenizer) if tokenizer else folder
     if not tokenizer and not (folder / "tokenizer.json").is_file():
-        place = Path(base) if base else base_of(folder)
+        place = checkpoint.find_model(base) if base else base_of(folder)
     found = ChatTokenizer.load(place)
     state = saved_state(folder)
     trained = state.get("tokenizer", {})
@@ -149,7 +148,7 @@ def load(model: Path | str, tokenizer: str = "", base: str = "") -> tuple[Causal
         if trained.get(name, own) != own:
             restore = f"but the files in {place} give {own}: restore those of the training"
             raise ModelError(f"{folder}: trained with a tokenizer of {name} {trained[name]}, {restore}")
-    whole = read_model(folder, Path(base) if base else None).eval()
+    whole = read_model(folder, checkpoint.find_model(base) if base else None).eval()
     if found.vocab_size > whole.config.vocab_size:
         raise ModelError(f"{folder}: tokenizer of {found.vocab_size} tokens, model of {whole.config.vocab_size}")
     return whole, found, state
@@ -175,7 +174,7 @@ def answer_file(generator: Generator) -> None:
         InputError: a line is not a prompt; the message names it.
     """
     config = generator.config
-    rows = prompt_rows(Path(config.input))
+    rows = prompt_rows(here(config.input))
     prompts = [generator.prompt_of(said, where) for where, _, said in rows]
     with contextlib.ExitStack() as stack:
         out: TextIO = sys.stdout
@@ -183,11 +182,11 @@ def answer_file(generator: Generator) -> None:
             Path(config.output).parent.mkdir(parents=True, exist_ok=True)
             out = stack.enter_context(Path(config.output).open("w", encoding="utf-8"))
         for at in range(0, len(rows), config.batch_rows):
-            here = slice(at, at + config.batch_rows)
-            answers = [""] * len(prompts[here])
-            for i, piece in generator.stream(prompts[here]):
+            batch = slice(at, at + config.batch_rows)
+            answers = [""] * len(prompts[batch])
+            for i, piece in generator.stream(prompts[batch]):
                 answers[i] += piece
-            for (_, row, _), answer in zip(rows[here], answers, strict=True):
+            for (_, row, _), answer in zip(rows[batch], answers, strict=True):
                 print(json.dumps(row | {"completion": answer}, ensure_ascii=False), file=out, flush=True)
 
 
@@ -205,14 +204,11 @@ def prompt_rows(path: Path) -> list[tuple[str, dict[str, Any], Any]]:
             row = json.loads(line)
         except ValueError as e:
             raise InputError(f"{path}:{number}: it is not JSON: {e}") from None
-        fields = row if isinstance(row, dict) else {}
-        said = fields.get("messages", fields.get("prompt"))
-        if said is None:
-            found = f"the fields {', '.join(fields)}" if fields else str(row)[:60]
-            raise InputError(f"{path}:{number}: expected an object with `prompt` or `messages`, found {found}")
+        said = row.get("messages", row.get("prompt")) if isinstance(row, dict) else None
         if not (isinstance(said, str) or (isinstance(said, list) and said and all(map(_is_turn, said)))):
-            expected = "`prompt` should be a text, or `messages` a list of objects whose `role` and `content` are texts"
-            raise InputError(f"{path}:{number}: {expected}, found {json.dumps(said, ensure_ascii=False)[:80]}")
+            expected = "`prompt`, a text, or `messages`, a list of objects whose `role` and `content` are texts"
+            found = json.dumps(row, ensure_ascii=False)[:80]
+            raise InputError(f"{path}:{number}: expected an object with {expected}; found {found}")
         rows.append((f"{path}:{number}", row, said))
     if not rows:
         raise InputError(f"{path}: has no prompts")

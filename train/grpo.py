@@ -41,8 +41,9 @@ from datakit.config import at_least, option, section, sha256_file
 from datakit.errors import ConfigError, InputError, UsageError
 from datakit.own_code import find
 from datakit.pack.format import SOURCE_DTYPE, Header, Packed, index_of
+from datakit.storage import here
 from train import checkpoint, hf, lora
-from train.data import Batch, Mixture, PackedSet, flat_batch
+from train.data import Batch, Mixture, PackedSet, Row, flat_batch
 from train.device import autocast
 from train.dpo import packed_rows
 from train.eval import untouched
@@ -95,8 +96,6 @@ class GrpoConfig(RunConfig):
             raise UsageError("name a file of prompts with --prompts and a reward with --reward, such as --reward exact")
         if self.ranks.fsdp:
             raise UsageError("--fsdp: the ranks generate different answers, so each needs the whole model: remove it")
-        if self.evaluator.eval_every and not self.evaluator.eval_manifest:
-            raise UsageError("--eval-every: name packed rows to evaluate on with --eval-manifest")
         if self.manifest or self.quick.data:
             raise UsageError("GRPO trains on the prompts of --prompts: remove --manifest and --data")
 
@@ -321,7 +320,7 @@ class GrpoTrainer(Trainer):
 
     def _read(self, folder: Path, room: int, plain: bool) -> PackedSet:
         """The prompts as rows, for the tokenizer in `folder`; each leaves at least one of `room` positions."""
-        path, facts = Path(self.settings.prompts), self.tokenizer.facts()
+        path, facts = here(self.settings.prompts), self.tokenizer.facts()
         lines = prompt_rows(path)
         for where, row, _ in lines:
             for name in FIELDS.keys() & {*self.settings.reward}:
@@ -373,11 +372,13 @@ class GrpoTrainer(Trainer):
         logged |= {"answer_tokens": counts_A.float(), "unended": unended_A.float()}
         weight = answers_all / tokens_all  # tokens of a step weigh alike (DAPO: Yu et al., 2025)
         batches, self.rollouts = [], {}
-        whole = [np.array(self.prompts[row] + answer) for row, answer in zip(owners_A, answers, strict=True)]
-        for part in by_size([len(ids) for ids in whole], config.micro_tokens):
-            sequences = [whole[i] for i in part]
-            labels = [np.arange(len(whole[i]) - len(answers[i]) - 1, len(whole[i]) - 1) for i in part]
-            batch = flat_batch(sequences, labels, np.array(part), self.stream.data.header.pad_id).to(device)
+        whole = list[Row]()
+        for row, answer in zip(owners_A, answers, strict=True):
+            size = len(ids := np.array(self.prompts[row] + answer))
+            whole.append(Row(ids, np.array([0, size]), np.arange(size - len(answer) - 1, size - 1)))
+        for part in by_size([len(row.ids) for row in whole], config.micro_tokens):
+            rows_of_part = [whole[i] for i in part]
+            batch = flat_batch(rows_of_part, np.array(part), self.stream.data.header.pad_id).to(device)
             sums = {name: value_A[part].sum().to(device) for name, value_A in logged.items()}
             self.rollouts[part[0]] = Rollout(advantage_A[part].to(device), weight, self._reference(batch), sums)
             batches.append(batch)

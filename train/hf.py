@@ -18,6 +18,7 @@ import torch
 from safetensors.torch import save_file
 
 from datakit.errors import ConfigError, ModelError
+from datakit.manifest import TOKENIZER_FILES
 from train.config import MoeConfig
 from train.model import CausalLM, ModelConfig
 from train.rope import Rope, read_rope, scaling_of
@@ -38,11 +39,6 @@ class Key:
     """The value where the key is missing: that of transformers; `...`: there is none."""
     read: Callable[[Any], Any] = lambda value: value
     write: Callable[[Any], Any] = lambda value: value
-
-
-def _optional(field: str, default: float) -> Key:
-    """A number that may be null; 0 in ModelConfig."""
-    return Key(field, default, lambda v: float(v or 0), lambda v: v or None)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -78,6 +74,7 @@ COMMON = {
 """Keys of every family."""
 _BIASES = {"attention_bias": Key("qkv_bias", False, bool), "mlp_bias": Key("mlp_bias", False, bool)}
 _ATTENTION_BIAS = {"attention_bias": _BIASES["attention_bias"]}
+_SOFTCAP = {"final_logit_softcapping": Key("logit_softcap", 0.0, lambda v: float(v or 0), lambda v: v or None)}
 _QUERY_SCALAR = Key("attention_scale", 256, lambda v: float(v) ** -0.5, lambda v: round(v**-2))
 _OLMO = {"norm_at": "after", "qk_norm": True, "qk_norm_whole": True}
 _EPS_1E5 = {"rms_norm_eps": 1e-5}
@@ -97,8 +94,7 @@ FAMILIES = {
                   "tie_word_embeddings": True, "rms_norm_eps": 1e-6, "rope_theta": 1e6, "vocab_size": 262208,
                   "num_attention_heads": 8, "num_key_value_heads": 4, "max_position_embeddings": 131072},
         renamed={"hidden_activation": "hidden_act"},
-        keys=_ATTENTION_BIAS | {
-            "query_pre_attn_scalar": _QUERY_SCALAR, "final_logit_softcapping": _optional("logit_softcap", 0.0)}),
+        keys=_ATTENTION_BIAS | {"query_pre_attn_scalar": _QUERY_SCALAR} | _SOFTCAP),
     "olmo2": Family(architecture="Olmo2ForCausalLM", same=_OLMO, keys=_ATTENTION_BIAS, defaults=_EPS_1E5),
     "olmo3": Family(
         architecture="Olmo3ForCausalLM", same=_OLMO, keys=_ATTENTION_BIAS, windows=4, local_theta=5e5,
@@ -113,9 +109,7 @@ FAMILIES = {
             "attention_multiplier": Key("attention_scale", 1.0, float),
             "logits_scaling": Key("logit_divisor", 1.0, float)}),
     OWN: Family(
-        architecture="DatakitForCausalLM",
-        keys=_BIASES | {
-            "use_qk_norm": Key("qk_norm", False, bool), "final_logit_softcapping": _optional("logit_softcap", 0.0)}),
+        architecture="DatakitForCausalLM", keys=_BIASES | {"use_qk_norm": Key("qk_norm", False, bool)} | _SOFTCAP),
 }  # fmt: skip
 TEXT_KEYS = ("dtype", "torch_dtype", "tie_word_embeddings", "quantization_config")
 """Keys of a model that reads images, too, which concern its text part."""
@@ -138,8 +132,6 @@ NEUTRAL = re.compile(
 )
 """Keys that do not change the logits: those of the base class of transformers' configurations, which no family's
 mathematics reads, and notes of other programs in published folders. What is neither read nor here is refused."""
-REQUIRED: dict[str, Any] = {"partial_rotary_factor": 1}
-"""Keys that change the logits, with the only implemented value; that of others is none, or false."""
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 """Dtypes of stored weights by their names in config.json."""
 
@@ -199,7 +191,8 @@ def _config(left: dict[str, Any], kind: str, family: Family) -> ModelConfig:
         every, plain = left.pop("decoder_sparse_step", 1), left.pop("mlp_only_layers", None) or ()
         found["dense_layers"] = tuple(sorted({i for i in range(layers) if (i + 1) % every} | set(plain)))
         values["moe"] = MoeConfig(**found)
-    required = REQUIRED | {"model_type": kind, "use_qk_norm": bool(family.same.get("qk_norm"))}
+    # the only implemented values of keys that change the logits; that of others is none, or false
+    required = {"model_type": kind, "partial_rotary_factor": 1, "use_qk_norm": bool(family.same.get("qk_norm"))}
     for name, value in left.items():
         if value != required[name] if name in required else value and not NEUTRAL.fullmatch(name):
             raise _unknown(name, value)
@@ -325,14 +318,10 @@ def write_model(
     copy_files(tokenizer_files, folder)
 
 
-TOKENIZER_FILES = (
-    "tokenizer.json", "tokenizer_config.json", "chat_template.jinja", "special_tokens_map.json", "tokenizer.model",
-)  # fmt: skip
-
-
 def tokenizer_files(*folders: Path) -> list[Path]:
-    """The files of a tokenizer, each in the first folder that has it."""
-    places = (next((f / name for f in folders if (f / name).is_file()), None) for name in TOKENIZER_FILES)
+    """The files of a tokenizer, each in the first folder that has it; with those that only other programs read."""
+    names = (*TOKENIZER_FILES, "tokenizer.model")
+    places = (next((f / name for f in folders if (f / name).is_file()), None) for name in names)
     return [place for place in places if place]
 
 

@@ -13,15 +13,16 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field, replace
+from numbers import Real
 from pathlib import Path
 from types import FrameType, MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from datakit.errors import DatakitError
+from datakit.errors import DatakitError, UsageError
 from datakit.storage import locked, write_whole
 from train import checkpoint
 from train.config import LOG
@@ -47,6 +48,21 @@ class LossSum(NamedTuple):
     logged: Mapping[str, Tensor] = MappingProxyType({})
     """More sums; their means are logged under these names."""
 
+    @classmethod
+    def of(cls, found: Any) -> Self:
+        """What a loss function returned.
+
+        Raises:
+            UsageError: it is none of this form.
+        """
+        with contextlib.suppress(TypeError, AttributeError):
+            loss_sum, count, logged = made = cls(*found)
+            sums = all(isinstance(value, Tensor) and value.numel() == 1 for value in (loss_sum, *logged.values()))
+            if sums and isinstance(count, Real | Tensor) and (loss_sum.requires_grad or not count):
+                return made
+        expected = "(loss_sum, count) or a LossSum: a tensor with one value and its gradient, and a number"
+        raise UsageError(f"the loss function of this run: expected {expected}; found {found!r}")
+
 
 Loss = Callable[[CausalLM, Batch], LossSum | tuple[Tensor, int]]
 
@@ -65,7 +81,7 @@ class Objective(nn.Module):
 
     def forward(self, batch: Batch) -> tuple[Tensor, int, dict[str, Tensor]]:
         """The summed loss, its count, and sums to log."""
-        loss_sum, count, logged = LossSum(*self.loss(self.model, batch))
+        loss_sum, count, logged = LossSum.of(self.loss(self.model, batch))
         sums = {"loss": loss_sum, **logged}
         if self.balance:
             sums["balance_loss"] = self.balance.loss(batch)
@@ -109,6 +125,8 @@ class Loop:
     ranks: Ranks = field(default_factory=Ranks)
     evaluate: Callable[[CausalLM, int], Record] | None = None
     """Evaluates on all ranks and logs; returns the record of a step for eval.jsonl."""
+    at_end: Callable[[], object] = lambda: None
+    """Called when `fit` ends, also by an error."""
 
     def __post_init__(self) -> None:
         self.loop, self.out = self.config.loop, Path(self.config.loop.out)
@@ -143,6 +161,7 @@ class Loop:
         """
         log: Log | None = None
         with self._heeding(), self.ranks.network_errors(), contextlib.ExitStack() as closing:
+            closing.callback(self.at_end)
             self.ranks.by_first(lambda: closing.enter_context(locked(self.out, required=False)))
             steps = self.batches()
             if self.ranks.first:

@@ -429,10 +429,6 @@ class CausalLM(nn.Module):
                 if isinstance(module, nn.Linear) and module.bias is not None:
                     nn.init.zeros_(module.bias)
 
-    def num_parameters(self) -> int:
-        """Number of parameters; a tied matrix counts once."""
-        return sum(p.numel() for p in self.parameters())
-
     def flops_per_token(self, context: float, far: float = 0.0) -> float:
         """Operations to train on a token that sees `context` tokens, `far` beyond a window (Chowdhery et al., 2022)."""
         c = self.config

@@ -28,9 +28,7 @@ class RanksConfig:
     """Settings for several processes."""
 
     fsdp: bool = option(False, "shard weights, gradients and optimizer state over the ranks of torchrun", result=False)
-    fsdp_keep_gradients: bool = more(
-        False, "sum gradients once a step: each rank holds whole ones", result=False, acts_with={"fsdp": ()}
-    )
+    fsdp_keep_gradients: bool = more(False, "sum whole gradients once a step", result=False, acts_with={"fsdp": ()})
     rank_timeout_s: int = more(600, "seconds that ranks wait for each other, also in the slowest step", result=False)
 
     def __post_init__(self) -> None:

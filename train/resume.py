@@ -56,10 +56,7 @@ def resumed(
         ModelError: it does not fit the run.
         UsageError: it is beyond the last of the run's `steps`.
     """
-    damaged: list[str] = []
-    found = ranks.by_first(lambda: newest(Path(config.loop.out) / "checkpoints", damaged))
-    for problem in damaged:
-        LOG.info(f"skipped a damaged checkpoint: {problem}")
+    found = ranks.by_first(lambda: newest(Path(config.loop.out) / "checkpoints"))
     if found is None:
         LOG.info(f"nothing to resume in {config.loop.out}: starting from the first step")
         return state
@@ -98,23 +95,30 @@ def _check_same(path: Path, old: State, new: State, model: ModelConfig) -> None:
             raise ModelError(f"{path} was trained with {name} {was!r}, and this run has {now!r}: {advice}")
 
 
-def newest(folder: Path, damaged: list[str]) -> tuple[Path, State] | None:
+def newest(folder: Path) -> tuple[Path, State] | None:
     """The newest intact checkpoint; None if there are no checkpoints.
 
-    Newer damaged ones are renamed to `damaged.step_...`, and the reasons are added to `damaged`.
+    Newer damaged ones are renamed to `damaged.step_...`, and the reasons are logged. Without an intact one all stay
+    where they are, so that the next `--resume` does not take the run for one that has yet to begin.
 
     Raises:
         IntegrityError: there are checkpoints, but all are damaged.
     """
+    damaged = dict[Path, str]()
     for path in steps(folder):
         try:
-            return path, check(path)
+            state = check(path)
         except IntegrityError as e:
-            damaged.append(str(e))
-            shutil.rmtree(folder / f"damaged.{path.name}", ignore_errors=True)
-            path.rename(folder / f"damaged.{path.name}")
+            damaged[path] = str(e)
+            continue
+        for newer, problem in damaged.items():
+            LOG.info(f"skipped a damaged checkpoint: {problem}")
+            shutil.rmtree(folder / f"damaged.{newer.name}", ignore_errors=True)
+            newer.rename(folder / f"damaged.{newer.name}")
+        return path, state
     if damaged:
-        raise IntegrityError(f"{folder}: every checkpoint is damaged: {'; '.join(damaged)}")
+        advice = "restore these files, or begin again with another --out"
+        raise IntegrityError(f"{folder}: every checkpoint is damaged: {'; '.join(damaged.values())}; {advice}")
     return None
 
 
@@ -139,16 +143,15 @@ def restore(path: Path, model: CausalLM, optimizer: torch.optim.Optimizer, rank:
     for name in parameters.keys() - found:
         _check_shape(path, name, None, parameters[name])
     fused = {p for group in optimizer.param_groups if group.get("fused") for p in group["params"]}
-    for file in path.glob("optimizer*.safetensors"):
-        with safe_open(file, "pt") as values:
-            for key in values.keys():  # noqa: SIM118
-                name, _, part = key.rpartition("/")
-                value, parameter = values.get_tensor(key), parameters[name]
-                if value.ndim == 0:  # the step; bitsandbytes counts it as an int, a fused kernel on the device
-                    counted = value.to(parameter.device) if parameter in fused else value
-                    optimizer.state[parameter][part] = counted if value.is_floating_point() else value.item()
-                else:
-                    optimizer.state[parameter][part] = like(parameter, value.to(parameter.device))
+    with safe_open(path / "optimizer.safetensors", "pt") as values:
+        for key in values.keys():  # noqa: SIM118
+            name, _, part = key.rpartition("/")
+            value, parameter = values.get_tensor(key), parameters[name]
+            if value.ndim == 0:  # the step; bitsandbytes counts it as an int, a fused kernel on the device
+                counted = value.to(parameter.device) if parameter in fused else value
+                optimizer.state[parameter][part] = counted if value.is_floating_point() else value.item()
+            else:
+                optimizer.state[parameter][part] = like(parameter, value.to(parameter.device))
     if not (path / rng_file(rank)).is_file():
         return
     rng = load_file(path / rng_file(rank))

@@ -112,10 +112,7 @@ def frequencies(rope: Rope, head_dim: int, device: torch.device) -> Tensor:
 def rotary_tables(positions_BT: Tensor, rope: Rope, head_dim: int, dtype: torch.dtype) -> Rotary:
     """Cosine and sine of each position's angles, (B, T, 1, P)."""
     angles = positions_BT[..., None, None].float() * frequencies(rope, head_dim, positions_BT.device)
-    cos, sin = angles.cos(), angles.sin()
-    if rope.attention_factor != 1:
-        cos, sin = cos * rope.attention_factor, sin * rope.attention_factor
-    return cos.to(dtype), sin.to(dtype)
+    return tuple((table * rope.attention_factor).to(dtype) for table in (angles.cos(), angles.sin()))
 
 
 def rotate(x_BTHE: Tensor, rotary: Rotary) -> Tensor:

@@ -19,7 +19,6 @@ from datakit.errors import ConfigError
 from datakit.pack.format import IGNORED
 from train.config import LOG, more
 from train.data import Batch, Mixture
-from train.device import usable_device
 from train.loop import Loss
 from train.loss import DENSE_SHARE, LossConfig, chunk_of, chunked_loss, label_states
 from train.model import CausalLM
@@ -86,9 +85,8 @@ def label_loss(config: LabelConfig, fused: FusedLoss | None = None) -> Loss:
             hidden_LD, targets_L = label_states(model, batch, config, attend, filled=True), batch.targets_L
         if fused:
             return fused(hidden_LD, head, targets_L), batch.labels
-        return chunked_loss(
-            hidden_LD, head, targets_L, config.loss_chunk or chunk_of(head), model.compiled
-        ), batch.labels
+        chunk = config.loss_chunk or chunk_of(head)
+        return chunked_loss(hidden_LD, head, targets_L, chunk, model.compiled), batch.labels
 
     return batch_loss
 
@@ -99,9 +97,9 @@ class SFTConfig(RunConfig):
 
     labels: LabelConfig = section(LabelConfig)
 
-    def objective(self, data: Mixture, model: CausalLM) -> Loss:
+    def objective(self, data: Mixture, model: CausalLM, device: torch.device) -> Loss:
         """Cross-entropy on the labels."""
-        fused = liger_loss(usable_device(self.loop.device)) if self.labels.head_loss == "liger" else None
+        fused = liger_loss(device) if self.labels.head_loss == "liger" else None
         return label_loss(self.labels, fused)
 
 

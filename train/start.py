@@ -14,6 +14,7 @@ import contextlib
 import importlib.util
 import subprocess
 import sys
+import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -80,6 +81,8 @@ class RunConfig:
             if self.loop.resume and not self.manifest:
                 raise UsageError(f"{self.loop.out}: holds no run to resume; name the --out of the run that was begun")
             raise UsageError("name a pack manifest with --manifest (manifests/my/pack.json), or files with --data")
+        if self.evaluator.eval_every and not (self.manifest or self.evaluator.eval_manifest):
+            raise UsageError("--eval-every without --manifest: name packed rows to evaluate on with --eval-manifest")
         if self.needs_model and not self.model:
             raise UsageError(f"name a trained model with --model: {self.needs_model}")
 
@@ -93,8 +96,8 @@ class RunConfig:
         """
         return build(cls, placed(cls, values), "options")
 
-    def objective(self, data: Mixture, model: CausalLM) -> Loss:
-        """The loss of the run, for its data and the model that it trains."""
+    def objective(self, data: Mixture, model: CausalLM, device: torch.device) -> Loss:
+        """The loss of the run, for its data and the model that it trains; `device` is for what is no part of it."""
         raise NotImplementedError
 
 
@@ -154,13 +157,13 @@ class Trainer(Loop):
         allow_tf32(config.loop.tf32)
         if config.loop.deterministic:
             sum_in_one_order(device)
-        limit_memory(device, config.loop.memory_limit)
+        unlimit = weakref.finalize(self, limit_memory(device, config.loop.memory_limit))  # also without a `fit`
         if config.model:
             config = replace(config, model=str(checkpoint.find_model(config.model)))
         data = data or open_data(config, ranks)
         torch.manual_seed(config.loop.seed)
         model = model or _initial_model(config, data, ranks)
-        loss = loss or config.objective(data, model)
+        loss = loss or config.objective(data, model, device)
         if not config.loop.threads:  # small products lose more by the meeting of threads than they gain
             torch.set_num_threads(max(1, min(torch.get_num_threads(), model.config.hidden_size // 64)))
         if config.weights_dtype == "bf16":
@@ -207,7 +210,7 @@ class Trainer(Loop):
                 write_whole(out / "run.json", canonical(run) + b"\n")
         super().__init__(
             model=model, optimizer=optimizer, loss=loss, stream=stream, config=config, state=state, total_steps=steps,
-            device=device, adapters=adapters, ranks=ranks, evaluate=evaluate)  # fmt: skip
+            device=device, adapters=adapters, ranks=ranks, evaluate=evaluate, at_end=unlimit)  # fmt: skip
         LOG.info(_summary(config, self))
 
 
@@ -360,12 +363,12 @@ def _summary(config: RunConfig, trainer: Trainer) -> str:
     stream, model, data = trainer.stream, trainer.model, trainer.stream.data
     counts = [None if s.packed.labels is None else len(s.packed.labels) for s in data.sets]
     labels = "every target" if None in counts else f"{sum(filter(None, counts)):,}"
-    count = sum(p.numel() for p in trained(model).values())
+    whole, count = (sum(p.numel() for p in group) for group in (model.parameters(), trained(model).values()))
     adapters = f", {count / 1e6:.2f}M of them trained in adapters" if trainer.adapters else ""
     share, rows = stream.plan.share(0, stream.rank, stream.ranks)
     ranks = f", {stream.ranks} ranks with {len(share)} x {rows} rows a step each" if stream.ranks > 1 else ""
     return (
-        f"{model.num_parameters() / 1e6:.1f}M parameters ({config.model or config.preset}){adapters}; "
+        f"{whole / 1e6:.1f}M parameters ({config.model or config.preset}){adapters}; "
         f"{len(data.lengths):,} rows with {int(data.lengths.sum()):,} tokens, labels: {labels}; "
         f"{stream.plan.steps_per_epoch:,} steps an epoch, {trainer.total_steps:,} in all; "
         f"{trainer.device.type}, {trainer.precision}, {torch.get_num_threads()} threads{ranks}"

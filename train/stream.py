@@ -10,6 +10,7 @@ stable sort of its rows, and 32 bytes a micro-batch.
 
 import math
 import threading
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -56,11 +57,8 @@ class MicroBatches:
     begins_sizes_widths: Int64
     """(M, 3): first row of each micro-batch in `rows`, number of its rows, width."""
 
-    def __len__(self) -> int:
-        return len(self.begins_sizes_widths)
-
-    def of(self, first: int, last: int) -> list[MicroBatch]:
-        """Micro-batches `first` to `last`."""
+    def of(self, first: int = 0, last: int | None = None) -> list[MicroBatch]:
+        """Micro-batches `first` to `last`, by default all."""
         found = self.begins_sizes_widths[first:last].tolist()
         return [MicroBatch(self.rows[begin : begin + size], width) for begin, size, width in found]
 
@@ -128,8 +126,7 @@ class Mixed:
         full: list[MicroBatch] = []
         while len(full) < self.batches:
             more, drawn = self._draw(drawn, (self.batches - len(full)) * self.batch_units)
-            listed = micro_batches(np.concatenate([queue, more]), self.widths, self.batch_units)
-            found = listed.of(0, len(listed))
+            found = micro_batches(np.concatenate([queue, more]), self.widths, self.batch_units).of()
             full += [b for b in found if len(b.rows) == self.batch_units]
             queue = np.concatenate([NO_ROWS, *(b.rows for b in found if len(b.rows) < self.batch_units)])
         left = np.concatenate([queue, *(b.rows for b in full[self.batches :])])
@@ -194,11 +191,8 @@ class StepPlan:
 
     def first_step(self, epoch: int) -> int:
         """The first step of an epoch (from 0)."""
-        low, high = 0, epoch * self.epochs.batches  # an epoch has no more steps than pieces
-        while low < high:
-            middle = (low + high) // 2
-            low, high = (low, middle) if self._place(middle)[0] >= epoch else (middle + 1, high)
-        return low
+        most = range(epoch * self.epochs.batches)  # an epoch has no more steps than pieces
+        return bisect_left(most, epoch, key=self.epoch_of)
 
     def _place(self, step: int) -> tuple[int, int, int]:
         """The epoch of a step, its first piece within the epoch, and the pieces of a micro-batch."""

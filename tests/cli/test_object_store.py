@@ -29,7 +29,7 @@ from datakit.data import row_groups
 from datakit.dedup.embedding import model_files
 from datakit.dedup.stage import Dedup, DedupConfig
 from datakit.engine.maintenance import remove_data
-from datakit.errors import DatakitError, InputError, IntegrityError, UsageError
+from datakit.errors import DatakitError, InputError, IntegrityError, ModelError, UsageError
 from datakit.manifest import FORMAT, Manifest, load
 from datakit.read.find import HIDDEN, OURS, find
 from datakit.read.stage import Ingest
@@ -39,6 +39,7 @@ from tests.cli.conftest import Said, done
 from tests.dedup.conftest import ThreadUnits, documents, sketch_file, write
 from tests.files import write_rows as write_lines
 from tests.object_stores import SECRET, Google, Hub, Server, use
+from train.checkpoint import find_model
 from train.data import PackedSet
 from train.generate import GenerateConfig
 
@@ -259,13 +260,11 @@ def test_models_lists_and_templates_may_be_on_the_store(s3):
 
 def test_the_trainer_takes_models_from_the_store_and_writes_to_the_disk(s3):
     s3.put_object(Bucket=BUCKET, Key="model/config.json", Body=b"{}")
-    given = {"model": f"s3://{BUCKET}/model", "prompt": "s3://is a prefix"}
-    made = flags.built(GenerateConfig, given)
-    assert Path(made.model, "config.json").read_text() == "{}" and made.prompt == given["prompt"]
-    with pytest.raises(InputError, match=f"--model s3://{BUCKET}/none: there is nothing"):
-        flags.built(GenerateConfig, given | {"model": f"s3://{BUCKET}/none"})
-    with pytest.raises(DatakitError, match="--output s3://x/y: is written to this machine's disk"):
-        flags.built(GenerateConfig, {"model": "x", "input": "x", "output": "s3://x/y"})
+    assert (find_model(f"s3://{BUCKET}/model") / "config.json").read_text() == "{}"
+    with pytest.raises(ModelError, match=f"s3://{BUCKET}/none: no model there"):
+        GenerateConfig(model=f"s3://{BUCKET}/none", prompt="x").loaded()
+    with pytest.raises(UsageError, match="--output s3://x/y: is written to this machine's disk"):
+        flags.given(GenerateConfig, "generate", "", ["--output", "s3://x/y"])
 
 
 # Two runs, and runs that died.

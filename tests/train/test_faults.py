@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import resource
 import shutil
 import signal
 import sys
@@ -92,7 +93,10 @@ def test_past_a_memory_limit_the_run_ends_with_one_clear_error(manifest, tmp_pat
 
     def body() -> int:
         sys.argv = ["train.sft", *options(manifest, out), "--preset", preset, "--memory-limit", limit]
-        return flags.guarded(sft.main)
+        before = resource.getrlimit(resource.RLIMIT_DATA)
+        ended = flags.guarded(sft.main)
+        assert resource.getrlimit(resource.RLIMIT_DATA) == before, "later trainers of the process have no limit"
+        return ended
 
     process = forked(body)
     assert process.wait() == code, process.output()

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 
@@ -10,7 +11,7 @@ from tests.files import write_rows
 from tests.train.runs import as_flags, records, small_model
 from train import grpo
 from train.attention import masked_attention
-from train.data import Batch, flat_batch
+from train.data import Batch, Row, flat_batch
 from train.grpo import RolloutConfig, advantages, is_answer, passes, reward_of, token_losses
 from train.hf import write_model
 from train.loss import LossConfig, label_log_probs
@@ -51,12 +52,15 @@ def test_the_loss_is_trls():
 def test_log_probabilities_of_tokens_are_those_of_the_sequence_alone_at_the_temperature():
     model = small_model(vocab_size=50)
     sequences, begins = [torch.randint(0, 50, (n,)) for n in (5, 9)], [2, 4]
-    labels = [torch.arange(b - 1, len(s) - 1).numpy() for s, b in zip(sequences, begins, strict=True)]
-    batch = flat_batch([s.numpy() for s in sequences], labels, torch.arange(2).numpy(), 0)
+    rows = [
+        Row(s.numpy(), np.array([0, len(s)]), np.arange(b - 1, len(s) - 1))
+        for s, b in zip(sequences, begins, strict=True)
+    ]
+    batch = flat_batch(rows, np.arange(2), 0)
     found = label_log_probs(model, batch, LossConfig(), temperature=0.7)
     expected = []
-    for ids, begin in zip(sequences, begins, strict=True):
-        one = flat_batch([ids.numpy()], [torch.arange(len(ids) - 1).numpy()], torch.zeros(1).numpy(), 0, 1)
+    for ids, row, begin in zip(sequences, rows, begins, strict=True):
+        one = flat_batch([row], np.zeros(1), 0, 1)
         logits = model.lm_head(model(one.ids_BT, one.segments.positions_BT, masked_attention(one.segments)))[0]
         expected.append((logits / 0.7).log_softmax(-1)[torch.arange(begin - 1, len(ids) - 1), ids[begin:]])
     torch.testing.assert_close(found, torch.cat(expected), atol=1e-5, rtol=1e-4)

@@ -6,8 +6,9 @@ from dataclasses import asdict
 import pytest
 import torch
 
-from datakit.errors import DatakitError
+from datakit.errors import DatakitError, UsageError
 from tests.train.runs import Spoiled, fitted, label_sum, losses, records, same_weights, trainer
+from train.loop import LossSum
 from train.updates import LossScale
 
 
@@ -45,6 +46,17 @@ def test_a_loss_that_is_not_finite_stops_the_run_and_names_the_rows(manifest, tm
     assert str(rows["packed_rows"]) in str(stopped.value) and str(rows["row_keys"]) in str(stopped.value)
     assert [p.name for p in (tmp_path / "run" / "checkpoints").iterdir()] == ["step_00000001"]
     assert all(p.isfinite().all() for p in run.model.parameters())
+
+
+def test_a_loss_function_that_returns_no_sum_with_its_count_is_refused(manifest, tmp_path):
+    loss = torch.ones((), requires_grad=True)
+    assert LossSum.of((loss, torch.tensor(2))).divisor == 2
+    for found in (loss, None, (loss,), (loss.detach(), 2), (loss.expand(3), 2), (loss, "2"), (loss, 2, {"kl": 0.5})):
+        with pytest.raises(UsageError, match=r"expected \(loss_sum, count\)"):
+            LossSum.of(found)
+    run = trainer(manifest, tmp_path, lambda *args: (label_sum(*args)[0].item(), 9))
+    with pytest.raises(UsageError, match=r"a number; found \(\d+\.\d+, 9\)"):
+        run.fit()
 
 
 def test_gradients_are_clipped_to_the_norm(manifest, tmp_path):

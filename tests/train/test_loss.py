@@ -15,7 +15,7 @@ from tests.train.generation import generate
 from tests.train.runs import logits, small_model
 from train.attention import masked_attention
 from train.config import MoeConfig
-from train.data import Batch, DataConfig, Mixture, PackedSet, StepStream, collate
+from train.data import Batch, DataConfig, Mixture, PackedSet, StepStream
 from train.loss import chunked_loss, head_loss
 from train.model import CausalLM
 from train.serve.batching import SampleConfig
@@ -65,10 +65,10 @@ def agree(one: list[Tensor], other: list[Tensor]) -> None:
         torch.testing.assert_close(a, b, atol=1e-5, rtol=1e-3)
 
 
-def whole(manifest: Path, **options: int) -> Batch:
+def whole(manifest: Path) -> Batch:
     """All rows of a set as one batch."""
-    data = Mixture(PackedSet.open_all(manifest))
-    return collate(data, MicroBatch(np.arange(len(data.lengths)), data.header.seq_len), len(data.lengths), **options)
+    found = StepStream(data := Mixture.open([manifest]), DataConfig(), seed=0)
+    return found.batch(MicroBatch(np.arange(len(data.lengths)), data.header.seq_len), len(data.lengths))
 
 
 def stream(manifest: Path, steps: int = 1, fill: bool = False, **config: object) -> Iterator[Batch]:

@@ -47,8 +47,9 @@ def test_what_is_missing_is_named(chats, tmp_path, monkeypatch):
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "pyarrow" else name)
     with pytest.raises(MissingExtraError, match="needs pyarrow: install datakit"):
         pack_files(QuickConfig(data=(str(chats),)), "some/model", tmp_path)
-    with pytest.raises(UsageError, match="or files with --data"):
-        sft.main(["--out", str(tmp_path)])
+    for argv, said in (([], "or files with --data"), (["--data", "a", "--eval-every", "2"], "with --eval-manifest")):
+        with pytest.raises(UsageError, match=said):
+            sft.main([*argv, "--out", str(tmp_path)])
 
 
 def test_a_run_ends_with_the_next_command(manifest, tmp_path, capsys):

@@ -39,7 +39,7 @@ def test_a_micro_batch_comes_when_it_is_full_and_the_rest_at_the_end(widths, bat
             waiting[widths[row]] = []
     expected += [(rows, width) for width, rows in waiting.items() if rows]
     found = micro_batches(order, np.array(widths), batch_rows)
-    assert [(b.rows.tolist(), b.width) for b in found.of(0, len(found))] == expected
+    assert [(b.rows.tolist(), b.width) for b in found.of()] == expected
     assert [(b.rows.tolist(), b.width) for b in found.of(1, 3)] == expected[1:3]
 
 

@@ -1,9 +1,6 @@
 """`python -m train.serve`."""
 
-import sys
-
 from train import flags
 from train.serve import main
 
-if __name__ == "__main__":
-    sys.exit(flags.guarded(main))
+flags.started(main, __name__)

@@ -8,7 +8,6 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictInt, StrictStr
 
-MOST_CHOICES = 16
 Count = Annotated[StrictInt, Field(ge=1, lt=2**31)]
 Number = Annotated[float, Field(strict=True, allow_inf_nan=False)]
 Penalty = Annotated[Number, Field(ge=-2, le=2)]
@@ -16,14 +15,6 @@ Top = Annotated[StrictInt, Field(ge=0, le=20)]
 Ids = Annotated[list[Annotated[StrictInt, Field(ge=0, lt=2**31)]], Field(min_length=1)]
 Stops = Annotated[list[Annotated[StrictStr, Field(max_length=256)]], Field(max_length=16)]
 Bias = dict[Annotated[str, Field(pattern="^[0-9]{1,9}$")], Annotated[Number, Field(ge=-100, le=100)]]
-Name = Annotated[StrictStr, Field(pattern="^[a-zA-Z0-9_.-]{1,64}$")]
-
-
-class Body(BaseModel):
-    """The base of all bodies."""
-
-    model_config = ConfigDict(extra="ignore", hide_input_in_errors=True)
-    model: StrictStr = Field("", description="name of the served model; empty: the one that there is")
 
 
 class TextPart(BaseModel):
@@ -46,7 +37,7 @@ class ChatMessage(BaseModel):
     def plain(self) -> dict[str, Any]:
         """The message as chat templates read it."""
         content = self.content or ""
-        text = content if isinstance(content, str) else "\n".join(part.text for part in content)
+        text = content if isinstance(content, str) else "".join(part.text for part in content)  # as in ingest
         given = self.model_dump(exclude_none=True, exclude={"role", "content"})
         return {"role": "system" if self.role == "developer" else self.role, "content": text} | given
 
@@ -55,7 +46,7 @@ class Function(BaseModel):
     """The description of a function; `parameters` is a JSON schema."""
 
     model_config = ConfigDict(extra="allow")
-    name: Name
+    name: Annotated[StrictStr, Field(pattern="^[a-zA-Z0-9_.-]{1,64}$")]
     description: StrictStr | None = None
     parameters: dict[str, Any] | None = None
 
@@ -67,9 +58,11 @@ class Tool(BaseModel):
     function: Function
 
 
-class Generation(Body):
-    """Sampling and length."""
+class Generation(BaseModel):
+    """What all requests have: model, sampling and length."""
 
+    model_config = ConfigDict(extra="ignore", hide_input_in_errors=True)
+    model: StrictStr = Field("", description="name of the served model; empty: the one that there is")
     max_tokens: Count | None = None
     temperature: Annotated[Number, Field(ge=0, le=10)] | None = None
     top_p: Annotated[Number, Field(gt=0, le=1)] | None = None
@@ -80,7 +73,7 @@ class Generation(Body):
     repetition_penalty: Annotated[Number, Field(gt=0, le=10)] | None = None
     logit_bias: Bias | None = None
     seed: Annotated[StrictInt, Field(ge=-(2**63), lt=2**63)] | None = None
-    n: Annotated[StrictInt, Field(ge=1, le=MOST_CHOICES)] | None = Field(None, description="number of answers")
+    n: Annotated[StrictInt, Field(ge=1, le=16)] | None = Field(None, description="number of answers")
     stop: Stops | StrictStr | None = None
     stop_token_ids: Ids | None = None
     ignore_eos: StrictBool = False

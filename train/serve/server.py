@@ -435,8 +435,10 @@ def refused(request: Request, e: Exception) -> Response:
     """The response to a request that failed; ASCII, since a message may quote anything."""
     if isinstance(e, RequestValidationError):
         first = e.errors()[0]
-        at = ".".join(str(part) for part in first["loc"] if part != "body")
-        message = f"{at}: {first['msg']}" if at else "expected a JSON object with content-type application/json"
+        broken = first["type"] == "json_invalid"  # its place is a character
+        at = "" if broken else ".".join(str(part) for part in first["loc"] if part != "body")
+        what = f"{first['ctx']['error']} at character {first['loc'][-1]}" if broken else first["msg"]
+        message = f"{at}: {what}" if at else f"expected a JSON object with content-type application/json: {what}"
         e = ApiError(400, message, param=at or None)
     elif isinstance(e, UnicodeError):
         e = ApiError(400, "a text holds half of a surrogate pair, which is no character")
