@@ -27,20 +27,21 @@ SUMMARY = "a machine-readable summary"
 # Commands.
 
 
-@cli.command(project=True)
+@cli.command(project=True, more=cli.config_flags("ingest", cli.READING))
 def init(
     dataset: str,
     inputs: tuple[str, ...],
     *,
     kind: Annotated[Kind, "The kind of rows."] = AUTO,
     tokenizer: Annotated[str | None, "A tokenizer's file or folder; without one the recipe trains one."] = None,
+    **reading: Any,
 ) -> list[str]:
     """Begin DATASET: write manifests/DATASET/recipe.toml with the options that matter, and their help."""
     stages = tuple(s for s in FLOW if STAGES[s].default or (s == "tokenizer" and not tokenizer))
     root = project()
     elsewhere = root.resolve() != Path.cwd()  # the recipe of a project elsewhere needs whole paths
     named = [os.path.abspath(path) if elsewhere and not storage.is_url(path) else path for path in _patterns(inputs)]
-    values: dict[str, dict[str, Any]] = {}
+    values, _ = cli.stage_values(reading)
     if tokenizer:
         there = elsewhere and os.path.exists(tokenizer)
         values["tokenize"] = {"tokenizer": os.path.abspath(tokenizer) if there else tokenizer}

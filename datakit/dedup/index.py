@@ -20,7 +20,7 @@ from datakit.stage import Parent
 if TYPE_CHECKING:
     from datakit.dedup.shuffle import IndexedStage
 
-INDEX_VERSION = 2
+INDEX_VERSION = 3
 """Grows when indexes hold other words, shingles, bands, digests or columns; a test has what some texts come to."""
 
 _MAY_DIFFER = {"max_cluster_rows", "max_loss", "save_duplicates", "save_index"}

@@ -65,8 +65,9 @@ class DedupConfig(IndexOptions):
     match: Literal["exact", "loose", "near"] = option(
         "exact",
         "which conversations and pairs are duplicates. exact: roles, tools and all turns are equal but for white space "
-        "and Unicode form; loose: also but for letter case and sentence marks, where there is no code; near: each turn "
-        "is similar by --threshold, but one changed word may change an answer",
+        "and Unicode form; loose: also but for letter case and sentence marks at the ends of words, except in code "
+        "between backticks; near: each turn is similar by --threshold, but one changed word may change "
+        "an answer",
         acts_with=OF_TURNS,
     )
     on: Literal["all", "prompt", "answer"] = option(

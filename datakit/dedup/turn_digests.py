@@ -6,28 +6,39 @@ more or less, or a text that moved from one turn to another, makes another diges
 long, says nothing.
 
 `match = "exact"`: two texts are equal that differ in Unicode form (NFC) and white space only; indentation counts.
-`match = "loose"`: in texts without code, letter case and sentence marks at the ends of words do not count either.
+`match = "loose"`: but for code between backticks, letter case and sentence marks at the ends of words do not count
+either.
 `match = "near"`: rows whose text shares a band of MinHash values are compared, turn by turn, by the Jaccard similarity
 of their shingles, and the least similar turn decides. A turn shorter than a shingle has one value, its own hash, so it
 must be equal. The number of the turn is in the high bits of its values, so that the set of a row holds all of its
 turns.
 """
 
+import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from datakit.data import string_array, string_buffers
+from datakit.data import Bytes, string_array, string_buffers
 from datakit.dedup.comparison import Hashes, Numbers, row_columns, string_column
 from datakit.dedup.minhash import ShingleSets, bands_of, shingle_sets, text_of
 from datakit.dedup.shuffle import digest_halves
 from datakit.dedup.stage import DedupConfig
 from datakit.kernels import kernel
 from datakit.text._kernels_text import decode, finalize, fold_expanding
-from datakit.text.words import binary_digest, character_table, compose, hash_values, normalize
+from datakit.text.words import (
+    PAUSES,
+    TERMINALS,
+    binary_digest,
+    character_table,
+    compose,
+    hash_values,
+    normalize,
+)
 
 DIGESTS = pa.large_list(pa.field("item", pa.binary(16), nullable=False))
 TURN_SHIFT = 48
@@ -96,26 +107,32 @@ def _strings(turns: pa.Array, name: str, order: Numbers) -> pa.Array:
 
 # The form by which texts are equal.
 
-_WORD, _SPACE, _LETTER, _NUMBER = 1, 4, 16, 64  # as in words.CharacterTable
+_WORD, _SPACELESS, _SPACE, _LETTER, _ACCENT = 1, 2, 4, 16, 32  # as in words.CharacterTable
 _FOLD_SHIFT = 16
 _TAB = 4  # columns
+_BACKTICK = 0x60
 
-# Kinds of characters: the end of a line; a sentence mark; quotes and brackets that may stand between a word and its
-# sentence mark; an ASCII sign that prose lacks.
-_BREAK, _MARK, _CLOSING, _SIGN = 1, 2, 4, 8
-_KINDS = np.zeros(1 << 16, np.uint8)
-for _flag, _chars in (
-    (_BREAK, "\n\v\f\r\x85\u2028\u2029"),
-    (_MARK, ".,!?;\u3002\uff0e\uff0c\uff01\uff1f\uff1b"),
-    (_CLOSING, "\"')\u2019\u201d\u300d\u300f\uff09"),
-    (_SIGN, "#$%&*+/<=>@[\\]^_`{|}~"),
-):
-    _KINDS[[ord(_char) for _char in _chars]] = _flag
+# Kinds of characters beside those of the table: the end of a line; a sentence mark; what may stand between a word and
+# its sentence mark (a quote, a closing bracket, Markdown's emphasis); what may not; and Spanish's marks before a word.
+_BREAK, _MARK, _QUOTE, _CLOSING, _EMPHASIS, _OPENING, _INVERTED = 1, 2, 4, 8, 16, 32, 64
 
 
-@kernel
-def _kind(code):  # type: ignore[no-untyped-def]
-    return _KINDS[min(code, 0xFFFF)]
+@lru_cache(maxsize=1)
+def kinds() -> Bytes:
+    """uint8[0x110000], read-only: the kind of every code point, 0 for most."""
+    table = np.zeros(0x110000, np.uint8)
+    by_category = {"Pi": _QUOTE, "Pf": _QUOTE, "Ps": _OPENING, "Pe": _CLOSING}
+    table[: 1 << 16] = [by_category.get(unicodedata.category(chr(code)), 0) for code in range(1 << 16)]
+    for kind, chars in (
+        (_BREAK, "\n\v\f\r\x85\u2028\u2029"),
+        (_MARK, TERMINALS + PAUSES),
+        (_QUOTE, "\"'"),
+        (_EMPHASIS, "*_"),
+        (_INVERTED, "¿¡"),
+    ):
+        table[[ord(char) for char in chars]] = kind
+    table.setflags(write=False)
+    return table
 
 
 @kernel
@@ -124,65 +141,48 @@ def _entry(code, pages, entries):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def has_code(data, begin, end, pages, entries):  # type: ignore[no-untyped-def]
-    """Whether a text may be code or a formula.
-
-    That is: it has an ASCII sign that prose lacks, an indented line, a point or an opening bracket right between a
-    letter and a letter or digit, as in `a.b` and `f(x)`, or a hyphen that begins a word, as in `-1` and `-v`.
-    """
-    i, indented, letter, space, joint = begin, False, False, True, False
+def _tail(data, i, end, pages, entries, kinds):  # type: ignore[no-untyped-def]
+    """(the first byte from i on of something else than sentence marks, quotes, emphasis and closing brackets; whether
+    the word before them ends there: at white space, at a script that is written without spaces, or at the end)."""
     while i < end:
         code, width = decode(data, i, end)
-        entry = _entry(code, pages, entries)
-        if entry & _SPACE:
-            indented |= _kind(code) == _BREAK
-            if indented and _kind(code) != _BREAK and i + width < end:
-                after, _ = decode(data, i + width, end)
-                if not _entry(after, pages, entries) & _SPACE:
-                    return True
-        elif _kind(code) == _SIGN or (joint and entry & _WORD):
-            return True
-        else:
-            indented = False
-        joint = (letter and (code == 0x2E or code == 0x28)) or (space and code == 0x2D)
-        letter, space = entry & _LETTER > 0, entry & _SPACE > 0
+        if not kinds[code] & (_MARK | _QUOTE | _EMPHASIS | _CLOSING):
+            return i, _entry(code, pages, entries) & (_SPACE | _SPACELESS) > 0
         i += width
-    return False
+    return end, True
 
 
 @kernel
-def _ends_word(code, data, i, end, pages, entries):  # type: ignore[no-untyped-def]
-    """Whether the sentence mark before byte i ends a word: a full-width one where no digit follows, any other one
-    before white space, a further mark, something that closes, or the end."""
-    if i >= end:
-        return True
-    after, _ = decode(data, i, end)
-    entry = _entry(after, pages, entries)
-    if code >= 0x80:
-        return entry & _NUMBER == 0
-    return entry & _SPACE > 0 or _kind(after) == _MARK or _kind(after) == _CLOSING
-
-
-@kernel
-def _plain(data, i, end, loose, pages, entries, folds, out, at):  # type: ignore[no-untyped-def]
+def _plain(data, i, end, loose, pages, entries, folds, kinds, out, at):  # type: ignore[no-untyped-def]
     """Write one text as `_plain_turns` says; returns where it ends."""
     start, gap, columns = at, 0, 0  # gap: 1 after white space, 2 after a line break
-    letters, word = 0, False  # letters before this place, and whether a word ends there, but for marks and what closes
+    ticks, opened = 0, 0  # backticks right before this place, and those that opened the code here
+    word, spaceless, letters = False, False, 0  # a word stands before; its script has no spaces; its last letters
+    tail, ends = i, False  # what follows this place, as `_tail` says; the same for all marks before `tail`
     while i < end:
         code, width = decode(data, i, end)
-        entry = _entry(code, pages, entries)
+        entry, kind = _entry(code, pages, entries), kinds[code]
         begin, i = i, i + width
+        if ticks and code != _BACKTICK:
+            opened = 0 if opened == ticks else opened if opened else ticks
+            word, letters, ticks = True, 2, 0
         if entry & _SPACE:
-            if _kind(code) == _BREAK:
+            if kind == _BREAK:
                 gap, columns = 2, 0
             else:
                 gap = max(gap, 1)
                 columns = (columns // _TAB + 1) * _TAB if code == 0x09 else columns + 1
-            letters, word = 0, False
+            word, letters = False, 0
             continue
-        factorial = letters <= 1 and (code == 0x21 or code == 0xFF01)
-        counts = not (loose and word and _kind(code) == _MARK and not factorial)
-        if not counts and _ends_word(code, data, i, end, pages, entries):
+        ticks += loose and code == _BACKTICK
+        prose = loose and opened == 0
+        if prose and kind == _MARK and word:
+            if begin >= tail:
+                tail, ends = _tail(data, i, end, pages, entries, kinds)
+            factorial = letters < 2 and not spaceless and (code == 0x21 or code == 0xFF01)
+            if (ends or spaceless) and not factorial:
+                continue
+        elif prose and kind == _INVERTED:
             continue
         if gap and at > start:
             out[at] = 0x0A if gap == 2 and columns else 0x20
@@ -192,34 +192,42 @@ def _plain(data, i, end, loose, pages, entries, folds, out, at):  # type: ignore
                 at += 1
         gap = 0
         fold = entry >> _FOLD_SHIFT
-        if loose and fold:
+        if prose and fold:
             at = fold_expanding(fold, folds, out, at)
         else:
             for k in range(begin, i):
                 out[at] = data[k]
                 at += 1
-        letters = letters + 1 if entry & _LETTER else letters if _kind(code) == _CLOSING else 0
-        word = entry & _WORD > 0 or (word and _kind(code) == _CLOSING)
+        if entry & _WORD:
+            word, spaceless = True, entry & _SPACELESS > 0
+        elif kind & (_CLOSING | _OPENING):
+            word = kind == _CLOSING
+        if entry & _LETTER:
+            letters += 1
+        elif not (entry & _ACCENT or kind & (_QUOTE | _CLOSING)):
+            letters = 0
     return at
 
 
 @kernel
-def _plain_turns(data, offsets, loose, pages, entries, folds, out, out_offsets):  # type: ignore[no-untyped-def]
+def _plain_turns(data, offsets, loose, pages, entries, folds, kinds, out, out_offsets):  # type: ignore[no-untyped-def]
     """Each text with its white space as single spaces, but for the indentation of its lines.
 
     A line break before white space is a line feed and as many spaces as there are columns: so lines without indentation
-    may be broken anywhere, and no other text has a line feed. White space at both ends is left out. With `loose`, a
-    text without code is case-folded and loses the sentence marks at the ends of words; one after a digit or a single
-    letter that may be a factorial (`5!`) stays.
+    may be broken anywhere, and no other text has a line feed. White space at both ends is left out.
+
+    With `loose` a text is case-folded and loses the sentence marks at the ends of words, but for code: from a run of
+    backticks to the next run of as many (CommonMark's rule), or to the end. A mark is at the end of a word if `_tail`
+    says so or if the word is of a script without spaces; so 3.5, 1,000 and a.b keep theirs, and so does a mark behind
+    white space, as in `a ? b : c`. An exclamation mark after a digit or a single letter may be a factorial and stays.
+    All this depends on the result without `loose` alone: texts that are equal stay equal.
 
     `out` holds 4 times the bytes of the texts: a tab becomes 4 spaces, folding makes at most three bytes of one.
     """
     at = 0
     for row in range(len(offsets) - 1):
         out_offsets[row] = at
-        begin, end = offsets[row], offsets[row + 1]
-        fold = loose and not has_code(data, begin, end, pages, entries)
-        at = _plain(data, begin, end, fold, pages, entries, folds, out, at)
+        at = _plain(data, offsets[row], offsets[row + 1], loose, pages, entries, folds, kinds, out, at)
     out_offsets[len(offsets) - 1] = at
 
 
@@ -229,7 +237,7 @@ def plain(texts: pa.Array, loose: bool) -> pa.Array:
     data, offsets = string_buffers(compose(texts))
     # virtual memory for the largest result: only what is written is ever taken
     out, ends = np.empty(4 * int(offsets[-1] - offsets[0]) + 4, np.uint8), np.empty_like(offsets)
-    _plain_turns(data, offsets, loose, table.pages, table.entries, table.folds, out, ends)
+    _plain_turns(data, offsets, loose, table.pages, table.entries, table.folds, kinds(), out, ends)
     return string_array(out[: ends[-1]].copy(), ends)
 
 

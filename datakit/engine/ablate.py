@@ -48,9 +48,9 @@ def arms_of(recipe: Recipe) -> Iterator[tuple[str, Recipe]]:
 
 
 def ablate(
-    dataset: str | None = None, *, project: str | Path = ".", workers: int = 0, progress: bool = False
+    dataset: str | Recipe | None = None, *, project: str | Path = ".", workers: int = 0, progress: bool = False
 ) -> dict[str, Path]:
-    """Make the arms of a dataset's recipe; what is up to date is skipped.
+    """Make the arms of a dataset's recipe, or of a `datakit.Pipeline.recipe`; what is up to date is skipped.
 
     Returns:
         The pack manifest of each arm, `all` first and `raw` last, without those that equal an earlier arm. Arms are
@@ -62,9 +62,12 @@ def ablate(
     """
     root = storage.local(project)
     storage.pull(root / "manifests")
-    recipe = load_recipe(root, which_dataset(root, dataset))
-    if recipe.path is None:
-        raise UsageError(f"{recipe.dataset}: has no recipe, and arms are made from one: `datakit init` writes it")
+    recipe = dataset if isinstance(dataset, Recipe) else load_recipe(root, which_dataset(root, dataset))
+    if recipe.path is None and recipe is not dataset:
+        raise UsageError(
+            f"{recipe.dataset}: has no recipe, and arms are made from one: `datakit init` writes it. What a pipeline "
+            "made in Python needs none: datakit.ablate(pipeline.recipe)"
+        )
     arms = list(arms_of(recipe))
     for name in (arm.dataset for _, arm in arms):
         taken = recipe_path(root, name), OutputLayout(root, name).manifest("ingest")  # an arm has neither

@@ -312,7 +312,12 @@ def template(
     room = MOST_LINES - 8 - 2 * len(stages) - sum(len(given) for given in values.values())
     each = max((n for n in range(1, 16) if sum(len(found[:n]) for found in shown.values()) <= room), default=1)
     for stage, found in shown.items():
-        section = tomlkit.item(values.get(stage, {}))
+        section = tomlkit.table()
+        for name, value in values.get(stage, {}).items():
+            section.add(name, value)
+            if isinstance(value, dict):  # in a table of its own, it would own the lines below
+                section[name] = tomlkit.inline_table()
+                section[name].update(value)
         for option in found[:each]:
             section.add(tomlkit.comment(line(option)))
         recipe.add(stage, section)

@@ -39,6 +39,9 @@ def header_of(head: bytes, name: str) -> tuple[tuple[str, ...], str]:
         delimiter = "\t" if ".tsv" in name.lower() else max(",;\t|", key=text.count)
         columns = tuple(_cells(text, delimiter))
     except (UnicodeDecodeError, csv.Error) as e:
+        if isinstance(e, csv.Error) and b"\r" in head[first]:
+            said = "its lines end with CR, and LF or CRLF is read; convert it first: tr '\\r' '\\n' < FILE > NEW"
+            raise InputError(f"{name}: {said}") from e
         raise InputError(f"{name}: its first line should be a header of column names: {e}") from e
     refuse_twice(columns, f"{name}: the header")
     return columns, delimiter

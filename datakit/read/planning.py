@@ -448,7 +448,7 @@ def _summary(files: list[SourceFile], kind: str, skipped: list[Skipped]) -> list
     said = [f"{len(files):,} file{'s'[: len(files) != 1]}, {cli} rows"]
     if len(files) <= LISTED_FILES:
         for file in files:
-            beside = file.layout.beside
+            beside = file.layout.beside if file.bytes else ()
             kept = f"; kept beside: {shortened(beside, LISTED_FIELDS)}" if beside else ""
             said.append(f"{file.name}: {_read_as(file)}{kept}")
     else:  # by suffix and layout, the most frequent sort first: `9,998 x .md as document, text`
@@ -463,6 +463,8 @@ def _summary(files: list[SourceFile], kind: str, skipped: list[Skipped]) -> list
 def _read_as(file: SourceFile) -> str:
     if file.failure:
         return f"not readable, quarantined as one record: {file.failure}"
+    if not file.bytes and file.table is None:
+        return "empty, makes no row"
     layout = file.layout
     field = f" ({layout.text_field})" if layout.text_field not in ("", FIELD) else ""
     other = "no readable record at its start"

@@ -81,6 +81,7 @@ class RowBuilder:
         self.first_key = schema.row_key(index, 0)
         self.convert, self.sources = converter(layout), {**layout.required, **layout.optional}
         self._later = frozenset(_outer(source) for source in layout.later)
+        self._known = {*layout.beside, self.id_field}
 
     def add(self, found: Record) -> None:
         """Add the row of a record, count it under its note, or quarantine it."""
@@ -101,6 +102,8 @@ class RowBuilder:
             if len(fields) > len(used) or left:
                 kept = found.without(used) + left
                 extra = "{" + ",".join(kept) + "}" if kept else None
+                if not fields.keys() - used <= self._known:
+                    self.notes["late_fields"] += 1
             row_id = own_id or f"{self.name}:{found.number}"
             self.rows.append((self.first_key + found.number, row_id, self.name, extra, content, *values))
         except RecordError as e:

@@ -110,11 +110,12 @@ class Ingest(Stage):
         {
             "id_clashes": "rows had an id that an earlier row has; they got a suffix (#2, #3, ...)",
             "answers_judged_good": "answers are judged as good (label true): pairs without a rejected side",
-            "answers_judged_bad": "answers are judged as bad (label, kto_tag, is_correct or is_safe false): "
-            "conversations with weight 0; with --kind preference, pairs without a chosen side",
+            "answers_judged_bad": "answers are judged as bad (label, kto_tag, is_correct or is_safe false): no "
+            "conversation learns them, and of a pair they are the rejected side",
             "labels_of_0": "answers have the label 0, which is read as a class: they are learned; with --kind "
             "preference they are bad answers",
             "fields_of_other_type": "values do not fit the column of their field; they are in `extra`",
+            "late_fields": "rows have fields that the first records of their file lack; they are in `extra`",
             "archive_records": "records of web archives are requests, metadata and the like; they are no pages",
             "other_mimes": "records of web archives are images and other types; only HTML and plain text are pages",
             "answers_not_ok": "records of web archives are answers without a page (redirects, errors)",

@@ -206,7 +206,7 @@ def next_lines(stages: Iterable[FunnelStage]) -> Iterator[str]:
             yield f"datakit pairs {where}    # dropped duplicates beside the rows that stay"
         if name == "filter" and rows.dropped and stage.manifest.of_role("signals"):
             yield f"datakit tune --manifest {where}    # what each threshold drops"
-        if name == "pack":
+        if name == "pack" and rows.kept:
             yield f"datakit peek {where}    # packed rows as text, with their labels"
 
 

@@ -160,6 +160,13 @@ def _expand(ranges: str) -> str:
 TERMINALS = _expand(_TERMINAL_RANGES)
 """Marks that end a sentence: Unicode's property Sentence_Terminal (UAX #44), and the Khmer signs that end one too."""
 
+PAUSES = _expand(
+    ",:;\u05c3\u060c\u061b\u0703-\u070a\u070c\u07f8\u0830-\u0835\u0838\u083a-\u083c\u085e\u0e5a\u0e5b\u0f08\u0f0d-\u0f12"
+    "\u1361\u1363-\u1366\u16eb-\u16ed\u1802\u1804\u1805\u1808\u1b5d\u1c3d-\u1c3f\u2026\u2e41\u2e4c\u2e4e\u2e4f\u3001\ua4fe"
+    "\ua60d\ua6f4-\ua6f6\ua9c7\uaadf\ufe50\ufe51\ufe54\ufe55\uff0c\uff1a\uff1b\uff64"
+)
+"""The other marks at the end of a clause or a word: the rest of Terminal_Punctuation (UAX #44), and the ellipsis."""
+
 
 # The normal form and its digest.
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import datakit as python_api
+from datakit import Dedup, Ingest, Pack, Pipeline, Tokenize
 from datakit.errors import UsageError
 from datakit.manifest import load
 from tests.cli.conftest import Said, call, copy_of, done
@@ -98,13 +99,15 @@ def test_a_second_time_everything_is_up_to_date_from_python_too(made):
     assert {p: p.read_bytes() for p in Path("manifests").rglob("*.json")} == before
 
 
-def test_one_stage_to_leave_out_gives_raw_alone(made, project):
+def test_of_a_pipeline_one_stage_to_leave_out_gives_raw_alone(made, project):
     copy_of(made, project)
-    recipe(project, "small", ["ingest", "dedup", "tokenize", "pack"], more='[tokenize]\ntokenizer = "given"\n')
     (project / "small.jsonl").write_bytes((project / "mydata.jsonl").read_bytes())
     (folder,) = project.glob("data/mydata/tokenizer/*/kept/tokenizer")
     folder.rename("given")
-    assert [*python_api.ablate("small")] == ["all", "raw"]
+    steps = [Ingest("small.jsonl"), Dedup(), Tokenize(tokenizer="given"), Pack()]
+    assert [*python_api.ablate(Pipeline(steps, dataset="small").recipe)] == ["all", "raw"]
+    with pytest.raises(UsageError, match=r"small: has no recipe.*datakit.ablate\(pipeline.recipe\)"):
+        python_api.ablate("small")
 
 
 def test_an_arm_that_equals_an_earlier_one_is_said_and_left_out(made, project):

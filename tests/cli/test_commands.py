@@ -89,9 +89,9 @@ def test_a_command_that_compiles_kernels_says_so_once_and_not_with_json(project)
 def test_a_dataset_is_run_and_opened_by_its_name_and_new_files_of_its_pattern_are_read(datakit, project):
     for name in ("raw/a.jsonl", "raw/b.jsonl", "other/c.jsonl", "other/d.jsonl"):
         write_rows(project / name, [{"text": f"the text of {name}"}])
-    said = datakit("init mine raw/a.jsonl other/c.jsonl raw/b.jsonl").out
+    said = datakit("init mine raw/a.jsonl other/c.jsonl raw/b.jsonl --map text=text").out
     recipe = (project / "manifests/mine/recipe.toml").read_text()
-    assert 'inputs = ["raw/*.jsonl", "other/c.jsonl"]' in recipe
+    assert 'inputs = ["raw/*.jsonl", "other/c.jsonl"]' in recipe and 'map = {text = "text"}' in recipe
     assert "new files like raw/*.jsonl are read too" in said and "other" not in said
     (project / "raw/e.jsonl").write_text('{"text": "a text of its own"}\n')
     assert datakit("run mine --until ingest").code == 0

@@ -114,7 +114,7 @@ BATCHES = {
 }
 HELD = {
     ("document", "documents"): "3a128f9e", ("document", "urls"): "8f23261a", ("document", "paragraphs"): "1c19f183",
-    ("document", "tokens"): "b5de1133", ("conversation", "near"): "6c6e539b", ("preference", "near"): "71dba488",
+    ("document", "tokens"): "b5de1133", ("conversation", "near"): "ca6885d8", ("preference", "near"): "9ccf91c1",
     ("preference", "lines"): "c6107873",
 }  # fmt: skip
 
@@ -124,4 +124,4 @@ def test_an_index_holds_what_its_version_says(kind, level):
     """Where this fails, earlier indexes fit no more: raise INDEX_VERSION, and write here what they hold now."""
     stage = LEVELS.get(level, Dedup(DedupConfig(match="near"))).for_kind(kind)
     made = repr(stage.sketch(BATCHES[kind]).to_pydict())
-    assert hashlib.sha256(made.encode()).hexdigest()[:8] == HELD[kind, level] and INDEX_VERSION == 2
+    assert hashlib.sha256(made.encode()).hexdigest()[:8] == HELD[kind, level] and INDEX_VERSION == 3

@@ -1,5 +1,6 @@
 """Conversations and preference pairs: which differences count, and that no two structures share a digest."""
 
+import re
 import unicodedata
 from fractions import Fraction
 from typing import Any
@@ -17,13 +18,13 @@ from datakit.dedup.stage import Dedup, DedupConfig
 from datakit.dedup.turn_digests import TURN_SHIFT, digests_of, plain, turns_of
 from datakit.errors import ConfigError
 from datakit.text import words
-from datakit.text.words import character_table, entry, hash_values, split_words
+from datakit.text.words import PAUSES, TERMINALS, character_table, entry, hash_values, split_words
 from tests.dedup.conftest import Messages, conversations, deduplicate, pair, preferences, talk
 from tests.dedup.runs import Runs
 from tests.files import says, user
 
-BREAKS, MARKS, CLOSING = "\n\v\f\r\x85\u2028\u2029", ".,!?;。．，！？；", "\"')’”」』）"
-SIGNS = "#$%&*+/<=>@[\\]^_`{|}~"
+BREAKS = "\n\v\f\r\x85\u2028\u2029"
+CODE = re.compile(r"(?<!`)(`+)(?!`).*?((?<!`)\1(?!`)|\Z)", re.DOTALL)
 
 
 # The form by which texts are equal, in plain Python.
@@ -48,42 +49,35 @@ def spaced(text: str) -> str:
 
 
 def is_kind(char: str, kinds: str) -> bool:
-    return unicodedata.category(char)[0] in kinds
-
-
-def has_code(text: str) -> bool:
-    lines = "".join("\n" if char in BREAKS else char for char in text).split("\n")[1:]
-    if any(char in SIGNS for char in text) or any(line.strip() and line[0].isspace() for line in lines):
-        return True
-    for a, b, c in zip(" " + text, text, text[1:], strict=False):
-        if is_kind(c, "LMN") and ((a.isspace() and b == "-") or (is_kind(a, "L") and b in ".(")):
-            return True
-    return False
+    return unicodedata.category(char).startswith(tuple(kinds.split()))
 
 
 def loose_form(text: str) -> str:
-    text = unicodedata.normalize("NFC", text)
-    if has_code(text):
-        return exact_form(text)
-    kept = ""
+    text = exact_form(text)
+    code = {at for span in CODE.finditer(text) for at in range(*span.span())}
+    kept = made = ""
     for at, char in enumerate(text):
-        word = kept.rstrip(CLOSING)
-        after = text[at + 1 : at + 2]
-        ends = not after or after.isspace() or after in MARKS + CLOSING
-        if ord(char) > 0x7F:
-            ends = not after or not is_kind(after, "N")
-        factorial = char in "!！" and not (len(word) > 1 and is_kind(word[-1], "L") and is_kind(word[-2], "L"))
-        if char in MARKS and word and is_kind(word[-1], "LMN") and ends and not factorial:
-            continue
-        kept += char
-    return spaced("".join(char.casefold() for char in kept))
+        last = next((c for c in reversed(kept) if c in "` \n" or is_kind(c, "L M N Ps Pe")), " ")
+        after = re.sub(MARKS_AND_MORE, "", text[at:])[:1]
+        spaceless = [entry(c) & words.SPACELESS for c in kept if entry(c) & words.WORD][-1:] == [words.SPACELESS]
+        ends = spaceless or not after.strip() or entry(after) & words.SPACELESS
+        end = "".join(c if c == "`" or is_kind(c, "L M Pe Pi Pf") or c in "\"'" else " " for c in kept).split(" ")[-1]
+        factorial = char in "!！" and not spaceless and sum(is_kind(c, "L") + 2 * (c == "`") for c in end) < 2
+        mark = char in TERMINALS + PAUSES and (is_kind(last, "L M N Pe") or last == "`") and ends and not factorial
+        if at in code or not (mark or char in "¿¡"):
+            kept, made = kept + char, made + (char if at in code else char.casefold())
+    return spaced(made)
 
 
-alphabet = st.sampled_from([*"aB7- \t\n.,!?;\"')(=ß中，。！７’\u00e9\u0301\u3000\u2028"])
+CLOSING = "".join(map(chr, filter(lambda code: is_kind(chr(code), "Pe Pi Pf"), range(1 << 16))))
+MARKS_AND_MORE = f"^[{re.escape(TERMINALS + PAUSES + CLOSING)}\"'*_]*"
+alphabet = st.sampled_from([*"aB7- \t\n.,!?;\"')(*%`=ß中，。！７’¿\u00e9\u0301\u3000\u2028"])
 
 
 @given(st.lists(st.text(alphabet, max_size=30), max_size=5))
-@example(["a\n\tb", "5!", "Ab!", "a?!", "f(x", "f (x", 'Ab."', "中，中", "中，7", "\n a", "a\n \n b"])
+@example(
+    ["a\n\tb", "5!", "Ab!", "a?!", '(Ab)."', "**Ab:** a", "中，中", "中，7", "a，a", "\n a", "a\n \n b", "``A`` A. `A"]
+)
 def test_texts_are_equal_by_the_form_that_plain_python_makes(texts):
     array = pa.array(texts, pa.string())
     assert plain(array, False).to_pylist() == [exact_form(text) for text in texts]
@@ -95,10 +89,13 @@ def test_texts_are_equal_by_the_form_that_plain_python_makes(texts):
     [
         ("a  b\n\nc", " a b\u3000c\r\n", "exact"), ("caf\u00e9", "cafe\u0301", "exact"),
         ("if a:\n\tb", "if a:\n    b", "exact"), ("What is up?", "what is UP", "loose"),
-        ("你好，世界！", "你好世界", "loose"), ("Well... yes?!", "well yes", "loose"), ("if a:\n  b", "if a:\nb", ""),
-        ("What is 5!", "What is 5", ""), ("Solve n!", "Solve n", ""), ("-5", "5", ""), ("ls -S", "ls -s", ""),
-        ("3.5", "35", ""), ("print(A)", "print(a)", ""), ("a.B", "a.b", ""), ("Is it `A`?", "Is it `a`?", ""),
-        ("one two", "one too", ""),
+        ("你好，世界！", "你好世界", "loose"), ("Well... yes?!", "well yes", "loose"),
+        ("¿Cómo estás?", "cómo estás", "loose"), ("كيف حالك؟", "كيف حالك", "loose"), ("यह ठीक है।", "यह ठीक है", "loose"),
+        ("**Note:** $X$ is `A`.", "**note** $x$ is `A`", "loose"), ("50%, (C++).", "50% (c++)?", "loose"),
+        ("你好,世界", "你好，世界", "loose"), ("Is it `A`?", "Is it `a`?", ""), ("one two", "one too", ""),
+        ("```\nx = 5.\n```", "```\nx = 5\n```", ""), ("if a:\n  b", "if a:\nb", ""), ("What is 5!", "What is 5", ""),
+        ("Solve n!", "Solve n", ""), ("-5", "5", ""), ("C", "C++", ""), ("a ? b : c", "a b c", ""), ("a.b", "ab", ""),
+        ("3.5", "35", ""), ("1..5", "1.5", ""), (".NET", "NET", ""), ("A、B", "AB", ""),
     ],
 )  # fmt: skip
 def test_what_counts_between_two_turns(one, other, match):
@@ -323,7 +320,6 @@ def test_a_row_of_an_earlier_run_stays_though_a_new_one_begins_with_it(tmp_path)
 
 
 def test_the_table_has_the_flags_that_the_kernel_repeats():
-    assert (kernels._WORD, kernels._SPACE, kernels._LETTER, kernels._NUMBER, kernels._FOLD_SHIFT) == (
-        words.WORD, words.SPACE, words.LETTER, words.NUMBER, words.FOLD_SHIFT,
-    )  # fmt: skip
+    repeated = kernels._WORD, kernels._SPACELESS, kernels._SPACE, kernels._LETTER, kernels._ACCENT, kernels._FOLD_SHIFT
+    assert repeated == (words.WORD, words.SPACELESS, words.SPACE, words.LETTER, words.MARK, words.FOLD_SHIFT)
     assert entry("a") & words.LETTER and len(character_table().folds) and len(hash_values(pa.array(["a"]))) == 1

@@ -96,6 +96,7 @@ def test_a_value_that_its_column_cannot_hold_exactly_stays_in_extra_and_is_count
     lines += [
         b'{"text":"t","n":123456789012345678901,"f":1e300,"o":{"b":2}}',
         b'{"text":"t","n":"x","f":null,"o":null}',
+        b'{"text":"t","new":1}',
     ]
     found = read_bytes(b"\n".join(lines) + b"\n", columns="typed")
     assert [str(f.type) for f in found.plan.columns] == ["double", "int64", "struct<a: int64>"]
@@ -103,7 +104,8 @@ def test_a_value_that_its_column_cannot_hold_exactly_stays_in_extra_and_is_count
     assert late["extra"] == '{"n":123456789012345678901,"f":1e300,"o":{"b":2}}'
     assert (late["n"], late["f"], late["o"]) == (None, None, None)
     assert json.loads(found.rows[151]["extra"]) == {"n": "x"}
-    assert found.notes["fields_of_other_type"] == 4
+    assert found.rows[152]["extra"] == '{"new":1}'
+    assert (found.notes["fields_of_other_type"], found.notes["late_fields"]) == (4, 1)
 
 
 TYPED = {

@@ -188,6 +188,7 @@ def test_a_file_that_the_user_names_is_text_whatever_brackets_its_lines_begin_wi
     ("x.jsonl", b"", "it is empty, so the kind"), ("x.parquet", b"PAR1 not at all", "not a readable parquet file"),
     ("x.zip", b'PK\x03\x04\x14\0a.jsonl{"text":"a"}\n{"text":"b"}\nPK', "not any format.*unpack an archive"),
     ("x.csv", b"text,text\na,b\n", "names column 'text' twice"), ("x.warc", b"hello\n", "it is no web archive"),
+    ("x.csv", b"text,n\ra,1\rb,2\r", "its lines end with CR, .*; convert it first: tr"),
 ])  # fmt: skip
 def test_bytes_that_are_not_what_their_name_says_are_refused_with_what_to_do(read_bytes, name, data, why):
     with pytest.raises(InputError, match=rf"{name}: .*{why}"):
@@ -207,6 +208,12 @@ def found(*inputs):
     planned = plan([str(i) for i in inputs], IngestConfig(kind="text"))
     skipped = [(os.path.basename(s.path), s.why) for s in planned.skipped]
     return [f.name for f in planned.files], skipped, planned.summary
+
+
+def test_an_empty_file_is_told(tmp_path):
+    put(tmp_path / "a.md", b"")
+    put(tmp_path / "b.md", b"text")
+    assert found(tmp_path)[2][1:] == ("a.md: empty, makes no row", "b.md: document, text")
 
 
 def output(folder, name):

@@ -138,6 +138,7 @@ def test_a_preset_is_named_by_one_word_and_what_is_said_besides_counts_more(read
 
 UNKNOWN = [
     ("preference", {"q": "hi", "good_reply": "yo", "bad_reply": "no"}, ["q", "good_reply", "bad_reply"]),
+    ("preference", {"q": "hi", "good": ["yo"], "all": [{"a": "yo"}, {"a": "no"}]}, ["q", "good.0", "all.1.a"]),
     ("sft", {"thread": {"frage": "hi", "antwort": "yo"}}, ["thread.frage", "thread.antwort"]),
     ("sft", {"log": [{"wer": "user", "was": "hi"}, {"wer": "bot", "was": "yo"}]}, ["log", "wer", "was"]),
     ("sft", {"a": {"log": [{"by": {"r": "user"}, "was": "hi"}, {"by": {"r": "bot"}, "was": "yo"}]}},
@@ -163,6 +164,7 @@ def test_an_unknown_layout_is_refused_with_its_fields_and_one_line_to_fill_in_th
         read_records(record, record, kind=kind)
     told = str(caught.value)
     assert all(f"  {name}: " in told for name in record) and "--map NAME knows are dolly" in told
+    assert ("FIELD may lead into a list" in told) == ("good" in record)
     with pytest.raises(LayoutError, match=r"(?s)--map text=FIELD.*--map \w+=FIELD.*--map prompt=FIELD --map chosen"):
         read_records(record, record)  # without a kind there is a line for each
     arguments, table = filled_in(told, fields)

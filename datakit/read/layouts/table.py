@@ -392,6 +392,11 @@ def advice(head: Sequence[Fields], kind: str) -> str:
     said.append("Say which field is which, in place of FIELD:")
     for made, names in needed.items() if kind not in needed else [(kind, needed[kind])]:
         said.append(to_fill_in("map", names, "FIELD", "" if kind in needed else f"  ({made} rows)"))
+    if kind == "preference" and any(type(v) is list for v in values.values()):
+        said.append(
+            "FIELD may lead into a list, as answers.0.text. No mapping reads ranks or scores: where these say which "
+            "answer is better, write one record for each pair of chosen and rejected first"
+        )
     said.append("Speakers of other names than user and assistant need --roles NAME=user, in a recipe [ingest] roles")
     known = f"Known layouts are {', '.join(NAMES)}; sets that --map NAME knows are {', '.join(presets())}"
     return "\n".join([*said, f"{known}. See docs/inputs.md"])
