@@ -2,9 +2,7 @@
 
 import importlib
 import inspect
-import os
 import pydoc
-import subprocess
 import sys
 import textwrap
 from pathlib import Path
@@ -17,6 +15,7 @@ import datakit
 from datakit.errors import ConfigError, InputError, LayoutError, UsageError
 from tests.cli.conftest import done as command
 from tests.files import Exporter, says, user, write_rows
+from tests.processes import modules_after, python
 
 PROSE = (
     "The harbour of the old town was built in the year of the great flood, and for a long time nobody thought that it "
@@ -168,19 +167,14 @@ def test_temporary_folders_go_with_close_and_exit(tmp_path):
     """)
     (tmp_path / "script.py").write_text(script)
     for way in ("close", "exit"):
-        command, env = [sys.executable, str(tmp_path / "script.py"), way], os.environ | {"TMPDIR": str(tmp_path)}
-        done = subprocess.run(command, env=env, check=True, capture_output=True, text=True)
+        done = python(tmp_path / "script.py", way, TMPDIR=str(tmp_path))
         assert not Path(done.stdout.strip()).exists()
 
 
 def test_importing_datakit_loads_the_standard_library_only_and_offers_all():
-    code = (
-        "import sys; old = {*sys.modules}; import datakit; print(*{m.split('.')[0] for m in {*sys.modules} - old}); "
-        "assert all(callable(getattr(datakit, name)) for name in datakit.__all__); "
-        "assert set(datakit.__all__) <= set(dir(datakit))"
-    )
-    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
-    assert set(done.stdout.split()) <= {"datakit", *sys.stdlib_module_names}
+    loaded = {name.split(".")[0] for name in modules_after("import datakit") - modules_after("")}
+    assert loaded <= {"datakit", *sys.stdlib_module_names}
+    python("-c", "from datakit import *; import datakit; assert set(datakit.__all__) <= set(dir(datakit))")
     assert datakit.__all__ == [
         "DatakitError", "Dataset", "Dedup", "Filter", "Ingest", "Language", "Map", "Normalize", "Pack", "Pipeline",
         "Result", "Tokenize", "ablate", "batched", "dedup", "filter", "ingest", "language", "map", "normalize", "open",

@@ -3,8 +3,6 @@
 import contextlib
 import random
 import signal
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -16,6 +14,7 @@ from datakit.engine.runner import Run
 from datakit.engine.store import OutputLayout, inspect
 from datakit.manifest import load, verify
 from tests.engine.corpus import Shuffled, results, write_project
+from tests.processes import python
 
 ROWS = 900
 STAGES = ["ingest", "language", "dedup", "filter", "tokenizer", "tokenize", "pack"]
@@ -47,7 +46,7 @@ place by one."""
 
 def killed_at(root: Path, moment: str, side: str) -> bool:
     """Whether the run was killed; False where it ended before that moment."""
-    done = subprocess.run([sys.executable, "-c", KILLED, moment, side], cwd=root, capture_output=True, text=True)
+    done = python("-c", KILLED, moment, side, ends=None, cwd=root)
     assert done.returncode in (0, -signal.SIGKILL), done.stderr
     return done.returncode != 0
 

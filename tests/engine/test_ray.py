@@ -18,6 +18,7 @@ from datakit.engine.executors import Ray, _unit, code_stamp
 from datakit.errors import MissingExtraError, UsageError
 from tests.files import write_rows as write_lines
 from tests.object_stores import Server, use
+from tests.processes import python
 
 KILLS = 20
 ENGLISH = """
@@ -48,9 +49,8 @@ def test_a_worker_with_other_code_refuses(tmp_path, monkeypatch):
 
 
 def test_an_address_without_the_executor_is_refused(tmp_path):
-    command = [sys.executable, "-m", "datakit", "dedup", "x.jsonl", "--ray-address", "auto", "--output", "out"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert done.returncode == 2 and "--executor ray" in done.stderr
+    command = ("-m", "datakit", "dedup", "x.jsonl", "--ray-address", "auto", "--output", "out")
+    assert "--executor ray" in python(*command, ends=2, cwd=tmp_path).stderr
 
 
 def write_rows(folder: Path) -> list[str]:
