@@ -72,17 +72,6 @@ def test_language_adds_its_columns_and_a_clash_of_names_is_an_error():
         _ = datakit.language(pa.table({"text": [PROSE], "lang": ["xx"]})).kept
 
 
-def test_filter_takes_rules_and_thresholds():
-    table = pa.table({"text": [PROSE * 3, "Too short."]})
-    result = datakit.filter(table, rules=["gopher_quality"], gopher_quality={"min_words": 30})
-    assert result.kept == table.slice(0, 1)
-    assert result.dropped["reason"].to_pylist() == ["gopher_quality.min_words"]
-    with pytest.raises(ConfigError, match="min_wurds"):
-        datakit.filter(table, rules=["gopher_quality"], gopher_quality={"min_wurds": 30})
-    with pytest.raises(ConfigError, match="thresh0ld"):
-        datakit.dedup(table, thresh0ld=0.8)
-
-
 def test_normalize_rewrites_the_text_in_its_own_column():
     table = pa.table({"n": [1, 2], "body": ["cafe\u0301  ", "plain"]})
     kept = datakit.normalize(table).kept

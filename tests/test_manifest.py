@@ -106,11 +106,6 @@ def test_a_shard_may_not_leave_its_data_folder(path):
         Shard(path, 1, 1, "0")
 
 
-def test_a_manifest_of_an_earlier_version_is_refused_with_what_to_do():
-    with pytest.raises(ManifestError, match=r"m.json: an earlier version .*format version 1.* Run its stage again"):
-        Manifest.from_bytes(b'{"format": "datakit.manifest", "format_version": 1}', "m.json")
-
-
 @pytest.mark.parametrize("data", [b"", b"[]", b"{}", b"\xff", b'{"format": "other", "format_version": 1}'])
 def test_what_is_no_manifest_is_refused(data, tmp_path):
     (tmp_path / "m.json").write_bytes(data)
