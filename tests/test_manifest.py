@@ -94,6 +94,14 @@ def test_a_parent_that_was_run_again_is_found_in_history(tmp_path):
     assert "run again since" in problems(child)[0]
 
 
+def test_a_stage_that_took_in_more_or_less_than_its_parent_gave_is_named(tmp_path):
+    ingest, child = make(tmp_path)
+    for into in (1, 3):
+        changed = replace(load(child), ledger=Ledger(Count(into=into, kept=into)))
+        save(child, changed, {"parents": {load(ingest).version: ingest.name}})
+        assert f"{ingest}: gives 2 rows, but {child} took in {into}" in problems(child)
+
+
 def test_a_ledger_that_does_not_add_up_is_a_problem():
     (said,) = Ledger(Count(into=5, kept=2, dropped={"x": 2})).problems()
     assert said == "ledger: 5 rows in, but 4 accounted for"
