@@ -31,7 +31,7 @@ def small_tokenizer(tmp_path_factory: pytest.TempPathFactory) -> Path:
     from datakit.pack.train_tokenizer import TokenizerConfig, train_tokenizer
 
     folder = tmp_path_factory.mktemp("tokenizer")
-    texts = ["The harbour of the old town was built in the year of the great flood."] * 20
-    for name, content in train_tokenizer(texts, TokenizerConfig(vocab_size=320)).items():
+    text = "the quick brown fox jumps over the lazy dog 你好 世界 assistant user system tool answer question\n\n"
+    for name, content in train_tokenizer([text] * 20, TokenizerConfig(vocab_size=320)).items():
         (folder / name).write_bytes(content)
     return folder

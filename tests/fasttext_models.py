@@ -1,12 +1,11 @@
 """Small fastText models that tests train on the spot."""
 
 import json
-import os
-import subprocess
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+
+from tests.processes import python
 
 _TRAIN = """
 import json, sys, fasttext
@@ -21,5 +20,4 @@ def train(folder: Path, models: Mapping[str, tuple[str, Mapping[str, Any]]]) -> 
     With one thread, the module trains from memory that it never fills: a process whose memory begins as
     zeros keeps it from not-a-number.
     """
-    command = [sys.executable, "-c", _TRAIN, json.dumps(models)]
-    subprocess.run(command, cwd=folder, env=os.environ | {"MALLOC_PERTURB_": "255"}, check=True)
+    python("-c", _TRAIN, json.dumps(models), cwd=folder, MALLOC_PERTURB_="255")

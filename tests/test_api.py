@@ -2,9 +2,7 @@
 
 import importlib
 import inspect
-import os
 import pydoc
-import subprocess
 import sys
 import textwrap
 from pathlib import Path
@@ -17,6 +15,7 @@ import datakit
 from datakit.errors import ConfigError, InputError, LayoutError, UsageError
 from tests.cli.conftest import done as command
 from tests.files import Exporter, says, user, write_rows
+from tests.processes import modules_after, python
 
 PROSE = (
     "The harbour of the old town was built in the year of the great flood, and for a long time nobody thought that it "
@@ -71,17 +70,6 @@ def test_language_adds_its_columns_and_a_clash_of_names_is_an_error():
     assert result.kept["lang"].to_pylist() == ["en"]
     with pytest.raises(ConfigError, match="'lang'"):
         _ = datakit.language(pa.table({"text": [PROSE], "lang": ["xx"]})).kept
-
-
-def test_filter_takes_rules_and_thresholds():
-    table = pa.table({"text": [PROSE * 3, "Too short."]})
-    result = datakit.filter(table, rules=["gopher_quality"], gopher_quality={"min_words": 30})
-    assert result.kept == table.slice(0, 1)
-    assert result.dropped["reason"].to_pylist() == ["gopher_quality.min_words"]
-    with pytest.raises(ConfigError, match="min_wurds"):
-        datakit.filter(table, rules=["gopher_quality"], gopher_quality={"min_wurds": 30})
-    with pytest.raises(ConfigError, match="thresh0ld"):
-        datakit.dedup(table, thresh0ld=0.8)
 
 
 def test_normalize_rewrites_the_text_in_its_own_column():
@@ -168,19 +156,14 @@ def test_temporary_folders_go_with_close_and_exit(tmp_path):
     """)
     (tmp_path / "script.py").write_text(script)
     for way in ("close", "exit"):
-        command, env = [sys.executable, str(tmp_path / "script.py"), way], os.environ | {"TMPDIR": str(tmp_path)}
-        done = subprocess.run(command, env=env, check=True, capture_output=True, text=True)
+        done = python(tmp_path / "script.py", way, TMPDIR=str(tmp_path))
         assert not Path(done.stdout.strip()).exists()
 
 
 def test_importing_datakit_loads_the_standard_library_only_and_offers_all():
-    code = (
-        "import sys; old = {*sys.modules}; import datakit; print(*{m.split('.')[0] for m in {*sys.modules} - old}); "
-        "assert all(callable(getattr(datakit, name)) for name in datakit.__all__); "
-        "assert set(datakit.__all__) <= set(dir(datakit))"
-    )
-    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
-    assert set(done.stdout.split()) <= {"datakit", *sys.stdlib_module_names}
+    loaded = {name.split(".")[0] for name in modules_after("import datakit") - modules_after("")}
+    assert loaded <= {"datakit", *sys.stdlib_module_names}
+    python("-c", "from datakit import *; import datakit; assert set(datakit.__all__) <= set(dir(datakit))")
     assert datakit.__all__ == [
         "DatakitError", "Dataset", "Dedup", "Filter", "Ingest", "Language", "Map", "Normalize", "Pack", "Pipeline",
         "Result", "Tokenize", "ablate", "batched", "dedup", "filter", "ingest", "language", "map", "normalize", "open",

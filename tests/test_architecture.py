@@ -2,7 +2,6 @@
 
 import ast
 import dataclasses
-import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterator
@@ -13,8 +12,8 @@ import pytest
 from datakit.engine.recipe import STAGES, stage_class
 from datakit.kernels import kernel_sources
 from datakit.stage import Stage
+from tests.processes import ROOT, modules_after
 
-ROOT = Path(__file__).resolve().parents[1]
 LEVELS = (
     {"__main__", "cli"},
     {"api"},
@@ -155,13 +154,19 @@ def test_a_stage_is_what_the_registry_says(name):
     assert isinstance(stage, kind) and stage.config == kind.Config()
 
 
-def test_a_config_needs_no_numba():
-    """`datakit run` with everything up to date, and every `--help`, start without the half second of numba."""
-    code = (
-        "import sys\n"
-        "from datakit.engine.recipe import STAGES, stage_class\n"
-        "for name in STAGES:\n"
-        "    stage_class(name).Config()\n"
-        "    assert not {'numba', 'fasttext', 'torch'} & {*sys.modules}, name\n"
-    )
-    subprocess.run([sys.executable, "-c", code], check=True, cwd=ROOT)
+CONFIGS = "from datakit.engine.recipe import STAGES, stage_class\nfor name in STAGES:\n    stage_class(name).Config()"
+STAGE_FILES = {"datakit.stage", *(entry.path.partition(":")[0] for entry in STAGES.values())}
+HEAVY = {"pyarrow", "numba", "numpy", "fasttext", "torch", "ray"}
+
+
+@pytest.mark.parametrize(
+    ("code", "slow"),
+    [
+        (CONFIGS, {"numba", "fasttext", "torch"}), ("import datakit.pack.chat", HEAVY),
+        ("from datakit.cli.main import main; main(['--help'])", HEAVY | STAGE_FILES | {"rich", "tokenizers", "jinja2"}),
+    ],
+)  # fmt: skip
+def test_what_starts_often_loads_nothing_slow(code, slow):
+    """`datakit run` with everything up to date, the trainer's server, `--help`."""
+    loaded = modules_after(code)
+    assert "datakit" in loaded and not loaded & slow

@@ -2,23 +2,18 @@
 
 import doctest
 import json
-import os
 import re
 import shutil
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 
 from datakit.cli.main import commands
+from tests.processes import ROOT, python
 
-ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted(DOCS.glob("*.md"))]
 IMAGINED = {"datakit/filter/min_chars.py"}
 """Files of examples."""
-NO_PATH = {"PYTHONPATH": ""}
 
 
 def test_the_python_page_says_what_happens():
@@ -32,15 +27,13 @@ def test_the_notebook_runs_from_top_to_bottom_in_a_script_without_a_main_guard(t
     code = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
     assert len(code) > 4
     (tmp_path / "notebook.py").write_text("\n\n".join(code), encoding="utf-8")
-    done = subprocess.run([sys.executable, "notebook.py"], cwd=tmp_path, capture_output=True, text=True, timeout=300)
-    assert done.returncode == 0, done.stderr
+    python("notebook.py", cwd=tmp_path)
 
 
 def test_the_notebook_shows_what_its_cells_give_today():
     code = "import json; from demo.notebook import *; print(json.dumps(ran(json.loads(NOTEBOOK.read_text('utf-8')))))"
-    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
     stored = json.loads((DOCS / "notebook.ipynb").read_text(encoding="utf-8"))
-    assert json.loads(done.stdout) == stored, "python -m demo.notebook writes it anew"
+    assert json.loads(python("-c", code).stdout) == stored, "python -m demo.notebook writes it anew"
     assert sum(len(cell.get("outputs", ())) for cell in stored["cells"]) >= 7
 
 
@@ -79,10 +72,7 @@ def test_a_stage_is_one_file_and_one_line_as_contributing_says(tmp_path):
     registry.write_text(registry.read_text(encoding="utf-8").replace(begin, begin + line), encoding="utf-8")
     (tmp_path / "rows.txt").write_text("short\n" + "long " * 40, encoding="utf-8")
     flags = ["--min-chars", "50", "--set", "ingest.text_split=line", "--output", "out", "--json"]
-    call = [sys.executable, "-m", "datakit", "min-chars", "rows.txt", *flags]
-    options = {"cwd": tmp_path, "env": os.environ | NO_PATH, "capture_output": True, "text": True, "timeout": 300}
-    done = subprocess.run(call, **options)
-    assert done.returncode == 0, done.stderr
-    rows = json.loads(done.stdout)["ledger"]["rows"]
+    call, copy = ("-m", "datakit", "min-chars"), {"cwd": tmp_path, "PYTHONPATH": ""}
+    rows = json.loads(python(*call, "rows.txt", *flags, **copy).stdout)["ledger"]["rows"]
     assert (rows["kept"], rows["dropped"]) == (1, {"min_chars": 1})
-    assert "--min-chars" in subprocess.run([*call[:4], "--help"], **options).stdout
+    assert "--min-chars" in python(*call, "--help", **copy).stdout

@@ -1,18 +1,13 @@
 """Kernels are compiled once and cached: never a stale one, and no crash where the cache cannot be written."""
 
 import json
-import os
 import shutil
-import subprocess
-import sys
 from pathlib import Path
-from subprocess import CompletedProcess
 
 import pytest
 
 from tests.files import says, user, write_rows
-
-ROOT = Path(__file__).resolve().parents[1]
+from tests.processes import ROOT, python
 
 SCALE = """
 from datakit.kernels import kernel
@@ -86,15 +81,10 @@ def write_package(folder: Path) -> Path:
     return made
 
 
-def run(
-    package: Path, *command: str, cwd: Path | None = None, given: str = "", **environment: str
-) -> CompletedProcess[str]:
-    """Run Python on a copy of the package; the output of a run that fails is in the error."""
-    env = os.environ | {"PYTHONPATH": str(package.parent)} | environment
-    options = {"cwd": cwd or package.parent, "env": env, "input": given, "timeout": 580}
-    done = subprocess.run([sys.executable, *command], **options, capture_output=True, text=True)
-    assert done.returncode == 0, f"{done.stdout[-3000:]}\n{done.stderr[-3000:]}"
-    return done
+def run(package: Path, code: str, **environment: str) -> str:
+    """What is printed in the end by code that uses a copy of the package."""
+    made = python("-c", code, cwd=package.parent, PYTHONPATH=str(package.parent), **environment)
+    return made.stdout.splitlines()[-1]
 
 
 @pytest.fixture
@@ -117,7 +107,7 @@ def compiled(compiled_once: Path, tmp_path: Path) -> Path:
 
 def call(package: Path, **environment: str) -> tuple[list[float], int]:
     """(what the kernels return, how many functions were compiled)."""
-    *found, compiled, told = json.loads(run(package, "-c", CALL, **environment).stdout)
+    *found, compiled, told = json.loads(run(package, CALL, **environment))
     assert told == (compiled > 0)
     return found, compiled
 
@@ -173,10 +163,9 @@ def test_the_users_cache_serves_a_read_only_install(package, tmp_path):
 
 
 def test_kernels_run_as_python_where_numba_is_switched_off(package):
-    done = run(package, "-c", CALL.replace("0.0", "2.0"), NUMBA_DISABLE_JIT="1")
-    assert json.loads(done.stdout) == [30, 15.0, 0, 0]
+    assert json.loads(run(package, CALL.replace("0.0", "2.0"), NUMBA_DISABLE_JIT="1")) == [30, 15.0, 0, 0]
     locks = f"{CALL}\nprint([f.targetoptions['nogil'] for f in (sums.total, sums.scale)])"
-    assert run(package, "-c", locks).stdout.splitlines()[-1] == "[True, True]"
+    assert run(package, locks) == "[True, True]"
 
 
 RUN = """
@@ -241,6 +230,6 @@ def test_after_datakit_compile_no_run_compiles(tmp_path):
         lines += [f"tokenizer train {name}.jsonl --vocab-size 400 --output tokenizer-{name}"]
         lines += [f"tokenize {name}.jsonl --tokenizer tokenizer-{name}/kept/tokenizer --output tokens-{name}"]
         lines += [f"pack tokens-{name} --seq-len {n} --output packed-{name}-{n}" for n in (33, 128)]
-    done = run(ROOT / "datakit", "-c", RUN, cwd=tmp_path, given="\n".join(lines))
+    done = python("-c", RUN, cwd=tmp_path, given="\n".join(lines), PYTHONPATH=str(ROOT))
     count, new = json.loads(done.stdout.splitlines()[-1])
     assert count > 30 and new == []

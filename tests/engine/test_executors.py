@@ -2,16 +2,14 @@
 
 import os
 import signal
-import subprocess
-import sys
 import time
 from functools import partial
-from pathlib import Path
 
 import pytest
 
 from datakit.engine.executors import Local, all_cores
 from datakit.errors import DatakitError, InputError
+from tests.processes import ROOT, python
 
 
 def square(n: int) -> int:
@@ -109,10 +107,7 @@ def test_no_worker_runs_the_callers_script_again(tmp_path, command):
     (tmp_path / "package").mkdir()
     for path in (tmp_path / "script.py", tmp_path / "package/__main__.py"):
         path.write_text(script)
-    environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])}
-    done = subprocess.run([sys.executable, *command], cwd=tmp_path, env=environment, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.count("begins") == 1
+    assert python(*command, cwd=tmp_path, PYTHONPATH=str(ROOT)).stdout.count("begins") == 1
 
 
 def test_the_cores_are_counted_where_a_process_cannot_ask_for_its_own(monkeypatch):

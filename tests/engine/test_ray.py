@@ -2,7 +2,6 @@
 
 import os
 import random
-import re
 import signal
 import subprocess
 import sys
@@ -16,17 +15,11 @@ import pytest
 from bench.cluster_faults import workers
 from datakit.engine.executors import Ray, _unit, code_stamp
 from datakit.errors import MissingExtraError, UsageError
-from tests.files import write_rows as write_lines
+from tests.engine.corpus import write_corpus
 from tests.object_stores import Server, use
+from tests.processes import python
 
 KILLS = 20
-ENGLISH = """
-the old house by river was built when people came to town and they had found good stone there every man who worked on it
-would say that his father before him never saw such walls or so many windows because in those days few could read what
-was written over their own door but some women kept books about weather corn horses children ships storms fire bread
-money letters summer winter night morning church market garden kitchen
-"""
-"""The language stage drops made-up words."""
 
 
 def test_without_ray_the_error_names_the_extra(monkeypatch):
@@ -48,21 +41,8 @@ def test_a_worker_with_other_code_refuses(tmp_path, monkeypatch):
 
 
 def test_an_address_without_the_executor_is_refused(tmp_path):
-    command = [sys.executable, "-m", "datakit", "dedup", "x.jsonl", "--ray-address", "auto", "--output", "out"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert done.returncode == 2 and "--executor ray" in done.stderr
-
-
-def write_rows(folder: Path) -> list[str]:
-    """Six files of 1.3 MB; of the last file, a third of the rows stand in the first one, changed a little."""
-    picks, words = random.Random(7), re.findall(r"\w+", ENGLISH)
-    rows = [" ".join(picks.choices(words, k=40)) + ". And so it was with the rest of them." for _ in range(24_000)]
-    rows[-1300:] = [text.replace("And so", "Yet so") for text in rows[:1300]]
-    made = []
-    for number in range(6):
-        lines = ({"id": f"{number}-{i}", "text": t} for i, t in enumerate(rows[number * 4000 :][:4000]))
-        made.append(str(write_lines(folder / f"part-{number}.jsonl", lines)))
-    return made
+    command = ("-m", "datakit", "dedup", "x.jsonl", "--ray-address", "auto", "--output", "out")
+    assert "--executor ray" in python(*command, ends=2, cwd=tmp_path).stderr
 
 
 @pytest.fixture
@@ -95,7 +75,7 @@ def test_a_project_on_a_store_survives_losses_of_machines_workers_and_drivers(
     cluster, endpoint, tmp_path, small_tokenizer
 ):
     boto3 = pytest.importorskip("boto3")
-    inputs = write_rows(tmp_path)
+    inputs = write_corpus(tmp_path, rows=4000, files=6)
     store = boto3.client("s3", endpoint_url=endpoint)
     store.create_bucket(Bucket="corpus")
 

@@ -9,15 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from datakit.engine.executors import Local, Progress
-from datakit.engine.plan import Flow
-from datakit.engine.recipe import load_recipe
-from datakit.engine.runner import Run
-from datakit.engine.store import OutputLayout
+from datakit.engine.executors import Local
 from datakit.manifest import data_dir, load, load_run, verify
 from datakit.read.planning import groups, plan
 from datakit.read.stage import IngestConfig
-from tests.engine.corpus import WORDS
+from tests.engine.corpus import WORDS, run_all
 from tests.files import write_recipe
 
 STAGES = ("ingest", "language", "dedup", "filter")
@@ -63,10 +59,7 @@ class Project:
         for name, lines in files.items():
             data = ("\n".join(lines) + "\n").encode()
             (self.root / "raw" / name).write_bytes(gzip.compress(data, mtime=0) if name.endswith(".gz") else data)
-        layout = OutputLayout(root=self.root, dataset="d")
-        with pytest.MonkeyPatch.context() as patch:
-            patch.chdir(self.root)
-            Flow(run=Run(layout, Local(workers), Progress()), recipe=load_recipe(self.root, "d")).all()
+        run_all(self.root, Local(workers))
 
     def manifest(self, stage: str) -> Path:
         return self.root / f"manifests/d/{stage}.json"

@@ -1,11 +1,8 @@
 """Our reading of fastText models against the fasttext module: the same label, the same score."""
 
-import os
 import random
 import re
 import struct
-import subprocess
-import sys
 
 import numpy as np
 import pyarrow as pa
@@ -17,6 +14,7 @@ from datakit.errors import ModelError
 from datakit.filter import fasttext_model
 from datakit.filter.language import find
 from tests.fasttext_models import train
+from tests.processes import python
 
 WORDS = {
     "one": ["alpha", "beta", "gamma", "délta", "épsilon", "zeta", "the"],
@@ -242,6 +240,5 @@ print("done")
 def test_bytes_of_any_kind_stay_within_the_kernels_arrays(trained, lid):
     """With numba's checks of bounds: no byte that is read or written lies outside; and rows do not touch each other."""
     paths = [lid[0], *(trained / f"{kind}.bin" for kind in ("softmax_single_chars", "hs_chars_words", "softmax_words"))]
-    environment = os.environ | {"NUMBA_BOUNDSCHECK": "1", "NUMBA_CACHE_DIR": str(trained / "checked")}
-    done = subprocess.run([sys.executable, "-c", HOSTILE, *map(str, paths)], env=environment, capture_output=True)
-    assert done.stdout == b"done\n", done.stderr.decode()
+    checked = {"NUMBA_BOUNDSCHECK": "1", "NUMBA_CACHE_DIR": str(trained / "checked")}
+    assert python("-c", HOSTILE, *paths, **checked).stdout == "done\n"

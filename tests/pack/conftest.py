@@ -11,18 +11,12 @@ import pytest
 
 from datakit.data import MESSAGES
 from datakit.pack.chat import ChatTokenizer
-from datakit.pack.train_tokenizer import TokenizerConfig, train_tokenizer
 from tests.pack.by_hand import added, saved
-
-WORDS = "the quick brown fox jumps over the lazy dog 你好 世界 assistant user system tool answer question\n\n"
 
 
 @pytest.fixture(scope="session")
-def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("tokenizer")
-    for name, content in train_tokenizer([WORDS] * 20, TokenizerConfig(vocab_size=320)).items():
-        (folder / name).write_bytes(content)
-    return folder
+def trained(small_tokenizer: Path) -> Path:
+    return small_tokenizer
 
 
 @pytest.fixture(scope="session")

@@ -1,8 +1,5 @@
 """Prompts and renderings of a tokenizer with its template."""
 
-import subprocess
-import sys
-
 import pytest
 
 from datakit.errors import ConfigError, ModelError
@@ -53,12 +50,6 @@ def test_a_file_that_is_no_tokenizer_is_named(tmp_path, content):
     (tmp_path / "tokenizer.json").write_bytes(content)
     with pytest.raises(ModelError, match=r"tokenizer\.json"):
         ChatTokenizer.load(tmp_path)
-
-
-def test_chat_is_light():
-    heavy = "{'pyarrow', 'numba', 'numpy', 'torch', 'fasttext', 'ray'}"
-    code = f"import sys, datakit.pack.chat; sys.exit(bool({heavy} & set(sys.modules)))"
-    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
 @pytest.mark.parametrize("name", ["chatml", "llama3", "plain"])

@@ -207,7 +207,7 @@ def test_each_length_makes_a_set_and_every_token_has_one_place(tmp_path_factory,
 def test_both_sides_of_a_pair_go_to_the_set_that_holds_the_longer_one(tmp_path_factory, pairs):
     chosen, rejected = [list(side) for side in zip(*pairs, strict=True)]
     batch = batch_of(chosen, rejected=rejected)
-    result, sets = pack_rows(tmp_path_factory.mktemp("packed"), [batch], seq_len=(9, 29), window_tokens=60)
+    result, sets = pack_rows(tmp_path_factory.mktemp("packed"), [batch], seq_len=(9, 29), window_tokens=20)
     keys = {name: rows.sources["row_key"].reshape(-1, 2).tolist() for name, rows in sets.items()}
     assert sum(map(len, keys.values())) == result.rows.kept
     for name, (key, other) in ((name, both) for name, found in keys.items() for both in found):

@@ -17,6 +17,7 @@ from datakit.manifest import Count, Ledger
 from datakit.read.find import HIDDEN, OURS, TWICE, UNKNOWN, find, split_of
 from datakit.read.planning import plan, read_unit, units
 from datakit.read.stage import Ingest, IngestConfig
+from datakit.read.streams import CHUNK
 from tests.files import says, user
 from tests.read.conftest import jsonl
 
@@ -328,7 +329,7 @@ def test_zeros_between_members_are_padding_and_rubbish_is_told(read_bytes, data,
 
 
 @pytest.mark.parametrize("codec", ["gzip", "bz2", "xz"])
-@pytest.mark.parametrize("what", ["flipped", "zeros", "cut", "no header"])
+@pytest.mark.parametrize("what", ["flipped", "zeros", "cut", "no header", "a mark across two reads"])
 def test_a_damaged_member_costs_itself_and_reading_goes_on_at_the_next_one(read_bytes, codec, what):
     parts = [records(60, seed) for seed in range(5)]
     packed = [compress(lines_of(texts), codec) for texts in parts]
@@ -339,6 +340,8 @@ def test_a_damaged_member_costs_itself_and_reading_goes_on_at_the_next_one(read_
         bad[middle : middle + 40] = bytes(40)
     elif what == "cut":  # what decodes it reads over the beginning of the next member
         del bad[middle:]
+    elif what == "a mark across two reads":
+        bad[middle:] = bytes(CHUNK - 1 - middle)
     else:
         bad[:4] = b"none"
     found = read_bytes(b"".join([*packed[:2], bytes(bad), *packed[3:]]), f"data.jsonl.{SUFFIX[codec]}")

@@ -119,6 +119,9 @@ def test_how_an_archive_is_compressed_and_cut_does_not_change_its_pages(typed):
         assert kept(found) == kept(wanted) and found.units > 1, number
         assert [r["row_key"] for r in found.rows] == [r["row_key"] for r in wanted.rows], number
         assert (found.notes, found.bad) == (wanted.notes, []), number
+    first = len(records[0])  # it may end where the next one is not in sight
+    ends = [web.records_end(bytearray(plain[: first + more]), 1, False) for more in range(-3, 6)]
+    assert [end and end.stop for end in ends] == [None] * 3 + [first] + [None] * 4 + [first]
 
 
 def test_other_types_and_other_answers_are_counted_and_no_rows(typed):

@@ -2,9 +2,6 @@
 
 import hashlib
 import json
-import os
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,6 +14,7 @@ import datakit as dk
 from datakit.errors import ConfigError, DatakitError, UsageError
 from tests.cli.conftest import done
 from tests.files import flip, says, user, write_rows
+from tests.processes import python
 
 TALK = [user("Where is the harbour?"), says("Behind the old town.")]
 CALL = [user("Wie wird das Wetter?"), says("", tool_calls=[{"type": "function", "function": {"name": "weather"}}])]
@@ -51,10 +49,7 @@ for folder in sys.argv[1:]:
 """
 
     def load(*folders: Path) -> list[dict[str, list[dict[str, Any]]]]:
-        command = [sys.executable, "-c", code, *folders]
-        env = os.environ | {"HF_HOME": str(home), "HF_HUB_OFFLINE": "1"}
-        done = subprocess.run(command, capture_output=True, text=True, env=env, cwd=home)
-        assert done.returncode == 0, done.stderr[-2000:]
+        done = python("-c", code, *folders, cwd=home, HF_HOME=str(home), HF_HUB_OFFLINE="1")
         return [json.loads(line) for line in done.stdout.splitlines()]
 
     return load

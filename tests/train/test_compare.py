@@ -22,6 +22,7 @@ import torch
 from datakit.errors import ConfigError, InputError, ManifestError, UsageError
 from datakit.pack.chat import ChatTokenizer
 from tests.files import write_rows
+from tests.processes import python
 from train import compare, flags
 from train.attention import ATTENTIONS, Segments
 from train.compare import CompareConfig, HeldOut, open_arms, paired, plan, prepare
@@ -68,9 +69,8 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def packed(place: Path, tokenizer_folder: Path) -> Callable[..., Path]:
     def make(name: str, out: str, *options: str) -> Path:
-        command = [sys.executable, "-m", "datakit", "pack", str(place / name), "--tokenizer", str(tokenizer_folder)]
-        command += ["--seq-len", "64", "--output", str(place / out), *options]
-        subprocess.run(command, check=True, capture_output=True)
+        flags = ("--tokenizer", tokenizer_folder, "--seq-len", "64", "--output", place / out, *options)
+        python("-m", "datakit", "pack", place / name, *flags)
         return place / out / "manifest.json"
 
     return make
@@ -277,11 +277,11 @@ def gone(pid: int) -> bool:
 
 def test_a_killed_comparison_goes_on_and_the_same_command_gives_the_same_bytes(place, arms):
     sizes = [part for k, v in TINY.items() for part in (f"--{k.replace('_', '-')}", str(v))]
-    command = [sys.executable, "-m", "train.compare", "--arms", f"a={arms['clean']}", f"b={arms['rows']}", "--no-rates",
+    command = ["-m", "train.compare", "--arms", f"a={arms['clean']}", f"b={arms['rows']}", "--no-rates",
                "--heldout", f"own={place / 'held.jsonl'}", "--seeds", "2", "--aa", "1", "--tokens", "3k", "--jobs", "1",
                "--batch-rows", "4", *sizes, "--out"]  # fmt: skip
     killed, lines = place / "killed", place / "killed" / "runs.jsonl"
-    with subprocess.Popen([*command, str(killed)], stdout=subprocess.DEVNULL) as process:
+    with subprocess.Popen([sys.executable, *command, str(killed)], stdout=subprocess.DEVNULL) as process:
         until = time.monotonic() + 120
         while time.monotonic() < until and not (lines.is_file() and lines.read_bytes().count(b"\n")):
             time.sleep(0.05)
@@ -292,11 +292,11 @@ def test_a_killed_comparison_goes_on_and_the_same_command_gives_the_same_bytes(p
     assert 1 <= kept.count(b"\n") < 5
     with lines.open("ab") as f:
         f.write(b'{"key": "to')  # a line that was not finished
-    said = subprocess.run([*command, str(killed)], check=True, capture_output=True, text=True).stdout
+    said = python(*command, killed).stdout
     done = kept.count(b"\n")
     assert f"5 runs, {done} of them finished earlier" in said
     assert lines.read_bytes().startswith(kept)
-    subprocess.run([*command, str(place / "whole")], check=True, capture_output=True)
+    python(*command, place / "whole")
     for name in ("compare.json", "compare.html"):
         assert (killed / name).read_bytes() == (place / "whole" / name).read_bytes()
     found = json.loads((killed / "compare.json").read_bytes())

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.processes import modules_after, python
 from train import flags
 from train.__main__ import COMMANDS, main, run
 from train.sft import SFTConfig
@@ -53,16 +54,14 @@ def test_imports_point_down_and_only_to_the_contract(path):
             assert {*names[:2]} & {*CORE[: CORE.index(room) + 1]}, f"{path.name} imports {module}"
 
 
-def python(code: str, *options: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, *options, "-c", code], capture_output=True, text=True, timeout=300)
-
-
 def test_everything_starts_and_trains_without_the_factorys_libraries(manifest, tmp_path):
     extra = {TRAIN / "serve" / f"{name}.py" for name in ("requests", "server")}  # need `serve`
     modules = [p for p in MODULES if p not in extra]
     names = [".".join(("train", *p.relative_to(TRAIN).with_suffix("").parts)) for p in modules]
     names = [name.removesuffix(".__init__") for name in names]
-    done = python(f"""
+    python(
+        "-c",
+        f"""
 import importlib, sys
 class Blocked:
     def find_spec(self, name, path=None, target=None):
@@ -81,25 +80,24 @@ assert generate.main(["--model", {str(tmp_path / "run")!r}, "--prompt", "hello",
 used = {{".".join(n.split(".")[:2]) for n in sys.modules if n.startswith("datakit.")}}
 allowed = {{".".join(n.split(".")[:2]) for n in {ALLOWED!r}}}
 assert used <= allowed, used - allowed
-""")
-    assert done.returncode == 0, done.stderr
+""",
+    )
 
 
 def test_without_torch_a_command_says_what_to_install():
-    done = python("""
+    code = """
 import importlib.util, runpy, sys
 found = importlib.util.find_spec
 importlib.util.find_spec = lambda name, *a: None if name == "torch" else found(name, *a)
 sys.argv = ["-m"]
 runpy.run_module("train.sft", run_name="__main__", alter_sys=True)
-""")
-    assert done.returncode == 1
-    assert done.stderr.startswith("error: training needs torch") and done.stderr.count("\n") == 1
+"""
+    said = python("-c", code, ends=1).stderr
+    assert said.startswith("error: training needs torch") and said.count("\n") == 1
 
 
 def test_the_list_of_commands_needs_no_torch():
-    done = python("import sys, train.__main__ as m; m.run(['--help']); assert 'torch' not in sys.modules")
-    assert done.returncode == 0, done.stderr
+    assert "torch" not in modules_after("import train.__main__ as m\nm.run(['--help'])")
 
 
 def test_the_command_lists_what_there_is_refuses_the_rest_and_returns_a_commands_exit_code(capsys, monkeypatch):
@@ -126,15 +124,14 @@ def test_the_command_lists_what_there_is_refuses_the_rest_and_returns_a_commands
     ],
 )
 def test_help_and_wrong_options_need_no_torch(name, option, code, said):
-    command = [sys.executable, "-X", "importtime", "-m", f"train.{name}", option]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
-    assert done.returncode == code and said in done.stdout + done.stderr
+    done = python("-X", "importtime", "-m", f"train.{name}", option, ends=code)
+    assert said in done.stdout + done.stderr
     assert "torch._C" not in done.stderr and "numpy" in done.stderr
 
 
 def test_a_removed_module_says_what_to_use_instead():
-    done = subprocess.run([sys.executable, "-m", "train.memory"], capture_output=True, text=True, timeout=300)
-    assert done.returncode == 1 and done.stderr.startswith("error: train.memory is gone. The run prints")
+    said = python("-m", "train.memory", ends=1).stderr
+    assert said.startswith("error: train.memory is gone. The run prints")
 
 
 @pytest.mark.parametrize("command", [["-m", "train.sft"], ["-m", "train", "sft"]])
