@@ -4,7 +4,8 @@
 
 Model, first weights, tokenizer, token budget and optimizer are the same in every arm. A seed draws one random order of
 near-duplicate clusters of the union of the arms, and each arm takes what it has of it until the budget is full: single
-documents are never drawn, which would thin out duplicates. So arms are paired by seed, and the differences between
+documents are never drawn, which would thin out duplicates. Only a cluster that would fill much of the budget by itself
+is drawn in pieces, which are still full of copies. So arms are paired by seed, and the differences between
 arms have less noise than the arms. The metric is bits per byte of whole held-out texts (docs/evidence.md).
 """
 
@@ -17,7 +18,7 @@ import os
 import sys
 import tempfile
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -56,6 +57,8 @@ SCORED = 16
 """Windows of a held-out text that are predicted together."""
 CURVE_POINTS = 5
 """A run is scored so often on the set of the primary comparison, for the picture."""
+PIECES = 50
+"""A cluster with more tokens than this part of the budget is drawn in pieces."""
 AA_SEED = 1_000_003
 """Added to the seed of the draw, not to that of the weights, in the second run of an A/A pair."""
 
@@ -286,6 +289,23 @@ def _texts(path: Path) -> Iterator[str]:
 # ---------------------------------------------------------------------- runs
 
 
+def pieces(clusters: Iterable[Sequence[str]], arms: Sequence[Arm], most: int) -> Iterator[list[str]]:
+    """The clusters, of which those with more than `most` tokens are cut into pieces of about as many.
+
+    A cluster with a tenth of an arm would else be most of a small budget in some draws, and nothing in the others.
+    """
+    size_of = {name: len(ids) for arm in reversed(arms) for name, ids in arm.docs.items()}
+    for cluster in clusters:
+        piece, size = list[str](), 0
+        for name in cluster:
+            if size >= most:
+                yield piece
+                piece, size = [], 0
+            piece.append(name)
+            size += size_of.get(name, 0)
+        yield piece
+
+
 def draw(arm: Arm, clusters: Sequence[Sequence[str]], seed: int, rows: int, start_id: int) -> PackedSet:
     """The arm's documents in the order of `seed`, in `rows` full rows; a document begins with the start token.
 
@@ -429,11 +449,12 @@ def plan(config: CompareConfig, arms: Sequence[Arm], clusters: Sequence[Sequence
             f"--tokens: {rows * stride:,} tokens are less than a step of {config.batch_rows} rows, or more than the "
             f"one epoch of arm {smallest.name} ({smallest.tokens:,}); give less, or arms with more text"
         )
+    drawn = [*pieces(clusters, arms, rows * stride // PIECES)]
     width = sized(config.sizes, PRESETS[config.preset]).hidden_size
     rate = peak_rate(OptimConfig(optimizer=config.optimizer), width, 1.0)
 
     def run(arm: Arm, seed: int, kind: str = "main", moved: int = 0, ratio: float = 1.0) -> Run:
-        data = draw(arm, clusters, seed + moved, rows, start_id)
+        data = draw(arm, drawn, seed + moved, rows, start_id)
         values = {"manifest": str(arm.data.manifest), "preset": config.preset, "optimizer": config.optimizer,
                   "lr": rate * ratio, "seed": seed, "batch_rows": config.batch_rows, "shuffle_buffer": rows,
                   "num_workers": 0, "threads": 1, "save_every": 0, "report_to": ("none",)}  # fmt: skip

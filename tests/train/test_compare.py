@@ -125,6 +125,23 @@ def test_a_cluster_is_drawn_whole_and_in_the_order_of_all_arms(place, arms):
             assert all(drawn.packed.ids_of(row)[b] == start for b in bounds[1:-1])
 
 
+def test_a_cluster_that_would_fill_much_of_the_budget_is_drawn_in_pieces(place, arms):
+    """The sizes are those of the first arm that has a document, so all arms draw the same pieces."""
+    arm = open_arms(config_of(place, arms, "clean", "rows"))[0]
+    names = sorted(arm.docs)
+    clean, few = (replace(arm, docs={n: np.ones(100) for n in some}) for some in (names[:18], names[10:]))
+    clusters = [names[:7], names[7:20], [names[20]]]
+    found = [*compare.pieces(clusters, [clean, few], 250)]
+    assert found == [
+        names[:3],
+        names[3:6],
+        names[6:7],
+        *(names[i : min(i + 3, 20)] for i in (7, 10, 13, 16, 19)),
+        [names[20]],
+    ]
+    assert [*compare.pieces(clusters, [clean], 2000)] == clusters
+
+
 def test_overlap_with_an_arm_leaves_the_held_out_set_and_is_counted(place, arms):
     config = config_of(place, arms, "clean", "rows")
     opened = open_arms(config)
