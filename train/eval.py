@@ -25,7 +25,7 @@ from datakit.config import at_least, option, section
 from datakit.errors import InputError, ManifestError, UsageError
 from datakit.manifest import find_parent, load
 from datakit.storage import pull_result
-from train import checkpoint, flags
+from train import flags
 from train.config import LOG, EvaluatorConfig
 from train.data import VERIFY_HELP, Batch, DataConfig, Mixture, PackedSet, StepStream
 from train.device import autocast, precision
@@ -34,7 +34,7 @@ from train.loss import LossConfig, label_log_probs
 from train.model import CausalLM
 from train.ranks import Ranks
 from train.stream import Int64
-from train.weights import check_fits, read_model
+from train.weights import read_fitting
 
 if TYPE_CHECKING:
     from train.start import RunConfig
@@ -237,11 +237,9 @@ def scores(config: EvalConfig) -> dict[str, Score]:
     Raises:
         DatakitError: model and data do not fit each other.
     """
-    device, folder = config.used(), checkpoint.find_model(config.model)
+    device = config.used()
     sets = held_out(pull_result(config.manifest), config.verify, config.split)
-    model = read_model(folder).to(device)
-    for data in sets:
-        check_fits(folder, model, data)
+    model = read_fitting(config.model, Mixture(sets)).to(device)
     how = "bf16" if config.half(device) else "fp32"
     return evaluate(model, sets, DataConfig(batch_rows=config.batch_rows), how, config.max_rows, None, config.labels)
 

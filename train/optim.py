@@ -92,14 +92,12 @@ def make_optimizer(model: nn.Module, config: OptimConfig) -> torch.optim.Optimiz
         raise ConfigError(f"--optimizer {config.optimizer} cannot update slices: remove --fsdp, or use adamw")
     groups = list(_groups(model, config))
     adamw: dict[str, Any] = {"betas": (config.beta1, config.beta2 or 0.95), "eps": 1e-8}
-    if config.optimizer == "lion":
-        from train.updates import Lion
+    if config.optimizer in ("lion", "muon"):
+        from train import updates
 
-        return Lion(groups, (config.beta1, config.beta2 or 0.99))
-    if config.optimizer == "muon":
-        from train.updates import Muon
-
-        return Muon(groups, config.momentum, **adamw, fused=True)
+        if config.optimizer == "lion":
+            return updates.Lion(groups, (config.beta1, config.beta2 or 0.99))
+        return updates.Muon(groups, config.momentum, **adamw, fused=True)
     if config.optimizer == "adafactor":
         return torch.optim.Adafactor(groups)
     if config.optimizer == "adamw8bit":

@@ -6,7 +6,6 @@ A run is one process, unless `torchrun` started more: those are in distributed.p
 import contextlib
 import os
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -63,7 +62,7 @@ class Ranks:
         """Whether this is the rank that prints and writes."""
         return self.rank == 0
 
-    def network_errors(self) -> AbstractContextManager[None]:
+    def network_errors(self) -> contextlib.AbstractContextManager[None]:
         """Turn errors of communication inside the context into a clear DatakitError."""
         return contextlib.nullcontext()
 

@@ -27,9 +27,8 @@ from datakit.errors import ConfigError, InputError, MissingExtraError, UsageErro
 from datakit.pack.chat import ChatTokenizer
 from datakit.storage import locked, pull_result, write_whole
 from train import checkpoint, flags, hf
-from train.checkpoint import trained
 from train.config import LOG, EvaluatorConfig, LoopConfig, LoraConfig, MoeConfig, QuickConfig, SizesConfig, more, placed
-from train.data import DataConfig, Mixture, PackedSet, StepStream
+from train.data import DataConfig, Mixture, StepStream
 from train.device import allow_tf32, limit_memory, precision, sum_in_one_order, usable_device
 from train.loop import Loop, Loss
 from train.loss import LossConfig
@@ -291,7 +290,7 @@ def _initial_model(config: RunConfig, data: Mixture, ranks: Ranks) -> CausalLM:
         return CausalLM(_model_config(config, data))
 
 
-def make_model(config: RunConfig, data: PackedSet | Mixture) -> CausalLM:
+def make_model(config: RunConfig, data: Mixture) -> CausalLM:
     """Make or read the model to start from, on the CPU.
 
     Raises:
@@ -309,7 +308,7 @@ def make_model(config: RunConfig, data: PackedSet | Mixture) -> CausalLM:
 def _on_device(config: RunConfig, model: CausalLM, ranks: Ranks) -> CausalLM:
     """The model on the device of the rank, or with slices of the weights of rank 0."""
     if config.weights_dtype == "bf16":  # adapters stay in fp32, except in slices, which have one dtype
-        kept = trained(model) if config.lora.lora_rank and not config.ranks.fsdp else {}
+        kept = checkpoint.trained(model) if config.lora.lora_rank and not config.ranks.fsdp else {}
         for name, p in model.named_parameters():
             p.data = p.data if name in kept else p.data.bfloat16()
         model.config = replace(model.config, dtype="bfloat16")
@@ -321,7 +320,7 @@ def _on_device(config: RunConfig, model: CausalLM, ranks: Ranks) -> CausalLM:
     return model.to(ranks.device)
 
 
-def _model_config(config: RunConfig, data: PackedSet | Mixture) -> ModelConfig:
+def _model_config(config: RunConfig, data: Mixture) -> ModelConfig:
     header = data.header
     rounded = -(-header.vocab_size // VOCAB_UNIT) * VOCAB_UNIT
     if config.model:
@@ -363,7 +362,7 @@ def _summary(config: RunConfig, trainer: Trainer) -> str:
     stream, model, data = trainer.stream, trainer.model, trainer.stream.data
     counts = [None if s.packed.labels is None else len(s.packed.labels) for s in data.sets]
     labels = "every target" if None in counts else f"{sum(filter(None, counts)):,}"
-    whole, count = (sum(p.numel() for p in group) for group in (model.parameters(), trained(model).values()))
+    whole, count = (sum(p.numel() for p in group) for group in (model.parameters(), checkpoint.trained(model).values()))
     adapters = f", {count / 1e6:.2f}M of them trained in adapters" if trainer.adapters else ""
     share, rows = stream.plan.share(0, stream.rank, stream.ranks)
     ranks = f", {stream.ranks} ranks with {len(share)} x {rows} rows a step each" if stream.ranks > 1 else ""

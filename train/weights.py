@@ -22,7 +22,7 @@ from train.lora import CONFIG, PREFIX, WEIGHTS
 from train.model import CausalLM, ModelConfig
 
 if TYPE_CHECKING:
-    from train.data import Mixture, PackedSet
+    from train.data import Mixture
 
 NEUTRAL = re.compile(
     r"r|lora_(alpha|dropout)|use_rslora|rank_pattern|(target|exclude)_modules|layers_(to_transform|pattern)|"
@@ -59,7 +59,7 @@ def read_model(folder: Path, base: Path | None = None) -> CausalLM:
     return model
 
 
-def read_fitting(name: str, data: "PackedSet | Mixture") -> CausalLM:
+def read_fitting(name: str, data: "Mixture") -> CausalLM:
     """The model of a folder, a run or a name, for these data.
 
     Raises:
@@ -71,7 +71,7 @@ def read_fitting(name: str, data: "PackedSet | Mixture") -> CausalLM:
     return model
 
 
-def check_fits(folder: Path, model: CausalLM, data: "PackedSet | Mixture") -> None:
+def check_fits(folder: Path, model: CausalLM, data: "Mixture") -> None:
     """Check that the data fit the model in `folder`.
 
     It may have more embeddings than the tokenizer, which adapters may have left to their base, has tokens.
