@@ -64,10 +64,9 @@ class DedupConfig(IndexOptions):
     policy: str = option("first", POLICY)
     match: Literal["exact", "loose", "near"] = option(
         "exact",
-        "which conversations and pairs are duplicates. exact: roles, tools and all turns are equal but for white space "
-        "and Unicode form; loose: also but for letter case and sentence marks at the ends of words, except in code "
-        "between backticks; near: each turn is similar by --threshold, but one changed word may change "
-        "an answer",
+        "which conversations and pairs are duplicates. exact: roles, tools and turns are equal but for white space and "
+        "Unicode form; loose: also but for letter case and sentence marks, except between backticks; near: each turn "
+        "is similar by --threshold, but one changed word may change an answer",
         acts_with=OF_TURNS,
     )
     on: Literal["all", "prompt", "answer"] = option(

@@ -118,7 +118,7 @@ _BREAK, _MARK, _QUOTE, _CLOSING, _EMPHASIS, _OPENING, _INVERTED = 1, 2, 4, 8, 16
 
 
 @lru_cache(maxsize=1)
-def kinds() -> Bytes:
+def kind_table() -> Bytes:
     """uint8[0x110000], read-only: the kind of every code point, 0 for most."""
     table = np.zeros(0x110000, np.uint8)
     by_category = {"Pi": _QUOTE, "Pf": _QUOTE, "Ps": _OPENING, "Pe": _CLOSING}
@@ -237,7 +237,7 @@ def plain(texts: pa.Array, loose: bool) -> pa.Array:
     data, offsets = string_buffers(compose(texts))
     # virtual memory for the largest result: only what is written is ever taken
     out, ends = np.empty(4 * int(offsets[-1] - offsets[0]) + 4, np.uint8), np.empty_like(offsets)
-    _plain_turns(data, offsets, loose, table.pages, table.entries, table.folds, kinds(), out, ends)
+    _plain_turns(data, offsets, loose, table.pages, table.entries, table.folds, kind_table(), out, ends)
     return string_array(out[: ends[-1]].copy(), ends)
 
 
