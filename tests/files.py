@@ -5,9 +5,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-import pyarrow.parquet as pq
-
-from datakit.manifest import data_dir, load
+from datakit.data import read_rows
+from datakit.manifest import data_dir, load, tables
 
 
 def write_rows(path: Path, rows: Iterable[Any]) -> Path:
@@ -45,10 +44,10 @@ def write_recipe(root: Path, text: str, dataset: str = "d") -> Path:
 
 
 def rows_of(manifest: Path, role: str) -> list[dict[str, Any]]:
-    """The rows of a role of a result, as its files have them."""
+    """The rows of a role of a result."""
     made = load(manifest)
-    folder = data_dir(manifest, made)
-    return [row for shard in made.of_role(role) for row in pq.read_table(folder / shard.path).to_pylist()]
+    batches = (batch for shard in tables(made, role) for batch in read_rows(data_dir(manifest, made), shard))
+    return [row for batch in batches for row in batch.to_pylist()]
 
 
 def flip(file: Path, bit: int = 8) -> None:

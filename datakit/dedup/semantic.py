@@ -158,7 +158,8 @@ def _column_of_vectors(batch: pa.RecordBatch, name: str) -> npt.NDArray[np.int16
     """The user's vectors; zero for a row without one.
 
     Raises:
-        InputError: there is no such column of numbers, or its vectors have different lengths.
+        InputError: there is no such column of numbers, a vector has a value that is no finite number, or vectors have
+            different lengths.
     """
     kind = batch.schema.field(name).type if name in batch.schema.names else pa.null()
     listed = pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind)
@@ -169,9 +170,14 @@ def _column_of_vectors(batch: pa.RecordBatch, name: str) -> npt.NDArray[np.int16
     widths = np.unique(lengths[lengths > 0])
     if len(widths) > 1:
         raise InputError(f"dedup_semantic: vectors of the column {name!r} have {widths[0]} and {widths[1]} numbers")
-    numbers = pc.fill_null(column.flatten(), 0).to_numpy(zero_copy_only=False)
+    numbers = column.flatten().cast(pa.float64()).to_numpy(zero_copy_only=False)  # NaN for null
     made = np.zeros((len(batch), int(widths[0]) if len(widths) else 0))
-    made[lengths > 0] = np.nan_to_num(numbers.astype(np.float64)).reshape(-1, made.shape[1] or 1)
+    made[lengths > 0] = numbers.reshape(-1, made.shape[1] or 1)
+    if len(strange := np.flatnonzero(~np.isfinite(made).all(axis=1))):
+        raise InputError(
+            f"dedup_semantic: the row {batch.column('id')[int(strange[0])].as_py()!r}: expected finite numbers in the column {name!r}; found "
+            "null, NaN or infinity. Give such a row null instead of a vector: it then stays, and is not compared"
+        )
     return to_vectors(made)
 
 

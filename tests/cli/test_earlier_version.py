@@ -23,17 +23,16 @@ def by_an_earlier_version(path: Path) -> None:
 
 
 @pytest.fixture
-def old(datakit: Datakit, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def old(datakit: Datakit, project: Path) -> Path:
     """A project of two stages, and a result in a folder, with manifests of version 1 and other values in their keys."""
-    monkeypatch.chdir(tmp_path)
-    write_recipe(tmp_path, RECIPE)
-    write_rows(tmp_path / "rows.jsonl", ({"text": f"row {n % 7}"} for n in range(20)))
+    write_recipe(project, RECIPE)
+    write_rows(project / "rows.jsonl", ({"text": f"row {n % 7}"} for n in range(20)))
     assert datakit("run --dataset d --set dedup.max_loss=0.9").code == 0
     assert datakit("ingest rows.jsonl --output alone").code == 0
-    for path in (*tmp_path.glob("manifests/d/**/*.json"), tmp_path / "alone/manifest.json"):
+    for path in (*project.glob("manifests/d/**/*.json"), project / "alone/manifest.json"):
         if ".run." not in path.name:
             by_an_earlier_version(path)
-    return tmp_path
+    return project
 
 
 def test_its_manifests_are_refused_in_one_sentence(datakit, old):

@@ -39,6 +39,7 @@ from tests.cli.conftest import Said, done
 from tests.dedup.conftest import ThreadUnits, documents, sketch_file, write
 from tests.files import write_rows as write_lines
 from tests.object_stores import SECRET, Google, Hub, Server, use
+from tests.processes import python
 from train.checkpoint import find_model
 from train.data import PackedSet
 from train.generate import GenerateConfig
@@ -513,22 +514,19 @@ def test_a_dataset_of_the_hub_has_the_rows_of_its_files_and_a_split_is_read_alon
         tries[path] += method == "GET" and "/resolve/" in path
         return "503" if tries[path] == 1 and path.endswith("train-00000.jsonl") else ""
 
-    def ingest(*flags: str) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-m", "datakit", "ingest", *flags, "--output", "there"]
-        return subprocess.run(command, env=own, cwd=project, capture_output=True, text=True, check=False)
+    def ingest(ends: int, *flags: str) -> str:
+        return python("-m", "datakit", "ingest", *flags, "--output", "there", ends=ends, cwd=project, **own).stderr
 
     with Server(Hub(files | {"README.md": b"# Mine"}), busy) as hub:
-        own = {**os.environ, "HF_ENDPOINT": hub.url, "HF_TOKEN": SECRET, "HF_HOME": str(project / "hub")}
-        wrong, several, dev = ingest(f"{url}/nothing/*.jsonl"), ingest(url), ingest(url, "--split", "dev")
-        train = ingest(url, "--split", "train")
-    assert wrong.returncode == 1 and "nothing" in wrong.stderr and "Traceback" not in wrong.stderr
-    assert several.returncode == 2 and "test (1 file), train (1 file)" in several.stderr
-    assert dev.returncode == 2 and "no split dev" in dev.stderr
-    assert train.returncode == 0, train.stderr
+        own = {"HF_ENDPOINT": hub.url, "HF_TOKEN": SECRET, "HF_HOME": str(project / "hub")}
+        wrong, several, dev = ingest(1, f"{url}/nothing/*.jsonl"), ingest(2, url), ingest(2, url, "--split", "dev")
+        train = ingest(0, url, "--split", "train")
+    assert "nothing" in wrong and "Traceback" not in wrong
+    assert "test (1 file), train (1 file)" in several and "no split dev" in dev
     assert datakit("ingest", inputs[0], "--output", "here").code == 0
     there, here = (load(project / name / "manifest.json") for name in ("there", "here"))
     assert there.ledger == here.ledger and tries["/datasets/me/mine/resolve/main/data/train-00000.jsonl"] > 1
-    assert SECRET not in train.stderr + "".join(f.read_text() for f in (project / "there").rglob("*.json"))
+    assert SECRET not in train + "".join(f.read_text() for f in (project / "there").rglob("*.json"))
 
 
 def test_google_has_the_same_bytes(datakit, project, monkeypatch):

@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from datakit.dedup.minhash import ShingleSets, _write_band_hashes, find_buckets, permutations, shingle_sets, signatures
+from datakit.dedup import minhash
+from datakit.dedup.minhash import ShingleSets, find_buckets, permutations, shingle_sets, signatures
 from datakit.dedup.shuffle import Memory
 from datakit.text.words import split_words
 
@@ -59,6 +60,13 @@ def test_sets_are_the_distinct_shingles(texts, size):
     assert len({*sets.hashes.tolist()}) == len({shingle for shingles in expected for shingle in shingles})
 
 
+@given(st.lists(st.sampled_from([0, 1, 2**31, 2**32 - 2, 2**32 - 1, 2**32]) | st.integers(0, 2**64 - 1), max_size=20))
+def test_a_set_has_the_value_too_that_marks_free_slots(values):
+    table, out = (np.empty(size, np.uint32) for size in (3 * len(values), len(values) + 1))
+    count = minhash._sorted_set(np.array(values, np.uint64), len(values), table, out)
+    assert out[:count].tolist() == sorted({value & 0xFFFFFFFF for value in values})
+
+
 def test_signatures_are_datasketchs_on_sets_of_every_size():
     rng = random.Random(0)
     lengths = [0, 3, 5, 6, 20, 35, 36, 37, 100, 4099, 4100, 4101, 9000]
@@ -75,7 +83,7 @@ def test_bands_are_equal_exactly_where_their_values_are():
     values[1, 8:16] = values[0, 8:16]
     values[1, :8] = values[0, :8][::-1]
     bands = np.empty((2, 3), np.uint64)
-    _write_band_hashes(values, 8, bands)
+    minhash._write_band_hashes(values, 8, bands)
     assert (bands[0] == bands[1]).tolist() == [False, True, False]
 
 

@@ -147,6 +147,10 @@ def test_a_column_of_vectors_stands_in_for_a_model():
     short = documents(["a", "b"], v=pa.array([[1.0], [1.0, 2.0]]))
     with pytest.raises(InputError, match="have 1 and 2 numbers"):
         run(short, "", column="v")
+    for strange in (None, float("nan"), float("inf")):
+        rows = documents(["a", "b"], v=pa.array([[1.0, 0.0], [1.0, strange]]))
+        with pytest.raises(InputError, match="the row '1': expected finite numbers in the column 'v'"):
+            run(rows, "", column="v")
 
 
 def test_a_text_that_the_model_cannot_read_stays_and_is_counted(static):

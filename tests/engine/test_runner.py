@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from datakit.config import option
-from datakit.data import of_kind, quarantine, read_rows
+from datakit.data import of_kind, quarantine
 from datakit.engine.executors import Local, Progress
 from datakit.engine.runner import Run, run_stage
 from datakit.engine.store import OutputLayout
@@ -19,6 +19,7 @@ from datakit.errors import AlarmError, UsageError
 from datakit.manifest import Count, Ledger, data_dir, load, tables
 from datakit.stage import Decision, Extras, Parent, RawBatch, RawGroup, Stage
 from tests.engine.corpus import Shuffled
+from tests.files import rows_of
 
 UNITS = 5
 ROWS = 20
@@ -177,20 +178,14 @@ def numbers(go: Go) -> Path:
     return go(Numbers())
 
 
-def rows(path: Path, role: str) -> list[dict[str, Any]]:
-    manifest = load(path)
-    folder = data_dir(path, manifest)
-    return [row for shard in tables(manifest, role) for batch in read_rows(folder, shard) for row in batch.to_pylist()]
-
-
 def ledger(path: Path) -> Count:
     return load(path).ledger.rows
 
 
 def test_raw_files_become_rows_and_what_cannot_be_read_is_counted(go, numbers):
     assert ledger(numbers) == Count(into=100, kept=90, quarantined=10)
-    assert [r["row_key"] for r in rows(numbers, "kept")] == [n for n in range(100) if n % 10 != 9]
-    assert [r["line"] for r in rows(numbers, "quarantine")] == list(range(10, 101, 10))
+    assert [r["row_key"] for r in rows_of(numbers, "kept")] == [n for n in range(100) if n % 10 != 9]
+    assert [r["line"] for r in rows_of(numbers, "quarantine")] == list(range(10, 101, 10))
     manifest = load(numbers)
     assert manifest.kind == "document" and manifest.ledger.notes == {"read": 90}
     assert any("10 records could not be read" in line for line in go.lines)  # type: ignore[attr-defined]
@@ -199,12 +194,12 @@ def test_raw_files_become_rows_and_what_cannot_be_read_is_counted(go, numbers):
 
 def test_a_stage_decides_about_each_row(go, numbers):
     path = go(Even(), numbers)
-    kept, dropped = rows(path, "kept"), rows(path, "dropped")
+    kept, dropped = rows_of(path, "kept"), rows_of(path, "dropped")
     assert [r["number"] for r in kept] == [n for n in range(100) if n % 10 != 9 and n % 2 == 0]
     assert {*kept[0]} == {*of_kind("document").names, "number"} - {"extra"}
     assert {r["stage"] for r in dropped} == {"even"} and {r["reason"] for r in dropped} == {"odd"}
     assert all(r["detail"] == str(r["number"]) and r["rest"] == 1 for r in dropped)
-    assert [r["number"] for r in rows(path, "signals")] == [n for n in range(100) if n % 10 != 9]
+    assert [r["number"] for r in rows_of(path, "signals")] == [n for n in range(100) if n % 10 != 9]
     assert ledger(path) == Count(into=90, kept=50, dropped={"odd": 40}, edited=17)
     manifest = load(path)
     assert manifest.ledger.notes == {"seen": 90}
@@ -239,7 +234,7 @@ def test_a_stage_that_loses_rows_is_a_mistake(go, numbers):
 
 def test_the_reduce_phase_compares_all_rows(go, numbers):
     path = go(Repeats(), numbers)
-    assert Counter(r["text"] for r in rows(path, "kept")) == {f"text {n}": 1 for n in range(30) if n % 10 != 9}
+    assert Counter(r["text"] for r in rows_of(path, "kept")) == {f"text {n}": 1 for n in range(30) if n % 10 != 9}
     assert ledger(path) == Count(into=90, kept=27, dropped={"repeat": 63})
     assert load(path).facts == {"groups": 27}
     before, after = ([data_dir(p, load(p)) / s.path for s in tables(load(p), "kept")] for p in (numbers, path))

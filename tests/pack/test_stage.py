@@ -17,6 +17,7 @@ from datakit.errors import ConfigError, InputError
 from datakit.manifest import Count, Ledger, Manifest, Shard, load
 from datakit.pack.stage import Pack, PackConfig
 from datakit.stage import Parent
+from tests.pack.test_format import content
 from tests.pack.token_rows import FACTS, ROW, ROWS, batch_of, fast, found_tokens, hash_of, ids_of, pack_rows, spans_of
 
 
@@ -135,29 +136,25 @@ def test_golden_bytes(tmp_path):
     rows = batch_of([(3, [1, 3]), (2, [1, 2])])
     result, _ = pack_rows(tmp_path, [rows], seq_len=6)
 
-    def content(name: str) -> bytes:
-        return (tmp_path / "kept" / f"train-00000.{name}").read_bytes()
-
-    assert content("ids2d.bin") == np.array([1, 2, 3, 42, 43, 0, 0], "<i4").tobytes()
-    assert content("lbl.bin") == np.array([0, 1, 3], "<i4").tobytes()
-    assert content("lbl.idx") == np.array([0, 3], "<u8").tobytes()
-    assert content("seg.bin") == np.array([0, 3, 5], "<i4").tobytes()
-    assert content("seg.idx") == np.array([0, 3], "<u8").tobytes()
+    assert content(tmp_path, "ids2d.bin") == np.array([1, 2, 3, 42, 43, 0, 0], "<i4").tobytes()
+    assert content(tmp_path, "lbl.bin") == np.array([0, 1, 3], "<i4").tobytes()
+    assert content(tmp_path, "lbl.idx") == np.array([0, 3], "<u8").tobytes()
+    assert content(tmp_path, "seg.bin") == np.array([0, 3, 5], "<i4").tobytes()
+    assert content(tmp_path, "seg.idx") == np.array([0, 3], "<u8").tobytes()
     sources = np.load(tmp_path / "kept" / "train-00000.src.npy")
     assert sources.tolist() == [(0, 0, 0, 0, 3, 0), (1, 0, 0, 1, 2, 0)]
 
     def files(part: str) -> dict:
         return {"bin": f"train-00000.{part}.bin", "idx": f"train-00000.{part}.idx", "dtype": "int32"}
 
-    assert json.loads(content("meta.json")) == {
+    assert json.loads(content(tmp_path, "meta.json")) == {
         "version": 1, "format": "bin2d", "task": "sft", "num_samples": 1, "byteorder": "little", "seq_len": 6,
         "stride": 7, "ids": {"bin": "train-00000.ids2d.bin", "dtype": "int32"}, "labels": files("lbl"),
         "segments": files("seg"), "sources": "train-00000.src.npy", "pad_id": 0, "eos_id": 2, "vocab_size": 1000,
         "rows_per_unit": 1,
     }  # fmt: skip
     pack_rows(tmp_path / "half", [rows], seq_len=6, ids_dtype="uint16")
-    half = (tmp_path / "half/kept/train-00000.ids2d.bin").read_bytes()
-    assert half == np.array([1, 2, 3, 42, 43, 0, 0], "<u2").tobytes()
+    assert content(tmp_path / "half", "ids2d.bin") == np.array([1, 2, 3, 42, 43, 0, 0], "<u2").tobytes()
     with pytest.raises(InputError, match="uint16"):
         Pack(PackConfig(ids_dtype="uint16")).run(iter(()), tmp_path, FACTS | {"vocab_size": 70_000})
     names = ("ids2d.bin", "lbl.bin", "lbl.idx", "meta.json", "seg.bin", "seg.idx", "src.npy")

@@ -1,7 +1,6 @@
 """The bench for a GPU, rehearsed on the CPU: its data, its checks, its tables, and parts that fail."""
 
 import contextlib
-import importlib.util
 import io
 import json
 import shutil
@@ -9,41 +8,30 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 import torch
 
+from bench import gpu
 from datakit.errors import DatakitError
 
-SCRIPT = Path(__file__).parents[2] / "bench" / "gpu.py"
 CPU = torch.device("cpu")
 
 
 @pytest.fixture(scope="module")
-def gpu() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("gpu_bench", SCRIPT)
-    assert spec and spec.loader
-    module, path = importlib.util.module_from_spec(spec), list(sys.path)
-    spec.loader.exec_module(module)
-    sys.path[:] = path
-    return module
-
-
-@pytest.fixture(scope="module")
-def data(gpu: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("gpu") / "data"
     gpu.make_data(folder, True)
     return folder
 
 
 @pytest.mark.parametrize("name", ["fp32", "bf16, attention varlen"])
-def test_checks_hold_on_the_cpu(gpu, data, name):
+def test_checks_hold_on_the_cpu(data, name):
     row = gpu.check(name, data, CPU)
     assert row["ok"] is (None if "varlen" in name else True), row
 
 
-def test_a_difference_is_a_line_of_the_table(gpu):
+def test_a_difference_is_a_line_of_the_table():
     near, far = (gpu.compared(n, [1.0, x], [1.0, 1.0], 0.1) for n, x in (("near", 1.05), ("far", 2.0)))
     assert near["ok"] and not far["ok"] and far["difference"] == pytest.approx(1.0)
     assert not gpu.compared("nan", [float("nan")], [1.0], 0.1)["ok"]
@@ -53,7 +41,7 @@ def test_a_difference_is_a_line_of_the_table(gpu):
     assert "1 checks hold, 1 do not" in text and "| 26m, default | no memory |" in text and "**NOT EQUAL**" in text
 
 
-def test_operations_count_the_causal_half_what_a_window_shows_and_no_look_ups(gpu):
+def test_operations_count_the_causal_half_what_a_window_shows_and_no_look_ups():
     c = gpu.SIZES["104m"]
     with torch.device("meta"):
         model, windows = gpu.CausalLM(c), gpu.CausalLM(replace(c, window=128, windowed_layers=(0, 2, 4)))
@@ -69,7 +57,7 @@ def test_operations_count_the_causal_half_what_a_window_shows_and_no_look_ups(gp
     assert less == pytest.approx(12 * 3 * c.num_heads * c.head_dim * 400)
 
 
-def test_the_command_reports_a_part_that_dies_and_goes_on(gpu, data, tmp_path, monkeypatch):
+def test_the_command_reports_a_part_that_dies_and_goes_on(data, tmp_path, monkeypatch):
     broken = tmp_path / "data"
     shutil.copytree(data, broken)
     (broken / "chat" / "manifest.json").unlink()
@@ -87,7 +75,7 @@ def test_the_command_reports_a_part_that_dies_and_goes_on(gpu, data, tmp_path, m
                 return subprocess.CompletedProcess(command, 1, "", str(e))
 
     monkeypatch.setattr(gpu.subprocess, "run", here)
-    monkeypatch.setattr(sys, "argv", [str(SCRIPT), *options])
+    monkeypatch.setattr(sys, "argv", ["gpu.py", *options])
     assert gpu.main() == 1
     found = json.loads((tmp_path / "gpu.json").read_text())
     assert "manifest.json" in found["resume"]["remark"] and found["26m, default"]["tokens_per_second"] > 0
