@@ -193,9 +193,11 @@ def _version(package: str) -> dict[str, str]:
 
 
 def _closure(function: Any) -> Iterator[tuple[str, str]]:
-    """The names and values that a function took from the function around it."""
+    """The names and values that a function took from the function around it, and the defaults of its arguments."""
     if isinstance(function, types.FunctionType):
-        for name, value in inspect.getclosurevars(function).nonlocals.items():
+        defaults = {f"default {i}": value for i, value in enumerate(function.__defaults__ or ())}
+        taken = inspect.getclosurevars(function).nonlocals | defaults | (function.__kwdefaults__ or {})
+        for name, value in taken.items():
             yield name, _constant(name, value)
 
 

@@ -174,9 +174,10 @@ def _column_of_vectors(batch: pa.RecordBatch, name: str) -> npt.NDArray[np.int16
     made = np.zeros((len(batch), int(widths[0]) if len(widths) else 0))
     made[lengths > 0] = numbers.reshape(-1, made.shape[1] or 1)
     if len(strange := np.flatnonzero(~np.isfinite(made).all(axis=1))):
+        where = f"dedup_semantic: the row {batch.column('id')[int(strange[0])].as_py()!r}"
         raise InputError(
-            f"dedup_semantic: the row {batch.column('id')[int(strange[0])].as_py()!r}: expected finite numbers in the column {name!r}; found "
-            "null, NaN or infinity. Give such a row null instead of a vector: it then stays, and is not compared"
+            f"{where}: expected finite numbers in the column {name!r}; found null, NaN or infinity among them. Give it "
+            "null instead of a vector: it then stays, and is not compared"
         )
     return to_vectors(made)
 

@@ -131,6 +131,16 @@ def test_an_edit_of_the_module_or_of_one_that_it_imports_changes_the_key_and_not
     assert found[0].keys() - filter_of("c4").resources().keys() == {"code of own_rules_of_a_test.py:rule"}
 
 
+def test_a_default_of_an_argument_is_part_of_the_key():
+    def made(least):
+        def rule(row, least=least, *, most=9):
+            return least <= row["stars"] <= most
+
+        return rule
+
+    assert own_code.code_digest(made(1)) == own_code.code_digest(made(1)) != own_code.code_digest(made(2))
+
+
 def test_a_function_without_a_file_is_known_by_its_source_and_what_it_names(monkeypatch):
     monkeypatch.delattr(sys.modules[__name__], "__file__")
     first = own_code.code_digest(few_stars)
@@ -228,13 +238,16 @@ def test_a_map_may_edit_inside_of_a_row():
         ("row | {'messages': [{'role': 'user', 'text': 'a'}]}", "expected messages with .* found 'text'"),
         ("row | {'messages': [{'role': 'bot', 'content': 'a'}]}", "expected messages of the roles .* found 'bot'"),
         ("row | {'messages': 7}", "the row 'table:0': the column 'messages' holds list"),
+        ("row | {'messages': None}", "the row 'table:0': .* it must hold a value in each row"),
+        ("row | {'messages': [{'role': 'user', 'content': '\\udc00'}]}", "the row 'table:0': .* surrogates not"),
+        ("row | {'n': 1.5}", "the row 'table:0': the column 'n' holds int64: expected whole numbers; found 1.5"),
         ("row['absent']", r"the row 'table:0': KeyError: 'absent' \\(.*, line 1\\)"),
     ],
 )  # fmt: skip
 def test_a_map_that_gives_no_row_ends_with_the_row(module, change, message):
     name = module(f"def change(row): return {change}")
     with pytest.raises(InputError, match=message.replace("\\\\", "\\")):
-        datakit.map([{"messages": [user("a"), says("b")]}], function=f"{name}:change")
+        datakit.map([{"messages": [user("a"), says("b")], "n": 1}], function=f"{name}:change")
 
 
 def test_a_stage_of_the_users_own_runs_in_recipes_and_pipelines_and_an_edit_makes_it_stale(module, tmp_path):

@@ -330,6 +330,8 @@ def test_what_is_learned_of_a_turn_is_read_from_each_of_its_usual_fields(read_re
      ({"conversations": [{"from": "human", "value": "<image>\nwhat?"}, GPT], "image": "1.jpg"}, False),
      ({"question": "what?", "answer": "a cat", "image": {"bytes": "/9j/", "path": None}}, False),
      ({"question": "what?", "chosen": "a cat", "rejected": "a dog", "image": {"bytes": "/9j/", "path": None}}, False),
+     ({"messages": [{"role": "user", "content": "what?", "images": ["/9j/"]}, GPT]}, False),
+     ({"messages": [{"role": "user", "content": "what?", "audio": None}, GPT]}, True),
      ({"prompt": "what is <image> in SVG?", "response": "a mark"}, True),
      ({"question": "what?", "answer": "a cat", "image": {"bytes": None, "path": None}, "videos": []}, True),
      ({"question": "what?", "answer": "a cat", "image": "https://logo"}, True)],

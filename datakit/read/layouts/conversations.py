@@ -172,10 +172,11 @@ def _around(body: Conversation, found: Picked) -> Conversation:
 
 
 def refuse_media(fields: Fields, messages: list[Message]) -> None:
-    """Refuse a record with pictures, films or sound. A name of a file counts where a message says `<image>`.
+    """Refuse a record or a message with pictures, films or sound. A name of a file counts where a message says
+    `<image>`.
 
     Raises:
-        RecordError: the record has such a field.
+        RecordError: there is such a field.
     """
     for name in () if MEDIA.isdisjoint(fields) else MEDIA & fields.keys():
         value = fields[name]
@@ -304,6 +305,7 @@ def turns(value: Any, where: str, options: ParseOptions = PLAIN) -> Conversation
             turn = {"role": ("user", "assistant")[i % 2], "content": turn}
         for part in _results_apart(turn):
             made, rest = message(part, f"{where}[{i}]", options)
+            refuse_media(rest, [made])
             if "tools" in rest and tools is None:  # minimind's
                 tools = tools_of(rest.pop("tools"), f"{where}[{i}].tools")
             if rest.get("channel") == "analysis" and made.role == "assistant":
