@@ -196,7 +196,7 @@ def _closure(function: Any) -> Iterator[tuple[str, str]]:
     """The names and values that a function took from the function around it, and the defaults of its arguments."""
     if isinstance(function, types.FunctionType):
         defaults = {f"default {i}": value for i, value in enumerate(function.__defaults__ or ())}
-        taken = inspect.getclosurevars(function).nonlocals | defaults | (function.__kwdefaults__ or {})
+        taken = {**inspect.getclosurevars(function).nonlocals, **defaults, **(function.__kwdefaults__ or {})}
         for name, value in taken.items():
             yield name, _constant(name, value)
 

@@ -112,18 +112,20 @@ def _characters(batch: pa.RecordBatch) -> pa.Array:
 def policy_rank(batch: pa.RecordBatch, policy: str, lengths: Callable[[], pa.Array]) -> pa.Array:
     """float64 for each row; of rows that count as one the highest stays, and null counts as lowest.
 
-    The column of a score may be a field of `extra`, where ingest keeps the user's own.
+    A score may be a field of `extra`, where ingest keeps what has no column or does not fit it (1.5 among integers).
     """
     column = score_column(policy)
     if policy == "longest":
         return lengths().cast(pa.float64())
+    ranks = pa.nulls(len(batch), pa.float64())
     if column in batch.schema.names:
         kind = batch.schema.field(column).type
-        numeric = pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
-        return batch.column(column).cast(pa.float64()) if numeric else pa.nulls(len(batch), pa.float64())
-    if not column or "extra" not in batch.schema.names:
-        return pa.nulls(len(batch), pa.float64())
-    return pa.array([_number(extra, column) for extra in batch.column("extra").to_pylist()], pa.float64())
+        if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind):
+            ranks = batch.column(column).cast(pa.float64())
+    if not column or "extra" not in batch.schema.names or not ranks.null_count:
+        return ranks
+    both = zip(ranks.to_pylist(), batch.column("extra").to_pylist(), strict=True)
+    return pa.array([_number(extra, column) if own is None else own for own, extra in both], pa.float64())
 
 
 def _number(extra: str | None, name: str) -> float | None:

@@ -381,12 +381,11 @@ class DedupSemantic(ShuffleStage):
 
         There are none where a row has no text, or text that the model cannot read.
         """
+        texts, context = parts_of(batch, self.config)
         if self.config.column:
             vectors = _column_of_vectors(batch, self.config.column)
             read, counts = np.ones(len(batch), np.bool_), np.ones(len(batch), np.int64)
-            context = np.zeros(len(batch), np.uint64)
         else:
-            texts, context = parts_of(batch, self.config)
             vectors, read = load_model(self.config.model).embed(list(chain.from_iterable(texts)))
             counts = np.array(list(map(len, texts)), np.int64)
         row = np.repeat(np.arange(len(batch)), counts)

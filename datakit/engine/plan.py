@@ -139,6 +139,10 @@ class Flow:
                 named = "" if self.recipe.inputs else f"datakit ingest {shlex.join(map(str, inputs))} --dataset NAME"
                 raise e.of_dataset(self.recipe.dataset, named) from None
         rows = [parent for s, parent in done.items() if stage_class(s).makes_rows][-1]
+        if rows.manifest.stage == "pack":
+            raise UsageError(
+                f"{rows.path}: is packed already; {name} works on rows: give its tokenize or ingest manifest"
+            )
         if rows.manifest.kind.startswith("tokens") and not stage.takes_tokens:
             why = "its rows hold token ids and no text, and need only the stages ingest, tokenize and pack"
             raise UsageError(f"{rows.path}: {why}; {name} cannot look at them")

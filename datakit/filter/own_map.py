@@ -140,8 +140,10 @@ def _exact(values: list[Any], field: pa.Field) -> pa.Array:
     if not field.nullable and None in values:
         raise ValueError("it must hold a value in each row; found None")
     made = pa.array(values, field.type)
-    if pa.types.is_integer(field.type) and made.to_pylist() != values:
-        raise ValueError(f"expected whole numbers; found {next(v for v in values if isinstance(v, float) and v % 1)}")
+    kind = field.type.value_type if pa.types.is_list(field.type) else field.type
+    if pa.types.is_integer(kind) and (got := made.to_pylist()) != values:
+        found = next(value for value, taken in zip(values, got, strict=True) if value != taken)
+        raise ValueError(f"expected whole numbers; found {str(found)[:80]}")
     return made
 
 

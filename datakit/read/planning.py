@@ -385,21 +385,27 @@ def _beside(
 def _check_names(file: SourceFile, head: list[Fields], mapping: Mapping[str, str], options: ParseOptions) -> None:
     """Refuse a mapping that names a field which none of a file's first records, or of their turns, has.
 
+    Of fields that records may lack (a turn's weight, one of several that make a text) only one that is spelled nearly
+    like another is refused.
+
     Raises:
         LayoutError: there is one.
     """
     lists = (listed(at(fields, mapping.get("messages", ""))) for fields in head)
     turns = [turn for value in lists if type(value) is list for turn in value if type(turn) is dict]
     for ours, source in mapping.items():
-        records = head if ours not in options.turn_fields else turns if ours in ("role", "content") else []
+        records = head if ours not in options.turn_fields else turns
         known = list(dict.fromkeys(name for fields in records for name in flat(fields)))
-        paths = HOLE.findall(source) if "{" in source else source.split("+")[:1]
-        if known and not any(path in known or any(at(f, path) is not None for f in records) for path in paths):
-            near = get_close_matches(paths[0], known, 1, 0.5) if paths else []
-            raise LayoutError(
-                f"{file.path}: --map {ours}={source}: none of its first records has such a field; "
-                f"{f'perhaps {near[0]} is meant; ' if near else ''}the fields are {', '.join(known[:24])}"
-            )
+        paths = HOLE.findall(source) if "{" in source else source.split("+")
+        absent = [p for p in paths if p not in known and all(at(fields, p) is None for fields in records)]
+        optional = len(absent) < len(paths) or (ours in options.turn_fields and ours not in ("role", "content"))
+        for path in absent if known else ():
+            near = get_close_matches(path, known, 1, 0.75 if optional else 0.5)
+            if near or not optional:
+                raise LayoutError(
+                    f"{file.path}: --map {ours}={source}: none of its first records has a field {path}; "
+                    f"{f'perhaps {near[0]} is meant; ' if near else ''}the fields are {', '.join(known[:24])}"
+                )
 
 
 def _kind(files: list[SourceFile], config: IngestConfig) -> str:

@@ -83,13 +83,17 @@ def test_a_mapping_that_makes_no_sense_is_refused(read_records, config, match):
 @pytest.mark.parametrize(
     ("config", "match"),
     [({"map": {"prompt": "instrction", "answer": "output"}}, "--map prompt=instrction: .*perhaps instruction is meant"),
-     ({"map": {"prompt": "{ask}: {what}", "answer": "output"}}, "none of its first records has such a field"),
+     ({"map": {"prompt": "{ask}: {what}", "answer": "output"}}, "none of its first records has a field ask"),
+     ({"map": {"prompt": "{instrction}{output}", "answer": "output"}}, "a field instrction; perhaps instr"),
+     ({"map": {"prompt": "output+instrction", "answer": "output"}}, "a field instrction; perhaps instr"),
+     ({"map": {"messages": "turns", "role": "who", "content": "what", "weight": "lern"}}, "perhaps learn"),
      ({"map": {"id": "meta_id"}}, "--map id=meta_id: .*the fields are instruction, output, meta"),
      ({"map": {"messages": "turns", "role": "who", "content": "wat"}}, "--map content=wat: .*perhaps what is meant"),
      ({"map": {"prompt": "meta.ix", "answer": "output"}}, "--map prompt=meta.ix: .*perhaps meta.id is meant")],
 )  # fmt: skip
 def test_a_field_that_no_record_has_is_refused_before_any_work_with_the_nearest_one(read_records, config, match):
-    record = {"instruction": "hi", "output": "yo", "meta": {"id": 1}, "turns": [{"who": "user", "what": "hi"}]}
+    record = {"instruction": "hi", "output": "yo", "meta": {"id": 1}}
+    record["turns"] = [{"who": "user", "what": "hi", "learn": 1}]
     with pytest.raises(LayoutError, match=match):
         read_records(record, **config)
     assert read_records(record, map={"prompt": "{ask}{instruction}", "answer": "output", "id": "meta.id"}).rows
