@@ -96,7 +96,7 @@ class RunConfig:
         return build(cls, placed(cls, values), "options")
 
     def objective(self, data: Mixture, model: CausalLM, device: torch.device) -> Loss:
-        """The loss of the run, for its data and the model that it trains; `device` is for what is no part of it."""
+        """The loss of the run, for its data and the model that it trains; other models that it needs go on `device`."""
         raise NotImplementedError
 
 

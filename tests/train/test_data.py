@@ -137,8 +137,7 @@ def test_a_batch_is_what_its_rows_say_token_by_token_in_both_formats(pack, rando
     packed = [pack(random_rows(12, 48), 48, labelled=labelled, format=name) for name in ("bin2d", "bin")]
     strided, ragged = (PackedSet.open_all(manifest)[0] for manifest in packed)
     rows = [7, 2, 11, 6]
-    streams = [StepStream(data, DataConfig(), seed=0) for data in (strided, ragged)]
-    found = [[stream.batch(MicroBatch(np.array(rows), 48), 5)] for stream in streams]
+    found = [[StepStream(data, DataConfig(), 0).batch(MicroBatch(np.array(rows), 48), 5)] for data in (strided, ragged)]
     assert (strided.packed.ids.ndim, ragged.packed.ids.ndim) == (2, 1) and equal(*found)
     (batch,), (ids, labels, positions, numbers) = found[0], plainly(strided, rows, 48)
     assert batch.ids_BT.tolist() == [*ids, [0] * 48], "a missing row is padding"

@@ -53,9 +53,7 @@ def test_lines_of_a_file_are_answered_in_order_and_a_bad_one_is_named(short_run,
         assert main([*options, "--prompt", said]) == 0
         assert capsys.readouterr().out == answer["completion"] + "\n"
     source.write_text('{"prompt": "x"}\n\n{"text": "y"}\n')
-    with pytest.raises(
-        InputError, match=r"in\.jsonl:3: expected an object with `prompt`, .*; found {\"text\": \"y\"}$"
-    ):
+    with pytest.raises(InputError, match=r'in\.jsonl:3: expected an object with .*; found {"text": "y"}$'):
         main([*options, "--input", str(source)])
     for said in ("7", "[]", '["hi"]', '[{"role": "user", "content": [{"type": "text", "text": "hi"}]}]'):
         source.write_text(f'{{"messages": {said}}}\n')

@@ -51,15 +51,12 @@ def test_the_loss_is_trls():
 
 def test_log_probabilities_of_tokens_are_those_of_the_sequence_alone_at_the_temperature():
     model = small_model(vocab_size=50)
-    sequences, begins = [torch.randint(0, 50, (n,)) for n in (5, 9)], [2, 4]
-    rows = [
-        Row(s.numpy(), np.array([0, len(s)]), np.arange(b - 1, len(s) - 1))
-        for s, b in zip(sequences, begins, strict=True)
-    ]
+    pieces = [(torch.randint(0, 50, (size,)), begin) for size, begin in ((5, 2), (9, 4))]
+    rows = [Row(ids.numpy(), np.array([0, len(ids)]), np.arange(begin - 1, len(ids) - 1)) for ids, begin in pieces]
     batch = flat_batch(rows, np.arange(2), 0)
     found = label_log_probs(model, batch, LossConfig(), temperature=0.7)
     expected = []
-    for ids, row, begin in zip(sequences, rows, begins, strict=True):
+    for (ids, begin), row in zip(pieces, rows, strict=True):
         one = flat_batch([row], np.zeros(1), 0, 1)
         logits = model.lm_head(model(one.ids_BT, one.segments.positions_BT, masked_attention(one.segments)))[0]
         expected.append((logits / 0.7).log_softmax(-1)[torch.arange(begin - 1, len(ids) - 1), ids[begin:]])
