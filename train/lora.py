@@ -86,4 +86,5 @@ class Adapters:
             "fan_in_fan_out": False, "inference_mode": True, "use_rslora": self.config.rslora}  # fmt: skip
         (folder / CONFIG).write_text(json.dumps(settings, indent=2) + "\n", encoding="utf-8")
         found = {f"{PREFIX}{name}.weight": value.detach() for name, value in parameters.items()}
-        save_file(found, folder / WEIGHTS, metadata={"format": "pt", "base_sha256": self.base_sha256})
+        # one key: safetensors writes several in any order, and peft reads none
+        save_file(found, folder / WEIGHTS, metadata={"base_sha256": self.base_sha256})
