@@ -92,12 +92,7 @@ def test_a_mapping_that_makes_no_sense_is_refused(read_records, config, match):
      ({"map": {"prompt": "meta.ix", "answer": "output"}}, "--map prompt=meta.ix: .*perhaps meta.id is meant")],
 )  # fmt: skip
 def test_a_field_that_no_record_has_is_refused_before_any_work_with_the_nearest_one(read_records, config, match):
-    record = {
-        "instruction": "hi",
-        "output": "yo",
-        "meta": {"id": 1},
-        "turns": [{"who": "user", "what": "hi", "learn": 1}],
-    }
+    record = {"instruction": "a", "output": "b", "meta": {"id": 1}, "turns": [{"who": "user", "what": "a", "learn": 1}]}
     with pytest.raises(LayoutError, match=match):
         read_records(record, **config)
     assert read_records(record, map={"prompt": "{ask}{instruction}", "answer": "output", "id": "meta.id"}).rows
