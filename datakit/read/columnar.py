@@ -261,7 +261,7 @@ def _tables(data: Any) -> Iterator[pa.Table]:
         try:
             # an array of structs has the keys of all rows; `Table.from_pylist` has those of the first alone
             yield pa.Table.from_struct_array(pa.array(taken))
-        except (TypeError, OverflowError, pa.ArrowException) as e:
+        except (TypeError, OverflowError, UnicodeError, pa.ArrowException) as e:
             raise InputError(f"{found}: rows {begin} to {begin + len(taken) - 1} are no table: {e}; {OTHERWISE}") from e
         begin += len(taken)
 
