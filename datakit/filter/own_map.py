@@ -122,25 +122,25 @@ class Map(Stage):
             raise InputError(f"{where} messages of the roles {', '.join(_ROLES)}; found {strange[0]!r}")
 
     def _column(self, batch: pa.RecordBatch, name: str, values: list[Any]) -> pa.Array:
-        field = batch.schema.field(name)
+        column = batch.schema.field(name)
         try:
-            return _exact(values, field)
+            return _exact(values, column)
         except (ValueError, TypeError, OverflowError) as whole:  # Arrow's errors are of these, too
             for row, value in enumerate(values):  # which row it is
                 try:
-                    _exact([value], field)
+                    _exact([value], column)
                 except (ValueError, TypeError, OverflowError) as e:
                     where = f"{self.config.function}: {name_of_row(batch, row)}"
-                    raise InputError(f"{where}: the column {name!r} holds {field.type}: {e}") from None
-            raise InputError(f"{self.config.function}: the column {name!r} holds {field.type}: {whole}") from None
+                    raise InputError(f"{where}: the column {name!r} holds {column.type}: {e}") from None
+            raise InputError(f"{self.config.function}: the column {name!r} holds {column.type}: {whole}") from None
 
 
-def _exact(values: list[Any], field: pa.Field) -> pa.Array:
-    """Values as the column of a field. (Arrow makes 1 of 1.5 without a word.)"""
-    if not field.nullable and None in values:
+def _exact(values: list[Any], column: pa.Field) -> pa.Array:
+    """Values as a column of this type. (Arrow makes 1 of 1.5 without a word.)"""
+    if not column.nullable and None in values:
         raise ValueError("it must hold a value in each row; found None")
-    made = pa.array(values, field.type)
-    kind = field.type.value_type if pa.types.is_list(field.type) else field.type
+    made = pa.array(values, column.type)
+    kind = column.type.value_type if pa.types.is_list(column.type) else column.type
     if pa.types.is_integer(kind) and (got := made.to_pylist()) != values:
         found = next(value for value, taken in zip(values, got, strict=True) if value != taken)
         raise ValueError(f"expected whole numbers; found {str(found)[:80]}")
