@@ -37,11 +37,13 @@ def kernel(**options: Any) -> Callable[[Kernel], Kernel]: ...
 def kernel(function: Any = None, **options: Any) -> Any:
     """Compile a function with `numba.njit`: it releases the interpreter lock, and its machine code is cached.
 
-    `options` go to `njit`, as in `@kernel(inline="always")`.
+    With `inner=True`, kernels alone call it: it gets no way in from Python, which takes as long to compile as a small
+    kernel. The other `options` go to `njit`, as in `@kernel(inline="always")`.
     """
     if function is None:
         return lambda f: kernel(f, **options)
-    options = {"nogil": True} | options
+    inner = options.pop("inner", False)
+    options = {"nogil": True, "no_cfunc_wrapper": True, "no_cpython_wrapper": inner} | options
     try:
         made = numba.njit(cache=True, **options)(function)
     except RuntimeError:  # numba: "no locator available": neither beside the sources nor in the user's cache

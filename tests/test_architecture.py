@@ -115,6 +115,19 @@ def test_a_kernel_uses_names_of_kernel_files_alone(path):
     assert used & foreign - {"kernel"} == set()
 
 
+def test_nothing_but_kernels_names_an_inner_kernel():
+    """Called from Python it would end the process, as it has no way in from there."""
+    for path in KERNELS:
+        body = ast.parse(path.read_text(encoding="utf-8")).body
+        made = {n: " ".join(map(ast.unparse, n.decorator_list)) for n in body if isinstance(n, ast.FunctionDef)}
+        inner = {node.name for node, decorators in made.items() if "inner=True" in decorators}
+        others = [node for node in body if "kernel" not in made.get(node, "")]
+        assert not inner & {name.id for node in others for name in ast.walk(node) if isinstance(name, ast.Name)}
+        full = {f"{'.'.join(path.relative_to(ROOT).with_suffix('').parts)}.{name}" for name in inner}
+        callers = [p for p in (*DATAKIT, *sources("tests"), *sources("bench")) if full & {*imports(p)}]
+        assert {*callers} <= KERNELS
+
+
 def test_the_package_itself_imports_the_standard_library_only():
     tree = ast.parse((ROOT / "datakit/__init__.py").read_text(encoding="utf-8"))
     for node in tree.body:

@@ -315,7 +315,7 @@ def choose(row_starts, groups, weights, totals, size, min_left, share, settled, 
 # Cuts.
 
 
-@kernel
+@kernel(inner=True)
 def _cut_begin(data, low, high, flags):
     """Where a cut begins whose first unit begins at `high`, after a unit that stays and ends at `low`.
 
@@ -340,7 +340,7 @@ def _cut_begin(data, low, high, flags):
     return at_opening if at_opening >= 0 else high
 
 
-@kernel
+@kernel(inner=True)
 def _cut_end(data, begin, low, high, flags):
     """Where a cut from `begin` on ends whose last unit ends at `low`, before a unit that stays and begins at `high`.
 
@@ -360,7 +360,7 @@ def _cut_end(data, begin, low, high, flags):
     return high
 
 
-@kernel
+@kernel(inner=True)
 def _trim(data, begin, end, flags):
     """The bytes from `begin` to `end` without white space at both ends; (end, begin) where there is nothing else."""
     first, last, i = end, begin, begin
@@ -372,7 +372,7 @@ def _trim(data, begin, end, flags):
     return first, last
 
 
-@kernel
+@kernel(inner=True)
 def _breaks_between(data, begin, end, flags):
     """(line breaks in a run of white space, the place after the last of them)."""
     breaks, behind, previous, i = 0, begin, 0, begin
@@ -386,7 +386,7 @@ def _breaks_between(data, begin, end, flags):
     return breaks, behind
 
 
-@kernel
+@kernel(inner=True)
 def _range_to_cut(data, begin, end, starts, ends, first, stop, flags):
     """The bytes to cut for the units `first` to `stop` of a row, whose bytes are from `begin` to `end`.
 
@@ -410,7 +410,7 @@ def _range_to_cut(data, begin, end, starts, ends, first, stop, flags):
     return before, high
 
 
-@kernel(inline="always")
+@kernel(inline="always", inner=True)
 def _copy(data, begin, end, out, at):
     for i in range(begin, end):
         out[at] = data[i]

@@ -53,7 +53,7 @@ def sum_vectors(vectors, of, out):
             out[of[i], d] += vectors[i, d]
 
 
-@kernel
+@kernel(inner=True)
 def _dot(a, b):
     """The product of two vectors of length 32767: exact in 32 bits."""
     total = np.int32(0)
@@ -99,7 +99,7 @@ def similarity(row, other, rows):
     return least
 
 
-@kernel
+@kernel(inner=True)
 def _first_similar(row, rows, cells, begins, ends, kept):
     """Of the kept rows of a row's cells: (the first that is similar enough or -1, the similarity, rows compared)."""
     best, nearest, compared = -1, 0, 0

@@ -243,7 +243,7 @@ def _pointer(context, address, like):  # type: ignore[no-untyped-def]
     return signature, generate
 
 
-@kernel
+@kernel(inner=True)
 def set_at(rows, row):  # type: ignore[no-untyped-def]
     """The set of a row as an array, without a copy."""
     return carray(_pointer(rows.address[row], rows.like), (rows.length[row],))  # type: ignore[call-arg]
@@ -301,7 +301,7 @@ def least_similar_turn(a, b, numerator, denominator):  # type: ignore[no-untyped
     return least
 
 
-@kernel
+@kernel(inner=True)
 def _compare(row, other, rows):  # type: ignore[no-untyped-def]
     """(what two rows share, -1 where they are not similar enough; 1 if their sets were compared, else 0).
 
@@ -339,13 +339,13 @@ def least_of_class(number):  # type: ignore[no-untyped-def]
     return (number - (exponent << (_CLASS_BITS - 1))) << exponent
 
 
-@kernel
+@kernel(inner=True)
 def _smallest(size, rows):  # type: ignore[no-untyped-def]
     """The size of the smallest set that may be similar enough to a set of this size."""
     return (rows.numerator * size + rows.denominator - 1) // rows.denominator
 
 
-@kernel
+@kernel(inner=True)
 def _counter(value):  # type: ignore[no-untyped-def]
     return (value * _GOLDEN) >> np.uint64(64 - _COUNTER_BITS)
 
@@ -366,7 +366,7 @@ def _count_shingles(rows, bucket_sizes, counters):  # type: ignore[no-untyped-de
     return nodes
 
 
-@kernel
+@kernel(inner=True)
 def _rarest_first(values, counters, scratch):  # type: ignore[no-untyped-def]
     """The values in the order of (bit length of the counter, value), which is the same for every set: by counting sort.
 
@@ -388,14 +388,14 @@ def _rarest_first(values, counters, scratch):  # type: ignore[no-untyped-def]
     return ordered[: len(values)]
 
 
-@kernel
+@kernel(inner=True)
 def _key(value, number):  # type: ignore[no-untyped-def]
     """Key of a shingle in sets of a size class."""
     key = (value ^ np.uint64(number) * _GOLDEN) * _GOLDEN
     return key ^ key >> np.uint64(32)
 
 
-@kernel
+@kernel(inner=True)
 def _insert(row, rows, index, scratch):  # type: ignore[no-untyped-def]
     """Add a kept row to the index, under the prefix that is enough for similar sets of any size."""
     size = rows.length[row]
@@ -410,7 +410,7 @@ def _insert(row, rows, index, scratch):  # type: ignore[no-untyped-def]
         index.used[0] += 1
 
 
-@kernel
+@kernel(inner=True)
 def _share_bucket(of_row, row, other):  # type: ignore[no-untyped-def]
     for band in range(of_row.shape[0]):  # near-equal rows mostly share the first ones
         bucket = of_row[band, row]
@@ -419,7 +419,7 @@ def _share_bucket(of_row, row, other):  # type: ignore[no-untyped-def]
     return False
 
 
-@kernel
+@kernel(inner=True)
 def _probe(row, rows, index, scratch, count):  # type: ignore[no-untyped-def]
     """Add to those found the indexed rows that share a bucket and may be similar enough: (how many are found, nodes
     visited)."""
@@ -473,7 +473,7 @@ def _walk(row, rows, lists, scratch):  # type: ignore[no-untyped-def]
     return count, complete
 
 
-@kernel
+@kernel(inner=True)
 def _ascending(found):  # type: ignore[no-untyped-def]
     """Sort in place: by insertion where candidates are few, since they come in runs that are sorted already."""
     if len(found) > _FEW_CANDIDATES:
@@ -488,7 +488,7 @@ def _ascending(found):  # type: ignore[no-untyped-def]
     return found
 
 
-@kernel
+@kernel(inner=True)
 def _enter(row, rows, lists, index, scratch):  # type: ignore[no-untyped-def]
     """Add a kept row to the lists of its buckets, and to the index the rows of those that are large.
 

@@ -36,7 +36,7 @@ _BLOCK = 4096  # shingle hashes that stay in the first-level cache while all per
 # Shingles.
 
 
-@kernel
+@kernel(inner=True)
 def _hash_shingles(words, size, out):  # type: ignore[no-untyped-def]
     """Hashes of every `size` consecutive words, in order and with repeats; returns how many."""
     shingles = max(len(words) - size + 1, 0)
@@ -139,7 +139,7 @@ def text_of(batch: pa.RecordBatch, config: DedupConfig) -> pa.Array:
 # Signatures and bands.
 
 
-@kernel
+@kernel(inner=True)
 def _premix(hashes, out):  # type: ignore[no-untyped-def]
     """MurmurHash3's 32-bit finalizer over the low halves, as datasketch's affine32 does before it permutes."""
     for j in range(len(hashes)):

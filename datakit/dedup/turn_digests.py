@@ -140,7 +140,7 @@ def _entry(code, pages, entries):  # type: ignore[no-untyped-def]
     return np.int64(entries[np.int64(pages[code >> 8]) << 8 | code & 255])
 
 
-@kernel
+@kernel(inner=True)
 def _tail(data, i, end, pages, entries, kinds):  # type: ignore[no-untyped-def]
     """(the first byte from i on of something else than sentence marks, quotes, emphasis and closing brackets; whether
     the word before them ends there: at white space, at a script that is written without spaces, or at the end)."""

@@ -79,7 +79,7 @@ def scan(data, offsets, classes, rules, stays, out, out_offsets, changed):
     return counts
 
 
-@kernel
+@kernel(inner=True)
 def _scan_row(data, low, high, classes, rules, counts, out, out_at):
     """Count a row line by line, and copy what stays to `out` if it is not empty. Returns where that ends."""
     at, line, end, said = low, low, low, np.empty(5, np.int64)
@@ -158,7 +158,7 @@ def _scan_row(data, low, high, classes, rules, counts, out, out_at):
     return out_at
 
 
-@kernel
+@kernel(inner=True)
 def _ends_sentence(data, line, end, classes):
     """Whether a sentence's mark is the last character before `end`; quotes and brackets after it are ignored."""
     while end > line:
@@ -170,7 +170,7 @@ def _ends_sentence(data, line, end, classes):
     return False
 
 
-@kernel
+@kernel(inner=True)
 def _is_finished(data, line, end, classes):
     """Whether a line ends in a sentence's mark or a quote; citations are ignored, an ellipsis ends no sentence."""
     end = _before_citations(data, line, end)
@@ -180,7 +180,7 @@ def _is_finished(data, line, end, classes):
     return classes[code] & (TERMINAL | QUOTE) != 0
 
 
-@kernel
+@kernel(inner=True)
 def _before_citations(data, line, end):
     """The end of a line without the citations at its end and the spaces before them."""
     while end > line and data[end - 1] == 93:
@@ -195,7 +195,7 @@ def _before_citations(data, line, end):
     return end
 
 
-@kernel
+@kernel(inner=True)
 def _citation(data, at, high):
     """Bytes of the citation mark that begins at `at` ("[12]", "[]", "[edit]", "[citation needed]"); 0 for none."""
     end = at + 1
@@ -209,7 +209,7 @@ def _citation(data, at, high):
     return 0
 
 
-@kernel
+@kernel(inner=True)
 def _copy(data, line, end, citations, blank, begun, out, at):
     """Append a line without its citations to the row that begins at `begun`; returns where it ends.
 
@@ -230,7 +230,7 @@ def _copy(data, line, end, citations, blank, begun, out, at):
     return at
 
 
-@kernel
+@kernel(inner=True)
 def _count_phrases(data, line, end, said):
     """Count, by kind, the phrases of a line, but citations."""
     for at in range(line, end, _BLOCK):
@@ -249,7 +249,7 @@ def _rare(one, two, three):
     return found
 
 
-@kernel
+@kernel(inner=True)
 def _has_rare(block):
     """Whether three rare bytes begin in a block, which is followed by two more bytes: LLVM makes vectors of it."""
     found = False
@@ -258,7 +258,7 @@ def _has_rare(block):
     return found
 
 
-@kernel
+@kernel(inner=True)
 def _phrase(data, at, low, high):
     """The kind of the phrase whose three rare bytes begin at `at`."""
     for k in range(_SIZES.size):
@@ -267,7 +267,7 @@ def _phrase(data, at, low, high):
     return _SAYS_NOTHING
 
 
-@kernel
+@kernel(inner=True)
 def _is_phrase(data, at, low, high, k):
     """Whether the bytes from `at` are a phrase, whatever the case of ASCII letters."""
     if at < low or at + _SIZES[k] > high:

@@ -9,7 +9,7 @@ from datakit.kernels import kernel
 _PRIME, _GOLDEN = np.uint64(0x100000001B3), np.uint64(0x9E3779B97F4A7C15)
 
 
-@kernel
+@kernel(inner=True)
 def rolling(words, length):
     """The hash of every run of `length` words: words uint64[W] -> uint64[max(0, W - length + 1)], never 0."""
     total = max(0, words.size - length + 1)
@@ -28,7 +28,7 @@ def rolling(words, length):
     return out
 
 
-@kernel(forceinline=True)
+@kernel(forceinline=True, inner=True)
 def slot_of(slots, key):
     """The place of a key, or the free place where it would be: one of them is always free."""
     last = np.uint64(slots.size - 1)
@@ -73,7 +73,7 @@ def find(words, starts, lengths, slots, numbers):
     return hits[:found]
 
 
-@kernel
+@kernel(inner=True)
 def _doubled(rows):
     """A copy with twice as many rows; the second half is not set."""
     out = np.empty((2 * len(rows), rows.shape[1]), np.int64)

@@ -80,7 +80,7 @@ for _word in (b"the", b"be", b"to", b"of", b"and", b"that", b"have", b"with"):
     _ENGLISH[_packed * int(_SPREAD) % 2**64 >> 60] = _packed
 
 
-@kernel
+@kernel(inner=True)
 def scan_words(data, low, high, classes, keys, sizes, starts, signals):
     """Find the words of one row and count them.
 
@@ -192,7 +192,7 @@ def scan_words(data, low, high, classes, keys, sizes, starts, signals):
     return KANA_HAN_STEP if 2 * kana_han > alone else OTHER_STEP
 
 
-@kernel
+@kernel(inner=True)
 def _stop_word(word, size):
     """The bit of a stop word, given as the `size` lowest bytes of `word` in any case; 0 for any other word."""
     word = (word | _CASE) & _ALL >> np.uint64(64 - 8 * min(size, 8))
@@ -200,7 +200,7 @@ def _stop_word(word, size):
     return np.int64(_ENGLISH[slot] == word) << np.int64(slot)
 
 
-@kernel
+@kernel(inner=True)
 def _quoted_stop_word(data, begin, end):
     """The same for a word with punctuation around it."""
     while begin < end and not (48 <= data[begin] <= 57 or 97 <= (data[begin] | 32) <= 122):
@@ -213,7 +213,7 @@ def _quoted_stop_word(data, begin, end):
 _SEED, _PRIME = np.uint64(0xCBF29CE484222325), np.uint64(0x100000001B3)
 
 
-@kernel
+@kernel(inner=True)
 def scan_lines(data, low, high, classes, keys, sizes, paragraph_keys, paragraph_sizes, signals):
     """Find the lines and paragraphs of one row and count them; blank lines only separate paragraphs.
 
@@ -269,7 +269,7 @@ def _line(data, at, high, classes):
     return high, 1, rest, extra
 
 
-@kernel
+@kernel(inner=True)
 def _solid_end(data, line, end, classes):
     """(end of the last character that is no white space, characters after it); (`line`, ...) in a blank line."""
     trimmed = 0
@@ -283,7 +283,7 @@ def _solid_end(data, line, end, classes):
     return end, trimmed
 
 
-@kernel
+@kernel(inner=True)
 def _count_line(data, line, end, classes, size, extra, signals):
     """Add a line to the row's signals: data[line:end] without the white space at its end."""
     signals[LINES] += 1
@@ -305,7 +305,7 @@ def _count_line(data, line, end, classes, size, extra, signals):
     )
 
 
-@kernel
+@kernel(inner=True)
 def _duplicates(keys, sizes, total, scratch, out):
     """Fill out[2]: copies after the first of equal keys, and their code points."""
     _, numbers, _, firsts = scratch
@@ -346,7 +346,7 @@ def _number(keys, total, scratch):
     return distinct
 
 
-@kernel
+@kernel(inner=True)
 def _ngrams(keys, total_words, step, sizes, starts, words, places, scratch, chars, out):
     """Characters in the most frequent 2..4-gram and in duplicate 5..10-grams of one row; an n-gram is n * step words.
 
@@ -378,7 +378,7 @@ def _ngrams(keys, total_words, step, sizes, starts, words, places, scratch, char
 
 
 # Branch-free: both always write an element, and advance only if it is kept.
-@kernel
+@kernel(inner=True)
 def _repeated(places, numbers, counts, total):
     """Keep only the places whose number occurs more than once; returns how many."""
     left = 0
@@ -389,7 +389,7 @@ def _repeated(places, numbers, counts, total):
     return left
 
 
-@kernel
+@kernel(inner=True)
 def _longer(keys, words, places, numbers, left, length, step):
     """Keep only the places of n-grams of `length` words with another one `step` words later. Returns how many.
 
@@ -408,7 +408,7 @@ def _longer(keys, words, places, numbers, left, length, step):
     return total
 
 
-@kernel
+@kernel(inner=True)
 def _top(sizes, starts, places, counts, firsts, distinct, length, chars):
     """Characters in all occurrences of the most frequent n-gram (the first of equals), spaces between words included;
     0 if none occurs twice. Occurrences may overlap, so the row's characters are the limit."""
@@ -423,7 +423,7 @@ def _top(sizes, starts, places, counts, firsts, distinct, length, chars):
     return min(np.int64(counts[best]) * (starts[last] + sizes[last] - starts[first]), chars)
 
 
-@kernel
+@kernel(inner=True)
 def _extra(sizes, places, numbers, counts, total, length):
     """Characters of the words in n-grams that occurred before, from left to right, continuing after each hit."""
     for i in range(total):

@@ -115,7 +115,7 @@ def _step(h, byte):
     return np.uint32((h ^ np.uint32(np.int8(byte))) * _PRIME)
 
 
-@kernel(forceinline=True)
+@kernel(forceinline=True, inner=True)
 def _key(text, begin, size):
     """The bytes of a word as three numbers, with zeros behind, and a hash, of which the upper 32 bits are good.
 
@@ -139,7 +139,7 @@ def enter_words(text, offsets, slots):
         slots[slot] = word
 
 
-@kernel
+@kernel(inner=True)
 def _split(piece, text, edges):
     """Copy a piece of text to `text`, with a 0 before it and 25 behind; returns how many words it has.
 
@@ -159,7 +159,7 @@ def _split(piece, text, edges):
     return found >> 1
 
 
-@kernel(forceinline=True)
+@kernel(forceinline=True, inner=True)
 def _copy_rows(source, at, target, to):
     """Copy `_ROWS` numbers: all are loaded before one is stored, so that LLVM makes one instruction of the eight."""
     a, b, c, d = source[np.uintp(at)], source[np.uintp(at + 1)], source[np.uintp(at + 2)], source[np.uintp(at + 3)]
@@ -173,7 +173,7 @@ WORD, BEFORE, SLOT, FEATURE, PLACE = range(5)
 place in the cache (-1: too long), its feature (-1: none), the place of the 0 before it."""
 
 
-@kernel
+@kernel(inner=True)
 def _look_up(cache, text, edges, words, found, infos, missing):
     """Look up the words of a piece in the cache: (how many rows they have, how many words are missing).
 
@@ -181,7 +181,8 @@ def _look_up(cache, text, edges, words, found, infos, missing):
     others. There is no branch, which a processor would guess wrong at every missing word: what does not count is
     overwritten by the next word.
     """
-    keys, flat, filled, count = cache.view(np.uint64), cache.reshape(cache.size), 0, 0
+    keys, flat = cache.view(np.uint64), cache.reshape(cache.size)
+    filled, count = np.int64(0), 0  # a plain 0 has a type of its own, for which `_copy_rows` is compiled once more
     for w in range(words):
         begin = np.int64(edges[2 * w])
         size = np.int64(edges[2 * w + 1]) - begin
@@ -212,7 +213,7 @@ def _find(dictionary, offsets, slots, key, text, begin, size):
     return np.int64(-1)
 
 
-@kernel
+@kernel(inner=True)
 def read_characters(text, begin, end, chars, n):
     """Write the characters of a word and a 0 to `chars`, behind n others; returns how many there are then."""
     shift = np.uint32(32)
@@ -229,14 +230,14 @@ def read_characters(text, begin, end, chars, n):
     return n + 1
 
 
-@kernel
+@kernel(inner=True)
 def _read_missing(m, cache, text, edges, missing, count, infos, chars):
     """Write the characters of the words that the cache misses to `chars`; returns how many they are.
 
     `missing` gets the rest of its numbers, `infos` the fourth number without rows, the cache the bytes of the words.
     A label, which the model may know or not, and `</s>` have no characters: so they have no n-grams either.
     """
-    chars[0], n, keys = 0, 1, cache.view(np.uint64)
+    chars[0], n, keys = 0, np.int64(1), cache.view(np.uint64)
     for i in range(count):
         w = missing[WORD, i]
         begin, end = np.int64(edges[2 * w]), np.int64(edges[2 * w + 1])
@@ -261,7 +262,7 @@ def _read_missing(m, cache, text, edges, missing, count, infos, chars):
 # Features of missing words.
 
 
-@kernel
+@kernel(inner=True)
 def _hash_ngrams(m, chars, n, hashes, inside, grams, kept):
     """Fill `grams` (uint32[1 + sizes, places]), behind its first line: the feature of the n-gram of each size that
     begins at each of n places; and `kept` (uint8, the same shape): 1 where it is an n-gram, and known.
@@ -297,7 +298,7 @@ def _hash_ngrams(m, chars, n, hashes, inside, grams, kept):
                 kept[1, k] &= last[k] > 0
 
 
-@kernel
+@kernel(inner=True)
 def _find_rows(row_of, n, grams, kept, missing, count, before, features):
     """Write the rows of missing words to `features`, in fastText's order; `before` gets how many are before each place.
 
@@ -317,7 +318,7 @@ def _find_rows(row_of, n, grams, kept, missing, count, before, features):
             features[i] = row_of[features[i]]
 
 
-@kernel
+@kernel(inner=True)
 def _merge(cache, missing, count, n, before, features, found, filled, infos, rows):
     """Write the rows of all words to `rows`, in order; returns how many. The cache gets those of the missing words."""
     keys, end = cache.view(np.uint64), missing[BEFORE, 0]
@@ -346,7 +347,7 @@ def _merge(cache, missing, count, n, before, features, found, filled, infos, row
 # The hidden vector.
 
 
-@kernel
+@kernel(inner=True)
 def _add_rows(input_RD, rows, n, hidden_D):
     """Add n rows of the input matrix to `hidden_D`, in order; returns n. Most are added by four, with fewer stores."""
     for i in range(0, n - 3, 4):
@@ -360,7 +361,7 @@ def _add_rows(input_RD, rows, n, hidden_D):
     return n
 
 
-@kernel
+@kernel(inner=True)
 def _add_word_ngrams(m, hashes, words, rows, hidden_D):
     """Add the rows of the n-grams of two words and more of a line; returns how many. They come in batches."""
     total, filled = np.int64(0), np.int64(0)
@@ -385,7 +386,7 @@ def _log(p):
     return np.float32(np.log(np.float64(p) + 1e-5))
 
 
-@kernel
+@kernel(inner=True)
 def _logit(m, row, hidden_D):
     """A row of the output matrix times the hidden vector, summed in order."""
     total = np.float32(0)
@@ -394,7 +395,7 @@ def _logit(m, row, hidden_D):
     return total
 
 
-@kernel
+@kernel(inner=True)
 def _best_leaf(m, allowed, score, hidden_D, stack, scores):
     """(label, log score) of the best allowed leaf of the tree; (-1, `score`) where all have less than `score`.
 
@@ -418,7 +419,7 @@ def _best_leaf(m, allowed, score, hidden_D, stack, scores):
     return best, score
 
 
-@kernel
+@kernel(inner=True)
 def _best_flat(m, allowed, score, hidden_D, p):
     """(label, log score) of the most probable allowed label, of equal ones the last; (-1, `score`) as in `_best_leaf`.
 

@@ -611,7 +611,7 @@ def paired_fit(order: Int64, lengths: Int64, capacity: int) -> Int64:
     return bins
 
 
-@kernel
+@kernel(inner=True)
 def _most(shorter: Int64, length: int) -> int:
     """The greatest length <= `length` that is left, or 0: union-find with path halving over the used lengths."""
     while shorter[length] != length:
@@ -620,7 +620,7 @@ def _most(shorter: Int64, length: int) -> int:
     return length
 
 
-@kernel
+@kernel(inner=True)
 def _first_of_two(count: Int64, shorter: Int64, single: int, space: int) -> int:
     """The longer of the two lengths that fill a space best, or `single`, the longest that fits, if that is better."""
     if 2 * single < space:
@@ -711,7 +711,7 @@ def _row(left: Int64, value: Float, worthiest: Int64, capacity: int, top: int, r
     return space, n
 
 
-@kernel
+@kernel(inner=True)
 def _worthiest(left: Int64, value: Float, worthiest: Int64, space: int) -> tuple[int, int]:
     """The one or two lengths of most value that fit into a space; 0 stands for none."""
     best, most = 0, 0.0
@@ -731,7 +731,7 @@ def _worthiest(left: Int64, value: Float, worthiest: Int64, space: int) -> tuple
     return longer, other
 
 
-@kernel
+@kernel(inner=True)
 def _times(left: Int64, row: Int64) -> int:
     """How often to repeat a row: half as often as the remaining sequences allow."""
     times = int(left[row[0]])

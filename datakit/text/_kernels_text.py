@@ -253,7 +253,7 @@ def _fold_block(block, out):
     return seen < 0x80
 
 
-@kernel
+@kernel(inner=True)
 def fold_expanding(row, folds, out, at):
     """Write the folded form of a character that folding changes; returns where it ends."""
     for k in range(3):
@@ -262,7 +262,7 @@ def fold_expanding(row, folds, out, at):
     return at
 
 
-@kernel
+@kernel(inner=True)
 def _fold_mixed(data, i, stop, end, pages, entries, folds, out, at):
     """Fold the characters that begin in [i, stop): (where the last one ends, where the folded text ends)."""
     while i < stop:
@@ -291,7 +291,7 @@ def _fold_mixed(data, i, stop, end, pages, entries, folds, out, at):
     return i, at
 
 
-@kernel
+@kernel(inner=True)
 def _fold(data, begin, end, pages, entries, folds, out):
     """Fold a row to `out`, followed by zeros; returns the bytes before them."""
     i, at = begin, 0
