@@ -245,11 +245,13 @@ def parse(text: str, kind: Any, where: str) -> Any:
         if re.fullmatch(r"\w+", text):
             return {PRESET: text}
         texts = [text] if "{" in text else re.split(r",(?=[^,=]*=)|,\s*$", text)
-        pairs = [t.partition("=") for t in texts if t.strip()]
-        wrong = next((key for key, equals, _ in pairs if not equals or not key.strip()), None)
+        member = get_args(kind)[1]
+        cut = str.rpartition if member in (int, float) else str.partition  # a source may be lang=en/*
+        pairs = [cut(t, "=") for t in texts if t.strip()]
+        wrong = next(("".join(pair) for pair in pairs if not pair[0].strip() or not pair[1]), None)
         if wrong is not None:
             raise ConfigError(f"{where}: expected KEY=VALUE, found {wrong!r}")
-        return {key.strip(): parse(value.strip(), get_args(kind)[1], where) for key, _, value in pairs}
+        return {key.strip(): parse(value.strip(), member, where) for key, _, value in pairs}
     if get_origin(kind) in (typing.Union, types.UnionType):
         if text == "" and type(None) in get_args(kind):
             return None

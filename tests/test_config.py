@@ -78,6 +78,7 @@ def test_commas_in_brackets_separate_nothing():
     texts = r"exact, regex:^\d{1,3}$,regex:[,;](a,b),tests"
     assert parse(texts, tuple[str, ...], "--reward") == ("exact", r"regex:^\d{1,3}$", "regex:[,;](a,b)", "tests")
     assert parse("0.7,0.3", tuple[float, ...], "--weights") == (0.7, 0.3)
+    assert parse("lang=en/*=3,b=.5", dict[str, float], "--weights") == {"lang=en/*": 3, "b": 0.5}
 
 
 @pytest.mark.parametrize("text", ["nan", "inf", "-Infinity"])

@@ -36,8 +36,12 @@ FORMATS: Final = {
 SUFFIXES: Final = {suffix: name for name, suffixes in FORMATS.items() for suffix in suffixes}
 COMPRESSED: Final = {".gz": "gzip", ".gzip": "gzip", ".zst": "zstd", ".zstd": "zstd", ".bz2": "bz2", ".xz": "xz",
                      ".lz4": "lz4"}  # fmt: skip
-ABOUT: Final = re.compile(r"(?i)^(readme|license|licence|changelog|contributing|notice|citation)\b")
-"""Names of files that describe the data. In a folder they are skipped; a path that names one file reads it."""
+ABOUT: Final = re.compile(
+    r"(?i)^(?:(?:readme|license|licence|changelog|contributing|notice|citation|(?:sha\d*|md5)sums?)\b"
+    r"|(?:dataset_infos?|dataset_dict|state)\.json$)"
+)
+"""Names of files that describe the data, as ours of checksums in an export, and those that `datasets` writes beside its
+own. In a folder they are skipped; a path that names one file reads it."""
 _RUN_FOLDER: Final = re.compile(r"/data/[^/]+/[^/]+/[0-9a-f]{16}$")
 """The data folder of a run: dataset, stage, key."""
 
@@ -315,16 +319,17 @@ Found = list[tuple[str, str, int]]
 def split_of(name: str) -> str:
     """The split that a file says it belongs to; "" if it says none.
 
-    Its name without suffixes and a number at the end, or that of a folder which it is in, is the name of a split.
+    Its name without suffixes and a number at the end, or that of a folder which it is in, is the name of a split. In
+    the Hub's form it is any name, if no folder says another one (`train/data-00000-of-00001.arrow`).
     """
     path = PurePath(name)
-    if numbered := _NUMBERED.match(path.name):
-        return numbered["split"]
-    stem = path.name.lower()
+    numbered = _NUMBERED.match(path.name)
+    stem = numbered["split"] if numbered else path.name.lower()
     while PurePath(stem).suffix in (*SUFFIXES, *COMPRESSED):
         stem = PurePath(stem).stem
     names = [re.sub(r"[-_.]?\d+$", "", stem), *(part.lower() for part in reversed(path.parts[:-1]))]
-    return next((_SPLITS[name] for name in names if name in _SPLITS), "")
+    known = next((name for name in names if name in _SPLITS), names[0])
+    return numbered["split"] if numbered and known == names[0] else _SPLITS.get(known, "")
 
 
 def of_split(found: Found, inputs: Sequence[str], wanted: str) -> tuple[Found, list[Skipped], str]:

@@ -278,7 +278,7 @@ _STORED: Final = {
     pa.large_binary(): pa.binary(),
     pa.binary_view(): pa.binary(),
 }
-_PLAIN: Final = re.compile(r"bool|u?int\d+|float|double|string|binary|date32\[day\]|decimal.*")
+_PLAIN: Final = re.compile(r"bool|u?int\d+|float|double|string|binary|date32\[day\]|decimal\d+\(\d+, \d+\)")
 """Names of the types that a column may have as they are."""
 EXACT: Final = 1 << 53
 """From here on, a float does not hold every whole number."""

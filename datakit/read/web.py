@@ -165,11 +165,12 @@ class Pages:
                 if "http" not in mime.lower():
                     return "other_mimes"
                 record.parse_http(auto_decode="all")
-                if record.http_headers is None:
-                    raise RecordError("corrupt_record", "its HTTP headers cannot be read")
-                if record.http_headers.status_code != 200:
+                head = record.http_headers
+                if head is not None and head.status_code != 200:
                     return "answers_not_ok"
-                mime, charset = record.http_headers.get("Content-Type") or "", record.http_charset
+                if head is None or not head.asdict():  # the parser finds none in lines that end without a CR
+                    raise RecordError("corrupt_record", "its HTTP headers cannot be read")
+                mime, charset = head.get("Content-Type") or "", record.http_charset
             body = record.reader.read()
         except (OSError, ValueError, EOFError) as e:
             raise RecordError("corrupt_record", f"the record cannot be read: {e}") from None
@@ -243,7 +244,7 @@ def _mime_of(body: bytes) -> str:
 
 def decoded_page(raw: bytes, charset: str | None = None) -> str:
     """The characters of a page in the charset that it names: by its byte order mark, by being UTF-8, by `charset` (of
-    the HTTP header), or by a `meta` tag; the first of these that can be read without an error.
+    the HTTP header), or by a `meta` tag or the XML declaration; the first of these that can be read without an error.
 
     UTF-8 comes before what the page says, since other charsets are hardly ever valid UTF-8. If all fail, single wrong
     characters are replaced in the first charset that is named, or in UTF-8.
@@ -257,7 +258,8 @@ def decoded_page(raw: bytes, charset: str | None = None) -> str:
         if raw.startswith(mark):
             return _replaced(raw[len(mark) :], name)
     meta = _META.search(raw, 0, 4096)
-    said = [map_encoding_to_html5(name, fallback_utf8=False) for name in (charset, meta and meta[1].decode()) if name]
+    names = [name.strip("\"'") for name in (charset, meta and meta[1].decode()) if name]
+    said = [map_encoding_to_html5(name, fallback_utf8=False) for name in names]
     # ISO-2022-JP has 7-bit bytes only, and UTF-16 without its mark is none
     named = [_WIDER.get(name, name) for name in said if name and not name.startswith("utf-16")]
     for name in ["utf-8"] * (b"\x1b$" not in raw) + named:
@@ -267,7 +269,7 @@ def decoded_page(raw: bytes, charset: str | None = None) -> str:
 
 
 _MARKS: Final = ((b"\xef\xbb\xbf", "utf-8"), (b"\xff\xfe", "utf-16-le"), (b"\xfe\xff", "utf-16-be"))
-_META: Final = re.compile(rb"""(?i)<meta[^>]*?charset\s*=\s*["']?\s*([a-z0-9_:.-]{2,40})""")
+_META: Final = re.compile(rb"""(?i)<(?:meta[^>]*?charset|\?xml[^>]*?encoding)\s*=\s*["']?\s*([a-z0-9_:.-]{2,40})""")
 _WIDER: Final = {"gbk": "gb18030", "shift_jis": "cp932", "euc_kr": "cp949"}
 """Charset -> the larger one that the web means by its name (WHATWG Encoding)."""
 

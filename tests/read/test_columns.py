@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import datakit
-from datakit.read.row_builder import RESERVED
+from datakit.read.row_builder import RESERVED, column_type
 from tests.files import says, user, write_rows
 from tests.read.conftest import read_all
 
@@ -137,3 +137,4 @@ def test_columns_of_typed_files_keep_their_types_and_values_through_stages(tmp_p
         assert got.to_pylist() == wanted.column(name).to_pylist() or name == "share", name
         assert str(got.type).replace("element:", "item:") == str(wanted.schema.field(name).type), name
     assert pc.all(pc.is_null(rows.column("extra"))).as_py()
+    assert column_type(pa.decimal128(5, -2)) is None  # Parquet has no negative scale

@@ -26,7 +26,9 @@ ROW = b'{"text":"t"}\n'
 
 @pytest.fixture
 def folder(tmp_path):
-    names = "b/2.jsonl b/10.jsonl a.jsonl b/.hidden.jsonl b/README.md b/picture.png _temp/x.jsonl"
+    names = (
+        "b/2.jsonl b/10.jsonl a.jsonl b/.hidden.jsonl b/README.md b/SHA256SUMS b/picture.png b/state.json _temp/x.jsonl"
+    )
     for name in names.split():
         put(tmp_path / name)
     return tmp_path
@@ -45,10 +47,11 @@ def test_a_folder_is_read_with_its_folders_and_without_what_is_no_data(folder):
     assert names(folder) == ["a.jsonl", "b/10.jsonl", "b/2.jsonl"]
     planned = plan([str(folder)], IngestConfig())
     skipped = [(os.path.basename(s.path), s.why) for s in planned.skipped]
-    assert skipped == [("_temp", HIDDEN), ("README.md", UNKNOWN), ("picture.png", UNKNOWN)]
+    about = ["README.md", "SHA256SUMS", "picture.png", "state.json"]
+    assert skipped == [("_temp", HIDDEN), *[(name, UNKNOWN) for name in about]]
     assert planned.summary[-2:] == (
         "not read (name begins with . or _): _temp",
-        "not read (unknown suffix, or a file like README): README.md, picture.png",
+        f"not read (unknown suffix, or a file like README): {', '.join(about)}",
     )
 
 
@@ -128,6 +131,7 @@ def test_a_file_without_a_suffix_is_what_its_bytes_are(read, tmp_path):
     ("how-to-train-a-dog.jsonl", ""), ("my_train.jsonl", ""), ("testing-grounds.txt", ""), ("train.extra.jsonl", ""),
     ("Train.jsonl", "train"), ("dev-0001.json.gz", "validation"), ("train.00000.jsonl", "train"), ("test1.csv", "test"),
     ("dialogues-00003-of-00014.parquet", "dialogues"), ("a/Test/part.jsonl", "test"), ("test/train.jsonl", "train"),
+    ("test/data-00000-of-00002.arrow", "test"), ("test/train-00000-of-00002.parquet", "train"),
 ])  # fmt: skip
 def test_a_file_says_its_split_where_its_name_or_its_folder_is_one(name, split):
     assert split_of(name) == split

@@ -132,9 +132,10 @@ def test_other_types_and_other_answers_are_counted_and_no_rows(typed):
         record(WarcRecordType.resource, page(4).encode(), 4, "text/html"),
         record(WarcRecordType.revisit, b"", 5),
         record(WarcRecordType.conversion, "Grüße.\n第二行。\n".encode(), 7, "text/plain"),
+        record(ANSWER[0], b"HTTP/1.1 200 OK\nContent-Type: text/html\n\n" + page(8).encode(), 8, ANSWER[1]),  # no CR
     ]
     found = typed(members(records), "crawl.warc.wet.gz")
-    assert [r["url"][-1] for r in found.rows] == ["3", "4", "7"] and found.bad == []
+    assert [r["url"][-1] for r in found.rows] == ["3", "4", "7"] and found.reasons == ["corrupt_record"]
     assert (found.rows[2]["text"], found.rows[2]["mime"]) == ("Grüße.\n第二行。\n", "text/plain")
     assert dict(found.notes) == {"other_mimes": 1, "answers_not_ok": 1, "archive_records": 1}
 
@@ -211,7 +212,7 @@ def test_a_flipped_byte_costs_one_record_at_most(typed, name):
         ("utf-8", "text/html; charset=iso-8859-1", "Grüße, café naïve, 港口"),  # the header is wrong
         ("utf-8", "text/html", "Grüße, café naïve, 港口"),
         ("cp1252", "text/html; charset=ISO-8859-1", "Grüße – café “naïve”"),
-        ("cp1251", "text/html; charset=windows-1251", "Гавань старого города построили давно"),
+        ("cp1251", 'text/html; charset="windows-1251"', "Гавань старого города построили давно"),
         ("gb18030", "text/html; charset=gb2312", "港口建于大洪水之年㐀"),
         ("cp932", "text/html; charset=Shift_JIS", "港は大洪水の年に建てられた①"),
         ("iso2022_jp", "text/html; charset=iso-2022-jp", "港は大洪水の年に建てられた"),
@@ -238,9 +239,10 @@ def test_bytes_in_no_charset_that_is_named_are_quarantined_and_single_ones_repla
 # HTML files and fields.
 
 
-def test_html_files_are_documents(typed):
-    link = '<head><meta charset="windows-1251"><link rel="canonical" href="https://example.org/one">'
-    (row,) = typed((page(1).replace("<head>", link) + "Гавань").encode("cp1251"), "a.html").rows
+@pytest.mark.parametrize("named", ['<meta charset="windows-1251">', '<?xml version="1.0" encoding="windows-1251"?>'])
+def test_html_files_are_documents(typed, named):
+    link = '<head><link rel="canonical" href="https://example.org/one">'
+    (row,) = typed((named + page(1).replace("<head>", link) + "Гавань").encode("cp1251"), "a.html").rows
     found = (row["id"], row["title"], row["url"], row["mime"])
     assert found == ("a.html:0", "Page 1", "https://example.org/one", "text/html")
     assert row["text"].startswith("Report 1") and "Гавань" in row["text"]
