@@ -73,7 +73,7 @@ class GenerateConfig(LoadConfig):
     """Model, prompts and output."""
 
     prompt: str = option("", "user message; for a plain-text model, the start of the text")
-    input: str = option("", 'JSONL file with one prompt per line: {"prompt": ...} or {"messages": [...]}')
+    input: str = option("", 'JSONL file with one prompt per line: {"prompt": ...} or {"messages": [...]}, and tools')
     output: str = option("", "file for the lines of --input with their `completion`; default: the terminal")
     batch_rows: int = option(8, "lines of --input per batch")
     system: str = option("", "system message before the conversation")
@@ -102,14 +102,15 @@ class Generator:
         self.model, self.tokenizer, state = config.loaded()
         self.config, self.plain = config, config.plain or state.get("task") == "pretrain"
 
-    def prompt_of(self, said: str | Sequence[dict[str, Any]], where: str = "the prompt") -> list[int]:
-        """The prompt ids for a text or a conversation, with the system message of the configuration if it has none.
+    def prompt_of(self, said: str | Sequence[Any], where: str = "the prompt", tools: Any = None) -> list[int]:
+        """The prompt ids for a text, or a conversation with its tools; the system message of the configuration comes
+        before a conversation that has none.
 
         Raises:
             UsageError: an empty prompt, or no room for an answer.
         """
         context, system = self.model.config.max_positions, self.config.system
-        return prompt_ids(self.tokenizer, said, self.plain, context, where, system)
+        return prompt_ids(self.tokenizer, said, self.plain, context, where, system, tools)
 
     def stream(self, prompts: Sequence[Sequence[int]]) -> Iterator[tuple[int, str]]:
         """Yield (number of the prompt, piece of its answer); an answer ends before the first stop string."""
@@ -175,7 +176,7 @@ def answer_file(generator: Generator) -> None:
     """
     config = generator.config
     rows = prompt_rows(here(config.input))
-    prompts = [generator.prompt_of(said, where) for where, _, said in rows]
+    prompts = [generator.prompt_of(said, where, row.get("tools")) for where, row, said in rows]
     with contextlib.ExitStack() as stack:
         out: TextIO = sys.stdout
         if config.output:

@@ -325,8 +325,8 @@ class GrpoTrainer(Trainer):
         for where, row, _ in lines:
             for name in FIELDS.keys() & {*self.settings.reward}:
                 needed(row, FIELDS[name], where)
-        self.lines = [row for _, row, _ in lines]
-        self.prompts = [prompt_ids(self.tokenizer, said, plain, room, where) for where, _, said in lines]
+        self.lines, asked = [row for _, row, _ in lines], partial(prompt_ids, self.tokenizer)
+        self.prompts = [asked(said, plain, room, where, tools=row.get("tools")) for where, row, said in lines]
         counts = np.array(list(map(len, self.prompts)), np.int64)
         header = Header(
             task="pretrain" if plain else "sft", format="bin", num_samples=len(counts), labelled=False,

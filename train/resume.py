@@ -83,16 +83,17 @@ def _check_same(path: Path, old: State, new: State, model: ModelConfig) -> None:
     pairs += [(f"tokenizer {k}", old.tokenizer.get(k), v) for k, v in new.tokenizer.items()]
     pairs += [(k, old.order.get(k), v) for k, v in new.order.items()]
     pairs += [("a LoRA base of sha256", old.base_sha256, new.base_sha256)]
-    pairs += [("the optimizer", *(s.config["optim"]["optimizer"] for s in (old, new)))]
-    pairs += [("weights in", *(s.config["weights_dtype"] for s in (old, new)))]
+    # of adapters the tensors do not tell the scale
+    was, now = (s.config | s.config["optim"] | s.config["lora"] for s in (old, new))
+    pairs += [(k, was[k], now[k]) for k in ("optimizer", "weights_dtype", "lora_alpha", "rslora")]
     if (path / "config.json").is_file():  # of adapters the base decides
-        then, now = read_config(path), config_from_hf(config_to_hf(model, {}), str(path))
-        now = replace(now, moe=replace(now.moe, balance_weight=then.moe.balance_weight))  # may change, as rates may
-        pairs += [(f.name, getattr(then, f.name), getattr(now, f.name)) for f in fields(then) if f.compare]
-    for name, was, now in pairs:
-        if was != now:
+        then, here = read_config(path), config_from_hf(config_to_hf(model, {}), str(path))
+        here = replace(here, moe=replace(here.moe, balance_weight=then.moe.balance_weight))  # may change, as rates may
+        pairs += [(f.name, getattr(then, f.name), getattr(here, f.name)) for f in fields(then) if f.compare]
+    for name, given, found in pairs:
+        if given != found:
             advice = f"resume with the same value, or start another run with --model {path} and another --out"
-            raise ModelError(f"{path} was trained with {name} {was!r}, and this run has {now!r}: {advice}")
+            raise ModelError(f"{path} was trained with {name} {given!r}, and this run has {found!r}: {advice}")
 
 
 def newest(folder: Path) -> tuple[Path, State] | None:

@@ -120,17 +120,17 @@ class Labeller:
 
 
 def _check_complete(row: MarkedRow) -> None:
-    """Refuse a row if a message, a call or the tools are not rendered: what has marks must show one."""
-    seen = {row.owners[number] for start, end, number in row.rendering.spans if start < end}
+    """Refuse a row if a text of a message, a call or the tools are not rendered."""
+    shown = {number for start, end, number in row.rendering.spans if start < end}
+    seen = {row.owners[number] for number in shown}
     if row.tools and all(i >= 0 for i, _ in seen):
         _check_needed(row, row.messages, False, "the row has tools, and the template renders none")
-    for i, kind in dict.fromkeys(row.owners):
-        if (i, kind) in seen:
-            continue
-        if kind in ("content", "answer"):
-            detail = f"message {i} ({row.messages[i]['role']}) is not in the rendering"
+    for number, (i, kind) in enumerate(row.owners):
+        if kind in ("content", "answer") and number not in shown:
+            whole = "" if (i, kind) not in seen else ", or not whole: text beside <think> is lost"
+            detail = f"message {i} ({row.messages[i]['role']}) is not in the rendering{whole}"
             raise RenderError(detail, "template_drops_message")
-        if kind.startswith("call"):
+        if kind.startswith("call") and (i, kind) not in seen:
             calls, number = len(row.messages[i]["tool_calls"]), int(kind[5:]) + 1
             detail = f"message {i} has {calls} calls, and the template leaves out number {number}"
             raise RenderError(detail, "template_drops_tools")

@@ -233,15 +233,15 @@ class Marker:
 
     def text(self, text: str, i: int, kind: str) -> str:
         """Marks inside of the outer white space of a text, because templates strip it. An answer is divided at the tags
-        of its thought, because templates cut it there."""
+        of its thoughts, because templates cut it there; a thought ends with its tag, and may lack the one before it."""
         parts = THINK_TAG.split(text) if kind == "answer" else [text]
         if not self.level and not "".join(parts[::2]).strip():
             parts = [text]  # the tags alone are the text
-        thoughts = parts.index("</think>") if "</think>" in parts[1::2] else 0
         for k in range(0, len(parts), 2):
+            inside = parts[k + 1 : k + 2] == ["</think>"] and (not k or parts[k - 1] == "<think>")
             if core := parts[k].strip():
                 before, _, behind = parts[k].partition(core)
-                parts[k] = before + self.around(core, i, "thought" if k < thoughts else kind) + behind
+                parts[k] = before + self.around(core, i, "thought" if inside else kind) + behind
         return "".join(parts)
 
     def unless_plain(self, value: Any, i: int = -1) -> Any:

@@ -75,15 +75,12 @@ def test_minimind_empty_thought_is_header(minimind, answer):
 @pytest.mark.parametrize("inside", [False, True])
 def test_minimind_learns_a_thought(minimind, inside):
     tokenizer, hand = minimind
-    made = (
-        thought(hand().turn("user", "a"), "hm, <think> is text").text("b", True).special("<|im_end|>", True).text("\n")
-    )
-    if inside:  # the template itself takes the thought out of the content; from its last <think> on
-        made = thought(hand().turn("user", "a"), "hm").text("b", True).special("<|im_end|>", True).text("\n")
-        row = [user("a"), says("<think>\nhm\n</think>\n\nb")]
-    else:
-        row = [user("a"), says("b", reasoning_content="hm, <think> is text")]
+    hm = "hm" if inside else "hm, <think> is text"  # the template takes a thought out of the content from <think> on
+    made = thought(hand().turn("user", "a"), hm).text("b", True).special("<|im_end|>", True).text("\n")
+    row = [user("a"), says(f"<think>\n{hm}\n</think>\n\nb") if inside else says("b", reasoning_content=hm)]
     assert ours(tokenizer, row) == made.done()
+    with pytest.raises(RenderError, match=r"template_drops_message: .* or not whole"):  # "b" would be all of the answer
+        label(tokenizer, [user("a"), says(f"<think>\n{hm}\n</think>\n\nWrite `</think>`b")])
 
 
 def test_minimind_tool_calls_and_results(minimind):

@@ -79,11 +79,10 @@ def test_a_tokenizer_elsewhere_is_named_and_a_folder_that_is_not_there_too(short
     with pytest.raises(ModelError, match="no model there"):
         main(["--model", str(tmp_path / "nowhere"), *said])
     capsys.readouterr()
-    answers = []
-    for more in (["--model", str(base)], ["--model", str(bare), "--tokenizer", str(short_run)]):
-        assert main([*more, *said]) == 0
-        answers.append(capsys.readouterr().out)
-    assert answers[0] == answers[1]
+    elsewhere = ["--model", str(bare), "--tokenizer", str(short_run)]
+    assert [main([*model, *said]) for model in (["--model", str(base)], elsewhere)] == [0, 0]
+    out = capsys.readouterr().out
+    assert out[: len(out) // 2] == out[len(out) // 2 :]
 
 
 def test_what_makes_no_sense_together_is_refused(short_run):
@@ -151,5 +150,7 @@ def test_a_turn_that_ends_otherwise_than_a_text_is_told_to_whoever_generates(pac
 def test_a_system_message_comes_first_unless_there_is_one(short_run):
     generator = Generator(GenerateConfig(model=str(short_run), prompt="-", system="be kind"))
     turns = [{"role": "system", "content": "be kind"}, {"role": "user", "content": "hello"}]
-    expected = generator.tokenizer.encode_prompt(turns)
-    assert generator.prompt_of("hello") == generator.prompt_of(turns[1:]) == generator.prompt_of(turns) == expected
+    generator.tokenizer = type(generator.tokenizer).load(generator.tokenizer.where, "chatml")  # it shows tools
+    encode, tools = generator.tokenizer.encode_prompt, [{"name": "f"}]
+    assert generator.prompt_of("hello") == generator.prompt_of(turns[1:]) == generator.prompt_of(turns) == encode(turns)
+    assert generator.prompt_of("hello", tools=tools) == encode(turns, tools) != encode(turns)

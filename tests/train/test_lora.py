@@ -105,6 +105,8 @@ def test_dropout_acts_in_training_alone_and_resumes_exactly(manifest, base, tmp_
     whole = train(manifest, base, tmp_path / "whole", *more)
     plain = train(manifest, base, tmp_path / "plain", *more[2:])
     cut = train(manifest, base, tmp_path / "cut", *more, "--stop-at", "2")
+    with pytest.raises(ModelError, match=r"was trained with lora_alpha 0\.0, and this run has 64\.0"):
+        sft.main(["--resume", "--out", str(cut), "--lora-alpha", "64"])
     assert sft.main(["--resume", "--out", str(cut)]) == 0
     assert losses(whole) == losses(cut) != losses(plain)
     settings = json.loads((whole / "checkpoints" / "step_00000004" / "adapter_config.json").read_text())

@@ -88,7 +88,7 @@ def test_a_run_beyond_its_last_step_is_not_resumed(manifest, tmp_path):
         ({"logit_softcap": 3.0}, r"logit_softcap 0\.0, and this run has 3\.0"),
         ({"activation": "relu2"}, "activation 'silu', and this run has 'relu2'"),
         ({"hidden_size": 64}, "hidden_size 128, and this run has 64"),
-        ({"weights_dtype": "bf16"}, "weights in 'fp32', and this run has 'bf16'"),
+        ({"weights_dtype": "bf16"}, "weights_dtype 'fp32', and this run has 'bf16'"),
     ],
 )
 def test_a_run_is_not_resumed_as_another_model(manifest, tmp_path, changed, said):

@@ -392,11 +392,11 @@ class TextStream:
 
 def prompt_ids(
     tokenizer: ChatTokenizer, said: str | Sequence[dict[str, Any]], plain: bool, context: int, where: str,
-    system: str = "",
+    system: str = "", tools: Any = None,
 ) -> list[int]:  # fmt: skip
     """The ids of a prompt: a text or a conversation, through the chat template unless `plain`; `where` is for errors.
 
-    `system` is a message before the conversation, if that has none.
+    `system` is a message before the conversation, if that has none; `tools` are those that the template declares.
 
     Raises:
         UsageError: an empty prompt, no room for an answer in `context`, or messages for a plain-text model.
@@ -406,7 +406,7 @@ def prompt_ids(
     turns = [{"role": "user", "content": said}] if isinstance(said, str) else said
     if system and not (turns and turns[0].get("role") == "system"):
         turns = [{"role": "system", "content": system}, *turns]
-    ids = tokenizer.encode_document(str(said)) if plain else tokenizer.encode_prompt(turns)
+    ids = tokenizer.encode_document(str(said)) if plain else tokenizer.encode_prompt(turns, tools)
     if not 0 < len(ids) < context:
         raise UsageError(f"{where} has {len(ids)} tokens; 1 to {context - 1} leave room for an answer")
     return ids
