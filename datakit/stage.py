@@ -212,7 +212,7 @@ class SketchFile:
 
 
 class CompareUnits(Protocol):
-    """Work units of a comparison of all rows: a payload goes in, a record comes out; `data` is the folder of files."""
+    """Work units that look at all rows: a payload goes in, a record comes out; `data` is the folder of files."""
 
     data: Path
     workers: int
@@ -387,10 +387,11 @@ class Stage:
 
     # All rows at once, or in parts.
 
-    def parts(self, parents: Sequence[Parent]) -> Sequence[tuple[Self, Pieces | None]]:
+    def parts(self, parents: Sequence[Parent], work: CompareUnits) -> Sequence[tuple[Self, Pieces | None]]:
         """The parts that the rows of the first parent are made in, each with the stage that makes it.
 
-        The rows alone decide about them. Each is one unit of work. Default: all rows are one part.
+        The rows alone decide about them; they are looked at in units of `work`. Each part is one unit, too. Default:
+        all rows are one part.
         """
         return [(self, None)]
 

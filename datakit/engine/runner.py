@@ -284,7 +284,7 @@ def _make(job: Job, work: Work) -> Result:
     """Run a stage with `work_unit = "all"`: a unit for each part of the rows; what takes all rows at once runs here."""
     rows = job.parents[0].rows() if job.parents else iter(())
     stage = job.stage.prepare(rows)
-    parts = stage.parts(job.parents)
+    parts = stage.parts(job.parents, work)
     made = partial(store.make, job.data, tuple(job.parents))
     here = len(parts) == 1
     units = work.units("make", made, [*enumerate(parts)], title=stage.name, processes=stage.holds_gil, here=here)

@@ -5,13 +5,17 @@ not depend on the order of the files, rows of equal content are taken or left to
 row that a smaller one keeps. With weights the packed set is the largest one with these shares in which no row is used
 twice. Repeated rows are the trainer's (`--weights` for several manifests).
 
-The price: the token rows are read once more, and 16 bytes of memory for each row.
+The price: the token rows are read once more, in work units. Each writes group, hash and tokens of its rows (`Keyed`, 24
+bytes a row) to a file. `Mixture.of` reads these files one after another, and keeps sums over `BINS` equal ranges of the
+hashes for each group, and the rows of the one range in which a limit is reached.
 """
 
+from binascii import unhexlify
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,13 +23,16 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from datakit.data import splitmix64
+from datakit.data import splitmix64, string_buffers
 from datakit.errors import ConfigError
 from datakit.pack.format import Int64
 from datakit.stage import Decision
 
-UInt64 = npt.NDArray[np.uint64]
+Keyed = npt.NDArray[np.int64]
+"""int64 (3, rows): the group of each row (the number of its pattern), its place in the order of hashes, its tokens."""
 
+BINS = 1 << 12
+ORDER_BITS = 63
 OVER_MAX_TOKENS, OVER_WEIGHT = "over_max_tokens", "over_weight"
 COUNTS = ("rows", "kept_rows", "tokens", "kept_tokens")
 COLUMNS = ("source", "content_hash", "input_ids", "rejected_ids")
@@ -40,7 +47,7 @@ class Share:
     kept_rows: int
     kept_tokens: int
     last: int
-    """The largest hash that is taken; -1: no row is."""
+    """No row with a larger hash is taken; -1: no row is."""
     reason: str
     """Why the other rows are not taken."""
 
@@ -53,33 +60,31 @@ class Mixture:
 
     @classmethod
     def of(
-        cls, batches: Iterable[pa.RecordBatch], max_tokens: Mapping[str, int], weights: Mapping[str, float]
+        cls, files: Sequence[Path], sources: Iterable[str], max_tokens: Mapping[str, int], weights: Mapping[str, float]
     ) -> "Mixture":
-        """Choose the rows of a dataset; the batches have the `COLUMNS` that there are.
+        """Choose the rows of a dataset from the `keyed` rows in files (`np.save`), and its sources.
 
         Raises:
             ConfigError: a pattern matches no source, or weights are given and a source matches none of them.
         """
-        patterns, sources = list(dict.fromkeys([*weights, *max_tokens])), set[str]()
-        parts = [(np.empty(0, np.int64), np.empty(0, np.uint64), np.empty(0, np.int64))]
-        for batch in batches:
-            sources.update(batch.column("source").fill_null("").unique().to_pylist())
-            parts.append((_patterns_of(batch, patterns), order_of(batch.column("content_hash")), token_counts(batch)))
-        if not sources:
+        names = sorted(sources)
+        if not names:
             return cls({})
-        _check(sorted(sources), patterns, weights)
-        which, order, tokens = (np.concatenate(part) for part in zip(*parts, strict=True))
-        found = {name: (order[which == n], tokens[which == n]) for n, name in enumerate(patterns)}
-        shares = {name: _taken(*found[name], max_tokens.get(name), OVER_MAX_TOKENS) for name in patterns}
-        total = min((shares[name].kept_tokens / weight for name, weight in weights.items()), default=0)
-        for name, weight in weights.items():
-            if total * weight < shares[name].kept_tokens:
-                shares[name] = _taken(*found[name], int(total * weight), OVER_WEIGHT)
-        return cls(shares)
+        patterns = patterns_of(max_tokens, weights)
+        _check(names, patterns, weights)
+        sums = _sums(files, len(patterns))
+        shares = _taken(files, sums, [max_tokens.get(name) for name in patterns], OVER_MAX_TOKENS)
+        tokens = {name: share.kept_tokens for name, share in zip(patterns, shares, strict=True)}
+        total = min((tokens[name] / weight for name, weight in weights.items()), default=0)
+        wanted = [total * weights[name] if name in weights else tokens[name] for name in patterns]
+        limits = [int(n) if n < tokens[name] else None for n, name in zip(wanted, patterns, strict=True)]
+        fewer = _taken(files, sums, limits, OVER_WEIGHT)
+        both = zip(shares, fewer, limits, strict=True)
+        return cls(dict(zip(patterns, (old if limit is None else new for old, new, limit in both), strict=True)))
 
     def decide(self, batch: pa.RecordBatch) -> Decision:
         """Which rows are left out, why, and the numbers behind it."""
-        order, which = order_of(batch.column("content_hash")).astype(np.int64), _patterns_of(batch, list(self.shares))
+        order, which = order_of(batch.column("content_hash")), _groups_of(batch, list(self.shares))
         reasons, details = np.full((2, batch.num_rows), None, object)
         for n, (name, share) in enumerate(self.shares.items()):
             left_out = (which == n) & (order > share.last)
@@ -121,14 +126,31 @@ class Mixture:
         ]
 
 
-def order_of(content_hash: pa.Array) -> UInt64:
-    """The place of rows in the order that they are taken in, uint64 (rows,), from hashes of at least 16 hex digits.
+def patterns_of(max_tokens: Mapping[str, int], weights: Mapping[str, float]) -> list[str]:
+    """The groups of sources, in the order of their numbers."""
+    return list(dict.fromkeys([*weights, *max_tokens]))
+
+
+def keyed(batches: Iterable[pa.RecordBatch], patterns: list[str]) -> tuple[Keyed, set[str]]:
+    """The rows that belong to a pattern, for `Mixture.of`, and the sources of all rows; batches have the `COLUMNS` that
+    there are."""
+    found, sources = [np.empty((3, 0), np.int64)], set[str]()
+    for batch in batches:
+        sources.update(batch.column("source").fill_null("").unique().to_pylist())
+        rows = np.stack([_groups_of(batch, patterns), order_of(batch.column("content_hash")), token_counts(batch)])
+        found.append(rows[:, rows[0] >= 0])
+    return np.concatenate(found, axis=1), sources
+
+
+def order_of(content_hash: pa.Array) -> Int64:
+    """The place of rows in the order that they are taken in, int64 (rows,), from hashes of at least 16 hex digits.
 
     63 bits of SplitMix64, so that the validation set, which has the rows with the smallest content hashes, is a sample
     of each source.
     """
-    digits = pc.utf8_slice_codeunits(content_hash, 0, 16).to_pylist()
-    return splitmix64(np.array([int(d, 16) for d in digits], np.uint64)) >> np.uint64(1)
+    data, offsets = string_buffers(pc.utf8_slice_codeunits(content_hash, 0, 16))
+    numbers = np.frombuffer(unhexlify(data[offsets[0] : offsets[-1]].data), ">u8").astype(np.uint64)
+    return (splitmix64(numbers) >> np.uint64(64 - ORDER_BITS)).astype(np.int64)
 
 
 def token_counts(batch: pa.RecordBatch) -> Int64:
@@ -144,7 +166,7 @@ def _group(source: str, patterns: Iterable[str]) -> str:
     return source if source in matching else next(iter(matching), "")
 
 
-def _patterns_of(batch: pa.RecordBatch, patterns: list[str]) -> Int64:
+def _groups_of(batch: pa.RecordBatch, patterns: list[str]) -> Int64:
     """The number of the pattern that each row belongs to, int64 (rows,); -1: none."""
     encoded = batch.column("source").fill_null("").dictionary_encode()
     groups = [_group(source, patterns) for source in encoded.dictionary.to_pylist()]
@@ -165,13 +187,43 @@ def _check(sources: list[str], patterns: list[str], weights: Mapping[str, float]
         raise ConfigError(f"pack: {pattern!r} {why} (weights before max_tokens); {named}")
 
 
-def _taken(hashes: UInt64, tokens: Int64, limit: int | None, reason: str) -> Share:
-    """The rows with the smallest hashes that have at most `limit` tokens together; equal hashes stay together."""
-    order = np.argsort(hashes, kind="stable")
-    ordered, sums = hashes[order], np.cumsum(tokens[order])
-    whole = int(tokens.sum())
-    count = int(np.searchsorted(sums, whole if limit is None else limit, side="right"))
-    if count < len(ordered):
-        count = int(np.searchsorted(ordered, ordered[count], side="left"))
-    kept, last = (int(sums[count - 1]), int(ordered[count - 1])) if count else (0, -1)
-    return Share(len(hashes), whole, count, kept, last, reason)
+def _bin_of(order: Int64) -> Int64:
+    """The range of hashes that each one is in, int64 (rows,)."""
+    return order // ((1 << ORDER_BITS) // BINS)
+
+
+def _sums(files: Iterable[Path], groups: int) -> Int64:
+    """Rows and tokens of each group in each range of hashes, int64 (2, groups, BINS)."""
+    sums = np.zeros((2, groups * BINS), np.int64)
+    for which, order, tokens in map(np.load, files):
+        at = which * BINS + _bin_of(order)
+        sums[0] += np.bincount(at, minlength=groups * BINS)
+        sums[1] += np.bincount(at, tokens, groups * BINS).astype(np.int64)  # sums below 2**53 are exact
+    return sums.reshape(2, groups, BINS)
+
+
+def _taken(files: Iterable[Path], sums: Int64, limits: Sequence[int | None], reason: str) -> list[Share]:
+    """Of each group the rows with the smallest hashes that have at most `limit` tokens together (None: all rows); equal
+    hashes stay together."""
+    ends = np.pad(sums.cumsum(axis=2), ((0, 0), (0, 0), (1, 0)))  # what is before each range, and at last all
+    whole = ends[:, :, -1].T.tolist()
+    room = [tokens if limit is None else limit for limit, (_, tokens) in zip(limits, whole, strict=True)]
+    # the range in which each group's limit is passed; BINS: none, so that no row of the group is looked at
+    cut = np.array([np.searchsorted(end, most, side="right") - 1 for end, most in zip(ends[1], room, strict=True)])
+    found = [np.empty((3, 0), np.int64)]
+    for table in map(np.load, files if (cut < BINS).any() else ()):
+        found.append(table[:, _bin_of(table[1]) == cut[table[0]]])
+    near, shares = np.concatenate(found, axis=1), []
+    for group, (rows, tokens) in enumerate(whole):
+        kept_rows, kept_tokens = ends[:, group, cut[group]].tolist()
+        last = (1 << ORDER_BITS) - 1
+        if cut[group] < BINS:
+            order, sizes = near[1:, near[0] == group]
+            by = np.argsort(order, kind="stable")
+            sums_here = kept_tokens + np.cumsum(sizes[by])
+            first_out = order[by[np.searchsorted(sums_here, room[group], side="right")]]
+            kept_rows += int((order < first_out).sum())
+            kept_tokens += int(sizes[order < first_out].sum())
+            last = int(first_out) - 1
+        shares.append(Share(rows, tokens, kept_rows, kept_tokens, last, reason))
+    return shares

@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self
@@ -21,12 +22,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from datakit.config import at_least, option
-from datakit.data import of_kind, row_groups
+from datakit.data import of_kind, read_rows, row_groups
 from datakit.errors import ConfigError, InputError
-from datakit.manifest import Count, Shard, check_shards, data_dir, tables
+from datakit.manifest import Count, Shard, check_file, check_shards, data_dir, digest_of_work, tables
 from datakit.pack.format import Format, Header, Overflow, PackedWriter, Packing, Task
-from datakit.pack.mixture import COLUMNS, Mixture
-from datakit.stage import Made, Parent, Pieces, Stage, split
+from datakit.pack.mixture import COLUMNS, Mixture, keyed, patterns_of
+from datakit.stage import CompareUnits, Made, Parent, Pieces, Stage, split
+from datakit.storage import make_folder, whole_file
 
 MAX_LOSS = 0.05
 """A greater share of tokens that is lost because sequences are longer than a row is an alarm."""
@@ -158,7 +160,7 @@ class Pack(Stage):
             overflow = "truncate" if config.align_bos else "split"
         return replace(self, task=task, overflow=overflow)
 
-    def parts(self, parents: Sequence[Parent]) -> Sequence[tuple[Self, Pieces | None]]:
+    def parts(self, parents: Sequence[Parent], work: CompareUnits) -> Sequence[tuple[Self, Pieces | None]]:
         """Consecutive row groups in parts of about as many tokens each, `part_tokens` at most where no row group has
         more; of those that a mixture takes.
 
@@ -173,8 +175,7 @@ class Pack(Stage):
         if config.format == "bin2d" and (config.packing == "pad" or self.task == "dpo"):
             fill = (config.row_lengths[-1] + 1) * (2 if self.task == "dpo" else 1)
         if config.max_tokens or config.weights:
-            columns = [c for c in COLUMNS if c in of_kind(source.manifest.kind).names]
-            mixture = Mixture.of(source.rows(columns), config.max_tokens, config.weights)
+            mixture = self._choose(source, work)
             tokens = sum(tokens for groups in sizes for _, tokens in groups)
             room *= tokens / max(tokens - mixture.tokens_left_out, 1)
         whole = sum(tokens + rows * fill for groups in sizes for rows, tokens in groups)
@@ -189,6 +190,22 @@ class Pack(Stage):
                 found[-1].setdefault(shard, []).append(number)
                 full, before, last = full + size, before + size, place
         return [(replace(self, mixture=mixture, part=number), pieces) for number, pieces in enumerate(found)]
+
+    def _choose(self, source: Parent, work: CompareUnits) -> Mixture:
+        """The choice of rows of each source; each shard is read in a unit, and no row comes into this process."""
+        folder, max_tokens, weights = (
+            data_dir(source.path, source.manifest),
+            self.config.max_tokens,
+            self.config.weights,
+        )
+        columns = [c for c in COLUMNS if c in of_kind(source.manifest.kind).names]
+        choose = partial(_keys, work.data, folder, columns, patterns_of(max_tokens, weights))
+        units = work.units("choose", choose, [*enumerate(tables(source.manifest, "kept"))])
+        files = [file for unit in units for file in unit["files"]]
+        for file in files:
+            check_file(work.data, *file)
+        names = {name for unit in units for name in unit["sources"]}
+        return Mixture.of([work.data / path for path, *_ in files], names, max_tokens, weights)
 
     def make(self, rows: Iterator[pa.RecordBatch], folder: Path, parents: Sequence[Parent]) -> Made:
         """Write the packed sets of a part, and with the first one a copy of the tokenizer."""
@@ -334,6 +351,20 @@ class Pack(Stage):
         ]
         sets = {f"{prefix.name}-{h.seq_len}" if several else prefix.name: h for h in headers}
         return {name: PackedWriter(prefix.with_name(f"{name}-{self.part:05d}"), h) for name, h in sets.items()}
+
+
+def _keys(
+    data: Path, folder: Path, columns: list[str], patterns: list[str], number: int, shard: Shard
+) -> dict[str, Any]:
+    """Write what a mixture is chosen by, of the rows of a shard, into the work folder of `data`; returns a record."""
+    rows, sources = keyed(read_rows(folder, shard, columns), patterns)
+    path = f".work/choose/{number:05d}.npy"
+    make_folder((data / path).parent)
+    with whole_file(data / path, flush=False) as temporary:
+        with temporary.open("wb") as file:
+            np.save(file, rows)
+        about = [path, temporary.stat().st_size, digest_of_work(temporary, data)]
+    return {"files": [about], "sources": sorted(sources), "rows": shard.rows}
 
 
 def _closed(writer: PackedWriter) -> tuple[dict[str, Any], dict[str, int]]:

@@ -1,6 +1,5 @@
 """Ingest: raw files -> rows, quarantined records, and unique ids."""
 
-import contextlib
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -274,26 +273,28 @@ def _decided(sketches: Sequence[Path], removals: "RemovalList | None") -> pa.Tab
     """By `row_key`: new ids of all rows but the first of each id (`id#2`, `id#3`, ..., whichever is free), and the rows
     whose content is on the list of removed rows."""
     found, seen = list[tuple[int, str | None, bool]](), dict[str, int]()
-    with contextlib.ExitStack() as stack:
-        tables = [
-            pa.ipc.open_file(stack.enter_context(pa.memory_map(str(path)))).read_all().combine_chunks()
-            for path in sketches
-        ]
-        hashes = [table.column("id_hash").to_numpy() for table in tables]
-        taken = np.sort(np.concatenate([np.empty(0, np.uint64), *hashes]))
-        repeated = np.unique(taken[1:][taken[1:] == taken[:-1]])
-        for table, values in zip(tables, hashes, strict=True):
-            again = np.isin(values, repeated)
-            contents = table["content_hash"]
-            removed = np.array(removals.holds(contents)) if removals and removals.rows else np.zeros(len(again), bool)
-            some = np.flatnonzero(again | removed)
-            rows = table.select(["row_key", "id"]).take(some).to_pylist()
-            for row, is_again, gone in zip(rows, again[some].tolist(), removed[some].tolist(), strict=True):
-                new = _free_id(row["id"], seen, taken) if is_again else None
-                if new or gone:
-                    found.append((row["row_key"], new, gone))
+    taken = np.concatenate([np.empty(0, np.uint64), *(_sketches(path)["id_hash"].to_numpy() for path in sketches)])
+    taken.sort()
+    repeated = np.unique(taken[1:][taken[1:] == taken[:-1]])
+    for table in map(_sketches, sketches):  # one at a time: their ids and hashes of content are ten times as large
+        again = np.isin(table["id_hash"].to_numpy(), repeated)
+        removed = np.zeros(len(again), bool)
+        if removals and removals.rows:
+            removed = np.array(removals.holds(table["content_hash"]), bool)
+        some = np.flatnonzero(again | removed)
+        rows = table.select(["row_key", "id"]).take(some).to_pylist()
+        for row, is_again, gone in zip(rows, again[some].tolist(), removed[some].tolist(), strict=True):
+            new = _free_id(row["id"], seen, taken) if is_again else None
+            if new or gone:
+                found.append((row["row_key"], new, gone))
     columns = zip(*sorted(found), strict=True) if found else ([] for _ in _DECISIONS)
     return pa.table(list(map(list, columns)), schema=_DECISIONS)
+
+
+def _sketches(path: Path) -> pa.Table:
+    """The sketches of a file, mapped into memory."""
+    with pa.memory_map(str(path)) as file:
+        return pa.ipc.open_file(file).read_all()
 
 
 def _free_id(name: str, seen: dict[str, int], taken: npt.NDArray[np.uint64]) -> str | None:

@@ -1,8 +1,12 @@
 """Limits and weights of sources: shares, nested choices, any order; and a whole run that accounts for every row."""
 
 import hashlib
+import tempfile
 from collections import Counter
+from pathlib import Path
+from unittest import mock
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given
@@ -10,7 +14,8 @@ from hypothesis import strategies as st
 
 import datakit
 from datakit.errors import ConfigError
-from datakit.pack.mixture import Mixture
+from datakit.pack import mixture as module
+from datakit.pack.mixture import Mixture, keyed, order_of, patterns_of
 from tests.cli.conftest import done
 from tests.files import write_rows
 
@@ -27,17 +32,31 @@ def batch_of(rows) -> pa.RecordBatch:
 
 
 def kept_of(rows, max_tokens=None, weights=None) -> tuple[list, Mixture]:
-    mixture = Mixture.of([batch_of(rows)], max_tokens or {}, weights or {})
+    max_tokens, weights = max_tokens or {}, weights or {}
+    with tempfile.TemporaryDirectory() as folder:
+        files = [Path(folder, f"{n}.npy") for n in range(2)]
+        for n, file in enumerate(files):
+            np.save(file, keyed([batch_of(rows[n::2])], patterns_of(max_tokens, weights))[0])
+        mixture = Mixture.of(files, {source for source, *_ in rows}, max_tokens, weights)
     reasons = mixture.decide(batch_of(rows)).reasons.to_pylist()
     return [row for row, why in zip(rows, reasons, strict=True) if why is None], mixture
 
 
-@given(ROWS, st.integers(1, 200))
-def test_a_source_has_at_most_its_tokens_and_a_larger_limit_keeps_what_a_smaller_one_keeps(rows, limit):
+def plainly(rows, limit) -> list:
+    """The rows with the smallest hashes, all of an equal hash or none, until one more would pass the limit."""
+    tokens = Counter()
+    for row, order in zip(rows, order_of(batch_of(rows)["content_hash"]).tolist(), strict=True):
+        tokens[order] += row[2]
+    taken = [h for h in tokens if sum(n for other, n in tokens.items() if other <= h) <= limit]
+    return [row for row in rows if order_of(batch_of([row])["content_hash"])[0] in taken]
+
+
+@given(ROWS, st.integers(1, 200), st.sampled_from([2, 1 << 12]))
+def test_a_source_has_at_most_its_tokens_and_a_larger_limit_keeps_what_a_smaller_one_keeps(rows, limit, bins):
     rows = [*rows, ("a/x", 0, 1)]
-    kept, mixture = kept_of(rows, {"a/*": limit})
-    mine = [row for row in kept if row[0] != "b"]
-    assert sum(n for _, _, n in mine) <= limit
+    with mock.patch.object(module, "BINS", bins):
+        kept, mixture = kept_of(rows, {"a/*": limit})
+    assert [row for row in kept if row[0] != "b"] == plainly([row for row in rows if row[0] != "b"], limit)
     assert [row for row in rows if row[0] == "b"] == [row for row in kept if row[0] == "b"]
     more, _ = kept_of(rows, {"a/*": limit + 25})
     assert not Counter(kept) - Counter(more)

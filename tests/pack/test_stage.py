@@ -274,7 +274,7 @@ def test_parts_are_even_and_end_before_they_would_have_too_many_tokens_or_too_mu
     even = {"part_tokens": 112}, [[0], [1, 2, 3]]  # of 113 tokens, not 112 and 1
     for options, expected in (({}, [[0], [1, 2, 3]]), even, ({"packing": "pad"}, [[0], [1], [2, 3]])):
         stage = Pack(PackConfig(**{"seq_len": 9, "part_tokens": 60} | options)).prepare(source.rows())
-        pieces = [pieces for _, pieces in stage.parts([source])]
+        pieces = [pieces for _, pieces in stage.parts([source], None)]
         assert [[shards.index(shard) for shard in part] for part in pieces] == expected
         keys = [b.column("row_key").to_pylist() for part in pieces for b in replace(source, pieces=part).rows()]
         assert keys == [b.column("row_key").to_pylist() for b in source.rows()]
