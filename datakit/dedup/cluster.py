@@ -30,9 +30,9 @@ import pyarrow.compute as pc
 from numba import carray, types  # type: ignore[attr-defined]
 from numba.extending import intrinsic
 
-from datakit.dedup.comparison import Flags, Hashes, Numbers, exact_ratio, policy_order
+from datakit.dedup.comparison import Flags, Hashes, Numbers, blocks, exact_ratio, policy_order
 from datakit.dedup.minhash import find_buckets
-from datakit.dedup.shuffle import Memory, Rows, first_of_equals
+from datakit.dedup.shuffle import Memory, Rows, digest_halves
 from datakit.dedup.stage import DedupConfig
 from datakit.kernels import kernel
 
@@ -58,14 +58,14 @@ REASONS = ("exact_duplicate", "loose_duplicate", "near_duplicate", "prefix")
 class Verdict(NamedTuple):
     """The decision about each row of a group, in their order.
 
-    `survivor` int64 (rows,): the row that stays for it, -1 where it stays itself. `similarity` float64 (rows,).
-    `reason` int64 (rows,): a code of `REASONS`. `looser` bool (rows,): it stays, and `match = "loose"` would drop it.
-    `facts`: counts of candidates, by `FACTS`.
+    `survivor` int64 (rows,): the row that stays for it, -1 where it stays itself. `similarity` int16 (rows,), in
+    thousandths. `reason` int8 (rows,): a code of `REASONS`. `looser` bool (rows,): it stays, and `match = "loose"`
+    would drop it. `facts`: counts of candidates, by `FACTS`.
     """
 
     survivor: Numbers
-    similarity: npt.NDArray[np.float64]
-    reason: Numbers
+    similarity: npt.NDArray[np.int16]
+    reason: npt.NDArray[np.int8]
     looser: Flags
     facts: dict[str, int]
 
@@ -73,59 +73,87 @@ class Verdict(NamedTuple):
 class Fate(NamedTuple):
     """What becomes of rows, by their place in the order; of equal ones the first has it for all.
 
-    target int64: the row that stays for it, or itself; similarity float64 with that row; code int64: why it is dropped,
-    if not because its digest is equal.
+    target int64: the row that stays for it, or itself; similarity int16 with that row, in thousandths; code int8: why
+    it is dropped, if not because its digest is equal.
     """
 
     target: Numbers
-    similarity: npt.NDArray[np.float64]
-    code: Numbers
+    similarity: npt.NDArray[np.int16]
+    code: npt.NDArray[np.int8]
 
 
 def decide(rows: Rows, config: DedupConfig, memory: Memory) -> Verdict:
-    """Compare the rows of a group with each other; rows of earlier runs stay."""
-    names = rows.batches[0].schema.names
-    order = policy_order(rows, rows.column("row_key", memory), config.policy)
+    """Compare the rows of a group with each other; rows of earlier runs stay.
+
+    A group may have more rows than fit into memory: what has an entry for each row lies in files (`Memory`), where no
+    array for one step alone is larger than two numbers a row.
+    """
+    names, count = rows.batches[0].schema.names, len(rows.numbers)
+    order = policy_order(rows, config.policy, memory)
     if "prefixes" in names:  # of conversations the longer ones first, so that they stay for their prefixes
         turns = rows.column("turns", memory).astype(np.int64)
         new = order[rows.old :]
         order[rows.old :] = new[np.argsort(-turns[new], kind="stable")]
     # From here on, a row is given by its place in `order`: rows that are decided earlier have lower ones.
-    places, row_of = np.arange(len(order)), np.argsort(order)
     digests = {
-        name: rows.values(name).combine_chunks().take(pa.array(order))
-        for name in ("digest", "loose", "whole")
-        if name in names
+        name: memory.take(rows.column(name, memory), order) for name in ("digest", "loose", "whole") if name in names
     }
     equal = digests["loose" if config.match == "loose" and "loose" in names else "digest"]
-    exact = first_of_equals(digests["digest"])
-    prompts = exact if equal is digests["digest"] else first_of_equals(equal)
-    first = first_of_equals(digests["whole"]) if "whole" in names else prompts
-    fate = Fate(places.copy(), np.ones(len(order)), np.full(len(order), LOOSE))
-    target, similarity = fate.target, fate.similarity
+    exact = _first_of_equals(digests["digest"], memory)
+    prompts = exact if equal is digests["digest"] else _first_of_equals(equal, memory)
+    first = _first_of_equals(digests["whole"], memory) if "whole" in names else prompts
+    target = memory.hold(np.arange(count))
+    fate = Fate(target, memory.full((count,), 1000, np.int16), memory.full((count,), LOOSE, np.int8))
     if "whole" in names:  # of the first rows with a prompt so many stay
-        firsts = np.flatnonzero(first == places)
+        firsts = np.flatnonzero(first == target)
         more = firsts[_number_among_equals(prompts[firsts]) >= config.keep_per_prompt]
         target[more] = prompts[more]
     if "prefixes" in names:
-        _drop_prefixes(rows, row_of, first, equal, fate)
+        _drop_prefixes(rows, order, first, equal, fate, memory)
     facts = dict.fromkeys(FACTS, 0)
     if "shingles" in names:
-        stays = (target == places)[first]
-        facts = _drop_similar(rows, order, np.where(stays, first, -1), config, memory, fate)
-        similarity = similarity[target] * similarity  # a prefix of a row that is dropped
-        target = target[target]
-    dropped = target[first] != places
-    dropped[: rows.old] = False
-    survivor = np.where(dropped, target[first], -1)
-    reason = np.where(exact == exact[survivor], EXACT, fate.code[first])
-    looser = np.zeros(len(order), np.bool_)
+        facts = _drop_similar(rows, order, first, config, memory, fate)
+    survivor, similarity = memory.full((count,), -1, np.int64), memory.full((count,), 0, np.int16)
+    reason, looser = memory.full((count,), 0, np.int8), memory.full((count,), 0, np.bool_)
+    for block in blocks(count, rows.old):
+        own, row = first[block], order[block]
+        near = target[own]
+        stays = target[near]  # a prefix may be one of a row that is dropped
+        survivor[row] = np.where(stays == np.arange(block.start, block.stop), -1, order[stays])
+        similarity[row] = np.minimum(fate.similarity[own], fate.similarity[near])
+        reason[row] = np.where(exact[block] == exact[stays], EXACT, fate.code[own])
     if "loose" in names and config.match != "loose":
-        kept = np.flatnonzero(~dropped)
-        again = _number_among_equals(first_of_equals(digests["loose"].take(pa.array(kept)))) >= config.keep_per_prompt
-        looser[kept] = again & (kept >= rows.old)
-    survivor = np.where(dropped, order[survivor], -1)
-    return Verdict(survivor[row_of], similarity[first][row_of], reason[row_of], looser[row_of], facts)
+        kept = np.flatnonzero(survivor[order] < 0)
+        again = _number_among_equals(_first_of_equals(memory.take(digests["loose"], kept), memory))
+        looser[order[kept]] = (again >= config.keep_per_prompt) & (kept >= rows.old)
+    return Verdict(survivor, similarity, reason, looser, facts)
+
+
+@kernel
+def _write_first_of_equals(digests, slots, first):  # type: ignore[no-untyped-def]
+    """The first row with each row's digest, found in a hash table with linear probing.
+
+    `slots` (-1) int32: a power of two, more than there are rows.
+    """
+    for row in range(len(digests)):
+        at = np.int64(digests[row, 0] & np.uint64(len(slots) - 1))
+        while slots[at] >= 0:
+            other = slots[at]
+            if digests[other, 0] == digests[row, 0] and digests[other, 1] == digests[row, 1]:
+                break
+            at = (at + 1) & (len(slots) - 1)
+        if slots[at] < 0:
+            slots[at] = row
+        first[row] = slots[at]
+
+
+def _first_of_equals(digests: Hashes, memory: Memory) -> Numbers:
+    """As `shuffle.first_of_equals`, of digests as uint64 (rows, 2)."""
+    first = memory.full((len(digests),), 0, np.int64)
+    slots = memory.full((2 << len(digests).bit_length(),), -1, np.int32)
+    _write_first_of_equals(digests, slots, first)
+    memory.release()
+    return first
 
 
 def _number_among_equals(group: Numbers) -> Numbers:
@@ -137,14 +165,15 @@ def _number_among_equals(group: Numbers) -> Numbers:
     return number
 
 
-def _drop_prefixes(rows: Rows, place: Numbers, first: Numbers, digests: pa.Array, fate: Fate) -> None:
+def _drop_prefixes(rows: Rows, order: Numbers, first: Numbers, digests: Hashes, fate: Fate, memory: Memory) -> None:
     """Drop the first rows that others begin with for the longest of these, of two the earlier one. That one is no
-    prefix itself: what begins with it would be longer. `place` has the place of each row in the order."""
+    prefix itself: what begins with it would be longer."""
+    place = np.argsort(order)  # of each row in the order
     lists = pa.chunked_array(batch.column("prefixes") for batch in rows.batches)
     counts = pc.list_value_length(lists).to_numpy()
     firsts = np.flatnonzero(first == np.arange(len(first)))
-    beginnings = [batch.column("prefixes").flatten() for batch in rows.batches]
-    begun = first_of_equals(pa.concat_arrays([digests.take(pa.array(firsts)), *beginnings]))[len(firsts) :]
+    beginnings = [digest_halves(batch.column("prefixes").flatten()) for batch in rows.batches]
+    begun = _first_of_equals(np.concatenate([digests[firsts], *beginnings]), memory)[len(firsts) :]
     known = begun < len(firsts)
     owner, turns, begun = np.repeat(place, counts)[known], np.repeat(counts, counts)[known], firsts[begun[known]]
     longest = np.lexsort((owner, -turns, begun))
@@ -153,31 +182,45 @@ def _drop_prefixes(rows: Rows, place: Numbers, first: Numbers, digests: pa.Array
     fate.target[which[new]], fate.code[which[new]] = first[owner[longest][at]][new], PREFIX
 
 
+@kernel
+def _find_copies(order, length, first, target, copies):  # type: ignore[no-untyped-def]
+    """For each first row that stays the first of the rows equal to it that has shingles; -1 in `copies` is left."""
+    for place in range(len(order)):
+        own = first[place]
+        if copies[own] < 0 and target[own] == own and length[order[place]] > 0:
+            copies[own] = order[place]
+
+
 def _drop_similar(
     rows: Rows, order: Numbers, first: Numbers, config: DedupConfig, memory: Memory, fate: Fate
 ) -> dict[str, int]:
-    """Drop the first rows that are similar enough to kept ones; `first` is -1 where a row is not compared.
+    """Drop the first rows that are similar enough to kept ones.
 
     The sketch of any of equal rows may hold their shingles.
     """
     names = rows.batches[0].schema.names
     address, length, like = shingles_at(rows, memory)
-    described = np.flatnonzero((length[order] > 0) & (first >= 0))
-    firsts, at = np.unique(first[described], return_index=True)
-    copies = order[described[at]]
-    bands = [memory.take(rows.column(f"band{n}", memory), copies) for n in range(config.num_bands)]
-    of_row, sizes = find_buckets(bands, len(copies), memory)
+    copies = memory.full(first.shape, -1, np.int64)
+    _find_copies(order, length, first, fate.target, copies)
+    firsts = memory.hold(np.flatnonzero(copies >= 0))
+    copies = memory.take(copies, firsts)
+    bands = (memory.take(rows.column(f"band{n}", memory), copies) for n in range(config.num_bands))
+    of_row, sizes = find_buckets(bands, (config.num_bands, len(copies)), memory)
     least = exact_ratio(config.threshold)
     candidates = Candidates(
-        of_row, address[copies], length[copies], like, least.numerator, least.denominator, "turns" in names,
-        config.keep_per_prompt, int(np.searchsorted(firsts, rows.old)), INDEX_THRESHOLD,
+        of_row, memory.take(address, copies), memory.take(length, copies), like, least.numerator, least.denominator,
+        "turns" in names, config.keep_per_prompt, int(np.searchsorted(firsts, rows.old)), INDEX_THRESHOLD,
     )  # fmt: skip
-    survivor, alike, counts = star(candidates, sizes, memory)
-    dropped = survivor >= 0
-    fate.target[firsts[dropped]], fate.code[firsts[dropped]] = firsts[survivor[dropped]], NEAR
-    fate.similarity[firsts] = alike
-    pairs = int((sizes * (sizes - 1) // 2).sum())  # of rows in one bucket, once for each band that they share
-    found = (len(sizes), int(sizes.max(initial=0)), pairs, *counts, int(dropped.sum()))
+    survivor, similarity, counts = star(candidates, sizes, memory)
+    similar = 0
+    for block in blocks(len(firsts)):
+        dropped = survivor[block] >= 0
+        own = firsts[block][dropped]
+        fate.target[own], fate.code[own] = firsts[survivor[block][dropped]], NEAR
+        fate.similarity[own] = similarity[block][dropped]
+        similar += len(own)
+    pairs = int(np.dot(sizes, sizes) - sizes.sum()) // 2  # of rows in one bucket, once for each band that they share
+    found = (len(sizes), int(sizes.max(initial=0)), pairs, *counts, similar)
     return dict(zip(FACTS, found, strict=True))
 
 
@@ -351,10 +394,11 @@ def _counter(value):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _count_shingles(rows, bucket_sizes, counters):  # type: ignore[no-untyped-def]
-    """Count the shingles of the rows of large buckets in `counters`; returns the nodes that an index of them needs."""
+def _count_shingles(rows, bucket_sizes, begin, end, counters):  # type: ignore[no-untyped-def]
+    """Count the shingles of the rows of large buckets in `counters`, of those from `begin` to `end`; returns the nodes
+    that an index of them needs."""
     nodes = 0
-    for row in range(len(rows.length)):
+    for row in range(begin, end):
         large = False
         for band in range(rows.of_row.shape[0]):
             bucket = rows.of_row[band, row]
@@ -515,7 +559,7 @@ def _enter(row, rows, lists, index, scratch):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _decide_rows(rows, lists, index, survivor, shared, begin, end, scratch, counts):  # type: ignore[no-untyped-def]
+def _decide_rows(rows, lists, index, survivor, similarity, begin, end, scratch, counts):  # type: ignore[no-untyped-def]
     """Decide about the rows from `begin` to `end`; those before `begin` are decided.
 
     A row is compared with the rows that `_walk` finds, as far as none before them is missing; if that does not decide,
@@ -523,14 +567,14 @@ def _decide_rows(rows, lists, index, survivor, shared, begin, end, scratch, coun
 
     The first `rows.settled` rows are kept without a comparison. `survivor` int64 (rows,) becomes the first kept row
     that shares a bucket with the row and is similar enough, and stays -1 where there are fewer than `rows.keep` such
-    rows; `shared` int64 (rows,) is what `_compare` gives for it. `counts` int64 (2,) grows by the sets compared, and by
-    the rows and nodes visited.
+    rows; `similarity` int16 (rows,) is the one with it, in thousandths, halves up. `counts` int64 (2,) grows by the
+    sets compared, and by the rows and nodes visited.
     """
     for row in range(begin, end):
         if row >= rows.settled:
             found, complete = _walk(row, rows, lists, scratch)
             counts[1] += found
-            compared, similar, best = -1, 0, -1
+            compared, similar, best, shared = -1, 0, -1, 0
             while True:
                 for other in _ascending(scratch.found[:found]):
                     if other <= compared:
@@ -541,10 +585,13 @@ def _decide_rows(rows, lists, index, survivor, shared, begin, end, scratch, coun
                     counts[0] += tried
                     if same >= 0:
                         if similar == 0:
-                            best, shared[row] = other, same
+                            best, shared = other, same
                         similar += 1
                         if similar == rows.keep:
+                            union = rows.length[row] + rows.length[best] - shared
                             survivor[row] = best
+                            # from the counts themselves, so that every host agrees
+                            similarity[row] = shared if rows.by_turn else (2000 * shared + union) // (2 * union)
                             break
                 if similar == rows.keep or complete == row:
                     break
@@ -558,21 +605,23 @@ def _decide_rows(rows, lists, index, survivor, shared, begin, end, scratch, coun
 # Stars.
 
 
-def star(rows: Any, sizes: Numbers, memory: Memory) -> tuple[Numbers, npt.NDArray[np.float64], list[int]]:
+def star(rows: Any, sizes: Numbers, memory: Memory) -> tuple[Numbers, npt.NDArray[np.int16], list[int]]:
     """A row is dropped exactly if earlier kept rows, `keep` of them, share a band and are similar enough.
 
     `rows` are `Candidates`, `sizes` those of their buckets. The first such row is named. The similarity is compared as
     a ratio of counts, without rounding. With `by_turn` the least similar turn decides.
 
-    Returns int64 (rows,), the row that stays for each, -1 where it stays itself; float64 (rows,), the exact Jaccard
-    similarity with it (of conversations that of the least similar turn), rounded to 1e-3, 1 where the row stays; and
+    Returns int64 (rows,), the row that stays for each, -1 where it stays itself; int16 (rows,), the exact Jaccard
+    similarity with it (of conversations that of the least similar turn), in thousandths, 1000 where the row stays; and
     how many pairs were compared, and rows and nodes of the index visited.
     """
     length = rows.length
-    space = np.minimum(sizes, rows.index_threshold + 1)
-    lists = BucketLists(np.cumsum(space) - space, np.zeros_like(space), memory.full((int(space.sum()),), 0, np.int32))
+    begins = memory.sums(np.minimum(sizes, rows.index_threshold + 1, out=memory.full(sizes.shape, 0, np.int64)))
+    lists = BucketLists(
+        begins[:-1], memory.full(sizes.shape, 0, np.int64), memory.full((int(begins[-1]),), 0, np.int32)
+    )
     index = _empty_index(rows, sizes, memory)
-    survivor, shared = (memory.full(length.shape, value, np.int64) for value in (-1, 0))
+    survivor, similarity = memory.full(length.shape, -1, np.int64), memory.full(length.shape, 1000, np.int16)
     mark, found = (memory.full(length.shape, -1, np.int32) for _ in range(2))
     longest = int(length.max(initial=0))
     scratch = Scratch(
@@ -581,22 +630,19 @@ def star(rows: Any, sizes: Numbers, memory: Memory) -> tuple[Numbers, npt.NDArra
     counts = np.zeros(2, np.int64)
     for begin in range(0, len(length), _ROWS_AT_ONCE):
         end = min(begin + _ROWS_AT_ONCE, len(length))
-        _decide_rows(rows, lists, index, survivor, shared, begin, end, scratch, counts)
+        _decide_rows(rows, lists, index, survivor, similarity, begin, end, scratch, counts)
         memory.release()
-    similarity, dropped = np.ones(len(length)), survivor >= 0
-    both = shared[dropped]
-    union = length[dropped] + length[survivor[dropped]] - both
-    # rounded to 1e-3, halves up, from the counts themselves, so that every host agrees
-    similarity[dropped] = (both if rows.by_turn else (2000 * both + union) // (2 * union)) / 1000
     return survivor, similarity, counts.tolist()
 
 
 def _empty_index(rows: Any, bucket_sizes: Numbers, memory: Memory) -> Any:
     """An empty index with space for the rows of large buckets, whose shingles are counted."""
     nodes, slots, counters = 0, 1024, np.zeros(0, np.uint32)
-    if (bucket_sizes > rows.index_threshold).any():
+    if bucket_sizes.max(initial=0) > rows.index_threshold:
         counters = memory.full((_COUNTERS,), 0, np.uint32)
-        nodes = _count_shingles(rows, bucket_sizes, counters)
+        for at in blocks(len(rows.length)):
+            nodes += _count_shingles(rows, bucket_sizes, at.start, at.stop, counters)
+            memory.release()
     while slots < min(nodes, _MAX_SLOTS):
         slots *= 2
     keys, owners, nexts = (memory.full((nodes,), 0, dtype) for dtype in (np.uint64, np.int32, np.int64))

@@ -1,7 +1,8 @@
 """What the stages of this package share: options, sketches' first columns, policies, what they say of lost rows."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
@@ -19,7 +20,7 @@ from datakit.errors import ConfigError
 from datakit.stage import Losses, worst_first
 
 if TYPE_CHECKING:
-    from datakit.dedup.shuffle import Compared, Rows
+    from datakit.dedup.shuffle import Compared, Memory, Rows
 
 Hashes = npt.NDArray[np.uint64]
 Numbers = npt.NDArray[np.int64]
@@ -135,13 +136,17 @@ def _number(extra: str | None, name: str) -> float | None:
     return float(value)
 
 
-def policy_order(rows: "Rows", row_key: Hashes, policy: str) -> Numbers:
+def policy_order(rows: "Rows", policy: str, memory: "Memory") -> Numbers:
     """The numbers of the rows in the policy's order, ties by row_key; those of earlier runs come first, as they are."""
+    row_key, order = rows.column("row_key", memory), memory.full(rows.numbers.shape, 0, np.int64)
     if policy == "first":
-        order = rows.old + np.argsort(row_key[rows.old :], kind="stable")
-        return np.concatenate([np.arange(rows.old), order])
-    ranks = [batch.column("rank").to_numpy(zero_copy_only=False) for batch in rows.batches]
-    return np.lexsort((row_key, -np.concatenate([np.empty(0, np.float64), *ranks])))  # NaN sorts last
+        order[: rows.old] = np.arange(rows.old)
+        order[rows.old :] = np.argsort(row_key[rows.old :], kind="stable")
+        order[rows.old :] += rows.old
+    else:
+        ranks = rows.column("rank", memory, np.float64)
+        order[:] = np.lexsort((row_key, np.negative(ranks, out=ranks)))  # NaN sorts last
+    return order
 
 
 def string_column(batch: pa.RecordBatch, name: str) -> pa.Array:
@@ -151,6 +156,14 @@ def string_column(batch: pa.RecordBatch, name: str) -> pa.Array:
 
 # Facts: how many rows are lost, and for which.
 
+BLOCK_ROWS = 1 << 14
+"""Rows of a group whose results are in memory at one time."""
+
+
+def blocks(rows: int, begin: int = 0) -> Iterator[slice]:
+    """The numbers of the rows from `begin` on, in blocks: a group may have more rows than fit into memory."""
+    return (slice(at, min(at + BLOCK_ROWS, rows)) for at in range(begin, rows, BLOCK_ROWS))
+
 
 def sums_of(column: pa.Array, amounts: npt.NDArray[Any]) -> dict[str, int]:
     """The sums of an amount of each row, by a column of strings; null counts as "", as alarms about sources have it."""
@@ -159,16 +172,22 @@ def sums_of(column: pa.Array, amounts: npt.NDArray[Any]) -> dict[str, int]:
     return dict(zip(sums.column("value").to_pylist(), sums.column("amount_sum").to_pylist(), strict=True))
 
 
-def lost_rows(rows: "Rows", survivor: Numbers, columns: Sequence[str], most: int) -> tuple[Numbers, dict[str, Any]]:
+def lost_rows(
+    rows: "Rows", survivor: Numbers, columns: Sequence[str], most: int, memory: "Memory"
+) -> tuple[Numbers, dict[str, Any]]:
     """What became of the rows of a group, from the row that stays for each (-1: it stays itself).
 
     (how many rows each stands for besides itself; how many are lost, by each of some columns of sketches as
     `lost_<column>`, and the rows that stand for at least `most` others)
     """
-    dropped = survivor >= 0
-    stands_for = np.bincount(survivor[dropped], minlength=len(rows.numbers))
-    counts = {f"lost_{name}": sums_of(rows.values(name, rows.old), dropped[rows.old :]) for name in columns}
-    return stands_for, counts | {"large": {"rows": int((stands_for >= most).sum())}}
+    stands_for = memory.full(survivor.shape, 0, np.int64)
+    values, lost = {name: rows.values(name, rows.old) for name in columns}, defaultdict[str, Counter[str]](Counter)
+    for at in blocks(len(survivor), rows.old):
+        dropped = survivor[at] >= 0
+        np.add.at(stands_for, survivor[at][dropped], 1)
+        for name in columns:
+            lost[f"lost_{name}"].update(sums_of(values[name][at.start - rows.old :][: len(dropped)], dropped))
+    return stands_for, lost | {"large": {"rows": int((stands_for >= most).sum())}}
 
 
 def cluster_facts(compared: "Compared", config: Any, large: str, others: str, check: str) -> dict[str, Any]:

@@ -8,6 +8,7 @@ finalizer once, then each permutation takes the least `a * h + b` modulo 2**32. 
 `datasketch.MinHash(num_perm, seed, hashfunc=identity, scheme="affine32")` fed the same 32-bit hashes is equal.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -239,21 +240,37 @@ def sketch(batch: pa.RecordBatch, config: DedupConfig) -> pa.RecordBatch:
 # Buckets of rows that share a band.
 
 
-def find_buckets(bands: list[Hashes], rows: int, memory: Memory) -> tuple[npt.NDArray[np.int32], Numbers]:
-    """Group rows by each of their bands, given as hashes, uint64 (rows,) each.
+@kernel
+def _number_buckets(hashes, order, first, of_row, sizes):  # type: ignore[no-untyped-def]
+    """Number the hashes that more than one row has, from `first` on, in `of_row`; returns how many there are.
+
+    `order` sorts the hashes. `sizes` gets the rows of each, and holds half of all rows.
+    """
+    found, begin = 0, 0
+    for end in range(1, len(order) + 1):
+        if end < len(order) and hashes[order[end]] == hashes[order[begin]]:
+            continue
+        if end - begin > 1:
+            of_row[order[begin:end]] = first + found
+            sizes[found] = end - begin
+            found += 1
+        begin = end
+    return found
+
+
+def find_buckets(
+    bands: Iterable[Hashes], shape: tuple[int, int], memory: Memory
+) -> tuple[npt.NDArray[np.int32], Numbers]:
+    """Group rows by each of their bands, given as hashes, uint64 (rows,) each; `shape` is (num_bands, rows).
 
     int32 (num_bands, rows), the bucket that holds the row for that band, -1 where it is alone in it; int64 (buckets,),
     the rows in each, at least 2. Buckets are numbered by band, then by band hash.
     """
-    of_row, every, first = memory.full((len(bands), rows), -1, np.int32), [np.empty(0, np.int64)], 0
+    of_row, every, first = memory.full(shape, -1, np.int32), list[Numbers](), 0
+    sizes = memory.full((shape[1] // 2,), 0, np.int64)
     for number, hashes in enumerate(bands):
-        order = np.argsort(hashes)
-        ordered = hashes[order]
-        begins = np.flatnonzero(np.concatenate(([True], ordered[1:] != ordered[:-1]))) if rows else order
-        sizes = np.diff(begins, append=rows)
-        shared = sizes > 1
-        of_row[number, order] = np.repeat(np.where(shared, first + np.cumsum(shared) - 1, -1), sizes)
-        every.append(sizes[shared])
-        first += int(shared.sum())
+        found = _number_buckets(hashes, np.argsort(hashes), first, of_row[number], sizes)
+        every.append(memory.hold(sizes[:found]))
+        first += found
         memory.release()
-    return of_row, np.concatenate(every)
+    return of_row, np.concatenate(every, out=memory.full((first,), 0, np.int64))

@@ -429,7 +429,7 @@ class DedupSemantic(ShuffleStage):
 
     def stars(self, found: Rows, memory: Memory) -> tuple[Numbers, Numbers, int]:
         """For rows that are decided about together, what `star` says, by their numbers."""
-        order = policy_order(found, found.column("row_key", memory), self.config.policy)
+        order = policy_order(found, self.config.policy, memory)
         rows, order = self.rows(found, order, memory)
         survivor, similarity, compared = star(rows, self.config.probes, memory)
         first, near = np.full(len(found.numbers), -1), np.zeros(len(found.numbers), np.int64)

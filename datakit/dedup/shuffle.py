@@ -102,6 +102,12 @@ class Memory:
         taken = self.full((len(at), *array.shape[1:]), 0, array.dtype)
         return np.take(array, at, axis=0, out=taken, mode="clip")  # any other mode needs a second copy
 
+    def hold(self, array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """A copy of an array; a large one lies in a file."""
+        held = self.full(array.shape, 0, array.dtype)
+        held[...] = array
+        return held
+
     def sums(self, counts: Numbers) -> Numbers:
         """int64 (n + 1,): where each of some lists of these lengths begins, one after another, and where all end."""
         starts = self.full((len(counts) + 1,), 0, np.int64)
@@ -209,6 +215,7 @@ def read_parts(parts: Sequence[Part], memory: Memory) -> Iterator[pa.Buffer]:
             found = pa.py_buffer(fetched)
         if zlib.crc32(found) != crc:
             raise IntegrityError(damaged(root / path, "was changed"))
+        memory.release()
         yield found
 
 
@@ -234,7 +241,8 @@ class Rows:
         cuts = np.searchsorted(known, self.begins)
         found = [pa.array([], pa.string())]
         for batch, begin, (low, high) in zip(self.batches, self.begins, pairwise(cuts), strict=False):
-            found.append(batch.column("id").take(pa.array(known[low:high] - begin)))
+            if low < high:
+                found.append(batch.column("id").take(pa.array(known[low:high] - begin)))
         return pa.concat_arrays(found).take(pa.array(np.searchsorted(known, rows), mask=rows < 0))
 
     def values(self, name: str, begin: int = 0) -> pa.ChunkedArray:
@@ -242,11 +250,14 @@ class Rows:
         batches = zip(self.batches, self.begins, strict=False)
         return pa.chunked_array(batch.column(name) for batch, first in batches if first >= begin)
 
-    def column(self, name: str, memory: Memory) -> Hashes:
-        """A uint64 column of all rows."""
-        values = memory.full(self.numbers.shape, 0, np.uint64)
+    def column(self, name: str, memory: Memory, dtype: Any = np.uint64) -> npt.NDArray[Any]:
+        """A column of all rows: uint64 (rows, 2) where it holds digests, else (rows,) of a type; null is NaN."""
+        digests = pa.types.is_fixed_size_binary(self.batches[0].schema.field(name).type)
+        values = memory.full((len(self.numbers), 2) if digests else self.numbers.shape, 0, dtype)
         for batch, begin in zip(self.batches, self.begins, strict=False):
-            values[begin : begin + batch.num_rows] = batch.column(name).to_numpy()
+            own = batch.column(name)
+            values[begin : begin + len(own)] = digest_halves(own) if digests else own.to_numpy(zero_copy_only=False)
+            memory.release()
         return values
 
 
@@ -301,11 +312,11 @@ def batches_of(path: Path, memory: Memory) -> Iterator[pa.RecordBatch]:
 class Decided(NamedTuple):
     """What `decide_rows` says about one group.
 
-    decisions: batches with columns of `DECISIONS`. stands_for int64 (rows,): how many rows or passages are lost for
-    each row. counts: sums for the facts, {name: {key: count}}.
+    decisions: batches with columns of `DECISIONS`, read once. stands_for int64 (rows,): how many rows or passages are
+    lost for each row. counts: sums for the facts, {name: {key: count}}.
     """
 
-    decisions: Sequence[pa.RecordBatch]
+    decisions: Iterable[pa.RecordBatch]
     stands_for: Numbers
     counts: dict[str, dict[str, int]]
 
@@ -748,8 +759,10 @@ def rows_in(parts: Sequence[Part], memory: Memory, old: int = 0) -> Rows:
     """The rows of parts with sketches, as a `gather` unit writes them; those below `old` are of earlier runs."""
     streams = (pa.ipc.open_stream(part) for part in read_parts(parts, memory))
     batches = [batch for stream in streams for batch in stream if batch.num_rows]
-    numbers = np.concatenate([np.empty(0, np.int64), *(batch.column("row").to_numpy() for batch in batches)])
     begins = np.cumsum([0, *(batch.num_rows for batch in batches)], dtype=np.int64)
+    numbers = memory.full((int(begins[-1]),), 0, np.int64)
+    for batch, begin in zip(batches, begins, strict=False):
+        numbers[begin : begin + batch.num_rows] = batch.column("row").to_numpy()
     return Rows(batches, begins, numbers, int(np.searchsorted(numbers, old)))
 
 

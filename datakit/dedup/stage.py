@@ -23,6 +23,7 @@ from datakit.dedup.comparison import (
     Hashes,
     IndexOptions,
     Numbers,
+    blocks,
     check_policy,
     cluster_facts,
     exact_ratio,
@@ -244,28 +245,31 @@ class Dedup(IndexedStage):
         from datakit.dedup.cluster import decide
 
         verdict = decide(rows, self.config, memory)
-        sizes, counts = lost_rows(rows, verdict.survivor, ("source", "lang"), self.config.max_cluster_rows)
-        dropped_for, kept = np.unique(sizes[rows.old :], return_counts=True)
+        most = self.config.max_cluster_rows
+        sizes, counts = lost_rows(rows, verdict.survivor, ("source", "lang"), most, memory)
+        lost = sizes[rows.old :]
+        dropped_for, kept = np.unique(lost[lost > 0], return_counts=True)
         counts |= {
             "candidates": verdict.facts,
             "largest_bucket": {str(verdict.facts["largest_bucket_rows"]): 1},
-            "sizes": {
-                str(size): count for size, count in zip(dropped_for.tolist(), kept.tolist(), strict=True) if size
-            },
+            "sizes": dict(zip(map(str, dropped_for.tolist()), kept.tolist(), strict=True)),
         }
-        return Decided(self._decisions(rows, verdict, sizes), sizes, counts)
+        return Decided(self._decisions(rows, verdict, sizes, memory), sizes, counts)
 
-    def _decisions(self, rows: Rows, verdict: "Verdict", sizes: Numbers) -> list[pa.RecordBatch]:
+    def _decisions(self, rows: Rows, verdict: "Verdict", sizes: Numbers, memory: Memory) -> Iterator[pa.RecordBatch]:
         """The decisions: why rows are dropped, and what kept rows stand for."""
         from datakit.dedup.cluster import REASONS
 
-        row_key = np.concatenate([batch.column("row_key").to_numpy() for batch in rows.batches])
-        gone = np.flatnonzero(verdict.survivor >= 0)
-        dropped = {
-            "row_key": row_key[gone],
-            "reason": pa.array(REASONS).take(pa.array(verdict.reason[gone])),
-            "similarity": verdict.similarity[gone],
-        } | self.survivors_named(rows, verdict.survivor[gone])
+        row_key = rows.column("row_key", memory)
+        for block in blocks(len(row_key), rows.old):
+            gone = block.start + np.flatnonzero(verdict.survivor[block] >= 0)
+            dropped = {
+                "row_key": row_key[gone],
+                "reason": pa.array(REASONS).take(pa.array(verdict.reason[gone])),
+                "similarity": verdict.similarity[gone] / 1000,
+            }
+            yield pa.record_batch(dropped | self.survivors_named(rows, verdict.survivor[gone]))
+            memory.release()
         told = rows.old + np.flatnonzero((sizes > 0)[rows.old :] | verdict.looser[rows.old :])
         stay = {
             "row_key": pa.array(row_key[told]),
@@ -273,11 +277,11 @@ class Dedup(IndexedStage):
             "looser": pa.array(verdict.looser[told]),
         }
         if self.config.save_duplicates:
-            others = gone[verdict.survivor[gone] >= rows.old]
+            others = np.flatnonzero(verdict.survivor >= rows.old)
             others = others[np.lexsort((row_key[others], verdict.survivor[others]))]
             starts = pa.array(np.concatenate(([0], np.cumsum(sizes[told]))), pa.int32())
             stay["duplicates"] = pa.ListArray.from_arrays(starts, rows.ids(others), mask=pa.array(sizes[told] == 0))
-        return [pa.record_batch(dropped), pa.record_batch(stay)]
+        yield pa.record_batch(stay)
 
     def summarize(self, compared: Compared) -> dict[str, Any]:
         """The LSH parameters, counts of pairs and clusters, and alarms, also about languages that are nearly lost."""

@@ -113,12 +113,11 @@ class DedupUrls(IndexedStage):
 
     def decide_rows(self, rows: Rows, memory: Memory) -> Decided:
         """Decide about the rows of one group: the first of each URL stays."""
-        row_key = rows.column("row_key", memory)
-        order = policy_order(rows, row_key, self.config.policy)
+        row_key, order = rows.column("row_key", memory), policy_order(rows, self.config.policy, memory)
         survivor = np.empty_like(order)
         survivor[order] = order[first_of_equals(rows.values("digest").combine_chunks().take(pa.array(order)))]
         survivor[(survivor == np.arange(len(order))) | (np.arange(len(order)) < rows.old)] = -1
-        stands_for, counts = lost_rows(rows, survivor, ("source",), self.config.max_cluster_rows)
+        stands_for, counts = lost_rows(rows, survivor, ("source",), self.config.max_cluster_rows, memory)
         dropped = np.flatnonzero(survivor >= 0)
         decisions = {"row_key": row_key[dropped], "reason": pa.array(["duplicate_url"] * len(dropped), pa.string())}
         named = self.survivors_named(rows, survivor[dropped])

@@ -28,7 +28,7 @@ def laid_out(sets: list[frozenset[int]]) -> tuple[list[np.ndarray], np.ndarray, 
 def find(rows: list[Row], least: Fraction, index_threshold: int, keep: int = 1) -> tuple[np.ndarray, Any, list[int]]:
     memory, address, length = laid_out([shingles for shingles, _ in rows])
     bands = np.array([bands for _, bands in rows], dtype=np.uint64).reshape(len(rows), -1)
-    of_row, sizes = find_buckets(list(bands.T), len(rows), MEMORY)
+    of_row, sizes = find_buckets(bands.T, bands.T.shape, MEMORY)
     ratio = least.as_integer_ratio()
     like = np.empty(0, np.uint32)
     found = cluster.star(
@@ -38,7 +38,7 @@ def find(rows: list[Row], least: Fraction, index_threshold: int, keep: int = 1) 
     return found
 
 
-def reference(rows: list[Row], least: Fraction, keep: int = 1) -> tuple[list[int], list[float]]:
+def reference(rows: list[Row], least: Fraction, keep: int = 1) -> tuple[list[int], list[int]]:
     """The definition in design.md: each row against every earlier kept row."""
     survivor, similarity = [], []
     for i, (shingles, bands) in enumerate(rows):
@@ -47,9 +47,9 @@ def reference(rows: list[Row], least: Fraction, keep: int = 1) -> tuple[list[int
             jaccard = Fraction(len(shingles & rows[j][0]), len(shingles | rows[j][0]))
             shares = any(a == b for a, b in zip(bands, rows[j][1], strict=True))
             if survivor[j] < 0 and shares and jaccard >= least:
-                similar.append((j, int(jaccard * 1000 + Fraction(1, 2)) / 1000))
+                similar.append((j, int(jaccard * 1000 + Fraction(1, 2))))
         survivor.append(similar[0][0] if len(similar) >= keep else -1)
-        similarity.append(similar[0][1] if len(similar) >= keep else 1.0)
+        similarity.append(similar[0][1] if len(similar) >= keep else 1000)
     return survivor, similarity
 
 

@@ -89,7 +89,7 @@ def test_bands_are_equal_exactly_where_their_values_are():
 
 @given(small_bands)
 def test_rows_share_a_bucket_exactly_where_they_share_a_band(bands):
-    of_row, sizes = find_buckets(list(bands.T), len(bands), MEMORY)
+    of_row, sizes = find_buckets(bands.T, bands.T.shape, MEMORY)
     for row in range(len(bands)):
         for band in range(bands.shape[1]):
             fellows = bands[:, band] == bands[row, band]
