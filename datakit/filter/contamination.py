@@ -8,10 +8,10 @@ say nothing about a long text. A changed word costs its own weight, so that slig
 by rarity and by parts: allenai/decon, 2025, which requires an item's answer near the question, and skips items of fewer
 than 20 tokens.) These are copies, not paraphrases; texts of fewer than five words are not searched.
 
-Words are those of dedup (NFC; letters, marks and digits, case-folded; punctuation and white space do not matter). The whole
-row is searched: documents, all turns with system prompts and tool results, tool-call arguments, `extra`. Texts with
-escapes (JSON inside a text) are searched a second time without them. Every row and item that match are listed in the
-table `matches/` beside the rows: item, part, overlap, passage.
+Words are those of dedup (NFC; letters, marks and digits, case-folded; punctuation and white space do not matter). The
+whole row is searched: documents, all turns with system prompts and tool results, tool-call arguments, `extra`. Texts
+with escapes (JSON inside a text) are searched a second time without them. Every row and item that match are listed in
+the table `matches/` beside the rows: item, part, overlap, passage.
 
 Evaluation sets are read as they come, by the readers of ingest: JSON lines, JSON (arrays, objects with lists inside,
 columns), Parquet, Arrow, CSV, text; compressed or not, or folders. No names of fields are known: each text of an item
