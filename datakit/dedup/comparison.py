@@ -122,7 +122,7 @@ def policy_rank(batch: pa.RecordBatch, policy: str, lengths: Callable[[], pa.Arr
     if column in batch.schema.names:
         kind = batch.schema.field(column).type
         if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind):
-            ranks = batch.column(column).cast(pa.float64())
+            ranks = batch.column(column).cast(pa.float64(), safe=False)  # the nearest: nanoseconds are beyond 2^53
     if not column or "extra" not in batch.schema.names or not ranks.null_count:
         return ranks
     both = zip(ranks.to_pylist(), batch.column("extra").to_pylist(), strict=True)

@@ -8,10 +8,10 @@ say nothing about a long text. A changed word costs its own weight, so that slig
 by rarity and by parts: allenai/decon, 2025, which requires an item's answer near the question, and skips items of fewer
 than 20 tokens.) These are copies, not paraphrases; texts of fewer than five words are not searched.
 
-Words are those of dedup (letters, marks and digits, case-folded; punctuation and white space do not matter). The whole
-row is searched: documents, all turns with system prompts and tool results, tool-call arguments, `extra`. Texts with
-escapes (JSON inside a text) are searched a second time without them. Every row and item that match are listed in the
-table `matches/` beside the rows: item, part, overlap, passage.
+Words are those of dedup (NFC; letters, marks and digits, case-folded; punctuation and white space do not matter). The
+whole row is searched: documents, all turns with system prompts and tool results, tool-call arguments, `extra`. Texts
+with escapes (JSON inside a text) are searched a second time without them. Every row and item that match are listed in
+the table `matches/` beside the rows: item, part, overlap, passage.
 
 Evaluation sets are read as they come, by the readers of ingest: JSON lines, JSON (arrays, objects with lists inside,
 columns), Parquet, Arrow, CSV, text; compressed or not, or folders. No names of fields are known: each text of an item
@@ -41,7 +41,7 @@ from datakit.filter.rule_set import Measure, MeasuredRows, Report, Resources, Ru
 from datakit.read.find import UNKNOWN, Skipped, find
 from datakit.read.streams import RecordError, open_binary
 from datakit.storage import is_url
-from datakit.text.words import hash_words, spaceless_words
+from datakit.text.words import compose, hash_words, spaceless_words
 
 _NGRAM_WORDS: Final = 5
 _NGRAM_CHARACTERS: Final = 8
@@ -126,7 +126,7 @@ class Contamination(RuleSet):
         from datakit.filter import _kernels_lookup as kernels
 
         plain, escaped = _unescaped(texts)
-        every, index = pa.concat_arrays([texts, plain]), self._index()
+        every, index = compose(pa.concat_arrays([texts, plain])), self._index()
         words, starts = hash_words(every)
         hits = kernels.find(words, starts, np.unique(index.grams[0]), *index.table)
         hits = hits[np.argsort(hits[:, 2], kind="stable")]  # by place
@@ -209,7 +209,7 @@ def evaluation_index(
     items = [item for file in files for item in file.items]
     parts = [(number, field, text) for number, (_, own) in enumerate(items) for field, text in own]
     item_of = np.array([number for number, _, _ in parts], np.int64)
-    words, starts = hash_words(pa.array([text for _, _, text in parts], pa.string()))
+    words, starts = hash_words(compose(pa.array([text for _, _, text in parts], pa.string())))
     counts = np.diff(starts)
     part_of = np.repeat(np.arange(len(parts)), counts)
     unsegmented = np.isin(words, spaceless_words())

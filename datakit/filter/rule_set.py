@@ -21,6 +21,7 @@ import dataclasses
 import functools
 import math
 import re
+import unicodedata
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Final
@@ -34,7 +35,7 @@ from datakit.config import resolved
 from datakit.data import Bools, Floats, Hashes, Integers, Numbers, On, string_buffers, view, whole_rows
 from datakit.errors import ConfigError
 from datakit.text import words
-from datakit.text.words import hash_words, split_words
+from datakit.text.words import compose, hash_words, split_words
 
 SPACE, BREAK, LETTER, MARK, NUMBER, UNSEGMENTED, TERMINAL, QUOTE = (1 << bit for bit in range(8))
 """Flags of a character in `character_classes`; the kernels repeat them, and a test compares the two."""
@@ -322,7 +323,7 @@ def count_stop_words(texts: pa.Array, labels: pa.Array) -> Integers:
     numbers = language_numbers(labels)
     of, counts = np.flatnonzero(numbers != NO_LIST), np.zeros(len(texts), np.int64)
     if len(of):
-        words, starts = hash_words(texts.take(pa.array(of)) if len(of) < len(texts) else texts)
+        words, starts = hash_words(compose(texts.take(pa.array(of)) if len(of) < len(texts) else texts))
         counts[of] = _kernels_lookup.count_stop_words(words, starts, numbers[of], *stop_word_lists())
     return counts
 
@@ -347,7 +348,7 @@ def stop_word_lists() -> tuple[Hashes, Numbers, Hashes]:
     found: dict[str, int] = {}
     for place, language in enumerate(stop_word_languages()):
         for entry in stopwordsiso.stopwords(language):
-            words = split_words(entry)
+            words = split_words(unicodedata.normalize("NFC", entry))
             if len(words) == 1 and any(c.isalpha() for c in words[0]):
                 found[words[0]] = found.get(words[0], 0) | 1 << place
     hashes, _ = hash_words(pa.array(sorted(found)))
@@ -363,5 +364,5 @@ def common_words() -> Hashes:
     entries = set().union(*(stopwordsiso.stopwords(language) for language in stopwordsiso.langs()))
     entries |= {chr(c) for c in range(ord("a"), ord("z") + 1)}
     entries |= {f"{n:0{d}d}" for d in range(1, 5) for n in range(10**d)}
-    hashes, starts = hash_words(pa.array(sorted(entries)))
+    hashes, starts = hash_words(compose(pa.array(sorted(entries))))
     return np.unique(hashes[starts[:-1][np.diff(starts) == 1]])

@@ -70,9 +70,10 @@ def test_the_policy_says_which_row_stays():
             assert deduplicate(rows, cut=cut, policy=policy).kept == ["2"]
         assert deduplicate(rows.slice(0, 2), policy=policy).rows == {"0": ("exact_duplicate", "1", 1.0)}
     late = documents(
-        [text, text], extra=pa.array([None, '{"stars": 9.5}']), stars=pa.array([3, None])
+        [text] * 2, extra=pa.array([None, '{"stars": 9.5}']), stars=pa.array([3, None])
     )  # as ingest has it
     assert deduplicate(late, policy="highest:stars").kept == ["1"]
+    assert deduplicate(documents([text, text], ns=pa.array([2**60, 2**61 + 1])), policy="highest:ns").kept == ["1"]
 
 
 def test_rows_with_fewer_words_than_a_shingle_are_duplicates_only_of_equal_ones():

@@ -4,6 +4,7 @@ import gzip
 import json
 import math
 import random
+import unicodedata
 from pathlib import Path
 
 import pyarrow as pa
@@ -20,7 +21,9 @@ from datakit.text.words import split_words
 from tests.files import says, user, write_rows
 from tests.filter.rows import documents, filter_of
 
-QUESTION = "A farmer has seventeen sheep and buys four more at the market, then sells half of them. How many are left?"
+QUESTION = (
+    "A Québécois has seventeen sheep and buys four more at the market, then sells half of them. How many are left?"
+)
 ANSWER = "He has 17 + 4 = 21 sheep, sells half of them, and so about ten of the sheep are left on the farm."
 PROSE = "Nothing in this text has anything to do with questions of any kind, and it goes on for quite some words."
 
@@ -41,12 +44,12 @@ def stage(items: str | list[str], **values) -> Filter:
 
 
 def test_every_row_that_holds_an_item_is_listed_under_it_with_the_passage(items):
-    """Whatever its case and punctuation."""
+    """Whatever its case, punctuation and Unicode form."""
     batch = documents(PROSE, f"{QUESTION} {ANSWER}", f"{PROSE}\n{QUESTION.upper()} {PROSE}", PROSE[:45], "")
     decision = stage(items).decide(batch)
     assert decision.reasons.to_pylist() == [None, *["contamination.max_match_ratio"] * 2, None, None]
     assert decision.detail[1].as_py() == "match_ratio 1.0 > 0.5"
-    reasons = stage(items).decide(documents(QUESTION.replace(" ", " -- "))).reasons
+    reasons = stage(items).decide(documents(unicodedata.normalize("NFD", QUESTION.replace(" ", " -- ")))).reasons
     assert reasons.to_pylist() == ["contamination.max_match_ratio"]
     matches = decision.side_tables["matches"].to_pylist()
     assert [(m["item"], m["part"], m["id"], m["overlap"], m["passage"]) for m in matches] == [
