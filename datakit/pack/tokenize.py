@@ -34,6 +34,7 @@ import unicodedata
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from itertools import chain, compress
@@ -116,6 +117,10 @@ def sample(texts: Sequence[str]) -> list[str]:
     return [text[max(0, len(text) - PASSAGE_CHARS) // 2 :][:PASSAGE_CHARS] for text in spread]
 
 
+EXCHANGE = ({"role": "user", "content": "?"}, {"role": "assistant", "content": "the"})
+"""A question with an answer, for probes of templates."""
+
+
 def _side_by_side(contents: list[str]) -> Iterator[str]:
     """Texts in which added tokens touch each other, words and white space: where flags such as `single_word` matter."""
     for i, one in enumerate(contents):
@@ -160,12 +165,20 @@ class Encoder:
         """
         labeller = Labeller(self.tokenizer)
         try:
-            labeller.label([{"role": "user", "content": "?"}, {"role": "assistant", "content": "!"}])
+            labeller.label(EXCHANGE)
         except RenderError as e:
             if e.reason == "labels_uncertain":
                 where = self.tokenizer.template_where
                 raise ModelError(f"{where} cannot be used to train: {e.detail}") from None
         return Shapes(labeller, self.train_on)
+
+    @cached_property
+    def splits_answers(self) -> bool:
+        """Whether an answer begins inside of a token, as behind a prompt that ends with a space: it is not learned."""
+        with suppress(RenderError):
+            found = self.shapes.labeller.label(EXCHANGE)
+            return found.places[0] not in [start for start, _ in self.tokenizer.encode([found.text])[0].offsets]
+        return False
 
     def encode(self, texts: list[str], places: Int64 = NONE, of_text: Int64 = NONE, *, little: bool = False) -> Encoded:
         """Encode texts, and find the tokens at some places: characters of the texts with the numbers `of_text`.
@@ -426,7 +439,8 @@ class Tokenize(Stage):
 
     def extras(self, ledger: Ledger) -> Extras:
         """The tokenizer's files, and facts about it; the revision of one from the Hugging Face Hub. Alarms if the
-        template leaves thoughts out of more than 1% of the rows, or text is lost in encoding."""
+        template leaves thoughts out of more than 1% of the rows, if it hides first tokens of answers, or text is lost
+        in encoding."""
         files = {f"kept/tokenizer/{name}": content for name, content in self.tokenizer.files().items()}
         folder = Path(self.tokenizer.where).parent
         hub = {"revision": folder.name} if folder.parent.name == "snapshots" else {}
@@ -443,6 +457,11 @@ class Tokenize(Stage):
             found.append(
                 f"{unknown:,} of {made:,} tokens are unknown to the tokenizer ({UNKNOWN}): "
                 "their text is lost; use a tokenizer for this language or script, or one with bytes as tokens"
+            )
+        if self.kind in ("conversation", "preference") and self.encoder.splits_answers:
+            found.append(
+                f"the prompt of {self.tokenizer.template_where} ends inside of a token, so the first token of each "
+                "answer is not learned: let it end before the space, and the answer begin with the space"
             )
         if self.tokenizer.drops_unknown:
             found.append(

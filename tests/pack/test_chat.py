@@ -55,9 +55,9 @@ def test_a_file_that_is_no_tokenizer_is_named(tmp_path, content):
 @pytest.mark.parametrize("name", ["chatml", "llama3", "plain"])
 def test_built_in_templates_ask_as_they_answer(trained, name):
     tokenizer = ChatTokenizer.load(trained, name)
-    row = [{"role": "system", "content": "S"}, user("q"), says("a")]
-    asked = tokenizer.render(row[:2], add_generation_prompt=True).text
+    row = [{"role": "system", "content": "S"}, user("q"), says("the")]
     whole = tokenizer.render(row)
     ((start, end),) = whole.generated
-    assert whole.text[:start] == asked
-    assert whole.text[start:end].startswith("a<|")
+    assert whole.text[:start] == tokenizer.render(row[:2], add_generation_prompt=True).text
+    assert whole.text[start:end].lstrip().startswith("the<|")
+    assert start in [a for a, _ in tokenizer.encode([whole.text])[0].offsets]  # else its first token is not learned

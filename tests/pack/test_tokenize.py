@@ -209,8 +209,7 @@ def test_text_that_the_vocabulary_does_not_have_is_counted(tmp_path, documents, 
     stage = Tokenize(TokenizeConfig(tokenizer=str(closed_vocabulary(tmp_path / "closed", model))))
     decision = stage.decide(documents(["the fox", "the 狐 fox", "</s> the"]))
     assert decision.notes == {"unknown_tokens": 2}
-    kept, _ = kept_and_dropped(stage, documents(["the 狐 fox"]))
-    assert 1 in kept.column("input_ids")[0].as_py()
+    assert 1 in kept_and_dropped(stage, documents(["the 狐 fox"]))[0].column("input_ids")[0].as_py()
     assert kept_and_dropped(stage, conversations([[ASK, SAY]]))[1].num_rows == (model["type"] == "WordLevel")
     ledger = Ledger(Count(into=3, kept=3), Count(into=100, kept=100), decision.notes)
     assert "of 100 tokens are unknown" in alarms(stage, ledger)[0]
@@ -223,8 +222,7 @@ def test_a_text_for_which_the_library_has_no_tokens_is_named(tmp_path, documents
     assert len(kept_and_dropped(stage, documents(["the fox"]))[0]) == 1
     with pytest.raises(ModelError, match=r"no tokens for a text that begins 'the 狐'.*`unk_id` is missing\. Give it"):
         stage.decide(documents(["the fox", "the 狐"]))
-    folder = closed_vocabulary(tmp_path / "vanishing", {"type": "BPE", "merges": []})
-    stage = Tokenize(TokenizeConfig(tokenizer=str(folder)))
+    stage = Tokenize(TokenizeConfig(tokenizer=str(closed_vocabulary(tmp_path / "x", {"type": "BPE", "merges": []}))))
     assert "vanish" in alarms(stage, Ledger(Count(into=1, kept=1), Count(into=9, kept=9)))[0]
 
 
@@ -239,14 +237,16 @@ def thinking_stage(with_added, tmp_path, **options) -> Tokenize:
 
 def test_thoughts_that_a_template_strips_are_counted(with_added, tmp_path, conversations):
     stage = thinking_stage(with_added, tmp_path)
-    decision = stage.decide(conversations([TWO_THOUGHTS, [ASK, SAY]]))
-    assert decision.notes == {"reasoning_stripped": 1}
-    stage = Tokenize(TokenizeConfig(tokenizer=str(tmp_path), chat_template="plain"))
+    assert stage.decide(conversations([TWO_THOUGHTS, [ASK, SAY]])).notes == {"reasoning_stripped": 1}
+    stage = Tokenize(TokenizeConfig(tokenizer=str(tmp_path), chat_template="plain")).for_kind("conversation")
     decision = stage.decide(conversations([TWO_THOUGHTS, [ASK, SAY]]))
     assert decision.notes == {"reasoning_not_rendered": 1}
     ledger = Ledger(Count(into=2, kept=2), None, decision.notes)
     assert "1 of 2 rows" in alarms(stage, ledger)[0]
-    assert not alarms(stage, Ledger(Count(into=200, kept=200), None, decision.notes))
+    assert not alarms(stage, few := Ledger(Count(into=200, kept=200), None, decision.notes))
+    (tmp_path / "spaced.jinja").write_text(built_in("plain").replace("t:'", "t: '").replace("' ' + ", ""))
+    spaced = replace(stage, config=replace(stage.config, chat_template=str(tmp_path / "spaced.jinja")))
+    assert "ends inside of a token" in alarms(spaced, few)[0]
 
 
 def test_every_turn_makes_a_sequence_of_each_answer_as_the_model_would_have_seen_it(
