@@ -20,6 +20,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -372,7 +373,16 @@ def _duplicate_of_dropped(job: Job, made: Sequence[dict[str, Any]]) -> dict[str,
     ids = [batch.column("id") for shard in dropped for batch in read_rows(job.data, shard, ["id"])]
     if not ids:
         return {}
-    gone, counts = pa.chunked_array(ids), Counter[str]()
+    gone, counts, survivors = pa.chunked_array(ids), Counter[str](), _survivors(job)
+    while some := list(islice(survivors, 256)):  # together: each look-up begins with a table of all that are gone
+        for name in {name for name, _ in some}:
+            found = pc.is_in(pa.chunked_array([ids for of, ids in some if of == name]), gone)
+            counts[name] += pc.sum(found).as_py() or 0
+    return counts
+
+
+def _survivors(job: Job) -> Iterator[tuple[str, pa.Array]]:
+    """The ids of rows that earlier stages removed others for, a batch at a time, with the name of the note."""
     rows_of = [parent for parent in job.parents if not parent.use]
     for path, manifest in {m.version: (p, m) for parent in rows_of for p, m in ancestors(parent.path)}.values():
         # survivors in another dataset do not count, which has ids of its own
@@ -380,10 +390,8 @@ def _duplicate_of_dropped(job: Job, made: Sequence[dict[str, Any]]) -> dict[str,
         rows = [("duplicate_of_dropped", s) for s in tables(manifest, "dropped") if manifest.stage.startswith("dedup")]
         for name, shard in (*rows, *(("cut_for_dropped", s) for s in tables(manifest, "cuts"))):
             for batch in read_rows(data_dir(path, manifest), shard, ["duplicate_of", *elsewhere]):
-                found = pc.is_in(batch.column("duplicate_of"), gone)
-                found = pc.and_(found, pc.is_null(batch.column("duplicate_in"))) if elsewhere else found
-                counts[name] += pc.sum(found).as_py() or 0
-    return counts
+                own = batch.filter(pc.is_null(batch.column("duplicate_in"))) if elsewhere else batch
+                yield name, own.column("duplicate_of")
 
 
 # Alarms: what is so unusual about a result that somebody should look at it. An alarm never changes a result. It is
