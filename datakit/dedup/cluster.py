@@ -239,6 +239,7 @@ def shingles_at(rows: Rows, memory: Memory) -> tuple[Hashes, Numbers, npt.NDArra
         begin_of_all = values.address if values is not None else 0
         address[at] = begin_of_all + (lists.values.offset + starts[:-1]) * like.itemsize
         length[at] = np.diff(starts)
+        memory.release()
     return address, length, like
 
 

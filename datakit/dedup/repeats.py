@@ -402,8 +402,16 @@ class DedupRepeats(IndexedStage):
 
     def decide_rows(self, rows: Rows, memory: Memory) -> Decided:
         """Decide about the rows of one group."""
-        repeats, passages = find_repeats(rows, self.config, memory), np.zeros(len(rows.numbers), np.int64)
-        lost, decisions = Counter[str](), list[pa.RecordBatch]()
+        repeats, lost = find_repeats(rows, self.config, memory), Counter[str]()
+        passages = memory.full(rows.numbers.shape, 0, np.int64)
+        decisions = self._decisions(rows, repeats, passages, lost, memory)
+        return Decided(decisions, passages, {"lost": lost, "facts": repeats.facts})
+
+    def _decisions(
+        self, rows: Rows, repeats: Repeats, passages: Numbers, lost: Counter[str], memory: Memory
+    ) -> Iterator[pa.RecordBatch]:
+        """The decisions, batch by batch; counts the passages that each row is named for, and the words that are lost by
+        source."""
         for batch, (begin, end) in zip(rows.batches, pairwise(rows.begins), strict=True):
             if begin < rows.old:
                 continue
@@ -430,8 +438,8 @@ class DedupRepeats(IndexedStage):
             ends = np.cumsum([0, *np.bincount(runs.rows[cut], minlength=len(dropped))[changed]])
             offsets = pa.array(ends, pa.int32())
             columns |= {name: pa.ListArray.from_arrays(offsets, column) for name, column in lists.items()}
-            decisions.append(pa.record_batch(columns))
-        return Decided(decisions, passages, {"lost": lost, "facts": repeats.facts})
+            yield pa.record_batch(columns)
+            memory.release()
 
     def summarize(self, compared: Compared) -> dict[str, Any]:
         """Counts and alarms."""

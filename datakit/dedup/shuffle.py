@@ -91,6 +91,7 @@ class Memory:
             except OSError as e:
                 raise OSError(e.errno, e.strerror, str(self.folder)) from None
             mapped = mmap.mmap(file.fileno(), size)
+        self.release()
         self._arrays.add(mapped)
         array = np.frombuffer(mapped, dtype).reshape(shape)
         if value:  # a new file holds zeros
@@ -240,9 +241,9 @@ class Rows:
         known = np.unique(rows[rows >= 0])
         cuts = np.searchsorted(known, self.begins)
         found = [pa.array([], pa.string())]
-        for batch, begin, (low, high) in zip(self.batches, self.begins, pairwise(cuts), strict=False):
-            if low < high:
-                found.append(batch.column("id").take(pa.array(known[low:high] - begin)))
+        for number in np.flatnonzero(np.diff(cuts)):
+            at = known[cuts[number] : cuts[number + 1]] - self.begins[number]
+            found.append(self.batches[number].column("id").take(pa.array(at)))
         return pa.concat_arrays(found).take(pa.array(np.searchsorted(known, rows), mask=rows < 0))
 
     def values(self, name: str, begin: int = 0) -> pa.ChunkedArray:
@@ -312,8 +313,9 @@ def batches_of(path: Path, memory: Memory) -> Iterator[pa.RecordBatch]:
 class Decided(NamedTuple):
     """What `decide_rows` says about one group.
 
-    decisions: batches with columns of `DECISIONS`, read once. stands_for int64 (rows,): how many rows or passages are
-    lost for each row. counts: sums for the facts, {name: {key: count}}.
+    decisions: batches with columns of `DECISIONS`, made one after another; what follows is whole when the last is made.
+    stands_for int64 (rows,): how many rows or passages are lost for each row. counts: sums for the facts, {name: {key:
+    count}}.
     """
 
     decisions: Iterable[pa.RecordBatch]

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import datakit.dedup.comparison as comparison
 import datakit.dedup.shuffle as shuffle
 from datakit.dedup.repeats import DedupRepeats, RepeatsConfig
 from datakit.dedup.shuffle import Memory, groups_of, joined, parts_by_number, read_parts, run_unit
@@ -18,6 +19,7 @@ from datakit.dedup.urls import DedupUrls
 from datakit.errors import ConfigError, IntegrityError
 from tests.dedup.conftest import ThreadUnits, conversations, deduplicate, documents, run_stage, sketch_file, talk, write
 from tests.files import flip
+from tests.processes import python
 
 
 def edited(rows: int, seed: int) -> list[str]:
@@ -56,12 +58,39 @@ def test_neither_ranges_nor_groups_nor_shards_nor_memory_change_a_decision(name,
         for constant, value in {"RANGE_KEYS": keys, "GROUP_ROWS": rows, "_LINKS": 50, "_GATHER_BYTES": 5000,
                                 "_MERGED_ROWS": 128}.items():  # fmt: skip
             monkeypatch.setattr(shuffle, constant, value)
+        monkeypatch.setattr(comparison, "BLOCK_ROWS", rows)
         made = run_stage(replace(stage, config=replace(stage.config, memory_mb=1)), batch, cut=cut, workers=workers)
         assert (made.texts, made.rows, made.details) == (whole.texts, whole.rows, whole.details)
         assert sorted(map(str, made.cuts)) == sorted(map(str, whole.cuts))
         for facts in (made.facts, whole.facts):  # lists of large buckets are walked in another order
             facts.get("candidates", {}).pop("entries_visited", None)
         assert made.facts == whole.facts
+
+
+def test_a_giant_group_takes_little_memory(tmp_path):
+    """300,000 similar rows in one group; with an array in memory for each step they took 190 MB."""
+    code = """if True:
+        import pathlib, resource, sys, numpy as np, pyarrow as pa
+        from datakit.dedup.shuffle import Memory, Rows
+        from datakit.dedup.stage import Dedup, DedupConfig
+        from tests.dedup.conftest import documents
+        stage = Dedup(DedupConfig())
+        stage.open()
+        sketch = stage.sketch(documents([" ".join(map(str, range(60))) + f" {n}" for n in range(1000)]))
+        memory, most = Memory(16 << 20, pathlib.Path(sys.argv[1])), []
+        for count in (2, 300):  # kernels are compiled for the first
+            batches, numbers = [], np.arange(1000 * count)
+            for own in np.split(numbers.astype(np.uint64), count):
+                bytes = [None, pa.py_buffer(np.random.default_rng(own[0]).bytes(16000))]
+                made = sketch.set_column(0, "row_key", pa.array(own))
+                batches.append(made.set_column(5, "digest", pa.Array.from_buffers(pa.binary(16), 1000, bytes)))
+            most.append(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10)
+            decided = stage.decide_rows(Rows(batches, np.arange(count + 1) * 1000, numbers), memory)
+            dropped = sum(batch.num_rows for batch in decided.decisions if "reason" in batch.schema.names)
+        print(dropped, (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10) - most[-1])
+    """
+    dropped, grown = map(int, python("-c", code, tmp_path).stdout.split())
+    assert dropped == 299_999 and grown < 120
 
 
 def test_a_key_that_all_rows_have_goes_on_once_for_each_file(tmp_path):
