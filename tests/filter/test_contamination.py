@@ -4,7 +4,6 @@ import gzip
 import json
 import math
 import random
-import unicodedata
 from pathlib import Path
 
 import pyarrow as pa
@@ -21,9 +20,7 @@ from datakit.text.words import split_words
 from tests.files import says, user, write_rows
 from tests.filter.rows import documents, filter_of
 
-QUESTION = (
-    "A Québécois has seventeen sheep and buys four more at the market, then sells half of them. How many are left?"
-)
+QUESTION = "A señor has seventeen sheep and buys four more at the market, then sells half of them. How many are left?"
 ANSWER = "He has 17 + 4 = 21 sheep, sells half of them, and so about ten of the sheep are left on the farm."
 PROSE = "Nothing in this text has anything to do with questions of any kind, and it goes on for quite some words."
 
@@ -49,7 +46,7 @@ def test_every_row_that_holds_an_item_is_listed_under_it_with_the_passage(items)
     decision = stage(items).decide(batch)
     assert decision.reasons.to_pylist() == [None, *["contamination.max_match_ratio"] * 2, None, None]
     assert decision.detail[1].as_py() == "match_ratio 1.0 > 0.5"
-    reasons = stage(items).decide(documents(unicodedata.normalize("NFD", QUESTION.replace(" ", " -- ")))).reasons
+    reasons = stage(items).decide(documents(QUESTION.replace(" ", " -- ").replace("ñ", "n\u0303"))).reasons
     assert reasons.to_pylist() == ["contamination.max_match_ratio"]
     matches = decision.side_tables["matches"].to_pylist()
     assert [(m["item"], m["part"], m["id"], m["overlap"], m["passage"]) for m in matches] == [

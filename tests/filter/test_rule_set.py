@@ -211,13 +211,11 @@ def decide(texts, langs, **options):
 def test_the_count_is_that_of_different_words_of_the_rows_own_list():
     import stopwordsiso
 
-    texts = [GERMAN, GERMAN, LISTING, "l'eau et LE vin, très", "", "the of and", "的 是 不"]
+    texts = [GERMAN, GERMAN, LISTING, "l'eau et LE vin, tre\u0300s", "", "the of and", "的 是 不"]
     langs = ["de", "deu_Latn", "de", "fr", "fr", "en", "zh"]
-    expected = [len(set(split_words(t)) & set(stopwordsiso.stopwords(c))) for t, c in
+    expected = [len(set(split_words(unicodedata.normalize("NFC", t))) & set(stopwordsiso.stopwords(c))) for t, c in
                 zip(texts[:5], ["de", "de", "de", "fr", "fr"], strict=True)]  # fmt: skip
-    for form in ("NFC", "NFD"):
-        given_texts = pa.array([unicodedata.normalize(form, text) for text in texts])
-        assert rule_set.count_stop_words(given_texts, pa.array(langs)).tolist() == [*expected, 0, 0]
+    assert rule_set.count_stop_words(pa.array(texts), pa.array(langs)).tolist() == [*expected, 0, 0]
     assert expected[0] > 8 and expected[3] >= 4 and expected[4] == 0
     languages = rule_set.stop_word_languages()
     most = max(rule_set.count_stop_words(pa.array([GERMAN] * len(languages)), pa.array(languages)))
