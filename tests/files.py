@@ -8,6 +8,13 @@ from typing import Any
 from datakit.data import read_rows
 from datakit.manifest import data_dir, load, tables
 
+PROSE = (
+    "The harbour of the old town was built in the year of the great flood, and for a long time nobody thought that it "
+    "would be needed again. Then the railway came, and with it the merchants, who wanted to ship their grain before "
+    "winter. They asked the council for a wall against the sea, and the council gave them one that stands to this day. "
+)
+"""What the rules of the filter keep."""
+
 
 def write_rows(path: Path, rows: Iterable[Any]) -> Path:
     """A row on each line."""

@@ -14,13 +14,8 @@ import pytest
 import datakit
 from datakit.errors import ConfigError, InputError, LayoutError, UsageError
 from tests.cli.conftest import done as command
-from tests.files import Exporter, says, user, write_rows
+from tests.files import PROSE, Exporter, says, user, write_rows
 from tests.processes import modules_after, python
-
-PROSE = (
-    "The harbour of the old town was built in the year of the great flood, and for a long time nobody thought that it "
-    "would be needed again. Then the railway came, and with it the merchants, who wanted to ship their grain. "
-)
 
 
 @pytest.fixture(scope="module")
@@ -92,9 +87,8 @@ def test_private_values_are_gone_from_all_columns_of_kept_and_dropped_rows():
     table = pa.table(columns)
     result = datakit.filter(table, rules=["private", "lengths"], lengths={"min_chars": 2})
     first, second = result.kept.select(["id", "text", "n", "who", "tags"]).to_pylist()
-    assert first == {
-        "id": "table:0", "text": "Write to <EMAIL>.", "n": 1, "who": "<EMAIL>", "tags": ["q", "<EMAIL>"]
-    }  # fmt: skip
+    mended = {"id": "table:0", "text": "Write to <EMAIL>.", "n": 1, "who": "<EMAIL>", "tags": ["q", "<EMAIL>"]}
+    assert first == mended
     assert second == {"id": "r2", "text": "nothing here", "n": 2, "who": None, "tags": []}
     (dropped,) = result.dropped.to_pylist()
     assert (dropped["id"], dropped["who"], dropped["reason"]) == ("r3", "<EMAIL>", "lengths.min_chars")

@@ -32,7 +32,6 @@ from datakit.text.words import hash_words_in, normalize
 pytestmark = pytest.mark.skipif(
     os.environ.get("NUMBA_BOUNDSCHECK") != "1", reason="make check-kernels runs these with checks of bounds"
 )
-EXAMPLES = int(os.environ.get("DATAKIT_EXAMPLES", "4"))
 STEPS = maintenance._made()["step"]
 PLAIN = maintenance._made()["text"]
 PIECES = [
@@ -167,5 +166,3 @@ def test_a_kernel_with_an_index_too_large_is_told():
 
     with pytest.raises(IndexError):
         beyond(np.zeros(3), 3)
-    with pytest.raises(DatakitError):
-        raise DatakitError("so that other errors than ours are seen above")

@@ -14,7 +14,7 @@ from datakit.errors import UsageError
 from datakit.manifest import load
 from tests.cli.conftest import Said, call, copy_of, done
 from tests.engine.corpus import WORDS
-from tests.files import write_recipe, write_rows
+from tests.files import says, user, write_recipe, write_rows
 from train.compare import CompareConfig, open_arms
 
 Datakit = Callable[..., Said]
@@ -130,8 +130,7 @@ def test_an_arm_that_equals_an_earlier_one_is_said_and_left_out(made, project):
     [
         (["ingest", "tokenizer", "tokenize", "pack"], "text", {"text": "x"}, "no stage that it could leave out"),
         (["ingest", "dedup", "filter"], "text", {"text": "x"}, "ends with filter.*add tokenize and pack"),
-        (STAGES, "auto", {"messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}]},
-         "kind conversation, and arms are plain text"),
+        (STAGES, "auto", {"messages": [user("a"), says("b")]}, "kind conversation, and arms are plain text"),
     ],
 )  # fmt: skip
 def test_recipes_that_have_no_arms_are_refused(project, stages, kind, row, said):

@@ -58,9 +58,7 @@ def chain(made: Path, project: Path) -> Path:
 
 def test_what_an_earlier_dataset_holds_is_dropped_and_its_place_named(datakit, chain):
     old, second = version(chain / "old"), version(chain / "next")
-    assert dropped(chain / "next") == {
-        "again": ("x", old, 0.872), "y2": ("y", old, 1.0), "s": ("s", old, 1.0),
-    }  # fmt: skip
+    assert dropped(chain / "next") == {"again": ("x", old, 0.872), "y2": ("y", old, 1.0), "s": ("s", old, 1.0)}
     assert dropped(chain / "last") == {
         "of x": ("x", second, 0.934), "of y": ("y", old, 0.934), "of z": ("z", second, 1.0),
         "of old x": ("x", old, 1.0), "s": ("s", old, 1.0),

@@ -5,14 +5,9 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 
-from tests.files import write_recipe, write_rows
+from tests.files import PROSE, write_recipe, write_rows
 
 MAIL, PHONE = "anna.smith@web.de", "+49 30 901820"
-PROSE = (
-    "The harbour of the old town was built in the year of the great flood, and for a long time nobody thought that it "
-    "would be needed again. Then the railway came, and with it the merchants, who wanted to ship their grain before "
-    "winter. They asked the council for a wall against the sea, and the council gave them one that stands to this day. "
-)
 RECIPE = """[dataset]
 kind = "text"
 inputs = ["in.jsonl"]

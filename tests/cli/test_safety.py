@@ -110,9 +110,8 @@ def test_a_damaged_cache_of_hashes_is_no_error_and_begins_again(project, monkeyp
     data = bytearray(cache.read_bytes())
     data[50] ^= 255
     cache.unlink()
-    cache.mkdir() if damage == "a folder" else cache.write_bytes(
-        {"one bit": bytes(data), "cut": bytes(data[:5000])}.get(damage, b"{}" * 4000)
-    )
+    damaged = {"one bit": data, "cut": data[:5000]}.get(damage, b"{}" * 4000)
+    cache.mkdir() if damage == "a folder" else cache.write_bytes(damaged)
     assert [hash_of(path) for _ in range(3)] == [right] * 3
     if damage != "a folder":
         monkeypatch.setattr("datakit.engine.lineage.sha256_file", lambda _: "read again")

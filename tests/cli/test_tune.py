@@ -9,7 +9,7 @@ import pytest
 
 from datakit.report.tuning import findings
 from tests.cli.conftest import call, copy_of, done
-from tests.files import write_rows
+from tests.files import says, user, write_rows
 from tests.filter.rows import documents, filter_of
 
 SENTENCE = "The river had been rising since the morning, and nobody in the town knew how long it would last. "
@@ -82,9 +82,8 @@ def test_every_limit_drops_the_share_that_it_says(threshold):
 
 
 def test_tune_shows_the_rules_of_conversations(datakit, project):
-    rows = [[("user", "Why?"), ("assistant", answer)] for answer in ("  ", "Because.", "Since it rains.")]
-    turns = [[{"role": r, "content": c} for r, c in row] for row in rows]
-    write_rows(project / "chats.jsonl", ({"messages": messages} for messages in turns))
+    answers = "  ", "Because.", "Since it rains."
+    write_rows(project / "chats.jsonl", ({"messages": [user("Why?"), says(answer)]} for answer in answers))
     assert datakit("filter chats.jsonl --dataset chats").code == 0
     said = datakit("tune --dataset chats").out
     assert re.search(r"(?m)^empty_answer\.min_answer_chars +1 +1 +33\.3%", said)

@@ -119,9 +119,9 @@ def write(batch: pa.RecordBatch, path: Path) -> Path:
     return path
 
 
-def documents(texts: Sequence[str], **columns: Any) -> pa.RecordBatch:
-    """Rows with their number as id."""
-    return _rows(len(texts), columns | {"text": pa.array(texts, pa.string())})
+def documents(texts: Sequence[str], ids: Sequence[str] = (), **columns: Any) -> pa.RecordBatch:
+    """Rows with their number as id, if they have no other."""
+    return _rows(len(texts), columns | {"text": pa.array(texts, pa.string())}, ids)
 
 
 def _rows(count: int, columns: dict[str, Any], ids: Sequence[str] = ()) -> pa.RecordBatch:
@@ -141,7 +141,7 @@ def pair(prompt: str, chosen: str, rejected: str) -> tuple[Messages, Messages, M
 
 
 def conversations(*rows: Messages, ids: Sequence[str] = (), **columns: Any) -> pa.RecordBatch:
-    """Rows with their number as id, if they have no other."""
+    """The same of conversations."""
     return _rows(len(rows), {"messages": pa.array(rows, MESSAGES)} | columns, ids)
 
 

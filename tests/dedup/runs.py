@@ -15,17 +15,15 @@ from datakit.dedup.stage import Dedup, DedupConfig
 from datakit.dedup.urls import DedupUrls
 from datakit.engine.store import EarlierUnits, UnitWork
 from datakit.manifest import Shard
-from tests.dedup.conftest import compare
+from tests.dedup.conftest import compare, documents
 
 Fate = tuple[Any, ...]
 DEDUP = Dedup(DedupConfig())
 
 
 def rows(texts: Sequence[str], name: str) -> pa.RecordBatch:
-    keys = pa.array(range(len(texts)), pa.uint64())
-    names = pa.array([f"{name}{i}" for i in range(len(texts))], pa.string())
     urls = pa.array([f"https://example.org/{len(text) % 40}" if len(text) % 3 else None for text in texts], pa.string())
-    return pa.record_batch({"row_key": keys, "id": names, "url": urls, "text": pa.array(texts, pa.string())})
+    return documents(texts, [f"{name}{i}" for i in range(len(texts))], url=urls)
 
 
 @dataclass
@@ -54,9 +52,8 @@ class Runs:
             columns = {"reason": decision.reasons, "detail": decision.detail} | decision.drop_columns
             if isinstance(stage, Dedup | DedupUrls):  # it names the other run
                 del columns["detail"]
-            gone = (
-                pa.table({"id": shard.column("id")} | columns).filter(pa.compute.field("reason").is_valid()).to_pylist()
-            )
+            told = pa.table({"id": shard.column("id")} | columns)
+            gone = told.filter(pa.compute.field("reason").is_valid()).to_pylist()
             for row in [*gone, *(row for table in decision.side_tables.values() for row in table.to_pylist())]:
                 name, known, where = row.pop("id"), row.get("duplicate_of"), row.pop("duplicate_in", None)
                 assert where == self.version_of(known) or not (known and ":" in known)

@@ -25,9 +25,8 @@ def made(tmp_path_factory):
 def rows_of(path):
     data = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
     text = data.decode()
-    return (
-        list(csv.DictReader(io.StringIO(text))) if path.suffix == ".csv" else list(map(json.loads, text.splitlines()))
-    )
+    rows = csv.DictReader(io.StringIO(text)) if path.suffix == ".csv" else map(json.loads, text.splitlines())
+    return list(rows)
 
 
 def test_every_conversation_is_whole():

@@ -9,7 +9,7 @@ import datakit
 from datakit.config import Option, build, options, refuse_idle, resolved
 from datakit.engine.recipe import STAGES, stage_class
 from datakit.errors import ConfigError, DatakitError
-from tests.files import says, user
+from tests.files import PROSE, says, user
 
 MEMORY_ALONE = ("dedup", "dedup_urls", "dedup_repeats", "dedup_semantic", "perplexity_model")
 """Stages whose `memory_mb` shapes memory and time, never the result: it must not enter the key."""
@@ -75,7 +75,6 @@ def test_what_an_option_acts_with_are_options_and_values_that_there_are(kind):
     refuse_idle(build(stage_class("filter").Config, {"lengths": {"tokenizer": "x", "max_tokens": 3}}, "filter"), kind)
 
 
-PROSE = "The harbour of the old town was built in the year of the great flood, and nobody thought of it again. "
 TEXTS = pa.table({"text": [PROSE * 4, PROSE * 5]})
 TALKS = pa.table({"messages": [[user("Tell me."), says(PROSE)]]})
 

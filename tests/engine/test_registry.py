@@ -6,8 +6,9 @@ import pytest
 
 import datakit.config as own_config
 from datakit.config import check, options, removed
-from datakit.engine.recipe import FLOW, STAGES, Recipe, load_recipe, recipe_path, stage_class, write_recipe
+from datakit.engine.recipe import FLOW, STAGES, Recipe, load_recipe, stage_class, write_recipe
 from datakit.errors import ConfigError
+from tests.files import write_recipe as write_by_hand
 from tests.processes import modules_after
 
 OWN_STAGE = """
@@ -41,22 +42,20 @@ def test_every_line_of_a_fresh_recipe_can_be_uncommented_and_there_are_at_most_s
 def test_what_was_removed_ends_with_what_to_use_instead(tmp_path, monkeypatch):
     gone = {"dedup_tea": "Use dedup with milk = true.", "filter.sugar": "Use honey.", "filter.c4.salt": "Use pepper."}
     monkeypatch.setattr(own_config, "removed", lambda: gone)
-    path = tmp_path / "manifests/mine/recipe.toml"
-    path.parent.mkdir(parents=True)
     for text, sentence in {
         "[dedup_tea]\nlemon = 1\n": "'dedup_tea' was removed. Use dedup with milk = true.",
         '[dataset]\nstages = ["ingest", "dedup_tea"]\n': "Use dedup with milk",
         "[filter]\nsugar = 1\n": "the option 'sugar' was removed. Use honey.",
         "[filter.c4]\nsalt = 1\n": "the option 'salt' was removed. Use pepper.",
     }.items():
-        path.write_text(text)
+        write_by_hand(tmp_path, text, "mine")
         with pytest.raises(ConfigError, match=sentence):
             load_recipe(tmp_path, "mine")
     (tmp_path / "hooks.py").write_text(OWN_STAGE)
     monkeypatch.setitem(gone, "Stage.use_processes", "Set holds_gil.")
     with pytest.raises(ConfigError, match=r"hooks.py:Mine: Stage.use_processes was removed. Set holds_gil."):
         Recipe(dataset="d", stages=("ingest", f"{tmp_path}/hooks.py:Mine"))
-    path.write_text("[dedup_tea]\n[filter]\n")  # as in a fresh recipe
+    write_by_hand(tmp_path, "[dedup_tea]\n[filter]\n", "mine")  # as in a fresh recipe
     assert load_recipe(tmp_path, "mine").tables == {}
     for key, sentence in {"sugar": "honey", "c4.salt": "pepper"}.items():
         with pytest.raises(ConfigError, match=sentence):
@@ -64,9 +63,7 @@ def test_what_was_removed_ends_with_what_to_use_instead(tmp_path, monkeypatch):
 
 
 def test_a_value_of_a_command_is_not_blamed_on_the_recipe_and_a_removed_value_has_its_sentence(tmp_path):
-    path = recipe_path(tmp_path, "mine")
-    path.parent.mkdir(parents=True)
-    path.write_text("[dedup]\nthreshold = 0.8\n")
+    write_by_hand(tmp_path, "[dedup]\nthreshold = 0.8\n", "mine")
     recipe = load_recipe(tmp_path, "mine")
     with pytest.raises(ConfigError, match=r"^filter: the rule set 'regex' was removed"):
         recipe.config("filter", flags={"rules": ["regex"]})

@@ -21,6 +21,7 @@ from datakit.errors import ConfigError, InputError, ManifestError, ModelError
 from datakit.filter.classifier import Classify, ClassifyConfig, TrainConfig, auc, best_f1, held_out, pieces, point
 from datakit.filter.fasttext_model import load as load_model
 from datakit.manifest import data_dir, load, verify
+from tests.dedup.conftest import documents as rows
 from tests.dedup.conftest import write as write_batch
 from tests.files import write_rows
 
@@ -55,10 +56,6 @@ def examples(tmp_path_factory) -> list[str]:
 @pytest.fixture(scope="module")
 def manifest(examples, tmp_path_factory):
     return trained(tmp_path_factory.mktemp("trained") / "m", examples, positive=["good.*"])
-
-
-def rows(texts: list[str], first: int = 0) -> pa.RecordBatch:
-    return pa.record_batch({"row_key": pa.array(range(first, first + len(texts)), pa.uint64()), "text": texts})
 
 
 def mixed(count: int, seed: int) -> list[str]:

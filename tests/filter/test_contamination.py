@@ -214,13 +214,11 @@ def test_json_in_a_text_file_is_read_as_json_and_prose_is_not(tmp_path):
     rows = [{"question": f"{Q} {n}"} for n in range(3)]
     for name, text in {"lines": "\n".join(map(json.dumps, rows)), "array": json.dumps(rows, indent=1)}.items():
         (tmp_path / f"{name}.txt").write_text(text)
-        assert [parts for _, parts in read(tmp_path / f"{name}.txt").items] == [
-            (("question", row["question"]),) for row in rows
-        ]
+        found = [parts for _, parts in read(tmp_path / f"{name}.txt").items]
+        assert found == [(("question", row["question"]),) for row in rows]
     (tmp_path / "prose.txt").write_text(f"[Chapter 1]\n\n{Q}\n\n{{{A}}} is in braces, and this is no JSON\n")
-    assert [parts[0][1] for _, parts in read(tmp_path / "prose.txt").items] == [
-        Q, f"{{{A}}} is in braces, and this is no JSON"
-    ]  # fmt: skip
+    found = [parts[0][1] for _, parts in read(tmp_path / "prose.txt").items]
+    assert found == [Q, f"{{{A}}} is in braces, and this is no JSON"]
 
 
 def test_every_format_of_a_folder_is_read(tmp_path):

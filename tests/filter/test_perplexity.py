@@ -17,6 +17,7 @@ from datakit.filter.ngram_model import read_arpa
 from datakit.filter.perplexity import Perplexity, PerplexityConfig, perplexities, plain_text
 from datakit.manifest import load
 from datakit.text.ids import open_tokenizer
+from tests.dedup.conftest import documents
 from tests.dedup.conftest import write as write_batch
 from tests.files import write_rows
 
@@ -45,8 +46,7 @@ def trained(tmp_path_factory):
 
 
 def rows(texts, langs=None) -> pa.RecordBatch:
-    keys = pa.array(range(len(texts)), pa.uint64())
-    return pa.record_batch({"row_key": keys, "text": pa.array(texts), "lang": pa.array(langs or ["en"] * len(texts))})
+    return documents(texts, lang=pa.array(langs or ["en"] * len(texts)))
 
 
 def run(batch, folder, **config):

@@ -100,10 +100,8 @@ def labelled_rows(shapes: Shapes, column, tools, variables) -> list[Labelled | s
     made = shapes.label(column, tools, variables)
     found: list[Labelled | str] = []
     for k, (text, number) in enumerate(zip(made.texts, made.which.tolist(), strict=True)):
-        facts, places = (
-            made.facts[number],
-            [at for of, own in (made.edges, made.starts) for at in own[of == k].tolist()],
-        )
+        facts = made.facts[number]
+        places = [at for of, own in (made.edges, made.starts) for at in own[of == k].tolist()]
         found.append(facts._replace(text=text, places=places) if isinstance(facts, Labelled) else str(facts))
     return found
 

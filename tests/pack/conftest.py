@@ -24,15 +24,10 @@ def small(trained: Path) -> ChatTokenizer:
     return ChatTokenizer.load(trained)
 
 
-@functools.cache
-def loaded(folder: Path) -> ChatTokenizer:
-    return ChatTokenizer.load(folder)
-
-
 @pytest.fixture(scope="session")
 def load() -> Callable[[Path], ChatTokenizer]:
     """Loads each real tokenizer once."""
-    return loaded
+    return functools.cache(ChatTokenizer.load)
 
 
 @pytest.fixture(scope="session")

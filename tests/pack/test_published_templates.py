@@ -158,9 +158,8 @@ def test_labels_are_those_of_transformers_masks_without_the_templates_own_text(w
     tokenizer, tried = with_template(name), 0
     for which, messages, tools, ids, spans in rows(tokenizer, tuple(CONVERSATIONS)[TRAINING.index(name) % 2 :: 2]):
         shown = plain_messages(messages, tokenizer.traits)
-        theirs = of_transformers(tokenizer).apply_chat_template(
-            shown, tools=plain_tools(tools), tokenize=True, return_dict=True, return_assistant_tokens_mask=True
-        )
+        asked = {"tools": plain_tools(tools), "return_dict": True, "return_assistant_tokens_mask": True}
+        theirs = of_transformers(tokenizer).apply_chat_template(shown, tokenize=True, **asked)
         assert theirs["input_ids"] == ids, which
         learnt = [any(a <= i < b for a, b in spans) for i in range(len(ids))]
         ours_alone = [ids[i] for i, mask in enumerate(theirs["assistant_masks"]) if learnt[i] and not mask]

@@ -159,12 +159,9 @@ def test_ids_equal_the_librarys_on_plain_text(request, real, documents, name):
 
 
 def test_settings_may_hold_tokens_as_objects_and_templates_by_name(trained, tmp_path):
-    settings = json.loads((trained / "tokenizer_config.json").read_bytes())
-    settings["eos_token"] = {"content": "<|im_end|>", "special": True}
-    settings["chat_template"] = [{"name": "default", "template": "D"}, {"name": "tool_use", "template": "T"}]
-    (tmp_path / "tokenizer.json").write_bytes((trained / "tokenizer.json").read_bytes())
-    (tmp_path / "tokenizer_config.json").write_text(json.dumps(settings))
-    found = ChatTokenizer.load(tmp_path)
+    spec, end = json.loads((trained / "tokenizer.json").read_bytes()), {"content": "<|im_end|>", "special": True}
+    templates = [{"name": "default", "template": "D"}, {"name": "tool_use", "template": "T"}]
+    found = ChatTokenizer.load(saved(tmp_path, spec, eos_token=end, chat_template=templates))
     assert found.eos_id == 2
     assert found.template_source == "D"
     (tmp_path / "chat_template.jinja").write_text("J")
@@ -376,9 +373,8 @@ def test_whatever_a_row_holds_it_is_kept_or_dropped_with_a_reason(
     for batch in (conversations(talks, [tools] * len(talks)), pairs([sides]), documents(texts)):
         kept, dropped = kept_and_dropped(stage, batch)
         assert kept.num_rows + dropped.num_rows >= batch.num_rows and dropped.column("reason").null_count == 0
-        assert set(kept.column("id").to_pylist()) | set(dropped.column("id").to_pylist()) >= {
-            f"r{i}" for i in range(batch.num_rows) if thinking == "last"
-        }
+        found = set(kept.column("id").to_pylist()) | set(dropped.column("id").to_pylist())
+        assert found >= {f"r{i}" for i in range(batch.num_rows) if thinking == "last"}
 
 
 def test_a_tokenizer_of_the_hub_is_fetched_once_and_its_revision_is_in_the_manifest(trained, tmp_path, monkeypatch):

@@ -81,9 +81,8 @@ def test_a_bad_cell_costs_its_row_alone(read, tmp_path):
     first, second = found.bad
     assert found.texts == ["one"]
     assert [(bad["line"], bad["reason"]) for bad in found.bad] == [(2, "bad_cell"), (3, "bad_cell")]
-    assert (
-        "column 'name'" in first["detail"] and "column 'when'" in second["detail"] and b'"text":"two"' in first["raw"]
-    )
+    assert "column 'name'" in first["detail"] and "column 'when'" in second["detail"]
+    assert b'"text":"two"' in first["raw"]
 
 
 def test_a_table_gives_the_rows_and_the_quarantine_of_its_parquet_file(read, read_table, tmp_path):

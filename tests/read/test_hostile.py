@@ -1,9 +1,7 @@
 """Files that are made to harm: too large, endless, or no files at all. For broken bytes see engine/test_campaign."""
 
-import bz2
 import gzip
 import json
-import lzma
 import os
 
 import pyarrow as pa
@@ -15,6 +13,7 @@ from hypothesis import strategies as st
 from datakit.errors import InputError
 from datakit.read import streams
 from tests.read.conftest import limit_records
+from tests.read.test_files import SUFFIX, compress
 
 LINE = b'{"text": "good"}\n'
 
@@ -44,13 +43,11 @@ def test_what_is_no_file_is_skipped_in_a_folder_and_refused_by_name(read, tmp_pa
         read(tmp_path / "a.jsonl")
 
 
-@pytest.mark.parametrize("codec", ["gz", "bz2", "xz", "zst"])
+@pytest.mark.parametrize("codec", ["gzip", "bz2", "xz", "zstd"])
 def test_a_few_bytes_that_become_gigabytes_are_not_unpacked(read, tmp_path, monkeypatch, codec):
     monkeypatch.setattr(streams, "EXPANSION_FROM", 16 << 20)
     data = LINE * 1000 + b'{"text": "' + b"a" * (48 << 20) + b'"}\n' + LINE
-    squeeze = {"gz": gzip.compress, "bz2": bz2.compress, "xz": lzma.compress,
-               "zst": lambda d: pa.compress(d, "zstd", asbytes=True)}[codec]  # fmt: skip
-    (tmp_path / f"a.jsonl.{codec}").write_bytes(squeeze(data))
+    (tmp_path / f"a.jsonl.{SUFFIX[codec]}").write_bytes(compress(data, codec))
     monkeypatch.setattr(streams, "EXPANSION", 100)
     found = read(tmp_path)
     assert found.texts == ["good"] * 1000 and found.reasons == ["too_large_unpacked"]
@@ -61,8 +58,7 @@ def test_a_few_bytes_that_become_gigabytes_are_not_unpacked(read, tmp_path, monk
 
 def test_unpacking_makes_no_block_that_is_larger_than_the_others():
     for codec in ("gzip", "bz2", "xz"):
-        squeezed = {"gzip": gzip.compress, "bz2": bz2.compress, "xz": lzma.compress}[codec](bytes(30 << 20))
-        blocks = list(streams._decompress(streams._DECODERS[codec](), squeezed))
+        blocks = list(streams._decompress(streams._DECODERS[codec](), compress(bytes(30 << 20), codec)))
         assert max(map(len, blocks)) <= streams.BLOCK and sum(map(len, blocks)) == 30 << 20
 
 

@@ -124,9 +124,8 @@ def test_a_question_beside_a_longer_text_that_would_stay_unread_is_refused(read_
 def test_a_field_around_a_conversation_counts_also_where_the_first_records_do_not_have_it(read_records):
     plain = {"prompt": "hi", "completion": "yo"}
     late = {"system_prompt": "be kind", "history": [["a", "b"]], "functions": [{"name": "f"}], "label": False}
-    found = read_records(
-        *[plain | {"system": None}] * record.HEAD_RECORDS, plain | late, plain | {"system": "be brief"}
-    )
+    head = [plain | {"system": None}] * record.HEAD_RECORDS
+    found = read_records(*head, plain | late, plain | {"system": "be brief"})
     row, last = found.rows[-2:]
     assert said(row) == [("system", "be kind"), ("user", "a"), ("assistant", "b"), *ASKED]
     assert (json.loads(row["tools"]), row["messages"][-1]["weight"]) == ([{"name": "f"}], 0.0)

@@ -119,9 +119,8 @@ def test_a_list_that_is_damaged_or_without_its_salt_is_refused_and_the_columns_o
     assert datakit("run --dataset d").code == 1
     salt.write_text(whole)
     found = RemovalList.load(listed)
-    batch = pa.record_batch(
-        {"id": ["a", "b"], "messages": [[{"content": "x"}]] * 2, "row_key": pa.array([0, 1], "uint64")}
-    )
+    columns = {"id": ["a", "b"], "messages": [[{"content": "x"}]] * 2, "row_key": pa.array([0, 1], "uint64")}
+    batch = pa.record_batch(columns)
     made = found.blank(batch, pa.array([False, True]), batch["id"])
     assert made["messages"].to_pylist() == [[{"content": "x"}], None] and made["id"][1].as_py().startswith("removed:")
     listed.write_text(listed.read_text()[:-20])

@@ -32,10 +32,8 @@ def test_records_that_cannot_be_read_are_a_loss_of_their_file(datakit, project):
 def test_no_rows_replace_no_pack_with_rows(datakit, project, small_tokenizer):
     texts(project / "a.jsonl", 40)
     recipe = '[dataset]\nkind = "text"\ninputs = ["a.jsonl"]\nstages = ["ingest", "filter", "tokenize", "pack"]\n'
-    recipe += (
-        f'[filter]\nrules = ["gopher_quality"]\n[tokenize]\ntokenizer = "{small_tokenizer}"\n[pack]\nseq_len = 64\n'
-    )
-    write_recipe(project, recipe)
+    recipe += '[filter]\nrules = ["gopher_quality"]\n[pack]\nseq_len = 64\n'
+    write_recipe(project, f'{recipe}[tokenize]\ntokenizer = "{small_tokenizer}"\n')
     rules = ("run", "--dataset", "d", "--set", "filter.gopher_quality.min_stop_words=0", "--set")
     assert datakit(*rules, "filter.gopher_quality.min_words=1").code == 0
     first = load(project / "manifests/d/pack.json")

@@ -52,9 +52,8 @@ def test_a_run_ends_with_the_funnel_and_what_to_look_at_next(finished):
     ingest, dedup = (next(line for line in lines if line.startswith(f"{stage} ")) for stage in ("ingest", "dedup"))
     assert ingest.split()[:4] == ["ingest", "83", "81", "97.6%"] and ingest.endswith("2 could not be read")
     rows, tokens = (load(project / f"manifests/d/{s}.json").ledger for s in ("dedup", "pack"))
-    assert dict(reversed(part.split(" ")) for part in dedup.split("  ")[-1].strip().split(", ")) == {
-        reason: str(n) for reason, n in rows.rows.dropped.items()
-    }
+    reasons = {reason: str(n) for reason, n in rows.rows.dropped.items()}
+    assert dict(reversed(part.split(" ")) for part in dedup.split("  ")[-1].strip().split(", ")) == reasons
     assert f"{tokens.tokens.into:,}" in next(line for line in lines if line.startswith("pack "))
     assert "  datakit pairs manifests/d/dedup.json    # dropped duplicates beside the rows that stay" in lines
     funnel = json.loads(done("run --dataset d --json").out)["funnel"]
@@ -83,9 +82,8 @@ def test_the_page_says_what_the_ledgers_say_and_loads_nothing(project, page):
         (bar,) = re.findall(rf'<div class="name">{stage}</div>\n<div class="what">(.*?)</div></div>', html, re.S)
         assert f"<b>{rows.kept:,}</b> of {rows.into:,} rows" in bar
         lost = re.findall(r'<i class="lost\d" .*? title="([\d,]+) ([^"]+)"', bar)
-        assert {reason: int(n) for n, reason in lost} == rows.dropped | (
-            {"could not be read": rows.quarantined} if rows.quarantined else {}
-        )
+        unread = {"could not be read": rows.quarantined} if rows.quarantined else {}
+        assert {reason: int(n) for n, reason in lost} == rows.dropped | unread
     assert "HTTP" not in html.upper().replace("HTTP-EQUIV", "") and "@import" not in html
     assert html.count("<svg ") >= 12 and "near_duplicate" in html and "min_words" in html
     assert "label share" in html and load(project / "manifests/d/ingest.json").version in html

@@ -5,9 +5,9 @@ import pytest
 import torch
 from torch import Tensor
 
+from tests.train.runs import small_model
 from train import attention
 from train.attention import Scores, Segments, grouped_attention, masked_attention, move_rows
-from train.model import CausalLM, ModelConfig
 from train.serve.batching import Slot, SlotCache
 
 
@@ -98,11 +98,8 @@ def test_moving_rows_has_the_gradient_of_indexing():
 def test_cached_attention_in_pieces_is_causal_attention_at_once(cuts):
     q, k, v = qkv(1, 12)
     expected = masked_attention(Segments.of([np.array([0, 12])], 12))(q, k, v, Scores())
-    config = ModelConfig(
-        vocab_size=8, hidden_size=8, num_layers=1, num_heads=q.shape[2], num_kv_heads=k.shape[2], head_dim=q.shape[3],
-        intermediate_size=8,
-    )  # fmt: skip
-    cache, slot, found = SlotCache(CausalLM(config).double(), 2, 12), Slot(1), []
+    model = small_model(num_layers=1, num_heads=q.shape[2], num_kv_heads=k.shape[2], head_dim=q.shape[3])
+    cache, slot, found = SlotCache(model.double(), 2, 12), Slot(1), []
     for piece in zip(*(x.split(cuts, 1) for x in (q, k, v)), strict=True):
         new = piece[0].shape[1]
         found.append(cache.attention([slot], new)(*piece, Scores()))

@@ -7,13 +7,11 @@ import pytest
 import torch
 
 from datakit.errors import InputError, IntegrityError, ModelError
-from tests.train.runs import fitted, label_sum, same_weights, trainer
+from tests.train.runs import fitted, label_sum, same_weights, small_model, trainer
 from train import checkpoint, resume
 from train.checkpoint import Snapshot, State
-from train.model import PRESETS, CausalLM
+from train.model import CausalLM
 from train.optim import OptimConfig, make_optimizer
-
-SIZE = replace(PRESETS["tiny"], vocab_size=20, num_layers=1, hidden_size=16, head_dim=4, intermediate_size=24)
 
 
 def state(step: int) -> State:
@@ -23,8 +21,7 @@ def state(step: int) -> State:
 
 def moved(seed: int) -> tuple[CausalLM, torch.optim.Optimizer]:
     """A model that has taken a step."""
-    model = CausalLM(SIZE)
-    model.init_weights(torch.Generator().manual_seed(seed))
+    model = small_model(seed)
     optimizer = make_optimizer(model, OptimConfig())
     for p in model.parameters():
         p.grad = torch.randn(p.shape, generator=torch.Generator().manual_seed(seed))
@@ -53,8 +50,8 @@ def test_weights_optimizer_and_generators_come_back_as_they_were(tmp_path):
         assert all(torch.equal(v, other_optimizer.state[two][k]) for k, v in optimizer.state[one].items())
     assert {p.suffix for p in place.iterdir()} == {".json", ".safetensors"}, "no pickles"
     assert json.loads((place / "generation_config.json").read_text()) == {"pad_token_id": 0, "eos_token_id": 2}
-    wider = CausalLM(replace(SIZE, vocab_size=21))
-    with pytest.raises(ModelError, match=r"model\.embed_tokens\.weight.*\(20, 16\).*\(21, 16\)"):
+    wider = small_model(vocab_size=301)
+    with pytest.raises(ModelError, match=r"model\.embed_tokens\.weight.*\(300, 32\).*\(301, 32\)"):
         resume.restore(place, wider, make_optimizer(wider, OptimConfig()))
 
 

@@ -23,12 +23,11 @@ from datakit.errors import ConfigError, InputError, ManifestError, UsageError
 from datakit.pack.chat import ChatTokenizer
 from tests.files import write_rows
 from tests.processes import python
+from tests.train.runs import logits, small_model
 from train import compare, flags
-from train.attention import ATTENTIONS, Segments
 from train.compare import CompareConfig, HeldOut, open_arms, paired, plan, prepare
 from train.config import SizesConfig
 from train.loop import Fit
-from train.model import PRESETS, CausalLM
 from train.start import Trainer
 
 TINY = {"hidden_size": 32, "num_layers": 1, "num_heads": 2, "intermediate_size": 64}
@@ -165,20 +164,12 @@ def test_windows_score_every_token_once_with_half_a_window_before_it(length):
 
 def test_bits_equal_a_plain_computation(place, arms):
     header = open_arms(config_of(place, arms, "clean", "rows"))[0].data.header
-    sizes = {k: v for k, v in TINY.items() if k != "num_heads"}
-    tiny = replace(PRESETS["tiny"], **sizes, num_heads=2, num_kv_heads=2, head_dim=16, vocab_size=320)
-    model = CausalLM(tiny)
-    model.init_weights(torch.Generator().manual_seed(1))
-    model.eval()
+    model = small_model(1, vocab_size=320).eval()
     ids, start = np.random.default_rng(0).integers(3, 300, 150), 2
     expected, whole = [], [start, *ids.tolist()]
     for i in range(len(ids)):
         first = next(f for f, stop, done in compare.windows(len(ids), header.seq_len) if done <= i < stop)
-        inputs = torch.tensor([whole[first : i + 1]])
-        segments = Segments.of([[0, inputs.shape[1]]], inputs.shape[1])
-        with torch.no_grad():
-            hidden = model(inputs, segments.positions_BT, ATTENTIONS["auto"](segments))
-            logp = torch.log_softmax(model.lm_head(hidden[0, -1]).float(), -1)
+        logp = logits(model, torch.tensor([whole[first : i + 1]]))[0, -1].log_softmax(-1)
         expected.append(-float(logp[whole[i + 1]]) / math.log(2))
     assert compare.bits_of(model, ids, start, header).tolist() == pytest.approx(expected, rel=0.02)
 

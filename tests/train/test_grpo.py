@@ -8,7 +8,7 @@ import torch
 
 from datakit.errors import ConfigError, InputError, UsageError
 from tests.files import write_rows
-from tests.train.runs import as_flags, records, small_model
+from tests.train.runs import as_flags, logits, records, small_model
 from train import grpo
 from train.attention import masked_attention
 from train.data import Batch, Row, flat_batch
@@ -56,10 +56,9 @@ def test_log_probabilities_of_tokens_are_those_of_the_sequence_alone_at_the_temp
     batch = flat_batch(rows, np.arange(2), 0)
     found = label_log_probs(model, batch, LossConfig(), temperature=0.7)
     expected = []
-    for (ids, begin), row in zip(pieces, rows, strict=True):
-        one = flat_batch([row], np.zeros(1), 0, 1)
-        logits = model.lm_head(model(one.ids_BT, one.segments.positions_BT, masked_attention(one.segments)))[0]
-        expected.append((logits / 0.7).log_softmax(-1)[torch.arange(begin - 1, len(ids) - 1), ids[begin:]])
+    for ids, begin in pieces:
+        log_probs = (logits(model, ids[None], masked_attention)[0] / 0.7).log_softmax(-1)
+        expected.append(log_probs[torch.arange(begin - 1, len(ids) - 1), ids[begin:]])
     torch.testing.assert_close(found, torch.cat(expected), atol=1e-5, rtol=1e-4)
 
 

@@ -172,7 +172,6 @@ def test_options_have_other_names(capsys):
     argv = ["--learning_rate", "0.5", "--init", "here", "--manifest", "a", "--manifest", "b,c", "--no-label-only"]
     logging.getLogger("train").handlers.clear()  # as in a fresh process
     found = flags.given(SFTConfig, "sft", "", argv)
-    assert found == {
-        "optim": {"lr": 0.5}, "model": "here", "manifest": ("a", "b", "c"), "labels": {"label_only": False}
-    }  # fmt: skip
+    named = {"optim": {"lr": 0.5}, "model": "here", "manifest": ("a", "b", "c"), "labels": {"label_only": False}}
+    assert found == named
     assert capsys.readouterr().out == "[train] note: --init is called --model now\n"

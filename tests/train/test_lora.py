@@ -132,9 +132,7 @@ def test_adapters_are_read_by_the_root_of_the_rank_and_by_a_pattern_of_modules(b
     assert (config.scale, LoraConfig(lora_rank=16, lora_alpha=8.0).scale) == (2.0, 0.5)
     model, file = weights.read_model(base), tmp_path / lora.CONFIG
     lora.attach(model, config, torch.Generator().manual_seed(0))
-    with torch.no_grad():
-        for p in checkpoint.trained(model).values():
-            p.add_(0.02)
+    spoiled(model)
     lora.Adapters(config, base, weights.fingerprint(base)).write(tmp_path, checkpoint.trained(model))
     settings = json.loads(file.read_text())
     assert settings["use_rslora"] is True

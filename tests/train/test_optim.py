@@ -1,20 +1,18 @@
 """Optimizers, learning rates and parameter groups."""
 
-from dataclasses import replace
 from importlib.util import find_spec
 
 import pytest
 import torch
 
 from datakit.errors import ConfigError, ModelError
-from tests.train.runs import fitted, losses, same_weights
-from train.model import PRESETS, CausalLM
+from tests.train.runs import fitted, losses, same_weights, small_model
+from train.model import CausalLM
 from train.optim import OptimConfig, learning_rate, make_optimizer, peak_rate
 from train.updates import Lion, Muon, orthogonal
 
 WITH_PACKAGE = pytest.mark.skipif(find_spec("bitsandbytes") is None, reason="bitsandbytes is not installed")
 OPTIMIZERS = ["adamw", "muon", "lion", "adafactor", pytest.param("adamw8bit", marks=WITH_PACKAGE)]
-SIZE = replace(PRESETS["tiny"], vocab_size=20, num_layers=1, hidden_size=16, head_dim=4, intermediate_size=24)
 
 
 @pytest.mark.parametrize("name", OPTIMIZERS)
@@ -73,7 +71,7 @@ def test_muon_of_many_matrices_is_torchs_of_each(monkeypatch):
 
 def small(**options: object) -> tuple[CausalLM, torch.optim.Optimizer]:
     """A model and its optimizer."""
-    model = CausalLM(replace(SIZE, tied_embeddings=False))
+    model = small_model(tied_embeddings=False)
     return model, make_optimizer(model, OptimConfig(**options))
 
 

@@ -16,9 +16,9 @@ import torch
 import torch.nn.functional as F  # noqa: N812
 
 from datakit.pack.chat import ChatTokenizer
+from tests.train.runs import small_model
 from train import hf
 from train.attention import Segments, masked_attention
-from train.model import CausalLM, ModelConfig
 
 pytest.importorskip("fastapi", reason="the extra `serve` is not installed")
 
@@ -49,12 +49,7 @@ def model_folder(tmp_path_factory: pytest.TempPathFactory, tokenizer_folder: Pat
     (folder / "tokenizer_config.json").write_text(json.dumps(config))
     tokenizer = ChatTokenizer.load(folder)
     torch.manual_seed(0)
-    c = ModelConfig(
-        vocab_size=tokenizer.vocab_size, hidden_size=64, num_layers=2, num_heads=4, num_kv_heads=2, head_dim=16,
-        intermediate_size=128, max_positions=2048,
-    )  # fmt: skip
-    model = CausalLM(c)
-    model.init_weights(torch.Generator().manual_seed(0))
+    model = small_model(vocab_size=tokenizer.vocab_size, hidden_size=64, head_dim=16, intermediate_size=128)
     rows, targets = [], []
     for said, answer in (ANSWERS | {"sing": SONG}).items():
         prompt = tokenizer.encode_prompt([{"role": "user", "content": said}], [TOOL] if said == "weather" else None)

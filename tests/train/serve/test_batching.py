@@ -13,21 +13,16 @@ from hypothesis import strategies as st
 
 from datakit.errors import ConfigError
 from tests.train.generation import generate
+from tests.train.runs import small_model
 from train.generate import ready
-from train.model import CausalLM, ModelConfig
+from train.model import CausalLM
 from train.serve import batching
 from train.serve.batching import Job, SampleConfig, Sampling, TextStream, Token
-
-CONFIG = ModelConfig(
-    vocab_size=97, hidden_size=48, num_layers=2, num_heads=6, num_kv_heads=2, head_dim=8, intermediate_size=64,
-    max_positions=512,
-)  # fmt: skip
 
 
 @pytest.fixture(scope="module")
 def model() -> CausalLM:
-    found = CausalLM(CONFIG)
-    found.init_weights(torch.Generator().manual_seed(3))
+    found = small_model(3, vocab_size=97, hidden_size=48, num_heads=6, intermediate_size=64, max_positions=512)
     with torch.no_grad():
         for p in found.parameters():  # far from uniform, so that a wrong position or mask changes the ids
             p.mul_(3)
