@@ -69,9 +69,8 @@ def test_the_policy_says_which_row_stays():
         for cut in (1, 4):
             assert deduplicate(rows, cut=cut, policy=policy).kept == ["2"]
         assert deduplicate(rows.slice(0, 2), policy=policy).rows == {"0": ("exact_duplicate", "1", 1.0)}
-    late = documents(
-        [text, text], extra=pa.array([None, '{"stars": 9.5}']), stars=pa.array([3, None])
-    )  # as ingest has it
+    # as ingest has it
+    late = documents([text, text], extra=pa.array([None, '{"stars": 9.5}']), stars=pa.array([3, None]))
     assert deduplicate(late, policy="highest:stars").kept == ["1"]
 
 
