@@ -74,6 +74,7 @@ class Memory:
     def __init__(self, bytes: int, folder: Path) -> None:
         self.bytes, self.folder = bytes, folder
         self._arrays, self._read = weakref.WeakSet[mmap.mmap](), weakref.WeakSet[mmap.mmap]()
+        self._libraries = _resident_bytes()  # they are mapped files, too
 
     def full(self, shape: tuple[int, ...], value: int, dtype: Any) -> npt.NDArray[Any]:
         """An array filled with a value. A large one lies in a file without a name, which vanishes with the process.
@@ -129,7 +130,7 @@ class Memory:
         arrays are read all the time.
         """
         for mappings, most in ((self._read, self.bytes // 2), (self._arrays, self.bytes)):
-            if _resident_bytes() > most:
+            if _resident_bytes() - self._libraries > most:
                 for mapped in mappings:
                     mapped.madvise(mmap.MADV_DONTNEED)
 

@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import datakit.dedup.comparison as comparison
 import datakit.dedup.shuffle as shuffle
 from datakit.dedup.repeats import DedupRepeats, RepeatsConfig
 from datakit.dedup.shuffle import Memory, groups_of, joined, parts_by_number, read_parts, run_unit
@@ -58,7 +57,7 @@ def test_neither_ranges_nor_groups_nor_shards_nor_memory_change_a_decision(name,
         for constant, value in {"RANGE_KEYS": keys, "GROUP_ROWS": rows, "_LINKS": 50, "_GATHER_BYTES": 5000,
                                 "_MERGED_ROWS": 128}.items():  # fmt: skip
             monkeypatch.setattr(shuffle, constant, value)
-        monkeypatch.setattr(comparison, "BLOCK_ROWS", rows)
+        monkeypatch.setattr("datakit.dedup.comparison.BLOCK_ROWS", rows)
         made = run_stage(replace(stage, config=replace(stage.config, memory_mb=1)), batch, cut=cut, workers=workers)
         assert (made.texts, made.rows, made.details) == (whole.texts, whole.rows, whole.details)
         assert sorted(map(str, made.cuts)) == sorted(map(str, whole.cuts))
@@ -72,22 +71,19 @@ def test_a_giant_group_takes_little_memory(tmp_path):
     code = """if True:
         import pathlib, resource, sys, numpy as np, pyarrow as pa
         from datakit.dedup.shuffle import Memory, Rows
-        from datakit.dedup.stage import Dedup, DedupConfig
+        from datakit.text.words import binary_digest
         from tests.dedup.conftest import documents
-        stage = Dedup(DedupConfig())
-        stage.open()
-        sketch = stage.sketch(documents([" ".join(map(str, range(60))) + f" {n}" for n in range(1000)]))
-        memory, most = Memory(16 << 20, pathlib.Path(sys.argv[1])), []
-        for count in (2, 300):  # kernels are compiled for the first
-            batches, numbers = [], np.arange(1000 * count)
-            for own in np.split(numbers.astype(np.uint64), count):
-                bytes = [None, pa.py_buffer(np.random.default_rng(own[0]).bytes(16000))]
-                made = sketch.set_column(0, "row_key", pa.array(own))
-                batches.append(made.set_column(5, "digest", pa.Array.from_buffers(pa.binary(16), 1000, bytes)))
-            most.append(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10)
-            decided = stage.decide_rows(Rows(batches, np.arange(count + 1) * 1000, numbers), memory)
+        from tests.dedup.runs import DEDUP
+        sketch = DEDUP.sketch(documents([" ".join(map(str, range(60))) + f" {n}" for n in range(1000)]))
+        for count in (2000, 300_000):  # kernels are compiled for the first
+            (rows,) = pa.Table.from_batches([sketch] * (count // 1000)).combine_chunks().to_batches()
+            keys = pa.array(range(count), pa.uint64())
+            rows = rows.set_column(0, "row_key", keys).set_column(5, "digest", binary_digest(keys.cast(pa.string())))
+            before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+            rows = Rows([rows], np.array([0, count]), np.arange(count))
+            decided = DEDUP.decide_rows(rows, Memory(16 << 20, pathlib.Path(sys.argv[1])))
             dropped = sum(batch.num_rows for batch in decided.decisions if "reason" in batch.schema.names)
-        print(dropped, (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10) - most[-1])
+        print(dropped, (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) >> 10)
     """
     dropped, grown = map(int, python("-c", code, tmp_path).stdout.split())
     assert dropped == 299_999 and grown < 120
@@ -179,9 +175,7 @@ def test_links_are_those_of_plain_python(keys, old):
 @pytest.mark.skipif(not shuffle._resident_bytes(), reason="the system does not tell what lies in memory")
 @pytest.mark.parametrize(("room", "released"), [(128 << 20, 160), (0, 176)])
 def test_files_read_are_given_back_before_arrays(tmp_path, room, released):
-    # Libraries are mapped files too: what other tests have loaded must not decide.
-    budget = shuffle._resident_bytes() + room if room else 1 << 20
-    memory, path = Memory(budget, tmp_path), tmp_path / "sketch"
+    memory, path = Memory(room, tmp_path), tmp_path / "sketch"
     path.write_bytes(bytes(160 << 20))
     array, read = memory.full((16 << 20,), 0, np.uint8), np.frombuffer(memory.map(path), np.uint8)
     array[:] = 7
