@@ -370,13 +370,11 @@ def _duplicate_of_dropped(job: Job, made: Sequence[dict[str, Any]]) -> dict[str,
     `duplicate_of_dropped` counts rows, `cut_for_dropped` pieces that were cut out of texts.
     """
     dropped = [Shard(**about) for about in made if about["path"].startswith("dropped/")]
-    ids = [batch.column("id") for shard in dropped for batch in read_rows(job.data, shard, ["id"])]
-    if not ids:
-        return {}
-    gone, counts, survivors = pa.chunked_array(ids), Counter[str](), _survivors(job)
+    gone, counts, survivors = list[pa.Array](), Counter[str](), _survivors(job) if dropped else iter(())
     while some := list(islice(survivors, 256)):  # together: each look-up begins with a table of all that are gone
+        gone = gone or [batch.column("id") for shard in dropped for batch in read_rows(job.data, shard, ["id"])]
         for name in {name for name, _ in some}:
-            found = pc.is_in(pa.chunked_array([ids for of, ids in some if of == name]), gone)
+            found = pc.is_in(pa.chunked_array([ids for of, ids in some if of == name]), pa.chunked_array(gone))
             counts[name] += pc.sum(found).as_py() or 0
     return counts
 

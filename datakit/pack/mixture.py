@@ -62,7 +62,7 @@ class Mixture:
     def of(
         cls, files: Sequence[Path], sources: Iterable[str], max_tokens: Mapping[str, int], weights: Mapping[str, float]
     ) -> "Mixture":
-        """Choose the rows of a dataset from the `keyed` rows in files (`np.save`), and its sources.
+        """Choose the rows of a dataset from files of `keyed` rows, and its sources.
 
         Raises:
             ConfigError: a pattern matches no source, or weights are given and a source matches none of them.
@@ -73,14 +73,12 @@ class Mixture:
         patterns = patterns_of(max_tokens, weights)
         _check(names, patterns, weights)
         sums = _sums(files, len(patterns))
-        shares = _taken(files, sums, [max_tokens.get(name) for name in patterns], OVER_MAX_TOKENS)
-        tokens = {name: share.kept_tokens for name, share in zip(patterns, shares, strict=True)}
-        total = min((tokens[name] / weight for name, weight in weights.items()), default=0)
-        wanted = [total * weights[name] if name in weights else tokens[name] for name in patterns]
-        limits = [int(n) if n < tokens[name] else None for n, name in zip(wanted, patterns, strict=True)]
-        fewer = _taken(files, sums, limits, OVER_WEIGHT)
-        both = zip(shares, fewer, limits, strict=True)
-        return cls(dict(zip(patterns, (old if limit is None else new for old, new, limit in both), strict=True)))
+        most = [max_tokens.get(name, np.inf) for name in patterns]
+        shares = dict(zip(patterns, _taken(files, sums, most, OVER_MAX_TOKENS), strict=True))
+        total = min((shares[name].kept_tokens / weight for name, weight in weights.items()), default=0)
+        most = [int(total * weights[name]) if name in weights else np.inf for name in patterns]
+        fewer = zip(patterns, _taken(files, sums, most, OVER_WEIGHT), strict=True)
+        return cls(shares | {name: new for name, new in fewer if new.kept_tokens < shares[name].kept_tokens})
 
     def decide(self, batch: pa.RecordBatch) -> Decision:
         """Which rows are left out, why, and the numbers behind it."""
@@ -187,6 +185,11 @@ def _check(sources: list[str], patterns: list[str], weights: Mapping[str, float]
         raise ConfigError(f"pack: {pattern!r} {why} (weights before max_tokens); {named}")
 
 
+def _table(file: Path) -> Keyed:
+    """The `keyed` rows in a file."""
+    return np.fromfile(file, np.int64).reshape(3, -1)
+
+
 def _bin_of(order: Int64) -> Int64:
     """The range of hashes that each one is in, int64 (rows,)."""
     return order // ((1 << ORDER_BITS) // BINS)
@@ -195,33 +198,31 @@ def _bin_of(order: Int64) -> Int64:
 def _sums(files: Iterable[Path], groups: int) -> Int64:
     """Rows and tokens of each group in each range of hashes, int64 (2, groups, BINS)."""
     sums = np.zeros((2, groups * BINS), np.int64)
-    for which, order, tokens in map(np.load, files):
+    for which, order, tokens in map(_table, files):
         at = which * BINS + _bin_of(order)
         sums[0] += np.bincount(at, minlength=groups * BINS)
         sums[1] += np.bincount(at, tokens, groups * BINS).astype(np.int64)  # sums below 2**53 are exact
     return sums.reshape(2, groups, BINS)
 
 
-def _taken(files: Iterable[Path], sums: Int64, limits: Sequence[int | None], reason: str) -> list[Share]:
-    """Of each group the rows with the smallest hashes that have at most `limit` tokens together (None: all rows); equal
-    hashes stay together."""
+def _taken(files: Iterable[Path], sums: Int64, limits: Sequence[float], reason: str) -> list[Share]:
+    """Of each group the rows with the smallest hashes that have at most `limit` tokens together; equal hashes stay
+    together."""
     ends = np.pad(sums.cumsum(axis=2), ((0, 0), (0, 0), (1, 0)))  # what is before each range, and at last all
-    whole = ends[:, :, -1].T.tolist()
-    room = [tokens if limit is None else limit for limit, (_, tokens) in zip(limits, whole, strict=True)]
     # the range in which each group's limit is passed; BINS: none, so that no row of the group is looked at
-    cut = np.array([np.searchsorted(end, most, side="right") - 1 for end, most in zip(ends[1], room, strict=True)])
+    cut = np.array([np.searchsorted(end, limit, side="right") - 1 for end, limit in zip(ends[1], limits, strict=True)])
     found = [np.empty((3, 0), np.int64)]
-    for table in map(np.load, files if (cut < BINS).any() else ()):
+    for table in map(_table, files if (cut < BINS).any() else ()):
         found.append(table[:, _bin_of(table[1]) == cut[table[0]]])
     near, shares = np.concatenate(found, axis=1), []
-    for group, (rows, tokens) in enumerate(whole):
+    for group, (rows, tokens) in enumerate(ends[:, :, -1].T.tolist()):
         kept_rows, kept_tokens = ends[:, group, cut[group]].tolist()
         last = (1 << ORDER_BITS) - 1
         if cut[group] < BINS:
             order, sizes = near[1:, near[0] == group]
             by = np.argsort(order, kind="stable")
             sums_here = kept_tokens + np.cumsum(sizes[by])
-            first_out = order[by[np.searchsorted(sums_here, room[group], side="right")]]
+            first_out = order[by[np.searchsorted(sums_here, limits[group], side="right")]]
             kept_rows += int((order < first_out).sum())
             kept_tokens += int(sizes[order < first_out].sum())
             last = int(first_out) - 1

@@ -358,12 +358,11 @@ def _keys(
 ) -> dict[str, Any]:
     """Write what a mixture is chosen by, of the rows of a shard, into the work folder of `data`; returns a record."""
     rows, sources = keyed(read_rows(folder, shard, columns), patterns)
-    path = f".work/choose/{number:05d}.npy"
+    path = f".work/choose/{number:05d}.bin"
     make_folder((data / path).parent)
     with whole_file(data / path, flush=False) as temporary:
-        with temporary.open("wb") as file:
-            np.save(file, rows)
-        about = [path, temporary.stat().st_size, digest_of_work(temporary, data)]
+        temporary.write_bytes(rows.tobytes())
+    about = [path, rows.nbytes, digest_of_work(data / path, data)]
     return {"files": [about], "sources": sorted(sources), "rows": shard.rows}
 
 

@@ -84,7 +84,7 @@ class Ingest(Stage):
     """Reads raw files, or a table in memory, into rows; quarantines what cannot be read; makes ids unique.
 
     Work units are cut from the raw files' bytes. Rows whose id an earlier row has get a suffix (`#2`, `#3`, ...): the
-    ids of all rows are compared by 64-bit hashes, which are sorted in memory (8 bytes a row).
+    ids of all rows are compared by 64-bit hashes, which are sorted in memory (17 bytes a row).
     """
 
     config: IngestConfig = field(default_factory=IngestConfig)
