@@ -29,12 +29,14 @@ class Flow:
     """By stage: values from command-line flags."""
     sets: dict[str, dict[str, str]] = field(default_factory=dict)
     """By stage: `--set` values."""
+    _stages: dict[str, Stage] = field(default_factory=dict, init=False, compare=False)
 
     def _made(self, stage: str) -> Stage:
-        """A stage with this command's values."""
-        make: Any = stage_class(stage)
-        made: Stage = make(config=self.recipe.config(stage, self.sets.get(stage), self.flags.get(stage)))
-        return made
+        """A stage with this command's values, made once."""
+        if stage not in self._stages:
+            make: Any = stage_class(stage)
+            self._stages[stage] = make(config=self.recipe.config(stage, self.sets.get(stage), self.flags.get(stage)))
+        return self._stages[stage]
 
     def all(self, until: str | None = None) -> Path:
         """Run the recipe's stages in order, up to and with `until`; what is up to date is skipped.
