@@ -38,7 +38,8 @@ def kernel(function: Any = None, **options: Any) -> Any:
     """Compile a function with `numba.njit`: it releases the interpreter lock, and its machine code is cached.
 
     With `inner=True`, kernels alone call it: it gets no way in from Python, which takes as long to compile as a small
-    kernel. The other `options` go to `njit`, as in `@kernel(inline="always")`.
+    kernel. (Nor may a caller run as plain Python, by `py_func`.) The other `options` go to `njit`, as in
+    `@kernel(inline="always")`.
     """
     if function is None:
         return lambda f: kernel(f, **options)

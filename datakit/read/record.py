@@ -303,7 +303,7 @@ def _past(data, i, end, between):  # type: ignore[no-untyped-def]
     return i
 
 
-@kernel(inner=True)
+@kernel
 def _string_end(data, i, end):  # type: ignore[no-untyped-def]
     """One past the closing quote of the string whose first byte after the opening quote is at i; -1 without one."""
     while i < end:
@@ -366,7 +366,7 @@ def _next_value(data, i, in_array):  # type: ignore[no-untyped-def]
     return i, stop, _FOUND if stop > 0 else _MORE
 
 
-@kernel(inner=True)
+@kernel
 def _value_end(data, i, end):  # type: ignore[no-untyped-def]
     """One past the value at i; -1 if the bytes end inside of it. A closing bracket that nothing opened is a value."""
     depth = 0
