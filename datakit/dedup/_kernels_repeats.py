@@ -410,7 +410,7 @@ def _range_to_cut(data, begin, end, starts, ends, first, stop, flags):
     return before, high
 
 
-@kernel(inline="always", inner=True)
+@kernel(inline="always")
 def _copy(data, begin, end, out, at):
     for i in range(begin, end):
         out[at] = data[i]

@@ -242,20 +242,20 @@ def sketch(batch: pa.RecordBatch, config: DedupConfig) -> pa.RecordBatch:
 
 @kernel
 def _number_buckets(hashes, order, first, of_row, sizes):  # type: ignore[no-untyped-def]
-    """Number the hashes that more than one row has, from `first` on, in `of_row`; returns how many there are.
+    """Number the hashes that more than one row has, from `first` on, in `of_row`; returns the number after the last.
 
-    `order` sorts the hashes. `sizes` gets the rows of each, and holds half of all rows.
+    `order` sorts the hashes. `sizes`, by number, gets how many rows have each.
     """
-    found, begin = 0, 0
+    begin = 0
     for end in range(1, len(order) + 1):
         if end < len(order) and hashes[order[end]] == hashes[order[begin]]:
             continue
         if end - begin > 1:
-            of_row[order[begin:end]] = first + found
-            sizes[found] = end - begin
-            found += 1
+            of_row[order[begin:end]] = first
+            sizes[first] = end - begin
+            first += 1
         begin = end
-    return found
+    return first
 
 
 def find_buckets(
@@ -266,11 +266,9 @@ def find_buckets(
     int32 (num_bands, rows), the bucket that holds the row for that band, -1 where it is alone in it; int64 (buckets,),
     the rows in each, at least 2. Buckets are numbered by band, then by band hash.
     """
-    of_row, every, first = memory.full(shape, -1, np.int32), list[Numbers](), 0
-    sizes = memory.full((shape[1] // 2,), 0, np.int64)
+    of_row, first = memory.full(shape, -1, np.int32), 0
+    sizes = memory.full((shape[0] * (shape[1] // 2),), 0, np.int64)
     for number, hashes in enumerate(bands):
-        found = _number_buckets(hashes, np.argsort(hashes), first, of_row[number], sizes)
-        every.append(memory.hold(sizes[:found]))
-        first += found
+        first = _number_buckets(hashes, np.argsort(hashes), first, of_row[number], sizes)
         memory.release()
-    return of_row, np.concatenate(every, out=memory.full((first,), 0, np.int64))
+    return of_row, sizes[:first]

@@ -193,19 +193,15 @@ class Pack(Stage):
 
     def _choose(self, source: Parent, work: CompareUnits) -> Mixture:
         """The choice of rows of each source; each shard is read in a unit, and no row comes into this process."""
-        folder, max_tokens, weights = (
-            data_dir(source.path, source.manifest),
-            self.config.max_tokens,
-            self.config.weights,
-        )
+        folder, most, weights = data_dir(source.path, source.manifest), self.config.max_tokens, self.config.weights
         columns = [c for c in COLUMNS if c in of_kind(source.manifest.kind).names]
-        choose = partial(_keys, work.data, folder, columns, patterns_of(max_tokens, weights))
+        choose = partial(_keys, work.data, folder, columns, patterns_of(most, weights))
         units = work.units("choose", choose, [*enumerate(tables(source.manifest, "kept"))])
         files = [file for unit in units for file in unit["files"]]
         for file in files:
             check_file(work.data, *file)
         names = {name for unit in units for name in unit["sources"]}
-        return Mixture.of([work.data / path for path, *_ in files], names, max_tokens, weights)
+        return Mixture.of([work.data / path for path, *_ in files], names, most, weights)
 
     def make(self, rows: Iterator[pa.RecordBatch], folder: Path, parents: Sequence[Parent]) -> Made:
         """Write the packed sets of a part, and with the first one a copy of the tokenizer."""

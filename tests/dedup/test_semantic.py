@@ -162,8 +162,10 @@ def test_a_text_that_the_model_cannot_read_stays_and_is_counted_and_many_raise_a
     assert outcome.rows.keys() == {"3"}
     assert outcome.facts["rows_not_read"] == 4
     assert run([], static).kept == [] and run(["w1"], static).kept == ["0"]
-    (alarm,) = run(["其他 语言"] * 30, static).facts["alarms"]
-    assert alarm.startswith("30 of 30 rows are not compared: they have no text, or the model does not know a quarter")
+    assert run(["其他 语言"] * 30, static).facts["alarms"] == [
+        "30 of 30 rows are not compared: they have no text, or the model does not know a quarter of their tokens. "
+        "Name a model for their languages (model)"
+    ]
 
 
 def test_model2vec_weights_and_mapping_count(tmp_path):

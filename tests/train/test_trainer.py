@@ -23,12 +23,16 @@ def test_a_run_from_python_returns_its_losses_and_prints_nothing(manifest, tmp_p
     assert page.count("<path") == 2 and "step 1 to 3" in page
 
 
-def test_options_are_named_flat_and_wrong_ones_are_refused():
+def test_options_are_named_flat_and_wrong_ones_are_refused(manifest, tmp_path):
     assert SFTConfig.of(manifest="m", lr=0.5, steps=7).loop.steps == 7
     with pytest.raises(UsageError, match="has no option 'stepz'"):
         SFTConfig.of(manifest="m", stepz=7)
     with pytest.raises(ConfigError, match="steps"):
         SFTConfig.of(manifest="m", steps="many")
+    config = SFTConfig.of(manifest=str(manifest), preset="tiny", steps=1, out=str(tmp_path))
+    Trainer(config).fit()
+    with pytest.raises(UsageError, match="holds a run"):
+        Trainer(config)
 
 
 def test_a_model_is_found_by_folder_run_or_name(tmp_path, monkeypatch):
