@@ -45,7 +45,7 @@ from datakit.stage import MAX_ALARMS, CompareUnits, Extras, Parent, SketchFile, 
 from datakit.text.words import UNICODE_VERSION
 
 RANGE_KEYS = 1 << 22
-"""Rows of a range of the keys of one band, about, and keys that a `join` unit reads, where there are so many."""
+"""Keys of a range of one band, about, and keys that a `join` unit reads, where there are so many."""
 GROUP_ROWS = 1 << 15
 """Rows of a group, besides its last component: one component is never cut."""
 BEGINNING = 1 << 31
@@ -408,6 +408,13 @@ class ShuffleStage(Stage):
         """
         raise NotImplementedError(f"{type(self).__name__}.keys")
 
+    def most_keys(self, file: SketchFile) -> int:
+        """How many keys of one band a sketch file has at most, about: it says into how many ranges they are cut.
+
+        Default: one for each row.
+        """
+        return file.rows
+
     def totals(self, batch: pa.RecordBatch) -> dict[str, dict[str, int]]:
         """What is counted of all rows: {name: {key: count}} of a batch of sketches. Default: nothing."""
         return {}
@@ -452,14 +459,14 @@ class ShuffleStage(Stage):
 
         Default: the rows that share a key, by `sort` and `join`.
         """
-        old, ranges, rows = sum(e.rows for e in self.earlier), 1, sum(s.file.rows for s in sources)
-        while ranges < 1 << 16 and rows > ranges * RANGE_KEYS:
+        old, ranges, keys = sum(e.rows for e in self.earlier), 1, sum(self.most_keys(s.file) for s in sources)
+        while ranges < 1 << 16 and keys > ranges * RANGE_KEYS:
             ranges *= 2
         sorts = self.units(work, "sort", partial(sort_unit, self, ranges), sources)
         self.check_totals(summed(sorts))
-        keys = parts_by_number(sorts)
-        links = [part for _, part in keys.pop(_OWN_LINKS, [])]
-        joins = self.units(work, "join", partial(join_unit, old), [*_join_tasks(sources, keys)])
+        parts = parts_by_number(sorts)
+        links = [part for _, part in parts.pop(_OWN_LINKS, [])]
+        joins = self.units(work, "join", partial(join_unit, old), [*_join_tasks(sources, parts)])
         return sorts, links + [part for _, part in parts_by_number(joins).get(0, [])]
 
     def units(

@@ -40,7 +40,7 @@ from datakit.dedup.shuffle import (
     digest_halves,
 )
 from datakit.errors import ConfigError
-from datakit.stage import Decision, worst_first
+from datakit.stage import Decision, SketchFile, worst_first
 from datakit.text.words import character_table
 
 if TYPE_CHECKING:
@@ -234,6 +234,10 @@ class Dedup(IndexedStage):
             described = np.flatnonzero(batch.column("shingles").is_valid().to_numpy(zero_copy_only=False))
             for band in range(self.config.num_bands):
                 yield 2 + band, batch.column(f"band{band}").to_numpy()[described], described
+
+    def most_keys(self, file: SketchFile) -> int:
+        """One for each row; and for each turn, where a sketch is mostly digests of turns, of 16 bytes."""
+        return file.rows if self.compares_shingles else file.bytes // 16
 
     def totals(self, batch: pa.RecordBatch) -> dict[str, dict[str, int]]:
         """Rows by source and language."""

@@ -51,8 +51,14 @@ def test_neither_ranges_nor_groups_nor_shards_nor_memory_change_a_decision(name,
     picks, stage = random.Random(2), STAGES[name]
     urls = [picks.choice([None, f"https://example.org/{picks.randrange(200)}"]) for _ in range(360)]
     batch = documents([text.replace("river", "\n") for text in edited(360, 1)], url=pa.array(urls, pa.string()))
-    whole = run_stage(stage, batch, cut=360, workers=1)
+    whole, join, read = run_stage(stage, batch, cut=360, workers=1), shuffle.join_unit, list[int]()
+
+    def watched(old, ranges, *others):
+        read.extend(sum(part[2] for part in parts) // shuffle._KEY_BYTES for _, parts in ranges)
+        return join(old, ranges, *others)
+
     assert whole.rows
+    monkeypatch.setattr(shuffle, "join_unit", watched)
     for keys, rows, cut, workers in ((64, 1, 360, 1), (16, 40, 91, 3), (1 << 22, 7, 33, 2)):
         for constant, value in {"RANGE_KEYS": keys, "GROUP_ROWS": rows, "_LINKS": 50, "_GATHER_BYTES": 5000,
                                 "_MERGED_ROWS": 128}.items():  # fmt: skip
@@ -64,6 +70,8 @@ def test_neither_ranges_nor_groups_nor_shards_nor_memory_change_a_decision(name,
         for facts in (made.facts, whole.facts):  # lists of large buckets are walked in another order
             facts.get("candidates", {}).pop("entries_visited", None)
         assert made.facts == whole.facts
+        assert 0 < max(read) < 2.5 * keys  # also where a row has many keys
+        read.clear()
 
 
 def test_a_giant_group_takes_little_memory(tmp_path):
