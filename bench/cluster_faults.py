@@ -10,18 +10,20 @@ unchanged.
 """
 
 import argparse
+import contextlib
 import json
 import os
 import random
 import re
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
 import time
 from pathlib import Path
 from typing import Any
+
+from measure import object_store
 
 DEDUPS = ("dedup_urls", "dedup", "dedup_repeats")
 STAGES = ("ingest", "language", *DEDUPS, "filter", "tokenize", "pack")
@@ -57,13 +59,6 @@ def write_rows(sources: list[Path], rows: int, folder: Path) -> list[str]:
                 url = f"https://site{picks.randrange(rows // 20)}.example/{picks.randrange(100)}"
                 out.write(json.dumps({"id": f"{number}-{i}", "text": text, "url": url}) + "\n")
     return made
-
-
-def free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        port: int = found.getsockname()[1]
-        return port
 
 
 def workers(cluster: Any) -> list[int]:
@@ -119,27 +114,19 @@ def main() -> int:
     parser.add_argument("--kills", type=int, default=20)
     parser.add_argument("--seconds", type=float, default=20.0, help="between two kills, about")
     asked = parser.parse_args()
-    import boto3
     from ray.cluster_utils import Cluster
 
     folder = Path(tempfile.mkdtemp(prefix="cluster-faults-"))
     inputs = write_rows(asked.files, asked.rows, folder)
     megabytes = sum(Path(path).stat().st_size for path in inputs) / 1e6
     print(f"{asked.rows:,} rows, {megabytes:.0f} MB, in {folder}", flush=True)
-    port = free_port()
-    serve = [sys.executable, "-m", "moto.server", "-p", str(port)]
-    server = subprocess.Popen(serve, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    os.environ |= {
-        "AWS_ACCESS_KEY_ID": "someone", "AWS_SECRET_ACCESS_KEY": "secret", "AWS_REGION": "us-east-1",
-        "AWS_ENDPOINT_URL": f"http://127.0.0.1:{port}", "DATAKIT_MIRROR": str(folder / "mirror"),
-        "RAY_AUTH_MODE": "disabled", "RAY_USAGE_STATS_ENABLED": "0",
-    }  # fmt: skip
+    os.environ |= {"RAY_AUTH_MODE": "disabled", "RAY_USAGE_STATS_ENABLED": "0"}
+    serving = contextlib.ExitStack()
+    store = serving.enter_context(object_store(folder))
     cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})
     try:
         for _ in range(2):
             cluster.add_node(num_cpus=1)
-        store = boto3.client("s3", endpoint_url=os.environ["AWS_ENDPOINT_URL"])
-        store.create_bucket(Bucket="corpus")
         spread = ["--executor", "ray", "--ray-address", cluster.address]
         places = {str(folder / "here"): [], "s3://corpus/project": spread}
         datakit = [sys.executable, "-m", "datakit"]
@@ -169,7 +156,7 @@ def main() -> int:
         return int(bool(differ) or checked.returncode != 0)
     finally:
         cluster.shutdown()
-        server.kill()
+        serving.close()
 
 
 if __name__ == "__main__":

@@ -1,59 +1,89 @@
-"""What a run costs: processor seconds of units and of the driver, and bytes, for a GB of raw text, by stage.
+"""What a run costs: processor seconds, bytes and requests to an object store, by the phases of each stage.
 
-    python bench/cost.py ../shared/tokenizers/minimind FILE...
+    python bench/cost.py ../shared/tokenizers/minimind FILE... [--shard-mb 16]
 
-The line runs with one worker, unit by unit; each unit's processor time is taken, and what is left is the driver's. It
-runs on the first file before it runs on all: what the driver takes for a GB is the difference, and the rest its start.
-With C seconds of units for a GB in a phase, u of its longest unit and D of the driver, S GB on n workers of one core
-take no more than `start + sum over phases of (C * S / n + (1 - 1/n) * u) + D * S` (Graham, 1966).
+The line runs with one worker on a project on a store (moto's, in a process of its own), and after each unit the mirror
+is emptied: so everything is fetched and stored as if each unit ran on a machine of its own. Its processor time is
+taken; what is left is the driver's. A first run on the first file loads kernels and models, and is not shown; a second
+one on it is: what the driver takes for a GB is the difference to the run on all files, the rest is its start.
+docs/cluster.md has the model that these figures are for.
 """
 
 import argparse
-import resource
 import tempfile
 import time
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+from measure import object_store
+
+from datakit import storage
 from datakit.engine.executors import Progress
 from datakit.engine.plan import Flow
 from datakit.engine.recipe import load_recipe, write_recipe
 from datakit.engine.runner import Run
 from datakit.engine.store import OutputLayout
-from datakit.manifest import load
 
 STAGES = ("ingest", "language", "dedup", "dedup_repeats", "filter", "tokenize", "pack")
-WORKERS = (1, 2, 4, 8, 100)
+DRIVER = "driver"
+REQUESTS = ("get", "get_range", "put", "list", "head", "delete")
 
 
 class Clock(Progress):
-    """An executor of one worker that times each unit, and the progress that tells it the phase."""
+    """An executor of one worker, the progress that tells it the phase, and what each phase of one stage took: units,
+    processor seconds (`cpu`), those of its longest unit, bytes and requests."""
 
     workers = share = 1
 
     def __init__(self) -> None:
-        self.phases: dict[str, list[float]] = defaultdict(list)
+        super().__init__()
+        self.phase, self.took, self.library = DRIVER, defaultdict[str, Counter[str]](Counter), storage.library()
 
     def map(self, work: Callable[[Any], Any], tasks: Iterable[Any], *, processes: bool) -> Iterator[Any]:
         for task in tasks:
-            began, title = time.process_time(), self.title
+            self.phase = self.title.partition(": ")[2] or "units"
+            took, began = self.took[self.phase], time.process_time()
             result = work(task)
-            self.phases[title.partition(": ")[2] or "units"].append(time.process_time() - began)
+            spent = time.process_time() - began
+            took["units"] += 1
+            took["cpu"] += spent
+            took["longest"] = max(took["longest"], spent)
+            for file in storage.mirror().rglob("*"):
+                if file.is_file() and file.suffix and not file.name.endswith(storage.SMALL):
+                    file.unlink()
+            self.phase = DRIVER
             yield result
 
+    def __getattr__(self, name: str) -> Any:
+        """A function of the library that sends requests, counted; all else as it is."""
+        function, took = getattr(self.library, name), self.took
 
-def measured(tokenizer: Path, files: list[Path], folder: Path) -> dict[str, tuple[dict[str, list[float]], float, int]]:
-    """Run the line: by stage, the processor seconds of the units of each phase, those of the driver, bytes written."""
-    named = [str(f.resolve()) for f in files]
-    write_recipe(folder, "cost", "auto", named, STAGES, {"tokenize": {"tokenizer": str(tokenizer.resolve())}})
-    layout, found = OutputLayout(root=folder, dataset="cost"), {}
+        def counted(store: Any, *args: Any, **options: Any) -> Any:
+            found, answer = took[self.phase], function(store, *args, **options)
+            found[name] += 1
+            if name == "put":
+                found["out"] += len(args[1]) if isinstance(args[1], bytes) else args[1].stat().st_size
+            elif name.startswith("get"):
+                found["in"] += options["length"] if name == "get_range" else answer.meta["size"]
+            return answer
+
+        return counted if name in REQUESTS else function
+
+
+def measured(tokenizer: Path, files: list[Path], shard_mb: int, place: str) -> dict[str, dict[str, Counter[str]]]:
+    """Run the line on a project of the store: by stage and phase, what `Clock` says."""
+    root, named = storage.local(place), [str(f.resolve()) for f in files]
+    options = {"ingest": {"shard_mb": shard_mb}, "tokenize": {"tokenizer": str(tokenizer.resolve())}}
+    write_recipe(root, "cost", "auto", named, STAGES, options)
+    layout, found = OutputLayout(root=root, dataset="cost"), {}
     for stage in STAGES:
         clock, began = Clock(), time.process_time()
-        path = Flow(run=Run(layout, clock, clock), recipe=load_recipe(folder, "cost")).all(stage)
-        spent = time.process_time() - began - sum(map(sum, clock.phases.values()))
-        found[stage] = dict(clock.phases), spent, sum(shard.bytes for shard in load(path).shards)
+        storage.library = lambda clock=clock: clock
+        Flow(run=Run(layout, clock, clock), recipe=load_recipe(root, "cost")).all(stage)
+        storage.library, found[stage] = (lambda clock=clock: clock.library), dict(clock.took)
+        found[stage][DRIVER]["cpu"] = time.process_time() - began - sum(took["cpu"] for took in clock.took.values())
     return found
 
 
@@ -61,25 +91,25 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("tokenizer", type=Path)
     parser.add_argument("files", type=Path, nargs="+")
+    parser.add_argument("--shard-mb", type=int, default=16)
     asked = parser.parse_args()
     runs = []
-    for files in (asked.files[:1], asked.files[:1], asked.files):  # the first run loads kernels and models
-        with tempfile.TemporaryDirectory() as folder:
-            gb = sum(f.stat().st_size for f in files) / 1e9
-            runs.append((gb, measured(asked.tokenizer, files, Path(folder))))
+    with tempfile.TemporaryDirectory() as folder, object_store(Path(folder)):
+        for number, files in enumerate((asked.files[:1], asked.files[:1], asked.files)):
+            gb, place = sum(f.stat().st_size for f in files) / 1e9, f"s3://corpus/{number}"
+            runs.append((gb, measured(asked.tokenizer, files, asked.shard_mb, place)))
     (small, before), (gb, found) = runs[1:]
-    print(f"{gb:.2f} GB raw; peak {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6:.1f} GB of memory\n")
-    print("| stage | units, CPU s/GB | phases | driver, CPU s/GB | written, GB/GB |\n| --- | --- | --- | --- | --- |")
-    walls, start = dict.fromkeys(WORKERS, 0.0), 0.0
-    for stage, (phases, driver, written) in found.items():
-        slope = max(driver - before[stage][1], 0.0) / max(gb - small, 1e-9)
-        start += driver - slope * gb
-        shown = ", ".join(f"{name} {sum(units) / gb:.1f}" for name, units in phases.items() if len(phases) > 1)
-        own = sum(map(sum, phases.values())) / gb
-        print(f"| {stage} | {own:.2f} | {shown} | {slope:.2f} | {written / 1e9 / gb:.2f} |")
-        for n in WORKERS:
-            walls[n] += sum(sum(units) / n + (1 - 1 / n) * max(units) for units in phases.values()) + slope * gb
-    print(f"\nstart {start:.1f} s; wall: " + ", ".join(f"{start + wall:.1f} s on {n}" for n, wall in walls.items()))
+    print(f"{gb:.3f} GB raw; of the driver's seconds, the part that grows\n")
+    head = ("phase", "units", "CPU s/GB", "longest, s", "GB in/GB", "GB out/GB", *REQUESTS)
+    print("| " + " | ".join(head) + " |\n" + "| --- " * len(head) + "|")
+    for stage, phases in found.items():
+        for phase, took in phases.items():
+            own = took["cpu"] / gb
+            if phase == DRIVER:
+                own = max(took["cpu"] - before[stage][DRIVER]["cpu"], 0.0) / max(gb - small, 1e-9)
+            sizes = (f"{took[side] / 1e9 / gb:.3f}" for side in ("in", "out"))
+            cells = f"{stage}: {phase}", took["units"], f"{own:.2f}", f"{took['longest']:.2f}", *sizes
+            print("| " + " | ".join(map(str, (*cells, *(took[name] for name in REQUESTS)))) + " |", flush=True)
 
 
 if __name__ == "__main__":

@@ -1,16 +1,19 @@
-"""What the measuring scripts share: the texts of a corpus; the time, memory and disk of a command."""
+"""What the measuring scripts share: the texts of a corpus; the time, memory and disk of a command; an object store."""
 
 import contextlib
 import json
+import os
 import re
 import resource
 import shutil
+import socket
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -81,3 +84,33 @@ def size_of(folder: Path) -> float:
         with contextlib.suppress(FileNotFoundError):
             sizes[path.stat().st_ino] = path.stat().st_size / 1e6 if path.is_file() else 0
     return sum(sizes.values())
+
+
+def free_port() -> int:
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        port: int = found.getsockname()[1]
+        return port
+
+
+@contextlib.contextmanager
+def object_store(folder: Path) -> Iterator[Any]:
+    """A client of moto's server in a process of its own, with the bucket `corpus`; the environment names it, and a
+    mirror in the folder."""
+    import boto3
+
+    port = free_port()
+    serve = [sys.executable, "-m", "moto.server", "-p", str(port)]
+    server = subprocess.Popen(serve, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    os.environ |= {
+        "AWS_ACCESS_KEY_ID": "someone", "AWS_SECRET_ACCESS_KEY": "secret", "AWS_REGION": "us-east-1",
+        "AWS_ENDPOINT_URL": f"http://127.0.0.1:{port}", "DATAKIT_MIRROR": str(folder / "mirror"),
+    }  # fmt: skip
+    try:
+        while socket.socket().connect_ex(("127.0.0.1", port)):  # until it answers
+            time.sleep(0.2)
+        client = boto3.client("s3", endpoint_url=os.environ["AWS_ENDPOINT_URL"])
+        client.create_bucket(Bucket="corpus")
+        yield client
+    finally:
+        server.kill()

@@ -17,7 +17,6 @@ import os
 import random
 import shutil
 import signal
-import socket
 import statistics
 import subprocess
 import sys
@@ -27,6 +26,7 @@ from pathlib import Path
 
 import httpx2
 import torch
+from measure import free_port
 
 from datakit.pack.chat import ChatTokenizer
 from train import hf, weights
@@ -86,12 +86,6 @@ async def answers(url: str, model: str, asked: list[str], clients: int, new: int
         begun = time.perf_counter()
         await asyncio.gather(*map(ask, asked))
         return time.perf_counter() - begun, tokens, sorted(firsts)
-
-
-def free_port() -> int:
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return int(s.getsockname()[1])
 
 
 def run(command: list[str], port: int) -> subprocess.Popen:
