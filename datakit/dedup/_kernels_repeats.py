@@ -215,33 +215,38 @@ def find_candidates(rows, firsts, anchor_starts, chosen, size, counts, unit_of, 
 
 
 @kernel
-def number_equals(hashes, checks, bits, starts, order, numbers):
-    """Number the values that occur more than once, in `numbers` (-1 for the others and for NONE); returns (how many
-    there are, how many values are compared).
+def divide(hashes, starts, order):
+    """Divide values by the lowest bits of their hashes into parts that stay in the cache; returns the size of the
+    largest one.
 
-    A value is a hash with its check: together 128 bits. They are divided by their lowest `bits` bits into parts that
-    stay in the cache, and each part goes through a hash table of its own. `starts` int64 (2 ** bits + 2,); `order`
-    int64 (values,) is scratch.
+    Those of part p are `order[starts[p]:starts[p + 1]]`, in order; NONE is in no part. `starts` (0) int64: two more
+    than there are parts, which are a power of two. `order` int64 (values,).
     """
-    mask = np.uint64((1 << bits) - 1)
-    starts[:] = 0
+    mask, largest = np.uint64(len(starts) - 3), 0
     for i in range(len(hashes)):
         if hashes[i] != NONE:
             starts[np.int64(hashes[i] & mask) + 2] += 1
-    largest = 0
     for part in range(2, len(starts)):
         largest = max(largest, starts[part])
         starts[part] += starts[part - 1]
     for i in range(len(hashes)):  # `starts[part + 1]` moves from the beginning of a part to its end
-        numbers[i] = -1
         if hashes[i] != NONE:
             own = np.int64(hashes[i] & mask) + 1
             order[starts[own]] = i
             starts[own] += 1
-    slots = 4
-    while slots < 2 * largest:
-        slots *= 2
-    table, count = np.empty(slots, np.int64), 0
+    return largest
+
+
+@kernel
+def number_equals(hashes, checks, starts, order, table, numbers):
+    """Number the values that occur more than once, in `numbers` (-1); returns (how many there are, how many values are
+    compared).
+
+    A value is a hash with its check: together 128 bits. `starts` and `order` are those of `divide`; each part goes
+    through a hash table of its own. `table` int64: scratch, twice as long as the largest part or longer, and a power of
+    two.
+    """
+    count = 0
     for part in range(len(starts) - 2):
         slots = 4
         while slots < 2 * (starts[part + 1] - starts[part]):

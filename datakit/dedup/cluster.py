@@ -31,7 +31,7 @@ from numba import carray, types  # type: ignore[attr-defined]
 from numba.extending import intrinsic
 
 from datakit.dedup.comparison import Flags, Hashes, Numbers, blocks, exact_ratio, policy_order
-from datakit.dedup.minhash import find_buckets
+from datakit.dedup.minhash import find_buckets, first_of_equals
 from datakit.dedup.shuffle import Memory, Rows, digest_halves
 from datakit.dedup.stage import DedupConfig
 from datakit.kernels import kernel
@@ -99,9 +99,9 @@ def decide(rows: Rows, config: DedupConfig, memory: Memory) -> Verdict:
         name: memory.take(rows.column(name, memory), order) for name in ("digest", "loose", "whole") if name in names
     }
     equal = digests["loose" if config.match == "loose" and "loose" in names else "digest"]
-    exact = _first_of_equals(digests["digest"], memory)
-    prompts = exact if equal is digests["digest"] else _first_of_equals(equal, memory)
-    first = _first_of_equals(digests["whole"], memory) if "whole" in names else prompts
+    exact = first_of_equals(digests["digest"], memory.full)
+    prompts = exact if equal is digests["digest"] else first_of_equals(equal, memory.full)
+    first = first_of_equals(digests["whole"], memory.full) if "whole" in names else prompts
     target = memory.hold(np.arange(count))
     fate = Fate(target, memory.full((count,), 1000, np.int16), memory.full((count,), LOOSE, np.int8))
     if "whole" in names:  # of the first rows with a prompt so many stay
@@ -124,36 +124,9 @@ def decide(rows: Rows, config: DedupConfig, memory: Memory) -> Verdict:
         reason[row] = np.where(exact[block] == exact[stays], EXACT, fate.code[own])
     if "loose" in names and config.match != "loose":
         kept = np.flatnonzero(survivor[order] < 0)
-        again = _number_among_equals(_first_of_equals(memory.take(digests["loose"], kept), memory))
+        again = _number_among_equals(first_of_equals(memory.take(digests["loose"], kept), memory.full))
         looser[order[kept]] = (again >= config.keep_per_prompt) & (kept >= rows.old)
     return Verdict(survivor, similarity, reason, looser, facts)
-
-
-@kernel
-def _write_first_of_equals(digests, slots, first):  # type: ignore[no-untyped-def]
-    """The first row with each row's digest, found in a hash table with linear probing.
-
-    `slots` (-1) int32: a power of two, more than there are rows.
-    """
-    for row in range(len(digests)):
-        at = np.int64(digests[row, 0] & np.uint64(len(slots) - 1))
-        while slots[at] >= 0:
-            other = slots[at]
-            if digests[other, 0] == digests[row, 0] and digests[other, 1] == digests[row, 1]:
-                break
-            at = (at + 1) & (len(slots) - 1)
-        if slots[at] < 0:
-            slots[at] = row
-        first[row] = slots[at]
-
-
-def _first_of_equals(digests: Hashes, memory: Memory) -> Numbers:
-    """As `shuffle.first_of_equals`, of digests as uint64 (rows, 2)."""
-    first = memory.full((len(digests),), 0, np.int64)
-    slots = memory.full((2 << len(digests).bit_length(),), -1, np.int32)
-    _write_first_of_equals(digests, slots, first)
-    memory.release()
-    return first
 
 
 def _number_among_equals(group: Numbers) -> Numbers:
@@ -173,7 +146,7 @@ def _drop_prefixes(rows: Rows, order: Numbers, first: Numbers, digests: Hashes, 
     counts = pc.list_value_length(lists).to_numpy()
     firsts = np.flatnonzero(first == np.arange(len(first)))
     beginnings = [digest_halves(batch.column("prefixes").flatten()) for batch in rows.batches]
-    begun = _first_of_equals(np.concatenate([digests[firsts], *beginnings]), memory)[len(firsts) :]
+    begun = first_of_equals(np.concatenate([digests[firsts], *beginnings]), memory.full)[len(firsts) :]
     known = begun < len(firsts)
     owner, turns, begun = np.repeat(place, counts)[known], np.repeat(counts, counts)[known], firsts[begun[known]]
     longest = np.lexsort((owner, -turns, begun))

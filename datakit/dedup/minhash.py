@@ -8,7 +8,7 @@ finalizer once, then each permutation takes the least `a * h + b` modulo 2**32. 
 `datasketch.MinHash(num_perm, seed, hashfunc=identity, scheme="affine32")` fed the same 32-bit hashes is equal.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 
 from datakit.data import row_chunks, string_buffers, view
 from datakit.dedup.comparison import Hashes, Numbers, row_columns, string_column
-from datakit.dedup.shuffle import Memory, first_of_equals
+from datakit.dedup.shuffle import Memory, digest_halves
 from datakit.dedup.stage import DedupConfig
 from datakit.kernels import kernel
 from datakit.text._kernels_text import BASE, NONE, finalize
@@ -211,6 +211,38 @@ def bands_of(sets: ShingleSets, config: DedupConfig) -> Hashes:
     return bands
 
 
+# Rows with an equal digest.
+
+
+@kernel
+def _write_first_of_equals(digests, slots, first):  # type: ignore[no-untyped-def]
+    """The first row with each row's digest, found in a hash table with linear probing.
+
+    `slots` (-1) int32: a power of two, more than there are rows.
+    """
+    for row in range(len(digests)):
+        at = np.int64(digests[row, 0] & np.uint64(len(slots) - 1))
+        while slots[at] >= 0:
+            other = slots[at]
+            if digests[other, 0] == digests[row, 0] and digests[other, 1] == digests[row, 1]:
+                break
+            at = (at + 1) & (len(slots) - 1)
+        if slots[at] < 0:
+            slots[at] = row
+        first[row] = slots[at]
+
+
+def first_of_equals(digests: Hashes, full: Callable[..., npt.NDArray[Any]] = np.full) -> Numbers:
+    """For each digest, uint64 (rows, 2), the number of the first that is equal to it (itself where it is the first).
+
+    `full` makes the arrays: `Memory.full` for many rows.
+    """
+    first = full((len(digests),), 0, np.int64)
+    slots = full((2 << len(digests).bit_length(),), -1, np.int32)
+    _write_first_of_equals(digests, slots, first)
+    return first
+
+
 # The sketch of a document.
 
 
@@ -225,7 +257,7 @@ def sketch(batch: pa.RecordBatch, config: DedupConfig) -> pa.RecordBatch:
     hashes = batch.column("content_hash") if "content_hash" in batch.schema.names else None
     # of rows with a content hash it is the digest, made from the same text
     digests = stated_digest(digest(texts) if hashes is None or hashes.null_count else hashes)
-    fresh = first_of_equals(digests) == np.arange(len(digests))
+    fresh = first_of_equals(digest_halves(digests)) == np.arange(len(digests))
     sets = shingle_sets(texts if fresh.all() else texts.filter(pa.array(fresh)), config.shingle_words)
     lengths, bands = np.zeros(len(batch), np.int64), np.zeros((config.num_bands, len(batch)), np.uint64)
     lengths[fresh] = np.diff(sets.starts)

@@ -47,7 +47,7 @@ import pyarrow.compute as pc
 
 from datakit.config import OF_TURNS, at_least, option, shares
 from datakit.data import compared_fields, row_chunks, string_buffers
-from datakit.dedup.comparison import CompareOptions, Flags, Hashes, IndexOptions, Numbers, row_columns, sums_of
+from datakit.dedup.comparison import CompareOptions, Flags, Hashes, IndexOptions, Numbers, blocks, row_columns, sums_of
 from datakit.dedup.cuts import Unit, bounds, comparable, decided_runs, edit, flags
 from datakit.dedup.shuffle import Compared, Decided, IndexedStage, Memory, Rows
 from datakit.errors import ConfigError
@@ -274,53 +274,61 @@ def find_repeats(rows: Rows, config: RepeatsConfig, memory: Memory) -> Repeats:
     from datakit.dedup import _kernels_repeats as kernels
     from datakit.text._kernels_text import NONE
 
-    size, units = config.window, [Units.of(batch) for batch in rows.batches]
-    most, last = sum(len(one.hashes) for one in units), 0
+    def parts() -> Iterator[tuple[Units, tuple[Any, Any]]]:
+        for batch, part in zip(rows.batches, pairwise(rows.begins), strict=True):
+            yield Units.of(batch), part
+            memory.release()
+
+    size, most, last = config.window, sum(len(units.hashes) for units, _ in parts()), 0
     anchors, firsts, chosen = (memory.full((most,), 0, kind) for kind in (np.uint64, np.uint32, np.bool_))
     anchor_counts = memory.full(rows.numbers.shape, 0, np.int64)
-    parts = list(zip(units, pairwise(rows.begins), strict=True))
-    for one, (begin, end) in parts:
+    for one, (begin, end) in parts():
         hashes, windows, anchor_counts[begin:end] = anchors_of(one, config)
         anchors[last : last + len(hashes)], firsts[last : last + len(hashes)] = hashes, windows
         last += len(hashes)
     anchors, chosen, starts = anchors[:last], chosen[:last], memory.sums(anchor_counts)
     if config.unit == "token":
-        np.greater_equal(_groups(anchors, anchors, memory)[0], 0, out=chosen)
+        np.greater_equal(equal_windows(anchors, anchors, memory)[0], 0, out=chosen)
     else:  # each is a window: those of too few words are left out
         np.not_equal(anchors, NONE, out=chosen)
     counts, totals = (memory.full(rows.numbers.shape, 0, np.int64) for _ in range(2))
     kinds = (np.int32, np.uint64, np.uint64, np.uint32)
-    for one, (begin, end) in parts:
+    for one, (begin, end) in parts():
         totals[begin:end] = one.totals()
         nothing = (np.empty(0, kind) for kind in kinds)
         kernels.find_candidates(one, firsts, starts[begin : end + 1], chosen, size, counts[begin:end], *nothing)
     row_starts = memory.sums(counts)
     unit_of, hashes, checks, weights = made = [memory.full((int(row_starts[-1]),), 0, kind) for kind in kinds]
-    for one, (begin, end) in parts:
+    for one, (begin, end) in parts():
         own = (array[row_starts[begin] : row_starts[end]] for array in made)
         kernels.find_candidates(one, firsts, starts[begin : end + 1], chosen, size, counts[begin:end], *own)
-        memory.release()
-    groups, repeated, compared = _groups(hashes, checks, memory)
+    groups, repeated, compared = equal_windows(hashes, checks, memory)
     owner, owner_of = (memory.full((count,), -1, np.int64) for count in (repeated, len(hashes)))
-    known = np.flatnonzero(groups[: row_starts[rows.old]] >= 0)[::-1]
-    owned_by = np.repeat(_first_of_texts(rows), counts[: rows.old])
-    owner[groups[known]] = owned_by[known]  # in reverse, so that of rows of earlier runs the first one owns
-    dropped = np.zeros(len(rows.numbers), np.bool_)
+    first_of_texts, dropped = _first_of_texts(rows), memory.full(rows.numbers.shape, 0, np.bool_)
+    for block in reversed([*blocks(rows.old)]):  # in reverse, so that of rows of earlier runs the first one owns
+        low, high = row_starts[block.start], row_starts[block.stop]
+        known = np.flatnonzero(groups[low:high] >= 0)[::-1]
+        owner[groups[low + known]] = np.repeat(first_of_texts[block], counts[block])[known]
     share = Fraction(config.max_repeated_share).limit_denominator(1000).as_integer_ratio()
-    kernels.choose(
-        row_starts, groups, weights, totals, size, config.min_words_left, share, rows.old, owner, owner_of, dropped
-    )
+    for block in blocks(len(rows.numbers), rows.old):
+        kernels.choose(
+            row_starts[: block.stop + 1], groups, weights, totals, size, config.min_words_left, share, block.start,
+            owner, owner_of, dropped,
+        )  # fmt: skip
+        memory.release()
     facts = {"windows_compared": compared, "windows_repeated": repeated}
     return Repeats(row_starts, unit_of, weights, owner_of, totals, dropped, facts)
 
 
-def _groups(hashes: Hashes, checks: Hashes, memory: Memory) -> tuple[Numbers, int, int]:
+def equal_windows(hashes: Hashes, checks: Hashes, memory: Memory) -> tuple[Numbers, int, int]:
     """(the number of the group of each of some equal windows, -1 for one without an equal; groups; windows)."""
     from datakit.dedup import _kernels_repeats as kernels
 
-    bits = max(len(hashes) // _PART, 1).bit_length()
-    order, numbers = (memory.full(hashes.shape, 0, np.int64) for _ in range(2))
-    return numbers, *kernels.number_equals(hashes, checks, bits, np.empty((1 << bits) + 2, np.int64), order, numbers)
+    starts = np.zeros((1 << max(len(hashes) // _PART, 1).bit_length()) + 2, np.int64)
+    order, numbers = (memory.full(hashes.shape, value, np.int64) for value in (0, -1))
+    largest = kernels.divide(hashes, starts, order)  # one part has all values that are equal
+    table = memory.full((4 << largest.bit_length(),), 0, np.int64)
+    return numbers, *kernels.number_equals(hashes, checks, starts, order, table, numbers)
 
 
 def _first_of_texts(rows: Rows) -> Numbers:

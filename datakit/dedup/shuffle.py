@@ -269,13 +269,6 @@ def digest_halves(column: pa.Array) -> Hashes:
     return np.frombuffer(column.buffers()[1], np.uint64)[begin : begin + 2 * len(column)].reshape(-1, 2)
 
 
-def first_of_equals(values: pa.Array) -> Numbers:
-    """For each value the number of the first that is equal to it (itself where it is the first)."""
-    numbers = values.dictionary_encode().indices.to_numpy()  # in the order in which values come first
-    first: Numbers = np.flatnonzero(np.diff(np.maximum.accumulate(numbers), prepend=-1))[numbers]
-    return first
-
-
 @dataclass(frozen=True, slots=True)
 class Source:
     """A sketch file of this run, or of the index of an earlier one. `first` is the number of its first row."""

@@ -26,15 +26,7 @@ from datakit.dedup.comparison import (
     row_columns,
     sums_of,
 )
-from datakit.dedup.shuffle import (
-    Compared,
-    Decided,
-    IndexedStage,
-    Memory,
-    Rows,
-    digest_halves,
-    first_of_equals,
-)
+from datakit.dedup.shuffle import Compared, Decided, IndexedStage, Memory, Rows, digest_halves
 from datakit.errors import ConfigError
 from datakit.stage import Decision
 from datakit.text.page_urls import page_form, urls_at
@@ -113,9 +105,11 @@ class DedupUrls(IndexedStage):
 
     def decide_rows(self, rows: Rows, memory: Memory) -> Decided:
         """Decide about the rows of one group: the first of each URL stays."""
+        from datakit.dedup.minhash import first_of_equals
+
         row_key, order = rows.column("row_key", memory), policy_order(rows, self.config.policy, memory)
-        survivor = np.empty_like(order)
-        survivor[order] = order[first_of_equals(rows.values("digest").combine_chunks().take(pa.array(order)))]
+        survivor, digests = np.empty_like(order), memory.take(rows.column("digest", memory), order)
+        survivor[order] = order[first_of_equals(digests, memory.full)]
         survivor[(survivor == np.arange(len(order))) | (np.arange(len(order)) < rows.old)] = -1
         stands_for, counts = lost_rows(rows, survivor, ("source",), self.config.max_cluster_rows, memory)
         dropped = np.flatnonzero(survivor >= 0)

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from datakit.dedup import minhash
-from datakit.dedup.minhash import ShingleSets, find_buckets, permutations, shingle_sets, signatures
-from datakit.dedup.shuffle import Memory
+from datakit.dedup.minhash import ShingleSets, find_buckets, first_of_equals, permutations, shingle_sets, signatures
+from datakit.dedup.shuffle import Memory, digest_halves
 from datakit.text.words import split_words
 
 MEMORY = Memory(256, Path(tempfile.gettempdir()))
@@ -99,3 +99,9 @@ def test_rows_share_a_bucket_exactly_where_they_share_a_band(bands):
             else:
                 assert np.array_equal(np.argwhere(of_row == bucket)[:, 1], np.flatnonzero(fellows))
                 assert sizes[bucket] == fellows.sum()
+
+
+@given(st.lists(st.sampled_from([b"a" * 16, b"a" * 8 + b"b" * 8, b"b" * 8 + b"a" * 8]), max_size=20), st.integers(0, 5))
+def test_the_first_of_equals_is_found(digests, begin):
+    found = first_of_equals(digest_halves(pa.array(digests, pa.binary(16)).slice(begin)))
+    assert found.tolist() == [digests[begin:].index(digest) for digest in digests[begin:]]

@@ -15,9 +15,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from datakit.data import string_buffers
-from datakit.dedup import _kernels_repeats as kernels
 from datakit.dedup.cuts import Runs, Unit, bounds, cut_runs, flags
-from datakit.dedup.repeats import DedupRepeats, RepeatsConfig, Units, anchors_of, hash_units
+from datakit.dedup.repeats import DedupRepeats, RepeatsConfig, Units, anchors_of, equal_windows, hash_units
+from datakit.dedup.shuffle import Memory
 from datakit.errors import ConfigError
 from datakit.text._kernels_text import NONE
 from datakit.text.words import TERMINALS, digest, hash_words, split_words
@@ -196,14 +196,13 @@ def test_windows_of_few_words_are_not_compared(values, size, min_words):
     assert hashes.tolist() == (windows if 2 * size >= min_words else [int(NONE)] * len(windows))
 
 
-def test_equal_hashes_alone_do_not_make_windows_equal():
+def test_equal_hashes_alone_do_not_make_windows_equal(tmp_path):
     """Windows are compared by 128 bits: here all first halves are equal, in one part of the tables or many."""
     for count in (3, 5000):
         hashes = np.full(count, 7, np.uint64)
         hashes[-1] = NONE
         checks = np.arange(count, dtype=np.uint64) // 2
-        order, numbers = np.empty(count, np.int64), np.empty(count, np.int64)
-        groups, compared = kernels.number_equals(hashes, checks, 1, np.empty(4, np.int64), order, numbers)
+        numbers, groups, compared = equal_windows(hashes, checks, Memory(256, tmp_path))
         assert (groups, compared) == ((count - 1) // 2, count - 1)
         assert numbers[: count // 2 * 2 - 1 : 2].tolist() == list(range(count // 2)) or count % 2 == 0
         assert numbers[-1] == -1 and (numbers[: (count - 1) // 2 * 2] >= 0).all()

@@ -202,9 +202,3 @@ def test_a_large_array_takes_its_room_on_the_disk_at_once_and_leaves_no_file(tmp
     assert list(tmp_path.iterdir()) == []
     with pytest.raises(OSError, match=str(tmp_path)):
         Memory(800, tmp_path).full((1 << 45,), 0, np.int64)
-
-
-@given(st.lists(st.sampled_from([b"a" * 16, b"a" * 8 + b"b" * 8, b"b" * 8 + b"a" * 8]), max_size=20), st.integers(0, 5))
-def test_the_first_of_equals_is_found(digests, begin):
-    found = shuffle.first_of_equals(pa.array(digests, pa.binary(16)).slice(begin))
-    assert found.tolist() == [digests[begin:].index(digest) for digest in digests[begin:]]
