@@ -130,7 +130,10 @@ def decoded(raw: bytes) -> str:
 def parse_exactly(text: str) -> Any:
     """Parse JSON with floats and big integers as `Number`; NaN, the infinities and numbers beyond all floats, which
     most parsers refuse, are strings."""
-    number = lambda digits: Number(digits) if isfinite(float(digits)) else digits  # noqa: E731
+
+    def number(digits: str) -> str:
+        return Number(digits) if isfinite(float(digits)) else digits
+
     integer = lambda digits: int(digits) if len(digits) < 19 else number(digits)  # noqa: E731
     return json.loads(text, parse_float=number, parse_int=integer, parse_constant=str)
 

@@ -139,7 +139,7 @@ MAPPED: Final = "mapped"
 LABELS: Final = "label|kto_tag|is_correct|correct|is_safe"
 AROUND: Final = {"system": "system|system_prompt", "tools": "tools|functions", "label": LABELS}
 _ASKED: Final = AROUND | {"history": "history", "reasoning_content": "reasoning_content"}
-_PROMPT: Final = "messages|conversations|prompt|question|instruction+input|query|input.messages|input"
+_PROMPT: Final = "prompt|messages|conversations|question|instruction+input|query|input.messages|input"
 _MASKS: Final = {"mask": "loss_mask|assistant_masks|completion_mask", "labels": "labels", "attended": "attention_mask"}
 _PAIRS: Final = (
     ("chosen", "rejected"),
