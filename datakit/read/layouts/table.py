@@ -384,6 +384,8 @@ def advice(head: Sequence[Fields], kind: str) -> str:
         short = " ".join(text[: 4 * SAMPLE_CHARS].split())
         said.append(f"  {name}: {short[:SAMPLE_CHARS]}{'...' if len(short) > SAMPLE_CHARS else ''}")
     said += [f"  and {len(values) - SAMPLES} more"] * (len(values) > SAMPLES)
+    if any(type(v) is bytes for v in values.values()):
+        said.append("Bytes (b'...') are no text: cast such a column to string and write the file again")
     if len(head) == 1:
         said.append("It is one record. If its rows stand in one of its lists, write one row a line: jq -c '.FIELD[]'")
     lists = any(type(v) is list and v and type(v[0]) is dict for v in values.values())
