@@ -173,12 +173,13 @@ def test_what_is_no_data_is_refused_by_type():
         datakit.dedup(3)
 
 
-def test_views_of_strings_as_polars_exports_them_are_read():
+def test_views_of_strings_as_polars_exports_them_and_run_end_encoded_columns_are_read():
     texts, tags = pa.array([PROSE, PROSE, "Snow."], pa.string_view()), pa.large_list(pa.string_view())
-    views = pa.table({"text": texts, "tags": pa.array([["a"], [], None], tags)})
+    runs = pa.RunEndEncodedArray.from_arrays([2, 3], [1, 2])
+    views = pa.table({"text": texts, "tags": pa.array([["a"], [], None], tags), "runs": runs})
     kept = datakit.dedup(Exporter(views)).kept.drop_columns(["cluster_size"])
-    assert kept.schema == pa.schema({"text": pa.large_string(), "tags": pa.large_list(pa.large_string())})
-    assert kept["tags"].to_pylist() == [["a"], None]
+    plain = {"text": pa.large_string(), "tags": pa.large_list(pa.large_string()), "runs": pa.int64()}
+    assert (kept.schema, kept["tags"].to_pylist()) == (pa.schema(plain), [["a"], None])
 
 
 def test_results_go_back_to_other_libraries_and_show_themselves_in_a_notebook(table, tmp_path):

@@ -22,6 +22,7 @@ _OF_WORDS = (
     "unsegmented_words",  # words that are one character of a script written without spaces
     "kana_han_words",  # of those, characters of Han, Hiragana and Katakana
     "spaced_chars",  # code points in words with spaces around them, combining marks not counted
+    "spaced_marks",  # their combining marks
     "symbol_words",  # words without any letter, mark or digit
     "symbol_chars",  # their code points
     "alpha_words",  # words with a letter
@@ -50,10 +51,10 @@ _OF_NGRAMS = (
     *(f"dup_{n}gram_chars" for n in range(MIN_DUP, MAX_DUP + 1)),
 )
 SIGNALS = _OF_WORDS + _OF_LINES + _OF_NGRAMS
-(CHARS, WORDS, UNSEGMENTED_WORDS, KANA_HAN_WORDS, SPACED_CHARS, SYMBOL_WORDS, SYMBOL_CHARS, ALPHA_WORDS, FOREIGN_WORDS,
- HASHES, ELLIPSES, STOP_WORDS) = range(12)  # fmt: skip
+(CHARS, WORDS, UNSEGMENTED_WORDS, KANA_HAN_WORDS, SPACED_CHARS, SPACED_MARKS, SYMBOL_WORDS, SYMBOL_CHARS, ALPHA_WORDS,
+ FOREIGN_WORDS, HASHES, ELLIPSES, STOP_WORDS) = range(13)  # fmt: skip
 (ALL_LINES, LINES, BULLET_LINES, ELLIPSIS_LINES, TERMINAL_LINES, SHORT_LINES, LINE_BREAKS, DUP_LINES, _, PARAGRAPHS,
- DUP_PARAGRAPHS, _, FIRST_NGRAM) = range(12, 25)  # fmt: skip
+ DUP_PARAGRAPHS, _, FIRST_NGRAM) = range(13, 26)  # fmt: skip
 
 # The flags of `filter.rule_set`; a test compares the two.
 SPACE, BREAK, LETTER, MARK, NUMBER, UNSEGMENTED, TERMINAL = 1, 2, 4, 8, 16, 32, 64
@@ -182,7 +183,8 @@ def scan_words(data, low, high, classes, keys, sizes, starts, signals):
                 flags |= FOREIGN_LETTER
         at += width
     signals[CHARS], signals[WORDS], signals[UNSEGMENTED_WORDS], signals[KANA_HAN_WORDS] = chars, found, alone, kana_han
-    signals[SPACED_CHARS], signals[SYMBOL_WORDS], signals[SYMBOL_CHARS] = word_chars - mark_chars, symbols, symbol_chars
+    signals[SPACED_CHARS], signals[SPACED_MARKS] = word_chars - mark_chars, mark_chars
+    signals[SYMBOL_WORDS], signals[SYMBOL_CHARS] = symbols, symbol_chars
     signals[ALPHA_WORDS], signals[FOREIGN_WORDS], signals[HASHES], signals[ELLIPSES] = alpha, foreign, hashes, ellipses
     while stop_words:  # a bit for each
         signals[STOP_WORDS] += stop_words & 1

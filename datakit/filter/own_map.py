@@ -101,10 +101,9 @@ class Map(Stage):
             extras = [
                 {k: v for k, v in row.items() if k not in names or k in of} for row, of in zip(new, stay, strict=True)
             ]
-            # texts as the user wrote them, where nothing changed
             columns["extra"] = pa.array(
-                [text if of == extra else orjson.dumps(extra).decode()
-                 for text, of, extra in zip(texts, fields, extras, strict=True)], pa.string())  # fmt: skip
+                [self._extra(texts[i], fields[i], extra, batch, i) for i, extra in enumerate(extras)], pa.string()
+            )
         reasons = [function.__name__ if found is None else None for found in made]
         return Decision(
             reasons=pa.array(reasons, pa.string()), columns=with_hashes(batch, columns, edited), edited=edited
@@ -120,6 +119,22 @@ class Map(Stage):
             raise InputError(f"{where} messages with {', '.join(sorted(_MESSAGE_KEYS))}; found {unknown[0]!r}")
         if strange := [turn.get("role") for turn in turns if turn.get("role") not in _ROLES]:
             raise InputError(f"{where} messages of the roles {', '.join(_ROLES)}; found {strange[0]!r}")
+
+    def _extra(
+        self, text: str | None, of: dict[str, Any], extra: dict[str, Any], batch: pa.RecordBatch, number: int
+    ) -> str | None:
+        """The fields without a column as JSON; those that did not change as the user wrote them, with every digit."""
+        if of == extra:
+            return text
+        from datakit.read.record import parse_exactly, to_json  # here, since its kernels need numba
+
+        exact = parse_exactly(text or "{}")
+        same = {k: orjson.Fragment(to_json(exact[k])) for k, value in extra.items() if k in of and of[k] == value}
+        try:
+            return orjson.dumps(extra | same, option=orjson.OPT_SERIALIZE_NUMPY).decode()
+        except TypeError as e:
+            where = f"{self.config.function}: {name_of_row(batch, number)}"
+            raise InputError(f"{where}: a field without a column should hold what JSON can: {e}") from None
 
     def _column(self, batch: pa.RecordBatch, name: str, values: list[Any]) -> pa.Array:
         column = batch.schema.field(name)

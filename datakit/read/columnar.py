@@ -193,8 +193,9 @@ def table_of(data: Any) -> pa.Table:
 
     Data is a Table, RecordBatch or RecordBatchReader, any object with `__arrow_c_stream__`, a Hugging Face `Dataset`
     or `IterableDataset`, a frame to `collect()`, and whatever gives dictionaries when it is iterated or indexed.
-    Arrow data is not copied, but views of strings and binaries become large strings and binaries. Rows that are
-    iterated are written to a temporary file and mapped, so that they need no memory.
+    Arrow data is not copied, but views of strings and binaries become large strings and binaries, and run-end encoded
+    columns become plain ones. Rows that are iterated are written to a temporary file and mapped, so that they need no
+    memory.
 
     Raises:
         InputError: it is none of these, its columns cannot be told apart, or its stream breaks.
@@ -213,6 +214,9 @@ def table_of(data: Any) -> pa.Table:
     if not data.schema.names:
         raise InputError("the data has no columns, so that no row can be made of it; give at least one row")
     refuse_twice(data.schema.names, "the table: the schema")
+    for i, field in enumerate(data.schema):
+        if pa.types.is_run_end_encoded(field.type):  # few functions take such columns
+            data = data.set_column(i, field.name, pc.run_end_decode(data.column(i)))
     schema = pa.schema([field.with_type(_replaced(field.type, _LARGE)) for field in data.schema])
     return data if schema == data.schema else data.cast(schema)
 

@@ -16,6 +16,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
+from math import isfinite
 from typing import Any, Final
 
 import numpy as np
@@ -73,7 +74,7 @@ class Record:
     offsets into `data`."""
     data: bytes = b""
     rewrite: bool = False
-    """Whether it has NaN or the infinities, which JSON does not have: they are written as strings."""
+    """Whether only Python's parser reads it: NaN, infinities and numbers beyond all floats are written as strings."""
 
     def without(self, used: Collection[str]) -> list[str]:
         """The JSON text of each `"key": value`, in the user's order, without the fields in `used`.
@@ -127,9 +128,14 @@ def decoded(raw: bytes) -> str:
 
 
 def parse_exactly(text: str) -> Any:
-    """Parse JSON with floats and big integers as `Number`, and with NaN and the infinities as strings."""
-    integer = lambda digits: int(digits) if len(digits) < 19 else Number(digits)  # noqa: E731
-    return json.loads(text, parse_float=Number, parse_int=integer, parse_constant=str)
+    """Parse JSON with floats and big integers as `Number`; NaN, the infinities and numbers beyond all floats, which
+    most parsers refuse, are strings."""
+
+    def number(digits: str) -> str:
+        return Number(digits) if isfinite(float(digits)) else digits
+
+    integer = lambda digits: int(digits) if len(digits) < 19 else number(digits)  # noqa: E731
+    return json.loads(text, parse_float=number, parse_int=integer, parse_constant=str)
 
 
 def _with_exact_numbers(value: Any) -> Any:
@@ -482,8 +488,7 @@ def _read(data: bytes, starts: Spans, stops: Spans, numbers: Spans, lines: Spans
                     )
             except RecordError as e:
                 fields = e
-            where, not_json = segment.start + start, slowly and (b"NaN" in raw or b"Infinity" in raw)
-            yield Record(fields, number, line, where, raw, members=flat[a:b], data=data, rewrite=not_json)
+            yield Record(fields, number, line, segment.start + start, raw, members=flat[a:b], data=data, rewrite=slowly)
         begin = end
 
 
@@ -503,7 +508,7 @@ def _parse_slowly(raw: bytes, refusal: str) -> Any:
     """Parse what orjson refused with the message `refusal`."""
     text = decoded(raw)
     try:
-        value = json.loads(text)
+        value = json.loads(text, parse_float=lambda digits: v if isfinite(v := float(digits)) else digits)
     except RecursionError:
         raise RecordError("too_deep", "its brackets are nested too deeply") from None
     except ValueError:

@@ -198,10 +198,10 @@ def _line(row: dict[str, Any], extra: str | None) -> bytes:
     taken = [k for k in keys if row.get(k) is not None]
     if taken:  # a name cannot stand twice in a line
         exact = json.loads(extra)
-        inside = {k: exact.pop(k) for k in taken}
-        extra = json.dumps(exact | {"extra": inside}, ensure_ascii=False)
+        inside = {k: v for k in taken if (v := exact.pop(k)) != row[k]}
+        extra = json.dumps(exact | ({"extra": inside} if inside else {}), ensure_ascii=False)
     head = orjson.dumps({k: v for k, v in row.items() if k not in keys or k in taken}, default=_plain)
-    return head[:-1] + (b"," if len(head) > 2 else b"") + extra.encode()[1:]
+    return head[:-1] + (b"," if len(head) > 2 and extra != "{}" else b"") + extra.encode()[1:]
 
 
 def _plain(value: Any) -> Any:
@@ -238,7 +238,9 @@ def _write_split(
 
 
 def _export_rows(link: Link, folder: Path, config: ExportConfig) -> Exported:
-    names, schema = _columns(link, config)
+    names, columns = _columns(link, config)
+    answers = link[1].kind == "preference" and all(map(_one_sided, batches(link, "kept", ["chosen", "rejected"])))
+    schema = _judged(pa.RecordBatch.from_pylist([], schema=columns)).schema if answers else columns
     made = Exported(folder, link[1], config.format, [], {f.name: str(f.type) for f in schema})
 
     def converted() -> Iterator[pa.RecordBatch]:
@@ -246,10 +248,24 @@ def _export_rows(link: Link, folder: Path, config: ExportConfig) -> Exported:
             for column, counts in (("source", made.sources), ("lang", made.languages)):
                 for pair in pc.value_counts(batch[column].drop_null()).to_pylist():
                     counts[pair["values"]] += pair["counts"]
-            yield pa.record_batch([batch[names[f.name]].cast(f.type) for f in schema], schema=schema)
+            rows = pa.record_batch([batch[names[f.name]].cast(f.type) for f in columns], schema=columns)
+            yield _judged(rows) if answers else rows
 
     made.splits.append(_write_split(folder, "train", schema, converted(), config))
     return made
+
+
+def _one_sided(pairs: pa.RecordBatch) -> bool:
+    """Whether every pair is a judged answer without its other side."""
+    chosen, rejected = (pc.greater(pc.list_value_length(pairs[n]), 0) for n in ("chosen", "rejected"))
+    return bool(pc.all(pc.xor(chosen, rejected)).as_py())
+
+
+def _judged(pairs: pa.RecordBatch) -> pa.RecordBatch:
+    """Pairs of one side as trainers of KTO read them: the answer is `completion`, and `label` says if it is good."""
+    at, good = pairs.schema.get_field_index("chosen"), pc.greater(pc.list_value_length(pairs["chosen"]), 0)
+    answer = pc.if_else(good, pairs["chosen"], pairs["rejected"]).cast(pairs.schema.field(at).type)
+    return pairs.set_column(at, "completion", answer).set_column(at + 1, "label", good)
 
 
 def _columns(link: Link, config: ExportConfig) -> tuple[dict[str, str], pa.Schema]:

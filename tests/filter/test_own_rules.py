@@ -204,6 +204,7 @@ def test_a_map_changes_columns_and_extra_and_says_what_it_dropped():
 def test_a_value_that_its_column_cannot_hold_reaches_a_map_and_stays(tmp_path):
     """The column is one of whole numbers, by the first rows; a later 1.5 is in `extra`, and the column null."""
     rows = [{"id": str(i), "text": "x", "stars": i if i < 399 else 1.5} for i in range(400)]
+    rows[-1]["big"] = [10**25]
     seen = list[Any]()
 
     def change(row: dict[str, Any]) -> dict[str, Any]:
@@ -214,7 +215,7 @@ def test_a_value_that_its_column_cannot_hold_reaches_a_map_and_stays(tmp_path):
     made = result.dataset.to_table()
     assert sorted(seen) == sorted(row["stars"] for row in rows)
     last = made.filter(pc.equal(made.column("id"), "399")).to_pylist()[0]
-    assert (last["stars"], json.loads(last["extra"])) == (None, {"stars": 1.5, "new": 1.5})
+    assert (last["stars"], json.loads(last["extra"])) == (None, {"stars": 1.5, "big": [10**25], "new": 1.5})
     assert made.column("stars").to_pylist()[398] == 7
 
 
@@ -241,6 +242,7 @@ def test_a_map_may_edit_inside_of_a_row():
         ("row | {'messages': None}", "the row 'table:0': .* it must hold a value in each row"),
         ("row | {'messages': [{'role': 'user', 'content': '\\udc00'}]}", "the row 'table:0': .* surrogates not"),
         ("row | {'n': 1.5}", "the row 'table:0': the column 'n' holds int64: expected whole numbers; found 1.5"),
+        ("row | {'new': {1, 2}}", "the row 'table:0': a field without a column should hold what JSON can: .*set"),
         ("row['absent']", r"the row 'table:0': KeyError: 'absent' \\(.*, line 1\\)"),
     ],
 )  # fmt: skip

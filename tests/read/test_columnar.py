@@ -55,6 +55,9 @@ def test_every_column_type_reaches_extra_as_json(read, tmp_path):
     assert found.rows[0]["extra"] == "{" + rest
     wrong = [(b["line"], b["byte_offset"], b["reason"], b["raw"].decode()) for b in found.bad]
     assert wrong == [(2, None, "not_text", '{"text":null,' + rest)]
+    write(tmp_path / "x.parquet", pa.table({"text": [b"a text"]}), "parquet")
+    with pytest.raises(InputError, match=r"text: b'a text'\nBytes .* are no text"):
+        read(tmp_path / "x.parquet")
 
 
 def test_a_damaged_page_costs_its_row_group_row_by_row(read, tmp_path):

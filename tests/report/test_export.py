@@ -148,6 +148,19 @@ def test_the_card_says_what_was_done_and_data_cannot_write_into_it(tmp_path):
     assert "# A-title\\_b" in card and "`a'\\|<script>.jsonl`" in card
 
 
+@pytest.mark.parametrize("row", [
+    {"prompt": "hi", "completion": "yo", "label": True}, {"prompt": TALK[:1], "completion": TALK[1:], "kto_tag": 0},
+    {"prompt": "hi", "chosen": [user("hi"), says("yo")], "rejected": [user("hi"), says("no")], "messages": TALK},
+])  # fmt: skip
+@pytest.mark.parametrize("format", ["jsonl", "parquet"])
+def test_exported_pairs_and_judged_answers_are_read_again(tmp_path, row, format):
+    result = made(tmp_path, [row, row | {"id": "b"}], kind="preference")
+    result.export(tmp_path / "out", format=format)
+    (file,) = (tmp_path / "out/data").iterdir()
+    again, names = dk.ingest(file, kind="preference").kept, ["id", "prompt", "chosen", "rejected", "tools"]
+    assert again.select(names).equals(result.kept.select(names))
+
+
 def test_no_folder_is_left_by_an_export_that_fails(tmp_path):
     result = made(tmp_path, ROWS["document"])
     (shard,) = (tmp_path / "result/kept").iterdir()

@@ -139,7 +139,7 @@ MAPPED: Final = "mapped"
 LABELS: Final = "label|kto_tag|is_correct|correct|is_safe"
 AROUND: Final = {"system": "system|system_prompt", "tools": "tools|functions", "label": LABELS}
 _ASKED: Final = AROUND | {"history": "history", "reasoning_content": "reasoning_content"}
-_PROMPT: Final = "messages|conversations|prompt|question|instruction+input|query|input.messages|input"
+_PROMPT: Final = "prompt|messages|conversations|question|instruction+input|query|input.messages|input"
 _MASKS: Final = {"mask": "loss_mask|assistant_masks|completion_mask", "labels": "labels", "attended": "attention_mask"}
 _PAIRS: Final = (
     ("chosen", "rejected"),
@@ -384,6 +384,8 @@ def advice(head: Sequence[Fields], kind: str) -> str:
         short = " ".join(text[: 4 * SAMPLE_CHARS].split())
         said.append(f"  {name}: {short[:SAMPLE_CHARS]}{'...' if len(short) > SAMPLE_CHARS else ''}")
     said += [f"  and {len(values) - SAMPLES} more"] * (len(values) > SAMPLES)
+    if any(type(v) is bytes for v in values.values()):
+        said.append("Bytes (b'...') are no text: cast such a column to string and write the file again")
     if len(head) == 1:
         said.append("It is one record. If its rows stand in one of its lists, write one row a line: jq -c '.FIELD[]'")
     lists = any(type(v) is list and v and type(v[0]) is dict for v in values.values())
