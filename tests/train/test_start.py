@@ -123,6 +123,8 @@ def test_what_no_run_can_have_is_refused_before_it_starts(manifest, tmp_path):
         ({"experts_per_token": 2}, "num_experts"),
         ({"eval_rows": 9}, "eval_every"),
         ({"decay_ratio": 0.5}, "schedule = wsd"),
+        ({"min_lr_ratio": 0.5, "schedule": "constant"}, "schedule = cosine or wsd"),
+        ({"beta1": 0.5, "optimizer": "adafactor"}, "optimizer = adamw or"),
     ],
 )
 def test_an_option_that_would_do_nothing_is_refused(idle, needed):
