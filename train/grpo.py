@@ -309,8 +309,8 @@ class GrpoTrainer(Trainer):
         plain, self.settings = state.get("task") == "pretrain", config.rollout
         data = self._read(folder, model.config.max_positions, plain)
         config = replace(config, data=replace(config.data, bucket_sizes=(data.header.seq_len,)))
-        self.rollouts: dict[int, Rollout] = {}
-        """Of each micro-batch of the step, by the number of its first answer."""
+        self.rollouts: dict[tuple[int, ...], Rollout] = {}
+        """Of each micro-batch of the step, by the numbers of its answers."""
         self.stops = stop_ids_of(model, self.tokenizer)
         self.rewards = [reward_of(spec) for spec in config.rollout.reward]
         super().__init__(config, self.token_loss, Mixture((data,)), model.train())
@@ -340,7 +340,7 @@ class GrpoTrainer(Trainer):
 
     def token_loss(self, model: CausalLM, batch: Batch) -> LossSum:
         """The objective: (loss_sum, answers); logs rewards, lengths and the distance from the reference."""
-        rollout, logp_L = self.rollouts[int(batch.rows[0])], self._log_probs(model, batch)
+        rollout, logp_L = self.rollouts[tuple(batch.rows.tolist())], self._log_probs(model, batch)
         advantage_L, weight = rollout.advantage_A[packed_rows(batch)], rollout.weight
         loss_L, distance_L = token_losses(logp_L, advantage_L, rollout.reference_L, self.settings.kl_beta)
         logged = {"kl": distance_L.sum().detach() * weight}
@@ -376,11 +376,12 @@ class GrpoTrainer(Trainer):
         for row, answer in zip(owners_A, answers, strict=True):
             size = len(ids := np.array(self.prompts[row] + answer))
             whole.append(Row(ids, np.array([0, size]), np.arange(size - len(answer) - 1, size - 1)))
-        for part in by_size([len(row.ids) for row in whole], config.micro_tokens):
+        # a rank without a prompt, at the end of an epoch, has one empty micro-batch: others wait for its gradients
+        for part in by_size([len(row.ids) for row in whole], config.micro_tokens) or [[]]:
             rows_of_part = [whole[i] for i in part]
             batch = flat_batch(rows_of_part, np.array(part), self.stream.data.header.pad_id).to(device)
             sums = {name: value_A[part].sum().to(device) for name, value_A in logged.items()}
-            self.rollouts[part[0]] = Rollout(advantage_A[part].to(device), weight, self._reference(batch), sums)
+            self.rollouts[tuple(part)] = Rollout(advantage_A[part].to(device), weight, self._reference(batch), sums)
             batches.append(batch)
         return batches
 

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from importlib import import_module
 from typing import Any, Literal
 
@@ -13,6 +14,8 @@ from datakit.config import at_least, option
 from datakit.errors import ConfigError, MissingExtraError
 from train.config import more
 from train.ranks import is_slice
+
+_of_means = partial(more, acts_with={"optimizer": ("adamw", "adamw8bit", "muon", "lion")})
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -27,11 +30,13 @@ class OptimConfig:
     lr: float = option(0.0, "peak learning rate; 0: 0.256 / hidden size, for trained weights a share by objective")
     schedule: Literal["cosine", "wsd", "constant"] = more("cosine", "after warmup; wsd: constant, then linear decay")
     decay_ratio: float = more(0.2, "share of all steps in which wsd decays", acts_with={"schedule": ("wsd",)})
-    min_lr_ratio: float = more(0.1, "learning rate at the end, as a share of the peak")
+    min_lr_ratio: float = more(
+        0.1, "learning rate at the end, as a share of the peak", acts_with={"schedule": ("cosine", "wsd")}
+    )
     warmup_steps: int = more(-1, "steps of linear warmup; -1: a tenth of all steps, 100 at most")
     weight_decay: float = more(0.01, "weight decay of matrices; norms, biases, embeddings have none")
-    beta1: float = more(0.9, "decay of the mean gradient (AdamW, Lion)")
-    beta2: float = more(0.0, "decay of the squared gradient (0: 0.95), of Lion's mean (0: 0.99)")
+    beta1: float = _of_means(0.9, "decay of the mean gradient (AdamW, Lion)")
+    beta2: float = _of_means(0.0, "decay of the squared gradient (0: 0.95), of Lion's mean (0: 0.99)")
     momentum: float = more(0.95, "Muon's decay of the mean gradient", acts_with={"optimizer": ("muon",)})
     max_grad_norm: float = more(1.0, "clip gradients to this norm; 0: no clipping")
 

@@ -70,11 +70,19 @@ def resumed(
             f"{config.loop.out}: the run is at step {old.step}, and is now to end at step {steps}: train on with "
             f"--steps above {old.step}, or begin another run with another --out"
         )
-    if (was := old.config["loop"]["steps"]) != config.loop.steps:
-        LOG.info(f"note: --steps was {was}: the schedule of the learning rate is that of {steps} steps from now on")
+    was, now = _options(old), _options(state)
+    for name in sorted((was.keys() & now.keys()) - {"out", "resume", "stop_at"}):
+        if was[name] != now[name]:
+            LOG.info(f"note: --{name.replace('_', '-')} was {was[name]!r}, and is {now[name]!r} from now on")
     restore(path, model, optimizer, ranks.rank)
     LOG.info(f"resumed from {path}")
     return replace(state, step=old.step, loop=old.loop)
+
+
+def _options(state: State) -> dict[str, Any]:
+    """The options of the run by name, without their sections."""
+    parts = (found if isinstance(found, dict) else {name: found} for name, found in state.config.items())
+    return {name: value for part in parts for name, value in part.items()}
 
 
 def _check_same(path: Path, old: State, new: State, model: ModelConfig) -> None:
@@ -84,7 +92,7 @@ def _check_same(path: Path, old: State, new: State, model: ModelConfig) -> None:
     pairs += [(k, old.order.get(k), v) for k, v in new.order.items()]
     pairs += [("a LoRA base of sha256", old.base_sha256, new.base_sha256)]
     # of adapters the tensors do not tell the scale
-    was, now = (s.config | s.config["optim"] | s.config["lora"] for s in (old, new))
+    was, now = _options(old), _options(new)
     pairs += [(k, was[k], now[k]) for k in ("optimizer", "weights_dtype", "lora_alpha", "rslora")]
     if (path / "config.json").is_file():  # of adapters the base decides
         then, here = read_config(path), config_from_hf(config_to_hf(model, {}), str(path))

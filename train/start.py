@@ -92,8 +92,9 @@ class RunConfig:
         Raises:
             UsageError: a name that is no option.
             ConfigError: an invalid value.
+            InputError: run.json of the resumed run is unreadable.
         """
-        return build(cls, placed(cls, values), "options")
+        return build(cls, _with_earlier(placed(cls, values)), "options")
 
     def objective(self, data: Mixture, model: CausalLM, device: torch.device) -> Loss:
         """The loss of the run, for its data and the model that it trains; other models that it needs go on `device`."""
@@ -110,18 +111,23 @@ def configured(config: type[C], prog: str, about: str | None, argv: Sequence[str
         ConfigError: an invalid value.
         InputError: run.json of the resumed run is unreadable.
     """
-    values = flags.given(config, prog, about, argv)
-    loop = values.get("loop", {})
-    if loop.get("resume"):
-        from train import resume
-
-        values = resume.with_earlier(Path(loop.get("out", "out/run")) / "run.json", values)
+    values = _with_earlier(flags.given(config, prog, about, argv))
     try:
         return flags.built(config, values)
     except UnknownKeyError as e:  # flags are known, so it is in run.json
         which = "another command, or of an earlier version with another option"
         advice = "resume it with that one, or train on from its weights with --model and another --out"
-        raise UsageError(f"{loop['out']}: holds a run of {which}: {advice} ({e})") from None
+        raise UsageError(f"{values['loop']['out']}: holds a run of {which}: {advice} ({e})") from None
+
+
+def _with_earlier(values: dict[str, Any]) -> dict[str, Any]:
+    """The values, and those of the run that is resumed, if one is."""
+    loop = values.get("loop", {})
+    if not loop.get("resume"):
+        return values
+    from train import resume
+
+    return resume.with_earlier(Path(loop.get("out", "out/run")) / "run.json", values)
 
 
 def finish(trainer: Loop, prog: str) -> int:

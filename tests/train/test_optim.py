@@ -30,7 +30,7 @@ def test_every_optimizer_learns_with_its_default_rate_and_resumes_exactly(manife
 def test_another_optimizer_is_refused(manifest, tmp_path):
     fitted(manifest, tmp_path, optimizer="muon", stop_at=1)
     with pytest.raises(ModelError, match="optimizer 'muon', and this run has 'adamw'"):
-        fitted(manifest, tmp_path, resume=True)
+        fitted(manifest, tmp_path, optimizer="adamw", resume=True)
 
 
 def test_lion_steps_by_the_sign_of_its_mean():

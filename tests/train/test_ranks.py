@@ -20,11 +20,12 @@ import torch.distributed.fsdp  # likewise
 from safetensors.torch import load_file
 
 from datakit.errors import ConfigError, ModelError
-from tests.files import flip
+from tests.files import flip, write_rows
 from tests.processes import python
-from tests.train.runs import Forked, Spoiled, as_flags, records
-from train import checkpoint, flags, sft
+from tests.train.runs import Forked, Spoiled, as_flags, records, small_model
+from train import checkpoint, flags, grpo, sft
 from train import loss as losses_of
+from train.hf import write_model
 from train.weights import read_model
 
 SIZES = ["--hidden-size=64", "--num-layers=2", "--num-heads=2", "--num-kv-heads=1", "--intermediate-size=96"]
@@ -38,12 +39,15 @@ def free_port() -> int:
 
 
 class Run:
-    """`train.sft` as `ranks` processes; `each` gives a rank options of its own."""
+    """A command, `train.sft`, as `ranks` processes; `each` gives a rank options of its own."""
 
-    def __init__(self, out: Path, ranks: int, argv: list[str], each: Callable[[int], list[str]] = lambda r: []) -> None:
+    def __init__(
+        self, out: Path, ranks: int, argv: list[str], each: Callable[[int], list[str]] = lambda r: [],
+        main: Callable[[list[str]], int] = sft.main,
+    ) -> None:  # fmt: skip
         port, log = free_port(), f"{out.name}.{time.monotonic_ns()}"
         argv = [*argv, "--out", str(out)]
-        bodies = [partial(_rank, r, ranks, port, [*argv, *each(r)]) for r in range(ranks)]
+        bodies = [partial(_rank, r, ranks, port, [*argv, *each(r)], main) for r in range(ranks)]
         self.ranks = [Forked(body, out.parent / f"{log}.{r}.log") for r, body in enumerate(bodies)]
 
     def wait(self) -> list[int]:
@@ -54,11 +58,11 @@ class Run:
         return "".join(process.output() for r, process in enumerate(self.ranks) if rank in (None, r))
 
 
-def _rank(rank: int, ranks: int, port: int, argv: list[str]) -> int:
+def _rank(rank: int, ranks: int, port: int, argv: list[str], main: Callable[[list[str]], int]) -> int:
     os.environ |= {"RANK": str(rank), "WORLD_SIZE": str(ranks), "LOCAL_RANK": str(rank), "MASTER_ADDR": "127.0.0.1",
                    "MASTER_PORT": str(port)}  # fmt: skip
     sys.argv = ["train.sft", *argv]
-    code = flags.guarded(sft.main)
+    code = flags.guarded(main)
     if dist.is_initialized():  # a forked process ends without what was registered to run at its end
         dist.destroy_process_group()
     return code
@@ -194,6 +198,17 @@ def test_torchrun_starts_it(argv, whole, tmp_path):
     assert "2 ranks with 1 x 2 rows a step each" in done.stdout
     expected = {step: loss for step, loss in whole(1).items() if step <= 3}
     assert by_step(tmp_path / "run") == pytest.approx(expected, abs=1e-5)
+
+
+def test_a_rank_without_a_prompt_at_the_end_of_an_epoch_waits_for_nobody(tokenizer_folder, tmp_path):
+    write_model(tmp_path, small_model(), tuple(tokenizer_folder.iterdir()), {})
+    prompts = write_rows(tmp_path / "prompts.jsonl", ({"prompt": w, "answer": "1"} for w in ("cat", "mat", "sat")))
+    options = {"model": tmp_path, "prompts": prompts, "reward": "exact", "kl_beta": 0.1, "steps": 2, "batch_rows": 2}
+    argv = as_flags(**options, group_size=2, max_new_tokens=3, lr=0.1, dtype="fp32", rank_timeout_s=60)
+    for ranks in (1, 2):
+        started = Run(tmp_path / str(ranks), ranks, argv, main=grpo.main)
+        assert started.wait() == [0] * ranks, started.said()
+    assert by_step(tmp_path / "2") == pytest.approx(by_step(tmp_path / "1"), abs=1e-5)
 
 
 LOOKING = ["--eval-every", "2", "--eval-rows", "12"]

@@ -70,14 +70,19 @@ def test_a_folder_without_a_run_is_not_resumed(tmp_path):
         sft.main(["--out", str(tmp_path), "--resume"])
 
 
-def test_a_run_beyond_its_last_step_is_not_resumed(manifest, tmp_path):
+def test_a_run_beyond_its_last_step_is_not_resumed_and_what_changes_is_said(manifest, tmp_path, capsys):
     options = ["--manifest", str(manifest), "--preset", "tiny", "--out", str(tmp_path / "run")]
     assert sft.main([*options, "--steps", "3"]) == 0
     with pytest.raises(UsageError, match=r"is at step 3, and is now to end at step 2: train on with --steps above 3"):
         sft.main([*options, "--steps", "2", "--resume"])
     assert sft.main([*options, "--steps", "3", "--resume"]) == 0
+    assert "note" not in capsys.readouterr().out
+    assert sft.main([*options, "--steps", "4", "--resume", "--weight-decay", "0.1"]) == 0
+    said = [line for line in capsys.readouterr().out.splitlines() if "note" in line]
+    assert said == [f"[train] note: --{name} from now on" for name in (
+        "steps was 3, and is 4", "weight-decay was 0.01, and is 0.1")]  # fmt: skip
     with pytest.raises(UsageError, match="was trained on labels: resume it with the command that began the run"):
-        pretrain.main([*options, "--steps", "4", "--resume"])
+        pretrain.main([*options, "--steps", "5", "--resume"])
     with pytest.raises(UsageError, match="run: holds a run of another command, or of an earlier version with another"):
         distill.main([*options, "--steps", "4", "--resume", "--teacher", str(tmp_path / "run")])
 
@@ -118,6 +123,8 @@ def test_what_no_run_can_have_is_refused_before_it_starts(manifest, tmp_path):
         ({"experts_per_token": 2}, "num_experts"),
         ({"eval_rows": 9}, "eval_every"),
         ({"decay_ratio": 0.5}, "schedule = wsd"),
+        ({"min_lr_ratio": 0.5, "schedule": "constant"}, "schedule = cosine or wsd"),
+        ({"beta1": 0.5, "optimizer": "adafactor"}, "optimizer = adamw or"),
     ],
 )
 def test_an_option_that_would_do_nothing_is_refused(idle, needed):

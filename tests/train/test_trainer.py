@@ -29,10 +29,12 @@ def test_options_are_named_flat_and_wrong_ones_are_refused(manifest, tmp_path):
         SFTConfig.of(manifest="m", stepz=7)
     with pytest.raises(ConfigError, match="steps"):
         SFTConfig.of(manifest="m", steps="many")
-    config = SFTConfig.of(manifest=str(manifest), preset="tiny", steps=1, out=str(tmp_path))
+    config = SFTConfig.of(manifest=str(manifest), preset="tiny", steps=1, lr=0.5, out=str(tmp_path))
     Trainer(config).fit()
     with pytest.raises(UsageError, match="holds a run"):
         Trainer(config)
+    again = SFTConfig.of(out=str(tmp_path), resume=True, steps=2)
+    assert (again.optim.lr, again.preset, again.manifest, again.loop.steps) == (0.5, "tiny", str(manifest), 2)
 
 
 def test_a_model_is_found_by_folder_run_or_name(tmp_path, monkeypatch):
