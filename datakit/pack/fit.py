@@ -547,9 +547,9 @@ LEARNING_RATE = 0.3
 def best_fit(order: Int64, lengths: Int64, capacity: int) -> Int64:
     """Best fit: the bin of each sequence, int64. In the given `order`, each goes to the fullest bin that fits.
 
-    No sequence is longer than `capacity`. Bins are in stacks by remaining space: `head[space]` is the last one, `below[bin]` the one below it. The search goes
-    through the spaces upwards, and skips 64 at a time where no bin has one of these: O(capacity / 64) for a sequence in
-    the worst case, and usually a few steps.
+    No sequence is longer than `capacity`. Bins are in stacks by remaining space: `head[space]` is the last one,
+    `below[bin]` the one below it. The search goes through the spaces upwards, and skips 64 at a time where no bin has
+    one of these: O(capacity / 64) for a sequence in the worst case, and usually a few steps.
     """
     bins = np.empty(len(lengths), np.int64)  # no more bins than sequences, which bounds `below`, too
     head = np.full(capacity + 1, -1, np.int64)
