@@ -5,6 +5,12 @@ for `--help`, and a kernel uses names of such files, of numba and of numpy only.
 file at a time and misses an edit in a file that a kernel imports. So a stamp over all kernel sources lies beside the
 cache; where it differs, our entries are deleted before any kernel loads.
 
+What differs from Python in a kernel. No index is checked: one that is too large reads or writes what lies behind the
+array, and one below zero counts from the end. So each kernel's docstring says how large its arrays must be, and `make
+check-kernels` runs all of them with checks. Integers wrap around in silence. int64 with uint64 makes float64, so both
+sides of an operation get one type. Each new combination of types (dtype, read-only or not) is compiled once more. The
+test for an index below zero costs time in the innermost loops; `np.uintp(i)` leaves it out.
+
 The cache is beside the sources, else in the user's cache, else where NUMBA_CACHE_DIR says. Where none of these can be
 written (a read-only install without a home), kernels are compiled in memory.
 """

@@ -31,15 +31,19 @@ _SECOND = np.uint64(0xE7037ED1A0B428DB)  # odd, and not BASE: the base of the se
 
 @kernel
 def find_units(data, offsets, flags, mode, starts, ends, row_starts):
-    """Write where the lines, paragraphs or sentences of each row begin and end, without the white space around them.
+    """Write where the lines, paragraphs or sentences (`mode`) of each row begin and end in `data`, without the white
+    space around them.
 
-    `starts` and `ends` need half as many places as there are bytes, and one more for each row.
+    `starts` and `ends` need half as many places as there are bytes, and one more for each row: behind a unit is white
+    space, or it has a mark of three bytes.
     """
     units = 0
     for row in range(len(offsets) - 1):
         row_starts[row] = units
         i, end = offsets[row], offsets[row + 1]
         last, previous = offsets[row], np.int64(0)
+        # In a unit, whose last character ends at `last`; behind a sentence's mark, and marks that may follow it; that
+        # mark needs no space after it; line breaks in the white space before i.
         inside, ended, alone, breaks = False, False, False, 0
         while i < end:
             code, width = np.int64(data[i]), 1
@@ -103,7 +107,10 @@ def find_words(data, offsets, pages, entries, starts, ends, row_starts):
 
 @kernel
 def hash_units(words, word_starts, hashes, checks, counts):
-    """Two 64-bit hashes of each unit's words in their order, and how many they are (uint32)."""
+    """Two 64-bit hashes of each unit's words in their order, and how many they are (uint32).
+
+    The words of unit u are `words[word_starts[u]:word_starts[u + 1]]`.
+    """
     for unit in range(len(word_starts) - 1):
         begin, end = word_starts[unit], word_starts[unit + 1]
         h = c = np.uint64(end - begin)
@@ -129,7 +136,7 @@ def winnow(units, row_starts, size, short, anchors, firsts, anchor_starts):
     """Choose anchors of each row of units (Schleimer, Wilkerson, Aiken 2003): every window has one, equal windows have
     equal ones.
 
-    The anchor of a window is the least hash of the `short` consecutive units (at most `size`) that lie in it, the last
+    The anchor of a window is the least hash of the `short` consecutive units (1 to `size`) that lie in it, the last
     of equal ones; so consecutive windows mostly share theirs. `anchors` gets each, `firsts` (uint32) the first window
     that has it: its windows end where those of the next anchor of the row begin. Both need a place for each unit.
     Those of row i are numbered from `anchor_starts[i]` on. Where `short` is `size`, every window is its own anchor.
@@ -178,6 +185,7 @@ def find_candidates(rows, firsts, anchor_starts, chosen, size, counts, unit_of, 
     where no window with a chosen anchor does.
 
     `rows` is `repeats.Units`; without checks of their own, units are words, and their hashes stand for them.
+    `anchor_starts` are those of these rows in `firsts` and `chosen`, which have the anchors of all rows.
     """
     at, second = 0, rows.checks if len(rows.checks) else rows.hashes
     high, high_check = _power(BASE, size), _power(_SECOND, size)
@@ -189,6 +197,8 @@ def find_candidates(rows, firsts, anchor_starts, chosen, size, counts, unit_of, 
                 continue
             first = np.int64(firsts[a])
             end = np.int64(firsts[a + 1]) if a + 1 < anchor_starts[row + 1] else length - size + 1
+            # `covered`: where the last window so far ends. Its units up to there were written one after another, so
+            # unit u of this stretch has the place `at - (covered - u)`.
             fresh_units = max(first, covered)
             covered = max(covered, end - 1 + size)
             at += covered - fresh_units
@@ -225,7 +235,7 @@ def divide(hashes, starts, order):
     mask, largest = np.uint64(len(starts) - 3), 0
     for i in range(len(hashes)):
         if hashes[i] != NONE:
-            starts[np.int64(hashes[i] & mask) + 2] += 1
+            starts[np.int64(hashes[i] & mask) + 2] += 1  # two behind the part: see below
     for part in range(2, len(starts)):
         largest = max(largest, starts[part])
         starts[part] += starts[part - 1]
@@ -285,14 +295,14 @@ def choose(row_starts, groups, weights, totals, size, min_left, share, settled, 
     A window stays whole if none of its units is cut. No later window can cut into it once `size` units have passed: so
     of a passage that repeats itself at a shorter distance the first `size` units stay.
 
-    With a `share` (numerator, denominator) above 0 nothing is cut: a row is dropped if more than that share of its
-    words lies in windows of earlier rows that stay, and what it repeats of itself does not count.
+    With a `share` (numerator, denominator; at most 1000) above 0 nothing is cut: a row is dropped if more than that
+    share of its words lies in windows of earlier rows that stay, and what it repeats of itself does not count.
     """
     cutting = share[0] == 0
     for row in range(settled, len(row_starts) - 1):
         begin, end = row_starts[row], row_starts[row + 1]
         marked, last_cut, cut = begin, begin - 1, np.int64(0)
-        for i in range(begin, end + size):
+        for i in range(begin, end + size):  # a window is known to stay whole when `size` units have passed
             if i - 1 >= begin and i - 1 < end and found[i - 1] >= 0:
                 last_cut = i - 1
             whole = i - size
@@ -300,7 +310,7 @@ def choose(row_starts, groups, weights, totals, size, min_left, share, settled, 
             if own and owner[groups[whole]] < 0:
                 owner[groups[whole]] = row
             if i < end and groups[i] >= 0 and owner[groups[i]] >= 0:
-                for k in range(max(i, marked), i + size):
+                for k in range(max(i, marked), i + size):  # all of them in this row: i has a window
                     found[k] = owner[groups[i]]
                     cut += np.int64(weights[k])
                 marked = max(marked, i + size)

@@ -1,7 +1,8 @@
 """Vectors of texts in integers: their means, cells of k-means, and the comparison of rows within cells.
 
-A vector has length 32767, in 16-bit integers. So the product of two is below 2 ** 30 and exact in 32 bits, whatever the
-order of its terms: threads and hosts agree. The named tuples are those of `semantic.py`.
+A vector has length 32767, in 16-bit integers (rounding adds less than half the root of its width). So the product of
+two is below 2 ** 31 and exact in 32 bits, whatever the order of its terms: threads and hosts agree. The named tuples
+are those of `semantic.py`.
 """
 
 # mypy: disallow-untyped-defs=False, check-untyped-defs=False
@@ -17,6 +18,7 @@ _ONE = 32767  # the length of vectors
 def sum_tokens(ids, starts, table, row_of, weight, unread, unread_share, out, read):
     """The sum of the table's rows for the tokens `ids[starts[i]:starts[i + 1]]` of each text, to `out` float64 (zeros).
 
+    `table`, `row_of`, `weight` and `unread` are those of `embedding.StaticModel`; every token is below its vocabulary.
     `read` bool: at most `unread_share` of the tokens are `unread`.
     """
     for text in range(len(starts) - 1):
@@ -34,7 +36,10 @@ def sum_tokens(ids, starts, table, row_of, weight, unread, unread_share, out, re
 
 @kernel
 def round_vectors(vectors, out):
-    """Vectors (float64) at length 32767 in integers, to `out` int16; zero stays zero. `out` may be wider."""
+    """Vectors (float64) at length 32767 in integers, to `out` int16 (zeros), which may be wider.
+
+    Zero stays zero, and so does a vector whose squares are too large or too small for float64.
+    """
     for i in range(len(vectors)):
         total = 0.0
         for d in range(vectors.shape[1]):
@@ -47,7 +52,8 @@ def round_vectors(vectors, out):
 
 @kernel
 def sum_vectors(vectors, of, out):
-    """Add each vector int16 to the sum `out[of[i]]` float64; sums of integers below 2 ** 53 are exact."""
+    """Add each vector int16 to the sum `out[of[i]]` float64; sums of integers below 2 ** 53 are exact (2 ** 38
+    vectors)."""
     for i in range(len(vectors)):
         for d in range(vectors.shape[1]):
             out[of[i], d] += vectors[i, d]
@@ -57,8 +63,8 @@ def sum_vectors(vectors, of, out):
 def _dot(a, b):
     """The product of two vectors of length 32767: exact in 32 bits."""
     total = np.int32(0)
-    for d in range(len(a)):
-        total += np.int32(a[d]) * np.int32(b[d])
+    for d in range(len(a)):  # numba widens sums to 64 bits: cut back, LLVM has an instruction for pairs of products
+        total = np.int32(total + np.int32(a[d]) * np.int32(b[d]))
     return np.int64(total)
 
 
@@ -85,7 +91,10 @@ def nearest_cells(means, centroids, begin, end, out):
 
 @kernel
 def similarity(row, other, rows):
-    """The least cosine of the parts of two rows, rounded to thousandths, halves up; -1 where they are no duplicates."""
+    """The least cosine of the parts of two rows, rounded to thousandths, halves up; -1 where they are no duplicates.
+
+    `rows` is `semantic.SemanticRows`.
+    """
     begin, count = rows.starts[row], rows.starts[row + 1] - rows.starts[row]
     other_begin = rows.starts[other]
     if rows.context[row] != rows.context[other] or rows.starts[other + 1] - other_begin != count:
@@ -122,8 +131,8 @@ def decide(rows, cells, begins, ends, kept, begin, end, survivor, shared):
     took.
 
     Kept rows of a cell have the places `begins[cell]:ends[cell]` of `kept` int32; a row that is similar to none of its
-    cells is put behind those of its nearest. `survivor` int64 (-1 at first) gets the row that stays, `shared` int64 the
-    similarity in thousandths.
+    cells is put behind those of its nearest, which has a place for each row that is nearest to it. `survivor` int64 (-1
+    at first) gets the row that stays, `shared` int64 the similarity in thousandths.
     """
     compared = 0
     for row in range(begin, end):

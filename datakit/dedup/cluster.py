@@ -222,7 +222,8 @@ def shingles_at(rows: Rows, memory: Memory) -> tuple[Hashes, Numbers, npt.NDArra
 Candidates = namedtuple(
     "Candidates", "of_row address length like numerator denominator by_turn keep settled index_threshold"
 )
-"""The rows to decide about, in the policy's order, and the similarity of duplicates as a ratio.
+"""The rows to decide about, in the policy's order, fewer than 2**31, and the similarity of duplicates as a ratio of
+numbers up to 1000.
 
 of_row int32 (bands, rows): each row's buckets, -1 for none; address uint64 and length int64 (rows,): its set, with
 values of the type of `like` (an empty array). by_turn: each turn must be similar enough. keep: how many rows that are
@@ -240,9 +241,10 @@ with space for the smaller of the bucket's size and that number.
 PrefixIndex = namedtuple("PrefixIndex", "counters heads keys owners nexts per_class used indexed")
 """Kept rows of large buckets by the rarest shingles of their sets: a hash table with chains, newest first.
 
-counters uint32: how often shingles occur, by bits of a hash. heads (-1) int64: first node of each slot, a power of two.
-keys uint64, owners int32, nexts int64 (nodes,). per_class (0) int64: rows by class of size. used (0) int64 (1,):
-nodes. indexed (0) int8 (rows,).
+counters uint32: how often shingles occur, by bits of a hash (an overflow, like a collision, costs time alone). heads
+(-1) int64: first node of each slot, a power of two. keys uint64, owners int32, nexts int64 (nodes,), with space for the
+prefixes of all rows that may enter; a key that two shingles share costs a comparison. per_class (0) int64: rows by
+class of size. used (0) int64 (1,): nodes. indexed (0) int8 (rows,).
 """
 
 Scratch = namedtuple("Scratch", "mark found levels ordered begins")
@@ -252,6 +254,7 @@ begins int64 (34,)."""
 
 @intrinsic
 def _pointer(context, address, like):  # type: ignore[no-untyped-def]
+    """An address (uint64) as a pointer to values of the type of `like`, for `carray`. Nothing is checked."""
     signature = types.CPointer(like.dtype)(types.uint64, like)  # type: ignore[no-untyped-call]
 
     def generate(target, builder, signature, args):  # type: ignore[no-untyped-def]
@@ -391,7 +394,7 @@ def _rarest_first(values, counters, scratch):  # type: ignore[no-untyped-def]
     `scratch.levels` and `scratch.ordered` hold the largest set, `scratch.begins` one entry a bit length and one more.
     """
     begins, levels, ordered = scratch.begins, scratch.levels, scratch.ordered
-    begins[:] = 0
+    begins[:] = 0  # a level is at most 32, the bits of a counter, and counted one behind its place
     for j in range(len(values)):
         count, level = np.int64(counters[_counter(values[j])]), 0
         while count >> level:

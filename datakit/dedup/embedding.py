@@ -135,15 +135,15 @@ def load_model(model: str) -> StaticModel:
     unread = _unread_tokens(tokenizer)
     row_of = tensors.get("mapping", np.arange(len(unread))).astype(np.int64)[: len(unread)]
     weight = tensors.get("weights", np.ones(len(unread))).astype(np.float64)[: len(unread)]
-    if table.ndim != 2 or min(len(row_of), len(weight)) < len(unread) or row_of.max(initial=0) >= len(table):
+    if table.ndim != 2 or min(len(row_of), len(weight)) < len(unread) or (row_of.view(np.uint64) >= len(table)).any():
         raise ModelError(f"{files['weights']}: has {len(table)} vectors, expected one for each of {len(unread)} tokens")
     return StaticModel(tokenizer, np.ascontiguousarray(table, np.float32), row_of, weight, unread)
 
 
 def _unread_tokens(tokenizer: Any) -> npt.NDArray[np.bool_]:
-    unread = np.zeros(tokenizer.get_vocab_size(), np.bool_)
-    names = json.loads(tokenizer.to_str())["model"]
-    for name, number in tokenizer.get_vocab().items():
+    names, numbers = json.loads(tokenizer.to_str())["model"], tokenizer.get_vocab()
+    unread = np.zeros(max(numbers.values(), default=-1) + 1, np.bool_)  # numbers may have gaps
+    for name, number in numbers.items():
         single = len(name) == 6 and name.startswith("<0x") and name.endswith(">")
         unread[number] = single or name in (names.get("unk_token"), "[UNK]", "<unk>")
     if isinstance(names.get("unk_id"), int):

@@ -39,7 +39,8 @@ _BLOCK = 4096  # shingle hashes that stay in the first-level cache while all per
 
 @kernel(inner=True)
 def _hash_shingles(words, size, out):  # type: ignore[no-untyped-def]
-    """Hashes of every `size` consecutive words, in order and with repeats; returns how many."""
+    """Hashes of every `size` consecutive words, in order and with repeats; returns how many. `out` is as long as
+    `words`."""
     shingles = max(len(words) - size + 1, 0)
     for j in range(shingles):
         out[j] = words[j]
@@ -59,6 +60,7 @@ def _sorted_set(hashes, count, table, out):  # type: ignore[no-untyped-def]
     It takes linear time for hashes that are spread evenly. `table`, of the type of `out`, has at least 3 * count slots:
     two for each hash, and as many as there are hashes behind the last one. An empty slot holds the largest value.
     """
+    # The slot is the share of the upper 32 bits of a hash: below 2**32 times at most 2**32 places.
     low = NONE >> np.uint64(64 - 8 * out.itemsize)
     up, places, slots, largest = np.uint64(8 * out.itemsize - 32), np.uint64(2 * count), 3 * count, 0
     table[:slots] = low
@@ -72,12 +74,12 @@ def _sorted_set(hashes, count, table, out):  # type: ignore[no-untyped-def]
             at += 1
         if table[at] == value:
             continue
-        while value != low:
+        while value != low:  # larger values move on, up to the next free slot
             value, table[at] = np.uint64(table[at]), value
             at += 1
     size = 0
     for slot in range(slots):
-        out[size] = table[slot]
+        out[size] = table[slot]  # always written, so `out` needs a place behind the set
         size += table[slot] != low
     out[size] = low
     return size + largest
@@ -218,7 +220,7 @@ def bands_of(sets: ShingleSets, config: DedupConfig) -> Hashes:
 def _write_first_of_equals(digests, slots, first):  # type: ignore[no-untyped-def]
     """The first row with each row's digest, found in a hash table with linear probing.
 
-    `slots` (-1) int32: a power of two, more than there are rows.
+    `digests` uint64 (rows, 2); `slots` (-1) int32: a power of two, more than there are rows, so that a search ends.
     """
     for row in range(len(digests)):
         at = np.int64(digests[row, 0] & np.uint64(len(slots) - 1))
@@ -276,7 +278,8 @@ def sketch(batch: pa.RecordBatch, config: DedupConfig) -> pa.RecordBatch:
 def _number_buckets(hashes, order, first, of_row, sizes):  # type: ignore[no-untyped-def]
     """Number the hashes that more than one row has, from `first` on, in `of_row`; returns the number after the last.
 
-    `order` sorts the hashes. `sizes`, by number, gets how many rows have each.
+    `order` sorts the hashes. `sizes`, by number, gets how many rows have each: at least two, which bounds the numbers.
+    `of_row` int32 (rows,) is -1 at first; all bands together have fewer than 2**31 numbers.
     """
     begin = 0
     for end in range(1, len(order) + 1):

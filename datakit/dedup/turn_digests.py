@@ -44,7 +44,7 @@ DIGESTS = pa.large_list(pa.field("item", pa.binary(16), nullable=False))
 TURN_SHIFT = 48
 """The bits of a shingle's hash in the set of a row; the number of its turn is above them."""
 
-_MAX_TURNS = (1 << 64 - TURN_SHIFT) - 2  # turns after that count as one
+_MAX_TURNS = (1 << 64 - TURN_SHIFT) - 2  # later ones share a number: unsorted, they may seem less similar
 _CONTEXT = pa.array(["system", "developer", "tool", "function"])
 TEXTS = ("role", "name", "reasoning_content", "content", "tool_calls")
 
@@ -155,7 +155,7 @@ def _tail(data, i, end, pages, entries, kinds):  # type: ignore[no-untyped-def]
 @kernel
 def _plain(data, i, end, loose, pages, entries, folds, kinds, out, at):  # type: ignore[no-untyped-def]
     """Write one text as `_plain_turns` says; returns where it ends."""
-    start, gap, columns = at, 0, 0  # gap: 1 after white space, 2 after a line break
+    start, gap, columns = at, 0, 0  # gap: 1 after white space, 2 after a line break, with `columns` behind it
     ticks, opened = 0, 0  # backticks right before this place, and those that opened the code here
     word, spaceless, letters = False, False, 0  # a word stands before; its script has no spaces; its last letters
     tail, ends = i, False  # what follows this place, as `_tail` says; the same for all marks before `tail`

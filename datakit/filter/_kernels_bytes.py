@@ -21,7 +21,8 @@ _SEED, _MULTIPLIER = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xD6E8FEB86659FD93
 
 @kernel(forceinline=True)
 def load(data, at):
-    """The eight bytes from `at` on as one number, the first one lowest."""
+    """The eight bytes from `at` on as one number, the first one lowest. All must be in `data`; they may be in the next
+    row."""
     value = np.uint64(0)
     for k in range(8):
         value |= np.uint64(data[np.uintp(at + k)]) << np.uint64(8 * k)
@@ -92,7 +93,7 @@ def hashed(data, begin, end):
 
 @kernel
 def before(data, at, low):
-    """Where the character that ends at `at` begins."""
+    """Where the character that ends at `at` begins; not before `low`, which is less than `at`."""
     at -= 1
     while at > low and data[at] & 0xC0 == 0x80:
         at -= 1

@@ -83,10 +83,12 @@ def scan(data, offsets, classes, rules, stays, out, out_offsets, changed):
 def _scan_row(data, low, high, classes, rules, counts, out, out_at):
     """Count a row line by line, and copy what stays to `out` if it is not empty. Returns where that ends."""
     at, line, end, said = low, low, low, np.empty(5, np.int64)
-    words, chars, longest, sentences, citations, curly = 0, 0, 0, 0, 0, 0
-    last, unended, begun = 0, False, out_at  # `unended`: there is text since the last sentence's end
+    words, chars, longest, sentences, citations, curly = 0, 0, 0, 0, 0, 0  # of the line; `chars` of the present word
+    # `last`: the line's last solid character; `unended`: there is text since the last sentence's end; `begun`: where
+    # the row begins in `out`
+    last, unended, begun = 0, False, out_at
     blank = low > high  # False, but no literal, for which numba would compile `_copy` once more
-    while at <= high:
+    while at <= high:  # behind the last byte counts as a line break
         start = at
         while at + 8 <= high:
             eight = load(data, at)
@@ -233,7 +235,7 @@ def _copy(data, line, end, citations, blank, begun, out, at):
 @kernel(inner=True)
 def _count_phrases(data, line, end, said):
     """Count, by kind, the phrases of a line, but citations."""
-    for at in range(line, end, _BLOCK):
+    for at in range(line, end, _BLOCK):  # the test of a block may look into the next rows, what follows it may not
         if at + _BLOCK + 2 > data.size or _has_rare(data[at : at + _BLOCK + 2]):
             for place in range(at, min(at + _BLOCK, end - 2)):
                 if _rare(data[place] | 32, data[place + 1] | 32, data[place + 2] | 32):
@@ -260,7 +262,7 @@ def _has_rare(block):
 
 @kernel(inner=True)
 def _phrase(data, at, low, high):
-    """The kind of the phrase whose three rare bytes begin at `at`."""
+    """The kind of the phrase in [low, high) whose three rare bytes begin at `at`."""
     for k in range(_SIZES.size):
         if _KINDS[k] != _CITES and _is_phrase(data, at - _RARE_AT[k], low, high, k):
             return _KINDS[k]
@@ -269,7 +271,7 @@ def _phrase(data, at, low, high):
 
 @kernel(inner=True)
 def _is_phrase(data, at, low, high, k):
-    """Whether the bytes from `at` are a phrase, whatever the case of ASCII letters."""
+    """Whether the bytes from `at` are phrase k and lie in [low, high), whatever the case of ASCII letters."""
     if at < low or at + _SIZES[k] > high:
         return False
     for i in range(_SIZES[k]):

@@ -1,4 +1,8 @@
-"""Open hash tables of n-grams of words: entries of lists, stop words, evaluation items and what rows hold of them."""
+"""Open hash tables of n-grams of words: entries of lists, stop words, evaluation items and what rows hold of them.
+
+A table is (slots uint64, a power of two; numbers int32): a slot has a key, or 0 where it is free, and `numbers` the
+number of that key. Keys are hashes of 64 bits and stand for their n-grams, which are not compared.
+"""
 
 # mypy: disallow-untyped-defs=False, check-untyped-defs=False
 
@@ -11,7 +15,10 @@ _PRIME, _GOLDEN = np.uint64(0x100000001B3), np.uint64(0x9E3779B97F4A7C15)
 
 @kernel(inner=True)
 def rolling(words, length):
-    """The hash of every run of `length` words: words uint64[W] -> uint64[max(0, W - length + 1)], never 0."""
+    """The hash of every run of `length` words, 1 or more: words uint64[W] -> uint64[max(0, W - length + 1)], never 0.
+
+    A polynomial over the words; as multiplying is modulo 2**64, the word that leaves is subtracted exactly.
+    """
     total = max(0, words.size - length + 1)
     out = np.empty(total, np.uint64)
     last = np.uint64(1)  # the factor of the word that leaves the n-gram
@@ -40,7 +47,7 @@ def slot_of(slots, key):
 
 @kernel
 def table_of(keys):
-    """(slots uint64, numbers int32): an open table of different keys, none of them 0, at most half full."""
+    """(slots, numbers): the table of less than 2**31 different keys, none of them 0, at most half full."""
     size = 64
     while size < 2 * keys.size:
         size *= 2
@@ -90,7 +97,7 @@ def count_stop_words(words, starts, languages, slots, numbers, masks):
 
     words uint64[W] (hashes) and starts int64[N+1] of the rows in it; languages int64[N]: the bit of the row's language,
     negative for the language that it has most stop words of; slots and numbers: the table of the stop words' hashes;
-    masks uint64[V]: the languages of each stop word, as bits -> int64[N].
+    masks uint64[V]: the languages of each stop word, as bits, so no more than 64 -> int64[N].
     """
     rows = starts.size - 1
     out = np.zeros(rows, np.int64)

@@ -87,7 +87,8 @@ def scan_words(data, low, high, classes, keys, sizes, starts, signals):
 
     Words are white-space tokens; in a token with characters of a script without spaces each of those is a word, and
     so are the runs between them that hold a letter or digit (a lone comma between two of them belongs to neither).
-    Fills keys (hash), sizes (code points) and starts (place in the row with every gap as one space) of each word.
+    Fills keys (hash), sizes (code points) and starts (place in the row with every gap as one space) of each word; they
+    have places for half of the row's bytes and two.
     Returns how many words of the text are one word of an n-gram.
     Counts live in local variables until the end: a store to `signals` for each word would cost a third of the speed.
     """
@@ -219,8 +220,8 @@ _SEED, _PRIME = np.uint64(0xCBF29CE484222325), np.uint64(0x100000001B3)
 def scan_lines(data, low, high, classes, keys, sizes, paragraph_keys, paragraph_sizes, signals):
     """Find the lines and paragraphs of one row and count them; blank lines only separate paragraphs.
 
-    Fills keys (hash) and sizes (code points) of the lines and of the paragraphs. White space at a line's end belongs to
-    neither; indentation does.
+    Fills keys (hash) and sizes (code points) of the lines and of the paragraphs, which have places for half of the
+    row's bytes and two. White space at a line's end belongs to neither; indentation does.
     """
     line, place = low, 0  # where the line begins: its byte, its code point
     paragraph_key, paragraph_start, paragraph_end = _SEED, -1, 0
@@ -354,7 +355,8 @@ def _ngrams(keys, total_words, step, sizes, starts, words, places, scratch, char
 
     An n-gram can repeat only where the (n-1)-grams at its place and a step behind it do, so the places still worth a
     look shrink with n. An n-gram's key is exact: the number of its (n-1)-gram and the number of its last `step` words.
-    Fills out: top 2..4-grams, then duplicate 5..10-grams.
+    Fills out: top 2..4-grams, then duplicate 5..10-grams. All arrays of words have places for `total_words`; `words`
+    becomes the number of the `step` words that begin at each place, set where these repeat.
     """
     _, numbers, counts, firsts = scratch
     _number(keys, total_words, scratch)
@@ -403,7 +405,7 @@ def _longer(keys, words, places, numbers, left, length, step):
             behind += 1
         if behind == left:
             break
-        last = np.uint64(words[place + length])
+        last = np.uint64(words[place + length])  # in the row: an n-gram that is `length` long begins at a later place
         keys[total] = np.uint64(numbers[i] + 1) << np.uint64(32) | last
         places[total] = place
         total += places[behind] == place + step
@@ -453,7 +455,8 @@ def measure(data, offsets, classes):
     longest, size = 0, 64
     for row in range(rows):
         longest = max(longest, offsets[row + 1] - offsets[row])
-    # A word takes two bytes at least: its own and the space, or three for a character of a script without spaces.
+    # A word takes two bytes at least: its own and the space, or three for a character of a script without spaces; and
+    # so does a line, with its break. Places and sizes are int32: a row has less than 2 GiB.
     most = longest // 2 + 2
     while size < 2 * most:
         size *= 2

@@ -108,7 +108,7 @@ class Arrays(NamedTuple):
 
 @kernel
 def _step(h, byte):
-    """One step of FNV-1a as in fastText: bytes are signed, so that those above 127 flip the upper bits, too.
+    """One step of FNV-1a (uint32) as in fastText: bytes are signed, so that those above 127 flip the upper bits, too.
 
     numba's product of two uint32 has 64 bits: every step is cut.
     """
@@ -145,7 +145,7 @@ def _split(piece, text, edges):
 
     `edges` gets where each word begins and where it ends, in turn.
     """
-    size = len(piece)
+    size = len(piece)  # `text` has 26 places more, `edges` two: a word has at least a byte, and one behind it
     text[0] = 0
     for i in range(size):
         text[i + 1] = piece[i]
@@ -654,7 +654,9 @@ def _read(file: _Cursor) -> FastTextModel:
     _expect(fits, f"matrices of {input_RD.shape} and {output_LD.shape} for {len(words) - num_words} labels")
     none_kept = kept is not None and not len(kept)  # pruning may have kept no n-gram at all
     maxn, word_ngrams = 0 if none_kept else max(maxn, 0), 1 if none_kept else max(word_ngrams, 1)
-    bucket = bucket if maxn > 0 or word_ngrams > 1 else 0
+    hashed = maxn > 0 or word_ngrams > 1
+    bucket = bucket if hashed else 0
+    _expect(bucket != 0 or not hashed, "n-grams, but no bucket for them")
     end_of_line = words.index(b"</s>") if b"</s>" in words[:num_words] else -2
     features = _features(bucket, num_words, len(input_RD), kept)
     labels = tuple(word.decode(errors="replace").removeprefix(LABEL) for word in words[num_words:])

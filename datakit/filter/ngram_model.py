@@ -259,7 +259,7 @@ def score(slots, numbers, logs, order, begin, ids, offsets, totals):
     KenLM's scores. `ids` are words that the model has by themselves. Slots and numbers: the table; logs: float32[G, 2],
     the logarithms of probability and back-off weight of n-grams by their numbers, to the base 10.
     """
-    weights, before = np.zeros(order + 1, np.float32), np.zeros(order + 1, np.float32)
+    weights, before = np.zeros(order + 1, np.float32), np.zeros(order + 1, np.float32)  # by size, 1 to `order`
     for sentence in range(len(totals)):
         first, totals[sentence] = offsets[sentence], 0
         before[:] = 0  # by size: the back-off weight of the n-gram that ends with the word before

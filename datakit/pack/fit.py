@@ -547,18 +547,18 @@ LEARNING_RATE = 0.3
 def best_fit(order: Int64, lengths: Int64, capacity: int) -> Int64:
     """Best fit: the bin of each sequence, int64. In the given `order`, each goes to the fullest bin that fits.
 
-    Bins are in stacks by remaining space: `head[space]` is the last one, `below[bin]` the one below it. The search goes
-    through the spaces upwards, and skips 64 at a time where no bin has one of these: O(capacity / 64) for a sequence in
-    the worst case, and usually a few steps.
+    No sequence is longer than `capacity`. Bins are in stacks by remaining space: `head[space]` is the last one,
+    `below[bin]` the one below it. The search goes through the spaces upwards, and skips 64 at a time where no bin has
+    one of these: O(capacity / 64) for a sequence in the worst case, and usually a few steps.
     """
-    bins = np.empty(len(lengths), np.int64)
+    bins = np.empty(len(lengths), np.int64)  # no more bins than sequences, which bounds `below`, too
     head = np.full(capacity + 1, -1, np.int64)
     below = np.empty(len(lengths), np.int64)
     filled = np.zeros(capacity // 64 + 1, np.int64)  # how many bins have one of 64 spaces
     count = 0
     for i in order:
         space = lengths[i]
-        while space <= capacity and head[space] < 0:
+        while space <= capacity and head[space] < 0:  # a full bin is in no stack
             space += 64 if space % 64 == 0 and filled[space // 64] == 0 else 1
         if space <= capacity:
             taken = head[space]
@@ -579,7 +579,7 @@ def best_fit(order: Int64, lengths: Int64, capacity: int) -> Int64:
 @kernel
 def paired_fit(order: Int64, lengths: Int64, capacity: int) -> Int64:
     """The bin of each sequence, int64. Bins are filled one by one: the longest sequence first, then the one or two that
-    fill the bin best.
+    fill the bin best. Lengths are from 1 to `capacity`; `order` has the longest first.
 
     Best-fit decreasing leaves gaps when no short sequences are left. This one saves short sequences: of the pairs that
     fill a bin exactly, it takes the one with the smallest difference. Sequences of one length are used in `order`.
@@ -646,7 +646,9 @@ def _first_of_two(count: Int64, shorter: Int64, single: int, space: int) -> int:
 def valued_fit(order: Int64, lengths: Int64, capacity: int, rounds: int, quarters: int) -> Int64:
     """Sequential value correction: the bin of each sequence, int64, in the best of several rounds.
 
-    Values start as length ** (1 + quarters / 4). Sequences of one length are used in `order`.
+    Values start as length ** (1 + quarters / 4). Sequences of one length are used in `order`, which has the longest
+    first; lengths are from 1 to `capacity`. A round takes O(capacity) for each two sequences of a row, but equal rows
+    are made together.
     """
     count = np.zeros(capacity + 1, np.int64)
     for length in lengths:
@@ -667,7 +669,10 @@ def valued_fit(order: Int64, lengths: Int64, capacity: int, rounds: int, quarter
 
 @kernel
 def _fill(order: Int64, count: Int64, first: Float, value: Float, capacity: int, bins: Int64) -> int:
-    """Fill rows until no sequence is left, correct the values, and return the number of rows."""
+    """Fill rows until no sequence is left, correct the values, and return the number of rows.
+
+    `count` has the sequences of each length, `first` the values at the beginning; `value` is corrected, `bins` filled.
+    """
     left = count.copy()
     at = np.cumsum(count[::-1])[::-1] - count  # index in `order` of the next sequence of a length
     worthiest, row = np.zeros(capacity + 1, np.int64), np.empty(capacity + 1, np.int64)
@@ -693,7 +698,10 @@ def _fill(order: Int64, count: Int64, first: Float, value: Float, capacity: int,
 
 @kernel
 def _row(left: Int64, value: Float, worthiest: Int64, capacity: int, top: int, row: Int64) -> tuple[int, int]:
-    """Write the lengths of a row that starts with `top` into `row`; returns the remaining space and their number."""
+    """Write the lengths of a row that starts with `top` into `row`; returns the remaining space and their number.
+
+    `left` has the sequences of each length and is as it was in the end; `worthiest` is scratch.
+    """
     row[0], n, space = top, 1, capacity - top
     left[top] -= 1
     while space > 0:
@@ -713,14 +721,17 @@ def _row(left: Int64, value: Float, worthiest: Int64, capacity: int, top: int, r
 
 @kernel(inner=True)
 def _worthiest(left: Int64, value: Float, worthiest: Int64, space: int) -> tuple[int, int]:
-    """The one or two lengths of most value that fit into a space; 0 stands for none."""
+    """The one or two lengths of most value that fit into a space; 0 stands for none.
+
+    `worthiest[n]` becomes the length of most value up to n; `worthiest[0]` stays 0.
+    """
     best, most = 0, 0.0
     for length in range(1, space + 1):
         if left[length] > 0 and value[length] >= most:
             best, most = length, value[length]
         worthiest[length] = best
     longer, other = best, 0
-    for length in range(space - 1, space // 4, -1):
+    for length in range(space - 1, space // 4, -1):  # the longer one: two of up to a quarter leave half empty
         if left[length] == 0:
             continue
         second = worthiest[min(space - length, length)]

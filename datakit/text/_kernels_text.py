@@ -1,8 +1,8 @@
 """Loops over UTF-8 bytes: normal form, white space, hashes, words. Text is (data uint8, offsets int64), from
-`data.string_buffers`.
+`data.string_buffers`: row i is `data[offsets[i]:offsets[i + 1]]`, and the first row may begin anywhere.
 
-Properties of characters are the arrays of `words.CharacterTable`. Arrow strings are valid UTF-8; the decoder never
-reads beyond its row, whatever the bytes are.
+Properties of characters are the arrays of `words.CharacterTable`. Arrow strings are valid UTF-8. Whatever the bytes
+are, the decoder never reads beyond its row, and no code point is above 0x10FFFF: that bounds the look-up in the table.
 
 Words take two passes over a row, so that neither has a branch for every byte. The first writes the row to a scratch
 buffer: words case-folded, a zero byte for everything between them; 64 bytes at once where they are ASCII. The second
@@ -50,7 +50,10 @@ def hash_values(data, offsets, out):
 
 @kernel
 def decode(data, i, end):
-    """(code point, bytes) of the UTF-8 character that begins at byte i; U+FFFD and 1 where the row ends inside it."""
+    """(code point, bytes) of the UTF-8 character that begins at byte i; U+FFFD and 1 where the row ends inside it.
+
+    The bytes after the first are not checked.
+    """
     lead = np.int64(data[i])
     if lead < 0x80:
         return lead, 1
@@ -160,9 +163,10 @@ def _copy_simple(block, out, after_space):
 
 @kernel
 def collapse_spaces(data, offsets, pages, entries, out, out_offsets):
-    """Copy rows to `out` (one byte larger than the input) with white space as single spaces, none at the ends.
+    """Copy rows to `out` (as large as the rows) with white space as single spaces, none at the ends.
 
-    Writes where the rows begin to `out_offsets` (rows + 1).
+    Writes where the rows begin to `out_offsets` (rows + 1). No step writes more bytes than it reads, so `at` is never
+    ahead of the input.
     """
     at = 0
     for row in range(len(offsets) - 1):
@@ -222,6 +226,7 @@ for _character in "0123456789abcdefghijklmnopqrstuvwxyz":
 
 @kernel(inline="always")
 def _mix(state):
+    """A bijection. (So a word's hash may have any value, `NONE` and 0 too.)"""
     state *= _MULTIPLIER
     return state ^ state >> _HALF
 
@@ -264,7 +269,11 @@ def fold_expanding(row, folds, out, at):
 
 @kernel(inner=True)
 def _fold_mixed(data, i, stop, end, pages, entries, folds, out, at):
-    """Fold the characters that begin in [i, stop): (where the last one ends, where the folded text ends)."""
+    """Fold the characters that begin in [i, stop): (where the last one ends, where the folded text ends).
+
+    Every byte up to there is written, since `_fold_block` may have left others. A character becomes at most three times
+    its bytes: by folding (U+0390 has 2, its three code points 6); zeros on both sides make 5 of 3.
+    """
     while i < stop:
         byte = data[i]
         if byte < 0x80:
@@ -301,7 +310,7 @@ def _fold(data, begin, end, pages, entries, folds, out):
             at += _BLOCK
         else:
             i, at = _fold_mixed(data, i, min(i + _BLOCK, end), end, pages, entries, folds, out, at)
-    out[at : at + 2 * _BLOCK] = 0
+    out[at : at + 2 * _BLOCK] = 0  # the second pass reads whole blocks, and up to 15 bytes behind a word
     return at
 
 
@@ -321,11 +330,12 @@ def _eight_bytes(eights, at):
     """The eight bytes from byte `at` on, which may lie across two values of `eights`."""
     shift = np.uint64(at & 7) << np.uint64(3)
     low, high = eights[at >> 3], eights[(at >> 3) + 1]
-    return low >> shift | high << _ONE << (_TOP - shift)
+    return low >> shift | high << _ONE << (_TOP - shift)  # in two steps, since a shift by 64 is not defined
 
 
 @kernel(inline="always")
 def _hash_word(eights, begin, end):
+    """The hash of the bytes from `begin` to `end`, at least one."""
     state = _SEED
     while end - begin > 8:
         state = _mix(state ^ _eight_bytes(eights, begin))
@@ -338,17 +348,18 @@ def _hash_word(eights, begin, end):
 def hash_all_words(data, offsets, pages, entries, folds, scratch, out, out_offsets):
     """The hashes of every row's words, one after another in `out`; where each row begins goes to `out_offsets`.
 
-    `out` (uint64) has a place for every two bytes, and one more for each row. `scratch` is uint64, of at least 3/8 of
-    the longest row's bytes and 192: folding makes at most three bytes of one, then come zeros.
+    `out` (uint64) has a place for every two bytes, and one more for each row: a word is a byte with another one behind
+    it, or a character of three that is a word of its own. `scratch` is uint64, of at least 3/8 of the longest row's
+    bytes and 192: folding makes at most three bytes of one, then come zeros.
     """
     at = 0
     for row in range(len(offsets) - 1):
         out_offsets[row] = at
         size = _fold(data, offsets[row], offsets[row + 1], pages, entries, folds, scratch.view(np.uint8))
         start, inside = 0, np.uint64(0)
-        for block in range(0, size + 1, _BLOCK):
+        for block in range(0, size + 1, _BLOCK):  # with the zero at `size`, which ends the last word
             mask = _nonzero_bytes(scratch, block >> 3)
-            edges = mask ^ (mask << _ONE | inside)
+            edges = mask ^ (mask << _ONE | inside)  # bytes that differ from the one before: words begin and end here
             inside = mask >> _TOP
             while edges:
                 lowest = edges & (~edges + _ONE)

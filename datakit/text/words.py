@@ -185,7 +185,7 @@ def normalize(array: pa.Array) -> pa.Array:
     composed = compose(array)
     data, offsets = string_buffers(composed)
     table = character_table()
-    out = np.empty(offsets[-1] - offsets[0] + 1, dtype=np.uint8)
+    out = np.empty(offsets[-1] - offsets[0], dtype=np.uint8)
     out_offsets = np.empty_like(offsets)
     kernels.collapse_spaces(data, offsets, table.pages, table.entries, out, out_offsets)
     return string_array(out[: out_offsets[-1]], out_offsets)

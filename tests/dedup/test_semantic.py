@@ -170,9 +170,9 @@ def test_a_text_that_the_model_cannot_read_stays_and_is_counted_and_many_raise_a
 
 def test_model2vec_weights_and_mapping_count(tmp_path):
     table = np.random.default_rng(1).normal(size=(4, 8)).astype(np.float32)
-    weights, mapping = np.linspace(0.5, 2, 61).astype(np.float32), (np.arange(61) % 4).astype(np.int64)
+    weights, mapping = np.linspace(0.5, 2, 64).astype(np.float32), (np.arange(64) % 4).astype(np.int64)
     save_file({"embeddings": table, "weights": weights, "mapping": mapping}, tmp_path / "model.safetensors")
-    (tmp_path / "tokenizer.json").write_text(tokenizer_json(WORDS))
+    (tmp_path / "tokenizer.json").write_text(tokenizer_json(WORDS).replace('"wch":60', '"wch":63'))  # a gap
     found = load_model(str(tmp_path)).embed([spelled("w4 w5 w5")])[0][0]
     expected = weights[5] * table[mapping[5]] + 2 * weights[6] * table[mapping[6]]
     assert np.abs(found[:8] - 32767 * expected / np.linalg.norm(expected)).max() <= 1
@@ -190,6 +190,10 @@ def test_missing_and_unknown_models_are_clear_errors(tmp_path, monkeypatch):
         DedupSemantic(SemanticConfig(model=str(tmp_path))).check()
     save_file({"layer": np.zeros(3, np.float32)}, tmp_path / "model.safetensors")
     with pytest.raises(ModelError, match=r"expected the table of a static model \(embeddings\), found layer"):
+        DedupSemantic(SemanticConfig(model=str(tmp_path))).check()
+    table, mapping = np.zeros((4, 8), np.float32), np.arange(61) % 4 - 1
+    save_file({"embeddings": table, "mapping": mapping}, tmp_path / "model.safetensors")
+    with pytest.raises(ModelError, match="has 4 vectors, expected one for each of 61 tokens"):
         DedupSemantic(SemanticConfig(model=str(tmp_path))).check()
     monkeypatch.setattr(embedding, "find_spec", lambda name: None)
     with pytest.raises(MissingExtraError, match=r"install datakit\[semantic\]"):

@@ -201,6 +201,7 @@ def test_any_damage_is_an_error_and_never_a_crash(trained, tmp_path):
         (0, "<i", 1, "begins with other bytes"), (4, "<i", 11, "format version 11"), (8, "<i", 17, "matrices of"),
         (8 + 5 * 4, "<i", 65, "n-grams of 2..4 characters and 65 words"),
         (8 + 8 * 4, "<i", 1 << 30, "and 1073741824 hashed n-grams"), (8 + 8 * 4, "<i", -1, "and -1 hashed n-grams"),
+        (8 + 8 * 4, "<i", 0, "no bucket for them"),
         (8 + 9 * 4, "<i", -1, "n-grams of -1..4 characters"),
         (64, "<i", 1 << 30, "a dictionary of 1073741824 entries"),
     ],
