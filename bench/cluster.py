@@ -17,23 +17,9 @@ import tempfile
 import time
 from pathlib import Path
 
+from measure import processor_seconds
+
 STAGES = ("ingest", "language", "dedup", "filter", "tokenize", "pack")
-
-
-def processor_seconds() -> float:
-    """Of this process and all below it, also of those that ended."""
-    parents, spent = dict[int, int](), dict[int, float]()
-    for entry in filter(str.isdigit, os.listdir("/proc")):
-        try:
-            fields = Path("/proc", entry, "stat").read_text().rpartition(")")[2].split()
-        except OSError:
-            continue
-        parents[int(entry)] = int(fields[1])
-        spent[int(entry)] = sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
-    below = {os.getpid()}
-    while more := {pid for pid, parent in parents.items() if parent in below} - below:
-        below |= more
-    return sum(spent.get(pid, 0.0) for pid in below)
 
 
 def one(executor: str, workers: int, project: Path) -> None:
@@ -44,13 +30,13 @@ def one(executor: str, workers: int, project: Path) -> None:
         import ray
 
         ray.init(num_cpus=workers, include_dashboard=False, log_to_driver=False)
-    began, before = time.perf_counter(), processor_seconds()
+    began, before = time.perf_counter(), processor_seconds(os.getpid())
     try:
         main(["run", "--project", str(project), "--executor", executor, "--workers", str(workers)])
     except SystemExit as e:
         if e.code:
             raise
-    wall, spent = time.perf_counter() - began, processor_seconds() - before
+    wall, spent = time.perf_counter() - began, processor_seconds(os.getpid()) - before
     manifests = project / "manifests" / "bench"
     seconds = {s: json.loads((manifests / f"{s}.run.json").read_text())["seconds"] for s in STAGES}
     bytes_of = [hashlib.sha256((manifests / f"{s}.json").read_bytes()).hexdigest() for s in STAGES]

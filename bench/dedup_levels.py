@@ -7,26 +7,19 @@ JSONL, cut into as many files as there are workers, and write what they keep; ru
 """
 
 import argparse
-import gzip
 import json
 import sys
 import tempfile
 from pathlib import Path
 
-import pyarrow.parquet as pq
 from measure import texts_of, timed
 
 HERE = Path(__file__).resolve().parent
 
 
-def kept(name: str, output: Path) -> tuple[int, int]:
+def kept(output: Path) -> tuple[int, int]:
     """(rows, characters of their texts) that are left."""
-    if name == "datakit":
-        files = [pq.read_table(path, columns=["text"]).column("text") for path in (output / "kept").glob("*.parquet")]
-        texts = [text for column in files for text in column.to_pylist()]
-    else:
-        found = [gzip.decompress(path.read_bytes()) for path in (output / "kept").glob("*.jsonl.gz")]
-        texts = [json.loads(line)["text"] for data in found for line in data.splitlines()]
+    texts = [text for path in (output / "kept").glob("*.*") for text in texts_of(path)]
     return len(texts), sum(map(len, texts))
 
 
@@ -49,7 +42,7 @@ def command(unit: str, paths: list[Path], peer: Path | None, repeats: int, worke
         for name, line in commands.items():
             wall, cpu, *_ = timed(line, folder / name)
             best[name] = (min(best[name][0], wall), min(best[name][1], cpu))
-            left, characters = kept(name, folder / name)
+            left, characters = kept(folder / name)
             found = f"kept {left} of {len(rows)} rows, {characters / 1e6:.2f} M characters"
             print(f"run {turn + 1} {name}: {wall:.2f} s, {cpu:.2f} CPU s, {found}", flush=True)
     for name, (wall, cpu) in best.items():

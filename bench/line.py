@@ -13,8 +13,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-import pyarrow.parquet as pq
-from measure import lines_of, timed
+from measure import lines_of, texts_of, timed
 
 from datakit.filter.language import find
 
@@ -26,8 +25,7 @@ RULES = ("gopher_repetition", "gopher_quality", "c4", "fineweb")
 
 def records_of(path: Path) -> list[bytes]:
     if path.suffix == ".parquet":
-        texts = pq.read_table(path, columns=["text"])["text"].to_pylist()
-        return [json.dumps({"id": f"{path.stem}-{i}", "text": t}).encode() for i, t in enumerate(texts)]
+        return [json.dumps({"id": f"{path.stem}-{i}", "text": t}).encode() for i, t in enumerate(texts_of(path))]
     return lines_of(path)
 
 

@@ -26,7 +26,7 @@ from pathlib import Path
 
 import httpx2
 import torch
-from measure import free_port
+from measure import free_port, processor_seconds
 
 from datakit.pack.chat import ChatTokenizer
 from train import hf, weights
@@ -99,11 +99,6 @@ def run(command: list[str], port: int) -> subprocess.Popen:
     raise SystemExit(f"{command[0]} did not start")
 
 
-def cpu_seconds(process: subprocess.Popen) -> float:
-    fields = Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-
 def lone(folder: Path, threads: int, new: int) -> None:
     """Print tokens a second of both, best and median of turns, and the median ratio of neighbouring turns."""
     from transformers import AutoModelForCausalLM
@@ -171,9 +166,10 @@ def main() -> int:
                 part = texts[: max(4, asked.requests // 6)] if clients == 1 else texts
                 best = None
                 for _ in range(2):
-                    before = cpu_seconds(process)
+                    before = processor_seconds(process.pid)
                     seconds, tokens, firsts = asyncio.run(answers(url, model_name, part, clients, asked.new))
-                    found = (tokens / seconds, seconds, tokens, firsts, tokens / (cpu_seconds(process) - before))
+                    spent = processor_seconds(process.pid) - before
+                    found = (tokens / seconds, seconds, tokens, firsts, tokens / spent)
                     best = max(best, found) if best else found
                 rate, seconds, tokens, firsts, per_cpu = best
                 p50, p99 = firsts[len(firsts) // 2], firsts[int(len(firsts) * 0.99)]
