@@ -25,7 +25,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 import pyarrow.compute as pc
 from numba import carray, types  # type: ignore[attr-defined]
 from numba.extending import intrinsic
@@ -91,9 +90,9 @@ def decide(rows: Rows, config: DedupConfig, memory: Memory) -> Verdict:
     names, count = rows.batches[0].schema.names, len(rows.numbers)
     order = policy_order(rows, config.policy, memory)
     if "prefixes" in names:  # of conversations the longer ones first, so that they stay for their prefixes
-        turns = rows.column("turns", memory).astype(np.int64)
-        new = order[rows.old :]
-        order[rows.old :] = new[np.argsort(-turns[new], kind="stable")]
+        turns, new = rows.column("turns", memory, np.int64), order[rows.old :]
+        turns = memory.take(np.negative(turns, out=turns), new)
+        order[rows.old :] = memory.take(new, np.argsort(turns, kind="stable"))
     # From here on, a row is given by its place in `order`: rows that are decided earlier have lower ones.
     digests = {
         name: memory.take(rows.column(name, memory), order) for name in ("digest", "loose", "whole") if name in names
@@ -105,9 +104,8 @@ def decide(rows: Rows, config: DedupConfig, memory: Memory) -> Verdict:
     target = memory.hold(np.arange(count))
     fate = Fate(target, memory.full((count,), 1000, np.int16), memory.full((count,), LOOSE, np.int8))
     if "whole" in names:  # of the first rows with a prompt so many stay
-        firsts = np.flatnonzero(first == target)
-        more = firsts[_number_among_equals(prompts[firsts]) >= config.keep_per_prompt]
-        target[more] = prompts[more]
+        more = _number_among_equals(prompts, first == target, memory) >= config.keep_per_prompt
+        np.copyto(target, prompts, where=more)
     if "prefixes" in names:
         _drop_prefixes(rows, order, first, equal, fate, memory)
     facts = dict.fromkeys(FACTS, 0)
@@ -123,36 +121,51 @@ def decide(rows: Rows, config: DedupConfig, memory: Memory) -> Verdict:
         similarity[row] = np.minimum(fate.similarity[own], fate.similarity[near])
         reason[row] = np.where(exact[block] == exact[stays], EXACT, fate.code[own])
     if "loose" in names and config.match != "loose":
-        kept = np.flatnonzero(survivor[order] < 0)
-        again = _number_among_equals(first_of_equals(memory.take(digests["loose"], kept), memory.full))
-        looser[order[kept]] = (again >= config.keep_per_prompt) & (kept >= rows.old)
+        stays = memory.take(survivor, order) < 0
+        again = _number_among_equals(first_of_equals(digests["loose"], memory.full), stays, memory)
+        looser[order] = again >= config.keep_per_prompt
+        looser[: rows.old] = False
     return Verdict(survivor, similarity, reason, looser, facts)
 
 
-def _number_among_equals(group: Numbers) -> Numbers:
-    """For each element how many before it have the same value."""
-    order = np.argsort(group, kind="stable")
-    begins = np.flatnonzero(np.diff(group[order], prepend=-1))
-    number = np.empty_like(order)
-    number[order] = np.arange(len(order)) - np.repeat(begins, np.diff(begins, append=len(order)))
+@kernel
+def _count_earlier(first, counted, seen, number):  # type: ignore[no-untyped-def]
+    for row in range(len(first)):
+        if counted[row]:
+            number[row] = seen[first[row]]
+            seen[first[row]] += 1
+
+
+def _number_among_equals(first: Numbers, counted: Flags, memory: Memory) -> npt.NDArray[np.int32]:
+    """For each row that is counted how many counted ones before it have the same first row; 0 for the others."""
+    seen, number = (memory.full(first.shape, 0, np.int32) for _ in range(2))
+    _count_earlier(first, counted, seen, number)
     return number
 
 
 def _drop_prefixes(rows: Rows, order: Numbers, first: Numbers, digests: Hashes, fate: Fate, memory: Memory) -> None:
     """Drop the first rows that others begin with for the longest of these, of two the earlier one. That one is no
     prefix itself: what begins with it would be longer."""
-    place = np.argsort(order)  # of each row in the order
-    lists = pa.chunked_array(batch.column("prefixes") for batch in rows.batches)
-    counts = pc.list_value_length(lists).to_numpy()
-    firsts = np.flatnonzero(first == np.arange(len(first)))
+    count, place = len(order), memory.full(order.shape, 0, np.int64)  # the place of each row in the order
+    for block in blocks(count):
+        place[order[block]] = np.arange(block.start, block.stop)
+    firsts = memory.hold(np.flatnonzero(first == fate.target))
     beginnings = [digest_halves(batch.column("prefixes").flatten()) for batch in rows.batches]
-    begun = first_of_equals(np.concatenate([digests[firsts], *beginnings]), memory.full)[len(firsts) :]
-    known = begun < len(firsts)
-    owner, turns, begun = np.repeat(place, counts)[known], np.repeat(counts, counts)[known], firsts[begun[known]]
-    longest = np.lexsort((owner, -turns, begun))
-    which, at = np.unique(begun[longest], return_index=True)
-    new = which >= rows.old
-    fate.target[which[new]], fate.code[which[new]] = first[owner[longest][at]][new], PREFIX
+    every = memory.full((len(firsts) + sum(map(len, beginnings)), 2), 0, np.uint64)
+    np.concatenate([memory.take(digests, firsts), *beginnings], out=every)
+    begun, at = first_of_equals(every, memory.full), len(firsts)
+    best = memory.full(firsts.shape, -1, np.int64)  # for each: the longest's turns, then its place
+    for batch, begin in zip(rows.batches, rows.begins, strict=False):
+        turns = pc.list_value_length(batch.column("prefixes")).to_numpy()
+        values = turns * count + count - 1 - place[begin : begin + len(turns)]
+        which, at = begun[at : at + turns.sum()], at + turns.sum()
+        known = which < len(firsts)
+        np.maximum.at(best, which[known], np.repeat(values, turns)[known])
+        memory.release()
+    for block in blocks(len(firsts), int(np.searchsorted(firsts, rows.old))):
+        found = best[block] >= 0
+        own, longest = firsts[block][found], count - 1 - best[block][found] % count
+        fate.target[own], fate.code[own] = first[longest], PREFIX
 
 
 @kernel

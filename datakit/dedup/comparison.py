@@ -139,13 +139,12 @@ def _number(extra: str | None, name: str) -> float | None:
 def policy_order(rows: "Rows", policy: str, memory: "Memory") -> Numbers:
     """The numbers of the rows in the policy's order, ties by row_key; those of earlier runs come first, as they are."""
     row_key, order = rows.column("row_key", memory), memory.full(rows.numbers.shape, 0, np.int64)
-    if policy == "first":
-        order[: rows.old] = np.arange(rows.old)
-        order[rows.old :] = np.argsort(row_key[rows.old :], kind="stable")
-        order[rows.old :] += rows.old
-    else:
-        ranks = rows.column("rank", memory, np.float64)
-        order[:] = np.lexsort((row_key, np.negative(ranks, out=ranks)))  # NaN sorts last
+    order[: rows.old] = np.arange(rows.old)
+    order[rows.old :] = np.argsort(row_key[rows.old :], kind="stable")
+    order[rows.old :] += rows.old
+    if policy != "first":
+        ranks = memory.take(rows.column("rank", memory, np.float64), order)
+        order = memory.take(order, np.argsort(np.negative(ranks, out=ranks), kind="stable"))  # NaN sorts last
     return order
 
 

@@ -37,7 +37,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 import datakit.storage as storage
-from datakit.dedup.comparison import Flags, Hashes, Numbers, score_column
+from datakit.dedup.comparison import Flags, Hashes, Numbers, blocks, score_column
 from datakit.dedup.index import INDEX_VERSION, EarlierRun, earlier_runs, run_of
 from datakit.errors import ConfigError, IntegrityError, UsageError
 from datakit.manifest import AGAINST, Ledger, check_file, damaged, digest_of_work
@@ -130,9 +130,10 @@ class Memory:
         arrays are read all the time.
         """
         for mappings, most in ((self._read, self.bytes // 2), (self._arrays, self.bytes)):
-            if _resident_bytes() - self._libraries > most:
-                for mapped in mappings:
-                    mapped.madvise(mmap.MADV_DONTNEED)
+            if _resident_bytes() - self._libraries <= most:
+                break
+            for mapped in mappings:
+                mapped.madvise(mmap.MADV_DONTNEED)
 
 
 def _resident_bytes() -> int:
@@ -563,6 +564,17 @@ class IndexedStage(ShuffleStage):
         of_which = versions.take(pa.array(np.where(at < 0, len(self.earlier), run)))
         return {"duplicate_of": rows.ids(at), "duplicate_in": of_which}
 
+    def drops(
+        self, rows: Rows, survivor: Numbers, columns: Callable[[Numbers], dict[str, Any]], memory: Memory
+    ) -> Iterator[pa.RecordBatch]:
+        """The decisions about the rows of a group that others stay for, in blocks, with the columns of these rows."""
+        row_key = rows.column("row_key", memory)
+        for block in blocks(len(survivor), rows.old):
+            gone = block.start + np.flatnonzero(survivor[block] >= 0)
+            named = self.survivors_named(rows, survivor[gone])
+            yield pa.record_batch({"row_key": row_key[gone]} | columns(gone) | named)
+            memory.release()
+
     def survivor_columns(self, found: pa.RecordBatch) -> dict[str, pa.Array]:
         """From decisions: the columns of dropped rows that name the row that stays."""
         return {name: found.column(name) for name in ("duplicate_of", "duplicate_in") if name in found.schema.names}
@@ -783,7 +795,9 @@ def decide_unit(stage: ShuffleStage, old: int, parts: Sequence[Part], memory: Me
     decided = stage.decide_rows(rows, memory)
     for batch in decided.decisions:
         yield 0, stream_of([batch.sort_by("row_key")])
-    most = np.flatnonzero(decided.stands_for)
-    most = most[np.argsort(-decided.stands_for[most], kind="stable")][:MAX_ALARMS]
+    most = np.empty(0, np.int64)
+    for block in blocks(len(decided.stands_for)):
+        most = np.append(most, block.start + np.flatnonzero(decided.stands_for[block]))
+        most = most[np.argsort(-decided.stands_for[most], kind="stable")][:MAX_ALARMS]
     about = (decided.stands_for[most].tolist(), rows.numbers[most].tolist(), rows.ids(most).to_pylist())
     record |= {"sums": decided.counts, "survivors": list(zip(*about, strict=True))}

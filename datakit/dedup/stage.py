@@ -6,6 +6,7 @@ runs that rows are compared with.
 """
 
 import math
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
@@ -251,12 +252,15 @@ class Dedup(IndexedStage):
         verdict = decide(rows, self.config, memory)
         most = self.config.max_cluster_rows
         sizes, counts = lost_rows(rows, verdict.survivor, ("source", "lang"), most, memory)
-        lost = sizes[rows.old :]
-        dropped_for, kept = np.unique(lost[lost > 0], return_counts=True)
+        dropped_for = Counter[str]()  # rows by how many others are dropped for them
+        for block in blocks(len(sizes), rows.old):
+            for size, kept in zip(*np.unique(sizes[block], return_counts=True), strict=True):
+                dropped_for[str(size)] += int(kept)
+        del dropped_for["0"]
         counts |= {
             "candidates": verdict.facts,
             "largest_bucket": {str(verdict.facts["largest_bucket_rows"]): 1},
-            "sizes": dict(zip(map(str, dropped_for.tolist()), kept.tolist(), strict=True)),
+            "sizes": dropped_for,
         }
         return Decided(self._decisions(rows, verdict, sizes, memory), sizes, counts)
 
@@ -264,28 +268,30 @@ class Dedup(IndexedStage):
         """The decisions: why rows are dropped, and what kept rows stand for."""
         from datakit.dedup.cluster import REASONS
 
+        def why(gone: Numbers) -> dict[str, Any]:
+            reasons = pa.array(REASONS).take(pa.array(verdict.reason[gone]))
+            return {"reason": reasons, "similarity": verdict.similarity[gone] / 1000}
+
+        yield from self.drops(rows, verdict.survivor, why, memory)
         row_key = rows.column("row_key", memory)
+        if self.config.save_duplicates:  # the rows that others stay for, by these others
+            gone = memory.hold(np.flatnonzero(verdict.survivor >= rows.old))
+            order = np.lexsort((memory.take(row_key, gone), memory.take(verdict.survivor, gone)))
+            gone = memory.take(gone, order)
+            stays = memory.take(verdict.survivor, gone)
         for block in blocks(len(row_key), rows.old):
-            gone = block.start + np.flatnonzero(verdict.survivor[block] >= 0)
-            dropped = {
-                "row_key": row_key[gone],
-                "reason": pa.array(REASONS).take(pa.array(verdict.reason[gone])),
-                "similarity": verdict.similarity[gone] / 1000,
+            told = block.start + np.flatnonzero((sizes[block] > 0) | verdict.looser[block])
+            stay = {
+                "row_key": pa.array(row_key[told]),
+                "cluster_size": pa.array(sizes[told] + 1),
+                "looser": pa.array(verdict.looser[told]),
             }
-            yield pa.record_batch(dropped | self.survivors_named(rows, verdict.survivor[gone]))
+            if self.config.save_duplicates:
+                ids = rows.ids(gone[slice(*np.searchsorted(stays, (block.start, block.stop)))])
+                starts = pa.array(np.concatenate(([0], np.cumsum(sizes[told]))), pa.int32())
+                stay["duplicates"] = pa.ListArray.from_arrays(starts, ids, mask=pa.array(sizes[told] == 0))
+            yield pa.record_batch(stay)
             memory.release()
-        told = rows.old + np.flatnonzero((sizes > 0)[rows.old :] | verdict.looser[rows.old :])
-        stay = {
-            "row_key": pa.array(row_key[told]),
-            "cluster_size": pa.array(sizes[told] + 1),
-            "looser": pa.array(verdict.looser[told]),
-        }
-        if self.config.save_duplicates:
-            others = np.flatnonzero(verdict.survivor >= rows.old)
-            others = others[np.lexsort((row_key[others], verdict.survivor[others]))]
-            starts = pa.array(np.concatenate(([0], np.cumsum(sizes[told]))), pa.int32())
-            stay["duplicates"] = pa.ListArray.from_arrays(starts, rows.ids(others), mask=pa.array(sizes[told] == 0))
-        yield pa.record_batch(stay)
 
     def summarize(self, compared: Compared) -> dict[str, Any]:
         """The LSH parameters, counts of pairs and clusters, and alarms, also about languages that are nearly lost."""

@@ -19,6 +19,7 @@ from datakit.dedup.comparison import (
     Hashes,
     IndexOptions,
     Numbers,
+    blocks,
     check_policy,
     cluster_facts,
     lost_rows,
@@ -107,15 +108,15 @@ class DedupUrls(IndexedStage):
         """Decide about the rows of one group: the first of each URL stays."""
         from datakit.dedup.minhash import first_of_equals
 
-        row_key, order = rows.column("row_key", memory), policy_order(rows, self.config.policy, memory)
-        survivor, digests = np.empty_like(order), memory.take(rows.column("digest", memory), order)
-        survivor[order] = order[first_of_equals(digests, memory.full)]
-        survivor[(survivor == np.arange(len(order))) | (np.arange(len(order)) < rows.old)] = -1
+        order = policy_order(rows, self.config.policy, memory)
+        first = first_of_equals(memory.take(rows.column("digest", memory), order), memory.full)
+        survivor = memory.full(order.shape, -1, np.int64)
+        for block in blocks(len(order), rows.old):
+            own = first[block]
+            survivor[order[block]] = np.where(own == np.arange(block.start, block.stop), -1, order[own])
         stands_for, counts = lost_rows(rows, survivor, ("source",), self.config.max_cluster_rows, memory)
-        dropped = np.flatnonzero(survivor >= 0)
-        decisions = {"row_key": row_key[dropped], "reason": pa.array(["duplicate_url"] * len(dropped), pa.string())}
-        named = self.survivors_named(rows, survivor[dropped])
-        return Decided([pa.record_batch(decisions | named)], stands_for, counts)
+        decisions = self.drops(rows, survivor, lambda gone: {"reason": pa.repeat("duplicate_url", len(gone))}, memory)
+        return Decided(decisions, stands_for, counts)
 
     def summarize(self, compared: Compared) -> dict[str, Any]:
         """Counts and alarms."""
