@@ -206,12 +206,14 @@ def open_arms(config: CompareConfig) -> list[Arm]:
 
 def _deduped(rows: Sequence[tuple[str, str]], folder: Path, *options: str) -> list[dict[str, Any]]:
     """The rows (id, text) that `datakit dedup` keeps, with the ids of the `duplicates` that each stands for."""
+    if not rows:  # dedup could not tell their kind
+        return []
     folder.mkdir()
     lines = (json.dumps({"id": name, "text": text}) + "\n" for name, text in rows)
     (folder / "rows.jsonl").write_text("".join(lines), encoding="utf-8")
     result = folder / "result"
     run_factory("dedup", str(folder / "rows.jsonl"), "--output", str(result), "--max-loss", "1", "--workers", "1",
-             "--save-duplicates", *options)  # fmt: skip
+             "--allow-empty", "--save-duplicates", *options)  # fmt: skip
     if not json.loads((result / "manifest.json").read_bytes())["ledger"]["rows"]["kept"]:
         return []
     run_factory("export", str(result / "manifest.json"), "--output", str(folder / "export"), "--format", "jsonl",

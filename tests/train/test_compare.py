@@ -350,10 +350,12 @@ def test_another_tokenizer_is_refused(place, arms, packed, tokenizer_folder):
         open_arms(config_of(place, given, "clean", "other"))
 
 
-def test_a_small_held_out_set_is_refused_before_anything_trains(place, arms):
-    few = written(place / "few.jsonl", [text(i) for i in range(2000, 2059)])
+@pytest.mark.parametrize(("seeds", "left"), [(range(2000, 2059), 59), ([], 0), (range(9), 0)])
+def test_a_small_held_out_set_is_refused_before_anything_trains(place, arms, seeds, left):
+    """Too few texts, none, and texts that the arms have, too."""
+    few = written(place / "few.jsonl", [text(i) for i in seeds])
     given = {"clean": arms["clean"], "rows": arms["rows"]}
-    with pytest.raises(InputError, match=r"has 59 documents"):
+    with pytest.raises(InputError, match=f"few.jsonl: has {left} documents"):
         compare.compare_arms(given, {"own": few}, out=str(place / "refused"))
     assert not (place / "refused" / "runs.jsonl").exists()
 
