@@ -103,8 +103,10 @@ def test_a_stage_that_took_in_more_or_less_than_its_parent_gave_is_named(tmp_pat
 
 
 def test_a_ledger_that_does_not_add_up_is_a_problem():
-    (said,) = Ledger(Count(into=5, kept=2, dropped={"x": 2})).problems()
-    assert said == "ledger: 5 rows in, but 4 accounted for"
+    for kept, told in ((2, 4), (4, 6)):
+        count = Count(into=5, kept=kept, dropped={"x": 2})
+        said = [f"ledger: 5 {unit} in, but {told} accounted for" for unit in ("rows", "tokens")]
+        assert list(Ledger(count, count).problems()) == said
     assert list(Ledger(Count(into=5, kept=2, dropped={"x": 2}, quarantined=1, padding=9)).problems()) == []
 
 

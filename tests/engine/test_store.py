@@ -51,11 +51,13 @@ def test_the_content_hash_ignores_how_rows_are_chunked(rows, cut):
     assert digest(whole) == digest(batch_of(rows[:cut]), batch_of(rows[cut:]))
 
 
-def test_the_content_hash_tells_null_from_empty_and_from_zero():
+def test_the_content_hash_tells_null_from_empty_and_from_zero_and_where_values_are_cut():
     none = dict.fromkeys(SCHEMA.names)
     changes = [{}, {"n": 0}, {"n": 1}, {"s": ""}, {"f": 0.0}, {"f": -0.0}, {"b": False}, {"m": []}, {"m": [None]}]
-    variants = [none | change for change in changes]
-    assert len({digest(batch_of([v])) for v in variants}) == len(variants)
+    variants = [[none | change] for change in changes]
+    cut = {"s": (["ab", "c"], ["a", "bc"]), "m": ([[None] * 2, [None]], [[None], [None] * 2])}
+    variants += [[none | {name: value} for value in column] for name, columns in cut.items() for column in columns]
+    assert len({digest(batch_of(rows)) for rows in variants}) == len(variants)
 
 
 def test_garbage_under_a_null_does_not_reach_the_hash():

@@ -10,6 +10,7 @@ import importlib.util
 import json
 import random
 import re
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -129,6 +130,10 @@ def rows(tokenizer: ChatTokenizer, conversations=tuple(CONVERSATIONS)):
             if e.reason not in REASONS:
                 raise
             continue
+        asked = [m["content"].strip() for m in messages if m["role"] == "user"]
+        if tokenizer.probe.question_header and not tools:  # each may be the first of a piece
+            pieces = pairwise([*row.turn_starts, None])
+            assert all(text in row.text[a:b] for text, (a, b) in zip(asked, pieces, strict=True)), name
         yield name, messages, tools, *labelled_ids(tokenizer, row)
 
 
@@ -201,6 +206,8 @@ def test_labels_are_the_difference_of_renderings(with_template, name):
                 row = label(tokenizer, messages[: i + 1], variables=TODAY)
                 shorter, of_shorter = labelled_ids(tokenizer, row)
                 both = shorter[slice(*of_shorter[-1])], ids[a:b]
+                header = tokenizer.probe.answer_header.strip()
+                assert not header or header not in tokenizer.decode(ids[a:b]), which
                 wanted, learnt = (tokenizer.decode(part, skip_special_tokens=True) for part in both)
                 wanted, learnt = (re.sub(r"</?think>|\s", "", said) for said in (wanted, learnt))
                 assert wanted == learnt, which  # an empty thought may stand in the last turn alone
@@ -255,10 +262,13 @@ def test_a_default_system_prompt_is_never_a_label(with_template):
         ("gptoss", "two thoughts in content", 0, 1), ("qwen2_5", "two thoughts", 2, 0), ("llama3_1", "one turn", 0, 0),
         ("qwen2_5", "two thoughts in content", 0, 0), ("deepseekv3", "two thoughts", 2, 0),
         ("deepseekv3", "two thoughts in content", 2, 0), ("muse_glimmer", "two thoughts", 0, 0),
+        ("qwen3", "then a question", 1, 1), ("qwen3", "the first begun by the prompt", 0, 1),
     ],
 )  # fmt: skip
 def test_thoughts_that_are_not_rendered_are_counted(with_template, name, which, lost, stripped):
-    row = label(with_template(name), CONVERSATIONS[which])
+    begun = [user("a?"), says("hmm one\n</think>\n\nb!"), *CONVERSATIONS["two thoughts"][2:]]
+    more = {"then a question": [*CONVERSATIONS["two thoughts"], user("e?")], "the first begun by the prompt": begun}
+    row = label(with_template(name), (CONVERSATIONS | more)[which])
     assert (row.thoughts_not_rendered, row.thoughts_stripped) == (lost, stripped)
 
 

@@ -50,9 +50,15 @@ def test_weights_optimizer_and_generators_come_back_as_they_were(tmp_path):
         assert all(torch.equal(v, other_optimizer.state[two][k]) for k, v in optimizer.state[one].items())
     assert {p.suffix for p in place.iterdir()} == {".json", ".safetensors"}, "no pickles"
     assert json.loads((place / "generation_config.json").read_text()) == {"pad_token_id": 0, "eos_token_id": 2}
-    wider = small_model(vocab_size=301)
-    with pytest.raises(ModelError, match=r"model\.embed_tokens\.weight.*\(300, 32\).*\(301, 32\)"):
-        resume.restore(place, wider, make_optimizer(wider, OptimConfig()))
+    unlike = (
+        ("vocab_size", 301, r"\(300, 32\).*\(301, 32\)"),
+        ("num_layers", 3, r"None .*\)"),
+        ("num_layers", 1, ".* None"),
+    )
+    for name, value, shapes in unlike:
+        model = small_model(**{name: value})
+        with pytest.raises(ModelError, match=rf"tensor 'model\..* has shape {shapes} in this run"):
+            resume.restore(place, model, make_optimizer(model, OptimConfig()))
 
 
 @pytest.mark.parametrize("name", ["model.safetensors", "optimizer.safetensors", "config.json", "state.json"])

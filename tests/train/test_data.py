@@ -185,7 +185,7 @@ def test_rows_in_several_parts_are_trained_on_like_the_same_rows_in_one(pack, ra
 
 
 def test_several_manifests_are_one_epoch_or_a_weighted_mix(manifest, pack, random_rows):
-    other = pack(random_rows(20, 64, seed=5), seq_len=64)
+    other = pack(random_rows(20, 40, seed=5), seq_len=64)
     assert sorted(rows_of(epoch(manifest, other))) == list(range(70))
     data = Mixture.open([manifest, other])
     mix = StepStream(data, DataConfig(weights=(1.0, 3.0)), seed=1)
