@@ -80,8 +80,8 @@ class Memory:
         """An array filled with a value. A large one lies in a file without a name, which vanishes with the process.
 
         Raises:
-            OSError: the disk has no space for it. (The space is allocated at once: a mapped file that finds none later
-                would kill the process without a message.)
+            OSError: the disk has no space for it. (All is allocated at once: a mapped file that finds none later would
+                kill the process.)
         """
         size = int(np.prod(shape)) * np.dtype(dtype).itemsize
         if size <= self.bytes // ARRAY_SHARE:
@@ -403,10 +403,7 @@ class ShuffleStage(Stage):
         raise NotImplementedError(f"{type(self).__name__}.keys")
 
     def most_keys(self, file: SketchFile) -> int:
-        """How many keys of one band a sketch file has at most, about: it says into how many ranges they are cut.
-
-        Default: one for each row.
-        """
+        """Keys of one band in a sketch file, at most, about: they tell the number of ranges. Default: one a row."""
         return file.rows
 
     def totals(self, batch: pa.RecordBatch) -> dict[str, dict[str, int]]:
