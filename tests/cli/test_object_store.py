@@ -31,9 +31,11 @@ from datakit.dedup.stage import Dedup, DedupConfig
 from datakit.engine.maintenance import remove_data
 from datakit.errors import DatakitError, InputError, IntegrityError, ModelError, UsageError
 from datakit.manifest import FORMAT, Manifest, load
+from datakit.pack.stage import Pack, PackConfig
 from datakit.read.find import HIDDEN, OURS, find
 from datakit.read.stage import Ingest
 from datakit.read.streams import open_binary
+from datakit.stage import Parent
 from datakit.text.ids import tokenizer_file
 from tests.cli.conftest import Said, done
 from tests.dedup.conftest import ThreadUnits, documents, sketch_file, write
@@ -501,6 +503,17 @@ def test_units_of_a_comparison_fetch_what_other_machines_wrote(project, s3, monk
         facts = stage.compare(files, units(root, 2)).reduce([file.path for file in files], out, workers=2)
         made.append((facts, out.read_bytes()))
     assert made[0] == made[1] and made[0][0]["candidates"]["buckets"] and len(facts["cluster_sizes"]) > 1
+
+
+def test_a_mixture_is_chosen_from_what_other_machines_wrote(project, s3, small_tokenizer):
+    url = f"s3://{BUCKET}/rows"
+    done("tokenize", *write_rows(project), "--tokenizer", small_tokenizer, "--output", url)
+    source = Parent(path := storage.local(url) / "manifest.json", load(path))
+    pack, chosen = Pack(PackConfig(weights={"part-0*": 1, "part-1*": 2})), []
+    for root, units in ((project / "here", ThreadUnits), (storage.local(f"s3://{BUCKET}/there"), Elsewhere)):
+        root.mkdir(parents=True)
+        chosen.append([part.mixture for part, _ in pack.parts([source], units(root, 2))])
+    assert chosen[0] == chosen[1] and chosen[0][0].tokens_left_out
 
 
 @pytest.mark.campaign
